@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+# Flags that every target has, and functions that build the rooms of src/ and their tests.
+
+set(TARN_WARNINGS
+    -Wall -Wextra -Wpedantic -Wundef -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes
+    -Wmissing-prototypes -Wold-style-definition -Wvla -Wwrite-strings -Wcast-qual -Wcast-align
+    -Wpointer-arith -Wswitch-enum -Wformat=2 -Wdouble-promotion -Wnull-dereference
+    -Wimplicit-fallthrough)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    list(APPEND TARN_WARNINGS -Wlogical-op -Wduplicated-cond -Wduplicated-branches
+        -Wenum-conversion)
+else()
+    list(APPEND TARN_WARNINGS -Wcomma -Wassign-enum -Wunreachable-code)
+endif()
+if(TARN_WERROR)
+    list(APPEND TARN_WARNINGS -Werror)
+endif()
+
+set(TARN_CHECK_LEVEL_none 0)
+set(TARN_CHECK_LEVEL_fast 1)
+set(TARN_CHECK_LEVEL_slow 2)
+
+add_library(tarn_flags INTERFACE)
+target_compile_options(tarn_flags INTERFACE ${TARN_WARNINGS} -fno-omit-frame-pointer)
+target_compile_definitions(tarn_flags INTERFACE
+    _POSIX_C_SOURCE=200809L TN_CHECK_LEVEL=${TARN_CHECK_LEVEL_${TARN_CHECKS}})
+target_include_directories(tarn_flags INTERFACE
+    ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+if(TARN_SANITIZE)
+    target_compile_options(tarn_flags INTERFACE -fsanitize=${TARN_SANITIZE}
+        -fno-sanitize-recover=undefined)
+    target_link_options(tarn_flags INTERFACE -fsanitize=${TARN_SANITIZE})
+endif()
+
+# tarn_room(NAME file.c ...): one folder of src/ as an object library `room_NAME`. A unit test links
+# only the rooms that its own room may use, so that a call against the arrows fails to link.
+function(tarn_room name)
+    add_library(room_${name} OBJECT ${ARGN})
+    target_link_libraries(room_${name} PRIVATE tarn_flags)
+    target_compile_definitions(room_${name} PRIVATE TARN_BUILDING)
+endfunction()
+
+# Libraries that a room needs when it is linked outside libtarn.
+set(TARN_ROOM_LIBS_base ZLIB::ZLIB PkgConfig::ZSTD)
+set(TARN_ROOM_LIBS_replay PkgConfig::JANSSON)
+
+# tarn_link_rooms(TARGET room ...): objects and libraries of those rooms.
+function(tarn_link_rooms target)
+    foreach(room IN LISTS ARGN)
+        target_link_libraries(${target} PRIVATE room_${room} ${TARN_ROOM_LIBS_${room}})
+    endforeach()
+    target_link_libraries(${target} PRIVATE tarn_flags Threads::Threads m)
+endfunction()

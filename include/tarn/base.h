@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Export macro, version and the scalar types that every other header uses. No CUDA header is needed:
+ * a device pointer and a stream are 64-bit numbers with the same value as CUdeviceptr and the
+ * CUstream/cudaStream_t pointer.
+ */
+#ifndef TARN_BASE_H
+#define TARN_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TARN_VERSION_MAJOR 0
+#define TARN_VERSION_MINOR 1
+#define TARN_VERSION_PATCH 0
+#define TARN_VERSION_STRING "0.1.0"
+
+#if defined(__GNUC__)
+#define TARN_API __attribute__((visibility("default")))
+#define TARN_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define TARN_API
+#define TARN_MUST_CHECK
+#endif
+
+/* Address of device memory; 0 is never a valid allocation. */
+typedef uint64_t tarn_ptr;
+
+/* Handle of a stream; 0 is the device's default stream. */
+typedef uint64_t tarn_stream;
+
+/* Version of the library at run time, e.g. "0.1.0". Static storage; any thread. */
+TARN_API const char *tarn_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

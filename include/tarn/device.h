@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Devices: where memory comes from. A device is opened once, outlives the allocators made on it, and
+ * may be used from any thread.
+ */
+#ifndef TARN_DEVICE_H
+#define TARN_DEVICE_H
+
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tarn_device;
+
+struct tarn_device_info {
+    uint32_t struct_size;   /* in: sizeof(struct tarn_device_info) */
+    int ordinal;            /* device number, from 0 */
+    const char *backend;    /* "sim" or "cuda"; static storage */
+    uint64_t total_memory;  /* bytes */
+    uint64_t granularity;   /* unit of virtual memory mapping, bytes */
+};
+
+/* Opens the device that `spec` names: "sim" (a simulated device of 80 GiB), "sim:SIZE" with SIZE a
+ * number of bytes or a number with KiB, MiB, GiB or TiB ("sim:141GiB"). NULL is the default device.
+ * Caller owns *device_out, close with tarn_device_close. Fails with TARN_ERR_INVALID_ARGUMENT for a
+ * spec that is none of these. */
+TARN_API enum tarn_status tarn_device_open(const char *spec, struct tarn_device **device_out,
+                                           struct tarn_error *error) TARN_MUST_CHECK;
+
+/* All allocators on the device must have been destroyed. NULL is allowed. */
+TARN_API void tarn_device_close(struct tarn_device *device);
+
+/* Fills *info_out; fields that do not fit in its struct_size are left out. */
+TARN_API void tarn_device_get_info(const struct tarn_device *device,
+                                   struct tarn_device_info *info_out);
+
+/* Bytes that are free and bytes in all, now, as the driver sees them: other processes count. */
+TARN_API enum tarn_status tarn_device_memory_info(struct tarn_device *device, uint64_t *free_out,
+                                                  uint64_t *total_out) TARN_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The simulated device: a GPU's memory as the allocator sees it, on a machine without one. Addresses,
+ * capacity, streams, events and virtual memory behave as on a GPU; time is virtual and moves only when
+ * told; any call can be made to fail. Without backing memory nothing is committed: 141 GB fit on a
+ * laptop. All functions are thread-safe and take a device opened by tarn_sim_open (or by
+ * tarn_device_open with a "sim" spec).
+ */
+#ifndef TARN_SIM_H
+#define TARN_SIM_H
+
+#include "device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Zero bytes mean the defaults. */
+struct tarn_sim_options {
+    uint32_t struct_size;      /* sizeof(struct tarn_sim_options) */
+    int ordinal;               /* device number */
+    uint64_t capacity;         /* bytes of memory; 0 = 80 GiB */
+    uint64_t base_address;     /* first address handed out; 0 = 0x7f0000000000 */
+    bool backed;               /* memory is real host memory: contents can be written and read */
+    bool manual_events;        /* a recorded event completes only through tarn_sim_complete_event,
+                                  an event wait or a stream wait */
+};
+
+/* Opens a simulated device. Caller owns it, close with tarn_device_close. */
+TARN_API enum tarn_status tarn_sim_open(const struct tarn_sim_options *options,
+                                        struct tarn_device **device_out,
+                                        struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Scripted addresses: the next unscripted plain allocation (`alloc`) or reservation (`reserve`) gets
+ * this address; several form a queue. A scripted address that overlaps memory in use is skipped in
+ * favour of the device's own choice and counted in tarn_sim_counters.scripted_skipped. */
+TARN_API enum tarn_status tarn_sim_script_alloc(struct tarn_device *device,
+                                                tarn_ptr address) TARN_MUST_CHECK;
+TARN_API enum tarn_status tarn_sim_script_reserve(struct tarn_device *device,
+                                                  tarn_ptr address) TARN_MUST_CHECK;
+
+/* Drops scripted addresses that were not used. */
+TARN_API void tarn_sim_script_clear(struct tarn_device *device);
+
+/* Memory taken by others: it counts as used in memory info and against the capacity. */
+TARN_API void tarn_sim_set_foreign_memory(struct tarn_device *device, uint64_t bytes);
+
+/* Virtual clock, nanoseconds from 0. Advancing it lets queued work finish. */
+TARN_API uint64_t tarn_sim_now_ns(struct tarn_device *device);
+TARN_API void tarn_sim_advance_ns(struct tarn_device *device, uint64_t ns);
+
+/* Queues work that takes `ns` of virtual time on a stream, after what is queued there already. */
+TARN_API enum tarn_status tarn_sim_enqueue_ns(struct tarn_device *device, tarn_stream stream,
+                                              uint64_t ns) TARN_MUST_CHECK;
+
+/* Queues work on a stream that does not finish until unblock is called; unblock ends the oldest such
+ * work of the stream. Fails with TARN_ERR_STATE when there is none. A wait for a blocked stream or
+ * event ends the blocking work (otherwise it would never return) and is counted in
+ * tarn_sim_counters.forced_unblocks. */
+TARN_API enum tarn_status tarn_sim_block_stream(struct tarn_device *device,
+                                                tarn_stream stream) TARN_MUST_CHECK;
+TARN_API enum tarn_status tarn_sim_unblock_stream(struct tarn_device *device,
+                                                  tarn_stream stream) TARN_MUST_CHECK;
+
+/* Whether the stream reports that it is being captured. */
+TARN_API enum tarn_status tarn_sim_set_capturing(struct tarn_device *device, tarn_stream stream,
+                                                 bool capturing) TARN_MUST_CHECK;
+
+/* Completes one recorded event at once. TARN_ERR_NOT_FOUND if there is no such event. */
+TARN_API enum tarn_status tarn_sim_complete_event(struct tarn_device *device,
+                                                  uint64_t event) TARN_MUST_CHECK;
+
+/* Called in a query of an event that is not complete, while the device's lock is held (it must not call
+ * the device): true makes the event complete. NULL removes it. */
+TARN_API void tarn_sim_set_event_oracle(struct tarn_device *device,
+                                        bool (*oracle)(void *context, uint64_t event,
+                                                       tarn_stream stream),
+                                        void *context);
+
+/* Kinds of calls, for counters and the failure plan. */
+enum tarn_sim_call {
+    TARN_SIM_ALLOC,
+    TARN_SIM_FREE,
+    TARN_SIM_MEMORY_INFO,
+    TARN_SIM_EVENT_CREATE,
+    TARN_SIM_EVENT_DESTROY,
+    TARN_SIM_EVENT_RECORD,
+    TARN_SIM_EVENT_QUERY,
+    TARN_SIM_EVENT_WAIT,
+    TARN_SIM_STREAM_WAIT,
+    TARN_SIM_STREAM_CAPTURING,
+    TARN_SIM_VA_RESERVE,
+    TARN_SIM_VA_RELEASE,
+    TARN_SIM_PAGE_CREATE,
+    TARN_SIM_PAGE_RELEASE,
+    TARN_SIM_MAP,
+    TARN_SIM_UNMAP,
+    TARN_SIM_VA_GRANT,
+    TARN_SIM_POOL_ALLOC,
+    TARN_SIM_POOL_FREE,
+    TARN_SIM_POOL_TRIM,
+    TARN_SIM_POOL_INFO,
+    TARN_SIM_CALL_COUNT,
+    TARN_SIM_ANY = TARN_SIM_CALL_COUNT /* any call: for the failure plan only */
+};
+
+/* The n-th call of that kind from now on fails once with `status`, changing nothing (n >= 1). Several
+ * plans, one a kind, can stand; n = 0 removes the kind's plan. */
+TARN_API void tarn_sim_fail_nth(struct tarn_device *device, enum tarn_sim_call call, uint64_t n,
+                                enum tarn_status status);
+
+struct tarn_sim_counters {
+    uint32_t struct_size; /* in: sizeof(struct tarn_sim_counters) */
+    uint64_t calls[TARN_SIM_CALL_COUNT];
+    uint64_t failures;         /* calls that failed, planned or not */
+    uint64_t scripted_skipped; /* scripted addresses that could not be given */
+    uint64_t forced_unblocks;
+    uint64_t used_bytes;       /* memory held now: allocations and pages, not foreign memory */
+    uint64_t peak_used_bytes;
+    uint64_t live_allocations; /* plain allocations */
+    uint64_t live_pages;
+    uint64_t live_mappings;
+    uint64_t live_reservations;
+    uint64_t live_events;
+};
+
+TARN_API void tarn_sim_get_counters(struct tarn_device *device,
+                                    struct tarn_sim_counters *counters_out);
+
+/* Backed devices: the host memory behind `size` bytes at a device address, or NULL if they are not all
+ * allocated or mapped in one piece, or the device is not backed. Borrowed until freed or unmapped. */
+TARN_API void *tarn_sim_host_memory(struct tarn_device *device, tarn_ptr address, uint64_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

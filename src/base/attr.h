@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Compiler attributes, in one place. */
+#ifndef TN_BASE_ATTR_H
+#define TN_BASE_ATTR_H
+
+#define tn_likely(x)       __builtin_expect(!!(x), 1)
+#define tn_unlikely(x)     __builtin_expect(!!(x), 0)
+#define TN_PRINTF(fmt, at) __attribute__((format(printf, fmt, at)))
+#define TN_NORETURN        _Noreturn
+#define TN_COLD            __attribute__((cold, noinline))
+#define TN_MUST_CHECK      __attribute__((warn_unused_result))
+#define TN_CACHE_LINE      64
+
+#endif
