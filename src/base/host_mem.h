@@ -18,7 +18,10 @@
  * type. Caller owns, free with tn_host_free and the same size. */
 void *tn_host_alloc(size_t size) TN_MUST_CHECK;
 
-/* The same with every byte 0. */
+/* Aligned to `alignment`, a power of two of at most 1 MiB. Free with tn_host_free. */
+void *tn_host_alloc_aligned(size_t size, size_t alignment) TN_MUST_CHECK;
+
+/* tn_host_alloc with every byte 0. */
 void *tn_host_alloc_zero(size_t size) TN_MUST_CHECK;
 
 /* memory may be NULL. */
