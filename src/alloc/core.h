@@ -23,6 +23,7 @@
 #ifndef TN_ALLOC_CORE_H
 #define TN_ALLOC_CORE_H
 
+#include "base/tree.h"
 #include "tarn/base.h"
 
 #include <assert.h>
@@ -73,14 +74,14 @@ static inline bool tn_block_is_active(const struct tn_block *block)
     return block->allocated || block->uses != 0;
 }
 
-/* One segment from the device, or one growing segment. */
+/* One segment from the device, or one growing segment (one reserved range). */
 struct tn_segment {
+    struct tn_tree_node node; /* in the engine's tree, by address */
     uint64_t address;
-    uint64_t size;             /* bytes; of a growing segment all reserved addresses */
-    struct tn_block *first;    /* block at `address`; the node stays the same for life */
-    struct tn_expandable *expandable; /* growing segments: pages; else NULL */
-    uint64_t stack;            /* stack id of the segment's allocation */
-    uint64_t serial;           /* order of creation, from 1 */
+    uint64_t size;                    /* bytes; of a growing segment all reserved addresses */
+    struct tn_block *first;           /* block at `address`; the node stays the same for life */
+    struct tn_expandable *expandable; /* growing segments: their pages; else NULL */
+    uint64_t stack;                   /* stack id of the segment's allocation */
 };
 
 #endif
