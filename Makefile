@@ -28,7 +28,8 @@ test: setup-test build build/check/build.ninja ## all tests, with every internal
 lint: setup-lint ## format, static analysis, layers, warnings of gcc and clang
 	@JOBS=$(JOBS) tools/lint.sh
 
-sanitize: setup-sanitize build/asan/build.ninja build/tsan/build.ninja build/fuzz/build.ninja ## tests under asan and tsan
+sanitize: build/asan/build.ninja build/tsan/build.ninja build/fuzz/build.ninja
+sanitize: setup-sanitize ## tests under asan and tsan
 	@cmake --build --preset fuzz -j $(JOBS)
 	@cmake --build --preset asan -j $(JOBS)
 	@tools/run_tests.sh build/asan -j $(JOBS)
@@ -49,5 +50,5 @@ setup-build setup-test setup-lint setup-sanitize: setup-%:
 	@tools/setup.sh $*
 
 # Where there is no build folder yet, or the presets changed.
-build/%/build.ninja: CMakePresets.json | setup-build
+build/%/build.ninja: CMakePresets.json | setup-test
 	@echo "configuring build/$*" && cmake --preset $* >/dev/null

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# check_headers.sh [ROOT]: every header compiles alone as C17, those of include/tarn also as C99 and as
-# C++11, without a warning. Compilers: $CC and $CXX, by default gcc or clang and g++ or clang++.
+# check_headers.sh [ROOT]: every header compiles alone as C17, those of include/tarn also as C99 and
+# as C++11, without a warning. Compilers: $CC and $CXX, by default gcc or clang and g++ or clang++.
 set -eu
 
 tools=$(cd "$(dirname "$0")" && pwd)

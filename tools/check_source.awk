@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Reads names of files, one a line, and prints every breach of the rules below. Run by check_source.sh;
-# each message has a sample under tests/layers that must bring it forth.
+# Reads names of files, one a line, and prints every breach of the rules below. Run by
+# check_source.sh; each message has a sample under tests/layers that must bring it forth.
 
 BEGIN {
     # The arrows: what a folder of src/ may include besides itself and include/tarn. A test of the
@@ -31,8 +31,9 @@ BEGIN {
     environment = "getenv secure_getenv setenv putenv"
 
     split("assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal" \
-          " stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath" \
-          " threads time uchar wchar wctype error term elf link sched search regex poll", names, " ")
+          " stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string" \
+          " tgmath threads time uchar wchar wctype error term elf link sched search regex poll",
+          names, " ")
     for (i in names) {
         system_header[names[i] ".h"] = 1
     }
@@ -61,8 +62,9 @@ function has_word(list, word) {
     return index(" " list " ", " " word " ") > 0
 }
 
-# The room whose arrows a file follows: "base" ... "replay"; "public" for include/tarn, "outside" for
-# what may use include/tarn only, "free" for the rest (tests of several rooms, fuzzing, benchmarks).
+# The room whose arrows a file follows: "base" ... "replay"; "public" for include/tarn, "outside"
+# for what may use include/tarn only, "free" for the rest (tests of several rooms, fuzzing,
+# benchmarks).
 function side_of(file,   part) {
     split(file, part, "/")
     if (part[1] == "src") {

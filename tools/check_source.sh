@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# check_source.sh [ROOT]: the rules of CONTRIBUTING.md that text alone can tell (check_source.awk has
-# them). Prints `file:line: what is wrong` for each breach; exit status 1 if there is one.
+# check_source.sh [ROOT]: the rules of CONTRIBUTING.md that text alone can tell (check_source.awk
+# has them). Prints `file:line: what is wrong` for each breach; exit status 1 if there is one.
 set -eu
 
 tools=$(cd "$(dirname "$0")" && pwd)

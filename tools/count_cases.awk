@@ -4,14 +4,15 @@
 #
 # Of one executable:
 #   - if its last line is `N passed, N failed, N skipped`, that line counts and nothing else;
-#   - else the closing lines of cmocka count, `[  PASSED  ] N test(s).` and so on, of every group; if
-#     there are none (the program died) each `[       OK ]` is a passed case. They are looked for
+#   - else the closing lines of cmocka count, `[  PASSED  ] N test(s).` and so on, of every group;
+#     if there are none (the program died) each `[       OK ]` is a passed case. They are looked for
 #     anywhere in a line: cmocka writes to both outputs, and the two meet in one pipe;
-#   - if ctest says that it failed and no failed case was counted, that is one failed case (a crash, a
-#     time-out, a program that is not there);
+#   - if ctest says that it failed and no failed case was counted, that is one failed case (a crash,
+#     a time-out, a program that is not there);
 #   - if there was nothing to count, it is one case itself, passed or skipped.
 
-function cases(line,   n) { # the number in `[  PASSED  ] group: N test(s)`
+function cases(line) { # the number in `[  PASSED  ] group: N test(s)`
+    sub(/.*\[  (PASSED |FAILED |SKIPPED) \] /, "", line)
     match(line, /[0-9]+ test\(s\)/)
     return substr(line, RSTART, RLENGTH) + 0
 }

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# lint.sh: every check of form, on both compilers. Runs all of them even if one fails, names those that
-# did, and exits 1 then. Results of clang-tidy and cppcheck are kept under build/lint, so that a second
-# run looks only at what changed.
+# lint.sh: every check of form, on both compilers. Runs all of them even if one fails, names those
+# that did, and exits 1 then. Results of clang-tidy and cppcheck are kept under build/lint, so that
+# a second run looks only at what changed.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
@@ -26,7 +26,12 @@ files() { # PATTERN...: files of the project, bad samples left out
 check_format() {
     formatter=$(command -v clang-format-14 || command -v clang-format)
     case $("$formatter" --version) in
-    *"version 14."*) files '*.c' '*.h' | xargs "$formatter" --dry-run --Werror ;;
+    *"version 14."*)
+        # shellcheck disable=SC2016 # $1 and $2 are for the inner shell
+        files '*.c' '*.h' | xargs -P "$jobs" -n 1 sh -c '
+            "$1" "$2" | cmp -s - "$2" || { echo "$2: layout differs, try make format"; exit 1; }
+        ' sh "$formatter"
+        ;;
     *) echo "skip: format check needs clang-format 14, here is $("$formatter" --version)" ;;
     esac
 }
@@ -40,7 +45,7 @@ build_with() { # gcc|clang: every target, warnings are errors
         -DCMAKE_C_COMPILER="$1" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTARN_CHECKS=slow \
         -DTARN_BUILD_TESTS=ON -DTARN_WERROR=ON -DTARN_LINK_PROGRAM=OFF \
         -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null &&
-        cmake --build "$cache/$1" -j "$jobs"
+        cmake --build "$cache/$1" -j "$jobs" -- --quiet
 }
 
 # A file is looked at again when it, any header, the settings or the build's flags changed.

@@ -63,7 +63,7 @@ need_for_sanitize() {
     need_for_test
     need_tool gcc gcc
     if ! has clang; then
-        need clang # its run-time library, whose name carries the version, is seen in the second pass
+        need clang # its run-time library is named by version: that is for the second pass
     elif [ -z "$(find "$(clang -print-resource-dir)/" -name '*clang_rt.fuzzer*.a')" ]; then
         need "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
     fi

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# tidy_one.sh BUILD_DIR CACHE_DIR KEY FILE: clang-tidy on one file, unless the same contents under the
-# same KEY (settings, flags and headers) passed before. Part of lint.sh.
+# tidy_one.sh BUILD_DIR CACHE_DIR KEY FILE: clang-tidy on one file, unless the same contents under
+# the same KEY (settings, flags and headers) passed before. Part of lint.sh.
 set -eu
 
 stamp=$2/$3-$(sha256sum <"$4" | cut -c1-16)
