@@ -50,5 +50,8 @@ setup-build setup-test setup-lint setup-sanitize: setup-%:
 	@tools/setup.sh $*
 
 # Where there is no build folder yet, or the presets changed.
-build/%/build.ninja: CMakePresets.json | setup-test
+build/release/build.ninja: | setup-build
+build/check/build.ninja build/asan/build.ninja build/tsan/build.ninja: | setup-test
+build/fuzz/build.ninja: | setup-sanitize
+build/%/build.ninja: CMakePresets.json
 	@echo "configuring build/$*" && cmake --preset $* >/dev/null

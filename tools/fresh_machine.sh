@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# fresh_machine.sh FOLDER: proves `make run` and `make test` on a bare Debian 12. Makes one in FOLDER
-# (debootstrap, with git and make and nothing else), clones the committed HEAD into it and runs both
-# there. FOLDER must not exist yet and stays for a look; about 1 GB and a few minutes. Needs root,
-# debootstrap and a network; the mirror is the one that this machine's apt uses.
+# fresh_machine.sh FOLDER: proves `make run` and `make test` on a bare Debian 12. Makes one in
+# FOLDER (debootstrap, with git and make and nothing else), clones the committed HEAD into it and
+# runs both there. FOLDER must not exist yet and stays for a look; about 1 GB and a few minutes.
+# Needs root, debootstrap and a network; the mirror is the one that this machine's apt uses.
 set -eu
 
 source=$(cd "$(dirname "$0")/.." && pwd)
@@ -21,6 +21,7 @@ mkdir -p "$1"
 root=$(cd "$1" && pwd)
 
 # Where this machine gets Debian 12 from: lines of sources.list.
+# shellcheck disable=SC2016 # apt fills these in
 apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) main' \
     'Identifier: Packages' 'Origin: Debian' 'Component: main' |
     awk '$3 ~ /^bookworm/' | sort -u >"$root.sources"

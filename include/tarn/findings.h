@@ -23,7 +23,7 @@ struct tarn_findings {
     char text[TARN_FINDINGS_KEPT][TARN_FINDING_TEXT_MAX]; /* the first ones */
 };
 
-/* clang-format off: it would take ten lines */
+/* clang-format off */
 #define TARN_FINDINGS_INIT {0, {{0}}}
 /* clang-format on */
 

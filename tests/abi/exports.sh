@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# exports.sh LIBRARY INCLUDE_DIR: the symbols that libtarn.so exports are those declared with TARN_API in
-# include/tarn, no more and no fewer. One case a header, and one for what no header declares.
+# exports.sh LIBRARY INCLUDE_DIR: the symbols that libtarn.so exports are those declared with
+# TARN_API in include/tarn, no more and no fewer. One case a header, and one for what no header
+# declares.
 #
 # A header of which the library has nothing at all belongs to a room that is not in this build (the
 # offline half builds alone): that is a skipped case, with its name.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# samples.sh EXPORTS_SH: exports.sh must accept a library that keeps its headers' word and reject one
-# that exports more or less. Needs a C compiler ($CC or cc).
+# samples.sh EXPORTS_SH: exports.sh must accept a library that keeps its headers' word and reject
+# one that exports more or less. Needs a C compiler ($CC or cc).
 set -eu
 
 exports=$1
