@@ -45,12 +45,16 @@ build_with() { # gcc|clang: every target, warnings are errors
         -DCMAKE_C_COMPILER="$1" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTARN_CHECKS=slow \
         -DTARN_BUILD_TESTS=ON -DTARN_WERROR=ON -DTARN_LINK_PROGRAM=OFF \
         -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null &&
-        cmake --build "$cache/$1" -j "$jobs" -- --quiet
+        cmake --build "$cache/$1" -j "$jobs" -- --quiet -k 0
 }
 
 # A file is looked at again when it, any header, the settings or the build's flags changed.
 check_tidy() {
     database=$cache/clang/compile_commands.json
+    if [ ! -s "$database" ]; then
+        echo "no compile database: the build above did not get that far"
+        return 1
+    fi
     common=$({ clang-tidy --version && cat .clang-tidy "$database" && files '*.h' '*.def' |
         xargs cat; } | sha256sum | cut -c1-16)
     awk -F'"' '/"file":/ { print $4 }' "$database" | sort -u |
@@ -58,6 +62,7 @@ check_tidy() {
 }
 
 check_cppcheck() {
+    [ -s "$cache/clang/compile_commands.json" ] || return 1
     cppcheck --project="$cache/clang/compile_commands.json" --cppcheck-build-dir="$cache/cppcheck" \
         -j "$jobs" --quiet --error-exitcode=1 --inline-suppr --std=c11 \
         --enable=warning,performance,portability --suppressions-list=tools/cppcheck.txt
