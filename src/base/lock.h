@@ -26,7 +26,9 @@ enum tn_lock_rank {
     TN_LOCK_RANK_COUNT
 };
 
-enum { TN_LOCKS_HELD_MAX = 16 };
+enum {
+    TN_LOCKS_HELD_MAX = 16
+};
 
 struct tn_lock {
     pthread_mutex_t mutex;

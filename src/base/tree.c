@@ -4,7 +4,10 @@
 #include "base/assertion.h"
 #include "base/finding.h"
 
-enum { SMALLER, GREATER };
+enum {
+    SMALLER,
+    GREATER
+};
 
 static int node_height(const struct tn_tree_node *node)
 {

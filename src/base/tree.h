@@ -36,7 +36,7 @@ struct tn_tree {
 
 /* The record that embeds `node` as its member `member`. */
 #define TN_TREE_ENTRY(node, type, member)                                                          \
-    ((type *)(void *)((char *)(uintptr_t)(node) - offsetof(type, member)))
+    ((type *)(void *)((char *)(uintptr_t)(node)-offsetof(type, member)))
 
 /* Order of two numbers, for `compare` functions. */
 static inline int tn_tree_order_u64(uint64_t a, uint64_t b)

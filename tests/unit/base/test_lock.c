@@ -11,7 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 4, ROUNDS = 20000 };
+enum {
+    THREADS = 4,
+    ROUNDS = 20000
+};
 
 static void expect_abort(void (*body)(void), const char *text)
 {

@@ -6,7 +6,10 @@
 
 #include <stdlib.h>
 
-enum { KEYS = 256, STEPS = 20000 };
+enum {
+    KEYS = 256,
+    STEPS = 20000
+};
 
 struct item {
     struct tn_tree_node node;
