@@ -4,8 +4,8 @@
  *
  * Memory belongs to the stream it was allocated for and is reused on that stream at once when it is
  * freed; a block that other streams use as well is reused when the work they had queued is done
- * (record_stream). Every function may be called from any thread. A failed call changes nothing unless
- * its comment says otherwise.
+ * (record_stream). Every function may be called from any thread. A failed call changes nothing
+ * unless its comment says otherwise.
  */
 #ifndef TARN_ALLOCATOR_H
 #define TARN_ALLOCATOR_H
@@ -23,31 +23,31 @@ extern "C" {
 
 struct tarn_allocator;
 
-/* An allocator on the device with these settings (NULL: the defaults). The device is borrowed and must
- * outlive it. Caller owns *allocator_out, free with tarn_allocator_destroy. */
+/* An allocator on the device with these settings (NULL: the defaults). The device is borrowed and
+ * must outlive it. Caller owns *allocator_out, free with tarn_allocator_destroy. */
 TARN_API enum tarn_status tarn_allocator_create(struct tarn_device *device,
                                                 const struct tarn_config *config,
                                                 struct tarn_allocator **allocator_out,
                                                 struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Gives all memory back to the device, allocated blocks included. Nothing may use it any more. NULL is
- * allowed. */
+/* Gives all memory back to the device, allocated blocks included. Nothing may use it any more. NULL
+ * is allowed. */
 TARN_API void tarn_allocator_destroy(struct tarn_allocator *allocator);
 
-/* Allocates `size` bytes for work on `stream`. *ptr_out is a multiple of 512; for size 0 it is 0. Fails
- * with TARN_ERR_OUT_OF_MEMORY, after giving cached memory back and trying again as PyTorch does; the
- * error's text is then PyTorch's message, and the observers were called. */
+/* Allocates `size` bytes for work on `stream`. *ptr_out is a multiple of 512; for size 0 it is 0.
+ * Fails with TARN_ERR_OUT_OF_MEMORY, after giving cached memory back and trying again as PyTorch
+ * does; the error's text is then PyTorch's message, and the observers were called. */
 TARN_API enum tarn_status tarn_allocator_alloc(struct tarn_allocator *allocator, uint64_t size,
                                                tarn_stream stream, tarn_ptr *ptr_out,
                                                struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Frees what tarn_allocator_alloc returned; 0 does nothing. A pointer that is not handed out just now
- * (never, or freed already) fails with TARN_ERR_INVALID_POINTER and its address in the text. */
+/* Frees what tarn_allocator_alloc returned; 0 does nothing. A pointer that is not handed out just
+ * now (never, or freed already) fails with TARN_ERR_INVALID_POINTER and its address in the text. */
 TARN_API enum tarn_status tarn_allocator_free(struct tarn_allocator *allocator, tarn_ptr ptr,
                                               struct tarn_error *error) TARN_MUST_CHECK;
 
-/* The block is used on another stream as well: after its free it is not reused before the work queued
- * on that stream at the time of the free is done. 0 does nothing. */
+/* The block is used on another stream as well: after its free it is not reused before the work
+ * queued on that stream at the time of the free is done. 0 does nothing. */
 TARN_API enum tarn_status tarn_allocator_record_stream(struct tarn_allocator *allocator,
                                                        tarn_ptr ptr, tarn_stream stream,
                                                        struct tarn_error *error) TARN_MUST_CHECK;
@@ -64,10 +64,9 @@ TARN_API enum tarn_status tarn_allocator_base_allocation(struct tarn_allocator *
                                                          struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Reserved bytes may not exceed this share of the device's memory, 0 to 1; 1 is no limit. */
-TARN_API enum tarn_status tarn_allocator_set_memory_fraction(struct tarn_allocator *allocator,
-                                                             double fraction,
-                                                             struct tarn_error *error)
-    TARN_MUST_CHECK;
+TARN_API enum tarn_status
+tarn_allocator_set_memory_fraction(struct tarn_allocator *allocator, double fraction,
+                                   struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Limit in bytes, TARN_SIZE_UNLIMITED = none; the fraction that it is. */
 TARN_API uint64_t tarn_allocator_get_limit(struct tarn_allocator *allocator);
@@ -78,8 +77,8 @@ TARN_API void tarn_allocator_get_stats(struct tarn_allocator *allocator,
 TARN_API void tarn_allocator_reset_peak_stats(struct tarn_allocator *allocator);
 TARN_API void tarn_allocator_reset_accumulated_stats(struct tarn_allocator *allocator);
 
-/* Size of the largest free block, or of the device's free memory if that is larger and `*largest_out`
- * comes in as 0: PyTorch's cacheInfo. */
+/* Size of the largest free block, or of the device's free memory if that is larger and
+ * `*largest_out` comes in as 0: PyTorch's cacheInfo. */
 TARN_API enum tarn_status tarn_allocator_cache_info(struct tarn_allocator *allocator,
                                                     uint64_t *largest_in_out,
                                                     struct tarn_error *error) TARN_MUST_CHECK;
@@ -88,8 +87,8 @@ TARN_API enum tarn_status tarn_allocator_cache_info(struct tarn_allocator *alloc
 TARN_API uint64_t tarn_allocator_check(struct tarn_allocator *allocator,
                                        struct tarn_findings *findings);
 
-/* One segment and one block, as the walk shows them. Of a growing segment each contiguous mapped range
- * is shown as a segment. */
+/* One segment and one block, as the walk shows them. Of a growing segment each contiguous mapped
+ * range is shown as a segment. */
 struct tarn_segment_info {
     uint64_t address;
     uint64_t total_size;
@@ -133,8 +132,8 @@ struct tarn_oom {
     uint64_t rounded;      /* of the block */
     uint64_t segment_size; /* that the device could not give */
     tarn_stream stream;
-    uint64_t limit;        /* TARN_SIZE_UNLIMITED = none */
-    uint64_t device_free;  /* bytes */
+    uint64_t limit;       /* TARN_SIZE_UNLIMITED = none */
+    uint64_t device_free; /* bytes */
     uint64_t device_total;
     uint64_t allocated;
     uint64_t reserved;

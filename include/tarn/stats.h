@@ -18,7 +18,12 @@ struct tarn_stat {
 };
 
 /* Every counter by pool comes three times. */
-enum tarn_stat_pool { TARN_STAT_ALL, TARN_STAT_SMALL_POOL, TARN_STAT_LARGE_POOL, TARN_STAT_POOLS };
+enum tarn_stat_pool {
+    TARN_STAT_ALL,
+    TARN_STAT_SMALL_POOL,
+    TARN_STAT_LARGE_POOL,
+    TARN_STAT_POOLS
+};
 
 /* Counters by pool: enumerator, PyTorch's key, what it counts. */
 #define TARN_STAT_MAP(X)                                                                           \
@@ -36,7 +41,7 @@ enum tarn_stat_kind {
 #define TARN_STAT_ENUM(name, key, text) TARN_STAT_##name,
     TARN_STAT_MAP(TARN_STAT_ENUM)
 #undef TARN_STAT_ENUM
-        TARN_STAT_KINDS
+    TARN_STAT_KINDS
 };
 
 struct tarn_stats {
@@ -52,7 +57,8 @@ struct tarn_stats {
     int64_t max_split_size;       /* when the allocator was made; -1 = unlimited */
 };
 
-/* PyTorch's key of a counter, e.g. "allocated_bytes"; of a pool, e.g. "small_pool". Static storage. */
+/* PyTorch's key of a counter, e.g. "allocated_bytes"; of a pool, e.g. "small_pool". Static storage.
+ * */
 TARN_API const char *tarn_stat_kind_name(enum tarn_stat_kind kind);
 TARN_API const char *tarn_stat_pool_name(enum tarn_stat_pool pool);
 

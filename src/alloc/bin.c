@@ -6,7 +6,10 @@
 
 #include <string.h>
 
-enum { BIN_FIRST_CAPACITY = 4, DIRECTORY_FIRST_CAPACITY = 8 };
+enum {
+    BIN_FIRST_CAPACITY = 4,
+    DIRECTORY_FIRST_CAPACITY = 8
+};
 
 /* Entries of one leaf, largest first. In a directory every leaf has room for TN_LEAF_MAX. */
 struct bin_leaf {
@@ -34,7 +37,8 @@ static bool entry_is_below(const struct tn_bin_entry *entry, uint64_t size, uint
     return entry->block->size < size || (entry->block->size == size && entry->address < address);
 }
 
-/* Index of the first entry below (size, address), `count` if none: entries before it are at or above. */
+/* Index of the first entry below (size, address), `count` if none: entries before it are at or
+ * above. */
 static uint32_t entries_first_below(const struct tn_bin_entry *entries, uint32_t count,
                                     uint64_t size, uint64_t address)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A sorted bag of blocks: the free blocks of one size class. Order is (size, address); the smallest is
- * what an allocation takes.
+ * A sorted bag of blocks: the free blocks of one size class. Order is (size, address); the smallest
+ * is what an allocation takes.
  *
- * Few blocks (the usual case) are one array, largest first, so that taking the smallest is dropping the
- * last entry. Beyond TN_LEAF_MAX entries the array becomes a directory of such arrays, which bounds what
- * an insertion moves: a class of a million equal blocks still costs two short searches.
+ * Few blocks (the usual case) are one array, largest first, so that taking the smallest is dropping
+ * the last entry. Beyond TN_LEAF_MAX entries the array becomes a directory of such arrays, which
+ * bounds what an insertion moves: a class of a million equal blocks still costs two short searches.
  *
- * Owns: its arrays, not the blocks. Addresses stand in the entries so that a search in a class of one
- * size touches no block. Cost: O(log n) compares, moves of at most TN_LEAF_MAX entries.
+ * Owns: its arrays, not the blocks. Addresses stand in the entries so that a search in a class of
+ * one size touches no block. Cost: O(log n) compares, moves of at most TN_LEAF_MAX entries.
  */
 #ifndef TN_ALLOC_BIN_H
 #define TN_ALLOC_BIN_H
@@ -18,7 +18,9 @@
 
 #include <stddef.h>
 
-enum { TN_LEAF_MAX = 128 };
+enum {
+    TN_LEAF_MAX = 128
+};
 
 struct tn_bin_entry {
     uint64_t address; /* == block->address */
@@ -27,7 +29,8 @@ struct tn_bin_entry {
 
 /* All zero is an empty bin. */
 struct tn_bin {
-    void *memory;      /* capacity > 0: tn_bin_entry[capacity]; capacity 0: struct tn_bin_directory */
+    void *memory;      /* capacity > 0: tn_bin_entry[capacity]; capacity 0: struct tn_bin_directory
+                          */
     uint32_t count;    /* entries in all */
     uint32_t capacity; /* of the one array; 0 when there is none or a directory */
 };

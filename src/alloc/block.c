@@ -6,7 +6,10 @@
 
 #include <string.h>
 
-enum { CHUNK_BYTES = 64 * 1024, CHUNK_NODES = CHUNK_BYTES / sizeof(struct tn_block) - 1 };
+enum {
+    CHUNK_BYTES = 64 * 1024,
+    CHUNK_NODES = CHUNK_BYTES / sizeof(struct tn_block) - 1
+};
 
 /* A free node is only its link. */
 struct free_node {

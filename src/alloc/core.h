@@ -3,17 +3,20 @@
  * The words of the allocator and the structures that its files share.
  *
  *   segment   memory taken from the device in one piece, or one reserved address range that grows
- *   block     part of a segment: handed out, waiting for streams, free, or (in a growing segment) not
+ *   block     part of a segment: handed out, waiting for streams, free, or (in a growing segment)
+ * not
  *             mapped. The blocks of a segment cover it without gaps, linked in address order
  *   free set  the free blocks of one pool on one stream, ordered by (size, address)
- *   pool      free sets by stream. There is one pool for small and one for large requests, and such a
+ *   pool      free sets by stream. There is one pool for small and one for large requests, and such
+ * a
  *             pair for each private pool
  *
  * Invariants (core_check.c checks them all):
  *   I1  for neighbours a, b = a->next: b->prev == a and a->address + a->size == b->address
  *   I2  sizes and addresses of blocks are multiples of 512; no size is 0
  *   I3  no two free neighbours are mapped alike: they would have been merged
- *   I4  a block is exactly one of: in the pointer map (allocated), waiting (uses != 0), in its free set
+ *   I4  a block is exactly one of: in the pointer map (allocated), waiting (uses != 0), in its free
+ * set
  *       or the list of unfiled blocks (free), in its set's unmapped ranges (not mapped)
  *   I5  every counter equals what a walk over all blocks gives
  *   I6  reserved bytes are the sum of the sizes of all mapped blocks

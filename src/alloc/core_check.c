@@ -153,8 +153,7 @@ static void check_counters(const struct tn_engine *engine, const struct tally *t
                 tn_finding_add(findings, "%s.%s: current %lld, peak %lld, counted %lld",
                                tarn_stat_kind_name((enum tarn_stat_kind)kind),
                                tarn_stat_pool_name((enum tarn_stat_pool)pool),
-                               (long long)stat->current, (long long)stat->peak,
-                               (long long)counted);
+                               (long long)stat->current, (long long)stat->peak, (long long)counted);
             }
         }
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recomputes everything that the engine caches, from the blocks alone, and compares: the invariants of
- * core.h. In every build; the check build calls it after every operation. Under the engine's lock.
- * Cost: O(blocks).
+ * Recomputes everything that the engine caches, from the blocks alone, and compares: the invariants
+ * of core.h. In every build; the check build calls it after every operation. Under the engine's
+ * lock. Cost: O(blocks).
  */
 #ifndef TN_ALLOC_CORE_CHECK_H
 #define TN_ALLOC_CORE_CHECK_H

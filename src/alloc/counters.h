@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The counters of tarn/stats.h and how they move. Each counter by pool moves twice: in "all" and in the
- * pool of the block, as PyTorch's StatArray. Peaks are taken at every increase. Guarded by the engine's
- * lock.
+ * The counters of tarn/stats.h and how they move. Each counter by pool moves twice: in "all" and in
+ * the pool of the block, as PyTorch's StatArray. Peaks are taken at every increase. Guarded by the
+ * engine's lock.
  */
 #ifndef TN_ALLOC_COUNTERS_H
 #define TN_ALLOC_COUNTERS_H

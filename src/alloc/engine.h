@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The caching engine of one device: all its state, and the few operations that every file of this room
- * needs. Policy is in engine_native.c; the other files are mechanisms and do not decide.
+ * The caching engine of one device: all its state, and the few operations that every file of this
+ * room needs. Policy is in engine_native.c; the other files are mechanisms and do not decide.
  *
- * Locks: `lock` (rank TN_LOCK_ALLOCATOR) guards every field except those marked. Device calls are made
- * under it, as PyTorch does, except where `release_lock_on_device_alloc` says otherwise.
+ * Locks: `lock` (rank TN_LOCK_ALLOCATOR) guards every field except those marked. Device calls are
+ * made under it, as PyTorch does, except where `release_lock_on_device_alloc` says otherwise.
  */
 #ifndef TN_ALLOC_ENGINE_H
 #define TN_ALLOC_ENGINE_H
@@ -22,7 +22,10 @@
 #include "history/sink.h"
 #include "tarn/config.h"
 
-enum { TN_SINKS_MAX = 4, TN_PEERS_MAX = 64 };
+enum {
+    TN_SINKS_MAX = 4,
+    TN_PEERS_MAX = 64
+};
 
 struct tn_engine {
     struct tn_lock lock;
@@ -71,8 +74,8 @@ void tn_engine_unfile(struct tn_engine *engine, struct tn_block *block);
 void tn_engine_file_pending(struct tn_engine *engine);
 
 /* Merges a block that is in no set with its idle neighbours, first the one below (PyTorch's
- * try_merge_blocks). Returns the node of the merged block; the requested size is that of `block`. The
- * numbers count what was swallowed. */
+ * try_merge_blocks). Returns the node of the merged block; the requested size is that of `block`.
+ * The numbers count what was swallowed. */
 struct tn_block *tn_engine_merge(struct tn_engine *engine, struct tn_block *block,
                                  uint32_t *merged_out, uint64_t *merged_bytes_out);
 
@@ -90,8 +93,8 @@ static inline void tn_engine_emit(struct tn_engine *engine, enum tn_action actio
     }
 }
 
-/* Makes a waiting or just freed block reusable: merges it, files it, counts it. `stack` is that of the
- * free, 0 to use the allocation's. */
+/* Makes a waiting or just freed block reusable: merges it, files it, counts it. `stack` is that of
+ * the free, 0 to use the allocation's. */
 void tn_engine_complete_free(struct tn_engine *engine, struct tn_block *block, uint64_t stack);
 
 /* Stack id for an operation that wants context of `level`; 0 when nobody does. Before the lock. */

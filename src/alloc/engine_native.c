@@ -2,11 +2,12 @@
 /*
  * The caching engine reads as two lists of steps.
  *
- * Allocating: complete the frees whose events are done; round the size; find the pool; then climb the
- * ladder below until a step gives a block; split it if the rest is worth keeping; hand out the front.
+ * Allocating: complete the frees whose events are done; round the size; find the pool; then climb
+ * the ladder below until a step gives a block; split it if the rest is worth keeping; hand out the
+ * front.
  *
- * Freeing: take the block out of the pointer map; if other streams used it, record events and let it
- * wait; else merge it with its free neighbours and file it in its free set.
+ * Freeing: take the block out of the pointer map; if other streams used it, record events and let
+ * it wait; else merge it with its free neighbours and file it in its free set.
  */
 #include "alloc/engine_native.h"
 
@@ -19,7 +20,8 @@
 #include "alloc/size_class.h"
 #include "base/host_mem.h"
 
-/* ---- choosing among free blocks ---------------------------------------------------------------- */
+/* ---- choosing among free blocks ----------------------------------------------------------------
+ * */
 
 /* What a block of a growing segment can become: itself and the unmapped range behind it. */
 static uint64_t block_room(const struct tn_block *block)
@@ -27,8 +29,8 @@ static uint64_t block_room(const struct tn_block *block)
     return block->size + (block->next && !block->next->mapped ? block->next->size : 0);
 }
 
-/* Best fit among growing segments is the one with the least room to grow: goes on while the next block
- * has less. */
+/* Best fit among growing segments is the one with the least room to grow: goes on while the next
+ * block has less. */
 static struct tn_block *prefer_less_room(const struct tn_free_set *set, struct tn_block *block)
 {
     struct tn_block *next = tn_free_set_next(set, block);
@@ -81,7 +83,8 @@ static enum tarn_status step_reuse(struct tn_engine *engine, struct tn_request *
     return TARN_OK;
 }
 
-/* ---- asking the device ------------------------------------------------------------------------- */
+/* ---- asking the device -------------------------------------------------------------------------
+ * */
 
 /* PyTorch's alloc_block. A full device is "not found", so that the ladder goes on. */
 static enum tarn_status request_grow(struct tn_engine *engine, struct tn_request *request,
@@ -130,7 +133,8 @@ static enum tarn_status step_release_oversize(struct tn_engine *engine, struct t
 static enum tarn_status step_release_cached(struct tn_engine *engine, struct tn_request *request,
                                             struct tarn_error *error)
 {
-    if (engine->private_pools.route_count > 0) { /* a capture may be under way: no waiting for events */
+    if (engine->private_pools.route_count > 0) { /* a capture may be under way: no waiting for
+                                                    events */
         return TARN_ERR_NOT_FOUND;
     }
     const enum tarn_status st =
@@ -143,8 +147,8 @@ static enum tarn_status step_release_cached(struct tn_engine *engine, struct tn_
     return request_grow(engine, request, error);
 }
 
-/* What is tried for a request, in order, until a step gives a block. TARN_ERR_NOT_FOUND means to go on,
- * any other failure ends the request. */
+/* What is tried for a request, in order, until a step gives a block. TARN_ERR_NOT_FOUND means to go
+ * on, any other failure ends the request. */
 static const struct ladder_step {
     const char *name;
     enum tarn_status (*run)(struct tn_engine *engine, struct tn_request *request,
@@ -157,7 +161,9 @@ static const struct ladder_step {
     {"release the whole cache and ask again", step_release_cached},
 };
 
-enum { LADDER_STEPS = sizeof ladder / sizeof ladder[0] };
+enum {
+    LADDER_STEPS = sizeof ladder / sizeof ladder[0]
+};
 
 static enum tarn_status request_climb(struct tn_engine *engine, struct tn_request *request,
                                       struct tarn_error *error)
@@ -170,10 +176,11 @@ static enum tarn_status request_climb(struct tn_engine *engine, struct tn_reques
     return st;
 }
 
-/* ---- handing out ------------------------------------------------------------------------------- */
+/* ---- handing out -------------------------------------------------------------------------------
+ * */
 
-/* Free parts of split segments: a fresh split adds one, a further split shrinks one, using a whole part
- * removes one. Growing segments are not counted. */
+/* Free parts of split segments: a fresh split adds one, a further split shrinks one, using a whole
+ * part removes one. Growing segments are not counted. */
 static void count_split(struct tn_engine *engine, const struct tn_block *block, bool already_split,
                         const struct tn_block *rest)
 {
@@ -241,7 +248,8 @@ static bool request_splits(const struct tn_engine *engine, const struct tn_reque
                            &engine->config);
 }
 
-/* ---- allocating -------------------------------------------------------------------------------- */
+/* ---- allocating --------------------------------------------------------------------------------
+ * */
 
 /* Host memory for everything that happens after a block was found. */
 static enum tarn_status request_prepare(struct tn_engine *engine, struct tn_request *request,
@@ -267,8 +275,7 @@ static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request
     }
     request->size = tn_round_size(request->requested, &engine->config);
     request->segment_size = tn_segment_size(request->size, &engine->config);
-    request->pool =
-        tn_private_pool_route(engine, tn_size_is_small(request->size), request->stream);
+    request->pool = tn_private_pool_route(engine, tn_size_is_small(request->size), request->stream);
     if (st == TARN_OK) {
         st = request_prepare(engine, request, error);
     }
@@ -312,7 +319,8 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
     return st;
 }
 
-/* ---- freeing ----------------------------------------------------------------------------------- */
+/* ---- freeing -----------------------------------------------------------------------------------
+ * */
 
 enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block *block,
                                        uint64_t stack, struct tarn_error *error)
@@ -322,8 +330,8 @@ enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block
 
     tn_assert(block->allocated);
     if (tn_unlikely(waits)) {
-        const enum tarn_status st = tn_stream_use_release(
-            engine, block, engine->private_pools.route_count > 0, error);
+        const enum tarn_status st =
+            tn_stream_use_release(engine, block, engine->private_pools.route_count > 0, error);
 
         if (st) {
             return st;
@@ -366,7 +374,8 @@ enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct t
     return st;
 }
 
-/* ---- the rest ---------------------------------------------------------------------------------- */
+/* ---- the rest ----------------------------------------------------------------------------------
+ * */
 
 enum tarn_status tn_native_record_stream(struct tn_engine *engine, tarn_ptr ptr, tarn_stream stream,
                                          struct tarn_error *error)

@@ -30,9 +30,9 @@ enum tarn_status tn_native_set_fraction(struct tn_engine *engine, double fractio
 enum tarn_status tn_native_cache_info(struct tn_engine *engine, uint64_t *largest,
                                       struct tarn_error *error) TN_MUST_CHECK;
 
-/* Hands out `size` bytes of a block that is in no set, as PyTorch's alloc_found_block: splits, counts,
- * sends the event. A node must have been put by if `split`, and room in the pointer map. Under the
- * lock; also what restoring a checkpoint does. */
+/* Hands out `size` bytes of a block that is in no set, as PyTorch's alloc_found_block: splits,
+ * counts, sends the event. A node must have been put by if `split`, and room in the pointer map.
+ * Under the lock; also what restoring a checkpoint does. */
 void tn_native_hand_out(struct tn_engine *engine, struct tn_block *block, uint64_t size,
                         uint64_t requested, bool split, uint64_t stack);
 

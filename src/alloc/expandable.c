@@ -106,8 +106,8 @@ static bool block_has_room(const struct tn_block *block, uint64_t size)
     return bytes >= size;
 }
 
-/* First place with room, by address: an unmapped range, or the free block just below it. A new range
- * when there is none. */
+/* First place with room, by address: an unmapped range, or the free block just below it. A new
+ * range when there is none. */
 static enum tarn_status expandable_find(struct tn_engine *engine, struct tn_free_set *set,
                                         uint64_t size, struct tn_block **block_out,
                                         struct tarn_error *error)
@@ -133,8 +133,8 @@ struct piece {
     uint64_t end;
 };
 
-/* Walks the pieces that give `size` bytes from some block on. Start with *at = that block and *have = 0;
- * false when there is no further piece. Only the last piece can be less than its block. */
+/* Walks the pieces that give `size` bytes from some block on. Start with *at = that block and *have
+ * = 0; false when there is no further piece. Only the last piece can be less than its block. */
 static bool piece_next(const struct tn_segment *segment, uint64_t size, struct tn_block **at,
                        uint64_t *have, struct piece *piece_out)
 {
@@ -213,15 +213,13 @@ static bool expandable_reserve(struct tn_expandable *expandable, uint64_t end)
         return true;
     }
     const uint64_t wanted = end > expandable->page_count * 2 ? end : expandable->page_count * 2;
-    tn_page_handle *moved =
-        tn_host_resize(expandable->pages, expandable->page_count * sizeof *moved,
-                       wanted * sizeof *moved);
+    tn_page_handle *moved = tn_host_resize(
+        expandable->pages, expandable->page_count * sizeof *moved, wanted * sizeof *moved);
 
     if (!moved) {
         return false;
     }
-    memset(&moved[expandable->page_count], 0,
-           (wanted - expandable->page_count) * sizeof *moved);
+    memset(&moved[expandable->page_count], 0, (wanted - expandable->page_count) * sizeof *moved);
     expandable->pages = moved;
     expandable->page_count = wanted;
     return true;
@@ -232,9 +230,8 @@ static enum tarn_status page_unmap(struct tn_engine *engine, const struct tn_seg
                                    uint64_t index, tn_page_handle *page_out)
 {
     struct tn_expandable *expandable = segment->expandable;
-    const enum tarn_status st =
-        engine->device->ops->unmap(engine->device, segment->address + index * expandable->page_size,
-                                   expandable->page_size);
+    const enum tarn_status st = engine->device->ops->unmap(
+        engine->device, segment->address + index * expandable->page_size, expandable->page_size);
 
     if (st == TARN_OK) {
         *page_out = expandable->pages[index];
@@ -243,7 +240,8 @@ static enum tarn_status page_unmap(struct tn_engine *engine, const struct tn_seg
     return st;
 }
 
-/* Maps one page from the stock at that index and lets the peers see it. On failure nothing changed. */
+/* Maps one page from the stock at that index and lets the peers see it. On failure nothing changed.
+ * */
 static enum tarn_status page_map(struct tn_engine *engine, const struct tn_segment *segment,
                                  uint64_t index, struct page_stock *stock)
 {
@@ -315,8 +313,8 @@ static void count_unmap(struct tn_engine *engine, bool small, uint64_t size)
     engine->counters.stats.num_device_free++;
 }
 
-/* The pages of a piece are mapped: its block becomes free memory, merged with what is free beside it.
- * Returns the node of the result. One node must have been put by. */
+/* The pages of a piece are mapped: its block becomes free memory, merged with what is free beside
+ * it. Returns the node of the result. One node must have been put by. */
 static struct tn_block *piece_adopt(struct tn_engine *engine, struct tn_segment *segment,
                                     const struct piece *piece, uint64_t stack)
 {
@@ -372,8 +370,8 @@ static enum tarn_status expandable_extend(struct tn_engine *engine, struct tn_se
     return TARN_OK;
 }
 
-enum tarn_status tn_expandable_alloc(struct tn_engine *engine, struct tn_free_set *set, uint64_t size,
-                                     uint64_t stack, struct tn_block **block_out,
+enum tarn_status tn_expandable_alloc(struct tn_engine *engine, struct tn_free_set *set,
+                                     uint64_t size, uint64_t stack, struct tn_block **block_out,
                                      struct tarn_error *error)
 {
     struct page_stock stock = {0};
@@ -406,8 +404,8 @@ enum tarn_status tn_expandable_alloc(struct tn_engine *engine, struct tn_free_se
     return st;
 }
 
-/* Unmaps and releases pages [begin, end); stops at the first that the device refuses. Returns how many
- * are gone. */
+/* Unmaps and releases pages [begin, end); stops at the first that the device refuses. Returns how
+ * many are gone. */
 static uint64_t pages_unmap(struct tn_engine *engine, const struct tn_segment *segment,
                             uint64_t begin, uint64_t end, enum tarn_status *status_out)
 {
@@ -427,8 +425,9 @@ static uint64_t pages_unmap(struct tn_engine *engine, const struct tn_segment *s
     return at - begin;
 }
 
-/* The part [address, address + size) of a free block in no set becomes unmapped; what is left before and
- * behind it is filed again. Two nodes must have been put by. Returns the unmapped block, merged. */
+/* The part [address, address + size) of a free block in no set becomes unmapped; what is left
+ * before and behind it is filed again. Two nodes must have been put by. Returns the unmapped block,
+ * merged. */
 static struct tn_block *block_carve_unmapped(struct tn_engine *engine, struct tn_block *block,
                                              uint64_t address, uint64_t size)
 {
@@ -458,8 +457,8 @@ static struct tn_block *block_carve_unmapped(struct tn_engine *engine, struct tn
     return middle;
 }
 
-enum tarn_status tn_expandable_unmap(struct tn_engine *engine, struct tn_block *block, uint64_t stack,
-                                     struct tarn_error *error)
+enum tarn_status tn_expandable_unmap(struct tn_engine *engine, struct tn_block *block,
+                                     uint64_t stack, struct tarn_error *error)
 {
     struct tn_segment *segment = tn_segment_find(engine, block->address);
     struct tn_free_set *set = block->set;

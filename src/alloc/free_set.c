@@ -9,7 +9,12 @@
 
 #define TN_UNIT ((uint64_t)1 << UNIT_SHIFT)
 
-enum { UNIT_SHIFT = 9, EXACT_LOG2 = 12, POWER_LOG2 = 5, NO_CLASS = -1 };
+enum {
+    UNIT_SHIFT = 9,
+    EXACT_LOG2 = 12,
+    POWER_LOG2 = 5,
+    NO_CLASS = -1
+};
 
 static const size_t chunk_bytes = TN_CHUNK_BINS * sizeof(struct tn_bin);
 
@@ -67,8 +72,7 @@ static int set_next_class(const struct tn_free_set *set, unsigned class)
     }
     const int next = chunk + 1 < TN_CHUNKS ? set_next_chunk(set, chunk + 1) : NO_CLASS;
 
-    return next < 0 ? NO_CLASS
-                    : next * TN_CHUNK_BINS + (int)tn_lowest_bit(set->bin_bits[next]);
+    return next < 0 ? NO_CLASS : next * TN_CHUNK_BINS + (int)tn_lowest_bit(set->bin_bits[next]);
 }
 
 /* Last class at or before `class` whose bin is not empty, or NO_CLASS. Rare paths only. */
@@ -175,8 +179,7 @@ struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size)
 struct tn_block *tn_free_set_next(const struct tn_free_set *set, const struct tn_block *block)
 {
     const unsigned own = class_of(block->size);
-    struct tn_block *found =
-        tn_bin_find_from(set_bin(set, own), block->size, block->address + 1);
+    struct tn_block *found = tn_bin_find_from(set_bin(set, own), block->size, block->address + 1);
 
     if (found) {
         return found;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The free blocks of one pool on one stream, ordered by (size, address): PyTorch's best fit is the first
- * block at or after (request, 0) in that order.
+ * The free blocks of one pool on one stream, ordered by (size, address): PyTorch's best fit is the
+ * first block at or after (request, 0) in that order.
  *
- * Sizes are counted in units of 512 bytes. Up to 2 MiB every size has a class of its own; above, each
- * power of two is divided into 32 classes. Each class is a sorted bin (bin.h); two levels of bitmaps say
- * which bins are not empty, so that the next larger class is found with two bit scans. Bins come in
- * chunks of 64 that are made when first needed.
+ * Sizes are counted in units of 512 bytes. Up to 2 MiB every size has a class of its own; above,
+ * each power of two is divided into 32 classes. Each class is a sorted bin (bin.h); two levels of
+ * bitmaps say which bins are not empty, so that the next larger class is found with two bit scans.
+ * Bins come in chunks of 64 that are made when first needed.
  *
- * Also here, because the same blocks leave one for the other: the unmapped ranges of growing segments,
- * ordered by address.
+ * Also here, because the same blocks leave one for the other: the unmapped ranges of growing
+ * segments, ordered by address.
  *
  * Cost: find, insert and remove O(1) outside the bin, about 1.4 KiB for the set and 1 KiB a chunk.
  */
@@ -30,11 +30,11 @@ enum {
 struct tn_free_set {
     struct tn_pool *pool;
     tarn_stream stream;
-    uint64_t count;                     /* blocks in all bins */
+    uint64_t count;                      /* blocks in all bins */
     uint64_t chunk_bits[TN_CHUNK_WORDS]; /* chunks with a bin that is not empty */
-    uint64_t bin_bits[TN_CHUNKS];       /* bins that are not empty, by chunk */
-    struct tn_bin *chunks[TN_CHUNKS];   /* TN_CHUNK_BINS bins each, or NULL */
-    struct tn_block **unmapped;         /* by address */
+    uint64_t bin_bits[TN_CHUNKS];        /* bins that are not empty, by chunk */
+    struct tn_bin *chunks[TN_CHUNKS];    /* TN_CHUNK_BINS bins each, or NULL */
+    struct tn_block **unmapped;          /* by address */
     uint32_t unmapped_count;
     uint32_t unmapped_capacity;
 };

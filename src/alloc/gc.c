@@ -122,8 +122,8 @@ enum tarn_status tn_gc_release_oversize(struct tn_engine *engine, struct tn_free
     return tn_segment_release(engine, block, stack, error);
 }
 
-/* Releases the pool's unsplit plain blocks; afterwards, because that changes the free sets, unmaps the
- * free pages of growing segments. */
+/* Releases the pool's unsplit plain blocks; afterwards, because that changes the free sets, unmaps
+ * the free pages of growing segments. */
 static enum tarn_status pool_release(struct tn_engine *engine, struct tn_pool *pool, uint64_t stack,
                                      struct tarn_error *error)
 {
@@ -148,8 +148,8 @@ static struct tn_block *pool_next_expandable(const struct tn_pool *pool, struct 
     return from;
 }
 
-/* Unmaps free pages block by block. Unmapping only turns a block into smaller ones, so the walk goes on
- * from the key of the block before. */
+/* Unmaps free pages block by block. Unmapping only turns a block into smaller ones, so the walk
+ * goes on from the key of the block before. */
 static enum tarn_status pool_unmap(struct tn_engine *engine, struct tn_pool *pool, uint64_t stack,
                                    struct tarn_error *error)
 {

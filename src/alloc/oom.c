@@ -35,17 +35,20 @@ static void oom_write_message(const struct tarn_oom *oom, struct tarn_error *err
                        "with %s allocated in private pools (e.g., CUDA Graphs), ",
                        tn_size_format(oom->private_free).text);
     }
-    (void)tn_fail(
-        error, TARN_ERR_OUT_OF_MEMORY,
-        "CUDA out of memory. Tried to allocate %s. GPU %d has a total capacity of %s of which %s is "
-        "free. %s%sOf the allocated memory %s is allocated by PyTorch, %sand %s is reserved by PyTorch "
-        "but unallocated. If reserved but unallocated memory is large try setting "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation "
-        "for Memory Management  (" DOCUMENTATION ")",
-        tn_size_format(oom->segment_size).text, oom->device, tn_size_format(oom->device_total).text,
-        tn_size_format(oom->device_free).text, oom->processes, allowed,
-        tn_size_format(oom->allocated + oom->private_free).text, private_part,
-        tn_size_format(oom->reserved - oom->allocated - oom->private_free).text);
+    (void)tn_fail(error, TARN_ERR_OUT_OF_MEMORY,
+                  "CUDA out of memory. Tried to allocate %s. GPU %d has a total capacity of %s of "
+                  "which %s is "
+                  "free. %s%sOf the allocated memory %s is allocated by PyTorch, %sand %s is "
+                  "reserved by PyTorch "
+                  "but unallocated. If reserved but unallocated memory is large try setting "
+                  "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
+                  "documentation "
+                  "for Memory Management  (" DOCUMENTATION ")",
+                  tn_size_format(oom->segment_size).text, oom->device,
+                  tn_size_format(oom->device_total).text, tn_size_format(oom->device_free).text,
+                  oom->processes, allowed, tn_size_format(oom->allocated + oom->private_free).text,
+                  private_part,
+                  tn_size_format(oom->reserved - oom->allocated - oom->private_free).text);
 }
 
 enum tarn_status tn_oom_report(struct tn_engine *engine, const struct tn_request *request,

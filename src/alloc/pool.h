@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pool: the free sets of all streams for small or for large requests. PyTorch keeps one set a pool,
- * ordered by (stream, size, address); the sets here are kept in stream order, so that walking set after
- * set is the same order.
+ * A pool: the free sets of all streams for small or for large requests. PyTorch keeps one set a
+ * pool, ordered by (stream, size, address); the sets here are kept in stream order, so that walking
+ * set after set is the same order.
  *
- * Owns: the free sets, not the blocks. A set lives as long as its pool. Guarded by the engine's lock.
+ * Owns: the free sets, not the blocks. A set lives as long as its pool. Guarded by the engine's
+ * lock.
  */
 #ifndef TN_ALLOC_POOL_H
 #define TN_ALLOC_POOL_H
@@ -17,8 +18,8 @@ struct tn_pool {
     struct tn_free_set **sets;     /* by stream handle */
     uint32_t count;
     uint32_t capacity;
-    struct tn_free_set *recent;    /* last one found, or NULL */
-    int64_t find_count;            /* searches, counted while garbage collection is on */
+    struct tn_free_set *recent; /* last one found, or NULL */
+    int64_t find_count;         /* searches, counted while garbage collection is on */
 };
 
 void tn_pool_init(struct tn_pool *pool, bool is_small, struct tn_private_pool *owner);

@@ -84,7 +84,8 @@ enum tarn_status tn_private_pool_release(struct tn_engine *engine, struct tarn_p
     return TARN_OK;
 }
 
-static struct tn_pool_route *route_find(const struct tn_private_pools *pools, struct tarn_pool_id id)
+static struct tn_pool_route *route_find(const struct tn_private_pools *pools,
+                                        struct tarn_pool_id id)
 {
     for (uint32_t i = 0; i < pools->route_count; i++) {
         if (id_equal(pools->routes[i].id, id)) {
@@ -119,8 +120,7 @@ enum tarn_status tn_private_pool_begin(struct tn_engine *engine, struct tarn_poo
     struct tn_private_pools *pools = &engine->private_pools;
 
     if (route_find(pools, id)) {
-        return tn_fail(error, TARN_ERR_STATE,
-                       "allocations already go to private pool (%llu, %llu)",
+        return tn_fail(error, TARN_ERR_STATE, "allocations already go to private pool (%llu, %llu)",
                        (unsigned long long)id.first, (unsigned long long)id.second);
     }
     if (!routes_reserve(pools)) {
@@ -146,8 +146,7 @@ enum tarn_status tn_private_pool_end(struct tn_engine *engine, struct tarn_pool_
                        (unsigned long long)id.first, (unsigned long long)id.second);
     }
     pools->route_count--;
-    memmove(route, route + 1,
-            (size_t)(&pools->routes[pools->route_count] - route) * sizeof *route);
+    memmove(route, route + 1, (size_t)(&pools->routes[pools->route_count] - route) * sizeof *route);
     return TARN_OK;
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Private pools: memory kept apart for captured graphs or by a user's choice. While routing to a pool is
- * on (begin ... end), requests that its filter accepts are served from the pool; the latest begin is
- * asked first. A pool lives while it is used (use count) and until its last segment went back.
+ * Private pools: memory kept apart for captured graphs or by a user's choice. While routing to a
+ * pool is on (begin ... end), requests that its filter accepts are served from the pool; the latest
+ * begin is asked first. A pool lives while it is used (use count) and until its last segment went
+ * back.
  *
- * Owns: pools and the list of routes. Guarded by the engine's lock; filters are called under it and must
- * not call the allocator.
+ * Owns: pools and the list of routes. Guarded by the engine's lock; filters are called under it and
+ * must not call the allocator.
  */
 #ifndef TN_ALLOC_PRIVATE_POOL_H
 #define TN_ALLOC_PRIVATE_POOL_H

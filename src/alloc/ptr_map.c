@@ -5,7 +5,9 @@
 #include "base/bits.h"
 #include "base/host_mem.h"
 
-enum { FIRST_CAPACITY = 64 };
+enum {
+    FIRST_CAPACITY = 64
+};
 
 /* Multiplicative hashing: the high bits of the product are well mixed. */
 static uint64_t map_home(const struct tn_ptr_map *map, uint64_t address)
@@ -28,7 +30,8 @@ static void map_put(struct tn_ptr_map *map, struct tn_ptr_slot slot)
     map->slots[at] = slot;
 }
 
-/* Moves everything to a table of another capacity; false and unchanged when host memory is missing. */
+/* Moves everything to a table of another capacity; false and unchanged when host memory is missing.
+ * */
 static TN_COLD bool map_resize(struct tn_ptr_map *map, uint64_t capacity)
 {
     struct tn_ptr_map moved = {
@@ -89,7 +92,8 @@ struct tn_block *tn_ptr_map_find(const struct tn_ptr_map *map, uint64_t address)
     return map->slots[at].block;
 }
 
-/* Moves later entries of the run forward into the gap, as long as that brings them closer to home. */
+/* Moves later entries of the run forward into the gap, as long as that brings them closer to home.
+ * */
 static void map_close_gap(struct tn_ptr_map *map, uint64_t gap)
 {
     for (uint64_t at = map_next(map, gap); map->slots[at].address != 0; at = map_next(map, at)) {

@@ -2,8 +2,8 @@
 /*
  * Device address to block, for the blocks that are handed out: exact addresses only.
  *
- * Open addressing with linear probing; removal closes the gap, so that there are no tombstones. The load
- * stays between 1/8 and 5/8. Inserting may need host memory and is prepared beforehand with
+ * Open addressing with linear probing; removal closes the gap, so that there are no tombstones. The
+ * load stays between 1/8 and 5/8. Inserting may need host memory and is prepared beforehand with
  * tn_ptr_map_reserve; removing never fails. Guarded by the engine's lock. Cost: O(1) expected.
  */
 #ifndef TN_ALLOC_PTR_MAP_H

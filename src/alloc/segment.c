@@ -132,8 +132,8 @@ static void segment_count_release(struct tn_engine *engine, bool small, uint64_t
     engine->counters.stats.num_device_free++;
 }
 
-enum tarn_status tn_segment_release(struct tn_engine *engine, struct tn_block *block, uint64_t stack,
-                                    struct tarn_error *error)
+enum tarn_status tn_segment_release(struct tn_engine *engine, struct tn_block *block,
+                                    uint64_t stack, struct tarn_error *error)
 {
     struct tn_segment *segment = tn_segment_find(engine, block->address);
     struct tn_pool *pool = block->set->pool;
@@ -141,7 +141,8 @@ enum tarn_status tn_segment_release(struct tn_engine *engine, struct tn_block *b
 
     tn_assert(tn_block_is_idle(block) && !tn_block_is_split(block) && !block->expandable);
     tn_assert(segment->first == block && segment->size == block->size);
-    /* Before the device call, as in PyTorch: who registered the memory elsewhere must hear of it. */
+    /* Before the device call, as in PyTorch: who registered the memory elsewhere must hear of it.
+     * */
     tn_engine_emit(engine, TN_ACTION_SEGMENT_FREE, block->address, block->size, block->set->stream,
                    pool, used_stack);
     const enum tarn_status st = engine->device->ops->free(engine->device, block->address);

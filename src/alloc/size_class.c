@@ -13,7 +13,8 @@ static unsigned roundup_interval(uint64_t size)
     return interval < TARN_ROUNDUP_INTERVALS ? interval : TARN_ROUNDUP_INTERVALS - 1;
 }
 
-/* Rounds up to the next of `divisions` equal steps between two powers of two. 1200 with 4 is 1280. */
+/* Rounds up to the next of `divisions` equal steps between two powers of two. 1200 with 4 is 1280.
+ * */
 static uint64_t round_to_division(uint64_t size, uint64_t divisions)
 {
     if (tn_is_pow2(size)) {

@@ -177,8 +177,8 @@ static struct tn_block *queue_pop(struct tn_stream_waits *waits, struct tn_event
     return first->block;
 }
 
-/* An event from the pool or a new one. The pool has room for every event there is: those in it and those
- * pending never are more than once were pending together, and one. */
+/* An event from the pool or a new one. The pool has room for every event there is: those in it and
+ * those pending never are more than once were pending together, and one. */
 static enum tarn_status event_take(struct tn_engine *engine, tn_event_handle *event_out,
                                    struct tarn_error *error)
 {
@@ -198,18 +198,17 @@ static enum tarn_status event_take(struct tn_engine *engine, tn_event_handle *ev
     return st ? tn_engine_device_failed(engine, st, "creating an event", error) : TARN_OK;
 }
 
-/* Takes back the events that were queued for the block, newest first. */
-static void uses_unwind(struct tn_engine *engine, const struct tn_stream_uses *uses, uint32_t count)
+/* Takes back the newest event of the stream's queue. */
+static void queue_unpush(struct tn_stream_waits *waits, tarn_stream stream)
 {
-    struct tn_stream_waits *waits = &engine->waits;
+    struct tn_event_queue *queue = waits_find_queue(waits, stream);
 
-    while (count > 0) {
-        struct tn_event_queue *queue = waits_find_queue(waits, uses->streams[--count].stream);
-        const uint32_t last = (queue->head + queue->count - 1) % queue->capacity;
-
-        waits->events[waits->event_count++] = queue->ring[last].event;
+    tn_assert(queue && queue->count > 0);
+    if (queue) {
         queue->count--;
         waits->pending--;
+        waits->events[waits->event_count++] =
+            queue->ring[(queue->head + queue->count) % queue->capacity].event;
     }
 }
 
@@ -222,7 +221,8 @@ static enum tarn_status uses_insert_event(struct tn_engine *engine, struct tn_bl
     tn_event_handle event = 0;
 
     if (!queue) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the events of stream 0x%llx",
+        return tn_fail(error, TARN_ERR_HOST_MEMORY,
+                       "no host memory for the events of stream 0x%llx",
                        (unsigned long long)stream);
     }
     enum tarn_status st = event_take(engine, &event, error);
@@ -250,7 +250,9 @@ static enum tarn_status uses_insert_events(struct tn_engine *engine, struct tn_b
             uses_insert_event(engine, block, uses->streams[i].stream, error);
 
         if (st) {
-            uses_unwind(engine, uses, i);
+            while (i > 0) {
+                queue_unpush(&engine->waits, uses->streams[--i].stream);
+            }
             return st;
         }
     }
@@ -389,8 +391,9 @@ static enum tarn_status queue_drain(struct tn_engine *engine, uint32_t index,
     return st ? tn_engine_device_failed(engine, st, "waiting for an event", error) : TARN_OK;
 }
 
-enum tarn_status tn_stream_waits_drain(struct tn_engine *engine, const struct tn_private_pool *owner,
-                                       uint64_t stack, struct tarn_error *error)
+enum tarn_status tn_stream_waits_drain(struct tn_engine *engine,
+                                       const struct tn_private_pool *owner, uint64_t stack,
+                                       struct tarn_error *error)
 {
     enum tarn_status st = tn_stream_waits_insert_deferred(engine, stack, error);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walking segments and blocks in address order, so that snapshots, checks and statistics need not reach
- * into the structures. Of a growing segment each contiguous mapped range is one segment, as PyTorch's
- * snapshots show it; ranges that are not mapped are left out. Under the engine's lock.
+ * Walking segments and blocks in address order, so that snapshots, checks and statistics need not
+ * reach into the structures. Of a growing segment each contiguous mapped range is one segment, as
+ * PyTorch's snapshots show it; ranges that are not mapped are left out. Under the engine's lock.
  */
 #ifndef TN_ALLOC_VISIT_H
 #define TN_ALLOC_VISIT_H

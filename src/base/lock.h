@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mutex with a rank. A thread may take a lock only while every lock that it holds has a smaller rank,
- * so that no two threads can wait for each other. Builds with fast checks keep each thread's held locks
- * and stop the program on a reversal, on a release of a lock not held and on more than
+ * A mutex with a rank. A thread may take a lock only while every lock that it holds has a smaller
+ * rank, so that no two threads can wait for each other. Builds with fast checks keep each thread's
+ * held locks and stop the program on a reversal, on a release of a lock not held and on more than
  * TN_LOCKS_HELD_MAX at once; other builds pay for the mutex only.
  */
 #ifndef TN_BASE_LOCK_H
@@ -44,8 +44,8 @@ void tn_lock_fini(struct tn_lock *lock);
 void tn_lock_acquire(struct tn_lock *lock);
 void tn_lock_release(struct tn_lock *lock);
 
-/* Whether this thread holds the lock. For assertions only: builds without fast checks do not know and
- * say true. */
+/* Whether this thread holds the lock. For assertions only: builds without fast checks do not know
+ * and say true. */
 bool tn_lock_held(const struct tn_lock *lock);
 
 /* Name of a rank, for messages: "device". */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Intrusive ordered tree: height-balanced (AVL), with parent links, so that stepping and removing need
- * no search and no operation needs host memory.
+ * Intrusive ordered tree: height-balanced (AVL), with parent links, so that stepping and removing
+ * need no search and no operation needs host memory.
  *
- * A record embeds a node. `compare` orders two nodes (negative, zero, positive); no two nodes of a tree
- * may compare equal. A search takes a key: a record on the caller's stack in which only the fields that
- * `compare` reads are set. An optional `refresh` recomputes what a node caches about its subtree (a
- * maximum, a sum) from its own fields and its two children; the tree calls it bottom up after every
- * change, and after a record changed by itself its owner calls tn_tree_refresh.
+ * A record embeds a node. `compare` orders two nodes (negative, zero, positive); no two nodes of a
+ * tree may compare equal. A search takes a key: a record on the caller's stack in which only the
+ * fields that `compare` reads are set. An optional `refresh` recomputes what a node caches about
+ * its subtree (a maximum, a sum) from its own fields and its two children; the tree calls it bottom
+ * up after every change, and after a record changed by itself its owner calls tn_tree_refresh.
  *
  * Invariants: heights of siblings differ by at most one; count = number of nodes.
  * Locks: the caller's. Cost: O(log n) each; tn_tree_next and tn_tree_prev O(1) on average.
@@ -54,8 +54,8 @@ void tn_tree_insert(struct tn_tree *tree, struct tn_tree_node *node);
 /* `node` must be in this tree. */
 void tn_tree_remove(struct tn_tree *tree, struct tn_tree_node *node);
 
-/* The node equal to the key, the smallest that is not less, the greatest that is not greater; NULL when
- * there is none. */
+/* The node equal to the key, the smallest that is not less, the greatest that is not greater; NULL
+ * when there is none. */
 struct tn_tree_node *tn_tree_find(const struct tn_tree *tree, const struct tn_tree_node *key);
 struct tn_tree_node *tn_tree_find_at_least(const struct tn_tree *tree,
                                            const struct tn_tree_node *key);

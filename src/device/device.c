@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements tarn/device.h: which backend a spec names, and what can be asked of any device. A backend
- * is one row of the table; its name is the spec's text before a colon, the rest is its own to read.
+ * Implements tarn/device.h: which backend a spec names, and what can be asked of any device. A
+ * backend is one row of the table; its name is the spec's text before a colon, the rest is its own
+ * to read.
  */
 #include "device/device_ops.h"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stream-ordered pool of the simulated device, as cudaMallocAsync and cudaFreeAsync behave on the
- * default pool with a release threshold that never gives back by itself. (Reserved peaks measured on an
- * H200 are all multiples of 32 MiB.)
+ * default pool with a release threshold that never gives back by itself. (Reserved peaks measured
+ * on an H200 are all multiples of 32 MiB.)
  *
- * The pool grows by chunks: the request rounded up to 32 MiB. A chunk is cut into blocks, multiples of
- * 512 bytes, that tile it. A free block remembers the stream that freed it and the point of the free:
- * that stream may reuse it at once, another one when the point is reached. Neighbours merge when the
- * same stream freed both (the later point counts) or both points are reached. The best fit is taken;
- * when there is none, blocks are merged again, then the pool grows, after wholly free chunks were given
- * back if the device has no room (they stay given back when that was not enough). Nothing waits: memory that a stream
- * is still to free stays taken.
+ * The pool grows by chunks: the request rounded up to 32 MiB. A chunk is cut into blocks, multiples
+ * of 512 bytes, that tile it. A free block remembers the stream that freed it and the point of the
+ * free: that stream may reuse it at once, another one when the point is reached. Neighbours merge
+ * when the same stream freed both (the later point counts) or both points are reached. The best fit
+ * is taken; when there is none, blocks are merged again, then the pool grows, after wholly free
+ * chunks were given back if the device has no room (they stay given back when that was not enough).
+ * Nothing waits: memory that a stream is still to free stays taken.
  *
  * Invariants: blocks tile the chunks; reserved = sum of chunks; used = sum of blocks in use; `free`
  *   holds exactly the blocks not in use.
@@ -208,8 +208,8 @@ static enum tarn_status pool_grow(struct tn_sim *sim, uint64_t size, tarn_stream
     return TARN_OK;
 }
 
-/* Takes a free block into use; what it has too much becomes a free block in the record *spare, which
- * is then consumed (set to NULL). */
+/* Takes a free block into use; what it has too much becomes a free block in the record *spare,
+ * which is then consumed (set to NULL). */
 static void block_use(struct tn_sim *sim, struct pool_block *block, uint64_t size,
                       struct pool_block **spare)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated device: one record and one lock for everything. Each function of the table is thin: it
- * enters (takes the lock, counts the call, asks the failure plan), does its work through the parts
- * (space, streams, virtual memory, pool) and leaves. Parts fail before they change anything.
+ * The simulated device: one record and one lock for everything. Each function of the table is thin:
+ * it enters (takes the lock, counts the call, asks the failure plan), does its work through the
+ * parts (space, streams, virtual memory, pool) and leaves. Parts fail before they change anything.
  *
- * Memory is charged when it is there: plain allocations by their exact size, physical pages, and whole
- * chunks of the stream-ordered pool. Freeing plain memory does not move the clock, although cudaFree
- * waits for the device: callers free only what no stream uses any more.
+ * Memory is charged when it is there: plain allocations by their exact size, physical pages, and
+ * whole chunks of the stream-ordered pool. Freeing plain memory does not move the clock, although
+ * cudaFree waits for the device: callers free only what no stream uses any more.
  *
  * Locks: `lock` guards all fields but `base`, `id` and `backed`, which never change.
  */
@@ -19,8 +19,8 @@
 #include "device/sim_space.h"
 #include "device/sim_stream.h"
 
-/* Virtual memory (sim_vmm.c): physical pages by number, mappings by address. Mappings never overlap and
- * lie inside one reservation each; a page counts the mappings that show it. */
+/* Virtual memory (sim_vmm.c): physical pages by number, mappings by address. Mappings never overlap
+ * and lie inside one reservation each; a page counts the mappings that show it. */
 struct tn_sim_vmm {
     struct tn_tree pages;
     struct tn_tree mappings;
@@ -54,8 +54,8 @@ extern const struct tn_device_ops tn_sim_ops;
 /* The simulated device behind a device, or NULL if it is another kind. */
 struct tn_sim *tn_sim_from(struct tarn_device *device);
 
-/* Begins a call: takes the lock, counts. Not TARN_OK when the call is planned to fail. Either way the
- * caller ends with tn_sim_leave, which releases the lock and returns the status it is given. */
+/* Begins a call: takes the lock, counts. Not TARN_OK when the call is planned to fail. Either way
+ * the caller ends with tn_sim_leave, which releases the lock and returns the status it is given. */
 enum tarn_status tn_sim_enter(struct tarn_device *device, enum tarn_sim_call call);
 enum tarn_status tn_sim_leave(struct tarn_device *device, enum tarn_status status);
 
@@ -66,8 +66,8 @@ enum tarn_status tn_sim_fail(struct tn_sim *sim, enum tarn_status status, const 
 /* Out of memory with its text. */
 enum tarn_status tn_sim_fail_memory(struct tn_sim *sim, uint64_t wanted);
 
-/* Takes address space with memory charged and, on a backed device, usable host memory behind it; and
- * back. For plain allocations and chunks of the pool. */
+/* Takes address space with memory charged and, on a backed device, usable host memory behind it;
+ * and back. For plain allocations and chunks of the pool. */
 enum tarn_status tn_sim_memory_take(struct tn_sim *sim, enum tn_sim_kind kind, uint64_t size,
                                     struct tn_sim_range **range_out);
 void tn_sim_memory_give(struct tn_sim *sim, struct tn_sim_range *range);

@@ -22,8 +22,8 @@ struct tn_sim_faults {
 void tn_sim_fault_plan(struct tn_sim_faults *faults, enum tarn_sim_call call, uint64_t n,
                        enum tarn_status status);
 
-/* Counts one call. TARN_OK, or the status with which it has to fail. When the plan of the kind and the
- * plan for any call name the same call, both are used up and the kind's status counts. */
+/* Counts one call. TARN_OK, or the status with which it has to fail. When the plan of the kind and
+ * the plan for any call name the same call, both are used up and the kind's status counts. */
 enum tarn_status tn_sim_fault_next(struct tn_sim_faults *faults, enum tarn_sim_call call);
 
 /* "map", "event_query": as the device table names them. */

@@ -119,8 +119,8 @@ static struct tn_sim_range *space_find_around(const struct tn_sim_space *space, 
     return next->gap_start <= start && end <= next->start ? next : NULL;
 }
 
-/* Where a range of that kind and size would go: before *next_out. The script's head is looked at, not
- * consumed; *scripted_out says whether there was one. */
+/* Where a range of that kind and size would go: before *next_out. The script's head is looked at,
+ * not consumed; *scripted_out says whether there was one. */
 static bool space_place(const struct tn_sim_space *space, const struct tn_sim_script *script,
                         uint64_t size, uint64_t *start_out, struct tn_sim_range **next_out)
 {

@@ -3,14 +3,14 @@
  * The simulated device's address space and capacity.
  *
  * A range is a piece of address space that is taken: a plain allocation, a reservation for virtual
- * memory, or a chunk of the stream-ordered pool. The space gives a new range the lowest address that is
- * a multiple of TN_SIM_ALIGNMENT, at or above the base, and has room behind it; or the next scripted
- * address of the range's kind, if that is free. Charges (bytes of memory) are apart from ranges: a
- * reservation costs nothing, a physical page has no address.
+ * memory, or a chunk of the stream-ordered pool. The space gives a new range the lowest address
+ * that is a multiple of TN_SIM_ALIGNMENT, at or above the base, and has room behind it; or the next
+ * scripted address of the range's kind, if that is free. Charges (bytes of memory) are apart from
+ * ranges: a reservation costs nothing, a physical page has no address.
  *
  * Ranges are a tree by address. Each knows the free gap before it and the largest usable gap in its
- * subtree, which makes both the search for the lowest fit and giving back O(log n); giving back needs
- * no host memory. A record without size at the end of the space owns the last gap.
+ * subtree, which makes both the search for the lowest fit and giving back O(log n); giving back
+ * needs no host memory. A record without size at the end of the space owns the last gap.
  *
  * Invariants: ranges do not overlap; gap_start = end of the range before (0 for the first);
  *   used + foreign <= capacity unless foreign memory was set later; used <= peak.

@@ -3,19 +3,22 @@
  * Streams and events of the simulated device on a virtual clock.
  *
  * A stream is a timeline. Work queued on it runs one after the other. Timed work takes so many
- * nanoseconds; a hold ("blocking work") ends when it is told to. So a stream is: the time at which the
- * work before its first open hold is done, then a list of open holds, each with the time of the work
- * queued behind it up to the next hold. A point marks a place in a stream: a time when nothing is held
- * before it, else a hold and an offset from that hold's end. Ending a hold
- * does not touch the points behind it: they ask the hold. Streams do not wait for each other; stream 0 is one like others.
+ * nanoseconds; a hold ("blocking work") ends when it is told to. So a stream is: the time at which
+ * the work before its first open hold is done, then a list of open holds, each with the time of the
+ * work queued behind it up to the next hold. A point marks a place in a stream: a time when nothing
+ * is held before it, else a hold and an offset from that hold's end. Ending a hold
+ * does not touch the points behind it: they ask the hold. Streams do not wait for each other;
+ * stream 0 is one like others.
  *
- * Events are points with a name. In manual mode a point's time does not count: an event completes when
- * told, or when it or a later event of its stream was waited for. A name carries the count of earlier
- * uses of its slot, so that a destroyed event's name is recognised.
+ * Events are points with a name. In manual mode a point's time does not count: an event completes
+ * when told, or when it or a later event of its stream was waited for. A name carries the count of
+ * earlier uses of its slot, so that a destroyed event's name is recognised.
  *
- * Invariants: a hold is listed in its stream or ended, never both; refs = points that name it, plus one
+ * Invariants: a hold is listed in its stream or ended, never both; refs = points that name it, plus
+ * one
  *   while it is listed.
- * Locks: the device's. Cost: finding a stream O(log streams); the rest constant, waits by holds ended.
+ * Locks: the device's. Cost: finding a stream O(log streams); the rest constant, waits by holds
+ * ended.
  */
 #ifndef TN_DEVICE_SIM_STREAM_H
 #define TN_DEVICE_SIM_STREAM_H
@@ -86,7 +89,8 @@ struct tn_sim_stream *tn_sim_stream_find(const struct tn_sim_streams *streams, t
 void tn_sim_stream_enqueue(const struct tn_sim_streams *streams, struct tn_sim_stream *stream,
                            uint64_t ns);
 
-/* Opens a hold (TARN_ERR_HOST_MEMORY) and ends the oldest one (TARN_ERR_STATE when none is open). */
+/* Opens a hold (TARN_ERR_HOST_MEMORY) and ends the oldest one (TARN_ERR_STATE when none is open).
+ * */
 enum tarn_status tn_sim_stream_block(struct tn_sim_stream *stream);
 enum tarn_status tn_sim_stream_unblock(struct tn_sim_streams *streams,
                                        struct tn_sim_stream *stream);
@@ -104,8 +108,8 @@ bool tn_sim_point_reached(const struct tn_sim_streams *streams, const struct tn_
 
 enum tarn_status tn_sim_event_create(struct tn_sim_streams *streams, uint64_t *event_out);
 
-/* These return TARN_ERR_NOT_FOUND for a name that is no live event. An event that was never recorded
- * is complete. */
+/* These return TARN_ERR_NOT_FOUND for a name that is no live event. An event that was never
+ * recorded is complete. */
 enum tarn_status tn_sim_event_destroy(struct tn_sim_streams *streams, uint64_t event);
 enum tarn_status tn_sim_event_record(struct tn_sim_streams *streams, uint64_t event,
                                      struct tn_sim_stream *stream);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Virtual memory of the simulated device: reservations are ranges of the address space, pages are
- * charged memory without an address, a mapping shows one whole page inside one reservation. On a backed
- * device a page is a memory object of the system and a reservation a range of host addresses without
- * memory, so that a page shown twice has the same contents at both places.
+ * charged memory without an address, a mapping shows one whole page inside one reservation. On a
+ * backed device a page is a memory object of the system and a reservation a range of host addresses
+ * without memory, so that a page shown twice has the same contents at both places.
  *
- * Releasing a page or reservation with something mapped is an error here; the real driver keeps such a
- * page until it is unmapped, but the allocator never relies on that. Unmapping and granting take any
- * run of adjacent whole mappings in one reservation. Grants are checked but change nothing.
+ * Releasing a page or reservation with something mapped is an error here; the real driver keeps
+ * such a page until it is unmapped, but the allocator never relies on that. Unmapping and granting
+ * take any run of adjacent whole mappings in one reservation. Grants are checked but change
+ * nothing.
  */
 #include "device/sim_device.h"
 
@@ -115,7 +116,8 @@ bool tn_sim_vmm_covers(const struct tn_sim *sim, tarn_ptr address, uint64_t size
     return at >= end;
 }
 
-/* The first of the adjacent whole mappings that make up exactly that part of one reservation, or NULL. */
+/* The first of the adjacent whole mappings that make up exactly that part of one reservation, or
+ * NULL. */
 static struct sim_mapping *mapping_find_run(const struct tn_sim *sim, uint64_t address,
                                             uint64_t size)
 {
