@@ -34,7 +34,7 @@ trap 'rm -rf "$work"' EXIT
 unset NO_COLOR CLICOLOR_FORCE COLUMNS
 LC_ALL=C
 TERM=dumb
-export LC_ALL TERM data
+export LC_ALL TERM data tarn
 
 # run_case NAME: leaves out, err and code in $work.
 run_case() {
