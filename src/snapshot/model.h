@@ -30,7 +30,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TN_STRING_NONE = 0, TN_STACK_NONE = 0, TN_STACK_EMPTY = 1, TN_EXTRA_NONE = 0 };
+enum {
+    TN_STRING_NONE = 0,
+    TN_STACK_NONE = 0,
+    TN_STACK_EMPTY = 1,
+    TN_EXTRA_NONE = 0
+};
 
 /* `time_us` of something that has no time. */
 #define TN_TIME_NONE INT64_MIN
@@ -53,7 +58,7 @@ enum tn_trace_action {
 #define TN_TRACE_ACTION_ENUM(name, text) TN_TRACE_##name,
     TN_TRACE_ACTION_MAP(TN_TRACE_ACTION_ENUM)
 #undef TN_TRACE_ACTION_ENUM
-        TN_TRACE_OTHER, /* unknown to this version: the text is in the extra's `action_name` */
+    TN_TRACE_OTHER, /* unknown to this version: the text is in the extra's `action_name` */
     TN_TRACE_ACTION_COUNT
 };
 
@@ -102,7 +107,8 @@ struct tn_block_history {
 struct tn_model_block {
     uint64_t address; /* from the file, or summed up from the segment's address */
     uint64_t size;
-    uint64_t requested_size; /* stale for inactive blocks; `size` when the file has neither it nor history */
+    uint64_t
+        requested_size; /* stale for inactive blocks; `size` when the file has neither it nor history */
     const struct tn_block_history *history;
     uint32_t history_count; /* > 0 only in the old form */
     uint32_t stack;         /* TN_STACK_NONE when the file has no `frames`: the old form */
@@ -163,8 +169,14 @@ struct tn_trace {
     uint64_t count;
 };
 
-enum tn_field_kind { TN_FIELD_NONE, TN_FIELD_BOOL, TN_FIELD_INT, TN_FIELD_UINT, TN_FIELD_FLOAT,
-                     TN_FIELD_STRING };
+enum tn_field_kind {
+    TN_FIELD_NONE,
+    TN_FIELD_BOOL,
+    TN_FIELD_INT,
+    TN_FIELD_UINT,
+    TN_FIELD_FLOAT,
+    TN_FIELD_STRING
+};
 
 /* A key of an open dict (annotations, settings) with a plain value. */
 struct tn_field {
@@ -188,7 +200,9 @@ struct tn_annotation {
     size_t field_count;
 };
 
-enum { TN_ROUNDUP_INTERVALS = 16 };
+enum {
+    TN_ROUNDUP_INTERVALS = 16
+};
 
 struct tn_model_settings {
     bool present;
@@ -198,7 +212,7 @@ struct tn_model_settings {
     bool expandable_segments;
     bool has_roundup;
     uint64_t roundup_power2_divisions[TN_ROUNDUP_INTERVALS]; /* from 1, 2, 4, ... 32768 MiB on */
-    const struct tn_field *fields;                           /* every other key with a plain value */
+    const struct tn_field *fields; /* every other key with a plain value */
     size_t field_count;
 };
 
@@ -211,7 +225,9 @@ struct tn_model_warning {
     uint32_t key;
 };
 
-enum { TN_WARNINGS_KEPT = 64 };
+enum {
+    TN_WARNINGS_KEPT = 64
+};
 
 struct tn_model {
     struct tn_budget budget;
@@ -310,8 +326,8 @@ static inline struct tn_shape tn_model_shape(const struct tn_model *model, uint3
 }
 
 /* Entry `index` of a trace, index < trace->count. */
-static inline const struct tn_trace_entry *
-tn_trace_at(const struct tn_model *model, const struct tn_trace *trace, uint64_t index)
+static inline const struct tn_trace_entry *tn_trace_at(const struct tn_model *model,
+                                                       const struct tn_trace *trace, uint64_t index)
 {
     return tn_store_at(&model->entries, trace->first + index);
 }
