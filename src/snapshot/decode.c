@@ -88,10 +88,11 @@ enum tarn_status tn_decode_new(struct tn_decoder *decoder, enum tn_object_kind k
     return TARN_OK;
 }
 
-/* What is put into a container must not change any more. */
-static void values_seal(struct tn_decoder *decoder, const struct tn_value *values, size_t count)
+/* What is put into a container must not change any more. Every `step`-th value. */
+static void values_seal(struct tn_decoder *decoder, const struct tn_value *values, size_t count,
+                        size_t step)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i += step) {
         if (tn_value_kind(values[i]) == TN_VALUE_OBJECT) {
             tn_decode_object(decoder, values[i])->sealed = 1;
         }
@@ -232,7 +233,7 @@ enum tarn_status tn_decode_tuple(struct tn_decoder *decoder, const struct tn_val
         return status;
     }
     struct tn_object *tuple = tn_decode_object(decoder, *value_out);
-    values_seal(decoder, items, count);
+    values_seal(decoder, items, count, 1);
     status = object_make_list(decoder, tuple, TN_OBJECT_TUPLE);
     return status == TARN_OK ? object_add_values(decoder, tuple, items, count) : status;
 }
@@ -355,7 +356,7 @@ enum tarn_status tn_decode_set_items(struct tn_decoder *decoder, struct tn_value
     if (count == 0) {
         return TARN_OK;
     }
-    values_seal(decoder, pairs, 2 * count);
+    values_seal(decoder, pairs + 1, 2 * count - 1, 2);
     status = object_check_open(decoder, dict);
     if (status != TARN_OK) {
         return status;
@@ -366,11 +367,15 @@ enum tarn_status tn_decode_set_items(struct tn_decoder *decoder, struct tn_value
 
 /* Lists. */
 
-static bool value_has_object(const struct tn_decoder *decoder, struct tn_value value,
-                             enum tn_object_kind kind)
+/* The object of a value, NULL when it is not of that kind. */
+static struct tn_object *value_object(const struct tn_decoder *decoder, struct tn_value value,
+                                      enum tn_object_kind kind)
 {
-    return tn_value_kind(value) == TN_VALUE_OBJECT &&
-           tn_decode_object(decoder, value)->kind == kind;
+    if (tn_unlikely(tn_value_kind(value) != TN_VALUE_OBJECT)) {
+        return NULL;
+    }
+    struct tn_object *object = tn_decode_object(decoder, value);
+    return object->kind == kind ? object : NULL;
 }
 
 static enum tarn_status list_mixed(struct tn_decoder *decoder, struct tn_value item,
@@ -429,9 +434,10 @@ static enum tarn_status run_append(struct tn_decoder *decoder, struct tn_object 
     enum tarn_status status = TARN_OK;
 
     for (size_t i = 0; i < count && status == TARN_OK; i++) {
-        status = value_has_object(decoder, items[i], TN_OBJECT_ENTRY)
-                     ? run_extend(decoder, run, tn_decode_object(decoder, items[i])->index)
-                     : list_mixed(decoder, items[i], "trace entries");
+        const struct tn_object *entry = value_object(decoder, items[i], TN_OBJECT_ENTRY);
+
+        status = entry ? run_extend(decoder, run, entry->index)
+                       : list_mixed(decoder, items[i], "trace entries");
     }
     return status;
 }
@@ -455,10 +461,13 @@ static enum tarn_status stack_append(struct tn_decoder *decoder, struct tn_objec
         memcpy(frames, before.frames, before.count * sizeof *frames);
     }
     for (size_t i = 0; i < count; i++) {
-        if (!value_has_object(decoder, items[i], TN_OBJECT_FRAME)) {
+        struct tn_object *frame = value_object(decoder, items[i], TN_OBJECT_FRAME);
+
+        if (!frame) {
             return list_mixed(decoder, items[i], "frames");
         }
-        frames[before.count + i] = (uint32_t)tn_decode_object(decoder, items[i])->index;
+        frame->sealed = 1;
+        frames[before.count + i] = (uint32_t)frame->index;
     }
     if (tn_model_add_stack(decoder->model, frames, before.count + count, &stack) != TARN_OK) {
         return tn_decode_memory(decoder);
@@ -472,12 +481,12 @@ static enum tarn_status stack_append(struct tn_decoder *decoder, struct tn_objec
 static enum tarn_status list_choose(struct tn_decoder *decoder, struct tn_object *object,
                                     struct tn_value first)
 {
-    if (value_has_object(decoder, first, TN_OBJECT_FRAME)) {
+    if (value_object(decoder, first, TN_OBJECT_FRAME)) {
         object->kind = TN_OBJECT_STACK;
         object->index = TN_STACK_EMPTY;
         return TARN_OK;
     }
-    if (!value_has_object(decoder, first, TN_OBJECT_ENTRY)) {
+    if (!value_object(decoder, first, TN_OBJECT_ENTRY)) {
         return object_make_list(decoder, object, TN_OBJECT_LIST);
     }
     struct tn_trace *run = tn_store_push(&decoder->runs);
@@ -499,7 +508,9 @@ enum tarn_status tn_decode_append(struct tn_decoder *decoder, struct tn_value li
     if (count == 0) {
         return TARN_OK;
     }
-    values_seal(decoder, items, count);
+    if (object->kind != TN_OBJECT_STACK && !value_object(decoder, items[0], TN_OBJECT_FRAME)) {
+        values_seal(decoder, items, count, 1);
+    }
     status = object_check_open(decoder, list);
     if (status == TARN_OK && object->kind == TN_OBJECT_EMPTY_LIST) {
         status = list_choose(decoder, object, items[0]);

@@ -118,6 +118,7 @@ enum tarn_status tn_pickle_init(struct tn_pickle *pickle, struct tn_input *input
         .input = input, .decoder = decoder, .budget = budget, .error = error, .limits = *limits};
     tn_store_init(&pickle->memo, budget, sizeof(uint64_t));
     tn_store_init(&pickle->boxed, budget, sizeof(struct tn_value));
+    tn_row_cache_init(&pickle->rows, &decoder->scratch);
     pickle->stack = tn_budget_alloc(budget, STACK_FIRST * sizeof *pickle->stack);
     if (!pickle->stack) {
         return pickle_memory(pickle);
@@ -179,8 +180,56 @@ static enum tarn_status stack_need(struct tn_pickle *pickle, size_t count)
                : pickle_damaged(pickle, "an opcode finds too few values");
 }
 
+/* A MARK above a new list: when the bytes that follow are a known row of frames, the list is done. */
+static bool row_take(struct tn_pickle *pickle)
+{
+    struct tn_input *input = pickle->input;
+
+    pickle->row_offset = 0;
+    if (pickle->depth == pickle->floor) {
+        return false;
+    }
+    const struct tn_value top = pickle->stack[pickle->depth - 1];
+    if (tn_value_kind(top) != TN_VALUE_OBJECT) {
+        return false;
+    }
+    struct tn_object *list = tn_decode_object(pickle->decoder, top);
+    if (list->kind != TN_OBJECT_EMPTY_LIST || list->sealed) {
+        return false;
+    }
+    const struct tn_row *row =
+        tn_row_cache_find(&pickle->rows, input->at, (size_t)(input->end - input->at));
+    if (!row) {
+        pickle->row_offset = tn_input_offset(input);
+        return false;
+    }
+    list->kind = TN_OBJECT_STACK;
+    list->index = row->stack;
+    list->pieces = 1;
+    input->at += row->length;
+    return true;
+}
+
+/* After APPENDS: keeps the row that made a stack, if all of it is still in the window. */
+static void row_keep(struct tn_pickle *pickle, struct tn_value list)
+{
+    const struct tn_object *object = tn_decode_object(pickle->decoder, list);
+
+    if (pickle->row_offset > pickle->input->base && object->kind == TN_OBJECT_STACK &&
+        object->pieces == 1) {
+        const uint8_t *row = pickle->input->start + (pickle->row_offset - pickle->input->base);
+
+        tn_row_cache_keep(&pickle->rows, row, (size_t)(pickle->input->at - row),
+                          (uint32_t)object->index);
+    }
+    pickle->row_offset = 0;
+}
+
 static enum tarn_status mark_push(struct tn_pickle *pickle)
 {
+    if (row_take(pickle)) {
+        return TARN_OK;
+    }
     if (tn_unlikely(pickle->mark_count >= pickle->limits.max_depth)) {
         return pickle_limit(pickle, "containers nested too deep", pickle->limits.max_depth);
     }
@@ -202,7 +251,7 @@ static enum tarn_status mark_pop(struct tn_pickle *pickle, size_t *first_out)
 
 /* Bytes of the input. */
 
-static uint64_t read_little(const uint8_t *bytes, unsigned count)
+static inline uint64_t read_little(const uint8_t *bytes, unsigned count)
 {
     uint64_t value = 0;
 
@@ -210,6 +259,12 @@ static uint64_t read_little(const uint8_t *bytes, unsigned count)
         value |= (uint64_t)bytes[i] << (8 * i);
     }
     return value;
+}
+
+static inline uint32_t read_little_4(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
+           (uint32_t)bytes[3] << 24;
 }
 
 /* A number of `count` bytes that follows the opcode. */
@@ -411,7 +466,14 @@ static enum tarn_status fill_marked(struct tn_pickle *pickle, bool dict)
     if (status != TARN_OK) {
         return status;
     }
-    return dict ? fill_dict(pickle, first) : fill_list(pickle, first);
+    if (dict) {
+        return fill_dict(pickle, first);
+    }
+    const enum tarn_status filled = fill_list(pickle, first);
+    if (filled == TARN_OK) {
+        row_keep(pickle, pickle->stack[first - 1]);
+    }
+    return filled;
 }
 
 static enum tarn_status fill_single(struct tn_pickle *pickle, bool dict)
@@ -501,7 +563,12 @@ static enum tarn_status memo_put(struct tn_pickle *pickle, uint64_t index)
         status = memo_extend(pickle, index);
     }
     if (status == TARN_OK) {
-        *(uint64_t *)tn_store_at(&pickle->memo, index) = word;
+        uint64_t *place = tn_store_at(&pickle->memo, index);
+
+        if (*place != 0) {
+            tn_row_cache_drop(&pickle->rows);
+        }
+        *place = word;
     }
     return status;
 }
@@ -533,6 +600,37 @@ static inline enum tarn_status memo_get(struct tn_pickle *pickle, unsigned count
     return push_simple(pickle, (enum tn_value_kind)((word & 0xff) - 1), word >> 8);
 }
 
+/* Lists of frames are long rows of these two opcodes, most of a file's bytes: takes as many of them as
+ * are in the window and refer to strings or containers. May take none; memo_get takes those and knows
+ * the errors. */
+static void memo_get_row(struct tn_pickle *pickle)
+{
+    struct tn_input *input = pickle->input;
+    const uint8_t *at = input->at;
+    char *const *const chunks = pickle->memo.chunks;
+    const uint64_t memo_count = pickle->memo.count;
+
+    while (input->end - at > 4 && pickle->depth < pickle->capacity) {
+        const bool is_long = *at == OP_LONG_BINGET;
+        const uint32_t index = is_long ? read_little_4(at + 1) : at[1];
+        uint64_t word = 0;
+
+        if ((!is_long && *at != OP_BINGET) || index >= memo_count) {
+            break;
+        }
+        memcpy(&word, chunks[index >> TN_STORE_SHIFT] + (index % TN_STORE_CHUNK) * sizeof word,
+               sizeof word);
+        if (word == 0 || (word & 0xff) == MEMO_BOXED) {
+            break;
+        }
+        const uint64_t offset = input->base + (uint64_t)(at - input->start);
+        pickle->stack[pickle->depth++] =
+            tn_value_make((enum tn_value_kind)((word & 0xff) - 1), offset, word >> 8);
+        at += is_long ? 5 : 2;
+    }
+    input->at = at;
+}
+
 /* Frames only say how much to read at once. */
 static enum tarn_status skip_frame(struct tn_pickle *pickle)
 {
@@ -554,7 +652,7 @@ static enum tarn_status stop(struct tn_pickle *pickle)
     return TARN_OK;
 }
 
-static enum tarn_status execute(struct tn_pickle *pickle, uint8_t op)
+static inline enum tarn_status execute(struct tn_pickle *pickle, uint8_t op)
 {
     switch (op) {
     case OP_BINGET:
@@ -658,6 +756,7 @@ enum tarn_status tn_pickle_read(struct tn_pickle *pickle, struct tn_value *top_o
     enum tarn_status status = read_header(pickle);
 
     while (status == TARN_OK && !pickle->stopped) {
+        memo_get_row(pickle);
         status = tn_input_need(input, 1, pickle->error);
         if (tn_likely(status == TARN_OK)) {
             pickle->op_offset = tn_input_offset(input);

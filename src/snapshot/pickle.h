@@ -17,6 +17,7 @@
 
 #include "base/input.h"
 #include "snapshot/decode.h"
+#include "snapshot/pickle_rows.h"
 
 enum {
     TN_PICKLE_MARKS_MAX = 128
@@ -43,7 +44,9 @@ struct tn_pickle {
     size_t floor;          /* the newest mark, or 0: values below are out of reach */
     struct tn_store memo;  /* uint64_t words */
     struct tn_store boxed; /* struct tn_value: memoised numbers */
-    uint64_t op_offset;    /* where the current opcode is */
+    struct tn_row_cache rows;
+    uint64_t row_offset; /* of the bytes after the newest MARK above a new list, 0 = none */
+    uint64_t op_offset;  /* where the current opcode is */
     bool stopped;
 };
 
