@@ -35,6 +35,12 @@ void ref_keep_mapped(struct ref_model *model, bool keep)
     model->keep_mapped = keep;
 }
 
+void ref_set_callback(struct ref_model *model, bool (*callback)(void *context), void *context)
+{
+    model->callback = callback;
+    model->callback_context = context;
+}
+
 /* ---- rounding ---- */
 
 static uint64_t floor_log2(uint64_t size)
@@ -203,6 +209,10 @@ static bool find_or_make(struct ref_model *model, struct ref_request *request)
     if (get_free_block(model, request)) {
         return true;
     }
+    if (model->callback && model->callback(model->callback_context) &&
+        get_free_block(model, request)) {
+        return true;
+    }
     if (collects_garbage(model)) {
         ref_collect_garbage(model);
     }
@@ -307,11 +317,11 @@ enum tarn_status ref_base_allocation(struct ref_model *model, tarn_ptr ptr, tarn
     if (!block) {
         return TARN_ERR_INVALID_POINTER;
     }
-    while (block->prev && block->prev->mapped) {
+    while (block->prev) {
         block = block->prev;
     }
     *base_out = block->ptr;
-    for (; block && block->mapped; block = block->next) {
+    for (; block; block = block->next) {
         size += block->size;
     }
     *size_out = size;

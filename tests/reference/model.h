@@ -40,6 +40,9 @@ void ref_set_config(struct ref_model *model, const struct tarn_config *config);
  * that, as 2.11 does; else it creates all pages first, as later versions do (the default). */
 void ref_keep_mapped(struct ref_model *model, bool keep);
 
+/* Called when no free block fits, before the device is asked: says whether it freed something. */
+void ref_set_callback(struct ref_model *model, bool (*callback)(void *context), void *context);
+
 /* Streams whose queues are polled first, in this order: for recorded decisions. */
 void ref_poll_first(struct ref_model *model, const tarn_stream *streams, size_t count);
 

@@ -112,6 +112,8 @@ struct ref_model {
     uint64_t total_allocated_memory;
     uint64_t limit;
     bool keep_mapped;
+    bool (*callback)(void *context);
+    void *callback_context;
     tn_page_handle *created; /* pages that the allocation under way created in advance */
     size_t created_count;
     size_t created_capacity;

@@ -451,6 +451,10 @@ void ref_release_cached(struct ref_model *model, struct tarn_pool_id id)
         for (size_t i = 0; i < blocks.count; i++) {
             empty = empty && blocks.item[i]->pool->owner != private;
         }
+        for (size_t i = 0; i < model->capture_count; i++) {
+            empty = empty && (model->captures[i].id.first != private->id.first ||
+                              model->captures[i].id.second != private->id.second);
+        }
         free(blocks.item);
         if (empty) {
             *link = private->next;

@@ -417,8 +417,17 @@ static void free_allocated_blocks(struct ref_model *model, const struct ref_priv
     free(heads.item);
 }
 
-/* Whether the pool still has that segment: same place, same length, and all of it that was mapped
- * is still mapped. */
+/* Whether a mapped range of the segment begins here. */
+static bool range_begins(const struct ref_block *block, uint64_t ptr)
+{
+    while (block && block->ptr != ptr) {
+        block = block->next;
+    }
+    return block && block->mapped && !(block->prev && block->prev->mapped);
+}
+
+/* Whether the pool still has that segment: same place, same length, and each range that was mapped
+ * is still mapped and begins where it did. It may have grown at its end. */
 static bool segment_exists(const struct ref_model *model, const struct ref_private *private,
                            const struct ref_segment_state *state)
 {
@@ -439,6 +448,10 @@ static bool segment_exists(const struct ref_model *model, const struct ref_priva
         const struct ref_block_state *wanted = &state->block[i];
 
         if (wanted->stream != block->stream) {
+            return false;
+        }
+        if (wanted->mapped && (i == 0 || !state->block[i - 1].mapped) &&
+            !range_begins(block, wanted->ptr)) {
             return false;
         }
         for (const struct ref_block *b = block; b; b = b->next) {
