@@ -35,8 +35,8 @@ typedef bool (*tarn_pool_filter)(void *context, tarn_stream stream);
  * recorded streams are deferred and the cache is not flushed: a capture may be under way. Fails
  * with TARN_ERR_STATE when requests go to this pool already. */
 TARN_API enum tarn_status tarn_allocator_begin_pool(struct tarn_allocator *allocator,
-                                                    struct tarn_pool_id id,
-                                                    tarn_pool_filter filter, void *context,
+                                                    struct tarn_pool_id id, tarn_pool_filter filter,
+                                                    void *context,
                                                     struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Ends that; the pool stays in use. TARN_ERR_STATE when no requests go to the pool. */

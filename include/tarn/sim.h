@@ -44,6 +44,14 @@ TARN_API enum tarn_status tarn_sim_script_alloc(struct tarn_device *device,
 TARN_API enum tarn_status tarn_sim_script_reserve(struct tarn_device *device,
                                                   tarn_ptr address) TARN_MUST_CHECK;
 
+/* Asked for the address of every plain allocation and reservation that no script covers, while the
+ * device's lock is held (it must not call the device): 0 leaves it to the device, and so does an
+ * address that overlaps memory in use. NULL removes it. */
+TARN_API void tarn_sim_set_address_oracle(struct tarn_device *device,
+                                          tarn_ptr (*oracle)(void *context, bool reservation,
+                                                             uint64_t size),
+                                          void *context);
+
 /* Drops scripted addresses that were not used. */
 TARN_API void tarn_sim_script_clear(struct tarn_device *device);
 
