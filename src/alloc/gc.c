@@ -220,8 +220,10 @@ enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool
             if (p->id.first != id.first || p->id.second != id.second) {
                 continue;
             }
-            engine->counters.stats.num_sync_all_streams++;
-            st = tn_stream_waits_drain(engine, p, stack, error);
+            if (engine->private_pools.route_count == 0) { /* else a capture may be under way */
+                engine->counters.stats.num_sync_all_streams++;
+                st = tn_stream_waits_drain(engine, p, stack, error);
+            }
         }
         if (st == TARN_OK) {
             st = release_private_pool(engine, p, stack, error);
