@@ -5,7 +5,8 @@
 #include "alloc/expandable.h"
 #include "alloc/segment.h"
 
-/* Whether garbage collection may release the block. */
+/* Whether the free block is a whole segment, which can be released at once. A part cannot, even if
+ * it is oversize: max_split_size may have been larger when the segment was split. */
 static bool block_is_collectable(const struct tn_block *block)
 {
     return !tn_block_is_split(block) && !block->expandable;
@@ -77,13 +78,6 @@ enum tarn_status tn_gc_collect(struct tn_engine *engine, uint64_t stack, struct 
     return st;
 }
 
-/* A part of a segment cannot be released, even if it is oversize: max_split_size may have been
- * larger when it was split. Pages of growing segments are not asked for here. */
-static bool block_is_releasable(const struct tn_block *block)
-{
-    return !block->expandable && !tn_block_is_split(block);
-}
-
 /* From `block` down: releases oversize blocks until their sum is `size`. */
 static enum tarn_status release_largest(struct tn_engine *engine, struct tn_free_set *set,
                                         struct tn_block *block, uint64_t size, uint64_t stack,
@@ -96,7 +90,7 @@ static enum tarn_status release_largest(struct tn_engine *engine, struct tn_free
         struct tn_block *before = tn_free_set_prev(set, block);
         const uint64_t block_size = block->size;
 
-        if (block_is_releasable(block)) {
+        if (block_is_collectable(block)) {
             st = tn_segment_release(engine, block, stack, error);
             total += block_size;
         }
@@ -119,7 +113,7 @@ enum tarn_status tn_gc_release_oversize(struct tn_engine *engine, struct tn_free
     const uint64_t wanted = size > max_split ? size : max_split;
     struct tn_block *block = tn_free_set_find(set, wanted);
 
-    if (block && block_is_releasable(block)) {
+    if (block && block_is_collectable(block)) {
         *released_out = true;
         return tn_segment_release(engine, block, stack, error);
     }
