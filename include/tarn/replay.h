@@ -54,11 +54,11 @@ struct tarn_replay_result {
     uint32_t struct_size;    /* in: sizeof(struct tarn_replay_result) */
     struct tarn_stats stats; /* at the end; peaks since the beginning of the trace */
     uint64_t operations;
-    uint64_t allocations;    /* requests made */
-    uint64_t same_address;   /* of these, placed where the recorded run had them */
-    int64_t first_other;     /* trace entry of the first one placed elsewhere, -1 = none */
-    int64_t first_oom;       /* trace entry of the first request that failed, -1 = none */
-    uint64_t wall_ns;        /* of the run alone */
+    uint64_t allocations;  /* requests made */
+    uint64_t same_address; /* of these, placed where the recorded run had them */
+    int64_t first_other;   /* trace entry of the first one placed elsewhere, -1 = none */
+    int64_t first_oom;     /* trace entry of the first request that failed, -1 = none */
+    uint64_t wall_ns;      /* of the run alone */
 };
 
 /* Runs the replay once. Fails with TARN_ERR_CONFIG for bad settings; running out of simulated memory

@@ -38,8 +38,8 @@ enum tarn_status tarn_replay_create(const struct tarn_snapshot *snapshot, int de
     if (!replay) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay");
     }
-    st = tn_program_init(&replay->program, model,
-                         device < 0 ? first_traced_device(model) : device, error);
+    st = tn_program_init(&replay->program, model, device < 0 ? first_traced_device(model) : device,
+                         error);
     if (st) {
         tn_host_free(replay, sizeof *replay);
         return st;
