@@ -42,11 +42,12 @@ TARN_API void tarn_replay_get_info(const struct tarn_replay *replay,
  * replay. */
 TARN_API const char *tarn_replay_get_note(const struct tarn_replay *replay, size_t index);
 
-/* Zero bytes mean: the recorded settings, a device of 1 TiB. */
+/* Zero bytes mean: the recorded settings, a device large enough (1 TiB, or as large as the recorded
+ * addresses allow). */
 struct tarn_replay_options {
     uint32_t struct_size;  /* sizeof(struct tarn_replay_options) */
     const char *conf;      /* settings; NULL = those of the recorded run */
-    uint64_t device_total; /* bytes of the simulated device; 0 = 1 TiB */
+    uint64_t device_total; /* bytes of the simulated device; 0 = large enough */
     bool check;            /* check every invariant after every operation: slow */
 };
 

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/program.h"
 
+#include "alloc/size_class.h"
 #include "base/errinfo.h"
+#include "base/host_mem.h"
 #include "base/map.h"
 #include "replay/start_state.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RANGE_GAP         ((uint64_t)8 << 30)
+#define DEVICE_BOUND_NONE ((uint64_t)1 << 40)
 
 /* Going forward through the trace. */
 struct compile {
@@ -213,6 +220,39 @@ static void compile_start(struct compile *c)
     }
 }
 
+static int address_compare(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a;
+    const uint64_t y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Growing segments reserve 9/8 of the device each, so where one begins behind another says how large
+ * the device can have been. What lies closer together than RANGE_GAP is taken for one range. */
+static uint64_t device_bound(const struct tn_vec *map_addresses)
+{
+    const size_t bytes = map_addresses->count * sizeof(uint64_t);
+    uint64_t *sorted = tn_host_alloc(bytes);
+    uint64_t smallest = 0;
+
+    if (!sorted) {
+        return DEVICE_BOUND_NONE;
+    }
+    memcpy(sorted, map_addresses->items, bytes);
+    qsort(sorted, map_addresses->count, sizeof *sorted, address_compare);
+    for (size_t i = 1, first = 0; i < map_addresses->count; i++) {
+        if (sorted[i] - sorted[i - 1] > RANGE_GAP) {
+            const uint64_t size = sorted[i] - sorted[first];
+
+            smallest = smallest == 0 || size < smallest ? size : smallest;
+            first = i;
+        }
+    }
+    tn_host_free(sorted, bytes);
+    return smallest ? smallest / 9 * 8 - TN_LARGE_BUFFER : DEVICE_BOUND_NONE;
+}
+
 static enum tarn_status compile_trace(struct compile *c, struct tarn_error *error)
 {
     compile_start(c);
@@ -226,6 +266,7 @@ static enum tarn_status compile_trace(struct compile *c, struct tarn_error *erro
                         (unsigned long long)c->unknown_frees);
     }
     c->program->queue_count = (uint32_t)c->queues.count;
+    c->program->device_bound = device_bound(&c->program->map_addresses);
     c->program->entry_count = c->trace->count;
     return c->no_memory ? tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay")
                         : TARN_OK;

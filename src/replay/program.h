@@ -75,6 +75,7 @@ struct tn_program {
     struct tn_vec start_blocks;      /* struct tn_start_block, by segment and address */
     struct tn_vec segment_addresses; /* uint64_t, in the order of the trace */
     struct tn_vec map_addresses;     /* the same of mapped ranges */
+    uint64_t device_bound; /* the device had at most this much memory, as far as is known */
     uint32_t slot_count;
     uint32_t queue_count;
     uint64_t entry_count;                       /* of the trace */
