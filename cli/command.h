@@ -36,6 +36,8 @@
 /* In the order in which help lists them. */
 #define CLI_COMMANDS(X)                                                                            \
     X(help)                                                                                        \
+    X(stats)                                                                                       \
+    X(replay)                                                                                      \
     X(verify)                                                                                      \
     X(version)
 

@@ -42,11 +42,12 @@ TARN_API void tarn_replay_get_info(const struct tarn_replay *replay,
  * replay. */
 TARN_API const char *tarn_replay_get_note(const struct tarn_replay *replay, size_t index);
 
-/* Zero bytes mean: the recorded settings, a device of 1 TiB. */
+/* Zero bytes mean: the recorded settings, a device large enough (1 TiB, or as large as the recorded
+ * addresses allow). */
 struct tarn_replay_options {
     uint32_t struct_size;  /* sizeof(struct tarn_replay_options) */
     const char *conf;      /* settings; NULL = those of the recorded run */
-    uint64_t device_total; /* bytes of the simulated device; 0 = 1 TiB */
+    uint64_t device_total; /* bytes of the simulated device; 0 = large enough */
     bool check;            /* check every invariant after every operation: slow */
 };
 
@@ -54,11 +55,11 @@ struct tarn_replay_result {
     uint32_t struct_size;    /* in: sizeof(struct tarn_replay_result) */
     struct tarn_stats stats; /* at the end; peaks since the beginning of the trace */
     uint64_t operations;
-    uint64_t allocations;    /* requests made */
-    uint64_t same_address;   /* of these, placed where the recorded run had them */
-    int64_t first_other;     /* trace entry of the first one placed elsewhere, -1 = none */
-    int64_t first_oom;       /* trace entry of the first request that failed, -1 = none */
-    uint64_t wall_ns;        /* of the run alone */
+    uint64_t allocations;  /* requests made */
+    uint64_t same_address; /* of these, placed where the recorded run had them */
+    int64_t first_other;   /* trace entry of the first one placed elsewhere, -1 = none */
+    int64_t first_oom;     /* trace entry of the first request that failed, -1 = none */
+    uint64_t wall_ns;      /* of the run alone */
 };
 
 /* Runs the replay once. Fails with TARN_ERR_CONFIG for bad settings; running out of simulated memory

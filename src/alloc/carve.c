@@ -59,8 +59,8 @@ enum tarn_status tn_carve_segment(struct tn_engine *engine, uint64_t size, tarn_
                                   tarn_ptr *address_out, struct tarn_error *error)
 {
     tn_lock_acquire(&engine->lock);
-    const enum tarn_status st = carve_segment_locked(engine, size, stream, small, pieces, count,
-                                                     address_out, error);
+    const enum tarn_status st =
+        carve_segment_locked(engine, size, stream, small, pieces, count, address_out, error);
 
     tn_core_assert(engine);
     tn_lock_release(&engine->lock);

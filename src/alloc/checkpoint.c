@@ -129,7 +129,7 @@ static enum tarn_status get_locked(struct tn_engine *engine, struct tarn_pool_id
                                    struct tarn_checkpoint **checkpoint_out,
                                    struct tarn_error *error)
 {
-    struct tn_private_pool *pool;
+    struct tn_private_pool *pool = NULL;
     struct census count = {0};
     enum tarn_status st = tn_stream_waits_insert_deferred(engine, 0, error);
 
@@ -287,7 +287,8 @@ static int ordered_range_compare(const void *a, const void *b)
 }
 
 /* Index of the first address that lies in [start, start + size), `count` if none does. */
-static uint64_t order_place(const uint64_t *addresses, uint64_t count, uint64_t start, uint64_t size)
+static uint64_t order_place(const uint64_t *addresses, uint64_t count, uint64_t start,
+                            uint64_t size)
 {
     uint64_t i = 0;
 
@@ -348,9 +349,9 @@ static void restore_free_all(struct tn_engine *engine, const struct tn_private_p
     list->count = 0;
     pool_each_range(engine, pool, list_head, list);
     for (uint64_t i = 0; i < list->count; i++) {
-        list->ranges[i].place = order_place(order->freed, order->freed_count,
-                                            list->ranges[i].address,
-                                            mapped_size(list->ranges[i].head));
+        list->ranges[i].place =
+            order_place(order->freed, order->freed_count, list->ranges[i].address,
+                        mapped_size(list->ranges[i].head));
     }
     list_sort(list, list->count);
     for (uint64_t i = 0; i < list->count; i++) {
@@ -440,7 +441,7 @@ static enum tarn_status set_locked(struct tn_engine *engine,
                                    const struct tn_checkpoint_order *order, uint64_t stack,
                                    struct tarn_checkpoint_delta *delta, struct tarn_error *error)
 {
-    struct tn_private_pool *pool;
+    struct tn_private_pool *pool = NULL;
     struct range_list list = {0};
     uint64_t list_size = 0;
     enum tarn_status st = pool_find_used(engine, checkpoint->id, &pool, error);
@@ -457,7 +458,8 @@ static enum tarn_status set_locked(struct tn_engine *engine,
     return TARN_OK;
 }
 
-enum tarn_status tn_checkpoint_set(struct tn_engine *engine, const struct tarn_checkpoint *checkpoint,
+enum tarn_status tn_checkpoint_set(struct tn_engine *engine,
+                                   const struct tarn_checkpoint *checkpoint,
                                    const struct tn_checkpoint_order *order,
                                    struct tarn_checkpoint_delta *delta_out,
                                    struct tarn_error *error)

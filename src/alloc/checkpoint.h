@@ -43,7 +43,8 @@ struct tn_checkpoint_order {
 enum tarn_status tn_checkpoint_get(struct tn_engine *engine, struct tarn_pool_id id,
                                    struct tarn_checkpoint **checkpoint_out,
                                    struct tarn_error *error) TN_MUST_CHECK;
-enum tarn_status tn_checkpoint_set(struct tn_engine *engine, const struct tarn_checkpoint *checkpoint,
+enum tarn_status tn_checkpoint_set(struct tn_engine *engine,
+                                   const struct tarn_checkpoint *checkpoint,
                                    const struct tn_checkpoint_order *order,
                                    struct tarn_checkpoint_delta *delta_out,
                                    struct tarn_error *error) TN_MUST_CHECK;

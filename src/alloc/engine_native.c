@@ -120,9 +120,9 @@ static bool run_callbacks(struct tn_engine *engine, const struct tn_request *req
     for (unsigned i = 0; i < count; i++) {
         const struct tn_memory_callback *callback = &engine->callbacks[i];
 
-        helped = callback->call(callback->context, engine->owner, request->requested,
-                                request->stream) ||
-                 helped;
+        helped =
+            callback->call(callback->context, engine->owner, request->requested, request->stream) ||
+            helped;
     }
     tn_lock_acquire(&engine->lock);
     if (owner) {

@@ -1,23 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/program.h"
 
+#include "alloc/size_class.h"
 #include "base/errinfo.h"
+#include "base/host_mem.h"
 #include "base/map.h"
 #include "replay/start_state.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RANGE_GAP         ((uint64_t)8 << 30)
+#define DEVICE_BOUND_NONE ((uint64_t)1 << 40)
 
 /* Going forward through the trace. */
 struct compile {
     struct tn_program *program;
     const struct tn_model *model;
     const struct tn_trace *trace;
-    struct tn_map live;    /* address to slot + 1: handed out */
-    struct tn_map waiting; /* address to operation + 1: freed, not completed */
+    struct tn_map live;          /* address to slot + 1: handed out */
+    struct tn_map waiting;       /* address to operation + 1: freed, not completed */
     struct tn_map start_waiting; /* address to slot + 1: freed before the trace, not completed */
-    struct tn_vec queues;  /* uint64_t: entry of the latest free in that queue */
-    bool flushing;         /* the entry before gave a segment back */
+    struct tn_vec queues;        /* uint64_t: entry of the latest free in that queue */
+    bool flushing;               /* the entry before gave a segment back */
     uint64_t unknown_frees;
     bool no_memory;
 };
@@ -86,8 +93,8 @@ static void compile_free(struct compile *c, const struct tn_trace_entry *entry, 
     const uint32_t slot = compile_take(&c->live, entry->address);
     const struct tn_trace_entry *next =
         index + 1 < c->trace->count ? tn_trace_at(c->model, c->trace, index + 1) : NULL;
-    const bool at_once = next && next->action == TN_TRACE_FREE_COMPLETED &&
-                         next->address == entry->address;
+    const bool at_once =
+        next && next->action == TN_TRACE_FREE_COMPLETED && next->address == entry->address;
 
     if (slot == TN_NO_SLOT) {
         c->unknown_frees++;
@@ -123,7 +130,8 @@ static uint32_t compile_queue(struct compile *c, uint64_t free_index)
     return (uint32_t)(c->queues.count - 1);
 }
 
-static void compile_completion(struct compile *c, const struct tn_trace_entry *entry, uint64_t index)
+static void compile_completion(struct compile *c, const struct tn_trace_entry *entry,
+                               uint64_t index)
 {
     const uint32_t free_op = compile_take(&c->waiting, entry->address);
     uint32_t slot = compile_take(&c->start_waiting, entry->address);
@@ -139,9 +147,10 @@ static void compile_completion(struct compile *c, const struct tn_trace_entry *e
     }
 }
 
-static void compile_segment(struct compile *c, const struct tn_trace_entry *entry)
+static void compile_address(struct compile *c, struct tn_vec *addresses,
+                            const struct tn_trace_entry *entry)
 {
-    uint64_t *address = tn_vec_push(&c->program->segment_addresses);
+    uint64_t *address = tn_vec_push(addresses);
 
     if (address) {
         *address = entry->address;
@@ -180,13 +189,15 @@ static void compile_entry(struct compile *c, uint64_t index)
         compile_completion(c, entry, index);
         break;
     case TN_TRACE_SEGMENT_ALLOC:
-        compile_segment(c, entry);
+        compile_address(c, &c->program->segment_addresses, entry);
+        break;
+    case TN_TRACE_SEGMENT_MAP:
+        compile_address(c, &c->program->map_addresses, entry);
         break;
     case TN_TRACE_OOM:
         compile_oom(c, entry, index);
         break;
     case TN_TRACE_SEGMENT_FREE:
-    case TN_TRACE_SEGMENT_MAP:
     case TN_TRACE_SEGMENT_UNMAP:
     case TN_TRACE_SNAPSHOT:
     case TN_TRACE_ANNOTATE:
@@ -209,6 +220,39 @@ static void compile_start(struct compile *c)
     }
 }
 
+static int address_compare(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a;
+    const uint64_t y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Growing segments reserve 9/8 of the device each, so where one begins behind another says how large
+ * the device can have been. What lies closer together than RANGE_GAP is taken for one range. */
+static uint64_t device_bound(const struct tn_vec *map_addresses)
+{
+    const size_t bytes = map_addresses->count * sizeof(uint64_t);
+    uint64_t *sorted = tn_host_alloc(bytes);
+    uint64_t smallest = 0;
+
+    if (!sorted) {
+        return DEVICE_BOUND_NONE;
+    }
+    memcpy(sorted, map_addresses->items, bytes);
+    qsort(sorted, map_addresses->count, sizeof *sorted, address_compare);
+    for (size_t i = 1, first = 0; i < map_addresses->count; i++) {
+        if (sorted[i] - sorted[i - 1] > RANGE_GAP) {
+            const uint64_t size = sorted[i] - sorted[first];
+
+            smallest = smallest == 0 || size < smallest ? size : smallest;
+            first = i;
+        }
+    }
+    tn_host_free(sorted, bytes);
+    return smallest ? smallest / 9 * 8 - TN_LARGE_BUFFER : DEVICE_BOUND_NONE;
+}
+
 static enum tarn_status compile_trace(struct compile *c, struct tarn_error *error)
 {
     compile_start(c);
@@ -216,11 +260,13 @@ static enum tarn_status compile_trace(struct compile *c, struct tarn_error *erro
         compile_entry(c, i);
     }
     if (c->unknown_frees > 0) {
-        tn_program_note(c->program, "%llu frees are of blocks that nothing is known of; they were "
-                                    "left out",
+        tn_program_note(c->program,
+                        "%llu frees are of blocks that nothing is known of; they were "
+                        "left out",
                         (unsigned long long)c->unknown_frees);
     }
     c->program->queue_count = (uint32_t)c->queues.count;
+    c->program->device_bound = device_bound(&c->program->map_addresses);
     c->program->entry_count = c->trace->count;
     return c->no_memory ? tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay")
                         : TARN_OK;
@@ -237,9 +283,9 @@ enum tarn_status tn_program_init(struct tn_program *program, const struct tn_mod
     tn_vec_init(&program->start_segments, sizeof(struct tn_start_segment));
     tn_vec_init(&program->start_blocks, sizeof(struct tn_start_block));
     tn_vec_init(&program->segment_addresses, sizeof(uint64_t));
+    tn_vec_init(&program->map_addresses, sizeof(uint64_t));
     tn_vec_init(&c.queues, sizeof(uint64_t));
-    if (device < 0 || (size_t)device >= model->trace_count ||
-        model->traces[device].count == 0) {
+    if (device < 0 || (size_t)device >= model->trace_count || model->traces[device].count == 0) {
         return tn_fail(error, TARN_ERR_NOT_FOUND,
                        "the snapshot has no trace of device %d: record with "
                        "torch.cuda.memory._record_memory_history() before the run",
@@ -266,4 +312,5 @@ void tn_program_fini(struct tn_program *program)
     tn_vec_fini(&program->start_segments);
     tn_vec_fini(&program->start_blocks);
     tn_vec_fini(&program->segment_addresses);
+    tn_vec_fini(&program->map_addresses);
 }

@@ -70,16 +70,18 @@ enum {
 
 struct tn_program {
     int device;
-    struct tn_vec ops;             /* struct tn_op */
-    struct tn_vec start_segments;  /* struct tn_start_segment, by address */
-    struct tn_vec start_blocks;    /* struct tn_start_block, by segment and address */
+    struct tn_vec ops;               /* struct tn_op */
+    struct tn_vec start_segments;    /* struct tn_start_segment, by address */
+    struct tn_vec start_blocks;      /* struct tn_start_block, by segment and address */
     struct tn_vec segment_addresses; /* uint64_t, in the order of the trace */
+    struct tn_vec map_addresses;     /* the same of mapped ranges */
+    uint64_t device_bound; /* the device had at most this much memory, as far as is known */
     uint32_t slot_count;
     uint32_t queue_count;
-    uint64_t entry_count; /* of the trace */
-    uint64_t alloc_count; /* requests that succeeded */
-    uint64_t oom_count;   /* requests that failed */
-    bool complete;        /* the trace begins with an empty allocator */
+    uint64_t entry_count;                       /* of the trace */
+    uint64_t alloc_count;                       /* requests that succeeded */
+    uint64_t oom_count;                         /* requests that failed */
+    bool complete;                              /* the trace begins with an empty allocator */
     char notes[TN_NOTES_MAX][TN_NOTE_TEXT_MAX]; /* what is not known */
     uint32_t note_count;
 };

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-#define DEFAULT_DEVICE_TOTAL ((uint64_t)1 << 40)
-
 struct tarn_replay {
     struct tn_program program;
     char *conf; /* of the recorded run */
@@ -38,8 +36,8 @@ enum tarn_status tarn_replay_create(const struct tarn_snapshot *snapshot, int de
     if (!replay) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay");
     }
-    st = tn_program_init(&replay->program, model,
-                         device < 0 ? first_traced_device(model) : device, error);
+    st = tn_program_init(&replay->program, model, device < 0 ? first_traced_device(model) : device,
+                         error);
     if (st) {
         tn_host_free(replay, sizeof *replay);
         return st;
@@ -102,9 +100,9 @@ enum tarn_status tarn_replay_run(const struct tarn_replay *replay,
     }
     st = tarn_config_parse(wanted.conf ? wanted.conf : replay->conf, &config, error);
     st = st ? st
-            : tn_runner_open(&runner, &replay->program, &config,
-                             wanted.device_total ? wanted.device_total : DEFAULT_DEVICE_TOTAL,
-                             error);
+            : tn_runner_open(
+                  &runner, &replay->program, &config,
+                  wanted.device_total ? wanted.device_total : replay->program.device_bound, error);
     if (st) {
         return st;
     }

@@ -96,10 +96,38 @@ static enum tarn_status runner_start(struct tn_runner *runner, struct tarn_error
     return st;
 }
 
+static void count_map(void *context, const struct tn_event *event)
+{
+    struct tn_runner *runner = context;
+
+    runner->maps_seen += event->action == TN_ACTION_SEGMENT_MAP;
+}
+
+static tarn_ptr answer_address(void *context, bool reservation, uint64_t size)
+{
+    const struct tn_runner *runner = context;
+    const struct tn_vec *addresses = &runner->program->map_addresses;
+
+    (void)size;
+    return reservation && runner->maps_seen < addresses->count
+               ? ((const uint64_t *)addresses->items)[runner->maps_seen]
+               : 0;
+}
+
 static enum tarn_status runner_script(struct tn_runner *runner, struct tarn_error *error)
 {
     const uint64_t *addresses = runner->program->segment_addresses.items;
+    const struct tn_sink sink = {
+        .context = runner, .level = TN_CONTEXT_NEVER, .receive = count_map};
 
+    if (runner->program->map_addresses.count > 0) {
+        const enum tarn_status st = tn_allocator_add_sink(runner->allocator, &sink);
+
+        if (st) {
+            return tn_fail(error, st, "the allocator takes no more receivers of events");
+        }
+        tarn_sim_set_address_oracle(runner->device, answer_address, runner);
+    }
     for (size_t i = 0; i < runner->program->segment_addresses.count; i++) {
         const enum tarn_status st = tarn_sim_script_alloc(runner->device, addresses[i]);
 

@@ -19,6 +19,8 @@ struct tn_runner {
     tarn_ptr *pointers; /* by slot; 0 = nothing */
     uint64_t *events;   /* by slot: event of a free that waits */
     bool check;
+    uint64_t
+        maps_seen; /* ranges mapped so far: a new growing segment begins at the next one's address */
     struct tarn_replay_result *result;
 };
 

@@ -221,8 +221,8 @@ static uint64_t block_size(const struct known_block *block, const struct known_s
                            uint64_t limit)
 {
     const uint64_t room = limit - block->address;
-    uint64_t size = (block->requested + TN_MIN_BLOCK_SIZE - 1) / TN_MIN_BLOCK_SIZE *
-                    TN_MIN_BLOCK_SIZE;
+    uint64_t size =
+        (block->requested + TN_MIN_BLOCK_SIZE - 1) / TN_MIN_BLOCK_SIZE * TN_MIN_BLOCK_SIZE;
 
     if (block->size) {
         size = block->size;
@@ -259,7 +259,8 @@ static bool start_add_segment(struct rebuild *r, const struct known_segment *seg
            blocks[*next].address < segment->address) {
         (*next)++; /* in no segment */
     }
-    for (; *next < r->blocks.count && !blocks[*next].gone && blocks[*next].address < end; (*next)++) {
+    for (; *next < r->blocks.count && !blocks[*next].gone && blocks[*next].address < end;
+         (*next)++) {
         const struct known_block *block = &blocks[*next];
         const bool last = *next + 1 == r->blocks.count || block[1].gone || block[1].address >= end;
         struct tn_start_block *added = tn_vec_push(&program->start_blocks);
@@ -306,11 +307,12 @@ static void rebuild_note(struct rebuild *r)
 
     program->complete = segments == 0;
     if (segments > 0) {
-        tn_program_note(program,
-                        "the trace begins in mid-run: %zu segments and %zu blocks were there before "
-                        "its first entry; they were rebuilt from the final segments, and peaks are "
-                        "those of the recorded part",
-                        segments, program->start_blocks.count);
+        tn_program_note(
+            program,
+            "the trace begins in mid-run: %zu segments and %zu blocks were there before "
+            "its first entry; they were rebuilt from the final segments, and peaks are "
+            "those of the recorded part",
+            segments, program->start_blocks.count);
     }
     if (r->unknown_allocs > 0) {
         tn_program_note(program,
@@ -345,5 +347,6 @@ enum tarn_status tn_start_state_rebuild(struct tn_program *program, const struct
     tn_map_fini(&r.block_at);
     tn_map_fini(&r.segment_at);
     return good ? TARN_OK
-                : tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to rebuild the trace's start");
+                : tn_fail(error, TARN_ERR_HOST_MEMORY,
+                          "no host memory to rebuild the trace's start");
 }

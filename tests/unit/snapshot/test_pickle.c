@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT */
+/* Each opcode on its own, and each way to be hostile. Pickles are written out as bytes. */
+#include "support/test.h"
+
+#include "snapshot/pickle.h"
+#include "snapshot/snapshot.h"
+#include "tarn/host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A literal with its length, which may hold NULs. */
+#define BYTES(literal) (literal), sizeof(literal) - 1
+
+/* A snapshot whose settings hold the values of `body`: key, value, ... */
+#define SETTINGS(body)                                                                             \
+    BYTES("\x80\x04}(\x8c\x08segments]\x8c\x12"                                                    \
+          "allocator_settings}(" body "uu.")
+
+static enum tarn_status load(const char *bytes, size_t size, struct tarn_snapshot **snapshot,
+                             struct tarn_error *error)
+{
+    uint8_t *copy = malloc(size); /* so that a sanitizer sees a read past the end */
+
+    memcpy(copy, bytes, size);
+    const enum tarn_status status = tarn_snapshot_load_memory(copy, size, NULL, snapshot, error);
+    free(copy);
+    return status;
+}
+
+static void refused(const char *bytes, size_t size, enum tarn_status wanted, const char *said)
+{
+    struct tarn_snapshot *snapshot;
+    struct tarn_error error = {0};
+    const enum tarn_status status = load(bytes, size, &snapshot, &error);
+
+    if (status != wanted || !strstr(error.text, said)) {
+        print_error("wanted %s and \"%s\", got %s and \"%s\"\n", tarn_status_name(wanted), said,
+                    tarn_status_name(status), error.text);
+    }
+    assert_int_equal(status, wanted);
+    assert_non_null(strstr(error.text, said));
+    assert_true(wanted == TARN_ERR_TRUNCATED || !snapshot);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+static struct tarn_snapshot *accepted(const char *bytes, size_t size)
+{
+    struct tarn_snapshot *snapshot;
+    struct tarn_error error = {0};
+    const enum tarn_status status = load(bytes, size, &snapshot, &error);
+
+    assert_string_equal(error.text, "");
+    assert_int_equal(status, TARN_OK);
+    return snapshot;
+}
+
+/* The only setting of a snapshot. */
+static struct tn_field setting(struct tarn_snapshot *snapshot)
+{
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+
+    assert_int_equal(model->settings.field_count, 1);
+    return model->settings.fields[0];
+}
+
+static void expect_int(const char *bytes, size_t size, int64_t wanted)
+{
+    struct tarn_snapshot *snapshot = accepted(bytes, size);
+    const struct tn_field field = setting(snapshot);
+
+    assert_int_equal(field.kind, TN_FIELD_INT);
+    assert_int_equal(field.value.integer, wanted);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void integers(void **state)
+{
+    (void)state;
+    expect_int(SETTINGS("\x8c\1kK\xff"), 255);
+    expect_int(SETTINGS("\x8c\1kM\x34\x12"), 0x1234);
+    expect_int(SETTINGS("\x8c\1kJ\xfe\xff\xff\xff"), -2);
+    expect_int(SETTINGS("\x8c\1k\x8a\0"), 0);
+    expect_int(SETTINGS("\x8c\1k\x8a\1\xff"), -1);
+    expect_int(SETTINGS("\x8c\1k\x8a\7\1\2\3\4\5\6\x87"), (int64_t)0xff87060504030201u);
+    expect_int(SETTINGS("\x8c\1k\x8a\x08\1\2\3\4\5\6\7\x08"), 0x0807060504030201);
+    expect_int(SETTINGS("\x8c\1k\x8a\x09\1\0\0\0\0\0\0\0\0"), 1);
+    expect_int(SETTINGS("\x8c\1k\x8b\2\0\0\0\x34\x12"), 0x1234);
+
+    struct tarn_snapshot *snapshot =
+        accepted(SETTINGS("\x8c\1k\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\0"));
+    assert_int_equal(setting(snapshot).kind, TN_FIELD_UINT);
+    assert_true(setting(snapshot).value.unsigned_integer == UINT64_MAX);
+    tarn_snapshot_destroy(snapshot);
+
+    refused(SETTINGS("\x8c\1k\x8a\x09\1\0\0\0\0\0\0\0\1"), TARN_ERR_FORMAT, "more than 64 bits");
+    refused(SETTINGS("\x8c\1k\x8a\x0a\1\0\0\0\0\0\0\0\0\0"), TARN_ERR_FORMAT, "more than 64 bits");
+    refused(SETTINGS("\x8c\1k\x8b\xff\xff\xff\xff"), TARN_ERR_FORMAT, "more than 64 bits");
+}
+
+static void other_plain_values(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+        enum tn_field_kind kind;
+    } cases[] = {
+        {SETTINGS("\x8c\1kN"), TN_FIELD_NONE},
+        {SETTINGS("\x8c\1k\x88"), TN_FIELD_BOOL},
+        {SETTINGS("\x8c\1k\x89"), TN_FIELD_BOOL},
+        {SETTINGS("\x8c\1kG\x3f\xf8\0\0\0\0\0\0"), TN_FIELD_FLOAT},
+        {SETTINGS("\x8c\1k\x8c\3abc"), TN_FIELD_STRING},
+        {SETTINGS("\x8c\1kX\3\0\0\0abc"), TN_FIELD_STRING},
+        {SETTINGS("\x8c\1k\x8d\3\0\0\0\0\0\0\0abc"), TN_FIELD_STRING},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tarn_snapshot *snapshot = accepted(cases[i].bytes, cases[i].size);
+        const struct tn_field field = setting(snapshot);
+
+        assert_int_equal(field.kind, cases[i].kind);
+        if (field.kind == TN_FIELD_STRING) {
+            assert_string_equal(
+                tn_model_string(tn_snapshot_model(snapshot), field.value.string).text, "abc");
+        }
+        if (field.kind == TN_FIELD_FLOAT) {
+            assert_true(field.value.real == 1.5);
+        }
+        if (field.kind == TN_FIELD_BOOL) {
+            assert_int_equal(field.value.boolean, i == 1);
+        }
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+/* A value is put into the memo and read back as the value of another key. */
+static void memo_opcodes(void **state)
+{
+    (void)state;
+    expect_int(SETTINGS("\x8c\1k\x94K\7\x94h\0h\1"), 7);
+    expect_int(SETTINGS("\x8c\1kq\0K\7q\1h\0h\1"), 7);
+    expect_int(SETTINGS("\x8c\1kr\0\0\0\0K\7r\1\0\0\0j\0\0\0\0j\1\0\0\0"), 7);
+    expect_int(SETTINGS("\x8c\1kq\x0aK\7q\x0bh\x0ah\x0b"), 7);
+    refused(SETTINGS("\x8c\1kh\0"), TARN_ERR_FORMAT, "never written");
+    refused(SETTINGS("\x8c\1kq\5h\4"), TARN_ERR_FORMAT, "never written");
+    refused(SETTINGS("\x8c\1kr\xff\xff\xff\xff"), TARN_ERR_FORMAT, "out of order");
+    refused(BYTES("\x80\4\x94"), TARN_ERR_FORMAT, "too few values");
+}
+
+static void lists_and_dicts_in_every_spelling(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } cases[] = {
+        {BYTES("\x80\2].")},
+        {BYTES("\x80\2(l.")},
+        {BYTES("\x80\3}\x8c\x08segments]s.")},
+        {BYTES("\x80\4\x95\0\0\0\0\0\0\0\0(\x8c\x08segments]d.")},
+        {BYTES("\x80\5}(\x8c\x08segments(l\x8c\x0d"
+               "device_traces](](e](eeu.")},
+        {BYTES("\x80\5}(\x8c\x08segments]\x8c\x0d"
+               "device_traces]]a]au.")},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tarn_snapshot *snapshot = accepted(cases[i].bytes, cases[i].size);
+
+        assert_int_equal(tn_snapshot_model(snapshot)->is_list_only, i < 2);
+        assert_int_equal(tn_snapshot_model(snapshot)->trace_count, i < 4 ? 0 : 2);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+/* Values that are no settings are skipped, which counts as a warning. */
+static void tuples_in_every_spelling(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } cases[] = {
+        {SETTINGS("\x8c\1k)")},          {SETTINGS("\x8c\1kN\x85")},   {SETTINGS("\x8c\1kNN\x86")},
+        {SETTINGS("\x8c\1kK\1K\2\x86")}, {SETTINGS("\x8c\1kNNN\x87")}, {SETTINGS("\x8c\1k(NNNNt")},
+        {SETTINGS("\x8c\1k(K\1K\2t")},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tarn_snapshot *snapshot = accepted(cases[i].bytes, cases[i].size);
+
+        assert_int_equal(tarn_snapshot_walk_warnings(snapshot, NULL, NULL), 1);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+static void imports_and_calls_are_refused_by_name(void **state)
+{
+    (void)state;
+    refused(BYTES("\x80\2cos\nsystem\nX\2\0\0\0lsq\0\x85R."), TARN_ERR_UNSAFE,
+            "asks to import `os.system` at byte 2.");
+    refused(BYTES("cos\nsystem\n(S'ls'\ntR."), TARN_ERR_UNSAFE, "`os.system` at byte 0");
+    refused(BYTES("\x80\4\x8c\2os\x8c\6system\x93."), TARN_ERR_UNSAFE, "`os.system` at byte 14");
+    refused(SETTINGS("\x8c\1k\x8c\5posix\x8c\4exec\x93"), TARN_ERR_UNSAFE, "`posix.exec`");
+    refused(BYTES("\x80\2(ios\nsystem\n."), TARN_ERR_UNSAFE, "`os.system`");
+    refused(BYTES("\x80\2cos"), TARN_ERR_UNSAFE, "`os.`");
+    refused(BYTES("\x80\2c\x1b[2J\nx`y\n"), TARN_ERR_UNSAFE, "`?[2J.x?y`");
+    refused(BYTES("\x80\4\x93."), TARN_ERR_UNSAFE, "import something");
+    refused(BYTES("\x80\4NN\x93."), TARN_ERR_UNSAFE, "makes up");
+    refused(BYTES("\x80\2NNR."), TARN_ERR_UNSAFE, "call something");
+    refused(BYTES("\x80\2R."), TARN_ERR_UNSAFE, "call something");
+    refused(BYTES("\x80\2NNb."), TARN_ERR_UNSAFE, "set the state");
+    refused(BYTES("\x80\2(No."), TARN_ERR_UNSAFE, "object of a class");
+    refused(BYTES("\x80\2NN\x81."), TARN_ERR_UNSAFE, "object of a class");
+    refused(BYTES("\x80\4NNN\x92."), TARN_ERR_UNSAFE, "object of a class");
+    refused(BYTES("\x80\2\x82\1."), TARN_ERR_UNSAFE, "by a number");
+    refused(BYTES("\x80\2\x83\1\0."), TARN_ERR_UNSAFE, "by a number");
+    refused(BYTES("\x80\2\x84\1\0\0\0."), TARN_ERR_UNSAFE, "by a number");
+    refused(BYTES("\x80\2Pid\n."), TARN_ERR_UNSAFE, "outside the file");
+    refused(BYTES("\x80\2NQ."), TARN_ERR_UNSAFE, "outside the file");
+    refused(BYTES("\x80\5\x97."), TARN_ERR_UNSAFE, "buffer");
+    refused(BYTES("\x80\5N\x98."), TARN_ERR_UNSAFE, "buffer");
+}
+
+/* Every opcode that is not executed is refused when it is met, whatever is on the stack. */
+static void every_opcode_is_executed_or_refused(void **state)
+{
+    static const struct {
+        uint8_t byte;
+        const char *name;
+        const char *class;
+    } ops[] = {
+#define X(name, byte, class) {byte, #name, #class},
+#include "snapshot/pickle_ops.def"
+#undef X
+    };
+
+    (void)state;
+    assert_int_equal(sizeof ops / sizeof *ops, 68);
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        char bytes[] = "\x80\4NNNN?aaaaaaaa\n\n.";
+        struct tarn_snapshot *snapshot;
+        struct tarn_error error = {0};
+
+        bytes[6] = (char)ops[i].byte;
+        const enum tarn_status status = load(bytes, sizeof bytes - 1, &snapshot, &error);
+        assert_null(snapshot);
+        assert_string_equal(tn_pickle_op_name(ops[i].byte), ops[i].name);
+        if (strcmp(ops[i].class, "CALL") == 0) {
+            assert_int_equal(status, TARN_ERR_UNSAFE);
+        } else if (strcmp(ops[i].class, "DATA") != 0) {
+            assert_int_equal(status, TARN_ERR_FORMAT);
+            assert_non_null(strstr(error.text, ops[i].name));
+        }
+        assert_int_not_equal(status, TARN_OK);
+    }
+    assert_null(tn_pickle_op_name(0));
+    refused(BYTES("\x80\4\xff."), TARN_ERR_FORMAT, "0xff at 2");
+}
+
+static void plain_containers_by_name_are_understood(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } cases[] = {
+        {BYTES("\x80\2ccollections\nOrderedDict\n)R(\x8c\x08segments]u.")},
+        {BYTES("\x80\4\x8c\x0b"
+               "collections\x94\x8c\x0bOrderedDict\x94\x93\x94)R\x94(\x8c\x08"
+               "segments]u.")},
+        {BYTES("\x80\2ccollections\ndefaultdict\ncbuiltins\nlist\n\x85R\x8c\x08segments]s.")},
+        {BYTES("\x80\2ccollections\ndefaultdict\nc__builtin__\ndict\n\x85R\x8c\x08segments]s.")},
+        {BYTES("\x80\2ctorch.jit._pickle\nrestore_type_tag\n}\x8c\x08segments]s\x8c\1x\x86R.")},
+        {BYTES("\x80\2ctorch.jit._pickle\nbuild_intlist\n]\x85R.")},
+    };
+    const struct tarn_read_limits strict = {.struct_size = sizeof strict, .strict = true};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tarn_snapshot *snapshot = accepted(cases[i].bytes, cases[i].size);
+
+        tarn_snapshot_destroy(snapshot);
+        assert_int_equal(
+            tarn_snapshot_load_memory(cases[i].bytes, cases[i].size, &strict, &snapshot, NULL),
+            TARN_ERR_UNSAFE);
+    }
+    refused(BYTES("\x80\2ccollections\nOrderedDict\n]\x85R."), TARN_ERR_UNSAFE, "with arguments");
+    refused(BYTES("\x80\2ccollections\nOrderedDict\n]R."), TARN_ERR_UNSAFE, "call something");
+    refused(BYTES("\x80\2ccollections\ndefaultdict\nN\x85R."), TARN_ERR_UNSAFE, "with arguments");
+    refused(BYTES("\x80\2cbuiltins\nlist\n)R."), TARN_ERR_UNSAFE, "with arguments");
+    refused(BYTES("\x80\2ctorch.jit._pickle\nbuild_intlist\n}\x85R."), TARN_ERR_UNSAFE, "with arg");
+    refused(BYTES("\x80\2ccollections\nOrderedDict\n."), TARN_ERR_FORMAT, "not a memory snapshot");
+}
+
+static void damaged_pickles(void **state)
+{
+    (void)state;
+    refused(BYTES("\x80\4."), TARN_ERR_FORMAT, "more or less than one value");
+    refused(BYTES("\x80\4]]."), TARN_ERR_FORMAT, "more or less than one value");
+    refused(BYTES("\x80\4](."), TARN_ERR_FORMAT, "more or less than one value");
+    refused(BYTES("\x80\4\x80\4]."), TARN_ERR_FORMAT, "second header");
+    refused(BYTES("\x80\4]e."), TARN_ERR_FORMAT, "no mark");
+    refused(BYTES("\x80\4]u."), TARN_ERR_FORMAT, "no mark");
+    refused(BYTES("\x80\4t."), TARN_ERR_FORMAT, "no mark");
+    refused(BYTES("\x80\4(e."), TARN_ERR_FORMAT, "no container");
+    refused(BYTES("\x80\4](N(e."), TARN_ERR_FORMAT, "no list");
+    refused(BYTES("\x80\4}(e."), TARN_ERR_FORMAT, "no list");
+    refused(BYTES("\x80\4](NNu."), TARN_ERR_FORMAT, "no dict");
+    refused(BYTES("\x80\4)(Ne."), TARN_ERR_FORMAT, "no list");
+    refused(BYTES("\x80\4}(Nu."), TARN_ERR_FORMAT, "no value");
+    refused(BYTES("\x80\4(Nd."), TARN_ERR_FORMAT, "no value");
+    refused(BYTES("\x80\4]a."), TARN_ERR_FORMAT, "too few values");
+    refused(BYTES("\x80\4](Na."), TARN_ERR_FORMAT, "too few values");
+    refused(BYTES("\x80\4N\x86."), TARN_ERR_FORMAT, "too few values");
+    refused(BYTES("\x80\4\x8c\2\xff\xff."), TARN_ERR_FORMAT, "not UTF-8");
+    refused(BYTES("\x80\4\x95\xff\xff\xff\xff\xff\xff\xff\xff]."), TARN_ERR_FORMAT, "frame");
+    refused(BYTES("\x80\4N."), TARN_ERR_FORMAT, "not a memory snapshot");
+    refused(BYTES("\x80\4}."), TARN_ERR_FORMAT, "not a memory snapshot");
+}
+
+static void lengths_are_not_believed(void **state)
+{
+    (void)state;
+    refused(BYTES("\x80\4X\xff\xff\xff\xff"
+                  "abc"),
+            TARN_ERR_LIMIT, "string is too long");
+    refused(BYTES("\x80\4\x8d\xff\xff\xff\xff\xff\xff\xff\x7f"
+                  "abc"),
+            TARN_ERR_LIMIT, "too long");
+    refused(BYTES("\x80\4X\xff\xff\xff\3"
+                  "abc"),
+            TARN_ERR_TRUNCATED, "ends early");
+}
+
+static void nesting_is_bounded(void **state)
+{
+    char bytes[1024] = "\x80\4";
+
+    (void)state;
+    memset(bytes + 2, '(', 1000);
+    refused(bytes, 1002, TARN_ERR_LIMIT, "nested too deep");
+    for (size_t i = 0; i < 1000; i += 2) {
+        memcpy(bytes + 2 + i, i == 0 ? "N\x85" : "\x85\x85", 2);
+    }
+    refused(bytes, 1002, TARN_ERR_LIMIT, "nested more than");
+}
+
+/* A list that contains itself, directly and through others. */
+static void cycles_are_refused(void **state)
+{
+    (void)state;
+    refused(BYTES("\x80\4]\x94h\0a."), TARN_ERR_FORMAT, "contains itself");
+    refused(BYTES("\x80\4]\x94h\0\x85"
+                  "a."),
+            TARN_ERR_FORMAT, "contains itself");
+    refused(BYTES("\x80\4}\x94\x8c\1kh\0s."), TARN_ERR_FORMAT, "contains itself");
+    refused(BYTES("\x80\4]\x94}\x94\x8c\1kh\0sa."), TARN_ERR_FORMAT, "contains itself");
+}
+
+/* Each list holds the one before twice: 2^40 items for whoever expands it. */
+static void shared_lists_are_not_expanded(void **state)
+{
+    char bytes[512] = "\x80\4}(\x8c\1k]\x94";
+    size_t size = 9;
+
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        const char more[] = {']', (char)0x94, '(', 'h', (char)i, 'h', (char)i, 'e'};
+
+        memcpy(bytes + size, more, sizeof more);
+        size += sizeof more;
+    }
+    /* the lists pile up on the stack: wrap them as a tuple value, then close the dict */
+    memcpy(bytes + size, "\x8c\1j]\x8c\1i]", 8);
+    refused(bytes, size, TARN_ERR_TRUNCATED, "ends early");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(integers),
+        cmocka_unit_test(other_plain_values),
+        cmocka_unit_test(memo_opcodes),
+        cmocka_unit_test(lists_and_dicts_in_every_spelling),
+        cmocka_unit_test(tuples_in_every_spelling),
+        cmocka_unit_test(imports_and_calls_are_refused_by_name),
+        cmocka_unit_test(every_opcode_is_executed_or_refused),
+        cmocka_unit_test(plain_containers_by_name_are_understood),
+        cmocka_unit_test(damaged_pickles),
+        cmocka_unit_test(lengths_are_not_believed),
+        cmocka_unit_test(nesting_is_bounded),
+        cmocka_unit_test(cycles_are_refused),
+        cmocka_unit_test(shared_lists_are_not_expanded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+/* Recorded snapshots: numbers taken from them with Python, and every way in which reading can fail. */
+#include "support/file.h"
+
+#include "snapshot/snapshot.h"
+#include "tarn/host.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* Sums are modulo 2^64. `actions` in the order of enum tn_trace_action, up to OOM. */
+struct facts {
+    const char *name;
+    size_t segments, blocks;
+    uint64_t requested, sizes, addresses, times, frames, lines, streams;
+    uint64_t actions[TN_TRACE_OOM + 1];
+};
+
+static const struct facts all_facts[] = {
+    {"tiny",
+     3,
+     10,
+     12584127u,
+     230692031u,
+     2795986033324544u,
+     37699780326429290u,
+     52u,
+     9144u,
+     0u,
+     {9, 4, 4, 3, 0, 0, 0, 1, 0}},
+    {"gpt2_varlen",
+     174,
+     178,
+     68157440u,
+     603141057993u,
+     5020376656377334784u,
+     9036631191188391053u,
+     194080u,
+     160173377u,
+     0u,
+     {11897, 11894, 11894, 174, 0, 0, 0, 1, 0}},
+    {"gpt2_varlen_expandable",
+     2,
+     8,
+     68157440u,
+     602578017737u,
+     2557289275388928u,
+     9036631186077409777u,
+     194072u,
+     160154085u,
+     0u,
+     {11897, 11894, 11894, 0, 0, 174, 0, 1, 0}},
+    {"resnet_sizes",
+     122,
+     125,
+     68157440u,
+     444748963940u,
+     2527369035667653120u,
+     13953524360615357021u,
+     67068u,
+     63035492u,
+     0u,
+     {5977, 5974, 5974, 122, 0, 0, 0, 1, 0}},
+    {"llama_generate",
+     45,
+     45,
+     33554432u,
+     4679937613u,
+     8431889614979294720u,
+     15479939031243917026u,
+     1218670u,
+     1396425706u,
+     0u,
+     {19866, 20067, 20067, 0, 0, 0, 0, 0, 0}},
+    {"multistream",
+     71,
+     76,
+     68157440u,
+     127824835724u,
+     1266003494348422144u,
+     16158843974353088560u,
+     26118u,
+     11447639u,
+     11309097312u,
+     {2979, 2976, 2974, 71, 0, 0, 0, 1, 0}},
+    {"cudagraph",
+     39,
+     97,
+     448327696u,
+     2102533160u,
+     47980198874867712u,
+     613967851290308233u,
+     1438u,
+     1011043u,
+     25190407200u,
+     {142, 73, 73, 46, 7, 0, 0, 1, 0}},
+    {"oom",
+     219,
+     221,
+     68157440u,
+     77433533508u,
+     817240335659495424u,
+     10485924670076846328u,
+     37114u,
+     33237907u,
+     0u,
+     {1848, 1845, 1845, 260, 41, 0, 0, 1, 1}},
+};
+
+static struct tarn_snapshot *load(const char *name)
+{
+    char path[1024];
+    struct tarn_error error = {0};
+    struct tarn_snapshot *snapshot;
+
+    (void)snprintf(path, sizeof path, "%s/snapshots/%s.pickle.gz", TEST_DATA_DIR, name);
+    const enum tarn_status status = tarn_snapshot_load(path, NULL, &snapshot, &error);
+    assert_string_equal(error.text, "");
+    assert_int_equal(status, TARN_OK);
+    return snapshot;
+}
+
+static void check_segments(const struct tn_model *model, const struct facts *facts)
+{
+    size_t blocks = 0;
+    uint64_t requested = 0;
+    uint64_t streams = 0;
+
+    for (size_t i = 0; i < model->segment_count; i++) {
+        const struct tn_model_segment *segment = &model->segments[i];
+
+        blocks += segment->block_count;
+        streams += segment->stream;
+        for (size_t j = 0; j < segment->block_count; j++) {
+            const struct tn_model_block *block = &segment->blocks[j];
+
+            assert_true(block->has_address && block->has_requested_size);
+            assert_int_not_equal(block->stack, TN_STACK_NONE);
+            requested += block->state == TN_BLOCK_ACTIVE_ALLOCATED ? block->requested_size : 0;
+        }
+    }
+    assert_int_equal(blocks, facts->blocks);
+    assert_int_equal(requested, facts->requested);
+    assert_int_equal(streams, facts->streams);
+}
+
+static void check_trace(const struct tn_model *model, const struct facts *facts)
+{
+    uint64_t sizes = 0, addresses = 0, times = 0, frames = 0, lines = 0;
+    uint64_t actions[TN_TRACE_ACTION_COUNT] = {0};
+
+    for (uint64_t i = 0; i < model->traces[0].count; i++) {
+        const struct tn_trace_entry *entry = tn_trace_at(model, &model->traces[0], i);
+        const struct tn_stack stack = tn_model_stack(model, entry->stack);
+
+        actions[entry->action]++;
+        sizes += entry->size;
+        addresses += entry->address;
+        times += (uint64_t)entry->time_us;
+        frames += stack.count;
+        for (uint32_t j = 0; j < stack.count; j++) {
+            lines += (uint64_t)tn_model_frame(model, stack.frames[j])->line;
+        }
+        assert_int_equal(
+            tn_model_string(model, tn_model_extra(model, entry->extra)->compile_context).length, 3);
+    }
+    assert_memory_equal(actions, facts->actions, sizeof facts->actions);
+    assert_int_equal(sizes, facts->sizes);
+    assert_int_equal(addresses, facts->addresses);
+    assert_int_equal(times, facts->times);
+    assert_int_equal(frames, facts->frames);
+    assert_int_equal(lines, facts->lines);
+}
+
+static void recorded_snapshots_hold_what_python_counts(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof all_facts / sizeof *all_facts; i++) {
+        struct tarn_snapshot *snapshot = load(all_facts[i].name);
+        const struct tn_model *model = tn_snapshot_model(snapshot);
+
+        assert_int_equal(tarn_snapshot_segment_count(snapshot), all_facts[i].segments);
+        assert_int_equal(tarn_snapshot_device_count(snapshot), 1);
+        assert_int_equal(model->trace_count, 1);
+        assert_int_equal(tarn_snapshot_trace_length(snapshot, 0),
+                         tarn_snapshot_entry_count(snapshot));
+        assert_int_equal(tarn_snapshot_walk_warnings(snapshot, NULL, NULL), 0);
+        assert_true(tarn_snapshot_has_traces(snapshot));
+        assert_false(tarn_snapshot_is_partial(snapshot));
+        check_segments(model, &all_facts[i]);
+        check_trace(model, &all_facts[i]);
+        tarn_snapshot_destroy(snapshot);
+    }
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+static void settings_and_annotations_are_there(void **state)
+{
+    struct tarn_snapshot *snapshot = load("oom");
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+
+    (void)state;
+    assert_true(model->settings.present && model->settings.has_roundup);
+    assert_string_equal(tn_model_string(model, model->settings.conf).text,
+                        "max_split_size_mb:128,garbage_collection_threshold:0.6");
+    assert_int_equal(model->settings.max_split_size, 134217728);
+    assert_true(model->settings.garbage_collection_threshold == 0.6);
+    assert_int_equal(model->settings.field_count, 4);
+    assert_int_equal(model->annotation_count, 4);
+    assert_string_equal(tn_model_string(model, model->annotations[0].stage).text, "START");
+    tarn_snapshot_destroy(snapshot);
+    snapshot = load("gpt2_varlen_expandable");
+    assert_true(tn_snapshot_model(snapshot)->settings.expandable_segments);
+    assert_int_equal(tn_snapshot_model(snapshot)->settings.max_split_size, -1);
+    assert_true(tn_snapshot_model(snapshot)->segments[0].is_expandable);
+    tarn_snapshot_destroy(snapshot);
+    snapshot = load("cudagraph");
+    model = tn_snapshot_model(snapshot);
+    uint64_t pools = 0;
+    for (size_t i = 0; i < model->segment_count; i++) {
+        pools += model->segments[i].pool.id[0] != 0 || model->segments[i].pool.id[1] != 0;
+    }
+    assert_true(pools > 0);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void snapshots_without_trace_load(void **state)
+{
+    static const char *const names[] = {"tiny.before", "cudagraph.before", "oom.before"};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct tarn_snapshot *snapshot = load(names[i]);
+
+        assert_int_equal(tarn_snapshot_entry_count(snapshot), 0);
+        assert_true(tarn_snapshot_segment_count(snapshot) > 0);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+/* Every cut of the bytes is refused, and what is shown of them is a part of the whole. */
+static void truncation_at_every_byte(void **state)
+{
+    struct test_file file = test_file_read("snapshots/tiny.pickle.gz");
+    uint64_t most_entries = 0;
+    size_t most_segments = 0;
+
+    (void)state;
+    for (size_t size = 0; size < file.size; size++) {
+        struct tarn_error error;
+        struct tarn_snapshot *snapshot;
+        uint8_t *cut = malloc(size + 1); /* so that a sanitizer sees a read past the end */
+
+        memcpy(cut, file.bytes, size);
+        assert_int_equal(tarn_snapshot_load_memory(cut, size, NULL, &snapshot, &error),
+                         TARN_ERR_TRUNCATED);
+        assert_int_equal(error.status, TARN_ERR_TRUNCATED);
+        free(cut);
+        if (snapshot) {
+            const uint64_t entries = tarn_snapshot_entry_count(snapshot);
+            const size_t segments = tarn_snapshot_segment_count(snapshot);
+
+            assert_true(tarn_snapshot_is_partial(snapshot));
+            assert_true(entries >= most_entries && segments >= most_segments);
+            most_entries = entries;
+            most_segments = segments;
+        }
+        tarn_snapshot_destroy(snapshot);
+    }
+    assert_int_equal(most_entries, 21);
+    assert_int_equal(most_segments, 3);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    free(file.bytes);
+}
+
+static void mutation_of_every_byte(void **state)
+{
+    static const uint8_t flips[] = {0x01, 0x02, 0x10, 0x80, 0xff};
+    struct test_file file = test_file_read("snapshots/tiny.pickle.gz");
+
+    (void)state;
+    for (size_t i = 0; i < file.size; i++) {
+        for (size_t j = 0; j < sizeof flips + 1; j++) {
+            const uint8_t before = file.bytes[i];
+            struct tarn_snapshot *snapshot;
+
+            file.bytes[i] = j < sizeof flips ? before ^ flips[j] : 0;
+            (void)!tarn_snapshot_load_memory(file.bytes, file.size, NULL, &snapshot, NULL);
+            file.bytes[i] = before;
+            tarn_snapshot_destroy(snapshot);
+        }
+    }
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    free(file.bytes);
+}
+
+static void every_host_failure_is_reported(void **state)
+{
+    struct test_file file = test_file_read("snapshots/cudagraph.pickle.gz");
+    enum tarn_status status = TARN_ERR_HOST_MEMORY;
+    uint64_t failures = 0;
+
+    (void)state;
+    for (uint64_t n = 1; status != TARN_OK; n++) {
+        struct tarn_error error;
+        struct tarn_snapshot *snapshot;
+
+        tarn_host_fail_nth(n);
+        status = tarn_snapshot_load_memory(file.bytes, file.size, NULL, &snapshot, &error);
+        tarn_host_fail_nth(0);
+        if (status != TARN_OK) {
+            assert_int_equal(status, TARN_ERR_HOST_MEMORY);
+            assert_int_equal(error.status, TARN_ERR_HOST_MEMORY);
+            assert_null(snapshot);
+            failures++;
+        }
+        tarn_snapshot_destroy(snapshot);
+        assert_int_equal(tarn_host_usage().live_bytes, 0);
+    }
+    assert_true(failures > 40);
+    free(file.bytes);
+}
+
+static void limits_are_kept(void **state)
+{
+    struct test_file file = test_file_read("snapshots/oom.pickle.gz");
+    struct tarn_read_limits limits = {.struct_size = sizeof limits, .max_memory = 1 << 20};
+    struct tarn_snapshot *snapshot;
+    struct tarn_error error;
+
+    (void)state;
+    assert_int_equal(tarn_snapshot_load_memory(file.bytes, file.size, &limits, &snapshot, &error),
+                     TARN_ERR_LIMIT);
+    limits = (struct tarn_read_limits){.struct_size = sizeof limits, .max_bytes = 1000};
+    assert_int_equal(tarn_snapshot_load_memory(file.bytes, file.size, &limits, &snapshot, &error),
+                     TARN_ERR_LIMIT);
+    limits = (struct tarn_read_limits){.struct_size = sizeof limits, .max_string = 10};
+    assert_int_equal(tarn_snapshot_load_memory(file.bytes, file.size, &limits, &snapshot, &error),
+                     TARN_ERR_LIMIT);
+    limits = (struct tarn_read_limits){.struct_size = sizeof limits, .max_frames = 3};
+    assert_int_equal(tarn_snapshot_load_memory(file.bytes, file.size, &limits, &snapshot, &error),
+                     TARN_ERR_LIMIT);
+    limits = (struct tarn_read_limits){.struct_size = 4};
+    assert_int_equal(tarn_snapshot_load_memory(file.bytes, file.size, &limits, &snapshot, &error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    free(file.bytes);
+}
+
+static void files_that_cannot_be_read(void **state)
+{
+    struct tarn_snapshot *snapshot;
+    struct tarn_error error;
+
+    (void)state;
+    assert_int_equal(tarn_snapshot_load(TEST_DATA_DIR "/no-such-file", NULL, &snapshot, &error),
+                     TARN_ERR_IO);
+    assert_non_null(strstr(error.text, "No such file"));
+    assert_int_equal(tarn_snapshot_load(TEST_DATA_DIR, NULL, &snapshot, &error), TARN_ERR_IO);
+    assert_null(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+/* What is no pickle is named, with what to do. */
+static void other_files_are_named(void **state)
+{
+    static const struct {
+        const char *bytes;
+        const char *said;
+    } cases[] = {
+        {"PK\x03\x04....", "zip archive"},
+        {"<!DOCTYPE html>", "HTML"},
+        {"{\"segments\": []}", "JSON"},
+        {"(dp0\nS'segments'", "protocol 0 or 1"},
+        {"hello, world", "does not begin like a pickle"},
+        {"\x80\x06.....", "protocol 6"},
+        {"\x80\x01.....", "protocol 1"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tarn_snapshot *snapshot;
+        struct tarn_error error;
+
+        assert_int_equal(tarn_snapshot_load_memory(cases[i].bytes, strlen(cases[i].bytes), NULL,
+                                                   &snapshot, &error),
+                         TARN_ERR_FORMAT);
+        assert_non_null(strstr(error.text, cases[i].said));
+        assert_null(snapshot);
+    }
+}
+
+static void padding_is_fine_and_more_is_a_warning(void **state)
+{
+    struct test_file file = test_file_read("snapshots/tiny.pickle.gz");
+    uint8_t *longer = calloc(1, file.size + 100);
+    struct tarn_snapshot *snapshot;
+
+    (void)state;
+    memcpy(longer, file.bytes, file.size);
+    assert_int_equal(tarn_snapshot_load_memory(longer, file.size + 100, NULL, &snapshot, NULL),
+                     TARN_OK);
+    assert_int_equal(tarn_snapshot_walk_warnings(snapshot, NULL, NULL), 0);
+    tarn_snapshot_destroy(snapshot);
+    longer[file.size + 50] = 1;
+    assert_int_equal(tarn_snapshot_load_memory(longer, file.size + 100, NULL, &snapshot, NULL),
+                     TARN_OK);
+    assert_int_equal(tarn_snapshot_walk_warnings(snapshot, NULL, NULL), 1);
+    assert_int_equal(tn_snapshot_model(snapshot)->warnings[0].offset, file.size + 50);
+    tarn_snapshot_destroy(snapshot);
+    free(longer);
+    free(file.bytes);
+}
+
+/* Standard input, through a pipe that is smaller than the file. */
+static void standard_input_is_read(void **state)
+{
+    char path[1024];
+    struct tarn_snapshot *snapshot;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/snapshots/oom.pickle.gz", TEST_DATA_DIR);
+    FILE *in = fopen(path, "rb");
+    assert_non_null(in);
+    const int saved = dup(STDIN_FILENO);
+    assert_true(dup2(fileno(in), STDIN_FILENO) >= 0);
+    assert_int_equal(tarn_snapshot_load("-", NULL, &snapshot, NULL), TARN_OK);
+    assert_true(dup2(saved, STDIN_FILENO) >= 0);
+    (void)close(saved);
+    (void)fclose(in);
+    assert_int_equal(tarn_snapshot_entry_count(snapshot), 5841);
+    tarn_snapshot_destroy(snapshot);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recorded_snapshots_hold_what_python_counts),
+        cmocka_unit_test(settings_and_annotations_are_there),
+        cmocka_unit_test(snapshots_without_trace_load),
+        cmocka_unit_test(truncation_at_every_byte),
+        cmocka_unit_test(mutation_of_every_byte),
+        cmocka_unit_test(every_host_failure_is_reported),
+        cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(files_that_cannot_be_read),
+        cmocka_unit_test(other_files_are_named),
+        cmocka_unit_test(padding_is_fine_and_more_is_a_warning),
+        cmocka_unit_test(standard_input_is_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
