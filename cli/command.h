@@ -36,6 +36,7 @@
 /* In the order in which help lists them. */
 #define CLI_COMMANDS(X)                                                                            \
     X(help)                                                                                        \
+    X(verify)                                                                                      \
     X(version)
 
 struct cli_command;

@@ -45,7 +45,7 @@ int main(int argc, char **argv)
     (void)signal(SIGINT, end_interrupted);
     const enum cli_exit code = argc > 0 ? program_run(argc - 1, argv + 1) : CLI_EXIT_USAGE;
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        return cli_fail(NULL, CLI_EXIT_IO, "cannot write the output");
+        return (int)cli_fail(NULL, CLI_EXIT_IO, "cannot write the output");
     }
-    return code;
+    return (int)code;
 }

@@ -124,6 +124,14 @@ struct tarn_walker {
 TARN_API enum tarn_status tarn_allocator_walk(struct tarn_allocator *allocator,
                                               const struct tarn_walker *walker) TARN_MUST_CHECK;
 
+/* Settings in force, and new ones: they take effect with the next call; what exists stays as it
+ * is. A backend other than the present one fails with TARN_ERR_CONFIG. */
+TARN_API void tarn_allocator_get_config(struct tarn_allocator *allocator,
+                                        struct tarn_config *config_out);
+TARN_API enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,
+                                                    const struct tarn_config *config,
+                                                    struct tarn_error *error) TARN_MUST_CHECK;
+
 /* What is known when memory runs out. */
 struct tarn_oom {
     uint32_t struct_size;
@@ -140,6 +148,25 @@ struct tarn_oom {
     uint64_t private_free; /* free bytes in private pools */
     const char *processes; /* "" or a sentence per process that uses the device */
 };
+
+/* Called on the thread whose allocation failed, without any lock, before it returns: it may use
+ * the allocator. At most TARN_OBSERVERS_MAX, for the allocator's life; TARN_ERR_LIMIT beyond. */
+enum { TARN_OBSERVERS_MAX = 8 };
+
+typedef void (*tarn_oom_observer)(void *context, const struct tarn_oom *oom);
+
+TARN_API enum tarn_status tarn_allocator_add_oom_observer(struct tarn_allocator *allocator,
+                                                          tarn_oom_observer observer,
+                                                          void *context) TARN_MUST_CHECK;
+
+/* Called when no free block fits, before the device is asked: it may free blocks of this allocator
+ * (no lock is held) and says whether it did anything; then the search is made again. */
+typedef bool (*tarn_memory_callback)(void *context, struct tarn_allocator *allocator,
+                                     uint64_t size, tarn_stream stream);
+
+TARN_API enum tarn_status tarn_allocator_add_memory_callback(struct tarn_allocator *allocator,
+                                                             tarn_memory_callback callback,
+                                                             void *context) TARN_MUST_CHECK;
 
 #ifdef __cplusplus
 }

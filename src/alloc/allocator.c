@@ -25,6 +25,7 @@ enum tarn_status tarn_allocator_create(struct tarn_device *device, const struct 
     if (!allocator) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for an allocator");
     }
+    allocator->engine.owner = allocator;
     st = tn_native_init(&allocator->engine, device, config ? config : &defaults);
     if (st) {
         tn_host_free(allocator, sizeof *allocator);
@@ -150,9 +151,14 @@ enum tarn_status tn_allocator_add_sink(struct tarn_allocator *allocator, const s
     enum tarn_status st = TARN_ERR_LIMIT;
 
     tn_lock_acquire(&engine->lock);
-    if (engine->sink_count < TN_SINKS_MAX) {
-        engine->sinks[engine->sink_count++] = *sink;
-        engine->level = sink->level > engine->level ? sink->level : engine->level;
+    const unsigned count = atomic_load_explicit(&engine->sink_count, memory_order_relaxed);
+
+    if (count < TN_SINKS_MAX) {
+        engine->sinks[count] = *sink;
+        if ((int)sink->level > atomic_load_explicit(&engine->level, memory_order_relaxed)) {
+            atomic_store_explicit(&engine->level, (int)sink->level, memory_order_relaxed);
+        }
+        atomic_store_explicit(&engine->sink_count, count + 1, memory_order_release);
         st = TARN_OK;
     }
     tn_lock_release(&engine->lock);
@@ -164,4 +170,57 @@ void tn_allocator_mark_snapshot(struct tarn_allocator *allocator)
     tn_lock_acquire(&allocator->engine.lock);
     tn_visit_mark_snapshot(&allocator->engine);
     tn_lock_release(&allocator->engine.lock);
+}
+
+void tarn_allocator_get_config(struct tarn_allocator *allocator, struct tarn_config *config_out)
+{
+    tn_lock_acquire(&allocator->engine.lock);
+    *config_out = allocator->engine.config;
+    tn_lock_release(&allocator->engine.lock);
+}
+
+enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,
+                                           const struct tarn_config *config,
+                                           struct tarn_error *error)
+{
+    if (!config || config->struct_size != sizeof *config) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "the settings do not come from tarn_config_init or tarn_config_parse");
+    }
+    tn_lock_acquire(&allocator->engine.lock);
+    allocator->engine.config = *config;
+    tn_lock_release(&allocator->engine.lock);
+    return TARN_OK;
+}
+
+enum tarn_status tarn_allocator_add_oom_observer(struct tarn_allocator *allocator,
+                                                 tarn_oom_observer observer, void *context)
+{
+    struct tn_engine *engine = &allocator->engine;
+    enum tarn_status st = TARN_ERR_LIMIT;
+
+    tn_lock_acquire(&engine->lock);
+    if (engine->observer_count < TARN_OBSERVERS_MAX) {
+        engine->observers[engine->observer_count++] =
+            (struct tn_oom_observer){.call = observer, .context = context};
+        st = TARN_OK;
+    }
+    tn_lock_release(&engine->lock);
+    return st;
+}
+
+enum tarn_status tarn_allocator_add_memory_callback(struct tarn_allocator *allocator,
+                                                    tarn_memory_callback callback, void *context)
+{
+    struct tn_engine *engine = &allocator->engine;
+    enum tarn_status st = TARN_ERR_LIMIT;
+
+    tn_lock_acquire(&engine->lock);
+    if (engine->callback_count < TARN_OBSERVERS_MAX) {
+        engine->callbacks[engine->callback_count++] =
+            (struct tn_memory_callback){.call = callback, .context = context};
+        st = TARN_OK;
+    }
+    tn_lock_release(&engine->lock);
+    return st;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/engine.h"
 
+#include <stdatomic.h>
+
 enum tarn_status tn_engine_reserve_spares(struct tn_engine *engine, uint32_t count)
 {
     while (engine->spare_count < count) {
@@ -116,14 +118,16 @@ void tn_engine_emit_slow(struct tn_engine *engine, enum tn_action action, uint64
         .address = address,
         .size = size,
         .stream = stream,
-        .stack = engine->level >= TN_CONTEXT_ALLOC ? stack : 0,
+        .stack = engine->level >= (int)TN_CONTEXT_ALLOC ? stack : 0,
     };
 
     if (pool && pool->owner) {
         event.pool_id[0] = pool->owner->id.first;
         event.pool_id[1] = pool->owner->id.second;
     }
-    for (unsigned i = 0; i < engine->sink_count; i++) {
+    const unsigned count = atomic_load_explicit(&engine->sink_count, memory_order_relaxed);
+
+    for (unsigned i = 0; i < count; i++) {
         engine->sinks[i].receive(engine->sinks[i].context, &event);
     }
 }
@@ -169,10 +173,12 @@ void tn_engine_complete_free(struct tn_engine *engine, struct tn_block *block, u
 
 uint64_t tn_engine_capture(const struct tn_engine *engine, enum tn_context_level level)
 {
-    if (tn_likely(engine->level < level)) {
+    if (tn_likely(atomic_load_explicit(&engine->level, memory_order_relaxed) < (int)level)) {
         return 0;
     }
-    for (unsigned i = 0; i < engine->sink_count; i++) {
+    const unsigned count = atomic_load_explicit(&engine->sink_count, memory_order_acquire);
+
+    for (unsigned i = 0; i < count; i++) {
         const struct tn_sink *sink = &engine->sinks[i];
 
         if (sink->capture && sink->level >= level) {

@@ -20,14 +20,27 @@
 #include "base/lock.h"
 #include "device/device_ops.h"
 #include "history/sink.h"
-#include "tarn/config.h"
+#include "tarn/allocator.h"
+
+#include <stdatomic.h>
 
 enum {
     TN_SINKS_MAX = 4,
     TN_PEERS_MAX = 64
 };
 
+struct tn_oom_observer {
+    tarn_oom_observer call;
+    void *context;
+};
+
+struct tn_memory_callback {
+    tarn_memory_callback call;
+    void *context;
+};
+
 struct tn_engine {
+    struct tarn_allocator *owner; /* constant: what callbacks are given */
     struct tn_lock lock;
     struct tarn_device *device; /* constant */
     struct tarn_config config;
@@ -51,10 +64,14 @@ struct tn_engine {
     uint64_t reserved; /* bytes taken from the device: PyTorch's total_allocated_memory */
     uint64_t limit;    /* bytes that may be reserved; TARN_SIZE_UNLIMITED = no limit set */
 
+    struct tn_oom_observer observers[TARN_OBSERVERS_MAX];
+    unsigned observer_count;
+    struct tn_memory_callback callbacks[TARN_OBSERVERS_MAX];
+    unsigned callback_count;
+
     struct tn_sink sinks[TN_SINKS_MAX];
-    unsigned sink_count;
-    enum tn_context_level level; /* highest of the sinks; read without the lock before an operation,
-                                    a stale value only costs or saves one stack */
+    _Atomic unsigned sink_count; /* also read without the lock; sinks are never removed */
+    _Atomic int level; /* highest context level of the sinks; also read without the lock */
 };
 
 /* Puts by nodes until `count` are there, so that as many splits cannot fail. */
@@ -88,7 +105,7 @@ static inline void tn_engine_emit(struct tn_engine *engine, enum tn_action actio
                                   uint64_t size, tarn_stream stream, const struct tn_pool *pool,
                                   uint64_t stack)
 {
-    if (tn_unlikely(engine->sink_count > 0)) {
+    if (tn_unlikely(atomic_load_explicit(&engine->sink_count, memory_order_relaxed) > 0)) {
         tn_engine_emit_slow(engine, action, address, size, stream, pool, stack);
     }
 }

@@ -106,6 +106,68 @@ static enum tarn_status request_grow(struct tn_engine *engine, struct tn_request
     return st == TARN_ERR_OUT_OF_MEMORY ? TARN_ERR_NOT_FOUND : st;
 }
 
+/* Runs the callbacks without the lock, so that they may free blocks. The pool is pinned meanwhile. */
+static bool run_callbacks(struct tn_engine *engine, const struct tn_request *request)
+{
+    struct tn_private_pool *owner = request->pool->owner;
+    const unsigned count = engine->callback_count;
+    bool helped = false;
+
+    if (owner) {
+        owner->pins++;
+    }
+    tn_lock_release(&engine->lock);
+    for (unsigned i = 0; i < count; i++) {
+        const struct tn_memory_callback *callback = &engine->callbacks[i];
+
+        helped = callback->call(callback->context, engine->owner, request->requested,
+                                request->stream) ||
+                 helped;
+    }
+    tn_lock_acquire(&engine->lock);
+    if (owner) {
+        owner->pins--;
+    }
+    return helped;
+}
+
+static enum tarn_status step_callbacks(struct tn_engine *engine, struct tn_request *request,
+                                       struct tarn_error *error)
+{
+    if (engine->callback_count == 0 || !run_callbacks(engine, request)) {
+        return TARN_ERR_NOT_FOUND;
+    }
+    return step_reuse(engine, request, error);
+}
+
+/* Pools that may help out give the request a whole free block of theirs, or grow, as if it had been
+ * routed to them. Not for requests of private pools. */
+static enum tarn_status step_borrow(struct tn_engine *engine, struct tn_request *request,
+                                    struct tarn_error *error)
+{
+    const bool small = request->pool->is_small;
+    struct tn_private_pool *p = engine->private_pools.first;
+    enum tarn_status st = TARN_ERR_NOT_FOUND;
+
+    for (; !request->pool->owner && p && st == TARN_ERR_NOT_FOUND; p = p->next) {
+        if (!p->use_on_oom || p->use_count == 0) {
+            continue;
+        }
+        struct tn_request borrowed = *request;
+
+        borrowed.pool = small ? &p->small : &p->large;
+        borrowed.set = tn_pool_get_set(borrowed.pool, request->stream);
+        if (!borrowed.set) {
+            return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a pool");
+        }
+        st = step_reuse(engine, &borrowed, error);
+        if (st == TARN_OK) {
+            *request = borrowed;
+        }
+    }
+    return st;
+}
+
 static enum tarn_status step_collect_garbage(struct tn_engine *engine, struct tn_request *request,
                                              struct tarn_error *error)
 {
@@ -155,8 +217,10 @@ static const struct ladder_step {
                             struct tarn_error *error);
 } ladder[] = {
     {"reuse a free block", step_reuse},
+    {"ask the callbacks to free something", step_callbacks},
     {"collect garbage above the threshold", step_collect_garbage},
     {"ask the device", request_grow},
+    {"borrow from pools that allow it", step_borrow},
     {"release oversize blocks and ask again", step_release_oversize},
     {"release the whole cache and ask again", step_release_cached},
 };
@@ -259,7 +323,7 @@ static enum tarn_status request_prepare(struct tn_engine *engine, struct tn_requ
         tn_engine_file_pending(engine);
     }
     request->set = tn_pool_get_set(request->pool, request->stream);
-    if (!request->set || !tn_ptr_map_reserve(&engine->map) || tn_engine_reserve_spares(engine, 1)) {
+    if (!request->set || !tn_ptr_map_reserve(&engine->map, 1) || tn_engine_reserve_spares(engine, 1)) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the record of a block");
     }
     return TARN_OK;
@@ -302,7 +366,7 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
                                  tarn_ptr *ptr_out, struct tarn_error *error)
 {
     struct tn_request request = {.requested = size, .stream = stream};
-    struct tarn_oom oom;
+    struct tarn_oom oom = {0};
 
     if (size >= TN_MAX_REQUEST) {
         return tn_oom_absurd(error);
@@ -310,12 +374,18 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
     request.stack = tn_engine_capture(engine, TN_CONTEXT_STATE);
     tn_lock_acquire(&engine->lock);
     const enum tarn_status st = alloc_locked(engine, &request, &oom, error);
+    const unsigned observers = engine->observer_count;
 
     tn_core_assert(engine);
     if (st == TARN_OK) {
         *ptr_out = request.block->address;
     }
     tn_lock_release(&engine->lock);
+    if (tn_unlikely(st == TARN_ERR_OUT_OF_MEMORY)) {
+        for (unsigned i = 0; i < observers; i++) {
+            engine->observers[i].call(engine->observers[i].context, &oom);
+        }
+    }
     return st;
 }
 
@@ -509,6 +579,7 @@ enum tarn_status tn_native_init(struct tn_engine *engine, struct tarn_device *de
                                 const struct tarn_config *config)
 {
     *engine = (struct tn_engine){
+        .owner = engine->owner,
         .device = device,
         .config = *config,
         .limit = TARN_SIZE_UNLIMITED,

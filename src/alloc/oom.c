@@ -3,7 +3,7 @@
 
 #include "alloc/engine.h"
 #include "alloc/request.h"
-#include "base/sizefmt.h"
+#include "base/size_text.h"
 
 #include <stdio.h>
 
@@ -28,12 +28,12 @@ static void oom_write_message(const struct tarn_oom *oom, struct tarn_error *err
     char private_part[128] = "";
 
     if (oom->limit != TARN_SIZE_UNLIMITED) {
-        (void)snprintf(allowed, sizeof allowed, "%s allowed; ", tn_size_format(oom->limit).text);
+        (void)snprintf(allowed, sizeof allowed, "%s allowed; ", tn_size_text_message(oom->limit).text);
     }
     if (oom->private_free > 0) {
         (void)snprintf(private_part, sizeof private_part,
                        "with %s allocated in private pools (e.g., CUDA Graphs), ",
-                       tn_size_format(oom->private_free).text);
+                       tn_size_text_message(oom->private_free).text);
     }
     (void)tn_fail(error, TARN_ERR_OUT_OF_MEMORY,
                   "CUDA out of memory. Tried to allocate %s. GPU %d has a total capacity of %s of "
@@ -44,11 +44,11 @@ static void oom_write_message(const struct tarn_oom *oom, struct tarn_error *err
                   "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
                   "documentation "
                   "for Memory Management  (" DOCUMENTATION ")",
-                  tn_size_format(oom->segment_size).text, oom->device,
-                  tn_size_format(oom->device_total).text, tn_size_format(oom->device_free).text,
-                  oom->processes, allowed, tn_size_format(oom->allocated + oom->private_free).text,
+                  tn_size_text_message(oom->segment_size).text, oom->device,
+                  tn_size_text_message(oom->device_total).text, tn_size_text_message(oom->device_free).text,
+                  oom->processes, allowed, tn_size_text_message(oom->allocated + oom->private_free).text,
                   private_part,
-                  tn_size_format(oom->reserved - oom->allocated - oom->private_free).text);
+                  tn_size_text_message(oom->reserved - oom->allocated - oom->private_free).text);
 }
 
 enum tarn_status tn_oom_report(struct tn_engine *engine, const struct tn_request *request,

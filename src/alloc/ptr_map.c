@@ -60,12 +60,18 @@ void tn_ptr_map_fini(struct tn_ptr_map *map)
     *map = (struct tn_ptr_map){0};
 }
 
-bool tn_ptr_map_reserve(struct tn_ptr_map *map)
+bool tn_ptr_map_reserve(struct tn_ptr_map *map, uint64_t more)
 {
-    if (tn_likely((map->count + 1) * 8 <= map->capacity * 5)) {
+    const uint64_t needed = map->count + more;
+    uint64_t capacity = map->capacity ? map->capacity : FIRST_CAPACITY;
+
+    if (tn_likely(needed * 8 <= map->capacity * 5)) {
         return true;
     }
-    return map_resize(map, map->capacity ? map->capacity * 2 : FIRST_CAPACITY);
+    while (needed * 8 > capacity * 5) {
+        capacity *= 2;
+    }
+    return map_resize(map, capacity);
 }
 
 void tn_ptr_map_insert(struct tn_ptr_map *map, struct tn_block *block)

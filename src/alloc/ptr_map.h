@@ -29,8 +29,8 @@ struct tn_ptr_map {
 
 void tn_ptr_map_fini(struct tn_ptr_map *map);
 
-/* Makes room for one more insertion; false when host memory is missing. */
-bool tn_ptr_map_reserve(struct tn_ptr_map *map) TN_MUST_CHECK;
+/* Makes room for `more` insertions; false when host memory is missing. */
+bool tn_ptr_map_reserve(struct tn_ptr_map *map, uint64_t more) TN_MUST_CHECK;
 
 /* Room must have been reserved; the address is not in the map. */
 void tn_ptr_map_insert(struct tn_ptr_map *map, struct tn_block *block);

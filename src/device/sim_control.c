@@ -37,6 +37,20 @@ enum tarn_status tarn_sim_script_reserve(struct tarn_device *device, tarn_ptr ad
     return script_add(device, TN_SIM_RESERVED, address);
 }
 
+void tarn_sim_set_address_oracle(struct tarn_device *device,
+                                 tarn_ptr (*oracle)(void *context, bool reservation, uint64_t size),
+                                 void *context)
+{
+    struct tn_sim *sim = tn_sim_from(device);
+
+    if (sim) {
+        tn_lock_acquire(&sim->lock);
+        sim->space.oracle = oracle;
+        sim->space.oracle_context = context;
+        tn_lock_release(&sim->lock);
+    }
+}
+
 void tarn_sim_script_clear(struct tarn_device *device)
 {
     struct tn_sim *sim = tn_sim_from(device);

@@ -119,13 +119,27 @@ static struct tn_sim_range *space_find_around(const struct tn_sim_space *space, 
     return next->gap_start <= start && end <= next->start ? next : NULL;
 }
 
-/* Where a range of that kind and size would go: before *next_out. The script's head is looked at,
- * not consumed; *scripted_out says whether there was one. */
-static bool space_place(const struct tn_sim_space *space, const struct tn_sim_script *script,
-                        uint64_t size, uint64_t *start_out, struct tn_sim_range **next_out)
+/* Address that somebody wants for the next range of that kind, 0 if nobody does. The script's head is
+ * looked at, not consumed. */
+static uint64_t space_wish(const struct tn_sim_space *space, enum tn_sim_kind kind, uint64_t size)
 {
+    const struct tn_sim_script *script = &space->script[kind];
+
     if (script->count > 0) {
-        *start_out = script->address[script->head];
+        return script->address[script->head];
+    }
+    if (space->oracle && (kind == TN_SIM_PLAIN || kind == TN_SIM_RESERVED)) {
+        return space->oracle(space->oracle_context, kind == TN_SIM_RESERVED, size);
+    }
+    return 0;
+}
+
+/* Where a range of that kind and size would go: before *next_out. */
+static bool space_place(const struct tn_sim_space *space, enum tn_sim_kind kind, uint64_t size,
+                        uint64_t *start_out, struct tn_sim_range **next_out)
+{
+    *start_out = space_wish(space, kind, size);
+    if (*start_out != 0) {
         *next_out = space_find_around(space, *start_out, size);
         if (*next_out) {
             return true;
@@ -158,7 +172,7 @@ enum tarn_status tn_sim_space_take(struct tn_sim_space *space, enum tn_sim_kind 
     struct tn_sim_range *next = NULL;
 
     tn_assert(size > 0);
-    if (!space_place(space, &space->script[kind], size, &start, &next)) {
+    if (!space_place(space, kind, size, &start, &next)) {
         return TARN_ERR_OUT_OF_MEMORY;
     }
     struct tn_sim_range *range = tn_host_alloc_zero(sizeof *range);

@@ -61,6 +61,8 @@ struct tn_sim_space {
     struct tn_sim_range end;
     struct tn_sim_script script[TN_SIM_KIND_COUNT];
     uint64_t scripted_skipped;
+    tarn_ptr (*oracle)(void *context, bool reservation, uint64_t size); /* may be NULL */
+    void *oracle_context;
     uint64_t live[TN_SIM_KIND_COUNT]; /* ranges of each kind */
     uint64_t capacity;
     uint64_t foreign; /* bytes that others hold */

@@ -311,6 +311,27 @@ static void nth_host_allocation_fails_without_leak(void **state)
     }
 }
 
+static void failed_allocation_holds_no_memory(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    uint64_t out = 0;
+
+    (void)state;
+    tarn_host_fail_nth(1);
+    assert_int_equal(device->ops->alloc(device, MIB, &out), TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(1);
+    assert_int_equal(device->ops->page_create(device, 2 * MIB, &out), TARN_ERR_HOST_MEMORY);
+    for (uint64_t n = 1; n <= 3; n++) {
+        tarn_host_fail_nth(n);
+        assert_int_equal(device->ops->pool_alloc(device, MIB, 1, &out), TARN_ERR_HOST_MEMORY);
+    }
+    tarn_host_fail_nth(0);
+    assert_int_equal(out, 0);
+    assert_int_equal(sim_counters(device).used_bytes, 0);
+    assert_string_equal(device->ops->last_error(device), "host out of memory");
+    sim_close(device);
+}
+
 enum {
     THREADS = 4,
     ROUNDS = 300
@@ -397,6 +418,7 @@ int main(void)
         cmocka_unit_test(any_plan_counts_every_call),
         cmocka_unit_test(plans_can_be_removed),
         cmocka_unit_test(nth_host_allocation_fails_without_leak),
+        cmocka_unit_test(failed_allocation_holds_no_memory),
         cmocka_unit_test(threads_share_a_device),
         cmocka_unit_test(controls_refuse_other_devices),
     };

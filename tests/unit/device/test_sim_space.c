@@ -120,6 +120,21 @@ static void scripted_address_with_too_little_room_is_skipped(void **state)
     tn_sim_space_fini(&space);
 }
 
+static void scripted_address_may_fill_a_gap_exactly(void **state)
+{
+    struct tn_sim_space space;
+
+    (void)state;
+    tn_sim_space_init(&space, SIM_BASE, GIB);
+    (void)take(&space, TN_SIM_PLAIN, GRANULE);
+    struct tn_sim_range *middle = take(&space, TN_SIM_PLAIN, 2 * GRANULE);
+    (void)take(&space, TN_SIM_PLAIN, GRANULE);
+    tn_sim_space_give(&space, middle);
+    assert_int_equal(tn_sim_space_script(&space, TN_SIM_PLAIN, SIM_BASE + 2 * GRANULE), TARN_OK);
+    assert_int_equal(take(&space, TN_SIM_PLAIN, GRANULE)->start, SIM_BASE + 2 * GRANULE);
+    tn_sim_space_fini(&space);
+}
+
 static void long_scripts_wrap_without_loss(void **state)
 {
     struct tn_sim_space space;
@@ -246,6 +261,7 @@ int main(void)
         cmocka_unit_test(full_space_is_out_of_memory),
         cmocka_unit_test(scripted_addresses_come_first_in_order),
         cmocka_unit_test(scripted_address_with_too_little_room_is_skipped),
+        cmocka_unit_test(scripted_address_may_fill_a_gap_exactly),
         cmocka_unit_test(long_scripts_wrap_without_loss),
         cmocka_unit_test(charges_stop_at_the_capacity),
         cmocka_unit_test(random_use_agrees_with_a_map),

@@ -219,6 +219,8 @@ static void manual_events_complete_when_told(void **state)
     assert_false(is_done(device, first));
     assert_int_equal(tarn_sim_complete_event(device, third), TARN_OK);
     assert_true(is_done(device, third));
+    assert_int_equal(device->ops->event_record(device, third, S1), TARN_OK);
+    assert_false(is_done(device, third)); /* it is another recording */
     assert_false(is_done(device, first));
     assert_int_equal(device->ops->event_wait(device, second), TARN_OK);
     assert_true(is_done(device, first)); /* same stream, earlier */

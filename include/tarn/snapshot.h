@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory snapshots of PyTorch: load and look at what torch.cuda.memory._dump_snapshot wrote.
+ *
+ * A file is a pickle (protocol 2 to 5), plain, gzip or zstd. It may come from anyone: nothing in it is
+ * ever imported or called, and its size in memory is limited.
+ *
+ * A loaded snapshot is read only; any number of threads may use it. Destroy it once.
+ */
+#ifndef TARN_SNAPSHOT_H
+#define TARN_SNAPSHOT_H
+
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tarn_snapshot;
+
+/* Zero bytes mean the defaults. */
+struct tarn_read_limits {
+    uint32_t struct_size; /* sizeof(struct tarn_read_limits) */
+    uint32_t max_depth;   /* containers in containers; 0 = 64, at most 120 */
+    uint64_t max_bytes;   /* of the unpacked input; 0 = 64 GiB */
+    uint64_t max_memory;  /* host memory for the snapshot; 0 = half of the machine's, and for files
+                                of known size at most 16 times that size, but not less than 256 MiB */
+    uint64_t max_string;  /* bytes of one string; 0 = 64 MiB */
+    uint64_t max_ratio;   /* unpacked to packed size beyond 16 MiB; 0 = 2000 */
+    uint32_t max_frames;  /* of one stack; 0 = 4096 */
+    bool strict;          /* refuse also harmless imports (OrderedDict and its like) */
+};
+
+/* Loads a file; "-" is standard input. `limits` may be NULL. Caller owns *snapshot_out, destroy with
+ * tarn_snapshot_destroy. Fails with
+ *   TARN_ERR_IO         the file cannot be read
+ *   TARN_ERR_FORMAT     not a snapshot, or damaged; error->offset says where
+ *   TARN_ERR_UNSAFE     the pickle asks to import or call something; the error names it
+ *   TARN_ERR_LIMIT      a limit was hit
+ *   TARN_ERR_TRUNCATED  the input ends early
+ *   TARN_ERR_HOST_MEMORY
+ * *snapshot_out is NULL after a failure, with one exception: after TARN_ERR_TRUNCATED it may hold what
+ * could be read (see tarn_snapshot_is_partial), which the caller then owns as well. */
+TARN_API enum tarn_status tarn_snapshot_load(const char *path,
+                                             const struct tarn_read_limits *limits,
+                                             struct tarn_snapshot **snapshot_out,
+                                             struct tarn_error *error) TARN_MUST_CHECK;
+
+/* The same from memory, which is not used after the call. */
+TARN_API enum tarn_status tarn_snapshot_load_memory(const void *bytes, size_t size,
+                                                    const struct tarn_read_limits *limits,
+                                                    struct tarn_snapshot **snapshot_out,
+                                                    struct tarn_error *error) TARN_MUST_CHECK;
+
+/* NULL is allowed. */
+TARN_API void tarn_snapshot_destroy(struct tarn_snapshot *snapshot);
+
+/* Counts. Devices are those that have a segment or a trace: highest number + 1. */
+TARN_API size_t tarn_snapshot_segment_count(const struct tarn_snapshot *snapshot);
+TARN_API size_t tarn_snapshot_device_count(const struct tarn_snapshot *snapshot);
+
+/* Entries of one device's trace, 0 for a device without one; and of all devices. */
+TARN_API uint64_t tarn_snapshot_trace_length(const struct tarn_snapshot *snapshot, size_t device);
+TARN_API uint64_t tarn_snapshot_entry_count(const struct tarn_snapshot *snapshot);
+
+/* Whether the file has traces at all: a bare list of segments has none. */
+TARN_API bool tarn_snapshot_has_traces(const struct tarn_snapshot *snapshot);
+
+/* Whether the input ended early, so that only a part is here. */
+TARN_API bool tarn_snapshot_is_partial(const struct tarn_snapshot *snapshot);
+
+/* One oddity of the file that did not stop the reader. */
+struct tarn_snapshot_warning {
+    const char *text; /* one line; borrowed from the snapshot */
+    uint64_t count;   /* how often */
+    uint64_t offset;  /* of the first, in the unpacked input */
+};
+
+/* Calls `visit` for each kind of oddity in order of first sight, until it returns false. Returns how
+ * many there are. `visit` may be NULL. */
+TARN_API size_t tarn_snapshot_walk_warnings(
+    const struct tarn_snapshot *snapshot,
+    bool (*visit)(void *context, const struct tarn_snapshot_warning *warning), void *context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

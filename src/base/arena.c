@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/arena.h"
+
+#include "base/checked.h"
+
+enum {
+    ARENA_ALIGN = 16,
+    CHUNK_FIRST = 4096,
+    CHUNK_LAST = 1 << 20
+};
+
+struct tn_arena_chunk {
+    _Alignas(ARENA_ALIGN) struct tn_arena_chunk *next;
+    size_t size; /* with this header */
+};
+
+void tn_arena_init(struct tn_arena *arena, struct tn_budget *budget)
+{
+    *arena = (struct tn_arena){.budget = budget, .next_size = CHUNK_FIRST};
+}
+
+void tn_arena_fini(struct tn_arena *arena)
+{
+    while (arena->chunks) {
+        struct tn_arena_chunk *chunk = arena->chunks;
+
+        arena->chunks = chunk->next;
+        tn_budget_free(arena->budget, chunk, chunk->size);
+    }
+    tn_arena_init(arena, arena->budget);
+}
+
+static struct tn_arena_chunk *chunk_create(struct tn_arena *arena, size_t size)
+{
+    struct tn_arena_chunk *chunk = tn_budget_alloc(arena->budget, size);
+
+    if (chunk) {
+        chunk->size = size;
+    }
+    return chunk;
+}
+
+/* A chunk for one request, put behind the one in use. */
+static void *arena_alloc_alone(struct tn_arena *arena, size_t size)
+{
+    struct tn_arena_chunk *chunk = chunk_create(arena, size + sizeof *chunk);
+
+    if (!chunk) {
+        return NULL;
+    }
+    if (arena->chunks) {
+        chunk->next = arena->chunks->next;
+        arena->chunks->next = chunk;
+    } else {
+        chunk->next = NULL;
+        arena->chunks = chunk;
+    }
+    return chunk + 1;
+}
+
+static bool arena_refill(struct tn_arena *arena)
+{
+    struct tn_arena_chunk *chunk = chunk_create(arena, arena->next_size);
+
+    if (!chunk) {
+        return false;
+    }
+    chunk->next = arena->chunks;
+    arena->chunks = chunk;
+    arena->at = (char *)(chunk + 1);
+    arena->left = arena->next_size - sizeof *chunk;
+    if (arena->next_size < CHUNK_LAST) {
+        arena->next_size *= 2;
+    }
+    return true;
+}
+
+void *tn_arena_alloc(struct tn_arena *arena, size_t size)
+{
+    if (size > SIZE_MAX / 2) {
+        arena->budget->exceeded = true;
+        return NULL;
+    }
+    size = size == 0 ? ARENA_ALIGN : (size + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+    if (size > arena->left) {
+        if (size > arena->next_size / 2) {
+            return arena_alloc_alone(arena, size);
+        }
+        if (!arena_refill(arena)) {
+            return NULL;
+        }
+    }
+    void *piece = arena->at;
+    arena->at += size;
+    arena->left -= size;
+    return piece;
+}
+
+void *tn_arena_alloc_array(struct tn_arena *arena, size_t count, size_t size)
+{
+    size_t bytes;
+
+    if (!tn_mul_size(count, size, &bytes)) {
+        arena->budget->exceeded = true;
+        return NULL;
+    }
+    return tn_arena_alloc(arena, bytes);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bump allocation with one free for all, for what a reader keeps. Pieces never move. Small requests
+ * share chunks that double from 4 KiB to 1 MiB; a request larger than half of the next chunk gets a
+ * chunk of its own. Cost: a compare and an addition.
+ */
+#ifndef TN_BASE_ARENA_H
+#define TN_BASE_ARENA_H
+
+#include "base/budget.h"
+
+struct tn_arena_chunk;
+
+struct tn_arena {
+    struct tn_budget *budget;
+    struct tn_arena_chunk *chunks; /* newest first; the head is the one in use */
+    char *at;                      /* free part of the chunk in use */
+    size_t left;
+    size_t next_size; /* of the next shared chunk */
+};
+
+void tn_arena_init(struct tn_arena *arena, struct tn_budget *budget);
+
+/* Gives all memory back; the arena is then empty and may be used again. */
+void tn_arena_fini(struct tn_arena *arena);
+
+/* Uninitialised, aligned to 16 bytes; size 0 gives a valid pointer. NULL: see tn_budget_status. */
+void *tn_arena_alloc(struct tn_arena *arena, size_t size) TN_MUST_CHECK;
+
+/* `count` items of `size` bytes; NULL also when the product overflows. */
+void *tn_arena_alloc_array(struct tn_arena *arena, size_t count, size_t size) TN_MUST_CHECK;
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Raw bytes from outside, in order: a file, standard input or memory. Files are read, not mapped: a
+ * mapped file that someone shortens kills the process, and pages of a large file would count as ours.
+ */
+#ifndef TN_BASE_SOURCE_H
+#define TN_BASE_SOURCE_H
+
+#include "tarn/status.h"
+
+struct tn_source {
+    int fd; /* -1 = memory */
+    bool owns_fd;
+    const uint8_t *memory;
+    size_t memory_left;
+    uint64_t taken;   /* bytes handed out */
+    int64_t size;     /* of a regular file or memory; -1 = unknown */
+    const char *name; /* for messages; borrowed */
+};
+
+/* `path` "-" is standard input. Borrows `path`. */
+enum tarn_status tn_source_open(struct tn_source *source, const char *path,
+                                struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Borrows the bytes. */
+void tn_source_init_memory(struct tn_source *source, const void *bytes, size_t size);
+
+void tn_source_close(struct tn_source *source);
+
+/* Up to `size` bytes; *got_out is 0 only at the end. */
+enum tarn_status tn_source_read(struct tn_source *source, void *bytes, size_t size, size_t *got_out,
+                                struct tarn_error *error) TARN_MUST_CHECK;
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A growing array of items of one size, in chunks of 1024 items: items never move and growing copies
+ * only the list of chunks. Item `i` is in chunk i / 1024. Cost of push and at: constant.
+ */
+#ifndef TN_BASE_STORE_H
+#define TN_BASE_STORE_H
+
+#include "base/assertion.h"
+#include "base/budget.h"
+
+enum {
+    TN_STORE_SHIFT = 10,
+    TN_STORE_CHUNK = 1 << TN_STORE_SHIFT
+};
+
+struct tn_store {
+    struct tn_budget *budget;
+    char **chunks;
+    size_t chunk_count;
+    size_t chunk_capacity;
+    uint64_t count; /* items */
+    size_t item_size;
+};
+
+void tn_store_init(struct tn_store *store, struct tn_budget *budget, size_t item_size);
+void tn_store_fini(struct tn_store *store);
+
+/* Gets the chunk that item number `count` needs. Called by tn_store_push. */
+bool tn_store_grow(struct tn_store *store) TN_MUST_CHECK;
+
+/* Item `index` < count. Borrowed until the store goes. */
+static inline void *tn_store_at(const struct tn_store *store, uint64_t index)
+{
+    tn_assert(index < store->count);
+    return store->chunks[index >> TN_STORE_SHIFT] +
+           (size_t)(index & (TN_STORE_CHUNK - 1)) * store->item_size;
+}
+
+/* One more item, uninitialised, or NULL: see tn_budget_status. */
+static inline void *tn_store_push(struct tn_store *store)
+{
+    if (tn_unlikely(store->count >> TN_STORE_SHIFT == store->chunk_count) &&
+        !tn_store_grow(store)) {
+        return NULL;
+    }
+    store->count++;
+    return tn_store_at(store, store->count - 1);
+}
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/text_out.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void tn_text_init(struct tn_text_out *out, const struct tarn_writer *writer)
+{
+    out->writer = writer;
+    out->status = TARN_OK;
+    out->used = 0;
+}
+
+static void text_write(struct tn_text_out *out, const char *bytes, size_t size)
+{
+    if (out->status == TARN_OK && size > 0) {
+        out->status = out->writer->write(out->writer->context, bytes, size);
+    }
+}
+
+static void text_flush(struct tn_text_out *out)
+{
+    text_write(out, out->buffer, out->used);
+    out->used = 0;
+}
+
+void tn_text_put(struct tn_text_out *out, const char *bytes, size_t size)
+{
+    if (size > sizeof out->buffer - out->used) {
+        text_flush(out);
+    }
+    if (size > sizeof out->buffer) {
+        text_write(out, bytes, size);
+        return;
+    }
+    memcpy(out->buffer + out->used, bytes, size);
+    out->used += size;
+}
+
+void tn_text_puts(struct tn_text_out *out, const char *text)
+{
+    tn_text_put(out, text, strlen(text));
+}
+
+void tn_text_putc(struct tn_text_out *out, char c)
+{
+    tn_text_put(out, &c, 1);
+}
+
+void tn_text_printf(struct tn_text_out *out, const char *format, ...)
+{
+    char line[TN_TEXT_BUFFER];
+    va_list args;
+
+    va_start(args, format);
+    const int size = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (size < 0 || (size_t)size >= sizeof line) {
+        out->status = out->status == TARN_OK ? TARN_ERR_INTERNAL : out->status;
+        return;
+    }
+    tn_text_put(out, line, (size_t)size);
+}
+
+enum tarn_status tn_text_finish(struct tn_text_out *out)
+{
+    text_flush(out);
+    return out->status;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+#include "snapshot/decode_field.h"
+
+#include "base/errinfo.h"
+#include "snapshot/warning.h"
+
+static const char *value_kind_name(const struct tn_decoder *decoder, struct tn_value value)
+{
+    static const char *const plain[TN_VALUE_KIND_COUNT] = {
+        [TN_VALUE_NONE] = "None",      [TN_VALUE_BOOL] = "a bool",
+        [TN_VALUE_INT] = "an integer", [TN_VALUE_UINT] = "an integer",
+        [TN_VALUE_FLOAT] = "a float",  [TN_VALUE_STRING] = "a string",
+        [TN_VALUE_PAIR] = "a tuple",   [TN_VALUE_GLOBAL] = "a name to import",
+    };
+    static const char *const objects[] = {
+        [TN_OBJECT_EMPTY_DICT] = "an empty dict",
+        [TN_OBJECT_DICT] = "a dict",
+        [TN_OBJECT_ENTRY] = "a trace entry",
+        [TN_OBJECT_FRAME] = "a frame",
+        [TN_OBJECT_BLOCK] = "a block",
+        [TN_OBJECT_EMPTY_LIST] = "an empty list",
+        [TN_OBJECT_LIST] = "a list",
+        [TN_OBJECT_RUN] = "a list of trace entries",
+        [TN_OBJECT_STACK] = "a list of frames",
+        [TN_OBJECT_TUPLE] = "a tuple",
+    };
+    const enum tn_value_kind kind = tn_value_kind(value);
+
+    return kind == TN_VALUE_OBJECT ? objects[tn_decode_object(decoder, value)->kind] : plain[kind];
+}
+
+enum tarn_status tn_field_wrong(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
+                                const char *wanted)
+{
+    const struct tn_string name = tn_model_string(decoder->model, key);
+
+    return tn_fail_at(decoder->error, TARN_ERR_FORMAT, (int64_t)tn_value_offset(value),
+                      "the key `%.60s` at byte %llu must hold %s, but holds %s", name.text,
+                      (unsigned long long)tn_value_offset(value), wanted,
+                      value_kind_name(decoder, value));
+}
+
+enum tarn_status tn_decode_memory(struct tn_decoder *decoder)
+{
+    const enum tarn_status status = tn_model_memory_status(decoder->model);
+
+    return status == TARN_ERR_LIMIT
+               ? tn_fail(
+                     decoder->error, status,
+                     "the snapshot needs more than the limit of %llu bytes of memory, which can "
+                     "be raised",
+                     (unsigned long long)decoder->model->budget.limit)
+               : tn_fail(decoder->error, status, "no host memory for the snapshot");
+}
+
+enum tarn_status tn_field_address(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
+                                  uint64_t *out)
+{
+    const enum tn_value_kind kind = tn_value_kind(value);
+
+    if (tn_unlikely(kind != TN_VALUE_INT && kind != TN_VALUE_UINT)) {
+        return tn_field_wrong(decoder, key, value, "an integer");
+    }
+    *out = value.as.number;
+    return TARN_OK;
+}
+
+enum tarn_status tn_field_size(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
+                               uint64_t *out)
+{
+    const enum tn_value_kind kind = tn_value_kind(value);
+
+    if (tn_unlikely(kind != TN_VALUE_INT && kind != TN_VALUE_UINT)) {
+        return tn_field_wrong(decoder, key, value, "an integer");
+    }
+    *out = value.as.number;
+    if (tn_unlikely(kind == TN_VALUE_INT && value.as.integer < 0)) {
+        tn_warning_add(decoder->model, TN_WARNING_NEGATIVE, key, tn_value_offset(value));
+        *out = 0;
+    }
+    return TARN_OK;
+}
+
+enum tarn_status tn_field_integer(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
+                                  int64_t *out)
+{
+    if (tn_unlikely(tn_value_kind(value) != TN_VALUE_INT)) {
+        return tn_field_wrong(decoder, key, value, "an integer of 64 bits");
+    }
+    *out = value.as.integer;
+    return TARN_OK;
+}
+
+enum tarn_status tn_field_bool(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
+                               bool *out)
+{
+    if (tn_value_kind(value) != TN_VALUE_BOOL) {
+        return tn_field_wrong(decoder, key, value, "a bool");
+    }
+    *out = value.as.number != 0;
+    return TARN_OK;
+}
+
+enum tarn_status tn_field_string(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
+                                 uint32_t *out)
+{
+    if (tn_unlikely(tn_value_kind(value) != TN_VALUE_STRING)) {
+        return tn_field_wrong(decoder, key, value, "a string");
+    }
+    *out = (uint32_t)value.as.number;
+    return TARN_OK;
+}
+
+/* A list of two integers, as a file form without tuples has it. */
+static bool pool_from_list(const struct tn_decoder *decoder, struct tn_value value,
+                           struct tn_pool_id *out)
+{
+    const struct tn_value_list *list = tn_decode_items(decoder, value, false);
+
+    if (!list || list->count != 2) {
+        return false;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        const enum tn_value_kind kind = tn_value_kind(list->items[i]);
+
+        if (kind != TN_VALUE_INT && kind != TN_VALUE_UINT) {
+            return false;
+        }
+        out->id[i] = list->items[i].as.number;
+    }
+    return true;
+}
+
+enum tarn_status tn_field_pool(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
+                               struct tn_pool_id *out)
+{
+    if (tn_likely(tn_value_kind(value) == TN_VALUE_PAIR)) {
+        *out = *(const struct tn_pool_id *)tn_store_at(&decoder->pairs, value.as.number);
+        return TARN_OK;
+    }
+    return pool_from_list(decoder, value, out)
+               ? TARN_OK
+               : tn_field_wrong(decoder, key, value, "a tuple of two integers");
+}
+
+enum tarn_status tn_field_stack(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
+                                uint32_t *out)
+{
+    if (tn_likely(tn_value_kind(value) == TN_VALUE_OBJECT)) {
+        const struct tn_object *object = tn_decode_object(decoder, value);
+
+        if (object->kind == TN_OBJECT_STACK || object->kind == TN_OBJECT_EMPTY_LIST) {
+            *out = object->kind == TN_OBJECT_STACK ? (uint32_t)object->index : TN_STACK_EMPTY;
+            return TARN_OK;
+        }
+    }
+    if (tn_value_kind(value) == TN_VALUE_NONE) {
+        *out = TN_STACK_NONE;
+        return TARN_OK;
+    }
+    return tn_field_wrong(decoder, key, value, "a list of frames");
+}
+
+void tn_field_note(struct tn_decoder *decoder, uint32_t key, struct tn_value value, uint32_t *out)
+{
+    if (tn_likely(tn_value_kind(value) == TN_VALUE_STRING)) {
+        *out = (uint32_t)value.as.number;
+    } else {
+        tn_warning_add(decoder->model, TN_WARNING_SKIPPED_VALUE, key, tn_value_offset(value));
+    }
+}

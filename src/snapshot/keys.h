@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The strings that a snapshot is made of. A decoder enters them into its model first and in this order,
+ * so that the number of each string is its enumerator and comparing a key is comparing a number.
+ *
+ * The class of a key says which kind of dict it is found in and in no other: a dict is told by its keys
+ * alone, wherever it stands. OPEN wins over the others: such a dict may hold any key.
+ */
+#ifndef TN_SNAPSHOT_KEYS_H
+#define TN_SNAPSHOT_KEYS_H
+
+enum tn_key_class {
+    TN_CLASS_ANY = 0,
+    TN_CLASS_OPEN = 1, /* top level, segment, annotation: kept as pairs */
+    TN_CLASS_ENTRY = 2,
+    TN_CLASS_BLOCK = 4,
+    TN_CLASS_FRAME = 8
+};
+
+/* enumerator, text, class */
+#define TN_KEY_MAP(X)                                                                              \
+    X(ACTION, "action", ENTRY)                                                                     \
+    X(ADDR, "addr", ANY)                                                                           \
+    X(DEVICE_FREE, "device_free", ENTRY)                                                           \
+    X(SIZE, "size", ANY)                                                                           \
+    X(STREAM, "stream", ANY)                                                                       \
+    X(TIME_US, "time_us", ANY)                                                                     \
+    X(FRAMES, "frames", ANY)                                                                       \
+    X(COMPILE_CONTEXT, "compile_context", ANY)                                                     \
+    X(USER_METADATA, "user_metadata", ANY)                                                         \
+    X(INTERNAL_METADATA, "internal_metadata", ANY)                                                 \
+    X(POOL_ID, "pool_id", ANY)                                                                     \
+    X(CATEGORY, "category", ANY)                                                                   \
+    X(FORWARD_FRAMES, "forward_frames", ANY)                                                       \
+    X(NAME, "name", ANY)                                                                           \
+    X(FILENAME, "filename", FRAME)                                                                 \
+    X(LINE, "line", FRAME)                                                                         \
+    X(FX_NODE_OP, "fx_node_op", ANY)                                                               \
+    X(FX_NODE_NAME, "fx_node_name", ANY)                                                           \
+    X(FX_NODE_TARGET, "fx_node_target", ANY)                                                       \
+    X(FX_ORIGINAL_TRACE, "fx_original_trace", ANY)                                                 \
+    X(DEVICE, "device", ANY)                                                                       \
+    X(ADDRESS, "address", ANY)                                                                     \
+    X(TOTAL_SIZE, "total_size", OPEN)                                                              \
+    X(ALLOCATED_SIZE, "allocated_size", ANY)                                                       \
+    X(ACTIVE_SIZE, "active_size", ANY)                                                             \
+    X(REQUESTED_SIZE, "requested_size", ANY)                                                       \
+    X(SEGMENT_TYPE, "segment_type", ANY)                                                           \
+    X(SEGMENT_POOL_ID, "segment_pool_id", ANY)                                                     \
+    X(IS_EXPANDABLE, "is_expandable", ANY)                                                         \
+    X(BLOCKS, "blocks", OPEN)                                                                      \
+    X(STATE, "state", BLOCK)                                                                       \
+    X(HISTORY, "history", BLOCK)                                                                   \
+    X(REAL_SIZE, "real_size", OPEN)                                                                \
+    X(STAGE, "stage", OPEN)                                                                        \
+    X(SEGMENTS, "segments", OPEN)                                                                  \
+    X(DEVICE_TRACES, "device_traces", OPEN)                                                        \
+    X(ALLOCATOR_SETTINGS, "allocator_settings", OPEN)                                              \
+    X(EXTERNAL_ANNOTATIONS, "external_annotations", OPEN)                                          \
+    X(HOST_SEGMENTS, "host_segments", OPEN)                                                        \
+    X(HOST_TRACES, "host_traces", OPEN)                                                            \
+    X(CONF, "PYTORCH_CUDA_ALLOC_CONF", OPEN)                                                       \
+    X(MAX_SPLIT_SIZE, "max_split_size", OPEN)                                                      \
+    X(GC_THRESHOLD, "garbage_collection_threshold", OPEN)                                          \
+    X(EXPANDABLE_SEGMENTS, "expandable_segments", OPEN)                                            \
+    X(ROUNDUP, "roundup_power2_divisions", OPEN)
+
+/* enumerator, text: values that are compared */
+#define TN_WORD_MAP(X)                                                                             \
+    X(INACTIVE, "inactive")                                                                        \
+    X(ACTIVE_ALLOCATED, "active_allocated")                                                        \
+    X(ACTIVE_PENDING_FREE, "active_pending_free")                                                  \
+    X(ACTIVE_AWAITING_FREE, "active_awaiting_free")                                                \
+    X(LARGE, "large")                                                                              \
+    X(SMALL, "small")
+
+enum tn_key {
+    TN_KEY_NONE,
+#define TN_KEY_ENUM(name, text, class) TN_KEY_##name,
+    TN_KEY_MAP(TN_KEY_ENUM)
+#undef TN_KEY_ENUM
+    TN_KEY_END, /* the words follow, then the names of the actions in the order of their enum */
+    TN_WORD_BEFORE_FIRST = TN_KEY_END - 1,
+#define TN_WORD_ENUM(name, text) TN_WORD_##name,
+    TN_WORD_MAP(TN_WORD_ENUM)
+#undef TN_WORD_ENUM
+    TN_WORD_END,
+    TN_WORD_FIRST_ACTION = TN_WORD_END
+};
+
+#endif

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+#include "snapshot/model.h"
+
+#include "base/errinfo.h"
+
+#include <string.h>
+
+enum {
+    EXTRA_MAX = (1 << 27) - 1
+};
+
+static const char *const action_names[TN_TRACE_ACTION_COUNT] = {
+#define ACTION_NAME(name, text) [TN_TRACE_##name] = text,
+    TN_TRACE_ACTION_MAP(ACTION_NAME)
+#undef ACTION_NAME
+        [TN_TRACE_OTHER] = "other",
+};
+
+const char *tn_trace_action_name(enum tn_trace_action action)
+{
+    return action_names[action];
+}
+
+const char *tn_block_state_name(enum tn_block_state state)
+{
+    static const char *const names[] = {
+        [TN_BLOCK_INACTIVE] = "inactive",
+        [TN_BLOCK_ACTIVE_ALLOCATED] = "active_allocated",
+        [TN_BLOCK_ACTIVE_PENDING_FREE] = "active_pending_free",
+    };
+    return names[state];
+}
+
+enum tarn_status tn_model_memory_status(const struct tn_model *model)
+{
+    return tn_budget_status(&model->budget);
+}
+
+static void model_init_tables(struct tn_model *model)
+{
+    struct tn_budget *budget = &model->budget;
+
+    tn_arena_init(&model->arena, budget);
+    tn_store_init(&model->strings, budget, sizeof(struct tn_string));
+    tn_store_init(&model->frames, budget, sizeof(struct tn_frame));
+    tn_store_init(&model->stacks, budget, sizeof(struct tn_stack));
+    tn_store_init(&model->extras, budget, sizeof(struct tn_trace_extra));
+    tn_store_init(&model->shapes, budget, sizeof(struct tn_shape));
+    tn_store_init(&model->fx, budget, sizeof(struct tn_frame_fx));
+    tn_store_init(&model->entries, budget, sizeof(struct tn_trace_entry));
+    tn_id_table_init(&model->string_ids, budget);
+    tn_id_table_init(&model->frame_ids, budget);
+    tn_id_table_init(&model->stack_ids, budget);
+    tn_id_table_init(&model->extra_ids, budget);
+    tn_id_table_init(&model->shape_ids, budget);
+    tn_id_table_init(&model->fx_ids, budget);
+}
+
+/* Number 0 of every table, which stands for "none", and the empty stack. */
+static bool model_push_zeros(struct tn_model *model)
+{
+    struct tn_string *string = tn_store_push(&model->strings);
+    struct tn_frame *frame = tn_store_push(&model->frames);
+    struct tn_stack *stack = tn_store_push(&model->stacks);
+    struct tn_trace_extra *extra = tn_store_push(&model->extras);
+    struct tn_shape *shape = tn_store_push(&model->shapes);
+    struct tn_frame_fx *fx = tn_store_push(&model->fx);
+    uint32_t empty;
+
+    if (!string || !frame || !stack || !extra || !shape || !fx) {
+        return false;
+    }
+    *string = (struct tn_string){"", 0};
+    *frame = (struct tn_frame){0};
+    *stack = (struct tn_stack){0};
+    *extra = (struct tn_trace_extra){0};
+    *shape = (struct tn_shape){0};
+    *fx = (struct tn_frame_fx){0};
+    return tn_model_add_stack(model, NULL, 0, &empty) == TARN_OK && empty == TN_STACK_EMPTY;
+}
+
+enum tarn_status tn_model_init(struct tn_model *model, uint64_t memory_limit)
+{
+    memset(model, 0, sizeof *model);
+    model->budget.limit = memory_limit;
+    model_init_tables(model);
+    if (!model_push_zeros(model)) {
+        const enum tarn_status status = tn_model_memory_status(model);
+
+        tn_model_fini(model);
+        return status;
+    }
+    return TARN_OK;
+}
+
+void tn_model_fini(struct tn_model *model)
+{
+    tn_id_table_fini(&model->string_ids);
+    tn_id_table_fini(&model->frame_ids);
+    tn_id_table_fini(&model->stack_ids);
+    tn_id_table_fini(&model->extra_ids);
+    tn_id_table_fini(&model->shape_ids);
+    tn_id_table_fini(&model->fx_ids);
+    tn_store_fini(&model->strings);
+    tn_store_fini(&model->frames);
+    tn_store_fini(&model->stacks);
+    tn_store_fini(&model->extras);
+    tn_store_fini(&model->shapes);
+    tn_store_fini(&model->fx);
+    tn_store_fini(&model->entries);
+    tn_arena_fini(&model->arena);
+}
+
+/* Enters the newest thing of `store` into `ids`, or takes it back. */
+static enum tarn_status model_enter(struct tn_model *model, struct tn_store *store,
+                                    struct tn_id_table *ids, uint32_t hash, uint32_t *number_out)
+{
+    const uint64_t number = store->count - 1;
+
+    if (number >= UINT32_MAX || !tn_id_table_add(ids, hash, (uint32_t)number)) {
+        store->count--;
+        return number >= UINT32_MAX ? TARN_ERR_LIMIT : tn_model_memory_status(model);
+    }
+    *number_out = (uint32_t)number;
+    return TARN_OK;
+}
+
+static bool string_equal(const void *owner, uint32_t id, const void *key)
+{
+    const struct tn_string *have = tn_store_at(owner, id);
+    const struct tn_string *want = key;
+
+    return have->length == want->length && memcmp(have->text, want->text, want->length) == 0;
+}
+
+static const char *model_copy_text(struct tn_model *model, const char *text, size_t length)
+{
+    char *copy = tn_arena_alloc(&model->arena, length + 1);
+
+    if (copy) {
+        memcpy(copy, text, length);
+        copy[length] = '\0';
+    }
+    return copy;
+}
+
+enum tarn_status tn_model_add_string(struct tn_model *model, const char *text, size_t length,
+                                     uint32_t *string_out)
+{
+    const struct tn_string key = {text, length};
+    const uint32_t hash = tn_hash_bytes(text, length);
+    const int64_t found =
+        tn_id_table_find(&model->string_ids, hash, string_equal, &model->strings, &key);
+
+    if (found != TN_ID_NOT_FOUND) {
+        *string_out = (uint32_t)found;
+        return TARN_OK;
+    }
+    const char *copy = model_copy_text(model, text, length);
+    struct tn_string *string = copy ? tn_store_push(&model->strings) : NULL;
+    if (!string) {
+        return tn_model_memory_status(model);
+    }
+    *string = (struct tn_string){copy, length};
+    return model_enter(model, &model->strings, &model->string_ids, hash, string_out);
+}
+
+uint32_t tn_model_find_string(const struct tn_model *model, const char *text)
+{
+    const struct tn_string key = {text, strlen(text)};
+    const int64_t found = tn_id_table_find(&model->string_ids, tn_hash_bytes(text, key.length),
+                                           string_equal, &model->strings, &key);
+
+    return found == TN_ID_NOT_FOUND ? TN_STRING_NONE : (uint32_t)found;
+}
+
+static bool frame_equal(const void *owner, uint32_t id, const void *key)
+{
+    const struct tn_frame *have = tn_store_at(owner, id);
+    const struct tn_frame *want = key;
+
+    return have->name == want->name && have->filename == want->filename &&
+           have->line == want->line && have->fx == want->fx;
+}
+
+enum tarn_status tn_model_add_frame(struct tn_model *model, const struct tn_frame *frame,
+                                    uint32_t *frame_out)
+{
+    const uint64_t words[] = {frame->name, frame->filename, (uint64_t)frame->line, frame->fx};
+    const uint32_t hash = tn_hash_bytes(words, sizeof words);
+    const int64_t found =
+        tn_id_table_find(&model->frame_ids, hash, frame_equal, &model->frames, frame);
+
+    if (found != TN_ID_NOT_FOUND) {
+        *frame_out = (uint32_t)found;
+        return TARN_OK;
+    }
+    struct tn_frame *added = tn_store_push(&model->frames);
+    if (!added) {
+        return tn_model_memory_status(model);
+    }
+    *added = *frame;
+    return model_enter(model, &model->frames, &model->frame_ids, hash, frame_out);
+}
+
+static bool fx_equal(const void *owner, uint32_t id, const void *key)
+{
+    return memcmp(tn_store_at(owner, id), key, sizeof(struct tn_frame_fx)) == 0;
+}
+
+enum tarn_status tn_model_add_fx(struct tn_model *model, const struct tn_frame_fx *fx,
+                                 uint32_t *fx_out)
+{
+    const uint32_t hash = tn_hash_bytes(fx, sizeof *fx);
+    const int64_t found = tn_id_table_find(&model->fx_ids, hash, fx_equal, &model->fx, fx);
+
+    if (found != TN_ID_NOT_FOUND) {
+        *fx_out = (uint32_t)found;
+        return TARN_OK;
+    }
+    struct tn_frame_fx *added = tn_store_push(&model->fx);
+    if (!added) {
+        return tn_model_memory_status(model);
+    }
+    *added = *fx;
+    return model_enter(model, &model->fx, &model->fx_ids, hash, fx_out);
+}
+
+/* A list of numbers, as stacks and shapes are. */
+struct number_list {
+    const uint32_t *numbers;
+    size_t count;
+};
+
+static bool numbers_equal(const uint32_t *have, size_t count, const struct number_list *want)
+{
+    return count == want->count &&
+           (count == 0 || memcmp(have, want->numbers, count * sizeof *have) == 0);
+}
+
+static uint32_t *model_copy_numbers(struct tn_model *model, const uint32_t *numbers, size_t count)
+{
+    uint32_t *copy = tn_arena_alloc_array(&model->arena, count, sizeof *copy);
+
+    if (copy && count > 0) {
+        memcpy(copy, numbers, count * sizeof *copy);
+    }
+    return copy;
+}
+
+static bool stack_equal(const void *owner, uint32_t id, const void *key)
+{
+    const struct tn_stack *have = tn_store_at(owner, id);
+
+    return id != TN_STACK_NONE && numbers_equal(have->frames, have->count, key);
+}
+
+enum tarn_status tn_model_add_stack(struct tn_model *model, const uint32_t *frames, size_t count,
+                                    uint32_t *stack_out)
+{
+    const struct number_list key = {frames, count};
+    const uint32_t hash = tn_hash_bytes(frames, count * sizeof *frames);
+    const int64_t found =
+        tn_id_table_find(&model->stack_ids, hash, stack_equal, &model->stacks, &key);
+
+    if (found != TN_ID_NOT_FOUND) {
+        *stack_out = (uint32_t)found;
+        return TARN_OK;
+    }
+    const uint32_t *copy = model_copy_numbers(model, frames, count);
+    struct tn_stack *stack = copy ? tn_store_push(&model->stacks) : NULL;
+    if (!stack) {
+        return tn_model_memory_status(model);
+    }
+    *stack = (struct tn_stack){copy, (uint32_t)count};
+    return model_enter(model, &model->stacks, &model->stack_ids, hash, stack_out);
+}
+
+static bool shape_equal(const void *owner, uint32_t id, const void *key)
+{
+    const struct tn_shape *have = tn_store_at(owner, id);
+
+    return numbers_equal(have->keys, have->count, key);
+}
+
+enum tarn_status tn_model_add_shape(struct tn_model *model, const uint32_t *keys, size_t count,
+                                    uint32_t *shape_out)
+{
+    const struct number_list key = {keys, count};
+    const uint32_t hash = tn_hash_bytes(keys, count * sizeof *keys);
+    const int64_t found =
+        tn_id_table_find(&model->shape_ids, hash, shape_equal, &model->shapes, &key);
+
+    if (found != TN_ID_NOT_FOUND) {
+        *shape_out = (uint32_t)found;
+        return TARN_OK;
+    }
+    const uint32_t *copy = model_copy_numbers(model, keys, count);
+    struct tn_shape *shape = copy ? tn_store_push(&model->shapes) : NULL;
+    if (!shape) {
+        return tn_model_memory_status(model);
+    }
+    *shape = (struct tn_shape){copy, (uint32_t)count};
+    return model_enter(model, &model->shapes, &model->shape_ids, hash, shape_out);
+}
+
+static bool extra_equal(const void *owner, uint32_t id, const void *key)
+{
+    const struct tn_trace_extra *a = tn_store_at(owner, id);
+    const struct tn_trace_extra *b = key;
+
+    return a->compile_context == b->compile_context && a->user_metadata == b->user_metadata &&
+           a->internal_metadata == b->internal_metadata && a->category == b->category &&
+           a->action_name == b->action_name && a->shape == b->shape && a->has_pool == b->has_pool &&
+           a->pool.id[0] == b->pool.id[0] && a->pool.id[1] == b->pool.id[1];
+}
+
+static uint32_t extra_hash(const struct tn_trace_extra *extra)
+{
+    const uint64_t words[] = {
+        extra->compile_context | (uint64_t)extra->user_metadata << 32,
+        extra->internal_metadata | (uint64_t)extra->category << 32,
+        extra->action_name | (uint64_t)extra->shape << 32,
+        extra->pool.id[0],
+        extra->pool.id[1] + (extra->has_pool ? 1 : 0),
+    };
+    return tn_hash_bytes(words, sizeof words);
+}
+
+enum tarn_status tn_model_add_extra(struct tn_model *model, const struct tn_trace_extra *extra,
+                                    uint32_t *extra_out)
+{
+    if (extra_equal(&model->extras, TN_EXTRA_NONE, extra)) {
+        *extra_out = TN_EXTRA_NONE;
+        return TARN_OK;
+    }
+    const uint32_t hash = extra_hash(extra);
+    const int64_t found =
+        tn_id_table_find(&model->extra_ids, hash, extra_equal, &model->extras, extra);
+    if (found != TN_ID_NOT_FOUND) {
+        *extra_out = (uint32_t)found;
+        return TARN_OK;
+    }
+    if (model->extras.count > EXTRA_MAX) {
+        return TARN_ERR_LIMIT;
+    }
+    struct tn_trace_extra *added = tn_store_push(&model->extras);
+    if (!added) {
+        return tn_model_memory_status(model);
+    }
+    *added = *extra;
+    return model_enter(model, &model->extras, &model->extra_ids, hash, extra_out);
+}
+
+enum tarn_status tn_model_add_entry(struct tn_model *model, const struct tn_trace_entry *entry,
+                                    uint64_t *number_out)
+{
+    struct tn_trace_entry *added = tn_store_push(&model->entries);
+
+    if (!added) {
+        return tn_model_memory_status(model);
+    }
+    *added = *entry;
+    *number_out = model->entries.count - 1;
+    return TARN_OK;
+}
+
+_Static_assert(sizeof(struct tn_trace_entry) == 40, "a trace entry takes 40 bytes");

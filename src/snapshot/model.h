@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A memory snapshot in memory: what torch.cuda.memory._snapshot() holds, packed.
+ *
+ * Owns everything that it points to. Four tables give every string, frame, stack and "extra" a number
+ * at first sight, so that equal ones are stored once and compare by number:
+ *   string  bytes with a length, NUL-terminated;        0 = the key was absent
+ *   frame   name, file and line of one call;            0 = none
+ *   stack   a list of frames, innermost first;          0 = the key was absent, 1 = the empty list
+ *   extra   what rarely differs between trace entries;  0 = nothing but the plain keys
+ * Trace entries of all devices lie in one chunked store in file order, 40 bytes each; a trace is a run
+ * of them. Nothing moves once it is written.
+ *
+ * After loading, a model is read only and any number of threads may read it.
+ *
+ * Readers fill a model through decode.h, other producers through the tn_model_... functions below. All
+ * of those fail with TARN_ERR_LIMIT when the budget is spent, else with TARN_ERR_HOST_MEMORY.
+ */
+#ifndef TN_SNAPSHOT_MODEL_H
+#define TN_SNAPSHOT_MODEL_H
+
+#include "base/arena.h"
+#include "base/attr.h"
+#include "base/budget.h"
+#include "base/id_table.h"
+#include "base/store.h"
+#include "tarn/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    TN_STRING_NONE = 0,
+    TN_STACK_NONE = 0,
+    TN_STACK_EMPTY = 1,
+    TN_EXTRA_NONE = 0
+};
+
+/* `time_us` of something that has no time. */
+#define TN_TIME_NONE INT64_MIN
+
+/* enumerator, name in files */
+#define TN_TRACE_ACTION_MAP(X)                                                                     \
+    X(ALLOC, "alloc")                                                                              \
+    X(FREE_REQUESTED, "free_requested")                                                            \
+    X(FREE_COMPLETED, "free_completed")                                                            \
+    X(SEGMENT_ALLOC, "segment_alloc")                                                              \
+    X(SEGMENT_FREE, "segment_free")                                                                \
+    X(SEGMENT_MAP, "segment_map")                                                                  \
+    X(SEGMENT_UNMAP, "segment_unmap")                                                              \
+    X(SNAPSHOT, "snapshot")                                                                        \
+    X(OOM, "oom")                                                                                  \
+    X(ANNOTATE, "annotate")                                                                        \
+    X(USER_DEFINED, "user_defined")
+
+enum tn_trace_action {
+#define TN_TRACE_ACTION_ENUM(name, text) TN_TRACE_##name,
+    TN_TRACE_ACTION_MAP(TN_TRACE_ACTION_ENUM)
+#undef TN_TRACE_ACTION_ENUM
+    TN_TRACE_OTHER, /* unknown to this version: the text is in the extra's `action_name` */
+    TN_TRACE_ACTION_COUNT
+};
+
+enum tn_block_state {
+    TN_BLOCK_INACTIVE,
+    TN_BLOCK_ACTIVE_ALLOCATED,
+    TN_BLOCK_ACTIVE_PENDING_FREE
+};
+
+struct tn_string {
+    const char *text; /* NUL-terminated; may hold NULs, use `length` */
+    size_t length;
+};
+
+struct tn_frame {
+    uint32_t name;     /* string */
+    uint32_t filename; /* string */
+    int64_t line;
+    uint32_t fx; /* number in model->fx, 0 = no torch.fx keys */
+};
+
+/* The torch.fx keys of a frame, as strings. */
+struct tn_frame_fx {
+    uint32_t node_op;
+    uint32_t node_name;
+    uint32_t node_target;
+    uint32_t original_trace;
+};
+
+struct tn_stack {
+    const uint32_t *frames; /* innermost first */
+    uint32_t count;
+};
+
+struct tn_pool_id {
+    uint64_t id[2]; /* {0, 0} is the default pool */
+};
+
+/* What a block held before it was merged, newest first (files from before 2023). */
+struct tn_block_history {
+    uint64_t address;
+    uint64_t real_size; /* requested bytes */
+    uint32_t stack;     /* TN_STACK_NONE: no context */
+};
+
+struct tn_model_block {
+    uint64_t address; /* from the file, or summed up from the segment's address */
+    uint64_t size;
+    uint64_t
+        requested_size; /* stale for inactive blocks; `size` when the file has neither it nor history */
+    const struct tn_block_history *history;
+    uint32_t history_count; /* > 0 only in the old form */
+    uint32_t stack;         /* TN_STACK_NONE when the file has no `frames`: the old form */
+    uint8_t state;          /* enum tn_block_state */
+    bool has_address;
+    bool has_requested_size;
+};
+
+struct tn_model_segment {
+    uint64_t address;
+    uint64_t total_size;
+    uint64_t allocated_size; /* these three: summed up from the blocks when the file lacks them */
+    uint64_t active_size;
+    uint64_t requested_size;
+    uint64_t stream;
+    struct tn_pool_id pool;
+    int32_t device;
+    uint32_t stack;
+    bool is_large;
+    bool is_expandable;
+    const struct tn_model_block *blocks; /* in file order, which is address order */
+    size_t block_count;
+};
+
+/* One trace entry; 40 bytes. */
+struct tn_trace_entry {
+    uint64_t address; /* for OOM: free bytes of the device (`device_free`) */
+    uint64_t size;
+    uint64_t stream;
+    int64_t time_us; /* since the epoch; TN_TIME_NONE when the file has none */
+    uint32_t stack;
+    uint32_t extra : 27;
+    uint32_t action : 5; /* enum tn_trace_action */
+};
+
+/* What entries share: interned, so that a file has few. Strings are TN_STRING_NONE where the key is
+ * absent. `shape` is the order of the keys in the file, for printing an entry as Python would. */
+struct tn_trace_extra {
+    uint32_t compile_context;
+    uint32_t user_metadata;
+    uint32_t internal_metadata;
+    uint32_t category;
+    uint32_t action_name; /* only for TN_TRACE_OTHER */
+    uint32_t shape;       /* number in model->shapes, 0 = unknown */
+    bool has_pool;
+    struct tn_pool_id pool;
+};
+
+/* The keys of a dict in the order of the file, as strings. */
+struct tn_shape {
+    const uint32_t *keys;
+    uint32_t count;
+};
+
+/* The entries of one device: `count` from number `first` of model->entries on. */
+struct tn_trace {
+    uint64_t first;
+    uint64_t count;
+};
+
+enum tn_field_kind {
+    TN_FIELD_NONE,
+    TN_FIELD_BOOL,
+    TN_FIELD_INT,
+    TN_FIELD_UINT,
+    TN_FIELD_FLOAT,
+    TN_FIELD_STRING
+};
+
+/* A key of an open dict (annotations, settings) with a plain value. */
+struct tn_field {
+    uint32_t key; /* string */
+    uint8_t kind; /* enum tn_field_kind */
+    union {
+        bool boolean;
+        int64_t integer;
+        uint64_t unsigned_integer; /* only above INT64_MAX */
+        double real;
+        uint32_t string;
+    } value;
+};
+
+struct tn_annotation {
+    uint32_t stage; /* string: "START", "END" */
+    uint32_t name;  /* string */
+    int32_t device; /* -1 when absent */
+    int64_t time_us;
+    const struct tn_field *fields; /* the other keys */
+    size_t field_count;
+};
+
+enum {
+    TN_ROUNDUP_INTERVALS = 16
+};
+
+struct tn_model_settings {
+    bool present;
+    uint32_t conf;                       /* string: PYTORCH_CUDA_ALLOC_CONF */
+    int64_t max_split_size;              /* -1 = unlimited */
+    double garbage_collection_threshold; /* 0 = off */
+    bool expandable_segments;
+    bool has_roundup;
+    uint64_t roundup_power2_divisions[TN_ROUNDUP_INTERVALS]; /* from 1, 2, 4, ... 32768 MiB on */
+    const struct tn_field *fields; /* every other key with a plain value */
+    size_t field_count;
+};
+
+/* Something in the file that is odd but did not stop the reader, counted per kind and key. */
+struct tn_model_warning {
+    char text[160]; /* one line */
+    uint64_t count;
+    uint64_t offset; /* of the first, in the unpacked input */
+    uint32_t kind;   /* for merging; see decode.h */
+    uint32_t key;
+};
+
+enum {
+    TN_WARNINGS_KEPT = 64
+};
+
+struct tn_model {
+    struct tn_budget budget;
+    struct tn_arena arena; /* all arrays below */
+
+    struct tn_store strings; /* struct tn_string */
+    struct tn_store frames;  /* struct tn_frame */
+    struct tn_store stacks;  /* struct tn_stack */
+    struct tn_store extras;  /* struct tn_trace_extra */
+    struct tn_store shapes;  /* struct tn_shape */
+    struct tn_store fx;      /* struct tn_frame_fx */
+    struct tn_store entries; /* struct tn_trace_entry */
+    struct tn_id_table string_ids;
+    struct tn_id_table frame_ids;
+    struct tn_id_table stack_ids;
+    struct tn_id_table extra_ids;
+    struct tn_id_table shape_ids;
+    struct tn_id_table fx_ids;
+
+    const struct tn_model_segment *segments;
+    size_t segment_count;
+    const struct tn_trace *traces; /* by device ordinal */
+    size_t trace_count;
+    const struct tn_model_segment *host_segments; /* pinned memory, when recorded */
+    size_t host_segment_count;
+    const struct tn_trace *host_traces;
+    size_t host_trace_count;
+    const struct tn_annotation *annotations;
+    size_t annotation_count;
+    struct tn_model_settings settings;
+
+    bool is_list_only; /* the file is a bare list of segments */
+    bool is_legacy;    /* some block has `history` instead of `frames` */
+    bool is_partial;   /* the input ended early */
+    bool has_traces;   /* the file has `device_traces` */
+
+    struct tn_model_warning warnings[TN_WARNINGS_KEPT];
+    size_t warning_count;
+    uint64_t warnings_dropped; /* kinds that found no room */
+};
+
+/* An empty model that may use `memory_limit` bytes of host memory; 0 = no limit. After a failure there
+ * is nothing to release. */
+enum tarn_status tn_model_init(struct tn_model *model, uint64_t memory_limit) TN_MUST_CHECK;
+void tn_model_fini(struct tn_model *model);
+
+/* Numbers of things, made at first sight. */
+enum tarn_status tn_model_add_string(struct tn_model *model, const char *text, size_t length,
+                                     uint32_t *string_out) TN_MUST_CHECK;
+enum tarn_status tn_model_add_frame(struct tn_model *model, const struct tn_frame *frame,
+                                    uint32_t *frame_out) TN_MUST_CHECK;
+enum tarn_status tn_model_add_fx(struct tn_model *model, const struct tn_frame_fx *fx,
+                                 uint32_t *fx_out) TN_MUST_CHECK;
+enum tarn_status tn_model_add_stack(struct tn_model *model, const uint32_t *frames, size_t count,
+                                    uint32_t *stack_out) TN_MUST_CHECK;
+enum tarn_status tn_model_add_extra(struct tn_model *model, const struct tn_trace_extra *extra,
+                                    uint32_t *extra_out) TN_MUST_CHECK;
+enum tarn_status tn_model_add_shape(struct tn_model *model, const uint32_t *keys, size_t count,
+                                    uint32_t *shape_out) TN_MUST_CHECK;
+
+/* Appends an entry to the store. Which trace it belongs to is said later, by a run. */
+enum tarn_status tn_model_add_entry(struct tn_model *model, const struct tn_trace_entry *entry,
+                                    uint64_t *number_out) TN_MUST_CHECK;
+
+/* Status of a failed piece of memory. */
+enum tarn_status tn_model_memory_status(const struct tn_model *model);
+
+/* Number of a string, or TN_STRING_NONE if the model does not have it. */
+uint32_t tn_model_find_string(const struct tn_model *model, const char *text);
+
+/* "" for TN_STRING_NONE. Borrowed until the model goes. */
+static inline struct tn_string tn_model_string(const struct tn_model *model, uint32_t string)
+{
+    return *(const struct tn_string *)tn_store_at(&model->strings, string);
+}
+
+static inline const struct tn_frame *tn_model_frame(const struct tn_model *model, uint32_t frame)
+{
+    return tn_store_at(&model->frames, frame);
+}
+
+static inline struct tn_stack tn_model_stack(const struct tn_model *model, uint32_t stack)
+{
+    return *(const struct tn_stack *)tn_store_at(&model->stacks, stack);
+}
+
+static inline const struct tn_trace_extra *tn_model_extra(const struct tn_model *model,
+                                                          uint32_t extra)
+{
+    return tn_store_at(&model->extras, extra);
+}
+
+static inline struct tn_shape tn_model_shape(const struct tn_model *model, uint32_t shape)
+{
+    return *(const struct tn_shape *)tn_store_at(&model->shapes, shape);
+}
+
+/* Entry `index` of a trace, index < trace->count. */
+static inline const struct tn_trace_entry *tn_trace_at(const struct tn_model *model,
+                                                       const struct tn_trace *trace, uint64_t index)
+{
+    return tn_store_at(&model->entries, trace->first + index);
+}
+
+/* Name of an action in files, e.g. "segment_alloc"; "other" for TN_TRACE_OTHER. Static storage. */
+const char *tn_trace_action_name(enum tn_trace_action action);
+
+/* Name of a block state in files. Static storage. */
+const char *tn_block_state_name(enum tn_block_state state);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads pickles as what a snapshot is: plain data. An interpreter of data opcodes over a value stack,
+ * not an unpickler: there is no code here that could import or call anything. Opcodes that would are
+ * refused when they are met, before their arguments count for anything (pickle_ops.def, pickle_global.c).
+ *
+ * Protocols 2 to 5. One pass, no recursion, no tree: containers go to the decoder at once.
+ *
+ * Bounds: open marks and container depth by the limits; memo numbers by the bytes read so far, since
+ * every memo write takes a byte; strings by the limit; integers by 64 bits; everything together by the
+ * budget of the model.
+ *
+ * Invariant: marks are positions of the value stack in rising order, none above its top.
+ */
+#ifndef TN_SNAPSHOT_PICKLE_H
+#define TN_SNAPSHOT_PICKLE_H
+
+#include "base/input.h"
+#include "snapshot/decode.h"
+#include "snapshot/pickle_rows.h"
+
+enum {
+    TN_PICKLE_MARKS_MAX = 128
+};
+
+struct tn_pickle_limits {
+    unsigned max_depth; /* of marks, <= TN_PICKLE_MARKS_MAX */
+    uint64_t max_stack; /* values */
+    uint64_t max_string;
+    bool strict; /* no exceptions of pickle_global.c */
+};
+
+struct tn_pickle {
+    struct tn_input *input;
+    struct tn_decoder *decoder;
+    struct tn_budget *budget;
+    struct tarn_error *error;
+    struct tn_pickle_limits limits;
+    struct tn_value *stack;
+    size_t depth; /* values on the stack */
+    size_t capacity;
+    size_t marks[TN_PICKLE_MARKS_MAX];
+    unsigned mark_count;
+    size_t floor;          /* the newest mark, or 0: values below are out of reach */
+    struct tn_store memo;  /* uint64_t words */
+    struct tn_store boxed; /* struct tn_value: memoised numbers */
+    struct tn_row_cache rows;
+    uint64_t row_offset; /* of the bytes after the newest MARK above a new list, 0 = none */
+    uint64_t op_offset;  /* where the current opcode is */
+    bool stopped;
+};
+
+enum tarn_status tn_pickle_init(struct tn_pickle *pickle, struct tn_input *input,
+                                struct tn_decoder *decoder, const struct tn_pickle_limits *limits,
+                                struct tarn_error *error) TN_MUST_CHECK;
+void tn_pickle_fini(struct tn_pickle *pickle);
+
+/* Reads up to STOP; *top_out is the value. TARN_ERR_TRUNCATED, TARN_ERR_UNSAFE, TARN_ERR_FORMAT,
+ * TARN_ERR_LIMIT, TARN_ERR_IO or TARN_ERR_HOST_MEMORY, with the byte offset in the error. */
+enum tarn_status tn_pickle_read(struct tn_pickle *pickle, struct tn_value *top_out) TN_MUST_CHECK;
+
+/* After TARN_ERR_TRUNCATED: closes what is open, leaving out dicts that are not complete. False when
+ * there is nothing to show. Errors on the way are not reported. */
+bool tn_pickle_salvage(struct tn_pickle *pickle, struct tn_value *top_out);
+
+/* Name of an opcode, NULL when there is none of that byte. Static storage. */
+const char *tn_pickle_op_name(uint8_t byte);
+
+/* For pickle_global.c. */
+
+/* Puts a value on the stack. */
+enum tarn_status tn_pickle_push(struct tn_pickle *pickle, struct tn_value value) TN_MUST_CHECK;
+
+/* Executes GLOBAL, STACK_GLOBAL or REDUCE where they stand for a plain container; any other opcode of
+ * class CALL, and these with anything else, is TARN_ERR_UNSAFE. */
+enum tarn_status tn_pickle_call(struct tn_pickle *pickle, uint8_t op) TN_MUST_CHECK;
+
+#endif

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loading: opens the input, looks at its first bytes, runs the reader for that form and keeps the
+ * model. A reader for another form joins in snapshot_read.
+ */
+#include "snapshot/snapshot.h"
+
+#include "base/errinfo.h"
+#include "base/host_mem.h"
+#include "base/input.h"
+#include "snapshot/decode.h"
+#include "snapshot/pickle.h"
+#include "snapshot/warning.h"
+
+#include <string.h>
+#include <unistd.h>
+
+struct tarn_snapshot {
+    struct tn_model model;
+};
+
+enum {
+    DEPTH_DEFAULT = 64,
+    DEPTH_MOST = 120,
+    FRAMES_DEFAULT = 4096,
+    RATIO_DEFAULT = 2000,
+    STRING_DEFAULT = 64 << 20,
+    MEMORY_LEAST = 256 << 20,
+    MEMORY_PER_BYTE = 16,
+    STACK_VALUES_MAX = 16 << 20,
+    PROTO = 0x80
+};
+
+const struct tn_model *tn_snapshot_model(const struct tarn_snapshot *snapshot)
+{
+    return &snapshot->model;
+}
+
+struct tn_model *tn_snapshot_model_mutable(struct tarn_snapshot *snapshot)
+{
+    return &snapshot->model;
+}
+
+enum tarn_status tn_snapshot_create(uint64_t memory_limit, struct tarn_snapshot **snapshot_out)
+{
+    struct tarn_snapshot *snapshot = tn_host_alloc(sizeof *snapshot);
+
+    *snapshot_out = NULL;
+    if (!snapshot) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    const enum tarn_status status = tn_model_init(&snapshot->model, memory_limit);
+    if (status != TARN_OK) {
+        tn_host_free(snapshot, sizeof *snapshot);
+        return status;
+    }
+    *snapshot_out = snapshot;
+    return TARN_OK;
+}
+
+void tarn_snapshot_destroy(struct tarn_snapshot *snapshot)
+{
+    if (snapshot) {
+        tn_model_fini(&snapshot->model);
+        tn_host_free(snapshot, sizeof *snapshot);
+    }
+}
+
+/* Limits. */
+
+static uint64_t machine_memory(void)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES);
+    const long page = sysconf(_SC_PAGESIZE);
+
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : (uint64_t)1 << 33;
+}
+
+static uint64_t memory_default(const struct tn_input *input)
+{
+    const uint64_t half = machine_memory() / 2;
+    uint64_t by_size = UINT64_MAX;
+
+    if (input->source.size >= 0 && input->unpack.packing == TN_PACKING_NONE) {
+        by_size = (uint64_t)input->source.size * MEMORY_PER_BYTE;
+        by_size = by_size < MEMORY_LEAST ? MEMORY_LEAST : by_size;
+    }
+    return half < by_size ? half : by_size;
+}
+
+/* The caller's limits with the defaults filled in, but for `max_memory`. */
+static enum tarn_status limits_complete(const struct tarn_read_limits *wanted,
+                                        struct tarn_read_limits *limits, struct tarn_error *error)
+{
+    *limits = wanted ? *wanted : (struct tarn_read_limits){.struct_size = sizeof *limits};
+    if (limits->struct_size < sizeof *limits || limits->max_depth > DEPTH_MOST) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "the read limits have a wrong size or a depth above %d", DEPTH_MOST);
+    }
+    limits->max_depth = limits->max_depth ? limits->max_depth : DEPTH_DEFAULT;
+    limits->max_bytes = limits->max_bytes ? limits->max_bytes : (uint64_t)1 << 36;
+    limits->max_string = limits->max_string ? limits->max_string : STRING_DEFAULT;
+    limits->max_ratio = limits->max_ratio ? limits->max_ratio : RATIO_DEFAULT;
+    limits->max_frames = limits->max_frames ? limits->max_frames : FRAMES_DEFAULT;
+    return TARN_OK;
+}
+
+/* What the file is when it is no pickle of protocol 2 or later. */
+static const char *describe_form(const uint8_t *bytes, size_t size)
+{
+    if (size >= 2 && bytes[0] == 'P' && bytes[1] == 'K') {
+        return "it is a zip archive, as torch.save writes it. A snapshot is made with "
+               "torch.cuda.memory._dump_snapshot";
+    }
+    if (bytes[0] == '<') {
+        return "it looks like HTML. Give the pickle from which the page was made";
+    }
+    if (bytes[0] == '{' || (bytes[0] == '[' && size > 1)) {
+        return "it looks like JSON, which is not read yet. Give the pickle";
+    }
+    if (strchr("(lpdIS", bytes[0])) {
+        return "it looks like a pickle of protocol 0 or 1, which PyTorch does not write. Save it "
+               "again with protocol 2 or later";
+    }
+    return "it does not begin like a pickle. A snapshot is made with "
+           "torch.cuda.memory._dump_snapshot";
+}
+
+/* The first bytes decide which reader it is for. Files that begin with an import or a call go to the
+ * pickle reader too, which refuses them by name. */
+static enum tarn_status input_check_form(struct tn_input *input, struct tarn_error *error)
+{
+    const enum tarn_status status = tn_input_need(input, 2, error);
+    const size_t size = (size_t)(input->end - input->at);
+
+    if (status != TARN_OK && status != TARN_ERR_TRUNCATED) {
+        return status;
+    }
+    if (size == 0) {
+        return tn_fail_at(error, TARN_ERR_TRUNCATED, 0, "%s is empty", input->source.name);
+    }
+    if (input->at[0] == PROTO || input->at[0] == 'c' || input->at[0] == 'i') {
+        return status;
+    }
+    return tn_fail_at(error, TARN_ERR_FORMAT, 0, "%s is not a snapshot: %s", input->source.name,
+                      describe_form(input->at, size));
+}
+
+/* NULs may pad the end; anything else there is odd. */
+static void input_check_rest(struct tn_input *input, struct tn_model *model)
+{
+    while (tn_input_need(input, 1, NULL) == TARN_OK) {
+        for (; input->at < input->end; input->at++) {
+            if (*input->at != 0) {
+                tn_warning_add(model, TN_WARNING_TRAILING_BYTES, TN_STRING_NONE,
+                               tn_input_offset(input));
+                return;
+            }
+        }
+    }
+}
+
+/* Keeps what there is when the input ends early; *keep_out says whether that is anything. */
+static void snapshot_salvage(struct tarn_snapshot *snapshot, struct tn_pickle *pickle,
+                             struct tn_decoder *decoder, bool *keep_out)
+{
+    struct tn_value top;
+
+    snapshot->model.is_partial = true;
+    decoder->error = NULL;
+    *keep_out = tn_pickle_salvage(pickle, &top) && tn_decode_finish(decoder, top) == TARN_OK;
+    if (*keep_out) {
+        tn_warning_add(&snapshot->model, TN_WARNING_ENDS_EARLY, TN_STRING_NONE,
+                       tn_input_offset(pickle->input));
+    }
+}
+
+/* Whether the snapshot is worth keeping after a failure is told by *keep_out. */
+static enum tarn_status snapshot_read(struct tarn_snapshot *snapshot, struct tn_input *input,
+                                      const struct tarn_read_limits *limits,
+                                      struct tarn_error *error, bool *keep_out)
+{
+    const struct tn_decode_limits decode_limits = {.max_depth = limits->max_depth,
+                                                   .max_frames = limits->max_frames};
+    const struct tn_pickle_limits pickle_limits = {.max_depth = limits->max_depth,
+                                                   .max_stack = STACK_VALUES_MAX,
+                                                   .max_string = limits->max_string,
+                                                   .strict = limits->strict};
+    struct tn_decoder decoder;
+    struct tn_pickle pickle;
+    struct tn_value top;
+    enum tarn_status status = tn_decoder_init(&decoder, &snapshot->model, &decode_limits, error);
+
+    if (status != TARN_OK) {
+        return status;
+    }
+    status = tn_pickle_init(&pickle, input, &decoder, &pickle_limits, error);
+    if (status != TARN_OK) {
+        goto out;
+    }
+    status = tn_pickle_read(&pickle, &top);
+    if (status == TARN_OK) {
+        status = tn_decode_finish(&decoder, top);
+    } else if (status == TARN_ERR_TRUNCATED) {
+        snapshot_salvage(snapshot, &pickle, &decoder, keep_out);
+    }
+    if (status == TARN_OK) {
+        *keep_out = true;
+        input_check_rest(input, &snapshot->model);
+    }
+out:
+    tn_pickle_fini(&pickle);
+    tn_decoder_fini(&decoder);
+    return status;
+}
+
+/* Takes the input. */
+static enum tarn_status snapshot_load(struct tn_input *input, const struct tarn_read_limits *limits,
+                                      struct tarn_snapshot **snapshot_out, struct tarn_error *error)
+{
+    struct tarn_snapshot *snapshot = NULL;
+    bool keep = false;
+    enum tarn_status status = input_check_form(input, error);
+
+    if (status != TARN_OK) {
+        goto out;
+    }
+    status = tn_snapshot_create(limits->max_memory ? limits->max_memory : memory_default(input),
+                                &snapshot);
+    if (status != TARN_OK) {
+        status = tn_fail(error, status, "no memory to read a snapshot");
+        goto out;
+    }
+    status = snapshot_read(snapshot, input, limits, error, &keep);
+    if (keep) {
+        *snapshot_out = snapshot;
+        snapshot = NULL;
+    }
+out:
+    tarn_snapshot_destroy(snapshot);
+    tn_input_close(input);
+    return status;
+}
+
+enum tarn_status tarn_snapshot_load(const char *path, const struct tarn_read_limits *wanted,
+                                    struct tarn_snapshot **snapshot_out, struct tarn_error *error)
+{
+    struct tarn_read_limits limits;
+    struct tn_input input;
+
+    *snapshot_out = NULL;
+    enum tarn_status status = limits_complete(wanted, &limits, error);
+    if (status == TARN_OK) {
+        const struct tn_unpack_limits unpack = {limits.max_bytes, limits.max_ratio};
+
+        status = tn_input_open(&input, path, &unpack, error);
+    }
+    return status == TARN_OK ? snapshot_load(&input, &limits, snapshot_out, error) : status;
+}
+
+enum tarn_status tarn_snapshot_load_memory(const void *bytes, size_t size,
+                                           const struct tarn_read_limits *wanted,
+                                           struct tarn_snapshot **snapshot_out,
+                                           struct tarn_error *error)
+{
+    struct tarn_read_limits limits;
+    struct tn_input input;
+
+    *snapshot_out = NULL;
+    enum tarn_status status = limits_complete(wanted, &limits, error);
+    if (status == TARN_OK) {
+        const struct tn_unpack_limits unpack = {limits.max_bytes, limits.max_ratio};
+
+        status = tn_input_open_memory(&input, bytes, size, &unpack, error);
+    }
+    return status == TARN_OK ? snapshot_load(&input, &limits, snapshot_out, error) : status;
+}
+
+/* Looking. */
+
+size_t tarn_snapshot_segment_count(const struct tarn_snapshot *snapshot)
+{
+    return snapshot->model.segment_count;
+}
+
+size_t tarn_snapshot_device_count(const struct tarn_snapshot *snapshot)
+{
+    const struct tn_model *model = &snapshot->model;
+    size_t count = 0;
+
+    for (size_t i = 0; i < model->trace_count; i++) {
+        count = model->traces[i].count > 0 ? i + 1 : count;
+    }
+    for (size_t i = 0; i < model->segment_count; i++) {
+        const int32_t device = model->segments[i].device;
+
+        count = device >= 0 && (size_t)device >= count ? (size_t)device + 1 : count;
+    }
+    return count;
+}
+
+uint64_t tarn_snapshot_trace_length(const struct tarn_snapshot *snapshot, size_t device)
+{
+    return device < snapshot->model.trace_count ? snapshot->model.traces[device].count : 0;
+}
+
+uint64_t tarn_snapshot_entry_count(const struct tarn_snapshot *snapshot)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < snapshot->model.trace_count; i++) {
+        count += snapshot->model.traces[i].count;
+    }
+    return count;
+}
+
+bool tarn_snapshot_has_traces(const struct tarn_snapshot *snapshot)
+{
+    return snapshot->model.has_traces;
+}
+
+bool tarn_snapshot_is_partial(const struct tarn_snapshot *snapshot)
+{
+    return snapshot->model.is_partial;
+}
+
+size_t tarn_snapshot_walk_warnings(const struct tarn_snapshot *snapshot,
+                                   bool (*visit)(void *context,
+                                                 const struct tarn_snapshot_warning *warning),
+                                   void *context)
+{
+    const struct tn_model *model = &snapshot->model;
+
+    for (size_t i = 0; visit && i < model->warning_count; i++) {
+        const struct tarn_snapshot_warning warning = {
+            model->warnings[i].text, model->warnings[i].count, model->warnings[i].offset};
+
+        if (!visit(context, &warning)) {
+            break;
+        }
+    }
+    return model->warning_count;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Oddities of a file that did not stop the reader: one counted line per kind and key.
+ */
+#ifndef TN_SNAPSHOT_WARNING_H
+#define TN_SNAPSHOT_WARNING_H
+
+#include "snapshot/model.h"
+
+/* enumerator, text with the key's name */
+#define TN_WARNING_MAP(X)                                                                          \
+    X(UNKNOWN_KEY, "skipped the unknown key `%.*s`")                                               \
+    X(DUPLICATE_KEY, "the key `%.*s` occurs twice in a dict; the last one counts")                 \
+    X(MISSING_KEY, "the key `%.*s` is missing; taken as 0")                                        \
+    X(NEGATIVE, "the key `%.*s` is negative; taken as 0")                                          \
+    X(SKIPPED_VALUE, "the key `%.*s` has a value of an unexpected kind, which was skipped")        \
+    X(UNKNOWN_WORD, "the key `%.*s` has a value that is not known here")                           \
+    X(WRAPS, "address and `%.*s` pass the end of the address space")                               \
+    X(BLOCK_SUM, "the blocks of a segment do not add up to its `%.*s`")                            \
+    X(TIME_BACKWARDS, "the times (`%.*s`) of a trace go backwards")                                \
+    X(TRAILING_BYTES, "there are bytes after the end of the snapshot%.*s")                         \
+    X(ENDS_EARLY, "the input ends early: this is what could be read%.*s")
+
+enum tn_warning_kind {
+#define TN_WARNING_ENUM(name, text) TN_WARNING_##name,
+    TN_WARNING_MAP(TN_WARNING_ENUM)
+#undef TN_WARNING_ENUM
+    TN_WARNING_KIND_COUNT
+};
+
+/* `key` is a string of the model, or TN_STRING_NONE. Never fails: what finds no room is counted. */
+void tn_warning_add(struct tn_model *model, enum tn_warning_kind kind, uint32_t key,
+                    uint64_t offset);
+
+#endif
