@@ -344,6 +344,9 @@ static void unknown_options_suggest_the_nearest(void **state)
     expect_error("backend:native,max_split_size:40", 15,
                  "unknown option \"max_split_size\" at offset 15, did you mean "
                  "\"max_split_size_mb\"?");
+    expect_error("garbage:0.5", 0,
+                 "unknown option \"garbage\" at offset 0, did you mean "
+                 "\"garbage_collection_threshold\"?");
     expect_error("expandable_segment:True", 0,
                  "unknown option \"expandable_segment\" at offset 0, did you mean "
                  "\"expandable_segments\"?");
