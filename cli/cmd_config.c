@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `tarn config`: lists the allocator settings, or explains a settings string. Everything printed comes
- * from the library's table of options; docs/config.md is `tarn config --markdown`.
+ * `tarn config`: lists the allocator settings, or explains a settings string. Everything printed
+ * comes from the library's table of options; docs/config.md is `tarn config --markdown`.
  */
 #include "command.h"
 

@@ -4,8 +4,8 @@
  * {"schema": NAME, "tool": "tarn VERSION", "data": ...} around what the command adds. Members are
  * written in order, two blanks a level. Text that is not UTF-8 becomes U+FFFD byte by byte.
  *
- * Every call takes the member's key, NULL inside arrays. Only open and close keep a balance; closing
- * what is not open is the caller's bug and stops the program.
+ * Every call takes the member's key, NULL inside arrays. Only open and close keep a balance;
+ * closing what is not open is the caller's bug and stops the program.
  */
 #ifndef CLI_JSON_OUT_H
 #define CLI_JSON_OUT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs a fuzz target on files without a fuzzing engine: plain_driver FILE_OR_FOLDER... takes every
- * file, and every file of a folder in no order. Ends with the count of a test suite; exits with 1 when
- * nothing was run or a file could not be read.
+ * file, and every file of a folder in no order. Ends with the count of a test suite; exits with 1
+ * when nothing was run or a file could not be read.
  */
 #include "fuzz_target.h"
 

@@ -146,9 +146,8 @@ static const struct tn_config_row rows[] = {
      .at = FIELD(pinned_free_catch_all)},
 };
 
-enum {
-    ROW_COUNT = sizeof rows / sizeof rows[0]
-};
+#define ROW_COUNT  (sizeof rows / sizeof rows[0])
+#define NAME_COUNT (2 * ROW_COUNT) /* names and aliases */
 
 const struct tn_config_row *tn_config_row_get(size_t index)
 {
@@ -182,7 +181,7 @@ const char *tn_config_name_suggest(const char *word)
     const char *best = NULL;
     unsigned best_distance = UINT32_MAX;
 
-    for (size_t i = 0; i < 2 * (size_t)ROW_COUNT; i++) {
+    for (size_t i = 0; i < NAME_COUNT; i++) {
         const char *name = name_at(i);
         const unsigned distance = name ? tn_word_distance(word, name) : UINT32_MAX;
 
@@ -192,7 +191,7 @@ const char *tn_config_name_suggest(const char *word)
         }
     }
     /* Else the first that is longer by its end only. */
-    for (size_t i = 0; !best && length >= 4 && i < 2 * (size_t)ROW_COUNT; i++) {
+    for (size_t i = 0; !best && length >= 4 && i < NAME_COUNT; i++) {
         const char *name = name_at(i);
 
         if (name && strncmp(name, word, length) == 0) {

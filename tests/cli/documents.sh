@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# documents.sh PROGRAM DOCS: documents that the program writes are the committed ones, and a document
-# that differs is told from them. Repair with `build/tarn config --markdown >docs/config.md`.
+# documents.sh PROGRAM DOCS: documents that the program writes are the committed ones, and a
+# document that differs is told from them. To repair:
+#   build/tarn config --markdown >docs/config.md
 set -u
 
 tarn=$1
