@@ -7,8 +7,7 @@
 #include <stdio.h>
 
 /* One log. Returns whether nothing differs; a log that cannot be read sets *exit_out. */
-static bool verify_one(const struct cli_command *command, const char *path,
-                       enum cli_exit *exit_out)
+static bool verify_one(const struct cli_command *command, const char *path, enum cli_exit *exit_out)
 {
     struct tarn_verify_result result = {.struct_size = sizeof result};
     struct tarn_error error;
@@ -42,8 +41,9 @@ const struct cli_command cli_command_verify = {
     .arguments_min = 1,
     .arguments_max = -1,
     .help = "hold the allocator against recorded decisions, call by call",
-    .details = "Makes the calls of each log (JSON lines, plain or gzip or zstd; - is standard input)\n"
-               "on a simulated device and compares every pointer, event, counter and snapshot.\n"
-               "Exits with 1 when anything differs and shows the first difference in full.\n",
+    .details =
+        "Makes the calls of each log (JSON lines, plain or gzip or zstd; - is standard input)\n"
+        "on a simulated device and compares every pointer, event, counter and snapshot.\n"
+        "Exits with 1 when anything differs and shows the first difference in full.\n",
     .run = verify_run,
 };

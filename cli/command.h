@@ -37,6 +37,8 @@
 #define CLI_COMMANDS(X)                                                                            \
     X(config)                                                                                      \
     X(help)                                                                                        \
+    X(stats)                                                                                       \
+    X(replay)                                                                                      \
     X(verify)                                                                                      \
     X(version)
 

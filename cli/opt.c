@@ -190,6 +190,18 @@ static bool set_choice(struct cli_opt_parser *parser, const struct match *match,
     return fail(parser, "option --%s: \"%.60s\" is not one of: %s", match->opt->name, text, list);
 }
 
+static bool add_text(struct cli_opt_parser *parser, const struct match *match, const char *text)
+{
+    struct cli_opt_texts *texts = match->target;
+
+    if (texts->count == CLI_OPT_TEXTS_MAX) {
+        return fail(parser, "option --%s is given more than %d times", match->opt->name,
+                    CLI_OPT_TEXTS_MAX);
+    }
+    texts->items[texts->count++] = text;
+    return true;
+}
+
 static bool set_value(struct cli_opt_parser *parser, const struct match *match, const char *text)
 {
     const char *const name = match->opt->name;
@@ -201,6 +213,8 @@ static bool set_value(struct cli_opt_parser *parser, const struct match *match, 
     case CLI_OPT_TEXT:
         *(const char **)match->target = text;
         return true;
+    case CLI_OPT_TEXTS:
+        return add_text(parser, match, text);
     case CLI_OPT_NUMBER:
         if (read_number(text, match->target, &end) && *end == '\0') {
             return true;

@@ -15,10 +15,21 @@
 enum cli_opt_kind {
     CLI_OPT_FLAG,   /* bool: true when given */
     CLI_OPT_TEXT,   /* const char *: the argument itself */
+    CLI_OPT_TEXTS,  /* struct cli_opt_texts: may be given again, each adds one */
     CLI_OPT_NUMBER, /* uint64_t: decimal, or hexadecimal with 0x */
     CLI_OPT_SIZE,   /* uint64_t: bytes, or a number with KiB, MiB, GiB, TiB */
     CLI_OPT_REAL,   /* double: finite */
     CLI_OPT_CHOICE, /* int: position in `choices` */
+};
+
+enum {
+    CLI_OPT_TEXTS_MAX = 64
+};
+
+/* Values of an option that may be given several times. */
+struct cli_opt_texts {
+    const char *items[CLI_OPT_TEXTS_MAX];
+    int count;
 };
 
 /* A table ends with a row without name. */

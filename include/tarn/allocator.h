@@ -151,7 +151,9 @@ struct tarn_oom {
 
 /* Called on the thread whose allocation failed, without any lock, before it returns: it may use
  * the allocator. At most TARN_OBSERVERS_MAX, for the allocator's life; TARN_ERR_LIMIT beyond. */
-enum { TARN_OBSERVERS_MAX = 8 };
+enum {
+    TARN_OBSERVERS_MAX = 8
+};
 
 typedef void (*tarn_oom_observer)(void *context, const struct tarn_oom *oom);
 
@@ -161,8 +163,8 @@ TARN_API enum tarn_status tarn_allocator_add_oom_observer(struct tarn_allocator 
 
 /* Called when no free block fits, before the device is asked: it may free blocks of this allocator
  * (no lock is held) and says whether it did anything; then the search is made again. */
-typedef bool (*tarn_memory_callback)(void *context, struct tarn_allocator *allocator,
-                                     uint64_t size, tarn_stream stream);
+typedef bool (*tarn_memory_callback)(void *context, struct tarn_allocator *allocator, uint64_t size,
+                                     tarn_stream stream);
 
 TARN_API enum tarn_status tarn_allocator_add_memory_callback(struct tarn_allocator *allocator,
                                                              tarn_memory_callback callback,

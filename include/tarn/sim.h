@@ -17,13 +17,13 @@ extern "C" {
 
 /* Zero bytes mean the defaults. */
 struct tarn_sim_options {
-    uint32_t struct_size;      /* sizeof(struct tarn_sim_options) */
-    int ordinal;               /* device number */
-    uint64_t capacity;         /* bytes of memory; 0 = 80 GiB */
-    uint64_t base_address;     /* first address handed out, a multiple of 2 MiB below 2^57;
+    uint32_t struct_size;  /* sizeof(struct tarn_sim_options) */
+    int ordinal;           /* device number */
+    uint64_t capacity;     /* bytes of memory; 0 = 80 GiB */
+    uint64_t base_address; /* first address handed out, a multiple of 2 MiB below 2^57;
                                   0 = 0x7f0000000000 */
-    bool backed;               /* memory is real host memory: contents can be written and read */
-    bool manual_events;        /* a recorded event completes only through tarn_sim_complete_event,
+    bool backed;           /* memory is real host memory: contents can be written and read */
+    bool manual_events;    /* a recorded event completes only through tarn_sim_complete_event,
                                   an event wait or a stream wait */
 };
 
@@ -129,7 +129,7 @@ struct tarn_sim_counters {
     uint64_t failures;         /* calls that failed, planned or not */
     uint64_t scripted_skipped; /* scripted addresses that could not be given */
     uint64_t forced_unblocks;
-    uint64_t used_bytes;       /* memory held now: allocations by their exact size, pages, and chunks
+    uint64_t used_bytes; /* memory held now: allocations by their exact size, pages, and chunks
                                   of the stream-ordered pool; not foreign memory */
     uint64_t peak_used_bytes;
     uint64_t live_allocations; /* plain allocations */

@@ -14,13 +14,15 @@
 extern "C" {
 #endif
 
-enum { TARN_VERIFY_TEXT_MAX = 8192 };
+enum {
+    TARN_VERIFY_TEXT_MAX = 8192
+};
 
 struct tarn_verify_result {
     uint32_t struct_size; /* in: sizeof(struct tarn_verify_result) */
     uint64_t calls;
-    uint64_t differing;                   /* calls with any difference */
-    char first[TARN_VERIFY_TEXT_MAX];     /* the first one: call, expected, got; "" when none */
+    uint64_t differing;               /* calls with any difference */
+    char first[TARN_VERIFY_TEXT_MAX]; /* the first one: call, expected, got; "" when none */
 };
 
 /* Runs the log at `path` ("-" is standard input; plain, gzip or zstd). Returns TARN_OK whether or not

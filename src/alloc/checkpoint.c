@@ -84,8 +84,8 @@ static void census_range(void *context, struct tn_block *head)
     for (const struct tn_block *b = head; b && b->mapped; b = b->next) {
         census->waiting += !b->allocated && b->uses != 0;
         if (checkpoint) {
-            checkpoint->blocks[census->blocks] =
-                (struct tn_checkpoint_block){.size = b->size, .allocated = b->allocated};
+            checkpoint->blocks[census->blocks] = (struct tn_carve_piece){
+                .size = b->size, .requested = b->size, .allocated = b->allocated};
         }
         census->blocks++;
     }
@@ -129,7 +129,7 @@ static enum tarn_status get_locked(struct tn_engine *engine, struct tarn_pool_id
                                    struct tarn_checkpoint **checkpoint_out,
                                    struct tarn_error *error)
 {
-    struct tn_private_pool *pool;
+    struct tn_private_pool *pool = NULL;
     struct census count = {0};
     enum tarn_status st = tn_stream_waits_insert_deferred(engine, 0, error);
 
@@ -287,7 +287,8 @@ static int ordered_range_compare(const void *a, const void *b)
 }
 
 /* Index of the first address that lies in [start, start + size), `count` if none does. */
-static uint64_t order_place(const uint64_t *addresses, uint64_t count, uint64_t start, uint64_t size)
+static uint64_t order_place(const uint64_t *addresses, uint64_t count, uint64_t start,
+                            uint64_t size)
 {
     uint64_t i = 0;
 
@@ -348,9 +349,9 @@ static void restore_free_all(struct tn_engine *engine, const struct tn_private_p
     list->count = 0;
     pool_each_range(engine, pool, list_head, list);
     for (uint64_t i = 0; i < list->count; i++) {
-        list->ranges[i].place = order_place(order->freed, order->freed_count,
-                                            list->ranges[i].address,
-                                            mapped_size(list->ranges[i].head));
+        list->ranges[i].place =
+            order_place(order->freed, order->freed_count, list->ranges[i].address,
+                        mapped_size(list->ranges[i].head));
     }
     list_sort(list, list->count);
     for (uint64_t i = 0; i < list->count; i++) {
@@ -365,33 +366,19 @@ static void restore_free_all(struct tn_engine *engine, const struct tn_private_p
     }
 }
 
-/* Hands out every block of the range, then frees those that were free in the checkpoint. */
 static void restore_range(struct tn_engine *engine, const struct tarn_checkpoint *checkpoint,
                           const struct tn_checkpoint_range *range, uint64_t stack,
                           struct tarn_checkpoint_delta *delta, uint64_t *created)
 {
-    const struct tn_checkpoint_block *states = &checkpoint->blocks[range->first_block];
-    struct tn_block *first = block_at(engine, range->address);
-    struct tn_block *block = first;
+    const struct tn_carve_piece *pieces = &checkpoint->blocks[range->first_block];
+    uint64_t address = range->address;
 
+    tn_carve(engine, block_at(engine, address), pieces, range->block_count, stack);
     for (uint64_t i = 0; i < range->block_count; i++) {
-        const uint64_t size = states[i].size;
-
-        tn_assert(block && tn_block_is_idle(block) && block->size >= size);
-        tn_engine_unfile(engine, block);
-        tn_native_hand_out(engine, block, size, size, block->size > size, stack);
-        block = block->next;
-    }
-    block = first;
-    for (uint64_t i = 0; i < range->block_count; i++) {
-        struct tn_block *next = block->next;
-
-        if (states[i].allocated) {
-            delta->created[(*created)++] = block->address;
-        } else {
-            (void)restore_free(engine, block);
+        if (pieces[i].allocated) {
+            delta->created[(*created)++] = address;
         }
-        block = next;
+        address += pieces[i].size;
     }
 }
 
@@ -441,7 +428,7 @@ static enum tarn_status restore_prepare(struct tn_engine *engine, struct tn_priv
     list->ranges = tn_host_alloc(*list_size);
     if ((!list->ranges && *list_size > 0) ||
         tn_engine_reserve_spares(engine, (uint32_t)checkpoint->block_count) ||
-        !tn_ptr_map_reserve(&engine->map, checkpoint->block_count) ||
+        !tn_map_reserve(&engine->map, checkpoint->block_count) ||
         delta_reserve(delta, live, checkpoint_live(checkpoint))) {
         tn_host_free(list->ranges, *list_size);
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to restore a checkpoint");
@@ -454,7 +441,7 @@ static enum tarn_status set_locked(struct tn_engine *engine,
                                    const struct tn_checkpoint_order *order, uint64_t stack,
                                    struct tarn_checkpoint_delta *delta, struct tarn_error *error)
 {
-    struct tn_private_pool *pool;
+    struct tn_private_pool *pool = NULL;
     struct range_list list = {0};
     uint64_t list_size = 0;
     enum tarn_status st = pool_find_used(engine, checkpoint->id, &pool, error);
@@ -471,7 +458,8 @@ static enum tarn_status set_locked(struct tn_engine *engine,
     return TARN_OK;
 }
 
-enum tarn_status tn_checkpoint_set(struct tn_engine *engine, const struct tarn_checkpoint *checkpoint,
+enum tarn_status tn_checkpoint_set(struct tn_engine *engine,
+                                   const struct tarn_checkpoint *checkpoint,
                                    const struct tn_checkpoint_order *order,
                                    struct tarn_checkpoint_delta *delta_out,
                                    struct tarn_error *error)

@@ -11,6 +11,7 @@
 #ifndef TN_ALLOC_CHECKPOINT_H
 #define TN_ALLOC_CHECKPOINT_H
 
+#include "alloc/carve.h"
 #include "alloc/engine.h"
 #include "tarn/graph_pool.h"
 
@@ -21,16 +22,11 @@ struct tn_checkpoint_range {
     uint64_t block_count;
 };
 
-struct tn_checkpoint_block {
-    uint64_t size;
-    bool allocated;
-};
-
 struct tarn_checkpoint {
     struct tarn_pool_id id;
     struct tn_checkpoint_range *ranges;
     uint64_t range_count;
-    struct tn_checkpoint_block *blocks;
+    struct tn_carve_piece *blocks; /* restored with their rounded size as the requested one */
     uint64_t block_count;
 };
 
@@ -47,7 +43,8 @@ struct tn_checkpoint_order {
 enum tarn_status tn_checkpoint_get(struct tn_engine *engine, struct tarn_pool_id id,
                                    struct tarn_checkpoint **checkpoint_out,
                                    struct tarn_error *error) TN_MUST_CHECK;
-enum tarn_status tn_checkpoint_set(struct tn_engine *engine, const struct tarn_checkpoint *checkpoint,
+enum tarn_status tn_checkpoint_set(struct tn_engine *engine,
+                                   const struct tarn_checkpoint *checkpoint,
                                    const struct tn_checkpoint_order *order,
                                    struct tarn_checkpoint_delta *delta_out,
                                    struct tarn_error *error) TN_MUST_CHECK;

@@ -51,7 +51,7 @@ struct tn_engine {
     uint32_t spare_count;
     struct tn_block *unfiled; /* free blocks that host memory was missing for */
 
-    struct tn_ptr_map map;
+    struct tn_map map;       /* ptr_map.h */
     struct tn_tree segments; /* struct tn_segment, by address */
     struct tn_pool small;
     struct tn_pool large;

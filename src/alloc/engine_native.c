@@ -120,9 +120,9 @@ static bool run_callbacks(struct tn_engine *engine, const struct tn_request *req
     for (unsigned i = 0; i < count; i++) {
         const struct tn_memory_callback *callback = &engine->callbacks[i];
 
-        helped = callback->call(callback->context, engine->owner, request->requested,
-                                request->stream) ||
-                 helped;
+        helped =
+            callback->call(callback->context, engine->owner, request->requested, request->stream) ||
+            helped;
     }
     tn_lock_acquire(&engine->lock);
     if (owner) {
@@ -323,7 +323,7 @@ static enum tarn_status request_prepare(struct tn_engine *engine, struct tn_requ
         tn_engine_file_pending(engine);
     }
     request->set = tn_pool_get_set(request->pool, request->stream);
-    if (!request->set || !tn_ptr_map_reserve(&engine->map, 1) || tn_engine_reserve_spares(engine, 1)) {
+    if (!request->set || !tn_map_reserve(&engine->map, 1) || tn_engine_reserve_spares(engine, 1)) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the record of a block");
     }
     return TARN_OK;
@@ -408,7 +408,7 @@ enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block
         }
     }
     block->allocated = false;
-    (void)tn_ptr_map_take(&engine->map, block->address);
+    tn_ptr_map_remove(&engine->map, block->address);
     tn_counters_decrease(&engine->counters, TARN_STAT_ALLOCATION, small, 1);
     tn_counters_decrease(&engine->counters, TARN_STAT_ALLOCATED_BYTES, small, block->size);
     tn_engine_emit(engine, TN_ACTION_FREE_REQUESTED, block->address, block->requested_size,
@@ -629,6 +629,6 @@ void tn_native_fini(struct tn_engine *engine)
         tn_block_destroy(&engine->slab, tn_engine_take_spare(engine));
     }
     tn_block_slab_fini(&engine->slab);
-    tn_ptr_map_fini(&engine->map);
+    tn_map_fini(&engine->map);
     tn_lock_fini(&engine->lock);
 }

@@ -28,7 +28,8 @@ static void oom_write_message(const struct tarn_oom *oom, struct tarn_error *err
     char private_part[128] = "";
 
     if (oom->limit != TARN_SIZE_UNLIMITED) {
-        (void)snprintf(allowed, sizeof allowed, "%s allowed; ", tn_size_text_message(oom->limit).text);
+        (void)snprintf(allowed, sizeof allowed, "%s allowed; ",
+                       tn_size_text_message(oom->limit).text);
     }
     if (oom->private_free > 0) {
         (void)snprintf(private_part, sizeof private_part,
@@ -45,9 +46,9 @@ static void oom_write_message(const struct tarn_oom *oom, struct tarn_error *err
                   "documentation "
                   "for Memory Management  (" DOCUMENTATION ")",
                   tn_size_text_message(oom->segment_size).text, oom->device,
-                  tn_size_text_message(oom->device_total).text, tn_size_text_message(oom->device_free).text,
-                  oom->processes, allowed, tn_size_text_message(oom->allocated + oom->private_free).text,
-                  private_part,
+                  tn_size_text_message(oom->device_total).text,
+                  tn_size_text_message(oom->device_free).text, oom->processes, allowed,
+                  tn_size_text_message(oom->allocated + oom->private_free).text, private_part,
                   tn_size_text_message(oom->reserved - oom->allocated - oom->private_free).text);
 }
 

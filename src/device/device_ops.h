@@ -55,7 +55,8 @@ struct tn_device_ops {
      * mapped. `unmap` and `va_grant` take any run of adjacent whole mappings of one reservation. Mapping
      * gives this device read and write access; `va_grant` gives it to a peer. A page may be mapped at
      * several addresses. */
-    enum tarn_status (*va_reserve)(struct tarn_device *device, uint64_t size, tarn_ptr *address_out);
+    enum tarn_status (*va_reserve)(struct tarn_device *device, uint64_t size,
+                                   tarn_ptr *address_out);
     enum tarn_status (*va_release)(struct tarn_device *device, tarn_ptr address, uint64_t size);
     enum tarn_status (*page_create)(struct tarn_device *device, uint64_t size,
                                     tn_page_handle *page_out);
@@ -91,9 +92,9 @@ struct tn_device_ops {
 /* First member of every backend's device. Constant after open. */
 struct tarn_device {
     const struct tn_device_ops *ops;
-    int ordinal;                /* device number as the backend counts, from 0 */
-    uint64_t total_memory;      /* bytes in all */
-    uint64_t granularity;       /* unit of virtual memory operations, bytes, a power of two */
+    int ordinal;           /* device number as the backend counts, from 0 */
+    uint64_t total_memory; /* bytes in all */
+    uint64_t granularity;  /* unit of virtual memory operations, bytes, a power of two */
 };
 
 #endif

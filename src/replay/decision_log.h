@@ -48,7 +48,7 @@ enum tn_decision_op {
 #define TN_DECISION_ENUM(name, text) TN_DECISION_##name,
     TN_DECISION_MAP(TN_DECISION_ENUM)
 #undef TN_DECISION_ENUM
-        TN_DECISION_COUNT
+    TN_DECISION_COUNT
 };
 
 struct tn_decision {

@@ -211,7 +211,7 @@ static void run_set_config(struct tn_verify_run *run, struct tarn_error *failure
     struct tarn_config config;
 
     tarn_allocator_get_config(run->allocator, &config);
-    enum tarn_status st = tarn_config_parse(run->call.conf, &config, failure);
+    enum tarn_status st = tarn_config_update(run->call.conf, &config, failure);
 
     st = st ? st : tarn_allocator_set_config(run->allocator, &config, failure);
     expect_ok(run, st, failure);

@@ -121,8 +121,8 @@ void tn_verify_compare_brief(struct tn_verify_run *run)
     for (uint32_t i = 0; i < run->log.brief_count; i++) {
         const char *name = run->log.brief[i];
         const struct tarn_stat *by_pool = stats_by_pool(&stats, name);
-        const int64_t *number = by_pool ? &by_pool[TARN_STAT_ALL].current
-                                        : stats_number(&stats, name);
+        const int64_t *number =
+            by_pool ? &by_pool[TARN_STAT_ALL].current : stats_number(&stats, name);
         const json_t *expected = json_array_get(run->call.brief, i);
 
         if (!number || !json_is_integer(expected) || json_integer_value(expected) != *number) {
@@ -143,9 +143,9 @@ static void compare_stat(struct tn_verify_run *run, const char *name, const char
         const json_t *value = json_array_get(expected, i);
 
         if (!json_is_integer(value) || json_integer_value(value) != got[i]) {
-            tn_verify_differs(run, "  %s%s%s.%s: expected %lld, got %lld\n", name, pool[0] ? "." : "",
-                              pool, parts[i], (long long)json_integer_value(value),
-                              (long long)got[i]);
+            tn_verify_differs(run, "  %s%s%s.%s: expected %lld, got %lld\n", name,
+                              pool[0] ? "." : "", pool, parts[i],
+                              (long long)json_integer_value(value), (long long)got[i]);
         }
     }
 }
@@ -266,8 +266,7 @@ static bool compare_block(void *context, const struct tarn_block_info *got)
         if (!json_is_integer(value) || (uint64_t)json_integer_value(value) != numbers[i]) {
             tn_verify_differs(walk->run, "  block 0x%llx: %s expected %lld, got %llu\n",
                               (unsigned long long)got->address, names[i],
-                              (long long)json_integer_value(value),
-                              (unsigned long long)numbers[i]);
+                              (long long)json_integer_value(value), (unsigned long long)numbers[i]);
         }
     }
     return true;

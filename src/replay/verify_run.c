@@ -127,8 +127,7 @@ static bool order_fits(const struct tn_verify_run *run, const struct order_trial
         const struct tn_event_queue *queue = trial->queues[order[k]];
 
         for (uint32_t i = 0; i < queue->count; i++) {
-            const struct tn_block *block =
-                queue->ring[(queue->head + i) % queue->capacity].block;
+            const struct tn_block *block = queue->ring[(queue->head + i) % queue->capacity].block;
 
             if (!call_completes(run, block->address)) {
                 break;
@@ -252,8 +251,8 @@ static void receive_event(void *context, const struct tn_event *event)
 
     if (run->event_count == run->event_capacity) {
         const uint64_t wanted = run->event_capacity ? run->event_capacity * 2 : 256;
-        struct tn_event *moved = tn_host_resize(
-            run->events, run->event_capacity * sizeof *moved, wanted * sizeof *moved);
+        struct tn_event *moved = tn_host_resize(run->events, run->event_capacity * sizeof *moved,
+                                                wanted * sizeof *moved);
 
         if (!moved) {
             run->events_lost = true;
@@ -330,8 +329,8 @@ enum tarn_status tn_verify_set_ptr(struct tn_verify_run *run, uint64_t id, tarn_
     }
     if (id >= run->id_capacity) {
         const uint64_t wanted = (id + 1) * 2;
-        tarn_ptr *moved = tn_host_resize(run->ids, run->id_capacity * sizeof *moved,
-                                         wanted * sizeof *moved);
+        tarn_ptr *moved =
+            tn_host_resize(run->ids, run->id_capacity * sizeof *moved, wanted * sizeof *moved);
 
         if (!moved) {
             return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for %llu pointers",

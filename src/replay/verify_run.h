@@ -45,8 +45,8 @@ struct tn_verify_run {
     uint32_t pool_count;
 
     struct tarn_verify_result *result;
-    size_t text_used;  /* of the current call's differences in `text` */
-    bool differs;      /* the current call */
+    size_t text_used; /* of the current call's differences in `text` */
+    bool differs;     /* the current call */
     char text[TARN_VERIFY_TEXT_MAX];
 };
 
