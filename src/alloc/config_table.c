@@ -185,7 +185,7 @@ const char *tn_config_name_suggest(const char *word)
         const char *name = name_at(i);
         const unsigned distance = name ? tn_word_distance(word, name) : UINT32_MAX;
 
-        if (distance < best_distance && distance * 3 <= strlen(name)) {
+        if (distance < best_distance && (size_t)distance * 3 <= strlen(name)) {
             best = name;
             best_distance = distance;
         }

@@ -23,7 +23,7 @@ static struct tarn_config parsed(const char *text)
     struct tarn_error error = {.text = ""};
 
     if (tarn_config_parse(text, &config, &error) != TARN_OK) {
-        fail_msg("\"%s\": %s", text, error.text);
+        fail_msg("\"%s\": %s", text ? text : "(none)", error.text);
     }
     return config;
 }
