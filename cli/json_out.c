@@ -131,10 +131,22 @@ void cli_json_number(struct cli_json *json, const char *key, uint64_t number)
     (void)fprintf(json->file, "%" PRIu64, number);
 }
 
+void cli_json_signed(struct cli_json *json, const char *key, int64_t number)
+{
+    member_begin(json, key);
+    (void)fprintf(json->file, "%" PRId64, number);
+}
+
 void cli_json_bool(struct cli_json *json, const char *key, bool value)
 {
     member_begin(json, key);
     (void)fputs(value ? "true" : "false", json->file);
+}
+
+void cli_json_begin_bare(struct cli_json *json, FILE *file)
+{
+    *json = (struct cli_json){.file = file, .is_empty = true};
+    cli_json_open_object(json, NULL);
 }
 
 void cli_json_begin(struct cli_json *json, FILE *file, const char *schema, bool data_is_array)
@@ -151,7 +163,8 @@ void cli_json_begin(struct cli_json *json, FILE *file, const char *schema, bool 
 
 void cli_json_end(struct cli_json *json)
 {
-    cli_json_close(json);
-    cli_json_close(json);
+    while (json->depth > 0) {
+        cli_json_close(json);
+    }
     (void)fputc('\n', json->file);
 }

@@ -29,7 +29,10 @@ struct cli_json {
  * "tarn.config/1"; it changes when members are removed or change their meaning. */
 void cli_json_begin(struct cli_json *json, FILE *file, const char *schema, bool data_is_array);
 
-/* Closes what cli_json_begin opened, and ends the line. */
+/* Opens an object without the envelope: for the few documents whose form is fixed elsewhere. */
+void cli_json_begin_bare(struct cli_json *json, FILE *file);
+
+/* Closes every level that is open, and ends the line. */
 void cli_json_end(struct cli_json *json);
 
 void cli_json_open_object(struct cli_json *json, const char *key);
@@ -38,6 +41,7 @@ void cli_json_close(struct cli_json *json); /* the innermost of both */
 
 void cli_json_text(struct cli_json *json, const char *key, const char *text); /* NULL: null */
 void cli_json_number(struct cli_json *json, const char *key, uint64_t number);
+void cli_json_signed(struct cli_json *json, const char *key, int64_t number);
 void cli_json_bool(struct cli_json *json, const char *key, bool value);
 
 #endif
