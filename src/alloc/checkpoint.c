@@ -91,7 +91,11 @@ static void census_range(void *context, struct tn_block *head)
     }
     if (checkpoint) {
         checkpoint->ranges[census->ranges] = (struct tn_checkpoint_range){
-            .address = head->address, .first_block = first, .block_count = census->blocks - first};
+            .address = head->address,
+            .first_block = first,
+            .block_count = census->blocks - first,
+            .stream = head->set->stream,
+            .is_small = head->set->pool->is_small};
     }
     census->ranges++;
 }
@@ -205,7 +209,9 @@ static enum tarn_status range_check(const struct tn_engine *engine,
     const uint64_t size = range_size(checkpoint, range);
     uint64_t have = 0;
 
-    if (!block || !block_is_in(block, pool) || (block->prev && block->prev->mapped)) {
+    /* A pool made anew under the id may have got other segments at the old addresses. */
+    if (!block || !block_is_in(block, pool) || (block->prev && block->prev->mapped) ||
+        block->set->stream != range->stream || block->set->pool->is_small != range->is_small) {
         return tn_fail(error, TARN_ERR_STATE, "the checkpoint's segment 0x%llx is not in its pool",
                        (unsigned long long)range->address);
     }

@@ -20,6 +20,8 @@ struct tn_checkpoint_range {
     uint64_t address;
     uint64_t first_block; /* index in the checkpoint's blocks */
     uint64_t block_count;
+    tarn_stream stream; /* of its blocks */
+    bool is_small;      /* which of the two pools */
 };
 
 struct tarn_checkpoint {

@@ -25,13 +25,22 @@ static uint64_t expandable_page_size(const struct tn_engine *engine, const struc
     return set->pool->is_small ? TN_SMALL_BUFFER : engine->config.large_segment_size;
 }
 
+/* Bytes of a new range: 9/8 of the device's memory, so that some of it can be mapped further up
+ * while unmapped holes lie below. */
+static uint64_t expandable_range_size(const struct tn_engine *engine, const struct tn_free_set *set)
+{
+    const uint64_t page_size = expandable_page_size(engine, set);
+    const uint64_t total = engine->device->total_memory;
+
+    return pages_up(total + total / 8, page_size) * page_size;
+}
+
 /* A new range: one unmapped block, in the set's unmapped ranges. */
 static enum tarn_status expandable_create(struct tn_engine *engine, struct tn_free_set *set,
                                           struct tn_block **block_out, struct tarn_error *error)
 {
     const uint64_t page_size = expandable_page_size(engine, set);
-    const uint64_t total = engine->device->total_memory;
-    const uint64_t size = pages_up(total + total / 8, page_size) * page_size;
+    const uint64_t size = expandable_range_size(engine, set);
     struct tn_segment *segment = tn_host_alloc_zero(sizeof *segment);
     struct tn_expandable *expandable = tn_host_alloc_zero(sizeof *expandable);
     struct tn_block *block = tn_block_create(&engine->slab);
@@ -107,7 +116,7 @@ static bool block_has_room(const struct tn_block *block, uint64_t size)
 }
 
 /* First place with room, by address: an unmapped range, or the free block just below it. A new
- * range when there is none. */
+ * range when there is none; a request that would not fit into one is more than the device has. */
 static enum tarn_status expandable_find(struct tn_engine *engine, struct tn_free_set *set,
                                         uint64_t size, struct tn_block **block_out,
                                         struct tarn_error *error)
@@ -122,6 +131,9 @@ static enum tarn_status expandable_find(struct tn_engine *engine, struct tn_free
             *block_out = block;
             return TARN_OK;
         }
+    }
+    if (size > expandable_range_size(engine, set)) {
+        return tn_fail(error, TARN_ERR_OUT_OF_MEMORY, "more than the device's memory");
     }
     return expandable_create(engine, set, block_out, error);
 }

@@ -5,7 +5,8 @@
 #include "alloc/expandable.h"
 #include "alloc/segment.h"
 
-/* Whether garbage collection may release the block. */
+/* Whether the free block is a whole segment, which can be released at once. A part cannot, even if
+ * it is oversize: max_split_size may have been larger when the segment was split. */
 static bool block_is_collectable(const struct tn_block *block)
 {
     return !tn_block_is_split(block) && !block->expandable;
@@ -77,21 +78,21 @@ enum tarn_status tn_gc_collect(struct tn_engine *engine, uint64_t stack, struct 
     return st;
 }
 
-/* From the set's largest block down: releases oversize blocks until their sum is `size`. */
+/* From `block` down: releases oversize blocks until their sum is `size`. */
 static enum tarn_status release_largest(struct tn_engine *engine, struct tn_free_set *set,
-                                        uint64_t size, uint64_t stack, bool *released_out,
-                                        struct tarn_error *error)
+                                        struct tn_block *block, uint64_t size, uint64_t stack,
+                                        bool *released_out, struct tarn_error *error)
 {
-    struct tn_block *block = tn_free_set_last(set);
     enum tarn_status st = TARN_OK;
     uint64_t total = 0;
 
     while (st == TARN_OK && block && total < size && block->size >= engine->config.max_split_size) {
         struct tn_block *before = tn_free_set_prev(set, block);
+        const uint64_t block_size = block->size;
 
-        if (!block->expandable) {
-            total += block->size;
+        if (block_is_collectable(block)) {
             st = tn_segment_release(engine, block, stack, error);
+            total += block_size;
         }
         block = before;
     }
@@ -112,14 +113,13 @@ enum tarn_status tn_gc_release_oversize(struct tn_engine *engine, struct tn_free
     const uint64_t wanted = size > max_split ? size : max_split;
     struct tn_block *block = tn_free_set_find(set, wanted);
 
-    while (block && block->expandable) {
-        block = tn_free_set_next(set, block);
+    if (block && block_is_collectable(block)) {
+        *released_out = true;
+        return tn_segment_release(engine, block, stack, error);
     }
-    if (!block) {
-        return release_largest(engine, set, wanted, stack, released_out, error);
-    }
-    *released_out = true;
-    return tn_segment_release(engine, block, stack, error);
+    /* PyTorch goes on below the block found, even if larger ones could be released. */
+    block = block ? tn_free_set_prev(set, block) : tn_free_set_last(set);
+    return release_largest(engine, set, block, wanted, stack, released_out, error);
 }
 
 /* Releases the pool's unsplit plain blocks; afterwards, because that changes the free sets, unmaps
@@ -220,8 +220,10 @@ enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool
             if (p->id.first != id.first || p->id.second != id.second) {
                 continue;
             }
-            engine->counters.stats.num_sync_all_streams++;
-            st = tn_stream_waits_drain(engine, p, stack, error);
+            if (engine->private_pools.route_count == 0) { /* else a capture may be under way */
+                engine->counters.stats.num_sync_all_streams++;
+                st = tn_stream_waits_drain(engine, p, stack, error);
+            }
         }
         if (st == TARN_OK) {
             st = release_private_pool(engine, p, stack, error);

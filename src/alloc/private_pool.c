@@ -172,7 +172,7 @@ bool tn_private_pool_drop(struct tn_engine *engine, struct tn_private_pool *pool
     struct tn_private_pool **link = &engine->private_pools.first;
 
     tn_assert(pool->freeable && pool->use_count == 0);
-    if (pool->segment_count > 0 || pool->pins > 0) {
+    if (pool->segment_count > 0 || pool->pins > 0 || route_find(&engine->private_pools, pool->id)) {
         return false;
     }
     while (*link != pool) {

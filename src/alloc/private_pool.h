@@ -68,7 +68,8 @@ enum tarn_status tn_private_pool_end(struct tn_engine *engine, struct tarn_pool_
 /* Pool that serves a rounded request on the stream. */
 struct tn_pool *tn_private_pool_route(struct tn_engine *engine, bool small, tarn_stream stream);
 
-/* Removes a freeable pool that has no segment left; false if it is still needed. */
+/* Removes a freeable pool that has no segment left; false if it is still needed, which it also is
+ * while requests are routed to it. */
 bool tn_private_pool_drop(struct tn_engine *engine, struct tn_private_pool *pool);
 
 void tn_private_pools_fini(struct tn_engine *engine);
