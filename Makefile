@@ -4,8 +4,8 @@
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-# What `make run` shows once the program is built.
-MAIN_JOB = build/tarn --version
+# What `make run` shows once the program is built: a GPT-2 training run, recorded on a GPU.
+RECORDED = tests/data/snapshots/gpt2_varlen.pickle.gz
 
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
@@ -18,8 +18,11 @@ help: ## this list
 build: setup-build build/release/build.ninja ## the release program, build/tarn
 	@cmake --build --preset release -j $(JOBS)
 
-run: build ## build, then the main job
-	$(MAIN_JOB)
+run: build ## build, then replay a recorded training run
+	@echo "build/tarn replay $(RECORDED) --measured tests/data/measured.json --summary"
+	@build/tarn replay $(RECORDED) --measured tests/data/measured.json --summary
+	@echo
+	@echo "Next: build/tarn replay $(RECORDED) --conf '' --conf expandable_segments:True"
 
 test: setup-test build build/check/build.ninja ## all tests, with every internal check on
 	@cmake --build --preset check -j $(JOBS)

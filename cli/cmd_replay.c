@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn replay`: a recorded run through the allocator on a simulated device. */
 #include "command.h"
+#include "json_out.h"
 #include "measured.h"
 #include "output.h"
 #include "tarn/replay.h"
 #include "tarn/report.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 
 struct replay_values {
@@ -81,44 +81,50 @@ static int64_t run_peak(const struct tarn_replay_result *result, enum tarn_stat_
 
 /* ---- JSON -------------------------------------------------------------------------------------- */
 
-static json_t *run_json(const char *conf, const struct tarn_replay_result *r)
+static void run_json(struct cli_json *json, const char *conf, const struct tarn_replay_result *r)
 {
     const struct tarn_stats *s = &r->stats;
 
-    return json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "conf", conf,
-        "peak_reserved", (json_int_t)run_peak(r, TARN_STAT_RESERVED_BYTES), "peak_allocated",
-        (json_int_t)run_peak(r, TARN_STAT_ALLOCATED_BYTES), "peak_active",
-        (json_int_t)run_peak(r, TARN_STAT_ACTIVE_BYTES), "peak_requested",
-        (json_int_t)run_peak(r, TARN_STAT_REQUESTED_BYTES), "peak_segments",
-        (json_int_t)run_peak(r, TARN_STAT_SEGMENT), "num_device_alloc",
-        (json_int_t)s->num_device_alloc, "num_device_free", (json_int_t)s->num_device_free,
-        "num_alloc_retries", (json_int_t)s->num_alloc_retries, "num_ooms", (json_int_t)s->num_ooms,
-        "first_oom_entry", (json_int_t)r->first_oom, "allocations", (json_int_t)r->allocations,
-        "same_address", (json_int_t)r->same_address, "first_other_entry",
-        (json_int_t)r->first_other, "wall_ns", (json_int_t)r->wall_ns);
+    cli_json_open_object(json, NULL);
+    cli_json_text(json, "conf", conf);
+    cli_json_signed(json, "peak_reserved", run_peak(r, TARN_STAT_RESERVED_BYTES));
+    cli_json_signed(json, "peak_allocated", run_peak(r, TARN_STAT_ALLOCATED_BYTES));
+    cli_json_signed(json, "peak_active", run_peak(r, TARN_STAT_ACTIVE_BYTES));
+    cli_json_signed(json, "peak_requested", run_peak(r, TARN_STAT_REQUESTED_BYTES));
+    cli_json_signed(json, "peak_segments", run_peak(r, TARN_STAT_SEGMENT));
+    cli_json_signed(json, "num_device_alloc", s->num_device_alloc);
+    cli_json_signed(json, "num_device_free", s->num_device_free);
+    cli_json_signed(json, "num_alloc_retries", s->num_alloc_retries);
+    cli_json_signed(json, "num_ooms", s->num_ooms);
+    cli_json_signed(json, "first_oom_entry", r->first_oom);
+    cli_json_number(json, "allocations", r->allocations);
+    cli_json_number(json, "same_address", r->same_address);
+    cli_json_signed(json, "first_other_entry", r->first_other);
+    cli_json_number(json, "wall_ns", r->wall_ns);
+    cli_json_close(json);
 }
 
 static enum cli_exit print_json(const struct replay_runs *runs)
 {
-    json_t *list = json_array();
-    json_t *notes = json_array();
+    struct cli_json json;
     const char *note;
 
+    cli_json_begin_bare(&json, stdout);
+    cli_json_open_array(&json, "runs");
     for (int i = 0; i < runs->count; i++) {
-        (void)json_array_append_new(list, run_json(runs->confs[i], &runs->results[i]));
+        run_json(&json, runs->confs[i], &runs->results[i]);
     }
+    cli_json_close(&json);
+    cli_json_signed(&json, "device", runs->info.device);
+    cli_json_number(&json, "entries", runs->info.entries);
+    cli_json_bool(&json, "complete", runs->info.complete);
+    cli_json_open_array(&json, "notes");
     for (size_t i = 0; (note = tarn_replay_get_note(runs->replay, i)) != NULL; i++) {
-        (void)json_array_append_new(notes, json_string(note));
+        cli_json_text(&json, NULL, note);
     }
-    json_t *root = json_pack("{s:o, s:i, s:I, s:b, s:o}", "runs", list, "device", runs->info.device,
-                             "entries", (json_int_t)runs->info.entries, "complete",
-                             (int)runs->info.complete, "notes", notes);
-    const bool good = root && json_dumpf(root, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER) == 0;
-
-    json_decref(root);
-    (void)putchar('\n');
-    return good ? CLI_EXIT_OK : CLI_EXIT_IO;
+    cli_json_close(&json);
+    cli_json_end(&json);
+    return ferror(stdout) ? CLI_EXIT_IO : CLI_EXIT_OK;
 }
 
 /* ---- text -------------------------------------------------------------------------------------- */

@@ -35,6 +35,7 @@
 
 /* In the order in which help lists them. */
 #define CLI_COMMANDS(X)                                                                            \
+    X(config)                                                                                      \
     X(help)                                                                                        \
     X(stats)                                                                                       \
     X(replay)                                                                                      \

@@ -2,14 +2,15 @@
 /*
  * Allocator settings, as PyTorch's PYTORCH_CUDA_ALLOC_CONF knows them. A settings string is parsed
  * into this plain struct; the allocator keeps a copy. Sizes are bytes. Grammar, bounds and what an
- * update resets are those of PyTorch 2.11 (c10/core/AllocatorConfig, c10/cuda/CUDAAllocatorConfig),
- * except that separators are enforced, and that a wrong string changes nothing.
+ * update resets are those of PyTorch 2.11 (c10/core/AllocatorConfig,
+ * c10/cuda/CUDAAllocatorConfig), except that separators are enforced, and that a wrong string
+ * changes nothing.
  *
  *   settings := [option {"," option} [","]]      option := name ":" value
  *   value    := word | "[" [pair {"," pair} [","]] "]"      pair := (MiB | ">") ":" word
  *
- * Blanks are dropped, also inside words. A number may be followed by anything ("40MB" is 40). When an
- * option is given twice, the later one counts.
+ * Blanks are dropped, also inside words. A number may be followed by anything ("40MB" is 40).
+ * When an option is given twice, the later one counts.
  *
  * Functions here allocate nothing and keep no state: any thread may call them on its own structs.
  */
@@ -71,15 +72,16 @@ struct tarn_config {
 TARN_API void tarn_config_init(struct tarn_config *config_out);
 
 /* Parses a settings string over the defaults; NULL gives the defaults. On failure *config_out is
- * untouched, the status is TARN_ERR_CONFIG, and the error names the option, what is allowed and the
- * position, which is also error->offset. */
+ * untouched, the status is TARN_ERR_CONFIG, and the error names the option, what is allowed and
+ * the position, which is also error->offset. */
 TARN_API enum tarn_status tarn_config_parse(const char *text, struct tarn_config *config_out,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Parses a settings string over settings in use, as a change at run time: max_split_size_mb,
- * max_non_split_rounding_mb, garbage_collection_threshold and roundup_power2_divisions first go back
- * to their defaults, all other options keep their value unless named. NULL does only that and leaves
- * the recorded text. The struct must have been initialised. On failure it is untouched. */
+ * max_non_split_rounding_mb, garbage_collection_threshold and roundup_power2_divisions first go
+ * back to their defaults, all other options keep their value unless named. NULL does only that
+ * and leaves the recorded text. The struct must have been initialised. On failure it is
+ * untouched. */
 TARN_API enum tarn_status tarn_config_update(const char *text, struct tarn_config *config_in_out,
                                              struct tarn_error *error) TARN_MUST_CHECK;
 
@@ -93,8 +95,8 @@ TARN_API enum tarn_status tarn_config_from_env(struct tarn_config *config_out,
 
 /* Writes a short settings string that tarn_config_parse turns into these settings (`text` and
  * `no_caching` aside); "" for the defaults. TARN_CONFIG_TEXT_MAX bytes always suffice. Fails with
- * TARN_ERR_LIMIT when `size` is too small and with TARN_ERR_INVALID_ARGUMENT when a field has a value
- * that no string gives; the buffer then holds "" if it has room. */
+ * TARN_ERR_LIMIT when `size` is too small and with TARN_ERR_INVALID_ARGUMENT when a field has a
+ * value that no string gives; the buffer then holds "" if it has room. */
 TARN_API enum tarn_status tarn_config_format(const struct tarn_config *config, char *buffer,
                                              size_t size, struct tarn_error *error) TARN_MUST_CHECK;
 

@@ -188,6 +188,11 @@ enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,
                        "the settings do not come from tarn_config_init or tarn_config_parse");
     }
     tn_lock_acquire(&allocator->engine.lock);
+    if (config->memory_fraction_given &&
+        (!allocator->engine.config.memory_fraction_given ||
+         config->memory_fraction != allocator->engine.config.memory_fraction)) {
+        tn_native_apply_fraction(&allocator->engine, config->memory_fraction);
+    }
     allocator->engine.config = *config;
     tn_lock_release(&allocator->engine.lock);
     return TARN_OK;

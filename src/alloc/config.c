@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements tarn/config.h: defaults and changes. Reading is config_parse.c, printing config_format.c. */
+/* Implements tarn/config.h: defaults and changes. Reading is config_parse.c, printing
+ * config_format.c. */
 #include "tarn/config.h"
 
 #include "alloc/config_parse.h"

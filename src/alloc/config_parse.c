@@ -150,7 +150,7 @@ static enum tarn_status mib_set(struct reader *reader, const struct tn_config_ro
                                 void *field_out)
 {
     const uint64_t min = row->min_is_segment ? reader->config->large_segment_size >> 20 : row->min;
-    uint64_t mib;
+    uint64_t mib = 0;
     const enum tarn_status st = whole_read(reader, row, &mib);
 
     if (st) {
@@ -167,7 +167,7 @@ static enum tarn_status mib_set(struct reader *reader, const struct tn_config_ro
 static enum tarn_status count_set(struct reader *reader, const struct tn_config_row *row,
                                   void *field_out)
 {
-    uint64_t count;
+    uint64_t count = 0;
     const enum tarn_status st = whole_read(reader, row, &count);
 
     if (st) {
@@ -234,7 +234,7 @@ static enum tarn_status backend_set(struct reader *reader, const struct tn_confi
 static enum tarn_status divisions_read(const struct reader *reader, const struct tn_config_row *row,
                                        bool is_in_list, uint32_t *divisions_out)
 {
-    uint64_t value;
+    uint64_t value = 0;
     const enum tarn_status st = whole_read(reader, row, &value);
 
     if (st) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a settings string: a tokeniser that allocates nothing, and a setter for each kind of option.
- * Which options there are, and their bounds, is config_table.c's.
+ * Reads a settings string: a tokeniser that allocates nothing, and a setter for each kind of
+ * option. Which options there are, and their bounds, is config_table.c's.
  */
 #ifndef TN_ALLOC_CONFIG_PARSE_H
 #define TN_ALLOC_CONFIG_PARSE_H
@@ -32,8 +32,8 @@ struct tn_config_token {
  * bounds depend on it wherever it stands. */
 void tn_config_apply_early(const char *text, struct tarn_config *config_in_out);
 
-/* Applies all options in their order, except that large_segment_size is only checked. On failure the
- * options before the wrong one are set. */
+/* Applies all options in their order, except that large_segment_size is only checked. On failure
+ * the options before the wrong one are set. */
 enum tarn_status tn_config_apply(const char *text, struct tarn_config *config_in_out,
                                  struct tarn_error *error) TARN_MUST_CHECK;
 

@@ -146,9 +146,8 @@ static const struct tn_config_row rows[] = {
      .at = FIELD(pinned_free_catch_all)},
 };
 
-enum {
-    ROW_COUNT = sizeof rows / sizeof rows[0]
-};
+#define ROW_COUNT  (sizeof rows / sizeof rows[0])
+#define NAME_COUNT (2 * ROW_COUNT) /* names and aliases */
 
 const struct tn_config_row *tn_config_row_get(size_t index)
 {
@@ -168,19 +167,35 @@ const struct tn_config_row *tn_config_row_find(const char *name)
     return NULL;
 }
 
+/* Name (even) or alias (odd) of a row, or NULL. */
+static const char *name_at(size_t index)
+{
+    const struct tarn_config_option *option = &rows[index / 2].option;
+
+    return index % 2 == 0 ? option->name : option->alias;
+}
+
 const char *tn_config_name_suggest(const char *word)
 {
+    const size_t length = strlen(word);
     const char *best = NULL;
     unsigned best_distance = UINT32_MAX;
 
-    for (size_t i = 0; i < 2 * (size_t)ROW_COUNT; i++) {
-        const struct tarn_config_option *option = &rows[i / 2].option;
-        const char *name = i % 2 == 0 ? option->name : option->alias;
+    for (size_t i = 0; i < NAME_COUNT; i++) {
+        const char *name = name_at(i);
         const unsigned distance = name ? tn_word_distance(word, name) : UINT32_MAX;
 
-        if (distance < best_distance && distance * 3 <= strlen(name)) {
+        if (distance < best_distance && (size_t)distance * 3 <= strlen(name)) {
             best = name;
             best_distance = distance;
+        }
+    }
+    /* Else the first that is longer by its end only. */
+    for (size_t i = 0; !best && length >= 4 && i < NAME_COUNT; i++) {
+        const char *name = name_at(i);
+
+        if (name && strncmp(name, word, length) == 0) {
+            best = name;
         }
     }
     return best;

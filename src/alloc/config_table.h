@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The one table of options: what the public option says, and where and within which bounds a value
- * is stored. Parsing, printing, `tarn config` and docs/config.md all follow from it. To add an option,
- * append a field to struct tarn_config and a row here.
+ * is stored. Parsing, printing, `tarn config` and docs/config.md all follow from it. To add an
+ * option, append a field to struct tarn_config and a row here.
  */
 #ifndef TN_ALLOC_CONFIG_TABLE_H
 #define TN_ALLOC_CONFIG_TABLE_H

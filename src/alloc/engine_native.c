@@ -19,6 +19,7 @@
 #include "alloc/segment.h"
 #include "alloc/size_class.h"
 #include "base/host_mem.h"
+#include "base/probe.h"
 
 /* ---- choosing among free blocks ----------------------------------------------------------------
  * */
@@ -179,6 +180,17 @@ static enum tarn_status step_collect_garbage(struct tn_engine *engine, struct tn
     return st ? st : TARN_ERR_NOT_FOUND;
 }
 
+/* With throw_on_cudamalloc_oom, what the limit forbids is refused before anything is given back or
+ * the device is asked. */
+static enum tarn_status step_reject(struct tn_engine *engine, struct tn_request *request,
+                                    struct tarn_error *error)
+{
+    (void)error;
+    request->rejected = engine->config.throw_on_device_oom && tn_engine_limit_is_set(engine) &&
+                        engine->reserved + request->segment_size > engine->limit;
+    return request->rejected ? TARN_ERR_OUT_OF_MEMORY : TARN_ERR_NOT_FOUND;
+}
+
 static enum tarn_status step_release_oversize(struct tn_engine *engine, struct tn_request *request,
                                               struct tarn_error *error)
 {
@@ -217,6 +229,7 @@ static const struct ladder_step {
                             struct tarn_error *error);
 } ladder[] = {
     {"reuse a free block", step_reuse},
+    {"refuse what the limit forbids, if asked to", step_reject},
     {"ask the callbacks to free something", step_callbacks},
     {"collect garbage above the threshold", step_collect_garbage},
     {"ask the device", request_grow},
@@ -346,7 +359,7 @@ static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request
     if (st == TARN_OK) {
         st = request_climb(engine, request, error);
     }
-    if (st == TARN_ERR_NOT_FOUND) {
+    if (st == TARN_ERR_NOT_FOUND || st == TARN_ERR_OUT_OF_MEMORY) {
         return tn_oom_report(engine, request, oom, error);
     }
     if (st == TARN_OK) {
@@ -381,6 +394,7 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
         *ptr_out = request.block->address;
     }
     tn_lock_release(&engine->lock);
+    TN_PROBE4(malloc, st ? 0 : *ptr_out, engine->device->ordinal, size, stream);
     if (tn_unlikely(st == TARN_ERR_OUT_OF_MEMORY)) {
         for (unsigned i = 0; i < observers; i++) {
             engine->observers[i].call(engine->observers[i].context, &oom);
@@ -435,6 +449,7 @@ enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct t
     const uint64_t stack = tn_engine_capture(engine, TN_CONTEXT_ALL);
     enum tarn_status st;
 
+    TN_PROBE1(free, ptr);
     tn_lock_acquire(&engine->lock);
     struct tn_block *block = tn_ptr_map_find(&engine->map, ptr);
 
@@ -514,6 +529,13 @@ enum tarn_status tn_native_base_allocation(struct tn_engine *engine, tarn_ptr pt
     return st;
 }
 
+void tn_native_apply_fraction(struct tn_engine *engine, double fraction)
+{
+    /* Truncated as PyTorch truncates it; a fraction of 1 takes the limit away. */
+    engine->limit = fraction < 1.0 ? (uint64_t)(fraction * (double)engine->device->total_memory)
+                                   : TARN_SIZE_UNLIMITED;
+}
+
 enum tarn_status tn_native_set_fraction(struct tn_engine *engine, double fraction,
                                         struct tarn_error *error)
 {
@@ -522,9 +544,7 @@ enum tarn_status tn_native_set_fraction(struct tn_engine *engine, double fractio
                        "invalid fraction:%g. Please set within [0, 1].", fraction);
     }
     tn_lock_acquire(&engine->lock);
-    /* Truncated as PyTorch truncates it; a fraction of 1 takes the limit away. */
-    engine->limit = fraction < 1.0 ? (uint64_t)(fraction * (double)engine->device->total_memory)
-                                   : TARN_SIZE_UNLIMITED;
+    tn_native_apply_fraction(engine, fraction);
     tn_lock_release(&engine->lock);
     return TARN_OK;
 }
@@ -584,6 +604,9 @@ enum tarn_status tn_native_init(struct tn_engine *engine, struct tarn_device *de
         .config = *config,
         .limit = TARN_SIZE_UNLIMITED,
     };
+    if (config->memory_fraction_given) {
+        tn_native_apply_fraction(engine, config->memory_fraction);
+    }
     tn_counters_init(&engine->counters, config->max_split_size);
     tn_segments_init(&engine->segments);
     tn_pool_init(&engine->small, true, NULL);

@@ -6,6 +6,7 @@
 #include "alloc/checkpoint.h"
 #include "alloc/core_check.h"
 #include "alloc/engine_native.h"
+#include "alloc/visit.h"
 
 enum tarn_status tarn_allocator_begin_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                            tarn_pool_filter filter, void *context,
@@ -132,4 +133,15 @@ enum tarn_status tarn_allocator_check_pool_live(struct tarn_allocator *allocator
                                                 struct tarn_error *error)
 {
     return tn_checkpoint_check_live(&allocator->engine, id, expected, count, live_out, error);
+}
+
+enum tarn_status tarn_allocator_walk_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                          const struct tarn_walker *walker)
+{
+    struct tn_engine *engine = &allocator->engine;
+
+    tn_lock_acquire(&engine->lock);
+    tn_visit_pool(engine, id, walker);
+    tn_lock_release(&engine->lock);
+    return TARN_OK;
 }

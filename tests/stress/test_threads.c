@@ -138,8 +138,8 @@ static void do_alloc(struct worker *worker, struct piece *piece)
 {
     struct arena *arena = worker->arena;
     struct piece made = {.size = draw_size(&worker->random), .mark = draw(&worker->random)};
-    const enum tarn_status st = tarn_allocator_alloc(arena->allocator, made.size,
-                                                     stream_of(worker), &made.ptr, NULL);
+    const enum tarn_status st =
+        tarn_allocator_alloc(arena->allocator, made.size, stream_of(worker), &made.ptr, NULL);
 
     if (st == TARN_ERR_OUT_OF_MEMORY) {
         worker->oom++;
@@ -221,8 +221,7 @@ static void do_rare(struct worker *worker)
                "setting the fraction failed");
         break;
     case 2:
-        expect(arena,
-               tarn_sim_enqueue_ns(arena->device, stream_of(worker), 50) == TARN_OK,
+        expect(arena, tarn_sim_enqueue_ns(arena->device, stream_of(worker), 50) == TARN_OK,
                "queueing work failed");
         break;
     case 3:
@@ -296,8 +295,8 @@ static void arena_close(struct arena *arena)
     for (unsigned i = 0; i < SHARED; i++) {
         if (arena->offer[i].ptr) {
             check_marks(arena, &arena->offer[i]);
-            assert_int_equal(
-                tarn_allocator_free(arena->allocator, arena->offer[i].ptr, NULL), TARN_OK);
+            assert_int_equal(tarn_allocator_free(arena->allocator, arena->offer[i].ptr, NULL),
+                             TARN_OK);
         }
     }
     if (tarn_allocator_check(arena->allocator, &findings) > 0) {
@@ -354,9 +353,8 @@ int main(void)
         {.expandable = false, .drop_lock = true, .capacity = 96 * MIB},
     };
     static const char *const names[] = {
-        "plain, much memory",     "plain, little memory",
-        "growing, much memory",   "growing, little memory",
-        "lock dropped, much memory", "lock dropped, little memory",
+        "plain, much memory",     "plain, little memory",      "growing, much memory",
+        "growing, little memory", "lock dropped, much memory", "lock dropped, little memory",
     };
     struct CMUnitTest tests[6] = {{0}};
 

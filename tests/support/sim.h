@@ -5,8 +5,8 @@
 
 #include "device/device_ops.h"
 #include "device/sim_device.h"
-#include "tarn/host.h"
 #include "support/test.h"
+#include "tarn/host.h"
 #include "tarn/sim.h"
 
 #define KIB ((uint64_t)1 << 10)

@@ -45,62 +45,152 @@ struct scenario {
     const char *name;
     uint32_t capacity; /* index, see property/ops.h */
     bool expandable;
-    uint64_t max_split_size; /* 0 = unlimited */
+    uint64_t max_split_size;    /* 0 = unlimited */
     struct op steps[STEPS_MAX]; /* OP_KINDS ends it early */
 };
 
-#define ALLOC(slot, stream, size) {OP_ALLOC, slot, stream, size}
-#define FREE(slot)                {OP_FREE, slot, 0, 0}
-#define RECORD(slot, stream)      {OP_RECORD, slot, stream, 0}
-#define BLOCK(stream)             {OP_BLOCK_STREAM, 0, stream, 0}
-#define UNBLOCK(stream)           {OP_UNBLOCK_STREAM, 0, stream, 0}
-#define EMPTY_CACHE               {OP_EMPTY_CACHE, 0, 0, 0}
-#define POOL(kind, pool, stream)  {kind, pool, stream, 0}
-#define POOL_ON(kind, pool)       {kind, pool, 0, 1}
-#define FRACTION(of_256)          {OP_SET_FRACTION, 0, 0, of_256}
-#define LOOK(kind, slot)          {kind, slot, 0, 0}
-#define END                       {OP_KINDS, 0, 0, 0}
+#define ALLOC(slot, stream, size)                                                                  \
+    {                                                                                              \
+        OP_ALLOC, slot, stream, size                                                               \
+    }
+#define FREE(slot)                                                                                 \
+    {                                                                                              \
+        OP_FREE, slot, 0, 0                                                                        \
+    }
+#define RECORD(slot, stream)                                                                       \
+    {                                                                                              \
+        OP_RECORD, slot, stream, 0                                                                 \
+    }
+#define BLOCK(stream)                                                                              \
+    {                                                                                              \
+        OP_BLOCK_STREAM, 0, stream, 0                                                              \
+    }
+#define UNBLOCK(stream)                                                                            \
+    {                                                                                              \
+        OP_UNBLOCK_STREAM, 0, stream, 0                                                            \
+    }
+#define EMPTY_CACHE                                                                                \
+    {                                                                                              \
+        OP_EMPTY_CACHE, 0, 0, 0                                                                    \
+    }
+#define POOL(kind, pool, stream)                                                                   \
+    {                                                                                              \
+        kind, pool, stream, 0                                                                      \
+    }
+#define POOL_ON(kind, pool)                                                                        \
+    {                                                                                              \
+        kind, pool, 0, 1                                                                           \
+    }
+#define FRACTION(of_256)                                                                           \
+    {                                                                                              \
+        OP_SET_FRACTION, 0, 0, of_256                                                              \
+    }
+#define LOOK(kind, slot)                                                                           \
+    {                                                                                              \
+        kind, slot, 0, 0                                                                           \
+    }
+#define END                                                                                        \
+    {                                                                                              \
+        OP_KINDS, 0, 0, 0                                                                          \
+    }
 
 static const struct scenario scenarios[] = {
     {.name = "alloc and free",
      .capacity = 2,
-     .steps = {ALLOC(0, 0, 1), ALLOC(1, 0, 512), ALLOC(2, 0, MIB), ALLOC(3, 0, MIB + 1),
-               ALLOC(4, 0, 3 * MIB), ALLOC(5, 0, 12 * MIB), ALLOC(6, 1, 100), ALLOC(7, 2, 5 * MIB),
-               FREE(1), FREE(0), ALLOC(0, 0, 1000), FREE(4), FREE(3), ALLOC(3, 0, 5 * MIB),
-               LOOK(OP_BASE, 3), LOOK(OP_CACHE_INFO, 0), LOOK(OP_WALK, 0), ALLOC(8, 3, 40 * MIB),
-               FREE(8), ALLOC(8, 3, 40 * MIB), FREE(5), FREE(7), FREE(6), ALLOC(9, 0, 200),
-               ALLOC(10, 0, 300), ALLOC(11, 0, 400), FREE(10), FREE(9), FREE(11), END}},
-    {.name = "streams and events",
-     .capacity = 2,
-     .steps = {ALLOC(0, 0, 4096),       ALLOC(1, 0, 3 * MIB),     ALLOC(2, 1, 100),
-               RECORD(0, 1),            RECORD(0, 2),             RECORD(1, 3),
-               RECORD(2, 0),            BLOCK(1),                 BLOCK(2),
-               FREE(0),                 FREE(1),                  FREE(2),
-               ALLOC(3, 0, 4096),       UNBLOCK(1),               ALLOC(4, 0, 4096),
-               UNBLOCK(2),              ALLOC(5, 0, 4096),        ALLOC(6, 0, 2000),
-               RECORD(6, 1),            RECORD(6, 3),             BLOCK(3),
-               FREE(6),                 EMPTY_CACHE,              ALLOC(7, 0, 2000),
-               RECORD(7, 1),            FREE(7),                  ALLOC(8, 0, 2000),
-               RECORD(8, 2),            FREE(8),                  END}},
+     .steps = {ALLOC(0, 0, 1),
+               ALLOC(1, 0, 512),
+               ALLOC(2, 0, MIB),
+               ALLOC(3, 0, MIB + 1),
+               ALLOC(4, 0, 3 * MIB),
+               ALLOC(5, 0, 12 * MIB),
+               ALLOC(6, 1, 100),
+               ALLOC(7, 2, 5 * MIB),
+               FREE(1),
+               FREE(0),
+               ALLOC(0, 0, 1000),
+               FREE(4),
+               FREE(3),
+               ALLOC(3, 0, 5 * MIB),
+               LOOK(OP_BASE, 3),
+               LOOK(OP_CACHE_INFO, 0),
+               LOOK(OP_WALK, 0),
+               ALLOC(8, 3, 40 * MIB),
+               FREE(8),
+               ALLOC(8, 3, 40 * MIB),
+               FREE(5),
+               FREE(7),
+               FREE(6),
+               ALLOC(9, 0, 200),
+               ALLOC(10, 0, 300),
+               ALLOC(11, 0, 400),
+               FREE(10),
+               FREE(9),
+               FREE(11),
+               END}},
+    {.name = "streams and events", .capacity = 2, .steps = {ALLOC(0, 0, 4096), ALLOC(1, 0, 3 * MIB),
+                                                            ALLOC(2, 1, 100),  RECORD(0, 1),
+                                                            RECORD(0, 2),      RECORD(1, 3),
+                                                            RECORD(2, 0),      BLOCK(1),
+                                                            BLOCK(2),          FREE(0),
+                                                            FREE(1),           FREE(2),
+                                                            ALLOC(3, 0, 4096), UNBLOCK(1),
+                                                            ALLOC(4, 0, 4096), UNBLOCK(2),
+                                                            ALLOC(5, 0, 4096), ALLOC(6, 0, 2000),
+                                                            RECORD(6, 1),      RECORD(6, 3),
+                                                            BLOCK(3),          FREE(6),
+                                                            EMPTY_CACHE,       ALLOC(7, 0, 2000),
+                                                            RECORD(7, 1),      FREE(7),
+                                                            ALLOC(8, 0, 2000), RECORD(8, 2),
+                                                            FREE(8),           END}},
     {.name = "growing segments",
      .capacity = 2,
      .expandable = true,
-     .steps = {ALLOC(0, 0, 100),      ALLOC(1, 0, 3 * MIB),  ALLOC(2, 0, 30 * MIB),
-               ALLOC(3, 0, 50 * MIB), ALLOC(4, 1, 5 * MIB),  FREE(2),
-               EMPTY_CACHE,           ALLOC(5, 0, 25 * MIB), ALLOC(6, 0, 60 * MIB),
-               FREE(3),               FREE(1),               EMPTY_CACHE,
-               ALLOC(7, 0, 70 * MIB), LOOK(OP_WALK, 0),      FREE(7),
-               FREE(6),               FREE(5),               FREE(0),
-               EMPTY_CACHE,           ALLOC(8, 0, 100),      FREE(4),
-               EMPTY_CACHE,           END}},
+     .steps = {ALLOC(0, 0, 100),
+               ALLOC(1, 0, 3 * MIB),
+               ALLOC(2, 0, 30 * MIB),
+               ALLOC(3, 0, 50 * MIB),
+               ALLOC(4, 1, 5 * MIB),
+               FREE(2),
+               EMPTY_CACHE,
+               ALLOC(5, 0, 25 * MIB),
+               ALLOC(6, 0, 60 * MIB),
+               FREE(3),
+               FREE(1),
+               EMPTY_CACHE,
+               ALLOC(7, 0, 70 * MIB),
+               LOOK(OP_WALK, 0),
+               FREE(7),
+               FREE(6),
+               FREE(5),
+               FREE(0),
+               EMPTY_CACHE,
+               ALLOC(8, 0, 100),
+               FREE(4),
+               EMPTY_CACHE,
+               END}},
     {.name = "memory runs out",
      .capacity = 0,
      .max_split_size = 24 * MIB,
-     .steps = {ALLOC(0, 0, 20 * MIB), ALLOC(1, 0, 14 * MIB), ALLOC(2, 0, 14 * MIB), FREE(0),
-               ALLOC(3, 0, 30 * MIB), ALLOC(4, 0, 60 * MIB), FREE(3), ALLOC(5, 0, 26 * MIB),
-               FREE(5), ALLOC(6, 0, 34 * MIB), FREE(1), FREE(2), ALLOC(7, 0, 28 * MIB),
-               FRACTION(128), ALLOC(8, 0, 100), ALLOC(9, 0, 30 * MIB), FREE(7), FRACTION(256),
-               ALLOC(10, 0, 50 * MIB), END}},
+     .steps = {ALLOC(0, 0, 20 * MIB),
+               ALLOC(1, 0, 14 * MIB),
+               ALLOC(2, 0, 14 * MIB),
+               FREE(0),
+               ALLOC(3, 0, 30 * MIB),
+               ALLOC(4, 0, 60 * MIB),
+               FREE(3),
+               ALLOC(5, 0, 26 * MIB),
+               FREE(5),
+               ALLOC(6, 0, 34 * MIB),
+               FREE(1),
+               FREE(2),
+               ALLOC(7, 0, 28 * MIB),
+               FRACTION(128),
+               ALLOC(8, 0, 100),
+               ALLOC(9, 0, 30 * MIB),
+               FREE(7),
+               FRACTION(256),
+               ALLOC(10, 0, 50 * MIB),
+               END}},
     {.name = "growing segments run out",
      .capacity = 0,
      .expandable = true,
@@ -109,22 +199,55 @@ static const struct scenario scenarios[] = {
                ALLOC(5, 0, 39 * MIB), FREE(5), EMPTY_CACHE, END}},
     {.name = "private pools",
      .capacity = 2,
-     .steps = {POOL(OP_BEGIN_POOL, 0, 1), ALLOC(0, 1, 100), ALLOC(1, 1, 3 * MIB),
-               ALLOC(2, 0, 3 * MIB), RECORD(1, 2), RECORD(2, 2), FREE(1), FREE(2),
-               ALLOC(3, 1, 12 * MIB), FREE(3), POOL(OP_BEGIN_POOL, 1, 2), ALLOC(4, 2, 5 * MIB),
-               POOL(OP_END_POOL, 1, 0), POOL(OP_END_POOL, 0, 0), ALLOC(5, 1, 100),
-               POOL(OP_ACQUIRE_POOL, 0, 0), POOL(OP_RELEASE_POOL, 0, 0), FREE(0),
-               POOL(OP_RELEASE_POOL, 0, 0), EMPTY_CACHE, POOL_ON(OP_USE_ON_OOM, 1),
-               POOL_ON(OP_NO_SPLIT, 1), FREE(4), POOL(OP_RELEASE_POOL, 1, 0),
-               POOL(OP_EMPTY_POOL, 1, 0), ALLOC(6, 0, 100), END}},
+     .steps = {POOL(OP_BEGIN_POOL, 0, 1),
+               ALLOC(0, 1, 100),
+               ALLOC(1, 1, 3 * MIB),
+               ALLOC(2, 0, 3 * MIB),
+               RECORD(1, 2),
+               RECORD(2, 2),
+               FREE(1),
+               FREE(2),
+               ALLOC(3, 1, 12 * MIB),
+               FREE(3),
+               POOL(OP_BEGIN_POOL, 1, 2),
+               ALLOC(4, 2, 5 * MIB),
+               POOL(OP_END_POOL, 1, 0),
+               POOL(OP_END_POOL, 0, 0),
+               ALLOC(5, 1, 100),
+               POOL(OP_ACQUIRE_POOL, 0, 0),
+               POOL(OP_RELEASE_POOL, 0, 0),
+               FREE(0),
+               POOL(OP_RELEASE_POOL, 0, 0),
+               EMPTY_CACHE,
+               POOL_ON(OP_USE_ON_OOM, 1),
+               POOL_ON(OP_NO_SPLIT, 1),
+               FREE(4),
+               POOL(OP_RELEASE_POOL, 1, 0),
+               POOL(OP_EMPTY_POOL, 1, 0),
+               ALLOC(6, 0, 100),
+               END}},
     {.name = "checkpoints",
      .capacity = 2,
-     .steps = {POOL(OP_BEGIN_POOL, 0, 1), ALLOC(0, 1, 100), ALLOC(1, 1, 3 * MIB),
-               ALLOC(2, 1, 4 * MIB), ALLOC(3, 1, 200), FREE(0), POOL(OP_END_POOL, 0, 0),
-               POOL(OP_GET_CHECKPOINT, 0, 0), FREE(2), FREE(3), POOL(OP_BEGIN_POOL, 0, 1),
-               ALLOC(4, 1, 9 * MIB), ALLOC(5, 1, 2 * MIB), POOL(OP_END_POOL, 0, 0),
-               POOL(OP_SET_CHECKPOINT, 0, 0), POOL(OP_SET_CHECKPOINT, 0, 0),
-               LOOK(OP_CHECK_LIVE, 0), POOL(OP_RELEASE_POOL, 0, 0), EMPTY_CACHE, END}},
+     .steps = {POOL(OP_BEGIN_POOL, 0, 1),
+               ALLOC(0, 1, 100),
+               ALLOC(1, 1, 3 * MIB),
+               ALLOC(2, 1, 4 * MIB),
+               ALLOC(3, 1, 200),
+               FREE(0),
+               POOL(OP_END_POOL, 0, 0),
+               POOL(OP_GET_CHECKPOINT, 0, 0),
+               FREE(2),
+               FREE(3),
+               POOL(OP_BEGIN_POOL, 0, 1),
+               ALLOC(4, 1, 9 * MIB),
+               ALLOC(5, 1, 2 * MIB),
+               POOL(OP_END_POOL, 0, 0),
+               POOL(OP_SET_CHECKPOINT, 0, 0),
+               POOL(OP_SET_CHECKPOINT, 0, 0),
+               LOOK(OP_CHECK_LIVE, 0),
+               POOL(OP_RELEASE_POOL, 0, 0),
+               EMPTY_CACHE,
+               END}},
     {.name = "checkpoints of growing segments",
      .capacity = 2,
      .expandable = true,
@@ -136,8 +259,8 @@ static const struct scenario scenarios[] = {
      .capacity = 2,
      .steps = {POOL(OP_BEGIN_POOL, 0, 1), ALLOC(0, 1, 100), POOL(OP_GET_CHECKPOINT, 0, 0),
                ALLOC(1, 1, 12 * MIB), ALLOC(2, 1, 3 * MIB), RECORD(1, 2), RECORD(1, 3), BLOCK(2),
-               POOL(OP_END_POOL, 0, 0), POOL(OP_SET_CHECKPOINT, 0, 0), ALLOC(3, 0, 100),
-               UNBLOCK(2), ALLOC(4, 0, 100), POOL(OP_GET_CHECKPOINT, 0, 0), END}},
+               POOL(OP_END_POOL, 0, 0), POOL(OP_SET_CHECKPOINT, 0, 0), ALLOC(3, 0, 100), UNBLOCK(2),
+               ALLOC(4, 0, 100), POOL(OP_GET_CHECKPOINT, 0, 0), END}},
     {.name = "empty cache",
      .capacity = 2,
      .steps = {ALLOC(0, 0, 100), ALLOC(1, 0, 3 * MIB), ALLOC(2, 1, 30 * MIB), EMPTY_CACHE, FREE(2),
@@ -167,8 +290,8 @@ struct run {
 #define CHECK(run, condition, ...)                                                                 \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
-            print_message("%s, call %llu of kind %d with status %d, at %s: ", (run)->scenario->name, \
-                          (unsigned long long)(run)->n,                                            \
+            print_message("%s, call %llu of kind %d with status %d, at %s: ",                      \
+                          (run)->scenario->name, (unsigned long long)(run)->n,                     \
                           (run)->failure->host ? -1 : (int)(run)->failure->call,                   \
                           (int)(run)->failure->status, (run)->where);                              \
             fail_msg(__VA_ARGS__);                                                                 \
@@ -246,8 +369,7 @@ static enum tarn_status restore(struct run *run)
 static enum tarn_status take_checkpoint(struct run *run, struct tarn_pool_id id)
 {
     struct tarn_checkpoint *taken = NULL;
-    const enum tarn_status st =
-        tarn_allocator_get_checkpoint(run->allocator, id, &taken, NULL);
+    const enum tarn_status st = tarn_allocator_get_checkpoint(run->allocator, id, &taken, NULL);
 
     if (st == TARN_OK) {
         tarn_checkpoint_destroy(run->checkpoint);

@@ -23,7 +23,7 @@ static struct tarn_config parsed(const char *text)
     struct tarn_error error = {.text = ""};
 
     if (tarn_config_parse(text, &config, &error) != TARN_OK) {
-        fail_msg("\"%s\": %s", text, error.text);
+        fail_msg("\"%s\": %s", text ? text : "(none)", error.text);
     }
     return config;
 }
@@ -344,6 +344,9 @@ static void unknown_options_suggest_the_nearest(void **state)
     expect_error("backend:native,max_split_size:40", 15,
                  "unknown option \"max_split_size\" at offset 15, did you mean "
                  "\"max_split_size_mb\"?");
+    expect_error("garbage:0.5", 0,
+                 "unknown option \"garbage\" at offset 0, did you mean "
+                 "\"garbage_collection_threshold\"?");
     expect_error("expandable_segment:True", 0,
                  "unknown option \"expandable_segment\" at offset 0, did you mean "
                  "\"expandable_segments\"?");
