@@ -30,16 +30,17 @@ static void check_links(const struct tn_segment *segment, const struct tn_block 
 {
     const struct tn_block *next = block->next;
     const uint64_t end = block->address + block->size;
+    const uint64_t segment_end = segment->address + segment->size;
 
     if (block->size == 0 || block->size % 512 != 0 || block->address % 512 != 0) {
         tn_finding_add(findings, "block 0x%llx has size %llu: not multiples of 512",
                        (unsigned long long)block->address, (unsigned long long)block->size);
     }
     if (!next) {
-        if (end != segment->address + segment->size) {
+        if (end != segment_end) {
             tn_finding_add(findings, "last block of segment 0x%llx ends at 0x%llx, not 0x%llx",
                            (unsigned long long)segment->address, (unsigned long long)end,
-                           (unsigned long long)(segment->address + segment->size));
+                           (unsigned long long)segment_end);
         }
         return;
     }

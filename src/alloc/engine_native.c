@@ -107,7 +107,8 @@ static enum tarn_status request_grow(struct tn_engine *engine, struct tn_request
     return st == TARN_ERR_OUT_OF_MEMORY ? TARN_ERR_NOT_FOUND : st;
 }
 
-/* Runs the callbacks without the lock, so that they may free blocks. The pool is pinned meanwhile. */
+/* Runs the callbacks without the lock, so that they may free blocks. The pool is pinned meanwhile.
+ * */
 static bool run_callbacks(struct tn_engine *engine, const struct tn_request *request)
 {
     struct tn_private_pool *owner = request->pool->owner;
@@ -391,6 +392,7 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
 
     tn_core_assert(engine);
     if (st == TARN_OK) {
+        tn_assert(request.block);
         *ptr_out = request.block->address;
     }
     tn_lock_release(&engine->lock);
