@@ -3,6 +3,7 @@
 
 #include "alloc/allocator.h"
 #include "reference/model.h"
+#include "support/view.h"
 #include "tarn/sim.h"
 
 #include <stdarg.h>
@@ -264,93 +265,21 @@ static bool same_devices(struct pair *pair)
                       tarn_sim_now_ns(pair->device[1]));
 }
 
-/* One segment or block of a walk. */
-struct seen {
-    struct tarn_segment_info segment;
-    struct tarn_block_info block;
-    bool is_block;
-};
-
-struct view {
-    struct seen *seen;
-    size_t count;
-    size_t capacity;
-};
-
-static struct seen *view_add(struct view *view)
-{
-    if (view->count == view->capacity) {
-        view->capacity = view->capacity * 2 + 64;
-        view->seen = realloc(view->seen, view->capacity * sizeof *view->seen);
-        if (!view->seen) {
-            abort();
-        }
-    }
-    view->seen[view->count] = (struct seen){.is_block = false};
-    return &view->seen[view->count++];
-}
-
-static bool see_segment(void *context, const struct tarn_segment_info *segment)
-{
-    view_add(context)->segment = *segment;
-    return true;
-}
-
-static bool see_block(void *context, const struct tarn_block_info *block)
-{
-    struct seen *seen = view_add(context);
-
-    seen->block = *block;
-    seen->is_block = true;
-    return true;
-}
-
-static bool same_segment(struct pair *pair, const struct tarn_segment_info *a,
-                         const struct tarn_segment_info *b)
-{
-    return same_value(pair, "segment address", a->address, b->address) &&
-           same_value(pair, "segment size", a->total_size, b->total_size) &&
-           same_value(pair, "segment allocated", a->allocated_size, b->allocated_size) &&
-           same_value(pair, "segment active", a->active_size, b->active_size) &&
-           same_value(pair, "segment requested", a->requested_size, b->requested_size) &&
-           same_value(pair, "segment stream", a->stream, b->stream) &&
-           same_value(pair, "segment pool", a->pool.first * 1000 + a->pool.second,
-                      b->pool.first * 1000 + b->pool.second) &&
-           same_value(pair, "segment is large", a->is_large, b->is_large) &&
-           same_value(pair, "segment is expandable", a->is_expandable, b->is_expandable);
-}
-
-static bool same_block(struct pair *pair, const struct tarn_block_info *a,
-                       const struct tarn_block_info *b)
-{
-    return same_value(pair, "block address", a->address, b->address) &&
-           same_value(pair, "block size", a->size, b->size) &&
-           same_value(pair, "block requested", a->requested_size, b->requested_size) &&
-           same_value(pair, "block allocated", a->allocated, b->allocated) &&
-           same_value(pair, "block active", a->active, b->active);
-}
-
 static bool same_walks(struct pair *pair)
 {
     struct view real = {0};
     struct view reference = {0};
-    struct tarn_walker walker = {.context = &real, .segment = see_segment, .block = see_block};
-    bool same = true;
+    const struct tarn_walker real_walker = view_walker(&real);
+    const struct tarn_walker reference_walker = view_walker(&reference);
+    char text[PAIR_TEXT_MAX / 2];
 
-    must(tarn_allocator_walk(pair->real, &walker), "walk");
-    walker.context = &reference;
-    ref_walk(pair->reference, &walker);
-    for (size_t i = 0; same && i < real.count && i < reference.count; i++) {
-        const struct seen *a = &real.seen[i];
-        const struct seen *b = &reference.seen[i];
+    must(tarn_allocator_walk(pair->real, &real_walker), "walk");
+    ref_walk(pair->reference, &reference_walker);
+    const bool same = view_same(&real, &reference, text, sizeof text) ||
+                      pair_differ(pair, "walk (allocator, reference): %s", text);
 
-        same = same_value(pair, "walk shows a block", a->is_block, b->is_block) &&
-               (a->is_block ? same_block(pair, &a->block, &b->block)
-                            : same_segment(pair, &a->segment, &b->segment));
-    }
-    same = same && same_value(pair, "walk", real.count, reference.count);
-    free(real.seen);
-    free(reference.seen);
+    view_fini(&real);
+    view_fini(&reference);
     return same;
 }
 

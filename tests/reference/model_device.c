@@ -152,6 +152,10 @@ static struct ref_block *find_expandable_block(struct ref_model *model, struct r
     if (!segment) {
         return NULL;
     }
+    if (segment->page_count * segment->page_size < request->size) {
+        expandable_delete(model, segment);
+        return NULL;
+    }
     struct ref_block *block = ref_block_new(
         request->stream, segment->page_count * segment->page_size, pool, segment->address);
 

@@ -9,6 +9,7 @@ struct ref_block_state {
     uint64_t ptr;
     uint64_t size;
     tarn_stream stream;
+    bool is_small;
     bool allocated;
     bool mapped;
 };
@@ -303,17 +304,13 @@ static struct ref_blocks head_blocks(const struct ref_model *model,
     return heads;
 }
 
-/* Whether a block of the pool waits for events or will when it is freed: PyTorch fails an internal
- * check then. */
-static bool pool_waits(const struct ref_model *model, const struct ref_private *private,
-                       bool allocated_too)
+/* Whether a block of the pool is free but for streams that it waits for. */
+static bool pool_waits(const struct ref_model *model, const struct ref_private *private)
 {
     for (size_t i = 0; i < model->active.count; i++) {
         const struct ref_block *block = model->active.item[i];
 
-        if (block->pool->owner == private &&
-            (block->event_count > 0 ||
-             (block->stream_uses.count > 0 && (allocated_too || !block->allocated)))) {
+        if (block->pool->owner == private && !block->allocated) {
             return true;
         }
     }
@@ -330,6 +327,7 @@ static struct ref_segment_state segment_state(const struct ref_block *head)
         state.block[state.count++] = (struct ref_block_state){.ptr = b->ptr,
                                                               .size = b->size,
                                                               .stream = b->stream,
+                                                              .is_small = b->pool->is_small,
                                                               .allocated = b->allocated,
                                                               .mapped = b->mapped};
     }
@@ -345,7 +343,7 @@ enum tarn_status ref_get_checkpoint(struct ref_model *model, struct tarn_pool_id
     if (!private) {
         return TARN_ERR_NOT_FOUND;
     }
-    if (private->freeable || pool_waits(model, private, false)) {
+    if (private->freeable || pool_waits(model, private)) {
         return TARN_ERR_STATE;
     }
     struct ref_blocks heads = head_blocks(model, private);
@@ -355,6 +353,9 @@ enum tarn_status ref_get_checkpoint(struct ref_model *model, struct tarn_pool_id
     ref_require(checkpoint != NULL, "no host memory");
     checkpoint->id = id;
     for (size_t i = 0; i < heads.count; i++) {
+        if (!heads.item[i]->mapped && !heads.item[i]->next) {
+            continue; /* a range in which nothing is mapped has no blocks */
+        }
         checkpoint->segment = ref_grow(checkpoint->segment, &capacity, checkpoint->count + 1,
                                        sizeof *checkpoint->segment);
         checkpoint->segment[checkpoint->count++] = segment_state(heads.item[i]);
@@ -417,13 +418,23 @@ static void free_allocated_blocks(struct ref_model *model, const struct ref_priv
     free(heads.item);
 }
 
-/* Whether a mapped range of the segment begins here. */
+/* Whether a mapped range of the segment begins here that will be one free block once everything in
+ * it is freed: no stream must be waited for. PyTorch notices half way. */
 static bool range_begins(const struct ref_block *block, uint64_t ptr)
 {
     while (block && block->ptr != ptr) {
         block = block->next;
     }
-    return block && block->mapped && !(block->prev && block->prev->mapped);
+    if (!block || !block->mapped || (block->prev && block->prev->mapped)) {
+        return false;
+    }
+    while (block && block->mapped) {
+        if (block->event_count > 0 || block->stream_uses.count > 0) {
+            return false;
+        }
+        block = block->next;
+    }
+    return true;
 }
 
 /* Whether the pool still has that segment: same place, same length, and each range that was mapped
@@ -447,7 +458,7 @@ static bool segment_exists(const struct ref_model *model, const struct ref_priva
     for (size_t i = 0; i < state->count; i++) {
         const struct ref_block_state *wanted = &state->block[i];
 
-        if (wanted->stream != block->stream) {
+        if (wanted->stream != block->stream || wanted->is_small != block->pool->is_small) {
             return false;
         }
         if (wanted->mapped && (i == 0 || !state->block[i - 1].mapped) &&
@@ -527,7 +538,7 @@ enum tarn_status ref_set_checkpoint(struct ref_model *model,
     if (!private) {
         return TARN_ERR_NOT_FOUND;
     }
-    if (private->freeable || pool_waits(model, private, true)) {
+    if (private->freeable) {
         return TARN_ERR_STATE;
     }
     for (size_t i = 0; i < checkpoint->count; i++) {
