@@ -337,15 +337,14 @@ static void list_head(void *context, struct tn_block *head)
     list->ranges[list->count++] = (struct ordered_range){.head = head, .address = head->address};
 }
 
-/* Frees a block without uses. Returns the node of the free block that it is part of then. */
+/* Frees a block. Returns the node that stands in its place then: of the free block that it is part
+ * of, or its own when it waits for streams. */
 static struct tn_block *restore_free(struct tn_engine *engine, struct tn_block *block)
 {
     struct tn_block *below = block->prev;
-    const bool joins_below = below && tn_block_is_idle(below) && below->mapped;
-    const enum tarn_status st = tn_native_free_locked(engine, block, 0, NULL);
+    const bool joins_below = block->uses == 0 && below && tn_block_is_idle(below) && below->mapped;
 
-    tn_assert(st == TARN_OK); /* that it has no uses was checked before */
-    (void)st;
+    tn_native_free_surely(engine, block, 0);
     return joins_below ? below : block;
 }
 
@@ -439,6 +438,7 @@ static enum tarn_status restore_prepare(struct tn_engine *engine, struct tn_priv
     if ((!list->ranges && *list_size > 0) ||
         tn_engine_reserve_spares(engine, (uint32_t)checkpoint->block_count) ||
         !tn_map_reserve(&engine->map, checkpoint->block_count) ||
+        !tn_stream_waits_reserve_deferred(engine, live) ||
         delta_reserve(delta, live, checkpoint_live(checkpoint))) {
         tn_host_free(list->ranges, *list_size);
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to restore a checkpoint");

@@ -408,21 +408,13 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
 /* ---- freeing -----------------------------------------------------------------------------------
  * */
 
-enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block *block,
-                                       uint64_t stack, struct tarn_error *error)
+/* The free itself, when it is settled what a block with uses waits for. */
+static void free_settled(struct tn_engine *engine, struct tn_block *block, bool waits,
+                         uint64_t stack)
 {
     const bool small = block->set->pool->is_small;
-    const bool waits = block->uses != 0;
 
     tn_assert(block->allocated);
-    if (tn_unlikely(waits)) {
-        const enum tarn_status st =
-            tn_stream_use_release(engine, block, engine->private_pools.route_count > 0, error);
-
-        if (st) {
-            return st;
-        }
-    }
     block->allocated = false;
     tn_ptr_map_remove(&engine->map, block->address);
     tn_counters_decrease(&engine->counters, TARN_STAT_ALLOCATION, small, 1);
@@ -435,7 +427,33 @@ enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block
     if (!waits) {
         tn_engine_complete_free(engine, block, stack);
     }
+}
+
+enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block *block,
+                                       uint64_t stack, struct tarn_error *error)
+{
+    const bool waits = block->uses != 0;
+
+    if (tn_unlikely(waits)) {
+        const enum tarn_status st =
+            tn_stream_use_release(engine, block, engine->private_pools.route_count > 0, error);
+
+        if (st) {
+            return st;
+        }
+    }
+    free_settled(engine, block, waits, stack);
     return TARN_OK;
+}
+
+void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uint64_t stack)
+{
+    const enum tarn_status st = tn_native_free_locked(engine, block, stack, NULL);
+
+    if (st) { /* only for want of an event: it is recorded later */
+        tn_stream_use_defer(engine, block);
+        free_settled(engine, block, true, stack);
+    }
 }
 
 static enum tarn_status pointer_unknown(tarn_ptr ptr, struct tarn_error *error)

@@ -276,6 +276,28 @@ enum tarn_status tn_stream_use_release(struct tn_engine *engine, struct tn_block
     return TARN_OK;
 }
 
+bool tn_stream_waits_reserve_deferred(struct tn_engine *engine, uint64_t count)
+{
+    struct tn_stream_waits *waits = &engine->waits;
+
+    return count < UINT32_MAX / 4 &&
+           array_reserve(&waits->deferred, &waits->deferred_capacity,
+                         waits->deferred_count + (uint32_t)count, sizeof *waits->deferred);
+}
+
+void tn_stream_use_defer(struct tn_engine *engine, struct tn_block *block)
+{
+    struct tn_stream_waits *waits = &engine->waits;
+    struct tn_stream_uses *uses = uses_of(engine, block);
+
+    tn_assert(waits->deferred_count < waits->deferred_capacity);
+    for (uint32_t i = 0; i < uses->count; i++) {
+        uses->streams[i].captured = false; /* all of them are waited for, as in a free that is not
+                                              deferred */
+    }
+    waits->deferred[waits->deferred_count++] = block;
+}
+
 /* Drops the streams that were recorded during a capture. */
 static void uses_drop_captured(struct tn_stream_uses *uses)
 {
