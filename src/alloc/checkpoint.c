@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- walking the pool --------------------------------------------------------------------------
- * */
+/* ---- walking the pool ---- */
 
 static bool block_is_in(const struct tn_block *block, const struct tn_private_pool *pool)
 {
@@ -67,8 +66,7 @@ static enum tarn_status pool_find_used(const struct tn_engine *engine, struct ta
     return TARN_OK;
 }
 
-/* ---- taking a checkpoint -----------------------------------------------------------------------
- * */
+/* ---- taking a checkpoint ---- */
 
 struct census {
     uint64_t ranges;
@@ -176,8 +174,7 @@ enum tarn_status tn_checkpoint_get(struct tn_engine *engine, struct tarn_pool_id
     return st;
 }
 
-/* ---- restoring ---------------------------------------------------------------------------------
- * */
+/* ---- restoring ---- */
 
 /* Block at exactly this address, or NULL. */
 static struct tn_block *block_at(const struct tn_engine *engine, uint64_t address)
@@ -484,8 +481,7 @@ enum tarn_status tn_checkpoint_set(struct tn_engine *engine,
     return st;
 }
 
-/* ---- live blocks -------------------------------------------------------------------------------
- * */
+/* ---- live blocks ---- */
 
 static int ptr_compare(const void *a, const void *b)
 {

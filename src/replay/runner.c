@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-/* ---- the state at the beginning ----------------------------------------------------------------
- * */
+/* ---- the state at the beginning ---- */
 
 /* Pieces of a segment: its blocks and the free memory between them. */
 static enum tarn_status start_pieces(const struct tn_start_segment *segment,
@@ -142,8 +141,7 @@ static enum tarn_status runner_script(struct tn_runner *runner, struct tarn_erro
     return TARN_OK;
 }
 
-/* ---- operations --------------------------------------------------------------------------------
- * */
+/* ---- operations ---- */
 
 static tarn_stream queue_stream(uint32_t queue)
 {
@@ -297,8 +295,7 @@ static enum tarn_status run_ops(struct tn_runner *runner, struct tarn_error *err
     return st;
 }
 
-/* ---- opening and running -----------------------------------------------------------------------
- * */
+/* ---- opening and running ---- */
 
 enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_program *program,
                                 const struct tarn_config *config, uint64_t device_total,

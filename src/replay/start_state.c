@@ -91,8 +91,7 @@ static void rebuild_drop_segment(struct rebuild *r, uint64_t address)
     }
 }
 
-/* ---- the end of the trace ----------------------------------------------------------------------
- * */
+/* ---- the end of the trace ---- */
 
 static void take_final_segment(struct rebuild *r, const struct tn_model_segment *segment)
 {
@@ -121,8 +120,7 @@ static void take_final_segment(struct rebuild *r, const struct tn_model_segment 
     }
 }
 
-/* ---- undoing entries ---------------------------------------------------------------------------
- * */
+/* ---- undoing entries ---- */
 
 /* Before its completion the block waited; its extent is not in the entry. */
 static void undo_completion(struct rebuild *r, const struct tn_trace_entry *entry)
@@ -193,8 +191,7 @@ static void undo_entry(struct rebuild *r, const struct tn_trace_entry *entry)
     }
 }
 
-/* ---- the beginning -----------------------------------------------------------------------------
- * */
+/* ---- the beginning ---- */
 
 static int known_block_compare(const void *a, const void *b)
 {
