@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- walking the pool -------------------------------------------------------------------------- */
+/* ---- walking the pool ---- */
 
 static bool block_is_in(const struct tn_block *block, const struct tn_private_pool *pool)
 {
@@ -66,7 +66,7 @@ static enum tarn_status pool_find_used(const struct tn_engine *engine, struct ta
     return TARN_OK;
 }
 
-/* ---- taking a checkpoint ----------------------------------------------------------------------- */
+/* ---- taking a checkpoint ---- */
 
 struct census {
     uint64_t ranges;
@@ -81,6 +81,7 @@ static void census_range(void *context, struct tn_block *head)
     struct tarn_checkpoint *checkpoint = census->checkpoint;
     const uint64_t first = census->blocks;
 
+    tn_assert(head);
     for (const struct tn_block *b = head; b && b->mapped; b = b->next) {
         census->waiting += !b->allocated && b->uses != 0;
         if (checkpoint) {
@@ -173,7 +174,7 @@ enum tarn_status tn_checkpoint_get(struct tn_engine *engine, struct tarn_pool_id
     return st;
 }
 
-/* ---- restoring --------------------------------------------------------------------------------- */
+/* ---- restoring ---- */
 
 /* Block at exactly this address, or NULL. */
 static struct tn_block *block_at(const struct tn_engine *engine, uint64_t address)
@@ -480,7 +481,7 @@ enum tarn_status tn_checkpoint_set(struct tn_engine *engine,
     return st;
 }
 
-/* ---- live blocks ------------------------------------------------------------------------------- */
+/* ---- live blocks ---- */
 
 static int ptr_compare(const void *a, const void *b)
 {

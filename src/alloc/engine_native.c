@@ -21,8 +21,7 @@
 #include "base/host_mem.h"
 #include "base/probe.h"
 
-/* ---- choosing among free blocks ----------------------------------------------------------------
- * */
+/* ---- choosing among free blocks ---- */
 
 /* What a block of a growing segment can become: itself and the unmapped range behind it. */
 static uint64_t block_room(const struct tn_block *block)
@@ -84,8 +83,7 @@ static enum tarn_status step_reuse(struct tn_engine *engine, struct tn_request *
     return TARN_OK;
 }
 
-/* ---- asking the device -------------------------------------------------------------------------
- * */
+/* ---- asking the device ---- */
 
 /* PyTorch's alloc_block. A full device is "not found", so that the ladder goes on. */
 static enum tarn_status request_grow(struct tn_engine *engine, struct tn_request *request,
@@ -107,7 +105,8 @@ static enum tarn_status request_grow(struct tn_engine *engine, struct tn_request
     return st == TARN_ERR_OUT_OF_MEMORY ? TARN_ERR_NOT_FOUND : st;
 }
 
-/* Runs the callbacks without the lock, so that they may free blocks. The pool is pinned meanwhile. */
+/* Runs the callbacks without the lock, so that they may free blocks. The pool is pinned meanwhile.
+ * */
 static bool run_callbacks(struct tn_engine *engine, const struct tn_request *request)
 {
     struct tn_private_pool *owner = request->pool->owner;
@@ -253,8 +252,7 @@ static enum tarn_status request_climb(struct tn_engine *engine, struct tn_reques
     return st;
 }
 
-/* ---- handing out -------------------------------------------------------------------------------
- * */
+/* ---- handing out ---- */
 
 /* Free parts of split segments: a fresh split adds one, a further split shrinks one, using a whole
  * part removes one. Growing segments are not counted. */
@@ -325,8 +323,7 @@ static bool request_splits(const struct tn_engine *engine, const struct tn_reque
                            &engine->config);
 }
 
-/* ---- allocating --------------------------------------------------------------------------------
- * */
+/* ---- allocating ---- */
 
 /* Host memory for everything that happens after a block was found. */
 static enum tarn_status request_prepare(struct tn_engine *engine, struct tn_request *request,
@@ -391,6 +388,7 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
 
     tn_core_assert(engine);
     if (st == TARN_OK) {
+        tn_assert(request.block);
         *ptr_out = request.block->address;
     }
     tn_lock_release(&engine->lock);
@@ -403,8 +401,7 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
     return st;
 }
 
-/* ---- freeing -----------------------------------------------------------------------------------
- * */
+/* ---- freeing ---- */
 
 /* The free itself, when it is settled what a block with uses waits for. */
 static void free_settled(struct tn_engine *engine, struct tn_block *block, bool waits,
@@ -477,8 +474,7 @@ enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct t
     return st;
 }
 
-/* ---- the rest ----------------------------------------------------------------------------------
- * */
+/* ---- the rest ---- */
 
 enum tarn_status tn_native_record_stream(struct tn_engine *engine, tarn_ptr ptr, tarn_stream stream,
                                          struct tarn_error *error)

@@ -398,6 +398,7 @@ enum tarn_status tn_expandable_alloc(struct tn_engine *engine, struct tn_free_se
     if (st) {
         return st;
     }
+    tn_assert(block);
     struct tn_segment *segment = tn_segment_find(engine, block->address);
     const uint64_t pages = count_pages(segment, block, size, &end);
 

@@ -158,10 +158,9 @@ static struct tn_event_queue *waits_reserve_queue(struct tn_stream_waits *waits,
 static void queue_push(struct tn_stream_waits *waits, struct tn_event_queue *queue,
                        tn_event_handle event, struct tn_block *block)
 {
-    const uint32_t at = (queue->head + queue->count) % queue->capacity;
-
     tn_assert(queue->count < queue->capacity);
-    queue->ring[at] = (struct tn_pending_event){.event = event, .block = block};
+    queue->ring[(queue->head + queue->count) % queue->capacity] =
+        (struct tn_pending_event){.event = event, .block = block};
     queue->count++;
     waits->pending++;
 }
@@ -270,7 +269,7 @@ enum tarn_status tn_stream_use_release(struct tn_engine *engine, struct tn_block
         return uses_insert_events(engine, block, error);
     }
     if (!array_reserve(&waits->deferred, &waits->deferred_capacity, waits->deferred_count + 1,
-                       sizeof *waits->deferred)) {
+                       sizeof(struct tn_block *))) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to defer a free");
     }
     waits->deferred[waits->deferred_count++] = block;
@@ -334,7 +333,7 @@ enum tarn_status tn_stream_waits_insert_deferred(struct tn_engine *engine, uint6
     }
     waits->deferred_count -= done;
     memmove(waits->deferred, waits->deferred + done,
-            waits->deferred_count * sizeof *waits->deferred);
+            waits->deferred_count * sizeof(struct tn_block *));
     return st;
 }
 
@@ -472,6 +471,6 @@ void tn_stream_waits_fini(struct tn_engine *engine)
     tn_host_free(waits->queues, waits->queue_capacity * sizeof *waits->queues);
     tn_host_free(waits->events, waits->event_capacity * sizeof *waits->events);
     tn_host_free(waits->records, waits->record_capacity * sizeof *waits->records);
-    tn_host_free(waits->deferred, waits->deferred_capacity * sizeof *waits->deferred);
+    tn_host_free(waits->deferred, waits->deferred_capacity * sizeof(struct tn_block *));
     *waits = (struct tn_stream_waits){0};
 }

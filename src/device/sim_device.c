@@ -126,6 +126,7 @@ static enum tarn_status alloc_locked(struct tn_sim *sim, uint64_t size, tarn_ptr
     }
     const enum tarn_status st = tn_sim_memory_take(sim, TN_SIM_PLAIN, size, &range);
     if (st == TARN_OK) {
+        tn_assert(range);
         *address_out = range->start;
     }
     return st;

@@ -11,6 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    FIELDS_LOOKED_AT = 64
+};
+
 /* Pair `i` of a dict whose keys are strings; other keys count as no key. */
 static uint32_t list_key(const struct tn_value_list *list, size_t i)
 {
@@ -358,15 +362,33 @@ struct field_list {
     size_t count;
 };
 
+/* Where a key is among the first fields, or the end. No real dict has more keys than are looked at. */
+static size_t field_list_find(const struct field_list *list, uint32_t key)
+{
+    for (size_t i = 0; i < list->count && i < FIELDS_LOOKED_AT; i++) {
+        if (list->fields[i].key == key) {
+            return i;
+        }
+    }
+    return list->count;
+}
+
 /* Adds a key that has no field of its own; values that are not plain are skipped with a warning. */
 static void field_list_add(struct tn_decoder *decoder, struct field_list *list, uint32_t key,
                            struct tn_value value)
 {
-    if (field_decode(key, value, &list->fields[list->count])) {
-        list->count++;
-    } else {
-        tn_warning_add(decoder->model, TN_WARNING_SKIPPED_VALUE, key, tn_value_offset(value));
+    const size_t place = field_list_find(list, key);
+    struct tn_field field;
+
+    if (place < list->count) {
+        tn_warning_add(decoder->model, TN_WARNING_DUPLICATE_KEY, key, tn_value_offset(value));
     }
+    if (!field_decode(key, value, &field)) {
+        tn_warning_add(decoder->model, TN_WARNING_SKIPPED_VALUE, key, tn_value_offset(value));
+        return;
+    }
+    list->fields[place] = field;
+    list->count += place == list->count;
 }
 
 static enum tarn_status field_list_init(struct tn_decoder *decoder, struct field_list *list,
