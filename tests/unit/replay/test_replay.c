@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: MIT */
+/* Recorded runs replayed: every figure measured on the GPU, and small traces made here. */
+#include "support/test.h"
+
+#include "support/pickle_out.h"
+#include "tarn/host.h"
+#include "tarn/replay.h"
+#include "tarn/snapshot.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+#define MIB ((uint64_t)1 << 20)
+
+#ifndef TEST_DATA_DIR
+#define TEST_DATA_DIR "tests/data" /* the build says where it is */
+#endif
+
+static struct tarn_replay *replay_of(const char *name)
+{
+    char path[1024];
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_replay *replay = NULL;
+    struct tarn_error error;
+
+    (void)snprintf(path, sizeof path, "%s/snapshots/%s.pickle.gz", TEST_DATA_DIR, name);
+    if (tarn_snapshot_load(path, NULL, &snapshot, &error) ||
+        tarn_replay_create(snapshot, -1, &replay, &error)) {
+        fail_msg("%s: %s", name, error.text);
+    }
+    tarn_snapshot_destroy(snapshot);
+    return replay;
+}
+
+static struct tarn_replay_result run(const struct tarn_replay *replay,
+                                     struct tarn_replay_options options)
+{
+    struct tarn_replay_result result = {.struct_size = sizeof result};
+    struct tarn_error error;
+
+    options.struct_size = sizeof options;
+    if (tarn_replay_run(replay, &options, &result, &error)) {
+        fail_msg("%s", error.text);
+    }
+    return result;
+}
+
+static struct tarn_replay_info info_of(const struct tarn_replay *replay)
+{
+    struct tarn_replay_info info = {.struct_size = sizeof info};
+
+    tarn_replay_get_info(replay, &info);
+    return info;
+}
+
+static int64_t figure(const struct tarn_replay_result *result, const char *name)
+{
+    const struct tarn_stats *s = &result->stats;
+    const struct {
+        const char *name;
+        int64_t value;
+    } figures[] = {
+        {"allocated_bytes.all.peak", s->by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL].peak},
+        {"requested_bytes.all.peak", s->by_pool[TARN_STAT_REQUESTED_BYTES][TARN_STAT_ALL].peak},
+        {"active_bytes.all.peak", s->by_pool[TARN_STAT_ACTIVE_BYTES][TARN_STAT_ALL].peak},
+        {"reserved_bytes.all.peak", s->by_pool[TARN_STAT_RESERVED_BYTES][TARN_STAT_ALL].peak},
+        {"segment.all.peak", s->by_pool[TARN_STAT_SEGMENT][TARN_STAT_ALL].peak},
+        {"allocation.all.allocated", s->by_pool[TARN_STAT_ALLOCATION][TARN_STAT_ALL].allocated},
+        {"num_alloc_retries", s->num_alloc_retries},
+        {"num_ooms", s->num_ooms},
+        {"num_device_alloc", s->num_device_alloc},
+        {"num_device_free", s->num_device_free},
+    };
+
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        if (strcmp(figures[i].name, name) == 0) {
+            return figures[i].value;
+        }
+    }
+    fail_msg("measured.json has a figure that is not known: %s", name);
+    return 0;
+}
+
+/* All integers of the measured run equal the replayed ones. */
+static void figures_equal(const char *workload, const char *conf,
+                          const struct tarn_replay_result *result)
+{
+    json_t *list = json_load_file(TEST_DATA_DIR "/measured.json", 0, NULL);
+    const json_t *found = NULL;
+    const char *key;
+    json_t *value;
+    int compared = 0;
+
+    assert_non_null(list);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *entry = json_array_get(list, i);
+
+        if (strcmp(json_string_value(json_object_get(entry, "workload")), workload) == 0 &&
+            strcmp(json_string_value(json_object_get(entry, "conf")), conf) == 0) {
+            found = entry;
+        }
+    }
+    assert_non_null(found);
+    json_object_foreach ((json_t *)(uintptr_t)found, key, value) {
+        if (json_is_integer(value)) {
+            if (figure(result, key) != json_integer_value(value)) {
+                fail_msg("%s, %s: %s is %lld, measured %lld", workload, conf, key,
+                         (long long)figure(result, key), (long long)json_integer_value(value));
+            }
+            compared++;
+        }
+    }
+    assert_int_equal(compared, 10);
+    json_decref(list);
+}
+
+static void recorded_settings_reproduce_the_run(void **state)
+{
+    static const struct {
+        const char *workload;
+        const char *conf;
+        uint64_t allocations;
+    } rows[] = {
+        {"tiny", "", 9},
+        {"multistream", "", 2979},
+        {"resnet_sizes", "", 5977},
+        {"gpt2_varlen", "", 11897},
+        {"gpt2_varlen_expandable", "expandable_segments:True", 11897},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tarn_replay *replay = replay_of(rows[i].workload);
+        const struct tarn_replay_info info = info_of(replay);
+        const struct tarn_replay_result result = run(replay, (struct tarn_replay_options){0});
+
+        assert_string_equal(info.conf, rows[i].conf);
+        assert_true(info.complete);
+        assert_int_equal(info.device, 0);
+        assert_int_equal(info.allocations, rows[i].allocations);
+        assert_int_equal(info.ooms, 0);
+        assert_null(tarn_replay_get_note(replay, 0));
+        assert_int_equal(result.allocations, rows[i].allocations);
+        assert_int_equal(result.same_address, rows[i].allocations);
+        assert_int_equal(result.first_other, -1);
+        assert_int_equal(result.first_oom, -1);
+        figures_equal(rows[i].workload, rows[i].conf, &result);
+        tarn_replay_destroy(replay);
+    }
+}
+
+/* What growing segments would have taken, from runs recorded without them, equals what the GPU took
+ * when they were on. */
+static void other_settings_are_predicted(void **state)
+{
+    static const struct {
+        const char *workload;
+        int64_t reserved;
+    } rows[] = {{"gpt2_varlen", 11020533760}, {"resnet_sizes", 7270825984}};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct tarn_replay *replay = replay_of(rows[i].workload);
+        const struct tarn_replay_result result =
+            run(replay, (struct tarn_replay_options){.conf = "expandable_segments:True"});
+
+        assert_int_equal(figure(&result, "reserved_bytes.all.peak"), rows[i].reserved);
+        tarn_replay_destroy(replay);
+    }
+}
+
+static void a_prediction_equals_the_measured_run(void **state)
+{
+    struct tarn_replay *replay = replay_of("resnet_sizes");
+    const struct tarn_replay_result result =
+        run(replay, (struct tarn_replay_options){.conf = "expandable_segments:True"});
+
+    (void)state;
+    figures_equal("resnet_sizes", "expandable_segments:True", &result);
+    tarn_replay_destroy(replay);
+}
+
+static void a_trace_from_mid_run_keeps_its_addresses(void **state)
+{
+    struct tarn_replay *replay = replay_of("llama_generate");
+    const struct tarn_replay_info info = info_of(replay);
+    const struct tarn_replay_result result = run(replay, (struct tarn_replay_options){0});
+
+    (void)state;
+    assert_false(info.complete);
+    assert_int_equal(info.entries, 60000);
+    assert_int_equal(result.allocations, 19866);
+    assert_int_equal(result.same_address, 19866);
+    assert_int_equal(figure(&result, "reserved_bytes.all.peak"), 757071872);
+    assert_string_equal(tarn_replay_get_note(replay, 0),
+                        "the trace begins in mid-run: 45 segments and 202 blocks were there before "
+                        "its first entry; they were rebuilt from the final segments, and peaks are "
+                        "those of the recorded part");
+    assert_null(tarn_replay_get_note(replay, 1));
+    tarn_replay_destroy(replay);
+}
+
+/* The run that ran out of memory, and the one with private pools. */
+static void the_remaining_recordings_run(void **state)
+{
+    static const char *const names[] = {"oom", "cudagraph"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct tarn_replay *replay = replay_of(names[i]);
+        const struct tarn_replay_info info = info_of(replay);
+        const struct tarn_replay_result result = run(replay, (struct tarn_replay_options){0});
+
+        assert_int_equal(result.allocations, info.allocations);
+        tarn_replay_destroy(replay);
+    }
+}
+
+static void a_small_device_runs_out(void **state)
+{
+    struct tarn_replay *replay = replay_of("gpt2_varlen");
+    struct tarn_replay_result result =
+        run(replay, (struct tarn_replay_options){.device_total = 11580473344});
+
+    (void)state;
+    assert_int_equal(result.first_oom, -1); /* exactly the peak is enough */
+    result = run(replay, (struct tarn_replay_options){.device_total = 8000 * MIB});
+    assert_true(result.first_oom > 0);
+    assert_true(result.stats.num_ooms > 0);
+    assert_true(figure(&result, "reserved_bytes.all.peak") <= (int64_t)(8000 * MIB));
+    tarn_replay_destroy(replay);
+}
+
+static void every_invariant_holds_after_every_operation(void **state)
+{
+    static const char *const names[] = {"tiny", "cudagraph", "multistream"};
+    static const char *const confs[] = {"", "expandable_segments:True", "max_split_size_mb:20"};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct tarn_replay *replay = replay_of(names[i]);
+
+        for (size_t c = 0; c < 3; c++) {
+            (void)run(replay, (struct tarn_replay_options){.conf = confs[c], .check = true});
+        }
+        tarn_replay_destroy(replay);
+    }
+}
+
+static void a_replay_can_run_again(void **state)
+{
+    struct tarn_replay *replay = replay_of("multistream");
+    struct tarn_replay_result first = run(replay, (struct tarn_replay_options){0});
+    struct tarn_replay_result second = run(replay, (struct tarn_replay_options){0});
+
+    (void)state;
+    first.wall_ns = second.wall_ns = 0;
+    assert_memory_equal(&first, &second, sizeof first);
+    tarn_replay_destroy(replay);
+}
+
+static void misuse_is_refused(void **state)
+{
+    struct tarn_replay *replay = replay_of("tiny");
+    struct tarn_replay_result result = {.struct_size = sizeof result};
+    struct tarn_replay_options options = {.struct_size = sizeof options, .conf = "nonsense:1"};
+    struct tarn_error error;
+
+    (void)state;
+    assert_int_equal(tarn_replay_run(replay, &options, &result, &error), TARN_ERR_CONFIG);
+    assert_non_null(strstr(error.text, "nonsense"));
+    assert_int_equal(tarn_replay_run(replay, NULL, &result, &error), TARN_OK);
+    result.struct_size = 4;
+    assert_int_equal(tarn_replay_run(replay, NULL, &result, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_replay_run(replay, NULL, NULL, &error), TARN_ERR_INVALID_ARGUMENT);
+    tarn_replay_destroy(replay);
+    tarn_replay_destroy(NULL);
+}
+
+/* ---- small traces made here ---- */
+
+struct entry {
+    const char *action;
+    uint64_t address;
+    uint64_t size;
+    uint64_t stream;
+};
+
+struct final_block {
+    uint64_t address;
+    uint64_t size;
+    const char *state;
+};
+
+static struct pickle_out pickle;
+
+/* A snapshot with one segment of these blocks (none: no segment) and this trace. */
+static enum tarn_status load(const struct entry *entries, size_t count, uint64_t segment,
+                             uint64_t segment_size, const struct final_block *blocks,
+                             size_t block_count, struct tarn_snapshot **snapshot_out)
+{
+    struct pickle_out *p = &pickle;
+
+    pickle_begin(p);
+    pickle_dict(p);
+    pickle_text(p, "segments");
+    pickle_list(p);
+    if (block_count > 0) {
+        pickle_dict(p);
+        pickle_item(p, "device", 0);
+        pickle_item(p, "address", segment);
+        pickle_item(p, "total_size", segment_size);
+        pickle_item(p, "allocated_size", 0);
+        pickle_item(p, "active_size", 0);
+        pickle_item(p, "requested_size", 0);
+        pickle_item(p, "stream", 0);
+        pickle_item_text(p, "segment_type", "large");
+        pickle_item_bool(p, "is_expandable", false);
+        pickle_text(p, "blocks");
+        pickle_list(p);
+        for (size_t i = 0; i < block_count; i++) {
+            pickle_dict(p);
+            pickle_item(p, "address", blocks[i].address);
+            pickle_item(p, "size", blocks[i].size);
+            pickle_item(p, "requested_size", blocks[i].size);
+            pickle_item_text(p, "state", blocks[i].state);
+            pickle_dict_end(p);
+        }
+        pickle_list_end(p);
+        pickle_dict_end(p);
+    }
+    pickle_list_end(p);
+    pickle_text(p, "device_traces");
+    pickle_list(p);
+    pickle_list(p);
+    for (size_t i = 0; i < count; i++) {
+        pickle_dict(p);
+        pickle_item_text(p, "action", entries[i].action);
+        pickle_item(p, "addr", entries[i].address);
+        pickle_item(p, "size", entries[i].size);
+        pickle_item(p, "stream", entries[i].stream);
+        pickle_dict_end(p);
+    }
+    pickle_list_end(p);
+    pickle_list_end(p);
+    pickle_dict_end(p);
+    pickle_end(p);
+    return tarn_snapshot_load_memory(p->bytes, p->size, NULL, snapshot_out, NULL);
+}
+
+static struct tarn_replay *replay_made(const struct entry *entries, size_t count, uint64_t segment,
+                                       uint64_t segment_size, const struct final_block *blocks,
+                                       size_t block_count)
+{
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_replay *replay = NULL;
+    struct tarn_error error = {.text = ""};
+
+    assert_int_equal(load(entries, count, segment, segment_size, blocks, block_count, &snapshot),
+                     TARN_OK);
+    if (tarn_replay_create(snapshot, -1, &replay, &error)) {
+        fail_msg("%s", error.text);
+    }
+    tarn_snapshot_destroy(snapshot);
+    return replay;
+}
+
+#define A ((uint64_t)0x7f0000000000)
+
+static void frees_wait_and_complete_where_they_did(void **state)
+{
+    static const struct entry trace[] = {
+        {"segment_alloc", A, 30 * MIB, 0},
+        {"alloc", A, 30 * MIB, 0},
+        {"free_requested", A, 30 * MIB, 0}, /* used on another stream: waits */
+        {"segment_alloc", A + 64 * MIB, 30 * MIB, 0},
+        {"alloc", A + 64 * MIB, 30 * MIB, 0},
+        {"free_requested", A + 64 * MIB, 30 * MIB, 0},
+        {"free_completed", A + 64 * MIB, 30 * MIB, 0},
+        {"free_completed", A, 30 * MIB, 0},
+        {"alloc", A, 30 * MIB, 0},
+        {"alloc", A + 64 * MIB, 30 * MIB, 0},
+    };
+    struct tarn_replay *replay = replay_made(trace, 10, 0, 0, NULL, 0);
+    const struct tarn_replay_result result = run(replay, (struct tarn_replay_options){0});
+
+    (void)state;
+    assert_int_equal(result.allocations, 4);
+    assert_int_equal(result.same_address, 4);
+    assert_int_equal(result.stats.num_device_alloc, 2);
+    tarn_replay_destroy(replay);
+}
+
+static void a_flush_and_a_failed_request_come_again(void **state)
+{
+    static const struct entry trace[] = {
+        {"segment_alloc", A, 30 * MIB, 0},
+        {"alloc", A, 30 * MIB, 0},
+        {"free_requested", A, 30 * MIB, 0},
+        {"free_completed", A, 30 * MIB, 0},
+        {"segment_free", A, 30 * MIB, 0},
+        {"segment_alloc", A + 512 * MIB, 40 * MIB, 0},
+        {"alloc", A + 512 * MIB, 40 * MIB, 0},
+        {"oom", 5 * MIB, 200 * MIB, 0},
+        {"snapshot", 0, 40 * MIB, 0},
+        {"user_defined", 0, 0, 0},
+    };
+    struct tarn_replay *replay = replay_made(trace, 10, 0, 0, NULL, 0);
+    struct tarn_replay_result result = run(replay, (struct tarn_replay_options){0});
+
+    (void)state;
+    assert_int_equal(info_of(replay).ooms, 1);
+    assert_int_equal(result.allocations, 2);
+    assert_int_equal(result.same_address, 2);
+    assert_int_equal(result.stats.num_device_free, 1);
+    assert_int_equal(result.first_oom, -1); /* large enough by default */
+    result = run(replay, (struct tarn_replay_options){.device_total = 128 * MIB});
+    assert_int_equal(result.first_oom, 7);
+    assert_int_equal(result.same_address, 2);
+    tarn_replay_destroy(replay);
+}
+
+static void blocks_from_before_the_trace_are_rebuilt(void **state)
+{
+    static const struct entry trace[] = {
+        {"free_requested", A + 2 * MIB, 3 * MIB, 0}, /* was there at the beginning */
+        {"free_completed", A + 2 * MIB, 3 * MIB, 0},
+        {"alloc", A + 2 * MIB, 2 * MIB, 0},
+    };
+    static const struct final_block blocks[] = {
+        {A, 2 * MIB, "active_allocated"},
+        {A + 2 * MIB, 2 * MIB, "active_allocated"},
+        {A + 4 * MIB, MIB, "inactive"},
+        {A + 5 * MIB, 15 * MIB, "active_allocated"},
+    };
+    struct tarn_replay *replay = replay_made(trace, 3, A, 20 * MIB, blocks, 4);
+    const struct tarn_replay_result result = run(replay, (struct tarn_replay_options){0});
+
+    (void)state;
+    assert_false(info_of(replay).complete);
+    assert_non_null(tarn_replay_get_note(replay, 0));
+    assert_int_equal(result.allocations, 1);
+    assert_int_equal(result.same_address, 1);
+    assert_int_equal(result.stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL].peak, 20 * MIB);
+    tarn_replay_destroy(replay);
+}
+
+static void without_a_trace_there_is_no_replay(void **state)
+{
+    static const struct entry trace[] = {{"alloc", A, 512, 0}};
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_replay *replay = NULL;
+    struct tarn_error error;
+
+    (void)state;
+    assert_int_equal(load(trace, 0, 0, 0, NULL, 0, &snapshot), TARN_OK);
+    assert_int_equal(tarn_replay_create(snapshot, -1, &replay, &error), TARN_ERR_NOT_FOUND);
+    assert_null(replay);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(load(trace, 1, 0, 0, NULL, 0, &snapshot), TARN_OK);
+    assert_int_equal(tarn_replay_create(snapshot, 1, &replay, &error), TARN_ERR_NOT_FOUND);
+    assert_int_equal(tarn_replay_create(snapshot, 70000, &replay, &error), TARN_ERR_NOT_FOUND);
+    assert_null(replay);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Snapshots that no allocator ever was in. They may be refused; whatever is run must keep to the
+ * allocator's rules, which `check` looks at. */
+static void nonsense_is_survived(void **state)
+{
+    static const struct entry trace[] = {
+        {"free_completed", A + 2 * MIB, 3 * MIB, 0},
+        {"free_completed", A + 2 * MIB, 5 * MIB, 0},
+        {"free_requested", A + 2 * MIB, 1, 0},
+        {"alloc", A + 2 * MIB, 0, 0},
+        {"alloc", A + 2 * MIB, UINT64_MAX, 1},
+        {"alloc", 0, 1, 1},
+        {"segment_free", A, UINT64_MAX, 0},
+        {"segment_alloc", A + 1, 3, 0},
+        {"segment_map", A + 7, 1, 0},
+        {"segment_unmap", A + 9, 0, 0},
+        {"free_requested", UINT64_MAX, 1, 0},
+    };
+    static const struct {
+        uint64_t segment;
+        uint64_t size;
+        struct final_block blocks[3];
+    } finals[] = {
+        {A, 20 * MIB, {{A, 20 * MIB, "inactive"}}},
+        {A + 1, 20 * MIB, {{A + 1, 20 * MIB, "active_allocated"}}},
+        {A, 20 * MIB + 1, {{A, 7, "active_allocated"}, {A + 7, 20 * MIB, "inactive"}}},
+        {A, 0, {{A, 512, "active_allocated"}}},
+        {A, UINT64_MAX, {{A, UINT64_MAX, "active_allocated"}}},
+        {UINT64_MAX - 511, 20 * MIB, {{UINT64_MAX - 511, 512, "active_allocated"}}},
+        {0, 20 * MIB, {{0, 512, "active_allocated"}}},
+        {A,
+         20 * MIB,
+         {{A, 5 * MIB, "active_allocated"},
+          {A, 5 * MIB, "active_allocated"},
+          {A, 5 * MIB, "active_pending_free"}}},
+        {A,
+         20 * MIB,
+         {{A + MIB, 5 * MIB, "active_allocated"},
+          {A + 3 * MIB, 50 * MIB, "active_pending_free"},
+          {A + 4 * MIB, 0, "active_allocated"}}},
+        {A, 20 * MIB, {{A - MIB, 5 * MIB, "active_allocated"}, {A + 30 * MIB, 512, "inactive"}}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof finals / sizeof *finals; i++) {
+        for (size_t from = 0; from < 11; from++) {
+            struct tarn_snapshot *snapshot = NULL;
+            struct tarn_replay *replay = NULL;
+            size_t blocks = 0;
+
+            while (blocks < 3 && finals[i].blocks[blocks].state) {
+                blocks++;
+            }
+            if (load(&trace[from], 11 - from, finals[i].segment, finals[i].size, finals[i].blocks,
+                     blocks, &snapshot)) {
+                continue; /* refused by the reader */
+            }
+            if (tarn_replay_create(snapshot, -1, &replay, NULL) == TARN_OK) {
+                struct tarn_replay_result result = {.struct_size = sizeof result};
+                const struct tarn_replay_options options = {.struct_size = sizeof options,
+                                                            .check = true};
+
+                (void)!tarn_replay_run(replay, &options, &result, NULL);
+            }
+            tarn_replay_destroy(replay);
+            tarn_snapshot_destroy(snapshot);
+        }
+    }
+}
+
+/* ---- host memory ---- */
+
+static void every_host_failure_is_reported(void **state)
+{
+    static const char *const confs[] = {"", "expandable_segments:True"};
+    struct tarn_snapshot *snapshot = NULL;
+    const uint64_t before = tarn_host_usage().live_bytes;
+    uint64_t failures = 0;
+
+    (void)state;
+    assert_int_equal(
+        tarn_snapshot_load(TEST_DATA_DIR "/snapshots/tiny.pickle.gz", NULL, &snapshot, NULL),
+        TARN_OK);
+    const uint64_t live = tarn_host_usage().live_bytes;
+
+    for (size_t c = 0; c < 2; c++) {
+        const struct tarn_replay_options options = {.struct_size = sizeof options,
+                                                    .conf = confs[c]};
+        enum tarn_status st = TARN_ERR_HOST_MEMORY;
+
+        for (uint64_t n = 1; st != TARN_OK; n++) {
+            struct tarn_replay *replay = NULL;
+            struct tarn_replay_result result = {.struct_size = sizeof result};
+            struct tarn_error error = {.status = TARN_OK};
+
+            tarn_host_fail_nth(n);
+            st = tarn_replay_create(snapshot, -1, &replay, &error);
+            st = st ? st : tarn_replay_run(replay, &options, &result, &error);
+            tarn_host_fail_nth(0);
+            tarn_replay_destroy(replay);
+            assert_int_equal(tarn_host_usage().live_bytes, live);
+            assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+            assert_int_equal(error.status, st);
+            assert_true(st || result.allocations == 9);
+            failures += st != TARN_OK;
+        }
+    }
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, before);
+    assert_true(failures > 30);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recorded_settings_reproduce_the_run),
+        cmocka_unit_test(other_settings_are_predicted),
+        cmocka_unit_test(a_prediction_equals_the_measured_run),
+        cmocka_unit_test(a_trace_from_mid_run_keeps_its_addresses),
+        cmocka_unit_test(the_remaining_recordings_run),
+        cmocka_unit_test(a_small_device_runs_out),
+        cmocka_unit_test(every_invariant_holds_after_every_operation),
+        cmocka_unit_test(a_replay_can_run_again),
+        cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(frees_wait_and_complete_where_they_did),
+        cmocka_unit_test(a_flush_and_a_failed_request_come_again),
+        cmocka_unit_test(blocks_from_before_the_trace_are_rebuilt),
+        cmocka_unit_test(without_a_trace_there_is_no_replay),
+        cmocka_unit_test(nonsense_is_survived),
+        cmocka_unit_test(every_host_failure_is_reported),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
