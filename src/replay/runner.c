@@ -2,6 +2,7 @@
 #include "replay/runner.h"
 
 #include "alloc/carve.h"
+#include "alloc/size_class.h"
 #include "base/clock.h"
 #include "base/host_mem.h"
 #include "tarn/sim.h"
@@ -38,6 +39,20 @@ static enum tarn_status start_pieces(const struct tn_start_segment *segment,
     return TARN_OK;
 }
 
+/* The next segment gets this address. The device chooses instead of an address that no segment can
+ * have. */
+static enum tarn_status runner_script_segment(struct tn_runner *runner, uint64_t address,
+                                              struct tarn_error *error)
+{
+    const enum tarn_status st = address % TN_MIN_BLOCK_SIZE == 0
+                                    ? tarn_sim_script_alloc(runner->device, address)
+                                    : TARN_ERR_INVALID_ARGUMENT;
+
+    return st == TARN_OK || st == TARN_ERR_INVALID_ARGUMENT
+               ? TARN_OK
+               : tn_fail(error, st, "no host memory for the recorded addresses");
+}
+
 static enum tarn_status start_plain_segment(struct tn_runner *runner,
                                             const struct tn_start_segment *segment,
                                             const struct tn_start_block *blocks,
@@ -49,7 +64,7 @@ static enum tarn_status start_plain_segment(struct tn_runner *runner,
     if (st) {
         return tn_fail(error, st, "no host memory to rebuild a segment");
     }
-    st = tarn_sim_script_alloc(runner->device, segment->address);
+    st = runner_script_segment(runner, segment->address, error);
     st = st ? st
             : tn_carve_segment(&runner->allocator->engine, segment->size, segment->stream,
                                !segment->is_large, pieces->items, pieces->count, &address, error);
@@ -110,11 +125,13 @@ static tarn_ptr answer_address(void *context, bool reservation, uint64_t size)
 {
     const struct tn_runner *runner = context;
     const struct tn_vec *addresses = &runner->program->map_addresses;
+    uint64_t address = 0;
 
     (void)size;
-    return reservation && runner->maps_seen < addresses->count
-               ? ((const uint64_t *)addresses->items)[runner->maps_seen]
-               : 0;
+    if (reservation && runner->maps_seen < addresses->count) {
+        address = ((const uint64_t *)addresses->items)[runner->maps_seen];
+    }
+    return address % TN_SMALL_BUFFER == 0 ? address : 0; /* pages are of that size or larger */
 }
 
 static enum tarn_status runner_script(struct tn_runner *runner, struct tarn_error *error)
@@ -132,10 +149,10 @@ static enum tarn_status runner_script(struct tn_runner *runner, struct tarn_erro
         tarn_sim_set_address_oracle(runner->device, answer_address, runner);
     }
     for (size_t i = 0; i < runner->program->segment_addresses.count; i++) {
-        const enum tarn_status st = tarn_sim_script_alloc(runner->device, addresses[i]);
+        const enum tarn_status st = runner_script_segment(runner, addresses[i], error);
 
-        if (st == TARN_ERR_HOST_MEMORY || st == TARN_ERR_LIMIT) {
-            return tn_fail(error, st, "no host memory for the recorded addresses");
+        if (st) {
+            return st;
         }
     }
     return TARN_OK;

@@ -33,6 +33,7 @@ struct rebuild {
     struct tn_map block_at; /* address to index + 1 */
     struct tn_map segment_at;
     uint64_t unknown_allocs; /* allocations in the trace whose block is not there afterwards */
+    uint64_t impossible;     /* blocks and segments that no allocator can have had */
     bool no_memory;
 };
 
@@ -237,6 +238,21 @@ static uint64_t block_size(const struct known_block *block, const struct known_s
     return size < room ? size : room;
 }
 
+/* Whether a block can be where it is said to be: files from outside say anything. */
+static bool block_fits(const struct known_block *block, const struct known_segment *segment,
+                       uint64_t size)
+{
+    return size > 0 && size % TN_MIN_BLOCK_SIZE == 0 &&
+           (block->address - segment->address) % TN_MIN_BLOCK_SIZE == 0;
+}
+
+static bool segment_fits(const struct known_segment *segment)
+{
+    return segment->size > 0 && segment->size % TN_MIN_BLOCK_SIZE == 0 &&
+           segment->address % TN_MIN_BLOCK_SIZE == 0 &&
+           segment->size <= UINT64_MAX - segment->address;
+}
+
 /* Moves a segment that stayed, and its blocks, to the program. `*next` walks the sorted blocks. */
 static bool start_add_segment(struct rebuild *r, const struct known_segment *segment, size_t *next)
 {
@@ -264,6 +280,12 @@ static bool start_add_segment(struct rebuild *r, const struct known_segment *seg
          (*next)++) {
         const struct known_block *block = &blocks[*next];
         const bool last = *next + 1 == r->blocks.count || block[1].gone || block[1].address >= end;
+        const uint64_t size = block_size(block, segment, last ? end : block[1].address);
+
+        if (!block_fits(block, segment, size)) {
+            r->impossible++;
+            continue;
+        }
         struct tn_start_block *added = tn_vec_push(&program->start_blocks);
 
         if (!added) {
@@ -271,8 +293,8 @@ static bool start_add_segment(struct rebuild *r, const struct known_segment *seg
         }
         *added = (struct tn_start_block){
             .address = block->address,
-            .size = block_size(block, segment, last ? end : block[1].address),
-            .requested = block->requested,
+            .size = size,
+            .requested = block->requested < size ? block->requested : size,
             .slot = TN_NO_SLOT,
             .waiting = block->waiting,
         };
@@ -294,7 +316,9 @@ static bool rebuild_finish(struct rebuild *r)
               known_segment_compare);
     }
     for (size_t i = 0; i < r->segments.count && !segments[i].gone; i++) {
-        if (!start_add_segment(r, &segments[i], &next)) {
+        if (!segment_fits(&segments[i])) {
+            r->impossible++;
+        } else if (!start_add_segment(r, &segments[i], &next)) {
             return false;
         }
     }
@@ -314,6 +338,12 @@ static void rebuild_note(struct rebuild *r)
             "its first entry; they were rebuilt from the final segments, and peaks are "
             "those of the recorded part",
             segments, program->start_blocks.count);
+    }
+    if (r->impossible > 0) {
+        tn_program_note(program,
+                        "%llu segments or blocks contradict others or are of no possible size; "
+                        "they were left out",
+                        (unsigned long long)r->impossible);
     }
     if (r->unknown_allocs > 0) {
         tn_program_note(program,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/verify_run.h"
 
+#include "alloc/size_class.h"
 #include "base/host_mem.h"
 #include "tarn/sim.h"
 
@@ -43,15 +44,18 @@ static uint64_t count_sent(const struct tn_verify_run *run, enum tn_action actio
     return count;
 }
 
-/* A new segment or range gets the address of the event that will follow. */
+/* A new segment or range gets the address of the event that will follow, if it can have it. */
 static tarn_ptr answer_address(void *context, bool reservation, uint64_t size)
 {
     const struct tn_verify_run *run = context;
+    const uint64_t unit = reservation ? TN_SMALL_BUFFER : TN_MIN_BLOCK_SIZE;
+    const uint64_t address =
+        reservation
+            ? logged_address(run, "segment_map", count_sent(run, TN_ACTION_SEGMENT_MAP))
+            : logged_address(run, "segment_alloc", count_sent(run, TN_ACTION_SEGMENT_ALLOC));
 
     (void)size;
-    return reservation
-               ? logged_address(run, "segment_map", count_sent(run, TN_ACTION_SEGMENT_MAP))
-               : logged_address(run, "segment_alloc", count_sent(run, TN_ACTION_SEGMENT_ALLOC));
+    return address % unit == 0 ? address : 0;
 }
 
 static bool call_completes(const struct tn_verify_run *run, uint64_t address)

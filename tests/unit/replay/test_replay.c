@@ -522,10 +522,17 @@ static void nonsense_is_survived(void **state)
             }
             if (tarn_replay_create(snapshot, -1, &replay, NULL) == TARN_OK) {
                 struct tarn_replay_result result = {.struct_size = sizeof result};
-                const struct tarn_replay_options options = {.struct_size = sizeof options,
-                                                            .check = true};
+                struct tarn_replay_options options = {.struct_size = sizeof options, .check = true};
 
-                (void)!tarn_replay_run(replay, &options, &result, NULL);
+                for (size_t c = 0; c < 2; c++) {
+                    struct tarn_error error = {.text = ""};
+
+                    options.conf = c ? "expandable_segments:True" : NULL;
+                    if (tarn_replay_run(replay, &options, &result, &error)) {
+                        assert_int_not_equal(error.status, TARN_ERR_INTERNAL);
+                        assert_int_not_equal(error.text[0], '\0');
+                    }
+                }
             }
             tarn_replay_destroy(replay);
             tarn_snapshot_destroy(snapshot);

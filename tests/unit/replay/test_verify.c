@@ -518,6 +518,32 @@ static void a_pool_released_too_early_is_survived(void **state)
     temp_remove(&file);
 }
 
+/* Addresses that no device gives: it chooses one itself, and that differs. */
+static void impossible_addresses_are_not_taken(void **state)
+{
+    static const char *const confs[] = {"", "expandable_segments:True"};
+    static const char *const addresses[] = {"7", "-1", "-512", "-2097152", "513", "2097153",
+                                            "9223372036854775296"};
+    static const char *const actions[] = {"segment_alloc", "segment_map"};
+
+    (void)state;
+    for (size_t c = 0; c < 2; c++) {
+        for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
+            char text[1024];
+
+            (void)snprintf(text, sizeof text,
+                           "{\"conf\":\"%s\",\"device_total\":1073741824,\"streams\":[0],"
+                           "\"brief\":[]}\n{\"op\":\"malloc\",\"size\":1,\"stream\":0,\"id\":1,"
+                           "\"ptr\":1,\"brief\":[],\"events\":[[\"%s\",%s,2097152,0]]}\n",
+                           confs[c], actions[c], addresses[i]);
+            struct temp_file file = temp_write(text, strlen(text));
+
+            assert_int_equal(verify(file.path).differing, 1);
+            temp_remove(&file);
+        }
+    }
+}
+
 static void every_host_failure_is_reported(void **state)
 {
     static const char *const names[] = {"pools_default", "multistream_expandable"};
@@ -570,6 +596,7 @@ int main(void)
         cmocka_unit_test(a_log_cut_in_its_packing_is_truncated),
         cmocka_unit_test(calls_without_sense_differ),
         cmocka_unit_test(a_pool_released_too_early_is_survived),
+        cmocka_unit_test(impossible_addresses_are_not_taken),
         cmocka_unit_test(every_host_failure_is_reported),
     };
 
