@@ -1,0 +1,1 @@
+replay "$data/snapshots/multistream.pickle.gz" --conf "" --conf expandable_segments:True --json

@@ -1,0 +1,1 @@
+replay "$data/snapshots/llama_generate.pickle.gz"

@@ -1,0 +1,1 @@
+replay "$tmp/none.pickle"

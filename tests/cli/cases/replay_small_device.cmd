@@ -1,0 +1,1 @@
+replay "$data/snapshots/tiny.pickle.gz" --device-total 40MiB

@@ -1,0 +1,1 @@
+stats "$data/snapshots/cudagraph.pickle.gz"

@@ -1,0 +1,1 @@
+stats "$tmp/none.pickle"

@@ -1,0 +1,1 @@
+stats "$data/measured.json"

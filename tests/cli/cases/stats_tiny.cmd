@@ -1,0 +1,1 @@
+stats "$data/snapshots/tiny.pickle.gz"

@@ -1,0 +1,1 @@
+verify "$tmp/none.jsonl"
