@@ -12,8 +12,11 @@
  * chunks were given back if the device has no room (they stay given back when that was not enough).
  * Nothing waits: memory that a stream is still to free stays taken.
  *
- * Invariants: blocks tile the chunks; reserved = sum of chunks; used = sum of blocks in use; `free`
- *   holds exactly the blocks not in use.
+ * Used bytes are those that were asked for, not what blocks have (as the driver counts them: peaks
+ * measured on an H200 are the requested bytes to the byte).
+ *
+ * Invariants: blocks tile the chunks; reserved = sum of chunks; used = sum of what was asked for of
+ *   blocks in use; `free` holds exactly the blocks not in use; peaks are not below what they are of.
  * Cost: O(log n), plus the free blocks that fit but wait for another stream.
  */
 #include "device/sim_device.h"
@@ -34,6 +37,7 @@ struct pool_block {
     struct tn_sim_range *chunk;
     uint64_t start;
     uint64_t size;
+    uint64_t asked; /* bytes, while in use */
     tarn_stream stream;        /* that freed it; of no meaning in use */
     struct tn_sim_point point; /* of the free; zero in use */
     bool used;
@@ -72,6 +76,8 @@ void tn_sim_pool_init(struct tn_sim_pool *pool)
     tn_tree_init(&pool->free, size_compare, NULL);
     pool->reserved = 0;
     pool->used = 0;
+    pool->reserved_peak = 0;
+    pool->used_peak = 0;
 }
 
 static struct pool_block *block_next(const struct pool_block *block)
@@ -201,6 +207,9 @@ static enum tarn_status pool_grow(struct tn_sim *sim, uint64_t size, tarn_stream
         return st;
     }
     sim->pool.reserved += chunk->size;
+    if (sim->pool.reserved > sim->pool.reserved_peak) {
+        sim->pool.reserved_peak = sim->pool.reserved;
+    }
     *record = (struct pool_block){
         .chunk = chunk, .start = chunk->start, .size = chunk->size, .stream = stream};
     tn_tree_insert(&sim->pool.blocks, &record->by_address);
@@ -208,9 +217,9 @@ static enum tarn_status pool_grow(struct tn_sim *sim, uint64_t size, tarn_stream
     return TARN_OK;
 }
 
-/* Takes a free block into use; what it has too much becomes a free block in the record *spare,
- * which is then consumed (set to NULL). */
-static void block_use(struct tn_sim *sim, struct pool_block *block, uint64_t size,
+/* Takes a free block into use for a request of `asked` bytes, `size` when rounded; what it has too
+ * much becomes a free block in the record *spare, which is then consumed (set to NULL). */
+static void block_use(struct tn_sim *sim, struct pool_block *block, uint64_t asked, uint64_t size,
                       struct pool_block **spare)
 {
     tn_tree_remove(&sim->pool.free, &block->by_size);
@@ -229,7 +238,11 @@ static void block_use(struct tn_sim *sim, struct pool_block *block, uint64_t siz
     }
     tn_sim_point_clear(&block->point);
     block->used = true;
-    sim->pool.used += block->size;
+    block->asked = asked;
+    sim->pool.used += asked;
+    if (sim->pool.used > sim->pool.used_peak) {
+        sim->pool.used_peak = sim->pool.used;
+    }
 }
 
 /* A free block that the stream may use, growing the pool if need be; then *record is consumed. */
@@ -277,7 +290,7 @@ static enum tarn_status pool_alloc_locked(struct tn_sim *sim, uint64_t size, tar
     if (st != TARN_OK) {
         goto out;
     }
-    block_use(sim, block, rounded, &spare);
+    block_use(sim, block, size, rounded, &spare);
     *address_out = block->start;
 out:
     tn_host_free(spare, sizeof *spare);
@@ -313,7 +326,7 @@ static enum tarn_status pool_free_locked(struct tn_sim *sim, tarn_ptr address, t
     block->used = false;
     block->stream = handle;
     block->point = tn_sim_point_take(&sim->streams, stream);
-    sim->pool.used -= block->size;
+    sim->pool.used -= block->asked;
     tn_tree_insert(&sim->pool.free, &block->by_size);
     struct pool_block *prev = block_prev(block);
     struct pool_block *next = block_next(block);
@@ -354,6 +367,30 @@ enum tarn_status tn_sim_pool_info(struct tarn_device *device, uint64_t *reserved
     if (st == TARN_OK) {
         *reserved_out = sim_of(device)->pool.reserved;
         *used_out = sim_of(device)->pool.used;
+    }
+    return tn_sim_leave(device, st);
+}
+
+enum tarn_status tn_sim_pool_peaks(struct tarn_device *device, uint64_t *reserved_out,
+                                   uint64_t *used_out)
+{
+    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_POOL_PEAKS);
+
+    if (st == TARN_OK) {
+        *reserved_out = sim_of(device)->pool.reserved_peak;
+        *used_out = sim_of(device)->pool.used_peak;
+    }
+    return tn_sim_leave(device, st);
+}
+
+enum tarn_status tn_sim_pool_reset_peaks(struct tarn_device *device)
+{
+    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_POOL_RESET_PEAKS);
+    struct tn_sim_pool *pool = &sim_of(device)->pool;
+
+    if (st == TARN_OK) {
+        pool->reserved_peak = pool->reserved;
+        pool->used_peak = pool->used;
     }
     return tn_sim_leave(device, st);
 }
@@ -402,7 +439,12 @@ uint64_t tn_sim_pool_check(const struct tn_sim *sim, struct tarn_findings *findi
         }
         end = block->start + block->size;
         reserved += block->size;
-        used += block->used ? block->size : 0;
+        used += block->used ? block->asked : 0;
+        if (block->used && (block->asked == 0 || block->asked > block->size)) {
+            tn_finding_add(findings,
+                           "pool: block at %#" PRIx64 " of %" PRIu64 " bytes, %" PRIu64 " asked for",
+                           block->start, block->size, block->asked);
+        }
         unused += !block->used;
     }
     if (reserved != sim->pool.reserved || used != sim->pool.used) {
@@ -410,6 +452,12 @@ uint64_t tn_sim_pool_check(const struct tn_sim *sim, struct tarn_findings *findi
                        "pool: reserved %" PRIu64 " and used %" PRIu64 " stored, %" PRIu64
                        " and %" PRIu64 " counted",
                        sim->pool.reserved, sim->pool.used, reserved, used);
+    }
+    if (reserved > sim->pool.reserved_peak || used > sim->pool.used_peak) {
+        tn_finding_add(findings,
+                       "pool: peaks %" PRIu64 " and %" PRIu64 " below reserved %" PRIu64
+                       " and used %" PRIu64,
+                       sim->pool.reserved_peak, sim->pool.used_peak, reserved, used);
     }
     if (unused != sim->pool.free.count) {
         tn_finding_add(findings, "pool: %zu free blocks listed, %zu counted", sim->pool.free.count,

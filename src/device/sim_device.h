@@ -32,7 +32,9 @@ struct tn_sim_pool {
     struct tn_tree blocks;
     struct tn_tree free;
     uint64_t reserved; /* bytes of chunks */
-    uint64_t used;     /* bytes of blocks in use */
+    uint64_t used;     /* bytes asked for by blocks in use */
+    uint64_t reserved_peak;
+    uint64_t used_peak;
 };
 
 struct tn_sim {
@@ -96,6 +98,9 @@ enum tarn_status tn_sim_pool_free(struct tarn_device *device, tarn_ptr address, 
 enum tarn_status tn_sim_pool_trim(struct tarn_device *device, uint64_t keep);
 enum tarn_status tn_sim_pool_info(struct tarn_device *device, uint64_t *reserved_out,
                                   uint64_t *used_out);
+enum tarn_status tn_sim_pool_peaks(struct tarn_device *device, uint64_t *reserved_out,
+                                   uint64_t *used_out);
+enum tarn_status tn_sim_pool_reset_peaks(struct tarn_device *device);
 void tn_sim_pool_init(struct tn_sim_pool *pool);
 void tn_sim_pool_fini(struct tn_sim *sim);
 /* Whether one block in use holds all of [address, address + size). */
