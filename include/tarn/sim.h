@@ -135,7 +135,7 @@ struct tarn_sim_counters {
     uint64_t failures;         /* calls that failed, planned or not */
     uint64_t scripted_skipped; /* scripted addresses that could not be given */
     uint64_t forced_unblocks;
-    uint64_t used_bytes; /* memory held now: allocations by their exact size, pages, and chunks
+    uint64_t used_bytes; /* memory held now: allocations by their exact size, pages, and units
                                   of the stream-ordered pool; not foreign memory */
     uint64_t peak_used_bytes;
     uint64_t live_allocations; /* plain allocations */
