@@ -116,8 +116,8 @@ static enum tarn_status join(const struct async *async, tarn_stream stream)
     return st ? st : device->ops->stream_wait_event(device, async->join_stream, async->join_event);
 }
 
-/* Gives the block back to the pool. On failure it is as it was; the joining stream may wait for more
- * than it has to, which changes nothing but times. */
+/* Gives the block back to the pool. On failure it is as it was; the joining stream may wait for
+ * more than it has to, which changes nothing but times. */
 static enum tarn_status block_give_back(struct async *async, struct async_block *block,
                                         struct tarn_error *error)
 {
@@ -408,9 +408,9 @@ static enum tarn_status largest_alloc(const struct async *async, struct async_bl
     return TARN_OK;
 }
 
-/* The largest amount that can be allocated now, by trial. As in PyTorch the trial may leave the pool
- * larger. What is allocated is an ordinary block, so that nothing is lost when it cannot be given
- * back at once. */
+/* The largest amount that can be allocated now, by trial. As in PyTorch the trial may leave the
+ * pool larger. What is allocated is an ordinary block, so that nothing is lost when it cannot be
+ * given back at once. */
 static enum tarn_status largest_try(struct async *async, struct async_block *block,
                                     uint64_t *largest_out, struct tarn_error *error)
 {
