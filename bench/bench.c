@@ -77,8 +77,8 @@ static void report(void *context, const char *allocator, const char *pattern,
 
 static void run_patterns(const char *name, const char *conf, double scale)
 {
-    const struct tarn_sim_options options = {
-        .struct_size = sizeof options, .capacity = (uint64_t)1 << 40};
+    const struct tarn_sim_options options = {.struct_size = sizeof options,
+                                             .capacity = (uint64_t)1 << 40};
     uint64_t streams[BENCH_THREADS_MAX];
     struct tarn_config config;
     struct tarn_device *device;

@@ -10,7 +10,7 @@
 //
 //   g++ -std=c++20 -O1 -I$T/include -I/usr/local/cuda/include record_decisions.cpp
 //       -o record_decisions -L$T/lib -Wl,-rpath,$T/lib -lc10 -lc10_cuda -Wl,--no-as-needed
-//       -ltorch_cuda -L/usr/local/cuda/lib64 -lcudart -L/usr/local/cuda/lib64/stubs -lcuda -lpthread
+//       -ltorch_cuda -L/usr/local/cuda/lib64 -L/usr/local/cuda/lib64/stubs -lcudart -lcuda
 //
 // What is left to chance, and taken from the log when it is verified: the addresses, when an event
 // completes, and the orders that come from PyTorch's hash tables. Calls that leave PyTorch's own
@@ -68,16 +68,16 @@ struct Scenario {
     std::vector<const char *> changes; // settings to change to
 };
 
-static const std::vector<const char *> expandable_changes = {
-    "expandable_segments:True", "expandable_segments:False"};
-static const std::vector<const char *> split_changes = {"", "max_split_size_mb:24",
-                                                        "max_split_size_mb:64", "max_split_size_mb:200"};
+static const std::vector<const char *> expandable_changes = {"expandable_segments:True",
+                                                             "expandable_segments:False"};
+static const std::vector<const char *> split_changes = {
+    "", "max_split_size_mb:24", "max_split_size_mb:64", "max_split_size_mb:200"};
 static const std::vector<const char *> roundup_changes = {
     "", "roundup_power2_divisions:4", "roundup_power2_divisions:[64:8,256:4,1024:2,>:1]",
     "roundup_power2_divisions:[1:2,16:1,>:8]"};
 static const std::vector<const char *> gc_changes = {
-    "", "garbage_collection_threshold:0.5", "garbage_collection_threshold:0.8,max_split_size_mb:100",
-    "garbage_collection_threshold:0.95"};
+    "", "garbage_collection_threshold:0.5",
+    "garbage_collection_threshold:0.8,max_split_size_mb:100", "garbage_collection_threshold:0.95"};
 static const std::vector<const char *> all_changes = {
     "expandable_segments:True",
     "expandable_segments:False,max_split_size_mb:48",
@@ -96,19 +96,31 @@ static const std::vector<Scenario> scenarios = {
     {"pools_grown", "", 2, 0, POOLS | CHECKPOINT | GROWN, {}},
 
     {"pools_streams", "", 4, 0, POOLS | NESTED | CHECKPOINT | RECORD | BLOCK, {}},
-    {"pools_streams_expandable", "expandable_segments:True", 4, 0,
-     POOLS | NESTED | CHECKPOINT | RECORD | BLOCK, {}},
+    {"pools_streams_expandable",
+     "expandable_segments:True",
+     4,
+     0,
+     POOLS | NESTED | CHECKPOINT | RECORD | BLOCK,
+     {}},
     {"pools_streams_stale", "", 4, 0, POOLS | RECORD | BLOCK | STALE, {}},
 
     {"limit_streams", "", 4, 2, RECORD | BLOCK, {}},
     {"limit_streams_expandable", "expandable_segments:True", 4, 2, RECORD | BLOCK, {}},
-    {"limit_streams_gc", "max_split_size_mb:64,garbage_collection_threshold:0.6", 4, 2,
-     RECORD | BLOCK, {}},
+    {"limit_streams_gc",
+     "max_split_size_mb:64,garbage_collection_threshold:0.6",
+     4,
+     2,
+     RECORD | BLOCK,
+     {}},
 
     {"limit_pools", "", 3, 2, POOLS | NESTED | CHECKPOINT, {}},
     {"limit_pools_expandable", "expandable_segments:True", 3, 2, POOLS | NESTED, {}},
-    {"limit_pools_gc", "max_split_size_mb:64,garbage_collection_threshold:0.6", 3, 2,
-     POOLS | NESTED, {}},
+    {"limit_pools_gc",
+     "max_split_size_mb:64,garbage_collection_threshold:0.6",
+     3,
+     2,
+     POOLS | NESTED,
+     {}},
     {"limit_pools_streams", "max_split_size_mb:100", 4, 2, POOLS | NESTED | RECORD | BLOCK, {}},
 
     {"change_expandable", "", 2, 0, 0, expandable_changes},
@@ -125,26 +137,52 @@ static const std::vector<Scenario> scenarios = {
     {"release_expandable", "expandable_segments:True", 3, 0, POOLS | NESTED | RELEASE, {}},
     {"release_streams", "", 4, 0, POOLS | NESTED | RELEASE | RECORD | BLOCK, {}},
 
-    {"split_expandable", "expandable_segments:True,max_split_size_mb:64", 3, 0,
-     POOLS | NESTED | RECORD, {}},
-    {"split_expandable_limit", "expandable_segments:True,max_split_size_mb:48", 3, 2,
-     POOLS | RECORD | BLOCK, {}},
+    {"split_expandable",
+     "expandable_segments:True,max_split_size_mb:64",
+     3,
+     0,
+     POOLS | NESTED | RECORD,
+     {}},
+    {"split_expandable_limit",
+     "expandable_segments:True,max_split_size_mb:48",
+     3,
+     2,
+     POOLS | RECORD | BLOCK,
+     {}},
     {"split_expandable_gc",
-     "expandable_segments:True,max_split_size_mb:64,garbage_collection_threshold:0.5", 2, 2, 0, {}},
+     "expandable_segments:True,max_split_size_mb:64,garbage_collection_threshold:0.5",
+     2,
+     2,
+     0,
+     {}},
 
-    {"large_segment", "large_segment_size_mb:32,max_non_split_rounding_mb:40,max_split_size_mb:48",
-     2, 0, 0, {}},
+    {"large_segment",
+     "large_segment_size_mb:32,max_non_split_rounding_mb:40,max_split_size_mb:48",
+     2,
+     0,
+     0,
+     {}},
     {"large_segment_limit",
-     "large_segment_size_mb:32,max_non_split_rounding_mb:40,max_split_size_mb:48", 3, 2,
-     POOLS | RECORD, {}},
+     "large_segment_size_mb:32,max_non_split_rounding_mb:40,max_split_size_mb:48",
+     3,
+     2,
+     POOLS | RECORD,
+     {}},
     {"large_segment_expandable",
      "expandable_segments:True,large_segment_size_mb:32,max_non_split_rounding_mb:40,"
-     "max_split_size_mb:100", 2, 2, POOLS, {}},
+     "max_split_size_mb:100",
+     2,
+     2,
+     POOLS,
+     {}},
 
     {"roundup_expandable", "expandable_segments:True,roundup_power2_divisions:4", 2, 0, 0, {}},
     {"roundup_list_expandable",
-     "expandable_segments:True,roundup_power2_divisions:[64:8,256:4,1024:2,>:1]", 3, 2,
-     POOLS | RECORD, {}},
+     "expandable_segments:True,roundup_power2_divisions:[64:8,256:4,1024:2,>:1]",
+     3,
+     2,
+     POOLS | RECORD,
+     {}},
 
     {"lend", "", 2, 2, POOLS | LEND, {}},
     {"lend_expandable", "expandable_segments:True", 2, 2, POOLS | LEND, {}},
@@ -162,12 +200,13 @@ static const std::vector<Scenario> scenarios = {
 
 // ---- the log -----------------------------------------------------------------------------------
 
-static std::string line;      // the call being written
-static std::string events;    // what the allocator reported during it
-static bool hidden;           // such reports are our own looking
+static std::string line;   // the call being written
+static std::string events; // what the allocator reported during it
+static bool hidden;        // such reports are our own looking
 static int64_t call_count;
 static std::vector<cudaStream_t> streams;
-static std::map<uint64_t, PoolId> waiting; // freed, not completed: address and pool
+static std::map<uint64_t, PoolId> waiting;       // freed, not completed: address and pool
+static std::map<uint64_t, int64_t> allocated_on; // stream of the last allocation at an address
 
 static void put(std::string &text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -198,7 +237,7 @@ static void put_text(std::string &text, const std::string &value)
     text += '"';
 }
 
-static int64_t stream_index(cudaStream_t stream)
+static int64_t stream_index(const void *stream)
 {
     for (size_t i = 0; i < streams.size(); i++) {
         if (streams[i] == stream) {
@@ -246,6 +285,8 @@ static void note_event(const CCA::TraceEntry &entry)
         static_cast<long long>(stream_index(entry.stream_)));
     if (entry.action_ == CCA::TraceEntry::FREE_COMPLETED) {
         waiting.erase(entry.addr_);
+    } else if (entry.action_ == CCA::TraceEntry::ALLOC) {
+        allocated_on[entry.addr_] = stream_index(entry.stream_);
     }
 }
 
@@ -502,15 +543,35 @@ static size_t random_size()
     const double kind = unit();
 
     if (has(EDGES) && kind < 0.5) {
-        static const size_t edges[] = {1, 511, 512, 513, 1024, mib - 512, mib - 1, mib, mib + 1,
-                                       mib + 512, 2 * mib, 2 * mib + 1, 10 * mib - 513, 10 * mib - 512,
-                                       10 * mib - 1, 10 * mib, 10 * mib + 1, 20 * mib - 1, 20 * mib,
-                                       20 * mib + 1, 40 * mib, 64 * mib, 100 * mib - 1, 128 * mib};
+        static const size_t edges[] = {1,
+                                       511,
+                                       512,
+                                       513,
+                                       1024,
+                                       mib - 512,
+                                       mib - 1,
+                                       mib,
+                                       mib + 1,
+                                       mib + 512,
+                                       2 * mib,
+                                       2 * mib + 1,
+                                       10 * mib - 513,
+                                       10 * mib - 512,
+                                       10 * mib - 1,
+                                       10 * mib,
+                                       10 * mib + 1,
+                                       20 * mib - 1,
+                                       20 * mib,
+                                       20 * mib + 1,
+                                       40 * mib,
+                                       64 * mib,
+                                       100 * mib - 1,
+                                       128 * mib};
         const size_t count = sizeof edges / sizeof edges[0];
 
         if (kind < 0.02) {
             static const size_t huge[] = {size_t{3} << 30, (size_t{3} << 30) + 1, size_t{8} << 30,
-                                          size_t{1} << 37, size_t{1} << 40, size_t{1} << 50};
+                                          size_t{1} << 37, size_t{1} << 40,       size_t{1} << 50};
 
             return huge[below(6)];
         }
@@ -531,10 +592,19 @@ static size_t random_size()
     return 100 * mib + below(200 * mib);
 }
 
+// PyTorch cannot borrow from a pool that requests are routed to: then only such requests are made.
+static size_t choose_stream()
+{
+    if (!routes.empty() && pools[routes.back()].lends) {
+        return static_cast<size_t>(pools[routes.back()].route);
+    }
+    return below(streams.size());
+}
+
 static void do_malloc()
 {
     const size_t size = random_size();
-    const size_t stream = below(streams.size());
+    const size_t stream = choose_stream();
     const PoolId pool = routed_pool(stream);
     void *ptr = nullptr;
     bool failed = false;
@@ -637,13 +707,13 @@ static void do_empty_cache()
     settle();
 }
 
-static void put_stat(const c10::CachingAllocator::Stat &s)
+template <class Stat> static void put_stat(const Stat &s)
 {
     put(line, "[%lld,%lld,%lld,%lld]", (long long)s.current, (long long)s.peak,
         (long long)s.allocated, (long long)s.freed);
 }
 
-static void put_stats(const char *name, const c10::CachingAllocator::StatArray &array)
+template <class Stats> static void put_stats(const char *name, const Stats &array)
 {
     put(line, "\"%s\":[", name);
     for (size_t i = 0; i < 3; i++) {
@@ -764,7 +834,8 @@ static size_t choose_pool()
     const bool by_user = has(LEND | WHOLE) || chance(0.3);
     const unsigned long long number = pools.size() + 1;
 
-    pools.push_back({by_user ? PoolId(number, 0) : PoolId(0, number), 0, -1, false, false, nullptr, {}});
+    pools.push_back(
+        {by_user ? PoolId(number, 0) : PoolId(0, number), 0, -1, false, false, nullptr, {}});
     return pools.size() - 1;
 }
 
@@ -918,8 +989,8 @@ static void do_set_checkpoint()
         line += ",\"freed\":[";
         for (size_t i = 0; i < delta.ptrs_freed.size(); i++) {
             void *ptr = delta.ptrs_freed[i];
-            const auto found = std::find_if(live.begin(), live.end(),
-                                            [&](const Live &l) { return l.ptr == ptr; });
+            const auto found =
+                std::find_if(live.begin(), live.end(), [&](const Live &l) { return l.ptr == ptr; });
 
             put(line, "%s%llu", i ? "," : "", (unsigned long long)reinterpret_cast<uintptr_t>(ptr));
             if (found != live.end()) {
@@ -934,7 +1005,9 @@ static void do_set_checkpoint()
             delta.dataptrs_allocd[i].release_context();
             put(line, "%s[%llu,%" PRIu64 "]", i ? "," : "",
                 (unsigned long long)reinterpret_cast<uintptr_t>(ptr), next_id);
-            live.push_back({next_id++, ptr, 0, 0, pool.id, false, false});
+            live.push_back({next_id++, ptr, 0,
+                            static_cast<size_t>(allocated_on[reinterpret_cast<uintptr_t>(ptr)]),
+                            pool.id, false, false});
         }
         line += "]";
     } catch (const c10::Error &error) {
@@ -977,7 +1050,7 @@ static void step_streams()
 
     if (blocked[stream]) {
         unblock(stream);
-    } else if (!has(POOLS) || stream > 0) {
+    } else {
         block(stream);
     }
 }
@@ -1069,7 +1142,8 @@ static void write_header(uint64_t seed)
     put(line, ",\"torch\":\"2.11.0\",\"device_total\":%zu,\"streams\":[",
         static_cast<size_t>(properties.totalGlobalMem));
     for (size_t i = 0; i < streams.size(); i++) {
-        put(line, "%s%llu", i ? "," : "", (unsigned long long)reinterpret_cast<uintptr_t>(streams[i]));
+        put(line, "%s%llu", i ? "," : "",
+            (unsigned long long)reinterpret_cast<uintptr_t>(streams[i]));
     }
     line += "],\"brief\":[\"allocated_bytes\",\"reserved_bytes\",\"active_bytes\","
             "\"requested_bytes\",\"inactive_split\",\"inactive_split_bytes\",\"segment\","
