@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+TN_PRINTF(4, 0)
 static void error_write(struct tarn_error *error, enum tarn_status status, int64_t offset,
                         const char *format, va_list args)
 {
