@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Export macro, version and the scalar types that every other header uses. No CUDA header is needed:
- * a device pointer and a stream are 64-bit numbers with the same value as CUdeviceptr and the
- * CUstream/cudaStream_t pointer.
+ * Export macro, version and the scalar types that every other header uses. No CUDA header is
+ * needed: a device pointer and a stream are 64-bit numbers with the same value as CUdeviceptr and
+ * the CUstream/cudaStream_t pointer.
  */
 #ifndef TARN_BASE_H
 #define TARN_BASE_H
@@ -15,13 +15,13 @@
 extern "C" {
 #endif
 
-#define TARN_VERSION_MAJOR 0
-#define TARN_VERSION_MINOR 1
-#define TARN_VERSION_PATCH 0
+#define TARN_VERSION_MAJOR  0
+#define TARN_VERSION_MINOR  1
+#define TARN_VERSION_PATCH  0
 #define TARN_VERSION_STRING "0.1.0"
 
 #if defined(__GNUC__)
-#define TARN_API __attribute__((visibility("default")))
+#define TARN_API        __attribute__((visibility("default")))
 #define TARN_MUST_CHECK __attribute__((warn_unused_result))
 #else
 #define TARN_API

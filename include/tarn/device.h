@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Devices: where memory comes from. A device is opened once, outlives the allocators made on it, and
- * may be used from any thread.
+ * Devices: where memory comes from. A device is opened once, outlives the allocators made on it,
+ * and may be used from any thread.
  */
 #ifndef TARN_DEVICE_H
 #define TARN_DEVICE_H
@@ -15,11 +15,11 @@ extern "C" {
 struct tarn_device;
 
 struct tarn_device_info {
-    uint32_t struct_size;   /* in: sizeof(struct tarn_device_info) */
-    int ordinal;            /* device number, from 0 */
-    const char *backend;    /* "sim" or "cuda"; static storage */
-    uint64_t total_memory;  /* bytes */
-    uint64_t granularity;   /* unit of virtual memory mapping, bytes */
+    uint32_t struct_size;  /* in: sizeof(struct tarn_device_info) */
+    int ordinal;           /* device number, from 0 */
+    const char *backend;   /* "sim" or "cuda"; static storage */
+    uint64_t total_memory; /* bytes */
+    uint64_t granularity;  /* unit of virtual memory mapping, bytes */
 };
 
 /* Opens the device that `spec` names: "sim" (a simulated device of 80 GiB), "sim:SIZE" with SIZE a

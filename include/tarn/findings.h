@@ -12,7 +12,10 @@
 extern "C" {
 #endif
 
-enum { TARN_FINDINGS_KEPT = 16, TARN_FINDING_TEXT_MAX = 200 };
+enum {
+    TARN_FINDINGS_KEPT = 16,
+    TARN_FINDING_TEXT_MAX = 200
+};
 
 /* Caller owned; start from TARN_FINDINGS_INIT or zero bytes. */
 struct tarn_findings {
@@ -20,10 +23,9 @@ struct tarn_findings {
     char text[TARN_FINDINGS_KEPT][TARN_FINDING_TEXT_MAX]; /* the first ones */
 };
 
-#define TARN_FINDINGS_INIT                                                                         \
-    {                                                                                              \
-        0, {{0}}                                                                                   \
-    }
+/* clang-format off */
+#define TARN_FINDINGS_INIT {0, {{0}}}
+/* clang-format on */
 
 #ifdef __cplusplus
 }

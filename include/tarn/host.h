@@ -12,12 +12,12 @@
 extern "C" {
 #endif
 
-/* `alloc` returns memory aligned for any type, at least 64 bytes for sizes of 64 and more, or NULL.
- * `release` gets the size that was asked for. Both are called from any thread and must not call back
- * into the library. */
+/* `alloc` returns memory at a multiple of `alignment` (a power of two), or NULL. `release` gets the
+ * size that was asked for. Both are called from any thread and must not call back into the
+ * library. */
 struct tarn_host_hooks {
     uint32_t struct_size; /* sizeof(struct tarn_host_hooks) */
-    void *(*alloc)(void *context, size_t size);
+    void *(*alloc)(void *context, size_t size, size_t alignment);
     void (*release)(void *context, void *memory, size_t size);
     void *context;
 };

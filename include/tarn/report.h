@@ -7,6 +7,7 @@
 #define TARN_REPORT_H
 
 #include "snapshot.h"
+#include "stats.h"
 #include "writer.h"
 
 #ifdef __cplusplus
@@ -19,6 +20,12 @@ extern "C" {
 TARN_API enum tarn_status tarn_report_stats(const struct tarn_snapshot *snapshot,
                                             const struct tarn_writer *writer,
                                             struct tarn_error *error) TARN_MUST_CHECK;
+
+/* What `torch.cuda.memory_summary` prints for these counters, its final newline included. Abbreviated:
+ * without the rows of each pool. */
+TARN_API enum tarn_status tarn_report_summary(const struct tarn_stats *stats, int device,
+                                              bool abbreviated,
+                                              const struct tarn_writer *writer) TARN_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated device: a GPU's memory as the allocator sees it, on a machine without one. Addresses,
- * capacity, streams, events and virtual memory behave as on a GPU; time is virtual and moves only when
- * told; any call can be made to fail. Without backing memory nothing is committed: 141 GB fit on a
- * laptop. All functions are thread-safe and take a device opened by tarn_sim_open (or by
- * tarn_device_open with a "sim" spec).
+ * The simulated device: a GPU's memory as the allocator sees it, on a machine without one.
+ * Addresses, capacity, streams, events and virtual memory behave as on a GPU; time is virtual and
+ * moves only when told; any call can be made to fail. Without backing memory nothing is committed:
+ * 141 GB fit on a laptop. All functions are thread-safe and take a device opened by tarn_sim_open
+ * (or by tarn_device_open with a "sim" spec).
  */
 #ifndef TARN_SIM_H
 #define TARN_SIM_H
@@ -17,27 +17,40 @@ extern "C" {
 
 /* Zero bytes mean the defaults. */
 struct tarn_sim_options {
-    uint32_t struct_size;      /* sizeof(struct tarn_sim_options) */
-    int ordinal;               /* device number */
-    uint64_t capacity;         /* bytes of memory; 0 = 80 GiB */
-    uint64_t base_address;     /* first address handed out; 0 = 0x7f0000000000 */
-    bool backed;               /* memory is real host memory: contents can be written and read */
-    bool manual_events;        /* a recorded event completes only through tarn_sim_complete_event,
+    uint32_t struct_size;  /* sizeof(struct tarn_sim_options) */
+    int ordinal;           /* device number */
+    uint64_t capacity;     /* bytes of memory; 0 = 80 GiB */
+    uint64_t base_address; /* first address handed out, a multiple of 2 MiB below 2^57;
+                                  0 = 0x7f0000000000 */
+    bool backed;           /* memory is real host memory: contents can be written and read */
+    bool manual_events;    /* a recorded event completes only through tarn_sim_complete_event,
                                   an event wait or a stream wait */
 };
 
-/* Opens a simulated device. Caller owns it, close with tarn_device_close. */
+/* Opens a simulated device; NULL options are the defaults. Caller owns it, close with
+ * tarn_device_close. Fails with TARN_ERR_INVALID_ARGUMENT and TARN_ERR_HOST_MEMORY. */
 TARN_API enum tarn_status tarn_sim_open(const struct tarn_sim_options *options,
                                         struct tarn_device **device_out,
                                         struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Scripted addresses: the next unscripted plain allocation (`alloc`) or reservation (`reserve`) gets
- * this address; several form a queue. A scripted address that overlaps memory in use is skipped in
- * favour of the device's own choice and counted in tarn_sim_counters.scripted_skipped. */
+/* Scripted addresses: the next unscripted plain allocation (`alloc`) or reservation (`reserve`)
+ * gets this address; several form a queue. A scripted address that overlaps memory in use is
+ * skipped in favour of the device's own choice and counted in tarn_sim_counters.scripted_skipped. A
+ * call that fails uses none up. The device's own choice is the lowest free multiple of 2 MiB from
+ * the base address. TARN_ERR_INVALID_ARGUMENT for 0, for 2^57 and above, and for a reservation's
+ * address that is not a multiple of 2 MiB; TARN_ERR_LIMIT when a million wait. */
 TARN_API enum tarn_status tarn_sim_script_alloc(struct tarn_device *device,
                                                 tarn_ptr address) TARN_MUST_CHECK;
 TARN_API enum tarn_status tarn_sim_script_reserve(struct tarn_device *device,
                                                   tarn_ptr address) TARN_MUST_CHECK;
+
+/* Asked for the address of every plain allocation and reservation that no script covers, while the
+ * device's lock is held (it must not call the device): 0 leaves it to the device, and so does an
+ * address that overlaps memory in use. NULL removes it. */
+TARN_API void tarn_sim_set_address_oracle(struct tarn_device *device,
+                                          tarn_ptr (*oracle)(void *context, bool reservation,
+                                                             uint64_t size),
+                                          void *context);
 
 /* Drops scripted addresses that were not used. */
 TARN_API void tarn_sim_script_clear(struct tarn_device *device);
@@ -45,7 +58,8 @@ TARN_API void tarn_sim_script_clear(struct tarn_device *device);
 /* Memory taken by others: it counts as used in memory info and against the capacity. */
 TARN_API void tarn_sim_set_foreign_memory(struct tarn_device *device, uint64_t bytes);
 
-/* Virtual clock, nanoseconds from 0. Advancing it lets queued work finish. */
+/* Virtual clock, nanoseconds from 0. Advancing it lets queued work finish; waiting for an event or
+ * stream moves it to the end of that work. Freeing plain memory does not wait for anything. */
 TARN_API uint64_t tarn_sim_now_ns(struct tarn_device *device);
 TARN_API void tarn_sim_advance_ns(struct tarn_device *device, uint64_t ns);
 
@@ -53,9 +67,9 @@ TARN_API void tarn_sim_advance_ns(struct tarn_device *device, uint64_t ns);
 TARN_API enum tarn_status tarn_sim_enqueue_ns(struct tarn_device *device, tarn_stream stream,
                                               uint64_t ns) TARN_MUST_CHECK;
 
-/* Queues work on a stream that does not finish until unblock is called; unblock ends the oldest such
- * work of the stream. Fails with TARN_ERR_STATE when there is none. A wait for a blocked stream or
- * event ends the blocking work (otherwise it would never return) and is counted in
+/* Queues work on a stream that does not finish until unblock is called; unblock ends the oldest
+ * such work of the stream. Fails with TARN_ERR_STATE when there is none. A wait for a blocked
+ * stream or event ends the blocking work (otherwise it would never return) and is counted in
  * tarn_sim_counters.forced_unblocks. */
 TARN_API enum tarn_status tarn_sim_block_stream(struct tarn_device *device,
                                                 tarn_stream stream) TARN_MUST_CHECK;
@@ -70,8 +84,8 @@ TARN_API enum tarn_status tarn_sim_set_capturing(struct tarn_device *device, tar
 TARN_API enum tarn_status tarn_sim_complete_event(struct tarn_device *device,
                                                   uint64_t event) TARN_MUST_CHECK;
 
-/* Called in a query of an event that is not complete, while the device's lock is held (it must not call
- * the device): true makes the event complete. NULL removes it. */
+/* Called in a query of an event that is not complete, while the device's lock is held (it must not
+ * call the device): true makes the event complete. NULL removes it. */
 TARN_API void tarn_sim_set_event_oracle(struct tarn_device *device,
                                         bool (*oracle)(void *context, uint64_t event,
                                                        tarn_stream stream),
@@ -104,8 +118,8 @@ enum tarn_sim_call {
     TARN_SIM_ANY = TARN_SIM_CALL_COUNT /* any call: for the failure plan only */
 };
 
-/* The n-th call of that kind from now on fails once with `status`, changing nothing (n >= 1). Several
- * plans, one a kind, can stand; n = 0 removes the kind's plan. */
+/* The n-th call of that kind from now on fails once with `status`, changing nothing (n >= 1).
+ * Several plans, one a kind, can stand; n = 0 or TARN_OK removes the kind's plan. */
 TARN_API void tarn_sim_fail_nth(struct tarn_device *device, enum tarn_sim_call call, uint64_t n,
                                 enum tarn_status status);
 
@@ -115,7 +129,8 @@ struct tarn_sim_counters {
     uint64_t failures;         /* calls that failed, planned or not */
     uint64_t scripted_skipped; /* scripted addresses that could not be given */
     uint64_t forced_unblocks;
-    uint64_t used_bytes;       /* memory held now: allocations and pages, not foreign memory */
+    uint64_t used_bytes; /* memory held now: allocations by their exact size, pages, and chunks
+                                  of the stream-ordered pool; not foreign memory */
     uint64_t peak_used_bytes;
     uint64_t live_allocations; /* plain allocations */
     uint64_t live_pages;
@@ -127,8 +142,9 @@ struct tarn_sim_counters {
 TARN_API void tarn_sim_get_counters(struct tarn_device *device,
                                     struct tarn_sim_counters *counters_out);
 
-/* Backed devices: the host memory behind `size` bytes at a device address, or NULL if they are not all
- * allocated or mapped in one piece, or the device is not backed. Borrowed until freed or unmapped. */
+/* Backed devices: the host memory behind `size` bytes at a device address, or NULL if they are not
+ * all allocated or mapped in one piece, or `size` is 0, or the device is not backed. A page that is
+ * mapped twice shows the same bytes at both. Borrowed until freed or unmapped. */
 TARN_API void *tarn_sim_host_memory(struct tarn_device *device, tarn_ptr address, uint64_t size);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one result type. Functions that can fail return `enum tarn_status`; 0 is success. Where there is
- * more to say than the code, the last parameter is `struct tarn_error *`: the caller's, may be NULL,
- * written only on failure.
+ * The one result type. Functions that can fail return `enum tarn_status`; 0 is success. Where there
+ * is more to say than the code, the last parameter is `struct tarn_error *`: the caller's, may be
+ * NULL, written only on failure.
  */
 #ifndef TARN_STATUS_H
 #define TARN_STATUS_H
@@ -38,15 +38,17 @@ enum tarn_status {
 #define TARN_STATUS_ENUM(name, number, text) TARN_##name = number,
     TARN_STATUS_MAP(TARN_STATUS_ENUM)
 #undef TARN_STATUS_ENUM
-        TARN_STATUS_COUNT
+    TARN_STATUS_COUNT
 };
 
-enum { TARN_ERROR_TEXT_MAX = 4096 };
+enum {
+    TARN_ERROR_TEXT_MAX = 4096
+};
 
 /* What went wrong, in one to three sentences. */
 struct tarn_error {
-    enum tarn_status status;         /* same as the returned code */
-    int64_t offset;                  /* byte or character position in the input, or -1 */
+    enum tarn_status status;        /* same as the returned code */
+    int64_t offset;                 /* byte or character position in the input, or -1 */
     char text[TARN_ERROR_TEXT_MAX]; /* NUL-terminated, cut off when longer */
 };
 

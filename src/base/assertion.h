@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Assertions catch our own bugs, never a caller's or a file's. Both kinds are always compiled, guarded
- * by a constant, so that they cannot rot:
+ * Assertions catch our own bugs, never a caller's or a file's. Both kinds are always compiled,
+ * guarded by a constant, so that they cannot rot:
  *   tn_assert       constant time; on in the debug, check and sanitizer builds
  *   tn_assert_slow  may walk whole structures; on in the check build
  * The failure path allocates nothing.
@@ -15,7 +15,10 @@
 #define TN_CHECK_LEVEL 0
 #endif
 
-enum { TN_CHECKS_FAST = TN_CHECK_LEVEL >= 1, TN_CHECKS_SLOW = TN_CHECK_LEVEL >= 2 };
+enum {
+    TN_CHECKS_FAST = TN_CHECK_LEVEL >= 1,
+    TN_CHECKS_SLOW = TN_CHECK_LEVEL >= 2
+};
 
 TN_NORETURN TN_COLD void tn_assert_failed(const char *what, const char *file, int line);
 

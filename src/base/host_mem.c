@@ -7,14 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *default_alloc(void *context, size_t size)
+static void *default_alloc(void *context, size_t size, size_t alignment)
 {
+    void *memory = NULL;
+
     (void)context;
-    if (size < TN_CACHE_LINE) {
+    if (alignment <= _Alignof(max_align_t)) {
         return malloc(size);
     }
-    const size_t rounded = (size + TN_CACHE_LINE - 1) / TN_CACHE_LINE * TN_CACHE_LINE;
-    return rounded < size ? NULL : aligned_alloc(TN_CACHE_LINE, rounded);
+    return posix_memalign(&memory, alignment, size) == 0 ? memory : NULL;
 }
 
 static void default_release(void *context, void *memory, size_t size)
@@ -68,6 +69,12 @@ void tarn_host_fail_nth(uint64_t n)
 
 void *tn_host_alloc(size_t size)
 {
+    return tn_host_alloc_aligned(size,
+                                 size < TN_CACHE_LINE ? _Alignof(max_align_t) : TN_CACHE_LINE);
+}
+
+void *tn_host_alloc_aligned(size_t size, size_t alignment)
+{
     if (size == 0) {
         return NULL;
     }
@@ -75,7 +82,7 @@ void *tn_host_alloc(size_t size)
     if (tn_unlikely(call == atomic_load_explicit(&fail_at, memory_order_relaxed))) {
         return NULL;
     }
-    void *memory = hooks.alloc(hooks.context, size);
+    void *memory = hooks.alloc(hooks.context, size, alignment);
     if (memory) {
         atomic_fetch_add_explicit(&live_bytes, size, memory_order_relaxed);
         atomic_fetch_add_explicit(&live_count, 1, memory_order_relaxed);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Bytes as PyTorch's memory tools print them: "1.5KiB", "0.0B". One decimal, binary units.
- */
+/* Bytes as PyTorch prints them: in its memory tools, and in its allocator's messages. */
 #ifndef TN_BASE_SIZE_TEXT_H
 #define TN_BASE_SIZE_TEXT_H
 
@@ -15,7 +13,12 @@ struct tn_size_text {
     char text[TN_SIZE_TEXT_MAX];
 };
 
-/* Divides by 1024 until the amount is below 1024. Matches `Bytes.__repr__` of _memory_viz.py. */
+/* As the tools: "1.5KiB", "0.0B". Divides by 1024 until the amount is below 1024. Matches
+ * `Bytes.__repr__` of _memory_viz.py. */
 struct tn_size_text tn_size_text(double bytes);
+
+/* As the allocator's messages (C++ format_size): "512 bytes", "2.00 MiB". A unit is used up to and
+ * with 1024 of it; GiB is the largest. */
+struct tn_size_text tn_size_text_message(uint64_t bytes);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who receives events. A sink is two functions and a pointer. `capture` runs before the allocator's
- * lock is taken and may look at the calling thread's stack; it hands back an id that the allocator keeps
- * with the block and puts into events. `receive` runs under the allocator's lock, in the order in which
- * things happened; it may only copy, and must not call the allocator.
+ * lock is taken and may look at the calling thread's stack; it hands back an id that the allocator
+ * keeps with the block and puts into events. `receive` runs under the allocator's lock, in the
+ * order in which things happened; it may only copy, and must not call the allocator.
  */
 #ifndef TN_HISTORY_SINK_H
 #define TN_HISTORY_SINK_H

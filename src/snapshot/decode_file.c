@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIELDS_LOOKED_AT = 64 };
+enum {
+    FIELDS_LOOKED_AT = 64
+};
 
 /* Pair `i` of a dict whose keys are strings; other keys count as no key. */
 static uint32_t list_key(const struct tn_value_list *list, size_t i)

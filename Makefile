@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+# For people: each target is a line or two over cmake and tools/. Variables: JOBS, PREFIX, DESTDIR.
+
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+
+# What `make run` shows once the program is built: a GPT-2 training run, recorded on a GPU.
+RECORDED = tests/data/snapshots/gpt2_varlen.pickle.gz
+
+MAKEFLAGS += --no-print-directory
+.DELETE_ON_ERROR:
+.PHONY: help build run test lint format sanitize install clean
+.PHONY: setup-build setup-test setup-lint setup-sanitize
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+build: setup-build build/release/build.ninja ## the release program, build/tarn
+	@cmake --build --preset release -j $(JOBS)
+
+run: build ## build, then replay a recorded training run
+	@echo "build/tarn replay $(RECORDED) --measured tests/data/measured.json --summary"
+	@build/tarn replay $(RECORDED) --measured tests/data/measured.json --summary
+	@echo
+	@echo "Next: build/tarn replay $(RECORDED) --conf '' --conf expandable_segments:True"
+
+test: setup-test build build/check/build.ninja ## all tests, with every internal check on
+	@cmake --build --preset check -j $(JOBS)
+	@tools/run_tests.sh build/check -j $(JOBS)
+
+lint: setup-lint ## format, static analysis, layers, warnings of gcc and clang
+	@JOBS=$(JOBS) tools/lint.sh
+
+sanitize: build/asan/build.ninja build/tsan/build.ninja build/fuzz/build.ninja
+sanitize: setup-sanitize ## tests under asan and tsan
+	@cmake --build --preset fuzz -j $(JOBS)
+	@cmake --build --preset asan -j $(JOBS)
+	@tools/run_tests.sh build/asan -j $(JOBS)
+	@cmake --build --preset tsan -j $(JOBS)
+	@tools/run_tests.sh build/tsan -j $(JOBS)
+
+format: ## lay out the sources with clang-format 14
+	@git ls-files -co --exclude-standard -- '*.c' '*.h' ':!tests/layers' | \
+	    xargs $$(command -v clang-format-14 || echo clang-format) -i
+
+install: build ## to DESTDIR and PREFIX (/usr/local)
+	@cmake --install build/release --prefix $(PREFIX)
+
+clean: ## remove build/
+	@rm -rf build
+
+setup-build setup-test setup-lint setup-sanitize: setup-%:
+	@tools/setup.sh $*
+
+# Where there is no build folder yet, or the presets changed.
+build/release/build.ninja: | setup-build
+build/check/build.ninja build/asan/build.ninja build/tsan/build.ninja: | setup-test
+build/fuzz/build.ninja: | setup-sanitize
+build/%/build.ninja: CMakePresets.json
+	@echo "configuring build/$*" && cmake --preset $* >/dev/null

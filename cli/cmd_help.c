@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn help [COMMAND]` and the texts that --help prints. */
+#include "command.h"
+
+void cli_help_program(FILE *file)
+{
+    (void)fputs("usage: tarn [OPTION...] COMMAND [ARGUMENT...]\n\n"
+                "Memory management of GPUs: explains and replays PyTorch memory snapshots.\n\n"
+                "Commands:\n",
+                file);
+    for (size_t i = 0; cli_commands[i]; i++) {
+        (void)fprintf(file, "  %-12s %s\n", cli_commands[i]->name, cli_commands[i]->help);
+    }
+    (void)fputs("\nOptions:\n", file);
+    cli_opt_print(file, cli_common_opts);
+    cli_opt_print(file, cli_program_opts);
+    (void)fputs("\n\"tarn COMMAND --help\" explains a command.\n", file);
+}
+
+void cli_help_command(FILE *file, const struct cli_command *command)
+{
+    (void)fprintf(file, "usage: tarn %s [OPTION...]%s%s\n\n%s\n", command->name,
+                  command->arguments[0] ? " " : "", command->arguments, command->help);
+    if (command->details) {
+        (void)fprintf(file, "\n%s\n", command->details);
+    }
+    (void)fputs("\nOptions:\n", file);
+    if (command->opts) {
+        cli_opt_print(file, command->opts);
+    }
+    cli_opt_print(file, cli_common_opts);
+}
+
+static enum cli_exit help_run(const struct cli_call *call)
+{
+    if (call->argument_count == 0) {
+        cli_help_program(stdout);
+        return CLI_EXIT_OK;
+    }
+    const struct cli_command *command = cli_command_find(call->arguments[0]);
+    if (!command) {
+        return cli_command_unknown(call->arguments[0]);
+    }
+    cli_help_command(stdout, command);
+    return CLI_EXIT_OK;
+}
+
+const struct cli_command cli_command_help = {
+    .name = "help",
+    .arguments = "[COMMAND]",
+    .arguments_max = 1,
+    .help = "explain a command, or list all",
+    .run = help_run,
+};

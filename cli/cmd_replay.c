@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn replay`: a recorded run through the allocator on a simulated device. */
+#include "command.h"
+#include "json_out.h"
+#include "measured.h"
+#include "output.h"
+#include "tarn/replay.h"
+#include "tarn/report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct replay_values {
+    struct cli_opt_texts conf;
+    uint64_t device_total;
+    uint64_t device;
+    const char *measured;
+    const char *workload;
+    bool json;
+    bool summary;
+    bool check;
+};
+
+static const struct replay_values replay_defaults = {.device = UINT64_MAX};
+
+static const struct cli_opt replay_opts[] = {
+    {.name = "conf",
+     .kind = CLI_OPT_TEXTS,
+     .at = offsetof(struct replay_values, conf),
+     .value = "SETTINGS",
+     .help = "settings to run under, as in PYTORCH_CUDA_ALLOC_CONF; give it again for "
+             "another run (default: those of the recorded run)"},
+    {.name = "device-total",
+     .kind = CLI_OPT_SIZE,
+     .at = offsetof(struct replay_values, device_total),
+     .value = "SIZE",
+     .help = "memory of the simulated device (default: large enough)"},
+    {.name = "device",
+     .kind = CLI_OPT_NUMBER,
+     .at = offsetof(struct replay_values, device),
+     .value = "N",
+     .help = "whose trace (default: the first device that has one)"},
+    {.name = "summary",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct replay_values, summary),
+     .help = "print the memory summary of each run, as PyTorch's"},
+    {.name = "measured",
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct replay_values, measured),
+     .value = "FILE",
+     .help = "compare with figures measured on a GPU, from a JSON list of runs"},
+    {.name = "workload",
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct replay_values, workload),
+     .value = "NAME",
+     .help = "which runs of that list (default: the snapshot's file name)"},
+    {.name = "check",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct replay_values, check),
+     .help = "check every invariant of the allocator after every operation (slow)"},
+    {.name = "json",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct replay_values, json),
+     .help = "print JSON"},
+    {0},
+};
+
+struct replay_runs {
+    const char *path;
+    const struct tarn_replay *replay;
+    struct tarn_replay_info info;
+    const char *confs[CLI_OPT_TEXTS_MAX];
+    struct tarn_replay_result results[CLI_OPT_TEXTS_MAX];
+    int count;
+};
+
+static int64_t run_peak(const struct tarn_replay_result *result, enum tarn_stat_kind kind)
+{
+    return result->stats.by_pool[kind][TARN_STAT_ALL].peak;
+}
+
+/* ---- JSON ---- */
+
+static void run_json(struct cli_json *json, const char *conf, const struct tarn_replay_result *r)
+{
+    const struct tarn_stats *s = &r->stats;
+
+    cli_json_open_object(json, NULL);
+    cli_json_text(json, "conf", conf);
+    cli_json_signed(json, "peak_reserved", run_peak(r, TARN_STAT_RESERVED_BYTES));
+    cli_json_signed(json, "peak_allocated", run_peak(r, TARN_STAT_ALLOCATED_BYTES));
+    cli_json_signed(json, "peak_active", run_peak(r, TARN_STAT_ACTIVE_BYTES));
+    cli_json_signed(json, "peak_requested", run_peak(r, TARN_STAT_REQUESTED_BYTES));
+    cli_json_signed(json, "peak_segments", run_peak(r, TARN_STAT_SEGMENT));
+    cli_json_signed(json, "num_device_alloc", s->num_device_alloc);
+    cli_json_signed(json, "num_device_free", s->num_device_free);
+    cli_json_signed(json, "num_alloc_retries", s->num_alloc_retries);
+    cli_json_signed(json, "num_ooms", s->num_ooms);
+    cli_json_signed(json, "first_oom_entry", r->first_oom);
+    cli_json_number(json, "allocations", r->allocations);
+    cli_json_number(json, "same_address", r->same_address);
+    cli_json_signed(json, "first_other_entry", r->first_other);
+    cli_json_number(json, "wall_ns", r->wall_ns);
+    cli_json_close(json);
+}
+
+static enum cli_exit print_json(const struct replay_runs *runs)
+{
+    struct cli_json json;
+    const char *note;
+
+    cli_json_begin_bare(&json, stdout);
+    cli_json_open_array(&json, "runs");
+    for (int i = 0; i < runs->count; i++) {
+        run_json(&json, runs->confs[i], &runs->results[i]);
+    }
+    cli_json_close(&json);
+    cli_json_signed(&json, "device", runs->info.device);
+    cli_json_number(&json, "entries", runs->info.entries);
+    cli_json_bool(&json, "complete", runs->info.complete);
+    cli_json_open_array(&json, "notes");
+    for (size_t i = 0; (note = tarn_replay_get_note(runs->replay, i)) != NULL; i++) {
+        cli_json_text(&json, NULL, note);
+    }
+    cli_json_close(&json);
+    cli_json_end(&json);
+    return ferror(stdout) ? CLI_EXIT_IO : CLI_EXIT_OK;
+}
+
+/* ---- text ---- */
+
+static const char *conf_name(const char *conf)
+{
+    return conf[0] ? conf : "(default)";
+}
+
+static void print_size(int64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double amount = (double)bytes;
+    int unit = 0;
+
+    for (; unit < 4 && amount >= 1024.0; unit++) {
+        amount /= 1024.0;
+    }
+    (void)printf("%13.*f %-3s", unit ? 2 : 0, amount, units[unit]);
+}
+
+static int conf_width(const struct replay_runs *runs)
+{
+    int width = 9;
+
+    for (int i = 0; i < runs->count; i++) {
+        const int length = (int)strlen(conf_name(runs->confs[i]));
+
+        width = length > width ? length : width;
+    }
+    return width;
+}
+
+static void print_row(const char *conf, int width, const struct tarn_replay_result *result)
+{
+    const int64_t reserved = run_peak(result, TARN_STAT_RESERVED_BYTES);
+    const int64_t active = run_peak(result, TARN_STAT_ACTIVE_BYTES);
+
+    (void)printf("%-*s", width, conf_name(conf));
+    print_size(reserved);
+    print_size(run_peak(result, TARN_STAT_ALLOCATED_BYTES));
+    print_size(active);
+    print_size(run_peak(result, TARN_STAT_REQUESTED_BYTES));
+    (void)printf("%9.4f%8" PRId64 "%7" PRId64 "%6" PRId64 "%9.2f ms\n",
+                 active ? (double)reserved / (double)active : 1.0, result->stats.num_device_alloc,
+                 result->stats.num_device_free, result->stats.num_ooms,
+                 (double)result->wall_ns / 1e6);
+}
+
+/* How a run compares with the recorded one, block by block: only under the same settings. */
+static void print_faith(const struct replay_runs *runs, int index)
+{
+    const struct tarn_replay_result *result = &runs->results[index];
+    const char *conf = runs->confs[index];
+
+    if (strcmp(conf, runs->info.conf) != 0) {
+        return;
+    }
+    if (result->first_other < 0 && result->allocations > 0) {
+        (void)printf("%s: all %" PRIu64 " allocations are where the recorded run had them\n",
+                     conf_name(conf), result->allocations);
+    } else if (result->allocations > 0) {
+        (void)printf(
+            "%s: %" PRIu64 " of %" PRIu64 " allocations are where the recorded run had them; "
+            "entry %" PRId64 " is the first that is not\n",
+            conf_name(conf), result->same_address, result->allocations, result->first_other);
+    }
+}
+
+static void print_oom(const char *conf, const struct tarn_replay_result *result)
+{
+    if (result->first_oom >= 0) {
+        (void)printf("%s: memory runs out first at entry %" PRId64 "\n", conf_name(conf),
+                     result->first_oom);
+    }
+}
+
+static void print_table(const struct replay_runs *runs)
+{
+    const int width = conf_width(runs);
+    const char *note;
+
+    (void)printf("%s: %" PRIu64 " entries of device %d, recorded with settings %s\n\n", runs->path,
+                 runs->info.entries, runs->info.device, conf_name(runs->info.conf));
+    (void)printf("%-*s%17s%17s%17s%17s%9s%8s%7s%6s%12s\n", width, "", "", "", "", "", "reserved",
+                 "device", "device", "", "");
+    (void)printf("%-*s%17s%17s%17s%17s%9s%8s%7s%6s%12s\n", width, "settings", "peak reserved",
+                 "peak allocated", "peak active", "peak requested", "/active", "allocs", "frees",
+                 "OOMs", "time");
+    for (int i = 0; i < runs->count; i++) {
+        print_row(runs->confs[i], width, &runs->results[i]);
+    }
+    (void)putchar('\n');
+    for (int i = 0; i < runs->count; i++) {
+        print_faith(runs, i);
+        print_oom(runs->confs[i], &runs->results[i]);
+    }
+    for (size_t i = 0; (note = tarn_replay_get_note(runs->replay, i)) != NULL; i++) {
+        (void)printf("note: %s\n", note);
+    }
+}
+
+/* File name without folders and endings: the workload's name in a list of measured runs. */
+static void workload_name(const char *path, char *name, size_t size)
+{
+    const char *base = strrchr(path, '/');
+
+    (void)snprintf(name, size, "%s", base ? base + 1 : path);
+    name[strcspn(name, ".")] = '\0';
+}
+
+/* Prints the comparison of one run; CLI_EXIT_GATE when a figure differs. */
+static enum cli_exit print_measured(const struct cli_call *call, const struct replay_runs *runs,
+                                    int index)
+{
+    const struct replay_values *values = call->values;
+    struct cli_measured measured;
+    char name[128];
+    char error[512];
+    int differing = 0;
+
+    workload_name(values->workload ? values->workload : runs->path, name, sizeof name);
+    if (!cli_measured_read(values->measured, name, runs->confs[index], &runs->results[index].stats,
+                           &measured, error, sizeof error)) {
+        return cli_fail(call->command, CLI_EXIT_IO, "%s", error);
+    }
+    (void)printf("\n%-26s%20s%20s\n", conf_name(runs->confs[index]), "measured on the GPU",
+                 "replayed");
+    for (int i = 0; i < measured.count; i++) {
+        const struct cli_measured_figure *figure = &measured.figures[i];
+        const bool same = figure->measured == figure->replayed;
+
+        (void)printf("%-26s%20" PRId64 "%20" PRId64 "  %s\n", figure->name, figure->measured,
+                     figure->replayed, same ? "equal" : "DIFFERS");
+        differing += !same;
+    }
+    return differing ? CLI_EXIT_GATE : CLI_EXIT_OK;
+}
+
+static enum cli_exit print_text(const struct cli_call *call, const struct replay_runs *runs)
+{
+    const struct replay_values *values = call->values;
+    const struct tarn_writer writer = cli_output_writer();
+    enum cli_exit code = CLI_EXIT_OK;
+
+    print_table(runs);
+    for (int i = 0; i < runs->count; i++) {
+        if (values->measured) {
+            const enum cli_exit measured = print_measured(call, runs, i);
+
+            code = measured ? measured : code;
+        }
+        if (values->summary) {
+            (void)putchar('\n');
+            if (tarn_report_summary(&runs->results[i].stats, runs->info.device, false, &writer)) {
+                code = CLI_EXIT_IO;
+            }
+        }
+    }
+    return code;
+}
+
+/* ---- running ---- */
+
+static enum tarn_status run_all(const struct replay_values *values, struct replay_runs *runs,
+                                struct tarn_error *error)
+{
+    runs->count = values->conf.count ? values->conf.count : 1;
+    for (int i = 0; i < runs->count; i++) {
+        const struct tarn_replay_options options = {
+            .struct_size = sizeof options,
+            .conf = values->conf.count ? values->conf.items[i] : runs->info.conf,
+            .device_total = values->device_total,
+            .check = values->check,
+        };
+
+        runs->confs[i] = options.conf;
+        runs->results[i].struct_size = sizeof runs->results[i];
+        const enum tarn_status status =
+            tarn_replay_run(runs->replay, &options, &runs->results[i], error);
+
+        if (status) {
+            return status;
+        }
+    }
+    return TARN_OK;
+}
+
+static enum cli_exit replay_snapshot(const struct cli_call *call,
+                                     const struct tarn_snapshot *snapshot)
+{
+    const struct replay_values *values = call->values;
+    static struct replay_runs runs; /* large */
+    struct tarn_replay *replay = NULL;
+    struct tarn_error error;
+    enum cli_exit code;
+    const int device = values->device == UINT64_MAX ? -1 : (int)(values->device & INT32_MAX);
+    enum tarn_status status = tarn_replay_create(snapshot, device, &replay, &error);
+
+    runs.path = call->arguments[0];
+    runs.replay = replay;
+    runs.info.struct_size = sizeof runs.info;
+    if (status == TARN_OK) {
+        tarn_replay_get_info(replay, &runs.info);
+        status = run_all(values, &runs, &error);
+    }
+    if (status) {
+        code = cli_fail_status(call->command, status, &error, call->arguments[0]);
+    } else {
+        code = values->json ? print_json(&runs) : print_text(call, &runs);
+    }
+    tarn_replay_destroy(replay);
+    return code;
+}
+
+static enum cli_exit replay_run(const struct cli_call *call)
+{
+    int code;
+    struct tarn_snapshot *snapshot = cli_load_snapshot(call->command, call->arguments[0], &code);
+
+    if (!snapshot) {
+        return (enum cli_exit)code;
+    }
+    const enum cli_exit replayed = replay_snapshot(call, snapshot);
+
+    tarn_snapshot_destroy(snapshot);
+    return code != CLI_EXIT_OK ? (enum cli_exit)code : replayed;
+}
+
+const struct cli_command cli_command_replay = {
+    .name = "replay",
+    .arguments = "SNAPSHOT",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .help = "run a recorded trace through the allocator, under any settings",
+    .details =
+        "The requests and frees of the trace go through the allocator on a simulated device.\n"
+        "Under the settings of the recorded run every block comes out where it was.\n"
+        "\n"
+        "  tarn replay dump.pickle --conf '' --conf expandable_segments:True\n",
+    .opts = replay_opts,
+    .values_size = sizeof(struct replay_values),
+    .defaults = &replay_defaults,
+    .run = replay_run,
+};

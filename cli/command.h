@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Commands of the program. To add one:
+ *
+ *   1. write cmd_NAME.c, which defines `const struct cli_command cli_command_NAME`: its one line of
+ *      help, its option table, the struct of values that the table fills, and its function;
+ *   2. add a row X(NAME) to CLI_COMMANDS below (and the file to cli/CMakeLists.txt).
+ *
+ * Parsing, --help, "did you mean" and the list in `tarn help` follow. A command's function returns
+ * an exit code; results go to stdout, everything else to stderr through cli_fail.
+ *
+ *   struct stats_values { bool json; const char *output; };
+ *
+ *   static const struct cli_opt stats_opts[] = {
+ *       {.name = "json", .kind = CLI_OPT_FLAG, .at = offsetof(struct stats_values, json),
+ *        .help = "print JSON"},
+ *       {0},
+ *   };
+ *   static enum cli_exit stats_run(const struct cli_call *call)
+ *   {
+ *       const struct stats_values *values = call->values;
+ *       ... call->arguments[0] ...
+ *   }
+ *   const struct cli_command cli_command_stats = {
+ *       .name = "stats", .arguments = "FILE", .arguments_min = 1, .arguments_max = 1,
+ *       .help = "print the numbers of a snapshot", .opts = stats_opts,
+ *       .values_size = sizeof(struct stats_values), .run = stats_run};
+ */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include "exit_code.h"
+#include "opt.h"
+#include "terminal.h"
+
+/* In the order in which help lists them. */
+#define CLI_COMMANDS(X)                                                                            \
+    X(config)                                                                                      \
+    X(help)                                                                                        \
+    X(stats)                                                                                       \
+    X(replay)                                                                                      \
+    X(verify)                                                                                      \
+    X(version)
+
+struct cli_command;
+
+/* One run of a command. Everything is borrowed until the function returns. */
+struct cli_call {
+    const struct cli_command *command;
+    const struct cli_terminal *terminal;
+    const void *values; /* the command's struct of values, filled */
+    int argument_count; /* within the command's bounds */
+    char **arguments;
+};
+
+struct cli_command {
+    const char *name;
+    const char *arguments; /* as help shows them: "FILE", "[COMMAND]"; "" for none */
+    int arguments_min;
+    int arguments_max;          /* -1 = any number */
+    const char *help;           /* one line, lower case, no full stop */
+    const char *details;        /* more lines for the command's own help, or NULL */
+    const struct cli_opt *opts; /* or NULL */
+    size_t values_size;         /* of the struct that `opts` fills */
+    const void *defaults;       /* what it starts from; NULL = zero bytes */
+    enum cli_exit (*run)(const struct cli_call *call);
+};
+
+#define CLI_COMMAND_DECLARE(name) extern const struct cli_command cli_command_##name;
+CLI_COMMANDS(CLI_COMMAND_DECLARE)
+#undef CLI_COMMAND_DECLARE
+
+/* Options that every command has, and the program before the command. */
+struct cli_common_values {
+    bool help;
+    int color; /* enum cli_color */
+};
+
+extern const struct cli_opt cli_common_opts[];
+
+/* Options that only the program has, before the command. */
+struct cli_program_values {
+    bool version;
+};
+
+extern const struct cli_opt cli_program_opts[];
+
+/* All commands; ends with NULL. */
+extern const struct cli_command *const cli_commands[];
+
+/* NULL when there is none of that name. */
+const struct cli_command *cli_command_find(const char *name);
+
+/* Parses the arguments behind the command's name and runs it. */
+enum cli_exit cli_command_start(const struct cli_command *command, int argc, char **argv,
+                                const struct cli_common_values *common);
+
+/* Says on stderr that there is no such command and which was probably meant. */
+enum cli_exit cli_command_unknown(const char *name);
+
+/* Help of the program or of one command. */
+void cli_help_program(FILE *file);
+void cli_help_command(FILE *file, const struct cli_command *command);
+
+/* Prints "tarn COMMAND: ..." as one line to stderr (`command` may be NULL) and returns `code`. */
+__attribute__((format(printf, 3, 4))) enum cli_exit
+cli_fail(const struct cli_command *command, enum cli_exit code, const char *format, ...);
+
+/* The same for a failure of the library: the error's text, or the status's when it has none. */
+enum cli_exit cli_fail_status(const struct cli_command *command, enum tarn_status status,
+                              const struct tarn_error *error, const char *what);
+
+#endif

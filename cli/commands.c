@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include "command.h"
+
+#include "suggest.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct cli_command *const cli_commands[] = {
+#define COMMAND_ROW(name) &cli_command_##name,
+    CLI_COMMANDS(COMMAND_ROW)
+#undef COMMAND_ROW
+        NULL};
+
+const struct cli_opt cli_common_opts[] = {
+    {.name = "help",
+     .letter = 'h',
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct cli_common_values, help),
+     .help = "print help and exit"},
+    {.name = "color",
+     .kind = CLI_OPT_CHOICE,
+     .at = offsetof(struct cli_common_values, color),
+     .choices = cli_color_choices,
+     .help = "when to use colour"},
+    {0},
+};
+
+const struct cli_opt cli_program_opts[] = {
+    {.name = "version",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct cli_program_values, version),
+     .help = "print the version and exit"},
+    {0},
+};
+
+static const struct cli_opt no_opts[] = {{0}};
+
+const struct cli_command *cli_command_find(const char *name)
+{
+    for (size_t i = 0; cli_commands[i]; i++) {
+        if (strcmp(cli_commands[i]->name, name) == 0) {
+            return cli_commands[i];
+        }
+    }
+    return NULL;
+}
+
+enum cli_exit cli_fail(const struct cli_command *command, enum cli_exit code, const char *format,
+                       ...)
+{
+    va_list args;
+
+    (void)fprintf(stderr, "tarn%s%s: ", command ? " " : "", command ? command->name : "");
+    va_start(args, format);
+    (void)vfprintf(stderr, format, args);
+    va_end(args);
+    (void)fputc('\n', stderr);
+    return code;
+}
+
+enum cli_exit cli_fail_status(const struct cli_command *command, enum tarn_status status,
+                              const struct tarn_error *error, const char *what)
+{
+    const bool has_text = error && error->status == status && error->text[0] != '\0';
+
+    return cli_fail(command, cli_exit_from_status(status), "%s: %s", what,
+                    has_text ? error->text : tarn_status_text(status));
+}
+
+enum cli_exit cli_command_unknown(const char *name)
+{
+    struct cli_suggest search = {.word = name};
+
+    for (size_t i = 0; cli_commands[i]; i++) {
+        cli_suggest_offer(&search, cli_commands[i]->name);
+    }
+    if (search.best) {
+        return cli_fail(NULL, CLI_EXIT_USAGE, "unknown command \"%s\"; did you mean \"%s\"?", name,
+                        search.best);
+    }
+    return cli_fail(NULL, CLI_EXIT_USAGE, "unknown command \"%s\"; \"tarn help\" lists them", name);
+}
+
+/* Runs the command on parsed arguments, unless their number is wrong. */
+static enum cli_exit call_run(const struct cli_call *call)
+{
+    const struct cli_command *command = call->command;
+
+    if (call->argument_count < command->arguments_min) {
+        return cli_fail(command, CLI_EXIT_USAGE, "too few arguments; usage: tarn %s %s",
+                        command->name, command->arguments);
+    }
+    if (command->arguments_max >= 0 && call->argument_count > command->arguments_max) {
+        return cli_fail(command, CLI_EXIT_USAGE, "unexpected argument \"%s\"",
+                        call->arguments[command->arguments_max]);
+    }
+    return command->run(call);
+}
+
+enum cli_exit cli_command_start(const struct cli_command *command, int argc, char **argv,
+                                const struct cli_common_values *given)
+{
+    struct cli_common_values common = *given;
+    struct cli_terminal terminal;
+    enum cli_exit code = CLI_EXIT_OK;
+    void *values = calloc(1, command->values_size + 1);
+    const struct cli_opt_set sets[] = {{command->opts ? command->opts : no_opts, values},
+                                       {cli_common_opts, &common}};
+    struct cli_opt_parser parser = {.sets = sets, .set_count = 2};
+    struct cli_call call = {
+        .command = command, .terminal = &terminal, .values = values, .arguments = argv};
+
+    if (!values) {
+        return cli_fail(command, CLI_EXIT_LIMIT, "out of memory");
+    }
+    if (command->defaults) {
+        memcpy(values, command->defaults, command->values_size);
+    }
+    if (!cli_opt_parse(&parser, argc, argv, &call.argument_count)) {
+        code = cli_fail(command, CLI_EXIT_USAGE, "%s", parser.error);
+    } else if (common.help) {
+        cli_help_command(stdout, command);
+    } else {
+        cli_terminal_init(&terminal, (enum cli_color)common.color);
+        code = call_run(&call);
+    }
+    free(values);
+    return code;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One row a warning: a function that says whether it applies, and its text. Where the text needs a
+ * number, the row has a function that writes it.
+ */
+#include "config_advice.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Steps so fine that sizes hardly ever meet; a choice of ours. */
+#define DIVISIONS_TOO_FINE 64
+
+static bool has_limit(const struct tarn_config *config)
+{
+    return config->memory_fraction_given && config->memory_fraction < 1.0;
+}
+
+static bool has_divisions(const struct tarn_config *config)
+{
+    for (size_t i = 0; i < TARN_ROUNDUP_INTERVALS; i++) {
+        if (config->roundup_power2_divisions[i] > 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The fewest divisions above 1, or 0. */
+static uint32_t divisions_min(const struct tarn_config *config)
+{
+    uint32_t min = 0;
+
+    for (size_t i = 0; i < TARN_ROUNDUP_INTERVALS; i++) {
+        const uint32_t divisions = config->roundup_power2_divisions[i];
+
+        if (divisions > 1 && (min == 0 || divisions < min)) {
+            min = divisions;
+        }
+    }
+    return min;
+}
+
+static uint32_t divisions_max(const struct tarn_config *config)
+{
+    uint32_t max = 0;
+
+    for (size_t i = 0; i < TARN_ROUNDUP_INTERVALS; i++) {
+        const uint32_t divisions = config->roundup_power2_divisions[i];
+
+        max = divisions > max ? divisions : max;
+    }
+    return max;
+}
+
+static bool caches_nothing(const struct tarn_config *config)
+{
+    return config->no_caching;
+}
+
+static bool collects_without_limit(const struct tarn_config *config)
+{
+    return config->garbage_collection_threshold > 0.0 && !has_limit(config);
+}
+
+static bool throws_without_limit(const struct tarn_config *config)
+{
+    return config->throw_on_device_oom && !has_limit(config);
+}
+
+static bool limits_to_nothing(const struct tarn_config *config)
+{
+    return config->memory_fraction_given && config->memory_fraction <= 0.0;
+}
+
+static bool rounds_without_split_limit(const struct tarn_config *config)
+{
+    return config->max_non_split_rounding != config->large_segment_size &&
+           config->max_split_size == TARN_SIZE_UNLIMITED;
+}
+
+static bool splits_expandable_anyway(const struct tarn_config *config)
+{
+    return config->expandable_segments && config->max_split_size != TARN_SIZE_UNLIMITED;
+}
+
+static bool divides_coarsely(const struct tarn_config *config)
+{
+    const uint32_t min = divisions_min(config);
+
+    return min > 0 && min <= 4;
+}
+
+static bool divides_too_finely(const struct tarn_config *config)
+{
+    return divisions_max(config) > DIVISIONS_TOO_FINE;
+}
+
+static bool async_ignores_options(const struct tarn_config *config)
+{
+    return config->backend == TARN_BACKEND_ASYNC &&
+           (config->max_split_size != TARN_SIZE_UNLIMITED || has_divisions(config) ||
+            config->garbage_collection_threshold > 0.0 || config->expandable_segments ||
+            config->max_non_split_rounding != config->large_segment_size ||
+            config->release_lock_on_device_alloc);
+}
+
+static bool registers_nothing(const struct tarn_config *config)
+{
+    return config->pinned_num_register_threads > 1 && !config->pinned_use_host_register;
+}
+
+static void coarse_write(const struct tarn_config *config, struct cli_advice *advice_out)
+{
+    const uint32_t min = divisions_min(config);
+
+    (void)snprintf(advice_out->text, sizeof advice_out->text,
+                   "roundup_power2_divisions of %" PRIu32
+                   " makes a request up to %u %% larger, which is memory lost",
+                   min, 100u / min);
+}
+
+static void fine_write(const struct tarn_config *config, struct cli_advice *advice_out)
+{
+    const uint64_t max = divisions_max(config);
+
+    (void)snprintf(advice_out->text, sizeof advice_out->text,
+                   "roundup_power2_divisions of %" PRIu64 " leaves requests up to %" PRIu64
+                   " bytes alone and has steps so fine that few requests come to share a size",
+                   max, 512 * max);
+}
+
+static const struct {
+    bool (*applies)(const struct tarn_config *config);
+    const char *text; /* or NULL and */
+    void (*write)(const struct tarn_config *config, struct cli_advice *advice_out);
+} rows[] = {
+    {caches_nothing,
+     "PYTORCH_NO_CUDA_MEMORY_CACHING is set: nothing is cached and no option has an effect", NULL},
+    {collects_without_limit,
+     "garbage_collection_threshold does nothing unless a memory fraction below 1 is set, by "
+     "per_process_memory_fraction or set_per_process_memory_fraction()",
+     NULL},
+    {throws_without_limit,
+     "throw_on_cudamalloc_oom does nothing unless a memory fraction below 1 is set", NULL},
+    {limits_to_nothing, "per_process_memory_fraction of 0 refuses every allocation", NULL},
+    {rounds_without_split_limit,
+     "max_non_split_rounding_mb does nothing unless max_split_size_mb is set", NULL},
+    {splits_expandable_anyway,
+     "blocks of expandable segments are split whatever max_split_size_mb says", NULL},
+    {divides_coarsely, NULL, coarse_write},
+    {divides_too_finely, NULL, fine_write},
+    {async_ignores_options, "backend:cudaMallocAsync ignores the caching allocator's options",
+     NULL},
+    {registers_nothing,
+     "pinned_num_register_threads does nothing unless pinned_use_cuda_host_register is True", NULL},
+};
+
+bool cli_config_advice(const struct tarn_config *config, size_t index,
+                       struct cli_advice *advice_out)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (!rows[i].applies(config) || index-- > 0) {
+            continue;
+        }
+        if (rows[i].write) {
+            rows[i].write(config, advice_out);
+        } else {
+            (void)snprintf(advice_out->text, sizeof advice_out->text, "%s", rows[i].text);
+        }
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Figures measured on a GPU, to hold a replay against: a JSON list with one object a run. */
+#ifndef CLI_MEASURED_H
+#define CLI_MEASURED_H
+
+#include "tarn/stats.h"
+
+/* One figure that both sides have. */
+struct cli_measured_figure {
+    const char *name; /* PyTorch's key, e.g. "reserved_bytes.all.peak" */
+    int64_t measured;
+    int64_t replayed;
+};
+
+enum {
+    CLI_MEASURED_MAX = 16
+};
+
+struct cli_measured {
+    struct cli_measured_figure figures[CLI_MEASURED_MAX];
+    int count;
+};
+
+/* Reads the run of that workload and settings string from the file and pairs its figures with the
+ * counters. False with a sentence in `error` when it cannot be read or has no such run. */
+bool cli_measured_read(const char *path, const char *workload, const char *conf,
+                       const struct tarn_stats *stats, struct cli_measured *measured_out,
+                       char *error, size_t error_size);
+
+#endif

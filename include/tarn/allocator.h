@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The caching allocator of one device: PyTorch's decisions, call by call.
+ *
+ * Memory belongs to the stream it was allocated for and is reused on that stream at once when it is
+ * freed; a block that other streams use as well is reused when the work they had queued is done
+ * (record_stream). Every function may be called from any thread. A failed call changes nothing
+ * unless its comment says otherwise.
+ */
+#ifndef TARN_ALLOCATOR_H
+#define TARN_ALLOCATOR_H
+
+#include "config.h"
+#include "device.h"
+#include "findings.h"
+#include "graph_pool.h"
+#include "stats.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tarn_allocator;
+
+/* An allocator on the device with these settings (NULL: the defaults). The device is borrowed and
+ * must outlive it. Caller owns *allocator_out, free with tarn_allocator_destroy. */
+TARN_API enum tarn_status tarn_allocator_create(struct tarn_device *device,
+                                                const struct tarn_config *config,
+                                                struct tarn_allocator **allocator_out,
+                                                struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Gives all memory back to the device, allocated blocks included. Nothing may use it any more. NULL
+ * is allowed. */
+TARN_API void tarn_allocator_destroy(struct tarn_allocator *allocator);
+
+/* Allocates `size` bytes for work on `stream`. *ptr_out is a multiple of 512; for size 0 it is 0.
+ * Fails with TARN_ERR_OUT_OF_MEMORY, after giving cached memory back and trying again as PyTorch
+ * does; the error's text is then PyTorch's message, and the observers were called. */
+TARN_API enum tarn_status tarn_allocator_alloc(struct tarn_allocator *allocator, uint64_t size,
+                                               tarn_stream stream, tarn_ptr *ptr_out,
+                                               struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Frees what tarn_allocator_alloc returned; 0 does nothing. A pointer that is not handed out just
+ * now (never, or freed already) fails with TARN_ERR_INVALID_POINTER and its address in the text. */
+TARN_API enum tarn_status tarn_allocator_free(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                              struct tarn_error *error) TARN_MUST_CHECK;
+
+/* The block is used on another stream as well: after its free it is not reused before the work
+ * queued on that stream at the time of the free is done. 0 does nothing. */
+TARN_API enum tarn_status tarn_allocator_record_stream(struct tarn_allocator *allocator,
+                                                       tarn_ptr ptr, tarn_stream stream,
+                                                       struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Waits for pending frees and gives every segment that is wholly free back to the device. */
+TARN_API enum tarn_status tarn_allocator_empty_cache(struct tarn_allocator *allocator,
+                                                     struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Start and size of the segment (of a growing segment: of its range) that holds an allocated block.
+ * Either output may be NULL. */
+TARN_API enum tarn_status tarn_allocator_base_allocation(struct tarn_allocator *allocator,
+                                                         tarn_ptr ptr, tarn_ptr *base_out,
+                                                         uint64_t *size_out,
+                                                         struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Reserved bytes may not exceed this share of the device's memory, 0 to 1; 1 is no limit. */
+TARN_API enum tarn_status
+tarn_allocator_set_memory_fraction(struct tarn_allocator *allocator, double fraction,
+                                   struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Limit in bytes, TARN_SIZE_UNLIMITED = none; the fraction that it is. */
+TARN_API uint64_t tarn_allocator_get_limit(struct tarn_allocator *allocator);
+
+/* Counters, all from one moment. Fields beyond struct_size are left out. */
+TARN_API void tarn_allocator_get_stats(struct tarn_allocator *allocator,
+                                       struct tarn_stats *stats_out);
+TARN_API void tarn_allocator_reset_peak_stats(struct tarn_allocator *allocator);
+TARN_API void tarn_allocator_reset_accumulated_stats(struct tarn_allocator *allocator);
+
+/* Size of the largest free block, or of the device's free memory if that is larger and
+ * `*largest_out` comes in as 0: PyTorch's cacheInfo. */
+TARN_API enum tarn_status tarn_allocator_cache_info(struct tarn_allocator *allocator,
+                                                    uint64_t *largest_in_out,
+                                                    struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Checks every invariant; returns how many are violated and describes them. Changes nothing. */
+TARN_API uint64_t tarn_allocator_check(struct tarn_allocator *allocator,
+                                       struct tarn_findings *findings);
+
+/* One segment and one block, as the walk shows them. Of a growing segment each contiguous mapped
+ * range is shown as a segment. */
+struct tarn_segment_info {
+    uint64_t address;
+    uint64_t total_size;
+    uint64_t allocated_size;
+    uint64_t active_size;
+    uint64_t requested_size; /* of active blocks */
+    tarn_stream stream;
+    struct tarn_pool_id pool;
+    uint64_t stack; /* id from the event sink, 0 = none */
+    bool is_large;
+    bool is_expandable;
+};
+
+struct tarn_block_info {
+    uint64_t address;
+    uint64_t size;
+    uint64_t requested_size;
+    uint64_t stack;
+    bool allocated;
+    bool active; /* allocated or waiting for streams */
+};
+
+/* Called in address order, under the allocator's lock: they must not call the allocator. `block` is
+ * called for each block of the segment shown before. Either may be NULL. Returning false ends the
+ * walk. */
+struct tarn_walker {
+    void *context;
+    bool (*segment)(void *context, const struct tarn_segment_info *segment);
+    bool (*block)(void *context, const struct tarn_block_info *block);
+};
+
+/* Walks all segments. Fails only for want of host memory. */
+TARN_API enum tarn_status tarn_allocator_walk(struct tarn_allocator *allocator,
+                                              const struct tarn_walker *walker) TARN_MUST_CHECK;
+
+/* The same for the segments of one pool; {0, 0} is the default pools. */
+TARN_API enum tarn_status
+tarn_allocator_walk_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                         const struct tarn_walker *walker) TARN_MUST_CHECK;
+
+/* Settings in force, and new ones: they take effect with the next call; what exists stays as it
+ * is. A backend other than the present one fails with TARN_ERR_CONFIG. */
+TARN_API void tarn_allocator_get_config(struct tarn_allocator *allocator,
+                                        struct tarn_config *config_out);
+TARN_API enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,
+                                                    const struct tarn_config *config,
+                                                    struct tarn_error *error) TARN_MUST_CHECK;
+
+/* What is known when memory runs out. */
+struct tarn_oom {
+    uint32_t struct_size;
+    int device;
+    uint64_t requested;    /* bytes that the caller asked for */
+    uint64_t rounded;      /* of the block */
+    uint64_t segment_size; /* that the device could not give */
+    tarn_stream stream;
+    uint64_t limit;       /* TARN_SIZE_UNLIMITED = none */
+    uint64_t device_free; /* bytes */
+    uint64_t device_total;
+    uint64_t allocated;
+    uint64_t reserved;
+    uint64_t private_free; /* free bytes in private pools */
+    const char *processes; /* "" or a sentence per process that uses the device */
+    bool rejected;         /* refused because of the limit, without asking the device */
+};
+
+/* Called on the thread whose allocation failed, without any lock, before it returns: it may use
+ * the allocator. At most TARN_OBSERVERS_MAX, for the allocator's life; TARN_ERR_LIMIT beyond. */
+enum {
+    TARN_OBSERVERS_MAX = 8
+};
+
+typedef void (*tarn_oom_observer)(void *context, const struct tarn_oom *oom);
+
+TARN_API enum tarn_status tarn_allocator_add_oom_observer(struct tarn_allocator *allocator,
+                                                          tarn_oom_observer observer,
+                                                          void *context) TARN_MUST_CHECK;
+
+/* Called when no free block fits, before the device is asked: it may free blocks of this allocator
+ * (no lock is held) and says whether it did anything; then the search is made again. */
+typedef bool (*tarn_memory_callback)(void *context, struct tarn_allocator *allocator, uint64_t size,
+                                     tarn_stream stream);
+
+TARN_API enum tarn_status tarn_allocator_add_memory_callback(struct tarn_allocator *allocator,
+                                                             tarn_memory_callback callback,
+                                                             void *context) TARN_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Replaying a recorded run without a GPU: the requests and frees of a snapshot's trace go through
+ * the allocator on a simulated device. Under the settings of the recorded run every decision comes
+ * out as recorded; under others the replay says what the run would have taken.
+ */
+#ifndef TARN_REPLAY_H
+#define TARN_REPLAY_H
+
+#include "snapshot.h"
+#include "stats.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A trace made ready to run. Immutable: any number of threads may run it at once. */
+struct tarn_replay;
+
+/* Makes a replay of one device's trace; `device` -1 takes the first device that has one. The
+ * snapshot may be destroyed afterwards. Caller owns *replay_out, free with tarn_replay_destroy.
+ * Fails with TARN_ERR_NOT_FOUND when there is no trace. */
+TARN_API enum tarn_status tarn_replay_create(const struct tarn_snapshot *snapshot, int device,
+                                             struct tarn_replay **replay_out,
+                                             struct tarn_error *error) TARN_MUST_CHECK;
+TARN_API void tarn_replay_destroy(struct tarn_replay *replay);
+
+struct tarn_replay_info {
+    uint32_t struct_size; /* in: sizeof(struct tarn_replay_info) */
+    int device;
+    uint64_t entries;     /* of the trace */
+    uint64_t allocations; /* requests that succeeded when recorded */
+    uint64_t ooms;        /* requests that failed when recorded */
+    bool complete;        /* the trace begins with an empty allocator */
+    const char *conf;     /* settings of the recorded run; borrowed from the replay */
+};
+
+TARN_API void tarn_replay_get_info(const struct tarn_replay *replay,
+                                   struct tarn_replay_info *info_out);
+
+/* What is not known about the recorded run, a sentence each; NULL beyond the last. Borrowed from
+ * the replay. */
+TARN_API const char *tarn_replay_get_note(const struct tarn_replay *replay, size_t index);
+
+/* Zero bytes mean: the recorded settings, a device large enough (1 TiB, or as large as the recorded
+ * addresses allow). */
+struct tarn_replay_options {
+    uint32_t struct_size;  /* sizeof(struct tarn_replay_options) */
+    const char *conf;      /* settings; NULL = those of the recorded run */
+    uint64_t device_total; /* bytes of the simulated device; 0 = large enough */
+    bool check;            /* check every invariant after every operation: slow */
+};
+
+struct tarn_replay_result {
+    uint32_t struct_size;    /* in: sizeof(struct tarn_replay_result) */
+    struct tarn_stats stats; /* at the end; peaks since the beginning of the trace */
+    uint64_t operations;
+    uint64_t allocations;  /* requests made */
+    uint64_t same_address; /* of these, placed where the recorded run had them */
+    int64_t first_other;   /* trace entry of the first one placed elsewhere, -1 = none */
+    int64_t first_oom;     /* trace entry of the first request that failed, -1 = none */
+    uint64_t wall_ns;      /* of the run alone */
+};
+
+/* Runs the replay once. Fails with TARN_ERR_CONFIG for bad settings; running out of simulated
+ * memory is no failure but part of the result. */
+TARN_API enum tarn_status tarn_replay_run(const struct tarn_replay *replay,
+                                          const struct tarn_replay_options *options,
+                                          struct tarn_replay_result *result_out,
+                                          struct tarn_error *error) TARN_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

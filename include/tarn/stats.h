@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* Counters of an allocator: those of PyTorch's `memory_stats`, with the same meaning. */
+#ifndef TARN_STATS_H
+#define TARN_STATS_H
+
+#include "base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One counter. `allocated` and `freed` add up since the beginning or the last reset. */
+struct tarn_stat {
+    int64_t current;
+    int64_t peak;
+    int64_t allocated;
+    int64_t freed;
+};
+
+/* Every counter by pool comes three times. */
+enum tarn_stat_pool {
+    TARN_STAT_ALL,
+    TARN_STAT_SMALL_POOL,
+    TARN_STAT_LARGE_POOL,
+    TARN_STAT_POOLS
+};
+
+/* Counters by pool: enumerator, PyTorch's key, what it counts. */
+#define TARN_STAT_MAP(X)                                                                           \
+    X(ALLOCATION, "allocation", "blocks handed out")                                               \
+    X(SEGMENT, "segment", "segments from the device")                                              \
+    X(ACTIVE, "active", "blocks handed out or waiting for streams")                                \
+    X(INACTIVE_SPLIT, "inactive_split", "free blocks that are part of a split segment")            \
+    X(ALLOCATED_BYTES, "allocated_bytes", "bytes of blocks handed out")                            \
+    X(RESERVED_BYTES, "reserved_bytes", "bytes taken from the device")                             \
+    X(ACTIVE_BYTES, "active_bytes", "bytes of active blocks")                                      \
+    X(INACTIVE_SPLIT_BYTES, "inactive_split_bytes", "bytes of inactive split blocks")              \
+    X(REQUESTED_BYTES, "requested_bytes", "bytes that callers asked for, of active blocks")
+
+enum tarn_stat_kind {
+#define TARN_STAT_ENUM(name, key, text) TARN_STAT_##name,
+    TARN_STAT_MAP(TARN_STAT_ENUM)
+#undef TARN_STAT_ENUM
+    TARN_STAT_KINDS
+};
+
+struct tarn_stats {
+    uint32_t struct_size; /* in: sizeof(struct tarn_stats) */
+    struct tarn_stat by_pool[TARN_STAT_KINDS][TARN_STAT_POOLS];
+    struct tarn_stat oversize_allocations; /* blocks of max_split_size and more, handed out */
+    struct tarn_stat oversize_segments;    /* segments of that size */
+    int64_t num_alloc_retries;             /* device allocations tried again after a cache flush */
+    int64_t num_ooms;
+    int64_t num_sync_all_streams; /* waits for all events of pending frees */
+    int64_t num_device_alloc;     /* segments allocated and ranges mapped */
+    int64_t num_device_free;      /* segments freed and ranges unmapped */
+    int64_t max_split_size;       /* when the allocator was made; -1 = unlimited */
+    int64_t num_oom_rejections;   /* requests refused by throw_on_cudamalloc_oom */
+};
+
+/* PyTorch's key of a counter, e.g. "allocated_bytes"; of a pool, e.g. "small_pool". Static storage.
+ * */
+TARN_API const char *tarn_stat_kind_name(enum tarn_stat_kind kind);
+TARN_API const char *tarn_stat_pool_name(enum tarn_stat_pool pool);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

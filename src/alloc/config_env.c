@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Settings from the environment. The order of the variables is PyTorch's, with ours in front. As in
+ * PyTorch, a variable that is set to nothing counts as set.
+ */
+#include "tarn/config.h"
+
+#include "base/errinfo.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const variables[] = {"TARN_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF",
+                                        "PYTORCH_ALLOC_CONF"};
+
+/* Puts the variable's name before the error's text. */
+static void error_name_variable(struct tarn_error *error, const char *variable)
+{
+    char text[TARN_ERROR_TEXT_MAX];
+
+    if (error) {
+        (void)snprintf(text, sizeof text, "%s", error->text);
+        (void)snprintf(error->text, sizeof error->text, "%s: %.*s", variable,
+                       (int)sizeof error->text - 64, text);
+    }
+}
+
+enum tarn_status tarn_config_from_env(struct tarn_config *config_out, struct tarn_error *error)
+{
+    const char *text = NULL;
+    const char *variable = "";
+    enum tarn_status st;
+
+    for (size_t i = 0; !text && i < sizeof variables / sizeof variables[0]; i++) {
+        variable = variables[i];
+        text = getenv(variable);
+    }
+    st = tarn_config_parse(text, config_out, error);
+    if (st && text) {
+        error_name_variable(error, variable);
+    }
+    if (st) {
+        return st;
+    }
+    config_out->no_caching = getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") != NULL;
+    return TARN_OK;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/core_check.h"
+
+#include "alloc/segment.h"
+#include "base/finding.h"
+
+/* What a walk over all blocks gives. */
+struct tally {
+    int64_t by_pool[TARN_STAT_KINDS][TARN_STAT_POOLS];
+    uint64_t mapped;   /* bytes */
+    uint64_t nodes;    /* blocks of any state */
+    uint64_t in_sets;  /* free blocks in bins */
+    uint64_t unmapped; /* blocks in unmapped ranges */
+    uint64_t unfiled;
+    uint64_t allocated;
+    uint64_t waiting;
+    uint64_t segments;
+};
+
+static void tally_add(struct tally *tally, enum tarn_stat_kind kind, const struct tn_pool *pool,
+                      uint64_t amount)
+{
+    tally->by_pool[kind][TARN_STAT_ALL] += (int64_t)amount;
+    tally->by_pool[kind][tn_stat_pool_of(pool->is_small)] += (int64_t)amount;
+}
+
+/* I1, I2, I3 for one block and its neighbour above. */
+static void check_links(const struct tn_segment *segment, const struct tn_block *block,
+                        struct tarn_findings *findings)
+{
+    const struct tn_block *next = block->next;
+    const uint64_t end = block->address + block->size;
+    const uint64_t segment_end = segment->address + segment->size;
+
+    if (block->size == 0 || block->size % 512 != 0 || block->address % 512 != 0) {
+        tn_finding_add(findings, "block 0x%llx has size %llu: not multiples of 512",
+                       (unsigned long long)block->address, (unsigned long long)block->size);
+    }
+    if (!next) {
+        if (end != segment_end) {
+            tn_finding_add(findings, "last block of segment 0x%llx ends at 0x%llx, not 0x%llx",
+                           (unsigned long long)segment->address, (unsigned long long)end,
+                           (unsigned long long)segment_end);
+        }
+        return;
+    }
+    if (next->prev != block || next->address != end) {
+        tn_finding_add(findings, "block 0x%llx ends at 0x%llx but its neighbour is at 0x%llx",
+                       (unsigned long long)block->address, (unsigned long long)end,
+                       (unsigned long long)next->address);
+    }
+    if (tn_block_is_idle(block) && tn_block_is_idle(next) && block->mapped == next->mapped &&
+        !block->unfiled && !next->unfiled) {
+        tn_finding_add(findings, "free neighbours 0x%llx and 0x%llx are not merged",
+                       (unsigned long long)block->address, (unsigned long long)next->address);
+    }
+    if (next->set != block->set || next->expandable != block->expandable) {
+        tn_finding_add(findings, "neighbours 0x%llx and 0x%llx differ in pool, stream or kind",
+                       (unsigned long long)block->address, (unsigned long long)next->address);
+    }
+}
+
+/* I4: the block is where its state says. */
+static void check_place(const struct tn_engine *engine, const struct tn_block *block,
+                        struct tally *tally, struct tarn_findings *findings)
+{
+    bool found = true;
+
+    if (block->allocated) {
+        found = block->mapped && tn_ptr_map_find(&engine->map, block->address) == block;
+        tally->allocated++;
+    } else if (block->uses) {
+        found = block->mapped && engine->waits.records[block->uses].block == block;
+        tally->waiting++;
+    } else if (block->unfiled) {
+        tally->unfiled++;
+    } else if (block->mapped) {
+        found = tn_free_set_has(block->set, block);
+        tally->in_sets++;
+    } else {
+        found = tn_free_set_has_unmapped(block->set, block);
+        tally->unmapped++;
+    }
+    if (!found) {
+        tn_finding_add(findings, "block 0x%llx (%s) is not where its state says",
+                       (unsigned long long)block->address,
+                       block->allocated ? "allocated" : (block->uses ? "waiting" : "free"));
+    }
+}
+
+static void tally_block(struct tally *tally, const struct tn_block *block)
+{
+    const struct tn_pool *pool = block->set->pool;
+
+    tally->nodes++;
+    if (!block->mapped) {
+        return;
+    }
+    tally->mapped += block->size;
+    tally_add(tally, TARN_STAT_RESERVED_BYTES, pool, block->size);
+    if (block->allocated) {
+        tally_add(tally, TARN_STAT_ALLOCATION, pool, 1);
+        tally_add(tally, TARN_STAT_ALLOCATED_BYTES, pool, block->size);
+    }
+    if (tn_block_is_active(block)) {
+        tally_add(tally, TARN_STAT_ACTIVE, pool, 1);
+        tally_add(tally, TARN_STAT_ACTIVE_BYTES, pool, block->size);
+        tally_add(tally, TARN_STAT_REQUESTED_BYTES, pool, block->requested_size);
+    } else if (tn_block_is_split(block) && !block->expandable) {
+        tally_add(tally, TARN_STAT_INACTIVE_SPLIT, pool, 1);
+        tally_add(tally, TARN_STAT_INACTIVE_SPLIT_BYTES, pool, block->size);
+    }
+}
+
+static void check_segment(const struct tn_engine *engine, const struct tn_segment *segment,
+                          struct tally *tally, struct tarn_findings *findings)
+{
+    const struct tn_block *first = segment->first;
+
+    tally->segments++;
+    if (first->prev || first->address != segment->address) {
+        tn_finding_add(findings, "first block of segment 0x%llx is at 0x%llx",
+                       (unsigned long long)segment->address, (unsigned long long)first->address);
+    }
+    if (!segment->expandable) {
+        tally_add(tally, TARN_STAT_SEGMENT, first->set->pool, 1);
+    }
+    for (const struct tn_block *b = first; b; b = b->next) {
+        check_links(segment, b, findings);
+        check_place(engine, b, tally, findings);
+        tally_block(tally, b);
+    }
+}
+
+static void check_number(const char *what, uint64_t cached, uint64_t counted,
+                         struct tarn_findings *findings)
+{
+    if (cached != counted) {
+        tn_finding_add(findings, "%s: %llu recorded, %llu counted", what,
+                       (unsigned long long)cached, (unsigned long long)counted);
+    }
+}
+
+/* I5. */
+static void check_counters(const struct tn_engine *engine, const struct tally *tally,
+                           struct tarn_findings *findings)
+{
+    for (int kind = 0; kind < TARN_STAT_KINDS; kind++) {
+        for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
+            const struct tarn_stat *stat = &engine->counters.stats.by_pool[kind][pool];
+            const int64_t counted = tally->by_pool[kind][pool];
+
+            if (stat->current != counted || stat->peak < stat->current) {
+                tn_finding_add(findings, "%s.%s: current %lld, peak %lld, counted %lld",
+                               tarn_stat_kind_name((enum tarn_stat_kind)kind),
+                               tarn_stat_pool_name((enum tarn_stat_pool)pool),
+                               (long long)stat->current, (long long)stat->peak, (long long)counted);
+            }
+        }
+    }
+}
+
+static void pool_sizes(const struct tn_pool *pool, uint64_t *in_sets, uint64_t *unmapped)
+{
+    for (uint32_t i = 0; i < pool->count; i++) {
+        *in_sets += pool->sets[i]->count;
+        *unmapped += pool->sets[i]->unmapped_count;
+    }
+}
+
+static void check_sizes(const struct tn_engine *engine, const struct tally *tally,
+                        struct tarn_findings *findings)
+{
+    uint64_t in_sets = 0;
+    uint64_t unmapped = 0;
+    uint64_t unfiled = 0;
+
+    pool_sizes(&engine->small, &in_sets, &unmapped);
+    pool_sizes(&engine->large, &in_sets, &unmapped);
+    for (const struct tn_private_pool *p = engine->private_pools.first; p; p = p->next) {
+        pool_sizes(&p->small, &in_sets, &unmapped);
+        pool_sizes(&p->large, &in_sets, &unmapped);
+    }
+    for (const struct tn_block *b = engine->unfiled; b; b = b->u.unfiled_next) {
+        unfiled++;
+    }
+    check_number("blocks in free sets", in_sets, tally->in_sets, findings);
+    check_number("unmapped ranges", unmapped, tally->unmapped, findings);
+    check_number("unfiled blocks", unfiled, tally->unfiled, findings);
+    check_number("pointers in the map", engine->map.count, tally->allocated, findings);
+    check_number("block nodes", engine->slab.live - engine->spare_count - engine->nodes_in_flight,
+                 tally->nodes, findings);
+    check_number("segments", engine->segments.count, tally->segments, findings);
+    check_number("reserved bytes", engine->reserved, tally->mapped, findings);
+}
+
+/* Events in the queues against what each waiting block says it waits for. */
+static void check_waits(const struct tn_engine *engine, struct tarn_findings *findings)
+{
+    const struct tn_stream_waits *waits = &engine->waits;
+    uint64_t queued = 0;
+    uint64_t awaited = 0;
+
+    for (uint32_t i = 0; i < waits->queue_count; i++) {
+        queued += waits->queues[i].count;
+    }
+    for (uint32_t i = 1; i < waits->record_count; i++) {
+        awaited += waits->records[i].block ? waits->records[i].event_count : 0;
+    }
+    check_number("pending events", waits->pending, queued, findings);
+    check_number("awaited events", awaited, queued, findings);
+}
+
+uint64_t tn_core_check(const struct tn_engine *engine, struct tarn_findings *findings)
+{
+    const uint64_t before = findings->count;
+    struct tally tally = {0};
+
+    for (const struct tn_segment *s = tn_segment_first(engine); s; s = tn_segment_next(s)) {
+        check_segment(engine, s, &tally, findings);
+    }
+    check_sizes(engine, &tally, findings);
+    check_counters(engine, &tally, findings);
+    check_waits(engine, findings);
+    return findings->count - before;
+}
+
+void tn_core_assert_good(const struct tn_engine *engine)
+{
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+
+    if (tn_core_check(engine, &findings) > 0) {
+        tn_assert_failed(findings.text[0], "allocator", (int)findings.count);
+    }
+}

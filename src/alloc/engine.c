@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/engine.h"
+
+#include <stdatomic.h>
+
+enum tarn_status tn_engine_reserve_spares(struct tn_engine *engine, uint32_t count)
+{
+    while (engine->spare_count < count) {
+        struct tn_block *node = tn_block_create(&engine->slab);
+
+        if (!node) {
+            return TARN_ERR_HOST_MEMORY;
+        }
+        node->next = engine->spares;
+        engine->spares = node;
+        engine->spare_count++;
+    }
+    return TARN_OK;
+}
+
+struct tn_block *tn_engine_take_spare(struct tn_engine *engine)
+{
+    struct tn_block *node = engine->spares;
+
+    tn_assert(node);
+    engine->spares = node->next;
+    engine->spare_count--;
+    node->next = NULL;
+    return node;
+}
+
+void tn_engine_file(struct tn_engine *engine, struct tn_block *block)
+{
+    tn_assert(tn_block_is_idle(block) && block->mapped && !block->unfiled);
+    block->u.gc_base = block->set->pool->find_count;
+    if (tn_unlikely(!tn_free_set_insert(block->set, block))) {
+        block->unfiled = true;
+        block->u.unfiled_next = engine->unfiled;
+        engine->unfiled = block;
+    }
+}
+
+static TN_COLD void engine_drop_unfiled(struct tn_engine *engine, struct tn_block *block)
+{
+    struct tn_block **link = &engine->unfiled;
+
+    while (*link != block) {
+        link = &(*link)->u.unfiled_next;
+    }
+    *link = block->u.unfiled_next;
+    block->unfiled = false;
+}
+
+void tn_engine_unfile(struct tn_engine *engine, struct tn_block *block)
+{
+    if (tn_unlikely(block->unfiled)) {
+        engine_drop_unfiled(engine, block);
+    } else if (block->mapped) {
+        tn_free_set_remove(block->set, block);
+    } else {
+        tn_free_set_remove_unmapped(block->set, block);
+    }
+}
+
+void tn_engine_file_pending(struct tn_engine *engine)
+{
+    struct tn_block *list = engine->unfiled;
+
+    engine->unfiled = NULL;
+    while (list) {
+        struct tn_block *block = list;
+
+        list = block->u.unfiled_next;
+        block->unfiled = false;
+        tn_engine_file(engine, block);
+    }
+}
+
+static bool blocks_can_merge(const struct tn_block *block, const struct tn_block *neighbour)
+{
+    return neighbour && tn_block_is_idle(neighbour) && neighbour->mapped == block->mapped;
+}
+
+struct tn_block *tn_engine_merge(struct tn_engine *engine, struct tn_block *block,
+                                 uint32_t *merged_out, uint64_t *merged_bytes_out)
+{
+    struct tn_block *below = block->prev;
+    struct tn_block *above = block->next;
+
+    *merged_out = 0;
+    *merged_bytes_out = 0;
+    if (blocks_can_merge(block, above)) {
+        tn_engine_unfile(engine, above);
+        *merged_out += 1;
+        *merged_bytes_out += above->size;
+        tn_block_absorb_next(block);
+        tn_block_destroy(&engine->slab, above);
+    }
+    if (blocks_can_merge(block, below)) {
+        tn_engine_unfile(engine, below);
+        *merged_out += 1;
+        *merged_bytes_out += below->size;
+        below->requested_size = block->requested_size;
+        tn_block_absorb_next(below);
+        tn_block_destroy(&engine->slab, block);
+        block = below;
+    }
+    return block;
+}
+
+void tn_engine_emit_slow(struct tn_engine *engine, enum tn_action action, uint64_t address,
+                         uint64_t size, tarn_stream stream, const struct tn_pool *pool,
+                         uint64_t stack)
+{
+    struct tn_event event = {
+        .action = action,
+        .device = engine->device->ordinal,
+        .address = address,
+        .size = size,
+        .stream = stream,
+        .stack = engine->level >= (int)TN_CONTEXT_ALLOC ? stack : 0,
+    };
+
+    if (pool && pool->owner) {
+        event.pool_id[0] = pool->owner->id.first;
+        event.pool_id[1] = pool->owner->id.second;
+    }
+    const unsigned count = atomic_load_explicit(&engine->sink_count, memory_order_relaxed);
+
+    for (unsigned i = 0; i < count; i++) {
+        engine->sinks[i].receive(engine->sinks[i].context, &event);
+    }
+}
+
+/* What completing a free does to the counters of free parts of split segments. */
+static void count_inactive_split(struct tn_engine *engine, const struct tn_block *block,
+                                 uint32_t merged, uint64_t merged_bytes)
+{
+    const bool small = block->set->pool->is_small;
+    int64_t blocks = -(int64_t)merged;
+    int64_t bytes = -(int64_t)merged_bytes;
+
+    if (block->expandable) {
+        return;
+    }
+    if (tn_block_is_split(block)) {
+        blocks += 1;
+        bytes += (int64_t)block->size;
+    }
+    tn_counters_change(&engine->counters, TARN_STAT_INACTIVE_SPLIT, small, blocks);
+    tn_counters_change(&engine->counters, TARN_STAT_INACTIVE_SPLIT_BYTES, small, bytes);
+}
+
+void tn_engine_complete_free(struct tn_engine *engine, struct tn_block *block, uint64_t stack)
+{
+    const bool small = block->set->pool->is_small;
+    const uint64_t size = block->size;
+    const uint64_t requested = block->requested_size;
+    uint32_t merged;
+    uint64_t merged_bytes;
+
+    tn_assert(tn_block_is_idle(block));
+    tn_engine_emit(engine, TN_ACTION_FREE_COMPLETED, block->address, requested, block->set->stream,
+                   block->set->pool, stack ? stack : block->u.stack);
+    block->u.stack = 0;
+    block = tn_engine_merge(engine, block, &merged, &merged_bytes);
+    tn_engine_file(engine, block);
+    count_inactive_split(engine, block, merged, merged_bytes);
+    tn_counters_decrease(&engine->counters, TARN_STAT_ACTIVE, small, 1);
+    tn_counters_decrease(&engine->counters, TARN_STAT_ACTIVE_BYTES, small, size);
+    tn_counters_decrease(&engine->counters, TARN_STAT_REQUESTED_BYTES, small, requested);
+}
+
+uint64_t tn_engine_capture(const struct tn_engine *engine, enum tn_context_level level)
+{
+    if (tn_likely(atomic_load_explicit(&engine->level, memory_order_relaxed) < (int)level)) {
+        return 0;
+    }
+    const unsigned count = atomic_load_explicit(&engine->sink_count, memory_order_acquire);
+
+    for (unsigned i = 0; i < count; i++) {
+        const struct tn_sink *sink = &engine->sinks[i];
+
+        if (sink->capture && sink->level >= level) {
+            return sink->capture(sink->context, level);
+        }
+    }
+    return 0;
+}
+
+enum tarn_status tn_engine_device_failed(const struct tn_engine *engine, enum tarn_status status,
+                                         const char *what, struct tarn_error *error)
+{
+    const char *text = engine->device->ops->last_error(engine->device);
+
+    return tn_fail(error, status, "%s on device %d failed: %s", what, engine->device->ordinal,
+                   text[0] ? text : tarn_status_text(status));
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The caching engine of one device: all its state, and the few operations that every file of this
+ * room needs. Policy is in engine_native.c; the other files are mechanisms and do not decide.
+ *
+ * Locks: `lock` (rank TN_LOCK_ALLOCATOR) guards every field except those marked. Device calls are
+ * made under it, as PyTorch does, except where `release_lock_on_device_alloc` says otherwise.
+ */
+#ifndef TN_ALLOC_ENGINE_H
+#define TN_ALLOC_ENGINE_H
+
+#include "alloc/block.h"
+#include "alloc/core.h"
+#include "alloc/counters.h"
+#include "alloc/pool.h"
+#include "alloc/private_pool.h"
+#include "alloc/ptr_map.h"
+#include "alloc/stream_use.h"
+#include "base/errinfo.h"
+#include "base/lock.h"
+#include "device/device_ops.h"
+#include "history/sink.h"
+#include "tarn/allocator.h"
+
+#include <stdatomic.h>
+
+enum {
+    TN_SINKS_MAX = 4,
+    TN_PEERS_MAX = 64
+};
+
+struct tn_oom_observer {
+    tarn_oom_observer call;
+    void *context;
+};
+
+struct tn_memory_callback {
+    tarn_memory_callback call;
+    void *context;
+};
+
+struct tn_engine {
+    struct tarn_allocator *owner; /* constant: what callbacks are given */
+    struct tn_lock lock;
+    struct tarn_device *device; /* constant */
+    struct tarn_config config;
+    struct tn_counters counters;
+
+    struct tn_block_slab slab;
+    struct tn_block *spares; /* nodes put by for splits, linked by `next` */
+    uint32_t spare_count;
+    uint32_t nodes_in_flight; /* nodes for segments that the device is asked for without the lock */
+    struct tn_block *unfiled; /* free blocks that host memory was missing for */
+
+    struct tn_map map;       /* ptr_map.h */
+    struct tn_tree segments; /* struct tn_segment, by address */
+    struct tn_pool small;
+    struct tn_pool large;
+    struct tn_private_pools private_pools;
+    struct tn_stream_waits waits;
+
+    int peers[TN_PEERS_MAX]; /* devices that may read growing segments */
+    unsigned peer_count;
+
+    uint64_t reserved; /* bytes taken from the device: PyTorch's total_allocated_memory */
+    uint64_t limit;    /* bytes that may be reserved; TARN_SIZE_UNLIMITED = no limit set */
+
+    struct tn_oom_observer observers[TARN_OBSERVERS_MAX];
+    unsigned observer_count;
+    struct tn_memory_callback callbacks[TARN_OBSERVERS_MAX];
+    unsigned callback_count;
+
+    struct tn_sink sinks[TN_SINKS_MAX];
+    _Atomic unsigned sink_count; /* also read without the lock; sinks are never removed */
+    _Atomic int level; /* highest context level of the sinks; also read without the lock */
+};
+
+/* Puts by nodes until `count` are there, so that as many splits cannot fail. */
+enum tarn_status tn_engine_reserve_spares(struct tn_engine *engine, uint32_t count) TN_MUST_CHECK;
+
+/* One of the nodes put by; there must be one. */
+struct tn_block *tn_engine_take_spare(struct tn_engine *engine);
+
+/* Puts an idle, mapped block into its free set. Where host memory is missing it goes to the unfiled
+ * list, from where later calls file it: freeing never fails for want of host memory. */
+void tn_engine_file(struct tn_engine *engine, struct tn_block *block);
+
+/* Takes an idle block out of wherever it is: free set, unfiled list or unmapped ranges. */
+void tn_engine_unfile(struct tn_engine *engine, struct tn_block *block);
+
+/* Files what is in the unfiled list, as far as host memory allows. */
+void tn_engine_file_pending(struct tn_engine *engine);
+
+/* Merges a block that is in no set with its idle neighbours, first the one below (PyTorch's
+ * try_merge_blocks). Returns the node of the merged block; the requested size is that of `block`.
+ * The numbers count what was swallowed. */
+struct tn_block *tn_engine_merge(struct tn_engine *engine, struct tn_block *block,
+                                 uint32_t *merged_out, uint64_t *merged_bytes_out);
+
+/* Sends an event to every sink. */
+void tn_engine_emit_slow(struct tn_engine *engine, enum tn_action action, uint64_t address,
+                         uint64_t size, tarn_stream stream, const struct tn_pool *pool,
+                         uint64_t stack);
+
+static inline void tn_engine_emit(struct tn_engine *engine, enum tn_action action, uint64_t address,
+                                  uint64_t size, tarn_stream stream, const struct tn_pool *pool,
+                                  uint64_t stack)
+{
+    if (tn_unlikely(atomic_load_explicit(&engine->sink_count, memory_order_relaxed) > 0)) {
+        tn_engine_emit_slow(engine, action, address, size, stream, pool, stack);
+    }
+}
+
+/* Makes a waiting or just freed block reusable: merges it, files it, counts it. `stack` is that of
+ * the free, 0 to use the allocation's. */
+void tn_engine_complete_free(struct tn_engine *engine, struct tn_block *block, uint64_t stack);
+
+/* Stack id for an operation that wants context of `level`; 0 when nobody does. Before the lock. */
+uint64_t tn_engine_capture(const struct tn_engine *engine, enum tn_context_level level);
+
+/* Whether allocations may grow segments instead of making new ones. */
+static inline bool tn_engine_limit_is_set(const struct tn_engine *engine)
+{
+    return engine->limit != TARN_SIZE_UNLIMITED;
+}
+
+/* Whether searches age free blocks: PyTorch counts only with a limit and a threshold. */
+static inline bool tn_engine_collects_garbage(const struct tn_engine *engine)
+{
+    return tn_engine_limit_is_set(engine) && engine->config.garbage_collection_threshold > 0.0;
+}
+
+/* Fails with the device's own text. */
+enum tarn_status tn_engine_device_failed(const struct tn_engine *engine, enum tarn_status status,
+                                         const char *what, struct tarn_error *error);
+
+#endif

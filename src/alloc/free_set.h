@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The free blocks of one pool on one stream, ordered by (size, address): PyTorch's best fit is the
+ * first block at or after (request, 0) in that order.
+ *
+ * Sizes are counted in units of 512 bytes. Up to 2 MiB every size has a class of its own; above,
+ * each power of two is divided into 32 classes. Each class is a sorted bin (bin.h); two levels of
+ * bitmaps say which bins are not empty, so that the next larger class is found with two bit scans.
+ * Bins come in chunks of 64 that are made when first needed.
+ *
+ * Also here, because the same blocks leave one for the other: the unmapped ranges of growing
+ * segments, ordered by address.
+ *
+ * Cost: find, insert and remove O(1) outside the bin, about 1.4 KiB for the set and 1 KiB a chunk.
+ */
+#ifndef TN_ALLOC_FREE_SET_H
+#define TN_ALLOC_FREE_SET_H
+
+#include "alloc/bin.h"
+#include "alloc/core.h"
+
+enum {
+    TN_EXACT_CLASSES = 4096, /* classes of one size: 512 bytes to below 2 MiB */
+    TN_CLASSES_PER_POWER = 32,
+    TN_CHUNK_BINS = 64,
+    TN_CHUNKS = 80, /* 4096 classes of one size and 32 powers of two, up to 8 PiB */
+    TN_CHUNK_WORDS = 2
+};
+
+struct tn_free_set {
+    struct tn_pool *pool;
+    tarn_stream stream;
+    uint64_t count;                      /* blocks in all bins */
+    uint64_t chunk_bits[TN_CHUNK_WORDS]; /* chunks with a bin that is not empty */
+    uint64_t bin_bits[TN_CHUNKS];        /* bins that are not empty, by chunk */
+    struct tn_bin *chunks[TN_CHUNKS];    /* TN_CHUNK_BINS bins each, or NULL */
+    struct tn_block **unmapped;          /* by address */
+    uint32_t unmapped_count;
+    uint32_t unmapped_capacity;
+};
+
+/* Caller owns, free with tn_free_set_destroy. NULL when host memory is missing. */
+struct tn_free_set *tn_free_set_create(struct tn_pool *pool, tarn_stream stream) TN_MUST_CHECK;
+void tn_free_set_destroy(struct tn_free_set *set);
+
+/* Adds a free block; false when host memory is missing, and nothing changed. */
+bool tn_free_set_insert(struct tn_free_set *set, struct tn_block *block) TN_MUST_CHECK;
+
+/* The block is in the set, with the size and address it had when it went in. */
+void tn_free_set_remove(struct tn_free_set *set, const struct tn_block *block);
+
+/* Best fit: the first block of at least `size` bytes (> 0), NULL if there is none. */
+struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size);
+
+/* Neighbours in (size, address) order, NULL at the ends. The block is in the set. */
+struct tn_block *tn_free_set_next(const struct tn_free_set *set, const struct tn_block *block);
+struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn_block *block);
+struct tn_block *tn_free_set_first(const struct tn_free_set *set);
+struct tn_block *tn_free_set_last(const struct tn_free_set *set);
+
+/* Whether the block is in its bin: for checkers. */
+bool tn_free_set_has(const struct tn_free_set *set, const struct tn_block *block);
+
+/* Unmapped ranges. `reserve` makes room for `more` insertions, which then cannot fail. */
+bool tn_free_set_reserve_unmapped(struct tn_free_set *set, uint32_t more) TN_MUST_CHECK;
+void tn_free_set_insert_unmapped(struct tn_free_set *set, struct tn_block *block);
+void tn_free_set_remove_unmapped(struct tn_free_set *set, const struct tn_block *block);
+bool tn_free_set_has_unmapped(const struct tn_free_set *set, const struct tn_block *block);
+
+/* Gives back host memory of empty bins and chunks. */
+void tn_free_set_trim(struct tn_free_set *set);
+
+/* Host bytes held, the set itself included. */
+size_t tn_free_set_memory(const struct tn_free_set *set);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Device address to block, for the blocks that are handed out: exact addresses only. A tn_map whose
+ * values are blocks. Guarded by the engine's lock.
+ */
+#ifndef TN_ALLOC_PTR_MAP_H
+#define TN_ALLOC_PTR_MAP_H
+
+#include "alloc/core.h"
+#include "base/map.h"
+
+static inline struct tn_block *tn_ptr_map_find(const struct tn_map *map, uint64_t address)
+{
+    const uint64_t *value = tn_map_find(map, address);
+
+    return value ? (struct tn_block *)(uintptr_t)*value : NULL;
+}
+
+/* Room must have been reserved. */
+static inline void tn_ptr_map_insert(struct tn_map *map, struct tn_block *block)
+{
+    tn_map_insert(map, block->address, (uint64_t)(uintptr_t)block);
+}
+
+/* Takes an address out that is in the map. */
+static inline void tn_ptr_map_remove(struct tn_map *map, uint64_t address)
+{
+    uint64_t value;
+
+    (void)tn_map_take(map, address, &value);
+}
+
+#endif

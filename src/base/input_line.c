@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/input_line.h"
+
+#include "base/errinfo.h"
+
+#include <string.h>
+
+/* Bytes until the newline, looked for from `from` on; or what the window holds, if it has none. */
+static size_t window_find_newline(const struct tn_input *input, size_t from, bool *found_out)
+{
+    const size_t have = (size_t)(input->end - input->at);
+    const uint8_t *newline = have > from ? memchr(input->at + from, '\n', have - from) : NULL;
+
+    *found_out = newline != NULL;
+    return newline ? (size_t)(newline - input->at) : have;
+}
+
+enum tarn_status tn_input_line(struct tn_input *input, size_t max, const char **line_out,
+                               size_t *length_out, struct tarn_error *error)
+{
+    bool found;
+    size_t length = window_find_newline(input, 0, &found);
+
+    while (!found && length <= max) {
+        const enum tarn_status st = tn_input_fill(input, length + 1, error);
+
+        if (st == TARN_ERR_TRUNCATED && !input->unpack.mid_frame) {
+            if (length == 0) {
+                return TARN_ERR_NOT_FOUND;
+            }
+            break;
+        }
+        if (st) {
+            return st;
+        }
+        length = window_find_newline(input, length, &found);
+    }
+    if (length > max) {
+        return tn_fail_at(error, TARN_ERR_LIMIT, (int64_t)tn_input_offset(input),
+                          "the line at byte %llu is longer than %zu bytes",
+                          (unsigned long long)tn_input_offset(input), max);
+    }
+    *line_out = (const char *)input->at;
+    *length_out = length;
+    input->at += length + (found ? 1 : 0);
+    return TARN_OK;
+}

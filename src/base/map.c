@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/map.h"
+
+#include "base/assertion.h"
+#include "base/bits.h"
+#include "base/host_mem.h"
+
+enum {
+    FIRST_CAPACITY = 64
+};
+
+/* Multiplicative hashing: the high bits of the product are well mixed. */
+static uint64_t map_home(const struct tn_map *map, uint64_t key)
+{
+    return (key * 0x9e3779b97f4a7c15u) >> map->shift;
+}
+
+static uint64_t map_next(const struct tn_map *map, uint64_t at)
+{
+    return (at + 1) & (map->capacity - 1);
+}
+
+static void map_put(struct tn_map *map, struct tn_map_slot slot)
+{
+    uint64_t at = map_home(map, slot.key);
+
+    while (map->slots[at].key != 0) {
+        at = map_next(map, at);
+    }
+    map->slots[at] = slot;
+}
+
+/* Moves everything to a table of another capacity; false and unchanged when host memory is missing.
+ * */
+static TN_COLD bool map_resize(struct tn_map *map, uint64_t capacity)
+{
+    struct tn_map moved = {
+        .slots = tn_host_alloc_zero(capacity * sizeof(struct tn_map_slot)),
+        .count = map->count,
+        .capacity = capacity,
+        .shift = 64 - tn_log2_floor(capacity),
+    };
+
+    if (!moved.slots) {
+        return false;
+    }
+    for (uint64_t i = 0; i < map->capacity; i++) {
+        if (map->slots[i].key != 0) {
+            map_put(&moved, map->slots[i]);
+        }
+    }
+    tn_map_fini(map);
+    *map = moved;
+    return true;
+}
+
+void tn_map_fini(struct tn_map *map)
+{
+    tn_host_free(map->slots, map->capacity * sizeof *map->slots);
+    *map = (struct tn_map){0};
+}
+
+bool tn_map_reserve(struct tn_map *map, uint64_t more)
+{
+    const uint64_t needed = map->count + more;
+    uint64_t capacity = map->capacity ? map->capacity : FIRST_CAPACITY;
+
+    if (tn_likely(needed * 8 <= map->capacity * 5)) {
+        return true;
+    }
+    while (needed * 8 > capacity * 5) {
+        capacity *= 2;
+    }
+    return map_resize(map, capacity);
+}
+
+void tn_map_insert(struct tn_map *map, uint64_t key, uint64_t value)
+{
+    tn_assert(map->count < map->capacity && key != 0);
+    tn_assert_slow(!tn_map_find(map, key));
+    map_put(map, (struct tn_map_slot){.key = key, .value = value});
+    map->count++;
+}
+
+uint64_t *tn_map_find(const struct tn_map *map, uint64_t key)
+{
+    if (map->count == 0 || key == 0) {
+        return NULL;
+    }
+    uint64_t at = map_home(map, key);
+
+    while (map->slots[at].key != key) {
+        if (map->slots[at].key == 0) {
+            return NULL;
+        }
+        at = map_next(map, at);
+    }
+    return &map->slots[at].value;
+}
+
+/* Moves later entries of the run forward into the gap, as long as that brings them closer to home.
+ * */
+static void map_close_gap(struct tn_map *map, uint64_t gap)
+{
+    for (uint64_t at = map_next(map, gap); map->slots[at].key != 0; at = map_next(map, at)) {
+        const uint64_t home = map_home(map, map->slots[at].key);
+
+        if (((at - home) & (map->capacity - 1)) >= ((at - gap) & (map->capacity - 1))) {
+            map->slots[gap] = map->slots[at];
+            gap = at;
+        }
+    }
+    map->slots[gap] = (struct tn_map_slot){0};
+}
+
+bool tn_map_take(struct tn_map *map, uint64_t key, uint64_t *value_out)
+{
+    if (map->count == 0 || key == 0) {
+        return false;
+    }
+    uint64_t at = map_home(map, key);
+
+    while (map->slots[at].key != key) {
+        if (map->slots[at].key == 0) {
+            return false;
+        }
+        at = map_next(map, at);
+    }
+    *value_out = map->slots[at].value;
+    map_close_gap(map, at);
+    map->count--;
+    if (tn_unlikely(map->capacity > FIRST_CAPACITY && map->count * 8 < map->capacity)) {
+        (void)map_resize(map, map->capacity / 2); /* without host memory it stays large */
+    }
+    return true;
+}
+
+size_t tn_map_memory(const struct tn_map *map)
+{
+    return map->capacity * sizeof *map->slots;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * 64-bit key (not 0) to 64-bit value.
+ *
+ * Open addressing with linear probing; removal closes the gap, so that there are no tombstones. The
+ * load stays between 1/8 and 5/8. Inserting may need host memory and is prepared beforehand with
+ * tn_map_reserve; removing never fails. Guarded by its owner. Cost: O(1) expected.
+ */
+#ifndef TN_BASE_MAP_H
+#define TN_BASE_MAP_H
+
+#include "base/attr.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tn_map_slot {
+    uint64_t key; /* 0 = empty */
+    uint64_t value;
+};
+
+/* All zero is an empty map. */
+struct tn_map {
+    struct tn_map_slot *slots;
+    uint64_t count;
+    uint64_t capacity; /* a power of two, or 0 */
+    unsigned shift;    /* 64 - log2(capacity) */
+};
+
+void tn_map_fini(struct tn_map *map);
+
+/* Makes room for `more` insertions; false when host memory is missing. */
+bool tn_map_reserve(struct tn_map *map, uint64_t more) TN_MUST_CHECK;
+
+/* Room must have been reserved; the key is not in the map. */
+void tn_map_insert(struct tn_map *map, uint64_t key, uint64_t value);
+
+/* Value of the key, borrowed until the map changes; NULL when the key is not in the map. */
+uint64_t *tn_map_find(const struct tn_map *map, uint64_t key);
+
+/* Takes the key out; false when it is not in the map. */
+bool tn_map_take(struct tn_map *map, uint64_t key, uint64_t *value_out);
+
+/* Host bytes held. */
+size_t tn_map_memory(const struct tn_map *map);
+
+#endif

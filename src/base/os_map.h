@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Mapping memory, as the operating system does it: address ranges, and memory objects that can be
+ * seen at several addresses. Sizes are multiples of the system's page size (2 MiB multiples always
+ * are); committed only when touched. Thread-safe.
+ */
+#ifndef TN_BASE_OS_MAP_H
+#define TN_BASE_OS_MAP_H
+
+#include "base/attr.h"
+#include "tarn/base.h"
+
+/* A range of addresses with zeroed memory behind it (`usable`) or with none. NULL on failure.
+ * Release with tn_os_range_release. */
+void *tn_os_range_reserve(uint64_t size, bool usable) TN_MUST_CHECK;
+void tn_os_range_release(void *range, uint64_t size);
+
+/* A memory object, zeroed; -1 on failure. Its memory lives until it is closed and nowhere mapped.
+ * */
+int tn_os_object_open(uint64_t size) TN_MUST_CHECK;
+void tn_os_object_close(int object);
+
+/* Shows the whole object at an address inside a reserved range; false on failure. */
+bool tn_os_object_map(int object, void *at, uint64_t size) TN_MUST_CHECK;
+
+/* Makes part of a range unusable again; false on failure. */
+bool tn_os_range_clear(void *at, uint64_t size) TN_MUST_CHECK;
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/vec.h"
+
+#include "base/checked.h"
+#include "base/host_mem.h"
+
+#include <string.h>
+
+enum {
+    VEC_FIRST_CAPACITY = 16
+};
+
+void tn_vec_fini(struct tn_vec *vec)
+{
+    tn_host_free(vec->items, vec->capacity * vec->item_size);
+    vec->items = NULL;
+    vec->count = 0;
+    vec->capacity = 0;
+}
+
+bool tn_vec_reserve(struct tn_vec *vec, size_t more)
+{
+    const size_t needed = vec->count + more;
+    size_t wanted = vec->capacity ? vec->capacity : VEC_FIRST_CAPACITY;
+    size_t bytes;
+
+    if (needed <= vec->capacity) {
+        return true;
+    }
+    while (wanted < needed) {
+        wanted *= 2;
+    }
+    if (!tn_mul_size(wanted, vec->item_size, &bytes)) {
+        return false;
+    }
+    void *moved = tn_host_resize(vec->items, vec->capacity * vec->item_size, bytes);
+
+    if (moved) {
+        vec->items = moved;
+        vec->capacity = wanted;
+    }
+    return moved != NULL;
+}
+
+void *tn_vec_push(struct tn_vec *vec)
+{
+    if (!tn_vec_reserve(vec, 1)) {
+        return NULL;
+    }
+    void *item = (char *)vec->items + vec->count++ * vec->item_size;
+
+    memset(item, 0, vec->item_size);
+    return item;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* A growing array of items of one size in one piece: items move when it grows. Guarded by its
+ * owner. */
+#ifndef TN_BASE_VEC_H
+#define TN_BASE_VEC_H
+
+#include "base/attr.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tn_vec {
+    void *items;
+    size_t count;
+    size_t capacity;
+    size_t item_size;
+};
+
+static inline void tn_vec_init(struct tn_vec *vec, size_t item_size)
+{
+    *vec = (struct tn_vec){.item_size = item_size};
+}
+
+void tn_vec_fini(struct tn_vec *vec);
+
+/* Room for `more` items beyond `count`; false when host memory is missing. */
+bool tn_vec_reserve(struct tn_vec *vec, size_t more) TN_MUST_CHECK;
+
+/* One more item, all zero, or NULL when host memory is missing. Borrowed until the next push. */
+void *tn_vec_push(struct tn_vec *vec) TN_MUST_CHECK;
+
+#endif

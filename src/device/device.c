@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Implements tarn/device.h: which backend a spec names, and what can be asked of any device. A
+ * backend is one row of the table; its name is the spec's text before a colon, the rest is its own
+ * to read.
+ */
+#include "device/device_ops.h"
+
+#include "base/checked.h"
+#include "base/errinfo.h"
+#include "tarn/sim.h"
+
+#include <string.h>
+
+struct backend {
+    const char *name;
+    /* `rest` is the text after the colon, or NULL */
+    enum tarn_status (*open)(const char *rest, struct tarn_device **device_out,
+                             struct tarn_error *error);
+};
+
+struct unit {
+    const char *name;
+    unsigned shift;
+};
+
+/* Bytes from a decimal number with an optional unit; false when the text is anything else. */
+static bool size_parse(const char *text, uint64_t *size_out)
+{
+    static const struct unit units[] = {
+        {"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+    uint64_t number = 0;
+    const char *at = text;
+
+    for (; *at >= '0' && *at <= '9'; at++) {
+        if (!tn_mul_u64(number, 10, &number) ||
+            !tn_add_u64(number, (uint64_t)(*at - '0'), &number)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; at > text && i < sizeof units / sizeof *units; i++) {
+        if (strcmp(at, units[i].name) == 0) {
+            return tn_mul_u64(number, (uint64_t)1 << units[i].shift, size_out);
+        }
+    }
+    return false;
+}
+
+static enum tarn_status sim_open_spec(const char *rest, struct tarn_device **device_out,
+                                      struct tarn_error *error)
+{
+    struct tarn_sim_options options = {.struct_size = sizeof options};
+
+    if (rest && (!size_parse(rest, &options.capacity) || options.capacity == 0)) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "device \"sim:%s\": the size is not a positive number of bytes, or a "
+                       "number with KiB, MiB, GiB or TiB, as in \"sim:141GiB\"",
+                       rest);
+    }
+    return tarn_sim_open(&options, device_out, error);
+}
+
+static const struct backend backends[] = {{"sim", sim_open_spec}};
+
+enum tarn_status tarn_device_open(const char *spec, struct tarn_device **device_out,
+                                  struct tarn_error *error)
+{
+    const char *const name = spec ? spec : "sim";
+    const size_t length = strcspn(name, ":");
+    const char *rest = name[length] == ':' ? name + length + 1 : NULL;
+
+    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
+        if (strlen(backends[i].name) == length && memcmp(backends[i].name, name, length) == 0) {
+            return backends[i].open(rest, device_out, error);
+        }
+    }
+    return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                   "device \"%s\": not one of \"sim\" and \"sim:SIZE\"", name);
+}
+
+void tarn_device_close(struct tarn_device *device)
+{
+    if (device) {
+        device->ops->destroy(device);
+    }
+}
+
+void tarn_device_get_info(const struct tarn_device *device, struct tarn_device_info *info_out)
+{
+    const struct tarn_device_info info = {
+        .struct_size = info_out->struct_size,
+        .ordinal = device->ordinal,
+        .backend = device->ops->name,
+        .total_memory = device->total_memory,
+        .granularity = device->granularity,
+    };
+    memcpy(info_out, &info, info.struct_size < sizeof info ? info.struct_size : sizeof info);
+}
+
+enum tarn_status tarn_device_memory_info(struct tarn_device *device, uint64_t *free_out,
+                                         uint64_t *total_out)
+{
+    return device->ops->memory_info(device, free_out, total_out);
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/sim_device.h"
+
+#include "base/assertion.h"
+#include "base/errinfo.h"
+#include "base/host_mem.h"
+#include "base/os_map.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_CAPACITY ((uint64_t)80 << 30)
+#define DEFAULT_BASE     ((uint64_t)0x7f0000000000)
+
+enum {
+    ERROR_TEXT_MAX = 192
+};
+
+/* A thread's last failure and the device that it was on. */
+struct last_failure {
+    uint64_t device_id;
+    char text[ERROR_TEXT_MAX];
+};
+
+static _Thread_local struct last_failure last_failure;
+static atomic_uint_fast64_t devices_made;
+
+static struct tn_sim *sim_of(struct tarn_device *device)
+{
+    return TN_TREE_ENTRY(device, struct tn_sim, base);
+}
+
+struct tn_sim *tn_sim_from(struct tarn_device *device)
+{
+    return device && device->ops == &tn_sim_ops ? sim_of(device) : NULL;
+}
+
+enum tarn_status tn_sim_fail(struct tn_sim *sim, enum tarn_status status, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(last_failure.text, sizeof last_failure.text, format, args);
+    va_end(args);
+    last_failure.device_id = sim->id;
+    sim->explained = true;
+    return status;
+}
+
+enum tarn_status tn_sim_fail_memory(struct tn_sim *sim, uint64_t wanted)
+{
+    return tn_sim_fail(sim, TARN_ERR_OUT_OF_MEMORY,
+                       "out of memory: %" PRIu64 " bytes wanted, %" PRIu64 " free", wanted,
+                       tn_sim_space_room(&sim->space));
+}
+
+enum tarn_status tn_sim_enter(struct tarn_device *device, enum tarn_sim_call call)
+{
+    struct tn_sim *sim = sim_of(device);
+
+    tn_lock_acquire(&sim->lock);
+    sim->explained = false;
+    const enum tarn_status st = tn_sim_fault_next(&sim->faults, call);
+    if (st == TARN_OK) {
+        return TARN_OK;
+    }
+    return tn_sim_fail(sim, st, "planned failure of %s, call %" PRIu64, tn_sim_call_name(call),
+                       sim->faults.calls[call]);
+}
+
+enum tarn_status tn_sim_leave(struct tarn_device *device, enum tarn_status status)
+{
+    struct tn_sim *sim = sim_of(device);
+
+    tn_assert(tn_lock_held(&sim->lock));
+    if (status != TARN_OK && status != TARN_ERR_NOT_READY) {
+        sim->failures++;
+        if (!sim->explained) {
+            (void)tn_sim_fail(sim, status, "%s", tarn_status_text(status));
+        }
+    }
+    tn_lock_release(&sim->lock);
+    return status;
+}
+
+enum tarn_status tn_sim_memory_take(struct tn_sim *sim, enum tn_sim_kind kind, uint64_t size,
+                                    struct tn_sim_range **range_out)
+{
+    void *host = NULL;
+
+    if (!tn_sim_space_charge(&sim->space, size)) {
+        return tn_sim_fail_memory(sim, size);
+    }
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+    if (sim->backed && !(host = tn_os_range_reserve(size, true))) {
+        goto out;
+    }
+    st = tn_sim_space_take(&sim->space, kind, size, range_out);
+    if (st == TARN_OK) {
+        (*range_out)->host = host;
+    }
+out:
+    if (st != TARN_OK) {
+        tn_os_range_release(host, size);
+        tn_sim_space_refund(&sim->space, size);
+    }
+    return st;
+}
+
+void tn_sim_memory_give(struct tn_sim *sim, struct tn_sim_range *range)
+{
+    tn_os_range_release(range->host, range->size);
+    tn_sim_space_refund(&sim->space, range->size);
+    tn_sim_space_give(&sim->space, range);
+}
+
+static enum tarn_status alloc_locked(struct tn_sim *sim, uint64_t size, tarn_ptr *address_out)
+{
+    struct tn_sim_range *range = NULL;
+
+    if (size == 0) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE, "alloc of 0 bytes");
+    }
+    const enum tarn_status st = tn_sim_memory_take(sim, TN_SIM_PLAIN, size, &range);
+    if (st == TARN_OK) {
+        tn_assert(range);
+        *address_out = range->start;
+    }
+    return st;
+}
+
+static enum tarn_status sim_alloc(struct tarn_device *device, uint64_t size, tarn_ptr *address_out)
+{
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_ALLOC);
+
+    if (st == TARN_OK) {
+        st = alloc_locked(sim_of(device), size, address_out);
+    }
+    return tn_sim_leave(device, st);
+}
+
+static enum tarn_status free_locked(struct tn_sim *sim, tarn_ptr address)
+{
+    struct tn_sim_range *range = tn_sim_space_find_start(&sim->space, address, TN_SIM_PLAIN);
+
+    if (!range) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE, "free of %#" PRIx64 ", which is not allocated",
+                           address);
+    }
+    tn_sim_memory_give(sim, range);
+    return TARN_OK;
+}
+
+static enum tarn_status sim_free(struct tarn_device *device, tarn_ptr address)
+{
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_FREE);
+
+    if (st == TARN_OK) {
+        st = free_locked(sim_of(device), address);
+    }
+    return tn_sim_leave(device, st);
+}
+
+static enum tarn_status sim_memory_info(struct tarn_device *device, uint64_t *free_out,
+                                        uint64_t *total_out)
+{
+    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_MEMORY_INFO);
+
+    if (st == TARN_OK) {
+        *free_out = tn_sim_space_room(&sim_of(device)->space);
+        *total_out = device->total_memory;
+    }
+    return tn_sim_leave(device, st);
+}
+
+/* What the streams say about an unknown event, as the table's contract wants it. */
+static enum tarn_status event_status(struct tn_sim *sim, enum tarn_status st, uint64_t event)
+{
+    if (st != TARN_ERR_NOT_FOUND) {
+        return st;
+    }
+    return tn_sim_fail(sim, TARN_ERR_DEVICE, "no event %#" PRIx64, event);
+}
+
+static enum tarn_status sim_event_create(struct tarn_device *device, tn_event_handle *event_out)
+{
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_EVENT_CREATE);
+
+    if (st == TARN_OK) {
+        st = tn_sim_event_create(&sim_of(device)->streams, event_out);
+    }
+    return tn_sim_leave(device, st);
+}
+
+static enum tarn_status sim_event_destroy(struct tarn_device *device, tn_event_handle event)
+{
+    struct tn_sim *sim = sim_of(device);
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_EVENT_DESTROY);
+
+    if (st == TARN_OK) {
+        st = event_status(sim, tn_sim_event_destroy(&sim->streams, event), event);
+    }
+    return tn_sim_leave(device, st);
+}
+
+static enum tarn_status event_record_locked(struct tn_sim *sim, tn_event_handle event,
+                                            tarn_stream handle)
+{
+    struct tn_sim_stream *stream = tn_sim_stream_get(&sim->streams, handle);
+
+    if (!stream) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    return event_status(sim, tn_sim_event_record(&sim->streams, event, stream), event);
+}
+
+static enum tarn_status sim_event_record(struct tarn_device *device, tn_event_handle event,
+                                         tarn_stream stream)
+{
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_EVENT_RECORD);
+
+    if (st == TARN_OK) {
+        st = event_record_locked(sim_of(device), event, stream);
+    }
+    return tn_sim_leave(device, st);
+}
+
+static enum tarn_status sim_event_query(struct tarn_device *device, tn_event_handle event)
+{
+    struct tn_sim *sim = sim_of(device);
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_EVENT_QUERY);
+
+    if (st == TARN_OK) {
+        st = event_status(sim, tn_sim_event_query(&sim->streams, event), event);
+    }
+    return tn_sim_leave(device, st);
+}
+
+static enum tarn_status sim_event_wait(struct tarn_device *device, tn_event_handle event)
+{
+    struct tn_sim *sim = sim_of(device);
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_EVENT_WAIT);
+
+    if (st == TARN_OK) {
+        st = event_status(sim, tn_sim_event_wait(&sim->streams, event), event);
+    }
+    return tn_sim_leave(device, st);
+}
+
+static enum tarn_status sim_stream_wait(struct tarn_device *device, tarn_stream handle)
+{
+    struct tn_sim *sim = sim_of(device);
+    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_STREAM_WAIT);
+
+    if (st == TARN_OK) {
+        struct tn_sim_stream *stream = tn_sim_stream_find(&sim->streams, handle);
+
+        if (stream) {
+            tn_sim_stream_wait(&sim->streams, stream);
+        }
+    }
+    return tn_sim_leave(device, st);
+}
+
+static enum tarn_status sim_stream_capturing(struct tarn_device *device, tarn_stream handle,
+                                             bool *capturing_out)
+{
+    struct tn_sim *sim = sim_of(device);
+    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_STREAM_CAPTURING);
+
+    if (st == TARN_OK) {
+        const struct tn_sim_stream *stream = tn_sim_stream_find(&sim->streams, handle);
+
+        *capturing_out = stream && stream->capturing;
+    }
+    return tn_sim_leave(device, st);
+}
+
+static const char *sim_last_error(struct tarn_device *device)
+{
+    return last_failure.device_id == sim_of(device)->id ? last_failure.text : "";
+}
+
+static void sim_destroy(struct tarn_device *device)
+{
+    struct tn_sim *sim = sim_of(device);
+
+    tn_sim_pool_fini(sim);
+    tn_sim_vmm_fini(sim);
+    for (;;) {
+        struct tn_sim_range *range = tn_sim_space_first(&sim->space);
+
+        if (!range) {
+            break;
+        }
+        tn_sim_memory_give(sim, range);
+    }
+    tn_sim_space_fini(&sim->space);
+    tn_sim_streams_fini(&sim->streams);
+    tn_lock_fini(&sim->lock);
+    tn_host_free(sim, sizeof *sim);
+}
+
+const struct tn_device_ops tn_sim_ops = {
+    .name = "sim",
+    .alloc = sim_alloc,
+    .free = sim_free,
+    .memory_info = sim_memory_info,
+    .event_create = sim_event_create,
+    .event_destroy = sim_event_destroy,
+    .event_record = sim_event_record,
+    .event_query = sim_event_query,
+    .event_wait = sim_event_wait,
+    .stream_wait = sim_stream_wait,
+    .stream_capturing = sim_stream_capturing,
+    .va_reserve = tn_sim_va_reserve,
+    .va_release = tn_sim_va_release,
+    .page_create = tn_sim_page_create,
+    .page_release = tn_sim_page_release,
+    .map = tn_sim_map,
+    .unmap = tn_sim_unmap,
+    .va_grant = tn_sim_va_grant,
+    .pool_alloc = tn_sim_pool_alloc,
+    .pool_free = tn_sim_pool_free,
+    .pool_trim = tn_sim_pool_trim,
+    .pool_info = tn_sim_pool_info,
+    .now_ns = tarn_sim_now_ns,
+    .last_error = sim_last_error,
+    .destroy = sim_destroy,
+};
+
+/* The caller's options with defaults filled in. */
+static enum tarn_status options_read(const struct tarn_sim_options *given,
+                                     struct tarn_sim_options *options_out, struct tarn_error *error)
+{
+    struct tarn_sim_options options = {.struct_size = sizeof options};
+
+    if (given && given->struct_size < sizeof given->struct_size) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "struct tarn_sim_options: struct_size is not set");
+    }
+    if (given) {
+        memcpy(&options, given,
+               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    }
+    options.capacity = options.capacity ? options.capacity : DEFAULT_CAPACITY;
+    options.base_address = options.base_address ? options.base_address : DEFAULT_BASE;
+    if (options.base_address % TN_SIM_ALIGNMENT != 0 || options.base_address >= TN_SIM_SPACE_END) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "base address %#" PRIx64 " is not a multiple of 2 MiB below 2^57",
+                       options.base_address);
+    }
+    if (options.ordinal < 0) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "device number %d is negative",
+                       options.ordinal);
+    }
+    *options_out = options;
+    return TARN_OK;
+}
+
+/* A new device's fields, the lock excepted. */
+static void sim_init(struct tn_sim *sim, const struct tarn_sim_options *options)
+{
+    sim->base = (struct tarn_device){.ops = &tn_sim_ops,
+                                     .ordinal = options->ordinal,
+                                     .total_memory = options->capacity,
+                                     .granularity = TN_SIM_ALIGNMENT};
+    sim->id = atomic_fetch_add(&devices_made, 1) + 1;
+    sim->backed = options->backed;
+    tn_sim_space_init(&sim->space, options->base_address, options->capacity);
+    tn_sim_streams_init(&sim->streams, options->manual_events);
+    tn_sim_vmm_init(&sim->vmm);
+    tn_sim_pool_init(&sim->pool);
+}
+
+enum tarn_status tarn_sim_open(const struct tarn_sim_options *given,
+                               struct tarn_device **device_out, struct tarn_error *error)
+{
+    struct tarn_sim_options options = {.struct_size = sizeof options};
+    enum tarn_status st = options_read(given, &options, error);
+
+    if (st != TARN_OK) {
+        return st;
+    }
+    struct tn_sim *sim = tn_host_alloc_zero(sizeof *sim);
+    if (!sim) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a simulated device");
+    }
+    st = tn_lock_init(&sim->lock, TN_LOCK_DEVICE);
+    if (st != TARN_OK) {
+        tn_host_free(sim, sizeof *sim);
+        return tn_fail(error, st, "cannot create the lock of a simulated device");
+    }
+    sim_init(sim, &options);
+    *device_out = &sim->base;
+    return TARN_OK;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The simulated device: one record and one lock for everything. Each function of the table is thin:
+ * it enters (takes the lock, counts the call, asks the failure plan), does its work through the
+ * parts (space, streams, virtual memory, pool) and leaves. Parts fail before they change anything.
+ *
+ * Memory is charged when it is there: plain allocations by their exact size, physical pages, and
+ * whole chunks of the stream-ordered pool. Freeing plain memory does not move the clock, although
+ * cudaFree waits for the device: callers free only what no stream uses any more.
+ *
+ * Locks: `lock` guards all fields but `base`, `id` and `backed`, which never change.
+ */
+#ifndef TN_DEVICE_SIM_DEVICE_H
+#define TN_DEVICE_SIM_DEVICE_H
+
+#include "base/lock.h"
+#include "device/device_ops.h"
+#include "device/sim_fault.h"
+#include "device/sim_space.h"
+#include "device/sim_stream.h"
+
+/* Virtual memory (sim_vmm.c): physical pages by number, mappings by address. Mappings never overlap
+ * and lie inside one reservation each; a page counts the mappings that show it. */
+struct tn_sim_vmm {
+    struct tn_tree pages;
+    struct tn_tree mappings;
+    tn_page_handle last_page; /* numbers are not used twice */
+};
+
+/* Stream-ordered pool (sim_async.c): every block by address; free ones also by size. */
+struct tn_sim_pool {
+    struct tn_tree blocks;
+    struct tn_tree free;
+    uint64_t reserved; /* bytes of chunks */
+    uint64_t used;     /* bytes of blocks in use */
+};
+
+struct tn_sim {
+    struct tarn_device base; /* first: the table's functions get a pointer to it */
+    struct tn_lock lock;
+    uint64_t id; /* never used twice in a process */
+    bool backed;
+    bool explained; /* the current call has set its error text */
+    uint64_t failures;
+    struct tn_sim_space space;
+    struct tn_sim_streams streams;
+    struct tn_sim_vmm vmm;
+    struct tn_sim_pool pool;
+    struct tn_sim_faults faults;
+};
+
+extern const struct tn_device_ops tn_sim_ops;
+
+/* The simulated device behind a device, or NULL if it is another kind. */
+struct tn_sim *tn_sim_from(struct tarn_device *device);
+
+/* Begins a call: takes the lock, counts. Not TARN_OK when the call is planned to fail. Either way
+ * the caller ends with tn_sim_leave, which releases the lock and returns the status it is given. */
+enum tarn_status tn_sim_enter(struct tarn_device *device, enum tarn_sim_call call);
+enum tarn_status tn_sim_leave(struct tarn_device *device, enum tarn_status status);
+
+/* Sets this thread's error text and returns `status`. */
+enum tarn_status tn_sim_fail(struct tn_sim *sim, enum tarn_status status, const char *format, ...)
+    TN_PRINTF(3, 4);
+
+/* Out of memory with its text. */
+enum tarn_status tn_sim_fail_memory(struct tn_sim *sim, uint64_t wanted);
+
+/* Takes address space with memory charged and, on a backed device, usable host memory behind it;
+ * and back. For plain allocations and chunks of the pool. */
+enum tarn_status tn_sim_memory_take(struct tn_sim *sim, enum tn_sim_kind kind, uint64_t size,
+                                    struct tn_sim_range **range_out);
+void tn_sim_memory_give(struct tn_sim *sim, struct tn_sim_range *range);
+
+/* sim_vmm.c; the functions of the table, then what the device needs from the part. */
+enum tarn_status tn_sim_va_reserve(struct tarn_device *device, uint64_t size,
+                                   tarn_ptr *address_out);
+enum tarn_status tn_sim_va_release(struct tarn_device *device, tarn_ptr address, uint64_t size);
+enum tarn_status tn_sim_page_create(struct tarn_device *device, uint64_t size,
+                                    tn_page_handle *page_out);
+enum tarn_status tn_sim_page_release(struct tarn_device *device, tn_page_handle page);
+enum tarn_status tn_sim_map(struct tarn_device *device, tarn_ptr address, uint64_t size,
+                            tn_page_handle page);
+enum tarn_status tn_sim_unmap(struct tarn_device *device, tarn_ptr address, uint64_t size);
+enum tarn_status tn_sim_va_grant(struct tarn_device *device, tarn_ptr address, uint64_t size,
+                                 int peer_ordinal);
+void tn_sim_vmm_init(struct tn_sim_vmm *vmm);
+void tn_sim_vmm_fini(struct tn_sim *sim);
+/* Whether every byte of [address, address + size) is mapped. */
+bool tn_sim_vmm_covers(const struct tn_sim *sim, tarn_ptr address, uint64_t size);
+
+/* sim_async.c, likewise. */
+enum tarn_status tn_sim_pool_alloc(struct tarn_device *device, uint64_t size, tarn_stream stream,
+                                   tarn_ptr *address_out);
+enum tarn_status tn_sim_pool_free(struct tarn_device *device, tarn_ptr address, tarn_stream stream);
+enum tarn_status tn_sim_pool_trim(struct tarn_device *device, uint64_t keep);
+enum tarn_status tn_sim_pool_info(struct tarn_device *device, uint64_t *reserved_out,
+                                  uint64_t *used_out);
+void tn_sim_pool_init(struct tn_sim_pool *pool);
+void tn_sim_pool_fini(struct tn_sim *sim);
+/* Whether one block in use holds all of [address, address + size). */
+bool tn_sim_pool_covers(const struct tn_sim *sim, tarn_ptr address, uint64_t size);
+
+/* Adds every violated invariant of the device to `findings`, returns how many. Takes the lock. */
+uint64_t tn_sim_check(struct tn_sim *sim, struct tarn_findings *findings);
+
+/* The parts of it that belong to the pool; the lock is held. */
+uint64_t tn_sim_pool_check(const struct tn_sim *sim, struct tarn_findings *findings);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Streams and events of the simulated device on a virtual clock.
+ *
+ * A stream is a timeline. Work queued on it runs one after the other. Timed work takes so many
+ * nanoseconds; a hold ("blocking work") ends when it is told to. So a stream is: the time at which
+ * the work before its first open hold is done, then a list of open holds, each with the time of the
+ * work queued behind it up to the next hold. A point marks a place in a stream: a time when nothing
+ * is held before it, else a hold and an offset from that hold's end. Ending a hold
+ * does not touch the points behind it: they ask the hold. Streams do not wait for each other;
+ * stream 0 is one like others.
+ *
+ * Events are points with a name. In manual mode a point's time does not count: an event completes
+ * when told, or when it or a later event of its stream was waited for. A name carries the count of
+ * earlier uses of its slot, so that a destroyed event's name is recognised.
+ *
+ * Invariants: a hold is listed in its stream or ended, never both; refs = points that name it, plus
+ * one
+ *   while it is listed.
+ * Locks: the device's. Cost: finding a stream O(log streams); the rest constant, waits by holds
+ * ended.
+ */
+#ifndef TN_DEVICE_SIM_STREAM_H
+#define TN_DEVICE_SIM_STREAM_H
+
+#include "base/tree.h"
+#include "tarn/status.h"
+
+/* Blocking work. Shared by the stream's list and the points behind it. */
+struct tn_sim_hold {
+    struct tn_sim_hold *next; /* later one of the same stream */
+    uint64_t refs;
+    uint64_t behind_ns; /* work queued between this hold and the next one */
+    uint64_t end_ns;    /* when it ended; valid once `ended` */
+    bool ended;
+};
+
+struct tn_sim_stream {
+    struct tn_tree_node node;
+    tarn_stream handle;
+    uint64_t ready_ns; /* when the work before the first open hold is done */
+    struct tn_sim_hold *first_hold;
+    struct tn_sim_hold *last_hold;
+    uint64_t events_recorded; /* numbers events of this stream in order */
+    uint64_t events_waited;   /* events up to this number are done: they were waited for */
+    bool capturing;
+};
+
+/* A place in a stream. All zero: a place that was always reached. */
+struct tn_sim_point {
+    struct tn_sim_hold *hold; /* counted, or NULL */
+    uint64_t ns;              /* without hold: absolute; with: after its end */
+};
+
+struct tn_sim_event {
+    struct tn_sim_point point;
+    struct tn_sim_stream *stream; /* NULL until recorded */
+    uint64_t number;              /* of this recording in its stream, from 1 */
+    bool completed;               /* told to be complete */
+    bool live;
+    uint32_t uses;      /* how often the slot was handed out */
+    uint32_t next_free; /* slot number + 1 while not live; 0 ends the list */
+};
+
+struct tn_sim_streams {
+    struct tn_tree streams;
+    struct tn_sim_event *event; /* `event_slots` slots, the first `event_count` of them ever used */
+    size_t event_slots;
+    size_t event_count;
+    uint32_t first_free;
+    uint64_t live_events;
+    uint64_t now_ns;
+    uint64_t forced_unblocks;
+    bool manual;
+    bool (*oracle)(void *context, uint64_t event, tarn_stream stream);
+    void *oracle_context;
+};
+
+void tn_sim_streams_init(struct tn_sim_streams *streams, bool manual);
+void tn_sim_streams_fini(struct tn_sim_streams *streams);
+
+/* The stream of that handle, made if need be, or NULL without host memory; borrowed for ever. */
+struct tn_sim_stream *tn_sim_stream_get(struct tn_sim_streams *streams, tarn_stream handle);
+
+/* The stream of that handle or NULL when nobody has used it. */
+struct tn_sim_stream *tn_sim_stream_find(const struct tn_sim_streams *streams, tarn_stream handle);
+
+/* Queues timed work; a total beyond 2^64 - 1 ns stays there. */
+void tn_sim_stream_enqueue(const struct tn_sim_streams *streams, struct tn_sim_stream *stream,
+                           uint64_t ns);
+
+/* Opens a hold (TARN_ERR_HOST_MEMORY) and ends the oldest one (TARN_ERR_STATE when none is open).
+ * */
+enum tarn_status tn_sim_stream_block(struct tn_sim_stream *stream);
+enum tarn_status tn_sim_stream_unblock(struct tn_sim_streams *streams,
+                                       struct tn_sim_stream *stream);
+
+/* Ends all holds, moves the clock to the end of the stream's work, completes its events. */
+void tn_sim_stream_wait(struct tn_sim_streams *streams, struct tn_sim_stream *stream);
+
+/* The place behind everything queued so far, and the same place once more; give each back with
+ * tn_sim_point_clear. */
+struct tn_sim_point tn_sim_point_take(const struct tn_sim_streams *streams,
+                                      struct tn_sim_stream *stream);
+struct tn_sim_point tn_sim_point_copy(const struct tn_sim_point *point);
+void tn_sim_point_clear(struct tn_sim_point *point);
+bool tn_sim_point_reached(const struct tn_sim_streams *streams, const struct tn_sim_point *point);
+
+enum tarn_status tn_sim_event_create(struct tn_sim_streams *streams, uint64_t *event_out);
+
+/* These return TARN_ERR_NOT_FOUND for a name that is no live event. An event that was never
+ * recorded is complete. */
+enum tarn_status tn_sim_event_destroy(struct tn_sim_streams *streams, uint64_t event);
+enum tarn_status tn_sim_event_record(struct tn_sim_streams *streams, uint64_t event,
+                                     struct tn_sim_stream *stream);
+enum tarn_status tn_sim_event_query(struct tn_sim_streams *streams, uint64_t event);
+enum tarn_status tn_sim_event_wait(struct tn_sim_streams *streams, uint64_t event);
+enum tarn_status tn_sim_event_complete(struct tn_sim_streams *streams, uint64_t event);
+
+#endif

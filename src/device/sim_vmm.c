@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Virtual memory of the simulated device: reservations are ranges of the address space, pages are
+ * charged memory without an address, a mapping shows one whole page inside one reservation. On a
+ * backed device a page is a memory object of the system and a reservation a range of host addresses
+ * without memory, so that a page shown twice has the same contents at both places.
+ *
+ * Releasing a page or reservation with something mapped is an error here; the real driver keeps
+ * such a page until it is unmapped, but the allocator never relies on that. Unmapping and granting
+ * take any run of adjacent whole mappings in one reservation. Grants are checked but change
+ * nothing.
+ */
+#include "device/sim_device.h"
+
+#include "base/assertion.h"
+#include "base/host_mem.h"
+#include "base/os_map.h"
+
+#include <inttypes.h>
+
+enum {
+    PEERS_MAX = 64
+};
+
+struct sim_page {
+    struct tn_tree_node node;
+    tn_page_handle handle;
+    uint64_t size;
+    uint64_t mappings; /* that show it */
+    int object;        /* its memory on a backed device, else -1 */
+};
+
+struct sim_mapping {
+    struct tn_tree_node node;
+    uint64_t start;
+    uint64_t size;
+    struct sim_page *page;
+    void *host; /* inside its reservation, or NULL */
+};
+
+static struct tn_sim *sim_of(struct tarn_device *device)
+{
+    return TN_TREE_ENTRY(device, struct tn_sim, base);
+}
+
+static struct sim_page *page_of(const struct tn_tree_node *node)
+{
+    return TN_TREE_ENTRY(node, struct sim_page, node);
+}
+
+static struct sim_mapping *mapping_of(const struct tn_tree_node *node)
+{
+    return TN_TREE_ENTRY(node, struct sim_mapping, node);
+}
+
+static int page_compare(const struct tn_tree_node *a, const struct tn_tree_node *b)
+{
+    return tn_tree_order_u64(page_of(a)->handle, page_of(b)->handle);
+}
+
+static int mapping_compare(const struct tn_tree_node *a, const struct tn_tree_node *b)
+{
+    return tn_tree_order_u64(mapping_of(a)->start, mapping_of(b)->start);
+}
+
+void tn_sim_vmm_init(struct tn_sim_vmm *vmm)
+{
+    tn_tree_init(&vmm->pages, page_compare, NULL);
+    tn_tree_init(&vmm->mappings, mapping_compare, NULL);
+    vmm->last_page = 0;
+}
+
+static bool is_granular(uint64_t number)
+{
+    return number % TN_SIM_ALIGNMENT == 0;
+}
+
+/* A size that virtual memory operations take: not 0, whole granules. */
+static enum tarn_status size_check(struct tn_sim *sim, uint64_t size)
+{
+    if (size > 0 && is_granular(size)) {
+        return TARN_OK;
+    }
+    return tn_sim_fail(sim, TARN_ERR_DEVICE, "size %" PRIu64 " is not a multiple of 2 MiB", size);
+}
+
+/* First mapping that ends behind the address, or NULL. */
+static struct sim_mapping *mapping_find_from(const struct tn_sim *sim, uint64_t address)
+{
+    const struct sim_mapping key = {.start = address};
+    struct tn_tree_node *node = tn_tree_find_at_most(&sim->vmm.mappings, &key.node);
+
+    if (node && address - mapping_of(node)->start < mapping_of(node)->size) {
+        return mapping_of(node);
+    }
+    node = tn_tree_find_at_least(&sim->vmm.mappings, &key.node);
+    return node ? mapping_of(node) : NULL;
+}
+
+static struct sim_mapping *mapping_next(const struct sim_mapping *mapping)
+{
+    struct tn_tree_node *node = tn_tree_next(&mapping->node);
+
+    return node ? mapping_of(node) : NULL;
+}
+
+bool tn_sim_vmm_covers(const struct tn_sim *sim, tarn_ptr address, uint64_t size)
+{
+    const uint64_t end = address + size; /* the caller's range lies in the space: no overflow */
+    uint64_t at = address;
+
+    for (const struct sim_mapping *mapping = mapping_find_from(sim, address);
+         mapping && at < end && mapping->start <= at; mapping = mapping_next(mapping)) {
+        at = mapping->start + mapping->size;
+    }
+    return at >= end;
+}
+
+/* The first of the adjacent whole mappings that make up exactly that part of one reservation, or
+ * NULL. */
+static struct sim_mapping *mapping_find_run(const struct tn_sim *sim, uint64_t address,
+                                            uint64_t size)
+{
+    const struct tn_sim_range *range = tn_sim_space_find(&sim->space, address);
+    struct sim_mapping *first = mapping_find_from(sim, address);
+    uint64_t at = address;
+    uint64_t left = size;
+
+    if (!range || size > range->size - (address - range->start)) {
+        return NULL;
+    }
+    for (const struct sim_mapping *mapping = first; left > 0; mapping = mapping_next(mapping)) {
+        if (!mapping || mapping->start != at || mapping->size > left) {
+            return NULL;
+        }
+        at += mapping->size;
+        left -= mapping->size;
+    }
+    return first;
+}
+
+static enum tarn_status reserve_locked(struct tn_sim *sim, uint64_t size, tarn_ptr *address_out)
+{
+    struct tn_sim_range *range = NULL;
+    void *host = NULL;
+    enum tarn_status st = size_check(sim, size);
+
+    if (st != TARN_OK) {
+        return st;
+    }
+    if (sim->backed && !(host = tn_os_range_reserve(size, false))) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    st = tn_sim_space_take(&sim->space, TN_SIM_RESERVED, size, &range);
+    if (st != TARN_OK) {
+        tn_os_range_release(host, size);
+        return st == TARN_ERR_OUT_OF_MEMORY
+                   ? tn_sim_fail(sim, st, "no address range of %" PRIu64 " bytes is free", size)
+                   : st;
+    }
+    range->host = host;
+    *address_out = range->start;
+    return TARN_OK;
+}
+
+enum tarn_status tn_sim_va_reserve(struct tarn_device *device, uint64_t size, tarn_ptr *address_out)
+{
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_VA_RESERVE);
+
+    if (st == TARN_OK) {
+        st = reserve_locked(sim_of(device), size, address_out);
+    }
+    return tn_sim_leave(device, st);
+}
+
+static enum tarn_status release_locked(struct tn_sim *sim, tarn_ptr address, uint64_t size)
+{
+    struct tn_sim_range *range = tn_sim_space_find_start(&sim->space, address, TN_SIM_RESERVED);
+
+    if (!range || range->size != size) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE,
+                           "release of %#" PRIx64 " + %" PRIu64 ", which is no reservation",
+                           address, size);
+    }
+    const struct sim_mapping *mapping = mapping_find_from(sim, address);
+    if (mapping && mapping->start - address < size) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE,
+                           "release of a reservation with a mapping at %#" PRIx64, mapping->start);
+    }
+    tn_os_range_release(range->host, range->size);
+    tn_sim_space_give(&sim->space, range);
+    return TARN_OK;
+}
+
+enum tarn_status tn_sim_va_release(struct tarn_device *device, tarn_ptr address, uint64_t size)
+{
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_VA_RELEASE);
+
+    if (st == TARN_OK) {
+        st = release_locked(sim_of(device), address, size);
+    }
+    return tn_sim_leave(device, st);
+}
+
+static enum tarn_status page_create_locked(struct tn_sim *sim, uint64_t size,
+                                           tn_page_handle *page_out)
+{
+    const enum tarn_status st = size_check(sim, size);
+
+    if (st != TARN_OK) {
+        return st;
+    }
+    if (size > tn_sim_space_room(&sim->space)) {
+        return tn_sim_fail_memory(sim, size);
+    }
+    struct sim_page *page = tn_host_alloc_zero(sizeof *page);
+    if (!page) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    page->object = sim->backed ? tn_os_object_open(size) : -1;
+    if (sim->backed && page->object < 0) {
+        tn_host_free(page, sizeof *page);
+        return TARN_ERR_HOST_MEMORY;
+    }
+    const bool charged = tn_sim_space_charge(&sim->space, size);
+    tn_assert(charged);
+    (void)charged;
+    page->handle = ++sim->vmm.last_page;
+    page->size = size;
+    tn_tree_insert(&sim->vmm.pages, &page->node);
+    *page_out = page->handle;
+    return TARN_OK;
+}
+
+enum tarn_status tn_sim_page_create(struct tarn_device *device, uint64_t size,
+                                    tn_page_handle *page_out)
+{
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_PAGE_CREATE);
+
+    if (st == TARN_OK) {
+        st = page_create_locked(sim_of(device), size, page_out);
+    }
+    return tn_sim_leave(device, st);
+}
+
+static struct sim_page *page_find(const struct tn_sim *sim, tn_page_handle handle)
+{
+    const struct sim_page key = {.handle = handle};
+    const struct tn_tree_node *node = tn_tree_find(&sim->vmm.pages, &key.node);
+
+    return node ? page_of(node) : NULL;
+}
+
+static void page_destroy(struct tn_sim *sim, struct sim_page *page)
+{
+    tn_sim_space_refund(&sim->space, page->size);
+    tn_tree_remove(&sim->vmm.pages, &page->node);
+    tn_os_object_close(page->object);
+    tn_host_free(page, sizeof *page);
+}
+
+static enum tarn_status page_release_locked(struct tn_sim *sim, tn_page_handle handle)
+{
+    struct sim_page *page = page_find(sim, handle);
+
+    if (!page) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE, "no page %" PRIu64, handle);
+    }
+    if (page->mappings > 0) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE,
+                           "release of page %" PRIu64 ", which is mapped %" PRIu64 " times", handle,
+                           page->mappings);
+    }
+    page_destroy(sim, page);
+    return TARN_OK;
+}
+
+enum tarn_status tn_sim_page_release(struct tarn_device *device, tn_page_handle page)
+{
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_PAGE_RELEASE);
+
+    if (st == TARN_OK) {
+        st = page_release_locked(sim_of(device), page);
+    }
+    return tn_sim_leave(device, st);
+}
+
+/* Whether that page may be mapped there. */
+static enum tarn_status map_check(struct tn_sim *sim, tarn_ptr address, uint64_t size,
+                                  const struct sim_page *page, const struct tn_sim_range *range)
+{
+    if (!page) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE, "map of a page that does not exist");
+    }
+    if (size != page->size) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE, "map of %" PRIu64 " bytes of a page of %" PRIu64,
+                           size, page->size);
+    }
+    if (!is_granular(address)) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE,
+                           "map at %#" PRIx64 ", which is not a multiple of 2 MiB", address);
+    }
+    if (!range || range->kind != TN_SIM_RESERVED || size > range->size - (address - range->start)) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE, "map outside a reservation at %#" PRIx64, address);
+    }
+    const struct sim_mapping *mapping = mapping_find_from(sim, address);
+    if (mapping && (mapping->start < address || mapping->start - address < size)) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE, "map over the mapping at %#" PRIx64,
+                           mapping->start);
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status map_locked(struct tn_sim *sim, tarn_ptr address, uint64_t size,
+                                   tn_page_handle handle)
+{
+    struct sim_page *page = page_find(sim, handle);
+    const struct tn_sim_range *range = tn_sim_space_find(&sim->space, address);
+    const enum tarn_status st = map_check(sim, address, size, page, range);
+
+    if (st != TARN_OK) {
+        return st;
+    }
+    struct sim_mapping *mapping = tn_host_alloc_zero(sizeof *mapping);
+    if (!mapping) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    if (sim->backed) {
+        mapping->host = (char *)range->host + (address - range->start);
+        if (!tn_os_object_map(page->object, mapping->host, size)) {
+            tn_host_free(mapping, sizeof *mapping);
+            return TARN_ERR_HOST_MEMORY;
+        }
+    }
+    mapping->start = address;
+    mapping->size = size;
+    mapping->page = page;
+    page->mappings++;
+    tn_tree_insert(&sim->vmm.mappings, &mapping->node);
+    return TARN_OK;
+}
+
+enum tarn_status tn_sim_map(struct tarn_device *device, tarn_ptr address, uint64_t size,
+                            tn_page_handle page)
+{
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_MAP);
+
+    if (st == TARN_OK) {
+        st = map_locked(sim_of(device), address, size, page);
+    }
+    return tn_sim_leave(device, st);
+}
+
+static void mapping_destroy(struct tn_sim *sim, struct sim_mapping *mapping)
+{
+    tn_assert(mapping->page->mappings > 0);
+    mapping->page->mappings--;
+    tn_tree_remove(&sim->vmm.mappings, &mapping->node);
+    tn_host_free(mapping, sizeof *mapping);
+}
+
+static enum tarn_status unmap_locked(struct tn_sim *sim, tarn_ptr address, uint64_t size)
+{
+    enum tarn_status st = size_check(sim, size);
+
+    if (st != TARN_OK) {
+        return st;
+    }
+    struct sim_mapping *mapping = mapping_find_run(sim, address, size);
+    if (!mapping) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE,
+                           "unmap of %#" PRIx64 " + %" PRIu64 ", which is not whole mappings",
+                           address, size);
+    }
+    if (mapping->host && !tn_os_range_clear(mapping->host, size)) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    for (uint64_t left = size; left > 0;) {
+        struct sim_mapping *next = mapping_next(mapping);
+
+        left -= mapping->size;
+        mapping_destroy(sim, mapping);
+        mapping = next;
+    }
+    return TARN_OK;
+}
+
+enum tarn_status tn_sim_unmap(struct tarn_device *device, tarn_ptr address, uint64_t size)
+{
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_UNMAP);
+
+    if (st == TARN_OK) {
+        st = unmap_locked(sim_of(device), address, size);
+    }
+    return tn_sim_leave(device, st);
+}
+
+static enum tarn_status grant_locked(struct tn_sim *sim, tarn_ptr address, uint64_t size, int peer)
+{
+    enum tarn_status st = size_check(sim, size);
+
+    if (st != TARN_OK) {
+        return st;
+    }
+    if (peer < 0 || peer >= PEERS_MAX) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE, "no device %d", peer);
+    }
+    if (!mapping_find_run(sim, address, size)) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE,
+                           "grant of %#" PRIx64 " + %" PRIu64 ", which is not whole mappings",
+                           address, size);
+    }
+    return TARN_OK;
+}
+
+enum tarn_status tn_sim_va_grant(struct tarn_device *device, tarn_ptr address, uint64_t size,
+                                 int peer_ordinal)
+{
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_VA_GRANT);
+
+    if (st == TARN_OK) {
+        st = grant_locked(sim_of(device), address, size, peer_ordinal);
+    }
+    return tn_sim_leave(device, st);
+}
+
+void tn_sim_vmm_fini(struct tn_sim *sim)
+{
+    struct tn_sim_range *range = tn_sim_space_first(&sim->space);
+
+    while (sim->vmm.mappings.root) {
+        mapping_destroy(sim, mapping_of(sim->vmm.mappings.root));
+    }
+    while (sim->vmm.pages.root) {
+        page_destroy(sim, page_of(sim->vmm.pages.root));
+    }
+    while (range) {
+        struct tn_sim_range *next = tn_sim_space_next(&sim->space, range);
+
+        if (range->kind == TN_SIM_RESERVED) {
+            tn_os_range_release(range->host, range->size);
+            tn_sim_space_give(&sim->space, range);
+        }
+        range = next;
+    }
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading a log of decisions: one JSON object a line, the first is the header. Each further line is
+ * one call with what it returned, the events it caused and the counters after it.
+ *
+ * Owns: the window on the file and the current line. Everything that a `struct tn_decision` points
+ * to is borrowed until the next line is read.
+ */
+#ifndef TN_REPLAY_DECISION_LOG_H
+#define TN_REPLAY_DECISION_LOG_H
+
+#include "base/input.h"
+#include "tarn/graph_pool.h"
+
+#include <jansson.h>
+
+enum {
+    TN_BRIEF_MAX = 32,
+    TN_LOG_STREAMS_MAX = 4096
+};
+
+/* enumerator, name in the log */
+#define TN_DECISION_MAP(X)                                                                         \
+    X(MALLOC, "malloc")                                                                            \
+    X(FREE, "free")                                                                                \
+    X(RECORD_STREAM, "record_stream")                                                              \
+    X(SYNCHRONIZE, "synchronize")                                                                  \
+    X(EMPTY_CACHE, "empty_cache")                                                                  \
+    X(RESET_PEAK_STATS, "reset_peak_stats")                                                        \
+    X(RESET_ACCUMULATED_STATS, "reset_accumulated_stats")                                          \
+    X(SET_FRACTION, "set_fraction")                                                                \
+    X(BLOCK_STREAM, "block_stream")                                                                \
+    X(UNBLOCK_STREAM, "unblock_stream")                                                            \
+    X(BEGIN_POOL, "begin_allocate_to_pool")                                                        \
+    X(BEGIN_POOL_FAILED, "begin_allocate_to_pool_failed")                                          \
+    X(END_POOL, "end_allocate_to_pool")                                                            \
+    X(END_POOL_FAILED, "end_allocate_to_pool_failed")                                              \
+    X(RELEASE_POOL, "release_pool")                                                                \
+    X(GET_CHECKPOINT, "get_checkpoint")                                                            \
+    X(GET_CHECKPOINT_FAILED, "get_checkpoint_failed")                                              \
+    X(SET_CHECKPOINT, "set_checkpoint")                                                            \
+    X(SET_CHECKPOINT_FAILED, "set_checkpoint_failed")                                              \
+    X(SET_CONFIG, "set_config")                                                                    \
+    X(STATS, "stats")                                                                              \
+    X(SNAPSHOT, "snapshot")
+
+enum tn_decision_op {
+#define TN_DECISION_ENUM(name, text) TN_DECISION_##name,
+    TN_DECISION_MAP(TN_DECISION_ENUM)
+#undef TN_DECISION_ENUM
+    TN_DECISION_COUNT
+};
+
+struct tn_decision {
+    enum tn_decision_op op;
+    uint64_t line;      /* from 1; the header is line 1 */
+    uint64_t id;        /* malloc, free, record_stream */
+    uint64_t size;      /* malloc */
+    tarn_stream stream; /* handle */
+    uint64_t ptr;       /* malloc that succeeded, else 0 */
+    bool oom;           /* malloc that failed */
+    const char *message;
+    double fraction;
+    const char *conf; /* set_config */
+    struct tarn_pool_id pool;
+    const json_t *freed;    /* set_checkpoint: pointers */
+    const json_t *created;  /* set_checkpoint: [pointer, id] */
+    const json_t *stats;    /* stats */
+    const json_t *segments; /* snapshot */
+    const json_t *events;   /* [action, address, size, stream] each */
+    const json_t *brief;    /* numbers, as the header names them */
+};
+
+struct tn_decision_log {
+    struct tn_input input;
+    json_t *header; /* owned */
+    json_t *line;   /* owned, the current one */
+    uint64_t line_number;
+    const char *conf;      /* borrowed from the header */
+    uint64_t device_total; /* bytes */
+    tarn_stream streams[TN_LOG_STREAMS_MAX];
+    uint32_t stream_count;
+    const char *brief[TN_BRIEF_MAX];
+    uint32_t brief_count;
+};
+
+/* Opens a log and reads its header. On failure there is nothing to close. */
+enum tarn_status tn_decision_log_open(struct tn_decision_log *log, const char *path,
+                                      struct tarn_error *error) TN_MUST_CHECK;
+void tn_decision_log_close(struct tn_decision_log *log);
+
+/* The next call. TARN_ERR_NOT_FOUND at the end of the log. */
+enum tarn_status tn_decision_log_next(struct tn_decision_log *log, struct tn_decision *decision_out,
+                                      struct tarn_error *error) TN_MUST_CHECK;
+
+/* Handle of a stream as the log writes it: an index into the header's list. Any other number stands
+ * for itself. */
+tarn_stream tn_decision_log_stream(const struct tn_decision_log *log, const json_t *value);
+
+const char *tn_decision_name(enum tn_decision_op op);
+
+#endif

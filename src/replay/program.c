@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+#include "replay/program.h"
+
+#include "alloc/size_class.h"
+#include "base/errinfo.h"
+#include "base/host_mem.h"
+#include "base/map.h"
+#include "replay/start_state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RANGE_GAP         ((uint64_t)8 << 30)
+#define DEVICE_BOUND_NONE ((uint64_t)1 << 40)
+
+/* Going forward through the trace. */
+struct compile {
+    struct tn_program *program;
+    const struct tn_model *model;
+    const struct tn_trace *trace;
+    struct tn_map live;          /* address to slot + 1: handed out */
+    struct tn_map waiting;       /* address to operation + 1: freed, not completed */
+    struct tn_map start_waiting; /* address to slot + 1: freed before the trace, not completed */
+    struct tn_vec queues;        /* uint64_t: entry of the latest free in that queue */
+    bool flushing;               /* the entry before gave a segment back */
+    uint64_t unknown_frees;
+    bool no_memory;
+};
+
+void tn_program_note(struct tn_program *program, const char *format, ...)
+{
+    va_list args;
+
+    if (program->note_count == TN_NOTES_MAX) {
+        return;
+    }
+    va_start(args, format);
+    (void)vsnprintf(program->notes[program->note_count++], TN_NOTE_TEXT_MAX, format, args);
+    va_end(args);
+}
+
+static struct tn_op *compile_add(struct compile *c, enum tn_op_kind kind, uint64_t entry)
+{
+    static struct tn_op nowhere;
+    struct tn_op *op = tn_vec_push(&c->program->ops);
+
+    if (!op) {
+        c->no_memory = true;
+        return &nowhere;
+    }
+    op->kind = kind;
+    op->entry = entry;
+    op->slot = TN_NO_SLOT;
+    return op;
+}
+
+static void compile_set(struct compile *c, struct tn_map *map, uint64_t address, uint32_t slot)
+{
+    uint64_t old;
+
+    (void)tn_map_take(map, address, &old);
+    if (address == 0 || !tn_map_reserve(map, 1)) {
+        c->no_memory = c->no_memory || address != 0;
+        return;
+    }
+    tn_map_insert(map, address, (uint64_t)slot + 1);
+}
+
+static uint32_t compile_take(struct tn_map *map, uint64_t address)
+{
+    uint64_t value;
+
+    return tn_map_take(map, address, &value) ? (uint32_t)(value - 1) : TN_NO_SLOT;
+}
+
+static void compile_alloc(struct compile *c, const struct tn_trace_entry *entry, uint64_t index)
+{
+    struct tn_op *op = compile_add(c, TN_OP_ALLOC, index);
+
+    op->size = entry->size;
+    op->stream = entry->stream;
+    op->address = entry->address;
+    op->slot = c->program->slot_count++;
+    c->program->alloc_count++;
+    compile_set(c, &c->live, entry->address, op->slot);
+}
+
+/* A free whose completion is the next entry is one operation; any other waits. */
+static void compile_free(struct compile *c, const struct tn_trace_entry *entry, uint64_t index)
+{
+    const uint32_t slot = compile_take(&c->live, entry->address);
+    const struct tn_trace_entry *next =
+        index + 1 < c->trace->count ? tn_trace_at(c->model, c->trace, index + 1) : NULL;
+    const bool at_once =
+        next && next->action == TN_TRACE_FREE_COMPLETED && next->address == entry->address;
+
+    if (slot == TN_NO_SLOT) {
+        c->unknown_frees++;
+        return;
+    }
+    struct tn_op *op = compile_add(c, at_once ? TN_OP_FREE : TN_OP_FREE_WAITS, index);
+
+    op->slot = slot;
+    op->queue = TN_NO_QUEUE;
+    if (!at_once) {
+        compile_set(c, &c->waiting, entry->address, (uint32_t)(c->program->ops.count - 1));
+    }
+}
+
+/* A queue whose frees all came before this one: they complete before it, too, because completions
+ * are seen in order. A new queue when there is none. */
+static uint32_t compile_queue(struct compile *c, uint64_t free_index)
+{
+    uint64_t *last = c->queues.items;
+
+    for (size_t i = 0; i < c->queues.count; i++) {
+        if (last[i] < free_index) {
+            last[i] = free_index;
+            return (uint32_t)i;
+        }
+    }
+    last = tn_vec_push(&c->queues);
+    if (!last) {
+        c->no_memory = true;
+        return 0;
+    }
+    *last = free_index;
+    return (uint32_t)(c->queues.count - 1);
+}
+
+static void compile_completion(struct compile *c, const struct tn_trace_entry *entry,
+                               uint64_t index)
+{
+    const uint32_t free_op = compile_take(&c->waiting, entry->address);
+    uint32_t slot = compile_take(&c->start_waiting, entry->address);
+
+    if (free_op != TN_NO_SLOT) {
+        struct tn_op *op = &((struct tn_op *)c->program->ops.items)[free_op];
+
+        op->queue = compile_queue(c, op->entry);
+        slot = op->slot;
+    }
+    if (slot != TN_NO_SLOT) {
+        compile_add(c, TN_OP_COMPLETE, index)->slot = slot;
+    }
+}
+
+static void compile_address(struct compile *c, struct tn_vec *addresses,
+                            const struct tn_trace_entry *entry)
+{
+    uint64_t *address = tn_vec_push(addresses);
+
+    if (address) {
+        *address = entry->address;
+    } else {
+        c->no_memory = true;
+    }
+}
+
+static void compile_oom(struct compile *c, const struct tn_trace_entry *entry, uint64_t index)
+{
+    struct tn_op *op = compile_add(c, TN_OP_TRY, index);
+
+    op->size = entry->size;
+    op->stream = entry->stream;
+    c->program->oom_count++;
+}
+
+static void compile_entry(struct compile *c, uint64_t index)
+{
+    const struct tn_trace_entry *entry = tn_trace_at(c->model, c->trace, index);
+    const bool gives_back =
+        entry->action == TN_TRACE_SEGMENT_FREE || entry->action == TN_TRACE_SEGMENT_UNMAP;
+
+    if (gives_back && !c->flushing) {
+        (void)compile_add(c, TN_OP_FLUSH, index);
+    }
+    c->flushing = gives_back;
+    switch ((enum tn_trace_action)entry->action) {
+    case TN_TRACE_ALLOC:
+        compile_alloc(c, entry, index);
+        break;
+    case TN_TRACE_FREE_REQUESTED:
+        compile_free(c, entry, index);
+        break;
+    case TN_TRACE_FREE_COMPLETED:
+        compile_completion(c, entry, index);
+        break;
+    case TN_TRACE_SEGMENT_ALLOC:
+        compile_address(c, &c->program->segment_addresses, entry);
+        break;
+    case TN_TRACE_SEGMENT_MAP:
+        compile_address(c, &c->program->map_addresses, entry);
+        break;
+    case TN_TRACE_OOM:
+        compile_oom(c, entry, index);
+        break;
+    case TN_TRACE_SEGMENT_FREE:
+    case TN_TRACE_SEGMENT_UNMAP:
+    case TN_TRACE_SNAPSHOT:
+    case TN_TRACE_ANNOTATE:
+    case TN_TRACE_USER_DEFINED:
+    case TN_TRACE_OTHER:
+    case TN_TRACE_ACTION_COUNT:
+        break;
+    }
+}
+
+/* Blocks that are there at the start get the first slots. */
+static void compile_start(struct compile *c)
+{
+    struct tn_start_block *blocks = c->program->start_blocks.items;
+
+    for (size_t i = 0; i < c->program->start_blocks.count; i++) {
+        blocks[i].slot = c->program->slot_count++;
+        compile_set(c, blocks[i].waiting ? &c->start_waiting : &c->live, blocks[i].address,
+                    blocks[i].slot);
+    }
+}
+
+static int address_compare(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a;
+    const uint64_t y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Growing segments reserve 9/8 of the device each, so where one begins behind another says how
+ * large the device can have been. What lies closer together than RANGE_GAP is taken for one range.
+ * */
+static uint64_t device_bound(const struct tn_vec *map_addresses)
+{
+    const size_t bytes = map_addresses->count * sizeof(uint64_t);
+    uint64_t *sorted = tn_host_alloc(bytes);
+    uint64_t smallest = 0;
+
+    if (!sorted) {
+        return DEVICE_BOUND_NONE;
+    }
+    memcpy(sorted, map_addresses->items, bytes);
+    qsort(sorted, map_addresses->count, sizeof *sorted, address_compare);
+    for (size_t i = 1, first = 0; i < map_addresses->count; i++) {
+        if (sorted[i] - sorted[i - 1] > RANGE_GAP) {
+            const uint64_t size = sorted[i] - sorted[first];
+
+            smallest = smallest == 0 || size < smallest ? size : smallest;
+            first = i;
+        }
+    }
+    tn_host_free(sorted, bytes);
+    return smallest ? smallest / 9 * 8 - TN_LARGE_BUFFER : DEVICE_BOUND_NONE;
+}
+
+static enum tarn_status compile_trace(struct compile *c, struct tarn_error *error)
+{
+    compile_start(c);
+    for (uint64_t i = 0; i < c->trace->count && !c->no_memory; i++) {
+        compile_entry(c, i);
+    }
+    if (c->unknown_frees > 0) {
+        tn_program_note(c->program,
+                        "%llu frees are of blocks that nothing is known of; they were "
+                        "left out",
+                        (unsigned long long)c->unknown_frees);
+    }
+    c->program->queue_count = (uint32_t)c->queues.count;
+    c->program->device_bound = device_bound(&c->program->map_addresses);
+    c->program->entry_count = c->trace->count;
+    return c->no_memory ? tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay")
+                        : TARN_OK;
+}
+
+enum tarn_status tn_program_init(struct tn_program *program, const struct tn_model *model,
+                                 int device, struct tarn_error *error)
+{
+    struct compile c = {.program = program, .model = model};
+    enum tarn_status st;
+
+    *program = (struct tn_program){.device = device};
+    tn_vec_init(&program->ops, sizeof(struct tn_op));
+    tn_vec_init(&program->start_segments, sizeof(struct tn_start_segment));
+    tn_vec_init(&program->start_blocks, sizeof(struct tn_start_block));
+    tn_vec_init(&program->segment_addresses, sizeof(uint64_t));
+    tn_vec_init(&program->map_addresses, sizeof(uint64_t));
+    tn_vec_init(&c.queues, sizeof(uint64_t));
+    if (device < 0 || (size_t)device >= model->trace_count || model->traces[device].count == 0) {
+        return tn_fail(error, TARN_ERR_NOT_FOUND,
+                       "the snapshot has no trace of device %d: record with "
+                       "torch.cuda.memory._record_memory_history() before the run",
+                       device);
+    }
+    c.trace = &model->traces[device];
+    st = tn_start_state_rebuild(program, model, c.trace, error);
+    if (st == TARN_OK) {
+        st = compile_trace(&c, error);
+    }
+    tn_map_fini(&c.live);
+    tn_map_fini(&c.waiting);
+    tn_map_fini(&c.start_waiting);
+    tn_vec_fini(&c.queues);
+    if (st) {
+        tn_program_fini(program);
+    }
+    return st;
+}
+
+void tn_program_fini(struct tn_program *program)
+{
+    tn_vec_fini(&program->ops);
+    tn_vec_fini(&program->start_segments);
+    tn_vec_fini(&program->start_blocks);
+    tn_vec_fini(&program->segment_addresses);
+    tn_vec_fini(&program->map_addresses);
+}

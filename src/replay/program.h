@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recorded trace as a program: what the run asked of the allocator, without what the allocator
+ * made of it. The same program can run under any settings.
+ *
+ * Requests and frees are taken as they stand. A free that was completed later (the block was used
+ * on other streams) becomes a free that waits and a completion at its place in the trace. A run of
+ * segments given back becomes a flush of the cache. The recorded addresses of segments are kept, so
+ * that the same settings reproduce the run exactly.
+ *
+ * When the trace does not begin with an empty allocator (the ring overflowed, or recording began
+ * late), the state at its beginning is rebuilt: from the final segments, walking the trace
+ * backwards. What cannot be known is said in the notes.
+ *
+ * Owns: its arrays. Immutable once made; any number of runs may use it at once.
+ */
+#ifndef TN_REPLAY_PROGRAM_H
+#define TN_REPLAY_PROGRAM_H
+
+#include "base/vec.h"
+#include "snapshot/model.h"
+#include "tarn/base.h"
+
+#define TN_NO_SLOT  UINT32_MAX
+#define TN_NO_QUEUE UINT32_MAX /* never completed in the trace */
+
+enum tn_op_kind {
+    TN_OP_ALLOC,      /* `size` bytes on `stream`; the pointer goes to `slot` */
+    TN_OP_FREE,       /* of `slot` */
+    TN_OP_FREE_WAITS, /* of `slot`, which stays active until its completion; `queue` */
+    TN_OP_COMPLETE,   /* of the free of `slot` */
+    TN_OP_FLUSH,      /* the cache was emptied */
+    TN_OP_TRY         /* a request of `size` that failed when it was recorded */
+};
+
+struct tn_op {
+    uint64_t size;
+    tarn_stream stream;
+    uint64_t address; /* recorded; for ALLOC */
+    uint32_t slot;
+    uint32_t queue; /* FREE_WAITS: completions of one queue come in the order of the frees */
+    uint64_t entry; /* in the trace */
+    enum tn_op_kind kind;
+};
+
+/* A segment that was there before the trace began. */
+struct tn_start_segment {
+    uint64_t address;
+    uint64_t size;
+    tarn_stream stream;
+    bool is_large;
+    bool is_expandable;
+    uint64_t first_block; /* in `start_blocks` */
+    uint64_t block_count; /* used ones; what lies between is free */
+};
+
+/* A block in use when the trace began. */
+struct tn_start_block {
+    uint64_t address;
+    uint64_t size;      /* bytes of the block */
+    uint64_t requested; /* bytes asked for */
+    uint32_t slot;
+    bool waiting; /* freed, but not completed */
+};
+
+enum {
+    TN_NOTES_MAX = 16,
+    TN_NOTE_TEXT_MAX = 240
+};
+
+struct tn_program {
+    int device;
+    struct tn_vec ops;               /* struct tn_op */
+    struct tn_vec start_segments;    /* struct tn_start_segment, by address */
+    struct tn_vec start_blocks;      /* struct tn_start_block, by segment and address */
+    struct tn_vec segment_addresses; /* uint64_t, in the order of the trace */
+    struct tn_vec map_addresses;     /* the same of mapped ranges */
+    uint64_t device_bound; /* the device had at most this much memory, as far as is known */
+    uint32_t slot_count;
+    uint32_t queue_count;
+    uint64_t entry_count;                       /* of the trace */
+    uint64_t alloc_count;                       /* requests that succeeded */
+    uint64_t oom_count;                         /* requests that failed */
+    bool complete;                              /* the trace begins with an empty allocator */
+    char notes[TN_NOTES_MAX][TN_NOTE_TEXT_MAX]; /* what is not known */
+    uint32_t note_count;
+};
+
+/* Makes the program of one device's trace. On failure there is nothing to release. */
+enum tarn_status tn_program_init(struct tn_program *program, const struct tn_model *model,
+                                 int device, struct tarn_error *error) TN_MUST_CHECK;
+void tn_program_fini(struct tn_program *program);
+
+/* Adds a sentence about what is not known; silently dropped when there are too many. */
+void tn_program_note(struct tn_program *program, const char *format, ...) TN_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+#include "replay/runner.h"
+
+#include "alloc/carve.h"
+#include "base/clock.h"
+#include "base/host_mem.h"
+#include "tarn/sim.h"
+
+#include <string.h>
+
+/* ---- the state at the beginning ---- */
+
+/* Pieces of a segment: its blocks and the free memory between them. */
+static enum tarn_status start_pieces(const struct tn_start_segment *segment,
+                                     const struct tn_start_block *blocks, struct tn_vec *pieces)
+{
+    uint64_t at = segment->address;
+
+    pieces->count = 0;
+    if (!tn_vec_reserve(pieces, segment->block_count * 2 + 1)) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    struct tn_carve_piece *out = pieces->items;
+
+    tn_assert(out);
+    for (uint64_t i = 0; i < segment->block_count; i++) {
+        if (blocks[i].address > at) {
+            out[pieces->count++] = (struct tn_carve_piece){.size = blocks[i].address - at};
+        }
+        out[pieces->count++] = (struct tn_carve_piece){
+            .size = blocks[i].size, .requested = blocks[i].requested, .allocated = true};
+        at = blocks[i].address + blocks[i].size;
+    }
+    if (at < segment->address + segment->size) {
+        out[pieces->count++] =
+            (struct tn_carve_piece){.size = segment->address + segment->size - at};
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status start_plain_segment(struct tn_runner *runner,
+                                            const struct tn_start_segment *segment,
+                                            const struct tn_start_block *blocks,
+                                            struct tn_vec *pieces, struct tarn_error *error)
+{
+    uint64_t address = 0;
+    enum tarn_status st = start_pieces(segment, blocks, pieces);
+
+    if (st) {
+        return tn_fail(error, st, "no host memory to rebuild a segment");
+    }
+    st = tarn_sim_script_alloc(runner->device, segment->address);
+    st = st ? st
+            : tn_carve_segment(&runner->allocator->engine, segment->size, segment->stream,
+                               !segment->is_large, pieces->items, pieces->count, &address, error);
+    for (uint64_t i = 0; st == TARN_OK && i < segment->block_count; i++) {
+        tn_assert(runner->pointers && blocks);
+        runner->pointers[blocks[i].slot] = blocks[i].address - segment->address + address;
+    }
+    return st;
+}
+
+/* Blocks of growing segments, and all blocks when segments are to grow now, are allocated anew. */
+static enum tarn_status start_allocate(struct tn_runner *runner,
+                                       const struct tn_start_segment *segment,
+                                       const struct tn_start_block *blocks,
+                                       struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+
+    for (uint64_t i = 0; st == TARN_OK && i < segment->block_count; i++) {
+        tn_assert(runner->pointers && blocks);
+        st = tarn_allocator_alloc(runner->allocator, blocks[i].requested ? blocks[i].requested : 1,
+                                  segment->stream, &runner->pointers[blocks[i].slot], error);
+    }
+    return st;
+}
+
+static enum tarn_status runner_start(struct tn_runner *runner, struct tarn_error *error)
+{
+    const struct tn_program *program = runner->program;
+    const struct tn_start_segment *segments = program->start_segments.items;
+    const bool grow = runner->allocator->engine.config.expandable_segments;
+    struct tn_vec pieces;
+    enum tarn_status st = TARN_OK;
+
+    tn_vec_init(&pieces, sizeof(struct tn_carve_piece));
+    for (size_t i = 0; st == TARN_OK && i < program->start_segments.count; i++) {
+        const struct tn_start_block *blocks = program->start_blocks.items;
+
+        blocks = blocks ? blocks + segments[i].first_block : NULL;
+        st = grow || segments[i].is_expandable
+                 ? start_allocate(runner, &segments[i], blocks, error)
+                 : start_plain_segment(runner, &segments[i], blocks, &pieces, error);
+    }
+    tn_vec_fini(&pieces);
+    tarn_allocator_reset_accumulated_stats(runner->allocator);
+    tarn_allocator_reset_peak_stats(runner->allocator);
+    return st;
+}
+
+static void count_map(void *context, const struct tn_event *event)
+{
+    struct tn_runner *runner = context;
+
+    runner->maps_seen += event->action == TN_ACTION_SEGMENT_MAP;
+}
+
+static tarn_ptr answer_address(void *context, bool reservation, uint64_t size)
+{
+    const struct tn_runner *runner = context;
+    const struct tn_vec *addresses = &runner->program->map_addresses;
+
+    (void)size;
+    return reservation && runner->maps_seen < addresses->count
+               ? ((const uint64_t *)addresses->items)[runner->maps_seen]
+               : 0;
+}
+
+static enum tarn_status runner_script(struct tn_runner *runner, struct tarn_error *error)
+{
+    const uint64_t *addresses = runner->program->segment_addresses.items;
+    const struct tn_sink sink = {
+        .context = runner, .level = TN_CONTEXT_NEVER, .receive = count_map};
+
+    if (runner->program->map_addresses.count > 0) {
+        const enum tarn_status st = tn_allocator_add_sink(runner->allocator, &sink);
+
+        if (st) {
+            return tn_fail(error, st, "the allocator takes no more receivers of events");
+        }
+        tarn_sim_set_address_oracle(runner->device, answer_address, runner);
+    }
+    for (size_t i = 0; i < runner->program->segment_addresses.count; i++) {
+        const enum tarn_status st = tarn_sim_script_alloc(runner->device, addresses[i]);
+
+        if (st == TARN_ERR_HOST_MEMORY || st == TARN_ERR_LIMIT) {
+            return tn_fail(error, st, "no host memory for the recorded addresses");
+        }
+    }
+    return TARN_OK;
+}
+
+/* ---- operations ---- */
+
+static tarn_stream queue_stream(uint32_t queue)
+{
+    return UINT64_MAX - queue;
+}
+
+static enum tarn_status run_alloc(struct tn_runner *runner, const struct tn_op *op,
+                                  struct tarn_error *error)
+{
+    struct tarn_replay_result *result = runner->result;
+    const enum tarn_status st = tarn_allocator_alloc(runner->allocator, op->size, op->stream,
+                                                     &runner->pointers[op->slot], error);
+
+    result->allocations++;
+    if (st == TARN_ERR_OUT_OF_MEMORY) {
+        result->first_oom = result->first_oom < 0 ? (int64_t)op->entry : result->first_oom;
+        runner->pointers[op->slot] = 0;
+        return TARN_OK;
+    }
+    if (st == TARN_OK && runner->pointers[op->slot] == op->address) {
+        result->same_address++;
+    } else if (result->first_other < 0) {
+        result->first_other = (int64_t)op->entry;
+    }
+    return st;
+}
+
+/* A request that failed when it was recorded: whatever it gives now is given back. */
+static enum tarn_status run_try(struct tn_runner *runner, const struct tn_op *op,
+                                struct tarn_error *error)
+{
+    tarn_ptr ptr = 0;
+    const enum tarn_status st =
+        tarn_allocator_alloc(runner->allocator, op->size, op->stream, &ptr, error);
+
+    if (st == TARN_ERR_OUT_OF_MEMORY) {
+        runner->result->first_oom =
+            runner->result->first_oom < 0 ? (int64_t)op->entry : runner->result->first_oom;
+        return TARN_OK;
+    }
+    return st ? st : tarn_allocator_free(runner->allocator, ptr, error);
+}
+
+/* The event that the free just made recorded last on that stream. */
+static uint64_t last_event(const struct tn_runner *runner, tarn_stream stream)
+{
+    const struct tn_stream_waits *waits = &runner->allocator->engine.waits;
+
+    for (uint32_t i = 0; i < waits->queue_count; i++) {
+        const struct tn_event_queue *queue = &waits->queues[i];
+
+        if (queue->stream == stream && queue->count > 0) {
+            return queue->ring[(queue->head + queue->count - 1) % queue->capacity].event;
+        }
+    }
+    return 0;
+}
+
+static enum tarn_status run_free_waits(struct tn_runner *runner, uint32_t slot, uint32_t queue,
+                                       struct tarn_error *error)
+{
+    const tarn_ptr ptr = runner->pointers[slot];
+    const tarn_stream stream = queue_stream(queue == TN_NO_QUEUE ? UINT32_MAX : queue);
+    enum tarn_status st;
+
+    if (ptr == 0) {
+        return TARN_OK;
+    }
+    st = tarn_allocator_record_stream(runner->allocator, ptr, stream, error);
+    st = st ? st : tarn_allocator_free(runner->allocator, ptr, error);
+    if (st == TARN_OK) {
+        runner->pointers[slot] = 0;
+        runner->events[slot] = last_event(runner, stream);
+    }
+    return st;
+}
+
+/* Frees that were made before the trace wait from its beginning. */
+static enum tarn_status start_waiting(struct tn_runner *runner, struct tarn_error *error)
+{
+    const struct tn_start_block *blocks = runner->program->start_blocks.items;
+    uint32_t queue = runner->program->queue_count;
+    enum tarn_status st = TARN_OK;
+
+    for (size_t i = 0; st == TARN_OK && i < runner->program->start_blocks.count; i++) {
+        if (blocks[i].waiting) {
+            st = run_free_waits(runner, blocks[i].slot, queue++, error);
+        }
+    }
+    return st;
+}
+
+static enum tarn_status run_complete(struct tn_runner *runner, uint32_t slot)
+{
+    const uint64_t event = runner->events[slot];
+
+    runner->events[slot] = 0;
+    return event ? tarn_sim_complete_event(runner->device, event) : TARN_OK;
+}
+
+static enum tarn_status run_op(struct tn_runner *runner, const struct tn_op *op,
+                               struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+
+    switch (op->kind) {
+    case TN_OP_ALLOC:
+        return run_alloc(runner, op, error);
+    case TN_OP_FREE:
+        st = tarn_allocator_free(runner->allocator, runner->pointers[op->slot], error);
+        runner->pointers[op->slot] = 0;
+        return st;
+    case TN_OP_FREE_WAITS:
+        return run_free_waits(runner, op->slot, op->queue, error);
+    case TN_OP_COMPLETE:
+        st = run_complete(runner, op->slot);
+        return st ? tn_fail(error, st, "a pending free could not be completed") : TARN_OK;
+    case TN_OP_FLUSH:
+        return tarn_allocator_empty_cache(runner->allocator, error);
+    case TN_OP_TRY:
+        return run_try(runner, op, error);
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status runner_check(const struct tn_runner *runner, const struct tn_op *op,
+                                     struct tarn_error *error)
+{
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+
+    if (tarn_allocator_check(runner->allocator, &findings) == 0) {
+        return TARN_OK;
+    }
+    return tn_fail(error, TARN_ERR_INTERNAL, "after trace entry %llu an invariant is broken: %s",
+                   (unsigned long long)op->entry, findings.text[0]);
+}
+
+static enum tarn_status run_ops(struct tn_runner *runner, struct tarn_error *error)
+{
+    const struct tn_op *ops = runner->program->ops.items;
+    const size_t count = runner->program->ops.count;
+    enum tarn_status st = TARN_OK;
+
+    for (size_t i = 0; st == TARN_OK && i < count; i++) {
+        st = run_op(runner, &ops[i], error);
+        if (st == TARN_OK && runner->check) {
+            st = runner_check(runner, &ops[i], error);
+        }
+    }
+    runner->result->operations = count;
+    return st;
+}
+
+/* ---- opening and running ---- */
+
+enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_program *program,
+                                const struct tarn_config *config, uint64_t device_total,
+                                struct tarn_error *error)
+{
+    const size_t bytes = (size_t)program->slot_count * sizeof(uint64_t);
+    const struct tarn_sim_options options = {
+        .struct_size = sizeof options,
+        .ordinal = program->device,
+        .capacity = device_total,
+        .manual_events = true,
+    };
+    enum tarn_status st;
+
+    *runner = (struct tn_runner){.program = program};
+    runner->pointers = tn_host_alloc_zero(bytes);
+    runner->events = tn_host_alloc_zero(bytes);
+    st = bytes > 0 && (!runner->pointers || !runner->events)
+             ? tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay")
+             : tarn_sim_open(&options, &runner->device, error);
+    st = st ? st : tarn_allocator_create(runner->device, config, &runner->allocator, error);
+    if (st) {
+        tn_runner_close(runner);
+    }
+    return st;
+}
+
+void tn_runner_close(struct tn_runner *runner)
+{
+    const size_t bytes = (size_t)runner->program->slot_count * sizeof(uint64_t);
+
+    tarn_allocator_destroy(runner->allocator);
+    tarn_device_close(runner->device);
+    tn_host_free(runner->pointers, bytes);
+    tn_host_free(runner->events, bytes);
+}
+
+enum tarn_status tn_runner_run(struct tn_runner *runner, struct tarn_replay_result *result,
+                               struct tarn_error *error)
+{
+    enum tarn_status st;
+
+    runner->result = result;
+    result->first_other = -1;
+    result->first_oom = -1;
+    st = runner_start(runner, error);
+    st = st ? st : start_waiting(runner, error);
+    st = st ? st : runner_script(runner, error);
+    const uint64_t begin = tn_clock_now_ns();
+
+    st = st ? st : run_ops(runner, error);
+    result->wall_ns = tn_clock_now_ns() - begin;
+    result->stats.struct_size = sizeof result->stats;
+    tarn_allocator_get_stats(runner->allocator, &result->stats);
+    return st;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Drives an allocator on a simulated device with a program.
+ *
+ * A free that waits is made by recording a use on a stream that exists for this purpose alone,
+ * whose events complete only when the program says so.
+ */
+#ifndef TN_REPLAY_RUNNER_H
+#define TN_REPLAY_RUNNER_H
+
+#include "alloc/allocator.h"
+#include "replay/program.h"
+#include "tarn/replay.h"
+
+struct tn_runner {
+    const struct tn_program *program;
+    struct tarn_device *device;
+    struct tarn_allocator *allocator;
+    tarn_ptr *pointers; /* by slot; 0 = nothing */
+    uint64_t *events;   /* by slot: event of a free that waits */
+    bool check;
+    uint64_t
+        maps_seen; /* ranges mapped so far: a new growing segment begins at the next one's address
+                      */
+    struct tarn_replay_result *result;
+};
+
+/* On failure there is nothing to close. */
+enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_program *program,
+                                const struct tarn_config *config, uint64_t device_total,
+                                struct tarn_error *error) TN_MUST_CHECK;
+void tn_runner_close(struct tn_runner *runner);
+
+/* Rebuilds the state at the trace's beginning and runs every operation. */
+enum tarn_status tn_runner_run(struct tn_runner *runner, struct tarn_replay_result *result,
+                               struct tarn_error *error) TN_MUST_CHECK;
+
+#endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+/* Implements tarn/verify.h: makes each recorded call and compares what it gives. */
+#include "tarn/verify.h"
+
+#include "base/host_mem.h"
+#include "replay/verify_run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool stream_is(void *context, tarn_stream stream)
+{
+    const struct tn_verify_pool *pool = context;
+
+    return pool->stream == stream;
+}
+
+/* A call that the log says succeeded. */
+static void expect_ok(struct tn_verify_run *run, enum tarn_status st,
+                      const struct tarn_error *failure)
+{
+    if (st) {
+        tn_verify_differs(run, "  expected success, got %s: %s\n", tarn_status_name(st),
+                          failure->text);
+    }
+}
+
+static void expect_failure(struct tn_verify_run *run, enum tarn_status st)
+{
+    if (st == TARN_OK) {
+        tn_verify_differs(run, "  expected a failure, got success\n");
+    }
+}
+
+/* ---- calls ---- */
+
+static enum tarn_status run_malloc(struct tn_verify_run *run, struct tarn_error *failure,
+                                   struct tarn_error *error)
+{
+    const struct tn_decision *call = &run->call;
+    tarn_ptr ptr = 0;
+    const enum tarn_status st =
+        tarn_allocator_alloc(run->allocator, call->size, call->stream, &ptr, failure);
+
+    if (call->oom) {
+        if (st != TARN_ERR_OUT_OF_MEMORY) {
+            tn_verify_differs(run, "  expected out of memory, got %s\n", tarn_status_name(st));
+        } else {
+            tn_verify_compare_message(run, failure->text);
+        }
+        return TARN_OK;
+    }
+    expect_ok(run, st, failure);
+    if (ptr != call->ptr) {
+        tn_verify_differs(run, "  pointer: expected 0x%llx, got 0x%llx\n",
+                          (unsigned long long)call->ptr, (unsigned long long)ptr);
+    }
+    return tn_verify_set_ptr(run, call->id, ptr, error);
+}
+
+static enum tarn_status run_free(struct tn_verify_run *run, struct tarn_error *failure,
+                                 struct tarn_error *error)
+{
+    const tarn_ptr ptr = tn_verify_ptr(run, run->call.id);
+
+    if (ptr == 0) {
+        tn_verify_differs(run, "  id %llu is not allocated\n", (unsigned long long)run->call.id);
+        return TARN_OK;
+    }
+    expect_ok(run, tarn_allocator_free(run->allocator, ptr, failure), failure);
+    return tn_verify_set_ptr(run, run->call.id, 0, error);
+}
+
+static enum tarn_status run_begin_pool(struct tn_verify_run *run, struct tarn_error *failure,
+                                       struct tarn_error *error)
+{
+    struct tn_verify_pool *pool = tn_verify_pool(run, run->call.pool);
+
+    if (!pool) {
+        return tn_fail(error, TARN_ERR_LIMIT, "the decision log uses more than %d pools",
+                       TN_VERIFY_POOLS_MAX);
+    }
+    const tarn_stream before = pool->stream;
+
+    pool->stream = run->call.stream;
+    const enum tarn_status st =
+        tarn_allocator_begin_pool(run->allocator, run->call.pool, stream_is, pool, failure);
+
+    if (run->call.op == TN_DECISION_BEGIN_POOL) {
+        expect_ok(run, st, failure);
+    } else {
+        pool->stream = before;
+        expect_failure(run, st);
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status run_get_checkpoint(struct tn_verify_run *run, struct tarn_error *failure,
+                                           struct tarn_error *error)
+{
+    struct tn_verify_pool *pool = tn_verify_pool(run, run->call.pool);
+    struct tarn_checkpoint *checkpoint = NULL;
+
+    if (!pool) {
+        return tn_fail(error, TARN_ERR_LIMIT, "the decision log uses more than %d pools",
+                       TN_VERIFY_POOLS_MAX);
+    }
+    const enum tarn_status st =
+        tarn_allocator_get_checkpoint(run->allocator, run->call.pool, &checkpoint, failure);
+
+    if (run->call.op == TN_DECISION_GET_CHECKPOINT_FAILED) {
+        expect_failure(run, st);
+        tarn_checkpoint_destroy(checkpoint);
+        return TARN_OK;
+    }
+    expect_ok(run, st, failure);
+    if (st == TARN_OK) {
+        tarn_checkpoint_destroy(pool->checkpoint);
+        pool->checkpoint = checkpoint;
+    }
+    return TARN_OK;
+}
+
+static bool list_has(const json_t *list, uint64_t number)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        if ((uint64_t)json_integer_value(json_array_get(list, i)) == number) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The restored pointers have new ids; the freed ones have none any more. */
+static enum tarn_status adopt_delta(struct tn_verify_run *run,
+                                    const struct tarn_checkpoint_delta *delta,
+                                    struct tarn_error *error)
+{
+    const size_t created = json_array_size(run->call.created);
+    enum tarn_status st = TARN_OK;
+
+    if (delta->freed_count != json_array_size(run->call.freed) || delta->created_count != created) {
+        tn_verify_differs(run, "  expected %zu freed and %zu created, got %zu and %zu\n",
+                          json_array_size(run->call.freed), created, delta->freed_count,
+                          delta->created_count);
+    }
+    for (size_t i = 0; i < delta->freed_count; i++) {
+        if (!list_has(run->call.freed, delta->freed[i])) {
+            tn_verify_differs(run, "  0x%llx was not to be freed\n",
+                              (unsigned long long)delta->freed[i]);
+        }
+        for (uint64_t id = 0; id < run->id_capacity; id++) {
+            run->ids[id] = run->ids[id] == delta->freed[i] ? 0 : run->ids[id];
+        }
+    }
+    for (size_t i = 0; st == TARN_OK && i < created; i++) {
+        const json_t *pair = json_array_get(run->call.created, i);
+        const uint64_t ptr = (uint64_t)json_integer_value(json_array_get(pair, 0));
+        bool found = false;
+
+        for (size_t k = 0; k < delta->created_count; k++) {
+            found = found || delta->created[k] == ptr;
+        }
+        if (!found) {
+            tn_verify_differs(run, "  0x%llx was to be created\n", (unsigned long long)ptr);
+            continue;
+        }
+        st = tn_verify_set_ptr(run, (uint64_t)json_integer_value(json_array_get(pair, 1)), ptr,
+                               error);
+    }
+    return st;
+}
+
+static enum tarn_status run_set_checkpoint(struct tn_verify_run *run, struct tarn_error *failure,
+                                           struct tarn_error *error)
+{
+    const struct tn_verify_pool *pool = tn_verify_pool(run, run->call.pool);
+    const bool fails = run->call.op == TN_DECISION_SET_CHECKPOINT_FAILED;
+    const size_t bytes = (json_array_size(run->call.events) + 1) * sizeof(uint64_t);
+    struct tarn_checkpoint_delta delta = {0};
+    enum tarn_status st = TARN_OK;
+
+    if (!pool || !pool->checkpoint) {
+        if (!fails) {
+            tn_verify_differs(run, "  there is no checkpoint of this pool\n");
+        }
+        return TARN_OK;
+    }
+    uint64_t *buffer = tn_host_alloc(bytes);
+
+    if (!buffer) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a checkpoint's order");
+    }
+    const struct tn_checkpoint_order order = tn_verify_checkpoint_order(run, buffer);
+    const enum tarn_status got =
+        tn_checkpoint_set(&run->allocator->engine, pool->checkpoint, &order, &delta, failure);
+
+    if (fails) {
+        expect_failure(run, got);
+    } else {
+        expect_ok(run, got, failure);
+        st = adopt_delta(run, &delta, error);
+    }
+    tarn_checkpoint_delta_fini(&delta);
+    tn_host_free(buffer, bytes);
+    return st;
+}
+
+static void run_set_config(struct tn_verify_run *run, struct tarn_error *failure)
+{
+    struct tarn_config config;
+
+    tarn_allocator_get_config(run->allocator, &config);
+    enum tarn_status st = tarn_config_update(run->call.conf, &config, failure);
+
+    st = st ? st : tarn_allocator_set_config(run->allocator, &config, failure);
+    expect_ok(run, st, failure);
+}
+
+/* Makes the call. A status is only returned when the log itself makes no sense. */
+static enum tarn_status run_call(struct tn_verify_run *run, struct tarn_error *error)
+{
+    const struct tn_decision *call = &run->call;
+    struct tarn_allocator *allocator = run->allocator;
+    struct tarn_error failure = {.text = ""};
+
+    switch (call->op) {
+    case TN_DECISION_MALLOC:
+        return run_malloc(run, &failure, error);
+    case TN_DECISION_FREE:
+        return run_free(run, &failure, error);
+    case TN_DECISION_BEGIN_POOL:
+    case TN_DECISION_BEGIN_POOL_FAILED:
+        return run_begin_pool(run, &failure, error);
+    case TN_DECISION_GET_CHECKPOINT:
+    case TN_DECISION_GET_CHECKPOINT_FAILED:
+        return run_get_checkpoint(run, &failure, error);
+    case TN_DECISION_SET_CHECKPOINT:
+    case TN_DECISION_SET_CHECKPOINT_FAILED:
+        return run_set_checkpoint(run, &failure, error);
+    case TN_DECISION_RECORD_STREAM:
+        expect_ok(run,
+                  tarn_allocator_record_stream(allocator, tn_verify_ptr(run, call->id),
+                                               call->stream, &failure),
+                  &failure);
+        break;
+    case TN_DECISION_EMPTY_CACHE:
+        expect_ok(run, tarn_allocator_empty_cache(allocator, &failure), &failure);
+        break;
+    case TN_DECISION_SET_FRACTION:
+        expect_ok(run, tarn_allocator_set_memory_fraction(allocator, call->fraction, &failure),
+                  &failure);
+        break;
+    case TN_DECISION_SET_CONFIG:
+        run_set_config(run, &failure);
+        break;
+    case TN_DECISION_END_POOL:
+        expect_ok(run, tarn_allocator_end_pool(allocator, call->pool, &failure), &failure);
+        break;
+    case TN_DECISION_END_POOL_FAILED:
+        expect_failure(run, tarn_allocator_end_pool(allocator, call->pool, &failure));
+        break;
+    case TN_DECISION_RELEASE_POOL:
+        expect_ok(run, tarn_allocator_release_pool(allocator, call->pool, &failure), &failure);
+        break;
+    case TN_DECISION_RESET_PEAK_STATS:
+        tarn_allocator_reset_peak_stats(allocator);
+        break;
+    case TN_DECISION_RESET_ACCUMULATED_STATS:
+        tarn_allocator_reset_accumulated_stats(allocator);
+        break;
+    case TN_DECISION_STATS:
+        tn_verify_compare_stats(run);
+        break;
+    case TN_DECISION_SNAPSHOT:
+        tn_verify_compare_snapshot(run);
+        tn_allocator_mark_snapshot(allocator);
+        break;
+    case TN_DECISION_SYNCHRONIZE: /* the device's work: the log says which events are done */
+    case TN_DECISION_BLOCK_STREAM:
+    case TN_DECISION_UNBLOCK_STREAM:
+    case TN_DECISION_COUNT:
+        break;
+    }
+    return TARN_OK;
+}
+
+/* ---- the log ---- */
+
+static void note_differences(struct tn_verify_run *run)
+{
+    if (!run->differs) {
+        return;
+    }
+    if (run->result->differing == 0) {
+        (void)snprintf(run->result->first, sizeof run->result->first,
+                       "line %llu, %s (size %llu, stream 0x%llx, id %llu):\n%.7000s",
+                       (unsigned long long)run->call.line, tn_decision_name(run->call.op),
+                       (unsigned long long)run->call.size, (unsigned long long)run->call.stream,
+                       (unsigned long long)run->call.id, run->text);
+    }
+    run->result->differing++;
+}
+
+static enum tarn_status verify_call(struct tn_verify_run *run, struct tarn_error *error)
+{
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+
+    run->event_count = 0;
+    run->text_used = 0;
+    run->text[0] = '\0';
+    run->differs = false;
+    tn_verify_prepare_orders(run);
+    const enum tarn_status st = run_call(run, error);
+
+    if (st) {
+        return st;
+    }
+    if (run->events_lost) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the events of a call");
+    }
+    tn_verify_compare_events(run);
+    tn_verify_compare_brief(run);
+    if (tarn_allocator_check(run->allocator, &findings) > 0) {
+        tn_verify_differs(run, "  an invariant is broken: %s\n", findings.text[0]);
+    }
+    run->result->calls++;
+    note_differences(run);
+    return TARN_OK;
+}
+
+enum tarn_status tarn_verify_log(const char *path, struct tarn_verify_result *result_out,
+                                 struct tarn_error *error)
+{
+    struct tn_verify_run *run;
+    enum tarn_status st;
+
+    if (!path || !result_out || result_out->struct_size < sizeof *result_out) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "a path and a result are needed");
+    }
+    result_out->calls = 0;
+    result_out->differing = 0;
+    result_out->first[0] = '\0';
+    run = tn_host_alloc(sizeof *run);
+    if (!run) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to verify a log");
+    }
+    st = tn_verify_open(run, path, error);
+    if (st) {
+        tn_host_free(run, sizeof *run);
+        return st;
+    }
+    run->result = result_out;
+    while (st == TARN_OK) {
+        st = tn_decision_log_next(&run->log, &run->call, error);
+        if (st == TARN_OK) {
+            st = verify_call(run, error);
+        }
+    }
+    tn_verify_close(run);
+    tn_host_free(run, sizeof *run);
+    return st == TARN_ERR_NOT_FOUND ? TARN_OK : st;
+}

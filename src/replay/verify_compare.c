@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/* Each comparison adds one line to the call's differences for everything that is not the same. */
+#include "replay/verify_run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- events ---- */
+
+static bool event_equals(const struct tn_decision_log *log, const json_t *logged,
+                         const struct tn_event *sent)
+{
+    const char *action = json_string_value(json_array_get(logged, 0));
+
+    if (strcmp(action, tn_action_name(sent->action)) != 0) {
+        return false;
+    }
+    /* How much memory the device had left is the machine's. */
+    return (sent->action == TN_ACTION_OOM ||
+            (uint64_t)json_integer_value(json_array_get(logged, 1)) == sent->address) &&
+           (uint64_t)json_integer_value(json_array_get(logged, 2)) == sent->size &&
+           tn_decision_log_stream(log, json_array_get(logged, 3)) == sent->stream;
+}
+
+static void format_logged(const struct tn_decision_log *log, const json_t *logged, char *text,
+                          size_t size)
+{
+    if (!logged) {
+        (void)snprintf(text, size, "nothing");
+        return;
+    }
+    (void)snprintf(text, size, "%s 0x%llx %llu stream 0x%llx",
+                   json_string_value(json_array_get(logged, 0)),
+                   (unsigned long long)json_integer_value(json_array_get(logged, 1)),
+                   (unsigned long long)json_integer_value(json_array_get(logged, 2)),
+                   (unsigned long long)tn_decision_log_stream(log, json_array_get(logged, 3)));
+}
+
+static void format_sent(const struct tn_event *sent, char *text, size_t size)
+{
+    if (!sent) {
+        (void)snprintf(text, size, "nothing");
+        return;
+    }
+    (void)snprintf(text, size, "%s 0x%llx %llu stream 0x%llx", tn_action_name(sent->action),
+                   (unsigned long long)sent->address, (unsigned long long)sent->size,
+                   (unsigned long long)sent->stream);
+}
+
+void tn_verify_compare_events(struct tn_verify_run *run)
+{
+    const size_t logged = json_array_size(run->call.events);
+    const uint64_t most = logged > run->event_count ? logged : run->event_count;
+
+    for (uint64_t i = 0; i < most; i++) {
+        const json_t *expected = i < logged ? json_array_get(run->call.events, i) : NULL;
+        const struct tn_event *sent = i < run->event_count ? &run->events[i] : NULL;
+
+        if (!expected || !sent || !event_equals(&run->log, expected, sent)) {
+            char wanted[160];
+            char got[160];
+
+            format_logged(&run->log, expected, wanted, sizeof wanted);
+            format_sent(sent, got, sizeof got);
+            tn_verify_differs(run, "  event %llu: expected %s, got %s\n", (unsigned long long)i,
+                              wanted, got);
+        }
+    }
+}
+
+/* ---- counters ---- */
+
+struct named_number {
+    const char *name;
+    size_t offset; /* in struct tarn_stats */
+};
+
+static const struct named_number plain_numbers[] = {
+    {"num_alloc_retries", offsetof(struct tarn_stats, num_alloc_retries)},
+    {"num_ooms", offsetof(struct tarn_stats, num_ooms)},
+    {"num_sync_all_streams", offsetof(struct tarn_stats, num_sync_all_streams)},
+    {"num_device_alloc", offsetof(struct tarn_stats, num_device_alloc)},
+    {"num_device_free", offsetof(struct tarn_stats, num_device_free)},
+    {"max_split_size", offsetof(struct tarn_stats, max_split_size)},
+};
+
+/* A plain number by its name; NULL if there is none of it. */
+static const int64_t *stats_number(const struct tarn_stats *stats, const char *name)
+{
+    for (size_t i = 0; i < sizeof plain_numbers / sizeof plain_numbers[0]; i++) {
+        if (strcmp(plain_numbers[i].name, name) == 0) {
+            return (const int64_t *)(const void *)((const char *)stats + plain_numbers[i].offset);
+        }
+    }
+    return NULL;
+}
+
+/* The three counters of a name; NULL if there is none of it. */
+static const struct tarn_stat *stats_by_pool(const struct tarn_stats *stats, const char *name)
+{
+    for (int kind = 0; kind < TARN_STAT_KINDS; kind++) {
+        if (strcmp(tarn_stat_kind_name((enum tarn_stat_kind)kind), name) == 0) {
+            return stats->by_pool[kind];
+        }
+    }
+    return NULL;
+}
+
+static struct tarn_stats run_stats(const struct tn_verify_run *run)
+{
+    struct tarn_stats stats = {.struct_size = sizeof stats};
+
+    tarn_allocator_get_stats(run->allocator, &stats);
+    return stats;
+}
+
+void tn_verify_compare_brief(struct tn_verify_run *run)
+{
+    const struct tarn_stats stats = run_stats(run);
+
+    for (uint32_t i = 0; i < run->log.brief_count; i++) {
+        const char *name = run->log.brief[i];
+        const struct tarn_stat *by_pool = stats_by_pool(&stats, name);
+        const int64_t *number =
+            by_pool ? &by_pool[TARN_STAT_ALL].current : stats_number(&stats, name);
+        const json_t *expected = json_array_get(run->call.brief, i);
+
+        if (!number || !json_is_integer(expected) || json_integer_value(expected) != *number) {
+            tn_verify_differs(run, "  %s after the call: expected %lld, got %lld\n", name,
+                              (long long)json_integer_value(expected),
+                              number ? (long long)*number : -1LL);
+        }
+    }
+}
+
+static void compare_stat(struct tn_verify_run *run, const char *name, const char *pool,
+                         const json_t *expected, const struct tarn_stat *stat)
+{
+    const int64_t got[4] = {stat->current, stat->peak, stat->allocated, stat->freed};
+    static const char *const parts[4] = {"current", "peak", "allocated", "freed"};
+
+    for (size_t i = 0; i < 4; i++) {
+        const json_t *value = json_array_get(expected, i);
+
+        if (!json_is_integer(value) || json_integer_value(value) != got[i]) {
+            tn_verify_differs(run, "  %s%s%s.%s: expected %lld, got %lld\n", name,
+                              pool[0] ? "." : "", pool, parts[i],
+                              (long long)json_integer_value(value), (long long)got[i]);
+        }
+    }
+}
+
+static void compare_counter(struct tn_verify_run *run, const struct tarn_stats *stats,
+                            const char *name, const json_t *expected)
+{
+    const struct tarn_stat *by_pool = stats_by_pool(stats, name);
+    const int64_t *number = stats_number(stats, name);
+
+    if (by_pool) {
+        for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
+            compare_stat(run, name, tarn_stat_pool_name((enum tarn_stat_pool)pool),
+                         json_array_get(expected, (size_t)pool), &by_pool[pool]);
+        }
+    } else if (strcmp(name, "oversize_allocations") == 0) {
+        compare_stat(run, name, "", expected, &stats->oversize_allocations);
+    } else if (strcmp(name, "oversize_segments") == 0) {
+        compare_stat(run, name, "", expected, &stats->oversize_segments);
+    } else if (!number || !json_is_integer(expected) || json_integer_value(expected) != *number) {
+        tn_verify_differs(run, "  %s: expected %lld, got %lld\n", name,
+                          (long long)json_integer_value(expected),
+                          number ? (long long)*number : -1LL);
+    }
+}
+
+void tn_verify_compare_stats(struct tn_verify_run *run)
+{
+    const struct tarn_stats stats = run_stats(run);
+    void *at = json_object_iter((json_t *)(uintptr_t)run->call.stats);
+
+    for (; at; at = json_object_iter_next((json_t *)(uintptr_t)run->call.stats, at)) {
+        compare_counter(run, &stats, json_object_iter_key(at), json_object_iter_value(at));
+    }
+}
+
+/* ---- snapshots ---- */
+
+struct snapshot_walk {
+    struct tn_verify_run *run;
+    const json_t *segment; /* the one being shown */
+    size_t segment_index;
+    size_t block_index;
+    uint64_t address;
+};
+
+static void compare_number(struct tn_verify_run *run, uint64_t address, const json_t *object,
+                           const char *key, uint64_t got)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (!json_is_integer(value) || (uint64_t)json_integer_value(value) != got) {
+        tn_verify_differs(run, "  segment 0x%llx: %s expected %lld, got %llu\n",
+                          (unsigned long long)address, key, (long long)json_integer_value(value),
+                          (unsigned long long)got);
+    }
+}
+
+static void finish_segment(struct snapshot_walk *walk)
+{
+    const json_t *blocks = json_object_get(walk->segment, "blocks");
+
+    if (walk->segment && json_array_size(blocks) != walk->block_index) {
+        tn_verify_differs(walk->run, "  segment 0x%llx: expected %zu blocks, got %zu\n",
+                          (unsigned long long)walk->address, json_array_size(blocks),
+                          walk->block_index);
+    }
+}
+
+static bool compare_segment(void *context, const struct tarn_segment_info *got)
+{
+    struct snapshot_walk *walk = context;
+    struct tn_verify_run *run = walk->run;
+    const json_t *expected = json_array_get(run->call.segments, walk->segment_index);
+    const json_t *pool = json_object_get(expected, "pool");
+
+    finish_segment(walk);
+    walk->segment = expected;
+    walk->segment_index++;
+    walk->block_index = 0;
+    walk->address = got->address;
+    if (!expected) {
+        tn_verify_differs(run, "  segment 0x%llx: not in the recorded snapshot\n",
+                          (unsigned long long)got->address);
+        return false;
+    }
+    compare_number(run, got->address, expected, "address", got->address);
+    compare_number(run, got->address, expected, "total_size", got->total_size);
+    compare_number(run, got->address, expected, "requested_size", got->requested_size);
+    compare_number(run, got->address, expected, "allocated_size", got->allocated_size);
+    compare_number(run, got->address, expected, "active_size", got->active_size);
+    if (tn_decision_log_stream(&run->log, json_object_get(expected, "stream")) != got->stream) {
+        tn_verify_differs(run, "  segment 0x%llx: belongs to another stream\n",
+                          (unsigned long long)got->address);
+    }
+    compare_number(run, got->address, expected, "is_large", got->is_large);
+    compare_number(run, got->address, expected, "is_expandable", got->is_expandable);
+    if ((uint64_t)json_integer_value(json_array_get(pool, 0)) != got->pool.first ||
+        (uint64_t)json_integer_value(json_array_get(pool, 1)) != got->pool.second) {
+        tn_verify_differs(run, "  segment 0x%llx: belongs to another pool\n",
+                          (unsigned long long)got->address);
+    }
+    return true;
+}
+
+static bool compare_block(void *context, const struct tarn_block_info *got)
+{
+    struct snapshot_walk *walk = context;
+    const json_t *blocks = json_object_get(walk->segment, "blocks");
+    const json_t *expected = json_array_get(blocks, walk->block_index);
+    const uint64_t numbers[4] = {got->size, got->requested_size, got->allocated, got->active};
+    static const char *const names[4] = {"size", "requested_size", "allocated", "active"};
+
+    walk->block_index++;
+    for (size_t i = 0; i < 4 && expected; i++) {
+        const json_t *value = json_array_get(expected, i);
+
+        if (!json_is_integer(value) || (uint64_t)json_integer_value(value) != numbers[i]) {
+            tn_verify_differs(walk->run, "  block 0x%llx: %s expected %lld, got %llu\n",
+                              (unsigned long long)got->address, names[i],
+                              (long long)json_integer_value(value), (unsigned long long)numbers[i]);
+        }
+    }
+    return true;
+}
+
+void tn_verify_compare_snapshot(struct tn_verify_run *run)
+{
+    struct snapshot_walk walk = {.run = run};
+    const struct tarn_walker walker = {
+        .context = &walk, .segment = compare_segment, .block = compare_block};
+    const size_t expected = json_array_size(run->call.segments);
+
+    if (tarn_allocator_walk(run->allocator, &walker)) {
+        tn_verify_differs(run, "  the segments could not be walked\n");
+    }
+    finish_segment(&walk);
+    if (walk.segment_index != expected) {
+        tn_verify_differs(run, "  snapshot: expected %zu segments, got %zu\n", expected,
+                          walk.segment_index);
+    }
+}
+
+/* ---- messages ---- */
+
+/* Position behind the free bytes and the sentences about processes: what is before " of which " and
+ * from here on is the allocator's. */
+static const char *message_skip_machine(const char *text)
+{
+    const char *at = strstr(text, " is free. ");
+
+    at = at ? at + strlen(" is free. ") : text;
+    while (strncmp(at, "Process ", 8) == 0 || strncmp(at, "Including non-PyTorch", 21) == 0) {
+        const char *end = strstr(at, " in use. ");
+
+        if (!end) {
+            break;
+        }
+        at = end + strlen(" in use. ");
+    }
+    return at;
+}
+
+void tn_verify_compare_message(struct tn_verify_run *run, const char *message)
+{
+    const char *expected = run->call.message;
+
+    if (!expected) {
+        return;
+    }
+    const char *expected_cut = strstr(expected, " of which ");
+    const char *cut = strstr(message, " of which ");
+    const bool same =
+        expected_cut && cut
+            ? expected_cut - expected == cut - message &&
+                  strncmp(expected, message, (size_t)(cut - message)) == 0 &&
+                  strcmp(message_skip_machine(expected_cut), message_skip_machine(cut)) == 0
+            : strcmp(expected, message) == 0;
+
+    if (!same) {
+        tn_verify_differs(run, "  message: expected \"%s\", got \"%s\"\n", expected, message);
+    }
+}

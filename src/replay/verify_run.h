@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state of one verification: an allocator on a simulated device that answers as the recorded
+ * one did, and what the allocator reported during the current call.
+ *
+ * What is the device's doing is taken from the log: addresses of segments, when an event completes,
+ * and the orders that come from hash tables (streams whose events complete in one call, segments of
+ * a checkpoint). Everything else must come out of the rules.
+ */
+#ifndef TN_REPLAY_VERIFY_RUN_H
+#define TN_REPLAY_VERIFY_RUN_H
+
+#include "alloc/allocator.h"
+#include "alloc/checkpoint.h"
+#include "replay/decision_log.h"
+#include "tarn/verify.h"
+
+enum {
+    TN_VERIFY_POOLS_MAX = 256,
+    TN_VERIFY_IDS_MAX = 1 << 26
+};
+
+/* A pool that the log routes to, or has a checkpoint of. */
+struct tn_verify_pool {
+    struct tarn_pool_id id;
+    tarn_stream stream; /* whose requests go there */
+    struct tarn_checkpoint *checkpoint;
+};
+
+struct tn_verify_run {
+    struct tn_decision_log log;
+    struct tarn_device *device;
+    struct tarn_allocator *allocator;
+    struct tn_decision call; /* the current one */
+
+    tarn_ptr *ids; /* pointer by id, 0 = none */
+    uint64_t id_capacity;
+
+    struct tn_event *events; /* sent during the current call */
+    uint64_t event_count;
+    uint64_t event_capacity;
+    bool events_lost; /* host memory was missing */
+
+    struct tn_verify_pool pools[TN_VERIFY_POOLS_MAX];
+    uint32_t pool_count;
+
+    struct tarn_verify_result *result;
+    size_t text_used; /* of the current call's differences in `text` */
+    bool differs;     /* the current call */
+    char text[TARN_VERIFY_TEXT_MAX];
+};
+
+/* Opens the log, the device and the allocator. On failure there is nothing to close. */
+enum tarn_status tn_verify_open(struct tn_verify_run *run, const char *path,
+                                struct tarn_error *error) TN_MUST_CHECK;
+void tn_verify_close(struct tn_verify_run *run);
+
+/* Before the current call: tells the allocator the orders that the log shows. */
+void tn_verify_prepare_orders(struct tn_verify_run *run);
+
+/* Fills the orders in which the recorded restoring took its segments; the arrays are `buffer`,
+ * which has room for one number an event. */
+struct tn_checkpoint_order tn_verify_checkpoint_order(const struct tn_verify_run *run,
+                                                      uint64_t *buffer);
+
+/* Pointer of an id, 0 if unknown. */
+tarn_ptr tn_verify_ptr(const struct tn_verify_run *run, uint64_t id);
+enum tarn_status tn_verify_set_ptr(struct tn_verify_run *run, uint64_t id, tarn_ptr ptr,
+                                   struct tarn_error *error) TN_MUST_CHECK;
+
+/* The pool's record, made when it is new; NULL when there are too many. */
+struct tn_verify_pool *tn_verify_pool(struct tn_verify_run *run, struct tarn_pool_id id);
+
+/* Notes a difference of the current call. */
+void tn_verify_differs(struct tn_verify_run *run, const char *format, ...) TN_PRINTF(2, 3);
+
+/* Compare with the current call's record: the events, the counters after it, and for their calls
+ * all counters and the snapshot. */
+void tn_verify_compare_events(struct tn_verify_run *run);
+void tn_verify_compare_brief(struct tn_verify_run *run);
+void tn_verify_compare_stats(struct tn_verify_run *run);
+void tn_verify_compare_snapshot(struct tn_verify_run *run);
+void tn_verify_compare_message(struct tn_verify_run *run, const char *message);
+
+#endif

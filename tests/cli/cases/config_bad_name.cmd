@@ -1,0 +1,1 @@
+config expandable_segment:True

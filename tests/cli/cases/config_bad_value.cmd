@@ -1,0 +1,1 @@
+config max_split_size_mb:2

@@ -1,0 +1,1 @@
+config --env expandable_segments:True

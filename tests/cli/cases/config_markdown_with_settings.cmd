@@ -1,0 +1,1 @@
+config --markdown expandable_segments:True

@@ -1,0 +1,1 @@
+config 'garbage_collection_threshold:0.8,roundup_power2_divisions:[64:2,>:128],backend:cudaMallocAsync,expandable_segments:True,max_split_size_mb:200,max_non_split_rounding_mb:40,pinned_num_register_threads:8,throw_on_cudamalloc_oom:True' | grep warning

@@ -1,0 +1,118 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Runs the program on every case of a folder and compares what it prints.
+#
+#   run.sh [--update] PROGRAM CASES [NAME...]
+#
+# A case is a set of files that begin with its name:
+#   NAME.cmd          arguments of the program, as the shell reads them; $data is tests/data and $tmp
+#                     an empty folder of this case; a pipeline may follow
+#   NAME.stdout       exact standard output; or
+#   NAME.stdout.glob  a shell pattern for all of it (`*` also matches line ends)
+#   NAME.stderr.glob  a shell pattern for the standard error; without it nothing may be printed there
+#   NAME.exit         exit code; without it 0
+# Standard output must be empty when neither of its files is there. --update writes NAME.stdout,
+# NAME.exit and missing or wrong NAME.stderr.glob from what the program does; NAME.stdout.glob is left
+# alone. Prints one line a failing case with a diff, then a count. Exits with 1 if any failed.
+set -u
+
+update=no
+if [ "${1-}" = --update ]; then
+    update=yes
+    shift
+fi
+if [ $# -lt 2 ]; then
+    echo "usage: run.sh [--update] PROGRAM CASES [NAME...]" >&2
+    exit 2
+fi
+tarn=$1
+cases=$2
+shift 2
+data=$(cd "$cases/../../data" 2>/dev/null && pwd)
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+unset NO_COLOR CLICOLOR_FORCE COLUMNS
+LC_ALL=C
+TERM=dumb
+export LC_ALL TERM data tarn
+
+# run_case NAME: leaves out, err and code in $work.
+run_case() {
+    tmp=$work/tmp
+    rm -rf "$tmp"
+    mkdir "$tmp"
+    export tmp
+    (eval "\"\$tarn\" $(cat "$cases/$1.cmd")") >"$work/out" 2>"$work/err" </dev/null
+    code=$?
+}
+
+# matches FILE PATTERN_FILE: whole contents, trailing newlines aside.
+matches() {
+    pattern=$(cat "$2")
+    # shellcheck disable=SC2254
+    case "$(cat "$1")" in
+    $pattern) return 0 ;;
+    esac
+    return 1
+}
+
+# compare_stream FILE EXACT GLOB: prints a diff and fails when the contents are not the expected ones.
+compare_stream() {
+    if [ -f "$3" ]; then
+        matches "$1" "$3" || { diff -u "$3" "$1"; return 1; }
+    elif [ -f "$2" ]; then
+        diff -u "$2" "$1"
+    else
+        diff -u /dev/null "$1"
+    fi
+}
+
+# check_case NAME: prints what differs.
+check_case() {
+    wanted=0
+    good=0
+    [ -f "$cases/$1.exit" ] && wanted=$(cat "$cases/$1.exit")
+    compare_stream "$work/out" "$cases/$1.stdout" "$cases/$1.stdout.glob" || good=1
+    compare_stream "$work/err" /nonexistent "$cases/$1.stderr.glob" || good=1
+    if [ "$code" != "$wanted" ]; then
+        echo "exit code $code, expected $wanted"
+        good=1
+    fi
+    return $good
+}
+
+# rewrite_case NAME: makes the files say what the program did.
+rewrite_case() {
+    if [ ! -f "$cases/$1.stdout.glob" ]; then
+        rm -f "$cases/$1.stdout"
+        [ -s "$work/out" ] && cp "$work/out" "$cases/$1.stdout"
+    fi
+    if [ ! -s "$work/err" ]; then
+        rm -f "$cases/$1.stderr.glob"
+    elif [ ! -f "$cases/$1.stderr.glob" ] || ! matches "$work/err" "$cases/$1.stderr.glob"; then
+        sed 's/[][*?\\]/\\&/g' "$work/err" >"$cases/$1.stderr.glob"
+    fi
+    rm -f "$cases/$1.exit"
+    [ "$code" = 0 ] || echo "$code" >"$cases/$1.exit"
+}
+
+if [ $# -eq 0 ]; then
+    for file in "$cases"/*.cmd; do
+        set -- "$@" "$(basename "$file" .cmd)"
+    done
+fi
+total=0
+failed=0
+for name in "$@"; do
+    total=$((total + 1))
+    run_case "$name"
+    if [ $update = yes ]; then
+        rewrite_case "$name"
+    elif ! check_case "$name" >"$work/diff"; then
+        failed=$((failed + 1))
+        echo "FAIL $name: tarn $(cat "$cases/$name.cmd")"
+        sed 's/^/    /' "$work/diff"
+    fi
+done
+echo "$total cases, $failed failed"
+[ $total -gt 0 ] && [ $failed -eq 0 ]

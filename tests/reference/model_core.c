@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/* Blocks, their sets, splitting and merging, counters. */
+#include "reference/model_core.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void ref_require(bool condition, const char *what)
+{
+    if (!condition) {
+        (void)fprintf(stderr, "reference allocator: %s\n", what);
+        abort();
+    }
+}
+
+void *ref_grow(void *array, size_t *capacity, size_t needed, size_t element)
+{
+    if (needed <= *capacity) {
+        return array;
+    }
+    *capacity = needed * 2 + 8;
+    void *grown = realloc(array, *capacity * element);
+
+    ref_require(grown != NULL, "no host memory");
+    return grown;
+}
+
+void ref_emit(struct ref_model *model, enum tn_action action, uint64_t address, uint64_t size,
+              tarn_stream stream, const struct ref_pool *pool)
+{
+    struct tn_event event = {.action = action,
+                             .device = model->device->ordinal,
+                             .address = address,
+                             .size = size,
+                             .stream = stream};
+
+    if (pool && pool->owner) {
+        event.pool_id[0] = pool->owner->id.first;
+        event.pool_id[1] = pool->owner->id.second;
+    }
+    model->events = ref_grow(model->events, &model->event_capacity, model->event_count + 1,
+                             sizeof *model->events);
+    model->events[model->event_count++] = event;
+}
+
+/* ---- counters ---- */
+
+void ref_increase(struct tarn_stat *stat, uint64_t amount)
+{
+    stat->current += (int64_t)amount;
+    if (stat->current > stat->peak) {
+        stat->peak = stat->current;
+    }
+    stat->allocated += (int64_t)amount;
+}
+
+void ref_decrease(struct tarn_stat *stat, uint64_t amount)
+{
+    stat->current -= (int64_t)amount;
+    stat->freed += (int64_t)amount;
+}
+
+void ref_increase_kind(struct ref_model *model, enum tarn_stat_kind kind,
+                       const struct ref_pool *pool, uint64_t amount)
+{
+    struct tarn_stat *stat = model->stats.by_pool[kind];
+
+    ref_increase(&stat[TARN_STAT_ALL], amount);
+    ref_increase(&stat[pool->is_small ? TARN_STAT_SMALL_POOL : TARN_STAT_LARGE_POOL], amount);
+}
+
+void ref_decrease_kind(struct ref_model *model, enum tarn_stat_kind kind,
+                       const struct ref_pool *pool, uint64_t amount)
+{
+    struct tarn_stat *stat = model->stats.by_pool[kind];
+
+    ref_decrease(&stat[TARN_STAT_ALL], amount);
+    ref_decrease(&stat[pool->is_small ? TARN_STAT_SMALL_POOL : TARN_STAT_LARGE_POOL], amount);
+}
+
+/* ---- sets ---- */
+
+bool ref_streams_have(const struct ref_streams *streams, tarn_stream stream)
+{
+    for (size_t i = 0; i < streams->count; i++) {
+        if (streams->item[i] == stream) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void ref_streams_add(struct ref_streams *streams, tarn_stream stream)
+{
+    if (ref_streams_have(streams, stream)) {
+        return;
+    }
+    streams->item =
+        ref_grow(streams->item, &streams->capacity, streams->count + 1, sizeof *streams->item);
+    streams->item[streams->count++] = stream;
+}
+
+static void blocks_insert_at(struct ref_blocks *blocks, size_t at, struct ref_block *block)
+{
+    blocks->item =
+        ref_grow(blocks->item, &blocks->capacity, blocks->count + 1, sizeof(struct ref_block *));
+    memmove(blocks->item + at + 1, blocks->item + at,
+            (blocks->count - at) * sizeof(struct ref_block *));
+    blocks->item[at] = block;
+    blocks->count++;
+}
+
+void ref_blocks_push(struct ref_blocks *blocks, struct ref_block *block)
+{
+    blocks_insert_at(blocks, blocks->count, block);
+}
+
+void ref_blocks_remove(struct ref_blocks *blocks, const struct ref_block *block)
+{
+    size_t at = 0;
+
+    while (at < blocks->count && blocks->item[at] != block) {
+        at++;
+    }
+    ref_require(at < blocks->count, "a block is not in its set");
+    blocks->count--;
+    memmove(blocks->item + at, blocks->item + at + 1,
+            (blocks->count - at) * sizeof(struct ref_block *));
+}
+
+static bool less_by_size(const struct ref_block *block, tarn_stream stream, uint64_t size,
+                         uint64_t ptr)
+{
+    if (block->stream != stream) {
+        return block->stream < stream;
+    }
+    if (block->size != size) {
+        return block->size < size;
+    }
+    return block->ptr < ptr;
+}
+
+static bool less_by_address(const struct ref_block *block, tarn_stream stream, uint64_t ptr)
+{
+    return block->stream != stream ? block->stream < stream : block->ptr < ptr;
+}
+
+size_t ref_lower_bound(const struct ref_pool *pool, tarn_stream stream, uint64_t size)
+{
+    size_t at = 0;
+
+    while (at < pool->blocks.count && less_by_size(pool->blocks.item[at], stream, size, 0)) {
+        at++;
+    }
+    return at;
+}
+
+void ref_insert_into_blocks(struct ref_pool *pool, struct ref_block *block)
+{
+    size_t at = 0;
+
+    block->gc_count_base = pool->get_free_blocks_call_count;
+    while (at < pool->blocks.count &&
+           less_by_size(pool->blocks.item[at], block->stream, block->size, block->ptr)) {
+        at++;
+    }
+    blocks_insert_at(&pool->blocks, at, block);
+}
+
+void ref_insert_into_unmapped(struct ref_pool *pool, struct ref_block *block)
+{
+    size_t at = 0;
+
+    while (at < pool->unmapped.count &&
+           less_by_address(pool->unmapped.item[at], block->stream, block->ptr)) {
+        at++;
+    }
+    blocks_insert_at(&pool->unmapped, at, block);
+}
+
+/* ---- blocks ---- */
+
+struct ref_block *ref_block_new(tarn_stream stream, uint64_t size, struct ref_pool *pool,
+                                uint64_t ptr)
+{
+    struct ref_block *block = calloc(1, sizeof *block);
+
+    ref_require(block != NULL, "no host memory");
+    block->stream = stream;
+    block->size = size;
+    block->pool = pool;
+    block->ptr = ptr;
+    block->mapped = true;
+    return block;
+}
+
+void ref_block_delete(struct ref_block *block)
+{
+    free(block->stream_uses.item);
+    free(block->graph_stream_uses.item);
+    free(block);
+}
+
+void ref_splice(struct ref_block *block, struct ref_block *before, struct ref_block *after)
+{
+    if (before) {
+        ref_require(before->next == after, "splice: the neighbours are none");
+        before->next = block;
+    }
+    block->prev = before;
+    if (after) {
+        ref_require(after->prev == before, "splice: the neighbours are none");
+        after->prev = block;
+    }
+    block->next = after;
+}
+
+bool ref_is_split(const struct ref_block *block)
+{
+    return block->prev != NULL || block->next != NULL;
+}
+
+uint64_t ref_try_merge(struct ref_block *dst, struct ref_block *src, struct ref_pool *pool)
+{
+    if (!src || src->allocated || src->event_count > 0 || src->stream_uses.count > 0 ||
+        dst->mapped != src->mapped) {
+        return 0;
+    }
+    if (dst->prev == src) {
+        dst->ptr = src->ptr;
+        dst->prev = src->prev;
+        if (dst->prev) {
+            dst->prev->next = dst;
+        }
+    } else {
+        dst->next = src->next;
+        if (dst->next) {
+            dst->next->prev = dst;
+        }
+    }
+    const uint64_t subsumed_size = src->size;
+
+    dst->size += subsumed_size;
+    ref_blocks_remove(src->mapped ? &pool->blocks : &pool->unmapped, src);
+    ref_block_delete(src);
+    return subsumed_size;
+}
+
+/* ---- handing out and taking back ---- */
+
+static void count_net_change(struct ref_model *model, enum tarn_stat_kind kind,
+                             const struct ref_pool *pool, int64_t change)
+{
+    if (change > 0) {
+        ref_increase_kind(model, kind, pool, (uint64_t)change);
+    } else if (change < 0) {
+        ref_decrease_kind(model, kind, pool, (uint64_t)-change);
+    }
+}
+
+void ref_free_block(struct ref_model *model, struct ref_block *block)
+{
+    struct ref_pool *pool = block->pool;
+    const uint64_t original_block_size = block->size;
+    const uint64_t requested_size = block->requested_size;
+    int64_t net_change_blocks = 0;
+    int64_t net_change_size = 0;
+
+    ref_require(!block->allocated && block->event_count == 0 && block->stream_uses.count == 0,
+                "a block is freed that is still in use");
+    ref_emit(model, TN_ACTION_FREE_COMPLETED, block->ptr, requested_size, block->stream, pool);
+    struct ref_block *const merge_candidates[2] = {block->prev, block->next};
+
+    for (int i = 0; i < 2; i++) {
+        const uint64_t subsumed_size = ref_try_merge(block, merge_candidates[i], pool);
+
+        if (subsumed_size > 0) {
+            net_change_blocks -= 1;
+            net_change_size -= (int64_t)subsumed_size;
+        }
+    }
+    ref_blocks_remove(&model->active, block);
+    ref_insert_into_blocks(pool, block);
+    if (ref_is_split(block)) {
+        net_change_blocks += 1;
+        net_change_size += (int64_t)block->size;
+    }
+    if (!block->expandable) {
+        count_net_change(model, TARN_STAT_INACTIVE_SPLIT, pool, net_change_blocks);
+        count_net_change(model, TARN_STAT_INACTIVE_SPLIT_BYTES, pool, net_change_size);
+    }
+    ref_decrease_kind(model, TARN_STAT_ACTIVE, pool, 1);
+    ref_decrease_kind(model, TARN_STAT_ACTIVE_BYTES, pool, original_block_size);
+    ref_decrease_kind(model, TARN_STAT_REQUESTED_BYTES, pool, requested_size);
+}
+
+/* The front part is a new block; the old one becomes the remainder. */
+static struct ref_block *split_front(struct ref_block *remaining, uint64_t size)
+{
+    struct ref_block *block =
+        ref_block_new(remaining->stream, size, remaining->pool, remaining->ptr);
+
+    block->expandable = remaining->expandable;
+    ref_splice(block, remaining->prev, remaining);
+    remaining->ptr += size;
+    remaining->size -= size;
+    ref_insert_into_blocks(remaining->pool, remaining);
+    return block;
+}
+
+void ref_alloc_found_block(struct ref_model *model, struct ref_request *request, bool split)
+{
+    struct ref_pool *pool = request->pool;
+    struct ref_block *block = request->block;
+    const bool already_split = ref_is_split(block);
+
+    if (split) {
+        struct ref_block *remaining = block;
+
+        block = split_front(remaining, request->size);
+        if (already_split && !block->expandable) {
+            ref_decrease_kind(model, TARN_STAT_INACTIVE_SPLIT_BYTES, pool, block->size);
+        } else if (!block->expandable) {
+            ref_increase_kind(model, TARN_STAT_INACTIVE_SPLIT_BYTES, pool, remaining->size);
+            ref_increase_kind(model, TARN_STAT_INACTIVE_SPLIT, pool, 1);
+        }
+    } else if (already_split && !block->expandable) {
+        ref_decrease_kind(model, TARN_STAT_INACTIVE_SPLIT_BYTES, pool, block->size);
+        ref_decrease_kind(model, TARN_STAT_INACTIVE_SPLIT, pool, 1);
+    }
+    block->allocated = true;
+    block->requested_size = request->requested;
+    ref_emit(model, TN_ACTION_ALLOC, block->ptr, request->requested, block->stream, pool);
+    ref_blocks_push(&model->active, block);
+    ref_increase_kind(model, TARN_STAT_ALLOCATION, pool, 1);
+    ref_increase_kind(model, TARN_STAT_ALLOCATED_BYTES, pool, block->size);
+    ref_increase_kind(model, TARN_STAT_ACTIVE, pool, 1);
+    ref_increase_kind(model, TARN_STAT_ACTIVE_BYTES, pool, block->size);
+    ref_increase_kind(model, TARN_STAT_REQUESTED_BYTES, pool, block->requested_size);
+    if (block->size >= model->config.max_split_size) {
+        ref_increase(&model->stats.oversize_allocations, 1);
+    }
+    request->block = block;
+}
+
+/* PyTorch's DeviceCachingAllocator::free. */
+void ref_free_allocated(struct ref_model *model, struct ref_block *block)
+{
+    block->allocated = false;
+    ref_decrease_kind(model, TARN_STAT_ALLOCATION, block->pool, 1);
+    ref_decrease_kind(model, TARN_STAT_ALLOCATED_BYTES, block->pool, block->size);
+    ref_emit(model, TN_ACTION_FREE_REQUESTED, block->ptr, block->requested_size, block->stream,
+             block->pool);
+    if (block->size >= model->config.max_split_size) {
+        ref_decrease(&model->stats.oversize_allocations, 1);
+    }
+    if (block->stream_uses.count == 0) {
+        ref_free_block(model, block);
+    } else if (model->capture_count > 0) {
+        ref_blocks_push(&model->deferred, block);
+    } else {
+        ref_insert_events(model, block);
+    }
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT */
+/* Plain memory, controls, failing calls, failing host memory, threads. */
+#include "support/test.h"
+
+#include "support/sim.h"
+
+#include <pthread.h>
+#include <string.h>
+
+static void plain_memory_comes_and_goes(void **state)
+{
+    struct tarn_device *device = sim_open(10 * MIB);
+    tarn_ptr out = 5;
+
+    (void)state;
+    const tarn_ptr a = sim_alloc_ok(device, 6 * MIB);
+    assert_int_equal(a, SIM_BASE);
+    assert_int_equal(device->ops->alloc(device, 4 * MIB + 1, &out), TARN_ERR_OUT_OF_MEMORY);
+    assert_string_equal(device->ops->last_error(device),
+                        "out of memory: 4194305 bytes wanted, 4194304 free");
+    assert_int_equal(device->ops->alloc(device, 0, &out), TARN_ERR_DEVICE);
+    assert_int_equal(out, 5);
+    const tarn_ptr b = sim_alloc_ok(device, 4 * MIB);
+    assert_int_equal(sim_counters(device).live_allocations, 2);
+    assert_int_equal(device->ops->free(device, a), TARN_OK);
+    assert_int_equal(device->ops->free(device, a), TARN_ERR_DEVICE);
+    assert_int_equal(device->ops->free(device, b + 1), TARN_ERR_DEVICE);
+    assert_int_equal(device->ops->free(device, 0), TARN_ERR_DEVICE);
+    assert_int_equal(device->ops->free(device, b), TARN_OK);
+    assert_int_equal(sim_counters(device).used_bytes, 0);
+    assert_int_equal(sim_counters(device).peak_used_bytes, 10 * MIB);
+    assert_int_equal(sim_counters(device).failures, 5);
+    assert_int_equal(sim_counters(device).calls[TARN_SIM_ALLOC], 4);
+    assert_int_equal(sim_counters(device).calls[TARN_SIM_FREE], 5);
+    sim_close(device);
+}
+
+static void foreign_memory_counts(void **state)
+{
+    struct tarn_device *device = sim_open(10 * MIB);
+    tarn_ptr out = 0;
+    uint64_t unused = 0;
+    uint64_t total = 0;
+
+    (void)state;
+    tarn_sim_set_foreign_memory(device, 8 * MIB);
+    assert_int_equal(device->ops->alloc(device, 3 * MIB, &out), TARN_ERR_OUT_OF_MEMORY);
+    (void)sim_alloc_ok(device, 2 * MIB);
+    assert_int_equal(device->ops->memory_info(device, &unused, &total), TARN_OK);
+    assert_int_equal(unused, 0);
+    assert_int_equal(total, 10 * MIB);
+    assert_int_equal(sim_counters(device).used_bytes, 2 * MIB);
+    sim_close(device);
+}
+
+static void scripted_addresses_are_handed_out(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    assert_int_equal(tarn_sim_script_alloc(device, 0), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_sim_script_alloc(device, UINT64_MAX), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_sim_script_alloc(device, 0x7abc00000000), TARN_OK);
+    assert_int_equal(tarn_sim_script_alloc(device, 0x7abc00000000), TARN_OK);
+    assert_int_equal(tarn_sim_script_alloc(device, 0x7abd00000000), TARN_OK);
+    assert_int_equal(sim_alloc_ok(device, MIB), 0x7abc00000000);
+    assert_int_equal(sim_alloc_ok(device, MIB), SIM_BASE);
+    assert_int_equal(sim_counters(device).scripted_skipped, 1);
+    tarn_sim_script_clear(device);
+    assert_int_equal(sim_alloc_ok(device, MIB), SIM_BASE + 2 * MIB);
+    sim_close(device);
+}
+
+static void failed_allocation_does_not_use_up_the_script(void **state)
+{
+    struct tarn_device *device = sim_open(MIB);
+    tarn_ptr out = 0;
+
+    (void)state;
+    assert_int_equal(tarn_sim_script_alloc(device, 0x7abc00000000), TARN_OK);
+    assert_int_equal(device->ops->alloc(device, 2 * MIB, &out), TARN_ERR_OUT_OF_MEMORY);
+    tarn_sim_fail_nth(device, TARN_SIM_ALLOC, 1, TARN_ERR_DEVICE);
+    assert_int_equal(device->ops->alloc(device, MIB, &out), TARN_ERR_DEVICE);
+    assert_int_equal(sim_alloc_ok(device, MIB), 0x7abc00000000);
+    sim_close(device);
+}
+
+static void options_are_checked(void **state)
+{
+    struct tarn_device *device = NULL;
+    struct tarn_error error;
+    struct tarn_sim_options options = {.struct_size = 0};
+
+    (void)state;
+    assert_int_equal(tarn_sim_open(&options, &device, &error), TARN_ERR_INVALID_ARGUMENT);
+    options.struct_size = sizeof options;
+    options.base_address = 4096;
+    assert_int_equal(tarn_sim_open(&options, &device, &error), TARN_ERR_INVALID_ARGUMENT);
+    options.base_address = (uint64_t)1 << 57;
+    assert_int_equal(tarn_sim_open(&options, &device, &error), TARN_ERR_INVALID_ARGUMENT);
+    options.base_address = 4 * MIB;
+    options.ordinal = -1;
+    assert_int_equal(tarn_sim_open(&options, &device, &error), TARN_ERR_INVALID_ARGUMENT);
+    options.ordinal = 3;
+    assert_int_equal(tarn_sim_open(&options, &device, &error), TARN_OK);
+    assert_int_equal(device->ordinal, 3);
+    assert_int_equal(sim_alloc_ok(device, 1), 4 * MIB);
+    sim_close(device);
+    assert_int_equal(tarn_sim_open(NULL, &device, NULL), TARN_OK);
+    assert_int_equal(device->total_memory, 80 * GIB);
+    sim_close(device);
+}
+
+static void backed_memory_can_be_written(void **state)
+{
+    struct tarn_device *device = sim_open_with((struct tarn_sim_options){.backed = true});
+
+    (void)state;
+    const tarn_ptr a = sim_alloc_ok(device, MIB + 3);
+    char *memory = tarn_sim_host_memory(device, a, MIB + 3);
+    assert_non_null(memory);
+    memory[MIB + 2] = 9;
+    assert_ptr_equal(tarn_sim_host_memory(device, a + MIB, 3), memory + MIB);
+    assert_null(tarn_sim_host_memory(device, a + MIB, 4));
+    assert_null(tarn_sim_host_memory(device, a, 0));
+    assert_null(tarn_sim_host_memory(device, a - 1, 1));
+    assert_int_equal(device->ops->free(device, a), TARN_OK);
+    assert_null(tarn_sim_host_memory(device, a, 1));
+    sim_close(device);
+    device = sim_open(GIB);
+    assert_null(tarn_sim_host_memory(device, sim_alloc_ok(device, 1), 1));
+    sim_close(device);
+}
+
+static void counters_fill_only_what_the_caller_has(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    struct tarn_sim_counters counters = {
+        .struct_size = offsetof(struct tarn_sim_counters, used_bytes), .used_bytes = 77};
+
+    (void)state;
+    (void)sim_alloc_ok(device, 1);
+    tarn_sim_get_counters(device, &counters);
+    assert_int_equal(counters.calls[TARN_SIM_ALLOC], 1);
+    assert_int_equal(counters.used_bytes, 77);
+    sim_close(device);
+}
+
+/* One call of every kind, in an order in which each can succeed. Goes on after a failure, so that a
+ * plan hits exactly the call it names. */
+struct all_calls {
+    enum tarn_status result[TARN_SIM_CALL_COUNT];
+    tarn_ptr plain;
+    tarn_ptr pooled;
+    tarn_ptr range;
+    tn_page_handle page;
+    tn_event_handle event;
+};
+
+static void all_calls_begin(struct tarn_device *device, struct all_calls *calls)
+{
+    const struct tn_device_ops *ops = device->ops;
+    uint64_t a = 0;
+    uint64_t b = 0;
+    bool capturing = false;
+
+    calls->result[TARN_SIM_ALLOC] = ops->alloc(device, MIB, &calls->plain);
+    calls->result[TARN_SIM_MEMORY_INFO] = ops->memory_info(device, &a, &b);
+    calls->result[TARN_SIM_EVENT_CREATE] = ops->event_create(device, &calls->event);
+    calls->result[TARN_SIM_EVENT_RECORD] = ops->event_record(device, calls->event, 1);
+    calls->result[TARN_SIM_EVENT_QUERY] = ops->event_query(device, calls->event);
+    calls->result[TARN_SIM_EVENT_WAIT] = ops->event_wait(device, calls->event);
+    calls->result[TARN_SIM_STREAM_WAIT] = ops->stream_wait(device, 1);
+    calls->result[TARN_SIM_STREAM_CAPTURING] = ops->stream_capturing(device, 1, &capturing);
+    calls->result[TARN_SIM_VA_RESERVE] = ops->va_reserve(device, 4 * MIB, &calls->range);
+    calls->result[TARN_SIM_PAGE_CREATE] = ops->page_create(device, 2 * MIB, &calls->page);
+    calls->result[TARN_SIM_MAP] = ops->map(device, calls->range, 2 * MIB, calls->page);
+    calls->result[TARN_SIM_VA_GRANT] = ops->va_grant(device, calls->range, 2 * MIB, 0);
+    calls->result[TARN_SIM_POOL_ALLOC] = ops->pool_alloc(device, MIB, 1, &calls->pooled);
+    calls->result[TARN_SIM_POOL_INFO] = ops->pool_info(device, &a, &b);
+}
+
+static void all_calls_end(struct tarn_device *device, struct all_calls *calls)
+{
+    const struct tn_device_ops *ops = device->ops;
+
+    calls->result[TARN_SIM_POOL_FREE] = ops->pool_free(device, calls->pooled, 1);
+    calls->result[TARN_SIM_POOL_TRIM] = ops->pool_trim(device, 0);
+    calls->result[TARN_SIM_UNMAP] = ops->unmap(device, calls->range, 2 * MIB);
+    calls->result[TARN_SIM_PAGE_RELEASE] = ops->page_release(device, calls->page);
+    calls->result[TARN_SIM_VA_RELEASE] = ops->va_release(device, calls->range, 4 * MIB);
+    calls->result[TARN_SIM_EVENT_DESTROY] = ops->event_destroy(device, calls->event);
+    calls->result[TARN_SIM_FREE] = ops->free(device, calls->plain);
+}
+
+static void nth_call_of_each_kind_fails_once(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < TARN_SIM_CALL_COUNT; kind++) {
+        struct tarn_device *device = sim_open(GIB);
+
+        tarn_sim_fail_nth(device, (enum tarn_sim_call)kind, 2, TARN_ERR_DEVICE);
+        for (int round = 1; round <= 3; round++) {
+            struct all_calls calls = {.plain = 0};
+
+            all_calls_begin(device, &calls);
+            all_calls_end(device, &calls);
+            assert_int_equal(calls.result[kind], round == 2 ? TARN_ERR_DEVICE : TARN_OK);
+            for (int i = 0; round != 2 && i < TARN_SIM_CALL_COUNT; i++) {
+                assert_int_equal(calls.result[i], TARN_OK);
+            }
+        }
+        assert_int_equal(sim_counters(device).calls[kind], 3);
+        sim_close(device);
+    }
+}
+
+static void planned_failure_changes_nothing(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < TARN_SIM_CALL_COUNT; kind++) {
+        struct tarn_device *device = sim_open(GIB);
+        struct all_calls calls = {.plain = 0};
+
+        tarn_sim_fail_nth(device, (enum tarn_sim_call)kind, 1, TARN_ERR_OUT_OF_MEMORY);
+        all_calls_begin(device, &calls);
+        all_calls_end(device, &calls);
+        assert_int_equal(calls.result[kind], TARN_ERR_OUT_OF_MEMORY);
+        assert_non_null(tn_sim_call_name((enum tarn_sim_call)kind));
+        /* the failed call again, then what could not be done after it */
+        struct all_calls rest = calls;
+        if (kind == TARN_SIM_UNMAP || kind == TARN_SIM_VA_RELEASE || kind == TARN_SIM_FREE ||
+            kind == TARN_SIM_PAGE_RELEASE || kind == TARN_SIM_POOL_FREE ||
+            kind == TARN_SIM_POOL_TRIM || kind == TARN_SIM_EVENT_DESTROY) {
+            all_calls_end(device, &rest);
+            assert_int_equal(rest.result[kind], TARN_OK);
+        }
+        assert_int_equal(sim_counters(device).used_bytes, 0);
+        assert_int_equal(sim_counters(device).live_events, 0);
+        assert_int_equal(sim_counters(device).live_reservations, 0);
+        sim_close(device);
+    }
+}
+
+static void any_plan_counts_every_call(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    uint64_t a = 0;
+    uint64_t b = 0;
+
+    (void)state;
+    tarn_sim_fail_nth(device, TARN_SIM_ANY, 3, TARN_ERR_DEVICE);
+    const tarn_ptr plain = sim_alloc_ok(device, MIB);
+    assert_int_equal(device->ops->memory_info(device, &a, &b), TARN_OK);
+    assert_int_equal(device->ops->free(device, plain), TARN_ERR_DEVICE);
+    assert_string_equal(device->ops->last_error(device), "planned failure of free, call 1");
+    assert_int_equal(device->ops->free(device, plain), TARN_OK);
+    sim_close(device);
+}
+
+static void plans_can_be_removed(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    tarn_sim_fail_nth(device, TARN_SIM_ALLOC, 1, TARN_ERR_DEVICE);
+    tarn_sim_fail_nth(device, TARN_SIM_ALLOC, 0, TARN_ERR_DEVICE);
+    (void)sim_alloc_ok(device, MIB);
+    assert_string_equal(device->ops->last_error(device), "");
+    assert_string_equal(tn_sim_call_name(TARN_SIM_ANY), "any");
+    sim_close(device);
+}
+
+/* Everything that needs host memory; true when nothing failed. Leaves the device to be closed. */
+static bool host_hungry_scenario(bool backed)
+{
+    struct tarn_sim_options options = {
+        .struct_size = sizeof options, .backed = backed, .capacity = GIB};
+    struct tarn_device *device = NULL;
+    struct all_calls calls = {.plain = 0};
+
+    if (tarn_sim_open(&options, &device, NULL) != TARN_OK) {
+        return false;
+    }
+    bool good = tarn_sim_script_alloc(device, SIM_BASE + GIB) == TARN_OK;
+    good &= tarn_sim_block_stream(device, 2) == TARN_OK;
+    all_calls_begin(device, &calls);
+    for (int i = 0; i < TARN_SIM_CALL_COUNT; i++) {
+        good &= calls.result[i] == TARN_OK;
+    }
+    sim_close(device);
+    return good;
+}
+
+static void nth_host_allocation_fails_without_leak(void **state)
+{
+    (void)state;
+    for (int backed = 0; backed < 2; backed++) {
+        const struct tarn_host_usage before = tarn_host_usage();
+        uint64_t n = 0;
+        bool good = false;
+
+        while (!good) {
+            tarn_host_fail_nth(++n);
+            good = host_hungry_scenario(backed != 0);
+            tarn_host_fail_nth(0);
+            assert_int_equal(tarn_host_usage().live_bytes, before.live_bytes);
+            assert_int_equal(tarn_host_usage().live_count, before.live_count);
+        }
+        assert_true(n > 8);
+    }
+}
+
+static void failed_allocation_holds_no_memory(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    uint64_t out = 0;
+
+    (void)state;
+    tarn_host_fail_nth(1);
+    assert_int_equal(device->ops->alloc(device, MIB, &out), TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(1);
+    assert_int_equal(device->ops->page_create(device, 2 * MIB, &out), TARN_ERR_HOST_MEMORY);
+    for (uint64_t n = 1; n <= 3; n++) {
+        tarn_host_fail_nth(n);
+        assert_int_equal(device->ops->pool_alloc(device, MIB, 1, &out), TARN_ERR_HOST_MEMORY);
+    }
+    tarn_host_fail_nth(0);
+    assert_int_equal(out, 0);
+    assert_int_equal(sim_counters(device).used_bytes, 0);
+    assert_string_equal(device->ops->last_error(device), "host out of memory");
+    sim_close(device);
+}
+
+enum {
+    THREADS = 4,
+    ROUNDS = 300
+};
+
+static void *thread_body(void *argument)
+{
+    struct tarn_device *device = argument;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        struct all_calls calls = {.plain = 0};
+
+        all_calls_begin(device, &calls);
+        tarn_sim_advance_ns(device, 1);
+        all_calls_end(device, &calls);
+        for (int kind = 0; kind < TARN_SIM_CALL_COUNT; kind++) {
+            if (calls.result[kind] != TARN_OK) {
+                return device;
+            }
+        }
+        /* this thread's own failure has this thread's own text */
+        if (device->ops->free(device, (tarn_ptr)i + 1) != TARN_ERR_DEVICE ||
+            !strstr(device->ops->last_error(device), "not allocated")) {
+            return device;
+        }
+    }
+    return NULL;
+}
+
+static void threads_share_a_device(void **state)
+{
+    struct tarn_device *device = sim_open(80 * GIB);
+    pthread_t threads[THREADS];
+
+    (void)state;
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, thread_body, device), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        void *failed = NULL;
+
+        assert_int_equal(pthread_join(threads[i], &failed), 0);
+        assert_null(failed);
+    }
+    assert_int_equal(sim_counters(device).calls[TARN_SIM_ALLOC], THREADS * ROUNDS);
+    assert_int_equal(sim_counters(device).used_bytes, 0);
+    assert_int_equal(sim_counters(device).live_events, 0);
+    sim_close(device);
+}
+
+static void controls_refuse_other_devices(void **state)
+{
+    static const struct tn_device_ops other_ops = {.name = "other"};
+    struct tarn_device other = {.ops = &other_ops};
+    struct tarn_sim_counters counters = {.struct_size = sizeof counters, .failures = 4};
+
+    (void)state;
+    assert_int_equal(tarn_sim_script_alloc(&other, 4096), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_sim_enqueue_ns(&other, 1, 1), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_sim_complete_event(&other, 1), TARN_ERR_INVALID_ARGUMENT);
+    assert_null(tarn_sim_host_memory(&other, 4096, 1));
+    assert_int_equal(tarn_sim_now_ns(&other), 0);
+    tarn_sim_advance_ns(&other, 1);
+    tarn_sim_script_clear(&other);
+    tarn_sim_set_foreign_memory(&other, 1);
+    tarn_sim_set_event_oracle(&other, NULL, NULL);
+    tarn_sim_fail_nth(&other, TARN_SIM_ANY, 1, TARN_ERR_DEVICE);
+    tarn_sim_get_counters(&other, &counters);
+    assert_int_equal(counters.failures, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_memory_comes_and_goes),
+        cmocka_unit_test(foreign_memory_counts),
+        cmocka_unit_test(scripted_addresses_are_handed_out),
+        cmocka_unit_test(failed_allocation_does_not_use_up_the_script),
+        cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(backed_memory_can_be_written),
+        cmocka_unit_test(counters_fill_only_what_the_caller_has),
+        cmocka_unit_test(nth_call_of_each_kind_fails_once),
+        cmocka_unit_test(planned_failure_changes_nothing),
+        cmocka_unit_test(any_plan_counts_every_call),
+        cmocka_unit_test(plans_can_be_removed),
+        cmocka_unit_test(nth_host_allocation_fails_without_leak),
+        cmocka_unit_test(failed_allocation_holds_no_memory),
+        cmocka_unit_test(threads_share_a_device),
+        cmocka_unit_test(controls_refuse_other_devices),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/* Streams, events and virtual time, through the device's table. */
+#include "support/test.h"
+
+#include "support/sim.h"
+
+#include <string.h>
+
+enum {
+    S1 = 17,
+    S2 = 0x7fff1234
+};
+
+static tn_event_handle record(struct tarn_device *device, tarn_stream stream)
+{
+    tn_event_handle event = 0;
+
+    assert_int_equal(device->ops->event_create(device, &event), TARN_OK);
+    assert_int_equal(device->ops->event_record(device, event, stream), TARN_OK);
+    return event;
+}
+
+static bool is_done(struct tarn_device *device, tn_event_handle event)
+{
+    const enum tarn_status st = device->ops->event_query(device, event);
+
+    assert_true(st == TARN_OK || st == TARN_ERR_NOT_READY);
+    return st == TARN_OK;
+}
+
+static void events_complete_when_their_work_is_done(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    const tn_event_handle idle = record(device, S1);
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 100), TARN_OK);
+    const tn_event_handle first = record(device, S1);
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 50), TARN_OK);
+    const tn_event_handle second = record(device, S1);
+    const tn_event_handle other = record(device, S2);
+    assert_true(is_done(device, idle));
+    assert_true(is_done(device, other));
+    tarn_sim_advance_ns(device, 99);
+    assert_false(is_done(device, first));
+    tarn_sim_advance_ns(device, 1);
+    assert_true(is_done(device, first));
+    assert_false(is_done(device, second));
+    tarn_sim_advance_ns(device, 50);
+    assert_true(is_done(device, second));
+    assert_int_equal(device->ops->now_ns(device), 150);
+    assert_int_equal(sim_counters(device).live_events, 4);
+    sim_close(device);
+}
+
+static void work_on_an_idle_stream_starts_now(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 10), TARN_OK);
+    tarn_sim_advance_ns(device, 1000);
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 10), TARN_OK);
+    const tn_event_handle event = record(device, S1);
+    tarn_sim_advance_ns(device, 9);
+    assert_false(is_done(device, event));
+    tarn_sim_advance_ns(device, 1);
+    assert_true(is_done(device, event));
+    sim_close(device);
+}
+
+static void waits_move_the_clock(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 100), TARN_OK);
+    const tn_event_handle event = record(device, S1);
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 100), TARN_OK);
+    assert_int_equal(device->ops->event_wait(device, event), TARN_OK);
+    assert_int_equal(tarn_sim_now_ns(device), 100);
+    assert_true(is_done(device, event));
+    assert_int_equal(device->ops->event_wait(device, event), TARN_OK);
+    assert_int_equal(device->ops->stream_wait(device, S1), TARN_OK);
+    assert_int_equal(tarn_sim_now_ns(device), 200);
+    assert_int_equal(device->ops->stream_wait(device, 12345), TARN_OK);
+    assert_int_equal(tarn_sim_now_ns(device), 200);
+    sim_close(device);
+}
+
+static void blocked_work_ends_when_unblocked(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    const tn_event_handle before = record(device, S1);
+    assert_int_equal(tarn_sim_block_stream(device, S1), TARN_OK);
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 30), TARN_OK);
+    const tn_event_handle first = record(device, S1);
+    assert_int_equal(tarn_sim_block_stream(device, S1), TARN_OK);
+    const tn_event_handle second = record(device, S1);
+    tarn_sim_advance_ns(device, 1000);
+    assert_true(is_done(device, before));
+    assert_false(is_done(device, first));
+    assert_int_equal(tarn_sim_unblock_stream(device, S1), TARN_OK);
+    tarn_sim_advance_ns(device, 29);
+    assert_false(is_done(device, first));
+    tarn_sim_advance_ns(device, 1);
+    assert_true(is_done(device, first));
+    assert_false(is_done(device, second));
+    assert_int_equal(tarn_sim_unblock_stream(device, S1), TARN_OK);
+    assert_true(is_done(device, second));
+    assert_int_equal(tarn_sim_unblock_stream(device, S1), TARN_ERR_STATE);
+    sim_close(device);
+}
+
+static void unblocking_early_waits_for_the_work_before(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 100), TARN_OK);
+    assert_int_equal(tarn_sim_block_stream(device, S1), TARN_OK);
+    const tn_event_handle event = record(device, S1);
+    assert_int_equal(tarn_sim_unblock_stream(device, S1), TARN_OK);
+    tarn_sim_advance_ns(device, 99);
+    assert_false(is_done(device, event));
+    tarn_sim_advance_ns(device, 1);
+    assert_true(is_done(device, event));
+    sim_close(device);
+}
+
+static void waits_end_blocking_work_and_count_it(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    assert_int_equal(tarn_sim_block_stream(device, S1), TARN_OK);
+    const tn_event_handle event = record(device, S1);
+    assert_int_equal(tarn_sim_block_stream(device, S1), TARN_OK);
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 7), TARN_OK);
+    assert_int_equal(device->ops->event_wait(device, event), TARN_OK);
+    assert_int_equal(sim_counters(device).forced_unblocks, 1);
+    assert_int_equal(device->ops->stream_wait(device, S1), TARN_OK);
+    assert_int_equal(sim_counters(device).forced_unblocks, 2);
+    assert_int_equal(tarn_sim_now_ns(device), 7);
+    sim_close(device);
+}
+
+static void recording_again_moves_the_event(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    assert_int_equal(tarn_sim_block_stream(device, S1), TARN_OK);
+    const tn_event_handle event = record(device, S1);
+    assert_false(is_done(device, event));
+    assert_int_equal(device->ops->event_record(device, event, S2), TARN_OK);
+    assert_true(is_done(device, event));
+    sim_close(device);
+}
+
+static void event_names_are_checked(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    tn_event_handle event = 0;
+    tn_event_handle again = 0;
+
+    (void)state;
+    assert_int_equal(device->ops->event_create(device, &event), TARN_OK);
+    assert_int_equal(device->ops->event_query(device, event), TARN_OK); /* never recorded */
+    assert_int_equal(device->ops->event_wait(device, event), TARN_OK);
+    assert_int_equal(tarn_sim_complete_event(device, event), TARN_ERR_NOT_FOUND);
+    assert_int_equal(device->ops->event_destroy(device, event), TARN_OK);
+    assert_int_equal(device->ops->event_destroy(device, event), TARN_ERR_DEVICE);
+    assert_non_null(strstr(device->ops->last_error(device), "no event"));
+    assert_int_equal(device->ops->event_create(device, &again), TARN_OK);
+    assert_true(again != event);
+    assert_int_equal(device->ops->event_record(device, event, S1), TARN_ERR_DEVICE);
+    assert_int_equal(device->ops->event_query(device, event), TARN_ERR_DEVICE);
+    assert_int_equal(device->ops->event_wait(device, 0), TARN_ERR_DEVICE);
+    assert_int_equal(device->ops->event_query(device, UINT64_MAX), TARN_ERR_DEVICE);
+    assert_int_equal(device->ops->event_destroy(device, again), TARN_OK);
+    assert_int_equal(sim_counters(device).live_events, 0);
+    sim_close(device);
+}
+
+static void many_events_keep_their_state(void **state)
+{
+    enum {
+        EVENTS = 300
+    };
+    struct tarn_device *device = sim_open(GIB);
+    tn_event_handle event[EVENTS];
+
+    (void)state;
+    for (int i = 0; i < EVENTS; i++) {
+        assert_int_equal(tarn_sim_enqueue_ns(device, S1, 1), TARN_OK);
+        event[i] = record(device, S1);
+    }
+    for (int i = 0; i < EVENTS; i++) {
+        assert_false(is_done(device, event[i]));
+        tarn_sim_advance_ns(device, 1);
+        assert_true(is_done(device, event[i]));
+    }
+    sim_close(device);
+}
+
+static void manual_events_complete_when_told(void **state)
+{
+    struct tarn_device *device = sim_open_with((struct tarn_sim_options){.manual_events = true});
+
+    (void)state;
+    const tn_event_handle first = record(device, S1);
+    const tn_event_handle second = record(device, S1);
+    const tn_event_handle third = record(device, S1);
+    const tn_event_handle other = record(device, S2);
+    tarn_sim_advance_ns(device, 1000);
+    assert_false(is_done(device, first));
+    assert_int_equal(tarn_sim_complete_event(device, third), TARN_OK);
+    assert_true(is_done(device, third));
+    assert_int_equal(device->ops->event_record(device, third, S1), TARN_OK);
+    assert_false(is_done(device, third)); /* it is another recording */
+    assert_false(is_done(device, first));
+    assert_int_equal(device->ops->event_wait(device, second), TARN_OK);
+    assert_true(is_done(device, first)); /* same stream, earlier */
+    assert_false(is_done(device, other));
+    assert_int_equal(device->ops->stream_wait(device, S2), TARN_OK);
+    assert_true(is_done(device, other));
+    assert_int_equal(device->ops->event_record(device, other, S2), TARN_OK);
+    assert_false(is_done(device, other));
+    assert_int_equal(tarn_sim_complete_event(device, 99), TARN_ERR_NOT_FOUND);
+    sim_close(device);
+}
+
+struct oracle {
+    uint64_t event;
+    tarn_stream stream;
+    unsigned calls;
+};
+
+static bool oracle_answer(void *context, uint64_t event, tarn_stream stream)
+{
+    struct oracle *oracle = context;
+
+    oracle->calls++;
+    return event == oracle->event && stream == oracle->stream;
+}
+
+static void oracle_decides_in_a_query(void **state)
+{
+    struct tarn_device *device = sim_open_with((struct tarn_sim_options){.manual_events = true});
+
+    (void)state;
+    const tn_event_handle first = record(device, S1);
+    const tn_event_handle second = record(device, S1);
+    struct oracle oracle = {.event = second, .stream = S1};
+    tarn_sim_set_event_oracle(device, oracle_answer, &oracle);
+    assert_false(is_done(device, first));
+    assert_true(is_done(device, second));
+    assert_int_equal(oracle.calls, 2);
+    tarn_sim_set_event_oracle(device, NULL, NULL);
+    assert_true(is_done(device, second)); /* stays complete */
+    assert_int_equal(oracle.calls, 2);
+    sim_close(device);
+}
+
+static void capturing_is_what_was_set(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    bool capturing = true;
+
+    (void)state;
+    assert_int_equal(device->ops->stream_capturing(device, S1, &capturing), TARN_OK);
+    assert_false(capturing);
+    assert_int_equal(tarn_sim_set_capturing(device, S1, true), TARN_OK);
+    assert_int_equal(device->ops->stream_capturing(device, S1, &capturing), TARN_OK);
+    assert_true(capturing);
+    assert_int_equal(tarn_sim_set_capturing(device, S1, false), TARN_OK);
+    assert_int_equal(device->ops->stream_capturing(device, S1, &capturing), TARN_OK);
+    assert_false(capturing);
+    sim_close(device);
+}
+
+static void time_stops_at_its_end(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    tarn_sim_advance_ns(device, 10);
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, UINT64_MAX), TARN_OK);
+    const tn_event_handle event = record(device, S1);
+    tarn_sim_advance_ns(device, 1000);
+    assert_false(is_done(device, event));
+    tarn_sim_advance_ns(device, UINT64_MAX);
+    assert_true(is_done(device, event));
+    assert_true(tarn_sim_now_ns(device) == UINT64_MAX);
+    sim_close(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(events_complete_when_their_work_is_done),
+        cmocka_unit_test(work_on_an_idle_stream_starts_now),
+        cmocka_unit_test(waits_move_the_clock),
+        cmocka_unit_test(blocked_work_ends_when_unblocked),
+        cmocka_unit_test(unblocking_early_waits_for_the_work_before),
+        cmocka_unit_test(waits_end_blocking_work_and_count_it),
+        cmocka_unit_test(recording_again_moves_the_event),
+        cmocka_unit_test(event_names_are_checked),
+        cmocka_unit_test(many_events_keep_their_state),
+        cmocka_unit_test(manual_events_complete_when_told),
+        cmocka_unit_test(oracle_decides_in_a_query),
+        cmocka_unit_test(capturing_is_what_was_set),
+        cmocka_unit_test(time_stops_at_its_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

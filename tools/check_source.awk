@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: MIT
+# Reads names of files, one a line, and prints every breach of the rules below. Run by
+# check_source.sh; each message has a sample under tests/layers that must bring it forth.
+
+BEGIN {
+    # The arrows: what a folder of src/ may include besides itself and include/tarn. A test of the
+    # folder may include the same. `history/event.h` is one header, `history` all of them.
+    events = "history/event.h history/sink.h"
+    allow("base", "")
+    allow("device", "base")
+    allow("history", "base")
+    allow("snapshot", "base")
+    allow("alloc", "base device " events)
+    allow("tracker", "base " events)
+    allow("report", "base snapshot")
+    allow("viewer", "base snapshot")
+    allow("capture", "base alloc history snapshot")
+    allow("replay", "base device alloc snapshot history capture")
+
+    # Functions that nobody calls, and what to use instead.
+    ban("strcpy strcat sprintf vsprintf gets", "it does not know the size of its buffer")
+    ban("strtok", "it changes its input and keeps state")
+    ban("atoi atol atoll atof", "it cannot report an error")
+    ban("system popen", "no shell is started from here")
+    ban("alloca", "the stack has no failure path")
+    jumps = "setjmp longjmp sigsetjmp siglongjmp"
+    heap = "malloc calloc realloc reallocarray free aligned_alloc posix_memalign memalign" \
+           " strdup strndup asprintf vasprintf"
+    prints = "printf vprintf puts putchar putchar_unlocked perror psignal"
+    exits = "exit _exit _Exit quick_exit abort"
+    environment = "getenv secure_getenv setenv putenv"
+
+    split("assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal" \
+          " stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string" \
+          " tgmath threads time uchar wchar wctype error term elf link sched search regex poll",
+          names, " ")
+    for (i in names) {
+        system_header[names[i] ".h"] = 1
+    }
+}
+
+function allow(room, others,   list, i) {
+    rooms[room] = 1
+    allowed[room, room] = 1
+    for (i = split(others, list, " "); i > 0; i--) {
+        allowed[room, list[i]] = 1
+    }
+}
+
+function ban(functions, why,   list, i) {
+    for (i = split(functions, list, " "); i > 0; i--) {
+        banned[list[i]] = why
+    }
+}
+
+function breach(line, what) {
+    printf "%s:%d: %s\n", path, line, what
+    count++
+}
+
+function has_word(list, word) {
+    return index(" " list " ", " " word " ") > 0
+}
+
+# The room whose arrows a file follows: "base" ... "replay"; "public" for include/tarn, "outside"
+# for what may use include/tarn only, "free" for the rest (tests of several rooms, fuzzing,
+# benchmarks).
+function side_of(file,   part) {
+    split(file, part, "/")
+    if (part[1] == "src") {
+        return part[2]
+    }
+    if (part[1] == "tests" && part[2] == "unit" && part[3] in rooms) {
+        return part[3]
+    }
+    if (file ~ /^include\//) {
+        return "public"
+    }
+    return file ~ /^(cli|plug|examples)\// ? "outside" : "free"
+}
+
+function check_include(line, target,   part, room) {
+    if (target ~ /\.c$/) {
+        breach(line, "includes " target ": a .c file is compiled, never included")
+        return
+    }
+    if (target ~ /(^|\/)\.\.?\//) {
+        breach(line, "includes " target ": write the path from the root of includes")
+        return
+    }
+    room = split(target, part, "/") > 1 ? part[1] : ""
+    if (room == "cli" && path !~ /^(cli|tests\/cli|tests\/unit\/cli|fuzz)\//) {
+        breach(line, "may not include " target ": only cli/ sees cli/")
+    }
+    if (!(room in rooms) || side == "free" || allowed[side, room] || allowed[side, target]) {
+        return
+    }
+    if (side == "outside" || side == "public") {
+        breach(line, "may not include " target ": only include/tarn may be used here")
+    } else {
+        breach(line, "may not include " target ": no arrow from " side " to " room)
+    }
+}
+
+function check_call(line, name) {
+    if (name in banned) {
+        breach(line, "calls " name ": " banned[name])
+    }
+    if (has_word(jumps, name) && path !~ /^tests\//) {
+        breach(line, "calls " name ": no jumps outside tests")
+    }
+    if (path ~ /^src\// && path != "src/base/host_mem.c" && has_word(heap, name)) {
+        breach(line, "calls " name ": host memory comes from base/host_mem.h")
+    }
+    if (path !~ /^(src|plug)\//) {
+        return
+    }
+    if (has_word(prints, name)) {
+        breach(line, "calls " name ": the library never prints")
+    }
+    if (has_word(exits, name) && path != "src/base/assertion.c") {
+        breach(line, "calls " name ": the library never ends the program")
+    }
+    if (has_word(environment, name) && path !~ /^src\/alloc\/config[a-z_]*\.c$/) {
+        breach(line, "calls " name ": only tarn_config_from_env reads the environment")
+    }
+}
+
+# `line` without comments and without the contents of strings; in_comment is carried on.
+function code_of(line,   out, at, rest, quote, skip) {
+    out = ""
+    for (;;) {
+        if (in_comment) {
+            at = index(line, "*/")
+            if (!at) {
+                return out
+            }
+            line = substr(line, at + 2)
+            in_comment = 0
+        }
+        if (!match(line, /\/\*|\/\/|["']/)) {
+            return out line
+        }
+        out = out substr(line, 1, RSTART - 1)
+        quote = substr(line, RSTART, 1)
+        rest = substr(line, RSTART + (quote == "/" ? 2 : 1))
+        if (substr(line, RSTART, 2) == "//") {
+            return out
+        }
+        if (quote == "/") {
+            in_comment = 1
+            out = out " "
+        } else {
+            skip = quote == "\"" ? "^([^\"\\\\]|\\\\.)*\"" : "^([^'\\\\]|\\\\.)*'"
+            if (!match(rest, skip)) {
+                return out
+            }
+            out = out quote quote
+            rest = substr(rest, RLENGTH + 1)
+        }
+        line = rest
+    }
+}
+
+function check_c_line(line, text,   code, target, name, before) {
+    if (!in_comment && text ~ /^[ \t]*#[ \t]*include[ \t]*["<]/) {
+        target = text
+        sub(/^[^"<]*["<]/, "", target)
+        sub(/[">].*/, "", target)
+        check_include(line, target)
+        return
+    }
+    if (text ~ /\t/) {
+        breach(line, "has a tab: four spaces")
+    }
+    code = code_of(text)
+    if (path ~ /^(src|plug)\// && path != "src/base/assertion.c" &&
+        match(code, /(^|[^A-Za-z0-9_])(stdout|stderr)([^A-Za-z0-9_]|$)/)) {
+        breach(line, "uses stdout or stderr: the library never prints")
+    }
+    while (match(code, /[A-Za-z_][A-Za-z0-9_]*[ ]*\(/)) {
+        before = RSTART > 1 ? substr(code, RSTART - 1, 1) : ""
+        name = substr(code, RSTART, RLENGTH - 1)
+        sub(/ +$/, "", name)
+        if (before != "." && before != ">" && before !~ /[0-9]/) { # not a member: ops->free(...)
+            check_call(line, name)
+        }
+        code = substr(code, RSTART + RLENGTH)
+    }
+}
+
+function check_file_name(   part, n, base) {
+    n = split(path, part, "/")
+    base = part[n]
+    if (path !~ /^src\/.*\.(c|h|def)$/) {
+        return
+    }
+    if (!(part[2] in rooms) || n != 3) {
+        breach(1, "is in no folder that the arrows know")
+    }
+    if (base in first_of) {
+        breach(1, "has the name of " first_of[base])
+    }
+    first_of[base] = path
+    if (base in system_header) {
+        breach(1, "has the name of a system header")
+    }
+}
+
+function columns(text) { # characters, not bytes
+    gsub(/[\200-\277]/, "", text)
+    return length(text)
+}
+
+{
+    path = $0
+    if (path ~ /^(tests\/layers|tests\/data|fuzz\/corpus|bench\/results)\//) {
+        next # samples of what must be rejected, and data
+    }
+    is_c = path ~ /\.(c|h|def)$/
+    is_code = is_c || path ~ /\.(sh|awk|cmake|py|js|mjs|css)$/ ||
+              path ~ /(^|\/)(CMakeLists\.txt|Makefile|\.ci\/run)$/
+    is_text = is_code || path ~ /\.(md|txt|json|html|map|yml|toml)$/
+    if (!is_text) {
+        next
+    }
+    check_file_name()
+    side = side_of(path)
+    in_comment = 0
+    has_licence = 0
+    lines = 0
+    while ((getline text < path) > 0) {
+        lines++
+        if (text ~ /[ \t\r]$/) {
+            breach(lines, "has blanks at the end of the line")
+        }
+        if (is_code && length(text) > 100 && columns(text) > 100) {
+            breach(lines, "is longer than 100 columns")
+        }
+        if (lines <= 2 && text ~ /SPDX-License-Identifier: MIT/) {
+            has_licence = 1
+        }
+        if (is_c) {
+            check_c_line(lines, text)
+        }
+    }
+    close(path)
+    if (is_code && !has_licence) {
+        breach(1, "has no SPDX-License-Identifier line among its first two")
+    }
+}
+
+END {
+    exit count > 0
+}

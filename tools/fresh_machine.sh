@@ -1,0 +1,69 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# fresh_machine.sh FOLDER: proves `make run` and `make test` on a bare Debian 12. Makes one in
+# FOLDER (debootstrap, with git and make and nothing else), clones the committed HEAD into it and
+# runs both there. FOLDER must not exist yet and stays for a look; about 1 GB and a few minutes.
+# Needs root, debootstrap and a network; the mirror is the one that this machine's apt uses.
+set -eu
+
+source=$(cd "$(dirname "$0")/.." && pwd)
+
+fail() {
+    echo "fresh_machine: $*" >&2
+    exit 1
+}
+
+[ $# -eq 1 ] || fail "usage: tools/fresh_machine.sh FOLDER"
+[ "$(id -u)" -eq 0 ] || fail "must run as root: it makes a system and enters it (chroot, mount)"
+command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
+[ ! -e "$1" ] || fail "$1 exists already"
+mkdir -p "$1"
+root=$(cd "$1" && pwd)
+
+# Where this machine gets Debian 12 from: lines of sources.list.
+# shellcheck disable=SC2016 # apt fills these in
+apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) main' \
+    'Identifier: Packages' 'Origin: Debian' 'Component: main' |
+    awk '$3 ~ /^bookworm/' | sort -u >"$root.sources"
+mirror=$(awk '$3 == "bookworm" { print $2; exit }' "$root.sources")
+[ -n "$mirror" ] || fail "the apt sources of this machine have no Debian 12 (bookworm)"
+
+mounts=""
+leave() {
+    for mounted in $mounts; do
+        umount "$mounted" || umount -l "$mounted" || true
+    done
+    rm -f "$root.sources"
+}
+trap leave EXIT
+trap 'exit 1' HUP INT TERM
+
+started=$(date +%s)
+say() {
+    echo "fresh_machine: $(($(date +%s) - started)) s: $*"
+}
+
+say "a bare Debian 12 in $root"
+debootstrap --variant=minbase --include=git,make,ca-certificates bookworm "$root" "$mirror" \
+    >"$root.log" 2>&1 || fail "debootstrap failed, see $root.log"
+rm -f "$root.log"
+
+cp "$root.sources" "$root/etc/apt/sources.list"
+cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+apt-config dump --format '%F "%v";%n' Acquire |
+    grep -E '^Acquire::(http|https|Check-)' >"$root/etc/apt/apt.conf.d/90host" || true
+mounts="$root/proc"
+mount -t proc proc "$root/proc"
+
+git clone --quiet --no-local "$source" "$root/root/tarn"
+say "cloned $(git -C "$root/root/tarn" log -1 --format='%h %s')"
+
+for target in run test; do
+    say "make $target"
+    # An empty environment but for proxies: what somebody has who has just logged in.
+    env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+        http_proxy="${http_proxy:-}" https_proxy="${https_proxy:-}" \
+        chroot "$root" /bin/sh -c "cd /root/tarn && make $target" </dev/null ||
+        fail "make $target failed on the fresh machine"
+done
+say "both commands work on a fresh Debian 12"

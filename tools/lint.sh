@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# lint.sh: every check of form, on both compilers. Runs all of them even if one fails, names those
+# that did, and exits 1 then. Results of clang-tidy and cppcheck are kept under build/lint, so that
+# a second run looks only at what changed.
+set -u
+
+cd "$(dirname "$0")/.." || exit 1
+jobs=${JOBS:-$(nproc)}
+cache=build/lint
+mkdir -p "$cache/tidy" "$cache/cppcheck"
+failures=""
+
+step() { # NAME COMMAND...
+    name=$1
+    shift
+    echo "lint: $name"
+    "$@" || failures="$failures, $name"
+}
+
+files() { # PATTERN...: files of the project, bad samples left out
+    git ls-files --cached --others --exclude-standard -- "$@" ':!tests/layers' | sort -u |
+        while read -r file; do [ ! -f "$file" ] || echo "$file"; done
+}
+
+check_format() {
+    formatter=$(command -v clang-format-14 || command -v clang-format)
+    case $("$formatter" --version) in
+    *"version 14."*)
+        # shellcheck disable=SC2016 # $1 and $2 are for the inner shell
+        files '*.c' '*.h' | xargs -P "$jobs" -n 1 sh -c '
+            "$1" "$2" | cmp -s - "$2" || { echo "$2: layout differs, try make format"; exit 1; }
+        ' sh "$formatter"
+        ;;
+    *) echo "skip: format check needs clang-format 14, here is $("$formatter" --version)" ;;
+    esac
+}
+
+check_scripts() {
+    files '*.sh' .ci/run | xargs shellcheck
+}
+
+build_with() { # gcc|clang: every target, warnings are errors
+    cmake -S . -B "$cache/$1" -G Ninja --log-level=WARNING \
+        -DCMAKE_C_COMPILER="$1" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTARN_CHECKS=slow \
+        -DTARN_BUILD_TESTS=ON -DTARN_WERROR=ON -DTARN_LINK_PROGRAM=OFF \
+        -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null &&
+        cmake --build "$cache/$1" -j "$jobs" -- --quiet -k 0
+}
+
+# A file is looked at again when it, any header, the settings or the build's flags changed.
+check_tidy() {
+    database=$cache/clang/compile_commands.json
+    if [ ! -s "$database" ]; then
+        echo "no compile database: the build above did not get that far"
+        return 1
+    fi
+    common=$({ clang-tidy --version && cat .clang-tidy "$database" && files '*.h' '*.def' |
+        xargs cat; } | sha256sum | cut -c1-16)
+    awk -F'"' '/"file":/ { print $4 }' "$database" | sort -u |
+        xargs -P "$jobs" -n 1 tools/tidy_one.sh "$cache/clang" "$cache/tidy" "$common"
+}
+
+check_cppcheck() {
+    [ -s "$cache/clang/compile_commands.json" ] || return 1
+    cppcheck --project="$cache/clang/compile_commands.json" --cppcheck-build-dir="$cache/cppcheck" \
+        -j "$jobs" --quiet --error-exitcode=1 --inline-suppr --std=c11 \
+        --enable=warning,performance,portability --suppressions-list=tools/cppcheck.txt
+}
+
+step "source rules" tools/check_source.sh
+step "headers compile alone" tools/check_headers.sh
+step "format" check_format
+step "scripts" check_scripts
+step "gcc, warnings are errors" build_with gcc
+step "clang, warnings are errors" build_with clang
+step "clang-tidy" check_tidy
+step "cppcheck" check_cppcheck
+
+if [ -n "$failures" ]; then
+    echo "lint: failed: ${failures#, }"
+    exit 1
+fi
+echo "lint: all good"

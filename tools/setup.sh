@@ -1,0 +1,124 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# setup.sh [build|test|lint|sanitize]...: installs what those jobs need and this machine lacks.
+#
+# It looks for the tools and libraries themselves, so it does not matter how they got here. What is
+# missing comes from apt-get when we are root or sudo asks for no password; otherwise the command to
+# type is printed and the exit status is 1. Nothing missing: silent and quick.
+set -eu
+
+missing=""
+
+need() { # PACKAGE: add it to the list once
+    case " $missing " in
+    *" $1 "*) ;;
+    *) missing="$missing $1" ;;
+    esac
+}
+
+has() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+need_tool() { # COMMAND PACKAGE
+    has "$1" || need "$2"
+}
+
+need_libs() { # pkg-config modules; all their packages are listed if one is missing
+    if ! has pkg-config || ! pkg-config --exists "$@"; then
+        for module in "$@"; do
+            case $module in
+            zlib) need zlib1g-dev ;;
+            *) need "lib${module#lib}-dev" ;;
+            esac
+        done
+    fi
+}
+
+need_for_build() {
+    if ! has "${CC:-cc}" && ! has gcc && ! has clang; then
+        need gcc
+        need libc6-dev
+    fi
+    need_tool cmake cmake
+    need_tool ninja ninja-build
+    need_tool pkg-config pkg-config
+    need_libs zlib libzstd jansson
+}
+
+need_for_test() {
+    need_for_build
+    need_libs cmocka
+}
+
+need_for_lint() {
+    need_for_test
+    for tool in gcc clang clang-tidy cppcheck shellcheck; do
+        need_tool "$tool" "$tool"
+    done
+    has clang-format-14 || need_tool clang-format clang-format
+}
+
+need_for_sanitize() {
+    need_for_test
+    need_tool gcc gcc
+    if ! has clang; then
+        need clang # its run-time library is named by version: that is for the second pass
+    elif [ -z "$(find "$(clang -print-resource-dir)/" -name '*clang_rt.fuzzer*.a')" ]; then
+        need "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
+    fi
+}
+
+install_missing() {
+    if ! has apt-get; then
+        echo "setup: missing (Debian names):$missing" >&2
+        echo "setup: there is no apt-get here, please install them yourself" >&2
+        return 1
+    fi
+    if [ "$(id -u)" -eq 0 ]; then
+        as_root="env"
+    elif has sudo && sudo -n true 2>/dev/null; then
+        as_root="sudo -n env"
+    else
+        echo "setup: missing:$missing" >&2
+        echo "setup: please type" >&2
+        echo "    sudo apt-get update && sudo apt-get install --no-install-recommends$missing" >&2
+        return 1
+    fi
+    echo "setup: installing$missing"
+    $as_root apt-get -q update
+    # shellcheck disable=SC2086 # a list of words
+    $as_root DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends $missing
+}
+
+check_cmake() {
+    version=$(cmake --version | awk 'NR == 1 { print $3 }')
+    if ! echo "$version" | awk -F. '{ exit !($1 > 3 || ($1 == 3 && $2 >= 25)) }'; then
+        echo "setup: cmake 3.25 or newer is needed, this is $version" >&2
+        return 1
+    fi
+}
+
+[ $# -gt 0 ] || set -- build
+for job in "$@"; do
+    case $job in
+    build | test | lint | sanitize) ;;
+    *)
+        echo "usage: tools/setup.sh [build|test|lint|sanitize]..." >&2
+        exit 2
+        ;;
+    esac
+done
+for pass in first second check; do
+    missing=""
+    for job in "$@"; do
+        "need_for_$job"
+    done
+    [ -n "$missing" ] || break
+    if [ "$pass" = check ]; then
+        echo "setup: installed, and still not found:$missing" >&2
+        exit 1
+    fi
+    install_missing
+done
+check_cmake

@@ -1,0 +1,13 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# tidy_one.sh BUILD_DIR CACHE_DIR KEY FILE: clang-tidy on one file, unless the same contents under
+# the same KEY (settings, flags and headers) passed before. Part of lint.sh.
+set -eu
+
+stamp=$2/$3-$(sha256sum <"$4" | cut -c1-16)
+[ ! -e "$stamp" ] || exit 0
+output=$(clang-tidy --quiet --warnings-as-errors='*' -p "$1" "$4" 2>/dev/null) || {
+    echo "$output"
+    exit 1
+}
+: >"$stamp"
