@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the keys of a snapshot mean, with the decoder driven as a reader drives it: containers are built
- * from values, no file form in between.
+ * What the keys of a snapshot mean, with the decoder driven as a reader drives it: containers
+ * are built from values, no file form in between.
  */
 #include "support/test.h"
 
