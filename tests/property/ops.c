@@ -215,7 +215,7 @@ struct program program_from_seed(uint64_t seed, size_t count)
     return program;
 }
 
-/* Two bytes of header, then five an operation: kind, slot, stream and a small float for the value. */
+/* Two bytes of header, then five an operation: kind, slot, stream, a small float for the value. */
 struct program program_from_bytes(const uint8_t *data, size_t size)
 {
     const size_t count = size < 7 ? 0 : (size - 2) / 5;
