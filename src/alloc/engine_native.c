@@ -15,6 +15,7 @@
 #include "alloc/expandable.h"
 #include "alloc/gc.h"
 #include "alloc/oom.h"
+#include "alloc/plain_memory.h"
 #include "alloc/request.h"
 #include "alloc/segment.h"
 #include "alloc/size_class.h"
@@ -451,14 +452,6 @@ void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uin
     }
 }
 
-static enum tarn_status pointer_unknown(tarn_ptr ptr, struct tarn_error *error)
-{
-    return tn_fail(error, TARN_ERR_INVALID_POINTER,
-                   "invalid device pointer: 0x%llx is not allocated here (never allocated, freed "
-                   "already, or inside a block)",
-                   (unsigned long long)ptr);
-}
-
 enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct tarn_error *error)
 {
     const uint64_t stack = tn_engine_capture(engine, TN_CONTEXT_ALL);
@@ -468,7 +461,8 @@ enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct t
     tn_lock_acquire(&engine->lock);
     struct tn_block *block = tn_ptr_map_find(&engine->map, ptr);
 
-    st = block ? tn_native_free_locked(engine, block, stack, error) : pointer_unknown(ptr, error);
+    st =
+        block ? tn_native_free_locked(engine, block, stack, error) : tn_pointer_unknown(ptr, error);
     tn_core_assert(engine);
     tn_lock_release(&engine->lock);
     return st;
@@ -485,7 +479,7 @@ enum tarn_status tn_native_record_stream(struct tn_engine *engine, tarn_ptr ptr,
     struct tn_block *block = tn_ptr_map_find(&engine->map, ptr);
 
     if (!block) {
-        st = pointer_unknown(ptr, error);
+        st = tn_pointer_unknown(ptr, error);
     } else {
         st = tn_stream_use_record(engine, block, stream, engine->private_pools.route_count > 0);
         if (st) {
@@ -537,7 +531,7 @@ enum tarn_status tn_native_base_allocation(struct tn_engine *engine, tarn_ptr pt
             *size_out = segment->size;
         }
     } else {
-        st = pointer_unknown(ptr, error);
+        st = tn_pointer_unknown(ptr, error);
     }
     tn_lock_release(&engine->lock);
     return st;
