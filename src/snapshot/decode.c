@@ -356,6 +356,10 @@ enum tarn_status tn_decode_set_items(struct tn_decoder *decoder, struct tn_value
     if (count == 0) {
         return TARN_OK;
     }
+    if (object->kind == TN_OBJECT_EMPTY_DICT && !object->sealed &&
+        tn_decode_keys_repeat(decoder, pairs, count)) {
+        return tn_decode_repeated_entry(decoder, object, pairs, count);
+    }
     values_seal(decoder, pairs + 1, 2 * count - 1, 2);
     status = object_check_open(decoder, dict);
     if (status != TARN_OK) {

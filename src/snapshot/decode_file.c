@@ -206,15 +206,15 @@ static void segment_complete(struct tn_model *model, struct segment_draft *draft
     }
 }
 
-static enum tarn_status segment_decode(struct tn_decoder *decoder, struct tn_value item,
-                                       struct tn_model_segment *out)
+static enum tarn_status segment_decode(struct tn_decoder *decoder, uint32_t key,
+                                       struct tn_value item, struct tn_model_segment *out)
 {
     const struct tn_value_list *list = tn_decode_items(decoder, item, true);
     struct segment_draft draft = {0};
     enum tarn_status status = TARN_OK;
 
     if (!list) {
-        return tn_field_wrong(decoder, TN_KEY_SEGMENTS, item, "dicts of segments");
+        return tn_field_wrong(decoder, key, item, "dicts of segments");
     }
     for (size_t i = 0; i + 1 < list->count && status == TARN_OK; i += 2) {
         status = segment_set(decoder, &draft, list_key(list, i), list->items[i + 1]);
@@ -249,7 +249,7 @@ static enum tarn_status segments_decode(struct tn_decoder *decoder, uint32_t key
         return tn_decode_memory(decoder);
     }
     for (size_t i = 0; i < list->count && status == TARN_OK; i++) {
-        status = segment_decode(decoder, list->items[i], &segments[i]);
+        status = segment_decode(decoder, key, list->items[i], &segments[i]);
     }
     if (status == TARN_OK) {
         *segments_out = segments;

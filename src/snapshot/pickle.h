@@ -30,6 +30,18 @@ struct tn_pickle_limits {
     bool strict; /* no exceptions of pickle_global.c */
 };
 
+/* Short strings that come again and again without the memo, by their contents. */
+enum {
+    TN_RECENT_STRINGS_LOG = 6,
+    TN_RECENT_STRING_MAX = 16
+};
+
+struct tn_recent_string {
+    uint64_t words[2]; /* the bytes, shifted up so that what follows them falls out */
+    uint32_t string;   /* TN_STRING_NONE: free */
+    uint32_t length;
+};
+
 struct tn_pickle {
     struct tn_input *input;
     struct tn_decoder *decoder;
@@ -45,6 +57,7 @@ struct tn_pickle {
     struct tn_store memo;  /* uint64_t words */
     struct tn_store boxed; /* struct tn_value: memoised numbers */
     struct tn_row_cache rows;
+    struct tn_recent_string recent[1 << TN_RECENT_STRINGS_LOG];
     uint64_t row_offset; /* of the bytes after the newest MARK above a new list, 0 = none */
     uint64_t op_offset;  /* where the current opcode is */
     bool stopped;

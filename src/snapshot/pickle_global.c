@@ -9,7 +9,7 @@
  *   torch.jit._pickle.build_intlist and its like, (list)       the list
  */
 #include "base/errinfo.h"
-#include "snapshot/pickle.h"
+#include "snapshot/pickle_op.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,12 +17,6 @@
 enum {
     NAME_SHOWN_MAX = 100,
     LINE_MAX_BYTES = 512
-};
-
-enum op {
-#define X(name, byte, class) OP_##name = byte,
-#include "snapshot/pickle_ops.def"
-#undef X
 };
 
 enum global {
