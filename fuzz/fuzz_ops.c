@@ -3,11 +3,10 @@
  * A program of operations from bytes (tests/property/ops.h), run on the allocator and on the
  * reference allocator at once. A difference prints the program as C and ends the process.
  */
+#include "fuzz_target.h"
 #include "property/pair.h"
 
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -15,7 +15,6 @@ enum tarn_status tarn_allocator_create(struct tarn_device *device, const struct 
 {
     struct tarn_config defaults;
     struct tarn_allocator *allocator;
-    enum tarn_status st;
 
     if (!device || !allocator_out) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "an allocator needs a device");
@@ -26,11 +25,7 @@ enum tarn_status tarn_allocator_create(struct tarn_device *device, const struct 
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for an allocator");
     }
     allocator->engine.owner = allocator;
-    st = tn_native_init(&allocator->engine, device, config ? config : &defaults);
-    if (st) {
-        tn_host_free(allocator, sizeof *allocator);
-        return tn_fail(error, st, "no host memory for an allocator's lock");
-    }
+    tn_native_init(&allocator->engine, device, config ? config : &defaults);
     *allocator_out = allocator;
     return TARN_OK;
 }

@@ -505,9 +505,9 @@ static void check_live_range(void *context, struct tn_block *head)
     for (const struct tn_block *b = head; b && b->mapped; b = b->next) {
         if (b->allocated) {
             check->live++;
-            check->all_expected =
-                check->all_expected && bsearch(&b->address, check->expected, check->count,
-                                               sizeof *check->expected, ptr_compare);
+            check->all_expected = check->all_expected && check->count > 0 &&
+                                  bsearch(&b->address, check->expected, check->count,
+                                          sizeof *check->expected, ptr_compare);
         }
     }
 }

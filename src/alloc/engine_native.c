@@ -609,8 +609,8 @@ enum tarn_status tn_native_cache_info(struct tn_engine *engine, uint64_t *larges
     return st;
 }
 
-enum tarn_status tn_native_init(struct tn_engine *engine, struct tarn_device *device,
-                                const struct tarn_config *config)
+void tn_native_init(struct tn_engine *engine, struct tarn_device *device,
+                    const struct tarn_config *config)
 {
     *engine = (struct tn_engine){
         .owner = engine->owner,
@@ -625,7 +625,7 @@ enum tarn_status tn_native_init(struct tn_engine *engine, struct tarn_device *de
     tn_segments_init(&engine->segments);
     tn_pool_init(&engine->small, true, NULL);
     tn_pool_init(&engine->large, false, NULL);
-    return tn_lock_init(&engine->lock, TN_LOCK_ALLOCATOR);
+    tn_lock_init(&engine->lock, TN_LOCK_ALLOCATOR);
 }
 
 /* Frees every node of the segment and the memory behind it, whatever state its blocks are in. */

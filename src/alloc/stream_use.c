@@ -331,9 +331,11 @@ enum tarn_status tn_stream_waits_insert_deferred(struct tn_engine *engine, uint6
             tn_engine_complete_free(engine, block, stack);
         }
     }
-    waits->deferred_count -= done;
-    memmove(waits->deferred, waits->deferred + done,
-            waits->deferred_count * sizeof(struct tn_block *));
+    if (done > 0) {
+        waits->deferred_count -= done;
+        memmove(waits->deferred, waits->deferred + done,
+                waits->deferred_count * sizeof(struct tn_block *));
+    }
     return st;
 }
 

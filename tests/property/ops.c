@@ -51,6 +51,12 @@ struct tarn_config ops_config(uint32_t index)
         config.large_segment_size = (index & 4 ? 12 : 24) * MIB;
         config.garbage_collection_threshold = index & 1 ? 0.0 : 0.6;
     }
+    if (index & 16) {
+        config.throw_on_device_oom = index & 4;
+        config.release_lock_on_device_alloc = true;
+        config.memory_fraction_given = index & 8;
+        config.memory_fraction = 0.6;
+    }
     return config;
 }
 
@@ -199,7 +205,7 @@ struct program program_from_seed(uint64_t seed, size_t count)
         struct op *op = &program.ops[i];
 
         op->kind = draw_kind(&state, seed);
-        op->slot = (uint32_t)below(&state, slots);
+        op->slot = (uint32_t)below(&state, op->kind == OP_SET_CONFIG ? OPS_CONFIGS : slots);
         op->stream = (uint32_t)below(&state, streams);
         if (op->kind == OP_RECORD) {
             op->stream = (uint32_t)below(&state, OPS_STREAMS);
@@ -209,7 +215,7 @@ struct program program_from_seed(uint64_t seed, size_t count)
     return program;
 }
 
-/* Two bytes of header, then five an operation: kind, slot, stream and a small float for the value. */
+/* Two bytes of header, then five an operation: kind, slot, stream, a small float for the value. */
 struct program program_from_bytes(const uint8_t *data, size_t size)
 {
     const size_t count = size < 7 ? 0 : (size - 2) / 5;

@@ -2,8 +2,10 @@
 #include "property/pair.h"
 
 #include "alloc/allocator.h"
+#include "base/attr.h"
 #include "reference/model.h"
 #include "support/view.h"
+#include "tarn/host.h"
 #include "tarn/sim.h"
 
 #include <stdarg.h>
@@ -33,6 +35,8 @@ struct pair {
     unsigned until_walk;
     char *text;
 };
+
+static bool pair_differ(struct pair *pair, const char *format, ...) TN_PRINTF(2, 3);
 
 static bool pair_differ(struct pair *pair, const char *format, ...)
 {
@@ -626,6 +630,7 @@ bool pair_apply(struct pair *pair, const struct op *op, char text[PAIR_TEXT_MAX]
 
 size_t pair_run(const struct program *program, unsigned walk_every, char text[PAIR_TEXT_MAX])
 {
+    const uint64_t live = tarn_host_usage().live_count;
     struct pair *pair = pair_create(program->capacity, program->config, walk_every);
     size_t done = 0;
 
@@ -638,5 +643,9 @@ size_t pair_run(const struct program *program, unsigned walk_every, char text[PA
         done -= done > 0 && !pair_apply(pair, &walk, text);
     }
     pair_destroy(pair);
+    if (done > 0 && done == program->count && tarn_host_usage().live_count != live) {
+        (void)snprintf(text, PAIR_TEXT_MAX, "host memory leaks");
+        done--;
+    }
     return done;
 }
