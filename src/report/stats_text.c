@@ -119,7 +119,8 @@ static void row_fill(struct page *row, uint64_t page_count, uint64_t start, uint
 
         page->filled += (double)(to - from) / (double)PAGE_SIZE;
         const int tenths = (int)(page->filled * 10);
-        page->mark = page->mark == ' ' ? letter : "0123456789*"[tenths < 10 ? tenths : 10];
+        const char digit = "0123456789*"[tenths < 10 ? tenths : 10];
+        page->mark = (char)(page->mark == ' ' ? letter : digit);
     }
 }
 

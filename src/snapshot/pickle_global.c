@@ -58,7 +58,7 @@ static struct shown name_show(struct tn_string name)
     for (size_t i = 0; i < length; i++) {
         const unsigned char c = (unsigned char)name.text[i];
 
-        shown.text[i] = c < ' ' || c >= 0x7f || c == '`' ? '?' : name.text[i];
+        shown.text[i] = (char)(c < ' ' || c >= 0x7f || c == '`' ? '?' : c);
     }
     shown.text[length] = '\0';
     return shown;

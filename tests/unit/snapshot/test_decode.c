@@ -146,7 +146,8 @@ static const char *warned(const struct fixture *f, size_t i)
 static void old_blocks_get_addresses_and_sums(void **state)
 {
     struct fixture f;
-    const struct tn_value blocks = (start(&f), new_list(&f));
+    start(&f);
+    const struct tn_value blocks = new_list(&f);
     struct tn_value first = block(&f, 2048, "active_allocated");
     struct tn_value item = new_dict(&f);
 
@@ -185,7 +186,8 @@ static void old_blocks_get_addresses_and_sums(void **state)
 static void entries_hold_every_key(void **state)
 {
     struct fixture f;
-    struct tn_value a = (start(&f), entry(&f, "oom", 0));
+    start(&f);
+    struct tn_value a = entry(&f, "oom", 0);
     struct tn_value top = new_dict(&f);
 
     (void)state;
@@ -230,7 +232,8 @@ static void entries_hold_every_key(void **state)
 static void a_dict_is_told_by_a_late_key(void **state)
 {
     struct fixture f;
-    struct tn_value late = (start(&f), new_dict(&f));
+    start(&f);
+    struct tn_value late = new_dict(&f);
     struct tn_value top = new_dict(&f);
 
     (void)state;
@@ -248,7 +251,8 @@ static void annotations_keep_any_key(void **state)
 {
     static const char *const keys[] = {"action", "state", "filename", "line"};
     struct fixture f;
-    struct tn_value note = (start(&f), new_dict(&f));
+    start(&f);
+    struct tn_value note = new_dict(&f);
     struct tn_value top = new_dict(&f);
 
     (void)state;
@@ -276,7 +280,8 @@ static void annotations_keep_any_key(void **state)
 static void shared_entries_are_copied(void **state)
 {
     struct fixture f;
-    struct tn_value a = (start(&f), entry(&f, "alloc", 1));
+    start(&f);
+    struct tn_value a = entry(&f, "alloc", 1);
     struct tn_value b = entry(&f, "alloc", 2);
     struct tn_value c = entry(&f, "alloc", 3);
     const struct tn_value items[] = {a, b, a, c, b};
@@ -303,7 +308,8 @@ static void shared_entries_are_copied(void **state)
 static void equal_stacks_are_one(void **state)
 {
     struct fixture f;
-    struct tn_value a = (start(&f), entry(&f, "alloc", 1));
+    start(&f);
+    struct tn_value a = entry(&f, "alloc", 1);
     struct tn_value b = entry(&f, "alloc", 2);
     struct tn_value list = list_of(&f, frame(&f, 1));
     struct tn_value top = new_dict(&f);
@@ -327,7 +333,8 @@ static void equal_stacks_are_one(void **state)
 static void too_long_a_stack_is_refused(void **state)
 {
     struct fixture f;
-    struct tn_value list = (start(&f), new_list(&f));
+    start(&f);
+    struct tn_value list = new_list(&f);
     struct tn_value one = frame(&f, 1);
 
     (void)state;
@@ -352,7 +359,8 @@ static void wrong_kinds_are_named(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct fixture f;
-        struct tn_value e = (start(&f), entry(&f, "alloc", 1));
+        start(&f);
+        struct tn_value e = entry(&f, "alloc", 1);
 
         assert_int_equal(try_set(&f, e, cases[i].key, str(&f, "x")), TARN_ERR_FORMAT);
         assert_int_equal(f.error.offset, 77);
@@ -373,7 +381,8 @@ static void wrong_shapes_are_refused(void **state)
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         for (int kind = 0; kind < 2; kind++) {
             struct fixture f;
-            struct tn_value top = (start(&f), new_dict(&f));
+            start(&f);
+            struct tn_value top = new_dict(&f);
 
             if (i > 1) {
                 set(&f, top, "segments", new_list(&f));
@@ -393,7 +402,8 @@ static void segments_need_their_keys(void **state)
     (void)state;
     for (size_t missing = 0; missing < 3; missing++) {
         struct fixture f;
-        struct tn_value s = (start(&f), new_dict(&f));
+        start(&f);
+        struct tn_value s = new_dict(&f);
 
         for (size_t i = 0; i < 3; i++) {
             if (i != missing) {
@@ -411,7 +421,8 @@ static void segments_need_their_keys(void **state)
 static void odd_values_are_counted(void **state)
 {
     struct fixture f;
-    struct tn_value b = (start(&f), block(&f, -5, "weird"));
+    start(&f);
+    struct tn_value b = block(&f, -5, "weird");
     struct tn_value s = segment(&f, list_of(&f, b));
 
     (void)state;
@@ -430,7 +441,8 @@ static void odd_values_are_counted(void **state)
 static void settings_have_bounds(void **state)
 {
     struct fixture f;
-    struct tn_value settings = (start(&f), new_dict(&f));
+    start(&f);
+    struct tn_value settings = new_dict(&f);
     struct tn_value roundup = new_dict(&f);
     struct tn_value top = new_dict(&f);
 
@@ -455,7 +467,8 @@ static void settings_have_bounds(void **state)
 static void many_warnings_are_counted_not_kept(void **state)
 {
     struct fixture f;
-    struct tn_value s = (start(&f), segment(&f, new_list(&f)));
+    start(&f);
+    struct tn_value s = segment(&f, new_list(&f));
 
     (void)state;
     for (int i = 0; i < 100; i++) {

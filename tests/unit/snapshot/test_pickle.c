@@ -342,7 +342,8 @@ static void nesting_is_bounded(void **state)
     memset(bytes + 2, '(', 1000);
     refused(bytes, 1002, TARN_ERR_LIMIT, "nested too deep");
     for (size_t i = 0; i < 1000; i += 2) {
-        memcpy(bytes + 2 + i, i == 0 ? "N\x85" : "\x85\x85", 2);
+        bytes[2 + i] = i == 0 ? 'N' : (char)0x85;
+        bytes[3 + i] = (char)0x85;
     }
     refused(bytes, 1002, TARN_ERR_LIMIT, "nested more than");
 }
@@ -372,8 +373,10 @@ static void shared_lists_are_not_expanded(void **state)
         memcpy(bytes + size, more, sizeof more);
         size += sizeof more;
     }
-    memcpy(bytes + size, "tu.", 3);
-    struct tarn_snapshot *snapshot = accepted(bytes, size + 3);
+    bytes[size++] = 't';
+    bytes[size++] = 'u';
+    bytes[size++] = '.';
+    struct tarn_snapshot *snapshot = accepted(bytes, size);
     assert_int_equal(tarn_snapshot_walk_warnings(snapshot, NULL, NULL), 1);
     tarn_snapshot_destroy(snapshot);
 }
