@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as a snapshot: packed or not, whole or cut. Whatever the loader accepts must also survive
- * the reports, and nothing may leak.
+ * Any bytes as a snapshot: packed or not, whole or cut. Whatever the loader accepts must also
+ * survive the reports, and nothing may leak.
  */
 #include "fuzz_target.h"
 

@@ -8,11 +8,11 @@
  * unless its comment says otherwise.
  *
  * The settings choose among three engines when the allocator is made. The caching one is described
- * here. backend:cudaMallocAsync leaves the decisions to the device's stream-ordered pool, as PyTorch's
- * backend of that name: only allocated, active and reserved bytes are counted, the memory fraction
- * limits the bytes handed out, one capture (begin_pool) runs at a time, and walks, observers,
- * callbacks, checkpoints and uses of pools fail with TARN_ERR_NOT_SUPPORTED. no_caching takes every
- * block from the device and gives it back when it is freed; nothing is counted.
+ * here. backend:cudaMallocAsync leaves the decisions to the device's stream-ordered pool, as
+ * PyTorch's backend of that name: only allocated, active and reserved bytes are counted, the memory
+ * fraction limits the bytes handed out, one capture (begin_pool) runs at a time, and walks,
+ * observers, callbacks, checkpoints and uses of pools fail with TARN_ERR_NOT_SUPPORTED. no_caching
+ * takes every block from the device and gives it back when it is freed; nothing is counted.
  */
 #ifndef TARN_ALLOCATOR_H
 #define TARN_ALLOCATOR_H
@@ -70,10 +70,11 @@ TARN_API enum tarn_status tarn_allocator_base_allocation(struct tarn_allocator *
                                                          uint64_t *size_out,
                                                          struct tarn_error *error) TARN_MUST_CHECK;
 
-/* While the cache is switched off, allocations take plain memory of the device, not counted and in no
- * walk, and freeing it gives it back at once; what was allocated before goes to the cache when it is
- * freed, as ever. On at the beginning. TARN_ERR_NOT_SUPPORTED for backend:cudaMallocAsync, which has
- * no cache of its own, and for switching on a cache that the settings leave out (no_caching). */
+/* While the cache is switched off, allocations take plain memory of the device, not counted and in
+ * no walk, and freeing it gives it back at once; what was allocated before goes to the cache when
+ * it is freed, as ever. On at the beginning. TARN_ERR_NOT_SUPPORTED for backend:cudaMallocAsync,
+ * which has no cache of its own, and for switching on a cache that the settings leave out
+ * (no_caching). */
 TARN_API enum tarn_status tarn_allocator_set_enabled(struct tarn_allocator *allocator, bool enabled,
                                                      struct tarn_error *error) TARN_MUST_CHECK;
 TARN_API bool tarn_allocator_is_enabled(struct tarn_allocator *allocator);

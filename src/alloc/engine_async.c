@@ -99,8 +99,8 @@ static enum tarn_status join(const struct async *async, tarn_stream stream)
     return st ? st : device->ops->stream_wait_event(device, async->join_stream, async->join_event);
 }
 
-/* Gives the block back to the pool. On failure it is as it was; the joining stream may wait for more
- * than it has to, which changes nothing but times. */
+/* Gives the block back to the pool. On failure it is as it was; the joining stream may wait for
+ * more than it has to, which changes nothing but times. */
 static enum tarn_status block_give_back(struct async *async, struct async_block *block,
                                         struct tarn_error *error)
 {

@@ -10,8 +10,8 @@
  * then the pool has it again for everybody once that stream has got there.
  *
  * Capture: begin_pool says that one begins, end_pool that it is over; there is one at a time, and
- * the pool's name and filter do not matter. Freeing a block that was there before the capture is put
- * off until the next allocation or empty_cache after it; a block that was allocated during the
+ * the pool's name and filter do not matter. Freeing a block that was there before the capture is
+ * put off until the next allocation or empty_cache after it; a block that was allocated during the
  * capture is freed at once.
  *
  * Statistics are the device's, of its whole default pool: allocated, active (the same) and reserved

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A lock with a rank: one word that is taken by one atomic operation when it is free. A thread that
- * finds it taken spins for a moment (what is guarded takes well below a microsecond) and then sleeps
- * until it is released. Not fair and not recursive.
+ * finds it taken spins for a moment (what is guarded takes well below a microsecond) and then
+ * sleeps until it is released. Not fair and not recursive.
  *
  * A thread may take a lock only while every lock that it holds has a smaller
  * rank, so that no two threads can wait for each other. Builds with fast checks keep each thread's

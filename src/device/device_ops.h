@@ -47,8 +47,8 @@ struct tn_device_ops {
 
     /* Blocks until the stream has done everything queued so far. */
     enum tarn_status (*stream_wait)(struct tarn_device *device, tarn_stream stream);
-    /* Makes work queued on the stream from now on wait, on the device, for what the event marks now.
-     * The event may be recorded again or destroyed at once. */
+    /* Makes work queued on the stream from now on wait, on the device, for what the event marks
+     * now. The event may be recorded again or destroyed at once. */
     enum tarn_status (*stream_wait_event)(struct tarn_device *device, tarn_stream stream,
                                           tn_event_handle event);
     /* A stream of the caller's own, which waits for no other by itself. Destroying it waits for

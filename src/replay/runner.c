@@ -61,8 +61,8 @@ static enum tarn_status start_plain_segment(struct tn_runner *runner,
     return st;
 }
 
-/* Blocks of growing segments are allocated anew, and all blocks when segments are to grow now or are
- * the device's affair. */
+/* Blocks of growing segments are allocated anew, and all blocks when segments are to grow now or
+ * are the device's affair. */
 static enum tarn_status start_allocate(struct tn_runner *runner,
                                        const struct tn_start_segment *segment,
                                        const struct tn_start_block *blocks,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The segment summary, equal byte for byte to `_memory_viz.py stats` (`segsum`): segments by size, then
- * by allocated bytes; each from 20 MiB on as a row of letters, one letter a page of 20 MiB. Fractions
- * are added in the same order and with the same divisions as there, so that digits agree.
+ * The segment summary, equal byte for byte to `_memory_viz.py stats` (`segsum`): segments by size,
+ * then by allocated bytes; each from 20 MiB on as a row of letters, one letter a page of 20 MiB.
+ * Fractions are added in the same order and with the same divisions as there, so that digits agree.
  */
 #include "tarn/report.h"
 

@@ -405,7 +405,8 @@ static enum tarn_status entries_copy(struct tn_decoder *decoder, uint64_t first,
 }
 
 /* Makes the run continue with entry `number`. Entries of a list are usually made in its order; one
- * that was not (a shared one, say) is copied, and the run before it too when it is not the newest. */
+ * that was not (a shared one, say) is copied, and the run before it too when it is not the newest.
+ * */
 static enum tarn_status run_extend(struct tn_decoder *decoder, struct tn_trace *run,
                                    uint64_t number)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Values to the fields of records, with messages that name the key and the place. Inner part of the
- * decoder: decode.c keeps containers, decode_record.c makes entries, frames and blocks, decode_file.c
- * the rest.
+ * decoder: decode.c keeps containers, decode_record.c makes entries, frames and blocks,
+ * decode_file.c the rest.
  */
 #ifndef TN_SNAPSHOT_DECODE_FIELD_H
 #define TN_SNAPSHOT_DECODE_FIELD_H

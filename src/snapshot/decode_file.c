@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rest of a snapshot, once everything is read: segments with their blocks, which entries belong to
- * which device, settings, annotations. Missing sums are recomputed from the blocks.
+ * The rest of a snapshot, once everything is read: segments with their blocks, which entries belong
+ * to which device, settings, annotations. Missing sums are recomputed from the blocks.
  */
 #include "base/checked.h"
 #include "base/errinfo.h"
@@ -362,7 +362,8 @@ struct field_list {
     size_t count;
 };
 
-/* Where a key is among the first fields, or the end. No real dict has more keys than are looked at. */
+/* Where a key is among the first fields, or the end. No real dict has more keys than are looked at.
+ * */
 static size_t field_list_find(const struct field_list *list, uint32_t key)
 {
     for (size_t i = 0; i < list->count && i < FIELDS_LOOKED_AT; i++) {

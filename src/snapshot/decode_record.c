@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trace entries, frames and blocks: dicts that are packed as their items come. An entry is drafted on
- * the stack, then its rare part is interned; most entries have the shape and the extra of the one
- * before, so both are compared with that one first.
+ * Trace entries, frames and blocks: dicts that are packed as their items come. An entry is drafted
+ * on the stack, then its rare part is interned; most entries have the shape and the extra of the
+ * one before, so both are compared with that one first.
  */
 #include "base/errinfo.h"
 #include "snapshot/decode_field.h"

@@ -170,7 +170,8 @@ static enum tarn_status stack_need(struct tn_pickle *pickle, size_t count)
                : pickle_damaged(pickle, "an opcode finds too few values");
 }
 
-/* A MARK above a new list: when the bytes that follow are a known row of frames, the list is done. */
+/* A MARK above a new list: when the bytes that follow are a known row of frames, the list is done.
+ * */
 static bool row_take(struct tn_pickle *pickle)
 {
     struct tn_input *input = pickle->input;

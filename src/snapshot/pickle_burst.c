@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fast half of the interpreter. Nearly all opcodes of a file push a small value, and nearly always
- * it is whole in the window and nothing can go wrong. Those are executed here in one loop that keeps its
- * state in registers. Everything else is left to pickle.c, which knows all opcodes, refills the window
- * and reports errors. So this file may give up at any opcode, as long as it has not begun it.
+ * The fast half of the interpreter. Nearly all opcodes of a file push a small value, and nearly
+ * always it is whole in the window and nothing can go wrong. Those are executed here in one loop
+ * that keeps its state in registers. Everything else is left to pickle.c, which knows all opcodes,
+ * refills the window and reports errors. So this file may give up at any opcode, as long as it has
+ * not begun it.
  */
 #include "snapshot/pickle_op.h"
 

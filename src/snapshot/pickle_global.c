@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opcodes that ask Python to import or call something. They are refused with the name of what they ask
- * for. A few names stand for plain containers; they are recognised here as whole patterns and evaluated
- * by us:
+ * Opcodes that ask Python to import or call something. They are refused with the name of what they
+ * ask for. A few names stand for plain containers; they are recognised here as whole patterns and
+ * evaluated by us:
  *   collections.OrderedDict, no arguments                      an empty dict
  *   collections.defaultdict, one of list and dict              an empty dict
  *   torch.jit._pickle.restore_type_tag, (x, type as a string)  x
@@ -101,8 +101,8 @@ static enum tarn_status import(struct tn_pickle *pickle, struct tn_string module
     return unsafe_import(pickle, module, name);
 }
 
-/* A line of text after the opcode, without its end. What is missing is left out: the opcode alone is
- * enough to refuse the file. */
+/* A line of text after the opcode, without its end. What is missing is left out: the opcode alone
+ * is enough to refuse the file. */
 static void take_line(struct tn_pickle *pickle, char *line, struct tn_string *out)
 {
     size_t length = 0;

@@ -22,8 +22,8 @@ static inline uint64_t tn_op_number(const uint8_t *bytes, unsigned count)
     return value;
 }
 
-/* A value in the memo: kind + 1 in the low 8 bits, then the number; 0 = never written. Numbers do not
- * fit: they are boxed, and the word holds the number of the box. */
+/* A value in the memo: kind + 1 in the low 8 bits, then the number; 0 = never written. Numbers do
+ * not fit: they are boxed, and the word holds the number of the box. */
 enum {
     TN_MEMO_BOXED = 0xff
 };

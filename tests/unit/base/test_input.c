@@ -80,8 +80,8 @@ static struct bytes joined(struct bytes a, struct bytes b)
     return both;
 }
 
-/* Reads all in steps of `step` and compares with the plain bytes, which begin again every PLAIN_SIZE.
- * Returns how it ended. */
+/* Reads all in steps of `step` and compares with the plain bytes, which begin again every
+ * PLAIN_SIZE. Returns how it ended. */
 static enum tarn_status read_all(struct tn_input *input, size_t step, size_t *read_out)
 {
     enum tarn_status status;

@@ -360,7 +360,8 @@ static void cycles_are_refused(void **state)
     refused(BYTES("\x80\4]\x94}\x94\x8c\1kh\0sa."), TARN_ERR_FORMAT, "contains itself");
 }
 
-/* Each list holds the one before twice: 2^40 items for whoever expands it. It costs nothing here. */
+/* Each list holds the one before twice: 2^40 items for whoever expands it. It costs nothing here.
+ * */
 static void shared_lists_are_not_expanded(void **state)
 {
     char bytes[512] = "\x80\4}(\x8c\x08segments]\x8c\1k(]\x94";
@@ -381,8 +382,8 @@ static void shared_lists_are_not_expanded(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
-/* A row of frames is known by its bytes only as long as the memo stays as it was: here number 1 becomes
- * another frame between two equal rows. */
+/* A row of frames is known by its bytes only as long as the memo stays as it was: here number 1
+ * becomes another frame between two equal rows. */
 static void a_rewritten_memo_number_is_noticed(void **state)
 {
     struct tarn_snapshot *snapshot = accepted(BYTES("\x80\2}(\x8c\x08segments]\x8c\x0d"

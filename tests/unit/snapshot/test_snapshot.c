@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Recorded snapshots: numbers taken from them with Python, and every way in which reading can fail. */
+/* Recorded snapshots: numbers taken from them with Python, and every way in which reading can fail.
+ * */
 #include "support/file.h"
 
 #include "snapshot/snapshot.h"
@@ -294,8 +295,8 @@ static void mutation_of_every_byte(void **state)
     free(file.bytes);
 }
 
-/* The reader may do without some memory (rows of frames that it remembers) or ask again, but whatever it
- * says must be true, and nothing may leak. */
+/* The reader may do without some memory (rows of frames that it remembers) or ask again, but
+ * whatever it says must be true, and nothing may leak. */
 static void every_host_failure_is_reported_or_survived(void **state)
 {
     struct test_file file = test_file_read("snapshots/cudagraph.pickle.gz");
