@@ -255,8 +255,8 @@ static double run_threads(const struct bench_allocator *a, const struct pattern 
 
 /* ---- running ---- */
 
-#define KIB 1024u
-#define MIB (1024u * 1024u)
+#define KIB ((uint64_t)1 << 10)
+#define MIB ((uint64_t)1 << 20)
 
 static const struct pattern patterns[] = {
     {"hot_512B", run_hot, 512, 0, 0, 200000, false},

@@ -244,6 +244,7 @@ static void stream_force_unblock(struct tn_sim_streams *streams, struct tn_sim_s
 {
     struct tn_sim_hold *hold = stream->first_hold;
 
+    tn_assert(hold);
     while (hold->told) {
         hold = hold->until.hold->stream->first_hold;
     }

@@ -24,6 +24,7 @@ static enum tarn_status start_pieces(const struct tn_start_segment *segment,
 
     tn_assert(out);
     for (uint64_t i = 0; i < segment->block_count; i++) {
+        tn_assert(blocks);
         if (blocks[i].address > at) {
             out[pieces->count++] = (struct tn_carve_piece){.size = blocks[i].address - at};
         }
