@@ -90,12 +90,12 @@ static void census_range(void *context, struct tn_block *head)
         census->blocks++;
     }
     if (checkpoint) {
-        checkpoint->ranges[census->ranges] = (struct tn_checkpoint_range){
-            .address = head->address,
-            .first_block = first,
-            .block_count = census->blocks - first,
-            .stream = head->set->stream,
-            .is_small = head->set->pool->is_small};
+        checkpoint->ranges[census->ranges] =
+            (struct tn_checkpoint_range){.address = head->address,
+                                         .first_block = first,
+                                         .block_count = census->blocks - first,
+                                         .stream = head->set->stream,
+                                         .is_small = head->set->pool->is_small};
     }
     census->ranges++;
 }

@@ -431,7 +431,8 @@ enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct t
     tn_lock_acquire(&engine->lock);
     struct tn_block *block = tn_ptr_map_find(&engine->map, ptr);
 
-    st = block ? tn_native_free_locked(engine, block, stack, error) : tn_pointer_unknown(ptr, error);
+    st =
+        block ? tn_native_free_locked(engine, block, stack, error) : tn_pointer_unknown(ptr, error);
     tn_core_assert(engine);
     tn_lock_release(&engine->lock);
     return st;

@@ -21,8 +21,8 @@
 struct tn_plain_memory {
     struct tarn_device *device; /* constant */
     struct tn_lock lock;
-    struct tn_map sizes;          /* bytes asked for, by address */
-    _Atomic uint64_t count;       /* also read without the lock: who holds a pointer sees it counted */
+    struct tn_map sizes;    /* bytes asked for, by address */
+    _Atomic uint64_t count; /* also read without the lock: who holds a pointer sees it counted */
 };
 
 /* Fails with TARN_ERR_HOST_MEMORY. */

@@ -40,9 +40,8 @@ struct check_device {
 
 static const char *kind_name(enum check_kind kind)
 {
-    static const char *const names[CHECK_KIND_COUNT] = {"allocation", "pool block", "reservation",
-                                                        "page",       "mapping",    "event",
-                                                        "stream"};
+    static const char *const names[CHECK_KIND_COUNT] = {
+        "allocation", "pool block", "reservation", "page", "mapping", "event", "stream"};
     return names[kind];
 }
 

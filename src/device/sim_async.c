@@ -47,7 +47,7 @@ struct pool_block {
     struct tn_sim_range *chunk;
     uint64_t start;
     uint64_t size;
-    uint64_t asked; /* bytes, while in use */
+    uint64_t asked;            /* bytes, while in use */
     tarn_stream stream;        /* that freed it; of no meaning in use */
     struct tn_sim_point point; /* of the free; zero in use */
     bool used;
@@ -544,9 +544,9 @@ uint64_t tn_sim_pool_check(const struct tn_sim *sim, struct tarn_findings *findi
         reserved += block->size;
         used += block->used ? block->asked : 0;
         if (block->used && (block->asked == 0 || block->asked > block->size)) {
-            tn_finding_add(findings,
-                           "pool: block at %#" PRIx64 " of %" PRIu64 " bytes, %" PRIu64 " asked for",
-                           block->start, block->size, block->asked);
+            tn_finding_add(
+                findings, "pool: block at %#" PRIx64 " of %" PRIu64 " bytes, %" PRIu64 " asked for",
+                block->start, block->size, block->asked);
         }
         unused += !block->used;
     }

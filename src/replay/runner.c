@@ -50,8 +50,9 @@ static enum tarn_status start_plain_segment(struct tn_runner *runner,
     }
     st = tarn_sim_script_alloc(runner->device, segment->address);
     st = st ? st
-            : tn_carve_segment(tn_allocator_engine(runner->allocator), segment->size, segment->stream,
-                               !segment->is_large, pieces->items, pieces->count, &address, error);
+            : tn_carve_segment(tn_allocator_engine(runner->allocator), segment->size,
+                               segment->stream, !segment->is_large, pieces->items, pieces->count,
+                               &address, error);
     for (uint64_t i = 0; st == TARN_OK && i < segment->block_count; i++) {
         runner->pointers[blocks[i].slot] = blocks[i].address - segment->address + address;
     }

@@ -85,10 +85,24 @@ static uint64_t below(uint64_t *state, uint64_t limit)
 /* Sizes where decisions change, sizes between them, and now and then one that cannot be had. */
 static uint64_t draw_size(uint64_t *state, uint64_t capacity)
 {
-    static const uint64_t edge[] = {1,         511,       512,           513,       4096,
-                                    MIB - 512, MIB,       MIB + 1,       2 * MIB,   10 * MIB - 512,
-                                    10 * MIB,  20 * MIB,  24 * MIB,      32 * MIB,  32 * MIB - 512,
-                                    12 * MIB,  (uint64_t)1 << 60, 0};
+    static const uint64_t edge[] = {1,
+                                    511,
+                                    512,
+                                    513,
+                                    4096,
+                                    MIB - 512,
+                                    MIB,
+                                    MIB + 1,
+                                    2 * MIB,
+                                    10 * MIB - 512,
+                                    10 * MIB,
+                                    20 * MIB,
+                                    24 * MIB,
+                                    32 * MIB,
+                                    32 * MIB - 512,
+                                    12 * MIB,
+                                    (uint64_t)1 << 60,
+                                    0};
     const uint64_t kind = below(state, 64);
 
     if (kind < 4) {
@@ -273,7 +287,8 @@ static void print_pool_op(const struct op *op, FILE *out)
 
     switch ((int)op->kind) {
     case OP_BEGIN_POOL:
-        (void)fprintf(out, "    USE(tarn_allocator_begin_pool(a, %s{%llu, %llu}, %s, &s[%u], 0));\n",
+        (void)fprintf(out,
+                      "    USE(tarn_allocator_begin_pool(a, %s{%llu, %llu}, %s, &s[%u], 0));\n",
                       name, first, second, on ? "to_all" : "to_one", op->stream);
         break;
     case OP_END_POOL:
@@ -301,12 +316,14 @@ static void print_pool_op(const struct op *op, FILE *out)
                       name, first, second, on);
         break;
     case OP_GET_CHECKPOINT:
-        (void)fprintf(out, "    USE(tarn_allocator_get_checkpoint(a, %s{%llu, %llu}, &k[%u], 0));\n",
+        (void)fprintf(out,
+                      "    USE(tarn_allocator_get_checkpoint(a, %s{%llu, %llu}, &k[%u], 0));\n",
                       name, first, second, pool);
         break;
     case OP_SET_CHECKPOINT:
-        (void)fprintf(out, "    USE(tarn_allocator_set_checkpoint(a, k[%u], &delta, 0)); "
-                           "/* slots change */\n",
+        (void)fprintf(out,
+                      "    USE(tarn_allocator_set_checkpoint(a, k[%u], &delta, 0)); "
+                      "/* slots change */\n",
                       pool);
         break;
     default:
@@ -374,25 +391,25 @@ static void print_op(const struct op *op, FILE *out)
 
 void program_print(const struct program *program, const char *why, FILE *out)
 {
-    (void)fprintf(out,
-                  "/* %s */\n"
-                  "#include <tarn/allocator.h>\n#include <tarn/sim.h>\n\n"
-                  "#define USE(call) ((void)(call))\n"
-                  "static tarn_ptr p[%d];\n"
-                  "static tarn_stream s[] = {0x%llx, 0x%llx, 0x%llx, 0x%llx};\n"
-                  "static bool to_one(void *c, tarn_stream x) { return *(tarn_stream *)c == x; }\n"
-                  "static bool to_all(void *c, tarn_stream x) { return (void)c, (void)x, true; }\n\n"
-                  "int main(void)\n{\n"
-                  "    const uint64_t capacity = %lluu;\n"
-                  "    struct tarn_sim_options o = {.struct_size = sizeof o, .capacity = capacity};\n"
-                  "    struct tarn_checkpoint *k[%d];\n"
-                  "    struct tarn_checkpoint_delta delta;\n"
-                  "    struct tarn_device *d;\n    struct tarn_allocator *a;\n"
-                  "    struct tarn_config c;\n\n",
-                  why, OPS_SLOTS, (unsigned long long)ops_stream(0),
-                  (unsigned long long)ops_stream(1), (unsigned long long)ops_stream(2),
-                  (unsigned long long)ops_stream(3),
-                  (unsigned long long)ops_capacity(program->capacity), OPS_POOLS);
+    (void)fprintf(
+        out,
+        "/* %s */\n"
+        "#include <tarn/allocator.h>\n#include <tarn/sim.h>\n\n"
+        "#define USE(call) ((void)(call))\n"
+        "static tarn_ptr p[%d];\n"
+        "static tarn_stream s[] = {0x%llx, 0x%llx, 0x%llx, 0x%llx};\n"
+        "static bool to_one(void *c, tarn_stream x) { return *(tarn_stream *)c == x; }\n"
+        "static bool to_all(void *c, tarn_stream x) { return (void)c, (void)x, true; }\n\n"
+        "int main(void)\n{\n"
+        "    const uint64_t capacity = %lluu;\n"
+        "    struct tarn_sim_options o = {.struct_size = sizeof o, .capacity = capacity};\n"
+        "    struct tarn_checkpoint *k[%d];\n"
+        "    struct tarn_checkpoint_delta delta;\n"
+        "    struct tarn_device *d;\n    struct tarn_allocator *a;\n"
+        "    struct tarn_config c;\n\n",
+        why, OPS_SLOTS, (unsigned long long)ops_stream(0), (unsigned long long)ops_stream(1),
+        (unsigned long long)ops_stream(2), (unsigned long long)ops_stream(3),
+        (unsigned long long)ops_capacity(program->capacity), OPS_POOLS);
     print_config(program->config, out);
     (void)fprintf(out, "    USE(tarn_sim_open(&o, &d, 0));\n"
                        "    USE(tarn_allocator_create(d, &c, &a, 0));\n");

@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 enum {
-    OPS_SLOTS = 48,   /* blocks that can be handed out at once */
+    OPS_SLOTS = 48, /* blocks that can be handed out at once */
     OPS_STREAMS = 4,
     OPS_POOLS = 3,
     OPS_CONFIGS = 16, /* settings that a program can choose from */

@@ -23,8 +23,8 @@ struct pair {
     struct tarn_checkpoint *real_checkpoint[OPS_POOLS];
     struct ref_checkpoint *reference_checkpoint[OPS_POOLS];
     uint64_t capacity;
-    tarn_ptr armed[2]; /* what the memory callback of either frees, 0 = nothing */
-    uint64_t observed; /* calls of the out-of-memory observer */
+    tarn_ptr armed[2];       /* what the memory callback of either frees, 0 = nothing */
+    uint64_t observed;       /* calls of the out-of-memory observer */
     struct tn_event *events; /* of the allocator, since the operation began */
     size_t event_count;
     size_t event_capacity;
@@ -386,8 +386,8 @@ static bool do_alloc(struct pair *pair, const struct op *op)
     }
     const enum tarn_status real = tarn_allocator_alloc(pair->real, op->value, stream, &a, NULL);
     const enum tarn_status reference = ref_alloc(pair->reference, op->value, stream, &b);
-    const bool reported = pair->event_count > 0 &&
-                          pair->events[pair->event_count - 1].action == TN_ACTION_OOM;
+    const bool reported =
+        pair->event_count > 0 && pair->events[pair->event_count - 1].action == TN_ACTION_OOM;
 
     if (!same_value(pair, "callback still armed", pair->armed[0], pair->armed[1])) {
         return false;
@@ -430,9 +430,9 @@ static bool do_base(struct pair *pair, const struct op *op)
     if (!ptr) {
         return true;
     }
-    return same_status(
-               pair, tarn_allocator_base_allocation(pair->real, ptr, &base[0], &size[0], NULL),
-               ref_base_allocation(pair->reference, ptr, &base[1], &size[1])) &&
+    return same_status(pair,
+                       tarn_allocator_base_allocation(pair->real, ptr, &base[0], &size[0], NULL),
+                       ref_base_allocation(pair->reference, ptr, &base[1], &size[1])) &&
            same_value(pair, "base", base[0], base[1]) &&
            same_value(pair, "base size", size[0], size[1]);
 }
@@ -477,9 +477,9 @@ static bool do_check_live(struct pair *pair, const struct op *op)
             all[count++] = pair->slot[i];
         }
     }
-    return same_status(
-               pair, tarn_allocator_check_pool_live(pair->real, id, all, count, &live[0], NULL),
-               ref_check_pool_live(pair->reference, id, all, count, &live[1])) &&
+    return same_status(pair,
+                       tarn_allocator_check_pool_live(pair->real, id, all, count, &live[0], NULL),
+                       ref_check_pool_live(pair->reference, id, all, count, &live[1])) &&
            same_value(pair, "live", live[0], live[1]);
 }
 
@@ -538,9 +538,9 @@ static bool do_set_checkpoint(struct pair *pair, const struct op *op)
         pair, st, ref_set_checkpoint(pair->reference, pair->reference_checkpoint[pool], &b));
 
     if (same && st == TARN_OK) {
-        same = same_pointers(pair, "freed", a.freed, a.freed_count, b.freed, b.freed_count) &&
-               same_pointers(pair, "created", a.created, a.created_count, b.created,
-                             b.created_count);
+        same =
+            same_pointers(pair, "freed", a.freed, a.freed_count, b.freed, b.freed_count) &&
+            same_pointers(pair, "created", a.created, a.created_count, b.created, b.created_count);
         pair->armed[0] = 0;
         pair->armed[1] = 0;
         for (size_t i = 0; same && i < a.freed_count; i++) {
@@ -572,8 +572,7 @@ static bool do_pool(struct pair *pair, const struct op *op)
         if (st) {
             pair->route[pool] = route;
         }
-        return same_status(pair, st,
-                           ref_begin_pool(reference, id, filter, &pair->route[pool]));
+        return same_status(pair, st, ref_begin_pool(reference, id, filter, &pair->route[pool]));
     case OP_END_POOL:
         return same_status(pair, tarn_allocator_end_pool(real, id, NULL),
                            ref_end_pool(reference, id));

@@ -333,9 +333,8 @@ enum tarn_status ref_set_fraction(struct ref_model *model, double fraction)
     if (!(fraction >= 0.0 && fraction <= 1.0)) {
         return TARN_ERR_INVALID_ARGUMENT;
     }
-    model->limit = fraction >= 1.0
-                       ? TARN_SIZE_UNLIMITED
-                       : (uint64_t)(fraction * (double)model->device->total_memory);
+    model->limit = fraction >= 1.0 ? TARN_SIZE_UNLIMITED
+                                   : (uint64_t)(fraction * (double)model->device->total_memory);
     return TARN_OK;
 }
 

@@ -145,16 +145,15 @@ static struct ref_block *find_expandable_block(struct ref_model *model, struct r
             return candidate;
         }
     }
-    struct ref_expandable *segment = expandable_new(
-        model, request->stream,
-        pool->is_small ? REF_SMALL_BUFFER : model->config.large_segment_size);
+    struct ref_expandable *segment =
+        expandable_new(model, request->stream,
+                       pool->is_small ? REF_SMALL_BUFFER : model->config.large_segment_size);
 
     if (!segment) {
         return NULL;
     }
-    struct ref_block *block =
-        ref_block_new(request->stream, segment->page_count * segment->page_size, pool,
-                      segment->address);
+    struct ref_block *block = ref_block_new(
+        request->stream, segment->page_count * segment->page_size, pool, segment->address);
 
     block->mapped = false;
     block->expandable = segment;
@@ -486,8 +485,8 @@ void ref_collect_garbage(struct ref_model *model)
 
     for (size_t i = 0; i < pool->blocks.count; i++) {
         if (may_release(pool->blocks.item[i])) {
-            total_age += (uint64_t)(pool->get_free_blocks_call_count -
-                                    pool->blocks.item[i]->gc_count_base);
+            total_age +=
+                (uint64_t)(pool->get_free_blocks_call_count - pool->blocks.item[i]->gc_count_base);
             count++;
         }
     }

@@ -137,7 +137,7 @@ uint64_t ref_pool_use_count(const struct ref_model *model, struct tarn_pool_id i
 {
     const struct ref_private *private = ref_find_private(model, id);
 
-    return private ? (uint64_t)private->use_count : 0;
+    return private ? (uint64_t) private->use_count : 0;
 }
 
 enum tarn_status ref_set_use_on_oom(struct ref_model *model, struct tarn_pool_id id, bool on)

@@ -162,7 +162,8 @@ static void units_in_the_middle_of_a_block_leave_two(void **state)
 
     (void)state;
     for (int i = 0; i < 4; i++) {
-        block[i] = pool_alloc(device, i == 3 ? 512 : CHUNK - 512, S1); /* one chunk each but the last */
+        block[i] =
+            pool_alloc(device, i == 3 ? 512 : CHUNK - 512, S1); /* one chunk each but the last */
     }
     const tarn_ptr big = pool_alloc(device, 3 * CHUNK, S1);
     pool_free(device, big, S1);
