@@ -10,7 +10,7 @@
 
 #include <inttypes.h>
 
-/* One block that is out. Deferred: the user has freed it, the pool has not got it back. */
+/* One block that is out. Deferred: no longer the user's, and not yet back in the pool. */
 struct async_block {
     tarn_ptr ptr;
     uint64_t size; /* as asked for */
@@ -77,6 +77,22 @@ static struct async_block *block_find(const struct async *async, tarn_ptr ptr)
     struct async_block *block = value ? (struct async_block *)(uintptr_t)*value : NULL;
 
     return block && !block->deferred ? block : NULL;
+}
+
+/* Room must have been reserved. */
+static void block_insert(struct async *async, struct async_block *block)
+{
+    async->used += block->size;
+    tn_map_insert(&async->blocks, block->ptr, (uint64_t)(uintptr_t)block);
+}
+
+/* It is no longer the user's, and goes back to the pool later. */
+static void block_defer(struct async *async, struct async_block *block)
+{
+    block->deferred = true;
+    block->next_deferred = async->deferred;
+    async->deferred = block;
+    async->deferred_count++;
 }
 
 static void block_forget(struct async *async, struct async_block *block)
@@ -189,8 +205,7 @@ static enum tarn_status alloc_locked(struct async *async, struct async_block *bl
         return device_failed(async, st, "allocating memory", error);
     }
     block->captured = async->capturing;
-    async->used += block->size;
-    tn_map_insert(&async->blocks, block->ptr, (uint64_t)(uintptr_t)block);
+    block_insert(async, block);
     return TARN_OK;
 }
 
@@ -234,10 +249,7 @@ static enum tarn_status async_free(struct tarn_allocator *allocator, tarn_ptr pt
     if (!block) {
         st = tn_pointer_unknown(ptr, error);
     } else if (async->capturing && !block->captured) {
-        block->deferred = true;
-        block->next_deferred = async->deferred;
-        async->deferred = block;
-        async->deferred_count++;
+        block_defer(async, block);
     } else {
         st = block_give_back(async, block, error);
     }
@@ -366,46 +378,73 @@ static enum tarn_status async_base_allocation(struct tarn_allocator *allocator, 
     return st;
 }
 
-/* The largest amount that can be allocated now, by trial: all that is free, then half of it, and so
- * on. As in PyTorch the trial may leave the pool larger. */
-static enum tarn_status largest_try(struct async *async, uint64_t *largest_out,
-                                    struct tarn_error *error)
+/* Allocates all that is free, or half of it, and so on; block->size is 0 when there is nothing. */
+static enum tarn_status largest_alloc(const struct async *async, struct async_block *block,
+                                      struct tarn_error *error)
 {
     struct tarn_device *device = async->base.device;
+    const uint64_t room = limit_allows(async, 0) ? async->limit - async->used : 0;
     uint64_t guess;
     uint64_t total;
-    tarn_ptr ptr;
     enum tarn_status st = device->ops->memory_info(device, &guess, &total);
 
     if (st) {
         return device_failed(async, st, "asking for free memory", error);
     }
-    const uint64_t room = limit_allows(async, 0) ? async->limit - async->used : 0;
-
     for (guess = guess < room ? guess : room; guess > 0; guess /= 2) {
-        st = device->ops->pool_alloc(device, guess, 0, &ptr);
-        if (st != TARN_ERR_OUT_OF_MEMORY) {
+        st = device->ops->pool_alloc(device, guess, 0, &block->ptr);
+        if (st == TARN_OK) {
             break;
         }
-        st = TARN_OK;
+        if (st != TARN_ERR_OUT_OF_MEMORY) {
+            return device_failed(async, st, "trying how much memory there is", error);
+        }
     }
-    if (st == TARN_OK && guess > 0) {
-        st = device->ops->pool_free(device, ptr, 0);
-    }
-    if (st) {
-        return device_failed(async, st, "trying how much memory there is", error);
-    }
-    *largest_out = guess;
+    block->size = guess;
     return TARN_OK;
+}
+
+/* The largest amount that can be allocated now, by trial. As in PyTorch the trial may leave the pool
+ * larger. What is allocated is an ordinary block, so that nothing is lost when it cannot be given
+ * back at once. */
+static enum tarn_status largest_try(struct async *async, struct async_block *block,
+                                    uint64_t *largest_out, struct tarn_error *error)
+{
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+
+    if (!tn_map_reserve(&async->blocks, 1)) {
+        block_destroy(block);
+        return tn_fail(error, st, "no host memory for the record of a block");
+    }
+    st = largest_alloc(async, block, error);
+    const uint64_t size = block->size;
+
+    if (st || size == 0) {
+        block_destroy(block);
+    } else {
+        block_insert(async, block);
+        st = block_give_back(async, block, error);
+        if (st) {
+            block_defer(async, block);
+        }
+    }
+    if (st == TARN_OK) {
+        *largest_out = size;
+    }
+    return st;
 }
 
 static enum tarn_status async_cache_info(struct tarn_allocator *allocator, uint64_t *largest_in_out,
                                          struct tarn_error *error)
 {
     struct async *async = async_of(allocator);
+    struct async_block *block = tn_host_alloc_zero(sizeof *block);
 
+    if (!block) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the record of a block");
+    }
     tn_lock_acquire(&async->lock);
-    const enum tarn_status st = largest_try(async, largest_in_out, error);
+    const enum tarn_status st = largest_try(async, block, largest_in_out, error);
 
     tn_lock_release(&async->lock);
     return st;
