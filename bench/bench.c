@@ -138,7 +138,8 @@ static void run_replay(const char *path, const char *name, const char *conf)
     }
     qsort(ns, BENCH_REPEATS, sizeof ns[0], compare_u64);
     const double operations = (double)result.operations;
-    const struct bench_figure figure = {.median = (double)ns[(size_t)BENCH_REPEATS / 2] / operations,
+    const size_t middle = BENCH_REPEATS / 2;
+    const struct bench_figure figure = {.median = (double)ns[middle] / operations,
                                         .fastest = (double)ns[0] / operations,
                                         .slowest = (double)ns[BENCH_REPEATS - 1] / operations};
     const char *base = strrchr(path, '/');

@@ -404,9 +404,9 @@ static enum tarn_status largest_alloc(const struct async *async, struct async_bl
     return TARN_OK;
 }
 
-/* The largest amount that can be allocated now, by trial. As in PyTorch the trial may leave the pool
- * larger. What is allocated is an ordinary block, so that nothing is lost when it cannot be given
- * back at once. */
+/* The largest amount that can be allocated now, by trial. As in PyTorch the trial may leave the
+ * pool larger. What is allocated is an ordinary block, so that nothing is lost when it cannot be
+ * given back at once. */
 static enum tarn_status largest_try(struct async *async, struct async_block *block,
                                     uint64_t *largest_out, struct tarn_error *error)
 {

@@ -244,10 +244,10 @@ static void stream_force_unblock(struct tn_sim_streams *streams, struct tn_sim_s
 {
     struct tn_sim_hold *hold = stream->first_hold;
 
-    tn_assert(hold);
-    while (hold->told) {
+    while (hold && hold->told) {
         hold = hold->until.hold->stream->first_hold;
     }
+    tn_assert(hold);
     hold_tell(streams, hold, (struct tn_sim_point){.ns = streams->now_ns});
     streams_settle(streams);
     streams->forced_unblocks++;

@@ -120,7 +120,8 @@ static void end(struct rig *rig)
         tarn_allocator_end_pool(rig->allocator, (struct tarn_pool_id){0, 1}, &rig->error), TARN_OK);
 }
 
-/* ---- cases ------------------------------------------------------------------------------------- */
+/* ---- cases -------------------------------------------------------------------------------------
+ * */
 
 static void counts_what_the_pool_says(void **state)
 {
@@ -465,7 +466,8 @@ static void the_backend_cannot_change(void **state)
     rig_close(&rig);
 }
 
-/* ---- failures ---------------------------------------------------------------------------------- */
+/* ---- failures ----------------------------------------------------------------------------------
+ * */
 
 /* Uses everything that can fail; true when nothing failed. Frees are tried again: a failed one must
  * have left the block. */
@@ -581,7 +583,8 @@ static void freeing_needs_no_host_memory(void **state)
     rig_close(&rig);
 }
 
-/* ---- threads ----------------------------------------------------------------------------------- */
+/* ---- threads -----------------------------------------------------------------------------------
+ * */
 
 enum {
     THREADS = 4,
