@@ -32,6 +32,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <random>
 #include <set>
 #include <string>
@@ -56,7 +57,8 @@ enum Feature : unsigned {
     WHOLE = 1U << 8,      // pools with no_split
     EDGES = 1U << 9,      // sizes at the edges of the rules
     STALE = 1U << 10,     // blocks recorded during a capture are also freed outside of one
-    FULL = 1U << 11       // the device is filled, so that it refuses by itself
+    FULL = 1U << 11,      // the device is filled, so that it refuses by itself
+    ORDERED = 1U << 12    // settings change in their order, once
 };
 
 struct Scenario {
@@ -68,23 +70,29 @@ struct Scenario {
     std::vector<const char *> changes; // settings to change to
 };
 
+// PyTorch breaks when max_split_size falls under what was split before it and memory runs short: it
+// frees a part of a segment. So there it only rises.
 static const std::vector<const char *> expandable_changes = {"expandable_segments:True",
                                                              "expandable_segments:False"};
 static const std::vector<const char *> split_changes = {
     "", "max_split_size_mb:24", "max_split_size_mb:64", "max_split_size_mb:200"};
+static const std::vector<const char *> split_rises = {
+    "max_split_size_mb:48", "max_split_size_mb:100", "max_split_size_mb:250", ""};
 static const std::vector<const char *> roundup_changes = {
     "", "roundup_power2_divisions:4", "roundup_power2_divisions:[64:8,256:4,1024:2,>:1]",
     "roundup_power2_divisions:[1:2,16:1,>:8]"};
 static const std::vector<const char *> gc_changes = {
-    "", "garbage_collection_threshold:0.5",
-    "garbage_collection_threshold:0.8,max_split_size_mb:100", "garbage_collection_threshold:0.95"};
+    "max_split_size_mb:100", "max_split_size_mb:100,garbage_collection_threshold:0.5",
+    "garbage_collection_threshold:0.8,max_split_size_mb:100",
+    "max_split_size_mb:100,garbage_collection_threshold:0.95"};
 static const std::vector<const char *> all_changes = {
-    "expandable_segments:True",
-    "expandable_segments:False,max_split_size_mb:48",
-    "expandable_segments:True,large_segment_size_mb:32",
-    "expandable_segments:False,large_segment_size_mb:20,garbage_collection_threshold:0.7",
+    "expandable_segments:True,max_split_size_mb:100",
+    "expandable_segments:False,max_split_size_mb:100,large_segment_size_mb:20",
+    "expandable_segments:True,large_segment_size_mb:32,max_split_size_mb:100",
+    "expandable_segments:False,max_split_size_mb:100,garbage_collection_threshold:0.7",
     "large_segment_size_mb:64,max_split_size_mb:100,max_non_split_rounding_mb:80",
-    "large_segment_size_mb:20,roundup_power2_divisions:8"};
+    "large_segment_size_mb:20,roundup_power2_divisions:8,max_split_size_mb:100",
+    "max_split_size_mb:100,per_process_memory_fraction:0.01"};
 
 static const std::vector<Scenario> scenarios = {
     {"mixed_again", "", 1, 0, 0, {}},
@@ -122,19 +130,32 @@ static const std::vector<Scenario> scenarios = {
      POOLS | NESTED,
      {}},
     {"limit_pools_streams", "max_split_size_mb:100", 4, 2, POOLS | NESTED | RECORD | BLOCK, {}},
+    {"limit_pools_streams_expandable",
+     "expandable_segments:True",
+     4,
+     2,
+     POOLS | NESTED | RECORD | BLOCK,
+     {}},
 
     {"change_expandable", "", 2, 0, 0, expandable_changes},
     {"change_expandable_limit", "", 2, 2, RECORD, expandable_changes},
     {"change_expandable_pools", "", 3, 0, POOLS | NESTED | CHECKPOINT, expandable_changes},
     {"change_split", "", 2, 0, RECORD, split_changes},
-    {"change_split_limit", "max_split_size_mb:32", 2, 2, 0, split_changes},
+    {"change_split_limit", "max_split_size_mb:32", 2, 2, ORDERED | RECORD, split_rises},
     {"change_roundup", "", 2, 0, 0, roundup_changes},
-    {"change_gc", "", 2, 2, RECORD, gc_changes},
-    {"change_all", "", 3, 3, POOLS | RECORD, all_changes},
+    {"change_gc", "max_split_size_mb:100", 2, 2, RECORD, gc_changes},
+    {"change_all", "max_split_size_mb:100", 3, 3, POOLS | RECORD, all_changes},
+    {"fraction_setting",
+     "per_process_memory_fraction:0.014,release_lock_on_cudamalloc:True",
+     2,
+     2,
+     EDGES | POOLS,
+     {}},
 
     {"release", "", 3, 0, POOLS | NESTED | CHECKPOINT | RELEASE, {}},
     {"release_limit", "", 3, 2, POOLS | NESTED | RELEASE, {}},
     {"release_expandable", "expandable_segments:True", 3, 0, POOLS | NESTED | RELEASE, {}},
+    {"release_limit_expandable", "expandable_segments:True", 3, 2, POOLS | NESTED | RELEASE, {}},
     {"release_streams", "", 4, 0, POOLS | NESTED | RELEASE | RECORD | BLOCK, {}},
 
     {"split_expandable",
@@ -176,6 +197,8 @@ static const std::vector<Scenario> scenarios = {
      POOLS,
      {}},
 
+    {"large_segment_odd", "large_segment_size_mb:11", 2, 2, RECORD, {}},
+
     {"roundup_expandable", "expandable_segments:True,roundup_power2_divisions:4", 2, 0, 0, {}},
     {"roundup_list_expandable",
      "expandable_segments:True,roundup_power2_divisions:[64:8,256:4,1024:2,>:1]",
@@ -187,6 +210,8 @@ static const std::vector<Scenario> scenarios = {
     {"lend", "", 2, 2, POOLS | LEND, {}},
     {"lend_expandable", "expandable_segments:True", 2, 2, POOLS | LEND, {}},
     {"lend_whole", "max_split_size_mb:100", 2, 2, POOLS | LEND | WHOLE, {}},
+    {"lend_change", "", 2, 2, POOLS | LEND, expandable_changes},
+    {"whole", "", 2, 0, POOLS | WHOLE | RECORD, {}},
     {"whole_expandable", "expandable_segments:True", 2, 0, POOLS | WHOLE, {}},
 
     {"edges", "", 2, 3, EDGES, {}},
@@ -195,7 +220,8 @@ static const std::vector<Scenario> scenarios = {
 
     {"full", "", 2, 4, FULL | RECORD, {}},
     {"full_split", "max_split_size_mb:64", 2, 4, FULL | POOLS, {}},
-    {"full_expandable", "expandable_segments:True", 2, 4, FULL, {}},
+    {"full_expandable", "expandable_segments:True", 2, 4, FULL | RECORD, {}},
+    {"full_expandable_pools", "expandable_segments:True", 2, 4, FULL | POOLS, {}},
 };
 
 // ---- the log -----------------------------------------------------------------------------------
@@ -331,8 +357,9 @@ static void put_pool(const PoolId &id)
 static volatile uint32_t *words;
 static std::vector<uint32_t> turns;
 static std::vector<char> blocked;
-static std::atomic<int64_t> call_began{0}; // milliseconds, 0 = no call under way
-static std::atomic<bool> let_go{false};
+static std::mutex watch_mutex;
+static int64_t call_began; // milliseconds, 0 = no call under way; this and the next by watch_mutex
+static bool let_go;
 
 static int64_t now_ms()
 {
@@ -344,13 +371,15 @@ static int64_t now_ms()
 static void watch()
 {
     for (;;) {
-        const int64_t began = call_began.load();
+        {
+            const std::lock_guard<std::mutex> lock(watch_mutex);
 
-        if (began && now_ms() - began > 25 && !let_go.load()) {
-            for (size_t i = 0; i < turns.size(); i++) {
-                words[i] = turns[i];
+            if (call_began && now_ms() - call_began > 25 && !let_go) {
+                for (size_t i = 0; i < turns.size(); i++) {
+                    words[i] = turns[i];
+                }
+                let_go = true;
             }
-            let_go.store(true);
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(3));
     }
@@ -422,27 +451,43 @@ static void block(size_t i)
     line_end();
 }
 
-// Around every call of the allocator: the watcher may let blocked streams go during it.
+static void call_is_under_way(bool yes)
+{
+    const std::lock_guard<std::mutex> lock(watch_mutex);
+
+    call_began = yes ? now_ms() : 0;
+}
+
+// Around every call of the allocator that may wait: the watcher may let blocked streams go during it.
 template <class Call> static void guarded(Call call)
 {
-    let_go.store(false);
-    call_began.store(now_ms());
+    call_is_under_way(true);
     try {
         call();
     } catch (...) {
-        call_began.store(0);
+        call_is_under_way(false);
         throw;
     }
-    call_began.store(0);
+    call_is_under_way(false);
 }
 
+// After such a call and its line.
+static void note_let_go()
+{
+    const std::lock_guard<std::mutex> lock(watch_mutex);
+
+    if (let_go) {
+        let_go = false;
+        unblock_all();
+    }
+}
+
+// All work is done but that of blocked streams, so that which events are complete follows.
 static void settle()
 {
-    if (let_go.exchange(false)) {
-        for (size_t i = 0; i < streams.size(); i++) {
-            if (blocked[i]) {
-                unblock(i);
-            }
+    for (size_t i = 0; i < streams.size(); i++) {
+        if (!blocked[i]) {
+            check_cuda(cudaStreamSynchronize(streams[i]), "cudaStreamSynchronize");
         }
     }
 }
@@ -609,6 +654,7 @@ static void do_malloc()
     void *ptr = nullptr;
     bool failed = false;
 
+    settle();
     line_begin("malloc");
     try {
         guarded([&] { ptr = CCA::raw_alloc_with_stream(size, streams[stream]); });
@@ -630,7 +676,7 @@ static void do_malloc()
         live_bytes += size;
     }
     line_end();
-    settle();
+    note_let_go();
 }
 
 static void do_free(size_t i)
@@ -647,7 +693,7 @@ static void do_free(size_t i)
     put(line, ",\"id\":%" PRIu64, freed.id);
     guarded([&] { CCA::raw_delete(freed.ptr); });
     line_end();
-    settle();
+    note_let_go();
 }
 
 static void free_some()
@@ -704,7 +750,7 @@ static void do_empty_cache()
         stop(error.what_without_backtrace());
     }
     line_end();
-    settle();
+    note_let_go();
 }
 
 template <class Stat> static void put_stat(const Stat &s)
@@ -812,23 +858,31 @@ static void set_limit(double bytes)
 
 // ---- pools -------------------------------------------------------------------------------------
 
-static void set_flag(const char *op, const PoolId &id)
+static void do_lend(Pool &pool, bool lends)
 {
-    line_begin(op);
+    line_begin("set_pool_use_on_oom");
+    put_pool(pool.id);
+    put(line, ",\"value\":%s", lends ? "true" : "false");
+    CCA::setUseOnOOM(0, pool.id, lends);
+    pool.lends = lends;
+    line_end();
+}
+
+static void do_keep_whole(const PoolId &id)
+{
+    line_begin("set_pool_no_split");
     put_pool(id);
     line += ",\"value\":true";
-    if (strcmp(op, "set_pool_no_split") == 0) {
-        CCA::setNoSplit(0, id);
-    } else {
-        CCA::setUseOnOOM(0, id, true);
-    }
+    CCA::setNoSplit(0, id);
     line_end();
 }
 
 // A new pool, an existing one, or (to be refused, or made anew) one that was released.
 static size_t choose_pool()
 {
-    if (!pools.empty() && chance(0.6)) {
+    const size_t most = has(RELEASE) ? 1000 : has(GROWN) ? 2 : 6;
+
+    if (!pools.empty() && (pools.size() >= most || chance(0.6))) {
         return below(pools.size());
     }
     const bool by_user = has(LEND | WHOLE) || chance(0.3);
@@ -847,10 +901,9 @@ static void do_begin()
     const cudaStream_t handle = streams[stream];
     bool failed = false;
 
-    if (pool.route >= 0 && !chance(0.2)) {
-        return;
+    if (pool.route >= 0 && (has(RELEASE) || !chance(0.2))) {
+        return; // PyTorch counts a use before it refuses a second routing
     }
-    const bool routed = pool.route >= 0;
 
     line_begin("");
     try {
@@ -864,23 +917,20 @@ static void do_begin()
     put_pool(pool.id);
     put(line, ",\"stream\":%zu", stream);
     line_end();
-    if (!failed || routed) {
-        pool.uses++; // PyTorch counts before it refuses a second routing
-    }
     if (failed) {
         return;
     }
+    pool.uses++;
     const bool fresh = pool.uses == 1;
 
     pool.released = false;
     pool.route = static_cast<int>(stream);
     routes.push_back(index);
-    if (fresh && has(LEND) && chance(0.7)) {
-        pool.lends = true;
-        set_flag("set_pool_use_on_oom", pool.id);
+    if (has(LEND) && chance(fresh ? 0.7 : 0.15)) {
+        do_lend(pool, fresh || !pool.lends);
     }
     if (fresh && has(WHOLE) && chance(0.5)) {
-        set_flag("set_pool_no_split", pool.id);
+        do_keep_whole(pool.id);
     }
 }
 
@@ -1015,8 +1065,10 @@ static void do_set_checkpoint()
         put_pool(pool.id);
         line += ",\"message\":";
         put_text(line, error.what_without_backtrace());
-        line_end();
-        stop(error.what_without_backtrace());
+        if (!pool.released) {
+            line_end();
+            stop(error.what_without_backtrace());
+        }
     }
     line_end();
 }
@@ -1055,6 +1107,17 @@ static void step_streams()
     }
 }
 
+static void step_config()
+{
+    static size_t next;
+
+    if (!has(ORDERED)) {
+        do_set_config(scenario->changes[below(scenario->changes.size())]);
+    } else if (next < scenario->changes.size() && chance(0.1)) {
+        do_set_config(scenario->changes[next++]);
+    }
+}
+
 // How many bytes are worth having: more than the limit lets in, so that it is met now and then.
 static double wanted_bytes()
 {
@@ -1082,7 +1145,7 @@ static void step()
     } else if (roll < 0.012) {
         do_synchronize();
     } else if (roll < 0.024 && !scenario->changes.empty()) {
-        do_set_config(scenario->changes[below(scenario->changes.size())]);
+        step_config();
     } else if (roll < 0.026 && scenario->limit > 0 && !has(FULL)) {
         set_limit(scenario->limit * 1073741824.0 * (0.8 + unit() * 0.4));
     } else if (roll < 0.046 && has(BLOCK)) {
@@ -1139,8 +1202,10 @@ static void write_header(uint64_t seed)
     check_cuda(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
     put(line, "{\"scenario\":\"%s\",\"seed\":%" PRIu64 ",\"conf\":", scenario->name, seed);
     put_text(line, scenario->conf);
-    put(line, ",\"torch\":\"2.11.0\",\"device_total\":%zu,\"streams\":[",
-        static_cast<size_t>(properties.totalGlobalMem));
+    put(line,
+        ",\"torch\":\"2.11.0\",\"settled\":true,\"device_is_full\":%s,\"device_total\":%zu,"
+        "\"streams\":[",
+        has(FULL) ? "true" : "false", static_cast<size_t>(properties.totalGlobalMem));
     for (size_t i = 0; i < streams.size(); i++) {
         put(line, "%s%llu", i ? "," : "",
             (unsigned long long)reinterpret_cast<uintptr_t>(streams[i]));
@@ -1196,7 +1261,7 @@ int main(int argc, char **argv)
     write_header(seed);
     if (has(FULL)) {
         fill_device(scenario->limit * 1073741824.0);
-    } else if (scenario->limit > 0) {
+    } else if (scenario->limit > 0 && !strstr(scenario->conf, "memory_fraction")) {
         set_limit(scenario->limit * 1073741824.0);
     }
     while (call_count < calls) {
