@@ -9,7 +9,7 @@ RECORDED = tests/data/snapshots/gpt2_varlen.pickle.gz
 
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
-.PHONY: help build run test lint format sanitize install clean
+.PHONY: help build run test bench lint format sanitize install clean
 .PHONY: setup-build setup-test setup-lint setup-sanitize
 
 help: ## this list
@@ -27,6 +27,12 @@ run: build ## build, then replay a recorded training run
 test: setup-test build build/check/build.ninja ## all tests, with every internal check on
 	@cmake --build --preset check -j $(JOBS)
 	@tools/run_tests.sh build/check -j $(JOBS)
+
+bench: build ## patterns and recorded runs, timed, to bench/results/
+	@out=bench/results/$$(date +%Y-%m-%d)-$$(git rev-parse --short HEAD).csv; \
+	    build/release/bench/bench tests/data/snapshots/gpt2_varlen.pickle.gz \
+	    tests/data/snapshots/resnet_sizes.pickle.gz \
+	    | tee $$out | cut -d, -f3-5 | column -s, -t; echo "written to $$out"
 
 lint: setup-lint ## format, static analysis, layers, warnings of gcc and clang
 	@JOBS=$(JOBS) tools/lint.sh

@@ -79,7 +79,7 @@ static int64_t run_peak(const struct tarn_replay_result *result, enum tarn_stat_
     return result->stats.by_pool[kind][TARN_STAT_ALL].peak;
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------- */
+/* ---- JSON ---- */
 
 static void run_json(struct cli_json *json, const char *conf, const struct tarn_replay_result *r)
 {
@@ -127,7 +127,7 @@ static enum cli_exit print_json(const struct replay_runs *runs)
     return ferror(stdout) ? CLI_EXIT_IO : CLI_EXIT_OK;
 }
 
-/* ---- text -------------------------------------------------------------------------------------- */
+/* ---- text ---- */
 
 static const char *conf_name(const char *conf)
 {
@@ -287,7 +287,7 @@ static enum cli_exit print_text(const struct cli_call *call, const struct replay
     return code;
 }
 
-/* ---- running ----------------------------------------------------------------------------------- */
+/* ---- running ---- */
 
 static enum tarn_status run_all(const struct replay_values *values, struct replay_runs *runs,
                                 struct tarn_error *error)

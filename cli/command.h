@@ -6,8 +6,8 @@
  *      help, its option table, the struct of values that the table fills, and its function;
  *   2. add a row X(NAME) to CLI_COMMANDS below (and the file to cli/CMakeLists.txt).
  *
- * Parsing, --help, "did you mean" and the list in `tarn help` follow. A command's function returns an
- * exit code; results go to stdout, everything else to stderr through cli_fail.
+ * Parsing, --help, "did you mean" and the list in `tarn help` follow. A command's function returns
+ * an exit code; results go to stdout, everything else to stderr through cli_fail.
  *
  *   struct stats_values { bool json; const char *output; };
  *

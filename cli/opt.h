@@ -2,7 +2,8 @@
 /*
  * Options of a command from one table: a row gives the name, where the value goes and its help, and
  * both parsing and the --help text follow from it. Understood: --name, --name=value, --name value,
- * `_` for `-`, -x, -xvalue, -x value, flags together (-ab), `--` to end options; "-" is an argument.
+ * `_` for `-`, -x, -xvalue, -x value, flags together (-ab), `--` to end options; "-" is an
+ * argument.
  */
 #ifndef CLI_OPT_H
 #define CLI_OPT_H
@@ -61,8 +62,9 @@ struct cli_opt_parser {
 };
 
 /* Reads argv[0..argc). Arguments that are no options are moved to the front of argv in their order,
- * and *argument_count_out is their number. With `stop_early`, the first of them and all that follows it
- * are moved. False with `error` set on the first wrong one; values set before stay set. */
+ * and *argument_count_out is their number. With `stop_early`, the first of them and all that
+ * follows it are moved. False with `error` set on the first wrong one; values set before stay set.
+ * */
 bool cli_opt_parse(struct cli_opt_parser *parser, int argc, char **argv, int *argument_count_out);
 
 /* Prints one line a row: "  -o, --output FILE    help". */

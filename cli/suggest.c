@@ -52,7 +52,7 @@ void cli_suggest_offer(struct cli_suggest *search, const char *candidate)
         return;
     }
     const unsigned cost = edit_distance(search->word, candidate);
-    if (cost * 3 > (a > b ? a : b) || (search->best && search->best_cost <= cost)) {
+    if ((size_t)cost * 3 > (a > b ? a : b) || (search->best && search->best_cost <= cost)) {
         return;
     }
     search->best = candidate;

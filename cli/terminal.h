@@ -2,7 +2,8 @@
 /*
  * What the program may assume about where its output goes. On a file or pipe: no colour, no width
  * limit, no progress. Colour: --color always or never decides; else NO_COLOR turns it off,
- * CLICOLOR_FORCE on, TERM=dumb off; else it follows the terminal. Colour never carries meaning alone.
+ * CLICOLOR_FORCE on, TERM=dumb off; else it follows the terminal. Colour never carries meaning
+ * alone.
  */
 #ifndef CLI_TERMINAL_H
 #define CLI_TERMINAL_H

@@ -141,6 +141,11 @@ struct tarn_walker {
 TARN_API enum tarn_status tarn_allocator_walk(struct tarn_allocator *allocator,
                                               const struct tarn_walker *walker) TARN_MUST_CHECK;
 
+/* The same for the segments of one pool; {0, 0} is the default pools. */
+TARN_API enum tarn_status
+tarn_allocator_walk_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                         const struct tarn_walker *walker) TARN_MUST_CHECK;
+
 /* Settings in force, and new ones: they take effect with the next call; what exists stays as it
  * is. Another backend or no_caching than the present one fails with TARN_ERR_CONFIG. */
 TARN_API void tarn_allocator_get_config(struct tarn_allocator *allocator,
@@ -164,6 +169,7 @@ struct tarn_oom {
     uint64_t reserved;
     uint64_t private_free; /* free bytes in private pools */
     const char *processes; /* "" or a sentence per process that uses the device */
+    bool rejected;         /* refused because of the limit, without asking the device */
 };
 
 /* Called on the thread whose allocation failed, without any lock, before it returns: it may use

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaying a recorded run without a GPU: the requests and frees of a snapshot's trace go through the
- * allocator on a simulated device. Under the settings of the recorded run every decision comes out as
- * recorded; under others the replay says what the run would have taken.
+ * Replaying a recorded run without a GPU: the requests and frees of a snapshot's trace go through
+ * the allocator on a simulated device. Under the settings of the recorded run every decision comes
+ * out as recorded; under others the replay says what the run would have taken.
  */
 #ifndef TARN_REPLAY_H
 #define TARN_REPLAY_H
@@ -17,9 +17,9 @@ extern "C" {
 /* A trace made ready to run. Immutable: any number of threads may run it at once. */
 struct tarn_replay;
 
-/* Makes a replay of one device's trace; `device` -1 takes the first device that has one. The snapshot
- * may be destroyed afterwards. Caller owns *replay_out, free with tarn_replay_destroy. Fails with
- * TARN_ERR_NOT_FOUND when there is no trace. */
+/* Makes a replay of one device's trace; `device` -1 takes the first device that has one. The
+ * snapshot may be destroyed afterwards. Caller owns *replay_out, free with tarn_replay_destroy.
+ * Fails with TARN_ERR_NOT_FOUND when there is no trace. */
 TARN_API enum tarn_status tarn_replay_create(const struct tarn_snapshot *snapshot, int device,
                                              struct tarn_replay **replay_out,
                                              struct tarn_error *error) TARN_MUST_CHECK;
@@ -38,8 +38,8 @@ struct tarn_replay_info {
 TARN_API void tarn_replay_get_info(const struct tarn_replay *replay,
                                    struct tarn_replay_info *info_out);
 
-/* What is not known about the recorded run, a sentence each; NULL beyond the last. Borrowed from the
- * replay. */
+/* What is not known about the recorded run, a sentence each; NULL beyond the last. Borrowed from
+ * the replay. */
 TARN_API const char *tarn_replay_get_note(const struct tarn_replay *replay, size_t index);
 
 /* Zero bytes mean: the recorded settings, a device large enough (1 TiB, or as large as the recorded
@@ -62,8 +62,8 @@ struct tarn_replay_result {
     uint64_t wall_ns;      /* of the run alone */
 };
 
-/* Runs the replay once. Fails with TARN_ERR_CONFIG for bad settings; running out of simulated memory
- * is no failure but part of the result. */
+/* Runs the replay once. Fails with TARN_ERR_CONFIG for bad settings; running out of simulated
+ * memory is no failure but part of the result. */
 TARN_API enum tarn_status tarn_replay_run(const struct tarn_replay *replay,
                                           const struct tarn_replay_options *options,
                                           struct tarn_replay_result *result_out,

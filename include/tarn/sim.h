@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated device: a GPU's memory as the allocator sees it, on a machine without one. Addresses,
- * capacity, streams, events and virtual memory behave as on a GPU; time is virtual and moves only when
- * told; any call can be made to fail. Without backing memory nothing is committed: 141 GB fit on a
- * laptop. All functions are thread-safe and take a device opened by tarn_sim_open (or by
- * tarn_device_open with a "sim" spec).
+ * The simulated device: a GPU's memory as the allocator sees it, on a machine without one.
+ * Addresses, capacity, streams, events and virtual memory behave as on a GPU; time is virtual and
+ * moves only when told; any call can be made to fail. Without backing memory nothing is committed:
+ * 141 GB fit on a laptop. All functions are thread-safe and take a device opened by tarn_sim_open
+ * (or by tarn_device_open with a "sim" spec).
  */
 #ifndef TARN_SIM_H
 #define TARN_SIM_H
@@ -33,12 +33,12 @@ TARN_API enum tarn_status tarn_sim_open(const struct tarn_sim_options *options,
                                         struct tarn_device **device_out,
                                         struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Scripted addresses: the next unscripted plain allocation (`alloc`) or reservation (`reserve`) gets
- * this address; several form a queue. A scripted address that overlaps memory in use is skipped in
- * favour of the device's own choice and counted in tarn_sim_counters.scripted_skipped. A call that
- * fails uses none up. The device's own choice is the lowest free multiple of 2 MiB from the base
- * address. TARN_ERR_INVALID_ARGUMENT for 0, for 2^57 and above, and for a reservation's address that is
- * not a multiple of 2 MiB; TARN_ERR_LIMIT when a million wait. */
+/* Scripted addresses: the next unscripted plain allocation (`alloc`) or reservation (`reserve`)
+ * gets this address; several form a queue. A scripted address that overlaps memory in use is
+ * skipped in favour of the device's own choice and counted in tarn_sim_counters.scripted_skipped. A
+ * call that fails uses none up. The device's own choice is the lowest free multiple of 2 MiB from
+ * the base address. TARN_ERR_INVALID_ARGUMENT for 0, for 2^57 and above, and for a reservation's
+ * address that is not a multiple of 2 MiB; TARN_ERR_LIMIT when a million wait. */
 TARN_API enum tarn_status tarn_sim_script_alloc(struct tarn_device *device,
                                                 tarn_ptr address) TARN_MUST_CHECK;
 TARN_API enum tarn_status tarn_sim_script_reserve(struct tarn_device *device,
@@ -67,9 +67,9 @@ TARN_API void tarn_sim_advance_ns(struct tarn_device *device, uint64_t ns);
 TARN_API enum tarn_status tarn_sim_enqueue_ns(struct tarn_device *device, tarn_stream stream,
                                               uint64_t ns) TARN_MUST_CHECK;
 
-/* Queues work on a stream that does not finish until unblock is called; unblock ends the oldest such
- * work of the stream. Fails with TARN_ERR_STATE when there is none. A wait for a blocked stream or
- * event ends the blocking work (otherwise it would never return) and is counted in
+/* Queues work on a stream that does not finish until unblock is called; unblock ends the oldest
+ * such work of the stream. Fails with TARN_ERR_STATE when there is none. A wait for a blocked
+ * stream or event ends the blocking work (otherwise it would never return) and is counted in
  * tarn_sim_counters.forced_unblocks. */
 TARN_API enum tarn_status tarn_sim_block_stream(struct tarn_device *device,
                                                 tarn_stream stream) TARN_MUST_CHECK;
@@ -84,8 +84,8 @@ TARN_API enum tarn_status tarn_sim_set_capturing(struct tarn_device *device, tar
 TARN_API enum tarn_status tarn_sim_complete_event(struct tarn_device *device,
                                                   uint64_t event) TARN_MUST_CHECK;
 
-/* Called in a query of an event that is not complete, while the device's lock is held (it must not call
- * the device): true makes the event complete. NULL removes it. */
+/* Called in a query of an event that is not complete, while the device's lock is held (it must not
+ * call the device): true makes the event complete. NULL removes it. */
 TARN_API void tarn_sim_set_event_oracle(struct tarn_device *device,
                                         bool (*oracle)(void *context, uint64_t event,
                                                        tarn_stream stream),
@@ -124,8 +124,8 @@ enum tarn_sim_call {
     TARN_SIM_ANY = TARN_SIM_CALL_COUNT /* any call: for the failure plan only */
 };
 
-/* The n-th call of that kind from now on fails once with `status`, changing nothing (n >= 1). Several
- * plans, one a kind, can stand; n = 0 or TARN_OK removes the kind's plan. */
+/* The n-th call of that kind from now on fails once with `status`, changing nothing (n >= 1).
+ * Several plans, one a kind, can stand; n = 0 or TARN_OK removes the kind's plan. */
 TARN_API void tarn_sim_fail_nth(struct tarn_device *device, enum tarn_sim_call call, uint64_t n,
                                 enum tarn_status status);
 
@@ -149,9 +149,9 @@ struct tarn_sim_counters {
 TARN_API void tarn_sim_get_counters(struct tarn_device *device,
                                     struct tarn_sim_counters *counters_out);
 
-/* Backed devices: the host memory behind `size` bytes at a device address, or NULL if they are not all
- * allocated or mapped in one piece, or `size` is 0, or the device is not backed. A page that is mapped
- * twice shows the same bytes at both. Borrowed until freed or unmapped. */
+/* Backed devices: the host memory behind `size` bytes at a device address, or NULL if they are not
+ * all allocated or mapped in one piece, or `size` is 0, or the device is not backed. A page that is
+ * mapped twice shows the same bytes at both. Borrowed until freed or unmapped. */
 TARN_API void *tarn_sim_host_memory(struct tarn_device *device, tarn_ptr address, uint64_t size);
 
 #ifdef __cplusplus

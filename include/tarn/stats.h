@@ -55,6 +55,7 @@ struct tarn_stats {
     int64_t num_device_alloc;     /* segments allocated and ranges mapped */
     int64_t num_device_free;      /* segments freed and ranges unmapped */
     int64_t max_split_size;       /* when the allocator was made; -1 = unlimited */
+    int64_t num_oom_rejections;   /* requests refused by throw_on_cudamalloc_oom */
 };
 
 /* PyTorch's key of a counter, e.g. "allocated_bytes"; of a pool, e.g. "small_pool". Static storage.

@@ -25,9 +25,9 @@ struct tarn_verify_result {
     char first[TARN_VERIFY_TEXT_MAX]; /* the first one: call, expected, got; "" when none */
 };
 
-/* Runs the log at `path` ("-" is standard input; plain, gzip or zstd). Returns TARN_OK whether or not
- * there are differences; fails when the log cannot be read or makes no sense, with the line in the
- * error's text. Any thread. */
+/* Runs the log at `path` ("-" is standard input; plain, gzip or zstd). Returns TARN_OK whether or
+ * not there are differences; fails when the log cannot be read or makes no sense, with the line in
+ * the error's text. Any thread. */
 TARN_API enum tarn_status tarn_verify_log(const char *path, struct tarn_verify_result *result_out,
                                           struct tarn_error *error) TARN_MUST_CHECK;
 

@@ -169,13 +169,19 @@ uint64_t tarn_allocator_check(struct tarn_allocator *allocator, struct tarn_find
 enum tarn_status tn_allocator_walk(struct tarn_allocator *allocator,
                                    const struct tarn_walker *walker, struct tarn_error *error)
 {
-    return allocator->methods->walk(allocator, walker, error);
+    return allocator->methods->walk(allocator, NULL, walker, error);
 }
 
 enum tarn_status tarn_allocator_walk(struct tarn_allocator *allocator,
                                      const struct tarn_walker *walker)
 {
-    return allocator->methods->walk(allocator, walker, NULL);
+    return allocator->methods->walk(allocator, NULL, walker, NULL);
+}
+
+enum tarn_status tarn_allocator_walk_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                          const struct tarn_walker *walker)
+{
+    return allocator->methods->walk(allocator, &id, walker, NULL);
 }
 
 enum tarn_status tn_allocator_attach_sink(struct tarn_allocator *allocator,

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- walking the pool -------------------------------------------------------------------------- */
+/* ---- walking the pool ---- */
 
 static bool block_is_in(const struct tn_block *block, const struct tn_private_pool *pool)
 {
@@ -66,7 +66,7 @@ static enum tarn_status pool_find_used(const struct tn_engine *engine, struct ta
     return TARN_OK;
 }
 
-/* ---- taking a checkpoint ----------------------------------------------------------------------- */
+/* ---- taking a checkpoint ---- */
 
 struct census {
     uint64_t ranges;
@@ -81,6 +81,7 @@ static void census_range(void *context, struct tn_block *head)
     struct tarn_checkpoint *checkpoint = census->checkpoint;
     const uint64_t first = census->blocks;
 
+    tn_assert(head);
     for (const struct tn_block *b = head; b && b->mapped; b = b->next) {
         census->waiting += !b->allocated && b->uses != 0;
         if (checkpoint) {
@@ -90,12 +91,12 @@ static void census_range(void *context, struct tn_block *head)
         census->blocks++;
     }
     if (checkpoint) {
-        checkpoint->ranges[census->ranges] = (struct tn_checkpoint_range){
-            .address = head->address,
-            .first_block = first,
-            .block_count = census->blocks - first,
-            .stream = head->set->stream,
-            .is_small = head->set->pool->is_small};
+        checkpoint->ranges[census->ranges] =
+            (struct tn_checkpoint_range){.address = head->address,
+                                         .first_block = first,
+                                         .block_count = census->blocks - first,
+                                         .stream = head->set->stream,
+                                         .is_small = head->set->pool->is_small};
     }
     census->ranges++;
 }
@@ -173,7 +174,7 @@ enum tarn_status tn_checkpoint_get(struct tn_engine *engine, struct tarn_pool_id
     return st;
 }
 
-/* ---- restoring --------------------------------------------------------------------------------- */
+/* ---- restoring ---- */
 
 /* Block at exactly this address, or NULL. */
 static struct tn_block *block_at(const struct tn_engine *engine, uint64_t address)
@@ -333,15 +334,14 @@ static void list_head(void *context, struct tn_block *head)
     list->ranges[list->count++] = (struct ordered_range){.head = head, .address = head->address};
 }
 
-/* Frees a block without uses. Returns the node of the free block that it is part of then. */
+/* Frees a block. Returns the node that stands in its place then: of the free block that it is part
+ * of, or its own when it waits for streams. */
 static struct tn_block *restore_free(struct tn_engine *engine, struct tn_block *block)
 {
     struct tn_block *below = block->prev;
-    const bool joins_below = below && tn_block_is_idle(below) && below->mapped;
-    const enum tarn_status st = tn_native_free_locked(engine, block, 0, NULL);
+    const bool joins_below = block->uses == 0 && below && tn_block_is_idle(below) && below->mapped;
 
-    tn_assert(st == TARN_OK); /* that it has no uses was checked before */
-    (void)st;
+    tn_native_free_surely(engine, block, 0);
     return joins_below ? below : block;
 }
 
@@ -435,6 +435,7 @@ static enum tarn_status restore_prepare(struct tn_engine *engine, struct tn_priv
     if ((!list->ranges && *list_size > 0) ||
         tn_engine_reserve_spares(engine, (uint32_t)checkpoint->block_count) ||
         !tn_map_reserve(&engine->map, checkpoint->block_count) ||
+        !tn_stream_waits_reserve_deferred(engine, live) ||
         delta_reserve(delta, live, checkpoint_live(checkpoint))) {
         tn_host_free(list->ranges, *list_size);
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to restore a checkpoint");
@@ -480,7 +481,7 @@ enum tarn_status tn_checkpoint_set(struct tn_engine *engine,
     return st;
 }
 
-/* ---- live blocks ------------------------------------------------------------------------------- */
+/* ---- live blocks ---- */
 
 static int ptr_compare(const void *a, const void *b)
 {
@@ -504,9 +505,9 @@ static void check_live_range(void *context, struct tn_block *head)
     for (const struct tn_block *b = head; b && b->mapped; b = b->next) {
         if (b->allocated) {
             check->live++;
-            check->all_expected =
-                check->all_expected && bsearch(&b->address, check->expected, check->count,
-                                               sizeof *check->expected, ptr_compare);
+            check->all_expected = check->all_expected && check->count > 0 &&
+                                  bsearch(&b->address, check->expected, check->count,
+                                          sizeof *check->expected, ptr_compare);
         }
     }
 }

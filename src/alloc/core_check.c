@@ -30,16 +30,17 @@ static void check_links(const struct tn_segment *segment, const struct tn_block 
 {
     const struct tn_block *next = block->next;
     const uint64_t end = block->address + block->size;
+    const uint64_t segment_end = segment->address + segment->size;
 
     if (block->size == 0 || block->size % 512 != 0 || block->address % 512 != 0) {
         tn_finding_add(findings, "block 0x%llx has size %llu: not multiples of 512",
                        (unsigned long long)block->address, (unsigned long long)block->size);
     }
     if (!next) {
-        if (end != segment->address + segment->size) {
+        if (end != segment_end) {
             tn_finding_add(findings, "last block of segment 0x%llx ends at 0x%llx, not 0x%llx",
                            (unsigned long long)segment->address, (unsigned long long)end,
-                           (unsigned long long)(segment->address + segment->size));
+                           (unsigned long long)segment_end);
         }
         return;
     }
@@ -187,7 +188,8 @@ static void check_sizes(const struct tn_engine *engine, const struct tally *tall
     check_number("unmapped ranges", unmapped, tally->unmapped, findings);
     check_number("unfiled blocks", unfiled, tally->unfiled, findings);
     check_number("pointers in the map", engine->map.count, tally->allocated, findings);
-    check_number("block nodes", engine->slab.live - engine->spare_count, tally->nodes, findings);
+    check_number("block nodes", engine->slab.live - engine->spare_count - engine->nodes_in_flight,
+                 tally->nodes, findings);
     check_number("segments", engine->segments.count, tally->segments, findings);
     check_number("reserved bytes", engine->reserved, tally->mapped, findings);
 }

@@ -45,6 +45,7 @@ void tn_counters_reset_accumulated(struct tn_counters *counters)
     counters->stats.num_sync_all_streams = 0;
     counters->stats.num_device_alloc = 0;
     counters->stats.num_device_free = 0;
+    counters->stats.num_oom_rejections = 0;
 }
 
 const char *tarn_stat_kind_name(enum tarn_stat_kind kind)

@@ -49,6 +49,7 @@ struct tn_engine {
     struct tn_block_slab slab;
     struct tn_block *spares; /* nodes put by for splits, linked by `next` */
     uint32_t spare_count;
+    uint32_t nodes_in_flight; /* nodes for segments that the device is asked for without the lock */
     struct tn_block *unfiled; /* free blocks that host memory was missing for */
 
     struct tn_map map;       /* ptr_map.h */

@@ -62,8 +62,7 @@ static enum tarn_status refuse(const char *what, struct tarn_error *error)
                    what);
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------
- * */
+/* ---- blocks ---- */
 
 static void block_destroy(struct async_block *block)
 {
@@ -155,8 +154,7 @@ static enum tarn_status deferred_give_back(struct async *async, struct tarn_erro
     return TARN_OK;
 }
 
-/* ---- allocating and freeing --------------------------------------------------------------------
- * */
+/* ---- allocating and freeing ---- */
 
 /* PyTorch's message. */
 static enum tarn_status alloc_exceeds(const struct async *async, uint64_t size,
@@ -259,8 +257,7 @@ static enum tarn_status async_free(struct tarn_allocator *allocator, tarn_ptr pt
     return st;
 }
 
-/* ---- uses on other streams ---------------------------------------------------------------------
- * */
+/* ---- uses on other streams ---- */
 
 /* The stream and the event are made here, so that a free needs nothing new. */
 static enum tarn_status joining_prepare(struct async *async, struct tarn_error *error)
@@ -335,8 +332,7 @@ static enum tarn_status async_record_stream(struct tarn_allocator *allocator, ta
     return st;
 }
 
-/* ---- the pool ----------------------------------------------------------------------------------
- * */
+/* ---- the pool ---- */
 
 /* The wait is made without the lock; blocks freed meanwhile may stay in the pool. */
 static enum tarn_status async_empty_cache(struct tarn_allocator *allocator, struct tarn_pool_id id,
@@ -454,8 +450,7 @@ static enum tarn_status async_cache_info(struct tarn_allocator *allocator, uint6
     return st;
 }
 
-/* ---- settings and statistics -------------------------------------------------------------------
- * */
+/* ---- settings and statistics ---- */
 
 static enum tarn_status async_set_enabled(struct tarn_allocator *allocator, bool enabled,
                                           struct tarn_error *error)
@@ -600,8 +595,7 @@ static uint64_t async_check(struct tarn_allocator *allocator, struct tarn_findin
     return findings->count - before;
 }
 
-/* ---- capture -----------------------------------------------------------------------------------
- * */
+/* ---- capture ---- */
 
 static enum tarn_status async_begin_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                          tarn_pool_filter filter, void *context,
@@ -650,13 +644,14 @@ static enum tarn_status async_release_pool(struct tarn_allocator *allocator, str
     return TARN_OK;
 }
 
-/* ---- what there is not -------------------------------------------------------------------------
- * */
+/* ---- what there is not ---- */
 
 static enum tarn_status async_walk(struct tarn_allocator *allocator,
+                                   const struct tarn_pool_id *pool,
                                    const struct tarn_walker *walker, struct tarn_error *error)
 {
     (void)allocator;
+    (void)pool;
     (void)walker;
     return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
                    "Calling snapshot with backend:cudaMallocAsync is not meaningful. (For "
@@ -755,14 +750,12 @@ static enum tarn_status async_check_pool_live(struct tarn_allocator *allocator,
     return refuse("checkPoolLiveAllocations", error);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- * */
+/* ---- life ---- */
 
 enum tarn_status tn_async_create(struct tarn_device *device, const struct tarn_config *config,
                                  struct tarn_allocator **allocator_out)
 {
     struct async *async = tn_host_alloc_zero(sizeof *async);
-    enum tarn_status st;
 
     if (!async) {
         return TARN_ERR_HOST_MEMORY;
@@ -770,11 +763,7 @@ enum tarn_status tn_async_create(struct tarn_device *device, const struct tarn_c
     async->base = (struct tarn_allocator){.methods = &async_methods, .device = device};
     async->config = *config;
     async->limit = TARN_SIZE_UNLIMITED;
-    st = tn_lock_init(&async->lock, TN_LOCK_ALLOCATOR);
-    if (st) {
-        tn_host_free(async, sizeof *async);
-        return st;
-    }
+    tn_lock_init(&async->lock, TN_LOCK_ALLOCATOR);
     *allocator_out = &async->base;
     return TARN_OK;
 }

@@ -57,8 +57,9 @@ struct tn_engine_methods {
     void (*reset_accumulated_stats)(struct tarn_allocator *allocator);
 
     uint64_t (*check)(struct tarn_allocator *allocator, struct tarn_findings *findings);
-    enum tarn_status (*walk)(struct tarn_allocator *allocator, const struct tarn_walker *walker,
-                             struct tarn_error *error);
+    /* `pool` NULL: all segments. */
+    enum tarn_status (*walk)(struct tarn_allocator *allocator, const struct tarn_pool_id *pool,
+                             const struct tarn_walker *walker, struct tarn_error *error);
     enum tarn_status (*add_sink)(struct tarn_allocator *allocator, const struct tn_sink *sink,
                                  struct tarn_error *error);
     void (*mark_snapshot)(struct tarn_allocator *allocator);

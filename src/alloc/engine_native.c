@@ -20,9 +20,9 @@
 #include "alloc/segment.h"
 #include "alloc/size_class.h"
 #include "base/host_mem.h"
+#include "base/probe.h"
 
-/* ---- choosing among free blocks ----------------------------------------------------------------
- * */
+/* ---- choosing among free blocks ---- */
 
 /* What a block of a growing segment can become: itself and the unmapped range behind it. */
 static uint64_t block_room(const struct tn_block *block)
@@ -84,8 +84,7 @@ static enum tarn_status step_reuse(struct tn_engine *engine, struct tn_request *
     return TARN_OK;
 }
 
-/* ---- asking the device -------------------------------------------------------------------------
- * */
+/* ---- asking the device ---- */
 
 /* PyTorch's alloc_block. A full device is "not found", so that the ladder goes on. */
 static enum tarn_status request_grow(struct tn_engine *engine, struct tn_request *request,
@@ -107,7 +106,8 @@ static enum tarn_status request_grow(struct tn_engine *engine, struct tn_request
     return st == TARN_ERR_OUT_OF_MEMORY ? TARN_ERR_NOT_FOUND : st;
 }
 
-/* Runs the callbacks without the lock, so that they may free blocks. The pool is pinned meanwhile. */
+/* Runs the callbacks without the lock, so that they may free blocks. The pool is pinned meanwhile.
+ * */
 static bool run_callbacks(struct tn_engine *engine, const struct tn_request *request)
 {
     struct tn_private_pool *owner = request->pool->owner;
@@ -180,6 +180,17 @@ static enum tarn_status step_collect_garbage(struct tn_engine *engine, struct tn
     return st ? st : TARN_ERR_NOT_FOUND;
 }
 
+/* With throw_on_cudamalloc_oom, what the limit forbids is refused before anything is given back or
+ * the device is asked. */
+static enum tarn_status step_reject(struct tn_engine *engine, struct tn_request *request,
+                                    struct tarn_error *error)
+{
+    (void)error;
+    request->rejected = engine->config.throw_on_device_oom && tn_engine_limit_is_set(engine) &&
+                        engine->reserved + request->segment_size > engine->limit;
+    return request->rejected ? TARN_ERR_OUT_OF_MEMORY : TARN_ERR_NOT_FOUND;
+}
+
 static enum tarn_status step_release_oversize(struct tn_engine *engine, struct tn_request *request,
                                               struct tarn_error *error)
 {
@@ -218,6 +229,7 @@ static const struct ladder_step {
                             struct tarn_error *error);
 } ladder[] = {
     {"reuse a free block", step_reuse},
+    {"refuse what the limit forbids, if asked to", step_reject},
     {"ask the callbacks to free something", step_callbacks},
     {"collect garbage above the threshold", step_collect_garbage},
     {"ask the device", request_grow},
@@ -241,8 +253,7 @@ static enum tarn_status request_climb(struct tn_engine *engine, struct tn_reques
     return st;
 }
 
-/* ---- handing out -------------------------------------------------------------------------------
- * */
+/* ---- handing out ---- */
 
 /* Free parts of split segments: a fresh split adds one, a further split shrinks one, using a whole
  * part removes one. Growing segments are not counted. */
@@ -313,8 +324,7 @@ static bool request_splits(const struct tn_engine *engine, const struct tn_reque
                            &engine->config);
 }
 
-/* ---- allocating --------------------------------------------------------------------------------
- * */
+/* ---- allocating ---- */
 
 /* Host memory for everything that happens after a block was found. */
 static enum tarn_status request_prepare(struct tn_engine *engine, struct tn_request *request,
@@ -347,7 +357,7 @@ static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request
     if (st == TARN_OK) {
         st = request_climb(engine, request, error);
     }
-    if (st == TARN_ERR_NOT_FOUND) {
+    if (st == TARN_ERR_NOT_FOUND || st == TARN_ERR_OUT_OF_MEMORY) {
         return tn_oom_report(engine, request, oom, error);
     }
     if (st == TARN_OK) {
@@ -379,9 +389,11 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
 
     tn_core_assert(engine);
     if (st == TARN_OK) {
+        tn_assert(request.block);
         *ptr_out = request.block->address;
     }
     tn_lock_release(&engine->lock);
+    TN_PROBE4(malloc, st ? 0 : *ptr_out, engine->device->ordinal, size, stream);
     if (tn_unlikely(st == TARN_ERR_OUT_OF_MEMORY)) {
         for (unsigned i = 0; i < observers; i++) {
             engine->observers[i].call(engine->observers[i].context, &oom);
@@ -390,24 +402,15 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
     return st;
 }
 
-/* ---- freeing -----------------------------------------------------------------------------------
- * */
+/* ---- freeing ---- */
 
-enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block *block,
-                                       uint64_t stack, struct tarn_error *error)
+/* The free itself, when it is settled what a block with uses waits for. */
+static void free_settled(struct tn_engine *engine, struct tn_block *block, bool waits,
+                         uint64_t stack)
 {
     const bool small = block->set->pool->is_small;
-    const bool waits = block->uses != 0;
 
     tn_assert(block->allocated);
-    if (tn_unlikely(waits)) {
-        const enum tarn_status st =
-            tn_stream_use_release(engine, block, engine->private_pools.route_count > 0, error);
-
-        if (st) {
-            return st;
-        }
-    }
     block->allocated = false;
     tn_ptr_map_remove(&engine->map, block->address);
     tn_counters_decrease(&engine->counters, TARN_STAT_ALLOCATION, small, 1);
@@ -420,7 +423,33 @@ enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block
     if (!waits) {
         tn_engine_complete_free(engine, block, stack);
     }
+}
+
+enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block *block,
+                                       uint64_t stack, struct tarn_error *error)
+{
+    const bool waits = block->uses != 0;
+
+    if (tn_unlikely(waits)) {
+        const enum tarn_status st =
+            tn_stream_use_release(engine, block, engine->private_pools.route_count > 0, error);
+
+        if (st) {
+            return st;
+        }
+    }
+    free_settled(engine, block, waits, stack);
     return TARN_OK;
+}
+
+void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uint64_t stack)
+{
+    const enum tarn_status st = tn_native_free_locked(engine, block, stack, NULL);
+
+    if (st) { /* only for want of an event: it is recorded later */
+        tn_stream_use_defer(engine, block);
+        free_settled(engine, block, true, stack);
+    }
 }
 
 enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct tarn_error *error)
@@ -428,6 +457,7 @@ enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct t
     const uint64_t stack = tn_engine_capture(engine, TN_CONTEXT_ALL);
     enum tarn_status st;
 
+    TN_PROBE1(free, ptr);
     tn_lock_acquire(&engine->lock);
     struct tn_block *block = tn_ptr_map_find(&engine->map, ptr);
 
@@ -438,8 +468,7 @@ enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct t
     return st;
 }
 
-/* ---- the rest ----------------------------------------------------------------------------------
- * */
+/* ---- the rest ---- */
 
 enum tarn_status tn_native_record_stream(struct tn_engine *engine, tarn_ptr ptr, tarn_stream stream,
                                          struct tarn_error *error)
@@ -508,6 +537,13 @@ enum tarn_status tn_native_base_allocation(struct tn_engine *engine, tarn_ptr pt
     return st;
 }
 
+void tn_native_apply_fraction(struct tn_engine *engine, double fraction)
+{
+    /* Truncated as PyTorch truncates it; a fraction of 1 takes the limit away. */
+    engine->limit = fraction < 1.0 ? (uint64_t)(fraction * (double)engine->device->total_memory)
+                                   : TARN_SIZE_UNLIMITED;
+}
+
 enum tarn_status tn_native_set_fraction(struct tn_engine *engine, double fraction,
                                         struct tarn_error *error)
 {
@@ -516,9 +552,7 @@ enum tarn_status tn_native_set_fraction(struct tn_engine *engine, double fractio
                        "invalid fraction:%g. Please set within [0, 1].", fraction);
     }
     tn_lock_acquire(&engine->lock);
-    /* Truncated as PyTorch truncates it; a fraction of 1 takes the limit away. */
-    engine->limit = fraction < 1.0 ? (uint64_t)(fraction * (double)engine->device->total_memory)
-                                   : TARN_SIZE_UNLIMITED;
+    tn_native_apply_fraction(engine, fraction);
     tn_lock_release(&engine->lock);
     return TARN_OK;
 }
@@ -569,8 +603,8 @@ enum tarn_status tn_native_cache_info(struct tn_engine *engine, uint64_t *larges
     return st;
 }
 
-enum tarn_status tn_native_init(struct tn_engine *engine, struct tarn_device *device,
-                                const struct tarn_config *config)
+void tn_native_init(struct tn_engine *engine, struct tarn_device *device,
+                    const struct tarn_config *config)
 {
     *engine = (struct tn_engine){
         .owner = engine->owner,
@@ -578,11 +612,14 @@ enum tarn_status tn_native_init(struct tn_engine *engine, struct tarn_device *de
         .config = *config,
         .limit = TARN_SIZE_UNLIMITED,
     };
+    if (config->memory_fraction_given) {
+        tn_native_apply_fraction(engine, config->memory_fraction);
+    }
     tn_counters_init(&engine->counters, config->max_split_size);
     tn_segments_init(&engine->segments);
     tn_pool_init(&engine->small, true, NULL);
     tn_pool_init(&engine->large, false, NULL);
-    return tn_lock_init(&engine->lock, TN_LOCK_ALLOCATOR);
+    tn_lock_init(&engine->lock, TN_LOCK_ALLOCATOR);
 }
 
 /* Frees every node of the segment and the memory behind it, whatever state its blocks are in. */

@@ -8,8 +8,8 @@
 #include "alloc/engine.h"
 #include "tarn/allocator.h"
 
-enum tarn_status tn_native_init(struct tn_engine *engine, struct tarn_device *device,
-                                const struct tarn_config *config) TN_MUST_CHECK;
+void tn_native_init(struct tn_engine *engine, struct tarn_device *device,
+                    const struct tarn_config *config);
 
 /* Gives everything back to the device. */
 void tn_native_fini(struct tn_engine *engine);
@@ -27,6 +27,9 @@ enum tarn_status tn_native_base_allocation(struct tn_engine *engine, tarn_ptr pt
                                            struct tarn_error *error) TN_MUST_CHECK;
 enum tarn_status tn_native_set_fraction(struct tn_engine *engine, double fraction,
                                         struct tarn_error *error) TN_MUST_CHECK;
+/* Sets the limit that a fraction of the device's memory means; under the lock. */
+void tn_native_apply_fraction(struct tn_engine *engine, double fraction);
+
 enum tarn_status tn_native_cache_info(struct tn_engine *engine, uint64_t *largest,
                                       struct tarn_error *error) TN_MUST_CHECK;
 
@@ -39,5 +42,9 @@ void tn_native_hand_out(struct tn_engine *engine, struct tn_block *block, uint64
 /* Frees an allocated block; under the lock. On failure it is still allocated. */
 enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block *block,
                                        uint64_t stack, struct tarn_error *error) TN_MUST_CHECK;
+
+/* The same without failing: a block whose events cannot be recorded is deferred, for which room was
+ * made by tn_stream_waits_reserve_deferred. */
+void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uint64_t stack);
 
 #endif

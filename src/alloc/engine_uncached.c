@@ -25,7 +25,6 @@ enum tarn_status tn_uncached_create(struct tarn_device *device, const struct tar
                                     struct tarn_allocator **allocator_out)
 {
     struct uncached *uncached = tn_host_alloc_zero(sizeof *uncached);
-    enum tarn_status st;
 
     if (!uncached) {
         return TARN_ERR_HOST_MEMORY;
@@ -33,11 +32,7 @@ enum tarn_status tn_uncached_create(struct tarn_device *device, const struct tar
     uncached->base = (struct tarn_allocator){.methods = &uncached_methods, .device = device};
     uncached->config = *config;
     uncached->limit = TARN_SIZE_UNLIMITED;
-    st = tn_plain_memory_init(&uncached->plain, device);
-    if (st) {
-        tn_host_free(uncached, sizeof *uncached);
-        return st;
-    }
+    tn_plain_memory_init(&uncached->plain, device);
     *allocator_out = &uncached->base;
     return TARN_OK;
 }
@@ -190,9 +185,11 @@ static uint64_t uncached_check(struct tarn_allocator *allocator, struct tarn_fin
 }
 
 static enum tarn_status uncached_walk(struct tarn_allocator *allocator,
+                                      const struct tarn_pool_id *pool,
                                       const struct tarn_walker *walker, struct tarn_error *error)
 {
     (void)allocator;
+    (void)pool;
     (void)walker;
     (void)error;
     return TARN_OK;
@@ -225,8 +222,7 @@ static enum tarn_status uncached_add_memory_callback(struct tarn_allocator *allo
     return TARN_OK;
 }
 
-/* ---- what there is not -------------------------------------------------------------------------
- * */
+/* ---- what there is not ---- */
 
 static enum tarn_status refuse(struct tarn_error *error)
 {

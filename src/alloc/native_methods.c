@@ -27,20 +27,8 @@ enum tarn_status tn_native_create(struct tarn_device *device, const struct tarn_
     }
     native->base = (struct tarn_allocator){.methods = &tn_native_methods, .device = device};
     native->engine.owner = &native->base;
-    enum tarn_status st = tn_native_init(&native->engine, device, config);
-
-    if (st) {
-        goto out;
-    }
-    st = tn_plain_memory_init(&native->plain, device);
-    if (st) {
-        tn_native_fini(&native->engine);
-    }
-out:
-    if (st) {
-        tn_host_free(native, sizeof *native);
-        return st;
-    }
+    tn_native_init(&native->engine, device, config);
+    tn_plain_memory_init(&native->plain, device);
     *allocator_out = &native->base;
     return TARN_OK;
 }
@@ -54,8 +42,7 @@ static void native_destroy(struct tarn_allocator *allocator)
     tn_host_free(native, sizeof *native);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------
- * */
+/* ---- memory ---- */
 
 static TN_COLD enum tarn_status plain_alloc(struct tn_native_allocator *native, uint64_t size,
                                             tarn_ptr *ptr_out, struct tarn_error *error)
@@ -132,8 +119,7 @@ static enum tarn_status native_cache_info(struct tarn_allocator *allocator,
     return tn_native_cache_info(tn_allocator_engine(allocator), largest_in_out, error);
 }
 
-/* ---- settings ----------------------------------------------------------------------------------
- * */
+/* ---- settings ---- */
 
 static enum tarn_status native_set_enabled(struct tarn_allocator *allocator, bool enabled,
                                            struct tarn_error *error)
@@ -179,12 +165,16 @@ static void native_set_config(struct tarn_allocator *allocator, const struct tar
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     tn_lock_acquire(&engine->lock);
+    if (config->memory_fraction_given &&
+        (!engine->config.memory_fraction_given ||
+         config->memory_fraction != engine->config.memory_fraction)) {
+        tn_native_apply_fraction(engine, config->memory_fraction);
+    }
     engine->config = *config;
     tn_lock_release(&engine->lock);
 }
 
-/* ---- looking at it -----------------------------------------------------------------------------
- * */
+/* ---- looking at it ---- */
 
 static void native_get_stats(struct tarn_allocator *allocator, struct tarn_stats *stats_out)
 {
@@ -225,13 +215,18 @@ static uint64_t native_check(struct tarn_allocator *allocator, struct tarn_findi
 }
 
 static enum tarn_status native_walk(struct tarn_allocator *allocator,
+                                    const struct tarn_pool_id *pool,
                                     const struct tarn_walker *walker, struct tarn_error *error)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     (void)error;
     tn_lock_acquire(&engine->lock);
-    tn_visit(engine, walker);
+    if (pool) {
+        tn_visit_pool(engine, *pool, walker);
+    } else {
+        tn_visit(engine, walker);
+    }
     tn_lock_release(&engine->lock);
     return TARN_OK;
 }
@@ -300,8 +295,7 @@ static enum tarn_status native_add_memory_callback(struct tarn_allocator *alloca
     return st;
 }
 
-/* ---- private pools -----------------------------------------------------------------------------
- * */
+/* ---- private pools ---- */
 
 static enum tarn_status native_begin_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                           tarn_pool_filter filter, void *context,

@@ -65,12 +65,17 @@ enum tarn_status tn_oom_report(struct tn_engine *engine, const struct tn_request
         .limit = engine->limit,
         .device_total = engine->device->total_memory,
         .processes = "",
+        .rejected = request->rejected,
     };
 
     (void)engine->device->ops->memory_info(engine->device, &oom.device_free, &oom.device_total);
     tn_engine_emit(engine, TN_ACTION_OOM, oom.device_free, request->size, request->stream,
                    request->pool, request->stack);
-    engine->counters.stats.num_ooms++;
+    if (request->rejected) {
+        engine->counters.stats.num_oom_rejections++;
+    } else {
+        engine->counters.stats.num_ooms++;
+    }
     oom.allocated = (uint64_t)tn_counters_current(&engine->counters, TARN_STAT_ALLOCATED_BYTES);
     oom.reserved = (uint64_t)tn_counters_current(&engine->counters, TARN_STAT_RESERVED_BYTES);
     oom.private_free = private_free_bytes(engine);

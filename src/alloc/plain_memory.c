@@ -23,10 +23,10 @@ enum tarn_status tn_device_failed(struct tarn_device *device, enum tarn_status s
                    text[0] ? text : tarn_status_text(status));
 }
 
-enum tarn_status tn_plain_memory_init(struct tn_plain_memory *plain, struct tarn_device *device)
+void tn_plain_memory_init(struct tn_plain_memory *plain, struct tarn_device *device)
 {
     *plain = (struct tn_plain_memory){.device = device};
-    return tn_lock_init(&plain->lock, TN_LOCK_ALLOCATOR);
+    tn_lock_init(&plain->lock, TN_LOCK_ALLOCATOR);
 }
 
 void tn_plain_memory_fini(struct tn_plain_memory *plain)

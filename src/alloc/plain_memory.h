@@ -25,9 +25,7 @@ struct tn_plain_memory {
     _Atomic uint64_t count; /* also read without the lock: who holds a pointer sees it counted */
 };
 
-/* Fails with TARN_ERR_HOST_MEMORY. */
-enum tarn_status tn_plain_memory_init(struct tn_plain_memory *plain,
-                                      struct tarn_device *device) TN_MUST_CHECK;
+void tn_plain_memory_init(struct tn_plain_memory *plain, struct tarn_device *device);
 
 /* Gives everything back to the device. */
 void tn_plain_memory_fini(struct tn_plain_memory *plain);

@@ -56,11 +56,13 @@ static enum tarn_status segment_device_alloc(struct tn_engine *engine, struct tn
         if (owner) {
             owner->pins++;
         }
+        engine->nodes_in_flight++;
         tn_lock_release(&engine->lock);
     }
     st = engine->device->ops->alloc(engine->device, size, address_out);
     if (unlock) {
         tn_lock_acquire(&engine->lock);
+        engine->nodes_in_flight--;
         if (owner) {
             owner->pins--;
         }

@@ -129,7 +129,7 @@ static bool queue_reserve(struct tn_event_queue *queue)
     if (!ring) {
         return false;
     }
-    for (uint32_t i = 0; i < queue->count; i++) {
+    for (uint32_t i = 0; queue->capacity > 0 && i < queue->count; i++) {
         ring[i] = queue->ring[(queue->head + i) % queue->capacity];
     }
     tn_host_free(queue->ring, queue->capacity * sizeof *ring);
@@ -158,10 +158,9 @@ static struct tn_event_queue *waits_reserve_queue(struct tn_stream_waits *waits,
 static void queue_push(struct tn_stream_waits *waits, struct tn_event_queue *queue,
                        tn_event_handle event, struct tn_block *block)
 {
-    const uint32_t at = (queue->head + queue->count) % queue->capacity;
-
     tn_assert(queue->count < queue->capacity);
-    queue->ring[at] = (struct tn_pending_event){.event = event, .block = block};
+    queue->ring[(queue->head + queue->count) % queue->capacity] =
+        (struct tn_pending_event){.event = event, .block = block};
     queue->count++;
     waits->pending++;
 }
@@ -270,11 +269,33 @@ enum tarn_status tn_stream_use_release(struct tn_engine *engine, struct tn_block
         return uses_insert_events(engine, block, error);
     }
     if (!array_reserve(&waits->deferred, &waits->deferred_capacity, waits->deferred_count + 1,
-                       sizeof *waits->deferred)) {
+                       sizeof(struct tn_block *))) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to defer a free");
     }
     waits->deferred[waits->deferred_count++] = block;
     return TARN_OK;
+}
+
+bool tn_stream_waits_reserve_deferred(struct tn_engine *engine, uint64_t count)
+{
+    struct tn_stream_waits *waits = &engine->waits;
+
+    return count < UINT32_MAX / 4 &&
+           array_reserve(&waits->deferred, &waits->deferred_capacity,
+                         waits->deferred_count + (uint32_t)count, sizeof(struct tn_block *));
+}
+
+void tn_stream_use_defer(struct tn_engine *engine, struct tn_block *block)
+{
+    struct tn_stream_waits *waits = &engine->waits;
+    struct tn_stream_uses *uses = uses_of(engine, block);
+
+    tn_assert(waits->deferred_count < waits->deferred_capacity);
+    for (uint32_t i = 0; i < uses->count; i++) {
+        uses->streams[i].captured = false; /* all of them are waited for, as in a free that is not
+                                              deferred */
+    }
+    waits->deferred[waits->deferred_count++] = block;
 }
 
 /* Drops the streams that were recorded during a capture. */
@@ -310,9 +331,11 @@ enum tarn_status tn_stream_waits_insert_deferred(struct tn_engine *engine, uint6
             tn_engine_complete_free(engine, block, stack);
         }
     }
-    waits->deferred_count -= done;
-    memmove(waits->deferred, waits->deferred + done,
-            waits->deferred_count * sizeof *waits->deferred);
+    if (done > 0) {
+        waits->deferred_count -= done;
+        memmove(waits->deferred, waits->deferred + done,
+                waits->deferred_count * sizeof(struct tn_block *));
+    }
     return st;
 }
 
@@ -450,6 +473,6 @@ void tn_stream_waits_fini(struct tn_engine *engine)
     tn_host_free(waits->queues, waits->queue_capacity * sizeof *waits->queues);
     tn_host_free(waits->events, waits->event_capacity * sizeof *waits->events);
     tn_host_free(waits->records, waits->record_capacity * sizeof *waits->records);
-    tn_host_free(waits->deferred, waits->deferred_capacity * sizeof *waits->deferred);
+    tn_host_free(waits->deferred, waits->deferred_capacity * sizeof(struct tn_block *));
     *waits = (struct tn_stream_waits){0};
 }

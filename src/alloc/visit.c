@@ -68,18 +68,45 @@ static bool show_range(const struct tn_segment *segment, const struct tn_block *
     return true;
 }
 
+/* Shows the mapped ranges of a segment; false when the walker has had enough. */
+static bool show_segment(const struct tn_segment *segment, const struct tarn_walker *walker)
+{
+    const struct tn_block *block = segment->first;
+
+    while (block) {
+        if (!block->mapped) {
+            block = block->next;
+        } else if (!show_range(segment, block, walker, &block)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool segment_is_of(const struct tn_segment *segment, struct tarn_pool_id id)
+{
+    const struct tn_private_pool *owner = segment->first->set->pool->owner;
+
+    return owner ? owner->id.first == id.first && owner->id.second == id.second
+                 : id.first == 0 && id.second == 0;
+}
+
 void tn_visit(const struct tn_engine *engine, const struct tarn_walker *walker)
 {
-    for (const struct tn_segment *s = tn_segment_first(engine); s; s = tn_segment_next(s)) {
-        const struct tn_block *block = s->first;
+    const struct tn_segment *segment = tn_segment_first(engine);
 
-        while (block) {
-            if (!block->mapped) {
-                block = block->next;
-            } else if (!show_range(s, block, walker, &block)) {
-                return;
-            }
-        }
+    while (segment && show_segment(segment, walker)) {
+        segment = tn_segment_next(segment);
+    }
+}
+
+void tn_visit_pool(const struct tn_engine *engine, struct tarn_pool_id id,
+                   const struct tarn_walker *walker)
+{
+    const struct tn_segment *segment = tn_segment_first(engine);
+
+    while (segment && (!segment_is_of(segment, id) || show_segment(segment, walker))) {
+        segment = tn_segment_next(segment);
     }
 }
 

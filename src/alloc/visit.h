@@ -10,8 +10,11 @@
 #include "alloc/engine.h"
 #include "tarn/allocator.h"
 
-/* Shows every segment and block to the walker; stops when it returns false. */
+/* Shows every segment and block to the walker, or those of one pool; stops when it returns false.
+ * */
 void tn_visit(const struct tn_engine *engine, const struct tarn_walker *walker);
+void tn_visit_pool(const struct tn_engine *engine, struct tarn_pool_id id,
+                   const struct tarn_walker *walker);
 
 /* Sends the event that PyTorch's snapshot leaves in the history: the sum of all active bytes. */
 void tn_visit_mark_snapshot(struct tn_engine *engine);

@@ -30,7 +30,8 @@ static void map_put(struct tn_map *map, struct tn_map_slot slot)
     map->slots[at] = slot;
 }
 
-/* Moves everything to a table of another capacity; false and unchanged when host memory is missing. */
+/* Moves everything to a table of another capacity; false and unchanged when host memory is missing.
+ * */
 static TN_COLD bool map_resize(struct tn_map *map, uint64_t capacity)
 {
     struct tn_map moved = {
@@ -97,7 +98,8 @@ uint64_t *tn_map_find(const struct tn_map *map, uint64_t key)
     return &map->slots[at].value;
 }
 
-/* Moves later entries of the run forward into the gap, as long as that brings them closer to home. */
+/* Moves later entries of the run forward into the gap, as long as that brings them closer to home.
+ * */
 static void map_close_gap(struct tn_map *map, uint64_t gap)
 {
     for (uint64_t at = map_next(map, gap); map->slots[at].key != 0; at = map_next(map, at)) {

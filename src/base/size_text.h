@@ -13,7 +13,8 @@ struct tn_size_text {
     char text[TN_SIZE_TEXT_MAX];
 };
 
-/* As the tools: "1.5KiB", "0.0B". Divides by 1024 until the amount is below 1024. Matches `Bytes.__repr__` of _memory_viz.py. */
+/* As the tools: "1.5KiB", "0.0B". Divides by 1024 until the amount is below 1024. Matches
+ * `Bytes.__repr__` of _memory_viz.py. */
 struct tn_size_text tn_size_text(double bytes);
 
 /* As the allocator's messages (C++ format_size): "512 bytes", "2.00 MiB". A unit is used up to and

@@ -20,17 +20,21 @@ void tn_vec_fini(struct tn_vec *vec)
 
 bool tn_vec_reserve(struct tn_vec *vec, size_t more)
 {
-    const size_t needed = vec->count + more;
     size_t wanted = vec->capacity ? vec->capacity : VEC_FIRST_CAPACITY;
     size_t bytes;
+
+    if (more > SIZE_MAX - vec->count) {
+        return false;
+    }
+    const size_t needed = vec->count + more;
 
     if (needed <= vec->capacity) {
         return true;
     }
-    while (wanted < needed) {
+    while (wanted < needed && wanted <= SIZE_MAX / 2) {
         wanted *= 2;
     }
-    if (!tn_mul_size(wanted, vec->item_size, &bytes)) {
+    if (wanted < needed || !tn_mul_size(wanted, vec->item_size, &bytes)) {
         return false;
     }
     void *moved = tn_host_resize(vec->items, vec->capacity * vec->item_size, bytes);

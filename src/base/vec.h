@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A growing array of items of one size in one piece: items move when it grows. Guarded by its owner. */
+/* A growing array of items of one size in one piece: items move when it grows. Guarded by its
+ * owner. */
 #ifndef TN_BASE_VEC_H
 #define TN_BASE_VEC_H
 

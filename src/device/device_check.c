@@ -726,11 +726,7 @@ enum tarn_status tn_device_check_create(struct tarn_device *inner, struct tarn_f
     if (!check) {
         return TARN_ERR_HOST_MEMORY;
     }
-    const enum tarn_status st = tn_lock_init(&check->lock, TN_LOCK_DEVICE_CHECK);
-    if (st != TARN_OK) {
-        tn_host_free(check, sizeof *check);
-        return st;
-    }
+    tn_lock_init(&check->lock, TN_LOCK_DEVICE_CHECK);
     check->base = *inner;
     check->base.ops = &check_ops;
     check->inner = inner;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the allocator needs from a device, as one table: memory, streams, events, virtual memory,
- * stream-ordered pools, memory info, clock. A backend (the simulated device, the CUDA driver) fills the
- * table; nothing above this folder knows which one it has.
+ * stream-ordered pools, memory info, clock. A backend (the simulated device, the CUDA driver) fills
+ * the table; nothing above this folder knows which one it has.
  *
  * Contract for every function unless it says otherwise:
  *   - thread-safe; may be called while the allocator holds its lock; never calls back into it;
- *   - returns TARN_OK, or a status with nothing changed and outputs untouched. TARN_ERR_OUT_OF_MEMORY
+ *   - returns TARN_OK, or a status with nothing changed and outputs untouched.
+ * TARN_ERR_OUT_OF_MEMORY
  *     means that the device has no room, and the caller may free something and try again;
- *     TARN_ERR_DEVICE is any other failure of the device, with its text from `last_error`; misuse (an
+ *     TARN_ERR_DEVICE is any other failure of the device, with its text from `last_error`; misuse
+ * (an
  *     unknown address or handle, 0 bytes, a size that is not granular) is one of those;
  *     TARN_ERR_HOST_MEMORY means that the backend could not keep its own records;
  *   - sizes are bytes, times nanoseconds, streams the handles that users pass (0 = default stream).
@@ -26,16 +28,16 @@ typedef uint64_t tn_page_handle;
 struct tn_device_ops {
     const char *name; /* "sim", "cuda" */
 
-    /* Plain memory: cudaMalloc and cudaFree. `free` takes an address that `alloc` returned; it waits
-     * for the device to stop using it. */
+    /* Plain memory: cudaMalloc and cudaFree. `free` takes an address that `alloc` returned; it
+     * waits for the device to stop using it. */
     enum tarn_status (*alloc)(struct tarn_device *device, uint64_t size, tarn_ptr *address_out);
     enum tarn_status (*free)(struct tarn_device *device, tarn_ptr address);
     enum tarn_status (*memory_info)(struct tarn_device *device, uint64_t *free_out,
                                     uint64_t *total_out);
 
     /* Events mark a point in a stream. `query` returns TARN_OK when everything before that point is
-     * done and TARN_ERR_NOT_READY when not; `wait` blocks until then. An event that was never recorded
-     * is done. A destroyed event's handle may be handed out again. */
+     * done and TARN_ERR_NOT_READY when not; `wait` blocks until then. An event that was never
+     * recorded is done. A destroyed event's handle may be handed out again. */
     enum tarn_status (*event_create)(struct tarn_device *device, tn_event_handle *event_out);
     enum tarn_status (*event_destroy)(struct tarn_device *device, tn_event_handle event);
     enum tarn_status (*event_record)(struct tarn_device *device, tn_event_handle event,
@@ -59,12 +61,12 @@ struct tn_device_ops {
     enum tarn_status (*stream_capturing)(struct tarn_device *device, tarn_stream stream,
                                          bool *capturing_out);
 
-    /* Virtual memory: reserve addresses, create physical pages, map pages at addresses, give devices
-     * access. All sizes and addresses are multiples of `granularity`. One page is mapped whole. A page
-     * is released after it was unmapped; a range is released as it was reserved, when nothing in it is
-     * mapped. `unmap` and `va_grant` take any run of adjacent whole mappings of one reservation. Mapping
-     * gives this device read and write access; `va_grant` gives it to a peer. A page may be mapped at
-     * several addresses. */
+    /* Virtual memory: reserve addresses, create physical pages, map pages at addresses, give
+     * devices access. All sizes and addresses are multiples of `granularity`. One page is mapped
+     * whole. A page is released after it was unmapped; a range is released as it was reserved, when
+     * nothing in it is mapped. `unmap` and `va_grant` take any run of adjacent whole mappings of
+     * one reservation. Mapping gives this device read and write access; `va_grant` gives it to a
+     * peer. A page may be mapped at several addresses. */
     enum tarn_status (*va_reserve)(struct tarn_device *device, uint64_t size,
                                    tarn_ptr *address_out);
     enum tarn_status (*va_release)(struct tarn_device *device, tarn_ptr address, uint64_t size);
@@ -78,9 +80,9 @@ struct tn_device_ops {
                                  int peer_ordinal);
 
     /* Stream-ordered memory: cudaMallocAsync and cudaFreeAsync from the device's default pool.
-     * Memory freed on a stream can be handed out on that stream at once, on others when the stream has
-     * reached the free. `pool_trim` gives cached memory back to the device, but leaves at least `keep`
-     * bytes reserved. */
+     * Memory freed on a stream can be handed out on that stream at once, on others when the stream
+     * has reached the free. `pool_trim` gives cached memory back to the device, but leaves at least
+     * `keep` bytes reserved. */
     enum tarn_status (*pool_alloc)(struct tarn_device *device, uint64_t size, tarn_stream stream,
                                    tarn_ptr *address_out);
     enum tarn_status (*pool_free)(struct tarn_device *device, tarn_ptr address, tarn_stream stream);

@@ -119,8 +119,8 @@ static struct tn_sim_range *space_find_around(const struct tn_sim_space *space, 
     return next->gap_start <= start && end <= next->start ? next : NULL;
 }
 
-/* Address that somebody wants for the next range of that kind, 0 if nobody does. The script's head is
- * looked at, not consumed. */
+/* Address that somebody wants for the next range of that kind, 0 if nobody does. The script's head
+ * is looked at, not consumed. */
 static uint64_t space_wish(const struct tn_sim_space *space, enum tn_sim_kind kind, uint64_t size)
 {
     const struct tn_sim_script *script = &space->script[kind];

@@ -41,7 +41,7 @@ static enum tarn_status log_fail(const struct tn_decision_log *log, struct tarn_
                       what);
 }
 
-/* ---- fields ------------------------------------------------------------------------------------ */
+/* ---- fields ---- */
 
 static enum tarn_status field_u64(const struct tn_decision_log *log, const json_t *object,
                                   const char *key, uint64_t *out, struct tarn_error *error)
@@ -152,7 +152,7 @@ static enum tarn_status check_events(const struct tn_decision_log *log, const js
     return TARN_OK;
 }
 
-/* ---- lines ------------------------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 static enum tarn_status log_read_line(struct tn_decision_log *log, json_t **object_out,
                                       struct tarn_error *error)

@@ -3,8 +3,8 @@
  * Reading a log of decisions: one JSON object a line, the first is the header. Each further line is
  * one call with what it returned, the events it caused and the counters after it.
  *
- * Owns: the window on the file and the current line. Everything that a `struct tn_decision` points to
- * is borrowed until the next line is read.
+ * Owns: the window on the file and the current line. Everything that a `struct tn_decision` points
+ * to is borrowed until the next line is read.
  */
 #ifndef TN_REPLAY_DECISION_LOG_H
 #define TN_REPLAY_DECISION_LOG_H

@@ -228,8 +228,9 @@ static int address_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Growing segments reserve 9/8 of the device each, so where one begins behind another says how large
- * the device can have been. What lies closer together than RANGE_GAP is taken for one range. */
+/* Growing segments reserve 9/8 of the device each, so where one begins behind another says how
+ * large the device can have been. What lies closer together than RANGE_GAP is taken for one range.
+ * */
 static uint64_t device_bound(const struct tn_vec *map_addresses)
 {
     const size_t bytes = map_addresses->count * sizeof(uint64_t);

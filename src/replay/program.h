@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A recorded trace as a program: what the run asked of the allocator, without what the allocator made
- * of it. The same program can run under any settings.
+ * A recorded trace as a program: what the run asked of the allocator, without what the allocator
+ * made of it. The same program can run under any settings.
  *
- * Requests and frees are taken as they stand. A free that was completed later (the block was used on
- * other streams) becomes a free that waits and a completion at its place in the trace. A run of
+ * Requests and frees are taken as they stand. A free that was completed later (the block was used
+ * on other streams) becomes a free that waits and a completion at its place in the trace. A run of
  * segments given back becomes a flush of the cache. The recorded addresses of segments are kept, so
  * that the same settings reproduce the run exactly.
  *
  * When the trace does not begin with an empty allocator (the ring overflowed, or recording began
- * late), the state at its beginning is rebuilt: from the final segments, walking the trace backwards.
- * What cannot be known is said in the notes.
+ * late), the state at its beginning is rebuilt: from the final segments, walking the trace
+ * backwards. What cannot be known is said in the notes.
  *
  * Owns: its arrays. Immutable once made; any number of runs may use it at once.
  */

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* ---- the state at the beginning ---------------------------------------------------------------- */
+/* ---- the state at the beginning ---- */
 
 /* Pieces of a segment: its blocks and the free memory between them. */
 static enum tarn_status start_pieces(const struct tn_start_segment *segment,
@@ -22,7 +22,9 @@ static enum tarn_status start_pieces(const struct tn_start_segment *segment,
     }
     struct tn_carve_piece *out = pieces->items;
 
+    tn_assert(out);
     for (uint64_t i = 0; i < segment->block_count; i++) {
+        tn_assert(blocks);
         if (blocks[i].address > at) {
             out[pieces->count++] = (struct tn_carve_piece){.size = blocks[i].address - at};
         }
@@ -54,6 +56,7 @@ static enum tarn_status start_plain_segment(struct tn_runner *runner,
                                segment->stream, !segment->is_large, pieces->items, pieces->count,
                                &address, error);
     for (uint64_t i = 0; st == TARN_OK && i < segment->block_count; i++) {
+        tn_assert(runner->pointers && blocks);
         runner->pointers[blocks[i].slot] = blocks[i].address - segment->address + address;
     }
     return st;
@@ -69,6 +72,7 @@ static enum tarn_status start_allocate(struct tn_runner *runner,
     enum tarn_status st = TARN_OK;
 
     for (uint64_t i = 0; st == TARN_OK && i < segment->block_count; i++) {
+        tn_assert(runner->pointers && blocks);
         st = tarn_allocator_alloc(runner->allocator, blocks[i].requested ? blocks[i].requested : 1,
                                   segment->stream, &runner->pointers[blocks[i].slot], error);
     }
@@ -141,7 +145,7 @@ static enum tarn_status runner_script(struct tn_runner *runner, struct tarn_erro
     return TARN_OK;
 }
 
-/* ---- operations -------------------------------------------------------------------------------- */
+/* ---- operations ---- */
 
 static tarn_stream queue_stream(uint32_t queue)
 {
@@ -315,7 +319,7 @@ static enum tarn_status run_ops(struct tn_runner *runner, struct tarn_error *err
     return st;
 }
 
-/* ---- opening and running ----------------------------------------------------------------------- */
+/* ---- opening and running ---- */
 
 enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_program *program,
                                 const struct tarn_config *config, uint64_t device_total,

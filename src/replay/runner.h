@@ -2,8 +2,8 @@
 /*
  * Drives an allocator on a simulated device with a program.
  *
- * A free that waits is made by recording a use on a stream that exists for this purpose alone, whose
- * events complete only when the program says so.
+ * A free that waits is made by recording a use on a stream that exists for this purpose alone,
+ * whose events complete only when the program says so.
  */
 #ifndef TN_REPLAY_RUNNER_H
 #define TN_REPLAY_RUNNER_H
@@ -20,7 +20,8 @@ struct tn_runner {
     uint64_t *events;   /* by slot: event of a free that waits */
     bool check;
     uint64_t
-        maps_seen; /* ranges mapped so far: a new growing segment begins at the next one's address */
+        maps_seen; /* ranges mapped so far: a new growing segment begins at the next one's address
+                      */
     struct tarn_replay_result *result;
 };
 

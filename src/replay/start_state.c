@@ -91,7 +91,7 @@ static void rebuild_drop_segment(struct rebuild *r, uint64_t address)
     }
 }
 
-/* ---- the end of the trace ---------------------------------------------------------------------- */
+/* ---- the end of the trace ---- */
 
 static void take_final_segment(struct rebuild *r, const struct tn_model_segment *segment)
 {
@@ -120,7 +120,7 @@ static void take_final_segment(struct rebuild *r, const struct tn_model_segment 
     }
 }
 
-/* ---- undoing entries --------------------------------------------------------------------------- */
+/* ---- undoing entries ---- */
 
 /* Before its completion the block waited; its extent is not in the entry. */
 static void undo_completion(struct rebuild *r, const struct tn_trace_entry *entry)
@@ -191,7 +191,7 @@ static void undo_entry(struct rebuild *r, const struct tn_trace_entry *entry)
     }
 }
 
-/* ---- the beginning ----------------------------------------------------------------------------- */
+/* ---- the beginning ---- */
 
 static int known_block_compare(const void *a, const void *b)
 {
@@ -216,7 +216,8 @@ static int known_segment_compare(const void *a, const void *b)
 }
 
 /* Bytes of a block whose size is not recorded. In the large pool no free block is 1 MiB or less (a
- * rest that small is not split off), so a gap that small before the next block belongs to this one. */
+ * rest that small is not split off), so a gap that small before the next block belongs to this one.
+ * */
 static uint64_t block_size(const struct known_block *block, const struct known_segment *segment,
                            uint64_t limit)
 {

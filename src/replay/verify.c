@@ -32,7 +32,7 @@ static void expect_failure(struct tn_verify_run *run, enum tarn_status st)
     }
 }
 
-/* ---- calls ------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 static enum tarn_status run_malloc(struct tn_verify_run *run, struct tarn_error *failure,
                                    struct tarn_error *error)
@@ -285,7 +285,7 @@ static enum tarn_status run_call(struct tn_verify_run *run, struct tarn_error *e
     return TARN_OK;
 }
 
-/* ---- the log ----------------------------------------------------------------------------------- */
+/* ---- the log ---- */
 
 static void note_differences(struct tn_verify_run *run)
 {

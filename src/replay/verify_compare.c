@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- events ------------------------------------------------------------------------------------ */
+/* ---- events ---- */
 
 static bool event_equals(const struct tn_decision_log *log, const json_t *logged,
                          const struct tn_event *sent)
@@ -68,7 +68,7 @@ void tn_verify_compare_events(struct tn_verify_run *run)
     }
 }
 
-/* ---- counters ---------------------------------------------------------------------------------- */
+/* ---- counters ---- */
 
 struct named_number {
     const char *name;
@@ -182,7 +182,7 @@ void tn_verify_compare_stats(struct tn_verify_run *run)
     }
 }
 
-/* ---- snapshots --------------------------------------------------------------------------------- */
+/* ---- snapshots ---- */
 
 struct snapshot_walk {
     struct tn_verify_run *run;
@@ -289,7 +289,7 @@ void tn_verify_compare_snapshot(struct tn_verify_run *run)
     }
 }
 
-/* ---- messages ---------------------------------------------------------------------------------- */
+/* ---- messages ---- */
 
 /* Position behind the free bytes and the sentences about processes: what is before " of which " and
  * from here on is the allocator's. */

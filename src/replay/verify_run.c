@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what the device does, from the log -------------------------------------------------------- */
+/* ---- what the device does, from the log ---- */
 
 static const char *event_action(const json_t *event)
 {
@@ -85,7 +85,7 @@ static bool answer_event(void *context, uint64_t event, tarn_stream stream)
     return false;
 }
 
-/* ---- orders of hash tables --------------------------------------------------------------------- */
+/* ---- orders of hash tables ---- */
 
 enum {
     ORDER_STREAMS_MAX = 7,
@@ -243,7 +243,7 @@ struct tn_checkpoint_order tn_verify_checkpoint_order(const struct tn_verify_run
     return order;
 }
 
-/* ---- the run ----------------------------------------------------------------------------------- */
+/* ---- the run ---- */
 
 static void receive_event(void *context, const struct tn_event *event)
 {

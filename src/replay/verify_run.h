@@ -58,8 +58,8 @@ void tn_verify_close(struct tn_verify_run *run);
 /* Before the current call: tells the allocator the orders that the log shows. */
 void tn_verify_prepare_orders(struct tn_verify_run *run);
 
-/* Fills the orders in which the recorded restoring took its segments; the arrays are `buffer`, which
- * has room for one number an event. */
+/* Fills the orders in which the recorded restoring took its segments; the arrays are `buffer`,
+ * which has room for one number an event. */
 struct tn_checkpoint_order tn_verify_checkpoint_order(const struct tn_verify_run *run,
                                                       uint64_t *buffer);
 

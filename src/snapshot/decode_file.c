@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rest of a snapshot, once everything is read: segments with their blocks, which entries belong to
- * which device, settings, annotations. Missing sums are recomputed from the blocks.
+ * The rest of a snapshot, once everything is read: segments with their blocks, which entries belong
+ * to which device, settings, annotations. Missing sums are recomputed from the blocks.
  */
 #include "base/checked.h"
 #include "base/errinfo.h"
@@ -10,6 +10,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+    FIELDS_LOOKED_AT = 64
+};
 
 /* Pair `i` of a dict whose keys are strings; other keys count as no key. */
 static uint32_t list_key(const struct tn_value_list *list, size_t i)
@@ -202,15 +206,15 @@ static void segment_complete(struct tn_model *model, struct segment_draft *draft
     }
 }
 
-static enum tarn_status segment_decode(struct tn_decoder *decoder, struct tn_value item,
-                                       struct tn_model_segment *out)
+static enum tarn_status segment_decode(struct tn_decoder *decoder, uint32_t key,
+                                       struct tn_value item, struct tn_model_segment *out)
 {
     const struct tn_value_list *list = tn_decode_items(decoder, item, true);
     struct segment_draft draft = {0};
     enum tarn_status status = TARN_OK;
 
     if (!list) {
-        return tn_field_wrong(decoder, TN_KEY_SEGMENTS, item, "dicts of segments");
+        return tn_field_wrong(decoder, key, item, "dicts of segments");
     }
     for (size_t i = 0; i + 1 < list->count && status == TARN_OK; i += 2) {
         status = segment_set(decoder, &draft, list_key(list, i), list->items[i + 1]);
@@ -245,7 +249,7 @@ static enum tarn_status segments_decode(struct tn_decoder *decoder, uint32_t key
         return tn_decode_memory(decoder);
     }
     for (size_t i = 0; i < list->count && status == TARN_OK; i++) {
-        status = segment_decode(decoder, list->items[i], &segments[i]);
+        status = segment_decode(decoder, key, list->items[i], &segments[i]);
     }
     if (status == TARN_OK) {
         *segments_out = segments;
@@ -358,15 +362,34 @@ struct field_list {
     size_t count;
 };
 
+/* Where a key is among the first fields, or the end. No real dict has more keys than are looked at.
+ * */
+static size_t field_list_find(const struct field_list *list, uint32_t key)
+{
+    for (size_t i = 0; i < list->count && i < FIELDS_LOOKED_AT; i++) {
+        if (list->fields[i].key == key) {
+            return i;
+        }
+    }
+    return list->count;
+}
+
 /* Adds a key that has no field of its own; values that are not plain are skipped with a warning. */
 static void field_list_add(struct tn_decoder *decoder, struct field_list *list, uint32_t key,
                            struct tn_value value)
 {
-    if (field_decode(key, value, &list->fields[list->count])) {
-        list->count++;
-    } else {
-        tn_warning_add(decoder->model, TN_WARNING_SKIPPED_VALUE, key, tn_value_offset(value));
+    const size_t place = field_list_find(list, key);
+    struct tn_field field;
+
+    if (place < list->count) {
+        tn_warning_add(decoder->model, TN_WARNING_DUPLICATE_KEY, key, tn_value_offset(value));
     }
+    if (!field_decode(key, value, &field)) {
+        tn_warning_add(decoder->model, TN_WARNING_SKIPPED_VALUE, key, tn_value_offset(value));
+        return;
+    }
+    list->fields[place] = field;
+    list->count += place == list->count;
 }
 
 static enum tarn_status field_list_init(struct tn_decoder *decoder, struct field_list *list,

@@ -51,6 +51,12 @@ struct tarn_config ops_config(uint32_t index)
         config.large_segment_size = (index & 4 ? 12 : 24) * MIB;
         config.garbage_collection_threshold = index & 1 ? 0.0 : 0.6;
     }
+    if (index & 16) {
+        config.throw_on_device_oom = index & 4;
+        config.release_lock_on_device_alloc = true;
+        config.memory_fraction_given = index & 8;
+        config.memory_fraction = 0.6;
+    }
     return config;
 }
 
@@ -85,25 +91,39 @@ static uint64_t below(uint64_t *state, uint64_t limit)
 /* Sizes where decisions change, sizes between them, and now and then one that cannot be had. */
 static uint64_t draw_size(uint64_t *state, uint64_t capacity)
 {
-    static const uint64_t edge[] = {1,         511,       512,           513,       4096,
-                                    MIB - 512, MIB,       MIB + 1,       2 * MIB,   10 * MIB - 512,
-                                    10 * MIB,  20 * MIB,  24 * MIB,      32 * MIB,  32 * MIB - 512,
-                                    12 * MIB,  (uint64_t)1 << 60, 0};
+    static const uint64_t edge[] = {1,
+                                    511,
+                                    512,
+                                    513,
+                                    4096,
+                                    MIB - 512,
+                                    MIB,
+                                    MIB + 1,
+                                    2 * MIB,
+                                    10 * MIB - 512,
+                                    10 * MIB,
+                                    20 * MIB,
+                                    24 * MIB,
+                                    32 * MIB,
+                                    32 * MIB - 512,
+                                    12 * MIB,
+                                    (uint64_t)1 << 60,
+                                    0};
     const uint64_t kind = below(state, 64);
 
-    if (kind < 4) {
+    if (kind < 3) {
         return edge[below(state, sizeof edge / sizeof edge[0])];
     }
-    if (kind < 6) {
+    if (kind < 4) {
         return below(state, capacity * 5 / 4) + 1;
     }
-    if (kind < 14) {
+    if (kind < 8) {
         return below(state, capacity / 4) + 1;
     }
-    if (kind < 22) {
+    if (kind < 13) {
         return below(state, 24 * MIB) + 8 * MIB;
     }
-    if (kind < 38) {
+    if (kind < 32) {
         return below(state, 9 * MIB) + MIB;
     }
     return kind < 48 ? below(state, MIB) + 1 : below(state, 16 * KIB) + 1;
@@ -169,6 +189,48 @@ static struct program program_new(size_t count)
     return program;
 }
 
+/* Which slots hold a block, as far as can be told without running the program. */
+struct slots {
+    bool used[OPS_SLOTS];
+    uint32_t count; /* slots that the program uses */
+};
+
+/* The next slot from `slot` on that is used or not; `slot` when there is none. */
+static uint32_t slots_find(const struct slots *slots, uint32_t slot, bool used)
+{
+    for (uint32_t i = 0; i < slots->count; i++) {
+        const uint32_t at = (slot + i) % slots->count;
+
+        if (slots->used[at] == used) {
+            return at;
+        }
+    }
+    return slot;
+}
+
+/* Most operations shall find what they need: an empty slot to allocate for, a block to free. */
+static void op_settle(struct op *op, struct slots *slots)
+{
+    const bool full = slots->used[slots_find(slots, op->slot, false)];
+    const bool empty = !slots->used[slots_find(slots, op->slot, true)];
+
+    if (op->kind == OP_ALLOC && full) {
+        op->kind = OP_FREE;
+    } else if (op->kind == OP_FREE && empty) {
+        op->kind = OP_ALLOC;
+        op->value = op->value % MIB + 1;
+    }
+    if (op->kind == OP_ALLOC) {
+        op->slot = slots_find(slots, op->slot, false);
+        slots->used[op->slot] = true;
+    } else if (op->kind == OP_FREE) {
+        op->slot = slots_find(slots, op->slot, true);
+        slots->used[op->slot] = false;
+    } else if (op->kind == OP_RECORD || op->kind == OP_BASE || op->kind == OP_ARM_CALLBACK) {
+        op->slot = slots_find(slots, op->slot, true);
+    }
+}
+
 struct program program_from_seed(uint64_t seed, size_t count)
 {
     struct program program = program_new(count);
@@ -178,24 +240,25 @@ struct program program_from_seed(uint64_t seed, size_t count)
     program.capacity = (uint32_t)below(&state, OPS_CAPACITIES);
     program.config = (uint32_t)below(&state, OPS_CONFIGS);
     /* A program fills its slots first and holds more or less of them later on. */
-    const uint64_t slots = 8 + below(&state, OPS_SLOTS - 7);
+    struct slots slots = {.count = 8 + (uint32_t)below(&state, OPS_SLOTS - 7)};
     const uint64_t streams = 1 + below(&state, OPS_STREAMS);
 
     for (size_t i = 0; i < count; i++) {
         struct op *op = &program.ops[i];
 
         op->kind = draw_kind(&state, seed);
-        op->slot = (uint32_t)below(&state, slots);
+        op->slot = (uint32_t)below(&state, op->kind == OP_SET_CONFIG ? OPS_CONFIGS : slots.count);
         op->stream = (uint32_t)below(&state, streams);
         if (op->kind == OP_RECORD) {
             op->stream = (uint32_t)below(&state, OPS_STREAMS);
         }
         op->value = draw_value(&state, op->kind, ops_capacity(program.capacity));
+        op_settle(op, &slots);
     }
     return program;
 }
 
-/* Two bytes of header, then five an operation: kind, slot, stream and a small float for the value. */
+/* Two bytes of header, then five an operation: kind, slot, stream, a small float for the value. */
 struct program program_from_bytes(const uint8_t *data, size_t size)
 {
     const size_t count = size < 7 ? 0 : (size - 2) / 5;
@@ -273,7 +336,8 @@ static void print_pool_op(const struct op *op, FILE *out)
 
     switch ((int)op->kind) {
     case OP_BEGIN_POOL:
-        (void)fprintf(out, "    USE(tarn_allocator_begin_pool(a, %s{%llu, %llu}, %s, &s[%u], 0));\n",
+        (void)fprintf(out,
+                      "    USE(tarn_allocator_begin_pool(a, %s{%llu, %llu}, %s, &s[%u], 0));\n",
                       name, first, second, on ? "to_all" : "to_one", op->stream);
         break;
     case OP_END_POOL:
@@ -301,12 +365,14 @@ static void print_pool_op(const struct op *op, FILE *out)
                       name, first, second, on);
         break;
     case OP_GET_CHECKPOINT:
-        (void)fprintf(out, "    USE(tarn_allocator_get_checkpoint(a, %s{%llu, %llu}, &k[%u], 0));\n",
+        (void)fprintf(out,
+                      "    USE(tarn_allocator_get_checkpoint(a, %s{%llu, %llu}, &k[%u], 0));\n",
                       name, first, second, pool);
         break;
     case OP_SET_CHECKPOINT:
-        (void)fprintf(out, "    USE(tarn_allocator_set_checkpoint(a, k[%u], &delta, 0)); "
-                           "/* slots change */\n",
+        (void)fprintf(out,
+                      "    USE(tarn_allocator_set_checkpoint(a, k[%u], &delta, 0)); "
+                      "/* slots change */\n",
                       pool);
         break;
     default:
@@ -374,25 +440,25 @@ static void print_op(const struct op *op, FILE *out)
 
 void program_print(const struct program *program, const char *why, FILE *out)
 {
-    (void)fprintf(out,
-                  "/* %s */\n"
-                  "#include <tarn/allocator.h>\n#include <tarn/sim.h>\n\n"
-                  "#define USE(call) ((void)(call))\n"
-                  "static tarn_ptr p[%d];\n"
-                  "static tarn_stream s[] = {0x%llx, 0x%llx, 0x%llx, 0x%llx};\n"
-                  "static bool to_one(void *c, tarn_stream x) { return *(tarn_stream *)c == x; }\n"
-                  "static bool to_all(void *c, tarn_stream x) { return (void)c, (void)x, true; }\n\n"
-                  "int main(void)\n{\n"
-                  "    const uint64_t capacity = %lluu;\n"
-                  "    struct tarn_sim_options o = {.struct_size = sizeof o, .capacity = capacity};\n"
-                  "    struct tarn_checkpoint *k[%d];\n"
-                  "    struct tarn_checkpoint_delta delta;\n"
-                  "    struct tarn_device *d;\n    struct tarn_allocator *a;\n"
-                  "    struct tarn_config c;\n\n",
-                  why, OPS_SLOTS, (unsigned long long)ops_stream(0),
-                  (unsigned long long)ops_stream(1), (unsigned long long)ops_stream(2),
-                  (unsigned long long)ops_stream(3),
-                  (unsigned long long)ops_capacity(program->capacity), OPS_POOLS);
+    (void)fprintf(
+        out,
+        "/* %s */\n"
+        "#include <tarn/allocator.h>\n#include <tarn/sim.h>\n\n"
+        "#define USE(call) ((void)(call))\n"
+        "static tarn_ptr p[%d];\n"
+        "static tarn_stream s[] = {0x%llx, 0x%llx, 0x%llx, 0x%llx};\n"
+        "static bool to_one(void *c, tarn_stream x) { return *(tarn_stream *)c == x; }\n"
+        "static bool to_all(void *c, tarn_stream x) { return (void)c, (void)x, true; }\n\n"
+        "int main(void)\n{\n"
+        "    const uint64_t capacity = %lluu;\n"
+        "    struct tarn_sim_options o = {.struct_size = sizeof o, .capacity = capacity};\n"
+        "    struct tarn_checkpoint *k[%d];\n"
+        "    struct tarn_checkpoint_delta delta;\n"
+        "    struct tarn_device *d;\n    struct tarn_allocator *a;\n"
+        "    struct tarn_config c;\n\n",
+        why, OPS_SLOTS, (unsigned long long)ops_stream(0), (unsigned long long)ops_stream(1),
+        (unsigned long long)ops_stream(2), (unsigned long long)ops_stream(3),
+        (unsigned long long)ops_capacity(program->capacity), OPS_POOLS);
     print_config(program->config, out);
     (void)fprintf(out, "    USE(tarn_sim_open(&o, &d, 0));\n"
                        "    USE(tarn_allocator_create(d, &c, &a, 0));\n");

@@ -2,7 +2,10 @@
 #include "property/pair.h"
 
 #include "alloc/allocator.h"
+#include "base/attr.h"
 #include "reference/model.h"
+#include "support/view.h"
+#include "tarn/host.h"
 #include "tarn/sim.h"
 
 #include <stdarg.h>
@@ -23,8 +26,8 @@ struct pair {
     struct tarn_checkpoint *real_checkpoint[OPS_POOLS];
     struct ref_checkpoint *reference_checkpoint[OPS_POOLS];
     uint64_t capacity;
-    tarn_ptr armed[2]; /* what the memory callback of either frees, 0 = nothing */
-    uint64_t observed; /* calls of the out-of-memory observer */
+    tarn_ptr armed[2];       /* what the memory callback of either frees, 0 = nothing */
+    uint64_t observed;       /* calls of the out-of-memory observer */
     struct tn_event *events; /* of the allocator, since the operation began */
     size_t event_count;
     size_t event_capacity;
@@ -32,6 +35,8 @@ struct pair {
     unsigned until_walk;
     char *text;
 };
+
+static bool pair_differ(struct pair *pair, const char *format, ...) TN_PRINTF(2, 3);
 
 static bool pair_differ(struct pair *pair, const char *format, ...)
 {
@@ -264,93 +269,21 @@ static bool same_devices(struct pair *pair)
                       tarn_sim_now_ns(pair->device[1]));
 }
 
-/* One segment or block of a walk. */
-struct seen {
-    struct tarn_segment_info segment;
-    struct tarn_block_info block;
-    bool is_block;
-};
-
-struct view {
-    struct seen *seen;
-    size_t count;
-    size_t capacity;
-};
-
-static struct seen *view_add(struct view *view)
-{
-    if (view->count == view->capacity) {
-        view->capacity = view->capacity * 2 + 64;
-        view->seen = realloc(view->seen, view->capacity * sizeof *view->seen);
-        if (!view->seen) {
-            abort();
-        }
-    }
-    view->seen[view->count] = (struct seen){.is_block = false};
-    return &view->seen[view->count++];
-}
-
-static bool see_segment(void *context, const struct tarn_segment_info *segment)
-{
-    view_add(context)->segment = *segment;
-    return true;
-}
-
-static bool see_block(void *context, const struct tarn_block_info *block)
-{
-    struct seen *seen = view_add(context);
-
-    seen->block = *block;
-    seen->is_block = true;
-    return true;
-}
-
-static bool same_segment(struct pair *pair, const struct tarn_segment_info *a,
-                         const struct tarn_segment_info *b)
-{
-    return same_value(pair, "segment address", a->address, b->address) &&
-           same_value(pair, "segment size", a->total_size, b->total_size) &&
-           same_value(pair, "segment allocated", a->allocated_size, b->allocated_size) &&
-           same_value(pair, "segment active", a->active_size, b->active_size) &&
-           same_value(pair, "segment requested", a->requested_size, b->requested_size) &&
-           same_value(pair, "segment stream", a->stream, b->stream) &&
-           same_value(pair, "segment pool", a->pool.first * 1000 + a->pool.second,
-                      b->pool.first * 1000 + b->pool.second) &&
-           same_value(pair, "segment is large", a->is_large, b->is_large) &&
-           same_value(pair, "segment is expandable", a->is_expandable, b->is_expandable);
-}
-
-static bool same_block(struct pair *pair, const struct tarn_block_info *a,
-                       const struct tarn_block_info *b)
-{
-    return same_value(pair, "block address", a->address, b->address) &&
-           same_value(pair, "block size", a->size, b->size) &&
-           same_value(pair, "block requested", a->requested_size, b->requested_size) &&
-           same_value(pair, "block allocated", a->allocated, b->allocated) &&
-           same_value(pair, "block active", a->active, b->active);
-}
-
 static bool same_walks(struct pair *pair)
 {
     struct view real = {0};
     struct view reference = {0};
-    struct tarn_walker walker = {.context = &real, .segment = see_segment, .block = see_block};
-    bool same = true;
+    const struct tarn_walker real_walker = view_walker(&real);
+    const struct tarn_walker reference_walker = view_walker(&reference);
+    char text[PAIR_TEXT_MAX / 2];
 
-    must(tarn_allocator_walk(pair->real, &walker), "walk");
-    walker.context = &reference;
-    ref_walk(pair->reference, &walker);
-    for (size_t i = 0; same && i < real.count && i < reference.count; i++) {
-        const struct seen *a = &real.seen[i];
-        const struct seen *b = &reference.seen[i];
+    must(tarn_allocator_walk(pair->real, &real_walker), "walk");
+    ref_walk(pair->reference, &reference_walker);
+    const bool same = view_same(&real, &reference, text, sizeof text) ||
+                      pair_differ(pair, "walk (allocator, reference): %s", text);
 
-        same = same_value(pair, "walk shows a block", a->is_block, b->is_block) &&
-               (a->is_block ? same_block(pair, &a->block, &b->block)
-                            : same_segment(pair, &a->segment, &b->segment));
-    }
-    same = same && same_value(pair, "walk", real.count, reference.count);
-    free(real.seen);
-    free(reference.seen);
+    view_fini(&real);
+    view_fini(&reference);
     return same;
 }
 
@@ -386,8 +319,8 @@ static bool do_alloc(struct pair *pair, const struct op *op)
     }
     const enum tarn_status real = tarn_allocator_alloc(pair->real, op->value, stream, &a, NULL);
     const enum tarn_status reference = ref_alloc(pair->reference, op->value, stream, &b);
-    const bool reported = pair->event_count > 0 &&
-                          pair->events[pair->event_count - 1].action == TN_ACTION_OOM;
+    const bool reported =
+        pair->event_count > 0 && pair->events[pair->event_count - 1].action == TN_ACTION_OOM;
 
     if (!same_value(pair, "callback still armed", pair->armed[0], pair->armed[1])) {
         return false;
@@ -430,9 +363,9 @@ static bool do_base(struct pair *pair, const struct op *op)
     if (!ptr) {
         return true;
     }
-    return same_status(
-               pair, tarn_allocator_base_allocation(pair->real, ptr, &base[0], &size[0], NULL),
-               ref_base_allocation(pair->reference, ptr, &base[1], &size[1])) &&
+    return same_status(pair,
+                       tarn_allocator_base_allocation(pair->real, ptr, &base[0], &size[0], NULL),
+                       ref_base_allocation(pair->reference, ptr, &base[1], &size[1])) &&
            same_value(pair, "base", base[0], base[1]) &&
            same_value(pair, "base size", size[0], size[1]);
 }
@@ -477,9 +410,9 @@ static bool do_check_live(struct pair *pair, const struct op *op)
             all[count++] = pair->slot[i];
         }
     }
-    return same_status(
-               pair, tarn_allocator_check_pool_live(pair->real, id, all, count, &live[0], NULL),
-               ref_check_pool_live(pair->reference, id, all, count, &live[1])) &&
+    return same_status(pair,
+                       tarn_allocator_check_pool_live(pair->real, id, all, count, &live[0], NULL),
+                       ref_check_pool_live(pair->reference, id, all, count, &live[1])) &&
            same_value(pair, "live", live[0], live[1]);
 }
 
@@ -538,9 +471,9 @@ static bool do_set_checkpoint(struct pair *pair, const struct op *op)
         pair, st, ref_set_checkpoint(pair->reference, pair->reference_checkpoint[pool], &b));
 
     if (same && st == TARN_OK) {
-        same = same_pointers(pair, "freed", a.freed, a.freed_count, b.freed, b.freed_count) &&
-               same_pointers(pair, "created", a.created, a.created_count, b.created,
-                             b.created_count);
+        same =
+            same_pointers(pair, "freed", a.freed, a.freed_count, b.freed, b.freed_count) &&
+            same_pointers(pair, "created", a.created, a.created_count, b.created, b.created_count);
         pair->armed[0] = 0;
         pair->armed[1] = 0;
         for (size_t i = 0; same && i < a.freed_count; i++) {
@@ -572,8 +505,7 @@ static bool do_pool(struct pair *pair, const struct op *op)
         if (st) {
             pair->route[pool] = route;
         }
-        return same_status(pair, st,
-                           ref_begin_pool(reference, id, filter, &pair->route[pool]));
+        return same_status(pair, st, ref_begin_pool(reference, id, filter, &pair->route[pool]));
     case OP_END_POOL:
         return same_status(pair, tarn_allocator_end_pool(real, id, NULL),
                            ref_end_pool(reference, id));
@@ -698,6 +630,7 @@ bool pair_apply(struct pair *pair, const struct op *op, char text[PAIR_TEXT_MAX]
 
 size_t pair_run(const struct program *program, unsigned walk_every, char text[PAIR_TEXT_MAX])
 {
+    const uint64_t live = tarn_host_usage().live_count;
     struct pair *pair = pair_create(program->capacity, program->config, walk_every);
     size_t done = 0;
 
@@ -710,5 +643,9 @@ size_t pair_run(const struct program *program, unsigned walk_every, char text[PA
         done -= done > 0 && !pair_apply(pair, &walk, text);
     }
     pair_destroy(pair);
+    if (done > 0 && done == program->count && tarn_host_usage().live_count != live) {
+        (void)snprintf(text, PAIR_TEXT_MAX, "host memory leaks");
+        done--;
+    }
     return done;
 }

@@ -89,8 +89,7 @@ static bool try_without(struct program *program, size_t at, size_t length, const
     char text[PAIR_TEXT_MAX];
     struct program rest = program_copy(program);
 
-    memmove(rest.ops + at, rest.ops + at + length,
-            (rest.count - at - length) * sizeof *rest.ops);
+    memmove(rest.ops + at, rest.ops + at + length, (rest.count - at - length) * sizeof *rest.ops);
     rest.count -= length;
     if (shrink_passes(&rest, 1, true, text) || !same_failure(text, failure)) {
         program_fini(&rest);

@@ -7,6 +7,8 @@
 
 #include "property/shrink.h"
 
+#include <dirent.h>
+
 enum {
     PROGRAMS_A_CASE = 10,
     OPERATIONS = 2000
@@ -52,6 +54,40 @@ static void bytes_are_a_program(void **state)
     program_fini(&program);
 }
 
+/* Programs that a fuzzer found worth keeping. */
+static void corpus_is_the_same_on_both(void **state)
+{
+    DIR *folder = opendir(FUZZ_CORPUS_DIR "/ops");
+    const struct dirent *entry;
+    unsigned files = 0;
+
+    (void)state;
+    assert_non_null(folder);
+    while ((entry = readdir(folder)) != NULL) {
+        static uint8_t bytes[1 << 16];
+        char path[512];
+        char text[PAIR_TEXT_MAX];
+
+        if (entry->d_name[0] == '.') {
+            continue;
+        }
+        (void)snprintf(path, sizeof path, "%s/ops/%s", FUZZ_CORPUS_DIR, entry->d_name);
+        FILE *file = fopen(path, "rb");
+
+        assert_non_null(file);
+        struct program program = program_from_bytes(bytes, fread(bytes, 1, sizeof bytes, file));
+
+        (void)fclose(file);
+        if (!shrink_passes(&program, 4, false, text)) {
+            fail_msg("%s: %s", path, text);
+        }
+        program_fini(&program);
+        files++;
+    }
+    (void)closedir(folder);
+    assert_true(files > 0);
+}
+
 static void fewer_bytes_than_an_operation_are_an_empty_program(void **state)
 {
     const uint8_t bytes[6] = {1, 2, 3, 4, 5, 6};
@@ -62,7 +98,6 @@ static void fewer_bytes_than_an_operation_are_an_empty_program(void **state)
     program_fini(&program);
 }
 
-/* The driver would notice: two programs that differ in one operation do not end alike. */
 static void a_seed_is_always_the_same_program(void **state)
 {
     struct program a = program_from_seed(7, 50);
@@ -80,15 +115,16 @@ static void a_seed_is_always_the_same_program(void **state)
 int main(void)
 {
     static uint64_t first[10];
-    struct CMUnitTest tests[13] = {
+    struct CMUnitTest tests[14] = {
         cmocka_unit_test(bytes_are_a_program),
+        cmocka_unit_test(corpus_is_the_same_on_both),
         cmocka_unit_test(fewer_bytes_than_an_operation_are_an_empty_program),
         cmocka_unit_test(a_seed_is_always_the_same_program),
     };
 
     for (size_t i = 0; i < 10; i++) {
         first[i] = 1 + i * PROGRAMS_A_CASE;
-        tests[3 + i] = (struct CMUnitTest){
+        tests[4 + i] = (struct CMUnitTest){
             .name = "ten_programs_are_the_same_on_both",
             .test_func = run_seeds,
             .initial_state = &first[i],

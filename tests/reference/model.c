@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The reference allocator's calls: the ladder of an allocation and what needs no more than a loop. */
+/* The reference allocator's calls: the ladder of an allocation, and what is no more than a loop. */
 #include "reference/model.h"
 
 #include "reference/model_core.h"
@@ -22,12 +22,22 @@ struct ref_model *ref_create(struct tarn_device *device, const struct tarn_confi
     model->limit = TARN_SIZE_UNLIMITED;
     model->stats.struct_size = sizeof model->stats;
     model->stats.max_split_size = (int64_t)model->config.max_split_size;
+    if (model->config.memory_fraction_given) {
+        (void)ref_set_fraction(model, model->config.memory_fraction);
+    }
     return model;
 }
 
 void ref_set_config(struct ref_model *model, const struct tarn_config *config)
 {
+    /* A fraction in the settings counts when it is new: set_fraction may have been called since. */
+    const bool new_fraction = !model->config.memory_fraction_given ||
+                              model->config.memory_fraction != config->memory_fraction;
+
     model->config = *config;
+    if (config->memory_fraction_given && new_fraction) {
+        (void)ref_set_fraction(model, config->memory_fraction);
+    }
 }
 
 void ref_keep_mapped(struct ref_model *model, bool keep)
@@ -201,13 +211,22 @@ static void report_oom(struct ref_model *model, const struct ref_request *reques
                     TARN_OK,
                 "memory info failed");
     ref_emit(model, TN_ACTION_OOM, device_free, request->size, request->stream, request->pool);
-    model->stats.num_ooms++;
+    if (request->rejected) {
+        model->stats.num_oom_rejections++;
+    } else {
+        model->stats.num_ooms++;
+    }
 }
 
 static bool find_or_make(struct ref_model *model, struct ref_request *request)
 {
     if (get_free_block(model, request)) {
         return true;
+    }
+    request->rejected = model->config.throw_on_device_oom && model->limit != TARN_SIZE_UNLIMITED &&
+                        model->total_allocated_memory + request->alloc_size > model->limit;
+    if (request->rejected) {
+        return false;
     }
     if (model->callback && model->callback(model->callback_context) &&
         get_free_block(model, request)) {
@@ -333,9 +352,8 @@ enum tarn_status ref_set_fraction(struct ref_model *model, double fraction)
     if (!(fraction >= 0.0 && fraction <= 1.0)) {
         return TARN_ERR_INVALID_ARGUMENT;
     }
-    model->limit = fraction >= 1.0
-                       ? TARN_SIZE_UNLIMITED
-                       : (uint64_t)(fraction * (double)model->device->total_memory);
+    model->limit = fraction >= 1.0 ? TARN_SIZE_UNLIMITED
+                                   : (uint64_t)(fraction * (double)model->device->total_memory);
     return TARN_OK;
 }
 
@@ -379,6 +397,7 @@ void ref_reset_accumulated_stats(struct ref_model *model)
     reset_accumulated(&model->stats.oversize_segments);
     model->stats.num_alloc_retries = 0;
     model->stats.num_ooms = 0;
+    model->stats.num_oom_rejections = 0;
     model->stats.num_sync_all_streams = 0;
     model->stats.num_device_alloc = 0;
     model->stats.num_device_free = 0;

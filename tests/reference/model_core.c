@@ -96,8 +96,8 @@ void ref_streams_add(struct ref_streams *streams, tarn_stream stream)
     if (ref_streams_have(streams, stream)) {
         return;
     }
-    streams->item = ref_grow(streams->item, &streams->capacity, streams->count + 1,
-                             sizeof *streams->item);
+    streams->item =
+        ref_grow(streams->item, &streams->capacity, streams->count + 1, sizeof *streams->item);
     streams->item[streams->count++] = stream;
 }
 

@@ -130,6 +130,7 @@ struct ref_request {
     uint64_t alloc_size;
     struct ref_pool *pool;
     struct ref_block *block;
+    bool rejected; /* refused before the device was asked */
 };
 
 /* ---- model_core.c ---- */

@@ -9,6 +9,7 @@ struct ref_block_state {
     uint64_t ptr;
     uint64_t size;
     tarn_stream stream;
+    bool is_small;
     bool allocated;
     bool mapped;
 };
@@ -137,7 +138,7 @@ uint64_t ref_pool_use_count(const struct ref_model *model, struct tarn_pool_id i
 {
     const struct ref_private *private = ref_find_private(model, id);
 
-    return private ? (uint64_t)private->use_count : 0;
+    return private ? (uint64_t) private->use_count : 0;
 }
 
 enum tarn_status ref_set_use_on_oom(struct ref_model *model, struct tarn_pool_id id, bool on)
@@ -303,17 +304,13 @@ static struct ref_blocks head_blocks(const struct ref_model *model,
     return heads;
 }
 
-/* Whether a block of the pool waits for events or will when it is freed: PyTorch fails an internal
- * check then. */
-static bool pool_waits(const struct ref_model *model, const struct ref_private *private,
-                       bool allocated_too)
+/* Whether a block of the pool is free but for streams that it waits for. */
+static bool pool_waits(const struct ref_model *model, const struct ref_private *private)
 {
     for (size_t i = 0; i < model->active.count; i++) {
         const struct ref_block *block = model->active.item[i];
 
-        if (block->pool->owner == private &&
-            (block->event_count > 0 ||
-             (block->stream_uses.count > 0 && (allocated_too || !block->allocated)))) {
+        if (block->pool->owner == private && !block->allocated) {
             return true;
         }
     }
@@ -330,6 +327,7 @@ static struct ref_segment_state segment_state(const struct ref_block *head)
         state.block[state.count++] = (struct ref_block_state){.ptr = b->ptr,
                                                               .size = b->size,
                                                               .stream = b->stream,
+                                                              .is_small = b->pool->is_small,
                                                               .allocated = b->allocated,
                                                               .mapped = b->mapped};
     }
@@ -345,7 +343,7 @@ enum tarn_status ref_get_checkpoint(struct ref_model *model, struct tarn_pool_id
     if (!private) {
         return TARN_ERR_NOT_FOUND;
     }
-    if (private->freeable || pool_waits(model, private, false)) {
+    if (private->freeable || pool_waits(model, private)) {
         return TARN_ERR_STATE;
     }
     struct ref_blocks heads = head_blocks(model, private);
@@ -355,6 +353,9 @@ enum tarn_status ref_get_checkpoint(struct ref_model *model, struct tarn_pool_id
     ref_require(checkpoint != NULL, "no host memory");
     checkpoint->id = id;
     for (size_t i = 0; i < heads.count; i++) {
+        if (!heads.item[i]->mapped && !heads.item[i]->next) {
+            continue; /* a range in which nothing is mapped has no blocks */
+        }
         checkpoint->segment = ref_grow(checkpoint->segment, &capacity, checkpoint->count + 1,
                                        sizeof *checkpoint->segment);
         checkpoint->segment[checkpoint->count++] = segment_state(heads.item[i]);
@@ -417,52 +418,71 @@ static void free_allocated_blocks(struct ref_model *model, const struct ref_priv
     free(heads.item);
 }
 
-/* Whether a mapped range of the segment begins here. */
-static bool range_begins(const struct ref_block *block, uint64_t ptr)
-{
-    while (block && block->ptr != ptr) {
-        block = block->next;
-    }
-    return block && block->mapped && !(block->prev && block->prev->mapped);
-}
-
-/* Whether the pool still has that segment: same place, same length, and each range that was mapped
- * is still mapped and begins where it did. It may have grown at its end. */
-static bool segment_exists(const struct ref_model *model, const struct ref_private *private,
-                           const struct ref_segment_state *state)
+/* The pool's block at this address, or NULL. */
+static const struct ref_block *block_at(const struct ref_model *model,
+                                        const struct ref_private *private, uint64_t ptr)
 {
     struct ref_blocks heads = head_blocks(model, private);
-    const struct ref_block *block = NULL;
-    uint64_t end = 0;
+    const struct ref_block *found = NULL;
 
     for (size_t i = 0; i < heads.count; i++) {
-        if (heads.item[i]->ptr == state->block[0].ptr) {
-            block = heads.item[i];
+        for (const struct ref_block *b = heads.item[i]; b; b = b->next) {
+            found = b->ptr == ptr ? b : found;
         }
     }
     free(heads.item);
-    if (!block) {
+    return found;
+}
+
+/* Whether a mapped range of at least that size begins at the block that will be one free block once
+ * everything in it is freed: no stream must be waited for. PyTorch notices half way. */
+static bool range_begins(const struct ref_block *block, const struct ref_block_state *state,
+                         uint64_t size)
+{
+    uint64_t have = 0;
+
+    if (!block || !block->mapped || (block->prev && block->prev->mapped) ||
+        block->stream != state->stream || block->pool->is_small != state->is_small) {
         return false;
     }
-    for (size_t i = 0; i < state->count; i++) {
-        const struct ref_block_state *wanted = &state->block[i];
+    for (; block && block->mapped; block = block->next) {
+        if (block->event_count > 0 || block->stream_uses.count > 0) {
+            return false;
+        }
+        have += block->size;
+    }
+    return have >= size;
+}
 
-        if (wanted->stream != block->stream) {
-            return false;
+/* Blocks from `begin` on that follow each other mapped. */
+static size_t run_end(const struct ref_segment_state *state, size_t begin)
+{
+    while (begin < state->count && state->block[begin].mapped) {
+        begin++;
+    }
+    return begin;
+}
+
+/* Whether the pool still has the mapped ranges of that segment, each where it began. They may be
+ * longer now: PyTorch fails a check half way then. */
+static bool segment_exists(const struct ref_model *model, const struct ref_private *private,
+                           const struct ref_segment_state *state)
+{
+    size_t end;
+
+    for (size_t begin = 0; begin < state->count; begin = end + 1) {
+        uint64_t size = 0;
+
+        end = run_end(state, begin);
+        for (size_t i = begin; i < end; i++) {
+            size += state->block[i].size;
         }
-        if (wanted->mapped && (i == 0 || !state->block[i - 1].mapped) &&
-            !range_begins(block, wanted->ptr)) {
+        if (end > begin && !range_begins(block_at(model, private, state->block[begin].ptr),
+                                         &state->block[begin], size)) {
             return false;
-        }
-        for (const struct ref_block *b = block; b; b = b->next) {
-            if (wanted->mapped && !b->mapped && b->ptr < wanted->ptr + wanted->size &&
-                wanted->ptr < b->ptr + b->size) {
-                return false;
-            }
-            end = b->ptr + b->size;
         }
     }
-    return end == state->block[state->count - 1].ptr + state->block[state->count - 1].size;
+    return true;
 }
 
 /* The free block at an address, or NULL. */
@@ -527,7 +547,7 @@ enum tarn_status ref_set_checkpoint(struct ref_model *model,
     if (!private) {
         return TARN_ERR_NOT_FOUND;
     }
-    if (private->freeable || pool_waits(model, private, true)) {
+    if (private->freeable) {
         return TARN_ERR_STATE;
     }
     for (size_t i = 0; i < checkpoint->count; i++) {
@@ -539,19 +559,14 @@ enum tarn_status ref_set_checkpoint(struct ref_model *model,
     free_allocated_blocks(model, private, delta_out);
     for (size_t i = 0; i < checkpoint->count; i++) {
         const struct ref_segment_state *segment = &checkpoint->segment[i];
-        size_t begin = 0;
+        size_t end;
 
-        while (begin < segment->count) {
-            size_t end = begin;
-
-            while (end < segment->count && segment->block[end].mapped) {
-                end++;
-            }
+        for (size_t begin = 0; begin < segment->count; begin = end + 1) {
+            end = run_end(segment, begin);
             if (end > begin) {
                 restore_run(model, private, segment->block + begin, end - begin, delta_out,
                             &capacity);
             }
-            begin = end + 1;
         }
     }
     return TARN_OK;

@@ -9,6 +9,10 @@
 #include <stdlib.h>
 #include <zlib.h>
 
+#ifndef TEST_DATA_DIR
+#define TEST_DATA_DIR "tests/data" /* the build says where it is */
+#endif
+
 struct test_file {
     uint8_t *bytes; /* one NUL follows; free with free() */
     size_t size;

@@ -59,9 +59,14 @@ static bool run_parse(struct run *run, const char *line, bool stop_early)
     memset(run, 0, sizeof *run);
     assert_true(strlen(line) < sizeof run->line);
     memcpy(run->line, line, strlen(line) + 1);
-    for (char *word = strtok(run->line, " "); word; word = strtok(NULL, " ")) {
+    for (char *word = run->line; *word;) {
+        const size_t length = strcspn(word, " ");
+        char *next = word + length + (word[length] == ' ');
+
         assert_true(run->argc < WORDS_MAX);
         run->argv[run->argc++] = word;
+        word[length] = '\0';
+        word = next;
     }
     const bool good = cli_opt_parse(&parser, run->argc, run->argv, &run->kept);
     memcpy(run->error, parser.error, sizeof run->error);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Static tracepoints (SystemTap's sys/sdt.h, where it is installed at build time): names that perf,
+ * bpftrace and their like can attach to at run time. A probe that nobody watches is one no-op
+ * instruction.
+ */
+#ifndef TN_BASE_PROBE_H
+#define TN_BASE_PROBE_H
+
+#if defined(__has_include)
+#if __has_include(<sys/sdt.h>)
+#include <sys/sdt.h>
+#define TN_PROBE_AVAILABLE 1
+#endif
+#endif
+
+#ifdef TN_PROBE_AVAILABLE
+#define TN_PROBE1(name, a)          DTRACE_PROBE1(tarn, name, a)
+#define TN_PROBE4(name, a, b, c, d) DTRACE_PROBE4(tarn, name, a, b, c, d)
+#else
+#define TN_PROBE1(name, a)          ((void)(a))
+#define TN_PROBE4(name, a, b, c, d) ((void)(a), (void)(b), (void)(c), (void)(d))
+#endif
+
+#endif

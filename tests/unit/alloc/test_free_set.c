@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/test.h"
+
+#include <stdlib.h>
+
+#include "alloc/free_set.h"
+#include "alloc/pool.h"
+#include "tarn/host.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+enum {
+    MANY = 1500
+};
+
+static uint64_t random_state;
+
+static uint64_t random_below(uint64_t bound)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (random_state >> 20) % bound;
+}
+
+static struct tn_block blocks[MANY];
+static struct tn_block *sorted[MANY]; /* the model: blocks in the set, in order */
+static size_t sorted_count;
+
+static size_t model_index(uint64_t size, uint64_t address)
+{
+    size_t at = 0;
+
+    while (at < sorted_count && (sorted[at]->size < size ||
+                                 (sorted[at]->size == size && sorted[at]->address < address))) {
+        at++;
+    }
+    return at;
+}
+
+static void model_insert(struct tn_block *block)
+{
+    const size_t at = model_index(block->size, block->address);
+
+    for (size_t i = sorted_count; i > at; i--) {
+        sorted[i] = sorted[i - 1];
+    }
+    sorted[at] = block;
+    sorted_count++;
+}
+
+static void model_remove(const struct tn_block *block)
+{
+    size_t at = model_index(block->size, block->address);
+
+    assert_ptr_equal(sorted[at], block);
+    for (sorted_count--; at < sorted_count; at++) {
+        sorted[at] = sorted[at + 1];
+    }
+}
+
+static void set_equals(const struct tn_free_set *set)
+{
+    const struct tn_block *block = tn_free_set_first(set);
+
+    assert_int_equal(set->count, sorted_count);
+    for (size_t i = 0; i < sorted_count; i++) {
+        assert_ptr_equal(block, sorted[i]);
+        assert_true(tn_free_set_has(set, block));
+        assert_ptr_equal(tn_free_set_prev(set, block), i > 0 ? sorted[i - 1] : NULL);
+        block = tn_free_set_next(set, block);
+    }
+    assert_null(block);
+    assert_ptr_equal(tn_free_set_last(set), sorted_count ? sorted[sorted_count - 1] : NULL);
+}
+
+static void find_equals(const struct tn_free_set *set, uint64_t size)
+{
+    const size_t at = model_index(size, 0);
+
+    assert_ptr_equal(tn_free_set_find(set, size), at < sorted_count ? sorted[at] : NULL);
+}
+
+/* Sizes of every kind: small ones, both sides of where classes of one size end, every power. */
+static uint64_t random_size(void)
+{
+    switch (random_below(5)) {
+    case 0:
+        return 512 * (1 + random_below(16));
+    case 1:
+        return 512 * (1 + random_below(TN_EXACT_CLASSES));
+    case 2:
+        return 2 * MIB - 8 * 512 + 512 * random_below(16);
+    case 3:
+        return 2 * MIB * (1 + random_below(40));
+    default:
+        return ((uint64_t)512 << random_below(43)) + 512 * random_below(3);
+    }
+}
+
+static void random_blocks_equal_a_sorted_list(void **state)
+{
+    static bool inside[MANY];
+    const uint64_t live = tarn_host_usage().live_bytes;
+    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+
+    (void)state;
+    random_state = 1;
+    for (uint64_t i = 0; i < MANY; i++) {
+        blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = random_size()};
+    }
+    for (uint64_t step = 0; step < 30000; step++) {
+        const uint64_t i = random_below(MANY);
+        const bool growing = (step / 5000) % 2 == 0;
+
+        if (!inside[i] && (growing || random_below(8) == 0)) {
+            assert_true(tn_free_set_insert(set, &blocks[i]));
+            model_insert(&blocks[i]);
+            inside[i] = true;
+        } else if (inside[i] && (!growing || random_below(8) == 0)) {
+            tn_free_set_remove(set, &blocks[i]);
+            model_remove(&blocks[i]);
+            inside[i] = false;
+            assert_false(tn_free_set_has(set, &blocks[i]));
+        }
+        find_equals(set, random_size());
+        if (step % 1000 == 0) {
+            set_equals(set);
+        }
+        if (step % 4999 == 0) {
+            tn_free_set_trim(set);
+        }
+    }
+    for (uint64_t i = 0; i < MANY; i++) {
+        if (inside[i]) {
+            tn_free_set_remove(set, &blocks[i]);
+            model_remove(&blocks[i]);
+        }
+    }
+    set_equals(set);
+    tn_free_set_destroy(set);
+    assert_int_equal(tarn_host_usage().live_bytes, live);
+}
+
+/* Around every border between classes: one unit below, at, and above. */
+static void find_is_right_at_every_class_border(void **state)
+{
+    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+
+    (void)state;
+    for (unsigned log2 = 9; log2 < 52; log2++) {
+        for (uint64_t step = 0; step < 32; step++) {
+            const uint64_t border =
+                (((uint64_t)1 << log2) + (((uint64_t)1 << log2) / 32) * step) / 512 * 512;
+
+            for (uint64_t size = border > 512 ? border - 512 : 512; size <= border + 512;
+                 size += 512) {
+                struct tn_block block = {.address = 512, .size = size};
+
+                assert_true(tn_free_set_insert(set, &block));
+                assert_ptr_equal(tn_free_set_find(set, size), &block);
+                assert_ptr_equal(tn_free_set_find(set, 512), &block);
+                assert_null(tn_free_set_find(set, size + 512));
+                tn_free_set_remove(set, &block);
+            }
+        }
+    }
+    tn_free_set_destroy(set);
+}
+
+/* Best fit: the smallest block that is large enough, of equal ones the lowest. */
+static void the_lowest_of_equal_blocks_is_found(void **state)
+{
+    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    struct tn_block high = {.address = 4096, .size = 20 * MIB};
+    struct tn_block low = {.address = 1024, .size = 20 * MIB};
+    struct tn_block larger = {.address = 512, .size = 20 * MIB + 512};
+
+    (void)state;
+    assert_true(tn_free_set_insert(set, &high));
+    assert_true(tn_free_set_insert(set, &larger));
+    assert_true(tn_free_set_insert(set, &low));
+    assert_ptr_equal(tn_free_set_find(set, 20 * MIB), &low);
+    assert_ptr_equal(tn_free_set_find(set, 20 * MIB - 512), &low);
+    assert_ptr_equal(tn_free_set_next(set, &low), &high);
+    assert_ptr_equal(tn_free_set_next(set, &high), &larger);
+    assert_ptr_equal(tn_free_set_prev(set, &low), NULL);
+    assert_ptr_equal(tn_free_set_find(set, 20 * MIB + 512), &larger);
+    assert_null(tn_free_set_find(set, 20 * MIB + 1024));
+    tn_free_set_destroy(set);
+}
+
+static void unmapped_ranges_are_kept_by_address(void **state)
+{
+    static bool inside[MANY];
+    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    uint32_t count = 0;
+
+    (void)state;
+    random_state = 2;
+    for (uint64_t i = 0; i < MANY; i++) {
+        blocks[i] = (struct tn_block){.address = 2 * MIB * ((i * 7919) % MANY + 1)};
+        inside[i] = false;
+    }
+    for (int step = 0; step < 10000; step++) {
+        const uint64_t i = random_below(MANY);
+
+        if (!inside[i]) {
+            assert_true(tn_free_set_reserve_unmapped(set, 1));
+            tn_free_set_insert_unmapped(set, &blocks[i]);
+            count++;
+        } else {
+            tn_free_set_remove_unmapped(set, &blocks[i]);
+            count--;
+        }
+        inside[i] = !inside[i];
+        assert_int_equal(set->unmapped_count, count);
+        assert_int_equal(tn_free_set_has_unmapped(set, &blocks[i]), inside[i]);
+    }
+    for (uint32_t i = 1; i < set->unmapped_count; i++) {
+        assert_true(set->unmapped[i - 1]->address < set->unmapped[i]->address);
+    }
+    assert_int_equal(set->count, 0);
+    tn_free_set_destroy(set);
+}
+
+static void trimming_gives_memory_back(void **state)
+{
+    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    const size_t bare = tn_free_set_memory(set);
+    const uint64_t live = tarn_host_usage().live_bytes;
+
+    (void)state;
+    for (uint64_t i = 0; i < MANY; i++) {
+        blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = 512 * (1 + i % 300)};
+        assert_true(tn_free_set_insert(set, &blocks[i]));
+    }
+    assert_int_equal(tn_free_set_memory(set) - bare, tarn_host_usage().live_bytes - live);
+    for (uint64_t i = 1; i < MANY; i++) {
+        tn_free_set_remove(set, &blocks[i]);
+    }
+    tn_free_set_trim(set);
+    assert_ptr_equal(tn_free_set_find(set, 512), &blocks[0]);
+    assert_ptr_equal(tn_free_set_first(set), tn_free_set_last(set));
+    tn_free_set_remove(set, &blocks[0]);
+    tn_free_set_trim(set);
+    assert_int_equal(tn_free_set_memory(set), bare);
+    assert_int_equal(tarn_host_usage().live_bytes, live);
+    assert_null(tn_free_set_first(set));
+    assert_true(tn_free_set_insert(set, &blocks[5])); /* works as before */
+    assert_ptr_equal(tn_free_set_find(set, 512), &blocks[5]);
+    tn_free_set_destroy(set);
+}
+
+static void without_host_memory_nothing_changes(void **state)
+{
+    const uint64_t live = tarn_host_usage().live_bytes;
+    struct tn_block block = {.address = 512, .size = 512};
+
+    (void)state;
+    tarn_host_fail_nth(1);
+    assert_null(tn_free_set_create(NULL, 0));
+    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+
+    for (uint64_t n = 1; n <= 2; n++) { /* the chunk of bins, then the bin */
+        tarn_host_fail_nth(n);
+        assert_false(tn_free_set_insert(set, &block));
+        assert_int_equal(set->count, 0);
+        assert_null(tn_free_set_first(set));
+        assert_null(tn_free_set_find(set, 512));
+        tn_free_set_trim(set); /* so that both are wanted again */
+    }
+    tarn_host_fail_nth(1);
+    assert_false(tn_free_set_reserve_unmapped(set, 1));
+    assert_int_equal(set->unmapped_capacity, 0);
+    tarn_host_fail_nth(0);
+    assert_true(tn_free_set_insert(set, &block));
+    tn_free_set_destroy(set);
+    assert_int_equal(tarn_host_usage().live_bytes, live);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_blocks_equal_a_sorted_list),
+        cmocka_unit_test(find_is_right_at_every_class_border),
+        cmocka_unit_test(the_lowest_of_equal_blocks_is_found),
+        cmocka_unit_test(unmapped_ranges_are_kept_by_address),
+        cmocka_unit_test(trimming_gives_memory_back),
+        cmocka_unit_test(without_host_memory_nothing_changes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/test.h"
+
+#include "base/size_text.h"
+
+#define KIB ((uint64_t)1 << 10)
+#define MIB ((uint64_t)1 << 20)
+#define GIB ((uint64_t)1 << 30)
+
+/* C++ format_size compares with "at most", so a full unit is written in the smaller one. */
+static void messages_change_unit_above_1024(void **state)
+{
+    static const struct {
+        uint64_t bytes;
+        const char *text;
+    } rows[] = {
+        {0, "0 bytes"},
+        {1, "1 bytes"},
+        {512, "512 bytes"},
+        {1023, "1023 bytes"},
+        {1024, "1024 bytes"},
+        {1025, "1.00 KiB"},
+        {1536, "1.50 KiB"},
+        {MIB - 1, "1024.00 KiB"},
+        {MIB, "1024.00 KiB"},
+        {MIB + 1, "1.00 MiB"},
+        {2 * MIB, "2.00 MiB"},
+        {20 * MIB, "20.00 MiB"},
+        {GIB - 1, "1024.00 MiB"},
+        {GIB, "1024.00 MiB"},
+        {GIB + 1, "1.00 GiB"},
+        {80 * GIB, "80.00 GiB"},
+        {1024 * GIB, "1024.00 GiB"},
+        {1025 * GIB, "1025.00 GiB"},
+        {(uint64_t)800000000 * GIB, "800000000.00 GiB"},
+        {UINT64_MAX, "17179869184.00 GiB"},
+        {(uint64_t)79 * GIB + GIB / 100, "79.01 GiB"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_string_equal(tn_size_text_message(rows[i].bytes).text, rows[i].text);
+    }
+}
+
+/* `Bytes.__repr__` of _memory_viz.py divides while the amount is 1024 or more. */
+static void tools_change_unit_at_1024(void **state)
+{
+    static const struct {
+        double bytes;
+        const char *text;
+    } rows[] = {
+        {0, "0.0B"},
+        {1023, "1023.0B"},
+        {1024, "1.0KiB"},
+        {1536, "1.5KiB"},
+        {1024.0 * 1024.0 - 1.0, "1024.0KiB"},
+        {1024.0 * 1024.0, "1.0MiB"},
+        {1024.0 * 1024.0 * 1024.0, "1.0GiB"},
+        {-2048, "-2.0KiB"},
+        {1e30, "827180.6YiB"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_string_equal(tn_size_text(rows[i].bytes).text, rows[i].text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_change_unit_above_1024),
+        cmocka_unit_test(tools_change_unit_at_1024),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
