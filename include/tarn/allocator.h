@@ -9,8 +9,8 @@
  *
  * The settings choose among three engines when the allocator is made. The caching one is described
  * here. backend:cudaMallocAsync leaves the decisions to the device's stream-ordered pool, as
- * PyTorch's backend of that name: only allocated, active and reserved bytes are counted, the memory
- * fraction limits the bytes handed out, one capture (begin_pool) runs at a time, and walks,
+ * PyTorch's backend of that name: only allocated, active and reserved bytes are counted, the
+ * memory fraction limits the bytes handed out, one capture (begin_pool) runs at a time, and walks,
  * observers, callbacks, checkpoints and uses of pools fail with TARN_ERR_NOT_SUPPORTED. no_caching
  * takes every block from the device and gives it back when it is freed; nothing is counted.
  */

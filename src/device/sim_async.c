@@ -6,8 +6,8 @@
  *
  * The pool's memory comes in units of 32 MiB. It grows by chunks: address ranges of as many units
  * as the request needs. A chunk is cut into blocks, multiples of 512 bytes. A free block remembers
- * the stream that freed it and the point of the free: that stream may reuse it at once, another one
- * when the point is reached. Neighbours merge when the same stream freed both (the later point
+ * the stream that freed it and the point of the free: that stream may reuse it at once, another
+ * one when the point is reached. Neighbours merge when the same stream freed both (the later point
  * counts) or both points are reached. The best fit is taken; when there is none, blocks are merged
  * again, then the pool grows.
  *
@@ -15,8 +15,8 @@
  * place, smallest block first, and are mapped into the new chunk; only what they do not cover is
  * asked of the device. (They stay given back when the device has no room for the rest.) Trimming
  * gives such units back. Their addresses stay taken until nothing is left of the chunk. This rule
- * is a model: the driver does not say how it grows. On two recorded training runs it comes within 1
- * % of the reserved peaks measured on an H200, where keeping units in their place is 8 and 16 %
+ * is a model: the driver does not say how it grows. On two recorded training runs it comes within
+ * 1 % of the reserved peaks measured on an H200, where keeping units in their place is 8 and 16 %
  * above.
  *
  * Nothing waits: memory that a stream is still to free stays taken.
@@ -25,10 +25,8 @@
  * measured on an H200 are the requested bytes to the byte).
  *
  * Invariants: blocks lie in their chunks and do not overlap, and every chunk has one; reserved =
- * sum
- *   of blocks; used = sum of what was asked for of blocks in use; `free` holds exactly the blocks
- * not
- *   in use; peaks are not below what they are of.
+ *   sum of blocks; used = sum of what was asked for of blocks in use; `free` holds exactly the
+ *   blocks not in use; peaks are not below what they are of.
  * Cost: O(log n), plus the free blocks that fit but wait for another stream, plus units moved.
  */
 #include "device/sim_device.h"

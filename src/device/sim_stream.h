@@ -4,17 +4,17 @@
  *
  * A stream is a timeline. Work queued on it runs one after the other. Timed work takes so many
  * nanoseconds; a hold ("blocking work") ends when it is told to. So a stream is: the time at which
- * the work before its first open hold is done, then a list of open holds, each with the time of the
- * work queued behind it up to the next hold. A point marks a place in a stream: a time when nothing
- * is held before it, else a hold and an offset from that hold's end. Ending a hold
- * does not touch the points behind it: they ask the hold. Streams wait for each other only when
- * told to; stream 0 is one like others.
+ * the work before its first open hold is done, then a list of open holds, each with the time of
+ * the work queued behind it up to the next hold. A point marks a place in a stream: a time when
+ * nothing is held before it, else a hold and an offset from that hold's end. Ending a hold does
+ * not touch the points behind it: they ask the hold. Streams wait for each other only when told
+ * to; stream 0 is one like others.
  *
  * A hold also stands for waiting: for a point of another stream, when that is not yet known to be
  * reached at some time, or when it comes behind other holds. It ends by itself when its turn has
  * come and the time of its point is known. Blocking work that is told to end before its turn waits
- * likewise. Holds are only made to wait for points behind holds that are older, so that nothing can
- * wait for itself.
+ * likewise. Holds are only made to wait for points behind holds that are older, so that nothing
+ * can wait for itself.
  *
  * Events are points with a name. In manual mode a point's time does not count: an event completes
  * when told, or when it or a later event of its stream was waited for; a stream that waits for an

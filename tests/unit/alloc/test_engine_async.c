@@ -120,8 +120,7 @@ static void end(struct rig *rig)
         tarn_allocator_end_pool(rig->allocator, (struct tarn_pool_id){0, 1}, &rig->error), TARN_OK);
 }
 
-/* ---- cases -------------------------------------------------------------------------------------
- * */
+/* ---- cases ---------------------------------------------------------------------------------- */
 
 static void counts_what_the_pool_says(void **state)
 {
@@ -466,8 +465,7 @@ static void the_backend_cannot_change(void **state)
     rig_close(&rig);
 }
 
-/* ---- failures ----------------------------------------------------------------------------------
- * */
+/* ---- failures ------------------------------------------------------------------------------- */
 
 /* Uses everything that can fail; true when nothing failed. Frees are tried again: a failed one must
  * have left the block. */
@@ -583,8 +581,7 @@ static void freeing_needs_no_host_memory(void **state)
     rig_close(&rig);
 }
 
-/* ---- threads -----------------------------------------------------------------------------------
- * */
+/* ---- threads -------------------------------------------------------------------------------- */
 
 enum {
     THREADS = 4,
