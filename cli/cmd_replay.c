@@ -183,7 +183,7 @@ static void print_faith(const struct replay_runs *runs, int index)
     if (strcmp(conf, runs->info.conf) != 0) {
         return;
     }
-    if (result->first_other < 0 && result->allocations > 0) {
+    if (result->same_address == result->allocations && result->allocations > 0) {
         (void)printf("%s: all %" PRIu64 " allocations are where the recorded run had them\n",
                      conf_name(conf), result->allocations);
     } else if (result->allocations > 0) {
@@ -332,7 +332,8 @@ static enum cli_exit replay_snapshot(const struct cli_call *call,
         status = run_all(values, &runs, &error);
     }
     if (status) {
-        code = cli_fail_status(call->command, status, &error, call->arguments[0]);
+        code = cli_fail_status(call->command, status, &error,
+                               status == TARN_ERR_CONFIG ? "--conf" : call->arguments[0]);
     } else {
         code = values->json ? print_json(&runs) : print_text(call, &runs);
     }

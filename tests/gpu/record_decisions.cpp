@@ -458,7 +458,7 @@ static void call_is_under_way(bool yes)
     call_began = yes ? now_ms() : 0;
 }
 
-// Around every call of the allocator that may wait: the watcher may let blocked streams go during it.
+// Around every call of the allocator that may wait: the watcher may let blocked streams go then.
 template <class Call> static void guarded(Call call)
 {
     call_is_under_way(true);
@@ -923,6 +923,9 @@ static void do_begin()
     pool.uses++;
     const bool fresh = pool.uses == 1;
 
+    if (fresh) {
+        pool.checkpoint = nullptr;
+    }
     pool.released = false;
     pool.route = static_cast<int>(stream);
     routes.push_back(index);

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: MIT */
+/* Checkpoints of private pools: PyTorch's TestBlockStateAbsorption, and what is refused. */
+#include "support/test.h"
+
+#include "support/rig.h"
+
+#include <stdlib.h>
+
+static const struct tarn_pool_id graph = {0, 1};
+
+/* The blocks of the pool: what must be the same after restoring. */
+struct picture {
+    struct {
+        uint64_t address;
+        uint64_t size;
+        bool allocated;
+        bool active;
+    } blocks[64];
+    int block_count;
+    struct tarn_segment_info segments[16];
+    int segment_count;
+};
+
+static bool picture_segment(void *context, const struct tarn_segment_info *segment)
+{
+    struct picture *picture = context;
+
+    assert_true(picture->segment_count < 16);
+    picture->segments[picture->segment_count++] = *segment;
+    return true;
+}
+
+static bool picture_block(void *context, const struct tarn_block_info *block)
+{
+    struct picture *picture = context;
+    const int i = picture->block_count++;
+
+    assert_true(i < 64);
+    picture->blocks[i].address = block->address;
+    picture->blocks[i].size = block->size;
+    picture->blocks[i].allocated = block->allocated;
+    picture->blocks[i].active = block->active;
+    return true;
+}
+
+static struct picture picture_take(struct rig *rig)
+{
+    struct picture picture = {0};
+    const struct tarn_walker walker = {&picture, picture_segment, picture_block};
+
+    assert_int_equal(tarn_allocator_walk_pool(rig->allocator, graph, &walker), TARN_OK);
+    return picture;
+}
+
+static void picture_is(const struct picture *now, const struct picture *expected)
+{
+    assert_int_equal(now->segment_count, expected->segment_count);
+    for (int i = 0; i < now->segment_count; i++) {
+        const struct tarn_segment_info *a = &now->segments[i];
+        const struct tarn_segment_info *b = &expected->segments[i];
+
+        assert_int_equal(a->address, b->address);
+        assert_int_equal(a->total_size, b->total_size);
+        assert_int_equal(a->allocated_size, b->allocated_size);
+        assert_int_equal(a->active_size, b->active_size);
+        assert_int_equal(a->stream, b->stream);
+        assert_int_equal(a->is_large, b->is_large);
+    }
+    assert_int_equal(now->block_count, expected->block_count);
+    for (int i = 0; i < now->block_count; i++) {
+        assert_int_equal(now->blocks[i].address, expected->blocks[i].address);
+        assert_int_equal(now->blocks[i].size, expected->blocks[i].size);
+        assert_int_equal(now->blocks[i].allocated, expected->blocks[i].allocated);
+        assert_int_equal(now->blocks[i].active, expected->blocks[i].active);
+    }
+}
+
+static int live_blocks(struct rig *rig)
+{
+    const struct picture picture = picture_take(rig);
+    int live = 0;
+
+    for (int i = 0; i < picture.block_count; i++) {
+        live += picture.blocks[i].allocated;
+    }
+    return live;
+}
+
+static bool any_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return true;
+}
+
+static void begin(struct rig *rig)
+{
+    assert_int_equal(
+        tarn_allocator_begin_pool(rig->allocator, graph, any_stream, NULL, &rig->error), TARN_OK);
+}
+
+static void end(struct rig *rig)
+{
+    assert_int_equal(tarn_allocator_end_pool(rig->allocator, graph, &rig->error), TARN_OK);
+}
+
+static struct tarn_checkpoint *take(struct rig *rig)
+{
+    struct tarn_checkpoint *checkpoint = NULL;
+
+    assert_int_equal(
+        tarn_allocator_get_checkpoint(rig->allocator, graph, &checkpoint, &rig->error), TARN_OK);
+    return checkpoint;
+}
+
+static struct tarn_checkpoint_delta restore(struct rig *rig,
+                                            const struct tarn_checkpoint *checkpoint)
+{
+    struct tarn_checkpoint_delta delta = {0};
+
+    if (tarn_allocator_set_checkpoint(rig->allocator, checkpoint, &delta, &rig->error)) {
+        fail_msg("%s", rig->error.text);
+    }
+    rig_check(rig);
+    return delta;
+}
+
+/* checkFunction: what was allocated and kept is restored to the same pool of blocks. */
+static void restores_itself(struct rig *rig)
+{
+    const struct picture before = picture_take(rig);
+    struct tarn_checkpoint *checkpoint = take(rig);
+    struct tarn_checkpoint_delta delta = restore(rig, checkpoint);
+    const struct picture after = picture_take(rig);
+
+    picture_is(&after, &before);
+    assert_int_equal(delta.freed_count, live_blocks(rig));
+    assert_int_equal(delta.created_count, delta.freed_count);
+    for (size_t i = 0; i < delta.freed_count; i++) {
+        bool found = false;
+
+        for (size_t k = 0; k < delta.created_count; k++) {
+            found = found || delta.created[k] == delta.freed[i];
+        }
+        assert_true(found);
+        rig_free(rig, delta.freed[i]);
+    }
+    tarn_checkpoint_delta_fini(&delta);
+    /* And again from a pool with nothing handed out. */
+    delta = restore(rig, checkpoint);
+    assert_int_equal(delta.freed_count, 0);
+    const struct picture again = picture_take(rig);
+
+    picture_is(&again, &before);
+    tarn_checkpoint_delta_fini(&delta);
+    tarn_checkpoint_destroy(checkpoint);
+}
+
+/* Allocates, and frees all but those that are kept. */
+static void run_and_keep(struct rig *rig, const uint64_t *sizes, const bool *keep, int count)
+{
+    tarn_ptr ptrs[64];
+
+    begin(rig);
+    for (int i = 0; i < count; i++) {
+        ptrs[i] = rig_alloc(rig, sizes[i], 0);
+    }
+    for (int i = 0; i < count; i++) {
+        if (!keep[i]) {
+            rig_free(rig, ptrs[i]);
+        }
+    }
+    end(rig);
+}
+
+static const char *const confs[] = {"", "expandable_segments:True"};
+
+/* test_simple: sizes of every kind. */
+static void simple(void **state)
+{
+    static const uint64_t sizes[] = {8 * MIB,  8 * MIB, 2 * MIB,  2 * MIB, 2 * MIB, 20 * MIB,
+                                     20 * MIB, MIB,     20 * MIB, MIB,     512};
+    static const bool keep[] = {false, true, false, false, false, false,
+                                false, false, true,  true,  true};
+
+    (void)state;
+    for (size_t c = 0; c < 2; c++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, confs[c]);
+        run_and_keep(&rig, sizes, keep, 11);
+        restores_itself(&rig);
+        rig_close(&rig);
+    }
+}
+
+/* Eleven blocks of 512 bytes, of which some are kept. */
+static void eleven(const bool *keep)
+{
+    static const uint64_t sizes[] = {512, 512, 512, 512, 512, 512, 512, 512, 512, 512, 512};
+
+    for (size_t c = 0; c < 2; c++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, confs[c]);
+        run_and_keep(&rig, sizes, keep, 11);
+        restores_itself(&rig);
+        rig_close(&rig);
+    }
+}
+
+/* test_allocated_in_middle_of_segment */
+static void allocated_in_middle_of_segment(void **state)
+{
+    static const bool keep[11] = {[5] = true};
+
+    (void)state;
+    eleven(keep);
+}
+
+/* test_multiple_middle_allocations */
+static void multiple_middle_allocations(void **state)
+{
+    static const bool keep[11] = {[5] = true, [8] = true};
+
+    (void)state;
+    eleven(keep);
+}
+
+/* test_middle_allocations_contiguous */
+static void middle_allocations_contiguous(void **state)
+{
+    static const bool keep[11] = {[5] = true, [6] = true};
+
+    (void)state;
+    eleven(keep);
+}
+
+static void nothing_or_everything_kept(void **state)
+{
+    static const bool nothing[11] = {false};
+    static const bool everything[11] = {true, true, true, true, true, true,
+                                        true, true, true, true, true};
+
+    (void)state;
+    eleven(nothing);
+    eleven(everything);
+}
+
+/* test_additional_free_following_checkpoint: a second graph in the pool, then back. */
+static void additional_free_following_checkpoint(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < 2; c++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, confs[c]);
+        begin(&rig);
+        (void)rig_alloc(&rig, 512, 0);
+        end(&rig);
+        const struct picture before = picture_take(&rig);
+        struct tarn_checkpoint *checkpoint = take(&rig);
+
+        begin(&rig);
+        const tarn_ptr second = rig_alloc(&rig, 512, 0);
+
+        end(&rig);
+        struct tarn_checkpoint_delta delta = restore(&rig, checkpoint);
+        const struct picture after = picture_take(&rig);
+
+        assert_int_equal(delta.freed_count, 2);
+        assert_int_equal(delta.created_count, 1);
+        assert_int_equal(tarn_allocator_free(rig.allocator, second, NULL),
+                         TARN_ERR_INVALID_POINTER);
+        picture_is(&after, &before);
+        tarn_checkpoint_delta_fini(&delta);
+        tarn_checkpoint_destroy(checkpoint);
+        rig_close(&rig);
+    }
+}
+
+/* test_tensor_dies_after_checkpoint: live blocks 2, 1, 0. */
+static void tensor_dies_after_checkpoint(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    begin(&rig);
+    const tarn_ptr a = rig_alloc(&rig, 512, 0);
+    const tarn_ptr b = rig_alloc(&rig, 512, 0);
+
+    end(&rig);
+    struct tarn_checkpoint *checkpoint = take(&rig);
+
+    rig_free(&rig, a);
+    rig_free(&rig, b);
+    assert_int_equal(live_blocks(&rig), 0);
+    struct tarn_checkpoint_delta delta = restore(&rig, checkpoint);
+
+    assert_int_equal(live_blocks(&rig), 2);
+    rig_free(&rig, a);
+    assert_int_equal(live_blocks(&rig), 1);
+    rig_free(&rig, b);
+    assert_int_equal(live_blocks(&rig), 0);
+    tarn_checkpoint_delta_fini(&delta);
+    tarn_checkpoint_destroy(checkpoint);
+    rig_close(&rig);
+}
+
+static bool check_live(struct rig *rig, const tarn_ptr *expected, size_t count)
+{
+    bool live = false;
+
+    assert_int_equal(tarn_allocator_check_pool_live(rig->allocator, graph, expected, count, &live,
+                                                    &rig->error),
+                     TARN_OK);
+    return live;
+}
+
+/* test_check_pool_live_allocations */
+static void check_pool_live_allocations(void **state)
+{
+    struct rig rig;
+    bool live = false;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_allocator_check_pool_live(rig.allocator, graph, NULL, 0, &live, NULL),
+                     TARN_ERR_NOT_FOUND);
+    begin(&rig);
+    const tarn_ptr a = rig_alloc(&rig, 16, 0);
+    const tarn_ptr b = rig_alloc(&rig, 30 * MIB, 0);
+
+    end(&rig);
+    const tarn_ptr outside = rig_alloc(&rig, 16, 0);
+
+    assert_true(check_live(&rig, (tarn_ptr[]){a, b}, 2));
+    assert_true(check_live(&rig, (tarn_ptr[]){b, a}, 2));
+    assert_false(check_live(&rig, (tarn_ptr[]){a}, 1));
+    assert_false(check_live(&rig, (tarn_ptr[]){a, b, 0}, 3));
+    assert_false(check_live(&rig, (tarn_ptr[]){a, outside}, 2));
+    assert_false(check_live(&rig, NULL, 0));
+    rig_free(&rig, b);
+    assert_true(check_live(&rig, &a, 1));
+    rig_free(&rig, a);
+    assert_true(check_live(&rig, NULL, 0));
+    rig_close(&rig);
+}
+
+/* Segments made after the checkpoint stay, wholly free. */
+static void later_segments_stay_and_are_free(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    begin(&rig);
+    (void)rig_alloc(&rig, 512, 0);
+    struct tarn_checkpoint *checkpoint = take(&rig);
+    const tarn_ptr later = rig_alloc(&rig, 30 * MIB, 0);
+    const tarn_ptr on_other_stream = rig_alloc(&rig, 512, 4);
+    struct tarn_checkpoint_delta delta = restore(&rig, checkpoint);
+
+    assert_int_equal(delta.freed_count, 3);
+    assert_int_equal(delta.created_count, 1);
+    assert_int_equal(picture_take(&rig).segment_count, 3);
+    assert_int_equal(live_blocks(&rig), 1);
+    assert_int_equal(rig_alloc(&rig, 30 * MIB, 0), later);
+    assert_int_equal(rig_alloc(&rig, 512, 4), on_other_stream);
+    end(&rig);
+    tarn_checkpoint_delta_fini(&delta);
+    tarn_checkpoint_destroy(checkpoint);
+    rig_close(&rig);
+}
+
+/* A checkpoint without any block is one, too. */
+static void an_empty_pool_has_a_checkpoint(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    begin(&rig);
+    struct tarn_checkpoint *checkpoint = take(&rig);
+
+    (void)rig_alloc(&rig, 512, 0);
+    struct tarn_checkpoint_delta delta = restore(&rig, checkpoint);
+
+    assert_int_equal(delta.freed_count, 1);
+    assert_int_equal(delta.created_count, 0);
+    assert_int_equal(live_blocks(&rig), 0);
+    end(&rig);
+    tarn_checkpoint_delta_fini(&delta);
+    tarn_checkpoint_destroy(checkpoint);
+    tarn_checkpoint_destroy(NULL);
+    rig_close(&rig);
+}
+
+static void restoring_is_refused(struct rig *rig, const struct tarn_checkpoint *checkpoint,
+                                 enum tarn_status status)
+{
+    const struct picture before = picture_take(rig);
+    const struct tarn_stats stats = rig_stats(rig);
+    struct tarn_checkpoint_delta delta = {0};
+
+    assert_int_equal(
+        tarn_allocator_set_checkpoint(rig->allocator, checkpoint, &delta, &rig->error), status);
+    assert_int_equal(rig->error.status, status);
+    const struct picture after = picture_take(rig);
+    const struct tarn_stats now = rig_stats(rig);
+
+    picture_is(&after, &before);
+    assert_memory_equal(&now, &stats, sizeof now);
+    rig_check(rig);
+}
+
+static void what_streams_use_cannot_be_restored(void **state)
+{
+    struct rig rig;
+    struct tarn_checkpoint *none = NULL;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    begin(&rig);
+    const tarn_ptr a = rig_alloc(&rig, 30 * MIB, 0);
+
+    end(&rig);
+    struct tarn_checkpoint *checkpoint = take(&rig);
+
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    rig_record(&rig, a, 1);
+    restoring_is_refused(&rig, checkpoint, TARN_ERR_STATE); /* used */
+    rig_free(&rig, a);
+    restoring_is_refused(&rig, checkpoint, TARN_ERR_STATE); /* waits */
+    assert_int_equal(
+        tarn_allocator_get_checkpoint(rig.allocator, graph, &none, &rig.error), TARN_ERR_STATE);
+    assert_null(none);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
+    rig_free(&rig, rig_alloc(&rig, 512, 0)); /* completes the free */
+    struct tarn_checkpoint_delta delta = restore(&rig, checkpoint);
+
+    assert_int_equal(delta.created_count, 1);
+    assert_int_equal(delta.created[0], a);
+    tarn_checkpoint_delta_fini(&delta);
+    tarn_checkpoint_destroy(checkpoint);
+    rig_close(&rig);
+}
+
+static void pools_that_are_gone_are_refused(void **state)
+{
+    struct rig rig;
+    struct tarn_checkpoint *checkpoint = NULL;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(
+        tarn_allocator_get_checkpoint(rig.allocator, graph, &checkpoint, &rig.error),
+        TARN_ERR_NOT_FOUND);
+    begin(&rig);
+    const tarn_ptr a = rig_alloc(&rig, 30 * MIB, 0);
+
+    end(&rig);
+    checkpoint = take(&rig);
+    assert_int_equal(tarn_allocator_release_pool(rig.allocator, graph, NULL), TARN_OK);
+    restoring_is_refused(&rig, checkpoint, TARN_ERR_STATE);
+    rig_free(&rig, a);
+    rig_empty_cache(&rig);
+    restoring_is_refused(&rig, checkpoint, TARN_ERR_NOT_FOUND);
+    /* A new pool of that name does not have the segments. */
+    begin(&rig);
+    (void)rig_alloc(&rig, 512, 0);
+    end(&rig);
+    restoring_is_refused(&rig, checkpoint, TARN_ERR_STATE);
+    tarn_checkpoint_destroy(checkpoint);
+    rig_close(&rig);
+}
+
+static void without_host_memory_nothing_changes(void **state)
+{
+    static const uint64_t sizes[] = {512, 512, 512, 30 * MIB, 3 * MIB, 2 * MIB};
+    static const bool keep[] = {false, true, false, true, false, true};
+    struct rig rig;
+    struct tarn_checkpoint *checkpoint = NULL;
+    struct tarn_checkpoint_delta delta = {0};
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+    uint64_t failures = 0;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    run_and_keep(&rig, sizes, keep, 6);
+    for (uint64_t n = 1; st != TARN_OK; n++) {
+        const uint64_t live = tarn_host_usage().live_bytes;
+
+        tarn_host_fail_nth(n);
+        st = tarn_allocator_get_checkpoint(rig.allocator, graph, &checkpoint, &rig.error);
+        tarn_host_fail_nth(0);
+        assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+        assert_true(st == TARN_OK || tarn_host_usage().live_bytes == live);
+        failures += st != TARN_OK;
+    }
+    begin(&rig);
+    (void)rig_alloc(&rig, 512, 0);
+    end(&rig);
+    const struct picture before = picture_take(&rig);
+
+    st = TARN_ERR_HOST_MEMORY;
+    for (uint64_t n = 1; st != TARN_OK; n++) {
+        tarn_host_fail_nth(n);
+        st = tarn_allocator_set_checkpoint(rig.allocator, checkpoint, &delta, &rig.error);
+        tarn_host_fail_nth(0);
+        assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+        rig_check(&rig);
+        if (st) {
+            const struct picture now = picture_take(&rig);
+
+            picture_is(&now, &before);
+            failures++;
+        }
+    }
+    assert_true(failures >= 4);
+    tarn_checkpoint_delta_fini(&delta);
+    tarn_checkpoint_destroy(checkpoint);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(simple),
+        cmocka_unit_test(allocated_in_middle_of_segment),
+        cmocka_unit_test(multiple_middle_allocations),
+        cmocka_unit_test(middle_allocations_contiguous),
+        cmocka_unit_test(nothing_or_everything_kept),
+        cmocka_unit_test(additional_free_following_checkpoint),
+        cmocka_unit_test(tensor_dies_after_checkpoint),
+        cmocka_unit_test(check_pool_live_allocations),
+        cmocka_unit_test(later_segments_stay_and_are_free),
+        cmocka_unit_test(an_empty_pool_has_a_checkpoint),
+        cmocka_unit_test(what_streams_use_cannot_be_restored),
+        cmocka_unit_test(pools_that_are_gone_are_refused),
+        cmocka_unit_test(without_host_memory_nothing_changes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Planted corruption: one field of a good engine is changed, the check must say so, and find nothing
+ * again when the field is back. The allocator is not called in between.
+ */
+#include "support/test.h"
+
+#include "alloc/core_check.h"
+#include "alloc/segment.h"
+#include "support/rig.h"
+
+#include <stdio.h>
+
+/* An engine with something of everything: plain segments with used, free and waiting blocks, a
+ * growing one with a hole. */
+struct bench {
+    struct rig rig;
+    struct tn_engine *engine;
+    struct tn_block *used;    /* in a plain segment, with neighbours on both sides */
+    struct tn_block *free;    /* beside it */
+    struct tn_block *waiting; /* with events pending */
+    struct tn_block *hole;    /* an unmapped range */
+    struct tn_segment *segment;
+};
+
+static struct tn_block *block_of(const struct bench *bench, tarn_ptr ptr)
+{
+    const struct tn_segment *segment = tn_segment_find(bench->engine, ptr);
+    struct tn_block *block = segment ? segment->first : NULL;
+
+    while (block && block->address != ptr) {
+        block = block->next;
+    }
+    assert_non_null(block);
+    return block;
+}
+
+static void bench_open(struct bench *bench)
+{
+    struct rig *rig = &bench->rig;
+    tarn_ptr plain[4];
+    tarn_ptr grown[3];
+
+    rig_open_manual(rig, GIB, "");
+    bench->engine = rig_engine(rig->allocator);
+    for (int i = 0; i < 4; i++) {
+        plain[i] = rig_alloc(rig, 3 * MIB, 0);
+    }
+    rig_free(rig, plain[1]);
+    rig_record(rig, plain[3], 5);
+    rig_record(rig, plain[3], 6);
+    rig_free(rig, plain[3]);
+    rig_configure(rig, "expandable_segments:True");
+    for (int i = 0; i < 3; i++) {
+        grown[i] = rig_alloc(rig, 20 * MIB, 1);
+    }
+    rig_free(rig, grown[1]);
+    assert_int_equal(rig_totals(rig).segments, 2);
+    struct tn_free_set *set = block_of(bench, grown[0])->set;
+
+    /* Without waiting for the pending events, which a flush would do. */
+    rig_free(rig, grown[2]);
+    assert_true(set->unmapped_count == 1);
+    bench->used = block_of(bench, plain[0])->next->next;
+    bench->free = block_of(bench, plain[1]);
+    bench->waiting = block_of(bench, plain[3]);
+    bench->hole = set->unmapped[0];
+    bench->segment = tn_segment_find(bench->engine, plain[0]);
+    assert_int_equal(bench->used->address, plain[2]);
+    rig_check(rig);
+}
+
+static uint64_t findings_count(const struct bench *bench, struct tarn_findings *findings)
+{
+    *findings = (struct tarn_findings)TARN_FINDINGS_INIT;
+    const uint64_t count = tn_core_check(bench->engine, findings);
+
+    assert_int_equal(count, findings->count);
+    return count;
+}
+
+/* Expects at least one finding with `text` in one of them. */
+static void finds(const struct bench *bench, const char *text)
+{
+    struct tarn_findings findings;
+    bool found = false;
+
+    assert_true(findings_count(bench, &findings) > 0);
+    for (uint64_t i = 0; i < findings.count && i < TARN_FINDINGS_KEPT; i++) {
+        found = found || strstr(findings.text[i], text);
+    }
+    if (!found) {
+        fail_msg("nothing says \"%s\", the first of %llu says \"%s\"", text,
+                 (unsigned long long)findings.count, findings.text[0]);
+    }
+}
+
+static void finds_nothing(const struct bench *bench)
+{
+    struct tarn_findings findings;
+
+    if (findings_count(bench, &findings) > 0) {
+        fail_msg("%s", findings.text[0]);
+    }
+}
+
+/* Changes a field, expects the finding, and puts the old value back. */
+#define PLANT(bench, field, value, text)                                                           \
+    do {                                                                                           \
+        unsigned char kept[sizeof(field)];                                                         \
+        memcpy(kept, &(field), sizeof kept);                                                       \
+        (field) = (value);                                                                         \
+        finds(bench, text);                                                                        \
+        memcpy(&(field), kept, sizeof kept);                                                       \
+        finds_nothing(bench);                                                                      \
+    } while (0)
+
+static void sizes_and_addresses(void **state)
+{
+    struct bench b;
+
+    (void)state;
+    bench_open(&b);
+    PLANT(&b, b.used->size, b.used->size + 512, "but its neighbour is at");
+    PLANT(&b, b.used->size, b.used->size + 1, "not multiples of 512");
+    PLANT(&b, b.used->size, 0, "not multiples of 512");
+    PLANT(&b, b.used->address, b.used->address + 512, "but its neighbour is at");
+    PLANT(&b, b.waiting->size, b.waiting->size - 512, "but its neighbour is at");
+    PLANT(&b, b.segment->size, b.segment->size + 512, "last block of segment");
+    PLANT(&b, b.segment->address, b.segment->address - 512, "first block of segment");
+    rig_close(&b.rig);
+}
+
+static void links(void **state)
+{
+    struct bench b;
+
+    (void)state;
+    bench_open(&b);
+    PLANT(&b, b.used->prev, NULL, "but its neighbour is at");
+    PLANT(&b, b.free->next, b.waiting, "but its neighbour is at");
+    PLANT(&b, b.segment->first->prev, b.free, "first block of segment");
+    PLANT(&b, b.free->next, NULL, "last block of segment");
+    rig_close(&b.rig);
+}
+
+static void states(void **state)
+{
+    struct bench b;
+
+    (void)state;
+    bench_open(&b);
+    PLANT(&b, b.used->allocated, false, "is not where its state says");
+    PLANT(&b, b.used->mapped, false, "is not where its state says");
+    PLANT(&b, b.free->allocated, true, "is not where its state says");
+    PLANT(&b, b.free->mapped, false, "is not where its state says");
+    PLANT(&b, b.free->unfiled, true, "unfiled blocks");
+    PLANT(&b, b.waiting->uses, 0, "is not where its state says");
+    PLANT(&b, b.hole->mapped, true, "is not where its state says");
+    PLANT(&b, b.used->expandable, true, "differ in pool, stream or kind");
+    PLANT(&b, b.used->set, b.hole->set, "differ in pool, stream or kind");
+    rig_close(&b.rig);
+}
+
+static void free_neighbours_that_were_not_merged(void **state)
+{
+    struct bench b;
+
+    (void)state;
+    bench_open(&b);
+    b.used->allocated = false; /* between a free block and a waiting one */
+    finds(&b, "are not merged");
+    b.used->allocated = true;
+    finds_nothing(&b);
+    rig_close(&b.rig);
+}
+
+static void counters(void **state)
+{
+    struct bench b;
+
+    (void)state;
+    bench_open(&b);
+    for (int kind = 0; kind < TARN_STAT_KINDS; kind++) {
+        for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
+            struct tarn_stat *stat = &b.engine->counters.stats.by_pool[kind][pool];
+            char name[80];
+
+            (void)snprintf(name, sizeof name, "%s.%s",
+                           tarn_stat_kind_name((enum tarn_stat_kind)kind),
+                           tarn_stat_pool_name((enum tarn_stat_pool)pool));
+            PLANT(&b, stat->current, stat->current + 1, name);
+            if (stat->current > 0) {
+                PLANT(&b, stat->peak, stat->current - 1, name);
+            }
+        }
+    }
+    PLANT(&b, b.used->requested_size, b.used->requested_size - 1, "requested_bytes.all");
+    rig_close(&b.rig);
+}
+
+static void totals(void **state)
+{
+    struct bench b;
+
+    (void)state;
+    bench_open(&b);
+    PLANT(&b, b.engine->reserved, b.engine->reserved - 512, "reserved bytes");
+    PLANT(&b, b.engine->spare_count, b.engine->spare_count + 1, "block nodes");
+    PLANT(&b, b.engine->slab.live, b.engine->slab.live + 1, "block nodes");
+    PLANT(&b, b.engine->map.count, b.engine->map.count + 1, "pointers in the map");
+    PLANT(&b, b.engine->segments.count, b.engine->segments.count + 1, "segments");
+    PLANT(&b, b.free->set->count, b.free->set->count + 1, "blocks in free sets");
+    PLANT(&b, b.hole->set->unmapped_count, 0, "unmapped ranges");
+    rig_close(&b.rig);
+}
+
+static void waits(void **state)
+{
+    struct bench b;
+
+    (void)state;
+    bench_open(&b);
+    struct tn_stream_waits *w = &b.engine->waits;
+
+    assert_int_equal(w->pending, 2);
+    PLANT(&b, w->pending, 3, "pending events");
+    PLANT(&b, w->records[b.waiting->uses].event_count, 1, "awaited events");
+    PLANT(&b, w->queues[0].count, 0, "pending events");
+    PLANT(&b, w->records[b.waiting->uses].block, b.used, "is not where its state says");
+    rig_close(&b.rig);
+}
+
+/* Findings beyond those that are kept are counted, and the check adds to what is there. */
+static void many_findings_are_counted(void **state)
+{
+    struct bench b;
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+
+    (void)state;
+    bench_open(&b);
+    for (int kind = 0; kind < TARN_STAT_KINDS; kind++) {
+        for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
+            b.engine->counters.stats.by_pool[kind][pool].current += 512;
+            b.engine->counters.stats.by_pool[kind][pool].peak += 512;
+        }
+    }
+    assert_int_equal(tn_core_check(b.engine, &findings), 27);
+    assert_int_equal(findings.count, 27);
+    assert_int_equal(tn_core_check(b.engine, &findings), 27);
+    assert_int_equal(findings.count, 54);
+    for (int kind = 0; kind < TARN_STAT_KINDS; kind++) {
+        for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
+            b.engine->counters.stats.by_pool[kind][pool].current -= 512;
+            b.engine->counters.stats.by_pool[kind][pool].peak -= 512;
+        }
+    }
+    finds_nothing(&b);
+    rig_close(&b.rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_and_addresses),
+        cmocka_unit_test(links),
+        cmocka_unit_test(states),
+        cmocka_unit_test(free_neighbours_that_were_not_merged),
+        cmocka_unit_test(counters),
+        cmocka_unit_test(totals),
+        cmocka_unit_test(waits),
+        cmocka_unit_test(many_findings_are_counted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

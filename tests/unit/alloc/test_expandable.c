@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/* Growing segments, through the public interface. Names in comments are PyTorch's tests. */
+#include "support/test.h"
+
+#include "support/rig.h"
+
+#define GROW "expandable_segments:True"
+
+static void device_holds(struct rig *rig, uint64_t reservations, uint64_t pages, uint64_t bytes)
+{
+    const struct tarn_sim_counters counters = sim_counters(rig->device);
+
+    assert_int_equal(counters.live_reservations, reservations);
+    assert_int_equal(counters.live_pages, pages);
+    assert_int_equal(counters.live_mappings, pages);
+    assert_int_equal(counters.used_bytes, bytes);
+    assert_int_equal(rig_now(rig, TARN_STAT_RESERVED_BYTES), bytes);
+}
+
+static void pages_are_mapped_as_needed(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, GROW);
+    const tarn_ptr a = rig_alloc(&rig, 512, 0);
+
+    device_holds(&rig, 1, 1, 2 * MIB); /* small pool: pages of 2 MiB */
+    assert_int_equal(rig_now(&rig, TARN_STAT_SEGMENT), 0);
+    assert_int_equal(rig_stats(&rig).num_device_alloc, 1);
+    const tarn_ptr b = rig_alloc(&rig, 5 * MIB, 0);
+
+    device_holds(&rig, 2, 2, 22 * MIB); /* large pool: of 20 MiB */
+    const tarn_ptr c = rig_alloc(&rig, 18 * MIB, 0);
+
+    assert_int_equal(c, b + 5 * MIB); /* the free 15 MiB and the front of a new page */
+    device_holds(&rig, 2, 3, 42 * MIB);
+    const tarn_ptr d = rig_alloc(&rig, 97 * MIB, 0);
+
+    assert_int_equal(d, c + 18 * MIB);
+    device_holds(&rig, 2, 7, 122 * MIB);                          /* 120 MiB in use of 120 */
+    assert_int_equal(rig_stats(&rig).num_device_alloc, 4);        /* one a piece */
+    assert_int_equal(rig_now(&rig, TARN_STAT_INACTIVE_SPLIT), 0); /* not counted */
+    assert_int_equal(rig_alloc(&rig, MIB, 0), a + 512);
+    rig_close(&rig);
+}
+
+/* Free memory between blocks is filled piece by piece: one event a piece. */
+static void holes_are_mapped_piece_by_piece(void **state)
+{
+    struct rig rig;
+    tarn_ptr pages[6];
+
+    (void)state;
+    rig_open(&rig, GIB, GROW);
+    for (int i = 0; i < 6; i++) {
+        pages[i] = rig_alloc(&rig, 20 * MIB, 0);
+        assert_int_equal(pages[i], pages[0] + (uint64_t)i * 20 * MIB);
+    }
+    rig_free(&rig, pages[1]);
+    rig_free(&rig, pages[3]);
+    rig_empty_cache(&rig); /* holes at 1 and 3 */
+    device_holds(&rig, 1, 4, 80 * MIB);
+    assert_int_equal(rig_totals(&rig).segments, 3);
+    rig_free(&rig, pages[2]); /* mapped and free, holes on both sides */
+    const int64_t maps = rig_stats(&rig).num_device_alloc;
+
+    assert_int_equal(rig_alloc(&rig, 60 * MIB, 0), pages[1]);
+    device_holds(&rig, 1, 6, 120 * MIB);
+    assert_int_equal(rig_stats(&rig).num_device_alloc, maps + 2);
+    assert_int_equal(rig_totals(&rig).segments, 1);
+    rig_close(&rig);
+}
+
+static void the_lowest_hole_with_room_is_taken(void **state)
+{
+    struct rig rig;
+    tarn_ptr pages[6];
+
+    (void)state;
+    rig_open(&rig, GIB, GROW);
+    for (int i = 0; i < 6; i++) {
+        pages[i] = rig_alloc(&rig, 20 * MIB, 0);
+    }
+    rig_free(&rig, pages[0]);
+    rig_free(&rig, pages[2]);
+    rig_free(&rig, pages[3]);
+    rig_empty_cache(&rig);
+    assert_int_equal(rig_alloc(&rig, 40 * MIB, 0), pages[2]); /* not at 0, not at the end */
+    assert_int_equal(rig_alloc(&rig, 20 * MIB, 0), pages[0]);
+    assert_int_equal(rig_alloc(&rig, 20 * MIB, 0), pages[5] + 20 * MIB);
+    rig_close(&rig);
+}
+
+static void only_whole_pages_are_unmapped(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, GROW);
+    const tarn_ptr a = rig_alloc(&rig, 10 * MIB, 0);
+    const tarn_ptr b = rig_alloc(&rig, 60 * MIB, 0); /* 10 to 70 */
+    const tarn_ptr c = rig_alloc(&rig, 5 * MIB, 0);  /* 70 to 75 */
+
+    device_holds(&rig, 1, 4, 80 * MIB);
+    rig_free(&rig, b);
+    rig_empty_cache(&rig);
+    device_holds(&rig, 1, 2, 40 * MIB); /* pages 1 and 2 are gone, 0 and 3 are shared */
+    assert_int_equal(rig_stats(&rig).num_device_free, 1);
+    /* Left are 10 MiB in page 0 and in page 3, which has no room to grow. */
+    assert_int_equal(rig_alloc(&rig, 10 * MIB, 0), b + 50 * MIB);
+    assert_int_equal(rig_alloc(&rig, 10 * MIB, 0), b);
+    rig_free(&rig, b);
+    rig_free(&rig, b + 50 * MIB);
+    rig_free(&rig, a);
+    rig_free(&rig, c);
+    rig_empty_cache(&rig);
+    device_holds(&rig, 0, 0, 0); /* the range goes with its last page */
+    assert_int_equal(rig_totals(&rig).segments, 0);
+    rig_free(&rig, rig_alloc(&rig, 20 * MIB, 0));
+    device_holds(&rig, 1, 1, 20 * MIB);
+    rig_close(&rig);
+}
+
+/* A range with free pages but no free page that is whole stays. */
+static void nothing_whole_is_nothing_to_give(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, GROW);
+    (void)rig_alloc(&rig, 3 * MIB, 0);
+    rig_empty_cache(&rig);
+    device_holds(&rig, 1, 1, 20 * MIB);
+    assert_int_equal(rig_stats(&rig).num_device_free, 0);
+    rig_close(&rig);
+}
+
+static void every_stream_and_pool_has_its_own_range(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 8 * GIB, GROW);
+    for (tarn_stream stream = 0; stream < 4; stream++) {
+        (void)rig_alloc(&rig, 512, stream);
+        (void)rig_alloc(&rig, 2 * MIB, stream);
+    }
+    device_holds(&rig, 8, 8, 4 * 22 * MIB);
+    assert_int_equal(rig_totals(&rig).growing, 8);
+    rig_close(&rig);
+}
+
+static void the_option_can_be_switched(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, GROW);
+    const tarn_ptr a = rig_alloc(&rig, 20 * MIB, 0);
+
+    rig_free(&rig, a);
+    rig_configure(&rig, "expandable_segments:False");
+    const tarn_ptr b = rig_alloc(&rig, 20 * MIB, 0); /* a free block of a growing one is no use */
+
+    assert_int_not_equal(a, b);
+    assert_int_equal(rig_now(&rig, TARN_STAT_SEGMENT), 1);
+    assert_int_equal(rig_totals(&rig).growing, 1);
+    assert_int_equal(rig_totals(&rig).segments, 2);
+    rig_configure(&rig, GROW);
+    assert_int_equal(rig_alloc(&rig, 20 * MIB, 0), a);
+    rig_free(&rig, b);
+    assert_int_equal(rig_alloc(&rig, 20 * MIB, 0), b); /* plain free blocks serve as ever */
+    rig_close(&rig);
+}
+
+/* Of free blocks that are large enough, the one with the least room to grow is taken. */
+static void the_block_with_less_room_is_preferred(void **state)
+{
+    struct rig rig;
+    tarn_ptr pages[4];
+
+    (void)state;
+    rig_open(&rig, GIB, GROW);
+    for (int i = 0; i < 4; i++) {
+        pages[i] = rig_alloc(&rig, i == 1 ? 40 * MIB : 20 * MIB, 0);
+    }
+    rig_free(&rig, pages[3]); /* 20 MiB, and the rest of the range behind it */
+    rig_free(&rig, pages[1]); /* 40 MiB between blocks */
+    assert_int_equal(rig_alloc(&rig, 20 * MIB, 0), pages[1]);
+    rig_close(&rig);
+}
+
+static void without_device_memory_nothing_changes(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 100 * MIB, GROW);
+    const tarn_ptr a = rig_alloc(&rig, 30 * MIB, 0); /* 2 pages, 10 MiB free */
+
+    rig_alloc_oom(&rig, 71 * MIB, 0); /* 4 pages more: only 3 are there */
+    assert_int_equal(sim_counters(rig.device).live_pages, 2);
+    assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 40 * MIB);
+    assert_int_equal(rig_stats(&rig).num_device_alloc, 1);
+    rig_check(&rig);
+    assert_int_equal(rig_alloc(&rig, 70 * MIB, 0), a + 30 * MIB);
+    rig_close(&rig);
+}
+
+/* Each call that makes and maps pages fails once. The page that could not be had is tried again
+ * after a flush, so running out once is no failure. */
+static void each_failing_call_leaves_everything_as_it_was(void **state)
+{
+    static const enum tarn_sim_call calls[] = {TARN_SIM_VA_RESERVE, TARN_SIM_PAGE_CREATE,
+                                               TARN_SIM_MAP};
+
+    (void)state;
+    for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
+        for (uint64_t nth = 1; nth <= (calls[c] == TARN_SIM_VA_RESERVE ? 1 : 4); nth++) {
+            struct rig rig;
+            tarn_ptr ptr = 5;
+
+            rig_open(&rig, GIB, GROW);
+            tarn_sim_fail_nth(rig.device, calls[c], nth, TARN_ERR_DEVICE);
+            assert_int_equal(tarn_allocator_alloc(rig.allocator, 80 * MIB, 0, &ptr, &rig.error),
+                             TARN_ERR_DEVICE);
+            assert_int_equal(ptr, 5);
+            assert_int_equal(sim_counters(rig.device).live_pages, 0);
+            assert_int_equal(sim_counters(rig.device).live_mappings, 0);
+            assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 0);
+            assert_int_equal(rig_stats(&rig).num_device_alloc, 0);
+            rig_check(&rig);
+            (void)rig_alloc(&rig, 80 * MIB, 0);
+            assert_int_equal(rig_stats(&rig).num_alloc_retries, 0);
+            assert_int_equal(sim_counters(rig.device).live_pages, 4);
+            rig_close(&rig);
+        }
+    }
+}
+
+static void running_out_once_is_tried_again(void **state)
+{
+    (void)state;
+    for (uint64_t nth = 1; nth <= 4; nth++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, GROW);
+        tarn_sim_fail_nth(rig.device, TARN_SIM_PAGE_CREATE, nth, TARN_ERR_OUT_OF_MEMORY);
+        (void)rig_alloc(&rig, 80 * MIB, 0);
+        assert_int_equal(rig_stats(&rig).num_alloc_retries, 1);
+        assert_int_equal(rig_stats(&rig).num_ooms, 0);
+        rig_close(&rig);
+    }
+}
+
+/* Unmapping stops at the page that the device refuses; those before it are gone. */
+static void unmapping_stops_where_the_device_refuses(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, GROW);
+    rig_free(&rig, rig_alloc(&rig, 80 * MIB, 0));
+    tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, 3, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_ERR_DEVICE);
+    device_holds(&rig, 1, 2, 40 * MIB);
+    rig_check(&rig);
+    rig_empty_cache(&rig);
+    device_holds(&rig, 0, 0, 0);
+    rig_close(&rig);
+}
+
+/* test_max_split_expandable: releasing cached blocks copes with growing segments among them. */
+static void flushing_copes_with_both_kinds(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 1200 * MIB, "");
+    rig_limit(&rig, 0.1); /* 120 MiB */
+    rig_configure(&rig, "expandable_segments:False,max_split_size_mb:40");
+    const tarn_ptr a = rig_alloc(&rig, 40 * MIB, 0);
+
+    rig_configure(&rig, "expandable_segments:True,max_split_size_mb:40");
+    const tarn_ptr b = rig_alloc(&rig, 40 * MIB, 0);
+
+    rig_configure(&rig, "expandable_segments:False,max_split_size_mb:40");
+    const tarn_ptr c = rig_alloc(&rig, 40 * MIB, 0);
+
+    rig_alloc_oom(&rig, 40 * MIB, 0);
+    rig_free(&rig, a);
+    rig_free(&rig, b);
+    rig_free(&rig, c);
+    (void)rig_alloc(&rig, 120 * MIB, 0);
+    device_holds(&rig, 0, 0, 120 * MIB);
+    rig_close(&rig);
+}
+
+/* test_garbage_collect_expandable: collection leaves growing segments alone. */
+static void garbage_collection_skips_growing_segments(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 1200 * MIB, "");
+    rig_limit(&rig, 0.1);
+    rig_configure(&rig, "expandable_segments:False,garbage_collection_threshold:0.5");
+    const tarn_ptr a = rig_alloc(&rig, 40 * MIB, 0);
+
+    rig_configure(&rig, "expandable_segments:True,garbage_collection_threshold:0.5");
+    const tarn_ptr b = rig_alloc(&rig, 40 * MIB, 0);
+
+    rig_free(&rig, a);
+    rig_free(&rig, b);
+    (void)rig_alloc(&rig, 80 * MIB, 0);
+    assert_int_equal(rig_now(&rig, TARN_STAT_SEGMENT), 0); /* the plain one was collected */
+    assert_int_equal(rig_stats(&rig).num_alloc_retries, 0);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pages_are_mapped_as_needed),
+        cmocka_unit_test(holes_are_mapped_piece_by_piece),
+        cmocka_unit_test(the_lowest_hole_with_room_is_taken),
+        cmocka_unit_test(only_whole_pages_are_unmapped),
+        cmocka_unit_test(nothing_whole_is_nothing_to_give),
+        cmocka_unit_test(every_stream_and_pool_has_its_own_range),
+        cmocka_unit_test(the_option_can_be_switched),
+        cmocka_unit_test(the_block_with_less_room_is_preferred),
+        cmocka_unit_test(without_device_memory_nothing_changes),
+        cmocka_unit_test(each_failing_call_leaves_everything_as_it_was),
+        cmocka_unit_test(running_out_once_is_tried_again),
+        cmocka_unit_test(unmapping_stops_where_the_device_refuses),
+        cmocka_unit_test(flushing_copes_with_both_kinds),
+        cmocka_unit_test(garbage_collection_skips_growing_segments),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

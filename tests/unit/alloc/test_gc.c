@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/* Giving memory back: by age, a few large blocks, or everything, in PyTorch's orders. */
+#include "support/test.h"
+
+#include "support/rig.h"
+
+/* Segments given back since the last look, in order. */
+struct freed_log {
+    tarn_ptr addresses[64];
+    int count;
+};
+
+static void log_receive(void *context, const struct tn_event *event)
+{
+    struct freed_log *log = context;
+
+    if (event->action == TN_ACTION_SEGMENT_FREE || event->action == TN_ACTION_SEGMENT_UNMAP) {
+        assert_true(log->count < 64);
+        log->addresses[log->count++] = event->address;
+    }
+}
+
+static void log_attach(struct rig *rig, struct freed_log *log)
+{
+    const struct tn_sink sink = {.context = log, .level = TN_CONTEXT_NEVER, .receive = log_receive};
+
+    *log = (struct freed_log){0};
+    assert_int_equal(tn_allocator_add_sink(rig->allocator, &sink), TARN_OK);
+}
+
+static void log_is(struct freed_log *log, const tarn_ptr *expected, int count)
+{
+    assert_int_equal(log->count, count);
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(log->addresses[i], expected[i]);
+    }
+    log->count = 0;
+}
+
+/* Three free blocks of different ages; `ticker` is a block of another stream with which searches
+ * are made. */
+struct aged {
+    struct rig rig;
+    struct freed_log log;
+    tarn_ptr oldest;
+    tarn_ptr middle;
+    tarn_ptr youngest;
+    tarn_ptr ticker;
+};
+
+static void aged_tick(struct aged *aged, int searches)
+{
+    for (int i = 0; i < searches; i++) {
+        rig_free(&aged->rig, aged->ticker);
+        aged->ticker = rig_alloc(&aged->rig, 12 * MIB, 9);
+    }
+}
+
+static void aged_open(struct aged *aged, const char *conf, double fraction)
+{
+    rig_open(&aged->rig, 1024 * MIB, conf);
+    log_attach(&aged->rig, &aged->log);
+    rig_limit(&aged->rig, fraction);
+    aged->oldest = rig_alloc(&aged->rig, 104 * MIB, 0);
+    aged->middle = rig_alloc(&aged->rig, 100 * MIB, 0);
+    aged->youngest = rig_alloc(&aged->rig, 102 * MIB, 0);
+    aged->ticker = rig_alloc(&aged->rig, 12 * MIB, 9);
+    rig_free(&aged->rig, aged->oldest);
+    aged_tick(aged, 6);
+    rig_free(&aged->rig, aged->middle);
+    aged_tick(aged, 2);
+    rig_free(&aged->rig, aged->youngest);
+    aged->log.count = 0;
+}
+
+/* Ages at the request are 9, 3 and 1: the average is above 4. */
+static void one_pass_takes_those_above_the_average_age(void **state)
+{
+    struct aged aged;
+
+    (void)state;
+    aged_open(&aged, "garbage_collection_threshold:0.5", 0.5); /* keeps 256 of 318 MiB */
+    (void)rig_alloc(&aged.rig, 120 * MIB, 0);
+    log_is(&aged.log, (tarn_ptr[]){aged.oldest}, 1);
+    rig_close(&aged.rig);
+}
+
+/* 190 MiB must go: the second pass has the average of 3 and 1. */
+static void passes_go_on_until_enough_went_back(void **state)
+{
+    struct aged aged;
+
+    (void)state;
+    aged_open(&aged, "garbage_collection_threshold:0.25", 0.5);
+    (void)rig_alloc(&aged.rig, 120 * MIB, 0);
+    log_is(&aged.log, (tarn_ptr[]){aged.oldest, aged.middle}, 2);
+    rig_close(&aged.rig);
+}
+
+/* Blocks of equal age go in one pass, smallest first, though fewer would do. */
+static void a_pass_does_not_stop_early(void **state)
+{
+    struct rig rig;
+    struct freed_log log;
+    tarn_ptr blocks[4];
+
+    (void)state;
+    rig_open(&rig, 1024 * MIB, "garbage_collection_threshold:0.5");
+    log_attach(&rig, &log);
+    rig_limit(&rig, 0.5);
+    for (uint64_t i = 0; i < 4; i++) {
+        blocks[i] = rig_alloc(&rig, (100 - i * 2) * MIB, 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        rig_free(&rig, blocks[i]);
+    }
+    (void)rig_alloc(&rig, 110 * MIB, 0);
+    log_is(&log, (tarn_ptr[]){blocks[3], blocks[2], blocks[1], blocks[0]}, 4);
+    rig_close(&rig);
+}
+
+static void below_the_threshold_nothing_is_collected(void **state)
+{
+    struct aged aged;
+
+    (void)state;
+    aged_open(&aged, "garbage_collection_threshold:0.7", 0.5); /* keeps 358 MiB */
+    (void)rig_alloc(&aged.rig, 120 * MIB, 0);
+    log_is(&aged.log, NULL, 0);
+    rig_close(&aged.rig);
+}
+
+static void without_a_limit_nothing_is_collected(void **state)
+{
+    struct aged aged;
+
+    (void)state;
+    aged_open(&aged, "garbage_collection_threshold:0.1", 1.0);
+    (void)rig_alloc(&aged.rig, 120 * MIB, 0);
+    log_is(&aged.log, NULL, 0);
+    rig_close(&aged.rig);
+}
+
+static void split_and_used_blocks_are_not_collected(void **state)
+{
+    struct aged aged;
+
+    (void)state;
+    aged_open(&aged, "garbage_collection_threshold:0.25", 0.5);
+    /* The middle one becomes a part of a split segment, the youngest is used. */
+    assert_int_equal(rig_alloc(&aged.rig, 50 * MIB, 0), aged.middle);
+    assert_int_equal(rig_alloc(&aged.rig, 102 * MIB, 0), aged.youngest);
+    (void)rig_alloc(&aged.rig, 120 * MIB, 0);
+    log_is(&aged.log, (tarn_ptr[]){aged.oldest}, 1);
+    rig_close(&aged.rig);
+}
+
+/* With max_split_size a free block that could serve but may not goes back alone. */
+static void one_oversize_block_makes_room(void **state)
+{
+    struct rig rig;
+    struct freed_log log;
+
+    (void)state;
+    rig_open(&rig, 300 * MIB, "max_split_size_mb:40");
+    log_attach(&rig, &log);
+    const tarn_ptr a = rig_alloc(&rig, 100 * MIB, 0);
+    const tarn_ptr b = rig_alloc(&rig, 60 * MIB, 0);
+    const tarn_ptr c = rig_alloc(&rig, 120 * MIB, 0);
+
+    rig_free(&rig, a);
+    rig_free(&rig, b);
+    rig_free(&rig, c);
+    assert_int_equal(rig_stats(&rig).oversize_segments.current, 3);
+    assert_int_equal(rig_stats(&rig).oversize_allocations.current, 0);
+    assert_int_equal(rig_stats(&rig).oversize_allocations.peak, 3);
+    (void)rig_alloc(&rig, 70 * MIB, 0); /* 100 is more than 20 MiB too large for it */
+    log_is(&log, &a, 1);
+    assert_int_equal(rig_stats(&rig).num_alloc_retries, 0);
+    rig_close(&rig);
+}
+
+/* None is large enough: the largest go until their sum is. */
+static void several_oversize_blocks_make_room(void **state)
+{
+    struct rig rig;
+    struct freed_log log;
+
+    (void)state;
+    rig_open(&rig, 300 * MIB, "max_split_size_mb:40");
+    log_attach(&rig, &log);
+    const tarn_ptr a = rig_alloc(&rig, 100 * MIB, 0);
+    const tarn_ptr b = rig_alloc(&rig, 60 * MIB, 0);
+    const tarn_ptr c = rig_alloc(&rig, 120 * MIB, 0);
+
+    rig_free(&rig, a);
+    rig_free(&rig, b);
+    rig_free(&rig, c);
+    (void)rig_alloc(&rig, 130 * MIB, 0);
+    log_is(&log, (tarn_ptr[]){c, a}, 2);
+    assert_int_equal(rig_stats(&rig).num_alloc_retries, 0);
+    rig_close(&rig);
+}
+
+/* Blocks below max_split_size do not count: then everything goes. */
+static void too_little_oversize_memory_flushes_the_cache(void **state)
+{
+    struct rig rig;
+    struct freed_log log;
+
+    (void)state;
+    rig_open(&rig, 200 * MIB, "max_split_size_mb:40");
+    log_attach(&rig, &log);
+    const tarn_ptr a = rig_alloc(&rig, 60 * MIB, 0);
+    const tarn_ptr b = rig_alloc(&rig, 30 * MIB, 0);
+    const tarn_ptr c = rig_alloc(&rig, 32 * MIB, 0);
+    const tarn_ptr d = rig_alloc(&rig, 34 * MIB, 1);
+
+    rig_free(&rig, a);
+    rig_free(&rig, b);
+    rig_free(&rig, c);
+    rig_free(&rig, d);
+    (void)rig_alloc(&rig, 150 * MIB, 0);
+    log_is(&log, (tarn_ptr[]){a, b, c, d}, 4); /* the largest first, then the flush in order */
+    assert_int_equal(rig_stats(&rig).num_alloc_retries, 1);
+    rig_close(&rig);
+}
+
+/* max_non_split_rounding: a block may be that much too large. */
+static void an_oversize_request_takes_a_block_a_little_larger(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "max_split_size_mb:40");
+    const tarn_ptr a = rig_alloc(&rig, 100 * MIB, 0);
+
+    rig_free(&rig, a);
+    assert_int_equal(rig_alloc(&rig, 82 * MIB, 0), a); /* whole: 100 < 82 + 20 */
+    assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATED_BYTES), 100 * MIB);
+    rig_free(&rig, a);
+    assert_int_not_equal(rig_alloc(&rig, 80 * MIB, 0), a);
+    assert_int_not_equal(rig_alloc(&rig, 30 * MIB, 0), a); /* small ones may not split it */
+    rig_close(&rig);
+}
+
+/* Large pool before small pool, in each by stream, size and address. */
+static void the_cache_is_emptied_in_order(void **state)
+{
+    struct rig rig;
+    struct freed_log log;
+    tarn_ptr ptrs[10];
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    log_attach(&rig, &log);
+    ptrs[8] = rig_alloc(&rig, 512, 2);
+    ptrs[7] = rig_alloc(&rig, 512, 1);
+    ptrs[5] = rig_alloc(&rig, 12 * MIB, 2);
+    ptrs[6] = rig_alloc(&rig, 14 * MIB, 2);
+    ptrs[2] = rig_alloc(&rig, 20 * MIB, 1);
+    ptrs[3] = rig_alloc(&rig, 20 * MIB, 1);
+    ptrs[4] = rig_alloc(&rig, 22 * MIB, 1);
+    ptrs[1] = rig_alloc(&rig, 40 * MIB, 0);
+    ptrs[0] = rig_alloc(&rig, 30 * MIB, 0);
+    assert_true(ptrs[2] < ptrs[3]);
+    for (int i = 8; i >= 0; i--) {
+        rig_free(&rig, ptrs[i]);
+    }
+    ptrs[9] = rig_alloc(&rig, 5 * MIB, 3); /* a used segment stays */
+    rig_empty_cache(&rig);
+    log_is(&log, ptrs, 9);
+    assert_int_equal(rig_totals(&rig).segments, 1);
+    rig_empty_cache(&rig);
+    log_is(&log, NULL, 0);
+    rig_close(&rig);
+}
+
+/* Within a pool the plain segments first, then the pages of growing ones. */
+static void plain_segments_go_before_pages(void **state)
+{
+    struct rig rig;
+    struct freed_log log;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    log_attach(&rig, &log);
+    const tarn_ptr grown = rig_alloc(&rig, 20 * MIB, 0);
+    const tarn_ptr grown_small = rig_alloc(&rig, 512, 0);
+
+    rig_configure(&rig, "expandable_segments:False");
+    const tarn_ptr plain = rig_alloc(&rig, 60 * MIB, 0);
+    const tarn_ptr plain_small = rig_alloc(&rig, 512, 1);
+
+    rig_free(&rig, grown);
+    rig_free(&rig, grown_small);
+    rig_free(&rig, plain);
+    rig_free(&rig, plain_small);
+    rig_empty_cache(&rig);
+    log_is(&log, (tarn_ptr[]){plain, grown, plain_small, grown_small}, 4);
+    rig_close(&rig);
+}
+
+static void a_failing_free_stops_the_flush(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr a = rig_alloc(&rig, 30 * MIB, 0);
+    const tarn_ptr b = rig_alloc(&rig, 32 * MIB, 0);
+    const tarn_ptr c = rig_alloc(&rig, 34 * MIB, 0);
+
+    rig_free(&rig, a);
+    rig_free(&rig, b);
+    rig_free(&rig, c);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_FREE, 2, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_ERR_DEVICE);
+    assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 66 * MIB);
+    rig_check(&rig);
+    assert_int_equal(rig_alloc(&rig, 32 * MIB, 0), b);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_pass_takes_those_above_the_average_age),
+        cmocka_unit_test(passes_go_on_until_enough_went_back),
+        cmocka_unit_test(a_pass_does_not_stop_early),
+        cmocka_unit_test(below_the_threshold_nothing_is_collected),
+        cmocka_unit_test(without_a_limit_nothing_is_collected),
+        cmocka_unit_test(split_and_used_blocks_are_not_collected),
+        cmocka_unit_test(one_oversize_block_makes_room),
+        cmocka_unit_test(several_oversize_blocks_make_room),
+        cmocka_unit_test(too_little_oversize_memory_flushes_the_cache),
+        cmocka_unit_test(an_oversize_request_takes_a_block_a_little_larger),
+        cmocka_unit_test(the_cache_is_emptied_in_order),
+        cmocka_unit_test(plain_segments_go_before_pages),
+        cmocka_unit_test(a_failing_free_stops_the_flush),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

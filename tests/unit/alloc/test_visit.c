@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/test.h"
+
+#include "support/rig.h"
+
+static const struct tarn_pool_id graph = {0, 1};
+
+static bool any_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return true;
+}
+
+enum {
+    SEEN_MAX = 32
+};
+
+/* What a walk shows, and when to stop it. */
+struct seen {
+    struct tarn_segment_info segments[SEEN_MAX];
+    struct tarn_block_info blocks[SEEN_MAX];
+    int segment_of[SEEN_MAX]; /* of each block */
+    int segment_count;
+    int block_count;
+    int left; /* shows until it ends the walk; -1 = never */
+};
+
+static bool seen_goes_on(struct seen *seen)
+{
+    return seen->left < 0 || --seen->left > 0;
+}
+
+static bool see_segment(void *context, const struct tarn_segment_info *segment)
+{
+    struct seen *seen = context;
+
+    assert_true(seen->segment_count < SEEN_MAX);
+    seen->segments[seen->segment_count++] = *segment;
+    return seen_goes_on(seen);
+}
+
+static bool see_block(void *context, const struct tarn_block_info *block)
+{
+    struct seen *seen = context;
+
+    assert_true(seen->block_count < SEEN_MAX);
+    seen->segment_of[seen->block_count] = seen->segment_count - 1;
+    seen->blocks[seen->block_count++] = *block;
+    return seen_goes_on(seen);
+}
+
+static void walk(struct rig *rig, struct seen *seen, int left)
+{
+    const struct tarn_walker walker = {seen, see_segment, see_block};
+
+    *seen = (struct seen){.left = left};
+    assert_int_equal(tarn_allocator_walk(rig->allocator, &walker), TARN_OK);
+}
+
+static void an_empty_allocator_shows_nothing(void **state)
+{
+    struct rig rig;
+    struct seen seen;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    walk(&rig, &seen, -1);
+    assert_int_equal(seen.segment_count, 0);
+    assert_int_equal(seen.block_count, 0);
+    rig_close(&rig);
+}
+
+static void block_is(const struct tarn_block_info *block, tarn_ptr address, uint64_t size,
+                     bool allocated, bool active)
+{
+    assert_int_equal(block->address, address);
+    assert_int_equal(block->size, size);
+    assert_int_equal(block->allocated, allocated);
+    assert_int_equal(block->active, active);
+}
+
+/* One segment with a block of every state. */
+static void states_and_sums_are_shown(void **state)
+{
+    struct rig rig;
+    struct seen seen;
+
+    (void)state;
+    rig_open_manual(&rig, GIB, "");
+    const tarn_ptr a = rig_alloc(&rig, 2 * MIB - 1, 6);
+    const tarn_ptr b = rig_alloc(&rig, 3 * MIB, 6);
+    const tarn_ptr c = rig_alloc(&rig, 4 * MIB - 100, 6);
+
+    rig_free(&rig, b);
+    rig_record(&rig, c, 7);
+    rig_free(&rig, c);
+    walk(&rig, &seen, -1);
+    assert_int_equal(seen.segment_count, 1);
+    const struct tarn_segment_info *s = &seen.segments[0];
+
+    assert_int_equal(s->address, a);
+    assert_int_equal(s->total_size, 20 * MIB);
+    assert_int_equal(s->allocated_size, 2 * MIB);
+    assert_int_equal(s->active_size, 6 * MIB);
+    assert_int_equal(s->requested_size, 6 * MIB - 101);
+    assert_int_equal(s->stream, 6);
+    assert_int_equal(s->pool.first, 0);
+    assert_int_equal(s->pool.second, 0);
+    assert_true(s->is_large);
+    assert_false(s->is_expandable);
+    assert_int_equal(seen.block_count, 4);
+    block_is(&seen.blocks[0], a, 2 * MIB, true, true);
+    block_is(&seen.blocks[1], b, 3 * MIB, false, false);
+    block_is(&seen.blocks[2], c, 4 * MIB, false, true);
+    block_is(&seen.blocks[3], c + 4 * MIB, 11 * MIB, false, false);
+    assert_int_equal(seen.blocks[0].requested_size, 2 * MIB - 1);
+    assert_int_equal(seen.blocks[2].requested_size, 4 * MIB - 100);
+    rig_close(&rig);
+}
+
+static void segments_come_by_address(void **state)
+{
+    struct rig rig;
+    struct seen seen;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    for (int i = 0; i < 5; i++) { /* addresses in no order */
+        static const uint64_t at[] = {30, 10, 50, 20, 40};
+
+        assert_int_equal(tarn_sim_script_alloc(rig.device, SIM_BASE + at[i] * GIB), TARN_OK);
+    }
+    for (int i = 0; i < 5; i++) {
+        (void)rig_alloc(&rig, i % 2 ? 512 : 30 * MIB, (tarn_stream)i);
+    }
+    walk(&rig, &seen, -1);
+    assert_int_equal(seen.segment_count, 5);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(seen.segments[i].address, SIM_BASE + (uint64_t)(i + 1) * 10 * GIB);
+    }
+    rig_close(&rig);
+}
+
+/* Of a growing segment each mapped range is a segment; what is not mapped is left out. */
+static void mapped_ranges_are_segments(void **state)
+{
+    struct rig rig;
+    struct seen seen;
+    tarn_ptr pages[5];
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    for (int i = 0; i < 5; i++) {
+        pages[i] = rig_alloc(&rig, 20 * MIB, 3);
+    }
+    rig_free(&rig, pages[0]);
+    rig_free(&rig, pages[2]);
+    rig_empty_cache(&rig);
+    rig_free(&rig, pages[3]); /* free, but mapped */
+    walk(&rig, &seen, -1);
+    assert_int_equal(seen.segment_count, 2);
+    assert_int_equal(seen.segments[0].address, pages[1]);
+    assert_int_equal(seen.segments[0].total_size, 20 * MIB);
+    assert_int_equal(seen.segments[1].address, pages[3]);
+    assert_int_equal(seen.segments[1].total_size, 40 * MIB);
+    assert_int_equal(seen.segments[1].allocated_size, 20 * MIB);
+    assert_true(seen.segments[0].is_expandable && seen.segments[1].is_expandable);
+    assert_int_equal(seen.block_count, 3);
+    assert_int_equal(seen.segment_of[0], 0);
+    assert_int_equal(seen.segment_of[1], 1);
+    assert_int_equal(seen.segment_of[2], 1);
+    rig_close(&rig);
+}
+
+static void a_pool_can_be_walked_alone(void **state)
+{
+    struct rig rig;
+    struct seen seen = {.left = -1};
+    const struct tarn_walker walker = {&seen, see_segment, see_block};
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    (void)rig_alloc(&rig, 512, 0);
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, graph, any_stream, NULL, NULL),
+                     TARN_OK);
+    const tarn_ptr a = rig_alloc(&rig, 512, 0);
+
+    (void)rig_alloc(&rig, 30 * MIB, 0);
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, graph, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_walk_pool(rig.allocator, graph, &walker), TARN_OK);
+    assert_int_equal(seen.segment_count, 2);
+    assert_int_equal(seen.segments[0].address, a);
+    assert_int_equal(seen.segments[0].pool.second, 1);
+    assert_false(seen.segments[0].is_large);
+    seen = (struct seen){.left = -1};
+    assert_int_equal(
+        tarn_allocator_walk_pool(rig.allocator, (struct tarn_pool_id){0, 0}, &walker), TARN_OK);
+    assert_int_equal(seen.segment_count, 1);
+    seen = (struct seen){.left = -1};
+    assert_int_equal(
+        tarn_allocator_walk_pool(rig.allocator, (struct tarn_pool_id){9, 9}, &walker), TARN_OK);
+    assert_int_equal(seen.segment_count, 0);
+    rig_close(&rig);
+}
+
+static void a_walk_ends_when_told(void **state)
+{
+    struct rig rig;
+    struct seen seen;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    for (uint64_t i = 0; i < 3; i++) {
+        (void)rig_alloc(&rig, 3 * MIB, i); /* two blocks each */
+    }
+    for (int left = 1; left <= 9; left++) {
+        walk(&rig, &seen, left);
+        assert_int_equal(seen.segment_count + seen.block_count, left);
+    }
+    rig_close(&rig);
+}
+
+static void either_function_may_be_missing(void **state)
+{
+    struct rig rig;
+    struct seen seen = {.left = -1};
+    const struct tarn_walker segments = {&seen, see_segment, NULL};
+    const struct tarn_walker blocks = {&seen, NULL, see_block};
+    const struct tarn_walker none = {NULL, NULL, NULL};
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    (void)rig_alloc(&rig, 3 * MIB, 0);
+    assert_int_equal(tarn_allocator_walk(rig.allocator, &segments), TARN_OK);
+    assert_int_equal(seen.segment_count, 1);
+    assert_int_equal(seen.block_count, 0);
+    assert_int_equal(tarn_allocator_walk(rig.allocator, &blocks), TARN_OK);
+    assert_int_equal(seen.segment_count, 1);
+    assert_int_equal(seen.block_count, 2);
+    assert_int_equal(tarn_allocator_walk(rig.allocator, &none), TARN_OK);
+    rig_close(&rig);
+}
+
+/* ---- stacks and the mark of a snapshot ---- */
+
+struct recorder {
+    struct tn_event events[64];
+    int count;
+    uint64_t next_stack;
+};
+
+static uint64_t recorder_capture(void *context, enum tn_context_level level)
+{
+    (void)level;
+    return ++((struct recorder *)context)->next_stack;
+}
+
+static void recorder_receive(void *context, const struct tn_event *event)
+{
+    struct recorder *recorder = context;
+
+    assert_true(recorder->count < 64);
+    recorder->events[recorder->count++] = *event;
+}
+
+/* Stacks of live blocks and of segments; free blocks have none. */
+static void stacks_are_those_of_the_allocations(void **state)
+{
+    struct rig rig;
+    struct seen seen;
+    struct recorder recorder = {.count = 0};
+    const struct tn_sink sink = {.context = &recorder,
+                                 .level = TN_CONTEXT_ALL,
+                                 .capture = recorder_capture,
+                                 .receive = recorder_receive};
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tn_allocator_add_sink(rig.allocator, &sink), TARN_OK);
+    const tarn_ptr a = rig_alloc(&rig, 3 * MIB, 0); /* stack 1 */
+
+    (void)rig_alloc(&rig, 4 * MIB, 0); /* 2 */
+    rig_free(&rig, a);                 /* 3 */
+    walk(&rig, &seen, -1);
+    assert_int_equal(seen.segments[0].stack, 1);
+    assert_int_equal(seen.block_count, 3);
+    assert_int_equal(seen.blocks[0].stack, 0);
+    assert_int_equal(seen.blocks[1].stack, 2);
+    assert_int_equal(seen.blocks[2].stack, 0);
+    assert_int_equal(recorder.count, 5); /* segment, two blocks, two events of the free */
+    assert_int_equal(recorder.events[4].action, TN_ACTION_FREE_COMPLETED);
+    assert_int_equal(recorder.events[4].stack, 3);
+    rig_close(&rig);
+}
+
+static void a_snapshot_leaves_its_mark(void **state)
+{
+    struct rig rig;
+    struct recorder recorder = {.count = 0};
+    const struct tn_sink sink = {
+        .context = &recorder, .level = TN_CONTEXT_NEVER, .receive = recorder_receive};
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    (void)rig_alloc(&rig, 3 * MIB, 0);
+    assert_int_equal(tn_allocator_add_sink(rig.allocator, &sink), TARN_OK);
+    tn_allocator_mark_snapshot(rig.allocator);
+    assert_int_equal(recorder.count, 1);
+    assert_int_equal(recorder.events[0].action, TN_ACTION_SNAPSHOT);
+    assert_int_equal(recorder.events[0].address, 0);
+    assert_int_equal(recorder.events[0].size, 3 * MIB);
+    for (int i = 1; i < TN_SINKS_MAX; i++) {
+        assert_int_equal(tn_allocator_add_sink(rig.allocator, &sink), TARN_OK);
+    }
+    assert_int_equal(tn_allocator_add_sink(rig.allocator, &sink), TARN_ERR_LIMIT);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_allocator_shows_nothing),
+        cmocka_unit_test(states_and_sums_are_shown),
+        cmocka_unit_test(segments_come_by_address),
+        cmocka_unit_test(mapped_ranges_are_segments),
+        cmocka_unit_test(a_pool_can_be_walked_alone),
+        cmocka_unit_test(a_walk_ends_when_told),
+        cmocka_unit_test(either_function_may_be_missing),
+        cmocka_unit_test(stacks_are_those_of_the_allocations),
+        cmocka_unit_test(a_snapshot_leaves_its_mark),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
