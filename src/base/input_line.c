@@ -22,7 +22,8 @@ enum tarn_status tn_input_line(struct tn_input *input, size_t max, const char **
     size_t length = window_find_newline(input, 0, &found);
 
     while (!found && length <= max) {
-        const enum tarn_status st = tn_input_fill(input, length + 1, error);
+        struct tarn_error failure; /* the end of the input is none of the caller's */
+        const enum tarn_status st = tn_input_fill(input, length + 1, &failure);
 
         if (st == TARN_ERR_TRUNCATED && !input->unpack.mid_frame) {
             if (length == 0) {
@@ -31,6 +32,9 @@ enum tarn_status tn_input_line(struct tn_input *input, size_t max, const char **
             break;
         }
         if (st) {
+            if (error) {
+                *error = failure;
+            }
             return st;
         }
         length = window_find_newline(input, length, &found);

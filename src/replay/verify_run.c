@@ -255,7 +255,7 @@ static void receive_event(void *context, const struct tn_event *event)
                                                 wanted * sizeof *moved);
 
         if (!moved) {
-            run->events_lost = true;
+            run->no_host_memory = true;
             return;
         }
         run->events = moved;

@@ -39,7 +39,7 @@ struct tn_verify_run {
     struct tn_event *events; /* sent during the current call */
     uint64_t event_count;
     uint64_t event_capacity;
-    bool events_lost; /* host memory was missing */
+    bool no_host_memory; /* during the current call */
 
     struct tn_verify_pool pools[TN_VERIFY_POOLS_MAX];
     uint32_t pool_count;

@@ -124,6 +124,25 @@ static void a_newline_at_the_end_gives_no_empty_line(void **state)
     free(bytes.at);
 }
 
+static void the_end_writes_no_error(void **state)
+{
+    struct bytes bytes = pack(PLAIN, "a\nb", 3);
+    struct tn_input input;
+    struct tarn_error error = {.text = "untouched"};
+    const char *line;
+    size_t length;
+
+    (void)state;
+    open_bytes(&input, &bytes);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(tn_input_line(&input, 9, &line, &length, &error),
+                         i < 2 ? TARN_OK : TARN_ERR_NOT_FOUND);
+        assert_string_equal(error.text, "untouched");
+    }
+    tn_input_close(&input);
+    free(bytes.at);
+}
+
 static void an_empty_input_has_no_line(void **state)
 {
     struct bytes bytes = pack(PLAIN, "", 0);
@@ -297,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_come_without_their_newlines),
         cmocka_unit_test(a_newline_at_the_end_gives_no_empty_line),
+        cmocka_unit_test(the_end_writes_no_error),
         cmocka_unit_test(an_empty_input_has_no_line),
         cmocka_unit_test(lines_may_cross_the_window),
         cmocka_unit_test(a_line_may_have_exactly_the_limit),

@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: MIT */
+/* Recorded decisions, logs with one thing changed, and logs that make no sense. */
+#include "support/test.h"
+
+#include "support/file.h"
+#include "support/temp.h"
+#include "tarn/host.h"
+#include "tarn/stats.h"
+#include "tarn/verify.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+static struct tarn_verify_result verify(const char *path)
+{
+    struct tarn_verify_result result = {.struct_size = sizeof result};
+    struct tarn_error error = {.text = ""};
+
+    if (tarn_verify_log(path, &result, &error)) {
+        fail_msg("%s: %s", path, error.text);
+    }
+    return result;
+}
+
+static void every_recorded_call_is_decided_alike(void **state)
+{
+    static const struct {
+        const char *name;
+        uint64_t calls;
+    } logs[] = {
+        {"big_default", 2238},          {"limit_default", 2954},
+        {"limit_expandable", 2867},     {"limit_max_split_gc", 2812},
+        {"mixed_default", 3486},        {"mixed_expandable", 3466},
+        {"mixed_max_split", 3424},      {"mixed_roundup4", 3284},
+        {"mixed_roundup_list", 2756},   {"multistream_default", 3256},
+        {"multistream_expandable", 3281}, {"pools_default", 3324},
+        {"pools_multistream", 3402},    {"small_default", 3951},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+        char path[1024];
+
+        (void)snprintf(path, sizeof path, "%s/decisions/%s.jsonl.gz", TEST_DATA_DIR, logs[i].name);
+        const struct tarn_verify_result result = verify(path);
+
+        if (result.differing > 0) {
+            fail_msg("%s: %s", logs[i].name, result.first);
+        }
+        assert_int_equal(result.calls, logs[i].calls);
+        assert_string_equal(result.first, "");
+    }
+}
+
+/* ---- logs with one thing changed ---- */
+
+/* A log in memory, line by line. */
+struct log_lines {
+    json_t **lines; /* the header is line 0 */
+    size_t count;
+};
+
+/* The first `count` lines of a recorded log. */
+static struct log_lines log_read(const char *name, size_t count)
+{
+    char path[256];
+    struct log_lines log = {.lines = calloc(count, sizeof *log.lines)};
+
+    assert_non_null(log.lines);
+    (void)snprintf(path, sizeof path, "decisions/%s.jsonl.gz", name);
+    struct test_file file = test_file_read(path);
+
+    for (char *at = (char *)file.bytes; *at && log.count < count; log.count++) {
+        const size_t length = strcspn(at, "\n");
+
+        log.lines[log.count] = json_loadb(at, length, 0, NULL);
+        assert_non_null(log.lines[log.count]);
+        at += length + (at[length] != '\0');
+    }
+    assert_int_equal(log.count, count);
+    free(file.bytes);
+    return log;
+}
+
+static void log_free(struct log_lines *log)
+{
+    for (size_t i = 0; i < log->count; i++) {
+        json_decref(log->lines[i]);
+    }
+    free(log->lines);
+}
+
+static struct temp_file log_write(const struct log_lines *log)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    assert_non_null(out);
+    for (size_t i = 0; i < log->count; i++) {
+        assert_int_equal(json_dumpf(log->lines[i], out, JSON_COMPACT), 0);
+        (void)fputc('\n', out);
+    }
+    assert_int_equal(fclose(out), 0);
+    struct temp_file file = temp_write(text, size);
+
+    free(text);
+    return file;
+}
+
+/* Index of the n-th line with that call, from 1 on. */
+static size_t log_find(const struct log_lines *log, const char *op, int n)
+{
+    for (size_t i = 1; i < log->count; i++) {
+        if (strcmp(json_string_value(json_object_get(log->lines[i], "op")), op) == 0 && --n == 0) {
+            return i;
+        }
+    }
+    fail_msg("the log has no such call %s", op);
+    return 0;
+}
+
+/* Exactly this line differs, and the text says how. */
+static void log_differs(const struct log_lines *log, size_t line, const char *op, const char *text)
+{
+    char begin[64];
+    struct temp_file file = log_write(log);
+    const struct tarn_verify_result result = verify(file.path);
+
+    temp_remove(&file);
+    (void)snprintf(begin, sizeof begin, "line %zu, %s (", line + 1, op);
+    assert_int_equal(result.calls, log->count - 1);
+    assert_int_equal(result.differing, 1);
+    if (strncmp(result.first, begin, strlen(begin)) != 0 || !strstr(result.first, text)) {
+        fail_msg("expected \"%s\" with \"%s\", got \"%s\"", begin, text, result.first);
+    }
+}
+
+static void add_to(json_t *number, json_int_t amount)
+{
+    assert_true(json_is_integer(number));
+    (void)json_integer_set(number, json_integer_value(number) + amount);
+}
+
+static void an_unchanged_copy_is_the_same(void **state)
+{
+    struct log_lines log = log_read("pools_default", 400);
+    struct temp_file file = log_write(&log);
+
+    (void)state;
+    assert_int_equal(verify(file.path).differing, 0);
+    temp_remove(&file);
+    log_free(&log);
+}
+
+static void a_changed_pointer_differs(void **state)
+{
+    struct log_lines log = log_read("small_default", 300);
+    const size_t line = log_find(&log, "malloc", 77);
+
+    (void)state;
+    add_to(json_object_get(log.lines[line], "ptr"), 512);
+    log_differs(&log, line, "malloc", "  pointer: expected 0x");
+    log_free(&log);
+}
+
+static json_t *event_of(const struct log_lines *log, size_t line, size_t index)
+{
+    return json_array_get(json_object_get(log->lines[line], "events"), index);
+}
+
+static void a_changed_event_differs(void **state)
+{
+    struct log_lines log = log_read("small_default", 300);
+    const size_t line = log_find(&log, "free", 11);
+    json_t *event = event_of(&log, line, 1);
+
+    (void)state;
+    add_to(json_array_get(event, 1), 512); /* address */
+    log_differs(&log, line, "free", "  event 1: expected free_completed 0x");
+    add_to(json_array_get(event, 1), -512);
+    add_to(json_array_get(event, 2), 1); /* size */
+    log_differs(&log, line, "free", "  event 1: expected free_completed 0x");
+    add_to(json_array_get(event, 2), -1);
+    add_to(json_array_get(event, 3), 1); /* stream */
+    log_differs(&log, line, "free", "  event 1: expected free_completed 0x");
+    add_to(json_array_get(event, 3), -1);
+    (void)json_array_set_new(event, 0, json_string("segment_free"));
+    log_differs(&log, line, "free", "  event 1: expected segment_free 0x");
+    log_free(&log);
+}
+
+static void a_missing_or_additional_event_differs(void **state)
+{
+    struct log_lines log = log_read("small_default", 300);
+    const size_t line = log_find(&log, "free", 11);
+    json_t *events = json_object_get(log.lines[line], "events");
+
+    (void)state;
+    (void)json_array_append(events, json_array_get(events, 0));
+    log_differs(&log, line, "free", ", got nothing");
+    (void)json_array_remove(events, 2);
+    (void)json_array_remove(events, 1);
+    log_differs(&log, line, "free", "  event 1: expected nothing, got free_completed 0x");
+    log_free(&log);
+}
+
+static void every_changed_counter_differs(void **state)
+{
+    struct log_lines log = log_read("limit_default", 120);
+    const size_t line = log_find(&log, "malloc", 20);
+    const json_t *names = json_object_get(log.lines[0], "brief");
+    json_t *brief = json_object_get(log.lines[line], "brief");
+
+    (void)state;
+    assert_int_equal(json_array_size(names), json_array_size(brief));
+    for (size_t i = 0; i < json_array_size(brief); i++) {
+        char text[128];
+
+        (void)snprintf(text, sizeof text, "  %s after the call: expected ",
+                       json_string_value(json_array_get(names, i)));
+        add_to(json_array_get(brief, i), 1);
+        log_differs(&log, line, "malloc", text);
+        add_to(json_array_get(brief, i), -1);
+    }
+    log_free(&log);
+}
+
+static void every_changed_statistic_differs(void **state)
+{
+    struct log_lines log = log_read("small_default", 300);
+    const size_t line = log_find(&log, "stats", 1);
+    json_t *stats = json_object_get(log.lines[line], "stats");
+    const char *name;
+    json_t *value;
+    void *next;
+    int changed = 0;
+
+    (void)state;
+    json_object_foreach_safe (stats, next, name, value) {
+        json_t *number = value;
+
+        while (json_is_array(number)) {
+            number = json_array_get(number, json_array_size(number) - 1);
+        }
+        add_to(number, 1);
+        log_differs(&log, line, "stats", name);
+        add_to(number, -1);
+        changed++;
+    }
+    assert_true(changed >= TARN_STAT_KINDS);
+    log_free(&log);
+}
+
+static void every_changed_field_of_a_snapshot_differs(void **state)
+{
+    static const char *const numbers[] = {"total_size",  "requested_size", "allocated_size",
+                                          "active_size", "is_large",       "is_expandable"};
+    struct log_lines log = log_read("pools_default", 260);
+    const size_t line = log_find(&log, "snapshot", 1);
+    json_t *segments = json_object_get(log.lines[line], "segments");
+    json_t *segment = json_array_get(segments, 0);
+    json_t *block = json_array_get(json_object_get(segment, "blocks"), 0);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        add_to(json_object_get(segment, numbers[i]), 1);
+        log_differs(&log, line, "snapshot", numbers[i]);
+        add_to(json_object_get(segment, numbers[i]), -1);
+    }
+    add_to(json_array_get(json_object_get(segment, "pool"), 1), 1);
+    log_differs(&log, line, "snapshot", "belongs to another pool");
+    add_to(json_array_get(json_object_get(segment, "pool"), 1), -1);
+    add_to(json_object_get(segment, "stream"), -1);
+    log_differs(&log, line, "snapshot", "belongs to another stream");
+    add_to(json_object_get(segment, "stream"), 1);
+    add_to(json_object_get(segment, "address"), 512);
+    log_differs(&log, line, "snapshot", "address expected ");
+    add_to(json_object_get(segment, "address"), -512);
+    for (size_t i = 0; i < json_array_size(block); i++) {
+        add_to(json_array_get(block, i), 1);
+        log_differs(&log, line, "snapshot", "  block 0x");
+        add_to(json_array_get(block, i), -1);
+    }
+    (void)json_array_append(json_object_get(segment, "blocks"), block);
+    log_differs(&log, line, "snapshot", " blocks, got ");
+    (void)json_array_remove(json_object_get(segment, "blocks"),
+                            json_array_size(json_object_get(segment, "blocks")) - 1);
+    (void)json_array_remove(segments, json_array_size(segments) - 1);
+    log_differs(&log, line, "snapshot", "segments, got ");
+    log_free(&log);
+}
+
+static void a_changed_request_differs_there_first(void **state)
+{
+    struct log_lines log = log_read("small_default", 300);
+    const size_t line = log_find(&log, "malloc", 40);
+    char begin[32];
+
+    (void)state;
+    add_to(json_object_get(log.lines[line], "size"), 4096);
+    struct temp_file file = log_write(&log);
+    const struct tarn_verify_result result = verify(file.path);
+
+    temp_remove(&file);
+    (void)snprintf(begin, sizeof begin, "line %zu, malloc (", line + 1);
+    assert_true(result.differing >= 1);
+    assert_memory_equal(result.first, begin, strlen(begin));
+    log_free(&log);
+}
+
+/* Failures that the log does not have, and successes that it does not have. */
+static void outcomes_are_compared(void **state)
+{
+    struct log_lines log = log_read("pools_default", 260);
+    const size_t line = log_find(&log, "begin_allocate_to_pool", 1);
+
+    (void)state;
+    (void)json_object_set_new(log.lines[line], "op", json_string("end_allocate_to_pool"));
+    struct temp_file file = log_write(&log);
+    struct tarn_verify_result result = verify(file.path);
+
+    temp_remove(&file);
+    assert_non_null(strstr(result.first, "expected success, got TARN_ERR_STATE"));
+    (void)json_object_set_new(log.lines[line], "op", json_string("begin_allocate_to_pool_failed"));
+    file = log_write(&log);
+    result = verify(file.path);
+    temp_remove(&file);
+    assert_non_null(strstr(result.first, "expected a failure, got success"));
+    log_free(&log);
+}
+
+/* The message up to what only the machine knows: amounts of other processes. */
+static void a_changed_message_differs(void **state)
+{
+    struct log_lines log = log_read("limit_default", 2954);
+    const size_t line = log_find(&log, "malloc", 1);
+    size_t at = 0;
+
+    (void)state;
+    for (size_t i = line; i < log.count && at == 0; i++) {
+        at = json_object_get(log.lines[i], "message") ? i : 0;
+    }
+    assert_true(at > 0);
+    const char *message = json_string_value(json_object_get(log.lines[at], "message"));
+    char *changed = strdup(message);
+
+    assert_non_null(changed);
+    char *digit = strstr(changed, "Tried to allocate ");
+
+    assert_non_null(digit);
+    digit[strlen("Tried to allocate ")] ^= 1; /* another digit */
+    (void)json_object_set_new(log.lines[at], "message", json_string(changed));
+    free(changed);
+    log_differs(&log, at, "malloc", "  message: expected \"CUDA out of memory. Tried to allocate ");
+    log_free(&log);
+}
+
+/* ---- logs that make no sense ---- */
+
+#define HEADER "{\"conf\":\"\",\"device_total\":1073741824,\"streams\":[0],\"brief\":[]}\n"
+#define REST   "\"events\":[],\"brief\":[]}\n"
+
+static void is_refused(const char *text, size_t size, enum tarn_status status, const char *says)
+{
+    struct temp_file file = temp_write(text, size);
+    struct tarn_verify_result result = {.struct_size = sizeof result};
+    struct tarn_error error = {.text = ""};
+    const enum tarn_status st = tarn_verify_log(file.path, &result, &error);
+
+    temp_remove(&file);
+    if (st != status || !strstr(error.text, says)) {
+        fail_msg("%s: expected \"%s\", got %s: \"%s\"", text, says, tarn_status_name(st),
+                 error.text);
+    }
+    assert_int_equal(error.status, status);
+    assert_null(strchr(error.text, '\n')); /* one sentence */
+}
+
+static void bad_logs_are_refused_with_their_line(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *says;
+    } rows[] = {
+        {"", "the decision log is empty"},
+        {"\n", "line 1 of the decision log: not JSON"},
+        {"nonsense\n", "line 1 of the decision log: not JSON"},
+        {"[1, 2]\n", "line 1 of the decision log: not a JSON object"},
+        {"{}\n", "line 1 of the decision log: \"conf\" is missing or not a text"},
+        {"{\"conf\":3}\n", "line 1 of the decision log: \"conf\" is missing or not a text"},
+        {"{\"conf\":\"\"}\n", "\"device_total\" is missing or not a number from 0 on"},
+        {"{\"conf\":\"\",\"device_total\":-1}\n", "\"device_total\" is missing or not a number"},
+        {"{\"conf\":\"\",\"device_total\":1}\n", "\"streams\" is missing or not a list"},
+        {"{\"conf\":\"\",\"device_total\":1,\"streams\":[]}\n", "\"brief\" is missing"},
+        {"{\"conf\":\"\",\"device_total\":1,\"streams\":[\"a\"],\"brief\":[]}\n",
+         "\"streams\" has something else than numbers"},
+        {"{\"conf\":\"\",\"device_total\":1,\"streams\":[],\"brief\":[1]}\n",
+         "\"brief\" has something else than names"},
+        {HEADER "{\"op\":\"free\",\"id\":1,", "line 2 of the decision log: not JSON"},
+        {HEADER "{}\n", "line 2 of the decision log: \"op\" is missing or not a text"},
+        {HEADER "{\"op\":7}\n", "line 2 of the decision log: \"op\" is missing or not a text"},
+        {HEADER "{\"op\":\"fly\"," REST, "line 2 of the decision log: unknown call \"fly\""},
+        {HEADER "{\"op\":\"free\"," REST, "line 2 of the decision log: \"id\" is missing"},
+        {HEADER "{\"op\":\"free\",\"id\":\"x\"," REST, "\"id\" is missing or not a number"},
+        {HEADER "{\"op\":\"free\",\"id\":-3," REST, "\"id\" is missing or not a number"},
+        {HEADER "{\"op\":\"free\",\"id\":1.5," REST, "\"id\" is missing or not a number"},
+        {HEADER "{\"op\":\"free\",\"id\":1,\"id\":2," REST, "line 2 of the decision log: not JSON"},
+        {HEADER "{\"op\":\"free\",\"id\":1,\"brief\":[]}\n", "\"events\" is missing"},
+        {HEADER "{\"op\":\"free\",\"id\":1,\"events\":[]}\n", "\"brief\" is missing"},
+        {HEADER "{\"op\":\"free\",\"id\":1,\"brief\":[],\"events\":[[1,2,3,4]]}\n",
+         "event 0 is not [action, address, size, stream]"},
+        {HEADER "{\"op\":\"free\",\"id\":1,\"brief\":[],\"events\":[[\"alloc\",2,3]]}\n",
+         "event 0 is not [action, address, size, stream]"},
+        {HEADER "{\"op\":\"malloc\",\"stream\":0,\"id\":1,\"ptr\":1," REST, "\"size\" is missing"},
+        {HEADER "{\"op\":\"malloc\",\"size\":1,\"id\":1,\"ptr\":1," REST, "\"stream\" is missing"},
+        {HEADER "{\"op\":\"malloc\",\"size\":1,\"stream\":1,\"id\":1,\"ptr\":1," REST,
+         "stream 1 is not among the header's 1 streams"},
+        {HEADER "{\"op\":\"malloc\",\"size\":1,\"stream\":0,\"ptr\":1," REST, "\"id\" is missing"},
+        {HEADER "{\"op\":\"malloc\",\"size\":1,\"stream\":0,\"id\":1," REST, "\"ptr\" is missing"},
+        {HEADER "{\"op\":\"malloc\",\"size\":1,\"stream\":0,\"id\":1,\"ptr\":\"\"," REST,
+         "\"ptr\" is missing or not a number"},
+        {HEADER "{\"op\":\"set_fraction\"," REST, "\"fraction\" is missing or not a number"},
+        {HEADER "{\"op\":\"set_config\",\"conf\":[]," REST, "\"conf\" is missing or not a text"},
+        {HEADER "{\"op\":\"release_pool\"," REST, "\"pool\" is missing or not a list"},
+        {HEADER "{\"op\":\"release_pool\",\"pool\":[1]," REST, "\"pool\" is not a pair of numbers"},
+        {HEADER "{\"op\":\"set_checkpoint\",\"pool\":[0,1]," REST, "\"freed\" is missing"},
+        {HEADER "{\"op\":\"stats\",\"stats\":1," REST, "\"stats\" is not an object"},
+        {HEADER "{\"op\":\"snapshot\"," REST, "\"segments\" is missing or not a list"},
+        {HEADER "{\"op\":\"empty_cache\"," REST "{\"op\":\"fly\"," REST,
+         "line 3 of the decision log: unknown call \"fly\""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        is_refused(rows[i].text, strlen(rows[i].text), TARN_ERR_FORMAT, rows[i].says);
+    }
+}
+
+static void other_reasons_have_their_own_status(void **state)
+{
+    static const char bad_conf[] =
+        "{\"conf\":\"nonsense:1\",\"device_total\":1,\"streams\":[],\"brief\":[]}\n";
+    static const char big_id[] =
+        HEADER "{\"op\":\"malloc\",\"size\":1,\"stream\":0,\"id\":99999999,\"ptr\":1," REST;
+    struct tarn_verify_result result = {.struct_size = sizeof result};
+    struct tarn_error error;
+
+    (void)state;
+    is_refused(bad_conf, sizeof bad_conf - 1, TARN_ERR_CONFIG, "nonsense");
+    is_refused(big_id, sizeof big_id - 1, TARN_ERR_LIMIT,
+               "line 2 of the decision log: id 99999999 is too large");
+    assert_int_equal(tarn_verify_log("/nonexistent/log", &result, &error), TARN_ERR_IO);
+    assert_int_equal(tarn_verify_log(NULL, &result, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_verify_log("x", NULL, &error), TARN_ERR_INVALID_ARGUMENT);
+    result.struct_size = 8;
+    assert_int_equal(tarn_verify_log("x", &result, &error), TARN_ERR_INVALID_ARGUMENT);
+}
+
+static void a_log_cut_in_its_packing_is_truncated(void **state)
+{
+    char path[1024];
+    uint8_t bytes[4096];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/decisions/small_default.jsonl.gz", TEST_DATA_DIR);
+    FILE *in = fopen(path, "rb");
+
+    assert_non_null(in);
+    assert_int_equal(fread(bytes, 1, sizeof bytes, in), sizeof bytes);
+    (void)fclose(in);
+    is_refused((const char *)bytes, sizeof bytes, TARN_ERR_TRUNCATED, "");
+}
+
+/* Calls that cannot be: nothing crashes, and they differ. */
+static void calls_without_sense_differ(void **state)
+{
+    static const char *const rows[] = {
+        "{\"op\":\"free\",\"id\":5," REST,
+        "{\"op\":\"record_stream\",\"id\":5,\"stream\":0," REST,
+        "{\"op\":\"set_checkpoint\",\"pool\":[0,9],\"freed\":[],\"created\":[]," REST,
+        "{\"op\":\"begin_allocate_to_pool\",\"pool\":[0,0],\"stream\":0," REST,
+        "{\"op\":\"release_pool\",\"pool\":[0,-1]," REST,
+        "{\"op\":\"set_fraction\",\"fraction\":1e300," REST,
+        "{\"op\":\"set_config\",\"conf\":\"nonsense\"," REST,
+        "{\"op\":\"malloc\",\"size\":9223372036854775807,\"stream\":0,\"id\":0,\"ptr\":0," REST,
+        "{\"op\":\"snapshot\",\"segments\":[1,{},[]]," REST,
+        "{\"op\":\"stats\",\"stats\":{\"x\":1,\"segment\":2}," REST,
+        "{\"op\":\"empty_cache\",\"events\":[[\"oom\",1,2,3]],\"brief\":[1]}\n",
+    };
+    char text[1024];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        (void)snprintf(text, sizeof text, "%s%s", HEADER, rows[i]);
+        struct temp_file file = temp_write(text, strlen(text));
+        const struct tarn_verify_result result = verify(file.path);
+
+        temp_remove(&file);
+        if (result.calls != 1 || (result.differing != 1 && i != 1)) { /* id 5 is pointer 0: allowed */
+            fail_msg("%s", rows[i]);
+        }
+    }
+}
+
+/* A pool released while requests go to it, then flushed: the next request must not lead nowhere. */
+static void a_pool_released_too_early_is_survived(void **state)
+{
+    static const char text[] =
+        HEADER "{\"op\":\"begin_allocate_to_pool\",\"pool\":[0,1],\"stream\":0," REST
+               "{\"op\":\"release_pool\",\"pool\":[0,1]," REST "{\"op\":\"empty_cache\"," REST
+               "{\"op\":\"malloc\",\"size\":1,\"stream\":0,\"id\":1,\"ptr\":1," REST
+               "{\"op\":\"get_checkpoint\",\"pool\":[0,1]," REST;
+    struct temp_file file = temp_write(text, sizeof text - 1);
+
+    (void)state;
+    assert_int_equal(verify(file.path).calls, 5);
+    temp_remove(&file);
+}
+
+static void every_host_failure_is_reported(void **state)
+{
+    static const char *const names[] = {"pools_default", "multistream_expandable"};
+    uint64_t failures = 0;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct log_lines log = log_read(names[i], 600);
+        struct temp_file file = log_write(&log);
+        const uint64_t live = tarn_host_usage().live_bytes;
+        enum tarn_status st = TARN_ERR_HOST_MEMORY;
+
+        for (uint64_t n = 1; st != TARN_OK; n++) {
+            struct tarn_verify_result result = {.struct_size = sizeof result};
+            struct tarn_error error = {.status = TARN_OK};
+
+            tarn_host_fail_nth(n);
+            st = tarn_verify_log(file.path, &result, &error);
+            tarn_host_fail_nth(0);
+            assert_int_equal(tarn_host_usage().live_bytes, live);
+            if (st == TARN_OK && result.differing > 0) {
+                fail_msg("allocation %llu: %s", (unsigned long long)n, result.first);
+            }
+            assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+            assert_int_equal(error.status, st);
+            failures += st != TARN_OK;
+        }
+        temp_remove(&file);
+        log_free(&log);
+    }
+    assert_true(failures > 30);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_recorded_call_is_decided_alike),
+        cmocka_unit_test(an_unchanged_copy_is_the_same),
+        cmocka_unit_test(a_changed_pointer_differs),
+        cmocka_unit_test(a_changed_event_differs),
+        cmocka_unit_test(a_missing_or_additional_event_differs),
+        cmocka_unit_test(every_changed_counter_differs),
+        cmocka_unit_test(every_changed_statistic_differs),
+        cmocka_unit_test(every_changed_field_of_a_snapshot_differs),
+        cmocka_unit_test(a_changed_request_differs_there_first),
+        cmocka_unit_test(outcomes_are_compared),
+        cmocka_unit_test(a_changed_message_differs),
+        cmocka_unit_test(bad_logs_are_refused_with_their_line),
+        cmocka_unit_test(other_reasons_have_their_own_status),
+        cmocka_unit_test(a_log_cut_in_its_packing_is_truncated),
+        cmocka_unit_test(calls_without_sense_differ),
+        cmocka_unit_test(a_pool_released_too_early_is_survived),
+        cmocka_unit_test(every_host_failure_is_reported),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
