@@ -30,7 +30,8 @@ test: setup-test build build/check/build.ninja ## all tests, with every internal
 
 bench: build ## patterns and recorded runs, timed, to bench/results/
 	@out=bench/results/$$(date +%Y-%m-%d)-$$(git rev-parse --short HEAD).csv; \
-	    build/release/bench/bench tests/data/snapshots/gpt2_varlen.pickle.gz tests/data/snapshots/resnet_sizes.pickle.gz \
+	    build/release/bench/bench tests/data/snapshots/gpt2_varlen.pickle.gz \
+	    tests/data/snapshots/resnet_sizes.pickle.gz \
 	    | tee $$out | cut -d, -f3-5 | column -s, -t; echo "written to $$out"
 
 lint: setup-lint ## format, static analysis, layers, warnings of gcc and clang

@@ -61,7 +61,9 @@ static const char *machine_name(void)
         (void)fclose(file);
     }
     for (char *c = name; *c; c++) {
-        *c = *c == ',' || *c == '\n' ? ' ' : *c;
+        if (*c == ',' || *c == '\n') {
+            *c = ' ';
+        }
     }
     return name;
 }
@@ -77,12 +79,12 @@ static void report(void *context, const char *allocator, const char *pattern,
 
 static void run_patterns(const char *name, const char *conf, double scale)
 {
-    const struct tarn_sim_options options = {
-        .struct_size = sizeof options, .capacity = (uint64_t)1 << 40};
+    const struct tarn_sim_options options = {.struct_size = sizeof options,
+                                             .capacity = (uint64_t)1 << 40};
     uint64_t streams[BENCH_THREADS_MAX];
     struct tarn_config config;
-    struct tarn_device *device;
-    struct tarn_allocator *allocator;
+    struct tarn_device *device = NULL;
+    struct tarn_allocator *allocator = NULL;
     struct tarn_error error;
 
     for (uint64_t i = 0; i < BENCH_THREADS_MAX; i++) {
@@ -136,7 +138,8 @@ static void run_replay(const char *path, const char *name, const char *conf)
     }
     qsort(ns, BENCH_REPEATS, sizeof ns[0], compare_u64);
     const double operations = (double)result.operations;
-    const struct bench_figure figure = {.median = (double)ns[BENCH_REPEATS / 2] / operations,
+    const size_t middle = BENCH_REPEATS / 2;
+    const struct bench_figure figure = {.median = (double)ns[middle] / operations,
                                         .fastest = (double)ns[0] / operations,
                                         .slowest = (double)ns[BENCH_REPEATS - 1] / operations};
     const char *base = strrchr(path, '/');

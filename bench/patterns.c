@@ -53,7 +53,7 @@ struct pattern {
     double (*run)(const struct bench_allocator *a, const struct pattern *pattern, double scale);
     uint64_t low; /* sizes in bytes; of `hot` the one size */
     uint64_t high;
-    int count;     /* ladder: rungs; churn: live blocks; threads: threads */
+    int count; /* ladder: rungs; churn: live blocks; threads: threads */
     long operations;
     bool own_stream;
 };
@@ -148,9 +148,9 @@ static double run_churn(const struct bench_allocator *a, const struct pattern *p
         sizes[i] = random_size(&state, (double)pattern->low, (double)pattern->high);
     }
     for (int i = 0; i < pattern->count; i++) {
-        ptrs[i] = a->alloc(a->context,
-                           random_size(&state, (double)pattern->low, (double)pattern->high),
-                           a->streams[0]);
+        ptrs[i] =
+            a->alloc(a->context, random_size(&state, (double)pattern->low, (double)pattern->high),
+                     a->streams[0]);
     }
     replace_blocks(a, ptrs, slots, sizes, operations, false);
     const double begin = now_ns();
@@ -255,8 +255,8 @@ static double run_threads(const struct bench_allocator *a, const struct pattern 
 
 /* ---- running ---- */
 
-#define KIB 1024u
-#define MIB (1024u * 1024u)
+#define KIB ((uint64_t)1 << 10)
+#define MIB ((uint64_t)1 << 20)
 
 static const struct pattern patterns[] = {
     {"hot_512B", run_hot, 512, 0, 0, 200000, false},

@@ -336,7 +336,8 @@ static enum cli_exit replay_snapshot(const struct cli_call *call,
         status = run_all(values, &runs, &error);
     }
     if (status) {
-        code = cli_fail_status(call->command, status, &error, call->arguments[0]);
+        code = cli_fail_status(call->command, status, &error,
+                               status == TARN_ERR_CONFIG ? "--conf" : call->arguments[0]);
     } else {
         code = values->json ? print_json(&runs) : print_text(call, &runs);
     }

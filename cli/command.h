@@ -106,7 +106,8 @@ void cli_help_command(FILE *file, const struct cli_command *command);
 __attribute__((format(printf, 3, 4))) enum cli_exit
 cli_fail(const struct cli_command *command, enum cli_exit code, const char *format, ...);
 
-/* The same for a failure of the library: the error's text, or the status's when it has none. */
+/* The same for a failure of the library: the error's text, or the status's when it has none, after
+ * `what` failed (NULL: the text says it itself). */
 enum cli_exit cli_fail_status(const struct cli_command *command, enum tarn_status status,
                               const struct tarn_error *error, const char *what);
 

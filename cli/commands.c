@@ -65,8 +65,10 @@ enum cli_exit cli_fail_status(const struct cli_command *command, enum tarn_statu
 {
     const bool has_text = error && error->status == status && error->text[0] != '\0';
 
-    return cli_fail(command, cli_exit_from_status(status), "%s: %s", what,
-                    has_text ? error->text : tarn_status_text(status));
+    const char *text = has_text ? error->text : tarn_status_text(status);
+
+    return what ? cli_fail(command, cli_exit_from_status(status), "%s: %s", what, text)
+                : cli_fail(command, cli_exit_from_status(status), "%s", text);
 }
 
 enum cli_exit cli_command_unknown(const char *name)

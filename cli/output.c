@@ -24,7 +24,7 @@ struct tarn_snapshot *cli_load_snapshot(const struct cli_command *command, const
 
     *exit_out = CLI_EXIT_OK;
     if (status) {
-        *exit_out = (int)cli_fail_status(command, status, &error, path);
+        *exit_out = (int)cli_fail_status(command, status, &error, NULL);
         if (snapshot) {
             (void)fprintf(stderr, "tarn: what could be read follows\n");
         }

@@ -6,6 +6,13 @@
  * freed; a block that other streams use as well is reused when the work they had queued is done
  * (record_stream). Every function may be called from any thread. A failed call changes nothing
  * unless its comment says otherwise.
+ *
+ * The settings choose among three engines when the allocator is made. The caching one is described
+ * here. backend:cudaMallocAsync leaves the decisions to the device's stream-ordered pool, as
+ * PyTorch's backend of that name: only allocated, active and reserved bytes are counted, the
+ * memory fraction limits the bytes handed out, one capture (begin_pool) runs at a time, and walks,
+ * observers, callbacks, checkpoints and uses of pools fail with TARN_ERR_NOT_SUPPORTED. no_caching
+ * takes every block from the device and gives it back when it is freed; nothing is counted.
  */
 #ifndef TARN_ALLOCATOR_H
 #define TARN_ALLOCATOR_H
@@ -62,6 +69,15 @@ TARN_API enum tarn_status tarn_allocator_base_allocation(struct tarn_allocator *
                                                          tarn_ptr ptr, tarn_ptr *base_out,
                                                          uint64_t *size_out,
                                                          struct tarn_error *error) TARN_MUST_CHECK;
+
+/* While the cache is switched off, allocations take plain memory of the device, not counted and in
+ * no walk, and freeing it gives it back at once; what was allocated before goes to the cache when
+ * it is freed, as ever. On at the beginning. TARN_ERR_NOT_SUPPORTED for backend:cudaMallocAsync,
+ * which has no cache of its own, and for switching on a cache that the settings leave out
+ * (no_caching). */
+TARN_API enum tarn_status tarn_allocator_set_enabled(struct tarn_allocator *allocator, bool enabled,
+                                                     struct tarn_error *error) TARN_MUST_CHECK;
+TARN_API bool tarn_allocator_is_enabled(struct tarn_allocator *allocator);
 
 /* Reserved bytes may not exceed this share of the device's memory, 0 to 1; 1 is no limit. */
 TARN_API enum tarn_status
@@ -120,7 +136,8 @@ struct tarn_walker {
     bool (*block)(void *context, const struct tarn_block_info *block);
 };
 
-/* Walks all segments. Fails only for want of host memory. */
+/* Walks all segments. Fails for want of host memory, and with TARN_ERR_NOT_SUPPORTED under
+ * backend:cudaMallocAsync: what the device's pool holds is not known. */
 TARN_API enum tarn_status tarn_allocator_walk(struct tarn_allocator *allocator,
                                               const struct tarn_walker *walker) TARN_MUST_CHECK;
 
@@ -130,7 +147,7 @@ tarn_allocator_walk_pool(struct tarn_allocator *allocator, struct tarn_pool_id i
                          const struct tarn_walker *walker) TARN_MUST_CHECK;
 
 /* Settings in force, and new ones: they take effect with the next call; what exists stays as it
- * is. A backend other than the present one fails with TARN_ERR_CONFIG. */
+ * is. Another backend or no_caching than the present one fails with TARN_ERR_CONFIG. */
 TARN_API void tarn_allocator_get_config(struct tarn_allocator *allocator,
                                         struct tarn_config *config_out);
 TARN_API enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,

@@ -114,6 +114,12 @@ enum tarn_sim_call {
     TARN_SIM_POOL_FREE,
     TARN_SIM_POOL_TRIM,
     TARN_SIM_POOL_INFO,
+    TARN_SIM_POOL_PEAKS,
+    TARN_SIM_POOL_RESET_PEAKS,
+    TARN_SIM_STREAM_WAIT_EVENT,
+    TARN_SIM_STREAM_CREATE,
+    TARN_SIM_STREAM_DESTROY,
+    TARN_SIM_DEVICE_WAIT,
     TARN_SIM_CALL_COUNT,
     TARN_SIM_ANY = TARN_SIM_CALL_COUNT /* any call: for the failure plan only */
 };
@@ -129,7 +135,7 @@ struct tarn_sim_counters {
     uint64_t failures;         /* calls that failed, planned or not */
     uint64_t scripted_skipped; /* scripted addresses that could not be given */
     uint64_t forced_unblocks;
-    uint64_t used_bytes; /* memory held now: allocations by their exact size, pages, and chunks
+    uint64_t used_bytes; /* memory held now: allocations by their exact size, pages, and units
                                   of the stream-ordered pool; not foreign memory */
     uint64_t peak_used_bytes;
     uint64_t live_allocations; /* plain allocations */
@@ -137,6 +143,7 @@ struct tarn_sim_counters {
     uint64_t live_mappings;
     uint64_t live_reservations;
     uint64_t live_events;
+    uint64_t live_streams; /* that were created, not just used */
 };
 
 TARN_API void tarn_sim_get_counters(struct tarn_device *device,

@@ -2,8 +2,8 @@
 /*
  * Memory snapshots of PyTorch: load and look at what torch.cuda.memory._dump_snapshot wrote.
  *
- * A file is a pickle (protocol 2 to 5), plain, gzip or zstd. It may come from anyone: nothing in it is
- * ever imported or called, and its size in memory is limited.
+ * A file is a pickle (protocol 2 to 5), plain, gzip or zstd. It may come from anyone: nothing in it
+ * is ever imported or called, and its size in memory is limited.
  *
  * A loaded snapshot is read only; any number of threads may use it. Destroy it once.
  */
@@ -24,23 +24,24 @@ struct tarn_read_limits {
     uint32_t max_depth;   /* containers in containers; 0 = 64, at most 120 */
     uint64_t max_bytes;   /* of the unpacked input; 0 = 64 GiB */
     uint64_t max_memory;  /* host memory for the snapshot; 0 = half of the machine's, and for files
-                                of known size at most 16 times that size, but not less than 256 MiB */
+                                of known size at most 16 times that size, but not less than 256 MiB
+                                */
     uint64_t max_string;  /* bytes of one string; 0 = 64 MiB */
     uint64_t max_ratio;   /* unpacked to packed size beyond 16 MiB; 0 = 2000 */
     uint32_t max_frames;  /* of one stack; 0 = 4096 */
     bool strict;          /* refuse also harmless imports (OrderedDict and its like) */
 };
 
-/* Loads a file; "-" is standard input. `limits` may be NULL. Caller owns *snapshot_out, destroy with
- * tarn_snapshot_destroy. Fails with
+/* Loads a file; "-" is standard input. `limits` may be NULL. Caller owns *snapshot_out, destroy
+ * with tarn_snapshot_destroy. Fails with
  *   TARN_ERR_IO         the file cannot be read
  *   TARN_ERR_FORMAT     not a snapshot, or damaged; error->offset says where
  *   TARN_ERR_UNSAFE     the pickle asks to import or call something; the error names it
  *   TARN_ERR_LIMIT      a limit was hit
  *   TARN_ERR_TRUNCATED  the input ends early
  *   TARN_ERR_HOST_MEMORY
- * *snapshot_out is NULL after a failure, with one exception: after TARN_ERR_TRUNCATED it may hold what
- * could be read (see tarn_snapshot_is_partial), which the caller then owns as well. */
+ * *snapshot_out is NULL after a failure, with one exception: after TARN_ERR_TRUNCATED it may hold
+ * what could be read (see tarn_snapshot_is_partial), which the caller then owns as well. */
 TARN_API enum tarn_status tarn_snapshot_load(const char *path,
                                              const struct tarn_read_limits *limits,
                                              struct tarn_snapshot **snapshot_out,
@@ -76,8 +77,8 @@ struct tarn_snapshot_warning {
     uint64_t offset;  /* of the first, in the unpacked input */
 };
 
-/* Calls `visit` for each kind of oddity in order of first sight, until it returns false. Returns how
- * many there are. `visit` may be NULL. */
+/* Calls `visit` for each kind of oddity in order of first sight, until it returns false. Returns
+ * how many there are. `visit` may be NULL. */
 TARN_API size_t tarn_snapshot_walk_warnings(
     const struct tarn_snapshot *snapshot,
     bool (*visit)(void *context, const struct tarn_snapshot_warning *warning), void *context);

@@ -12,7 +12,8 @@ extern "C" {
 #endif
 
 struct tarn_writer {
-    /* Takes `size` bytes (> 0). Anything but TARN_OK stops the report, which returns that status. */
+    /* Takes `size` bytes (> 0). Anything but TARN_OK stops the report, which returns that status.
+     * */
     enum tarn_status (*write)(void *context, const char *bytes, size_t size);
     void *context;
 };

@@ -4,15 +4,55 @@
 #define TN_ALLOC_ALLOCATOR_H
 
 #include "alloc/engine.h"
+#include "alloc/plain_memory.h"
 #include "tarn/allocator.h"
 
+struct tn_engine_methods;
+
+/* The head of every engine's state. */
 struct tarn_allocator {
-    struct tn_engine engine;
+    const struct tn_engine_methods *methods; /* constant */
+    struct tarn_device *device;              /* constant */
 };
 
-/* Adds a receiver of events; at most TN_SINKS_MAX. It stays until the allocator is destroyed. */
+/* The caching engine, and what it hands out while it is switched off. */
+struct tn_native_allocator {
+    struct tarn_allocator base; /* first */
+    struct tn_engine engine;
+    struct tn_plain_memory plain;
+    _Atomic bool disabled; /* read without a lock: any order does */
+};
+
+extern const struct tn_engine_methods tn_native_methods;
+
+static inline bool tn_allocator_is_native(const struct tarn_allocator *allocator)
+{
+    return allocator->methods == &tn_native_methods;
+}
+
+/* The caching engine's state; the allocator must be one of that kind. */
+static inline struct tn_engine *tn_allocator_engine(struct tarn_allocator *allocator)
+{
+    tn_assert(tn_allocator_is_native(allocator));
+    return &((struct tn_native_allocator *)allocator)->engine;
+}
+
+/* A caching allocator, as tarn_allocator_create. */
+enum tarn_status tn_native_create(struct tarn_device *device, const struct tarn_config *config,
+                                  struct tarn_allocator **allocator_out) TN_MUST_CHECK;
+
+/* Adds a receiver of events; at most TN_SINKS_MAX. It stays until the allocator is destroyed.
+ * TARN_ERR_NOT_SUPPORTED where nothing is reported. */
 enum tarn_status tn_allocator_add_sink(struct tarn_allocator *allocator,
                                        const struct tn_sink *sink) TN_MUST_CHECK;
+
+/* The same and tarn_allocator_walk, saying why they fail. */
+enum tarn_status tn_allocator_attach_sink(struct tarn_allocator *allocator,
+                                          const struct tn_sink *sink,
+                                          struct tarn_error *error) TN_MUST_CHECK;
+enum tarn_status tn_allocator_walk(struct tarn_allocator *allocator,
+                                   const struct tarn_walker *walker,
+                                   struct tarn_error *error) TN_MUST_CHECK;
 
 /* Sends the event that a snapshot leaves in the history. */
 void tn_allocator_mark_snapshot(struct tarn_allocator *allocator);

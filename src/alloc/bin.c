@@ -34,7 +34,7 @@ static bool bin_has_directory(const struct tn_bin *bin)
 /* Whether the entry comes before (size, address) in (size, address) order. */
 static bool entry_is_below(const struct tn_bin_entry *entry, uint64_t size, uint64_t address)
 {
-    return entry->block->size < size || (entry->block->size == size && entry->address < address);
+    return entry->size < size || (entry->size == size && entry->address < address);
 }
 
 /* Index of the first entry below (size, address), `count` if none: entries before it are at or
@@ -61,7 +61,8 @@ static void entries_open(struct tn_bin_entry *entries, uint32_t count, uint32_t 
                          struct tn_block *block)
 {
     memmove(&entries[at + 1], &entries[at], (count - at) * sizeof *entries);
-    entries[at] = (struct tn_bin_entry){.address = block->address, .block = block};
+    entries[at] =
+        (struct tn_bin_entry){.size = block->size, .address = block->address, .block = block};
 }
 
 static void entries_close(struct tn_bin_entry *entries, uint32_t count, uint32_t at)

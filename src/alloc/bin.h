@@ -23,6 +23,7 @@ enum {
 };
 
 struct tn_bin_entry {
+    uint64_t size;    /* == block->size */
     uint64_t address; /* == block->address */
     struct tn_block *block;
 };

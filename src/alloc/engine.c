@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/engine.h"
 
+#include "alloc/plain_memory.h"
+
 #include <stdatomic.h>
 
 enum tarn_status tn_engine_reserve_spares(struct tn_engine *engine, uint32_t count)
@@ -191,8 +193,5 @@ uint64_t tn_engine_capture(const struct tn_engine *engine, enum tn_context_level
 enum tarn_status tn_engine_device_failed(const struct tn_engine *engine, enum tarn_status status,
                                          const char *what, struct tarn_error *error)
 {
-    const char *text = engine->device->ops->last_error(engine->device);
-
-    return tn_fail(error, status, "%s on device %d failed: %s", what, engine->device->ordinal,
-                   text[0] ? text : tarn_status_text(status));
+    return tn_device_failed(engine->device, status, what, error);
 }

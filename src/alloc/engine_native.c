@@ -15,6 +15,7 @@
 #include "alloc/expandable.h"
 #include "alloc/gc.h"
 #include "alloc/oom.h"
+#include "alloc/plain_memory.h"
 #include "alloc/request.h"
 #include "alloc/segment.h"
 #include "alloc/size_class.h"
@@ -403,15 +404,18 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
 
 /* ---- freeing ---- */
 
-/* The free itself, when it is settled what a block with uses waits for. */
-static void free_settled(struct tn_engine *engine, struct tn_block *block, bool waits,
-                         uint64_t stack)
+/* The free itself, when it is settled what a block with uses waits for. `slot` is the block's place
+ * in the pointer map. */
+static void free_settled(struct tn_engine *engine, struct tn_block *block, uint64_t *slot,
+                         bool waits, uint64_t stack)
 {
     const bool small = block->set->pool->is_small;
 
     tn_assert(block->allocated);
+    tn_prefetch(block->prev); /* merging will look at both */
+    tn_prefetch(block->next);
     block->allocated = false;
-    tn_ptr_map_remove(&engine->map, block->address);
+    tn_map_remove(&engine->map, slot);
     tn_counters_decrease(&engine->counters, TARN_STAT_ALLOCATION, small, 1);
     tn_counters_decrease(&engine->counters, TARN_STAT_ALLOCATED_BYTES, small, block->size);
     tn_engine_emit(engine, TN_ACTION_FREE_REQUESTED, block->address, block->requested_size,
@@ -424,8 +428,8 @@ static void free_settled(struct tn_engine *engine, struct tn_block *block, bool 
     }
 }
 
-enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block *block,
-                                       uint64_t stack, struct tarn_error *error)
+static enum tarn_status free_found(struct tn_engine *engine, struct tn_block *block, uint64_t *slot,
+                                   uint64_t stack, struct tarn_error *error)
 {
     const bool waits = block->uses != 0;
 
@@ -437,8 +441,14 @@ enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block
             return st;
         }
     }
-    free_settled(engine, block, waits, stack);
+    free_settled(engine, block, slot, waits, stack);
     return TARN_OK;
+}
+
+enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block *block,
+                                       uint64_t stack, struct tarn_error *error)
+{
+    return free_found(engine, block, tn_map_find(&engine->map, block->address), stack, error);
 }
 
 void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uint64_t stack)
@@ -447,16 +457,8 @@ void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uin
 
     if (st) { /* only for want of an event: it is recorded later */
         tn_stream_use_defer(engine, block);
-        free_settled(engine, block, true, stack);
+        free_settled(engine, block, tn_map_find(&engine->map, block->address), true, stack);
     }
-}
-
-static enum tarn_status pointer_unknown(tarn_ptr ptr, struct tarn_error *error)
-{
-    return tn_fail(error, TARN_ERR_INVALID_POINTER,
-                   "invalid device pointer: 0x%llx is not allocated here (never allocated, freed "
-                   "already, or inside a block)",
-                   (unsigned long long)ptr);
 }
 
 enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct tarn_error *error)
@@ -466,9 +468,10 @@ enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct t
 
     TN_PROBE1(free, ptr);
     tn_lock_acquire(&engine->lock);
-    struct tn_block *block = tn_ptr_map_find(&engine->map, ptr);
+    uint64_t *slot = tn_map_find(&engine->map, ptr);
 
-    st = block ? tn_native_free_locked(engine, block, stack, error) : pointer_unknown(ptr, error);
+    st = slot ? free_found(engine, tn_ptr_map_block(slot), slot, stack, error)
+              : tn_pointer_unknown(ptr, error);
     tn_core_assert(engine);
     tn_lock_release(&engine->lock);
     return st;
@@ -485,7 +488,7 @@ enum tarn_status tn_native_record_stream(struct tn_engine *engine, tarn_ptr ptr,
     struct tn_block *block = tn_ptr_map_find(&engine->map, ptr);
 
     if (!block) {
-        st = pointer_unknown(ptr, error);
+        st = tn_pointer_unknown(ptr, error);
     } else {
         st = tn_stream_use_record(engine, block, stream, engine->private_pools.route_count > 0);
         if (st) {
@@ -537,7 +540,7 @@ enum tarn_status tn_native_base_allocation(struct tn_engine *engine, tarn_ptr pt
             *size_out = segment->size;
         }
     } else {
-        st = pointer_unknown(ptr, error);
+        st = tn_pointer_unknown(ptr, error);
     }
     tn_lock_release(&engine->lock);
     return st;
@@ -609,8 +612,8 @@ enum tarn_status tn_native_cache_info(struct tn_engine *engine, uint64_t *larges
     return st;
 }
 
-enum tarn_status tn_native_init(struct tn_engine *engine, struct tarn_device *device,
-                                const struct tarn_config *config)
+void tn_native_init(struct tn_engine *engine, struct tarn_device *device,
+                    const struct tarn_config *config)
 {
     *engine = (struct tn_engine){
         .owner = engine->owner,
@@ -625,7 +628,7 @@ enum tarn_status tn_native_init(struct tn_engine *engine, struct tarn_device *de
     tn_segments_init(&engine->segments);
     tn_pool_init(&engine->small, true, NULL);
     tn_pool_init(&engine->large, false, NULL);
-    return tn_lock_init(&engine->lock, TN_LOCK_ALLOCATOR);
+    tn_lock_init(&engine->lock, TN_LOCK_ALLOCATOR);
 }
 
 /* Frees every node of the segment and the memory behind it, whatever state its blocks are in. */

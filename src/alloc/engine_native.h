@@ -8,8 +8,8 @@
 #include "alloc/engine.h"
 #include "tarn/allocator.h"
 
-enum tarn_status tn_native_init(struct tn_engine *engine, struct tarn_device *device,
-                                const struct tarn_config *config) TN_MUST_CHECK;
+void tn_native_init(struct tn_engine *engine, struct tarn_device *device,
+                    const struct tarn_config *config);
 
 /* Gives everything back to the device. */
 void tn_native_fini(struct tn_engine *engine);

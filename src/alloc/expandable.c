@@ -507,6 +507,23 @@ enum tarn_status tn_expandable_unmap(struct tn_engine *engine, struct tn_block *
     return tn_block_is_split(block) ? TARN_OK : expandable_drop(engine, segment, block, error);
 }
 
+enum tarn_status tn_expandable_drop_empty(struct tn_engine *engine,
+                                          const struct tn_private_pool *owner,
+                                          struct tarn_error *error)
+{
+    struct tn_segment *next;
+    enum tarn_status st = TARN_OK;
+
+    for (struct tn_segment *s = tn_segment_first(engine); s && st == TARN_OK; s = next) {
+        next = tn_segment_next(s);
+        if (s->expandable && s->first->set->pool->owner == owner && !s->first->mapped &&
+            s->first->size == s->size) {
+            st = expandable_drop(engine, s, s->first, error);
+        }
+    }
+    return st;
+}
+
 enum tarn_status tn_expandable_grant(struct tn_engine *engine, const struct tn_segment *segment,
                                      int peer_ordinal, struct tarn_error *error)
 {

@@ -21,6 +21,7 @@
 #include "device/device_ops.h"
 
 struct tn_engine;
+struct tn_private_pool;
 
 /* Pages of one growing segment. */
 struct tn_expandable {
@@ -41,6 +42,12 @@ enum tarn_status tn_expandable_alloc(struct tn_engine *engine, struct tn_free_se
  * more. The block is in its free set. */
 enum tarn_status tn_expandable_unmap(struct tn_engine *engine, struct tn_block *block,
                                      uint64_t stack, struct tarn_error *error) TN_MUST_CHECK;
+
+/* Gives back the private pool's ranges of which nothing is mapped: allocations that failed leave
+ * them. */
+enum tarn_status tn_expandable_drop_empty(struct tn_engine *engine,
+                                          const struct tn_private_pool *owner,
+                                          struct tarn_error *error) TN_MUST_CHECK;
 
 /* Gives a peer device access to everything that is mapped. */
 enum tarn_status tn_expandable_grant(struct tn_engine *engine, const struct tn_segment *segment,

@@ -195,6 +195,9 @@ static enum tarn_status release_private_pool(struct tn_engine *engine, struct tn
         st = pool_release_all(engine, &pool->large, stack, error);
     }
     if (st == TARN_OK) {
+        st = tn_expandable_drop_empty(engine, pool, error);
+    }
+    if (st == TARN_OK) {
         (void)tn_private_pool_drop(engine, pool);
     }
     return st;

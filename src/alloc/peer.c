@@ -33,9 +33,13 @@ static enum tarn_status peer_grant_all(struct tn_engine *engine, int ordinal,
 enum tarn_status tarn_allocator_add_peer(struct tarn_allocator *allocator, int ordinal,
                                          struct tarn_error *error)
 {
-    struct tn_engine *engine = &allocator->engine;
+    struct tn_engine *engine;
     enum tarn_status st = TARN_OK;
 
+    if (!tn_allocator_is_native(allocator)) {
+        return TARN_OK; /* it has no growing segments */
+    }
+    engine = tn_allocator_engine(allocator);
     tn_lock_acquire(&engine->lock);
     if (!engine_has_peer(engine, ordinal)) {
         st = engine->peer_count < TN_PEERS_MAX
@@ -52,9 +56,13 @@ enum tarn_status tarn_allocator_add_peer(struct tarn_allocator *allocator, int o
 
 bool tarn_allocator_has_growing_segments(struct tarn_allocator *allocator)
 {
-    struct tn_engine *engine = &allocator->engine;
+    struct tn_engine *engine;
     bool found = false;
 
+    if (!tn_allocator_is_native(allocator)) {
+        return false;
+    }
+    engine = tn_allocator_engine(allocator);
     tn_lock_acquire(&engine->lock);
     for (const struct tn_segment *s = tn_segment_first(engine); s && !found;
          s = tn_segment_next(s)) {
@@ -67,7 +75,7 @@ bool tarn_allocator_has_growing_segments(struct tarn_allocator *allocator)
 enum tarn_copy_kind tarn_allocator_choose_copy(struct tarn_allocator *destination,
                                                struct tarn_allocator *source, bool peer_access)
 {
-    if (peer_access || destination->engine.device->ordinal == source->engine.device->ordinal ||
+    if (peer_access || destination->device->ordinal == source->device->ordinal ||
         (!tarn_allocator_has_growing_segments(destination) &&
          !tarn_allocator_has_growing_segments(source))) {
         return TARN_COPY_PLAIN;

@@ -9,25 +9,23 @@
 #include "alloc/core.h"
 #include "base/map.h"
 
+/* Block of a value that tn_map_find gave. */
+static inline struct tn_block *tn_ptr_map_block(const uint64_t *value)
+{
+    return (struct tn_block *)(uintptr_t)*value;
+}
+
 static inline struct tn_block *tn_ptr_map_find(const struct tn_map *map, uint64_t address)
 {
     const uint64_t *value = tn_map_find(map, address);
 
-    return value ? (struct tn_block *)(uintptr_t)*value : NULL;
+    return value ? tn_ptr_map_block(value) : NULL;
 }
 
 /* Room must have been reserved. */
 static inline void tn_ptr_map_insert(struct tn_map *map, struct tn_block *block)
 {
     tn_map_insert(map, block->address, (uint64_t)(uintptr_t)block);
-}
-
-/* Takes an address out that is in the map. */
-static inline void tn_ptr_map_remove(struct tn_map *map, uint64_t address)
-{
-    uint64_t value;
-
-    (void)tn_map_take(map, address, &value);
 }
 
 #endif

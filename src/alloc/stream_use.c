@@ -129,7 +129,7 @@ static bool queue_reserve(struct tn_event_queue *queue)
     if (!ring) {
         return false;
     }
-    for (uint32_t i = 0; i < queue->count; i++) {
+    for (uint32_t i = 0; queue->capacity > 0 && i < queue->count; i++) {
         ring[i] = queue->ring[(queue->head + i) % queue->capacity];
     }
     tn_host_free(queue->ring, queue->capacity * sizeof *ring);
@@ -282,7 +282,7 @@ bool tn_stream_waits_reserve_deferred(struct tn_engine *engine, uint64_t count)
 
     return count < UINT32_MAX / 4 &&
            array_reserve(&waits->deferred, &waits->deferred_capacity,
-                         waits->deferred_count + (uint32_t)count, sizeof *waits->deferred);
+                         waits->deferred_count + (uint32_t)count, sizeof(struct tn_block *));
 }
 
 void tn_stream_use_defer(struct tn_engine *engine, struct tn_block *block)

@@ -85,8 +85,8 @@ enum tarn_status tn_stream_use_record(struct tn_engine *engine, struct tn_block 
 enum tarn_status tn_stream_use_release(struct tn_engine *engine, struct tn_block *block,
                                        bool capturing, struct tarn_error *error) TN_MUST_CHECK;
 
-/* Room for deferring so many more blocks; and deferring one, which cannot fail then. It is for a free
- * that must not fail: the next call that completes frees records the events. */
+/* Room for deferring so many more blocks; and deferring one, which cannot fail then. It is for a
+ * free that must not fail: the next call that completes frees records the events. */
 bool tn_stream_waits_reserve_deferred(struct tn_engine *engine, uint64_t count) TN_MUST_CHECK;
 void tn_stream_use_defer(struct tn_engine *engine, struct tn_block *block);
 

@@ -9,6 +9,7 @@
 #define TN_NORETURN        _Noreturn
 #define TN_COLD            __attribute__((cold, noinline))
 #define TN_MUST_CHECK      __attribute__((warn_unused_result))
+#define tn_prefetch(p)     __builtin_prefetch(p) /* NULL does no harm */
 #define TN_CACHE_LINE      64
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds the number of a thing by its contents: an open hash table of 32-bit numbers. The things
- * themselves are the owner's, who compares them. Slots keep 32 bits of the hash, so most misses cost no
- * comparison and growing needs no rehashing.
+ * themselves are the owner's, who compares them. Slots keep 32 bits of the hash, so most misses
+ * cost no comparison and growing needs no rehashing.
  *
  * The hash is seeded per process, so that a hostile file cannot be made to collide; numbers do not
  * depend on the seed.

@@ -2,6 +2,7 @@
 #include "base/lock.h"
 
 #include "base/assertion.h"
+#include "base/os_wait.h"
 
 #include <stdio.h>
 
@@ -63,19 +64,51 @@ static void held_remove(const struct tn_lock *lock)
     tn_assert_failed("release of a lock that this thread does not hold", __FILE__, __LINE__);
 }
 
-enum tarn_status tn_lock_init(struct tn_lock *lock, enum tn_lock_rank rank)
+enum tn_lock_state {
+    LOCK_FREE,
+    LOCK_TAKEN,
+    LOCK_AWAITED /* taken, and somebody may sleep */
+};
+
+enum {
+    SPIN_ROUNDS = 200
+};
+
+void tn_lock_init(struct tn_lock *lock, enum tn_lock_rank rank)
 {
     tn_assert((unsigned)rank < TN_LOCK_RANK_COUNT);
+    atomic_init(&lock->state, LOCK_FREE);
     lock->rank = rank;
-    return pthread_mutex_init(&lock->mutex, NULL) == 0 ? TARN_OK : TARN_ERR_HOST_MEMORY;
 }
 
 void tn_lock_fini(struct tn_lock *lock)
 {
-    const int result = pthread_mutex_destroy(&lock->mutex);
+    tn_assert(atomic_load(&lock->state) == LOCK_FREE);
+    (void)lock;
+}
 
-    tn_assert(result == 0);
-    (void)result;
+static bool lock_try(struct tn_lock *lock)
+{
+    uint32_t expected = LOCK_FREE;
+
+    return atomic_compare_exchange_strong_explicit(&lock->state, &expected, LOCK_TAKEN,
+                                                   memory_order_acquire, memory_order_relaxed);
+}
+
+static TN_COLD void lock_wait(struct tn_lock *lock)
+{
+    for (int i = 0; i < SPIN_ROUNDS; i++) {
+        if (atomic_load_explicit(&lock->state, memory_order_relaxed) == LOCK_FREE &&
+            lock_try(lock)) {
+            return;
+        }
+        tn_os_relax();
+    }
+    /* Who wakes up does not know whether others sleep: it leaves the lock awaited. */
+    while (atomic_exchange_explicit(&lock->state, LOCK_AWAITED, memory_order_acquire) !=
+           LOCK_FREE) {
+        tn_os_wait(&lock->state, LOCK_AWAITED);
+    }
 }
 
 void tn_lock_acquire(struct tn_lock *lock)
@@ -83,9 +116,9 @@ void tn_lock_acquire(struct tn_lock *lock)
     if (TN_CHECKS_FAST) {
         held_check_order(lock);
     }
-    const int result = pthread_mutex_lock(&lock->mutex);
-    tn_assert(result == 0);
-    (void)result;
+    if (tn_unlikely(!lock_try(lock))) {
+        lock_wait(lock);
+    }
     if (TN_CHECKS_FAST) {
         held.lock[held.count++] = lock;
     }
@@ -96,9 +129,10 @@ void tn_lock_release(struct tn_lock *lock)
     if (TN_CHECKS_FAST) {
         held_remove(lock);
     }
-    const int result = pthread_mutex_unlock(&lock->mutex);
-    tn_assert(result == 0);
-    (void)result;
+    if (tn_unlikely(atomic_exchange_explicit(&lock->state, LOCK_FREE, memory_order_release) ==
+                    LOCK_AWAITED)) {
+        tn_os_wake_one(&lock->state);
+    }
 }
 
 bool tn_lock_held(const struct tn_lock *lock)

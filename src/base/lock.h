@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mutex with a rank. A thread may take a lock only while every lock that it holds has a smaller
+ * A lock with a rank: one word that is taken by one atomic operation when it is free. A thread that
+ * finds it taken spins for a moment (what is guarded takes well below a microsecond) and then
+ * sleeps until it is released. Not fair and not recursive.
+ *
+ * A thread may take a lock only while every lock that it holds has a smaller
  * rank, so that no two threads can wait for each other. Builds with fast checks keep each thread's
  * held locks and stop the program on a reversal, on a release of a lock not held and on more than
- * TN_LOCKS_HELD_MAX at once; other builds pay for the mutex only.
+ * TN_LOCKS_HELD_MAX at once; other builds pay for the word only.
  */
 #ifndef TN_BASE_LOCK_H
 #define TN_BASE_LOCK_H
@@ -11,8 +15,9 @@
 #include "base/attr.h"
 #include "tarn/status.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* In the order in which they are taken, outermost first. */
 enum tn_lock_rank {
@@ -31,12 +36,11 @@ enum {
 };
 
 struct tn_lock {
-    pthread_mutex_t mutex;
+    _Atomic uint32_t state; /* enum tn_lock_state in lock.c */
     enum tn_lock_rank rank;
 };
 
-/* Fails with TARN_ERR_HOST_MEMORY when the system has no room for a mutex. */
-enum tarn_status tn_lock_init(struct tn_lock *lock, enum tn_lock_rank rank) TN_MUST_CHECK;
+void tn_lock_init(struct tn_lock *lock, enum tn_lock_rank rank);
 
 /* The lock must not be held. */
 void tn_lock_fini(struct tn_lock *lock);

@@ -113,25 +113,27 @@ static void map_close_gap(struct tn_map *map, uint64_t gap)
     map->slots[gap] = (struct tn_map_slot){0};
 }
 
-bool tn_map_take(struct tn_map *map, uint64_t key, uint64_t *value_out)
+void tn_map_remove(struct tn_map *map, uint64_t *value)
 {
-    if (map->count == 0 || key == 0) {
-        return false;
-    }
-    uint64_t at = map_home(map, key);
+    struct tn_map_slot *slot =
+        (struct tn_map_slot *)(void *)((char *)value - offsetof(struct tn_map_slot, value));
 
-    while (map->slots[at].key != key) {
-        if (map->slots[at].key == 0) {
-            return false;
-        }
-        at = map_next(map, at);
-    }
-    *value_out = map->slots[at].value;
-    map_close_gap(map, at);
+    map_close_gap(map, (uint64_t)(slot - map->slots));
     map->count--;
     if (tn_unlikely(map->capacity > FIRST_CAPACITY && map->count * 8 < map->capacity)) {
         (void)map_resize(map, map->capacity / 2); /* without host memory it stays large */
     }
+}
+
+bool tn_map_take(struct tn_map *map, uint64_t key, uint64_t *value_out)
+{
+    uint64_t *value = tn_map_find(map, key);
+
+    if (!value) {
+        return false;
+    }
+    *value_out = *value;
+    tn_map_remove(map, value);
     return true;
 }
 

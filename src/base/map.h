@@ -39,6 +39,9 @@ void tn_map_insert(struct tn_map *map, uint64_t key, uint64_t value);
 /* Value of the key, borrowed until the map changes; NULL when the key is not in the map. */
 uint64_t *tn_map_find(const struct tn_map *map, uint64_t key);
 
+/* Takes out what tn_map_find just found. */
+void tn_map_remove(struct tn_map *map, uint64_t *value);
+
 /* Takes the key out; false when it is not in the map. */
 bool tn_map_take(struct tn_map *map, uint64_t key, uint64_t *value_out);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Raw bytes from outside, in order: a file, standard input or memory. Files are read, not mapped: a
- * mapped file that someone shortens kills the process, and pages of a large file would count as ours.
+ * mapped file that someone shortens kills the process, and pages of a large file would count as
+ * ours.
  */
 #ifndef TN_BASE_SOURCE_H
 #define TN_BASE_SOURCE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A growing array of items of one size, in chunks of 1024 items: items never move and growing copies
- * only the list of chunks. Item `i` is in chunk i / 1024. Cost of push and at: constant.
+ * A growing array of items of one size, in chunks of 1024 items: items never move and growing
+ * copies only the list of chunks. Item `i` is in chunk i / 1024. Cost of push and at: constant.
  */
 #ifndef TN_BASE_STORE_H
 #define TN_BASE_STORE_H

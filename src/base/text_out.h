@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formatted output to a struct tarn_writer through a fixed buffer, so that writing needs no host memory.
- * The first failure sticks: later calls do nothing, and tn_text_finish returns it. So a report writes
- * line after line and checks once.
+ * Formatted output to a struct tarn_writer through a fixed buffer, so that writing needs no host
+ * memory. The first failure sticks: later calls do nothing, and tn_text_finish returns it. So a
+ * report writes line after line and checks once.
  */
 #ifndef TN_BASE_TEXT_OUT_H
 #define TN_BASE_TEXT_OUT_H

@@ -17,6 +17,7 @@ enum check_kind {
     CHECK_PAGE,
     CHECK_MAPPING,
     CHECK_EVENT,
+    CHECK_STREAM,
     CHECK_KIND_COUNT
 };
 
@@ -24,7 +25,7 @@ struct check_item {
     struct tn_tree_node node; /* by kind, then key */
     enum check_kind kind;
     uint64_t key;  /* address or handle */
-    uint64_t size; /* 0 for events */
+    uint64_t size; /* 0 for events and streams */
     uint64_t uses; /* mappings of a page */
     uint64_t page; /* that a mapping shows */
 };
@@ -39,8 +40,8 @@ struct check_device {
 
 static const char *kind_name(enum check_kind kind)
 {
-    static const char *const names[CHECK_KIND_COUNT] = {"allocation", "pool block", "reservation",
-                                                        "page",       "mapping",    "event"};
+    static const char *const names[CHECK_KIND_COUNT] = {
+        "allocation", "pool block", "reservation", "page", "mapping", "event", "stream"};
     return names[kind];
 }
 
@@ -282,6 +283,66 @@ static enum tarn_status check_stream_wait(struct tarn_device *device, tarn_strea
     struct tarn_device *inner = check_of(device)->inner;
 
     return inner->ops->stream_wait(inner, stream);
+}
+
+static enum tarn_status check_stream_wait_event(struct tarn_device *device, tarn_stream stream,
+                                                tn_event_handle event)
+{
+    struct check_device *check = check_of(device);
+
+    tn_lock_acquire(&check->lock);
+    const enum tarn_status st =
+        item_find(check, CHECK_EVENT, event)
+            ? check->inner->ops->stream_wait_event(check->inner, stream, event)
+            : refuse(check, "stream_wait_event", "no such event", event);
+    tn_lock_release(&check->lock);
+    return st;
+}
+
+static enum tarn_status check_stream_create(struct tarn_device *device, tarn_stream *stream_out)
+{
+    struct check_device *check = check_of(device);
+    struct check_item *item = item_prepare(CHECK_STREAM, 0);
+    tarn_stream stream = 0;
+
+    if (!item) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    tn_lock_acquire(&check->lock);
+    const enum tarn_status st = check->inner->ops->stream_create(check->inner, &stream);
+    item_settle(check, item, st, stream, "stream_create");
+    tn_lock_release(&check->lock);
+    if (st == TARN_OK) {
+        *stream_out = stream;
+    }
+    return st;
+}
+
+static enum tarn_status check_stream_destroy(struct tarn_device *device, tarn_stream stream)
+{
+    struct check_device *check = check_of(device);
+    enum tarn_status st;
+
+    tn_lock_acquire(&check->lock);
+    struct check_item *item = item_find(check, CHECK_STREAM, stream);
+    if (!item) {
+        st = refuse(check, "stream_destroy", "no such stream", stream);
+        goto out;
+    }
+    st = check->inner->ops->stream_destroy(check->inner, stream);
+    if (st == TARN_OK) {
+        item_remove(check, item);
+    }
+out:
+    tn_lock_release(&check->lock);
+    return st;
+}
+
+static enum tarn_status check_device_wait(struct tarn_device *device)
+{
+    struct tarn_device *inner = check_of(device)->inner;
+
+    return inner->ops->device_wait(inner);
 }
 
 static enum tarn_status check_stream_capturing(struct tarn_device *device, tarn_stream stream,
@@ -563,6 +624,21 @@ static enum tarn_status check_pool_info(struct tarn_device *device, uint64_t *re
     return inner->ops->pool_info(inner, reserved_out, used_out);
 }
 
+static enum tarn_status check_pool_peaks(struct tarn_device *device, uint64_t *reserved_out,
+                                         uint64_t *used_out)
+{
+    struct tarn_device *inner = check_of(device)->inner;
+
+    return inner->ops->pool_peaks(inner, reserved_out, used_out);
+}
+
+static enum tarn_status check_pool_reset_peaks(struct tarn_device *device)
+{
+    struct tarn_device *inner = check_of(device)->inner;
+
+    return inner->ops->pool_reset_peaks(inner);
+}
+
 static uint64_t check_now_ns(struct tarn_device *device)
 {
     struct tarn_device *inner = check_of(device)->inner;
@@ -619,6 +695,10 @@ static const struct tn_device_ops check_ops = {
     .event_query = check_event_query,
     .event_wait = check_event_wait,
     .stream_wait = check_stream_wait,
+    .stream_wait_event = check_stream_wait_event,
+    .stream_create = check_stream_create,
+    .stream_destroy = check_stream_destroy,
+    .device_wait = check_device_wait,
     .stream_capturing = check_stream_capturing,
     .va_reserve = check_va_reserve,
     .va_release = check_va_release,
@@ -631,6 +711,8 @@ static const struct tn_device_ops check_ops = {
     .pool_free = check_pool_free,
     .pool_trim = check_pool_trim,
     .pool_info = check_pool_info,
+    .pool_peaks = check_pool_peaks,
+    .pool_reset_peaks = check_pool_reset_peaks,
     .now_ns = check_now_ns,
     .last_error = check_last_error,
     .destroy = check_destroy,
@@ -644,11 +726,7 @@ enum tarn_status tn_device_check_create(struct tarn_device *inner, struct tarn_f
     if (!check) {
         return TARN_ERR_HOST_MEMORY;
     }
-    const enum tarn_status st = tn_lock_init(&check->lock, TN_LOCK_DEVICE_CHECK);
-    if (st != TARN_OK) {
-        tn_host_free(check, sizeof *check);
-        return st;
-    }
+    tn_lock_init(&check->lock, TN_LOCK_DEVICE_CHECK);
     check->base = *inner;
     check->base.ops = &check_ops;
     check->inner = inner;

@@ -47,6 +47,16 @@ struct tn_device_ops {
 
     /* Blocks until the stream has done everything queued so far. */
     enum tarn_status (*stream_wait)(struct tarn_device *device, tarn_stream stream);
+    /* Makes work queued on the stream from now on wait, on the device, for what the event marks
+     * now. The event may be recorded again or destroyed at once. */
+    enum tarn_status (*stream_wait_event)(struct tarn_device *device, tarn_stream stream,
+                                          tn_event_handle event);
+    /* A stream of the caller's own, which waits for no other by itself. Destroying it waits for
+     * nothing: what is queued is done, then it goes. */
+    enum tarn_status (*stream_create)(struct tarn_device *device, tarn_stream *stream_out);
+    enum tarn_status (*stream_destroy)(struct tarn_device *device, tarn_stream stream);
+    /* Blocks until all streams have done everything queued so far. */
+    enum tarn_status (*device_wait)(struct tarn_device *device);
     /* Whether work on the stream is being captured into a graph. */
     enum tarn_status (*stream_capturing)(struct tarn_device *device, tarn_stream stream,
                                          bool *capturing_out);
@@ -79,6 +89,10 @@ struct tn_device_ops {
     enum tarn_status (*pool_trim)(struct tarn_device *device, uint64_t keep);
     enum tarn_status (*pool_info)(struct tarn_device *device, uint64_t *reserved_out,
                                   uint64_t *used_out);
+    /* The largest values that `pool_info` gave or could have given since the peaks were reset. */
+    enum tarn_status (*pool_peaks)(struct tarn_device *device, uint64_t *reserved_out,
+                                   uint64_t *used_out);
+    enum tarn_status (*pool_reset_peaks)(struct tarn_device *device);
 
     /* Monotonic time. The simulated device's clock moves only when told. */
     uint64_t (*now_ns)(struct tarn_device *device);

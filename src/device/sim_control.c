@@ -223,6 +223,7 @@ static void counters_read(const struct tn_sim *sim, struct tarn_sim_counters *co
     counters->live_pages = sim->vmm.pages.count;
     counters->live_mappings = sim->vmm.mappings.count;
     counters->live_events = sim->streams.live_events;
+    counters->live_streams = sim->streams.live_streams;
 }
 
 void tarn_sim_get_counters(struct tarn_device *device, struct tarn_sim_counters *counters_out)

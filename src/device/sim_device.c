@@ -265,6 +265,65 @@ static enum tarn_status sim_stream_wait(struct tarn_device *device, tarn_stream 
     return tn_sim_leave(device, st);
 }
 
+static enum tarn_status stream_wait_event_locked(struct tn_sim *sim, tarn_stream handle,
+                                                 tn_event_handle event)
+{
+    struct tn_sim_stream *stream = tn_sim_stream_get(&sim->streams, handle);
+
+    if (!stream) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    return event_status(sim, tn_sim_stream_wait_event(&sim->streams, stream, event), event);
+}
+
+static enum tarn_status sim_stream_wait_event(struct tarn_device *device, tarn_stream stream,
+                                              tn_event_handle event)
+{
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_STREAM_WAIT_EVENT);
+
+    if (st == TARN_OK) {
+        st = stream_wait_event_locked(sim_of(device), stream, event);
+    }
+    return tn_sim_leave(device, st);
+}
+
+static enum tarn_status sim_stream_create(struct tarn_device *device, tarn_stream *stream_out)
+{
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_STREAM_CREATE);
+
+    if (st == TARN_OK) {
+        const struct tn_sim_stream *stream = tn_sim_stream_create(&sim_of(device)->streams);
+
+        if (stream) {
+            *stream_out = stream->handle;
+        } else {
+            st = TARN_ERR_HOST_MEMORY;
+        }
+    }
+    return tn_sim_leave(device, st);
+}
+
+static enum tarn_status sim_stream_destroy(struct tarn_device *device, tarn_stream stream)
+{
+    struct tn_sim *sim = sim_of(device);
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_STREAM_DESTROY);
+
+    if (st == TARN_OK && !tn_sim_stream_destroy(&sim->streams, stream)) {
+        st = tn_sim_fail(sim, TARN_ERR_DEVICE, "no stream %#" PRIx64 " was created", stream);
+    }
+    return tn_sim_leave(device, st);
+}
+
+static enum tarn_status sim_device_wait(struct tarn_device *device)
+{
+    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_DEVICE_WAIT);
+
+    if (st == TARN_OK) {
+        tn_sim_streams_wait(&sim_of(device)->streams);
+    }
+    return tn_sim_leave(device, st);
+}
+
 static enum tarn_status sim_stream_capturing(struct tarn_device *device, tarn_stream handle,
                                              bool *capturing_out)
 {
@@ -315,6 +374,10 @@ const struct tn_device_ops tn_sim_ops = {
     .event_query = sim_event_query,
     .event_wait = sim_event_wait,
     .stream_wait = sim_stream_wait,
+    .stream_wait_event = sim_stream_wait_event,
+    .stream_create = sim_stream_create,
+    .stream_destroy = sim_stream_destroy,
+    .device_wait = sim_device_wait,
     .stream_capturing = sim_stream_capturing,
     .va_reserve = tn_sim_va_reserve,
     .va_release = tn_sim_va_release,
@@ -327,6 +390,8 @@ const struct tn_device_ops tn_sim_ops = {
     .pool_free = tn_sim_pool_free,
     .pool_trim = tn_sim_pool_trim,
     .pool_info = tn_sim_pool_info,
+    .pool_peaks = tn_sim_pool_peaks,
+    .pool_reset_peaks = tn_sim_pool_reset_peaks,
     .now_ns = tarn_sim_now_ns,
     .last_error = sim_last_error,
     .destroy = sim_destroy,
@@ -389,11 +454,7 @@ enum tarn_status tarn_sim_open(const struct tarn_sim_options *given,
     if (!sim) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a simulated device");
     }
-    st = tn_lock_init(&sim->lock, TN_LOCK_DEVICE);
-    if (st != TARN_OK) {
-        tn_host_free(sim, sizeof *sim);
-        return tn_fail(error, st, "cannot create the lock of a simulated device");
-    }
+    tn_lock_init(&sim->lock, TN_LOCK_DEVICE);
     sim_init(sim, &options);
     *device_out = &sim->base;
     return TARN_OK;

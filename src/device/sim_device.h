@@ -5,7 +5,7 @@
  * parts (space, streams, virtual memory, pool) and leaves. Parts fail before they change anything.
  *
  * Memory is charged when it is there: plain allocations by their exact size, physical pages, and
- * whole chunks of the stream-ordered pool. Freeing plain memory does not move the clock, although
+ * the units of the stream-ordered pool. Freeing plain memory does not move the clock, although
  * cudaFree waits for the device: callers free only what no stream uses any more.
  *
  * Locks: `lock` guards all fields but `base`, `id` and `backed`, which never change.
@@ -31,8 +31,10 @@ struct tn_sim_vmm {
 struct tn_sim_pool {
     struct tn_tree blocks;
     struct tn_tree free;
-    uint64_t reserved; /* bytes of chunks */
-    uint64_t used;     /* bytes of blocks in use */
+    uint64_t reserved; /* bytes of units */
+    uint64_t used;     /* bytes asked for by blocks in use */
+    uint64_t reserved_peak;
+    uint64_t used_peak;
 };
 
 struct tn_sim {
@@ -96,6 +98,9 @@ enum tarn_status tn_sim_pool_free(struct tarn_device *device, tarn_ptr address, 
 enum tarn_status tn_sim_pool_trim(struct tarn_device *device, uint64_t keep);
 enum tarn_status tn_sim_pool_info(struct tarn_device *device, uint64_t *reserved_out,
                                   uint64_t *used_out);
+enum tarn_status tn_sim_pool_peaks(struct tarn_device *device, uint64_t *reserved_out,
+                                   uint64_t *used_out);
+enum tarn_status tn_sim_pool_reset_peaks(struct tarn_device *device);
 void tn_sim_pool_init(struct tn_sim_pool *pool);
 void tn_sim_pool_fini(struct tn_sim *sim);
 /* Whether one block in use holds all of [address, address + size). */

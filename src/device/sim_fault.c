@@ -57,6 +57,12 @@ const char *tn_sim_call_name(enum tarn_sim_call call)
         [TARN_SIM_POOL_FREE] = "pool_free",
         [TARN_SIM_POOL_TRIM] = "pool_trim",
         [TARN_SIM_POOL_INFO] = "pool_info",
+        [TARN_SIM_POOL_PEAKS] = "pool_peaks",
+        [TARN_SIM_POOL_RESET_PEAKS] = "pool_reset_peaks",
+        [TARN_SIM_STREAM_WAIT_EVENT] = "stream_wait_event",
+        [TARN_SIM_STREAM_CREATE] = "stream_create",
+        [TARN_SIM_STREAM_DESTROY] = "stream_destroy",
+        [TARN_SIM_DEVICE_WAIT] = "device_wait",
     };
     return (unsigned)call < TARN_SIM_CALL_COUNT ? names[call] : "any";
 }

@@ -29,11 +29,18 @@ static int stream_compare(const struct tn_tree_node *a, const struct tn_tree_nod
     return tn_tree_order_u64(stream_of(a)->handle, stream_of(b)->handle);
 }
 
+/* A hold that goes lets go of the one that it waits for. */
 static void hold_release(struct tn_sim_hold *hold)
 {
-    tn_assert(hold->refs > 0);
-    if (--hold->refs == 0) {
+    while (hold) {
+        struct tn_sim_hold *waited_for = hold->until.hold;
+
+        tn_assert(hold->refs > 0);
+        if (--hold->refs > 0) {
+            return;
+        }
         tn_host_free(hold, sizeof *hold);
+        hold = waited_for;
     }
 }
 
@@ -90,6 +97,34 @@ struct tn_sim_stream *tn_sim_stream_get(struct tn_sim_streams *streams, tarn_str
     return stream;
 }
 
+/* Handles that no user has: streams are numbered or pointers. */
+#define MADE_HANDLES ((tarn_stream)0x7a << 56)
+
+struct tn_sim_stream *tn_sim_stream_create(struct tn_sim_streams *streams)
+{
+    struct tn_sim_stream *stream =
+        tn_sim_stream_get(streams, MADE_HANDLES + streams->streams_made + 1);
+
+    if (stream) {
+        streams->streams_made++;
+        streams->live_streams++;
+        stream->created = true;
+    }
+    return stream;
+}
+
+bool tn_sim_stream_destroy(struct tn_sim_streams *streams, tarn_stream handle)
+{
+    struct tn_sim_stream *stream = tn_sim_stream_find(streams, handle);
+
+    if (!stream || !stream->created) {
+        return false;
+    }
+    stream->created = false;
+    streams->live_streams--;
+    return true;
+}
+
 void tn_sim_stream_enqueue(const struct tn_sim_streams *streams, struct tn_sim_stream *stream,
                            uint64_t ns)
 {
@@ -100,48 +135,126 @@ void tn_sim_stream_enqueue(const struct tn_sim_streams *streams, struct tn_sim_s
     }
 }
 
-enum tarn_status tn_sim_stream_block(struct tn_sim_stream *stream)
+/* Puts an open hold behind everything queued on the stream, or NULL without host memory. */
+static struct tn_sim_hold *stream_hold(struct tn_sim_stream *stream)
 {
     struct tn_sim_hold *hold = tn_host_alloc_zero(sizeof *hold);
 
     if (!hold) {
-        return TARN_ERR_HOST_MEMORY;
+        return NULL;
     }
     hold->refs = 1;
+    hold->stream = stream;
     if (stream->last_hold) {
         stream->last_hold->next = hold;
     } else {
         stream->first_hold = hold;
     }
     stream->last_hold = hold;
-    return TARN_OK;
+    return hold;
 }
 
-enum tarn_status tn_sim_stream_unblock(struct tn_sim_streams *streams, struct tn_sim_stream *stream)
+enum tarn_status tn_sim_stream_block(struct tn_sim_stream *stream)
+{
+    return stream_hold(stream) ? TARN_OK : TARN_ERR_HOST_MEMORY;
+}
+
+/* When the work before the point is done; its hold, if any, must have ended. */
+static uint64_t point_time(const struct tn_sim_point *point)
+{
+    return point->hold ? add_capped(point->hold->end_ns, point->ns) : point->ns;
+}
+
+static bool point_is_known(const struct tn_sim_point *point)
+{
+    return !point->hold || point->hold->ended;
+}
+
+/* Ends the stream's oldest hold. */
+static void stream_end_hold(struct tn_sim_streams *streams, struct tn_sim_stream *stream)
 {
     struct tn_sim_hold *hold = stream->first_hold;
 
-    if (!hold) {
-        return TARN_ERR_STATE;
-    }
+    tn_assert(hold->told && point_is_known(&hold->until));
     hold->ended = true;
-    hold->end_ns = later_of(stream->ready_ns, streams->now_ns);
+    hold->end_ns = later_of(stream->ready_ns, point_time(&hold->until));
     stream->ready_ns = add_capped(hold->end_ns, hold->behind_ns);
+    tn_sim_point_clear(&hold->until);
     stream->first_hold = hold->next;
     if (!hold->next) {
         stream->last_hold = NULL;
     }
     hold->next = NULL;
     hold_release(hold);
+    streams->open_waits--;
+}
+
+/* Ends what holds of the stream can end now, true if any. */
+static bool stream_settle(struct tn_sim_streams *streams, struct tn_sim_stream *stream)
+{
+    bool progress = false;
+
+    while (stream->first_hold && stream->first_hold->told &&
+           point_is_known(&stream->first_hold->until)) {
+        stream_end_hold(streams, stream);
+        progress = true;
+    }
+    return progress;
+}
+
+/* The same for all streams: the end of one hold can be what another stream waits for. */
+static void streams_settle(struct tn_sim_streams *streams)
+{
+    bool progress = true;
+
+    while (progress && streams->open_waits > 0) {
+        progress = false;
+        for (struct tn_tree_node *node = tn_tree_first(&streams->streams); node;
+             node = tn_tree_next(node)) {
+            progress = stream_settle(streams, stream_of(node)) || progress;
+        }
+    }
+}
+
+static void hold_tell(struct tn_sim_streams *streams, struct tn_sim_hold *hold,
+                      struct tn_sim_point until)
+{
+    hold->told = true;
+    hold->until = until;
+    streams->open_waits++;
+}
+
+enum tarn_status tn_sim_stream_unblock(struct tn_sim_streams *streams, struct tn_sim_stream *stream)
+{
+    struct tn_sim_hold *hold = stream->first_hold;
+
+    while (hold && hold->told) {
+        hold = hold->next;
+    }
+    if (!hold) {
+        return TARN_ERR_STATE;
+    }
+    hold_tell(streams, hold, (struct tn_sim_point){.ns = streams->now_ns});
+    streams_settle(streams);
     return TARN_OK;
 }
 
+/* Makes the stream's oldest hold end: by ending the blocking work that it waits for in the end. */
 static void stream_force_unblock(struct tn_sim_streams *streams, struct tn_sim_stream *stream)
 {
-    const enum tarn_status st = tn_sim_stream_unblock(streams, stream);
+    struct tn_sim_hold *hold = stream->first_hold;
 
-    tn_assert(st == TARN_OK);
-    (void)st;
+    while (hold && hold->told) {
+        const struct tn_sim_hold *cause = hold->until.hold;
+
+        tn_assert(cause);
+        hold = cause->stream->first_hold;
+    }
+    tn_assert(hold); /* chains of holds end with one that only the test ends */
+    if (hold) {
+        hold_tell(streams, hold, (struct tn_sim_point){.ns = streams->now_ns});
+    }
+    streams_settle(streams);
     streams->forced_unblocks++;
 }
 
@@ -152,6 +265,14 @@ void tn_sim_stream_wait(struct tn_sim_streams *streams, struct tn_sim_stream *st
     }
     streams->now_ns = later_of(streams->now_ns, stream->ready_ns);
     stream->events_waited = stream->events_recorded;
+}
+
+void tn_sim_streams_wait(struct tn_sim_streams *streams)
+{
+    for (struct tn_tree_node *node = tn_tree_first(&streams->streams); node;
+         node = tn_tree_next(node)) {
+        tn_sim_stream_wait(streams, stream_of(node));
+    }
 }
 
 struct tn_sim_point tn_sim_point_take(const struct tn_sim_streams *streams,
@@ -182,18 +303,9 @@ void tn_sim_point_clear(struct tn_sim_point *point)
     *point = (struct tn_sim_point){0};
 }
 
-/* When the work before the point is done; its hold, if any, must have ended. */
-static uint64_t point_time(const struct tn_sim_point *point)
-{
-    return point->hold ? add_capped(point->hold->end_ns, point->ns) : point->ns;
-}
-
 bool tn_sim_point_reached(const struct tn_sim_streams *streams, const struct tn_sim_point *point)
 {
-    if (point->hold && !point->hold->ended) {
-        return false;
-    }
-    return point_time(point) <= streams->now_ns;
+    return point_is_known(point) && point_time(point) <= streams->now_ns;
 }
 
 /* Names are the use count of a slot above its number + 1. */
@@ -320,6 +432,29 @@ enum tarn_status tn_sim_event_wait(struct tn_sim_streams *streams, uint64_t even
     }
     streams->now_ns = later_of(streams->now_ns, point_time(&found->point));
     found->stream->events_waited = later_of(found->stream->events_waited, found->number);
+    return TARN_OK;
+}
+
+enum tarn_status tn_sim_stream_wait_event(struct tn_sim_streams *streams,
+                                          struct tn_sim_stream *stream, uint64_t event)
+{
+    const struct tn_sim_event *found = event_find(streams, event);
+
+    if (!found) {
+        return TARN_ERR_NOT_FOUND;
+    }
+    if (!found->stream || found->stream == stream || tn_sim_point_reached(streams, &found->point)) {
+        return TARN_OK;
+    }
+    if (!stream->first_hold && point_is_known(&found->point)) {
+        stream->ready_ns = later_of(stream->ready_ns, point_time(&found->point));
+        return TARN_OK;
+    }
+    struct tn_sim_hold *hold = stream_hold(stream);
+    if (!hold) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    hold_tell(streams, hold, tn_sim_point_copy(&found->point));
     return TARN_OK;
 }
 

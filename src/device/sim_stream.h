@@ -4,14 +4,21 @@
  *
  * A stream is a timeline. Work queued on it runs one after the other. Timed work takes so many
  * nanoseconds; a hold ("blocking work") ends when it is told to. So a stream is: the time at which
- * the work before its first open hold is done, then a list of open holds, each with the time of the
- * work queued behind it up to the next hold. A point marks a place in a stream: a time when nothing
- * is held before it, else a hold and an offset from that hold's end. Ending a hold
- * does not touch the points behind it: they ask the hold. Streams do not wait for each other;
- * stream 0 is one like others.
+ * the work before its first open hold is done, then a list of open holds, each with the time of
+ * the work queued behind it up to the next hold. A point marks a place in a stream: a time when
+ * nothing is held before it, else a hold and an offset from that hold's end. Ending a hold does
+ * not touch the points behind it: they ask the hold. Streams wait for each other only when told
+ * to; stream 0 is one like others.
+ *
+ * A hold also stands for waiting: for a point of another stream, when that is not yet known to be
+ * reached at some time, or when it comes behind other holds. It ends by itself when its turn has
+ * come and the time of its point is known. Blocking work that is told to end before its turn waits
+ * likewise. Holds are only made to wait for points behind holds that are older, so that nothing
+ * can wait for itself.
  *
  * Events are points with a name. In manual mode a point's time does not count: an event completes
- * when told, or when it or a later event of its stream was waited for. A name carries the count of
+ * when told, or when it or a later event of its stream was waited for; a stream that waits for an
+ * event waits for its point nonetheless. A name carries the count of
  * earlier uses of its slot, so that a destroyed event's name is recognised.
  *
  * Invariants: a hold is listed in its stream or ended, never both; refs = points that name it, plus
@@ -26,12 +33,23 @@
 #include "base/tree.h"
 #include "tarn/status.h"
 
-/* Blocking work. Shared by the stream's list and the points behind it. */
+struct tn_sim_hold;
+
+/* A place in a stream. All zero: a place that was always reached. */
+struct tn_sim_point {
+    struct tn_sim_hold *hold; /* counted, or NULL */
+    uint64_t ns;              /* without hold: absolute; with: after its end */
+};
+
+/* Blocking work or waiting. Shared by the stream's list and the points behind it. */
 struct tn_sim_hold {
-    struct tn_sim_hold *next; /* later one of the same stream */
+    struct tn_sim_hold *next;     /* later one of the same stream */
+    struct tn_sim_stream *stream; /* that it is in */
     uint64_t refs;
-    uint64_t behind_ns; /* work queued between this hold and the next one */
-    uint64_t end_ns;    /* when it ended; valid once `ended` */
+    struct tn_sim_point until; /* when it may end, once `told` */
+    uint64_t behind_ns;        /* work queued between this hold and the next one */
+    uint64_t end_ns;           /* when it ended; valid once `ended` */
+    bool told;                 /* waiting: from the beginning */
     bool ended;
 };
 
@@ -44,12 +62,7 @@ struct tn_sim_stream {
     uint64_t events_recorded; /* numbers events of this stream in order */
     uint64_t events_waited;   /* events up to this number are done: they were waited for */
     bool capturing;
-};
-
-/* A place in a stream. All zero: a place that was always reached. */
-struct tn_sim_point {
-    struct tn_sim_hold *hold; /* counted, or NULL */
-    uint64_t ns;              /* without hold: absolute; with: after its end */
+    bool created; /* by tn_sim_stream_create, and not destroyed since */
 };
 
 struct tn_sim_event {
@@ -71,6 +84,9 @@ struct tn_sim_streams {
     uint64_t live_events;
     uint64_t now_ns;
     uint64_t forced_unblocks;
+    uint64_t streams_made; /* by tn_sim_stream_create */
+    uint64_t live_streams; /* of these */
+    uint64_t open_waits;   /* holds that are told to end and have not */
     bool manual;
     bool (*oracle)(void *context, uint64_t event, tarn_stream stream);
     void *oracle_context;
@@ -81,6 +97,11 @@ void tn_sim_streams_fini(struct tn_sim_streams *streams);
 
 /* The stream of that handle, made if need be, or NULL without host memory; borrowed for ever. */
 struct tn_sim_stream *tn_sim_stream_get(struct tn_sim_streams *streams, tarn_stream handle);
+
+/* A stream with a handle that nobody has used, or NULL without host memory. Destroying it leaves
+ * its record: points and events may name it. False when it was not made so. */
+struct tn_sim_stream *tn_sim_stream_create(struct tn_sim_streams *streams);
+bool tn_sim_stream_destroy(struct tn_sim_streams *streams, tarn_stream handle);
 
 /* The stream of that handle or NULL when nobody has used it. */
 struct tn_sim_stream *tn_sim_stream_find(const struct tn_sim_streams *streams, tarn_stream handle);
@@ -97,6 +118,15 @@ enum tarn_status tn_sim_stream_unblock(struct tn_sim_streams *streams,
 
 /* Ends all holds, moves the clock to the end of the stream's work, completes its events. */
 void tn_sim_stream_wait(struct tn_sim_streams *streams, struct tn_sim_stream *stream);
+
+/* The same for all streams. */
+void tn_sim_streams_wait(struct tn_sim_streams *streams);
+
+/* What is queued on the stream from now on begins when the event's point is reached; an event that
+ * was never recorded is reached. TARN_ERR_NOT_FOUND for a name that is no live event,
+ * TARN_ERR_HOST_MEMORY. */
+enum tarn_status tn_sim_stream_wait_event(struct tn_sim_streams *streams,
+                                          struct tn_sim_stream *stream, uint64_t event);
 
 /* The place behind everything queued so far, and the same place once more; give each back with
  * tn_sim_point_clear. */

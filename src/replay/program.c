@@ -254,6 +254,33 @@ static uint64_t device_bound(const struct tn_vec *map_addresses)
     return smallest ? smallest / 9 * 8 - TN_LARGE_BUFFER : DEVICE_BOUND_NONE;
 }
 
+/* What the file does not tell about the recorded run. */
+static void note_what_is_missing(struct compile *c)
+{
+    const struct tn_model *model = c->model;
+    size_t private_segments = 0;
+
+    for (size_t i = 0; i < model->segment_count; i++) {
+        const struct tn_model_segment *segment = &model->segments[i];
+
+        private_segments += segment->device == c->program->device &&
+                            (segment->pool.id[0] != 0 || segment->pool.id[1] != 0);
+    }
+    if (private_segments > 0) {
+        tn_program_note(c->program,
+                        "%zu segments at the end belong to private pools (graphs, MemPools); the "
+                        "trace does not say which requests went there, and they were replayed in "
+                        "the default pools",
+                        private_segments);
+    }
+    if (c->program->oom_count > 0) {
+        tn_program_note(c->program,
+                        "%llu requests of the recorded run failed; a memory limit that it may have "
+                        "had is not in the file, see --device-total",
+                        (unsigned long long)c->program->oom_count);
+    }
+}
+
 static enum tarn_status compile_trace(struct compile *c, struct tarn_error *error)
 {
     compile_start(c);
@@ -266,6 +293,7 @@ static enum tarn_status compile_trace(struct compile *c, struct tarn_error *erro
                         "left out",
                         (unsigned long long)c->unknown_frees);
     }
+    note_what_is_missing(c);
     c->program->queue_count = (uint32_t)c->queues.count;
     c->program->device_bound = device_bound(&c->program->map_addresses);
     c->program->entry_count = c->trace->count;

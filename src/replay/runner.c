@@ -25,6 +25,7 @@ static enum tarn_status start_pieces(const struct tn_start_segment *segment,
 
     tn_assert(out);
     for (uint64_t i = 0; i < segment->block_count; i++) {
+        tn_assert(blocks);
         if (blocks[i].address > at) {
             out[pieces->count++] = (struct tn_carve_piece){.size = blocks[i].address - at};
         }
@@ -66,8 +67,9 @@ static enum tarn_status start_plain_segment(struct tn_runner *runner,
     }
     st = runner_script_segment(runner, segment->address, error);
     st = st ? st
-            : tn_carve_segment(&runner->allocator->engine, segment->size, segment->stream,
-                               !segment->is_large, pieces->items, pieces->count, &address, error);
+            : tn_carve_segment(tn_allocator_engine(runner->allocator), segment->size,
+                               segment->stream, !segment->is_large, pieces->items, pieces->count,
+                               &address, error);
     for (uint64_t i = 0; st == TARN_OK && i < segment->block_count; i++) {
         tn_assert(runner->pointers && blocks);
         runner->pointers[blocks[i].slot] = blocks[i].address - segment->address + address;
@@ -75,7 +77,8 @@ static enum tarn_status start_plain_segment(struct tn_runner *runner,
     return st;
 }
 
-/* Blocks of growing segments, and all blocks when segments are to grow now, are allocated anew. */
+/* Blocks of growing segments are allocated anew, and all blocks when segments are to grow now or
+ * are the device's affair. */
 static enum tarn_status start_allocate(struct tn_runner *runner,
                                        const struct tn_start_segment *segment,
                                        const struct tn_start_block *blocks,
@@ -95,7 +98,8 @@ static enum tarn_status runner_start(struct tn_runner *runner, struct tarn_error
 {
     const struct tn_program *program = runner->program;
     const struct tn_start_segment *segments = program->start_segments.items;
-    const bool grow = runner->allocator->engine.config.expandable_segments;
+    const bool grow = !tn_allocator_is_native(runner->allocator) ||
+                      tn_allocator_engine(runner->allocator)->config.expandable_segments;
     struct tn_vec pieces;
     enum tarn_status st = TARN_OK;
 
@@ -140,7 +144,7 @@ static enum tarn_status runner_script(struct tn_runner *runner, struct tarn_erro
     const struct tn_sink sink = {
         .context = runner, .level = TN_CONTEXT_NEVER, .receive = count_map};
 
-    if (runner->program->map_addresses.count > 0) {
+    if (runner->program->map_addresses.count > 0 && tn_allocator_is_native(runner->allocator)) {
         const enum tarn_status st = tn_allocator_add_sink(runner->allocator, &sink);
 
         if (st) {
@@ -176,14 +180,13 @@ static enum tarn_status run_alloc(struct tn_runner *runner, const struct tn_op *
     if (st == TARN_ERR_OUT_OF_MEMORY) {
         result->first_oom = result->first_oom < 0 ? (int64_t)op->entry : result->first_oom;
         runner->pointers[op->slot] = 0;
-        return TARN_OK;
     }
     if (st == TARN_OK && runner->pointers[op->slot] == op->address) {
         result->same_address++;
     } else if (result->first_other < 0) {
         result->first_other = (int64_t)op->entry;
     }
-    return st;
+    return st == TARN_ERR_OUT_OF_MEMORY ? TARN_OK : st;
 }
 
 /* A request that failed when it was recorded: whatever it gives now is given back. */
@@ -205,7 +208,7 @@ static enum tarn_status run_try(struct tn_runner *runner, const struct tn_op *op
 /* The event that the free just made recorded last on that stream. */
 static uint64_t last_event(const struct tn_runner *runner, tarn_stream stream)
 {
-    const struct tn_stream_waits *waits = &runner->allocator->engine.waits;
+    const struct tn_stream_waits *waits = &tn_allocator_engine(runner->allocator)->waits;
 
     for (uint32_t i = 0; i < waits->queue_count; i++) {
         const struct tn_event_queue *queue = &waits->queues[i];
@@ -215,6 +218,18 @@ static uint64_t last_event(const struct tn_runner *runner, tarn_stream stream)
         }
     }
     return 0;
+}
+
+/* Under other engines no event tells when a free is done. There the stream that is waited for is
+ * busy until then. */
+static enum tarn_status stream_begin_work(const struct tn_runner *runner, tarn_stream stream,
+                                          struct tarn_error *error)
+{
+    const enum tarn_status st = tn_allocator_is_native(runner->allocator)
+                                    ? TARN_OK
+                                    : tarn_sim_block_stream(runner->device, stream);
+
+    return st ? tn_fail(error, st, "no host memory for a busy stream") : TARN_OK;
 }
 
 static enum tarn_status run_free_waits(struct tn_runner *runner, uint32_t slot, uint32_t queue,
@@ -227,11 +242,13 @@ static enum tarn_status run_free_waits(struct tn_runner *runner, uint32_t slot, 
     if (ptr == 0) {
         return TARN_OK;
     }
-    st = tarn_allocator_record_stream(runner->allocator, ptr, stream, error);
+    st = stream_begin_work(runner, stream, error);
+    st = st ? st : tarn_allocator_record_stream(runner->allocator, ptr, stream, error);
     st = st ? st : tarn_allocator_free(runner->allocator, ptr, error);
     if (st == TARN_OK) {
         runner->pointers[slot] = 0;
-        runner->events[slot] = last_event(runner, stream);
+        runner->events[slot] =
+            tn_allocator_is_native(runner->allocator) ? last_event(runner, stream) : stream;
     }
     return st;
 }
@@ -256,6 +273,12 @@ static enum tarn_status run_complete(struct tn_runner *runner, uint32_t slot)
     const uint64_t event = runner->events[slot];
 
     runner->events[slot] = 0;
+    if (!tn_allocator_is_native(runner->allocator)) {
+        /* a flush may have waited for the stream's work already */
+        const enum tarn_status st = tarn_sim_unblock_stream(runner->device, event);
+
+        return st == TARN_ERR_STATE ? TARN_OK : st;
+    }
     return event ? tarn_sim_complete_event(runner->device, event) : TARN_OK;
 }
 

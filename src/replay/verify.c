@@ -201,8 +201,8 @@ static enum tarn_status run_set_checkpoint(struct tn_verify_run *run, struct tar
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a checkpoint's order");
     }
     const struct tn_checkpoint_order order = tn_verify_checkpoint_order(run, buffer);
-    const enum tarn_status got =
-        tn_checkpoint_set(&run->allocator->engine, pool->checkpoint, &order, &delta, failure);
+    const enum tarn_status got = tn_checkpoint_set(tn_allocator_engine(run->allocator),
+                                                   pool->checkpoint, &order, &delta, failure);
 
     if (fails) {
         expect_failure(run, got);

@@ -76,7 +76,7 @@ static bool call_completes(const struct tn_verify_run *run, uint64_t address)
 static bool answer_event(void *context, uint64_t event, tarn_stream stream)
 {
     const struct tn_verify_run *run = context;
-    const struct tn_stream_waits *waits = &run->allocator->engine.waits;
+    const struct tn_stream_waits *waits = &tn_allocator_engine(run->allocator)->waits;
 
     for (uint32_t i = 0; i < waits->queue_count; i++) {
         const struct tn_event_queue *queue = &waits->queues[i];
@@ -117,7 +117,7 @@ static bool block_is_done(const struct tn_verify_run *run, const struct tn_block
             seen += queue->ring[(queue->head + i) % queue->capacity].block == block;
         }
     }
-    return seen == tn_stream_use_events(&run->allocator->engine, block);
+    return seen == tn_stream_use_events(tn_allocator_engine(run->allocator), block);
 }
 
 /* Whether polling the queues in that order completes the blocks in the order of the log. */
@@ -179,7 +179,7 @@ static bool permutation_next(uint32_t *order, uint32_t count)
 
 static void trial_collect(const struct tn_verify_run *run, struct order_trial *trial)
 {
-    const struct tn_stream_waits *waits = &run->allocator->engine.waits;
+    const struct tn_stream_waits *waits = &tn_allocator_engine(run->allocator)->waits;
 
     for (size_t i = 0; i < json_array_size(run->call.events); i++) {
         const json_t *event = json_array_get(run->call.events, i);
@@ -216,7 +216,7 @@ void tn_verify_prepare_orders(struct tn_verify_run *run)
             for (uint32_t i = 0; i < trial.queue_count; i++) {
                 streams[i] = trial.queues[order[i]]->stream;
             }
-            tn_stream_waits_order(&run->allocator->engine, streams, trial.queue_count);
+            tn_stream_waits_order(tn_allocator_engine(run->allocator), streams, trial.queue_count);
             return;
         }
     } while (permutation_next(order, trial.queue_count));
@@ -300,7 +300,7 @@ enum tarn_status tn_verify_open(struct tn_verify_run *run, const char *path,
     st = tarn_config_parse(run->log.conf, &config, error);
     st = st ? st : run_open_device(run, error);
     st = st ? st : tarn_allocator_create(run->device, &config, &run->allocator, error);
-    st = st ? st : tn_allocator_add_sink(run->allocator, &sink);
+    st = st ? st : tn_allocator_attach_sink(run->allocator, &sink, error);
     if (st) {
         tn_verify_close(run);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The segment summary, equal byte for byte to `_memory_viz.py stats` (`segsum`): segments by size, then
- * by allocated bytes; each from 20 MiB on as a row of letters, one letter a page of 20 MiB. Fractions
- * are added in the same order and with the same divisions as there, so that digits agree.
+ * The segment summary, equal byte for byte to `_memory_viz.py stats` (`segsum`): segments by size,
+ * then by allocated bytes; each from 20 MiB on as a row of letters, one letter a page of 20 MiB.
+ * Fractions are added in the same order and with the same divisions as there, so that digits agree.
  */
 #include "tarn/report.h"
 
@@ -119,7 +119,8 @@ static void row_fill(struct page *row, uint64_t page_count, uint64_t start, uint
 
         page->filled += (double)(to - from) / (double)PAGE_SIZE;
         const int tenths = (int)(page->filled * 10);
-        page->mark = page->mark == ' ' ? letter : "0123456789*"[tenths < 10 ? tenths : 10];
+        const char digit = "0123456789*"[tenths < 10 ? tenths : 10];
+        page->mark = (char)(page->mark == ' ' ? letter : digit);
     }
 }
 

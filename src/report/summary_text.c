@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The table of torch.cuda.memory_summary, byte for byte. Lines are 75 columns between two bars. The
- * unit of a column is chosen by the metric's `all` row, so that the rows of the pools compare: bytes
- * are divided by 1024 while the (float-divided) amount is 768 x 1024 or more, counts by 1000 while it
- * is 750,000 or more.
+ * unit of a column is chosen by the metric's `all` row, so that the rows of the pools compare:
+ * bytes are divided by 1024 while the (float-divided) amount is 768 x 1024 or more, counts by 1000
+ * while it is 750,000 or more.
  */
 #include "tarn/report.h"
 
@@ -57,8 +57,8 @@ static int64_t stat_value(const struct tarn_stat *stat, int column)
     return values[column];
 }
 
-/* One cell: `value` in the unit that suits `preference`. Division of the value truncates as Python's
- * floor division does for the counters, which are never negative. */
+/* One cell: `value` in the unit that suits `preference`. Division of the value truncates as
+ * Python's floor division does for the counters, which are never negative. */
 static void format_cell(char *cell, int64_t value, int64_t preference, bool is_bytes)
 {
     static const char *const byte_units[] = {"B  ", "KiB", "MiB", "GiB", "TiB", "PiB"};

@@ -356,6 +356,10 @@ enum tarn_status tn_decode_set_items(struct tn_decoder *decoder, struct tn_value
     if (count == 0) {
         return TARN_OK;
     }
+    if (object->kind == TN_OBJECT_EMPTY_DICT && !object->sealed &&
+        tn_decode_keys_repeat(decoder, pairs, count)) {
+        return tn_decode_repeated_entry(decoder, object, pairs, count);
+    }
     values_seal(decoder, pairs + 1, 2 * count - 1, 2);
     status = object_check_open(decoder, dict);
     if (status != TARN_OK) {
@@ -401,7 +405,8 @@ static enum tarn_status entries_copy(struct tn_decoder *decoder, uint64_t first,
 }
 
 /* Makes the run continue with entry `number`. Entries of a list are usually made in its order; one
- * that was not (a shared one, say) is copied, and the run before it too when it is not the newest. */
+ * that was not (a shared one, say) is copied, and the run before it too when it is not the newest.
+ * */
 static enum tarn_status run_extend(struct tn_decoder *decoder, struct tn_trace *run,
                                    uint64_t number)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From values to the model, whatever form the file has. A reader (pickle.c, later one for JSON) makes
- * values and containers with these functions; the decoder knows the keys of a snapshot and turns each
- * dict into a packed record as soon as its items come, so that no tree of the whole file ever exists.
+ * From values to the model, whatever form the file has. A reader (pickle.c, later one for JSON)
+ * makes values and containers with these functions; the decoder knows the keys of a snapshot and
+ * turns each dict into a packed record as soon as its items come, so that no tree of the whole file
+ * ever exists.
  *
  * Containers are numbers of objects:
  *   entry, frame, block  dicts told by their keys (keys.h), packed at once
@@ -10,8 +11,9 @@
  *   run                  a list of entries: a stretch of model->entries
  *   stack                a list of frames: number of a stack of the model
  *   list, tuple          any other: values
- * A container is sealed when it is put into another one: changing it afterwards is refused. So nothing
- * can contain itself, no memory is shared with something that still changes, and depth is bounded.
+ * A container is sealed when it is put into another one: changing it afterwards is refused. So
+ * nothing can contain itself, no memory is shared with something that still changes, and depth is
+ * bounded.
  *
  * Invariants: an object's items are sealed; depth of a generic container = 1 + the deepest item's.
  *
@@ -112,7 +114,8 @@ static inline struct tn_object *tn_decode_object(const struct tn_decoder *decode
     return tn_store_at(&decoder->objects, value.as.number);
 }
 
-/* Items of a dict (in turn), list or tuple; none for an empty one, NULL when it is none of these. */
+/* Items of a dict (in turn), list or tuple; none for an empty one, NULL when it is none of these.
+ * */
 const struct tn_value_list *tn_decode_items(const struct tn_decoder *decoder, struct tn_value value,
                                             bool dict);
 

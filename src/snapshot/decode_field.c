@@ -147,9 +147,10 @@ enum tarn_status tn_field_stack(struct tn_decoder *decoder, uint32_t key, struct
                                 uint32_t *out)
 {
     if (tn_likely(tn_value_kind(value) == TN_VALUE_OBJECT)) {
-        const struct tn_object *object = tn_decode_object(decoder, value);
+        struct tn_object *object = tn_decode_object(decoder, value);
 
         if (object->kind == TN_OBJECT_STACK || object->kind == TN_OBJECT_EMPTY_LIST) {
+            object->sealed = 1;
             *out = object->kind == TN_OBJECT_STACK ? (uint32_t)object->index : TN_STACK_EMPTY;
             return TARN_OK;
         }

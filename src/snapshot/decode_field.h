@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Values to the fields of records, with messages that name the key and the place. Inner part of the
- * decoder: decode.c keeps containers, decode_record.c makes entries, frames and blocks, decode_file.c
- * the rest.
+ * decoder: decode.c keeps containers, decode_record.c makes entries, frames and blocks,
+ * decode_file.c the rest.
  */
 #ifndef TN_SNAPSHOT_DECODE_FIELD_H
 #define TN_SNAPSHOT_DECODE_FIELD_H
@@ -34,12 +34,20 @@ enum tarn_status tn_field_string(struct tn_decoder *decoder, uint32_t key, struc
 enum tarn_status tn_field_pool(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
                                struct tn_pool_id *out) TN_MUST_CHECK;
 
-/* A list of frames, possibly empty; None counts as absent. */
+/* A list of frames, possibly empty, which is sealed; None counts as absent. */
 enum tarn_status tn_field_stack(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
                                 uint32_t *out) TN_MUST_CHECK;
 
 /* A string for information: any other value is skipped with a warning. */
 void tn_field_note(struct tn_decoder *decoder, uint32_t key, struct tn_value value, uint32_t *out);
+
+/* Whether the keys are those of the entry before, in the same order. */
+bool tn_decode_keys_repeat(const struct tn_decoder *decoder, const struct tn_value *pairs,
+                           size_t count);
+
+/* Makes an empty dict an entry when its keys repeat. */
+enum tarn_status tn_decode_repeated_entry(struct tn_decoder *decoder, struct tn_object *object,
+                                          const struct tn_value *pairs, size_t count) TN_MUST_CHECK;
 
 /* Pairs into the record of an object, which may have got others before. */
 enum tarn_status tn_decode_entry(struct tn_decoder *decoder, struct tn_object *object,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rest of a snapshot, once everything is read: segments with their blocks, which entries belong to
- * which device, settings, annotations. Missing sums are recomputed from the blocks.
+ * The rest of a snapshot, once everything is read: segments with their blocks, which entries belong
+ * to which device, settings, annotations. Missing sums are recomputed from the blocks.
  */
 #include "base/checked.h"
 #include "base/errinfo.h"
@@ -206,15 +206,15 @@ static void segment_complete(struct tn_model *model, struct segment_draft *draft
     }
 }
 
-static enum tarn_status segment_decode(struct tn_decoder *decoder, struct tn_value item,
-                                       struct tn_model_segment *out)
+static enum tarn_status segment_decode(struct tn_decoder *decoder, uint32_t key,
+                                       struct tn_value item, struct tn_model_segment *out)
 {
     const struct tn_value_list *list = tn_decode_items(decoder, item, true);
     struct segment_draft draft = {0};
     enum tarn_status status = TARN_OK;
 
     if (!list) {
-        return tn_field_wrong(decoder, TN_KEY_SEGMENTS, item, "dicts of segments");
+        return tn_field_wrong(decoder, key, item, "dicts of segments");
     }
     for (size_t i = 0; i + 1 < list->count && status == TARN_OK; i += 2) {
         status = segment_set(decoder, &draft, list_key(list, i), list->items[i + 1]);
@@ -249,7 +249,7 @@ static enum tarn_status segments_decode(struct tn_decoder *decoder, uint32_t key
         return tn_decode_memory(decoder);
     }
     for (size_t i = 0; i < list->count && status == TARN_OK; i++) {
-        status = segment_decode(decoder, list->items[i], &segments[i]);
+        status = segment_decode(decoder, key, list->items[i], &segments[i]);
     }
     if (status == TARN_OK) {
         *segments_out = segments;
@@ -362,7 +362,8 @@ struct field_list {
     size_t count;
 };
 
-/* Where a key is among the first fields, or the end. No real dict has more keys than are looked at. */
+/* Where a key is among the first fields, or the end. No real dict has more keys than are looked at.
+ * */
 static size_t field_list_find(const struct field_list *list, uint32_t key)
 {
     for (size_t i = 0; i < list->count && i < FIELDS_LOOKED_AT; i++) {

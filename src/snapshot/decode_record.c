@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trace entries, frames and blocks: dicts that are packed as their items come. An entry is drafted on
- * the stack, then its rare part is interned; most entries have the shape and the extra of the one
- * before, so both are compared with that one first.
+ * Trace entries, frames and blocks: dicts that are packed as their items come. An entry is drafted
+ * on the stack, then its rare part is interned; most entries have the shape and the extra of the
+ * one before, so both are compared with that one first.
  */
 #include "base/errinfo.h"
 #include "snapshot/decode_field.h"
@@ -205,6 +205,50 @@ enum tarn_status tn_decode_entry(struct tn_decoder *decoder, struct tn_object *o
             draft.entry;
     }
     return status;
+}
+
+bool tn_decode_keys_repeat(const struct tn_decoder *decoder, const struct tn_value *pairs,
+                           size_t count)
+{
+    const struct tn_shape last = tn_model_shape(decoder->model, decoder->last_shape);
+
+    if (count != last.count) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (tn_value_kind(pairs[2 * i]) != TN_VALUE_STRING ||
+            pairs[2 * i].as.number != last.keys[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum tarn_status tn_decode_repeated_entry(struct tn_decoder *decoder, struct tn_object *object,
+                                          const struct tn_value *pairs, size_t count)
+{
+    const struct tn_shape last = tn_model_shape(decoder->model, decoder->last_shape);
+    struct entry_draft draft;
+    enum tarn_status status = TARN_OK;
+    uint64_t number;
+
+    draft.entry = (struct tn_trace_entry){.time_us = TN_TIME_NONE, .action = TN_TRACE_OTHER};
+    draft.extra = (struct tn_trace_extra){.shape = decoder->last_shape};
+    for (size_t i = 0; i < count && status == TARN_OK; i++) {
+        status = entry_set(decoder, &draft, last.keys[i], pairs[2 * i + 1]);
+    }
+    if (status == TARN_OK) {
+        status = draft_intern_extra(decoder, &draft);
+    }
+    if (status != TARN_OK) {
+        return status;
+    }
+    if (tn_model_add_entry(decoder->model, &draft.entry, &number) != TARN_OK) {
+        return tn_decode_memory(decoder);
+    }
+    object->kind = TN_OBJECT_ENTRY;
+    object->index = number & (((uint64_t)1 << 43) - 1);
+    return TARN_OK;
 }
 
 /* Frames. */

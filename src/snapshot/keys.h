@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The strings that a snapshot is made of. A decoder enters them into its model first and in this order,
- * so that the number of each string is its enumerator and comparing a key is comparing a number.
+ * The strings that a snapshot is made of. A decoder enters them into its model first and in this
+ * order, so that the number of each string is its enumerator and comparing a key is comparing a
+ * number.
  *
- * The class of a key says which kind of dict it is found in and in no other: a dict is told by its keys
- * alone, wherever it stands. OPEN wins over the others: such a dict may hold any key.
+ * The class of a key says which kind of dict it is found in and in no other: a dict is told by its
+ * keys alone, wherever it stands. OPEN wins over the others: such a dict may hold any key.
  */
 #ifndef TN_SNAPSHOT_KEYS_H
 #define TN_SNAPSHOT_KEYS_H

@@ -65,7 +65,7 @@ static bool model_push_zeros(struct tn_model *model)
     struct tn_trace_extra *extra = tn_store_push(&model->extras);
     struct tn_shape *shape = tn_store_push(&model->shapes);
     struct tn_frame_fx *fx = tn_store_push(&model->fx);
-    uint32_t empty;
+    uint32_t empty = TN_STACK_NONE;
 
     if (!string || !frame || !stack || !extra || !shape || !fx) {
         return false;

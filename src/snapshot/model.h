@@ -2,19 +2,19 @@
 /*
  * A memory snapshot in memory: what torch.cuda.memory._snapshot() holds, packed.
  *
- * Owns everything that it points to. Four tables give every string, frame, stack and "extra" a number
- * at first sight, so that equal ones are stored once and compare by number:
+ * Owns everything that it points to. Four tables give every string, frame, stack and "extra" a
+ * number at first sight, so that equal ones are stored once and compare by number:
  *   string  bytes with a length, NUL-terminated;        0 = the key was absent
  *   frame   name, file and line of one call;            0 = none
  *   stack   a list of frames, innermost first;          0 = the key was absent, 1 = the empty list
  *   extra   what rarely differs between trace entries;  0 = nothing but the plain keys
- * Trace entries of all devices lie in one chunked store in file order, 40 bytes each; a trace is a run
- * of them. Nothing moves once it is written.
+ * Trace entries of all devices lie in one chunked store in file order, 40 bytes each; a trace is a
+ * run of them. Nothing moves once it is written.
  *
  * After loading, a model is read only and any number of threads may read it.
  *
- * Readers fill a model through decode.h, other producers through the tn_model_... functions below. All
- * of those fail with TARN_ERR_LIMIT when the budget is spent, else with TARN_ERR_HOST_MEMORY.
+ * Readers fill a model through decode.h, other producers through the tn_model_... functions below.
+ * All of those fail with TARN_ERR_LIMIT when the budget is spent, else with TARN_ERR_HOST_MEMORY.
  */
 #ifndef TN_SNAPSHOT_MODEL_H
 #define TN_SNAPSHOT_MODEL_H
@@ -107,8 +107,8 @@ struct tn_block_history {
 struct tn_model_block {
     uint64_t address; /* from the file, or summed up from the segment's address */
     uint64_t size;
-    uint64_t
-        requested_size; /* stale for inactive blocks; `size` when the file has neither it nor history */
+    uint64_t requested_size; /* stale for inactive blocks; `size` when the file has neither it nor
+                           history */
     const struct tn_block_history *history;
     uint32_t history_count; /* > 0 only in the old form */
     uint32_t stack;         /* TN_STACK_NONE when the file has no `frames`: the old form */
@@ -269,8 +269,8 @@ struct tn_model {
     uint64_t warnings_dropped; /* kinds that found no room */
 };
 
-/* An empty model that may use `memory_limit` bytes of host memory; 0 = no limit. After a failure there
- * is nothing to release. */
+/* An empty model that may use `memory_limit` bytes of host memory; 0 = no limit. After a failure
+ * there is nothing to release. */
 enum tarn_status tn_model_init(struct tn_model *model, uint64_t memory_limit) TN_MUST_CHECK;
 void tn_model_fini(struct tn_model *model);
 

@@ -4,14 +4,9 @@
 #include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/utf8.h"
+#include "snapshot/pickle_op.h"
 
 #include <string.h>
-
-enum op {
-#define X(name, byte, class) OP_##name = byte,
-#include "snapshot/pickle_ops.def"
-#undef X
-};
 
 enum op_class {
     CLASS_NONE,
@@ -38,11 +33,6 @@ enum {
     PROTOCOL_MIN = 2,
     PROTOCOL_MAX = 5,
     INTEGER_BYTES_MAX = 9
-};
-
-/* Memo words: kind + 1 in the low 8 bits, 0 = never written; numbers are kept aside. */
-enum {
-    MEMO_BOXED = 0xff
 };
 
 const char *tn_pickle_op_name(uint8_t byte)
@@ -180,7 +170,8 @@ static enum tarn_status stack_need(struct tn_pickle *pickle, size_t count)
                : pickle_damaged(pickle, "an opcode finds too few values");
 }
 
-/* A MARK above a new list: when the bytes that follow are a known row of frames, the list is done. */
+/* A MARK above a new list: when the bytes that follow are a known row of frames, the list is done.
+ * */
 static bool row_take(struct tn_pickle *pickle)
 {
     struct tn_input *input = pickle->input;
@@ -251,22 +242,6 @@ static enum tarn_status mark_pop(struct tn_pickle *pickle, size_t *first_out)
 
 /* Bytes of the input. */
 
-static inline uint64_t read_little(const uint8_t *bytes, unsigned count)
-{
-    uint64_t value = 0;
-
-    for (unsigned i = 0; i < count; i++) {
-        value |= (uint64_t)bytes[i] << (8 * i);
-    }
-    return value;
-}
-
-static inline uint32_t read_little_4(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
-           (uint32_t)bytes[3] << 24;
-}
-
 /* A number of `count` bytes that follows the opcode. */
 static inline enum tarn_status take_little(struct tn_pickle *pickle, unsigned count,
                                            uint64_t *value_out)
@@ -274,7 +249,7 @@ static inline enum tarn_status take_little(struct tn_pickle *pickle, unsigned co
     const enum tarn_status status = tn_input_need(pickle->input, count, pickle->error);
 
     if (status == TARN_OK) {
-        *value_out = read_little(pickle->input->at, count);
+        *value_out = tn_op_number(pickle->input->at, count);
         pickle->input->at += count;
     }
     return status;
@@ -303,7 +278,7 @@ static enum tarn_status push_binint(struct tn_pickle *pickle, unsigned count)
 static enum tarn_status push_long_bytes(struct tn_pickle *pickle, const uint8_t *bytes,
                                         unsigned count)
 {
-    uint64_t value = read_little(bytes, count < 8 ? count : 8);
+    uint64_t value = tn_op_number(bytes, count < 8 ? count : 8);
 
     if (count == INTEGER_BYTES_MAX) {
         if (bytes[8] != 0) {
@@ -375,6 +350,7 @@ static enum tarn_status push_string(struct tn_pickle *pickle, unsigned length_by
     if (tn_model_add_string(pickle->decoder->model, text, (size_t)length, &string) != TARN_OK) {
         return pickle_memory(pickle);
     }
+    tn_pickle_remember_string(pickle, text, (size_t)length, string);
     pickle->input->at += length;
     return push_simple(pickle, TN_VALUE_STRING, string);
 }
@@ -522,7 +498,7 @@ static enum tarn_status memo_word(struct tn_pickle *pickle, struct tn_value valu
     const enum tn_value_kind kind = tn_value_kind(value);
 
     if (kind != TN_VALUE_INT && kind != TN_VALUE_UINT && kind != TN_VALUE_FLOAT) {
-        *word_out = ((uint64_t)kind + 1) | value.as.number << 8;
+        *word_out = tn_memo_word(value);
         return TARN_OK;
     }
     struct tn_value *boxed = tn_store_push(&pickle->boxed);
@@ -530,7 +506,7 @@ static enum tarn_status memo_word(struct tn_pickle *pickle, struct tn_value valu
         return pickle_memory(pickle);
     }
     *boxed = value;
-    *word_out = MEMO_BOXED | (pickle->boxed.count - 1) << 8;
+    *word_out = TN_MEMO_BOXED | (pickle->boxed.count - 1) << 8;
     return TARN_OK;
 }
 
@@ -594,41 +570,10 @@ static inline enum tarn_status memo_get(struct tn_pickle *pickle, unsigned count
     if (tn_unlikely(word == 0)) {
         return pickle_damaged(pickle, "a memo number was never written");
     }
-    if (tn_unlikely((word & 0xff) == MEMO_BOXED)) {
+    if (tn_unlikely((word & 0xff) == TN_MEMO_BOXED)) {
         return stack_push(pickle, *(const struct tn_value *)tn_store_at(&pickle->boxed, word >> 8));
     }
-    return push_simple(pickle, (enum tn_value_kind)((word & 0xff) - 1), word >> 8);
-}
-
-/* Lists of frames are long rows of these two opcodes, most of a file's bytes: takes as many of them as
- * are in the window and refer to strings or containers. May take none; memo_get takes those and knows
- * the errors. */
-static void memo_get_row(struct tn_pickle *pickle)
-{
-    struct tn_input *input = pickle->input;
-    const uint8_t *at = input->at;
-    char *const *const chunks = pickle->memo.chunks;
-    const uint64_t memo_count = pickle->memo.count;
-
-    while (input->end - at > 4 && pickle->depth < pickle->capacity) {
-        const bool is_long = *at == OP_LONG_BINGET;
-        const uint32_t index = is_long ? read_little_4(at + 1) : at[1];
-        uint64_t word = 0;
-
-        if ((!is_long && *at != OP_BINGET) || index >= memo_count) {
-            break;
-        }
-        memcpy(&word, chunks[index >> TN_STORE_SHIFT] + (index % TN_STORE_CHUNK) * sizeof word,
-               sizeof word);
-        if (word == 0 || (word & 0xff) == MEMO_BOXED) {
-            break;
-        }
-        const uint64_t offset = input->base + (uint64_t)(at - input->start);
-        pickle->stack[pickle->depth++] =
-            tn_value_make((enum tn_value_kind)((word & 0xff) - 1), offset, word >> 8);
-        at += is_long ? 5 : 2;
-    }
-    input->at = at;
+    return stack_push(pickle, tn_memo_value(word, pickle->op_offset));
 }
 
 /* Frames only say how much to read at once. */
@@ -756,7 +701,7 @@ enum tarn_status tn_pickle_read(struct tn_pickle *pickle, struct tn_value *top_o
     enum tarn_status status = read_header(pickle);
 
     while (status == TARN_OK && !pickle->stopped) {
-        memo_get_row(pickle);
+        tn_pickle_burst(pickle);
         status = tn_input_need(input, 1, pickle->error);
         if (tn_likely(status == TARN_OK)) {
             pickle->op_offset = tn_input_offset(input);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads pickles as what a snapshot is: plain data. An interpreter of data opcodes over a value stack,
- * not an unpickler: there is no code here that could import or call anything. Opcodes that would are
- * refused when they are met, before their arguments count for anything (pickle_ops.def, pickle_global.c).
+ * Reads pickles as what a snapshot is: plain data. An interpreter of data opcodes over a value
+ * stack, not an unpickler: there is no code here that could import or call anything. Opcodes that
+ * would are refused when they are met, before their arguments count for anything (pickle_ops.def,
+ * pickle_global.c).
  *
  * Protocols 2 to 5. One pass, no recursion, no tree: containers go to the decoder at once.
  *
- * Bounds: open marks and container depth by the limits; memo numbers by the bytes read so far, since
- * every memo write takes a byte; strings by the limit; integers by 64 bits; everything together by the
- * budget of the model.
+ * Bounds: open marks and container depth by the limits; memo numbers by the bytes read so far,
+ * since every memo write takes a byte; strings by the limit; integers by 64 bits; everything
+ * together by the budget of the model.
  *
  * Invariant: marks are positions of the value stack in rising order, none above its top.
  */
@@ -30,6 +31,18 @@ struct tn_pickle_limits {
     bool strict; /* no exceptions of pickle_global.c */
 };
 
+/* Short strings that come again and again without the memo, by their contents. */
+enum {
+    TN_RECENT_STRINGS_LOG = 6,
+    TN_RECENT_STRING_MAX = 16
+};
+
+struct tn_recent_string {
+    uint64_t words[2]; /* the bytes, shifted up so that what follows them falls out */
+    uint32_t string;   /* TN_STRING_NONE: free */
+    uint32_t length;
+};
+
 struct tn_pickle {
     struct tn_input *input;
     struct tn_decoder *decoder;
@@ -45,6 +58,7 @@ struct tn_pickle {
     struct tn_store memo;  /* uint64_t words */
     struct tn_store boxed; /* struct tn_value: memoised numbers */
     struct tn_row_cache rows;
+    struct tn_recent_string recent[1 << TN_RECENT_STRINGS_LOG];
     uint64_t row_offset; /* of the bytes after the newest MARK above a new list, 0 = none */
     uint64_t op_offset;  /* where the current opcode is */
     bool stopped;
@@ -59,8 +73,8 @@ void tn_pickle_fini(struct tn_pickle *pickle);
  * TARN_ERR_LIMIT, TARN_ERR_IO or TARN_ERR_HOST_MEMORY, with the byte offset in the error. */
 enum tarn_status tn_pickle_read(struct tn_pickle *pickle, struct tn_value *top_out) TN_MUST_CHECK;
 
-/* After TARN_ERR_TRUNCATED: closes what is open, leaving out dicts that are not complete. False when
- * there is nothing to show. Errors on the way are not reported. */
+/* After TARN_ERR_TRUNCATED: closes what is open, leaving out dicts that are not complete. False
+ * when there is nothing to show. Errors on the way are not reported. */
 bool tn_pickle_salvage(struct tn_pickle *pickle, struct tn_value *top_out);
 
 /* Name of an opcode, NULL when there is none of that byte. Static storage. */
@@ -71,8 +85,8 @@ const char *tn_pickle_op_name(uint8_t byte);
 /* Puts a value on the stack. */
 enum tarn_status tn_pickle_push(struct tn_pickle *pickle, struct tn_value value) TN_MUST_CHECK;
 
-/* Executes GLOBAL, STACK_GLOBAL or REDUCE where they stand for a plain container; any other opcode of
- * class CALL, and these with anything else, is TARN_ERR_UNSAFE. */
+/* Executes GLOBAL, STACK_GLOBAL or REDUCE where they stand for a plain container; any other opcode
+ * of class CALL, and these with anything else, is TARN_ERR_UNSAFE. */
 enum tarn_status tn_pickle_call(struct tn_pickle *pickle, uint8_t op) TN_MUST_CHECK;
 
 #endif

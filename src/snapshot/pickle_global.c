@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opcodes that ask Python to import or call something. They are refused with the name of what they ask
- * for. A few names stand for plain containers; they are recognised here as whole patterns and evaluated
- * by us:
+ * Opcodes that ask Python to import or call something. They are refused with the name of what they
+ * ask for. A few names stand for plain containers; they are recognised here as whole patterns and
+ * evaluated by us:
  *   collections.OrderedDict, no arguments                      an empty dict
  *   collections.defaultdict, one of list and dict              an empty dict
  *   torch.jit._pickle.restore_type_tag, (x, type as a string)  x
  *   torch.jit._pickle.build_intlist and its like, (list)       the list
  */
 #include "base/errinfo.h"
-#include "snapshot/pickle.h"
+#include "snapshot/pickle_op.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,12 +17,6 @@
 enum {
     NAME_SHOWN_MAX = 100,
     LINE_MAX_BYTES = 512
-};
-
-enum op {
-#define X(name, byte, class) OP_##name = byte,
-#include "snapshot/pickle_ops.def"
-#undef X
 };
 
 enum global {
@@ -64,7 +58,7 @@ static struct shown name_show(struct tn_string name)
     for (size_t i = 0; i < length; i++) {
         const unsigned char c = (unsigned char)name.text[i];
 
-        shown.text[i] = c < ' ' || c >= 0x7f || c == '`' ? '?' : name.text[i];
+        shown.text[i] = (char)(c < ' ' || c >= 0x7f || c == '`' ? '?' : c);
     }
     shown.text[length] = '\0';
     return shown;
@@ -107,8 +101,8 @@ static enum tarn_status import(struct tn_pickle *pickle, struct tn_string module
     return unsafe_import(pickle, module, name);
 }
 
-/* A line of text after the opcode, without its end. What is missing is left out: the opcode alone is
- * enough to refuse the file. */
+/* A line of text after the opcode, without its end. What is missing is left out: the opcode alone
+ * is enough to refuse the file. */
 static void take_line(struct tn_pickle *pickle, char *line, struct tn_string *out)
 {
     size_t length = 0;

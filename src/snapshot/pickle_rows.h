@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Lists of frames that repeat byte for byte. A stack that was seen before comes as the same row of
- * BINGET and LONG_BINGET opcodes; two thirds of a file are such rows. This cache takes the bytes after a
- * MARK and knows the stack that they make, so that they need not be executed again.
+ * BINGET and LONG_BINGET opcodes; two thirds of a file are such rows. This cache takes the bytes
+ * after a MARK and knows the stack that they make, so that they need not be executed again.
  *
  * Right because what a row refers to cannot change: frames in a list are sealed, and the cache is
  * dropped when a memo number is written a second time.
@@ -41,8 +41,8 @@ void tn_row_cache_drop(struct tn_row_cache *cache);
 const struct tn_row *tn_row_cache_find(const struct tn_row_cache *cache, const uint8_t *bytes,
                                        size_t size);
 
-/* Keeps a row that made `stack`, if it is one: only memo reads, then APPENDS. Nothing happens when it is
- * not, or when there is no room. */
+/* Keeps a row that made `stack`, if it is one: only memo reads, then APPENDS. Nothing happens when
+ * it is not, or when there is no room. */
 void tn_row_cache_keep(struct tn_row_cache *cache, const uint8_t *bytes, size_t size,
                        uint32_t stack);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a pickle that ends early still shows. The value stack then holds the open containers, outermost
- * first. Closing them from the inside: a list gets the items that wait for it; the top-level dict gets
- * its complete pairs; any other dict lacks keys and is left out. Where a container of one item is
- * written without a mark, the item waits behind its list in the frame of the dict around.
+ * What a pickle that ends early still shows. The value stack then holds the open containers,
+ * outermost first. Closing them from the inside: a list gets the items that wait for it; the
+ * top-level dict gets its complete pairs; any other dict lacks keys and is left out. Where a
+ * container of one item is written without a mark, the item waits behind its list in the frame of
+ * the dict around.
  */
 #include "snapshot/pickle.h"
 

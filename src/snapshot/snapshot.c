@@ -126,8 +126,8 @@ static const char *describe_form(const uint8_t *bytes, size_t size)
            "torch.cuda.memory._dump_snapshot";
 }
 
-/* The first bytes decide which reader it is for. Files that begin with an import or a call go to the
- * pickle reader too, which refuses them by name. */
+/* The first bytes decide which reader it is for. Files that begin with an import or a call go to
+ * the pickle reader too, which refuses them by name. */
 static enum tarn_status input_check_form(struct tn_input *input, struct tarn_error *error)
 {
     const enum tarn_status status = tn_input_need(input, 2, error);

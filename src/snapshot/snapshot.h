@@ -9,8 +9,8 @@
 /* Borrowed until the snapshot is destroyed. */
 const struct tn_model *tn_snapshot_model(const struct tarn_snapshot *snapshot);
 
-/* A snapshot with an empty model, for producers other than files; fill it through the second function.
- * Caller owns, destroy with tarn_snapshot_destroy. */
+/* A snapshot with an empty model, for producers other than files; fill it through the second
+ * function. Caller owns, destroy with tarn_snapshot_destroy. */
 enum tarn_status tn_snapshot_create(uint64_t memory_limit,
                                     struct tarn_snapshot **snapshot_out) TN_MUST_CHECK;
 struct tn_model *tn_snapshot_model_mutable(struct tarn_snapshot *snapshot);

@@ -15,7 +15,9 @@ static void warning_format(struct tn_model_warning *warning, enum tn_warning_kin
     const int length = (int)(key.length < sizeof shown ? key.length : sizeof shown);
 
     for (int i = 0; i < length; i++) {
-        shown[i] = (unsigned char)key.text[i] < ' ' || key.text[i] == 0x7f ? '?' : key.text[i];
+        const unsigned char c = (unsigned char)key.text[i];
+
+        shown[i] = (char)(c < ' ' || c == 0x7f ? '?' : c);
     }
     switch (kind) {
 #define WARNING_CASE(name, format)                                                                 \

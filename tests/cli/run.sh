@@ -5,15 +5,15 @@
 #   run.sh [--update] PROGRAM CASES [NAME...]
 #
 # A case is a set of files that begin with its name:
-#   NAME.cmd          arguments of the program, as the shell reads them; $data is tests/data and $tmp
-#                     an empty folder of this case; a pipeline may follow
+#   NAME.cmd          arguments of the program, as the shell reads them; $data is tests/data and
+#                     $tmp an empty folder of this case; a pipeline may follow
 #   NAME.stdout       exact standard output; or
 #   NAME.stdout.glob  a shell pattern for all of it (`*` also matches line ends)
-#   NAME.stderr.glob  a shell pattern for the standard error; without it nothing may be printed there
+#   NAME.stderr.glob  a shell pattern for the standard error; without it nothing may be printed
 #   NAME.exit         exit code; without it 0
 # Standard output must be empty when neither of its files is there. --update writes NAME.stdout,
-# NAME.exit and missing or wrong NAME.stderr.glob from what the program does; NAME.stdout.glob is left
-# alone. Prints one line a failing case with a diff, then a count. Exits with 1 if any failed.
+# NAME.exit and missing or wrong NAME.stderr.glob from what the program does; NAME.stdout.glob is
+# left alone. Prints one line a failing case with a diff, then a count. Exits with 1 if any failed.
 set -u
 
 update=no
@@ -56,7 +56,7 @@ matches() {
     return 1
 }
 
-# compare_stream FILE EXACT GLOB: prints a diff and fails when the contents are not the expected ones.
+# compare_stream FILE EXACT GLOB: prints a diff and fails when the contents are not as expected.
 compare_stream() {
     if [ -f "$3" ]; then
         matches "$1" "$3" || { diff -u "$3" "$1"; return 1; }

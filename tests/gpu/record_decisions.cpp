@@ -10,7 +10,7 @@
 //
 //   g++ -std=c++20 -O1 -I$T/include -I/usr/local/cuda/include record_decisions.cpp
 //       -o record_decisions -L$T/lib -Wl,-rpath,$T/lib -lc10 -lc10_cuda -Wl,--no-as-needed
-//       -ltorch_cuda -L/usr/local/cuda/lib64 -lcudart -L/usr/local/cuda/lib64/stubs -lcuda -lpthread
+//       -ltorch_cuda -L/usr/local/cuda/lib64 -L/usr/local/cuda/lib64/stubs -lcudart -lcuda
 //
 // What is left to chance, and taken from the log when it is verified: the addresses, when an event
 // completes, and the orders that come from PyTorch's hash tables. Calls that leave PyTorch's own
@@ -32,6 +32,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <random>
 #include <set>
 #include <string>
@@ -56,7 +57,8 @@ enum Feature : unsigned {
     WHOLE = 1U << 8,      // pools with no_split
     EDGES = 1U << 9,      // sizes at the edges of the rules
     STALE = 1U << 10,     // blocks recorded during a capture are also freed outside of one
-    FULL = 1U << 11       // the device is filled, so that it refuses by itself
+    FULL = 1U << 11,      // the device is filled, so that it refuses by itself
+    ORDERED = 1U << 12    // settings change in their order, once
 };
 
 struct Scenario {
@@ -68,23 +70,29 @@ struct Scenario {
     std::vector<const char *> changes; // settings to change to
 };
 
-static const std::vector<const char *> expandable_changes = {
-    "expandable_segments:True", "expandable_segments:False"};
-static const std::vector<const char *> split_changes = {"", "max_split_size_mb:24",
-                                                        "max_split_size_mb:64", "max_split_size_mb:200"};
+// PyTorch breaks when max_split_size falls under what was split before it and memory runs short: it
+// frees a part of a segment. So there it only rises.
+static const std::vector<const char *> expandable_changes = {"expandable_segments:True",
+                                                             "expandable_segments:False"};
+static const std::vector<const char *> split_changes = {
+    "", "max_split_size_mb:24", "max_split_size_mb:64", "max_split_size_mb:200"};
+static const std::vector<const char *> split_rises = {
+    "max_split_size_mb:48", "max_split_size_mb:100", "max_split_size_mb:250", ""};
 static const std::vector<const char *> roundup_changes = {
     "", "roundup_power2_divisions:4", "roundup_power2_divisions:[64:8,256:4,1024:2,>:1]",
     "roundup_power2_divisions:[1:2,16:1,>:8]"};
 static const std::vector<const char *> gc_changes = {
-    "", "garbage_collection_threshold:0.5", "garbage_collection_threshold:0.8,max_split_size_mb:100",
-    "garbage_collection_threshold:0.95"};
+    "max_split_size_mb:100", "max_split_size_mb:100,garbage_collection_threshold:0.5",
+    "garbage_collection_threshold:0.8,max_split_size_mb:100",
+    "max_split_size_mb:100,garbage_collection_threshold:0.95"};
 static const std::vector<const char *> all_changes = {
-    "expandable_segments:True",
-    "expandable_segments:False,max_split_size_mb:48",
-    "expandable_segments:True,large_segment_size_mb:32",
-    "expandable_segments:False,large_segment_size_mb:20,garbage_collection_threshold:0.7",
+    "expandable_segments:True,max_split_size_mb:100",
+    "expandable_segments:False,max_split_size_mb:100,large_segment_size_mb:20",
+    "expandable_segments:True,large_segment_size_mb:32,max_split_size_mb:100",
+    "expandable_segments:False,max_split_size_mb:100,garbage_collection_threshold:0.7",
     "large_segment_size_mb:64,max_split_size_mb:100,max_non_split_rounding_mb:80",
-    "large_segment_size_mb:20,roundup_power2_divisions:8"};
+    "large_segment_size_mb:20,roundup_power2_divisions:8,max_split_size_mb:100",
+    "max_split_size_mb:100,per_process_memory_fraction:0.01"};
 
 static const std::vector<Scenario> scenarios = {
     {"mixed_again", "", 1, 0, 0, {}},
@@ -93,62 +101,123 @@ static const std::vector<Scenario> scenarios = {
     {"pools_expandable", "expandable_segments:True", 2, 0, POOLS | CHECKPOINT, {}},
     {"pools_nested_expandable", "expandable_segments:True", 4, 0, POOLS | NESTED | CHECKPOINT, {}},
     {"pools_grown_expandable", "expandable_segments:True", 2, 0, POOLS | CHECKPOINT | GROWN, {}},
+    {"pools_grown_nested",
+     "expandable_segments:True",
+     4,
+     2,
+     POOLS | NESTED | CHECKPOINT | GROWN,
+     {}},
     {"pools_grown", "", 2, 0, POOLS | CHECKPOINT | GROWN, {}},
 
     {"pools_streams", "", 4, 0, POOLS | NESTED | CHECKPOINT | RECORD | BLOCK, {}},
-    {"pools_streams_expandable", "expandable_segments:True", 4, 0,
-     POOLS | NESTED | CHECKPOINT | RECORD | BLOCK, {}},
+    {"pools_streams_expandable",
+     "expandable_segments:True",
+     4,
+     0,
+     POOLS | NESTED | CHECKPOINT | RECORD | BLOCK,
+     {}},
     {"pools_streams_stale", "", 4, 0, POOLS | RECORD | BLOCK | STALE, {}},
 
     {"limit_streams", "", 4, 2, RECORD | BLOCK, {}},
     {"limit_streams_expandable", "expandable_segments:True", 4, 2, RECORD | BLOCK, {}},
-    {"limit_streams_gc", "max_split_size_mb:64,garbage_collection_threshold:0.6", 4, 2,
-     RECORD | BLOCK, {}},
+    {"limit_streams_gc",
+     "max_split_size_mb:64,garbage_collection_threshold:0.6",
+     4,
+     2,
+     RECORD | BLOCK,
+     {}},
 
     {"limit_pools", "", 3, 2, POOLS | NESTED | CHECKPOINT, {}},
     {"limit_pools_expandable", "expandable_segments:True", 3, 2, POOLS | NESTED, {}},
-    {"limit_pools_gc", "max_split_size_mb:64,garbage_collection_threshold:0.6", 3, 2,
-     POOLS | NESTED, {}},
+    {"limit_pools_gc",
+     "max_split_size_mb:64,garbage_collection_threshold:0.6",
+     3,
+     2,
+     POOLS | NESTED,
+     {}},
     {"limit_pools_streams", "max_split_size_mb:100", 4, 2, POOLS | NESTED | RECORD | BLOCK, {}},
+    {"limit_pools_streams_expandable",
+     "expandable_segments:True",
+     4,
+     2,
+     POOLS | NESTED | RECORD | BLOCK,
+     {}},
 
     {"change_expandable", "", 2, 0, 0, expandable_changes},
     {"change_expandable_limit", "", 2, 2, RECORD, expandable_changes},
     {"change_expandable_pools", "", 3, 0, POOLS | NESTED | CHECKPOINT, expandable_changes},
     {"change_split", "", 2, 0, RECORD, split_changes},
-    {"change_split_limit", "max_split_size_mb:32", 2, 2, 0, split_changes},
+    {"change_split_limit", "max_split_size_mb:32", 2, 2, ORDERED | RECORD, split_rises},
     {"change_roundup", "", 2, 0, 0, roundup_changes},
-    {"change_gc", "", 2, 2, RECORD, gc_changes},
-    {"change_all", "", 3, 3, POOLS | RECORD, all_changes},
+    {"change_gc", "max_split_size_mb:100", 2, 2, RECORD, gc_changes},
+    {"change_all", "max_split_size_mb:100", 3, 3, POOLS | RECORD, all_changes},
+    {"fraction_setting",
+     "per_process_memory_fraction:0.014,release_lock_on_cudamalloc:True",
+     2,
+     2,
+     EDGES | POOLS,
+     {}},
 
     {"release", "", 3, 0, POOLS | NESTED | CHECKPOINT | RELEASE, {}},
     {"release_limit", "", 3, 2, POOLS | NESTED | RELEASE, {}},
     {"release_expandable", "expandable_segments:True", 3, 0, POOLS | NESTED | RELEASE, {}},
+    {"release_limit_expandable", "expandable_segments:True", 3, 2, POOLS | NESTED | RELEASE, {}},
     {"release_streams", "", 4, 0, POOLS | NESTED | RELEASE | RECORD | BLOCK, {}},
 
-    {"split_expandable", "expandable_segments:True,max_split_size_mb:64", 3, 0,
-     POOLS | NESTED | RECORD, {}},
-    {"split_expandable_limit", "expandable_segments:True,max_split_size_mb:48", 3, 2,
-     POOLS | RECORD | BLOCK, {}},
+    {"split_expandable",
+     "expandable_segments:True,max_split_size_mb:64",
+     3,
+     0,
+     POOLS | NESTED | RECORD,
+     {}},
+    {"split_expandable_limit",
+     "expandable_segments:True,max_split_size_mb:48",
+     3,
+     2,
+     POOLS | RECORD | BLOCK,
+     {}},
     {"split_expandable_gc",
-     "expandable_segments:True,max_split_size_mb:64,garbage_collection_threshold:0.5", 2, 2, 0, {}},
+     "expandable_segments:True,max_split_size_mb:64,garbage_collection_threshold:0.5",
+     2,
+     2,
+     0,
+     {}},
 
-    {"large_segment", "large_segment_size_mb:32,max_non_split_rounding_mb:40,max_split_size_mb:48",
-     2, 0, 0, {}},
+    {"large_segment",
+     "large_segment_size_mb:32,max_non_split_rounding_mb:40,max_split_size_mb:48",
+     2,
+     0,
+     0,
+     {}},
     {"large_segment_limit",
-     "large_segment_size_mb:32,max_non_split_rounding_mb:40,max_split_size_mb:48", 3, 2,
-     POOLS | RECORD, {}},
+     "large_segment_size_mb:32,max_non_split_rounding_mb:40,max_split_size_mb:48",
+     3,
+     2,
+     POOLS | RECORD,
+     {}},
     {"large_segment_expandable",
      "expandable_segments:True,large_segment_size_mb:32,max_non_split_rounding_mb:40,"
-     "max_split_size_mb:100", 2, 2, POOLS, {}},
+     "max_split_size_mb:100",
+     2,
+     2,
+     POOLS,
+     {}},
+
+    {"large_segment_odd", "large_segment_size_mb:11", 2, 2, RECORD, {}},
 
     {"roundup_expandable", "expandable_segments:True,roundup_power2_divisions:4", 2, 0, 0, {}},
     {"roundup_list_expandable",
-     "expandable_segments:True,roundup_power2_divisions:[64:8,256:4,1024:2,>:1]", 3, 2,
-     POOLS | RECORD, {}},
+     "expandable_segments:True,roundup_power2_divisions:[64:8,256:4,1024:2,>:1]",
+     3,
+     2,
+     POOLS | RECORD,
+     {}},
 
     {"lend", "", 2, 2, POOLS | LEND, {}},
     {"lend_expandable", "expandable_segments:True", 2, 2, POOLS | LEND, {}},
     {"lend_whole", "max_split_size_mb:100", 2, 2, POOLS | LEND | WHOLE, {}},
+    {"lend_change", "", 2, 2, POOLS | LEND, expandable_changes},
+    {"whole", "", 2, 0, POOLS | WHOLE | RECORD, {}},
     {"whole_expandable", "expandable_segments:True", 2, 0, POOLS | WHOLE, {}},
 
     {"edges", "", 2, 3, EDGES, {}},
@@ -157,17 +226,19 @@ static const std::vector<Scenario> scenarios = {
 
     {"full", "", 2, 4, FULL | RECORD, {}},
     {"full_split", "max_split_size_mb:64", 2, 4, FULL | POOLS, {}},
-    {"full_expandable", "expandable_segments:True", 2, 4, FULL, {}},
+    {"full_expandable", "expandable_segments:True", 2, 4, FULL | RECORD, {}},
+    {"full_expandable_pools", "expandable_segments:True", 2, 4, FULL | POOLS, {}},
 };
 
 // ---- the log -----------------------------------------------------------------------------------
 
-static std::string line;      // the call being written
-static std::string events;    // what the allocator reported during it
-static bool hidden;           // such reports are our own looking
+static std::string line;   // the call being written
+static std::string events; // what the allocator reported during it
+static bool hidden;        // such reports are our own looking
 static int64_t call_count;
 static std::vector<cudaStream_t> streams;
-static std::map<uint64_t, PoolId> waiting; // freed, not completed: address and pool
+static std::map<uint64_t, PoolId> waiting;       // freed, not completed: address and pool
+static std::map<uint64_t, int64_t> allocated_on; // stream of the last allocation at an address
 
 static void put(std::string &text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -198,7 +269,7 @@ static void put_text(std::string &text, const std::string &value)
     text += '"';
 }
 
-static int64_t stream_index(cudaStream_t stream)
+static int64_t stream_index(const void *stream)
 {
     for (size_t i = 0; i < streams.size(); i++) {
         if (streams[i] == stream) {
@@ -246,6 +317,8 @@ static void note_event(const CCA::TraceEntry &entry)
         static_cast<long long>(stream_index(entry.stream_)));
     if (entry.action_ == CCA::TraceEntry::FREE_COMPLETED) {
         waiting.erase(entry.addr_);
+    } else if (entry.action_ == CCA::TraceEntry::ALLOC) {
+        allocated_on[entry.addr_] = stream_index(entry.stream_);
     }
 }
 
@@ -290,8 +363,9 @@ static void put_pool(const PoolId &id)
 static volatile uint32_t *words;
 static std::vector<uint32_t> turns;
 static std::vector<char> blocked;
-static std::atomic<int64_t> call_began{0}; // milliseconds, 0 = no call under way
-static std::atomic<bool> let_go{false};
+static std::mutex watch_mutex;
+static int64_t call_began; // milliseconds, 0 = no call under way; this and the next by watch_mutex
+static bool let_go;
 
 static int64_t now_ms()
 {
@@ -303,13 +377,15 @@ static int64_t now_ms()
 static void watch()
 {
     for (;;) {
-        const int64_t began = call_began.load();
+        {
+            const std::lock_guard<std::mutex> lock(watch_mutex);
 
-        if (began && now_ms() - began > 25 && !let_go.load()) {
-            for (size_t i = 0; i < turns.size(); i++) {
-                words[i] = turns[i];
+            if (call_began && now_ms() - call_began > 25 && !let_go) {
+                for (size_t i = 0; i < turns.size(); i++) {
+                    words[i] = turns[i];
+                }
+                let_go = true;
             }
-            let_go.store(true);
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(3));
     }
@@ -381,27 +457,43 @@ static void block(size_t i)
     line_end();
 }
 
-// Around every call of the allocator: the watcher may let blocked streams go during it.
+static void call_is_under_way(bool yes)
+{
+    const std::lock_guard<std::mutex> lock(watch_mutex);
+
+    call_began = yes ? now_ms() : 0;
+}
+
+// Around every call of the allocator that may wait: the watcher may let blocked streams go then.
 template <class Call> static void guarded(Call call)
 {
-    let_go.store(false);
-    call_began.store(now_ms());
+    call_is_under_way(true);
     try {
         call();
     } catch (...) {
-        call_began.store(0);
+        call_is_under_way(false);
         throw;
     }
-    call_began.store(0);
+    call_is_under_way(false);
 }
 
+// After such a call and its line.
+static void note_let_go()
+{
+    const std::lock_guard<std::mutex> lock(watch_mutex);
+
+    if (let_go) {
+        let_go = false;
+        unblock_all();
+    }
+}
+
+// All work is done but that of blocked streams, so that which events are complete follows.
 static void settle()
 {
-    if (let_go.exchange(false)) {
-        for (size_t i = 0; i < streams.size(); i++) {
-            if (blocked[i]) {
-                unblock(i);
-            }
+    for (size_t i = 0; i < streams.size(); i++) {
+        if (!blocked[i]) {
+            check_cuda(cudaStreamSynchronize(streams[i]), "cudaStreamSynchronize");
         }
     }
 }
@@ -502,15 +594,35 @@ static size_t random_size()
     const double kind = unit();
 
     if (has(EDGES) && kind < 0.5) {
-        static const size_t edges[] = {1, 511, 512, 513, 1024, mib - 512, mib - 1, mib, mib + 1,
-                                       mib + 512, 2 * mib, 2 * mib + 1, 10 * mib - 513, 10 * mib - 512,
-                                       10 * mib - 1, 10 * mib, 10 * mib + 1, 20 * mib - 1, 20 * mib,
-                                       20 * mib + 1, 40 * mib, 64 * mib, 100 * mib - 1, 128 * mib};
+        static const size_t edges[] = {1,
+                                       511,
+                                       512,
+                                       513,
+                                       1024,
+                                       mib - 512,
+                                       mib - 1,
+                                       mib,
+                                       mib + 1,
+                                       mib + 512,
+                                       2 * mib,
+                                       2 * mib + 1,
+                                       10 * mib - 513,
+                                       10 * mib - 512,
+                                       10 * mib - 1,
+                                       10 * mib,
+                                       10 * mib + 1,
+                                       20 * mib - 1,
+                                       20 * mib,
+                                       20 * mib + 1,
+                                       40 * mib,
+                                       64 * mib,
+                                       100 * mib - 1,
+                                       128 * mib};
         const size_t count = sizeof edges / sizeof edges[0];
 
         if (kind < 0.02) {
             static const size_t huge[] = {size_t{3} << 30, (size_t{3} << 30) + 1, size_t{8} << 30,
-                                          size_t{1} << 37, size_t{1} << 40, size_t{1} << 50};
+                                          size_t{1} << 37, size_t{1} << 40,       size_t{1} << 50};
 
             return huge[below(6)];
         }
@@ -531,14 +643,24 @@ static size_t random_size()
     return 100 * mib + below(200 * mib);
 }
 
+// PyTorch cannot borrow from a pool that requests are routed to: then only such requests are made.
+static size_t choose_stream()
+{
+    if (!routes.empty() && pools[routes.back()].lends) {
+        return static_cast<size_t>(pools[routes.back()].route);
+    }
+    return below(streams.size());
+}
+
 static void do_malloc()
 {
     const size_t size = random_size();
-    const size_t stream = below(streams.size());
+    const size_t stream = choose_stream();
     const PoolId pool = routed_pool(stream);
     void *ptr = nullptr;
     bool failed = false;
 
+    settle();
     line_begin("malloc");
     try {
         guarded([&] { ptr = CCA::raw_alloc_with_stream(size, streams[stream]); });
@@ -560,7 +682,7 @@ static void do_malloc()
         live_bytes += size;
     }
     line_end();
-    settle();
+    note_let_go();
 }
 
 static void do_free(size_t i)
@@ -577,7 +699,7 @@ static void do_free(size_t i)
     put(line, ",\"id\":%" PRIu64, freed.id);
     guarded([&] { CCA::raw_delete(freed.ptr); });
     line_end();
-    settle();
+    note_let_go();
 }
 
 static void free_some()
@@ -634,16 +756,16 @@ static void do_empty_cache()
         stop(error.what_without_backtrace());
     }
     line_end();
-    settle();
+    note_let_go();
 }
 
-static void put_stat(const c10::CachingAllocator::Stat &s)
+template <class Stat> static void put_stat(const Stat &s)
 {
     put(line, "[%lld,%lld,%lld,%lld]", (long long)s.current, (long long)s.peak,
         (long long)s.allocated, (long long)s.freed);
 }
 
-static void put_stats(const char *name, const c10::CachingAllocator::StatArray &array)
+template <class Stats> static void put_stats(const char *name, const Stats &array)
 {
     put(line, "\"%s\":[", name);
     for (size_t i = 0; i < 3; i++) {
@@ -742,29 +864,43 @@ static void set_limit(double bytes)
 
 // ---- pools -------------------------------------------------------------------------------------
 
-static void set_flag(const char *op, const PoolId &id)
+static void do_lend(Pool &pool, bool lends)
 {
-    line_begin(op);
+    line_begin("set_pool_use_on_oom");
+    put_pool(pool.id);
+    put(line, ",\"value\":%s", lends ? "true" : "false");
+    CCA::setUseOnOOM(0, pool.id, lends);
+    pool.lends = lends;
+    line_end();
+}
+
+static void do_keep_whole(const PoolId &id)
+{
+    line_begin("set_pool_no_split");
     put_pool(id);
     line += ",\"value\":true";
-    if (strcmp(op, "set_pool_no_split") == 0) {
-        CCA::setNoSplit(0, id);
-    } else {
-        CCA::setUseOnOOM(0, id, true);
-    }
+    CCA::setNoSplit(0, id);
     line_end();
 }
 
 // A new pool, an existing one, or (to be refused, or made anew) one that was released.
 static size_t choose_pool()
 {
-    if (!pools.empty() && chance(0.6)) {
-        return below(pools.size());
+    const size_t most = has(RELEASE) ? 1000 : has(GROWN) ? 2 : 6;
+
+    if (!pools.empty() && (pools.size() >= most || chance(0.6))) {
+        const size_t index = below(pools.size());
+
+        // PyTorch miscounts the segments of a growing pool and may never let go of its name.
+        if (!pools[index].released || !expandable) {
+            return index;
+        }
     }
     const bool by_user = has(LEND | WHOLE) || chance(0.3);
     const unsigned long long number = pools.size() + 1;
 
-    pools.push_back({by_user ? PoolId(number, 0) : PoolId(0, number), 0, -1, false, false, nullptr, {}});
+    pools.push_back(
+        {by_user ? PoolId(number, 0) : PoolId(0, number), 0, -1, false, false, nullptr, {}});
     return pools.size() - 1;
 }
 
@@ -776,10 +912,9 @@ static void do_begin()
     const cudaStream_t handle = streams[stream];
     bool failed = false;
 
-    if (pool.route >= 0 && !chance(0.2)) {
-        return;
+    if (pool.route >= 0 && (has(RELEASE) || !chance(0.2))) {
+        return; // PyTorch counts a use before it refuses a second routing
     }
-    const bool routed = pool.route >= 0;
 
     line_begin("");
     try {
@@ -793,23 +928,23 @@ static void do_begin()
     put_pool(pool.id);
     put(line, ",\"stream\":%zu", stream);
     line_end();
-    if (!failed || routed) {
-        pool.uses++; // PyTorch counts before it refuses a second routing
-    }
     if (failed) {
         return;
     }
+    pool.uses++;
     const bool fresh = pool.uses == 1;
 
+    if (fresh) {
+        pool.checkpoint = nullptr;
+    }
     pool.released = false;
     pool.route = static_cast<int>(stream);
     routes.push_back(index);
-    if (fresh && has(LEND) && chance(0.7)) {
-        pool.lends = true;
-        set_flag("set_pool_use_on_oom", pool.id);
+    if (has(LEND) && chance(fresh ? 0.7 : 0.15)) {
+        do_lend(pool, fresh || !pool.lends);
     }
     if (fresh && has(WHOLE) && chance(0.5)) {
-        set_flag("set_pool_no_split", pool.id);
+        do_keep_whole(pool.id);
     }
 }
 
@@ -906,7 +1041,7 @@ static void do_set_checkpoint()
         return std::find(shape.begin(), shape.end(), segment) != shape.end();
     });
 
-    if (!fits && !(has(GROWN) && call_count > 1000 && chance(0.3))) {
+    if (!fits && !has(GROWN)) {
         return;
     }
     line_begin("");
@@ -918,8 +1053,8 @@ static void do_set_checkpoint()
         line += ",\"freed\":[";
         for (size_t i = 0; i < delta.ptrs_freed.size(); i++) {
             void *ptr = delta.ptrs_freed[i];
-            const auto found = std::find_if(live.begin(), live.end(),
-                                            [&](const Live &l) { return l.ptr == ptr; });
+            const auto found =
+                std::find_if(live.begin(), live.end(), [&](const Live &l) { return l.ptr == ptr; });
 
             put(line, "%s%llu", i ? "," : "", (unsigned long long)reinterpret_cast<uintptr_t>(ptr));
             if (found != live.end()) {
@@ -934,7 +1069,9 @@ static void do_set_checkpoint()
             delta.dataptrs_allocd[i].release_context();
             put(line, "%s[%llu,%" PRIu64 "]", i ? "," : "",
                 (unsigned long long)reinterpret_cast<uintptr_t>(ptr), next_id);
-            live.push_back({next_id++, ptr, 0, 0, pool.id, false, false});
+            live.push_back({next_id++, ptr, 0,
+                            static_cast<size_t>(allocated_on[reinterpret_cast<uintptr_t>(ptr)]),
+                            pool.id, false, false});
         }
         line += "]";
     } catch (const c10::Error &error) {
@@ -942,8 +1079,10 @@ static void do_set_checkpoint()
         put_pool(pool.id);
         line += ",\"message\":";
         put_text(line, error.what_without_backtrace());
-        line_end();
-        stop(error.what_without_backtrace());
+        if (!pool.released) {
+            line_end();
+            stop(error.what_without_backtrace());
+        }
     }
     line_end();
 }
@@ -959,7 +1098,7 @@ static void step_pools()
     } else if (has(RELEASE) && !pools.empty() && chance(0.6)) {
         do_release();
     } else if (has(CHECKPOINT) && !pools.empty()) {
-        if (chance(0.5)) {
+        if (chance(has(GROWN) ? 0.15 : 0.5)) {
             do_get_checkpoint();
         } else {
             do_set_checkpoint();
@@ -977,8 +1116,19 @@ static void step_streams()
 
     if (blocked[stream]) {
         unblock(stream);
-    } else if (!has(POOLS) || stream > 0) {
+    } else {
         block(stream);
+    }
+}
+
+static void step_config()
+{
+    static size_t next;
+
+    if (!has(ORDERED)) {
+        do_set_config(scenario->changes[below(scenario->changes.size())]);
+    } else if (next < scenario->changes.size() && chance(0.1)) {
+        do_set_config(scenario->changes[next++]);
     }
 }
 
@@ -1009,7 +1159,7 @@ static void step()
     } else if (roll < 0.012) {
         do_synchronize();
     } else if (roll < 0.024 && !scenario->changes.empty()) {
-        do_set_config(scenario->changes[below(scenario->changes.size())]);
+        step_config();
     } else if (roll < 0.026 && scenario->limit > 0 && !has(FULL)) {
         set_limit(scenario->limit * 1073741824.0 * (0.8 + unit() * 0.4));
     } else if (roll < 0.046 && has(BLOCK)) {
@@ -1066,10 +1216,13 @@ static void write_header(uint64_t seed)
     check_cuda(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
     put(line, "{\"scenario\":\"%s\",\"seed\":%" PRIu64 ",\"conf\":", scenario->name, seed);
     put_text(line, scenario->conf);
-    put(line, ",\"torch\":\"2.11.0\",\"device_total\":%zu,\"streams\":[",
-        static_cast<size_t>(properties.totalGlobalMem));
+    put(line,
+        ",\"torch\":\"2.11.0\",\"settled\":true,\"device_is_full\":%s,\"device_total\":%zu,"
+        "\"streams\":[",
+        has(FULL) ? "true" : "false", static_cast<size_t>(properties.totalGlobalMem));
     for (size_t i = 0; i < streams.size(); i++) {
-        put(line, "%s%llu", i ? "," : "", (unsigned long long)reinterpret_cast<uintptr_t>(streams[i]));
+        put(line, "%s%llu", i ? "," : "",
+            (unsigned long long)reinterpret_cast<uintptr_t>(streams[i]));
     }
     line += "],\"brief\":[\"allocated_bytes\",\"reserved_bytes\",\"active_bytes\","
             "\"requested_bytes\",\"inactive_split\",\"inactive_split_bytes\",\"segment\","
@@ -1122,7 +1275,7 @@ int main(int argc, char **argv)
     write_header(seed);
     if (has(FULL)) {
         fill_device(scenario->limit * 1073741824.0);
-    } else if (scenario->limit > 0) {
+    } else if (scenario->limit > 0 && !strstr(scenario->conf, "memory_fraction")) {
         set_limit(scenario->limit * 1073741824.0);
     }
     while (call_count < calls) {

@@ -111,19 +111,19 @@ static uint64_t draw_size(uint64_t *state, uint64_t capacity)
                                     0};
     const uint64_t kind = below(state, 64);
 
-    if (kind < 4) {
+    if (kind < 3) {
         return edge[below(state, sizeof edge / sizeof edge[0])];
     }
-    if (kind < 6) {
+    if (kind < 4) {
         return below(state, capacity * 5 / 4) + 1;
     }
-    if (kind < 14) {
+    if (kind < 8) {
         return below(state, capacity / 4) + 1;
     }
-    if (kind < 22) {
+    if (kind < 13) {
         return below(state, 24 * MIB) + 8 * MIB;
     }
-    if (kind < 38) {
+    if (kind < 32) {
         return below(state, 9 * MIB) + MIB;
     }
     return kind < 48 ? below(state, MIB) + 1 : below(state, 16 * KIB) + 1;
@@ -189,6 +189,48 @@ static struct program program_new(size_t count)
     return program;
 }
 
+/* Which slots hold a block, as far as can be told without running the program. */
+struct slots {
+    bool used[OPS_SLOTS];
+    uint32_t count; /* slots that the program uses */
+};
+
+/* The next slot from `slot` on that is used or not; `slot` when there is none. */
+static uint32_t slots_find(const struct slots *slots, uint32_t slot, bool used)
+{
+    for (uint32_t i = 0; i < slots->count; i++) {
+        const uint32_t at = (slot + i) % slots->count;
+
+        if (slots->used[at] == used) {
+            return at;
+        }
+    }
+    return slot;
+}
+
+/* Most operations shall find what they need: an empty slot to allocate for, a block to free. */
+static void op_settle(struct op *op, struct slots *slots)
+{
+    const bool full = slots->used[slots_find(slots, op->slot, false)];
+    const bool empty = !slots->used[slots_find(slots, op->slot, true)];
+
+    if (op->kind == OP_ALLOC && full) {
+        op->kind = OP_FREE;
+    } else if (op->kind == OP_FREE && empty) {
+        op->kind = OP_ALLOC;
+        op->value = op->value % MIB + 1;
+    }
+    if (op->kind == OP_ALLOC) {
+        op->slot = slots_find(slots, op->slot, false);
+        slots->used[op->slot] = true;
+    } else if (op->kind == OP_FREE) {
+        op->slot = slots_find(slots, op->slot, true);
+        slots->used[op->slot] = false;
+    } else if (op->kind == OP_RECORD || op->kind == OP_BASE || op->kind == OP_ARM_CALLBACK) {
+        op->slot = slots_find(slots, op->slot, true);
+    }
+}
+
 struct program program_from_seed(uint64_t seed, size_t count)
 {
     struct program program = program_new(count);
@@ -198,24 +240,25 @@ struct program program_from_seed(uint64_t seed, size_t count)
     program.capacity = (uint32_t)below(&state, OPS_CAPACITIES);
     program.config = (uint32_t)below(&state, OPS_CONFIGS);
     /* A program fills its slots first and holds more or less of them later on. */
-    const uint64_t slots = 8 + below(&state, OPS_SLOTS - 7);
+    struct slots slots = {.count = 8 + (uint32_t)below(&state, OPS_SLOTS - 7)};
     const uint64_t streams = 1 + below(&state, OPS_STREAMS);
 
     for (size_t i = 0; i < count; i++) {
         struct op *op = &program.ops[i];
 
         op->kind = draw_kind(&state, seed);
-        op->slot = (uint32_t)below(&state, op->kind == OP_SET_CONFIG ? OPS_CONFIGS : slots);
+        op->slot = (uint32_t)below(&state, op->kind == OP_SET_CONFIG ? OPS_CONFIGS : slots.count);
         op->stream = (uint32_t)below(&state, streams);
         if (op->kind == OP_RECORD) {
             op->stream = (uint32_t)below(&state, OPS_STREAMS);
         }
         op->value = draw_value(&state, op->kind, ops_capacity(program.capacity));
+        op_settle(op, &slots);
     }
     return program;
 }
 
-/* Two bytes of header, then five an operation: kind, slot, stream and a small float for the value. */
+/* Two bytes of header, then five an operation: kind, slot, stream, a small float for the value. */
 struct program program_from_bytes(const uint8_t *data, size_t size)
 {
     const size_t count = size < 7 ? 0 : (size - 2) / 5;

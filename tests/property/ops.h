@@ -88,7 +88,7 @@ struct program program_from_bytes(const uint8_t *data, size_t size);
 struct program program_copy(const struct program *program);
 void program_fini(struct program *program);
 
-/* As a C program over include/tarn that does the same to an allocator; `why` goes into a comment. */
+/* As a C program over include/tarn that does the same to an allocator; `why` becomes a comment. */
 void program_print(const struct program *program, const char *why, FILE *out);
 
 #endif

@@ -2,6 +2,7 @@
 #include "property/pair.h"
 
 #include "alloc/allocator.h"
+#include "base/attr.h"
 #include "reference/model.h"
 #include "support/view.h"
 #include "tarn/host.h"
@@ -34,6 +35,8 @@ struct pair {
     unsigned until_walk;
     char *text;
 };
+
+static bool pair_differ(struct pair *pair, const char *format, ...) TN_PRINTF(2, 3);
 
 static bool pair_differ(struct pair *pair, const char *format, ...)
 {

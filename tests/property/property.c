@@ -2,8 +2,8 @@
 /*
  * property [--operations N] [--seed S] [--length N] [--walk-every N]: random programs of N
  * operations in all, run on the allocator and the reference allocator at once. One that does not
- * give the same on both is shrunk and printed as a C program. Says what was done on standard output;
- * exit status 1 when something differed.
+ * give the same on both is shrunk and printed as a C program. Says on standard output what was
+ * done; exit status 1 when something differed.
  */
 #include "property/shrink.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes a failing program small. A program is run in a process of its own, so that an assertion or
- * a crash is a failure like any other. Operations are left out in runs of n/2, n/4, ... 1 as long as
- * the rest still fails (delta debugging without the complements, until nothing more can go).
+ * a crash is a failure like any other. Operations are left out in runs of n/2, n/4, ... 1 as long
+ * as the rest still fails in the same way (delta debugging without the complements), until nothing
+ * more can go.
  */
 #ifndef TESTS_PROPERTY_SHRINK_H
 #define TESTS_PROPERTY_SHRINK_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The reference allocator's calls: the ladder of an allocation and what needs no more than a loop. */
+/* The reference allocator's calls: the ladder of an allocation, and what is no more than a loop. */
 #include "reference/model.h"
 
 #include "reference/model_core.h"

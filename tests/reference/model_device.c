@@ -425,6 +425,24 @@ bool ref_release_available(struct ref_model *model, const struct ref_request *re
     return released >= key;
 }
 
+/* Ranges of which nothing is mapped, left by allocations that failed. */
+static void release_empty_ranges(struct ref_model *model, struct ref_pool *pool)
+{
+    size_t at = 0;
+
+    while (at < pool->unmapped.count) {
+        struct ref_block *block = pool->unmapped.item[at];
+
+        if (ref_is_split(block)) {
+            at++;
+            continue;
+        }
+        ref_blocks_remove(&pool->unmapped, block);
+        expandable_delete(model, block->expandable);
+        ref_block_delete(block);
+    }
+}
+
 void ref_release_cached(struct ref_model *model, struct tarn_pool_id id)
 {
     const bool all = id.first == 0 && id.second == 0;
@@ -448,6 +466,8 @@ void ref_release_cached(struct ref_model *model, struct tarn_pool_id id)
         }
         ref_release_blocks(model, &private->small);
         ref_release_blocks(model, &private->large);
+        release_empty_ranges(model, &private->small);
+        release_empty_ranges(model, &private->large);
         struct ref_blocks blocks = ref_all_blocks(model);
         bool empty = private->small.unmapped.count == 0 && private->large.unmapped.count == 0;
 

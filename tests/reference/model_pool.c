@@ -418,62 +418,71 @@ static void free_allocated_blocks(struct ref_model *model, const struct ref_priv
     free(heads.item);
 }
 
-/* Whether a mapped range of the segment begins here that will be one free block once everything in
- * it is freed: no stream must be waited for. PyTorch notices half way. */
-static bool range_begins(const struct ref_block *block, uint64_t ptr)
-{
-    while (block && block->ptr != ptr) {
-        block = block->next;
-    }
-    if (!block || !block->mapped || (block->prev && block->prev->mapped)) {
-        return false;
-    }
-    while (block && block->mapped) {
-        if (block->event_count > 0 || block->stream_uses.count > 0) {
-            return false;
-        }
-        block = block->next;
-    }
-    return true;
-}
-
-/* Whether the pool still has that segment: same place, same length, and each range that was mapped
- * is still mapped and begins where it did. It may have grown at its end. */
-static bool segment_exists(const struct ref_model *model, const struct ref_private *private,
-                           const struct ref_segment_state *state)
+/* The pool's block at this address, or NULL. */
+static const struct ref_block *block_at(const struct ref_model *model,
+                                        const struct ref_private *private, uint64_t ptr)
 {
     struct ref_blocks heads = head_blocks(model, private);
-    const struct ref_block *block = NULL;
-    uint64_t end = 0;
+    const struct ref_block *found = NULL;
 
     for (size_t i = 0; i < heads.count; i++) {
-        if (heads.item[i]->ptr == state->block[0].ptr) {
-            block = heads.item[i];
+        for (const struct ref_block *b = heads.item[i]; b; b = b->next) {
+            found = b->ptr == ptr ? b : found;
         }
     }
     free(heads.item);
-    if (!block) {
+    return found;
+}
+
+/* Whether a mapped range of at least that size begins at the block that will be one free block once
+ * everything in it is freed: no stream must be waited for. PyTorch notices half way. */
+static bool range_begins(const struct ref_block *block, const struct ref_block_state *state,
+                         uint64_t size)
+{
+    uint64_t have = 0;
+
+    if (!block || !block->mapped || (block->prev && block->prev->mapped) ||
+        block->stream != state->stream || block->pool->is_small != state->is_small) {
         return false;
     }
-    for (size_t i = 0; i < state->count; i++) {
-        const struct ref_block_state *wanted = &state->block[i];
+    for (; block && block->mapped; block = block->next) {
+        if (block->event_count > 0 || block->stream_uses.count > 0) {
+            return false;
+        }
+        have += block->size;
+    }
+    return have >= size;
+}
 
-        if (wanted->stream != block->stream || wanted->is_small != block->pool->is_small) {
-            return false;
+/* Blocks from `begin` on that follow each other mapped. */
+static size_t run_end(const struct ref_segment_state *state, size_t begin)
+{
+    while (begin < state->count && state->block[begin].mapped) {
+        begin++;
+    }
+    return begin;
+}
+
+/* Whether the pool still has the mapped ranges of that segment, each where it began. They may be
+ * longer now: PyTorch fails a check half way then. */
+static bool segment_exists(const struct ref_model *model, const struct ref_private *private,
+                           const struct ref_segment_state *state)
+{
+    size_t end;
+
+    for (size_t begin = 0; begin < state->count; begin = end + 1) {
+        uint64_t size = 0;
+
+        end = run_end(state, begin);
+        for (size_t i = begin; i < end; i++) {
+            size += state->block[i].size;
         }
-        if (wanted->mapped && (i == 0 || !state->block[i - 1].mapped) &&
-            !range_begins(block, wanted->ptr)) {
+        if (end > begin && !range_begins(block_at(model, private, state->block[begin].ptr),
+                                         &state->block[begin], size)) {
             return false;
-        }
-        for (const struct ref_block *b = block; b; b = b->next) {
-            if (wanted->mapped && !b->mapped && b->ptr < wanted->ptr + wanted->size &&
-                wanted->ptr < b->ptr + b->size) {
-                return false;
-            }
-            end = b->ptr + b->size;
         }
     }
-    return end == state->block[state->count - 1].ptr + state->block[state->count - 1].size;
+    return true;
 }
 
 /* The free block at an address, or NULL. */
@@ -550,19 +559,14 @@ enum tarn_status ref_set_checkpoint(struct ref_model *model,
     free_allocated_blocks(model, private, delta_out);
     for (size_t i = 0; i < checkpoint->count; i++) {
         const struct ref_segment_state *segment = &checkpoint->segment[i];
-        size_t begin = 0;
+        size_t end;
 
-        while (begin < segment->count) {
-            size_t end = begin;
-
-            while (end < segment->count && segment->block[end].mapped) {
-                end++;
-            }
+        for (size_t begin = 0; begin < segment->count; begin = end + 1) {
+            end = run_end(segment, begin);
             if (end > begin) {
                 restore_run(model, private, segment->block + begin, end - begin, delta_out,
                             &capacity);
             }
-            begin = end + 1;
         }
     }
     return TARN_OK;

@@ -7,8 +7,8 @@
  * blocks that overlap destroy each other's marks, and memory given back too early faults.
  *
  * What it shows: the number of operations is fixed, not the time. Without sanitizer it is a smoke
- * test of 8 threads x 4,000 operations; under the tsan preset any access to shared state outside the
- * lock that these calls can reach is reported, whether or not it did harm. Six configurations:
+ * test of 8 threads x 1,500 operations; under the tsan preset any access to shared state outside
+ * the lock that these calls can reach is reported, whether or not it did harm. Six configurations:
  * plain, growing segments, the lock dropped during device calls, each with much and with little
  * memory, so that running out, collecting and retrying happen while others allocate. It does not
  * prove the absence of rare interleavings, nor does it touch private pools from several threads.
@@ -26,7 +26,7 @@
 
 enum {
     THREADS = 8,
-    OPERATIONS = 4000, /* of each thread */
+    OPERATIONS = 1500, /* of each thread */
     OWN = 12,          /* blocks that a thread holds at most */
     SHARED = 64        /* blocks on offer to everybody */
 };

@@ -23,7 +23,7 @@ struct rig {
 /* The only place that knows where an allocator keeps its engine. */
 static inline struct tn_engine *rig_engine(struct tarn_allocator *allocator)
 {
-    return &allocator->engine;
+    return tn_allocator_engine(allocator);
 }
 
 static inline void rig_open_with(struct rig *rig, struct tarn_sim_options options, const char *conf)

@@ -3,6 +3,7 @@
 #ifndef TESTS_SUPPORT_TEMP_H
 #define TESTS_SUPPORT_TEMP_H
 
+#include "support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

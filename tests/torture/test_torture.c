@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every scenario runs with its first fallible call failing, then with its second, and so on until it
- * runs through: once for host memory and once for each kind of device call, as a device error and,
- * where a device can say so, as out of memory. Each failure happens in one step. Then:
+ * Every scenario runs with its first fallible call failing, then with its second, and so on until
+ * it runs through: once for host memory and once for each kind of device call, as a device error
+ * and, where a device can say so, as out of memory. Each failure happens in one step. Then:
  *
  *   - the step reports that failure, or has coped with it and reports what it would have;
  *   - the checker finds nothing;
- *   - a step that failed changed nothing. Allocating and flushing may have completed frees and given
- *     cached memory back on the way, but every block handed out is still there and nothing new is
- *     reserved;
+ *   - a step that failed changed nothing. Allocating and flushing may have completed frees and
+ *     given cached memory back on the way, but every block handed out is still there and nothing
+ *     new is reserved;
  *   - the same step works when it is tried again;
  *   - after the end nothing leaks, of host memory or of the device's.
  */

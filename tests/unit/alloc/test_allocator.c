@@ -169,12 +169,10 @@ static void two_allocators_share_a_device(void **state)
     assert_true(a + 30 * MIB <= b || b + 30 * MIB <= a);
     /* One does not know the other's blocks. */
     assert_int_equal(tarn_allocator_free(one, b, NULL), TARN_ERR_INVALID_POINTER);
-    assert_int_equal(tarn_allocator_alloc(one, 30 * MIB, 0, &none, NULL),
-                     TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(tarn_allocator_alloc(one, 30 * MIB, 0, &none, NULL), TARN_ERR_OUT_OF_MEMORY);
     /* What the other caches is not to be had either, until it gives it back. */
     assert_int_equal(tarn_allocator_free(two, b, NULL), TARN_OK);
-    assert_int_equal(tarn_allocator_alloc(one, 30 * MIB, 0, &none, NULL),
-                     TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(tarn_allocator_alloc(one, 30 * MIB, 0, &none, NULL), TARN_ERR_OUT_OF_MEMORY);
     assert_int_equal(tarn_allocator_empty_cache(two, NULL), TARN_OK);
     assert_int_equal(tarn_allocator_alloc(one, 30 * MIB, 0, &none, NULL), TARN_OK);
     tarn_allocator_destroy(two);
@@ -212,8 +210,8 @@ static void destroying_gives_live_blocks_back(void **state)
                 rig_free(&rig, ptr);
             }
         }
-        assert_int_equal(
-            tarn_allocator_begin_pool(rig.allocator, id, any_stream, NULL, &rig.error), TARN_OK);
+        assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, any_stream, NULL, &rig.error),
+                         TARN_OK);
         (void)rig_alloc(&rig, 30 * MIB, 0);
         const tarn_ptr deferred = rig_alloc(&rig, 30 * MIB, 0);
 
@@ -287,9 +285,8 @@ static void a_fraction_limits_what_is_reserved(void **state)
     rig_open(&rig, 1000 * MIB, "");
     assert_int_equal(tarn_allocator_get_limit(rig.allocator), TARN_SIZE_UNLIMITED);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_int_equal(
-            tarn_allocator_set_memory_fraction(rig.allocator, wrong[i], &rig.error),
-            TARN_ERR_INVALID_ARGUMENT);
+        assert_int_equal(tarn_allocator_set_memory_fraction(rig.allocator, wrong[i], &rig.error),
+                         TARN_ERR_INVALID_ARGUMENT);
     }
     assert_int_equal(tarn_allocator_get_limit(rig.allocator), TARN_SIZE_UNLIMITED);
     rig_limit(&rig, 0.5);

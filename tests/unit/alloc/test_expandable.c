@@ -38,8 +38,8 @@ static void pages_are_mapped_as_needed(void **state)
     const tarn_ptr d = rig_alloc(&rig, 97 * MIB, 0);
 
     assert_int_equal(d, c + 18 * MIB);
-    device_holds(&rig, 2, 7, 122 * MIB); /* 120 MiB in use of 120 */
-    assert_int_equal(rig_stats(&rig).num_device_alloc, 4); /* one a piece */
+    device_holds(&rig, 2, 7, 122 * MIB);                          /* 120 MiB in use of 120 */
+    assert_int_equal(rig_stats(&rig).num_device_alloc, 4);        /* one a piece */
     assert_int_equal(rig_now(&rig, TARN_STAT_INACTIVE_SPLIT), 0); /* not counted */
     assert_int_equal(rig_alloc(&rig, MIB, 0), a + 512);
     rig_close(&rig);

@@ -22,8 +22,7 @@ static void log_receive(void *context, const struct tn_event *event)
 
 static void log_attach(struct rig *rig, struct freed_log *log)
 {
-    const struct tn_sink sink = {
-        .context = log, .level = TN_CONTEXT_NEVER, .receive = log_receive};
+    const struct tn_sink sink = {.context = log, .level = TN_CONTEXT_NEVER, .receive = log_receive};
 
     *log = (struct freed_log){0};
     assert_int_equal(tn_allocator_add_sink(rig->allocator, &sink), TARN_OK);

@@ -5,7 +5,8 @@
 #include "support/rig.h"
 
 #define TAIL                                                                                       \
-    "reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting " \
+    "reserved by PyTorch but unallocated. If reserved but unallocated memory is large try "        \
+    "setting "                                                                                     \
     "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation " \
     "for Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html"                 \
     "#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
@@ -81,8 +82,7 @@ static void private_pools_are_named(void **state)
 /* test_out_of_memory */
 static void absurd_requests_are_refused_at_once(void **state)
 {
-    static const char absurd[] =
-        "CUDA out of memory. Tried to allocate more than 1EB memory.";
+    static const char absurd[] = "CUDA out of memory. Tried to allocate more than 1EB memory.";
     struct rig rig;
 
     (void)state;

@@ -249,7 +249,10 @@ static void packed_input_that_ends_early_is_not_an_end(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof text; i++) {
         noise = noise * 1664525u + 1013904223u;
-        text[i] = i % 100 == 99 ? '\n' : (char)('a' + (noise >> 24) % 26);
+        text[i] = (char)('a' + (noise >> 24) % 26);
+        if (i % 100 == 99) {
+            text[i] = '\n';
+        }
     }
     for (int packing = GZIP; packing < PACKINGS; packing++) {
         struct bytes bytes = pack((enum packing)packing, text, sizeof text);

@@ -39,6 +39,7 @@ static void right_use_finds_nothing(void **state)
     tarn_ptr range = 0;
     tn_page_handle page = 0;
     tn_event_handle event = 0;
+    tarn_stream stream = 0;
     uint64_t a = 0;
     uint64_t b = 0;
     bool capturing = true;
@@ -56,6 +57,12 @@ static void right_use_finds_nothing(void **state)
     assert_int_equal(ops->event_query(device, event), TARN_OK);
     assert_int_equal(ops->event_wait(device, event), TARN_OK);
     assert_int_equal(ops->stream_wait(device, 1), TARN_OK);
+    assert_int_equal(ops->stream_create(device, &stream), TARN_OK);
+    assert_int_equal(ops->stream_wait_event(device, stream, event), TARN_OK);
+    assert_int_equal(ops->stream_destroy(device, stream), TARN_OK);
+    assert_int_equal(ops->device_wait(device), TARN_OK);
+    assert_int_equal(ops->pool_peaks(device, &a, &b), TARN_OK);
+    assert_int_equal(ops->pool_reset_peaks(device), TARN_OK);
     assert_int_equal(ops->stream_capturing(device, 1, &capturing), TARN_OK);
     assert_int_equal(ops->memory_info(device, &a, &b), TARN_OK);
     assert_int_equal(ops->pool_info(device, &a, &b), TARN_OK);
@@ -94,6 +101,8 @@ static void wrong_frees_are_found(void **state)
     expect_finding(ops->event_record(device, event, 1), "event_record: no such event");
     expect_finding(ops->event_query(device, event), "event_query: no such event");
     expect_finding(ops->event_wait(device, event), "event_wait: no such event");
+    expect_finding(ops->stream_wait_event(device, 1, event), "stream_wait_event: no such event");
+    expect_finding(ops->stream_destroy(device, 1), "stream_destroy: no such stream");
     tarn_device_close(device);
     assert_int_equal(findings.count, 0);
 }

@@ -44,10 +44,10 @@ static void pool_grows_by_chunks_and_cuts_blocks(void **state)
     const tarn_ptr a = pool_alloc(device, 1, S1);
     const tarn_ptr b = pool_alloc(device, 513, S1);
     assert_int_equal(b, a + 512);
-    expect_pool(device, CHUNK, 512 + 1024);
+    expect_pool(device, CHUNK, 1 + 513);
     const tarn_ptr c = pool_alloc(device, CHUNK + 1, S1);
     assert_int_equal(c % 512, 0);
-    expect_pool(device, 3 * CHUNK, CHUNK + 512 + 512 + 1024);
+    expect_pool(device, 3 * CHUNK, CHUNK + 1 + 1 + 513);
     assert_int_equal(sim_counters(device).used_bytes, 3 * CHUNK);
     assert_int_equal(sim_counters(device).live_allocations, 0);
     pool_free(device, a, S1);
@@ -112,6 +112,100 @@ static void growth_gives_back_free_chunks_first(void **state)
     const tarn_ptr a = pool_alloc(device, 2 * CHUNK, S1);
     expect_pool(device, 2 * CHUNK, 2 * CHUNK);
     pool_free(device, a, S1);
+    sim_close(device);
+}
+
+static void growth_moves_whole_free_units(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    const tarn_ptr a = pool_alloc(device, 3 * CHUNK, S1);
+    const tarn_ptr b = pool_alloc(device, CHUNK, S1);
+    const tarn_ptr c = pool_alloc(device, 2 * CHUNK, S1);
+    pool_free(device, a, S1);
+    pool_free(device, c, S1);
+    const tarn_ptr cut = pool_alloc(device, CHUNK / 2, S1); /* of c, the best fit */
+    expect_pool(device, 6 * CHUNK, CHUNK + CHUNK / 2);
+    const tarn_ptr d = pool_alloc(device, 4 * CHUNK, S1); /* one unit of c, all of a */
+    expect_pool(device, 6 * CHUNK, 5 * CHUNK + CHUNK / 2);
+    pool_free(device, d, S1);
+    pool_free(device, cut, S1);
+    pool_free(device, b, S1);
+    assert_int_equal(device->ops->pool_trim(device, 0), TARN_OK);
+    expect_pool(device, 0, 0);
+    assert_int_equal(sim_counters(device).used_bytes, 0);
+    sim_close(device);
+}
+
+static void units_behind_unfinished_work_stay(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    const tarn_ptr a = pool_alloc(device, CHUNK, S1);
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 10), TARN_OK);
+    pool_free(device, a, S1);
+    const tarn_ptr b = pool_alloc(device, 2 * CHUNK, S1);
+    expect_pool(device, 3 * CHUNK, 2 * CHUNK);
+    pool_free(device, b, S1);
+    tarn_sim_advance_ns(device, 10);
+    (void)pool_alloc(device, 4 * CHUNK, S2);
+    expect_pool(device, 4 * CHUNK, 4 * CHUNK);
+    sim_close(device);
+}
+
+static void units_in_the_middle_of_a_block_leave_two(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    tarn_ptr block[4];
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        block[i] =
+            pool_alloc(device, i == 3 ? 512 : CHUNK - 512, S1); /* one chunk each but the last */
+    }
+    const tarn_ptr big = pool_alloc(device, 3 * CHUNK, S1);
+    pool_free(device, big, S1);
+    const tarn_ptr low = pool_alloc(device, CHUNK / 2, S1);
+    const tarn_ptr mid = pool_alloc(device, 2 * CHUNK, S1);
+    const tarn_ptr high = pool_alloc(device, CHUNK / 2, S1);
+    pool_free(device, mid, S1);
+    expect_pool(device, 6 * CHUNK, 3 * (CHUNK - 512) + 512 + CHUNK);
+    tarn_host_fail_nth(3); /* the record of the second part: nothing is moved, the pool grows */
+    const tarn_ptr far = pool_alloc(device, 3 * CHUNK, S1);
+    tarn_host_fail_nth(0);
+    expect_pool(device, 9 * CHUNK, 3 * (CHUNK - 512) + 512 + 4 * CHUNK);
+    pool_free(device, far, S1);
+    assert_int_equal(device->ops->pool_trim(device, 0), TARN_OK);
+    expect_pool(device, 5 * CHUNK, 3 * (CHUNK - 512) + 512 + CHUNK);
+    pool_free(device, low, S1);
+    pool_free(device, high, S1);
+    for (int i = 0; i < 4; i++) {
+        pool_free(device, block[i], S1);
+    }
+    assert_int_equal(device->ops->pool_trim(device, 0), TARN_OK);
+    expect_pool(device, 0, 0);
+    sim_close(device);
+}
+
+static void peaks_are_kept_until_reset(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    uint64_t reserved = 0;
+    uint64_t used = 0;
+
+    (void)state;
+    pool_free(device, pool_alloc(device, CHUNK + 5, S1), S1);
+    assert_int_equal(device->ops->pool_trim(device, 0), TARN_OK);
+    assert_int_equal(device->ops->pool_peaks(device, &reserved, &used), TARN_OK);
+    assert_int_equal(reserved, 2 * CHUNK);
+    assert_int_equal(used, CHUNK + 5);
+    (void)pool_alloc(device, 7, S1);
+    assert_int_equal(device->ops->pool_reset_peaks(device), TARN_OK);
+    assert_int_equal(device->ops->pool_peaks(device, &reserved, &used), TARN_OK);
+    assert_int_equal(reserved, CHUNK);
+    assert_int_equal(used, 7);
     sim_close(device);
 }
 
@@ -208,7 +302,7 @@ static void random_use_never_overlaps(void **state)
             start[slot] = 0;
             continue;
         }
-        size[slot] = 1 + random_next(&seed) % (CHUNK / 2);
+        size[slot] = 1 + random_next(&seed) % (step % 5 == 0 ? 3 * CHUNK : CHUNK / 4);
         if (device->ops->pool_alloc(device, size[slot], stream, &start[slot]) != TARN_OK) {
             continue;
         }
@@ -240,6 +334,10 @@ int main(void)
         cmocka_unit_test(other_stream_reuses_when_the_free_was_reached),
         cmocka_unit_test(neighbours_freed_by_two_streams_merge_when_reached),
         cmocka_unit_test(growth_gives_back_free_chunks_first),
+        cmocka_unit_test(growth_moves_whole_free_units),
+        cmocka_unit_test(units_behind_unfinished_work_stay),
+        cmocka_unit_test(units_in_the_middle_of_a_block_leave_two),
+        cmocka_unit_test(peaks_are_kept_until_reset),
         cmocka_unit_test(trim_keeps_what_it_is_told),
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(backed_blocks_have_memory),

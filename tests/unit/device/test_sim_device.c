@@ -155,6 +155,7 @@ struct all_calls {
     tarn_ptr range;
     tn_page_handle page;
     tn_event_handle event;
+    tarn_stream stream;
 };
 
 static void all_calls_begin(struct tarn_device *device, struct all_calls *calls)
@@ -171,6 +172,8 @@ static void all_calls_begin(struct tarn_device *device, struct all_calls *calls)
     calls->result[TARN_SIM_EVENT_QUERY] = ops->event_query(device, calls->event);
     calls->result[TARN_SIM_EVENT_WAIT] = ops->event_wait(device, calls->event);
     calls->result[TARN_SIM_STREAM_WAIT] = ops->stream_wait(device, 1);
+    calls->result[TARN_SIM_STREAM_WAIT_EVENT] = ops->stream_wait_event(device, 2, calls->event);
+    calls->result[TARN_SIM_STREAM_CREATE] = ops->stream_create(device, &calls->stream);
     calls->result[TARN_SIM_STREAM_CAPTURING] = ops->stream_capturing(device, 1, &capturing);
     calls->result[TARN_SIM_VA_RESERVE] = ops->va_reserve(device, 4 * MIB, &calls->range);
     calls->result[TARN_SIM_PAGE_CREATE] = ops->page_create(device, 2 * MIB, &calls->page);
@@ -178,6 +181,8 @@ static void all_calls_begin(struct tarn_device *device, struct all_calls *calls)
     calls->result[TARN_SIM_VA_GRANT] = ops->va_grant(device, calls->range, 2 * MIB, 0);
     calls->result[TARN_SIM_POOL_ALLOC] = ops->pool_alloc(device, MIB, 1, &calls->pooled);
     calls->result[TARN_SIM_POOL_INFO] = ops->pool_info(device, &a, &b);
+    calls->result[TARN_SIM_POOL_PEAKS] = ops->pool_peaks(device, &a, &b);
+    calls->result[TARN_SIM_POOL_RESET_PEAKS] = ops->pool_reset_peaks(device);
 }
 
 static void all_calls_end(struct tarn_device *device, struct all_calls *calls)
@@ -190,6 +195,8 @@ static void all_calls_end(struct tarn_device *device, struct all_calls *calls)
     calls->result[TARN_SIM_PAGE_RELEASE] = ops->page_release(device, calls->page);
     calls->result[TARN_SIM_VA_RELEASE] = ops->va_release(device, calls->range, 4 * MIB);
     calls->result[TARN_SIM_EVENT_DESTROY] = ops->event_destroy(device, calls->event);
+    calls->result[TARN_SIM_STREAM_DESTROY] = ops->stream_destroy(device, calls->stream);
+    calls->result[TARN_SIM_DEVICE_WAIT] = ops->device_wait(device);
     calls->result[TARN_SIM_FREE] = ops->free(device, calls->plain);
 }
 
@@ -231,12 +238,14 @@ static void planned_failure_changes_nothing(void **state)
         struct all_calls rest = calls;
         if (kind == TARN_SIM_UNMAP || kind == TARN_SIM_VA_RELEASE || kind == TARN_SIM_FREE ||
             kind == TARN_SIM_PAGE_RELEASE || kind == TARN_SIM_POOL_FREE ||
-            kind == TARN_SIM_POOL_TRIM || kind == TARN_SIM_EVENT_DESTROY) {
+            kind == TARN_SIM_POOL_TRIM || kind == TARN_SIM_EVENT_DESTROY ||
+            kind == TARN_SIM_STREAM_DESTROY || kind == TARN_SIM_DEVICE_WAIT) {
             all_calls_end(device, &rest);
             assert_int_equal(rest.result[kind], TARN_OK);
         }
         assert_int_equal(sim_counters(device).used_bytes, 0);
         assert_int_equal(sim_counters(device).live_events, 0);
+        assert_int_equal(sim_counters(device).live_streams, 0);
         assert_int_equal(sim_counters(device).live_reservations, 0);
         sim_close(device);
     }

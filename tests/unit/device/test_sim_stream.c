@@ -298,6 +298,120 @@ static void time_stops_at_its_end(void **state)
     sim_close(device);
 }
 
+static void wait_event(struct tarn_device *device, tarn_stream stream, tn_event_handle event)
+{
+    assert_int_equal(device->ops->stream_wait_event(device, stream, event), TARN_OK);
+}
+
+static void streams_wait_for_events(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    tn_event_handle never = 0;
+
+    (void)state;
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 100), TARN_OK);
+    const tn_event_handle event = record(device, S1);
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 100), TARN_OK);
+    wait_event(device, S2, event);
+    assert_int_equal(device->ops->event_destroy(device, event), TARN_OK);
+    assert_int_equal(tarn_sim_enqueue_ns(device, S2, 10), TARN_OK);
+    const tn_event_handle after = record(device, S2);
+    assert_int_equal(device->ops->event_create(device, &never), TARN_OK);
+    wait_event(device, S2, never);
+    wait_event(device, S2, after); /* its own */
+    tarn_sim_advance_ns(device, 109);
+    assert_false(is_done(device, after));
+    tarn_sim_advance_ns(device, 1);
+    assert_true(is_done(device, after));
+    assert_int_equal(device->ops->stream_wait_event(device, S2, event), TARN_ERR_DEVICE);
+    sim_close(device);
+}
+
+/* S2 waits for S1, which is held; S3 for S2. */
+static void waiting_goes_through_held_streams(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    const tarn_stream s3 = 3;
+
+    (void)state;
+    assert_int_equal(tarn_sim_block_stream(device, S1), TARN_OK);
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 10), TARN_OK);
+    wait_event(device, S2, record(device, S1));
+    assert_int_equal(tarn_sim_enqueue_ns(device, S2, 20), TARN_OK);
+    wait_event(device, s3, record(device, S2));
+    const tn_event_handle last = record(device, s3);
+    assert_int_equal(tarn_sim_unblock_stream(device, S2), TARN_ERR_STATE); /* it waits, no work */
+    tarn_sim_advance_ns(device, 1000);
+    assert_false(is_done(device, last));
+    assert_int_equal(tarn_sim_unblock_stream(device, S1), TARN_OK);
+    tarn_sim_advance_ns(device, 29);
+    assert_false(is_done(device, last));
+    tarn_sim_advance_ns(device, 1);
+    assert_true(is_done(device, last));
+    assert_int_equal(sim_counters(device).forced_unblocks, 0);
+    sim_close(device);
+}
+
+/* Blocking work behind a wait can be told to end before its turn. */
+static void work_behind_a_wait_ends_in_its_turn(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    assert_int_equal(tarn_sim_block_stream(device, S1), TARN_OK);
+    wait_event(device, S2, record(device, S1));
+    assert_int_equal(tarn_sim_block_stream(device, S2), TARN_OK);
+    const tn_event_handle last = record(device, S2);
+    assert_int_equal(tarn_sim_unblock_stream(device, S2), TARN_OK);
+    assert_int_equal(tarn_sim_unblock_stream(device, S2), TARN_ERR_STATE);
+    assert_false(is_done(device, last));
+    tarn_sim_advance_ns(device, 5);
+    assert_int_equal(tarn_sim_unblock_stream(device, S1), TARN_OK);
+    assert_true(is_done(device, last));
+    sim_close(device);
+}
+
+static void waiting_for_a_waiting_stream_ends_the_work_it_waits_for(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    assert_int_equal(tarn_sim_block_stream(device, S1), TARN_OK);
+    wait_event(device, S2, record(device, S1));
+    assert_int_equal(tarn_sim_block_stream(device, S2), TARN_OK);
+    const tn_event_handle last = record(device, S2);
+    assert_int_equal(device->ops->stream_wait(device, S2), TARN_OK);
+    assert_true(is_done(device, last));
+    assert_int_equal(sim_counters(device).forced_unblocks, 2);
+    assert_int_equal(tarn_sim_unblock_stream(device, S1), TARN_ERR_STATE);
+    assert_int_equal(tarn_sim_block_stream(device, S1), TARN_OK);
+    wait_event(device, S2, record(device, S1));
+    assert_int_equal(device->ops->device_wait(device), TARN_OK);
+    assert_int_equal(tarn_sim_unblock_stream(device, S1), TARN_ERR_STATE);
+    assert_int_equal(tarn_sim_block_stream(device, S1), TARN_OK);
+    wait_event(device, S2, record(device, S1)); /* left open */
+    sim_close(device);
+}
+
+static void made_streams_are_counted(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    tarn_stream a = 0;
+    tarn_stream b = 0;
+
+    (void)state;
+    assert_int_equal(device->ops->stream_create(device, &a), TARN_OK);
+    assert_int_equal(device->ops->stream_create(device, &b), TARN_OK);
+    assert_true(a != b && a != 0 && b != 0);
+    assert_int_equal(sim_counters(device).live_streams, 2);
+    assert_int_equal(device->ops->stream_destroy(device, a), TARN_OK);
+    assert_int_equal(device->ops->stream_destroy(device, a), TARN_ERR_DEVICE);
+    assert_int_equal(device->ops->stream_destroy(device, S1), TARN_ERR_DEVICE);
+    assert_int_equal(device->ops->stream_destroy(device, b), TARN_OK);
+    assert_int_equal(sim_counters(device).live_streams, 0);
+    sim_close(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +428,11 @@ int main(void)
         cmocka_unit_test(oracle_decides_in_a_query),
         cmocka_unit_test(capturing_is_what_was_set),
         cmocka_unit_test(time_stops_at_its_end),
+        cmocka_unit_test(streams_wait_for_events),
+        cmocka_unit_test(waiting_goes_through_held_streams),
+        cmocka_unit_test(work_behind_a_wait_ends_in_its_turn),
+        cmocka_unit_test(waiting_for_a_waiting_stream_ends_the_work_it_waits_for),
+        cmocka_unit_test(made_streams_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any bytes as a snapshot: packed or not, whole or cut. Whatever the loader accepts must also
+ * survive the reports, and nothing may leak.
+ */
+#include "fuzz_target.h"
+
+#include "tarn/host.h"
+#include "tarn/report.h"
+
+#include <stdlib.h>
+
+static enum tarn_status count_bytes(void *context, const char *bytes, size_t size)
+{
+    size_t *sum = context;
+
+    (void)bytes;
+    *sum += size;
+    return *sum > (size_t)1 << 22 ? TARN_ERR_LIMIT : TARN_OK;
+}
+
+static bool visit_warning(void *context, const struct tarn_snapshot_warning *warning)
+{
+    (void)context;
+    return warning->text[0] != '\0' && warning->count > 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    const struct tarn_read_limits limits = {
+        .struct_size = sizeof limits, .max_memory = 64 << 20, .max_bytes = 16 << 20};
+    size_t written = 0;
+    const struct tarn_writer writer = {count_bytes, &written};
+    struct tarn_snapshot *snapshot;
+    struct tarn_error error;
+    const enum tarn_status status =
+        tarn_snapshot_load_memory(bytes, size, &limits, &snapshot, &error);
+
+    if (snapshot) {
+        (void)tarn_snapshot_walk_warnings(snapshot, visit_warning, NULL);
+        (void)!tarn_report_stats(snapshot, &writer, &error);
+    }
+    if ((status == TARN_OK) != (snapshot && !tarn_snapshot_is_partial(snapshot))) {
+        abort();
+    }
+    tarn_snapshot_destroy(snapshot);
+    if (tarn_host_usage().live_count != 0) {
+        abort();
+    }
+    return 0;
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The caching engine as a table. Decisions are in engine_native.c and the files below it; here are
+ * the lock around what is a line or two, and the way round the cache while it is switched off.
+ */
+#include "alloc/checkpoint.h"
+#include "alloc/core_check.h"
+#include "alloc/engine_methods.h"
+#include "alloc/engine_native.h"
+#include "alloc/oom.h"
+#include "alloc/size_class.h"
+#include "alloc/visit.h"
+#include "base/host_mem.h"
+
+static struct tn_native_allocator *native_of(struct tarn_allocator *allocator)
+{
+    return (struct tn_native_allocator *)allocator;
+}
+
+enum tarn_status tn_native_create(struct tarn_device *device, const struct tarn_config *config,
+                                  struct tarn_allocator **allocator_out)
+{
+    struct tn_native_allocator *native = tn_host_alloc_zero(sizeof *native);
+
+    if (!native) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    native->base = (struct tarn_allocator){.methods = &tn_native_methods, .device = device};
+    native->engine.owner = &native->base;
+    tn_native_init(&native->engine, device, config);
+    tn_plain_memory_init(&native->plain, device);
+    *allocator_out = &native->base;
+    return TARN_OK;
+}
+
+static void native_destroy(struct tarn_allocator *allocator)
+{
+    struct tn_native_allocator *native = native_of(allocator);
+
+    tn_native_fini(&native->engine);
+    tn_plain_memory_fini(&native->plain);
+    tn_host_free(native, sizeof *native);
+}
+
+/* ---- memory ---- */
+
+static TN_COLD enum tarn_status plain_alloc(struct tn_native_allocator *native, uint64_t size,
+                                            tarn_ptr *ptr_out, struct tarn_error *error)
+{
+    return size >= TN_MAX_REQUEST ? tn_oom_absurd(error)
+                                  : tn_plain_memory_alloc(&native->plain, size, ptr_out, error);
+}
+
+/* Whether the pointer is handed out past the cache. */
+static bool pointer_is_plain(struct tn_native_allocator *native, tarn_ptr ptr, uint64_t *size_out)
+{
+    return tn_unlikely(!tn_plain_memory_is_empty(&native->plain)) &&
+           tn_plain_memory_find(&native->plain, ptr, size_out);
+}
+
+static enum tarn_status native_alloc(struct tarn_allocator *allocator, uint64_t size,
+                                     tarn_stream stream, tarn_ptr *ptr_out,
+                                     struct tarn_error *error)
+{
+    struct tn_native_allocator *native = native_of(allocator);
+
+    if (tn_unlikely(atomic_load_explicit(&native->disabled, memory_order_relaxed))) {
+        return plain_alloc(native, size, ptr_out, error);
+    }
+    return tn_native_alloc(&native->engine, size, stream, ptr_out, error);
+}
+
+static enum tarn_status native_free(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                    struct tarn_error *error)
+{
+    struct tn_native_allocator *native = native_of(allocator);
+
+    if (pointer_is_plain(native, ptr, NULL)) {
+        return tn_plain_memory_free(&native->plain, ptr, error);
+    }
+    return tn_native_free(&native->engine, ptr, error);
+}
+
+static enum tarn_status native_record_stream(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                             tarn_stream stream, struct tarn_error *error)
+{
+    struct tn_native_allocator *native = native_of(allocator);
+
+    if (pointer_is_plain(native, ptr, NULL)) {
+        return TARN_OK; /* the device's own free waits for every stream */
+    }
+    return tn_native_record_stream(&native->engine, ptr, stream, error);
+}
+
+static enum tarn_status native_empty_cache(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                           struct tarn_error *error)
+{
+    return tn_native_empty_cache(tn_allocator_engine(allocator), id, error);
+}
+
+static enum tarn_status native_base_allocation(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                               tarn_ptr *base_out, uint64_t *size_out,
+                                               struct tarn_error *error)
+{
+    struct tn_native_allocator *native = native_of(allocator);
+
+    if (pointer_is_plain(native, ptr, size_out)) {
+        if (base_out) {
+            *base_out = ptr;
+        }
+        return TARN_OK;
+    }
+    return tn_native_base_allocation(&native->engine, ptr, base_out, size_out, error);
+}
+
+static enum tarn_status native_cache_info(struct tarn_allocator *allocator,
+                                          uint64_t *largest_in_out, struct tarn_error *error)
+{
+    return tn_native_cache_info(tn_allocator_engine(allocator), largest_in_out, error);
+}
+
+/* ---- settings ---- */
+
+static enum tarn_status native_set_enabled(struct tarn_allocator *allocator, bool enabled,
+                                           struct tarn_error *error)
+{
+    (void)error;
+    atomic_store_explicit(&native_of(allocator)->disabled, !enabled, memory_order_relaxed);
+    return TARN_OK;
+}
+
+static bool native_is_enabled(struct tarn_allocator *allocator)
+{
+    return !atomic_load_explicit(&native_of(allocator)->disabled, memory_order_relaxed);
+}
+
+static enum tarn_status native_set_fraction(struct tarn_allocator *allocator, double fraction,
+                                            struct tarn_error *error)
+{
+    return tn_native_set_fraction(tn_allocator_engine(allocator), fraction, error);
+}
+
+static uint64_t native_get_limit(struct tarn_allocator *allocator)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_lock_acquire(&engine->lock);
+    const uint64_t limit = engine->limit;
+
+    tn_lock_release(&engine->lock);
+    return limit;
+}
+
+static void native_get_config(struct tarn_allocator *allocator, struct tarn_config *config_out)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_lock_acquire(&engine->lock);
+    *config_out = engine->config;
+    tn_lock_release(&engine->lock);
+}
+
+static void native_set_config(struct tarn_allocator *allocator, const struct tarn_config *config)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_lock_acquire(&engine->lock);
+    if (config->memory_fraction_given &&
+        (!engine->config.memory_fraction_given ||
+         config->memory_fraction != engine->config.memory_fraction)) {
+        tn_native_apply_fraction(engine, config->memory_fraction);
+    }
+    engine->config = *config;
+    tn_lock_release(&engine->lock);
+}
+
+/* ---- looking at it ---- */
+
+static void native_get_stats(struct tarn_allocator *allocator, struct tarn_stats *stats_out)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_lock_acquire(&engine->lock);
+    *stats_out = engine->counters.stats;
+    tn_lock_release(&engine->lock);
+}
+
+static void native_reset_peak_stats(struct tarn_allocator *allocator)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_lock_acquire(&engine->lock);
+    tn_counters_reset_peaks(&engine->counters);
+    tn_lock_release(&engine->lock);
+}
+
+static void native_reset_accumulated_stats(struct tarn_allocator *allocator)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_lock_acquire(&engine->lock);
+    tn_counters_reset_accumulated(&engine->counters);
+    tn_lock_release(&engine->lock);
+}
+
+static uint64_t native_check(struct tarn_allocator *allocator, struct tarn_findings *findings)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_lock_acquire(&engine->lock);
+    const uint64_t count = tn_core_check(engine, findings);
+
+    tn_lock_release(&engine->lock);
+    return count + tn_plain_memory_check(&native_of(allocator)->plain, findings);
+}
+
+static enum tarn_status native_walk(struct tarn_allocator *allocator,
+                                    const struct tarn_pool_id *pool,
+                                    const struct tarn_walker *walker, struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    (void)error;
+    tn_lock_acquire(&engine->lock);
+    if (pool) {
+        tn_visit_pool(engine, *pool, walker);
+    } else {
+        tn_visit(engine, walker);
+    }
+    tn_lock_release(&engine->lock);
+    return TARN_OK;
+}
+
+static enum tarn_status native_add_sink(struct tarn_allocator *allocator,
+                                        const struct tn_sink *sink, struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+    enum tarn_status st = TARN_OK;
+
+    tn_lock_acquire(&engine->lock);
+    const unsigned count = atomic_load_explicit(&engine->sink_count, memory_order_relaxed);
+
+    if (count < TN_SINKS_MAX) {
+        engine->sinks[count] = *sink;
+        if ((int)sink->level > atomic_load_explicit(&engine->level, memory_order_relaxed)) {
+            atomic_store_explicit(&engine->level, (int)sink->level, memory_order_relaxed);
+        }
+        atomic_store_explicit(&engine->sink_count, count + 1, memory_order_release);
+    } else {
+        st = tn_fail(error, TARN_ERR_LIMIT, "an allocator takes %d receivers of events",
+                     TN_SINKS_MAX);
+    }
+    tn_lock_release(&engine->lock);
+    return st;
+}
+
+static void native_mark_snapshot(struct tarn_allocator *allocator)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_lock_acquire(&engine->lock);
+    tn_visit_mark_snapshot(engine);
+    tn_lock_release(&engine->lock);
+}
+
+static enum tarn_status native_add_oom_observer(struct tarn_allocator *allocator,
+                                                tarn_oom_observer observer, void *context)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+    enum tarn_status st = TARN_ERR_LIMIT;
+
+    tn_lock_acquire(&engine->lock);
+    if (engine->observer_count < TARN_OBSERVERS_MAX) {
+        engine->observers[engine->observer_count++] =
+            (struct tn_oom_observer){.call = observer, .context = context};
+        st = TARN_OK;
+    }
+    tn_lock_release(&engine->lock);
+    return st;
+}
+
+static enum tarn_status native_add_memory_callback(struct tarn_allocator *allocator,
+                                                   tarn_memory_callback callback, void *context)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+    enum tarn_status st = TARN_ERR_LIMIT;
+
+    tn_lock_acquire(&engine->lock);
+    if (engine->callback_count < TARN_OBSERVERS_MAX) {
+        engine->callbacks[engine->callback_count++] =
+            (struct tn_memory_callback){.call = callback, .context = context};
+        st = TARN_OK;
+    }
+    tn_lock_release(&engine->lock);
+    return st;
+}
+
+/* ---- private pools ---- */
+
+static enum tarn_status native_begin_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                          tarn_pool_filter filter, void *context,
+                                          struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_lock_acquire(&engine->lock);
+    const enum tarn_status st = tn_private_pool_begin(engine, id, filter, context, error);
+
+    tn_lock_release(&engine->lock);
+    return st;
+}
+
+typedef enum tarn_status pool_action(struct tn_engine *engine, struct tarn_pool_id id,
+                                     struct tarn_error *error);
+
+static enum tarn_status pool_apply(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                   pool_action *action, struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_lock_acquire(&engine->lock);
+    const enum tarn_status st = action(engine, id, error);
+
+    tn_lock_release(&engine->lock);
+    return st;
+}
+
+static enum tarn_status native_end_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                        struct tarn_error *error)
+{
+    return pool_apply(allocator, id, tn_private_pool_end, error);
+}
+
+static enum tarn_status native_acquire_pool(struct tarn_allocator *allocator,
+                                            struct tarn_pool_id id, struct tarn_error *error)
+{
+    return pool_apply(allocator, id, tn_private_pool_acquire, error);
+}
+
+static enum tarn_status native_release_pool(struct tarn_allocator *allocator,
+                                            struct tarn_pool_id id, struct tarn_error *error)
+{
+    return pool_apply(allocator, id, tn_private_pool_release, error);
+}
+
+static uint64_t native_pool_use_count(struct tarn_allocator *allocator, struct tarn_pool_id id)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_lock_acquire(&engine->lock);
+    const struct tn_private_pool *pool = tn_private_pool_find(engine, id);
+    const uint64_t count = pool ? (uint64_t)pool->use_count : 0;
+
+    tn_lock_release(&engine->lock);
+    return count;
+}
+
+static enum tarn_status native_set_pool_use_on_oom(struct tarn_allocator *allocator,
+                                                   struct tarn_pool_id id, bool use_on_oom)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_lock_acquire(&engine->lock);
+    struct tn_private_pool *pool = tn_private_pool_find(engine, id);
+
+    if (pool) {
+        pool->use_on_oom = use_on_oom;
+    }
+    tn_lock_release(&engine->lock);
+    return pool ? TARN_OK : TARN_ERR_NOT_FOUND;
+}
+
+static enum tarn_status native_set_pool_no_split(struct tarn_allocator *allocator,
+                                                 struct tarn_pool_id id, bool no_split)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_lock_acquire(&engine->lock);
+    struct tn_private_pool *pool = tn_private_pool_find(engine, id);
+
+    if (pool) {
+        pool->no_split = no_split;
+    }
+    tn_lock_release(&engine->lock);
+    return pool ? TARN_OK : TARN_ERR_NOT_FOUND;
+}
+
+static enum tarn_status native_get_checkpoint(struct tarn_allocator *allocator,
+                                              struct tarn_pool_id id,
+                                              struct tarn_checkpoint **checkpoint_out,
+                                              struct tarn_error *error)
+{
+    return tn_checkpoint_get(tn_allocator_engine(allocator), id, checkpoint_out, error);
+}
+
+static enum tarn_status native_set_checkpoint(struct tarn_allocator *allocator,
+                                              const struct tarn_checkpoint *checkpoint,
+                                              struct tarn_checkpoint_delta *delta_out,
+                                              struct tarn_error *error)
+{
+    const struct tn_checkpoint_order by_address = {0};
+
+    return tn_checkpoint_set(tn_allocator_engine(allocator), checkpoint, &by_address, delta_out,
+                             error);
+}
+
+static enum tarn_status native_check_pool_live(struct tarn_allocator *allocator,
+                                               struct tarn_pool_id id, const tarn_ptr *expected,
+                                               size_t count, bool *live_out,
+                                               struct tarn_error *error)
+{
+    return tn_checkpoint_check_live(tn_allocator_engine(allocator), id, expected, count, live_out,
+                                    error);
+}
+
+const struct tn_engine_methods tn_native_methods = {
+    .name = "native",
+    .destroy = native_destroy,
+    .alloc = native_alloc,
+    .free = native_free,
+    .record_stream = native_record_stream,
+    .empty_cache = native_empty_cache,
+    .base_allocation = native_base_allocation,
+    .cache_info = native_cache_info,
+    .set_enabled = native_set_enabled,
+    .is_enabled = native_is_enabled,
+    .set_fraction = native_set_fraction,
+    .get_limit = native_get_limit,
+    .get_config = native_get_config,
+    .set_config = native_set_config,
+    .get_stats = native_get_stats,
+    .reset_peak_stats = native_reset_peak_stats,
+    .reset_accumulated_stats = native_reset_accumulated_stats,
+    .check = native_check,
+    .walk = native_walk,
+    .add_sink = native_add_sink,
+    .mark_snapshot = native_mark_snapshot,
+    .add_oom_observer = native_add_oom_observer,
+    .add_memory_callback = native_add_memory_callback,
+    .begin_pool = native_begin_pool,
+    .end_pool = native_end_pool,
+    .acquire_pool = native_acquire_pool,
+    .release_pool = native_release_pool,
+    .pool_use_count = native_pool_use_count,
+    .set_pool_use_on_oom = native_set_pool_use_on_oom,
+    .set_pool_no_split = native_set_pool_no_split,
+    .get_checkpoint = native_get_checkpoint,
+    .set_checkpoint = native_set_checkpoint,
+    .check_pool_live = native_check_pool_live,
+};

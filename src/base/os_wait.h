@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Sleeping until a word of memory changes: what a lock does when spinning is not enough. */
+#ifndef TN_BASE_OS_WAIT_H
+#define TN_BASE_OS_WAIT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* Sleeps while *word == expected; may return early. */
+void tn_os_wait(_Atomic uint32_t *word, uint32_t expected);
+
+/* Wakes one thread that sleeps on the word. */
+void tn_os_wake_one(_Atomic uint32_t *word);
+
+/* Tells the processor that this is a spin loop. */
+static inline void tn_os_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/test.h"
+
+#include "base/budget.h"
+#include "tarn/host.h"
+
+static void the_limit_is_exact(void **state)
+{
+    struct tn_budget budget = {.limit = 100};
+
+    (void)state;
+    void *a = tn_budget_alloc(&budget, 60);
+    assert_non_null(a);
+    assert_null(tn_budget_alloc(&budget, 41));
+    assert_int_equal(tn_budget_status(&budget), TARN_ERR_LIMIT);
+    void *b = tn_budget_alloc(&budget, 40);
+    assert_non_null(b);
+    assert_int_equal(budget.used, 100);
+    tn_budget_free(&budget, a, 60);
+    tn_budget_free(&budget, b, 40);
+    tn_budget_free(&budget, NULL, 40);
+    assert_int_equal(budget.used, 0);
+}
+
+static void no_limit_fails_only_for_want_of_memory(void **state)
+{
+    struct tn_budget budget = {0};
+
+    (void)state;
+    tarn_host_fail_nth(1);
+    assert_null(tn_budget_alloc(&budget, 10));
+    tarn_host_fail_nth(0);
+    assert_int_equal(tn_budget_status(&budget), TARN_ERR_HOST_MEMORY);
+    assert_int_equal(budget.used, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_limit_is_exact),
+        cmocka_unit_test(no_limit_fails_only_for_want_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

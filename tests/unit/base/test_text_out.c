@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/collect.h"
+
+#include "base/text_out.h"
+
+static void pieces_arrive_in_order(void **state)
+{
+    static char long_text[3 * TN_TEXT_BUFFER];
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tn_text_out out;
+
+    (void)state;
+    memset(long_text, 'x', sizeof long_text - 1);
+    tn_text_init(&out, &writer);
+    tn_text_puts(&out, "a");
+    tn_text_printf(&out, "%d", 12);
+    tn_text_puts(&out, long_text);
+    for (int i = 0; i < 2 * TN_TEXT_BUFFER; i++) {
+        tn_text_putc(&out, 'y');
+    }
+    assert_int_equal(tn_text_finish(&out), TARN_OK);
+    assert_int_equal(collect.size, 3 + sizeof long_text - 1 + (size_t)2 * TN_TEXT_BUFFER);
+    assert_memory_equal(collect.text, "a12x", 4);
+    assert_memory_equal(collect.text + collect.size - 2, "yy", 2);
+    free(collect.text);
+}
+
+static void the_first_failure_sticks(void **state)
+{
+    struct test_collect collect = {.room = 5};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tn_text_out out;
+
+    (void)state;
+    tn_text_init(&out, &writer);
+    for (int i = 0; i < 3 * TN_TEXT_BUFFER; i++) {
+        tn_text_puts(&out, "ab");
+    }
+    assert_int_equal(tn_text_finish(&out), TARN_ERR_IO);
+    assert_int_equal(collect.size, 0);
+    free(collect.text);
+}
+
+static void a_line_that_does_not_fit_is_an_error(void **state)
+{
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tn_text_out out;
+
+    (void)state;
+    tn_text_init(&out, &writer);
+    tn_text_printf(&out, "%*d", TN_TEXT_BUFFER, 1);
+    assert_int_equal(tn_text_finish(&out), TARN_ERR_INTERNAL);
+    free(collect.text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces_arrive_in_order),
+        cmocka_unit_test(the_first_failure_sticks),
+        cmocka_unit_test(a_line_that_does_not_fit_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

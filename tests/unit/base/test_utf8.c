@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/test.h"
+
+#include "base/utf8.h"
+
+#include <string.h>
+
+static bool valid(const char *text)
+{
+    return tn_utf8_is_valid(text, strlen(text));
+}
+
+static void sequences_of_every_length(void **state)
+{
+    (void)state;
+    assert_true(valid(""));
+    assert_true(valid("plain ascii of more than eight bytes"));
+    assert_true(valid("\xc2\x80\xdf\xbf"));
+    assert_true(valid("12345678\xe0\xa0\x80\xef\xbf\xbf"));
+    assert_true(valid("\xf0\x90\x80\x80 and after \xf4\x8f\xbf\xbf"));
+    assert_true(valid("\xed\xa0\x80")); /* a lone surrogate, as Python pickles it */
+}
+
+static void what_is_not_utf8(void **state)
+{
+    static const char *const cases[] = {
+        "\x80",
+        "\xbf",
+        "\xc0\x80",
+        "\xc1\xbf",
+        "\xc2",
+        "\xc2 ",
+        "\xe0\x9f\xbf",
+        "\xe1\x80",
+        "\xe1\x80 ",
+        "\xf0\x8f\xbf\xbf",
+        "\xf4\x90\x80\x80",
+        "\xf5\x80\x80\x80",
+        "\xff",
+        "12345678\xff",
+        "123456789abc\xc2",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_false(valid(cases[i]));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sequences_of_every_length),
+        cmocka_unit_test(what_is_not_utf8),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the keys of a snapshot mean, with the decoder driven as a reader drives it: containers
+ * are built from values, no file form in between.
+ */
+#include "support/test.h"
+
+#include "snapshot/decode.h"
+#include "snapshot/warning.h"
+#include "tarn/host.h"
+
+#include <string.h>
+
+struct fixture {
+    struct tn_model model;
+    struct tn_decoder decoder;
+    struct tarn_error error;
+};
+
+static void start(struct fixture *f)
+{
+    const struct tn_decode_limits limits = {.max_depth = 8, .max_frames = 16};
+
+    f->error = (struct tarn_error){0};
+    assert_int_equal(tn_model_init(&f->model, 0), TARN_OK);
+    assert_int_equal(tn_decoder_init(&f->decoder, &f->model, &limits, &f->error), TARN_OK);
+}
+
+static void end(struct fixture *f)
+{
+    tn_decoder_fini(&f->decoder);
+    tn_model_fini(&f->model);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+static struct tn_value num(int64_t number)
+{
+    return tn_value_integer(0, number);
+}
+
+static struct tn_value str(struct fixture *f, const char *text)
+{
+    uint32_t string;
+
+    assert_int_equal(tn_model_add_string(&f->model, text, strlen(text), &string), TARN_OK);
+    return tn_value_make(TN_VALUE_STRING, 77, string);
+}
+
+static struct tn_value new_list(struct fixture *f)
+{
+    struct tn_value value;
+
+    assert_int_equal(tn_decode_new(&f->decoder, TN_OBJECT_EMPTY_LIST, 55, &value), TARN_OK);
+    return value;
+}
+
+static struct tn_value new_dict(struct fixture *f)
+{
+    struct tn_value value;
+
+    assert_int_equal(tn_decode_new(&f->decoder, TN_OBJECT_EMPTY_DICT, 66, &value), TARN_OK);
+    return value;
+}
+
+static struct tn_value pair(struct fixture *f, int64_t a, int64_t b)
+{
+    const struct tn_value items[2] = {num(a), num(b)};
+    struct tn_value value;
+
+    assert_int_equal(tn_decode_tuple(&f->decoder, items, 2, 44, &value), TARN_OK);
+    return value;
+}
+
+static enum tarn_status try_set(struct fixture *f, struct tn_value dict, const char *key,
+                                struct tn_value value)
+{
+    const struct tn_value items[2] = {str(f, key), value};
+
+    return tn_decode_set_items(&f->decoder, dict, items, 1);
+}
+
+static void set(struct fixture *f, struct tn_value dict, const char *key, struct tn_value value)
+{
+    assert_int_equal(try_set(f, dict, key, value), TARN_OK);
+    assert_string_equal(f->error.text, "");
+}
+
+static void append(struct fixture *f, struct tn_value list, struct tn_value item)
+{
+    assert_int_equal(tn_decode_append(&f->decoder, list, &item, 1), TARN_OK);
+}
+
+static struct tn_value list_of(struct fixture *f, struct tn_value item)
+{
+    const struct tn_value list = new_list(f);
+
+    append(f, list, item);
+    return list;
+}
+
+static struct tn_value frame(struct fixture *f, int64_t line)
+{
+    const struct tn_value value = new_dict(f);
+
+    set(f, value, "name", str(f, "main"));
+    set(f, value, "filename", str(f, "a.py"));
+    set(f, value, "line", num(line));
+    return value;
+}
+
+static struct tn_value block(struct fixture *f, int64_t size, const char *state)
+{
+    const struct tn_value value = new_dict(f);
+
+    set(f, value, "size", num(size));
+    set(f, value, "state", str(f, state));
+    return value;
+}
+
+static struct tn_value entry(struct fixture *f, const char *action, int64_t address)
+{
+    const struct tn_value value = new_dict(f);
+
+    set(f, value, "action", str(f, action));
+    set(f, value, "addr", num(address));
+    set(f, value, "size", num(512));
+    return value;
+}
+
+static struct tn_value segment(struct fixture *f, struct tn_value blocks)
+{
+    const struct tn_value value = new_dict(f);
+
+    set(f, value, "address", num(4096));
+    set(f, value, "total_size", num(3072));
+    set(f, value, "blocks", blocks);
+    return value;
+}
+
+static const char *warned(const struct fixture *f, size_t i)
+{
+    assert_true(i < f->model.warning_count);
+    return f->model.warnings[i].text;
+}
+
+static void old_blocks_get_addresses_and_sums(void **state)
+{
+    struct fixture f;
+    start(&f);
+    const struct tn_value blocks = new_list(&f);
+    struct tn_value first = block(&f, 2048, "active_allocated");
+    struct tn_value item = new_dict(&f);
+
+    (void)state;
+    set(&f, item, "addr", num(4096));
+    set(&f, item, "real_size", num(100));
+    set(&f, item, "frames", list_of(&f, frame(&f, 7)));
+    struct tn_value history = list_of(&f, item);
+    item = new_dict(&f);
+    set(&f, item, "real_size", num(50));
+    append(&f, history, item);
+    set(&f, first, "history", history);
+    append(&f, blocks, first);
+    append(&f, blocks, block(&f, 1024, "active_awaiting_free"));
+    assert_int_equal(tn_decode_finish(&f.decoder, list_of(&f, segment(&f, blocks))), TARN_OK);
+
+    const struct tn_model_segment *s = f.model.segments;
+    assert_true(f.model.is_list_only && f.model.is_legacy);
+    assert_int_equal(s->block_count, 2);
+    assert_int_equal(s->blocks[0].address, 4096);
+    assert_int_equal(s->blocks[0].requested_size, 100);
+    assert_int_equal(s->blocks[0].history_count, 2);
+    assert_int_equal(s->blocks[0].history[1].real_size, 50);
+    assert_int_equal(s->blocks[0].history[1].stack, TN_STACK_NONE);
+    assert_int_equal(tn_model_stack(&f.model, s->blocks[0].stack).count, 1);
+    assert_int_equal(s->blocks[1].address, 4096 + 2048);
+    assert_int_equal(s->blocks[1].requested_size, 1024);
+    assert_int_equal(s->blocks[1].state, TN_BLOCK_ACTIVE_PENDING_FREE);
+    assert_int_equal(s->allocated_size, 2048);
+    assert_int_equal(s->active_size, 3072);
+    assert_int_equal(s->requested_size, 1124);
+    assert_false(s->is_large);
+    end(&f);
+}
+
+static void entries_hold_every_key(void **state)
+{
+    struct fixture f;
+    start(&f);
+    struct tn_value a = entry(&f, "oom", 0);
+    struct tn_value top = new_dict(&f);
+
+    (void)state;
+    set(&f, a, "device_free", num(99));
+    set(&f, a, "stream", num(-1));
+    set(&f, a, "time_us", num(5));
+    set(&f, a, "frames", list_of(&f, frame(&f, 7)));
+    set(&f, a, "compile_context", str(&f, "N/A"));
+    set(&f, a, "user_metadata", str(&f, "u"));
+    set(&f, a, "internal_metadata", str(&f, "i"));
+    set(&f, a, "category", str(&f, "parameter"));
+    set(&f, a, "pool_id", pair(&f, 3, 4));
+    const struct tn_value trace = list_of(&f, a);
+    append(&f, trace, entry(&f, "strange", 1));
+    set(&f, top, "segments", new_list(&f));
+    set(&f, top, "device_traces", list_of(&f, trace));
+    assert_int_equal(tn_decode_finish(&f.decoder, top), TARN_OK);
+
+    assert_int_equal(f.model.traces[0].count, 2);
+    const struct tn_trace_entry *e = tn_trace_at(&f.model, f.model.traces, 0);
+    const struct tn_trace_extra *x = tn_model_extra(&f.model, e->extra);
+    assert_int_equal(e->action, TN_TRACE_OOM);
+    assert_int_equal(e->address, 99);
+    assert_true(e->stream == UINT64_MAX);
+    assert_int_equal(e->time_us, 5);
+    assert_int_equal(tn_model_stack(&f.model, e->stack).count, 1);
+    assert_string_equal(tn_model_string(&f.model, x->category).text, "parameter");
+    assert_string_equal(tn_model_string(&f.model, x->internal_metadata).text, "i");
+    assert_true(x->has_pool && x->pool.id[0] == 3 && x->pool.id[1] == 4);
+    assert_int_equal(tn_model_shape(&f.model, x->shape).count, 12);
+    e = tn_trace_at(&f.model, f.model.traces, 1);
+    x = tn_model_extra(&f.model, e->extra);
+    assert_int_equal(e->action, TN_TRACE_OTHER);
+    assert_int_equal(e->time_us, TN_TIME_NONE);
+    assert_int_equal(e->stack, TN_STACK_NONE);
+    assert_string_equal(tn_model_string(&f.model, x->action_name).text, "strange");
+    assert_int_equal(f.model.warning_count, 1);
+    end(&f);
+}
+
+/* The key that tells what a dict is may come last. */
+static void a_dict_is_told_by_a_late_key(void **state)
+{
+    struct fixture f;
+    start(&f);
+    struct tn_value late = new_dict(&f);
+    struct tn_value top = new_dict(&f);
+
+    (void)state;
+    set(&f, late, "addr", num(4096));
+    set(&f, late, "size", num(1));
+    set(&f, late, "action", str(&f, "alloc"));
+    set(&f, top, "device_traces", list_of(&f, list_of(&f, late)));
+    assert_int_equal(tn_decode_finish(&f.decoder, top), TARN_OK);
+    assert_int_equal(tn_trace_at(&f.model, f.model.traces, 0)->address, 4096);
+    end(&f);
+}
+
+/* An annotation may hold keys that elsewhere make an entry, a block or a frame. */
+static void annotations_keep_any_key(void **state)
+{
+    static const char *const keys[] = {"action", "state", "filename", "line"};
+    struct fixture f;
+    start(&f);
+    struct tn_value note = new_dict(&f);
+    struct tn_value top = new_dict(&f);
+
+    (void)state;
+    set(&f, note, "stage", str(&f, "START"));
+    for (size_t i = 0; i < 4; i++) {
+        set(&f, note, keys[i], num((int64_t)i));
+    }
+    set(&f, note, "state", num(9));
+    set(&f, note, "list", new_list(&f));
+    set(&f, top, "segments", new_list(&f));
+    set(&f, top, "external_annotations", list_of(&f, note));
+    assert_int_equal(tn_decode_finish(&f.decoder, top), TARN_OK);
+    const struct tn_annotation *annotation = f.model.annotations;
+    assert_string_equal(tn_model_string(&f.model, annotation->stage).text, "START");
+    assert_int_equal(annotation->device, -1);
+    assert_int_equal(annotation->time_us, TN_TIME_NONE);
+    assert_int_equal(annotation->field_count, 4);
+    assert_int_equal(annotation->fields[1].value.integer, 9);
+    assert_non_null(strstr(warned(&f, 0), "`state` occurs twice"));
+    assert_non_null(strstr(warned(&f, 1), "`list`"));
+    end(&f);
+}
+
+/* Entries that are shared or out of order still make one run a trace. */
+static void shared_entries_are_copied(void **state)
+{
+    struct fixture f;
+    start(&f);
+    struct tn_value a = entry(&f, "alloc", 1);
+    struct tn_value b = entry(&f, "alloc", 2);
+    struct tn_value c = entry(&f, "alloc", 3);
+    const struct tn_value items[] = {a, b, a, c, b};
+    static const uint64_t wanted[] = {1, 2, 1, 3, 2};
+    struct tn_value traces = new_list(&f);
+    struct tn_value trace = new_list(&f);
+    struct tn_value top = new_dict(&f);
+
+    (void)state;
+    assert_int_equal(tn_decode_append(&f.decoder, trace, items, 5), TARN_OK);
+    append(&f, traces, trace);
+    append(&f, traces, list_of(&f, c));
+    set(&f, top, "device_traces", traces);
+    assert_int_equal(tn_decode_finish(&f.decoder, top), TARN_OK);
+    assert_int_equal(f.model.trace_count, 2);
+    assert_int_equal(f.model.traces[0].count, 5);
+    for (uint64_t i = 0; i < 5; i++) {
+        assert_int_equal(tn_trace_at(&f.model, &f.model.traces[0], i)->address, wanted[i]);
+    }
+    assert_int_equal(tn_trace_at(&f.model, &f.model.traces[1], 0)->address, 3);
+    end(&f);
+}
+
+static void equal_stacks_are_one(void **state)
+{
+    struct fixture f;
+    start(&f);
+    struct tn_value a = entry(&f, "alloc", 1);
+    struct tn_value b = entry(&f, "alloc", 2);
+    struct tn_value list = list_of(&f, frame(&f, 1));
+    struct tn_value top = new_dict(&f);
+
+    (void)state;
+    append(&f, list, frame(&f, 2)); /* in a second piece */
+    set(&f, a, "frames", list);
+    const struct tn_value both[] = {frame(&f, 1), frame(&f, 2)};
+    list = new_list(&f);
+    assert_int_equal(tn_decode_append(&f.decoder, list, both, 2), TARN_OK);
+    set(&f, b, "frames", list);
+    list = list_of(&f, a);
+    append(&f, list, b);
+    set(&f, top, "device_traces", list_of(&f, list));
+    assert_int_equal(tn_decode_finish(&f.decoder, top), TARN_OK);
+    assert_int_equal(tn_trace_at(&f.model, f.model.traces, 0)->stack,
+                     tn_trace_at(&f.model, f.model.traces, 1)->stack);
+    end(&f);
+}
+
+static void too_long_a_stack_is_refused(void **state)
+{
+    struct fixture f;
+    start(&f);
+    struct tn_value list = new_list(&f);
+    struct tn_value one = frame(&f, 1);
+
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        append(&f, list, one);
+    }
+    assert_int_equal(tn_decode_append(&f.decoder, list, &one, 1), TARN_ERR_LIMIT);
+    end(&f);
+}
+
+/* The message names the key, the place, what was wanted and what was found. */
+static void wrong_kinds_are_named(void **state)
+{
+    static const struct {
+        const char *key;
+        const char *wanted;
+    } cases[] = {
+        {"addr", "an integer"},    {"size", "an integer"},         {"stream", "an integer"},
+        {"time_us", "an integer"}, {"frames", "a list of frames"}, {"pool_id", "a tuple"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct fixture f;
+        start(&f);
+        struct tn_value e = entry(&f, "alloc", 1);
+
+        assert_int_equal(try_set(&f, e, cases[i].key, str(&f, "x")), TARN_ERR_FORMAT);
+        assert_int_equal(f.error.offset, 77);
+        assert_non_null(strstr(f.error.text, cases[i].key));
+        assert_non_null(strstr(f.error.text, cases[i].wanted));
+        assert_non_null(strstr(f.error.text, "holds a string"));
+        end(&f);
+    }
+}
+
+static void wrong_shapes_are_refused(void **state)
+{
+    static const char *const keys[] = {"segments",           "device_traces",
+                                       "allocator_settings", "external_annotations",
+                                       "host_segments",      "host_traces"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        for (int kind = 0; kind < 2; kind++) {
+            struct fixture f;
+            start(&f);
+            struct tn_value top = new_dict(&f);
+
+            if (i > 1) {
+                set(&f, top, "segments", new_list(&f));
+            }
+            set(&f, top, keys[i], kind == 0 ? str(&f, "x") : list_of(&f, num(1)));
+            assert_int_equal(tn_decode_finish(&f.decoder, top), TARN_ERR_FORMAT);
+            assert_non_null(strstr(f.error.text, keys[i]));
+            end(&f);
+        }
+    }
+}
+
+static void segments_need_their_keys(void **state)
+{
+    static const char *const keys[] = {"address", "total_size", "blocks"};
+
+    (void)state;
+    for (size_t missing = 0; missing < 3; missing++) {
+        struct fixture f;
+        start(&f);
+        struct tn_value s = new_dict(&f);
+
+        for (size_t i = 0; i < 3; i++) {
+            if (i != missing) {
+                set(&f, s, keys[i], i == 2 ? new_list(&f) : num(1));
+            }
+        }
+        set(&f, s, "real_size", num(1)); /* keeps the dict open without `blocks` */
+        assert_int_equal(tn_decode_finish(&f.decoder, list_of(&f, s)), TARN_ERR_FORMAT);
+        assert_non_null(strstr(f.error.text, "lacks the key"));
+        assert_non_null(strstr(f.error.text, keys[missing]));
+        end(&f);
+    }
+}
+
+static void odd_values_are_counted(void **state)
+{
+    struct fixture f;
+    start(&f);
+    struct tn_value b = block(&f, -5, "weird");
+    struct tn_value s = segment(&f, list_of(&f, b));
+
+    (void)state;
+    set(&f, s, "stuff\n", num(1));
+    set(&f, s, "address", num(-4096));
+    assert_int_equal(tn_decode_finish(&f.decoder, list_of(&f, s)), TARN_OK);
+    assert_int_equal(f.model.segments->blocks[0].size, 0);
+    assert_int_equal(f.model.warning_count, 4);
+    assert_non_null(strstr(warned(&f, 0), "`size` is negative"));
+    assert_non_null(strstr(warned(&f, 1), "`state` has a value"));
+    assert_non_null(strstr(warned(&f, 2), "unknown key `stuff?`"));
+    assert_non_null(strstr(warned(&f, 3), "do not add up"));
+    end(&f);
+}
+
+static void settings_have_bounds(void **state)
+{
+    struct fixture f;
+    start(&f);
+    struct tn_value settings = new_dict(&f);
+    struct tn_value roundup = new_dict(&f);
+    struct tn_value top = new_dict(&f);
+
+    (void)state;
+    set(&f, roundup, "1", num(2));
+    set(&f, roundup, "32768", num(8));
+    set(&f, roundup, "65536", num(8));
+    set(&f, settings, "roundup_power2_divisions", roundup);
+    set(&f, settings, "max_split_size", tn_value_make(TN_VALUE_UINT, 0, UINT64_MAX));
+    set(&f, settings, "garbage_collection_threshold", num(1));
+    set(&f, top, "allocator_settings", settings);
+    set(&f, top, "segments", new_list(&f));
+    assert_int_equal(tn_decode_finish(&f.decoder, top), TARN_OK);
+    assert_int_equal(f.model.settings.max_split_size, -1);
+    assert_true(f.model.settings.garbage_collection_threshold == 1.0);
+    assert_int_equal(f.model.settings.roundup_power2_divisions[0], 2);
+    assert_int_equal(f.model.settings.roundup_power2_divisions[15], 8);
+    assert_non_null(strstr(warned(&f, 0), "`65536`"));
+    end(&f);
+}
+
+static void many_warnings_are_counted_not_kept(void **state)
+{
+    struct fixture f;
+    start(&f);
+    struct tn_value s = segment(&f, new_list(&f));
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        const char key[] = {'k', (char)('0' + i / 10), (char)('0' + i % 10), '\0'};
+
+        set(&f, s, key, num(1));
+    }
+    assert_int_equal(tn_decode_finish(&f.decoder, list_of(&f, s)), TARN_OK);
+    assert_int_equal(f.model.warning_count, TN_WARNINGS_KEPT);
+    assert_int_equal(f.model.warnings_dropped, 101 - TN_WARNINGS_KEPT);
+    end(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(old_blocks_get_addresses_and_sums),
+        cmocka_unit_test(entries_hold_every_key),
+        cmocka_unit_test(a_dict_is_told_by_a_late_key),
+        cmocka_unit_test(annotations_keep_any_key),
+        cmocka_unit_test(shared_entries_are_copied),
+        cmocka_unit_test(equal_stacks_are_one),
+        cmocka_unit_test(too_long_a_stack_is_refused),
+        cmocka_unit_test(wrong_kinds_are_named),
+        cmocka_unit_test(wrong_shapes_are_refused),
+        cmocka_unit_test(segments_need_their_keys),
+        cmocka_unit_test(odd_values_are_counted),
+        cmocka_unit_test(settings_have_bounds),
+        cmocka_unit_test(many_warnings_are_counted_not_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/test.h"
+
+#include "snapshot/pickle_rows.h"
+#include "tarn/host.h"
+
+#include <string.h>
+
+static const uint8_t row[] = "h\1h\2j\3\0\0\0h\4h\5h\6h\7e";
+enum {
+    ROW_SIZE = sizeof row - 1
+};
+
+static void only_rows_are_kept(void **state)
+{
+    static const uint8_t other_op[] = "h\1h\2j\3\0\0\0h\4h\5h\6N\7e";
+    static const uint8_t no_end[] = "h\1h\2j\3\0\0\0h\4h\5h\6h\7h";
+    static const uint8_t cut[] = "h\1h\2h\3h\4h\5h\6h\7h\7je";
+    struct tn_budget budget = {0};
+    struct tn_arena arena;
+    struct tn_row_cache cache;
+
+    (void)state;
+    tn_arena_init(&arena, &budget);
+    tn_row_cache_init(&cache, &arena);
+    tn_row_cache_keep(&cache, other_op, sizeof other_op - 1, 1);
+    tn_row_cache_keep(&cache, no_end, sizeof no_end - 1, 1);
+    tn_row_cache_keep(&cache, cut, sizeof cut - 1, 1);
+    tn_row_cache_keep(&cache, row, 5, 1);
+    assert_int_equal(cache.bytes, 0);
+    tn_row_cache_keep(&cache, row, ROW_SIZE, 9);
+    assert_int_equal(cache.bytes, ROW_SIZE);
+    assert_int_equal(tn_row_cache_find(&cache, row, ROW_SIZE)->stack, 9);
+    assert_null(tn_row_cache_find(&cache, row, ROW_SIZE - 1));
+    assert_null(tn_row_cache_find(&cache, other_op, sizeof other_op - 1));
+    tn_row_cache_drop(&cache);
+    assert_null(tn_row_cache_find(&cache, row, ROW_SIZE));
+    tn_row_cache_keep(&cache, row, ROW_SIZE, 9);
+    tn_arena_fini(&arena);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+static void without_memory_nothing_is_kept(void **state)
+{
+    struct tn_budget budget = {0};
+    struct tn_arena arena;
+    struct tn_row_cache cache;
+
+    (void)state;
+    tn_arena_init(&arena, &budget);
+    tn_row_cache_init(&cache, &arena);
+    tarn_host_fail_nth(1);
+    tn_row_cache_keep(&cache, row, ROW_SIZE, 9);
+    tarn_host_fail_nth(0);
+    assert_null(tn_row_cache_find(&cache, row, ROW_SIZE));
+    tn_arena_fini(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_rows_are_kept),
+        cmocka_unit_test(without_memory_nothing_is_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
