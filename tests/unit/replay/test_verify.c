@@ -28,13 +28,38 @@ static void every_recorded_call_is_decided_alike(void **state)
         const char *name;
         uint64_t calls;
     } logs[] = {
-        {"big_default", 2238},          {"limit_default", 2954},
-        {"limit_expandable", 2867},     {"limit_max_split_gc", 2812},
-        {"mixed_default", 3486},        {"mixed_expandable", 3466},
-        {"mixed_max_split", 3424},      {"mixed_roundup4", 3284},
-        {"mixed_roundup_list", 2756},   {"multistream_default", 3256},
-        {"multistream_expandable", 3281}, {"pools_default", 3324},
-        {"pools_multistream", 3402},    {"small_default", 3951},
+        {"big_default", 2238},
+        {"change_all-21", 3097},
+        {"change_expandable_pools-21", 3194},
+        {"change_split_limit-21", 3088},
+        {"edges_split-21", 3048},
+        {"full_split-21", 3218},
+        {"large_segment_limit-21", 3070},
+        {"lend_change-21", 3125},
+        {"lend_expandable-21", 3079},
+        {"lend_whole-21", 3084},
+        {"limit_default", 2954},
+        {"limit_expandable", 2867},
+        {"limit_max_split_gc", 2812},
+        {"limit_pools_gc-21", 3018},
+        {"limit_pools_streams_expandable-21", 3119},
+        {"limit_streams_gc-21", 3106},
+        {"mixed_default", 3486},
+        {"mixed_expandable", 3466},
+        {"mixed_max_split", 3424},
+        {"mixed_roundup4", 3284},
+        {"mixed_roundup_list", 2756},
+        {"multistream_again-21", 3179},
+        {"multistream_default", 3256},
+        {"multistream_expandable", 3281},
+        {"pools_default", 3324},
+        {"pools_grown_nested-21", 3122},
+        {"pools_multistream", 3402},
+        {"pools_streams-21", 3166},
+        {"release-21", 3199},
+        {"release_streams-21", 3161},
+        {"small_default", 3951},
+        {"split_expandable_limit-21", 3083},
     };
 
     (void)state;
@@ -237,7 +262,8 @@ static void every_changed_statistic_differs(void **state)
     int changed = 0;
 
     (void)state;
-    json_object_foreach_safe (stats, next, name, value) {
+    json_object_foreach_safe(stats, next, name, value)
+    {
         json_t *number = value;
 
         while (json_is_array(number)) {
@@ -497,7 +523,8 @@ static void calls_without_sense_differ(void **state)
         const struct tarn_verify_result result = verify(file.path);
 
         temp_remove(&file);
-        if (result.calls != 1 || (result.differing != 1 && i != 1)) { /* id 5 is pointer 0: allowed */
+        if (result.calls != 1 ||
+            (result.differing != 1 && i != 1)) { /* id 5 is pointer 0: allowed */
             fail_msg("%s", rows[i]);
         }
     }
@@ -522,8 +549,8 @@ static void a_pool_released_too_early_is_survived(void **state)
 static void impossible_addresses_are_not_taken(void **state)
 {
     static const char *const confs[] = {"", "expandable_segments:True"};
-    static const char *const addresses[] = {"7", "-1", "-512", "-2097152", "513", "2097153",
-                                            "9223372036854775296"};
+    static const char *const addresses[] = {
+        "7", "-1", "-512", "-2097152", "513", "2097153", "9223372036854775296"};
     static const char *const actions[] = {"segment_alloc", "segment_map"};
 
     (void)state;
