@@ -108,8 +108,8 @@ static struct tarn_checkpoint *take(struct rig *rig)
 {
     struct tarn_checkpoint *checkpoint = NULL;
 
-    assert_int_equal(
-        tarn_allocator_get_checkpoint(rig->allocator, graph, &checkpoint, &rig->error), TARN_OK);
+    assert_int_equal(tarn_allocator_get_checkpoint(rig->allocator, graph, &checkpoint, &rig->error),
+                     TARN_OK);
     return checkpoint;
 }
 
@@ -180,7 +180,7 @@ static void simple(void **state)
 {
     static const uint64_t sizes[] = {8 * MIB,  8 * MIB, 2 * MIB,  2 * MIB, 2 * MIB, 20 * MIB,
                                      20 * MIB, MIB,     20 * MIB, MIB,     512};
-    static const bool keep[] = {false, true, false, false, false, false,
+    static const bool keep[] = {false, true,  false, false, false, false,
                                 false, false, true,  true,  true};
 
     (void)state;
@@ -312,9 +312,9 @@ static bool check_live(struct rig *rig, const tarn_ptr *expected, size_t count)
 {
     bool live = false;
 
-    assert_int_equal(tarn_allocator_check_pool_live(rig->allocator, graph, expected, count, &live,
-                                                    &rig->error),
-                     TARN_OK);
+    assert_int_equal(
+        tarn_allocator_check_pool_live(rig->allocator, graph, expected, count, &live, &rig->error),
+        TARN_OK);
     return live;
 }
 
@@ -404,8 +404,8 @@ static void restoring_is_refused(struct rig *rig, const struct tarn_checkpoint *
     const struct tarn_stats stats = rig_stats(rig);
     struct tarn_checkpoint_delta delta = {0};
 
-    assert_int_equal(
-        tarn_allocator_set_checkpoint(rig->allocator, checkpoint, &delta, &rig->error), status);
+    assert_int_equal(tarn_allocator_set_checkpoint(rig->allocator, checkpoint, &delta, &rig->error),
+                     status);
     assert_int_equal(rig->error.status, status);
     const struct picture after = picture_take(rig);
     const struct tarn_stats now = rig_stats(rig);
@@ -433,8 +433,8 @@ static void what_streams_use_cannot_be_restored(void **state)
     restoring_is_refused(&rig, checkpoint, TARN_ERR_STATE); /* used */
     rig_free(&rig, a);
     restoring_is_refused(&rig, checkpoint, TARN_ERR_STATE); /* waits */
-    assert_int_equal(
-        tarn_allocator_get_checkpoint(rig.allocator, graph, &none, &rig.error), TARN_ERR_STATE);
+    assert_int_equal(tarn_allocator_get_checkpoint(rig.allocator, graph, &none, &rig.error),
+                     TARN_ERR_STATE);
     assert_null(none);
     assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
     rig_free(&rig, rig_alloc(&rig, 512, 0)); /* completes the free */
@@ -454,9 +454,8 @@ static void pools_that_are_gone_are_refused(void **state)
 
     (void)state;
     rig_open(&rig, GIB, "");
-    assert_int_equal(
-        tarn_allocator_get_checkpoint(rig.allocator, graph, &checkpoint, &rig.error),
-        TARN_ERR_NOT_FOUND);
+    assert_int_equal(tarn_allocator_get_checkpoint(rig.allocator, graph, &checkpoint, &rig.error),
+                     TARN_ERR_NOT_FOUND);
     begin(&rig);
     const tarn_ptr a = rig_alloc(&rig, 30 * MIB, 0);
 

@@ -89,8 +89,7 @@ static void misuse_is_refused_and_changes_nothing(void **state)
     assert_int_equal(tarn_allocator_acquire_pool(a, none, e), TARN_ERR_INVALID_ARGUMENT);
     assert_int_equal(tarn_allocator_begin_pool(a, none, any_stream, NULL, e),
                      TARN_ERR_INVALID_ARGUMENT);
-    assert_int_equal(tarn_allocator_begin_pool(a, graph, NULL, NULL, e),
-                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_allocator_begin_pool(a, graph, NULL, NULL, e), TARN_ERR_INVALID_ARGUMENT);
     begin(&rig, graph);
     assert_int_equal(tarn_allocator_begin_pool(a, graph, any_stream, NULL, e), TARN_ERR_STATE);
     assert_int_equal(tarn_allocator_pool_use_count(a, graph), 1);
@@ -275,8 +274,8 @@ static void one_pool_can_be_emptied_alone(void **state)
     assert_int_equal(tarn_allocator_empty_pool(rig.allocator, graph, NULL), TARN_OK);
     assert_int_equal(rig_totals(&rig).segments, 2);
     assert_int_equal(pool_totals(&rig, graph).segments, 0);
-    assert_int_equal(
-        tarn_allocator_empty_pool(rig.allocator, (struct tarn_pool_id){0, 0}, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_empty_pool(rig.allocator, (struct tarn_pool_id){0, 0}, NULL),
+                     TARN_OK);
     assert_int_equal(rig_totals(&rig).segments, 0);
     rig_close(&rig);
 }

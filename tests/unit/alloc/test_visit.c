@@ -194,12 +194,12 @@ static void a_pool_can_be_walked_alone(void **state)
     assert_int_equal(seen.segments[0].pool.second, 1);
     assert_false(seen.segments[0].is_large);
     seen = (struct seen){.left = -1};
-    assert_int_equal(
-        tarn_allocator_walk_pool(rig.allocator, (struct tarn_pool_id){0, 0}, &walker), TARN_OK);
+    assert_int_equal(tarn_allocator_walk_pool(rig.allocator, (struct tarn_pool_id){0, 0}, &walker),
+                     TARN_OK);
     assert_int_equal(seen.segment_count, 1);
     seen = (struct seen){.left = -1};
-    assert_int_equal(
-        tarn_allocator_walk_pool(rig.allocator, (struct tarn_pool_id){9, 9}, &walker), TARN_OK);
+    assert_int_equal(tarn_allocator_walk_pool(rig.allocator, (struct tarn_pool_id){9, 9}, &walker),
+                     TARN_OK);
     assert_int_equal(seen.segment_count, 0);
     rig_close(&rig);
 }

@@ -101,7 +101,8 @@ static void figures_equal(const char *workload, const char *conf,
         }
     }
     assert_non_null(found);
-    json_object_foreach ((json_t *)(uintptr_t)found, key, value) {
+    json_object_foreach((json_t *)(uintptr_t)found, key, value)
+    {
         if (json_is_integer(value)) {
             if (figure(result, key) != json_integer_value(value)) {
                 fail_msg("%s, %s: %s is %lld, measured %lld", workload, conf, key,
@@ -394,16 +395,11 @@ static void frees_wait_and_complete_where_they_did(void **state)
 static void a_flush_and_a_failed_request_come_again(void **state)
 {
     static const struct entry trace[] = {
-        {"segment_alloc", A, 30 * MIB, 0},
-        {"alloc", A, 30 * MIB, 0},
-        {"free_requested", A, 30 * MIB, 0},
-        {"free_completed", A, 30 * MIB, 0},
-        {"segment_free", A, 30 * MIB, 0},
-        {"segment_alloc", A + 512 * MIB, 40 * MIB, 0},
-        {"alloc", A + 512 * MIB, 40 * MIB, 0},
-        {"oom", 5 * MIB, 200 * MIB, 0},
-        {"snapshot", 0, 40 * MIB, 0},
-        {"user_defined", 0, 0, 0},
+        {"segment_alloc", A, 30 * MIB, 0},     {"alloc", A, 30 * MIB, 0},
+        {"free_requested", A, 30 * MIB, 0},    {"free_completed", A, 30 * MIB, 0},
+        {"segment_free", A, 30 * MIB, 0},      {"segment_alloc", A + 512 * MIB, 40 * MIB, 0},
+        {"alloc", A + 512 * MIB, 40 * MIB, 0}, {"oom", 5 * MIB, 200 * MIB, 0},
+        {"snapshot", 0, 40 * MIB, 0},          {"user_defined", 0, 0, 0},
     };
     struct tarn_replay *replay = replay_made(trace, 10, 0, 0, NULL, 0);
     struct tarn_replay_result result = run(replay, (struct tarn_replay_options){0});
