@@ -183,7 +183,7 @@ static void print_faith(const struct replay_runs *runs, int index)
     if (strcmp(conf, runs->info.conf) != 0) {
         return;
     }
-    if (result->same_address == result->allocations && result->allocations > 0) {
+    if (result->first_other < 0 && result->allocations > 0) {
         (void)printf("%s: all %" PRIu64 " allocations are where the recorded run had them\n",
                      conf_name(conf), result->allocations);
     } else if (result->allocations > 0) {

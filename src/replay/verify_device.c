@@ -491,7 +491,7 @@ static bool permutation_next(uint32_t *order, uint32_t count)
 
 static void trial_run(struct tn_verify_run *run, struct trial *trial)
 {
-    uint32_t order[ORDER_STREAMS_MAX];
+    uint32_t order[ORDER_STREAMS_MAX] = {0};
     tarn_stream streams[ORDER_STREAMS_MAX];
 
     for (uint32_t i = 0; i < trial->queue_count; i++) {

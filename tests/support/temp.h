@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A temporary file with given contents. Include after support/test.h. */
+/* A temporary file with given contents. */
 #ifndef TESTS_SUPPORT_TEMP_H
 #define TESTS_SUPPORT_TEMP_H
 
 #include "support/test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Planted corruption: one field of a good engine is changed, the check must say so, and find nothing
- * again when the field is back. The allocator is not called in between.
+ * Planted corruption: one field of a good engine is changed, the check must say so, and find
+ * nothing again when the field is back. The allocator is not called in between.
  */
 #include "support/test.h"
 

@@ -146,7 +146,7 @@ static void every_stream_and_pool_has_its_own_range(void **state)
         (void)rig_alloc(&rig, 512, stream);
         (void)rig_alloc(&rig, 2 * MIB, stream);
     }
-    device_holds(&rig, 8, 8, 4 * 22 * MIB);
+    device_holds(&rig, 8, 8, 88 * MIB);
     assert_int_equal(rig_totals(&rig).growing, 8);
     rig_close(&rig);
 }

@@ -88,7 +88,7 @@ static uint64_t random_size(void)
     case 1:
         return 512 * (1 + random_below(TN_EXACT_CLASSES));
     case 2:
-        return 2 * MIB - 8 * 512 + 512 * random_below(16);
+        return 2 * MIB - 4096 + 512 * random_below(16);
     case 3:
         return 2 * MIB * (1 + random_below(40));
     default:

@@ -129,8 +129,8 @@ static void units_change_where_pytorch_changes_them(void **state)
 {
     (void)state;
     row_is(0, "| Allocated memory      |      0 B   |");
-    row_is(768 * 1024 - 1, "| Allocated memory      | 786431 B   |");
-    row_is(768 * 1024, "| Allocated memory      |    768 KiB |");
+    row_is(786431, "| Allocated memory      | 786431 B   |");
+    row_is(786432, "| Allocated memory      |    768 KiB |");
     row_is(((int64_t)768 << 20) - 1, "| Allocated memory      | 786431 KiB |");
     row_is((int64_t)768 << 20, "| Allocated memory      |    768 MiB |");
     row_is((int64_t)768 << 30, "| Allocated memory      |    768 GiB |");
