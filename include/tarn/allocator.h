@@ -19,6 +19,7 @@
 
 #include "config.h"
 #include "device.h"
+#include "event.h"
 #include "findings.h"
 #include "graph_pool.h"
 #include "stats.h"
@@ -193,6 +194,23 @@ typedef bool (*tarn_memory_callback)(void *context, struct tarn_allocator *alloc
 TARN_API enum tarn_status tarn_allocator_add_memory_callback(struct tarn_allocator *allocator,
                                                              tarn_memory_callback callback,
                                                              void *context) TARN_MUST_CHECK;
+
+enum {
+    TARN_SINKS_MAX = 4
+};
+
+/* Adds a receiver of events, copied; at most TARN_SINKS_MAX, for the allocator's life, then
+ * TARN_ERR_LIMIT. TARN_ERR_NOT_SUPPORTED under backend:cudaMallocAsync; with no_caching nothing is
+ * reported. */
+TARN_API enum tarn_status tarn_allocator_add_sink(struct tarn_allocator *allocator,
+                                                  const struct tarn_sink *sink,
+                                                  struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Sends an ANNOTATE event about an allocated block with that text as its user metadata (NULL: ""),
+ * for receivers to keep. TARN_ERR_INVALID_POINTER where nothing is allocated at `ptr`. */
+TARN_API enum tarn_status tarn_allocator_annotate(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                                  const char *text,
+                                                  struct tarn_error *error) TARN_MUST_CHECK;
 
 #ifdef __cplusplus
 }

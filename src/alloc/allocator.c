@@ -184,15 +184,16 @@ enum tarn_status tarn_allocator_walk_pool(struct tarn_allocator *allocator, stru
     return allocator->methods->walk(allocator, &id, walker, NULL);
 }
 
-enum tarn_status tn_allocator_attach_sink(struct tarn_allocator *allocator,
-                                          const struct tn_sink *sink, struct tarn_error *error)
+enum tarn_status tarn_allocator_add_sink(struct tarn_allocator *allocator,
+                                         const struct tarn_sink *sink, struct tarn_error *error)
 {
     return allocator->methods->add_sink(allocator, sink, error);
 }
 
-enum tarn_status tn_allocator_add_sink(struct tarn_allocator *allocator, const struct tn_sink *sink)
+enum tarn_status tarn_allocator_annotate(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                         const char *text, struct tarn_error *error)
 {
-    return allocator->methods->add_sink(allocator, sink, NULL);
+    return allocator->methods->annotate(allocator, ptr, text ? text : "", error);
 }
 
 void tn_allocator_mark_snapshot(struct tarn_allocator *allocator)

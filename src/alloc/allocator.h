@@ -41,15 +41,7 @@ static inline struct tn_engine *tn_allocator_engine(struct tarn_allocator *alloc
 enum tarn_status tn_native_create(struct tarn_device *device, const struct tarn_config *config,
                                   struct tarn_allocator **allocator_out) TN_MUST_CHECK;
 
-/* Adds a receiver of events; at most TN_SINKS_MAX. It stays until the allocator is destroyed.
- * TARN_ERR_NOT_SUPPORTED where nothing is reported. */
-enum tarn_status tn_allocator_add_sink(struct tarn_allocator *allocator,
-                                       const struct tn_sink *sink) TN_MUST_CHECK;
-
-/* The same and tarn_allocator_walk, saying why they fail. */
-enum tarn_status tn_allocator_attach_sink(struct tarn_allocator *allocator,
-                                          const struct tn_sink *sink,
-                                          struct tarn_error *error) TN_MUST_CHECK;
+/* As tarn_allocator_walk, saying why it fails. */
 enum tarn_status tn_allocator_walk(struct tarn_allocator *allocator,
                                    const struct tarn_walker *walker,
                                    struct tarn_error *error) TN_MUST_CHECK;

@@ -474,7 +474,7 @@ enum tarn_status tn_checkpoint_set(struct tn_engine *engine,
                                    struct tarn_checkpoint_delta *delta_out,
                                    struct tarn_error *error)
 {
-    const uint64_t stack = tn_engine_capture(engine, TN_CONTEXT_STATE);
+    const uint64_t stack = tn_engine_capture(engine, TARN_CONTEXT_STATE);
 
     tn_lock_acquire(&engine->lock);
     const enum tarn_status st = set_locked(engine, checkpoint, order, stack, delta_out, error);

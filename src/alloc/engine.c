@@ -110,28 +110,51 @@ struct tn_block *tn_engine_merge(struct tn_engine *engine, struct tn_block *bloc
     return block;
 }
 
-void tn_engine_emit_slow(struct tn_engine *engine, enum tn_action action, uint64_t address,
+/* Sends it with the place and texts that every event carries. */
+static void engine_send(struct tn_engine *engine, struct tarn_event *event,
+                        const struct tn_pool *pool)
+{
+    const unsigned count = atomic_load_explicit(&engine->sink_count, memory_order_relaxed);
+
+    event->device = engine->device->ordinal;
+    event->compile_context = tarn_compile_context();
+    if (pool && pool->owner) {
+        event->pool_id[0] = pool->owner->id.first;
+        event->pool_id[1] = pool->owner->id.second;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        engine->sinks[i].receive(engine->sinks[i].context, event);
+    }
+}
+
+void tn_engine_emit_slow(struct tn_engine *engine, enum tarn_action action, uint64_t address,
                          uint64_t size, tarn_stream stream, const struct tn_pool *pool,
                          uint64_t stack)
 {
-    struct tn_event event = {
+    struct tarn_event event = {
         .action = action,
-        .device = engine->device->ordinal,
         .address = address,
         .size = size,
         .stream = stream,
-        .stack = engine->level >= (int)TN_CONTEXT_ALLOC ? stack : 0,
+        .stack = engine->level >= (int)TARN_CONTEXT_ALLOC ? stack : 0,
+        .user_metadata = tarn_user_metadata(),
     };
 
-    if (pool && pool->owner) {
-        event.pool_id[0] = pool->owner->id.first;
-        event.pool_id[1] = pool->owner->id.second;
-    }
-    const unsigned count = atomic_load_explicit(&engine->sink_count, memory_order_relaxed);
+    engine_send(engine, &event, pool);
+}
 
-    for (unsigned i = 0; i < count; i++) {
-        engine->sinks[i].receive(engine->sinks[i].context, &event);
-    }
+void tn_engine_annotate(struct tn_engine *engine, const struct tn_block *block, const char *text)
+{
+    struct tarn_event event = {
+        .action = TARN_ACTION_ANNOTATE,
+        .address = block->address,
+        .size = block->requested_size,
+        .stream = block->set->stream,
+        .stack = engine->level >= (int)TARN_CONTEXT_ALLOC ? block->u.stack : 0,
+        .user_metadata = text,
+    };
+
+    engine_send(engine, &event, block->set->pool);
 }
 
 /* What completing a free does to the counters of free parts of split segments. */
@@ -162,8 +185,8 @@ void tn_engine_complete_free(struct tn_engine *engine, struct tn_block *block, u
     uint64_t merged_bytes;
 
     tn_assert(tn_block_is_idle(block));
-    tn_engine_emit(engine, TN_ACTION_FREE_COMPLETED, block->address, requested, block->set->stream,
-                   block->set->pool, stack ? stack : block->u.stack);
+    tn_engine_emit(engine, TARN_ACTION_FREE_COMPLETED, block->address, requested,
+                   block->set->stream, block->set->pool, stack ? stack : block->u.stack);
     block->u.stack = 0;
     block = tn_engine_merge(engine, block, &merged, &merged_bytes);
     tn_engine_file(engine, block);
@@ -173,7 +196,7 @@ void tn_engine_complete_free(struct tn_engine *engine, struct tn_block *block, u
     tn_counters_decrease(&engine->counters, TARN_STAT_REQUESTED_BYTES, small, requested);
 }
 
-uint64_t tn_engine_capture(const struct tn_engine *engine, enum tn_context_level level)
+uint64_t tn_engine_capture(const struct tn_engine *engine, enum tarn_context_level level)
 {
     if (tn_likely(atomic_load_explicit(&engine->level, memory_order_relaxed) < (int)level)) {
         return 0;
@@ -181,7 +204,7 @@ uint64_t tn_engine_capture(const struct tn_engine *engine, enum tn_context_level
     const unsigned count = atomic_load_explicit(&engine->sink_count, memory_order_acquire);
 
     for (unsigned i = 0; i < count; i++) {
-        const struct tn_sink *sink = &engine->sinks[i];
+        const struct tarn_sink *sink = &engine->sinks[i];
 
         if (sink->capture && sink->level >= level) {
             return sink->capture(sink->context, level);

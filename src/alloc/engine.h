@@ -19,13 +19,11 @@
 #include "base/errinfo.h"
 #include "base/lock.h"
 #include "device/device_ops.h"
-#include "history/sink.h"
 #include "tarn/allocator.h"
 
 #include <stdatomic.h>
 
 enum {
-    TN_SINKS_MAX = 4,
     TN_PEERS_MAX = 64
 };
 
@@ -70,7 +68,7 @@ struct tn_engine {
     struct tn_memory_callback callbacks[TARN_OBSERVERS_MAX];
     unsigned callback_count;
 
-    struct tn_sink sinks[TN_SINKS_MAX];
+    struct tarn_sink sinks[TARN_SINKS_MAX];
     _Atomic unsigned sink_count; /* also read without the lock; sinks are never removed */
     _Atomic int level; /* highest context level of the sinks; also read without the lock */
 };
@@ -97,14 +95,17 @@ void tn_engine_file_pending(struct tn_engine *engine);
 struct tn_block *tn_engine_merge(struct tn_engine *engine, struct tn_block *block,
                                  uint32_t *merged_out, uint64_t *merged_bytes_out);
 
+/* Sends an ANNOTATE event about an allocated block to every sink. */
+void tn_engine_annotate(struct tn_engine *engine, const struct tn_block *block, const char *text);
+
 /* Sends an event to every sink. */
-void tn_engine_emit_slow(struct tn_engine *engine, enum tn_action action, uint64_t address,
+void tn_engine_emit_slow(struct tn_engine *engine, enum tarn_action action, uint64_t address,
                          uint64_t size, tarn_stream stream, const struct tn_pool *pool,
                          uint64_t stack);
 
-static inline void tn_engine_emit(struct tn_engine *engine, enum tn_action action, uint64_t address,
-                                  uint64_t size, tarn_stream stream, const struct tn_pool *pool,
-                                  uint64_t stack)
+static inline void tn_engine_emit(struct tn_engine *engine, enum tarn_action action,
+                                  uint64_t address, uint64_t size, tarn_stream stream,
+                                  const struct tn_pool *pool, uint64_t stack)
 {
     if (tn_unlikely(atomic_load_explicit(&engine->sink_count, memory_order_relaxed) > 0)) {
         tn_engine_emit_slow(engine, action, address, size, stream, pool, stack);
@@ -116,7 +117,7 @@ static inline void tn_engine_emit(struct tn_engine *engine, enum tn_action actio
 void tn_engine_complete_free(struct tn_engine *engine, struct tn_block *block, uint64_t stack);
 
 /* Stack id for an operation that wants context of `level`; 0 when nobody does. Before the lock. */
-uint64_t tn_engine_capture(const struct tn_engine *engine, enum tn_context_level level);
+uint64_t tn_engine_capture(const struct tn_engine *engine, enum tarn_context_level level);
 
 /* Whether allocations may grow segments instead of making new ones. */
 static inline bool tn_engine_limit_is_set(const struct tn_engine *engine)

@@ -660,12 +660,21 @@ static enum tarn_status async_walk(struct tarn_allocator *allocator,
                    "blocks.)");
 }
 
-static enum tarn_status async_add_sink(struct tarn_allocator *allocator, const struct tn_sink *sink,
-                                       struct tarn_error *error)
+static enum tarn_status async_add_sink(struct tarn_allocator *allocator,
+                                       const struct tarn_sink *sink, struct tarn_error *error)
 {
     (void)allocator;
     (void)sink;
     return refuse("recordHistory", error);
+}
+
+static enum tarn_status async_annotate(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                       const char *text, struct tarn_error *error)
+{
+    (void)allocator;
+    (void)ptr;
+    (void)text;
+    return refuse("annotate", error);
 }
 
 static void async_mark_snapshot(struct tarn_allocator *allocator)
@@ -815,6 +824,7 @@ static const struct tn_engine_methods async_methods = {
     .check = async_check,
     .walk = async_walk,
     .add_sink = async_add_sink,
+    .annotate = async_annotate,
     .mark_snapshot = async_mark_snapshot,
     .add_oom_observer = async_add_oom_observer,
     .add_memory_callback = async_add_memory_callback,

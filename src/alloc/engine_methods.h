@@ -17,7 +17,6 @@
 #define TN_ALLOC_ENGINE_METHODS_H
 
 #include "alloc/allocator.h"
-#include "history/sink.h"
 
 struct tn_engine_methods {
     const char *name;
@@ -60,7 +59,9 @@ struct tn_engine_methods {
     /* `pool` NULL: all segments. */
     enum tarn_status (*walk)(struct tarn_allocator *allocator, const struct tarn_pool_id *pool,
                              const struct tarn_walker *walker, struct tarn_error *error);
-    enum tarn_status (*add_sink)(struct tarn_allocator *allocator, const struct tn_sink *sink,
+    enum tarn_status (*add_sink)(struct tarn_allocator *allocator, const struct tarn_sink *sink,
+                                 struct tarn_error *error);
+    enum tarn_status (*annotate)(struct tarn_allocator *allocator, tarn_ptr ptr, const char *text,
                                  struct tarn_error *error);
     void (*mark_snapshot)(struct tarn_allocator *allocator);
     enum tarn_status (*add_oom_observer)(struct tarn_allocator *allocator,

@@ -309,7 +309,7 @@ void tn_native_hand_out(struct tn_engine *engine, struct tn_block *block, uint64
     block->requested_size = requested;
     block->u.stack = stack;
     tn_ptr_map_insert(&engine->map, block);
-    tn_engine_emit(engine, TN_ACTION_ALLOC, block->address, requested, block->set->stream,
+    tn_engine_emit(engine, TARN_ACTION_ALLOC, block->address, requested, block->set->stream,
                    block->set->pool, stack);
     count_hand_out(engine, block);
 }
@@ -384,7 +384,7 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
     if (size >= TN_MAX_REQUEST) {
         return tn_oom_absurd(error);
     }
-    request.stack = tn_engine_capture(engine, TN_CONTEXT_STATE);
+    request.stack = tn_engine_capture(engine, TARN_CONTEXT_STATE);
     tn_lock_acquire(&engine->lock);
     const enum tarn_status st = alloc_locked(engine, &request, &oom, error);
     const unsigned observers = engine->observer_count;
@@ -420,7 +420,7 @@ static void free_settled(struct tn_engine *engine, struct tn_block *block, uint6
     tn_map_remove(&engine->map, slot);
     tn_counters_decrease(&engine->counters, TARN_STAT_ALLOCATION, small, 1);
     tn_counters_decrease(&engine->counters, TARN_STAT_ALLOCATED_BYTES, small, block->size);
-    tn_engine_emit(engine, TN_ACTION_FREE_REQUESTED, block->address, block->requested_size,
+    tn_engine_emit(engine, TARN_ACTION_FREE_REQUESTED, block->address, block->requested_size,
                    block->set->stream, block->set->pool, stack ? stack : block->u.stack);
     if (block->size >= engine->config.max_split_size) {
         tn_stat_decrease(&engine->counters.stats.oversize_allocations, 1);
@@ -465,7 +465,7 @@ void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uin
 
 enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct tarn_error *error)
 {
-    const uint64_t stack = tn_engine_capture(engine, TN_CONTEXT_ALL);
+    const uint64_t stack = tn_engine_capture(engine, TARN_CONTEXT_ALL);
     enum tarn_status st;
 
     TN_PROBE1(free, ptr);
@@ -514,7 +514,7 @@ static void engine_trim(struct tn_engine *engine)
 enum tarn_status tn_native_empty_cache(struct tn_engine *engine, struct tarn_pool_id id,
                                        struct tarn_error *error)
 {
-    const uint64_t stack = tn_engine_capture(engine, TN_CONTEXT_ALL);
+    const uint64_t stack = tn_engine_capture(engine, TARN_CONTEXT_ALL);
 
     tn_lock_acquire(&engine->lock);
     const enum tarn_status st = tn_gc_release_cached(engine, id, stack, error);

@@ -196,12 +196,20 @@ static enum tarn_status uncached_walk(struct tarn_allocator *allocator,
 }
 
 static enum tarn_status uncached_add_sink(struct tarn_allocator *allocator,
-                                          const struct tn_sink *sink, struct tarn_error *error)
+                                          const struct tarn_sink *sink, struct tarn_error *error)
 {
     (void)allocator;
     (void)sink;
     (void)error;
     return TARN_OK;
+}
+
+/* Nobody hears of it. */
+static enum tarn_status uncached_annotate(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                          const char *text, struct tarn_error *error)
+{
+    (void)text;
+    return uncached_base_allocation(allocator, ptr, NULL, NULL, error);
 }
 
 static enum tarn_status uncached_add_oom_observer(struct tarn_allocator *allocator,
@@ -320,6 +328,7 @@ static const struct tn_engine_methods uncached_methods = {
     .check = uncached_check,
     .walk = uncached_walk,
     .add_sink = uncached_add_sink,
+    .annotate = uncached_annotate,
     .mark_snapshot = uncached_nothing,
     .add_oom_observer = uncached_add_oom_observer,
     .add_memory_callback = uncached_add_memory_callback,

@@ -350,7 +350,7 @@ static struct tn_block *piece_adopt(struct tn_engine *engine, struct tn_segment 
     block = tn_engine_merge(engine, block, &merged, &merged_bytes);
     tn_engine_file(engine, block);
     count_map(engine, set->pool->is_small, bytes);
-    tn_engine_emit(engine, TN_ACTION_SEGMENT_MAP, address, bytes, set->stream, set->pool, stack);
+    tn_engine_emit(engine, TARN_ACTION_SEGMENT_MAP, address, bytes, set->stream, set->pool, stack);
     if (!segment->stack && segment->address == block->address) {
         segment->stack = stack;
     }
@@ -498,7 +498,7 @@ enum tarn_status tn_expandable_unmap(struct tn_engine *engine, struct tn_block *
         tn_engine_unfile(engine, block);
         block = block_carve_unmapped(engine, block, address, gone * page_size);
         count_unmap(engine, set->pool->is_small, gone * page_size);
-        tn_engine_emit(engine, TN_ACTION_SEGMENT_UNMAP, address, gone * page_size, set->stream,
+        tn_engine_emit(engine, TARN_ACTION_SEGMENT_UNMAP, address, gone * page_size, set->stream,
                        set->pool, stack ? stack : segment->stack);
     }
     if (st) {

@@ -8,6 +8,7 @@
 #include "alloc/engine_methods.h"
 #include "alloc/engine_native.h"
 #include "alloc/oom.h"
+#include "alloc/ptr_map.h"
 #include "alloc/size_class.h"
 #include "alloc/visit.h"
 #include "base/host_mem.h"
@@ -227,7 +228,7 @@ static enum tarn_status native_walk(struct tarn_allocator *allocator,
 }
 
 static enum tarn_status native_add_sink(struct tarn_allocator *allocator,
-                                        const struct tn_sink *sink, struct tarn_error *error)
+                                        const struct tarn_sink *sink, struct tarn_error *error)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
     enum tarn_status st = TARN_OK;
@@ -235,7 +236,7 @@ static enum tarn_status native_add_sink(struct tarn_allocator *allocator,
     tn_lock_acquire(&engine->lock);
     const unsigned count = atomic_load_explicit(&engine->sink_count, memory_order_relaxed);
 
-    if (count < TN_SINKS_MAX) {
+    if (count < TARN_SINKS_MAX) {
         engine->sinks[count] = *sink;
         if ((int)sink->level > atomic_load_explicit(&engine->level, memory_order_relaxed)) {
             atomic_store_explicit(&engine->level, (int)sink->level, memory_order_relaxed);
@@ -243,10 +244,27 @@ static enum tarn_status native_add_sink(struct tarn_allocator *allocator,
         atomic_store_explicit(&engine->sink_count, count + 1, memory_order_release);
     } else {
         st = tn_fail(error, TARN_ERR_LIMIT, "an allocator takes %d receivers of events",
-                     TN_SINKS_MAX);
+                     TARN_SINKS_MAX);
     }
     tn_lock_release(&engine->lock);
     return st;
+}
+
+static enum tarn_status native_annotate(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                        const char *text, struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_lock_acquire(&engine->lock);
+    const struct tn_block *block = tn_ptr_map_find(&engine->map, ptr);
+
+    if (block) {
+        tn_engine_annotate(engine, block, text);
+    }
+    tn_lock_release(&engine->lock);
+    return block || tn_plain_memory_find(&native_of(allocator)->plain, ptr, NULL)
+               ? TARN_OK
+               : tn_pointer_unknown(ptr, error);
 }
 
 static void native_mark_snapshot(struct tarn_allocator *allocator)
@@ -429,6 +447,7 @@ const struct tn_engine_methods tn_native_methods = {
     .check = native_check,
     .walk = native_walk,
     .add_sink = native_add_sink,
+    .annotate = native_annotate,
     .mark_snapshot = native_mark_snapshot,
     .add_oom_observer = native_add_oom_observer,
     .add_memory_callback = native_add_memory_callback,

@@ -69,7 +69,7 @@ enum tarn_status tn_oom_report(struct tn_engine *engine, const struct tn_request
     };
 
     (void)engine->device->ops->memory_info(engine->device, &oom.device_free, &oom.device_total);
-    tn_engine_emit(engine, TN_ACTION_OOM, oom.device_free, request->size, request->stream,
+    tn_engine_emit(engine, TARN_ACTION_OOM, oom.device_free, request->size, request->stream,
                    request->pool, request->stack);
     if (request->rejected) {
         engine->counters.stats.num_oom_rejections++;

@@ -112,7 +112,7 @@ enum tarn_status tn_segment_alloc(struct tn_engine *engine, struct tn_free_set *
         set->pool->owner->segment_count++;
     }
     segment_count_alloc(engine, set->pool->is_small, size);
-    tn_engine_emit(engine, TN_ACTION_SEGMENT_ALLOC, address, size, set->stream, set->pool, stack);
+    tn_engine_emit(engine, TARN_ACTION_SEGMENT_ALLOC, address, size, set->stream, set->pool, stack);
     *block_out = block;
     return TARN_OK;
 out:
@@ -145,12 +145,12 @@ enum tarn_status tn_segment_release(struct tn_engine *engine, struct tn_block *b
     tn_assert(segment->first == block && segment->size == block->size);
     /* Before the device call, as in PyTorch: who registered the memory elsewhere must hear of it.
      * */
-    tn_engine_emit(engine, TN_ACTION_SEGMENT_FREE, block->address, block->size, block->set->stream,
-                   pool, used_stack);
+    tn_engine_emit(engine, TARN_ACTION_SEGMENT_FREE, block->address, block->size,
+                   block->set->stream, pool, used_stack);
     const enum tarn_status st = engine->device->ops->free(engine->device, block->address);
 
     if (st) { /* it is still ours: take the event back */
-        tn_engine_emit(engine, TN_ACTION_SEGMENT_ALLOC, block->address, block->size,
+        tn_engine_emit(engine, TARN_ACTION_SEGMENT_ALLOC, block->address, block->size,
                        block->set->stream, pool, segment->stack);
         return tn_engine_device_failed(engine, st, "freeing a segment", error);
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "history/event.h"
+#include "tarn/event.h"
 
-const char *tn_action_name(enum tn_action action)
+const char *tarn_action_name(enum tarn_action action)
 {
     static const char *const names[] = {
-#define ACTION_NAME(name, text) [TN_ACTION_##name] = text,
-        TN_ACTION_MAP(ACTION_NAME)
+#define ACTION_NAME(name, text) [TARN_ACTION_##name] = text,
+        TARN_ACTION_MAP(ACTION_NAME)
 #undef ACTION_NAME
     };
-    return (unsigned)action < TN_ACTION_COUNT ? names[action] : "unknown";
+    return (unsigned)action < TARN_ACTION_COUNT ? names[action] : "unknown";
 }

@@ -118,11 +118,11 @@ static enum tarn_status runner_start(struct tn_runner *runner, struct tarn_error
     return st;
 }
 
-static void count_map(void *context, const struct tn_event *event)
+static void count_map(void *context, const struct tarn_event *event)
 {
     struct tn_runner *runner = context;
 
-    runner->maps_seen += event->action == TN_ACTION_SEGMENT_MAP;
+    runner->maps_seen += event->action == TARN_ACTION_SEGMENT_MAP;
 }
 
 static tarn_ptr answer_address(void *context, bool reservation, uint64_t size)
@@ -141,11 +141,11 @@ static tarn_ptr answer_address(void *context, bool reservation, uint64_t size)
 static enum tarn_status runner_script(struct tn_runner *runner, struct tarn_error *error)
 {
     const uint64_t *addresses = runner->program->segment_addresses.items;
-    const struct tn_sink sink = {
-        .context = runner, .level = TN_CONTEXT_NEVER, .receive = count_map};
+    const struct tarn_sink sink = {
+        .context = runner, .level = TARN_CONTEXT_NEVER, .receive = count_map};
 
     if (runner->program->map_addresses.count > 0 && tn_allocator_is_native(runner->allocator)) {
-        const enum tarn_status st = tn_allocator_add_sink(runner->allocator, &sink);
+        const enum tarn_status st = tarn_allocator_add_sink(runner->allocator, &sink, NULL);
 
         if (st) {
             return tn_fail(error, st, "the allocator takes no more receivers of events");

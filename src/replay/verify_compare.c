@@ -8,15 +8,15 @@
 /* ---- events ---- */
 
 static bool event_equals(const struct tn_decision_log *log, const json_t *logged,
-                         const struct tn_event *sent)
+                         const struct tarn_event *sent)
 {
     const char *action = json_string_value(json_array_get(logged, 0));
 
-    if (strcmp(action, tn_action_name(sent->action)) != 0) {
+    if (strcmp(action, tarn_action_name(sent->action)) != 0) {
         return false;
     }
     /* How much memory the device had left is the machine's. */
-    return (sent->action == TN_ACTION_OOM ||
+    return (sent->action == TARN_ACTION_OOM ||
             (uint64_t)json_integer_value(json_array_get(logged, 1)) == sent->address) &&
            (uint64_t)json_integer_value(json_array_get(logged, 2)) == sent->size &&
            tn_decision_log_stream(log, json_array_get(logged, 3)) == sent->stream;
@@ -36,13 +36,13 @@ static void format_logged(const struct tn_decision_log *log, const json_t *logge
                    (unsigned long long)tn_decision_log_stream(log, json_array_get(logged, 3)));
 }
 
-static void format_sent(const struct tn_event *sent, char *text, size_t size)
+static void format_sent(const struct tarn_event *sent, char *text, size_t size)
 {
     if (!sent) {
         (void)snprintf(text, size, "nothing");
         return;
     }
-    (void)snprintf(text, size, "%s 0x%llx %llu stream 0x%llx", tn_action_name(sent->action),
+    (void)snprintf(text, size, "%s 0x%llx %llu stream 0x%llx", tarn_action_name(sent->action),
                    (unsigned long long)sent->address, (unsigned long long)sent->size,
                    (unsigned long long)sent->stream);
 }
@@ -54,7 +54,7 @@ void tn_verify_compare_events(struct tn_verify_run *run)
 
     for (uint64_t i = 0; i < most; i++) {
         const json_t *expected = i < logged ? json_array_get(run->call.events, i) : NULL;
-        const struct tn_event *sent = i < run->event_count ? &run->events[i] : NULL;
+        const struct tarn_event *sent = i < run->event_count ? &run->events[i] : NULL;
 
         if (!expected || !sent || !event_equals(&run->log, expected, sent)) {
             char wanted[160];

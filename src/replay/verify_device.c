@@ -63,7 +63,7 @@ static uint64_t logged_address(const struct tn_verify_run *run, const char *acti
     return 0;
 }
 
-static uint64_t count_sent(const struct tn_verify_run *run, enum tn_action action)
+static uint64_t count_sent(const struct tn_verify_run *run, enum tarn_action action)
 {
     uint64_t count = 0;
 
@@ -80,8 +80,8 @@ static tarn_ptr answer_address(void *context, bool reservation, uint64_t size)
     const uint64_t unit = reservation ? TN_SMALL_BUFFER : TN_MIN_BLOCK_SIZE;
     const uint64_t address =
         reservation
-            ? logged_address(run, "segment_map", count_sent(run, TN_ACTION_SEGMENT_MAP))
-            : logged_address(run, "segment_alloc", count_sent(run, TN_ACTION_SEGMENT_ALLOC));
+            ? logged_address(run, "segment_map", count_sent(run, TARN_ACTION_SEGMENT_MAP))
+            : logged_address(run, "segment_alloc", count_sent(run, TARN_ACTION_SEGMENT_ALLOC));
 
     (void)size;
     return address % unit == 0 ? address : 0;
@@ -435,7 +435,7 @@ static bool trial_pop(struct trial *trial, struct trial_entry entry, uint64_t en
 static bool trial_fits(struct trial *trial, const uint32_t *order)
 {
     uint64_t at = trial->at_once;
-    uint32_t done[ORDER_STREAMS_MAX];
+    uint32_t done[ORDER_STREAMS_MAX] = {0};
     bool fits = true;
 
     for (uint32_t i = 0; i < trial->block_count; i++) {

@@ -10,14 +10,14 @@
 
 /* ---- the run ---- */
 
-static void receive_event(void *context, const struct tn_event *event)
+static void receive_event(void *context, const struct tarn_event *event)
 {
     struct tn_verify_run *run = context;
 
     if (run->event_count == run->event_capacity) {
         const uint64_t wanted = run->event_capacity ? run->event_capacity * 2 : 256;
-        struct tn_event *moved = tn_host_resize(run->events, run->event_capacity * sizeof *moved,
-                                                wanted * sizeof *moved);
+        struct tarn_event *moved = tn_host_resize(run->events, run->event_capacity * sizeof *moved,
+                                                  wanted * sizeof *moved);
 
         if (!moved) {
             run->no_host_memory = true;
@@ -48,8 +48,8 @@ static enum tarn_status run_open_device(struct tn_verify_run *run, struct tarn_e
 enum tarn_status tn_verify_open(struct tn_verify_run *run, const char *path,
                                 struct tarn_error *error)
 {
-    const struct tn_sink sink = {
-        .context = run, .level = TN_CONTEXT_NEVER, .receive = receive_event};
+    const struct tarn_sink sink = {
+        .context = run, .level = TARN_CONTEXT_NEVER, .receive = receive_event};
     struct tarn_config config;
     enum tarn_status st;
 
@@ -62,7 +62,7 @@ enum tarn_status tn_verify_open(struct tn_verify_run *run, const char *path,
     st = st ? st : tarn_config_parse(run->log.conf, &config, error);
     st = st ? st : run_open_device(run, error);
     st = st ? st : tarn_allocator_create(run->device, &config, &run->allocator, error);
-    st = st ? st : tn_allocator_attach_sink(run->allocator, &sink, error);
+    st = st ? st : tarn_allocator_add_sink(run->allocator, &sink, error);
     if (st) {
         tn_verify_close(run);
     }

@@ -44,7 +44,7 @@ struct tn_verify_run {
     tarn_ptr *ids; /* pointer by id, 0 = none */
     uint64_t id_capacity;
 
-    struct tn_event *events; /* sent during the current call */
+    struct tarn_event *events; /* sent during the current call */
     uint64_t event_count;
     uint64_t event_capacity;
     bool no_host_memory; /* during the current call */

@@ -26,9 +26,9 @@ struct pair {
     struct tarn_checkpoint *real_checkpoint[OPS_POOLS];
     struct ref_checkpoint *reference_checkpoint[OPS_POOLS];
     uint64_t capacity;
-    tarn_ptr armed[2];       /* what the memory callback of either frees, 0 = nothing */
-    uint64_t observed;       /* calls of the out-of-memory observer */
-    struct tn_event *events; /* of the allocator, since the operation began */
+    tarn_ptr armed[2];         /* what the memory callback of either frees, 0 = nothing */
+    uint64_t observed;         /* calls of the out-of-memory observer */
+    struct tarn_event *events; /* of the allocator, since the operation began */
     size_t event_count;
     size_t event_capacity;
     unsigned walk_every;
@@ -56,7 +56,7 @@ static void must(enum tarn_status status, const char *what)
     }
 }
 
-static void receive(void *context, const struct tn_event *event)
+static void receive(void *context, const struct tarn_event *event)
 {
     struct pair *pair = context;
 
@@ -129,9 +129,9 @@ struct pair *pair_create(uint32_t capacity, uint32_t config, unsigned walk_every
     must(tarn_sim_open(&options, &pair->device[1], NULL), "tarn_sim_open");
     must(tarn_allocator_create(pair->device[0], &settings, &pair->real, NULL), "create");
     pair->reference = ref_create(pair->device[1], &settings);
-    const struct tn_sink sink = {.context = pair, .receive = receive};
+    const struct tarn_sink sink = {.context = pair, .receive = receive};
 
-    must(tn_allocator_add_sink(pair->real, &sink), "tn_allocator_add_sink");
+    must(tarn_allocator_add_sink(pair->real, &sink, NULL), "tarn_allocator_add_sink");
     must(tarn_allocator_add_oom_observer(pair->real, observe, pair), "add observer");
     must(tarn_allocator_add_memory_callback(pair->real, callback_real, pair), "add callback");
     ref_set_callback(pair->reference, callback_reference, pair);
@@ -168,21 +168,21 @@ static bool same_value(struct pair *pair, const char *what, uint64_t real, uint6
                        (unsigned long long)reference, (unsigned long long)reference);
 }
 
-static bool same_event(const struct tn_event *a, const struct tn_event *b)
+static bool same_event(const struct tarn_event *a, const struct tarn_event *b)
 {
     return a->action == b->action && a->address == b->address && a->size == b->size &&
            a->stream == b->stream && a->pool_id[0] == b->pool_id[0] &&
            a->pool_id[1] == b->pool_id[1];
 }
 
-static void event_text(const struct tn_event *event, char *text, size_t size)
+static void event_text(const struct tarn_event *event, char *text, size_t size)
 {
     if (!event) {
         (void)snprintf(text, size, "none");
         return;
     }
     (void)snprintf(text, size, "%s 0x%llx %llu stream 0x%llx pool %llu,%llu",
-                   tn_action_name(event->action), (unsigned long long)event->address,
+                   tarn_action_name(event->action), (unsigned long long)event->address,
                    (unsigned long long)event->size, (unsigned long long)event->stream,
                    (unsigned long long)event->pool_id[0], (unsigned long long)event->pool_id[1]);
 }
@@ -190,7 +190,7 @@ static void event_text(const struct tn_event *event, char *text, size_t size)
 static bool same_events(struct pair *pair)
 {
     size_t count;
-    const struct tn_event *events = ref_events(pair->reference, &count);
+    const struct tarn_event *events = ref_events(pair->reference, &count);
     size_t i = 0;
     char real[160];
     char reference[160];
@@ -320,7 +320,7 @@ static bool do_alloc(struct pair *pair, const struct op *op)
     const enum tarn_status real = tarn_allocator_alloc(pair->real, op->value, stream, &a, NULL);
     const enum tarn_status reference = ref_alloc(pair->reference, op->value, stream, &b);
     const bool reported =
-        pair->event_count > 0 && pair->events[pair->event_count - 1].action == TN_ACTION_OOM;
+        pair->event_count > 0 && pair->events[pair->event_count - 1].action == TARN_ACTION_OOM;
 
     if (!same_value(pair, "callback still armed", pair->armed[0], pair->armed[1])) {
         return false;

@@ -205,7 +205,7 @@ static void report_oom(struct ref_model *model, const struct ref_request *reques
     ref_require(model->device->ops->memory_info(model->device, &device_free, &device_total) ==
                     TARN_OK,
                 "memory info failed");
-    ref_emit(model, TN_ACTION_OOM, device_free, request->size, request->stream, request->pool);
+    ref_emit(model, TARN_ACTION_OOM, device_free, request->size, request->stream, request->pool);
     if (request->rejected) {
         model->stats.num_oom_rejections++;
     } else {
@@ -426,7 +426,7 @@ uint64_t ref_cache_info(struct ref_model *model, uint64_t largest)
     return largest;
 }
 
-const struct tn_event *ref_events(const struct ref_model *model, size_t *count_out)
+const struct tarn_event *ref_events(const struct ref_model *model, size_t *count_out)
 {
     *count_out = model->event_count;
     return model->events;

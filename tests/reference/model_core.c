@@ -26,14 +26,14 @@ void *ref_grow(void *array, size_t *capacity, size_t needed, size_t element)
     return grown;
 }
 
-void ref_emit(struct ref_model *model, enum tn_action action, uint64_t address, uint64_t size,
+void ref_emit(struct ref_model *model, enum tarn_action action, uint64_t address, uint64_t size,
               tarn_stream stream, const struct ref_pool *pool)
 {
-    struct tn_event event = {.action = action,
-                             .device = model->device->ordinal,
-                             .address = address,
-                             .size = size,
-                             .stream = stream};
+    struct tarn_event event = {.action = action,
+                               .device = model->device->ordinal,
+                               .address = address,
+                               .size = size,
+                               .stream = stream};
 
     if (pool && pool->owner) {
         event.pool_id[0] = pool->owner->id.first;
@@ -269,7 +269,7 @@ void ref_free_block(struct ref_model *model, struct ref_block *block)
 
     ref_require(!block->allocated && block->event_count == 0 && block->stream_uses.count == 0,
                 "a block is freed that is still in use");
-    ref_emit(model, TN_ACTION_FREE_COMPLETED, block->ptr, requested_size, block->stream, pool);
+    ref_emit(model, TARN_ACTION_FREE_COMPLETED, block->ptr, requested_size, block->stream, pool);
     struct ref_block *const merge_candidates[2] = {block->prev, block->next};
 
     for (int i = 0; i < 2; i++) {
@@ -331,7 +331,7 @@ void ref_alloc_found_block(struct ref_model *model, struct ref_request *request,
     }
     block->allocated = true;
     block->requested_size = request->requested;
-    ref_emit(model, TN_ACTION_ALLOC, block->ptr, request->requested, block->stream, pool);
+    ref_emit(model, TARN_ACTION_ALLOC, block->ptr, request->requested, block->stream, pool);
     ref_blocks_push(&model->active, block);
     ref_increase_kind(model, TARN_STAT_ALLOCATION, pool, 1);
     ref_increase_kind(model, TARN_STAT_ALLOCATED_BYTES, pool, block->size);
@@ -350,7 +350,7 @@ void ref_free_allocated(struct ref_model *model, struct ref_block *block)
     block->allocated = false;
     ref_decrease_kind(model, TARN_STAT_ALLOCATION, block->pool, 1);
     ref_decrease_kind(model, TARN_STAT_ALLOCATED_BYTES, block->pool, block->size);
-    ref_emit(model, TN_ACTION_FREE_REQUESTED, block->ptr, block->requested_size, block->stream,
+    ref_emit(model, TARN_ACTION_FREE_REQUESTED, block->ptr, block->requested_size, block->stream,
              block->pool);
     if (block->size >= model->config.max_split_size) {
         ref_decrease(&model->stats.oversize_allocations, 1);

@@ -117,7 +117,7 @@ struct ref_model {
     tn_page_handle *created; /* pages that the allocation under way created in advance */
     size_t created_count;
     size_t created_capacity;
-    struct tn_event *events;
+    struct tarn_event *events;
     size_t event_count;
     size_t event_capacity;
 };
@@ -141,7 +141,7 @@ void *ref_grow(void *array, size_t *capacity, size_t needed, size_t element);
 /* Ends the program unless the condition holds: the model itself is wrong or misused. */
 void ref_require(bool condition, const char *what);
 
-void ref_emit(struct ref_model *model, enum tn_action action, uint64_t address, uint64_t size,
+void ref_emit(struct ref_model *model, enum tarn_action action, uint64_t address, uint64_t size,
               tarn_stream stream, const struct ref_pool *pool);
 
 void ref_increase(struct tarn_stat *stat, uint64_t amount);

@@ -192,7 +192,7 @@ static bool map_block(struct ref_model *model, struct ref_block *to_map, uint64_
     model->total_allocated_memory += mapped;
     ref_increase_kind(model, TARN_STAT_RESERVED_BYTES, pool, mapped);
     model->stats.num_device_alloc++;
-    ref_emit(model, TN_ACTION_SEGMENT_MAP, ptr, mapped, to_map->stream, pool);
+    ref_emit(model, TARN_ACTION_SEGMENT_MAP, ptr, mapped, to_map->stream, pool);
     return true;
 }
 
@@ -297,7 +297,7 @@ static void unmap_block(struct ref_model *model, struct ref_block *block)
     model->total_allocated_memory -= size;
     ref_decrease_kind(model, TARN_STAT_RESERVED_BYTES, pool, size);
     model->stats.num_device_free++;
-    ref_emit(model, TN_ACTION_SEGMENT_UNMAP, ptr, size, block->stream, pool);
+    ref_emit(model, TARN_ACTION_SEGMENT_UNMAP, ptr, size, block->stream, pool);
 }
 
 /* ---- segments ---- */
@@ -333,7 +333,7 @@ bool ref_alloc_block(struct ref_model *model, struct ref_request *request, bool 
         ref_increase(&model->stats.oversize_segments, 1);
     }
     model->stats.num_device_alloc++;
-    ref_emit(model, TN_ACTION_SEGMENT_ALLOC, ptr, size, request->stream, pool);
+    ref_emit(model, TARN_ACTION_SEGMENT_ALLOC, ptr, size, request->stream, pool);
     return true;
 }
 
@@ -343,7 +343,7 @@ void ref_release_block(struct ref_model *model, struct ref_block *block)
 
     ref_require(!block->expandable && !ref_is_split(block), "not a whole segment");
     model->stats.num_device_free++;
-    ref_emit(model, TN_ACTION_SEGMENT_FREE, block->ptr, block->size, block->stream, pool);
+    ref_emit(model, TARN_ACTION_SEGMENT_FREE, block->ptr, block->size, block->stream, pool);
     ref_require(model->device->ops->free(model->device, block->ptr) == TARN_OK,
                 "a segment could not be given back");
     model->total_allocated_memory -= block->size;

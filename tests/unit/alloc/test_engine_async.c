@@ -399,7 +399,7 @@ static void cache_info_tries(void **state)
 static void what_is_not_supported_says_so(void **state)
 {
     const struct tarn_walker walker = {0};
-    const struct tn_sink sink = {0};
+    const struct tarn_sink sink = {0};
     const struct tarn_pool_id id = {0, 1};
     struct tarn_checkpoint *checkpoint = NULL;
     struct tarn_checkpoint_delta delta = {0};
@@ -415,8 +415,8 @@ static void what_is_not_supported_says_so(void **state)
                  "backend:native, snapshot returns a detailed summary of all blocks tracked by the "
                  "allocator, but the cudaMallocAsync backend does not track individual blocks.)");
     assert_int_equal(tarn_allocator_walk(allocator, &walker), TARN_ERR_NOT_SUPPORTED);
-    assert_int_equal(tn_allocator_add_sink(allocator, &sink), TARN_ERR_NOT_SUPPORTED);
-    expect_error(&rig, tn_allocator_attach_sink(allocator, &sink, error), TARN_ERR_NOT_SUPPORTED,
+    assert_int_equal(tarn_allocator_add_sink(allocator, &sink, NULL), TARN_ERR_NOT_SUPPORTED);
+    expect_error(&rig, tarn_allocator_add_sink(allocator, &sink, error), TARN_ERR_NOT_SUPPORTED,
                  "cudaMallocAsync does not yet support recordHistory. If you need it, please file "
                  "an issue describing your use case.");
     tn_allocator_mark_snapshot(allocator);

@@ -140,7 +140,7 @@ static void settings_are_kept_and_pools_refused(void **state)
     struct tarn_allocator *allocator = allocator_open(device, true);
     const struct tarn_pool_id id = {0, 1};
     const struct tarn_walker walker = {0};
-    const struct tn_sink sink = {0};
+    const struct tarn_sink sink = {0};
     struct tarn_checkpoint *checkpoint = NULL;
     struct tarn_checkpoint_delta delta = {0};
     struct tarn_config config;
@@ -164,7 +164,7 @@ static void settings_are_kept_and_pools_refused(void **state)
     assert_int_equal(tarn_allocator_set_enabled(allocator, false, NULL), TARN_OK);
     assert_int_equal(tarn_allocator_set_enabled(allocator, true, NULL), TARN_ERR_NOT_SUPPORTED);
     assert_int_equal(tarn_allocator_walk(allocator, &walker), TARN_OK);
-    assert_int_equal(tn_allocator_add_sink(allocator, &sink), TARN_OK);
+    assert_int_equal(tarn_allocator_add_sink(allocator, &sink, NULL), TARN_OK);
     tn_allocator_mark_snapshot(allocator);
     assert_int_equal(tarn_allocator_add_oom_observer(allocator, oom_observer, NULL), TARN_OK);
     assert_int_equal(tarn_allocator_add_memory_callback(allocator, memory_callback, NULL), TARN_OK);

@@ -10,11 +10,11 @@ struct freed_log {
     int count;
 };
 
-static void log_receive(void *context, const struct tn_event *event)
+static void log_receive(void *context, const struct tarn_event *event)
 {
     struct freed_log *log = context;
 
-    if (event->action == TN_ACTION_SEGMENT_FREE || event->action == TN_ACTION_SEGMENT_UNMAP) {
+    if (event->action == TARN_ACTION_SEGMENT_FREE || event->action == TARN_ACTION_SEGMENT_UNMAP) {
         assert_true(log->count < 64);
         log->addresses[log->count++] = event->address;
     }
@@ -22,10 +22,11 @@ static void log_receive(void *context, const struct tn_event *event)
 
 static void log_attach(struct rig *rig, struct freed_log *log)
 {
-    const struct tn_sink sink = {.context = log, .level = TN_CONTEXT_NEVER, .receive = log_receive};
+    const struct tarn_sink sink = {
+        .context = log, .level = TARN_CONTEXT_NEVER, .receive = log_receive};
 
     *log = (struct freed_log){0};
-    assert_int_equal(tn_allocator_add_sink(rig->allocator, &sink), TARN_OK);
+    assert_int_equal(tarn_allocator_add_sink(rig->allocator, &sink, NULL), TARN_OK);
 }
 
 static void log_is(struct freed_log *log, const tarn_ptr *expected, int count)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/test.h"
 
+#include <stdio.h>
+
 #include "support/rig.h"
 
 static const struct tarn_pool_id graph = {0, 1};
@@ -61,7 +63,7 @@ static void walk(struct rig *rig, struct seen *seen, int left)
 static void an_empty_allocator_shows_nothing(void **state)
 {
     struct rig rig;
-    struct seen seen;
+    struct seen seen = {.left = 0};
 
     (void)state;
     rig_open(&rig, GIB, "");
@@ -84,7 +86,7 @@ static void block_is(const struct tarn_block_info *block, tarn_ptr address, uint
 static void states_and_sums_are_shown(void **state)
 {
     struct rig rig;
-    struct seen seen;
+    struct seen seen = {.left = 0};
 
     (void)state;
     rig_open_manual(&rig, GIB, "");
@@ -122,7 +124,7 @@ static void states_and_sums_are_shown(void **state)
 static void segments_come_by_address(void **state)
 {
     struct rig rig;
-    struct seen seen;
+    struct seen seen = {.left = 0};
 
     (void)state;
     rig_open(&rig, GIB, "");
@@ -146,7 +148,7 @@ static void segments_come_by_address(void **state)
 static void mapped_ranges_are_segments(void **state)
 {
     struct rig rig;
-    struct seen seen;
+    struct seen seen = {.left = 0};
     tarn_ptr pages[5];
 
     (void)state;
@@ -207,7 +209,7 @@ static void a_pool_can_be_walked_alone(void **state)
 static void a_walk_ends_when_told(void **state)
 {
     struct rig rig;
-    struct seen seen;
+    struct seen seen = {.left = 0};
 
     (void)state;
     rig_open(&rig, GIB, "");
@@ -245,18 +247,18 @@ static void either_function_may_be_missing(void **state)
 /* ---- stacks and the mark of a snapshot ---- */
 
 struct recorder {
-    struct tn_event events[64];
+    struct tarn_event events[64];
     int count;
     uint64_t next_stack;
 };
 
-static uint64_t recorder_capture(void *context, enum tn_context_level level)
+static uint64_t recorder_capture(void *context, enum tarn_context_level level)
 {
     (void)level;
     return ++((struct recorder *)context)->next_stack;
 }
 
-static void recorder_receive(void *context, const struct tn_event *event)
+static void recorder_receive(void *context, const struct tarn_event *event)
 {
     struct recorder *recorder = context;
 
@@ -268,16 +270,16 @@ static void recorder_receive(void *context, const struct tn_event *event)
 static void stacks_are_those_of_the_allocations(void **state)
 {
     struct rig rig;
-    struct seen seen;
+    struct seen seen = {.left = 0};
     struct recorder recorder = {.count = 0};
-    const struct tn_sink sink = {.context = &recorder,
-                                 .level = TN_CONTEXT_ALL,
-                                 .capture = recorder_capture,
-                                 .receive = recorder_receive};
+    const struct tarn_sink sink = {.context = &recorder,
+                                   .level = TARN_CONTEXT_ALL,
+                                   .capture = recorder_capture,
+                                   .receive = recorder_receive};
 
     (void)state;
     rig_open(&rig, GIB, "");
-    assert_int_equal(tn_allocator_add_sink(rig.allocator, &sink), TARN_OK);
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
     const tarn_ptr a = rig_alloc(&rig, 3 * MIB, 0); /* stack 1 */
 
     (void)rig_alloc(&rig, 4 * MIB, 0); /* 2 */
@@ -289,7 +291,7 @@ static void stacks_are_those_of_the_allocations(void **state)
     assert_int_equal(seen.blocks[1].stack, 2);
     assert_int_equal(seen.blocks[2].stack, 0);
     assert_int_equal(recorder.count, 5); /* segment, two blocks, two events of the free */
-    assert_int_equal(recorder.events[4].action, TN_ACTION_FREE_COMPLETED);
+    assert_int_equal(recorder.events[4].action, TARN_ACTION_FREE_COMPLETED);
     assert_int_equal(recorder.events[4].stack, 3);
     rig_close(&rig);
 }
@@ -298,22 +300,145 @@ static void a_snapshot_leaves_its_mark(void **state)
 {
     struct rig rig;
     struct recorder recorder = {.count = 0};
-    const struct tn_sink sink = {
-        .context = &recorder, .level = TN_CONTEXT_NEVER, .receive = recorder_receive};
+    const struct tarn_sink sink = {
+        .context = &recorder, .level = TARN_CONTEXT_NEVER, .receive = recorder_receive};
 
     (void)state;
     rig_open(&rig, GIB, "");
     (void)rig_alloc(&rig, 3 * MIB, 0);
-    assert_int_equal(tn_allocator_add_sink(rig.allocator, &sink), TARN_OK);
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
     tn_allocator_mark_snapshot(rig.allocator);
     assert_int_equal(recorder.count, 1);
-    assert_int_equal(recorder.events[0].action, TN_ACTION_SNAPSHOT);
+    assert_int_equal(recorder.events[0].action, TARN_ACTION_SNAPSHOT);
     assert_int_equal(recorder.events[0].address, 0);
     assert_int_equal(recorder.events[0].size, 3 * MIB);
-    for (int i = 1; i < TN_SINKS_MAX; i++) {
-        assert_int_equal(tn_allocator_add_sink(rig.allocator, &sink), TARN_OK);
+    for (int i = 1; i < TARN_SINKS_MAX; i++) {
+        assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
     }
-    assert_int_equal(tn_allocator_add_sink(rig.allocator, &sink), TARN_ERR_LIMIT);
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_ERR_LIMIT);
+    rig_close(&rig);
+}
+
+/* ---- texts that events carry ---- */
+
+/* What `receive` may keep of the texts: copies. */
+struct texts {
+    char compile_context[TARN_LABEL_MAX];
+    char user_metadata[TARN_LABEL_MAX];
+    struct tarn_event event;
+};
+
+static void texts_receive(void *context, const struct tarn_event *event)
+{
+    struct texts *texts = context;
+
+    snprintf(texts->compile_context, sizeof texts->compile_context, "%s", event->compile_context);
+    snprintf(texts->user_metadata, sizeof texts->user_metadata, "%s", event->user_metadata);
+    texts->event = *event;
+}
+
+static void texts_are(const struct texts *texts, const char *compile_context,
+                      const char *user_metadata)
+{
+    assert_string_equal(texts->compile_context, compile_context);
+    assert_string_equal(texts->user_metadata, user_metadata);
+}
+
+static void open_with_texts(struct rig *rig, struct texts *texts)
+{
+    const struct tarn_sink sink = {.context = texts, .receive = texts_receive};
+
+    rig_open(rig, GIB, "");
+    assert_int_equal(tarn_allocator_add_sink(rig->allocator, &sink, NULL), TARN_OK);
+}
+
+/* PyTorch's test_memory_compile_regions: allocations carry the region they were made in. */
+static void events_carry_the_innermost_compile_context(void **state)
+{
+    struct rig rig;
+    struct texts texts = {.event = {.size = 0}};
+
+    (void)state;
+    open_with_texts(&rig, &texts);
+    tarn_pop_compile_context(); /* outside of all: nothing happens */
+    (void)rig_alloc(&rig, 512, 0);
+    texts_are(&texts, "N/A", "");
+    assert_int_equal(tarn_push_compile_context("0/0"), TARN_OK);
+    assert_int_equal(tarn_push_compile_context("0/0_1"), TARN_OK);
+    (void)rig_alloc(&rig, 512, 0);
+    texts_are(&texts, "0/0_1", "");
+    tarn_pop_compile_context();
+    (void)rig_alloc(&rig, 512, 0);
+    texts_are(&texts, "0/0", "");
+    tarn_pop_compile_context();
+    (void)rig_alloc(&rig, 512, 0);
+    texts_are(&texts, "N/A", "");
+    rig_close(&rig);
+}
+
+static void events_carry_user_metadata(void **state)
+{
+    struct rig rig;
+    struct texts texts = {.event = {.size = 0}};
+
+    (void)state;
+    open_with_texts(&rig, &texts);
+    assert_int_equal(tarn_set_user_metadata("step 7"), TARN_OK);
+    assert_string_equal(tarn_user_metadata(), "step 7");
+    (void)rig_alloc(&rig, 512, 0);
+    texts_are(&texts, "N/A", "step 7");
+    assert_int_equal(tarn_set_user_metadata(""), TARN_OK);
+    (void)rig_alloc(&rig, 512, 0);
+    texts_are(&texts, "N/A", "");
+    rig_close(&rig);
+}
+
+static void texts_beyond_the_limits_change_nothing(void **state)
+{
+    char text[TARN_LABEL_MAX + 1];
+
+    (void)state;
+    memset(text, 'x', sizeof text);
+    text[TARN_LABEL_MAX] = '\0';
+    assert_int_equal(tarn_push_compile_context(NULL), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_set_user_metadata(NULL), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_push_compile_context(text), TARN_ERR_LIMIT);
+    assert_int_equal(tarn_set_user_metadata(text), TARN_ERR_LIMIT);
+    assert_string_equal(tarn_compile_context(), "N/A");
+    assert_string_equal(tarn_user_metadata(), "");
+    for (int i = 0; i < TARN_COMPILE_CONTEXTS_MAX; i++) {
+        assert_int_equal(tarn_push_compile_context(text + 1 + i), TARN_OK);
+    }
+    assert_int_equal(tarn_push_compile_context("one too deep"), TARN_ERR_LIMIT);
+    assert_string_equal(tarn_compile_context(), text + TARN_COMPILE_CONTEXTS_MAX);
+    for (int i = 0; i < TARN_COMPILE_CONTEXTS_MAX; i++) {
+        tarn_pop_compile_context();
+    }
+    assert_string_equal(tarn_compile_context(), "N/A");
+}
+
+/* PyTorch's _annotate_memory: an event of its own for memory that is live, an error otherwise. */
+static void live_memory_can_be_annotated(void **state)
+{
+    struct rig rig;
+    struct texts texts = {.event = {.size = 0}};
+    struct tarn_error error;
+
+    (void)state;
+    open_with_texts(&rig, &texts);
+    const tarn_ptr ptr = rig_alloc(&rig, 700, 0);
+
+    assert_int_equal(tarn_allocator_annotate(rig.allocator, ptr, "kv cache", NULL), TARN_OK);
+    texts_are(&texts, "N/A", "kv cache");
+    assert_int_equal(texts.event.action, TARN_ACTION_ANNOTATE);
+    assert_int_equal(texts.event.address, ptr);
+    assert_int_equal(texts.event.size, 700);
+    assert_string_equal(tarn_action_name(texts.event.action), "annotate");
+    rig_free(&rig, ptr);
+    assert_int_equal(tarn_allocator_annotate(rig.allocator, ptr, "gone", &error),
+                     TARN_ERR_INVALID_POINTER);
+    assert_non_null(strstr(error.text, "is not allocated here"));
+    assert_int_equal(texts.event.action, TARN_ACTION_FREE_COMPLETED);
     rig_close(&rig);
 }
 
@@ -327,6 +452,10 @@ int main(void)
         cmocka_unit_test(a_pool_can_be_walked_alone),
         cmocka_unit_test(a_walk_ends_when_told),
         cmocka_unit_test(either_function_may_be_missing),
+        cmocka_unit_test(events_carry_the_innermost_compile_context),
+        cmocka_unit_test(events_carry_user_metadata),
+        cmocka_unit_test(texts_beyond_the_limits_change_nothing),
+        cmocka_unit_test(live_memory_can_be_annotated),
         cmocka_unit_test(stacks_are_those_of_the_allocations),
         cmocka_unit_test(a_snapshot_leaves_its_mark),
     };

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an allocator reports to those who listen: one plain record an event, in the order in which
+ * things happened. The actions and what each field means in each of them are those of PyTorch's
+ * trace entries. Nothing is built when nobody listens.
+ */
+#ifndef TARN_EVENT_H
+#define TARN_EVENT_H
+
+#include "base.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* enumerator, name in files */
+#define TARN_ACTION_MAP(X)                                                                         \
+    X(ALLOC, "alloc")                                                                              \
+    X(FREE_REQUESTED, "free_requested")                                                            \
+    X(FREE_COMPLETED, "free_completed")                                                            \
+    X(SEGMENT_ALLOC, "segment_alloc")                                                              \
+    X(SEGMENT_FREE, "segment_free")                                                                \
+    X(SEGMENT_MAP, "segment_map")                                                                  \
+    X(SEGMENT_UNMAP, "segment_unmap")                                                              \
+    X(SNAPSHOT, "snapshot")                                                                        \
+    X(OOM, "oom")                                                                                  \
+    X(ANNOTATE, "annotate")
+
+enum tarn_action {
+#define TARN_ACTION_ENUM(name, text) TARN_ACTION_##name,
+    TARN_ACTION_MAP(TARN_ACTION_ENUM)
+#undef TARN_ACTION_ENUM
+    TARN_ACTION_COUNT
+};
+
+struct tarn_event {
+    enum tarn_action action;
+    int device;          /* ordinal */
+    uint64_t address;    /* of the block or range; device's free bytes for OOM; 0 for SNAPSHOT */
+    uint64_t size;       /* requested bytes of a block, real bytes of a segment, rounded request for
+                           OOM, active bytes for SNAPSHOT */
+    tarn_stream stream;  /* the block's stream */
+    uint64_t pool_id[2]; /* {0, 0} is the default pool */
+    uint64_t stack;      /* id from the sink's `capture`, 0 = none */
+
+    /* Texts of the calling thread, valid until `receive` returns. */
+    const char *compile_context; /* innermost, "N/A" outside of all */
+    const char *user_metadata;   /* "" = none; for ANNOTATE its text */
+};
+
+/* Name of an action in files, e.g. "segment_alloc". Static storage; any thread. */
+TARN_API const char *tarn_action_name(enum tarn_action action);
+
+/* How much context is wanted, as PyTorch's RecordContext: each level includes those before it. */
+enum tarn_context_level {
+    TARN_CONTEXT_NEVER,
+    TARN_CONTEXT_STATE, /* stacks of live blocks and segments */
+    TARN_CONTEXT_ALLOC, /* and stacks in the events of allocations */
+    TARN_CONTEXT_ALL    /* and stacks of frees */
+};
+
+/*
+ * Who receives events: two functions and a pointer. `capture` runs before the allocator's lock is
+ * taken and may look at the calling thread's stack; it hands back an id that the allocator keeps
+ * with the block and puts into events. `receive` runs on the calling thread under the allocator's
+ * lock; it may only copy, and must not call the allocator.
+ */
+struct tarn_sink {
+    void *context;
+    enum tarn_context_level level; /* `capture` is called for levels up to this one */
+    uint64_t (*capture)(void *context, enum tarn_context_level level); /* may be NULL */
+    void (*receive)(void *context, const struct tarn_event *event);
+};
+
+enum {
+    TARN_COMPILE_CONTEXTS_MAX = 16, /* nested */
+    TARN_LABEL_MAX = 256            /* bytes of a text, its end included */
+};
+
+/* Names the compiled region that the calling thread enters; events carry the innermost name. The
+ * text is copied. TARN_ERR_INVALID_ARGUMENT for NULL; TARN_ERR_LIMIT when it is too long or the
+ * nesting too deep. When it fails there is nothing to pop. */
+TARN_API enum tarn_status tarn_push_compile_context(const char *text) TARN_MUST_CHECK;
+
+/* Leaves the innermost region of the calling thread; does nothing outside of all. */
+TARN_API void tarn_pop_compile_context(void);
+
+/* A text that the calling thread's events carry from now on; "" ends it. The text is copied.
+ * TARN_ERR_INVALID_ARGUMENT for NULL, TARN_ERR_LIMIT when it is too long; both change nothing. */
+TARN_API enum tarn_status tarn_set_user_metadata(const char *text) TARN_MUST_CHECK;
+
+/* The calling thread's texts: "N/A" and "" where there are none. Valid until it changes them. */
+TARN_API const char *tarn_compile_context(void);
+TARN_API const char *tarn_user_metadata(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
