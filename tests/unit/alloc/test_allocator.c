@@ -15,11 +15,11 @@ static void stat_is(const struct tarn_stat *stat, int64_t current, int64_t peak,
     assert_int_equal(stat->freed, freed);
 }
 
-static bool same_stats(struct rig *rig, const struct tarn_stats *before)
+static void stats_equal(struct rig *rig, const struct tarn_stats *before)
 {
     const struct tarn_stats now = rig_stats(rig);
 
-    return memcmp(&now, before, sizeof now) == 0;
+    assert_memory_equal(&now, before, sizeof now);
 }
 
 static void size_zero_is_pointer_zero(void **state)
@@ -110,7 +110,7 @@ static void pointer_is_refused(struct rig *rig, tarn_ptr ptr)
     assert_int_equal(base, 1);
     assert_int_equal(size, 1);
     assert_int_equal(tarn_allocator_free(rig->allocator, ptr, NULL), TARN_ERR_INVALID_POINTER);
-    assert_true(same_stats(rig, &before));
+    stats_equal(rig, &before);
     rig_check(rig);
 }
 

@@ -18,7 +18,7 @@ static void stat_is(const struct tarn_stat *stat, int64_t current, int64_t peak,
 /* Of PyTorch's test_memory_stats: 1024 bytes come and go. */
 static void every_change_counts_twice(void **state)
 {
-    struct tn_counters counters;
+    struct tn_counters counters = {0};
     const struct tarn_stat *bytes = counters.stats.by_pool[TARN_STAT_ACTIVE_BYTES];
 
     (void)state;
@@ -35,7 +35,7 @@ static void every_change_counts_twice(void **state)
 
 static void a_change_goes_by_its_sign(void **state)
 {
-    struct tn_counters counters;
+    struct tn_counters counters = {0};
     const struct tarn_stat *split = counters.stats.by_pool[TARN_STAT_INACTIVE_SPLIT];
 
     (void)state;
@@ -68,7 +68,7 @@ static void fill(struct tn_counters *counters)
 
 static void resetting_peaks_leaves_the_sums(void **state)
 {
-    struct tn_counters counters;
+    struct tn_counters counters = {0};
 
     (void)state;
     tn_counters_init(&counters, TARN_SIZE_UNLIMITED);
@@ -85,7 +85,7 @@ static void resetting_peaks_leaves_the_sums(void **state)
 
 static void resetting_the_sums_leaves_the_peaks(void **state)
 {
-    struct tn_counters counters;
+    struct tn_counters counters = {0};
 
     (void)state;
     tn_counters_init(&counters, 128 << 20);
@@ -105,7 +105,7 @@ static void resetting_the_sums_leaves_the_peaks(void **state)
 
 static void no_split_limit_is_minus_one(void **state)
 {
-    struct tn_counters counters;
+    struct tn_counters counters = {0};
 
     (void)state;
     tn_counters_init(&counters, TARN_SIZE_UNLIMITED);

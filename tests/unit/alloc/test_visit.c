@@ -61,7 +61,7 @@ static void walk(struct rig *rig, struct seen *seen, int left)
 static void an_empty_allocator_shows_nothing(void **state)
 {
     struct rig rig;
-    struct seen seen;
+    struct seen seen = {.left = -1};
 
     (void)state;
     rig_open(&rig, GIB, "");
@@ -84,7 +84,7 @@ static void block_is(const struct tarn_block_info *block, tarn_ptr address, uint
 static void states_and_sums_are_shown(void **state)
 {
     struct rig rig;
-    struct seen seen;
+    struct seen seen = {.left = -1};
 
     (void)state;
     rig_open_manual(&rig, GIB, "");
@@ -122,7 +122,7 @@ static void states_and_sums_are_shown(void **state)
 static void segments_come_by_address(void **state)
 {
     struct rig rig;
-    struct seen seen;
+    struct seen seen = {.left = -1};
 
     (void)state;
     rig_open(&rig, GIB, "");
@@ -146,7 +146,7 @@ static void segments_come_by_address(void **state)
 static void mapped_ranges_are_segments(void **state)
 {
     struct rig rig;
-    struct seen seen;
+    struct seen seen = {.left = -1};
     tarn_ptr pages[5];
 
     (void)state;
@@ -207,7 +207,7 @@ static void a_pool_can_be_walked_alone(void **state)
 static void a_walk_ends_when_told(void **state)
 {
     struct rig rig;
-    struct seen seen;
+    struct seen seen = {.left = -1};
 
     (void)state;
     rig_open(&rig, GIB, "");
@@ -268,7 +268,7 @@ static void recorder_receive(void *context, const struct tn_event *event)
 static void stacks_are_those_of_the_allocations(void **state)
 {
     struct rig rig;
-    struct seen seen;
+    struct seen seen = {.left = -1};
     struct recorder recorder = {.count = 0};
     const struct tn_sink sink = {.context = &recorder,
                                  .level = TN_CONTEXT_ALL,
