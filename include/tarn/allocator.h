@@ -147,7 +147,8 @@ tarn_allocator_walk_pool(struct tarn_allocator *allocator, struct tarn_pool_id i
                          const struct tarn_walker *walker) TARN_MUST_CHECK;
 
 /* Settings in force, and new ones: they take effect with the next call; what exists stays as it
- * is. Another backend or no_caching than the present one fails with TARN_ERR_CONFIG. */
+ * is. per_process_memory_fraction counts only in those that the allocator was made with. Another
+ * backend or no_caching than the present one fails with TARN_ERR_CONFIG. */
 TARN_API void tarn_allocator_get_config(struct tarn_allocator *allocator,
                                         struct tarn_config *config_out);
 TARN_API enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,

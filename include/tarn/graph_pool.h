@@ -71,8 +71,8 @@ TARN_API enum tarn_status tarn_allocator_empty_pool(struct tarn_allocator *alloc
                                                     struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Remembers which blocks of the pool exist and which are handed out. Caller owns *checkpoint_out,
- * free with tarn_checkpoint_destroy. Fails when the pool does not exist, was released, or has
- * blocks that wait for streams. */
+ * free with tarn_checkpoint_destroy. Fails when the pool does not exist, or has blocks that wait
+ * for streams. */
 TARN_API enum tarn_status tarn_allocator_get_checkpoint(struct tarn_allocator *allocator,
                                                         struct tarn_pool_id id,
                                                         struct tarn_checkpoint **checkpoint_out,

@@ -47,23 +47,17 @@ static void pool_each_range(const struct tn_engine *engine, const struct tn_priv
     }
 }
 
-/* The pool, if it may be checkpointed now. */
-static enum tarn_status pool_find_used(const struct tn_engine *engine, struct tarn_pool_id id,
-                                       struct tn_private_pool **pool_out, struct tarn_error *error)
+/* The pool; NULL when there is none, with the error filled. */
+static struct tn_private_pool *pool_find(const struct tn_engine *engine, struct tarn_pool_id id,
+                                         struct tarn_error *error)
 {
     struct tn_private_pool *pool = tn_private_pool_find(engine, id);
 
     if (!pool) {
-        return tn_fail(error, TARN_ERR_NOT_FOUND, "there is no private pool (%llu, %llu)",
-                       (unsigned long long)id.first, (unsigned long long)id.second);
+        (void)tn_fail(error, TARN_ERR_NOT_FOUND, "there is no private pool (%llu, %llu)",
+                      (unsigned long long)id.first, (unsigned long long)id.second);
     }
-    if (pool->freeable) {
-        return tn_fail(error, TARN_ERR_STATE,
-                       "private pool (%llu, %llu) was released: it has no checkpoints any more",
-                       (unsigned long long)id.first, (unsigned long long)id.second);
-    }
-    *pool_out = pool;
-    return TARN_OK;
+    return pool;
 }
 
 /* ---- taking a checkpoint ---- */
@@ -134,15 +128,16 @@ static enum tarn_status get_locked(struct tn_engine *engine, struct tarn_pool_id
                                    struct tarn_checkpoint **checkpoint_out,
                                    struct tarn_error *error)
 {
-    struct tn_private_pool *pool = NULL;
+    const enum tarn_status st = tn_stream_waits_insert_deferred(engine, 0, error);
     struct census count = {0};
-    enum tarn_status st = tn_stream_waits_insert_deferred(engine, 0, error);
 
-    if (st == TARN_OK) {
-        st = pool_find_used(engine, id, &pool, error);
-    }
     if (st) {
         return st;
+    }
+    const struct tn_private_pool *pool = pool_find(engine, id, error);
+
+    if (!pool) {
+        return TARN_ERR_NOT_FOUND;
     }
     pool_each_range(engine, pool, census_range, &count);
     if (count.waiting > 0) {
@@ -420,6 +415,12 @@ static enum tarn_status restore_prepare(struct tn_engine *engine, struct tn_priv
     struct census count = {0};
     uint64_t live = 0;
 
+    if (pool->freeable) { /* as in PyTorch, a checkpoint of it can still be taken */
+        return tn_fail(error, TARN_ERR_STATE,
+                       "private pool (%llu, %llu) was released: nothing can be restored in it",
+                       (unsigned long long)checkpoint->id.first,
+                       (unsigned long long)checkpoint->id.second);
+    }
     for (uint64_t i = 0; i < checkpoint->range_count; i++) {
         const enum tarn_status st =
             range_check(engine, pool, checkpoint, &checkpoint->ranges[i], error);
@@ -448,14 +449,16 @@ static enum tarn_status set_locked(struct tn_engine *engine,
                                    const struct tn_checkpoint_order *order, uint64_t stack,
                                    struct tarn_checkpoint_delta *delta, struct tarn_error *error)
 {
-    struct tn_private_pool *pool = NULL;
+    struct tn_private_pool *pool = pool_find(engine, checkpoint->id, error);
     struct range_list list = {0};
     uint64_t list_size = 0;
-    enum tarn_status st = pool_find_used(engine, checkpoint->id, &pool, error);
 
-    if (st == TARN_OK) {
-        st = restore_prepare(engine, pool, checkpoint, &list, &list_size, delta, error);
+    if (!pool) {
+        return TARN_ERR_NOT_FOUND;
     }
+    const enum tarn_status st =
+        restore_prepare(engine, pool, checkpoint, &list, &list_size, delta, error);
+
     if (st) {
         return st;
     }

@@ -68,7 +68,7 @@ static enum tarn_status step_reuse(struct tn_engine *engine, struct tn_request *
     struct tn_block *block = tn_free_set_find(set, request->size);
 
     if (block && block->expandable) {
-        if (engine->config.expandable_segments) {
+        if (request->grows) {
             block = prefer_less_room(set, block);
         } else {
             while (block && block->expandable) {
@@ -96,7 +96,7 @@ static enum tarn_status request_grow(struct tn_engine *engine, struct tn_request
         engine->reserved + request->segment_size > engine->limit) {
         return TARN_ERR_NOT_FOUND;
     }
-    if (engine->config.expandable_segments) {
+    if (request->grows) {
         st = tn_expandable_alloc(engine, request->set, request->size, request->stack,
                                  &request->block, error);
     } else {
@@ -141,8 +141,8 @@ static enum tarn_status step_callbacks(struct tn_engine *engine, struct tn_reque
     return step_reuse(engine, request, error);
 }
 
-/* Pools that may help out give the request a whole free block of theirs, or grow, as if it had been
- * routed to them. Not for requests of private pools. */
+/* Pools that may help out serve the request from a free block of theirs, as if it had been routed
+ * to them. Not for requests of private pools. */
 static enum tarn_status step_borrow(struct tn_engine *engine, struct tn_request *request,
                                     struct tarn_error *error)
 {
@@ -156,6 +156,7 @@ static enum tarn_status step_borrow(struct tn_engine *engine, struct tn_request 
         }
         struct tn_request borrowed = *request;
 
+        borrowed.grows = false; /* PyTorch lends plain segments only */
         borrowed.pool = small ? &p->small : &p->large;
         borrowed.set = tn_pool_get_set(borrowed.pool, request->stream);
         if (!borrowed.set) {
@@ -321,7 +322,7 @@ static bool request_splits(const struct tn_engine *engine, const struct tn_reque
         return false;
     }
     return tn_should_split(request->block->size, request->size, request->pool->is_small,
-                           &engine->config);
+                           request->grows, &engine->config);
 }
 
 /* ---- allocating ---- */
@@ -349,6 +350,7 @@ static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request
         st = tn_stream_waits_process(engine, request->stack, error);
     }
     request->size = tn_round_size(request->requested, &engine->config);
+    request->grows = engine->config.expandable_segments;
     request->segment_size = tn_segment_size(request->size, &engine->config);
     request->pool = tn_private_pool_route(engine, tn_size_is_small(request->size), request->stream);
     if (st == TARN_OK) {
@@ -546,7 +548,8 @@ enum tarn_status tn_native_base_allocation(struct tn_engine *engine, tarn_ptr pt
     return st;
 }
 
-void tn_native_apply_fraction(struct tn_engine *engine, double fraction)
+/* Under the lock, or before anybody else knows the engine. */
+static void engine_apply_fraction(struct tn_engine *engine, double fraction)
 {
     /* Truncated as PyTorch truncates it; a fraction of 1 takes the limit away. */
     engine->limit = fraction < 1.0 ? (uint64_t)(fraction * (double)engine->device->total_memory)
@@ -561,7 +564,7 @@ enum tarn_status tn_native_set_fraction(struct tn_engine *engine, double fractio
                        "invalid fraction:%g. Please set within [0, 1].", fraction);
     }
     tn_lock_acquire(&engine->lock);
-    tn_native_apply_fraction(engine, fraction);
+    engine_apply_fraction(engine, fraction);
     tn_lock_release(&engine->lock);
     return TARN_OK;
 }
@@ -622,7 +625,7 @@ void tn_native_init(struct tn_engine *engine, struct tarn_device *device,
         .limit = TARN_SIZE_UNLIMITED,
     };
     if (config->memory_fraction_given) {
-        tn_native_apply_fraction(engine, config->memory_fraction);
+        engine_apply_fraction(engine, config->memory_fraction);
     }
     tn_counters_init(&engine->counters, config->max_split_size);
     tn_segments_init(&engine->segments);

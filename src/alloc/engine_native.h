@@ -27,8 +27,6 @@ enum tarn_status tn_native_base_allocation(struct tn_engine *engine, tarn_ptr pt
                                            struct tarn_error *error) TN_MUST_CHECK;
 enum tarn_status tn_native_set_fraction(struct tn_engine *engine, double fraction,
                                         struct tarn_error *error) TN_MUST_CHECK;
-/* Sets the limit that a fraction of the device's memory means; under the lock. */
-void tn_native_apply_fraction(struct tn_engine *engine, double fraction);
 
 enum tarn_status tn_native_cache_info(struct tn_engine *engine, uint64_t *largest,
                                       struct tarn_error *error) TN_MUST_CHECK;

@@ -165,12 +165,7 @@ static void native_set_config(struct tarn_allocator *allocator, const struct tar
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     tn_lock_acquire(&engine->lock);
-    if (config->memory_fraction_given &&
-        (!engine->config.memory_fraction_given ||
-         config->memory_fraction != engine->config.memory_fraction)) {
-        tn_native_apply_fraction(engine, config->memory_fraction);
-    }
-    engine->config = *config;
+    engine->config = *config; /* its fraction counts only when the allocator is made */
     tn_lock_release(&engine->lock);
 }
 

@@ -185,6 +185,18 @@ bool tn_private_pool_drop(struct tn_engine *engine, struct tn_private_pool *pool
     return true;
 }
 
+void tn_private_pool_put_first(struct tn_engine *engine, struct tn_private_pool *pool)
+{
+    struct tn_private_pool **link = &engine->private_pools.first;
+
+    while (*link != pool) {
+        link = &(*link)->next;
+    }
+    *link = pool->next;
+    pool->next = engine->private_pools.first;
+    engine->private_pools.first = pool;
+}
+
 void tn_private_pools_fini(struct tn_engine *engine)
 {
     struct tn_private_pools *pools = &engine->private_pools;

@@ -72,6 +72,10 @@ struct tn_pool *tn_private_pool_route(struct tn_engine *engine, bool small, tarn
  * while requests are routed to it. */
 bool tn_private_pool_drop(struct tn_engine *engine, struct tn_private_pool *pool);
 
+/* Makes it the first in the order in which pools are gone through: for replaying recorded
+ * decisions, where that order is a hash table's. */
+void tn_private_pool_put_first(struct tn_engine *engine, struct tn_private_pool *pool);
+
 void tn_private_pools_fini(struct tn_engine *engine);
 
 #endif

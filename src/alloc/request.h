@@ -13,6 +13,7 @@ struct tn_request {
     struct tn_pool *pool;
     struct tn_free_set *set; /* of the pool and stream */
     uint64_t stack;
+    bool grows;             /* growing segments may serve it; false: only plain ones */
     bool rejected;          /* refused because of the limit, before the device was asked */
     struct tn_block *block; /* found: in no set, at least `size` bytes */
 };

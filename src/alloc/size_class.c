@@ -55,13 +55,13 @@ uint64_t tn_segment_size(uint64_t rounded, const struct tarn_config *config)
     return (rounded + TN_ROUND_LARGE - 1) / TN_ROUND_LARGE * TN_ROUND_LARGE;
 }
 
-bool tn_should_split(uint64_t block_size, uint64_t rounded, bool small_pool,
+bool tn_should_split(uint64_t block_size, uint64_t rounded, bool small_pool, bool grows,
                      const struct tarn_config *config)
 {
     const uint64_t rest = block_size - rounded;
 
     tn_assert(rounded <= block_size);
-    if (small_pool || config->expandable_segments) {
+    if (small_pool || grows) {
         return rest >= TN_MIN_BLOCK_SIZE;
     }
     return rounded < config->max_split_size && rest > TN_SMALL_SIZE;

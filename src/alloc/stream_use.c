@@ -431,13 +431,56 @@ uint32_t tn_stream_use_events(const struct tn_engine *engine, const struct tn_bl
     return block->uses ? uses_of(engine, block)->event_count : 0;
 }
 
+const struct tn_event_queue *tn_stream_waits_find(const struct tn_engine *engine,
+                                                  tarn_stream stream)
+{
+    return waits_find_queue(&engine->waits, stream);
+}
+
+bool tn_stream_use_will_wait(const struct tn_engine *engine, const struct tn_block *block,
+                             tarn_stream stream)
+{
+    const struct tn_used_stream *used = uses_find(uses_of(engine, block), stream);
+
+    return used && !used->captured;
+}
+
+bool tn_stream_use_waits(const struct tn_engine *engine, const struct tn_block *block)
+{
+    const struct tn_stream_uses *uses = uses_of(engine, block);
+    bool waits = false;
+
+    for (uint32_t i = 0; i < uses->count; i++) {
+        waits = waits || !uses->streams[i].captured;
+    }
+    return waits;
+}
+
+void tn_stream_waits_sort_deferred(struct tn_engine *engine,
+                                   uint64_t (*place)(void *context, const struct tn_block *block),
+                                   void *context)
+{
+    struct tn_block **deferred = engine->waits.deferred;
+
+    for (uint32_t i = 1; i < engine->waits.deferred_count; i++) {
+        struct tn_block *block = deferred[i];
+        const uint64_t own = place(context, block);
+        uint32_t at = i;
+
+        for (; at > 0 && place(context, deferred[at - 1]) > own; at--) {
+            deferred[at] = deferred[at - 1];
+        }
+        deferred[at] = block;
+    }
+}
+
 void tn_stream_waits_order(struct tn_engine *engine, const tarn_stream *streams, uint32_t count)
 {
     struct tn_stream_waits *waits = &engine->waits;
     uint32_t placed = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        struct tn_event_queue *queue = waits_find_queue(waits, streams[i]);
+        struct tn_event_queue *queue = waits_reserve_queue(waits, streams[i]);
 
         if (queue && queue >= &waits->queues[placed]) {
             const struct tn_event_queue moved = *queue;

@@ -108,8 +108,23 @@ enum tarn_status tn_stream_waits_insert_deferred(struct tn_engine *engine, uint6
 /* Events that the block waits for. */
 uint32_t tn_stream_use_events(const struct tn_engine *engine, const struct tn_block *block);
 
-/* Polls these streams' queues first, in this order. For replaying recorded decisions, where the
- * order is that of a hash table. */
+/* For replaying recorded decisions, where the orders are those of hash tables. */
+
+/* The stream's queue; NULL when it never had one. */
+const struct tn_event_queue *tn_stream_waits_find(const struct tn_engine *engine,
+                                                  tarn_stream stream);
+
+/* Whether a block that was freed during a capture will wait for the stream, or for any. */
+bool tn_stream_use_will_wait(const struct tn_engine *engine, const struct tn_block *block,
+                             tarn_stream stream);
+bool tn_stream_use_waits(const struct tn_engine *engine, const struct tn_block *block);
+
+/* Sorts the deferred blocks by what `place` says of them. */
+void tn_stream_waits_sort_deferred(struct tn_engine *engine,
+                                   uint64_t (*place)(void *context, const struct tn_block *block),
+                                   void *context);
+
+/* Polls these streams' queues first, in this order. */
 void tn_stream_waits_order(struct tn_engine *engine, const tarn_stream *streams, uint32_t count);
 
 #endif

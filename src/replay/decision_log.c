@@ -134,6 +134,18 @@ static enum tarn_status field_fraction(const struct tn_decision_log *log, const 
     return TARN_OK;
 }
 
+static enum tarn_status field_bool(const struct tn_decision_log *log, const json_t *object,
+                                   const char *key, bool *out, struct tarn_error *error)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (!json_is_boolean(value)) {
+        return log_fail(log, error, "\"%s\" is missing or neither true nor false", key);
+    }
+    *out = json_is_true(value);
+    return TARN_OK;
+}
+
 /* Elements of "events": [action, address, size, stream]. */
 static enum tarn_status check_events(const struct tn_decision_log *log, const json_t *events,
                                      struct tarn_error *error)
@@ -235,6 +247,8 @@ enum tarn_status tn_decision_log_open(struct tn_decision_log *log, const char *p
         st = field_u64(log, log->header, "device_total", &log->device_total, error);
     }
     if (st == TARN_OK) {
+        log->device_is_full = json_is_true(json_object_get(log->header, "device_is_full"));
+        log->settled = json_is_true(json_object_get(log->header, "settled"));
         st = header_read_lists(log, error);
     }
     if (st) {
@@ -295,6 +309,10 @@ static enum tarn_status decision_read_fields(const struct tn_decision_log *log,
     case TN_DECISION_GET_CHECKPOINT_FAILED:
     case TN_DECISION_SET_CHECKPOINT_FAILED:
         return field_pool(log, line, &d->pool, error);
+    case TN_DECISION_SET_POOL_USE_ON_OOM:
+    case TN_DECISION_SET_POOL_NO_SPLIT:
+        st = field_pool(log, line, &d->pool, error);
+        return st ? st : field_bool(log, line, "value", &d->value, error);
     case TN_DECISION_SNAPSHOT:
         return field_array(log, line, "segments", &d->segments, error);
     case TN_DECISION_STATS:

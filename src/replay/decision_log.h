@@ -36,6 +36,8 @@ enum {
     X(END_POOL, "end_allocate_to_pool")                                                            \
     X(END_POOL_FAILED, "end_allocate_to_pool_failed")                                              \
     X(RELEASE_POOL, "release_pool")                                                                \
+    X(SET_POOL_USE_ON_OOM, "set_pool_use_on_oom")                                                  \
+    X(SET_POOL_NO_SPLIT, "set_pool_no_split")                                                      \
     X(GET_CHECKPOINT, "get_checkpoint")                                                            \
     X(GET_CHECKPOINT_FAILED, "get_checkpoint_failed")                                              \
     X(SET_CHECKPOINT, "set_checkpoint")                                                            \
@@ -63,6 +65,7 @@ struct tn_decision {
     double fraction;
     const char *conf; /* set_config */
     struct tarn_pool_id pool;
+    bool value;             /* set_pool_... */
     const json_t *freed;    /* set_checkpoint: pointers */
     const json_t *created;  /* set_checkpoint: [pointer, id] */
     const json_t *stats;    /* stats */
@@ -78,6 +81,8 @@ struct tn_decision_log {
     uint64_t line_number;
     const char *conf;      /* borrowed from the header */
     uint64_t device_total; /* bytes */
+    bool device_is_full;   /* others hold so much that the device refuses by itself */
+    bool settled;          /* before each malloc all work was done but that behind a block_stream */
     tarn_stream streams[TN_LOG_STREAMS_MAX];
     uint32_t stream_count;
     const char *brief[TN_BRIEF_MAX];

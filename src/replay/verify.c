@@ -272,6 +272,14 @@ static enum tarn_status run_call(struct tn_verify_run *run, struct tarn_error *e
     case TN_DECISION_RELEASE_POOL:
         expect_ok(run, tarn_allocator_release_pool(allocator, call->pool, &failure), &failure);
         break;
+    case TN_DECISION_SET_POOL_USE_ON_OOM:
+        expect_ok(run, tarn_allocator_set_pool_use_on_oom(allocator, call->pool, call->value),
+                  &failure);
+        break;
+    case TN_DECISION_SET_POOL_NO_SPLIT:
+        expect_ok(run, tarn_allocator_set_pool_no_split(allocator, call->pool, call->value),
+                  &failure);
+        break;
     case TN_DECISION_RESET_PEAK_STATS:
         tarn_allocator_reset_peak_stats(allocator);
         break;
@@ -285,9 +293,11 @@ static enum tarn_status run_call(struct tn_verify_run *run, struct tarn_error *e
         tn_verify_compare_snapshot(run);
         tn_allocator_mark_snapshot(allocator);
         break;
-    case TN_DECISION_SYNCHRONIZE: /* the device's work: the log says which events are done */
     case TN_DECISION_BLOCK_STREAM:
+        return tn_verify_block_stream(run, true, error);
     case TN_DECISION_UNBLOCK_STREAM:
+        return tn_verify_block_stream(run, false, error);
+    case TN_DECISION_SYNCHRONIZE:
     case TN_DECISION_COUNT:
         break;
     }
@@ -319,7 +329,7 @@ static enum tarn_status verify_call(struct tn_verify_run *run, struct tarn_error
     run->text_used = 0;
     run->text[0] = '\0';
     run->differs = false;
-    tn_verify_prepare_orders(run);
+    tn_verify_prepare(run);
     const enum tarn_status st = run_call(run, error);
 
     if (st) {

@@ -3,9 +3,11 @@
  * The state of one verification: an allocator on a simulated device that answers as the recorded
  * one did, and what the allocator reported during the current call.
  *
- * What is the device's doing is taken from the log: addresses of segments, when an event completes,
- * and the orders that come from hash tables (streams whose events complete in one call, segments of
- * a checkpoint). Everything else must come out of the rules.
+ * What is the device's doing is taken from the log: addresses of segments, when an event completes
+ * (unless the log is settled: then that follows), when a full device refuses. So are the orders
+ * that come from hash tables: of streams whose events complete in one call, of frees that were
+ * deferred, of private pools, of segments of a checkpoint. Everything else must come out of the
+ * rules.
  */
 #ifndef TN_REPLAY_VERIFY_RUN_H
 #define TN_REPLAY_VERIFY_RUN_H
@@ -27,6 +29,12 @@ struct tn_verify_pool {
     struct tarn_checkpoint *checkpoint;
 };
 
+/* A free that the log completes: `place` is line << 20 | event. */
+struct tn_completion {
+    uint64_t address;
+    uint64_t place;
+};
+
 struct tn_verify_run {
     struct tn_decision_log log;
     struct tarn_device *device;
@@ -40,6 +48,12 @@ struct tn_verify_run {
     uint64_t event_count;
     uint64_t event_capacity;
     bool no_host_memory; /* during the current call */
+
+    bool blocked[TN_LOG_STREAMS_MAX]; /* streams of the log, by index */
+
+    struct tn_completion *completions; /* of the whole log, by (address, place) */
+    uint64_t completion_count;
+    uint64_t completion_capacity;
 
     struct tn_verify_pool pools[TN_VERIFY_POOLS_MAX];
     uint32_t pool_count;
@@ -55,8 +69,22 @@ enum tarn_status tn_verify_open(struct tn_verify_run *run, const char *path,
                                 struct tarn_error *error) TN_MUST_CHECK;
 void tn_verify_close(struct tn_verify_run *run);
 
+/* Collects the completions of the log at `path`; none of standard input. */
+enum tarn_status tn_verify_read_ahead(struct tn_verify_run *run, const char *path,
+                                      struct tarn_error *error) TN_MUST_CHECK;
+
+/* Makes the device answer as the log says. */
+void tn_verify_device_attach(struct tn_verify_run *run);
+
+/* After every event, too: whether a full device gives memory next. */
+void tn_verify_device_refuse(struct tn_verify_run *run);
+
+/* Work that does not finish is queued on the current call's stream, or finishes now. */
+enum tarn_status tn_verify_block_stream(struct tn_verify_run *run, bool block,
+                                        struct tarn_error *error) TN_MUST_CHECK;
+
 /* Before the current call: tells the allocator the orders that the log shows. */
-void tn_verify_prepare_orders(struct tn_verify_run *run);
+void tn_verify_prepare(struct tn_verify_run *run);
 
 /* Fills the orders in which the recorded restoring took its segments; the arrays are `buffer`,
  * which has room for one number an event. */

@@ -30,14 +30,7 @@ struct ref_model *ref_create(struct tarn_device *device, const struct tarn_confi
 
 void ref_set_config(struct ref_model *model, const struct tarn_config *config)
 {
-    /* A fraction in the settings counts when it is new: set_fraction may have been called since. */
-    const bool new_fraction = !model->config.memory_fraction_given ||
-                              model->config.memory_fraction != config->memory_fraction;
-
-    model->config = *config;
-    if (config->memory_fraction_given && new_fraction) {
-        (void)ref_set_fraction(model, config->memory_fraction);
-    }
+    model->config = *config; /* its fraction only counts at the start */
 }
 
 void ref_keep_mapped(struct ref_model *model, bool keep)
@@ -113,14 +106,14 @@ static uint64_t get_allocation_size(const struct tarn_config *config, uint64_t s
 }
 
 static bool should_split(const struct ref_model *model, const struct ref_block *block,
-                         uint64_t size)
+                         uint64_t size, bool expandable)
 {
     const uint64_t remaining = block->size - size;
 
     if (block->pool->owner && block->pool->owner->no_split) {
         return false;
     }
-    if (block->pool->is_small || model->config.expandable_segments) {
+    if (block->pool->is_small || expandable) {
         return remaining >= REF_MIN_BLOCK;
     }
     return size < model->config.max_split_size && remaining > REF_SMALL_SIZE;
@@ -153,7 +146,7 @@ static bool get_free_block(struct ref_model *model, struct ref_request *request)
         end++;
     }
     if (at < end && pool->blocks.item[at]->expandable) {
-        if (model->config.expandable_segments) {
+        if (request->expandable) {
             while (pool->blocks.item[at]->expandable && at + 1 < end &&
                    expandable_size(pool->blocks.item[at + 1]) <
                        expandable_size(pool->blocks.item[at])) {
@@ -193,12 +186,14 @@ static bool try_mempool_fallback(struct ref_model *model, struct ref_request *re
     for (struct ref_private *private = model->privates; private; private = private->next) {
         if (private->use_on_oom && private->use_count > 0) {
             request->pool = asked->is_small ? &private->small : &private->large;
+            request->expandable = false; /* growing segments are not lent */
             if (get_free_block(model, request)) {
                 return true;
             }
         }
     }
     request->pool = asked;
+    request->expandable = model->config.expandable_segments;
     return false;
 }
 
@@ -262,13 +257,15 @@ enum tarn_status ref_alloc(struct ref_model *model, uint64_t size, tarn_stream s
     struct ref_request request = {.stream = stream, .requested = size};
 
     request.size = round_size(&model->config, size);
+    request.expandable = model->config.expandable_segments;
     request.alloc_size = get_allocation_size(&model->config, request.size);
     request.pool = ref_get_pool(model, request.size, stream);
     if (!find_or_make(model, &request)) {
         report_oom(model, &request);
         return TARN_ERR_OUT_OF_MEMORY;
     }
-    ref_alloc_found_block(model, &request, should_split(model, request.block, request.size));
+    ref_alloc_found_block(model, &request,
+                          should_split(model, request.block, request.size, request.expandable));
     *ptr_out = request.block->ptr;
     return TARN_OK;
 }

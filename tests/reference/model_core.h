@@ -130,7 +130,8 @@ struct ref_request {
     uint64_t alloc_size;
     struct ref_pool *pool;
     struct ref_block *block;
-    bool rejected; /* refused before the device was asked */
+    bool expandable; /* growing segments may serve it */
+    bool rejected;   /* refused before the device was asked */
 };
 
 /* ---- model_core.c ---- */

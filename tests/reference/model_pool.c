@@ -343,7 +343,7 @@ enum tarn_status ref_get_checkpoint(struct ref_model *model, struct tarn_pool_id
     if (!private) {
         return TARN_ERR_NOT_FOUND;
     }
-    if (private->freeable || pool_waits(model, private)) {
+    if (pool_waits(model, private)) {
         return TARN_ERR_STATE;
     }
     struct ref_blocks heads = head_blocks(model, private);

@@ -135,23 +135,22 @@ static void small_blocks_split_at_512_large_ones_above_1_mib(void **state)
     const struct tarn_config config = parsed("");
 
     (void)state;
-    assert_false(tn_should_split(2 * MIB, 2 * MIB, true, &config));
-    assert_true(tn_should_split(2 * MIB, 2 * MIB - 512, true, &config));
-    assert_false(tn_should_split(20 * MIB, 19 * MIB, false, &config));
-    assert_true(tn_should_split(20 * MIB, 19 * MIB - 512, false, &config));
+    assert_false(tn_should_split(2 * MIB, 2 * MIB, true, false, &config));
+    assert_true(tn_should_split(2 * MIB, 2 * MIB - 512, true, false, &config));
+    assert_false(tn_should_split(20 * MIB, 19 * MIB, false, false, &config));
+    assert_true(tn_should_split(20 * MIB, 19 * MIB - 512, false, false, &config));
 }
 
 static void the_split_limit_holds_for_requests_of_its_size(void **state)
 {
     const struct tarn_config config = parsed("max_split_size_mb:40");
-    const struct tarn_config expandable = parsed("max_split_size_mb:40,expandable_segments:True");
 
     (void)state;
-    assert_true(tn_should_split(60 * MIB, 40 * MIB - 512, false, &config));
-    assert_false(tn_should_split(60 * MIB, 40 * MIB, false, &config));
-    assert_true(tn_should_split(60 * MIB, 40 * MIB, false, &expandable));
-    assert_true(tn_should_split(60 * MIB, 60 * MIB - 512, false, &expandable));
-    assert_false(tn_should_split(60 * MIB, 60 * MIB, false, &expandable));
+    assert_true(tn_should_split(60 * MIB, 40 * MIB - 512, false, false, &config));
+    assert_false(tn_should_split(60 * MIB, 40 * MIB, false, false, &config));
+    assert_true(tn_should_split(60 * MIB, 40 * MIB, false, true, &config));
+    assert_true(tn_should_split(60 * MIB, 60 * MIB - 512, false, true, &config));
+    assert_false(tn_should_split(60 * MIB, 60 * MIB, false, true, &config));
 }
 
 int main(void)

@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: MIT */
+/* What the recorded device did, and what the recorded hash tables chose, told to the simulated
+ * device and to the allocator before or while they make the call. */
+#include "replay/verify_run.h"
+
+#include "alloc/segment.h"
+#include "alloc/size_class.h"
+#include "base/host_mem.h"
+#include "tarn/sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the current call's events ---- */
+
+static const char *event_action(const json_t *event)
+{
+    return json_string_value(json_array_get(event, 0));
+}
+
+static bool event_is(const json_t *event, const char *action)
+{
+    return event && strcmp(event_action(event), action) == 0;
+}
+
+static uint64_t event_number(const json_t *event, size_t field)
+{
+    return (uint64_t)json_integer_value(json_array_get(event, field));
+}
+
+static const json_t *logged_event(const struct tn_verify_run *run, uint64_t index)
+{
+    return json_array_get(run->call.events, index);
+}
+
+/* How many of the call's completed frees were found by asking for their events: in a log that is
+ * not settled, all that stand before any other event. */
+static uint64_t polled_count(const struct tn_verify_run *run)
+{
+    uint64_t count = 0;
+
+    if (run->call.op != TN_DECISION_MALLOC) {
+        return 0;
+    }
+    while (event_is(logged_event(run, count), "free_completed")) {
+        count++;
+    }
+    return count;
+}
+
+/* ---- answers ---- */
+
+/* Address in the n-th logged event of that action in the current call; 0 if there are fewer. */
+static uint64_t logged_address(const struct tn_verify_run *run, const char *action, uint64_t n)
+{
+    for (size_t i = 0; i < json_array_size(run->call.events); i++) {
+        const json_t *event = logged_event(run, i);
+
+        if (event_is(event, action) && n-- == 0) {
+            return event_number(event, 1);
+        }
+    }
+    return 0;
+}
+
+static uint64_t count_sent(const struct tn_verify_run *run, enum tn_action action)
+{
+    uint64_t count = 0;
+
+    for (uint64_t i = 0; i < run->event_count; i++) {
+        count += run->events[i].action == action;
+    }
+    return count;
+}
+
+/* A new segment or range gets the address of the event that will follow, if it can have it. */
+static tarn_ptr answer_address(void *context, bool reservation, uint64_t size)
+{
+    const struct tn_verify_run *run = context;
+    const uint64_t unit = reservation ? TN_SMALL_BUFFER : TN_MIN_BLOCK_SIZE;
+    const uint64_t address =
+        reservation
+            ? logged_address(run, "segment_map", count_sent(run, TN_ACTION_SEGMENT_MAP))
+            : logged_address(run, "segment_alloc", count_sent(run, TN_ACTION_SEGMENT_ALLOC));
+
+    (void)size;
+    return address % unit == 0 ? address : 0;
+}
+
+/* An event is done when asking found it, or a later one of its stream, done. Asked by the allocator
+ * under its own lock and about the oldest event of a queue, so its queues may be looked at. */
+static bool answer_event(void *context, uint64_t event, tarn_stream stream)
+{
+    const struct tn_verify_run *run = context;
+    const struct tn_event_queue *queue =
+        tn_stream_waits_find(tn_allocator_engine(run->allocator), stream);
+    const uint64_t polled = polled_count(run);
+
+    tn_assert(queue && queue->count > 0 && queue->ring[queue->head].event == event);
+    (void)event;
+    for (uint32_t i = 0; i < queue->count; i++) {
+        const struct tn_block *block = queue->ring[(queue->head + i) % queue->capacity].block;
+
+        for (uint64_t k = 0; k < polled; k++) {
+            if (event_number(logged_event(run, k), 1) == block->address) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void tn_verify_device_attach(struct tn_verify_run *run)
+{
+    tarn_sim_set_address_oracle(run->device, answer_address, run);
+    if (!run->log.settled) {
+        tarn_sim_set_event_oracle(run->device, answer_event, run);
+    }
+}
+
+enum tarn_status tn_verify_block_stream(struct tn_verify_run *run, bool block,
+                                        struct tarn_error *error)
+{
+    uint32_t i = 0;
+
+    while (i + 1 < run->log.stream_count && run->log.streams[i] != run->call.stream) {
+        i++;
+    }
+    if (run->blocked[i] == block) {
+        return TARN_OK;
+    }
+    run->blocked[i] = block;
+    const enum tarn_status st = block ? tarn_sim_block_stream(run->device, run->call.stream)
+                                      : tarn_sim_unblock_stream(run->device, run->call.stream);
+
+    if (st == TARN_OK || (!block && st == TARN_ERR_STATE)) { /* a wait may have ended the work */
+        return TARN_OK;
+    }
+    return tn_fail(error, st, "the simulated device cannot block stream 0x%llx",
+                   (unsigned long long)run->call.stream);
+}
+
+/* A full device has room just when the log shows that it gave some next. */
+void tn_verify_device_refuse(struct tn_verify_run *run)
+{
+    if (run->log.device_is_full) {
+        const json_t *next = logged_event(run, run->event_count);
+        const bool gives = event_is(next, "segment_alloc") || event_is(next, "segment_map");
+
+        tarn_sim_set_foreign_memory(run->device, gives ? 0 : run->log.device_total);
+    }
+}
+
+/* ---- when frees complete ---- */
+
+static int completion_compare(const void *a, const void *b)
+{
+    const struct tn_completion *x = a;
+    const struct tn_completion *y = b;
+
+    if (x->address != y->address) {
+        return x->address < y->address ? -1 : 1;
+    }
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+static uint64_t place_of(uint64_t line, size_t index)
+{
+    return line << 20 | (index < 0xfffff ? index : 0xfffff);
+}
+
+static bool completions_reserve(struct tn_verify_run *run, uint64_t more)
+{
+    const uint64_t needed = run->completion_count + more;
+
+    if (needed <= run->completion_capacity) {
+        return true;
+    }
+    struct tn_completion *moved = tn_host_resize(
+        run->completions, run->completion_capacity * sizeof *moved, needed * 2 * sizeof *moved);
+
+    if (!moved) {
+        return false;
+    }
+    run->completions = moved;
+    run->completion_capacity = needed * 2;
+    return true;
+}
+
+static enum tarn_status completions_add_line(struct tn_verify_run *run,
+                                             const struct tn_decision *call,
+                                             struct tarn_error *error)
+{
+    const size_t count = json_array_size(call->events);
+
+    if (!completions_reserve(run, count)) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to read a decision log ahead");
+    }
+    for (size_t i = 0; i < count; i++) {
+        const json_t *event = json_array_get(call->events, i);
+
+        if (event_is(event, "free_completed")) {
+            run->completions[run->completion_count++] = (struct tn_completion){
+                .address = event_number(event, 1), .place = place_of(call->line, i)};
+        }
+    }
+    return TARN_OK;
+}
+
+enum tarn_status tn_verify_read_ahead(struct tn_verify_run *run, const char *path,
+                                      struct tarn_error *error)
+{
+    struct tn_decision_log *log;
+    enum tarn_status st;
+
+    if (strcmp(path, "-") == 0) {
+        return TARN_OK; /* cannot be read twice */
+    }
+    log = tn_host_alloc(sizeof *log);
+    if (!log) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to read a decision log ahead");
+    }
+    st = tn_decision_log_open(log, path, error);
+    if (st == TARN_OK) {
+        while (st == TARN_OK) {
+            struct tn_decision call;
+
+            st = tn_decision_log_next(log, &call, error);
+            st = st ? st : completions_add_line(run, &call, error);
+        }
+        tn_decision_log_close(log);
+    }
+    tn_host_free(log, sizeof *log);
+    if (run->completion_count > 0) {
+        qsort(run->completions, run->completion_count, sizeof *run->completions,
+              completion_compare);
+    }
+    /* What is wrong with the log is told when the call is reached. */
+    return st == TARN_ERR_NOT_FOUND || st == TARN_ERR_FORMAT ? TARN_OK : st;
+}
+
+/* Where the log completes the free of a block that waits now; UINT64_MAX if it never does. */
+static uint64_t completion_place(void *context, const struct tn_block *block)
+{
+    const struct tn_verify_run *run = context;
+    const struct tn_completion key = {.address = block->address,
+                                      .place = place_of(run->call.line, 0)};
+    uint64_t low = 0;
+    uint64_t high = run->completion_count;
+
+    while (low < high) {
+        const uint64_t middle = (low + high) / 2;
+
+        if (completion_compare(&run->completions[middle], &key) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < run->completion_count && run->completions[low].address == block->address
+               ? run->completions[low].place
+               : UINT64_MAX;
+}
+
+/* ---- order of the streams whose events complete in one call ---- */
+
+enum {
+    ORDER_STREAMS_MAX = 7,
+    NOT_EXPECTED = -1
+};
+
+struct trial_block {
+    const struct tn_block *block;
+    uint32_t events;   /* that it waits for */
+    uint32_t left;     /* of them, during a try */
+    int64_t completed; /* its place among the call's completed frees, or NOT_EXPECTED */
+};
+
+struct trial_entry {
+    uint32_t block;
+    bool done; /* asking finds its event complete */
+};
+
+struct trial_queue {
+    tarn_stream stream;
+    uint32_t first; /* in the trial's entries */
+    uint32_t count;
+    bool matters; /* has a block that completes in this call */
+};
+
+/* Everything that waits, deferred frees included, to try out orders on. */
+struct trial {
+    struct trial_queue queues[ORDER_STREAMS_MAX];
+    uint32_t queue_count;
+    struct trial_block *blocks;
+    uint32_t block_count;
+    struct trial_entry *entries; /* queue by queue */
+    uint64_t capacity;           /* of both arrays */
+    uint64_t *expected;
+    uint64_t expected_count;
+    uint64_t expected_capacity;
+    uint64_t at_once; /* of them, deferred frees that need no event */
+    uint64_t polled;  /* of them, those that asking may complete */
+};
+
+static void trial_fini(struct trial *trial)
+{
+    tn_host_free(trial->blocks, trial->capacity * sizeof *trial->blocks);
+    tn_host_free(trial->entries, trial->capacity * sizeof *trial->entries);
+    tn_host_free(trial->expected, trial->expected_capacity * sizeof *trial->expected);
+}
+
+static uint32_t trial_block_index(struct trial *trial, const struct tn_block *block)
+{
+    uint32_t i = 0;
+
+    while (i < trial->block_count && trial->blocks[i].block != block) {
+        i++;
+    }
+    if (i == trial->block_count) {
+        struct trial_block *fresh = &trial->blocks[trial->block_count++];
+
+        *fresh = (struct trial_block){.block = block, .completed = NOT_EXPECTED};
+        for (uint64_t k = 0; k < trial->expected_count; k++) {
+            if (trial->expected[k] == block->address) {
+                fresh->completed = (int64_t)k;
+            }
+        }
+    }
+    return i;
+}
+
+static void trial_push(struct trial *trial, struct trial_queue *queue, const struct tn_block *block,
+                       bool done)
+{
+    const uint32_t index = trial_block_index(trial, block);
+
+    trial->blocks[index].events++;
+    queue->matters = queue->matters || trial->blocks[index].completed != NOT_EXPECTED;
+    trial->entries[queue->first + queue->count++] =
+        (struct trial_entry){.block = index, .done = done};
+}
+
+/* Where the log says what was done: all up to the last entry whose block asking completes. */
+static void queue_mark_done(struct trial *trial, const struct trial_queue *queue)
+{
+    bool done = false;
+
+    for (uint32_t i = queue->count; i > 0; i--) {
+        struct trial_entry *entry = &trial->entries[queue->first + i - 1];
+        const int64_t place = trial->blocks[entry->block].completed;
+
+        done = done || (place != NOT_EXPECTED && (uint64_t)place < trial->polled);
+        entry->done = done;
+    }
+}
+
+/* Entries of one stream: the events in its queue, then the deferred frees that will wait for it. */
+static void trial_add_queue(const struct tn_verify_run *run, struct trial *trial,
+                            uint32_t stream_index, uint32_t *entry_count)
+{
+    struct tarn_device *device = run->device;
+    const tarn_stream stream = run->log.streams[stream_index];
+    const struct tn_engine *engine = tn_allocator_engine(run->allocator);
+    const struct tn_stream_waits *waits = &engine->waits;
+    const struct tn_event_queue *events = tn_stream_waits_find(engine, stream);
+    struct trial_queue *queue = &trial->queues[trial->queue_count];
+
+    *queue = (struct trial_queue){.stream = stream, .first = *entry_count};
+    for (uint32_t i = 0; events && i < events->count; i++) {
+        const struct tn_pending_event *event = &events->ring[(events->head + i) % events->capacity];
+
+        trial_push(trial, queue, event->block,
+                   run->log.settled && device->ops->event_query(device, event->event) == TARN_OK);
+    }
+    for (uint32_t i = 0; i < waits->deferred_count; i++) {
+        if (tn_stream_use_will_wait(engine, waits->deferred[i], stream)) {
+            trial_push(trial, queue, waits->deferred[i], !run->blocked[stream_index]);
+        }
+    }
+    if (!run->log.settled) {
+        queue_mark_done(trial, queue);
+    }
+    if (queue->matters) { /* else nothing of it shows in this call: as if it were not there */
+        *entry_count += queue->count;
+        trial->queue_count++;
+    }
+}
+
+static bool trial_open(const struct tn_verify_run *run, struct trial *trial)
+{
+    const struct tn_stream_waits *waits = &tn_allocator_engine(run->allocator)->waits;
+    const size_t events = json_array_size(run->call.events);
+    uint32_t entry_count = 0;
+
+    *trial = (struct trial){.polled = polled_count(run)};
+    trial->capacity = waits->pending + (uint64_t)waits->deferred_count * run->log.stream_count + 1;
+    trial->blocks = tn_host_alloc(trial->capacity * sizeof *trial->blocks);
+    trial->entries = tn_host_alloc(trial->capacity * sizeof *trial->entries);
+    trial->expected_capacity = events + 1;
+    trial->expected = tn_host_alloc(trial->expected_capacity * sizeof *trial->expected);
+    if (!trial->blocks || !trial->entries || !trial->expected) {
+        return false;
+    }
+    for (size_t i = 0; i < events; i++) {
+        if (event_is(logged_event(run, i), "free_completed")) {
+            trial->expected[trial->expected_count++] = event_number(logged_event(run, i), 1);
+        }
+    }
+    if (run->log.settled && run->call.op == TN_DECISION_MALLOC) {
+        trial->polled = trial->expected_count;
+    }
+    for (uint32_t i = 0; i < waits->deferred_count; i++) {
+        trial->at_once +=
+            !tn_stream_use_waits(tn_allocator_engine(run->allocator), waits->deferred[i]);
+    }
+    for (uint32_t i = 0; i < run->log.stream_count && trial->queue_count < ORDER_STREAMS_MAX; i++) {
+        trial_add_queue(run, trial, i, &entry_count);
+    }
+    return true;
+}
+
+/* One event of the block is done; false when that completes it at the wrong moment. */
+static bool trial_pop(struct trial *trial, struct trial_entry entry, uint64_t end, uint64_t *at)
+{
+    struct trial_block *block = &trial->blocks[entry.block];
+
+    if (--block->left > 0) {
+        return true;
+    }
+    return *at < end && block->completed == (int64_t)(*at)++;
+}
+
+/* Whether asking, then waiting for, the queues in that order completes the blocks as logged. */
+static bool trial_fits(struct trial *trial, const uint32_t *order)
+{
+    uint64_t at = trial->at_once;
+    uint32_t done[ORDER_STREAMS_MAX];
+    bool fits = true;
+
+    for (uint32_t i = 0; i < trial->block_count; i++) {
+        trial->blocks[i].left = trial->blocks[i].events;
+    }
+    for (uint32_t k = 0; k < trial->queue_count && fits; k++) {
+        const struct trial_queue *queue = &trial->queues[order[k]];
+        const struct trial_entry *entries = &trial->entries[queue->first];
+
+        done[k] = 0;
+        while (trial->polled > 0 && done[k] < queue->count && entries[done[k]].done && fits) {
+            fits = trial_pop(trial, entries[done[k]++], trial->polled, &at);
+        }
+    }
+    for (uint32_t k = 0; k < trial->queue_count && fits && at < trial->expected_count; k++) {
+        const struct trial_queue *queue = &trial->queues[order[k]];
+
+        for (uint32_t i = done[k]; i < queue->count && fits; i++) {
+            fits = trial_pop(trial, trial->entries[queue->first + i], trial->expected_count, &at);
+        }
+    }
+    return fits && at == trial->expected_count;
+}
+
+/* Next permutation in lexical order; false after the last. */
+static bool permutation_next(uint32_t *order, uint32_t count)
+{
+    uint32_t i = count - 1;
+
+    while (i > 0 && order[i - 1] >= order[i]) {
+        i--;
+    }
+    if (i == 0) {
+        return false;
+    }
+    uint32_t j = count - 1;
+
+    while (order[j] <= order[i - 1]) {
+        j--;
+    }
+    const uint32_t swapped = order[i - 1];
+
+    order[i - 1] = order[j];
+    order[j] = swapped;
+    for (uint32_t a = i, b = count - 1; a < b; a++, b--) {
+        const uint32_t other = order[a];
+
+        order[a] = order[b];
+        order[b] = other;
+    }
+    return true;
+}
+
+static void trial_run(struct tn_verify_run *run, struct trial *trial)
+{
+    uint32_t order[ORDER_STREAMS_MAX] = {0};
+    tarn_stream streams[ORDER_STREAMS_MAX];
+
+    for (uint32_t i = 0; i < trial->queue_count; i++) {
+        order[i] = i;
+    }
+    do {
+        if (trial_fits(trial, order)) {
+            for (uint32_t i = 0; i < trial->queue_count; i++) {
+                streams[i] = trial->queues[order[i]].stream;
+            }
+            tn_stream_waits_order(tn_allocator_engine(run->allocator), streams, trial->queue_count);
+            return;
+        }
+    } while (permutation_next(order, trial->queue_count));
+}
+
+static void order_streams(struct tn_verify_run *run)
+{
+    struct trial trial;
+
+    if (trial_open(run, &trial) && trial.queue_count > 1) {
+        trial_run(run, &trial);
+    }
+    trial_fini(&trial);
+}
+
+/* ---- order of private pools ---- */
+
+static struct tn_private_pool *owner_of(const struct tn_verify_run *run, uint64_t address)
+{
+    const struct tn_segment *segment =
+        tn_segment_find(tn_allocator_engine(run->allocator), address);
+
+    return segment ? segment->first->set->pool->owner : NULL;
+}
+
+/* Pools whose memory goes back come in the order in which it does; one that lends a block comes
+ * first of all. */
+static void order_pools(struct tn_verify_run *run)
+{
+    struct tn_private_pool *last = NULL;
+
+    for (size_t i = json_array_size(run->call.events); i > 0; i--) {
+        const json_t *event = logged_event(run, i - 1);
+
+        if (event_is(event, "segment_free") || event_is(event, "segment_unmap")) {
+            struct tn_private_pool *owner = owner_of(run, event_number(event, 1));
+
+            if (owner && owner != last) {
+                tn_private_pool_put_first(tn_allocator_engine(run->allocator), owner);
+            }
+            last = owner;
+        }
+    }
+    struct tn_private_pool *lender =
+        run->call.op == TN_DECISION_MALLOC ? owner_of(run, run->call.ptr) : NULL;
+
+    if (lender && lender->use_on_oom) {
+        tn_private_pool_put_first(tn_allocator_engine(run->allocator), lender);
+    }
+}
+
+void tn_verify_prepare(struct tn_verify_run *run)
+{
+    const enum tn_decision_op op = run->call.op;
+
+    tn_verify_device_refuse(run);
+    if (op != TN_DECISION_MALLOC && op != TN_DECISION_EMPTY_CACHE &&
+        op != TN_DECISION_GET_CHECKPOINT && op != TN_DECISION_GET_CHECKPOINT_FAILED) {
+        return;
+    }
+    if (run->completion_count > 0) {
+        tn_stream_waits_sort_deferred(tn_allocator_engine(run->allocator), completion_place, run);
+    }
+    order_streams(run);
+    order_pools(run);
+}
+
+/* ---- order of segments that a checkpoint restores ---- */
+
+/* Frees come first; the first allocation begins the second phase. */
+struct tn_checkpoint_order tn_verify_checkpoint_order(const struct tn_verify_run *run,
+                                                      uint64_t *buffer)
+{
+    struct tn_checkpoint_order order = {0};
+    const size_t count = json_array_size(run->call.events);
+    size_t i = 0;
+
+    order.freed = buffer;
+    for (; i < count; i++) {
+        const json_t *event = json_array_get(run->call.events, i);
+
+        if (event_is(event, "alloc")) {
+            break;
+        }
+        buffer[order.freed_count++] = event_number(event, 1);
+    }
+    order.created = buffer + order.freed_count;
+    for (; i < count; i++) {
+        buffer[order.freed_count + order.created_count++] =
+            event_number(json_array_get(run->call.events, i), 1);
+    }
+    return order;
+}
