@@ -59,7 +59,7 @@ static void chunks_come_and_go(void **state)
         assert_int_equal(tn_block_slab_memory(&slab), tarn_host_usage().live_bytes - live);
     }
     assert_null(slab.partial);
-    qsort(nodes, MANY, sizeof *nodes, node_compare);
+    qsort(nodes, MANY, sizeof(struct tn_block *), node_compare);
     for (int i = 1; i < MANY; i++) {
         assert_true(nodes[i - 1] + 1 <= nodes[i]); /* no node twice */
     }

@@ -115,6 +115,16 @@ static void finds_nothing(const struct bench *bench)
         finds_nothing(bench);                                                                      \
     } while (0)
 
+/* The same for a pointer to `type`. */
+#define PLANT_LINK(bench, type, field, value, text)                                                \
+    do {                                                                                           \
+        type *const kept = (field);                                                                \
+        (field) = (value);                                                                         \
+        finds(bench, text);                                                                        \
+        (field) = kept;                                                                            \
+        finds_nothing(bench);                                                                      \
+    } while (0)
+
 static void sizes_and_addresses(void **state)
 {
     struct bench b;
@@ -137,10 +147,10 @@ static void links(void **state)
 
     (void)state;
     bench_open(&b);
-    PLANT(&b, b.used->prev, NULL, "but its neighbour is at");
-    PLANT(&b, b.free->next, b.waiting, "but its neighbour is at");
-    PLANT(&b, b.segment->first->prev, b.free, "first block of segment");
-    PLANT(&b, b.free->next, NULL, "last block of segment");
+    PLANT_LINK(&b, struct tn_block, b.used->prev, NULL, "but its neighbour is at");
+    PLANT_LINK(&b, struct tn_block, b.free->next, b.waiting, "but its neighbour is at");
+    PLANT_LINK(&b, struct tn_block, b.segment->first->prev, b.free, "first block of segment");
+    PLANT_LINK(&b, struct tn_block, b.free->next, NULL, "last block of segment");
     rig_close(&b.rig);
 }
 
@@ -158,7 +168,7 @@ static void states(void **state)
     PLANT(&b, b.waiting->uses, 0, "is not where its state says");
     PLANT(&b, b.hole->mapped, true, "is not where its state says");
     PLANT(&b, b.used->expandable, true, "differ in pool, stream or kind");
-    PLANT(&b, b.used->set, b.hole->set, "differ in pool, stream or kind");
+    PLANT_LINK(&b, struct tn_free_set, b.used->set, b.hole->set, "differ in pool, stream or kind");
     rig_close(&b.rig);
 }
 
@@ -227,7 +237,8 @@ static void waits(void **state)
     PLANT(&b, w->pending, 3, "pending events");
     PLANT(&b, w->records[b.waiting->uses].event_count, 1, "awaited events");
     PLANT(&b, w->queues[0].count, 0, "pending events");
-    PLANT(&b, w->records[b.waiting->uses].block, b.used, "is not where its state says");
+    PLANT_LINK(&b, struct tn_block, w->records[b.waiting->uses].block, b.used,
+               "is not where its state says");
     rig_close(&b.rig);
 }
 
