@@ -472,6 +472,32 @@ static void a_hundred_captures_leave_nothing(void **state)
     rig_close(&rig);
 }
 
+/* test_memory_stats_of_multiple_generators_and_graphs: two blocks of 512 bytes for each generator
+ * while its graphs live, none after. */
+static void generators_of_graphs_leave_nothing(void **state)
+{
+    struct rig rig;
+    tarn_ptr blocks[8];
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    begin(&rig, graph);
+    for (int i = 0; i < 8; i++) {
+        blocks[i] = rig_alloc(&rig, 8, 0);
+    }
+    end(&rig, graph);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE), 8);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE_BYTES), 8 * 512);
+    for (int i = 0; i < 8; i++) {
+        rig_free(&rig, blocks[i]);
+    }
+    release(&rig, graph);
+    rig_empty_cache(&rig);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE), 0);
+    assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 0);
+    rig_close(&rig);
+}
+
 /* Released while requests still go to it, then flushed: the routing must not lead nowhere. */
 static void a_pool_with_a_routing_stays(void **state)
 {
@@ -528,6 +554,7 @@ int main(void)
         cmocka_unit_test(a_pool_may_hold_growing_segments),
         cmocka_unit_test(a_graph_takes_what_it_needs),
         cmocka_unit_test(a_hundred_captures_leave_nothing),
+        cmocka_unit_test(generators_of_graphs_leave_nothing),
         cmocka_unit_test(a_pool_with_a_routing_stays),
         cmocka_unit_test(without_host_memory_nothing_changes),
     };
