@@ -700,65 +700,6 @@ static enum tarn_status async_add_memory_callback(struct tarn_allocator *allocat
     return TARN_ERR_NOT_SUPPORTED;
 }
 
-static enum tarn_status async_acquire_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
-                                           struct tarn_error *error)
-{
-    (void)allocator;
-    (void)id;
-    return refuse("createOrIncrefPool", error);
-}
-
-static uint64_t async_pool_use_count(struct tarn_allocator *allocator, struct tarn_pool_id id)
-{
-    (void)allocator;
-    (void)id;
-    return 0;
-}
-
-static enum tarn_status async_set_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
-                                       bool value)
-{
-    (void)allocator;
-    (void)id;
-    (void)value;
-    return TARN_ERR_NOT_SUPPORTED;
-}
-
-static enum tarn_status async_get_checkpoint(struct tarn_allocator *allocator,
-                                             struct tarn_pool_id id,
-                                             struct tarn_checkpoint **checkpoint_out,
-                                             struct tarn_error *error)
-{
-    (void)allocator;
-    (void)id;
-    (void)checkpoint_out;
-    return refuse("getCheckpointState", error);
-}
-
-static enum tarn_status async_set_checkpoint(struct tarn_allocator *allocator,
-                                             const struct tarn_checkpoint *checkpoint,
-                                             struct tarn_checkpoint_delta *delta_out,
-                                             struct tarn_error *error)
-{
-    (void)allocator;
-    (void)checkpoint;
-    (void)delta_out;
-    return refuse("setCheckpointPoolState", error);
-}
-
-static enum tarn_status async_check_pool_live(struct tarn_allocator *allocator,
-                                              struct tarn_pool_id id, const tarn_ptr *expected,
-                                              size_t count, bool *live_out,
-                                              struct tarn_error *error)
-{
-    (void)allocator;
-    (void)id;
-    (void)expected;
-    (void)count;
-    (void)live_out;
-    return refuse("checkPoolLiveAllocations", error);
-}
-
 /* ---- life ---- */
 
 enum tarn_status tn_async_create(struct tarn_device *device, const struct tarn_config *config,
@@ -805,6 +746,7 @@ static void async_destroy(struct tarn_allocator *allocator)
 
 static const struct tn_engine_methods async_methods = {
     .name = "cudaMallocAsync",
+    .refuse = refuse,
     .destroy = async_destroy,
     .alloc = async_alloc,
     .free = async_free,
@@ -830,12 +772,5 @@ static const struct tn_engine_methods async_methods = {
     .add_memory_callback = async_add_memory_callback,
     .begin_pool = async_begin_pool,
     .end_pool = async_end_pool,
-    .acquire_pool = async_acquire_pool,
     .release_pool = async_release_pool,
-    .pool_use_count = async_pool_use_count,
-    .set_pool_use_on_oom = async_set_pool,
-    .set_pool_no_split = async_set_pool,
-    .get_checkpoint = async_get_checkpoint,
-    .set_checkpoint = async_set_checkpoint,
-    .check_pool_live = async_check_pool_live,
 };

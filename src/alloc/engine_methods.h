@@ -11,7 +11,7 @@
  *   - thread-safe: the engine takes its own lock;
  *   - what an engine cannot do fails with TARN_ERR_NOT_SUPPORTED and PyTorch's sentence, nothing
  *     changed;
- *   - no entry is NULL.
+ *   - no entry is NULL but those of pools, where an engine has none: the front refuses for it.
  */
 #ifndef TN_ALLOC_ENGINE_METHODS_H
 #define TN_ALLOC_ENGINE_METHODS_H
@@ -20,6 +20,10 @@
 
 struct tn_engine_methods {
     const char *name;
+
+    /* What the engine says where an entry is NULL: `what` is PyTorch's name of the function.
+     * TARN_ERR_NOT_SUPPORTED. NULL where no entry is. */
+    enum tarn_status (*refuse)(const char *what, struct tarn_error *error);
 
     /* Gives everything back to the device and frees the state. */
     void (*destroy)(struct tarn_allocator *allocator);
@@ -69,6 +73,7 @@ struct tn_engine_methods {
     enum tarn_status (*add_memory_callback)(struct tarn_allocator *allocator,
                                             tarn_memory_callback callback, void *context);
 
+    /* Pools and checkpoints. */
     enum tarn_status (*begin_pool)(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                    tarn_pool_filter filter, void *context,
                                    struct tarn_error *error);

@@ -232,83 +232,15 @@ static enum tarn_status uncached_add_memory_callback(struct tarn_allocator *allo
 
 /* ---- what there is not ---- */
 
-static enum tarn_status refuse(struct tarn_error *error)
+static enum tarn_status uncached_refuse(const char *what, struct tarn_error *error)
 {
+    (void)what;
     return tn_fail(error, TARN_ERR_NOT_SUPPORTED, "there are no private pools without a cache");
-}
-
-static enum tarn_status uncached_begin_pool(struct tarn_allocator *allocator,
-                                            struct tarn_pool_id id, tarn_pool_filter filter,
-                                            void *context, struct tarn_error *error)
-{
-    (void)allocator;
-    (void)id;
-    (void)filter;
-    (void)context;
-    return refuse(error);
-}
-
-static enum tarn_status uncached_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
-                                      struct tarn_error *error)
-{
-    (void)allocator;
-    (void)id;
-    return refuse(error);
-}
-
-static uint64_t uncached_pool_use_count(struct tarn_allocator *allocator, struct tarn_pool_id id)
-{
-    (void)allocator;
-    (void)id;
-    return 0;
-}
-
-static enum tarn_status uncached_set_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
-                                          bool value)
-{
-    (void)allocator;
-    (void)id;
-    (void)value;
-    return TARN_ERR_NOT_SUPPORTED;
-}
-
-static enum tarn_status uncached_get_checkpoint(struct tarn_allocator *allocator,
-                                                struct tarn_pool_id id,
-                                                struct tarn_checkpoint **checkpoint_out,
-                                                struct tarn_error *error)
-{
-    (void)allocator;
-    (void)id;
-    (void)checkpoint_out;
-    return refuse(error);
-}
-
-static enum tarn_status uncached_set_checkpoint(struct tarn_allocator *allocator,
-                                                const struct tarn_checkpoint *checkpoint,
-                                                struct tarn_checkpoint_delta *delta_out,
-                                                struct tarn_error *error)
-{
-    (void)allocator;
-    (void)checkpoint;
-    (void)delta_out;
-    return refuse(error);
-}
-
-static enum tarn_status uncached_check_pool_live(struct tarn_allocator *allocator,
-                                                 struct tarn_pool_id id, const tarn_ptr *expected,
-                                                 size_t count, bool *live_out,
-                                                 struct tarn_error *error)
-{
-    (void)allocator;
-    (void)id;
-    (void)expected;
-    (void)count;
-    (void)live_out;
-    return refuse(error);
 }
 
 static const struct tn_engine_methods uncached_methods = {
     .name = "uncached",
+    .refuse = uncached_refuse,
     .destroy = uncached_destroy,
     .alloc = uncached_alloc,
     .free = uncached_free,
@@ -332,14 +264,4 @@ static const struct tn_engine_methods uncached_methods = {
     .mark_snapshot = uncached_nothing,
     .add_oom_observer = uncached_add_oom_observer,
     .add_memory_callback = uncached_add_memory_callback,
-    .begin_pool = uncached_begin_pool,
-    .end_pool = uncached_pool,
-    .acquire_pool = uncached_pool,
-    .release_pool = uncached_pool,
-    .pool_use_count = uncached_pool_use_count,
-    .set_pool_use_on_oom = uncached_set_pool,
-    .set_pool_no_split = uncached_set_pool,
-    .get_checkpoint = uncached_get_checkpoint,
-    .set_checkpoint = uncached_set_checkpoint,
-    .check_pool_live = uncached_check_pool_live,
 };
