@@ -19,8 +19,6 @@ static enum cli_exit stats_run(const struct cli_call *call)
 
     if (status) {
         code = (int)cli_fail_status(call->command, status, &error, path);
-    } else {
-        (void)putchar('\n'); /* as PyTorch's command line prints it */
     }
     tarn_snapshot_destroy(snapshot);
     return (enum cli_exit)code;
@@ -32,8 +30,9 @@ const struct cli_command cli_command_stats = {
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "print a snapshot's segments page by page, and totals",
-    .details = "The output is that of `python -m torch.cuda._memory_viz stats`, byte for byte.\n"
-               "SNAPSHOT is what torch.cuda.memory._dump_snapshot wrote, plain, gzip or zstd;\n"
-               "- is standard input.\n",
+    .details =
+        "The text is that of `python -m torch.cuda._memory_viz stats`, less its empty last line.\n"
+        "SNAPSHOT is what torch.cuda.memory._dump_snapshot wrote, plain, gzip or zstd;\n"
+        "- is standard input.\n",
     .run = stats_run,
 };
