@@ -13,7 +13,7 @@ void tn_carve(struct tn_engine *engine, struct tn_block *block, const struct tn_
     for (uint64_t i = 0; i < count; i++) {
         tn_assert(at && tn_block_is_idle(at) && at->size >= pieces[i].size);
         tn_engine_unfile(engine, at);
-        tn_native_hand_out(engine, at, pieces[i].size, pieces[i].requested,
+        (void)tn_native_hand_out(engine, at, pieces[i].size, pieces[i].requested,
                            at->size > pieces[i].size, stack);
         at = at->next;
     }
@@ -58,11 +58,11 @@ enum tarn_status tn_carve_segment(struct tn_engine *engine, uint64_t size, tarn_
                                   bool small, const struct tn_carve_piece *pieces, uint64_t count,
                                   tarn_ptr *address_out, struct tarn_error *error)
 {
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock(engine);
     const enum tarn_status st =
         carve_segment_locked(engine, size, stream, small, pieces, count, address_out, error);
 
     tn_core_assert(engine);
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return st;
 }

@@ -161,11 +161,11 @@ enum tarn_status tn_checkpoint_get(struct tn_engine *engine, struct tarn_pool_id
                                    struct tarn_checkpoint **checkpoint_out,
                                    struct tarn_error *error)
 {
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock(engine);
     const enum tarn_status st = get_locked(engine, id, checkpoint_out, error);
 
     tn_core_assert(engine);
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return st;
 }
 
@@ -476,11 +476,11 @@ enum tarn_status tn_checkpoint_set(struct tn_engine *engine,
 {
     const uint64_t stack = tn_engine_capture(engine, TARN_CONTEXT_STATE);
 
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock(engine);
     const enum tarn_status st = set_locked(engine, checkpoint, order, stack, delta_out, error);
 
     tn_core_assert(engine);
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return st;
 }
 
@@ -531,7 +531,7 @@ enum tarn_status tn_checkpoint_check_live(struct tn_engine *engine, struct tarn_
         memcpy(sorted, expected, bytes);
         qsort(sorted, count, sizeof *sorted, ptr_compare);
     }
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock(engine);
     const struct tn_private_pool *pool = tn_private_pool_find(engine, id);
 
     if (pool) {
@@ -541,7 +541,7 @@ enum tarn_status tn_checkpoint_check_live(struct tn_engine *engine, struct tarn_
         st = tn_fail(error, TARN_ERR_NOT_FOUND, "there is no private pool (%llu, %llu)",
                      (unsigned long long)id.first, (unsigned long long)id.second);
     }
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     tn_host_free(sorted, bytes);
     return st;
 }

@@ -21,7 +21,7 @@ static void tally_add(struct tally *tally, enum tarn_stat_kind kind, const struc
                       uint64_t amount)
 {
     tally->by_pool[kind][TARN_STAT_ALL] += (int64_t)amount;
-    tally->by_pool[kind][tn_stat_pool_of(pool->is_small)] += (int64_t)amount;
+    tally->by_pool[kind][TARN_STAT_SMALL_POOL + tn_counter_pool(pool->is_small)] += (int64_t)amount;
 }
 
 /* I1, I2, I3 for one block and its neighbour above. */
@@ -112,6 +112,41 @@ static void tally_block(struct tally *tally, const struct tn_block *block)
     }
 }
 
+/* Blocks that were freed on the trail still look as if they were handed out. */
+static void tally_trail(struct tally *tally, const struct tn_trail *trail)
+{
+    for (uint32_t i = trail->mark; i < trail->end; i++) {
+        const struct tn_trail_step *step = &trail->steps[i];
+        const struct tn_block *block = step->block;
+        const struct tn_pool *pool = block->set->pool;
+
+        tally_add(tally, TARN_STAT_ALLOCATION, pool, (uint64_t)-1);
+        tally_add(tally, TARN_STAT_ALLOCATED_BYTES, pool, 0 - block->size);
+        tally_add(tally, TARN_STAT_ACTIVE, pool, (uint64_t)-1);
+        tally_add(tally, TARN_STAT_ACTIVE_BYTES, pool, 0 - block->size);
+        tally_add(tally, TARN_STAT_REQUESTED_BYTES, pool, 0 - block->requested_size);
+        tally_add(tally, TARN_STAT_INACTIVE_SPLIT, pool, (uint64_t)-step->split_blocks);
+        tally_add(tally, TARN_STAT_INACTIVE_SPLIT_BYTES, pool, (uint64_t)-step->split_bytes);
+    }
+}
+
+/* Every step's block is allocated and not waited for beyond the mark. */
+static void check_trail(const struct tn_trail *trail, struct tarn_findings *findings)
+{
+    if (trail->mark > trail->end || trail->end > TN_TRAIL_STEPS) {
+        tn_finding_add(findings, "trail: mark %u of %u steps", trail->mark, trail->end);
+        return;
+    }
+    for (uint32_t i = 0; i < trail->end; i++) {
+        const struct tn_block *block = trail->steps[i].block;
+
+        if (!block->allocated || (i >= trail->mark && block->uses != 0)) {
+            tn_finding_add(findings, "trail: step %u, block 0x%llx, is not as it was left", i,
+                           (unsigned long long)block->address);
+        }
+    }
+}
+
 static void check_segment(const struct tn_engine *engine, const struct tn_segment *segment,
                           struct tally *tally, struct tarn_findings *findings)
 {
@@ -145,9 +180,12 @@ static void check_number(const char *what, uint64_t cached, uint64_t counted,
 static void check_counters(const struct tn_engine *engine, const struct tally *tally,
                            struct tarn_findings *findings)
 {
+    struct tarn_stats stats;
+
+    tn_counters_read(&engine->counters, &stats);
     for (int kind = 0; kind < TARN_STAT_KINDS; kind++) {
         for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
-            const struct tarn_stat *stat = &engine->counters.stats.by_pool[kind][pool];
+            const struct tarn_stat *stat = &stats.by_pool[kind][pool];
             const int64_t counted = tally->by_pool[kind][pool];
 
             if (stat->current != counted || stat->peak < stat->current) {
@@ -219,6 +257,8 @@ uint64_t tn_core_check(const struct tn_engine *engine, struct tarn_findings *fin
     for (const struct tn_segment *s = tn_segment_first(engine); s; s = tn_segment_next(s)) {
         check_segment(engine, s, &tally, findings);
     }
+    check_trail(&engine->trail, findings);
+    tally_trail(&tally, &engine->trail);
     check_sizes(engine, &tally, findings);
     check_counters(engine, &tally, findings);
     check_waits(engine, findings);

@@ -157,50 +157,51 @@ void tn_engine_annotate(struct tn_engine *engine, const struct tn_block *block, 
     engine_send(engine, &event, block->set->pool);
 }
 
-/* What completing a free does to the counters of free parts of split segments. */
-static void count_inactive_split(struct tn_engine *engine, const struct tn_block *block,
-                                 uint32_t merged, uint64_t merged_bytes)
+struct tn_split_change tn_engine_reuse(struct tn_engine *engine, struct tn_block *block)
 {
-    const bool small = block->set->pool->is_small;
-    int64_t blocks = -(int64_t)merged;
-    int64_t bytes = -(int64_t)merged_bytes;
-
-    if (block->expandable) {
-        return;
-    }
-    if (tn_block_is_split(block)) {
-        blocks += 1;
-        bytes += (int64_t)block->size;
-    }
-    tn_counters_change(&engine->counters, TARN_STAT_INACTIVE_SPLIT, small, blocks);
-    tn_counters_change(&engine->counters, TARN_STAT_INACTIVE_SPLIT_BYTES, small, bytes);
-}
-
-void tn_engine_complete_free(struct tn_engine *engine, struct tn_block *block, uint64_t stack)
-{
-    const bool small = block->set->pool->is_small;
-    const uint64_t size = block->size;
-    const uint64_t requested = block->requested_size;
+    struct tn_split_change change = {0};
     uint32_t merged;
     uint64_t merged_bytes;
 
     tn_assert(tn_block_is_idle(block));
-    tn_engine_emit(engine, TARN_ACTION_FREE_COMPLETED, block->address, requested,
-                   block->set->stream, block->set->pool, stack ? stack : block->u.stack);
     block->u.stack = 0;
     block = tn_engine_merge(engine, block, &merged, &merged_bytes);
     tn_engine_file(engine, block);
-    count_inactive_split(engine, block, merged, merged_bytes);
-    tn_counters_decrease(&engine->counters, TARN_STAT_ACTIVE, small, 1);
-    tn_counters_decrease(&engine->counters, TARN_STAT_ACTIVE_BYTES, small, size);
-    tn_counters_decrease(&engine->counters, TARN_STAT_REQUESTED_BYTES, small, requested);
+    if (block->expandable) {
+        return change;
+    }
+    change.blocks = -(int32_t)merged;
+    change.bytes = -(int64_t)merged_bytes;
+    if (tn_block_is_split(block)) {
+        change.blocks += 1;
+        change.bytes += (int64_t)block->size;
+    }
+    return change;
 }
 
-uint64_t tn_engine_capture(const struct tn_engine *engine, enum tarn_context_level level)
+void tn_engine_finish_free(struct tn_engine *engine, struct tn_block *block, uint64_t stack)
 {
-    if (tn_likely(atomic_load_explicit(&engine->level, memory_order_relaxed) < (int)level)) {
-        return 0;
-    }
+    const unsigned pool = tn_counter_pool(block->set->pool->is_small);
+    const uint64_t requested = block->requested_size;
+
+    tn_engine_emit(engine, TARN_ACTION_FREE_COMPLETED, block->address, requested,
+                   block->set->stream, block->set->pool, stack ? stack : block->u.stack);
+    const struct tn_split_change change = tn_engine_reuse(engine, block);
+
+    tn_counter_change(&engine->counters.split, pool, change.blocks);
+    tn_counter_change(&engine->counters.split_bytes, pool, change.bytes);
+    tn_counter_decrease(&engine->counters.requested, pool, requested);
+}
+
+void tn_engine_complete_free(struct tn_engine *engine, struct tn_block *block, uint64_t stack)
+{
+    tn_counters_end_wait(&engine->counters, tn_counter_pool(block->set->pool->is_small),
+                         block->size);
+    tn_engine_finish_free(engine, block, stack);
+}
+
+uint64_t tn_engine_capture_slow(const struct tn_engine *engine, enum tarn_context_level level)
+{
     const unsigned count = atomic_load_explicit(&engine->sink_count, memory_order_acquire);
 
     for (unsigned i = 0; i < count; i++) {

@@ -16,8 +16,9 @@
 #include "alloc/private_pool.h"
 #include "alloc/ptr_map.h"
 #include "alloc/stream_use.h"
+#include "alloc/trail.h"
+#include "base/biased_lock.h"
 #include "base/errinfo.h"
-#include "base/lock.h"
 #include "device/device_ops.h"
 #include "tarn/allocator.h"
 
@@ -37,9 +38,15 @@ struct tn_memory_callback {
     void *context;
 };
 
+/* What a call does to the counters of free blocks that are parts of split segments. */
+struct tn_split_change {
+    int64_t bytes;
+    int32_t blocks;
+};
+
 struct tn_engine {
     struct tarn_allocator *owner; /* constant: what callbacks are given */
-    struct tn_lock lock;
+    struct tn_biased_lock lock;
     struct tarn_device *device; /* constant */
     struct tarn_config config;
     struct tn_counters counters;
@@ -52,6 +59,7 @@ struct tn_engine {
 
     struct tn_map map;       /* ptr_map.h */
     struct tn_tree segments; /* struct tn_segment, by address */
+    struct tn_trail trail;
     struct tn_pool small;
     struct tn_pool large;
     struct tn_private_pools private_pools;
@@ -72,6 +80,41 @@ struct tn_engine {
     _Atomic unsigned sink_count; /* also read without the lock; sinks are never removed */
     _Atomic int level; /* highest context level of the sinks; also read without the lock */
 };
+
+/* After that blocks may be looked at. */
+static inline void tn_engine_settle_trail(struct tn_engine *engine)
+{
+    if (!tn_trail_is_settled(&engine->trail)) {
+        tn_trail_settle_slow(engine);
+    }
+}
+
+/* After that the free blocks, the settings or who is served from where may be changed. */
+static inline void tn_engine_forget_trail(struct tn_engine *engine)
+{
+    tn_engine_settle_trail(engine);
+    engine->trail.mark = 0;
+    engine->trail.end = 0;
+}
+
+/* Takes the lock to look at blocks. */
+static inline void tn_engine_lock_to_look(struct tn_engine *engine)
+{
+    tn_biased_lock_acquire(&engine->lock);
+    tn_engine_settle_trail(engine);
+}
+
+/* Takes the lock to change anything. */
+static inline void tn_engine_lock(struct tn_engine *engine)
+{
+    tn_biased_lock_acquire(&engine->lock);
+    tn_engine_forget_trail(engine);
+}
+
+static inline void tn_engine_unlock(struct tn_engine *engine)
+{
+    tn_biased_lock_release(&engine->lock);
+}
 
 /* Puts by nodes until `count` are there, so that as many splits cannot fail. */
 enum tarn_status tn_engine_reserve_spares(struct tn_engine *engine, uint32_t count) TN_MUST_CHECK;
@@ -112,12 +155,28 @@ static inline void tn_engine_emit(struct tn_engine *engine, enum tarn_action act
     }
 }
 
-/* Makes a waiting or just freed block reusable: merges it, files it, counts it. `stack` is that of
- * the free, 0 to use the allocation's. */
+/* Merges a block that has become idle with its neighbours and files the result. Returns what that
+ * did to the free parts of split segments. */
+struct tn_split_change tn_engine_reuse(struct tn_engine *engine, struct tn_block *block);
+
+/* Makes a block reusable that was just freed and waits for nothing: sends the event, merges it,
+ * files it, counts it. `stack` is that of the free, 0 to use the allocation's. */
+void tn_engine_finish_free(struct tn_engine *engine, struct tn_block *block, uint64_t stack);
+
+/* The same for a block that has waited for its streams. */
 void tn_engine_complete_free(struct tn_engine *engine, struct tn_block *block, uint64_t stack);
 
+/* Asks the sinks for it. */
+uint64_t tn_engine_capture_slow(const struct tn_engine *engine, enum tarn_context_level level);
+
 /* Stack id for an operation that wants context of `level`; 0 when nobody does. Before the lock. */
-uint64_t tn_engine_capture(const struct tn_engine *engine, enum tarn_context_level level);
+static inline uint64_t tn_engine_capture(const struct tn_engine *engine,
+                                         enum tarn_context_level level)
+{
+    return tn_likely(atomic_load_explicit(&engine->level, memory_order_relaxed) < (int)level)
+               ? 0
+               : tn_engine_capture_slow(engine, level);
+}
 
 /* Whether allocations may grow segments instead of making new ones. */
 static inline bool tn_engine_limit_is_set(const struct tn_engine *engine)

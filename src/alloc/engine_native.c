@@ -117,7 +117,7 @@ static bool run_callbacks(struct tn_engine *engine, const struct tn_request *req
     if (owner) {
         owner->pins++;
     }
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     for (unsigned i = 0; i < count; i++) {
         const struct tn_memory_callback *callback = &engine->callbacks[i];
 
@@ -125,7 +125,7 @@ static bool run_callbacks(struct tn_engine *engine, const struct tn_request *req
             callback->call(callback->context, engine->owner, request->requested, request->stream) ||
             helped;
     }
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock(engine);
     if (owner) {
         owner->pins--;
     }
@@ -218,18 +218,17 @@ static enum tarn_status step_release_cached(struct tn_engine *engine, struct tn_
     if (st) {
         return st;
     }
-    engine->counters.stats.num_alloc_retries++;
+    engine->counters.plain.num_alloc_retries++;
     return request_grow(engine, request, error);
 }
 
-/* What is tried for a request, in order, until a step gives a block. TARN_ERR_NOT_FOUND means to go
- * on, any other failure ends the request. */
+/* What is tried for a request that no free block fits, in order, until a step gives a block.
+ * TARN_ERR_NOT_FOUND means to go on, any other failure ends the request. */
 static const struct ladder_step {
     const char *name;
     enum tarn_status (*run)(struct tn_engine *engine, struct tn_request *request,
                             struct tarn_error *error);
 } ladder[] = {
-    {"reuse a free block", step_reuse},
     {"refuse what the limit forbids, if asked to", step_reject},
     {"ask the callbacks to free something", step_callbacks},
     {"collect garbage above the threshold", step_collect_garbage},
@@ -258,44 +257,42 @@ static enum tarn_status request_climb(struct tn_engine *engine, struct tn_reques
 
 /* Free parts of split segments: a fresh split adds one, a further split shrinks one, using a whole
  * part removes one. Growing segments are not counted. */
-static void count_split(struct tn_engine *engine, const struct tn_block *block, bool already_split,
-                        const struct tn_block *rest)
+static struct tn_split_change split_change(const struct tn_block *block, bool already_split,
+                                           const struct tn_block *rest)
 {
-    struct tn_counters *counters = &engine->counters;
-    const bool small = block->set->pool->is_small;
-
     if (block->expandable) {
-        return;
+        return (struct tn_split_change){0};
     }
-    if (rest && !already_split) {
-        tn_counters_increase(counters, TARN_STAT_INACTIVE_SPLIT_BYTES, small, rest->size);
-        tn_counters_increase(counters, TARN_STAT_INACTIVE_SPLIT, small, 1);
-    } else if (already_split) {
-        tn_counters_decrease(counters, TARN_STAT_INACTIVE_SPLIT_BYTES, small, block->size);
-        if (!rest) {
-            tn_counters_decrease(counters, TARN_STAT_INACTIVE_SPLIT, small, 1);
-        }
+    if (already_split) {
+        return (struct tn_split_change){.bytes = -(int64_t)block->size, .blocks = rest ? 0 : -1};
+    }
+    return rest ? (struct tn_split_change){.bytes = (int64_t)rest->size, .blocks = 1}
+                : (struct tn_split_change){0};
+}
+
+static void count_split(struct tn_counters *counters, unsigned pool, int64_t blocks, int64_t bytes)
+{
+    tn_counter_change(&counters->split, pool, blocks);
+    tn_counter_change(&counters->split_bytes, pool, bytes);
+}
+
+/* What a block adds to the counters when it is handed out; sends the event. */
+static void announce(struct tn_engine *engine, const struct tn_block *block, unsigned pool,
+                     uint64_t stack)
+{
+    tn_engine_emit(engine, TARN_ACTION_ALLOC, block->address, block->requested_size,
+                   block->set->stream, block->set->pool, stack);
+    tn_counters_hand_out(&engine->counters, pool, block->size, block->requested_size);
+    if (tn_unlikely(block->size >= engine->config.max_split_size)) {
+        tn_stat_increase(&engine->counters.plain.oversize_allocations, 1);
     }
 }
 
-static void count_hand_out(struct tn_engine *engine, const struct tn_block *block)
+struct tn_split_change tn_native_hand_out(struct tn_engine *engine, struct tn_block *block,
+                                          uint64_t size, uint64_t requested, bool split,
+                                          uint64_t stack)
 {
-    struct tn_counters *counters = &engine->counters;
-    const bool small = block->set->pool->is_small;
-
-    tn_counters_increase(counters, TARN_STAT_ALLOCATION, small, 1);
-    tn_counters_increase(counters, TARN_STAT_ALLOCATED_BYTES, small, block->size);
-    tn_counters_increase(counters, TARN_STAT_ACTIVE, small, 1);
-    tn_counters_increase(counters, TARN_STAT_ACTIVE_BYTES, small, block->size);
-    tn_counters_increase(counters, TARN_STAT_REQUESTED_BYTES, small, block->requested_size);
-    if (block->size >= engine->config.max_split_size) {
-        tn_stat_increase(&counters->stats.oversize_allocations, 1);
-    }
-}
-
-void tn_native_hand_out(struct tn_engine *engine, struct tn_block *block, uint64_t size,
-                        uint64_t requested, bool split, uint64_t stack)
-{
+    const unsigned pool = tn_counter_pool(block->set->pool->is_small);
     const bool already_split = tn_block_is_split(block);
     struct tn_block *rest = NULL;
 
@@ -304,14 +301,15 @@ void tn_native_hand_out(struct tn_engine *engine, struct tn_block *block, uint64
         tn_block_split(block, size, rest);
         tn_engine_file(engine, rest);
     }
-    count_split(engine, block, already_split, rest);
+    const struct tn_split_change change = split_change(block, already_split, rest);
+
+    count_split(&engine->counters, pool, change.blocks, change.bytes);
     block->allocated = true;
     block->requested_size = requested;
     block->u.stack = stack;
     tn_ptr_map_insert(&engine->map, block);
-    tn_engine_emit(engine, TARN_ACTION_ALLOC, block->address, requested, block->set->stream,
-                   block->set->pool, stack);
-    count_hand_out(engine, block);
+    announce(engine, block, pool, stack);
+    return change;
 }
 
 static bool request_splits(const struct tn_engine *engine, const struct tn_request *request)
@@ -341,6 +339,33 @@ static enum tarn_status request_prepare(struct tn_engine *engine, struct tn_requ
     return TARN_OK;
 }
 
+/* Whether the free blocks stay as they are but for calls: see trail.h. */
+static bool engine_is_calm(const struct tn_engine *engine)
+{
+    return engine->private_pools.route_count == 0 && engine->waits.pending == 0 &&
+           engine->waits.deferred_count == 0 && !tn_engine_collects_garbage(engine);
+}
+
+/* Hands out the block that was found. Where it was free it becomes a step of the trail. */
+static void request_finish(struct tn_engine *engine, const struct tn_request *request)
+{
+    const bool split = request_splits(engine, request);
+    const struct tn_split_change change = tn_native_hand_out(
+        engine, request->block, request->size, request->requested, split, request->stack);
+
+    if (request->reused && engine_is_calm(engine)) {
+        tn_trail_add(&engine->trail,
+                     &(struct tn_trail_step){
+                         .block = request->block,
+                         .stream = request->stream,
+                         .split_bytes = change.bytes,
+                         .split_blocks = change.blocks,
+                         .cut = split,
+                         .pool = (uint8_t)tn_counter_pool(request->pool->is_small),
+                     });
+    }
+}
+
 static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request *request,
                                      struct tarn_oom *oom, struct tarn_error *error)
 {
@@ -357,45 +382,50 @@ static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request
         st = request_prepare(engine, request, error);
     }
     if (st == TARN_OK) {
+        st = step_reuse(engine, request, error);
+        request->reused = st == TARN_OK;
+    }
+    if (st == TARN_ERR_NOT_FOUND) {
+        tn_engine_forget_trail(engine);
         st = request_climb(engine, request, error);
     }
     if (st == TARN_ERR_NOT_FOUND || st == TARN_ERR_OUT_OF_MEMORY) {
         return tn_oom_report(engine, request, oom, error);
     }
-    if (st == TARN_OK) {
+    if (st == TARN_OK && !request->reused) {
         /* A step may have used up what was put by, or dropped the lock. */
         st = request_prepare(engine, request, error);
         if (st) {
             tn_engine_file(engine, request->block);
             return st;
         }
-        tn_native_hand_out(engine, request->block, request->size, request->requested,
-                           request_splits(engine, request), request->stack);
+    }
+    if (st == TARN_OK) {
+        request_finish(engine, request);
     }
     return st;
 }
 
-enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_stream stream,
-                                 tarn_ptr *ptr_out, struct tarn_error *error)
+/* An allocation that is no step of the trail. The lock is held, and released here. */
+static enum tarn_status alloc_afresh(struct tn_engine *engine, struct tn_request *request,
+                                     tarn_ptr *ptr_out, struct tarn_error *error)
 {
-    struct tn_request request = {.requested = size, .stream = stream};
     struct tarn_oom oom = {0};
 
-    if (size >= TN_MAX_REQUEST) {
-        return tn_oom_absurd(error);
+    if (engine_is_calm(engine)) {
+        tn_engine_settle_trail(engine);
+    } else {
+        tn_engine_forget_trail(engine);
     }
-    request.stack = tn_engine_capture(engine, TARN_CONTEXT_STATE);
-    tn_lock_acquire(&engine->lock);
-    const enum tarn_status st = alloc_locked(engine, &request, &oom, error);
+    const enum tarn_status st = alloc_locked(engine, request, &oom, error);
     const unsigned observers = engine->observer_count;
 
     tn_core_assert(engine);
     if (st == TARN_OK) {
-        tn_assert(request.block);
-        *ptr_out = request.block->address;
+        tn_assert(request->block);
+        *ptr_out = request->block->address;
     }
-    tn_lock_release(&engine->lock);
-    TN_PROBE4(malloc, st ? 0 : *ptr_out, engine->device->ordinal, size, stream);
+    tn_engine_unlock(engine);
     if (tn_unlikely(st == TARN_ERR_OUT_OF_MEMORY)) {
         for (unsigned i = 0; i < observers; i++) {
             engine->observers[i].call(engine->observers[i].context, &oom);
@@ -404,29 +434,90 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
     return st;
 }
 
+/* The next step of the trail, if it is this request: its block, handed out again. */
+static struct tn_block *trail_forward(struct tn_engine *engine, uint64_t requested,
+                                      tarn_stream stream, uint64_t stack)
+{
+    struct tn_trail *trail = &engine->trail;
+    const struct tn_trail_step *step = &trail->steps[trail->mark];
+
+    if (trail->mark == trail->end || step->stream != stream) {
+        return NULL;
+    }
+    struct tn_block *block = step->block;
+
+    if (block->requested_size != requested &&
+        block->size != tn_round_size(requested, &engine->config)) {
+        return NULL;
+    }
+    trail->mark++;
+    if (step->cut) { /* as if it had been one block: see tn_block_split */
+        block->next->requested_size = block->requested_size;
+    }
+    block->requested_size = requested;
+    block->u.stack = stack;
+    count_split(&engine->counters, step->pool, step->split_blocks, step->split_bytes);
+    announce(engine, block, step->pool, stack);
+    return block;
+}
+
+enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_stream stream,
+                                 tarn_ptr *ptr_out, struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+
+    if (tn_unlikely(size >= TN_MAX_REQUEST)) {
+        return tn_oom_absurd(error);
+    }
+    const uint64_t stack = tn_engine_capture(engine, TARN_CONTEXT_STATE);
+
+    tn_biased_lock_acquire(&engine->lock);
+    const struct tn_block *block = trail_forward(engine, size, stream, stack);
+
+    if (block) {
+        *ptr_out = block->address;
+        tn_core_assert(engine);
+        tn_engine_unlock(engine);
+    } else {
+        struct tn_request request = {.requested = size, .stream = stream, .stack = stack};
+
+        st = alloc_afresh(engine, &request, ptr_out, error);
+    }
+    TN_PROBE4(malloc, st ? 0 : *ptr_out, engine->device->ordinal, size, stream);
+    return st;
+}
+
 /* ---- freeing ---- */
+
+/* The first half of a free: the block is not handed out any more. Sends the event. */
+static void retract(struct tn_engine *engine, const struct tn_block *block, unsigned pool,
+                    uint64_t stack)
+{
+    tn_counters_take_back(&engine->counters, pool, block->size);
+    tn_engine_emit(engine, TARN_ACTION_FREE_REQUESTED, block->address, block->requested_size,
+                   block->set->stream, block->set->pool, stack ? stack : block->u.stack);
+    if (tn_unlikely(block->size >= engine->config.max_split_size)) {
+        tn_stat_decrease(&engine->counters.plain.oversize_allocations, 1);
+    }
+}
 
 /* The free itself, when it is settled what a block with uses waits for. `slot` is the block's place
  * in the pointer map. */
 static void free_settled(struct tn_engine *engine, struct tn_block *block, uint64_t *slot,
                          bool waits, uint64_t stack)
 {
-    const bool small = block->set->pool->is_small;
+    const unsigned pool = tn_counter_pool(block->set->pool->is_small);
 
     tn_assert(block->allocated);
     tn_prefetch(block->prev); /* merging will look at both */
     tn_prefetch(block->next);
     block->allocated = false;
     tn_map_remove(&engine->map, slot);
-    tn_counters_decrease(&engine->counters, TARN_STAT_ALLOCATION, small, 1);
-    tn_counters_decrease(&engine->counters, TARN_STAT_ALLOCATED_BYTES, small, block->size);
-    tn_engine_emit(engine, TARN_ACTION_FREE_REQUESTED, block->address, block->requested_size,
-                   block->set->stream, block->set->pool, stack ? stack : block->u.stack);
-    if (block->size >= engine->config.max_split_size) {
-        tn_stat_decrease(&engine->counters.stats.oversize_allocations, 1);
-    }
-    if (!waits) {
-        tn_engine_complete_free(engine, block, stack);
+    retract(engine, block, pool, stack);
+    if (waits) {
+        tn_counters_begin_wait(&engine->counters, pool, block->size);
+    } else {
+        tn_engine_finish_free(engine, block, stack);
     }
 }
 
@@ -463,19 +554,46 @@ void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uin
     }
 }
 
+/* Frees the newest step of the trail, if it is this pointer and no other stream used it. */
+static bool trail_back(struct tn_engine *engine, tarn_ptr ptr, uint64_t stack)
+{
+    struct tn_trail *trail = &engine->trail;
+
+    if (trail->mark == 0) {
+        return false;
+    }
+    const struct tn_trail_step *step = &trail->steps[trail->mark - 1];
+    struct tn_block *block = step->block;
+
+    if (block->address != ptr || block->uses != 0) {
+        return false;
+    }
+    trail->mark--;
+    retract(engine, block, step->pool, stack);
+    tn_engine_emit(engine, TARN_ACTION_FREE_COMPLETED, ptr, block->requested_size, step->stream,
+                   block->set->pool, stack ? stack : block->u.stack);
+    block->u.stack = 0;
+    count_split(&engine->counters, step->pool, -step->split_blocks, -step->split_bytes);
+    tn_counter_decrease(&engine->counters.requested, step->pool, block->requested_size);
+    return true;
+}
+
 enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct tarn_error *error)
 {
     const uint64_t stack = tn_engine_capture(engine, TARN_CONTEXT_ALL);
-    enum tarn_status st;
+    enum tarn_status st = TARN_OK;
 
     TN_PROBE1(free, ptr);
-    tn_lock_acquire(&engine->lock);
-    uint64_t *slot = tn_map_find(&engine->map, ptr);
+    tn_biased_lock_acquire(&engine->lock);
+    if (!trail_back(engine, ptr, stack)) {
+        tn_engine_forget_trail(engine);
+        uint64_t *slot = tn_map_find(&engine->map, ptr);
 
-    st = slot ? free_found(engine, tn_ptr_map_block(slot), slot, stack, error)
-              : tn_pointer_unknown(ptr, error);
+        st = slot ? free_found(engine, tn_ptr_map_block(slot), slot, stack, error)
+                  : tn_pointer_unknown(ptr, error);
+    }
     tn_core_assert(engine);
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return st;
 }
 
@@ -486,7 +604,7 @@ enum tarn_status tn_native_record_stream(struct tn_engine *engine, tarn_ptr ptr,
 {
     enum tarn_status st;
 
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock_to_look(engine);
     struct tn_block *block = tn_ptr_map_find(&engine->map, ptr);
 
     if (!block) {
@@ -497,7 +615,7 @@ enum tarn_status tn_native_record_stream(struct tn_engine *engine, tarn_ptr ptr,
             (void)tn_fail(error, st, "no host memory to record a stream");
         }
     }
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return st;
 }
 
@@ -516,12 +634,12 @@ enum tarn_status tn_native_empty_cache(struct tn_engine *engine, struct tarn_poo
 {
     const uint64_t stack = tn_engine_capture(engine, TARN_CONTEXT_ALL);
 
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock(engine);
     const enum tarn_status st = tn_gc_release_cached(engine, id, stack, error);
 
     engine_trim(engine);
     tn_core_assert(engine);
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return st;
 }
 
@@ -531,7 +649,7 @@ enum tarn_status tn_native_base_allocation(struct tn_engine *engine, tarn_ptr pt
 {
     enum tarn_status st = TARN_OK;
 
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock_to_look(engine);
     if (tn_ptr_map_find(&engine->map, ptr)) {
         const struct tn_segment *segment = tn_segment_find(engine, ptr);
 
@@ -544,7 +662,7 @@ enum tarn_status tn_native_base_allocation(struct tn_engine *engine, tarn_ptr pt
     } else {
         st = tn_pointer_unknown(ptr, error);
     }
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return st;
 }
 
@@ -563,9 +681,9 @@ enum tarn_status tn_native_set_fraction(struct tn_engine *engine, double fractio
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
                        "invalid fraction:%g. Please set within [0, 1].", fraction);
     }
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock(engine);
     engine_apply_fraction(engine, fraction);
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return TARN_OK;
 }
 
@@ -588,7 +706,7 @@ enum tarn_status tn_native_cache_info(struct tn_engine *engine, uint64_t *larges
     enum tarn_status st = TARN_OK;
     uint64_t found = *largest;
 
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock_to_look(engine);
     if (found == 0) {
         st = engine->device->ops->memory_info(engine->device, &found, &total);
     }
@@ -611,7 +729,7 @@ enum tarn_status tn_native_cache_info(struct tn_engine *engine, uint64_t *larges
         }
         *largest = found;
     }
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return st;
 }
 
@@ -631,7 +749,7 @@ void tn_native_init(struct tn_engine *engine, struct tarn_device *device,
     tn_segments_init(&engine->segments);
     tn_pool_init(&engine->small, true, NULL);
     tn_pool_init(&engine->large, false, NULL);
-    tn_lock_init(&engine->lock, TN_LOCK_ALLOCATOR);
+    tn_biased_lock_init(&engine->lock, TN_LOCK_ALLOCATOR);
 }
 
 /* Frees every node of the segment and the memory behind it, whatever state its blocks are in. */
@@ -673,5 +791,5 @@ void tn_native_fini(struct tn_engine *engine)
     }
     tn_block_slab_fini(&engine->slab);
     tn_map_fini(&engine->map);
-    tn_lock_fini(&engine->lock);
+    tn_biased_lock_fini(&engine->lock);
 }

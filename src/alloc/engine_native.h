@@ -34,8 +34,9 @@ enum tarn_status tn_native_cache_info(struct tn_engine *engine, uint64_t *larges
 /* Hands out `size` bytes of a block that is in no set, as PyTorch's alloc_found_block: splits,
  * counts, sends the event. A node must have been put by if `split`, and room in the pointer map.
  * Under the lock; also what restoring a checkpoint does. */
-void tn_native_hand_out(struct tn_engine *engine, struct tn_block *block, uint64_t size,
-                        uint64_t requested, bool split, uint64_t stack);
+struct tn_split_change tn_native_hand_out(struct tn_engine *engine, struct tn_block *block,
+                                          uint64_t size, uint64_t requested, bool split,
+                                          uint64_t stack);
 
 /* Frees an allocated block; under the lock. On failure it is still allocated. */
 enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block *block,

@@ -314,15 +314,15 @@ static enum tarn_status pieces_map(struct tn_engine *engine, const struct tn_seg
 static void count_map(struct tn_engine *engine, bool small, uint64_t size)
 {
     engine->reserved += size;
-    tn_counters_increase(&engine->counters, TARN_STAT_RESERVED_BYTES, small, size);
-    engine->counters.stats.num_device_alloc++;
+    tn_counter_increase(&engine->counters.reserved, tn_counter_pool(small), size);
+    engine->counters.plain.num_device_alloc++;
 }
 
 static void count_unmap(struct tn_engine *engine, bool small, uint64_t size)
 {
     engine->reserved -= size;
-    tn_counters_decrease(&engine->counters, TARN_STAT_RESERVED_BYTES, small, size);
-    engine->counters.stats.num_device_free++;
+    tn_counter_decrease(&engine->counters.reserved, tn_counter_pool(small), size);
+    engine->counters.plain.num_device_free++;
 }
 
 /* The pages of a piece are mapped: its block becomes free memory, merged with what is free beside

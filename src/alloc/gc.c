@@ -178,7 +178,7 @@ static enum tarn_status release_default_pools(struct tn_engine *engine, uint64_t
 {
     enum tarn_status st;
 
-    engine->counters.stats.num_sync_all_streams++;
+    engine->counters.plain.num_sync_all_streams++;
     st = tn_stream_waits_drain(engine, NULL, stack, error);
     if (st == TARN_OK) {
         st = pool_release_all(engine, &engine->large, stack, error);
@@ -224,7 +224,7 @@ enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool
                 continue;
             }
             if (engine->private_pools.route_count == 0) { /* else a capture may be under way */
-                engine->counters.stats.num_sync_all_streams++;
+                engine->counters.plain.num_sync_all_streams++;
                 st = tn_stream_waits_drain(engine, p, stack, error);
             }
         }

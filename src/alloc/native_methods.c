@@ -145,10 +145,10 @@ static uint64_t native_get_limit(struct tarn_allocator *allocator)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_lock_acquire(&engine->lock);
+    tn_biased_lock_acquire(&engine->lock);
     const uint64_t limit = engine->limit;
 
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return limit;
 }
 
@@ -156,18 +156,18 @@ static void native_get_config(struct tarn_allocator *allocator, struct tarn_conf
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_lock_acquire(&engine->lock);
+    tn_biased_lock_acquire(&engine->lock);
     *config_out = engine->config;
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
 }
 
 static void native_set_config(struct tarn_allocator *allocator, const struct tarn_config *config)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock(engine);
     engine->config = *config; /* its fraction counts only when the allocator is made */
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
 }
 
 /* ---- looking at it ---- */
@@ -176,37 +176,37 @@ static void native_get_stats(struct tarn_allocator *allocator, struct tarn_stats
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_lock_acquire(&engine->lock);
-    *stats_out = engine->counters.stats;
-    tn_lock_release(&engine->lock);
+    tn_biased_lock_acquire(&engine->lock);
+    tn_counters_read(&engine->counters, stats_out);
+    tn_engine_unlock(engine);
 }
 
 static void native_reset_peak_stats(struct tarn_allocator *allocator)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_lock_acquire(&engine->lock);
+    tn_biased_lock_acquire(&engine->lock);
     tn_counters_reset_peaks(&engine->counters);
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
 }
 
 static void native_reset_accumulated_stats(struct tarn_allocator *allocator)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_lock_acquire(&engine->lock);
+    tn_biased_lock_acquire(&engine->lock);
     tn_counters_reset_accumulated(&engine->counters);
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
 }
 
 static uint64_t native_check(struct tarn_allocator *allocator, struct tarn_findings *findings)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_lock_acquire(&engine->lock);
+    tn_biased_lock_acquire(&engine->lock);
     const uint64_t count = tn_core_check(engine, findings);
 
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return count + tn_plain_memory_check(&native_of(allocator)->plain, findings);
 }
 
@@ -217,13 +217,13 @@ static enum tarn_status native_walk(struct tarn_allocator *allocator,
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     (void)error;
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock_to_look(engine);
     if (pool) {
         tn_visit_pool(engine, *pool, walker);
     } else {
         tn_visit(engine, walker);
     }
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return TARN_OK;
 }
 
@@ -233,7 +233,7 @@ static enum tarn_status native_add_sink(struct tarn_allocator *allocator,
     struct tn_engine *engine = tn_allocator_engine(allocator);
     enum tarn_status st = TARN_OK;
 
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock_to_look(engine);
     const unsigned count = atomic_load_explicit(&engine->sink_count, memory_order_relaxed);
 
     if (count < TARN_SINKS_MAX) {
@@ -246,7 +246,7 @@ static enum tarn_status native_add_sink(struct tarn_allocator *allocator,
         st = tn_fail(error, TARN_ERR_LIMIT, "an allocator takes %d receivers of events",
                      TARN_SINKS_MAX);
     }
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return st;
 }
 
@@ -255,13 +255,13 @@ static enum tarn_status native_annotate(struct tarn_allocator *allocator, tarn_p
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock_to_look(engine);
     const struct tn_block *block = tn_ptr_map_find(&engine->map, ptr);
 
     if (block) {
         tn_engine_annotate(engine, block, text);
     }
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return block || tn_plain_memory_find(&native_of(allocator)->plain, ptr, NULL)
                ? TARN_OK
                : tn_pointer_unknown(ptr, error);
@@ -271,9 +271,9 @@ static void native_mark_snapshot(struct tarn_allocator *allocator)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock_to_look(engine);
     tn_visit_mark_snapshot(engine);
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
 }
 
 static enum tarn_status native_add_oom_observer(struct tarn_allocator *allocator,
@@ -282,13 +282,13 @@ static enum tarn_status native_add_oom_observer(struct tarn_allocator *allocator
     struct tn_engine *engine = tn_allocator_engine(allocator);
     enum tarn_status st = TARN_ERR_LIMIT;
 
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock_to_look(engine);
     if (engine->observer_count < TARN_OBSERVERS_MAX) {
         engine->observers[engine->observer_count++] =
             (struct tn_oom_observer){.call = observer, .context = context};
         st = TARN_OK;
     }
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return st;
 }
 
@@ -298,13 +298,13 @@ static enum tarn_status native_add_memory_callback(struct tarn_allocator *alloca
     struct tn_engine *engine = tn_allocator_engine(allocator);
     enum tarn_status st = TARN_ERR_LIMIT;
 
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock(engine);
     if (engine->callback_count < TARN_OBSERVERS_MAX) {
         engine->callbacks[engine->callback_count++] =
             (struct tn_memory_callback){.call = callback, .context = context};
         st = TARN_OK;
     }
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return st;
 }
 
@@ -316,10 +316,10 @@ static enum tarn_status native_begin_pool(struct tarn_allocator *allocator, stru
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock(engine);
     const enum tarn_status st = tn_private_pool_begin(engine, id, filter, context, error);
 
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return st;
 }
 
@@ -331,10 +331,10 @@ static enum tarn_status pool_apply(struct tarn_allocator *allocator, struct tarn
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock(engine);
     const enum tarn_status st = action(engine, id, error);
 
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return st;
 }
 
@@ -360,11 +360,11 @@ static uint64_t native_pool_use_count(struct tarn_allocator *allocator, struct t
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock_to_look(engine);
     const struct tn_private_pool *pool = tn_private_pool_find(engine, id);
     const uint64_t count = pool ? (uint64_t)pool->use_count : 0;
 
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return count;
 }
 
@@ -373,13 +373,13 @@ static enum tarn_status native_set_pool_use_on_oom(struct tarn_allocator *alloca
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock(engine);
     struct tn_private_pool *pool = tn_private_pool_find(engine, id);
 
     if (pool) {
         pool->use_on_oom = use_on_oom;
     }
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return pool ? TARN_OK : TARN_ERR_NOT_FOUND;
 }
 
@@ -388,13 +388,13 @@ static enum tarn_status native_set_pool_no_split(struct tarn_allocator *allocato
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock(engine);
     struct tn_private_pool *pool = tn_private_pool_find(engine, id);
 
     if (pool) {
         pool->no_split = no_split;
     }
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return pool ? TARN_OK : TARN_ERR_NOT_FOUND;
 }
 

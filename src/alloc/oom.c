@@ -72,12 +72,12 @@ enum tarn_status tn_oom_report(struct tn_engine *engine, const struct tn_request
     tn_engine_emit(engine, TARN_ACTION_OOM, oom.device_free, request->size, request->stream,
                    request->pool, request->stack);
     if (request->rejected) {
-        engine->counters.stats.num_oom_rejections++;
+        engine->counters.plain.num_oom_rejections++;
     } else {
-        engine->counters.stats.num_ooms++;
+        engine->counters.plain.num_ooms++;
     }
-    oom.allocated = (uint64_t)tn_counters_current(&engine->counters, TARN_STAT_ALLOCATED_BYTES);
-    oom.reserved = (uint64_t)tn_counters_current(&engine->counters, TARN_STAT_RESERVED_BYTES);
+    oom.allocated = (uint64_t)tn_counter_all(&engine->counters.bytes.out);
+    oom.reserved = (uint64_t)tn_counter_all(&engine->counters.reserved);
     oom.private_free = private_free_bytes(engine);
     oom_write_message(&oom, error);
     *oom_out = oom;

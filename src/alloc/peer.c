@@ -40,7 +40,7 @@ enum tarn_status tarn_allocator_add_peer(struct tarn_allocator *allocator, int o
         return TARN_OK; /* it has no growing segments */
     }
     engine = tn_allocator_engine(allocator);
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock(engine);
     if (!engine_has_peer(engine, ordinal)) {
         st = engine->peer_count < TN_PEERS_MAX
                  ? peer_grant_all(engine, ordinal, error)
@@ -50,7 +50,7 @@ enum tarn_status tarn_allocator_add_peer(struct tarn_allocator *allocator, int o
             engine->peers[engine->peer_count++] = ordinal;
         }
     }
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return st;
 }
 
@@ -63,12 +63,12 @@ bool tarn_allocator_has_growing_segments(struct tarn_allocator *allocator)
         return false;
     }
     engine = tn_allocator_engine(allocator);
-    tn_lock_acquire(&engine->lock);
+    tn_engine_lock_to_look(engine);
     for (const struct tn_segment *s = tn_segment_first(engine); s && !found;
          s = tn_segment_next(s)) {
         found = s->expandable != NULL;
     }
-    tn_lock_release(&engine->lock);
+    tn_engine_unlock(engine);
     return found;
 }
 

@@ -57,11 +57,11 @@ static enum tarn_status segment_device_alloc(struct tn_engine *engine, struct tn
             owner->pins++;
         }
         engine->nodes_in_flight++;
-        tn_lock_release(&engine->lock);
+        tn_engine_unlock(engine);
     }
     st = engine->device->ops->alloc(engine->device, size, address_out);
     if (unlock) {
-        tn_lock_acquire(&engine->lock);
+        tn_engine_lock(engine);
         engine->nodes_in_flight--;
         if (owner) {
             owner->pins--;
@@ -73,12 +73,12 @@ static enum tarn_status segment_device_alloc(struct tn_engine *engine, struct tn
 static void segment_count_alloc(struct tn_engine *engine, bool small, uint64_t size)
 {
     engine->reserved += size;
-    tn_counters_increase(&engine->counters, TARN_STAT_SEGMENT, small, 1);
-    tn_counters_increase(&engine->counters, TARN_STAT_RESERVED_BYTES, small, size);
+    tn_counter_increase(&engine->counters.segments, tn_counter_pool(small), 1);
+    tn_counter_increase(&engine->counters.reserved, tn_counter_pool(small), size);
     if (size >= engine->config.max_split_size) {
-        tn_stat_increase(&engine->counters.stats.oversize_segments, 1);
+        tn_stat_increase(&engine->counters.plain.oversize_segments, 1);
     }
-    engine->counters.stats.num_device_alloc++;
+    engine->counters.plain.num_device_alloc++;
 }
 
 enum tarn_status tn_segment_alloc(struct tn_engine *engine, struct tn_free_set *set, uint64_t size,
@@ -126,12 +126,12 @@ out:
 static void segment_count_release(struct tn_engine *engine, bool small, uint64_t size)
 {
     engine->reserved -= size;
-    tn_counters_decrease(&engine->counters, TARN_STAT_SEGMENT, small, 1);
-    tn_counters_decrease(&engine->counters, TARN_STAT_RESERVED_BYTES, small, size);
+    tn_counter_decrease(&engine->counters.segments, tn_counter_pool(small), 1);
+    tn_counter_decrease(&engine->counters.reserved, tn_counter_pool(small), size);
     if (size >= engine->config.max_split_size) {
-        tn_stat_decrease(&engine->counters.stats.oversize_segments, 1);
+        tn_stat_decrease(&engine->counters.plain.oversize_segments, 1);
     }
-    engine->counters.stats.num_device_free++;
+    engine->counters.plain.num_device_free++;
 }
 
 enum tarn_status tn_segment_release(struct tn_engine *engine, struct tn_block *block,

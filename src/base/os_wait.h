@@ -12,6 +12,9 @@ void tn_os_wait(_Atomic uint32_t *word, uint32_t expected);
 /* Wakes one thread that sleeps on the word. */
 void tn_os_wake_one(_Atomic uint32_t *word);
 
+/* Sleeps a little: tens of microseconds for the first nap, up to a millisecond for later ones. */
+void tn_os_nap(unsigned nap);
+
 /* Tells the processor that this is a spin loop. */
 static inline void tn_os_relax(void)
 {

@@ -185,27 +185,83 @@ static void free_neighbours_that_were_not_merged(void **state)
     rig_close(&b.rig);
 }
 
+/* The counters that are kept, each with a name that it is read by. */
+struct kept_counter {
+    struct tn_counter *counter;
+    enum tarn_stat_kind kind;
+};
+
+enum {
+    KEPT = 7
+};
+
+static void list_counters(struct tn_engine *engine, struct kept_counter list[KEPT])
+{
+    struct tn_counters *c = &engine->counters;
+
+    list[0] = (struct kept_counter){&c->blocks.out, TARN_STAT_ALLOCATION};
+    list[1] = (struct kept_counter){&c->bytes.out, TARN_STAT_ALLOCATED_BYTES};
+    list[2] = (struct kept_counter){&c->requested, TARN_STAT_REQUESTED_BYTES};
+    list[3] = (struct kept_counter){&c->split, TARN_STAT_INACTIVE_SPLIT};
+    list[4] = (struct kept_counter){&c->split_bytes, TARN_STAT_INACTIVE_SPLIT_BYTES};
+    list[5] = (struct kept_counter){&c->segments, TARN_STAT_SEGMENT};
+    list[6] = (struct kept_counter){&c->reserved, TARN_STAT_RESERVED_BYTES};
+}
+
 static void counters(void **state)
+{
+    struct bench b;
+    struct kept_counter list[KEPT];
+
+    (void)state;
+    bench_open(&b);
+    list_counters(b.engine, list);
+    for (int i = 0; i < KEPT; i++) {
+        struct tn_counter *counter = list[i].counter;
+
+        for (int pool = 0; pool < TN_POOLS; pool++) {
+            char name[80];
+
+            (void)snprintf(name, sizeof name, "%s.%s", tarn_stat_kind_name(list[i].kind),
+                           tarn_stat_pool_name(
+                               (enum tarn_stat_pool)(TARN_STAT_SMALL_POOL + pool)));
+            PLANT(&b, counter->current[pool], counter->current[pool] + 1, name);
+            if (counter->current[pool] > 0 && i >= 2) {
+                PLANT(&b, counter->peak[TARN_STAT_SMALL_POOL + pool], counter->current[pool] - 1,
+                      name);
+            }
+        }
+    }
+    struct tn_counters *c = &b.engine->counters;
+
+    PLANT(&b, c->blocks.waiting[TN_SMALL], c->blocks.waiting[TN_SMALL] + 1, "active.small_pool");
+    PLANT(&b, c->bytes.waiting[TN_LARGE], c->bytes.waiting[TN_LARGE] + 1,
+          "active_bytes.large_pool");
+    PLANT(&b, b.used->requested_size, b.used->requested_size - 1, "requested_bytes.all");
+    rig_close(&b.rig);
+}
+
+/* What was freed on the trail looks as if it were handed out, and is not counted so. */
+static void trail(void **state)
 {
     struct bench b;
 
     (void)state;
-    bench_open(&b);
-    for (int kind = 0; kind < TARN_STAT_KINDS; kind++) {
-        for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
-            struct tarn_stat *stat = &b.engine->counters.stats.by_pool[kind][pool];
-            char name[80];
+    rig_open(&b.rig, GIB, "");
+    b.engine = rig_engine(b.rig.allocator);
+    const tarn_ptr first = rig_alloc(&b.rig, 512, 0);
 
-            (void)snprintf(name, sizeof name, "%s.%s",
-                           tarn_stat_kind_name((enum tarn_stat_kind)kind),
-                           tarn_stat_pool_name((enum tarn_stat_pool)pool));
-            PLANT(&b, stat->current, stat->current + 1, name);
-            if (stat->current > 0) {
-                PLANT(&b, stat->peak, stat->current - 1, name);
-            }
-        }
-    }
-    PLANT(&b, b.used->requested_size, b.used->requested_size - 1, "requested_bytes.all");
+    rig_free(&b.rig, rig_alloc(&b.rig, 1024, 0));
+    struct tn_trail *trail = &b.engine->trail;
+
+    assert_int_equal(trail->mark, 0);
+    assert_int_equal(trail->end, 1);
+    finds_nothing(&b);
+    PLANT(&b, trail->mark, 2, "trail: mark 2 of 1 steps");
+    PLANT(&b, trail->mark, 1, "allocated_bytes.all");
+    PLANT(&b, trail->steps[0].block->allocated, false, "trail: step 0");
+    PLANT(&b, trail->steps[0].split_bytes, 512, "inactive_split_bytes.small_pool");
+    rig_free(&b.rig, first);
     rig_close(&b.rig);
 }
 
@@ -246,25 +302,21 @@ static void waits(void **state)
 static void many_findings_are_counted(void **state)
 {
     struct bench b;
+    struct kept_counter list[KEPT];
     struct tarn_findings findings = TARN_FINDINGS_INIT;
 
     (void)state;
     bench_open(&b);
-    for (int kind = 0; kind < TARN_STAT_KINDS; kind++) {
-        for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
-            b.engine->counters.stats.by_pool[kind][pool].current += 512;
-            b.engine->counters.stats.by_pool[kind][pool].peak += 512;
-        }
+    list_counters(b.engine, list);
+    for (int i = 0; i < KEPT * TN_POOLS; i++) {
+        list[i / TN_POOLS].counter->current[i % TN_POOLS] += 512;
     }
     assert_int_equal(tn_core_check(b.engine, &findings), 27);
     assert_int_equal(findings.count, 27);
     assert_int_equal(tn_core_check(b.engine, &findings), 27);
     assert_int_equal(findings.count, 54);
-    for (int kind = 0; kind < TARN_STAT_KINDS; kind++) {
-        for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
-            b.engine->counters.stats.by_pool[kind][pool].current -= 512;
-            b.engine->counters.stats.by_pool[kind][pool].peak -= 512;
-        }
+    for (int i = 0; i < KEPT * TN_POOLS; i++) {
+        list[i / TN_POOLS].counter->current[i % TN_POOLS] -= 512;
     }
     finds_nothing(&b);
     rig_close(&b.rig);
@@ -278,6 +330,7 @@ int main(void)
         cmocka_unit_test(states),
         cmocka_unit_test(free_neighbours_that_were_not_merged),
         cmocka_unit_test(counters),
+        cmocka_unit_test(trail),
         cmocka_unit_test(totals),
         cmocka_unit_test(waits),
         cmocka_unit_test(many_findings_are_counted),

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The trail: what was allocated lately, in order, so that a free in reverse order is a step back
+ * and the same allocation again a step forward. Programs free most of what is short-lived in
+ * reverse order and then ask for the same sizes again.
+ *
+ *        begin                  mark                 end
+ *          |  handed out          |  freed again      |
+ *          +----+----+----+----+----+----+----+----+
+ *
+ * Best fit is a function of the free blocks, the request and the settings. So as long as nothing
+ * but the steps themselves changed these, freeing the newest allocation leads back to the state
+ * before it, and the same request from there leads to the same block. Stepping back only moves the
+ * mark and the counters: the block stays cut off and in the pointer map, as if it were handed out.
+ * Whoever looks at blocks first has the steps beyond the mark merged for good (tn_trail_settle);
+ * whoever changes something forgets the trail (tn_trail_forget). engine.h does both when it takes
+ * the lock.
+ *
+ * A step is only kept while nothing but calls changes the free blocks: no pending events of other
+ * streams, no requests routed to private pools, no ages that searches advance, and the block came
+ * from a free block, not from the device.
+ *
+ * Guarded by the engine's lock. Cost: a step forward or back is O(1) and touches one block; what is
+ * never stepped back costs one store of 32 bytes.
+ */
+#ifndef TN_ALLOC_TRAIL_H
+#define TN_ALLOC_TRAIL_H
+
+#include "alloc/core.h"
+
+struct tn_engine;
+
+enum {
+    TN_TRAIL_STEPS = 512
+};
+
+struct tn_trail_step {
+    struct tn_block *block;
+    tarn_stream stream;
+    int64_t split_bytes;  /* what the allocation did to the counters of free parts of segments */
+    int32_t split_blocks; /* ... */
+    bool cut;             /* the block was cut off a larger one, which goes on behind it */
+    uint8_t pool;         /* TN_SMALL or TN_LARGE */
+};
+
+/* All zero is an empty trail. */
+struct tn_trail {
+    uint32_t mark; /* steps before it are handed out, from it on freed again */
+    uint32_t end;
+    struct tn_trail_step steps[TN_TRAIL_STEPS];
+};
+
+/* The allocation just made. Nothing lies beyond the mark. */
+void tn_trail_add(struct tn_trail *trail, const struct tn_trail_step *step);
+
+/* Merges and files for good what was freed beyond the mark. Never fails. */
+void tn_trail_settle_slow(struct tn_engine *engine);
+
+static inline bool tn_trail_is_settled(const struct tn_trail *trail)
+{
+    return trail->mark == trail->end;
+}
+
+#endif

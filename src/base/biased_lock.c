@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/biased_lock.h"
+
+#include "base/os_barrier.h"
+#include "base/os_wait.h"
+
+enum {
+    STREAK_FIRST = 64,
+    STREAK_MAX = 1 << 20,
+    SPINS_FIRST = 4, /* pauses between two looks, doubled up to the last */
+    SPINS_LAST = 64,
+    LOOKS_AWAKE = 24 /* before the first sleep */
+};
+
+_Thread_local char tn_thread_mark __attribute__((tls_model("initial-exec")));
+
+void tn_biased_lock_init(struct tn_biased_lock *lock, enum tn_lock_rank rank)
+{
+    tn_assert((unsigned)rank < TN_LOCK_RANK_COUNT);
+    atomic_init(&lock->owner, 0);
+    atomic_init(&lock->inside, 0);
+    atomic_init(&lock->taken, 0);
+    atomic_init(&lock->wanted, 0);
+    lock->rank = rank;
+    lock->unbiased = false;
+    lock->recent = 0;
+    lock->streak = 0;
+    lock->needed = tn_os_barrier_available() ? STREAK_FIRST : 0;
+}
+
+void tn_biased_lock_fini(struct tn_biased_lock *lock)
+{
+    tn_assert(atomic_load(&lock->inside) == 0 && atomic_load(&lock->taken) == 0);
+    (void)lock;
+}
+
+/* Waits between two looks at a lock that somebody else holds. */
+static void wait_a_while(unsigned look)
+{
+    const unsigned doubled = look < 8 ? (unsigned)SPINS_FIRST << look : SPINS_LAST;
+    const unsigned spins = doubled < SPINS_LAST ? doubled : SPINS_LAST;
+
+    if (look >= LOOKS_AWAKE) {
+        tn_os_nap(look - LOOKS_AWAKE);
+        return;
+    }
+    for (unsigned i = 0; i < spins; i++) {
+        tn_os_relax();
+    }
+}
+
+static bool lock_try(struct tn_biased_lock *lock)
+{
+    return atomic_load_explicit(&lock->taken, memory_order_relaxed) == 0 &&
+           atomic_exchange_explicit(&lock->taken, 1, memory_order_acquire) == 0;
+}
+
+static TN_COLD void lock_wait(struct tn_biased_lock *lock)
+{
+    unsigned look = 0;
+
+    do {
+        if (atomic_load_explicit(&lock->wanted, memory_order_relaxed) == 0) {
+            atomic_store_explicit(&lock->wanted, 1, memory_order_relaxed);
+        }
+        wait_a_while(look++);
+    } while (!lock_try(lock));
+}
+
+/* The caller holds the word. Afterwards the owner is not inside and cannot enter any more. */
+static TN_COLD void lock_take_bias(struct tn_biased_lock *lock)
+{
+    atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
+    tn_os_barrier();
+    for (unsigned look = 0; atomic_load_explicit(&lock->inside, memory_order_acquire); look++) {
+        wait_a_while(look);
+    }
+    lock->needed = lock->needed < STREAK_MAX / 2 ? lock->needed * 2 : STREAK_MAX;
+}
+
+void tn_biased_lock_acquire_slow(struct tn_biased_lock *lock, uintptr_t self)
+{
+    if (tn_unlikely(!lock_try(lock))) {
+        lock_wait(lock);
+    }
+    if (tn_unlikely(atomic_load_explicit(&lock->owner, memory_order_relaxed) != 0)) {
+        lock_take_bias(lock);
+    }
+    lock->unbiased = true;
+    lock->streak = lock->recent == self ? lock->streak + 1 : 0;
+    lock->recent = self;
+}
+
+/* Leans to the thread that took it so often, unless others want it as well. */
+static TN_COLD void lock_lean(struct tn_biased_lock *lock)
+{
+    lock->streak = 0;
+    if (atomic_exchange_explicit(&lock->wanted, 0, memory_order_relaxed) == 0) {
+        atomic_store_explicit(&lock->owner, lock->recent, memory_order_relaxed);
+    }
+}
+
+void tn_biased_lock_release_slow(struct tn_biased_lock *lock)
+{
+    if (tn_unlikely(lock->streak >= lock->needed && lock->needed > 0)) {
+        lock_lean(lock);
+    }
+    lock->unbiased = false;
+    atomic_store_explicit(&lock->taken, 0, memory_order_release);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A lock for what one thread uses most of the time. It leans towards ("is biased to") the thread
+ * that took it often in a row: that thread then enters with a store and a load, without any atomic
+ * read-modify-write. Another thread that wants it takes the bias away first, which costs
+ * microseconds (os_barrier.h); each time that happens, it takes twice as long until the lock leans
+ * again.
+ *
+ * Without bias it is one word, taken by one exchange and released by a plain store. A releasing
+ * thread does not look whether others wait: they look again themselves, first in ever longer spins,
+ * then in short sleeps. So a thread that works through many short turns is not slowed down by those
+ * that wait, and a thread that waits through a device call sleeps. Not fair and not recursive.
+ *
+ * Why it is safe: the owner stores `inside`, then reads `owner` again; who takes the bias away
+ * stores `owner`, has every thread pass a barrier, then reads `inside`. One of the two sees the
+ * other.
+ *
+ * Cost (Xeon, 2 cores, commit with bench/): taken and released in 1.3 ns by its owner, 6 ns without
+ * bias, against 10 ns for a mutex.
+ */
+#ifndef TN_BASE_BIASED_LOCK_H
+#define TN_BASE_BIASED_LOCK_H
+
+#include "base/attr.h"
+#include "base/lock_rank.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct tn_biased_lock {
+    _Atomic uintptr_t owner; /* thread that the lock leans to, 0 = none */
+    _Atomic uint32_t inside; /* the owner holds the lock, or is about to look whether it does */
+    _Atomic uint32_t taken;  /* somebody holds the lock without bias */
+    _Atomic uint32_t wanted; /* somebody had to wait since the last look */
+    enum tn_lock_rank rank;
+    bool unbiased;    /* of the present holder; this and the rest are guarded by the lock */
+    uint32_t streak;  /* times that `recent` took it in a row */
+    uint32_t needed;  /* to lean to it; 0 = the lock never leans */
+    uintptr_t recent; /* last thread that took it without bias */
+};
+
+void tn_biased_lock_init(struct tn_biased_lock *lock, enum tn_lock_rank rank);
+
+/* The lock must not be held. */
+void tn_biased_lock_fini(struct tn_biased_lock *lock);
+
+void tn_biased_lock_acquire_slow(struct tn_biased_lock *lock, uintptr_t self);
+void tn_biased_lock_release_slow(struct tn_biased_lock *lock);
+
+/* Its address tells threads apart. Of a dead thread it may come again: that one is inside no lock. */
+extern _Thread_local char tn_thread_mark __attribute__((tls_model("initial-exec")));
+
+static inline bool tn_biased_lock_enter(struct tn_biased_lock *lock, uintptr_t self)
+{
+    if (atomic_load_explicit(&lock->owner, memory_order_relaxed) != self) {
+        return false;
+    }
+    atomic_store_explicit(&lock->inside, 1, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst); /* the processor's part is os_barrier's */
+    if (tn_likely(atomic_load_explicit(&lock->owner, memory_order_acquire) == self)) {
+        return true;
+    }
+    atomic_store_explicit(&lock->inside, 0, memory_order_release);
+    return false;
+}
+
+static inline void tn_biased_lock_acquire(struct tn_biased_lock *lock)
+{
+    const uintptr_t self = (uintptr_t)&tn_thread_mark;
+
+    tn_lock_taking(lock, lock->rank);
+    if (tn_unlikely(!tn_biased_lock_enter(lock, self))) {
+        tn_biased_lock_acquire_slow(lock, self);
+    }
+    tn_lock_taken(lock, lock->rank);
+}
+
+static inline void tn_biased_lock_release(struct tn_biased_lock *lock)
+{
+    tn_lock_leaving(lock);
+    if (tn_likely(!lock->unbiased)) {
+        atomic_store_explicit(&lock->inside, 0, memory_order_release);
+    } else {
+        tn_biased_lock_release_slow(lock);
+    }
+}
+
+#endif

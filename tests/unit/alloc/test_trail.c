@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The trail seen from inside: when a free is only a step back, when the trail is settled and when
+ * it is forgotten. That the decisions stay the same is what the property test and the recorded
+ * decisions show.
+ */
+#include "support/test.h"
+
+#include "support/rig.h"
+
+static const struct tn_trail *trail_of(const struct rig *rig)
+{
+    return &rig_engine(rig->allocator)->trail;
+}
+
+static void trail_is(const struct rig *rig, uint32_t mark, uint32_t end)
+{
+    assert_int_equal(trail_of(rig)->mark, mark);
+    assert_int_equal(trail_of(rig)->end, end);
+}
+
+/* A block from the device is no step; what is cut off a free block is. */
+static void frees_in_reverse_order_are_steps_back(void **state)
+{
+    struct rig rig;
+    tarn_ptr ptrs[3];
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+
+    trail_is(&rig, 0, 0);
+    for (int i = 0; i < 3; i++) {
+        ptrs[i] = rig_alloc(&rig, 1024, 0);
+    }
+    trail_is(&rig, 3, 3);
+    for (int i = 3; i > 0; i--) {
+        rig_free(&rig, ptrs[i - 1]);
+    }
+    trail_is(&rig, 0, 3);
+    for (int i = 0; i < 3; i++) { /* other sizes that are rounded alike are the same step */
+        assert_int_equal(rig_alloc(&rig, 1024 - (uint64_t)i, 0), ptrs[i]);
+    }
+    trail_is(&rig, 3, 3);
+    assert_int_equal(rig_now(&rig, TARN_STAT_REQUESTED_BYTES), 512 + 3 * 1024 - 3);
+    for (int i = 3; i > 0; i--) {
+        rig_free(&rig, ptrs[i - 1]);
+    }
+    rig_free(&rig, base);
+    trail_is(&rig, 0, 0);
+    rig_close(&rig);
+}
+
+static void another_size_or_stream_settles_it(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+    const tarn_ptr other = rig_alloc(&rig, 512, 1);
+    const tarn_ptr first = rig_alloc(&rig, 1024, 0);
+
+    rig_free(&rig, rig_alloc(&rig, 1024, 0));
+    trail_is(&rig, 1, 2);
+    const tarn_ptr second = rig_alloc(&rig, 2048, 0);
+
+    assert_int_equal(second, first + 1024);
+    trail_is(&rig, 2, 2);
+    rig_free(&rig, second);
+    rig_free(&rig, rig_alloc(&rig, 2048, 1));
+    trail_is(&rig, 1, 2);
+    rig_free(&rig, first); /* still the newest of what is handed out */
+    trail_is(&rig, 0, 2);
+    rig_free(&rig, other);
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+static void a_free_out_of_order_forgets_it(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+    const tarn_ptr first = rig_alloc(&rig, 1024, 0);
+    const tarn_ptr second = rig_alloc(&rig, 1024, 0);
+
+    rig_free(&rig, first);
+    trail_is(&rig, 0, 0);
+    rig_free(&rig, second);
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+/* A pointer freed on the trail is as unknown as any other that is not handed out. */
+static void freed_is_freed(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+    const tarn_ptr ptr = rig_alloc(&rig, 1024, 0);
+
+    rig_free(&rig, ptr);
+    trail_is(&rig, 0, 1);
+    assert_int_equal(tarn_allocator_record_stream(rig.allocator, ptr, 3, NULL),
+                     TARN_ERR_INVALID_POINTER);
+    trail_is(&rig, 0, 0);
+    rig_free(&rig, rig_alloc(&rig, 1024, 0));
+    assert_int_equal(tarn_allocator_free(rig.allocator, ptr, NULL), TARN_ERR_INVALID_POINTER);
+    assert_int_equal(tarn_allocator_base_allocation(rig.allocator, ptr, NULL, NULL, NULL),
+                     TARN_ERR_INVALID_POINTER);
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+/* Other streams, routes and the age of blocks change what is free from outside. */
+static void it_is_kept_only_while_nothing_else_moves(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open_manual(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+    const tarn_ptr used = rig_alloc(&rig, 1024, 0);
+
+    trail_is(&rig, 1, 1);
+    rig_record(&rig, used, 7);
+    rig_free(&rig, used); /* waits for stream 7 */
+    trail_is(&rig, 0, 0);
+    rig_free(&rig, rig_alloc(&rig, 1024, 0));
+    trail_is(&rig, 0, 0);
+    rig_empty_cache(&rig); /* waits for the event */
+    rig_free(&rig, rig_alloc(&rig, 1024, 0));
+    trail_is(&rig, 0, 1);
+    rig_configure(&rig, "garbage_collection_threshold:0.5");
+    trail_is(&rig, 0, 0);
+    rig_limit(&rig, 0.9);
+    rig_free(&rig, rig_alloc(&rig, 1024, 0));
+    trail_is(&rig, 0, 0);
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+/* Settings count for a step as for any request: what is rounded otherwise is another request. */
+static void settings_forget_it(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+
+    rig_free(&rig, rig_alloc(&rig, 5 * 512, 0));
+    trail_is(&rig, 0, 1);
+    rig_configure(&rig, "roundup_power2_divisions:1");
+    trail_is(&rig, 0, 0);
+    rig_free(&rig, rig_alloc(&rig, 5 * 512, 0));
+    assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATED_BYTES), 512);
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+/* The oldest steps go when there are too many. */
+static void a_long_trail_forgets_its_beginning(void **state)
+{
+    enum {
+        COUNT = 3 * TN_TRAIL_STEPS
+    };
+    static tarn_ptr ptrs[COUNT];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+
+    for (int i = 0; i < COUNT; i++) {
+        ptrs[i] = rig_alloc(&rig, 512, 0);
+    }
+    assert_true(trail_of(&rig)->end <= TN_TRAIL_STEPS);
+    for (int i = COUNT; i > 0; i--) {
+        rig_free(&rig, ptrs[i - 1]);
+    }
+    trail_is(&rig, 0, 0);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATION), 1);
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+struct collected {
+    unsigned count;
+    struct tarn_event events[8];
+};
+
+static void collect(void *context, const struct tarn_event *event)
+{
+    struct collected *collected = context;
+
+    assert_true(collected->count < 8);
+    collected->events[collected->count++] = *event;
+}
+
+/* Each step sends the events of an allocation and of a free. */
+static void steps_send_events(void **state)
+{
+    static const enum tarn_action actions[] = {
+        TARN_ACTION_ALLOC, TARN_ACTION_FREE_REQUESTED, TARN_ACTION_FREE_COMPLETED};
+    struct rig rig;
+    struct collected collected = {0};
+    const struct tarn_sink sink = {.context = &collected, .receive = collect};
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+    rig_free(&rig, rig_alloc(&rig, 1000, 0));
+    collected.count = 0;
+    const tarn_ptr ptr = rig_alloc(&rig, 1001, 0);
+
+    rig_free(&rig, ptr);
+    trail_is(&rig, 0, 1);
+    assert_int_equal(collected.count, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(collected.events[i].action, actions[i]);
+        assert_int_equal(collected.events[i].address, ptr);
+        assert_int_equal(collected.events[i].size, 1001);
+    }
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frees_in_reverse_order_are_steps_back),
+        cmocka_unit_test(another_size_or_stream_settles_it),
+        cmocka_unit_test(a_free_out_of_order_forgets_it),
+        cmocka_unit_test(freed_is_freed),
+        cmocka_unit_test(it_is_kept_only_while_nothing_else_moves),
+        cmocka_unit_test(settings_forget_it),
+        cmocka_unit_test(a_long_trail_forgets_its_beginning),
+        cmocka_unit_test(steps_send_events),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

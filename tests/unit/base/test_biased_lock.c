@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* Mutual exclusion while the lock leans to a thread, is taken from it and leans again. */
+#include "support/test.h"
+
+#include "base/biased_lock.h"
+#include "base/os_barrier.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+enum {
+    THREADS = 4,
+    ROUNDS = 20000,
+    MANY = 1000 /* more than it takes to lean the first time */
+};
+
+static uintptr_t self(void)
+{
+    return (uintptr_t)&tn_thread_mark;
+}
+
+static void take_often(struct tn_biased_lock *lock, int times)
+{
+    for (int i = 0; i < times; i++) {
+        tn_biased_lock_acquire(lock);
+        tn_biased_lock_release(lock);
+    }
+}
+
+static void it_leans_to_who_takes_it_often(void **state)
+{
+    struct tn_biased_lock lock;
+
+    (void)state;
+    tn_biased_lock_init(&lock, TN_LOCK_ALLOCATOR);
+    take_often(&lock, 1);
+    assert_true(atomic_load(&lock.owner) == 0);
+    take_often(&lock, MANY);
+    assert_true(atomic_load(&lock.owner) == (tn_os_barrier_available() ? self() : 0));
+    tn_biased_lock_acquire(&lock);
+    assert_true(tn_lock_is_held(&lock));
+    assert_int_equal(atomic_load(&lock.inside), tn_os_barrier_available());
+    tn_biased_lock_release(&lock);
+    assert_int_equal(atomic_load(&lock.inside), 0);
+    tn_biased_lock_fini(&lock);
+}
+
+static void *take_once(void *argument)
+{
+    tn_biased_lock_acquire(argument);
+    tn_biased_lock_release(argument);
+    return NULL;
+}
+
+static void in_another_thread(void *(*body)(void *), void *argument)
+{
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, body, argument), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void another_thread_takes_the_bias_away(void **state)
+{
+    struct tn_biased_lock lock;
+
+    (void)state;
+    if (!tn_os_barrier_available()) {
+        skip();
+    }
+    tn_biased_lock_init(&lock, TN_LOCK_ALLOCATOR);
+    take_often(&lock, MANY);
+    const uint32_t needed = lock.needed;
+
+    in_another_thread(take_once, &lock);
+    assert_true(atomic_load(&lock.owner) == 0);
+    assert_int_equal(lock.needed, 2 * needed);
+    take_often(&lock, MANY);
+    assert_true(atomic_load(&lock.owner) == self());
+    tn_biased_lock_fini(&lock);
+}
+
+struct waiter {
+    struct tn_biased_lock lock;
+    atomic_bool entered;
+};
+
+static void *enter(void *argument)
+{
+    struct waiter *waiter = argument;
+
+    tn_biased_lock_acquire(&waiter->lock);
+    atomic_store(&waiter->entered, true);
+    tn_biased_lock_release(&waiter->lock);
+    return NULL;
+}
+
+/* The owner is inside when another thread comes: that one waits until the owner has left. */
+static void the_owner_is_waited_for(void **state)
+{
+    struct waiter waiter = {.entered = false};
+    pthread_t thread;
+
+    (void)state;
+    tn_biased_lock_init(&waiter.lock, TN_LOCK_ALLOCATOR);
+    take_often(&waiter.lock, MANY);
+    tn_biased_lock_acquire(&waiter.lock);
+    assert_int_equal(pthread_create(&thread, NULL, enter, &waiter), 0);
+    while (tn_os_barrier_available() && atomic_load(&waiter.lock.owner) != 0) {
+        (void)sched_yield();
+    }
+    assert_false(atomic_load(&waiter.entered));
+    tn_biased_lock_release(&waiter.lock);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(atomic_load(&waiter.entered));
+    tn_biased_lock_fini(&waiter.lock);
+}
+
+struct shared {
+    struct tn_biased_lock lock;
+    uint64_t sum;
+    int bursts; /* how a thread's turns are spread: many at once let the lock lean */
+};
+
+static void *add_many(void *argument)
+{
+    struct shared *shared = argument;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        tn_biased_lock_acquire(&shared->lock);
+        shared->sum++;
+        tn_biased_lock_release(&shared->lock);
+        if (shared->bursts > 0 && i % shared->bursts == 0) {
+            (void)sched_yield();
+        }
+    }
+    return NULL;
+}
+
+static void threads_exclude_each_other(void **state)
+{
+    static const int bursts[] = {0, 1, 300};
+
+    (void)state;
+    for (size_t b = 0; b < sizeof bursts / sizeof bursts[0]; b++) {
+        struct shared shared = {.bursts = bursts[b]};
+        pthread_t threads[THREADS];
+
+        tn_biased_lock_init(&shared.lock, TN_LOCK_DEVICE);
+        take_often(&shared.lock, MANY);
+        for (int i = 0; i < THREADS; i++) {
+            assert_int_equal(pthread_create(&threads[i], NULL, add_many, &shared), 0);
+        }
+        for (int i = 0; i < THREADS; i++) {
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+        }
+        assert_int_equal(shared.sum, THREADS * ROUNDS);
+        tn_biased_lock_fini(&shared.lock);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_leans_to_who_takes_it_often),
+        cmocka_unit_test(another_thread_takes_the_bias_away),
+        cmocka_unit_test(the_owner_is_waited_for),
+        cmocka_unit_test(threads_exclude_each_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
