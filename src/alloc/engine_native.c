@@ -358,6 +358,8 @@ static void request_finish(struct tn_engine *engine, const struct tn_request *re
                      &(struct tn_trail_step){
                          .block = request->block,
                          .stream = request->stream,
+                         .requested = request->requested,
+                         .rounded = request->size,
                          .split_bytes = change.bytes,
                          .split_blocks = change.blocks,
                          .cut = split,
@@ -439,18 +441,17 @@ static struct tn_block *trail_forward(struct tn_engine *engine, uint64_t request
                                       tarn_stream stream, uint64_t stack)
 {
     struct tn_trail *trail = &engine->trail;
-    const struct tn_trail_step *step = &trail->steps[trail->mark];
+    struct tn_trail_step *step = &trail->steps[trail->mark];
 
-    if (trail->mark == trail->end || step->stream != stream) {
+    if (trail->mark == trail->end || step->stream != stream ||
+        (step->requested != requested &&
+         step->rounded != tn_round_size(requested, &engine->config))) {
         return NULL;
     }
     struct tn_block *block = step->block;
 
-    if (block->requested_size != requested &&
-        block->size != tn_round_size(requested, &engine->config)) {
-        return NULL;
-    }
     trail->mark++;
+    step->requested = requested;
     if (step->cut) { /* as if it had been one block: see tn_block_split */
         block->next->requested_size = block->requested_size;
     }

@@ -21,7 +21,7 @@
  * from a free block, not from the device.
  *
  * Guarded by the engine's lock. Cost: a step forward or back is O(1) and touches one block; what is
- * never stepped back costs one store of 32 bytes.
+ * never stepped back costs one store of 48 bytes.
  */
 #ifndef TN_ALLOC_TRAIL_H
 #define TN_ALLOC_TRAIL_H
@@ -37,6 +37,8 @@ enum {
 struct tn_trail_step {
     struct tn_block *block;
     tarn_stream stream;
+    uint64_t requested;   /* the last request that was this step, and what requests of this step */
+    uint64_t rounded;     /* are rounded to: a block that is not cut is larger */
     int64_t split_bytes;  /* what the allocation did to the counters of free parts of segments */
     int32_t split_blocks; /* ... */
     bool cut;             /* the block was cut off a larger one, which goes on behind it */

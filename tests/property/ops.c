@@ -231,6 +231,84 @@ static void op_settle(struct op *op, struct slots *slots)
     }
 }
 
+enum {
+    BURST_DEPTH = 12,
+    BURST_ODDS = 40 /* one operation in so many begins a burst */
+};
+
+/* What programs do most: allocations that are freed in reverse order, and then nearly the same
+ * again. `level` of them are held. */
+struct burst {
+    uint32_t depth;
+    uint32_t level;
+    uint32_t slot[BURST_DEPTH];
+    uint32_t stream[BURST_DEPTH];
+    uint64_t size[BURST_DEPTH];
+};
+
+static struct burst burst_begin(uint64_t *state, uint64_t streams, uint64_t capacity)
+{
+    struct burst burst = {.depth = 1 + (uint32_t)below(state, BURST_DEPTH)};
+    const uint32_t stream = (uint32_t)below(state, streams);
+
+    for (uint32_t i = 0; i < burst.depth; i++) {
+        const bool as_before = i > 0 && below(state, 3) == 0;
+
+        burst.size[i] = as_before ? burst.size[i - 1] : draw_size(state, capacity);
+        burst.stream[i] = below(state, 12) == 0 ? (uint32_t)below(state, streams) : stream;
+    }
+    return burst;
+}
+
+/* Now and then another size: one that may be rounded alike, or that of the level below. */
+static struct op burst_up(struct burst *burst, uint64_t *state, struct slots *slots)
+{
+    const uint32_t level = burst->level++;
+    const uint64_t less = below(state, 6) == 0 ? below(state, 1024) : 0;
+
+    if (less < burst->size[level]) {
+        burst->size[level] -= less;
+    }
+    if (level > 0 && below(state, 12) == 0) {
+        burst->size[level] = burst->size[level - 1];
+    }
+    burst->slot[level] = slots_find(slots, 0, false);
+    slots->used[burst->slot[level]] = true;
+    return (struct op){.kind = OP_ALLOC,
+                       .slot = burst->slot[level],
+                       .stream = burst->stream[level],
+                       .value = burst->size[level]};
+}
+
+static struct op burst_down(struct burst *burst, struct slots *slots)
+{
+    const uint32_t slot = burst->slot[--burst->level];
+
+    slots->used[slot] = false;
+    return (struct op){.kind = OP_FREE, .slot = slot};
+}
+
+/* Writes a burst at `at`; returns the index behind it. */
+static size_t draw_burst(struct program *program, size_t at, uint64_t *state, struct slots *slots,
+                         uint64_t streams)
+{
+    struct burst burst = burst_begin(state, streams, ops_capacity(program->capacity));
+    const uint64_t rounds = 2 + below(state, 4);
+
+    for (uint64_t round = 0; round < rounds; round++) {
+        const uint64_t bottom = below(state, 4) == 0 ? below(state, burst.depth) : 0;
+
+        while (burst.level < burst.depth && at < program->count &&
+               !slots->used[slots_find(slots, 0, false)]) {
+            program->ops[at++] = burst_up(&burst, state, slots);
+        }
+        while (burst.level > bottom && at < program->count) {
+            program->ops[at++] = burst_down(&burst, slots);
+        }
+    }
+    return at;
+}
+
 struct program program_from_seed(uint64_t seed, size_t count)
 {
     struct program program = program_new(count);
@@ -244,6 +322,12 @@ struct program program_from_seed(uint64_t seed, size_t count)
     const uint64_t streams = 1 + below(&state, OPS_STREAMS);
 
     for (size_t i = 0; i < count; i++) {
+        if (below(&state, BURST_ODDS) == 0) {
+            i = draw_burst(&program, i, &state, &slots, streams);
+        }
+        if (i == count) {
+            break;
+        }
         struct op *op = &program.ops[i];
 
         op->kind = draw_kind(&state, seed);
