@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    BIN_FIRST_CAPACITY = 4,
+    BIN_FIRST_CAPACITY = 8,
     DIRECTORY_FIRST_CAPACITY = 8
 };
 
@@ -26,33 +26,41 @@ struct tn_bin_directory {
 
 static const size_t leaf_bytes = TN_LEAF_MAX * sizeof(struct tn_bin_entry);
 
+static bool bin_is_near(const struct tn_bin *bin)
+{
+    return bin->capacity == 0;
+}
+
 static bool bin_has_directory(const struct tn_bin *bin)
 {
-    return bin->capacity == 0 && bin->memory != NULL;
+    return bin->capacity == TN_BIN_DIRECTORY;
+}
+
+/* Of a bin without a directory. */
+static const struct tn_bin_entry *bin_entries(const struct tn_bin *bin)
+{
+    return bin_is_near(bin) ? bin->u.near : bin->u.entries;
 }
 
 /* Whether the entry comes before (size, address) in (size, address) order. */
 static bool entry_is_below(const struct tn_bin_entry *entry, uint64_t size, uint64_t address)
 {
-    return entry->size < size || (entry->size == size && entry->address < address);
+    return (entry->size < size) | ((entry->size == size) & (entry->address < address));
 }
 
 /* Index of the first entry below (size, address), `count` if none: entries before it are at or
- * above. */
+ * above. Halves what is left without branching: where the search goes cannot be foretold. */
 static uint32_t entries_first_below(const struct tn_bin_entry *entries, uint32_t count,
                                     uint64_t size, uint64_t address)
 {
     uint32_t low = 0;
-    uint32_t high = count;
 
-    while (low < high) {
-        const uint32_t middle = (low + high) / 2;
+    while (count > 0) {
+        const uint32_t half = count / 2;
+        const uint32_t below = entry_is_below(&entries[low + half], size, address);
 
-        if (entry_is_below(&entries[middle], size, address)) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
+        low += below ? 0 : half + 1;
+        count = below ? half : count - half - 1;
     }
     return low;
 }
@@ -90,16 +98,21 @@ static uint32_t directory_find_leaf(const struct tn_bin_directory *directory, ui
     return low;
 }
 
-static bool bin_grow_flat(struct tn_bin *bin)
+/* Gives the entries an array, or a larger one. */
+static bool bin_grow_array(struct tn_bin *bin)
 {
     const uint32_t wanted = bin->capacity ? bin->capacity * 2 : BIN_FIRST_CAPACITY;
-    void *moved = tn_host_resize(bin->memory, bin->capacity * sizeof(struct tn_bin_entry),
-                                 wanted * sizeof(struct tn_bin_entry));
+    struct tn_bin_entry *entries =
+        tn_host_resize(bin_is_near(bin) ? NULL : bin->u.entries,
+                       bin->capacity * sizeof *entries, wanted * sizeof *entries);
 
-    if (!moved) {
+    if (!entries) {
         return false;
     }
-    bin->memory = moved;
+    if (bin_is_near(bin)) {
+        memcpy(entries, bin->u.near, sizeof bin->u.near);
+    }
+    bin->u.entries = entries;
     bin->capacity = wanted;
     return true;
 }
@@ -120,9 +133,9 @@ static bool bin_make_directory(struct tn_bin *bin)
     }
     directory->count = 1;
     directory->capacity = DIRECTORY_FIRST_CAPACITY;
-    directory->leaves[0] = (struct bin_leaf){.entries = bin->memory, .count = bin->count};
-    bin->memory = directory;
-    bin->capacity = 0;
+    directory->leaves[0] = (struct bin_leaf){.entries = bin->u.entries, .count = bin->count};
+    bin->u.directory = directory;
+    bin->capacity = TN_BIN_DIRECTORY;
     return true;
 }
 
@@ -186,22 +199,41 @@ static bool directory_insert(struct tn_bin_directory *directory, struct tn_block
     return true;
 }
 
+/* One or two entries, in order. */
+static void near_insert(struct tn_bin *bin, struct tn_block *block)
+{
+    struct tn_bin_entry *near = bin->u.near;
+    const struct tn_bin_entry entry = {
+        .size = block->size, .address = block->address, .block = block};
+    const bool smallest =
+        bin->count > 0 && !entry_is_below(&near[0], block->size, block->address);
+
+    near[1] = smallest ? entry : near[0];
+    near[0] = smallest ? near[0] : entry;
+    bin->count++;
+}
+
+/* Makes room for one more entry. */
+static TN_COLD bool bin_grow(struct tn_bin *bin)
+{
+    return bin->capacity == TN_LEAF_MAX ? bin_make_directory(bin) : bin_grow_array(bin);
+}
+
 bool tn_bin_insert(struct tn_bin *bin, struct tn_block *block)
 {
-    if (!bin_has_directory(bin) && bin->count == bin->capacity) {
-        const bool grown =
-            bin->capacity == TN_LEAF_MAX ? bin_make_directory(bin) : bin_grow_flat(bin);
-
-        if (!grown) {
-            return false;
-        }
+    if (tn_likely(bin_is_near(bin) && bin->count < TN_BIN_NEAR)) {
+        near_insert(bin, block);
+        return true;
     }
-    if (bin_has_directory(bin)) {
-        if (!directory_insert(bin->memory, block)) {
+    if (tn_unlikely(bin_is_near(bin) || bin->count == bin->capacity) && !bin_grow(bin)) {
+        return false;
+    }
+    if (tn_unlikely(bin_has_directory(bin))) {
+        if (!directory_insert(bin->u.directory, block)) {
             return false;
         }
     } else {
-        struct tn_bin_entry *entries = bin->memory;
+        struct tn_bin_entry *entries = bin->u.entries;
 
         entries_open(entries, bin->count,
                      entries_first_below(entries, bin->count, block->size, block->address), block);
@@ -213,9 +245,9 @@ bool tn_bin_insert(struct tn_bin *bin, struct tn_block *block)
 /* A directory of one leaf becomes that leaf again. */
 static void bin_drop_directory(struct tn_bin *bin)
 {
-    struct tn_bin_directory *directory = bin->memory;
+    struct tn_bin_directory *directory = bin->u.directory;
 
-    bin->memory = directory->leaves[0].entries;
+    bin->u.entries = directory->leaves[0].entries;
     bin->capacity = TN_LEAF_MAX;
     tn_host_free(directory->leaves, directory->capacity * sizeof *directory->leaves);
     tn_host_free(directory, sizeof *directory);
@@ -240,7 +272,7 @@ static uint32_t directory_leaf_of(const struct tn_bin_directory *directory,
 
 static void directory_remove(struct tn_bin *bin, const struct tn_block *block)
 {
-    struct tn_bin_directory *directory = bin->memory;
+    struct tn_bin_directory *directory = bin->u.directory;
     const uint32_t at = directory_leaf_of(directory, block);
     struct bin_leaf *leaf = &directory->leaves[at];
 
@@ -256,44 +288,59 @@ static void directory_remove(struct tn_bin *bin, const struct tn_block *block)
     }
 }
 
+/* An array that has emptied goes, so that the bin is near again. */
+static TN_COLD void bin_drop_array(struct tn_bin *bin)
+{
+    tn_host_free(bin->u.entries, bin->capacity * sizeof *bin->u.entries);
+    *bin = (struct tn_bin){0};
+}
+
+static void array_remove(struct tn_bin *bin, const struct tn_block *block)
+{
+    struct tn_bin_entry *entries = bin->u.entries;
+
+    entries_close(entries, bin->count, entries_index_of(entries, bin->count, block));
+    bin->count--;
+    if (tn_unlikely(bin->count == 0)) {
+        bin_drop_array(bin);
+    }
+}
+
 void tn_bin_remove(struct tn_bin *bin, const struct tn_block *block)
 {
     tn_assert(bin->count > 0);
-    if (bin_has_directory(bin)) {
-        directory_remove(bin, block);
-    } else {
-        struct tn_bin_entry *entries = bin->memory;
+    if (tn_likely(bin_is_near(bin))) {
+        struct tn_bin_entry *near = bin->u.near;
+        const bool first = near[0].block == block;
 
-        entries_close(entries, bin->count, entries_index_of(entries, bin->count, block));
+        tn_assert(first || (bin->count > 1 && near[1].block == block));
+        near[0] = first ? near[1] : near[0];
+        bin->count--;
+    } else if (tn_likely(!bin_has_directory(bin))) {
+        array_remove(bin, block);
+    } else {
+        bin->count--;
+        directory_remove(bin, block);
     }
-    bin->count--;
 }
 
 struct tn_block *tn_bin_min(const struct tn_bin *bin)
 {
     tn_assert(bin->count > 0);
     if (bin_has_directory(bin)) {
-        const struct tn_bin_directory *directory = bin->memory;
+        const struct tn_bin_directory *directory = bin->u.directory;
         const struct bin_leaf *leaf = &directory->leaves[directory->count - 1];
 
         return leaf->entries[leaf->count - 1].block;
     }
-    const struct tn_bin_entry *entries = bin->memory;
-
-    return entries[bin->count - 1].block;
+    return bin_entries(bin)[bin->count - 1].block;
 }
 
 struct tn_block *tn_bin_max(const struct tn_bin *bin)
 {
     tn_assert(bin->count > 0);
-    if (bin_has_directory(bin)) {
-        const struct tn_bin_directory *directory = bin->memory;
-
-        return directory->leaves[0].entries[0].block;
-    }
-    const struct tn_bin_entry *entries = bin->memory;
-
-    return entries[0].block;
+    return bin_has_directory(bin) ? bin->u.directory->leaves[0].entries[0].block
+                                  : bin_entries(bin)[0].block;
 }
 
 struct tn_block *tn_bin_find_from(const struct tn_bin *bin, uint64_t size, uint64_t address)
@@ -302,12 +349,12 @@ struct tn_block *tn_bin_find_from(const struct tn_bin *bin, uint64_t size, uint6
         return NULL;
     }
     if (!bin_has_directory(bin)) {
-        const struct tn_bin_entry *entries = bin->memory;
+        const struct tn_bin_entry *entries = bin_entries(bin);
         const uint32_t below = entries_first_below(entries, bin->count, size, address);
 
         return below == 0 ? NULL : entries[below - 1].block;
     }
-    const struct tn_bin_directory *directory = bin->memory;
+    const struct tn_bin_directory *directory = bin->u.directory;
     const uint32_t at = directory_find_leaf(directory, size, address);
     const struct bin_leaf *leaf = &directory->leaves[at];
     const uint32_t below = entries_first_below(leaf->entries, leaf->count, size, address);
@@ -323,11 +370,13 @@ struct tn_block *tn_bin_find_before(const struct tn_bin *bin, uint64_t size, uin
     if (bin->count == 0) {
         return NULL;
     }
-    const struct tn_bin_entry *entries = bin->memory;
+    const struct tn_bin_entry *entries;
     uint32_t count = bin->count;
 
-    if (bin_has_directory(bin)) {
-        const struct tn_bin_directory *directory = bin->memory;
+    if (!bin_has_directory(bin)) {
+        entries = bin_entries(bin);
+    } else {
+        const struct tn_bin_directory *directory = bin->u.directory;
         const struct bin_leaf *leaf =
             &directory->leaves[directory_find_leaf(directory, size, address)];
 
@@ -339,27 +388,18 @@ struct tn_block *tn_bin_find_before(const struct tn_bin *bin, uint64_t size, uin
     return below == count ? NULL : entries[below].block;
 }
 
-void tn_bin_trim(struct tn_bin *bin)
-{
-    if (bin->count == 0 && bin->capacity > 0) {
-        tn_host_free(bin->memory, bin->capacity * sizeof(struct tn_bin_entry));
-        bin->memory = NULL;
-        bin->capacity = 0;
-    }
-}
-
 void tn_bin_fini(struct tn_bin *bin)
 {
     if (bin_has_directory(bin)) {
-        struct tn_bin_directory *directory = bin->memory;
+        struct tn_bin_directory *directory = bin->u.directory;
 
         for (uint32_t i = 0; i < directory->count; i++) {
             tn_host_free(directory->leaves[i].entries, leaf_bytes);
         }
         tn_host_free(directory->leaves, directory->capacity * sizeof *directory->leaves);
         tn_host_free(directory, sizeof *directory);
-    } else {
-        tn_host_free(bin->memory, bin->capacity * sizeof(struct tn_bin_entry));
+    } else if (!bin_is_near(bin)) {
+        tn_host_free(bin->u.entries, bin->capacity * sizeof(struct tn_bin_entry));
     }
     *bin = (struct tn_bin){0};
 }
@@ -369,7 +409,7 @@ size_t tn_bin_memory(const struct tn_bin *bin)
     if (!bin_has_directory(bin)) {
         return bin->capacity * sizeof(struct tn_bin_entry);
     }
-    const struct tn_bin_directory *directory = bin->memory;
+    const struct tn_bin_directory *directory = bin->u.directory;
 
     return sizeof *directory + directory->capacity * sizeof *directory->leaves +
            directory->count * leaf_bytes;

@@ -3,9 +3,10 @@
  * A sorted bag of blocks: the free blocks of one size class. Order is (size, address); the smallest
  * is what an allocation takes.
  *
- * Few blocks (the usual case) are one array, largest first, so that taking the smallest is dropping
- * the last entry. Beyond TN_LEAF_MAX entries the array becomes a directory of such arrays, which
- * bounds what an insertion moves: a class of a million equal blocks still costs two short searches.
+ * Up to two blocks (the usual case) stand in the bin itself, which is one cache line. More are one
+ * array, largest first as well, so that taking the smallest is dropping the last entry. Beyond
+ * TN_LEAF_MAX entries the array becomes a directory of such arrays, which bounds what an insertion
+ * moves: a class of a million equal blocks still costs two short searches.
  *
  * Owns: its arrays, not the blocks. Addresses stand in the entries so that a search in a class of
  * one size touches no block. Cost: O(log n) compares, moves of at most TN_LEAF_MAX entries.
@@ -19,8 +20,11 @@
 #include <stddef.h>
 
 enum {
+    TN_BIN_NEAR = 2,
     TN_LEAF_MAX = 128
 };
+
+#define TN_BIN_DIRECTORY UINT32_MAX
 
 struct tn_bin_entry {
     uint64_t size;    /* == block->size */
@@ -28,13 +32,21 @@ struct tn_bin_entry {
     struct tn_block *block;
 };
 
+struct tn_bin_directory;
+
 /* All zero is an empty bin. */
 struct tn_bin {
-    void *memory;      /* capacity > 0: tn_bin_entry[capacity]; capacity 0: struct tn_bin_directory
-                          */
     uint32_t count;    /* entries in all */
-    uint32_t capacity; /* of the one array; 0 when there is none or a directory */
+    uint32_t capacity; /* of the array; 0: `near`; TN_BIN_DIRECTORY: a directory */
+    union {
+        struct tn_bin_entry near[TN_BIN_NEAR]; /* largest first */
+        struct tn_bin_entry *entries;          /* largest first */
+        struct tn_bin_directory *directory;
+        char line[TN_CACHE_LINE - 2 * sizeof(uint32_t)];
+    } u;
 };
+
+static_assert(sizeof(struct tn_bin) == TN_CACHE_LINE, "a bin is one cache line");
 
 /* Frees the arrays; the bin is empty afterwards. */
 void tn_bin_fini(struct tn_bin *bin);
@@ -54,9 +66,6 @@ struct tn_block *tn_bin_find_from(const struct tn_bin *bin, uint64_t size, uint6
 
 /* Largest block before (size, address), or NULL. */
 struct tn_block *tn_bin_find_before(const struct tn_bin *bin, uint64_t size, uint64_t address);
-
-/* Gives back arrays of an empty bin. */
-void tn_bin_trim(struct tn_bin *bin);
 
 /* Host bytes held. */
 size_t tn_bin_memory(const struct tn_bin *bin);

@@ -39,7 +39,7 @@ static enum tarn_status carve_segment_locked(struct tn_engine *engine, uint64_t 
     struct tn_free_set *set = tn_pool_get_set(small ? &engine->small : &engine->large, stream);
     struct tn_block *block = NULL;
 
-    if (!set || !tn_map_reserve(&engine->map, count) ||
+    if (!set || !tn_ptr_map_reserve(&engine->map, count) ||
         tn_engine_reserve_spares(engine, (uint32_t)count)) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a segment's blocks");
     }

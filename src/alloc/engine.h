@@ -57,7 +57,7 @@ struct tn_engine {
     uint32_t nodes_in_flight; /* nodes for segments that the device is asked for without the lock */
     struct tn_block *unfiled; /* free blocks that host memory was missing for */
 
-    struct tn_map map;       /* ptr_map.h */
+    struct tn_ptr_map map;
     struct tn_tree segments; /* struct tn_segment, by address */
     struct tn_trail trail;
     struct tn_pool small;

@@ -333,7 +333,7 @@ static enum tarn_status request_prepare(struct tn_engine *engine, struct tn_requ
         tn_engine_file_pending(engine);
     }
     request->set = tn_pool_get_set(request->pool, request->stream);
-    if (!request->set || !tn_map_reserve(&engine->map, 1) || tn_engine_reserve_spares(engine, 1)) {
+    if (!request->set || !tn_ptr_map_reserve(&engine->map, 1) || tn_engine_reserve_spares(engine, 1)) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the record of a block");
     }
     return TARN_OK;
@@ -513,7 +513,7 @@ static void free_settled(struct tn_engine *engine, struct tn_block *block, uint6
     tn_prefetch(block->prev); /* merging will look at both */
     tn_prefetch(block->next);
     block->allocated = false;
-    tn_map_remove(&engine->map, slot);
+    tn_ptr_map_remove(&engine->map, slot);
     retract(engine, block, pool, stack);
     if (waits) {
         tn_counters_begin_wait(&engine->counters, pool, block->size);
@@ -542,7 +542,7 @@ static enum tarn_status free_found(struct tn_engine *engine, struct tn_block *bl
 enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block *block,
                                        uint64_t stack, struct tarn_error *error)
 {
-    return free_found(engine, block, tn_map_find(&engine->map, block->address), stack, error);
+    return free_found(engine, block, tn_ptr_map_slot(&engine->map, block->address), stack, error);
 }
 
 void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uint64_t stack)
@@ -551,7 +551,7 @@ void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uin
 
     if (st) { /* only for want of an event: it is recorded later */
         tn_stream_use_defer(engine, block);
-        free_settled(engine, block, tn_map_find(&engine->map, block->address), true, stack);
+        free_settled(engine, block, tn_ptr_map_slot(&engine->map, block->address), true, stack);
     }
 }
 
@@ -588,9 +588,9 @@ enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct t
     tn_biased_lock_acquire(&engine->lock);
     if (!trail_back(engine, ptr, stack)) {
         tn_engine_forget_trail(engine);
-        uint64_t *slot = tn_map_find(&engine->map, ptr);
+        uint64_t *slot = tn_ptr_map_slot(&engine->map, ptr);
 
-        st = slot ? free_found(engine, tn_ptr_map_block(slot), slot, stack, error)
+        st = slot ? free_found(engine, tn_ptr_entry_block(*slot), slot, stack, error)
                   : tn_pointer_unknown(ptr, error);
     }
     tn_core_assert(engine);
@@ -791,6 +791,6 @@ void tn_native_fini(struct tn_engine *engine)
         tn_block_destroy(&engine->slab, tn_engine_take_spare(engine));
     }
     tn_block_slab_fini(&engine->slab);
-    tn_map_fini(&engine->map);
+    tn_ptr_map_fini(&engine->map);
     tn_biased_lock_fini(&engine->lock);
 }

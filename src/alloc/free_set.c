@@ -291,9 +291,6 @@ bool tn_free_set_has_unmapped(const struct tn_free_set *set, const struct tn_blo
 void tn_free_set_trim(struct tn_free_set *set)
 {
     for (unsigned chunk = 0; chunk < TN_CHUNKS; chunk++) {
-        for (unsigned i = 0; set->chunks[chunk] && i < TN_CHUNK_BINS; i++) {
-            tn_bin_trim(&set->chunks[chunk][i]);
-        }
         if (set->bin_bits[chunk] == 0) {
             tn_host_free(set->chunks[chunk], chunk_bytes);
             set->chunks[chunk] = NULL;

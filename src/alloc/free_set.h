@@ -11,7 +11,7 @@
  * Also here, because the same blocks leave one for the other: the unmapped ranges of growing
  * segments, ordered by address.
  *
- * Cost: find, insert and remove O(1) outside the bin, about 1.4 KiB for the set and 1 KiB a chunk.
+ * Cost: find, insert and remove O(1) outside the bin, about 1.4 KiB for the set and 4 KiB a chunk.
  */
 #ifndef TN_ALLOC_FREE_SET_H
 #define TN_ALLOC_FREE_SET_H
@@ -67,7 +67,7 @@ void tn_free_set_insert_unmapped(struct tn_free_set *set, struct tn_block *block
 void tn_free_set_remove_unmapped(struct tn_free_set *set, const struct tn_block *block);
 bool tn_free_set_has_unmapped(const struct tn_free_set *set, const struct tn_block *block);
 
-/* Gives back host memory of empty bins and chunks. */
+/* Gives back host memory of empty chunks. */
 void tn_free_set_trim(struct tn_free_set *set);
 
 /* Host bytes held, the set itself included. */

@@ -1,31 +1,164 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Device address to block, for the blocks that are handed out: exact addresses only. A tn_map whose
- * values are blocks. Guarded by the engine's lock.
+ * Device address to block, for the blocks that are handed out: exact addresses only.
+ *
+ * A hash table of buckets, each one cache line of eight entries. An entry is the block's node and,
+ * in the bits that addresses of this process do not have, 16 more bits of the hash; the address
+ * itself stands in the node. So a lookup reads one line of the table and the node that is wanted
+ * anyway, and compares eight entries without a branch. What does not fit into its bucket goes into
+ * the next that has room; a removal pulls such entries back, so that a search may end at the first
+ * bucket that is not full. At most half of the entries are used: one bucket in twenty is full then.
+ *
+ * Inserting may need host memory and is prepared beforehand with tn_ptr_map_reserve; removing never
+ * fails. Guarded by the engine's lock. Cost: O(1) expected, 16 to 64 bytes a block.
  */
 #ifndef TN_ALLOC_PTR_MAP_H
 #define TN_ALLOC_PTR_MAP_H
 
 #include "alloc/core.h"
-#include "base/map.h"
+#include "base/attr.h"
+#include "base/bits.h"
 
-/* Block of a value that tn_map_find gave. */
-static inline struct tn_block *tn_ptr_map_block(const uint64_t *value)
+#include <stddef.h>
+
+enum {
+    TN_BUCKET = 8,
+    TN_TAG_SHIFT = 48 /* user addresses are below 2^47 unless a program asks for more */
+};
+
+/* All zero is an empty map. */
+struct tn_ptr_map {
+    uint64_t *entries; /* TN_BUCKET for each bucket; 0 = unused */
+    uint64_t buckets;  /* a power of two, or 0 */
+    uint64_t count;
+    unsigned shift; /* 64 - log2(buckets) */
+};
+
+void tn_ptr_map_fini(struct tn_ptr_map *map);
+
+bool tn_ptr_map_grow(struct tn_ptr_map *map, uint64_t more) TN_MUST_CHECK;
+uint64_t *tn_ptr_map_slot_beyond(const struct tn_ptr_map *map, uint64_t bucket, uint64_t address);
+void tn_ptr_map_insert_beyond(struct tn_ptr_map *map, uint64_t bucket, uint64_t entry);
+void tn_ptr_map_removed(struct tn_ptr_map *map, uint64_t *slot, bool was_full);
+
+/* Host bytes held. */
+size_t tn_ptr_map_memory(const struct tn_ptr_map *map);
+
+/* Multiplicative hashing: the high bits of the product are well mixed. */
+static inline uint64_t tn_ptr_hash(uint64_t address)
 {
-    return (struct tn_block *)(uintptr_t)*value;
+    return address * 0x9e3779b97f4a7c15u;
 }
 
-static inline struct tn_block *tn_ptr_map_find(const struct tn_map *map, uint64_t address)
+static inline uint64_t tn_ptr_tag(uint64_t hash)
 {
-    const uint64_t *value = tn_map_find(map, address);
-
-    return value ? tn_ptr_map_block(value) : NULL;
+    return hash << 24 >> TN_TAG_SHIFT;
 }
 
-/* Room must have been reserved. */
-static inline void tn_ptr_map_insert(struct tn_map *map, struct tn_block *block)
+static inline struct tn_block *tn_ptr_entry_block(uint64_t entry)
 {
-    tn_map_insert(map, block->address, (uint64_t)(uintptr_t)block);
+    return (struct tn_block *)(uintptr_t)(entry & (((uint64_t)1 << TN_TAG_SHIFT) - 1));
+}
+
+static inline uint64_t tn_ptr_bucket(const struct tn_ptr_map *map, uint64_t hash)
+{
+    return map->buckets > 1 ? hash >> map->shift : 0;
+}
+
+/* Bit i: entry i of the bucket is unused. */
+static inline unsigned tn_bucket_holes(const uint64_t *bucket)
+{
+    unsigned holes = 0;
+
+    for (unsigned i = 0; i < TN_BUCKET; i++) {
+        holes |= (unsigned)(bucket[i] == 0) << i;
+    }
+    return holes;
+}
+
+/* Bit i: entry i of the bucket has the tag. */
+static inline unsigned tn_bucket_matches(const uint64_t *bucket, uint64_t tag)
+{
+    unsigned matches = 0;
+
+    for (unsigned i = 0; i < TN_BUCKET; i++) {
+        matches |= (unsigned)(bucket[i] >> TN_TAG_SHIFT == tag) << i;
+    }
+    return matches;
+}
+
+/* The entry of that address in one bucket, or NULL. */
+static inline uint64_t *tn_bucket_find(uint64_t *bucket, uint64_t tag, uint64_t address)
+{
+    unsigned matches = tn_bucket_matches(bucket, tag);
+
+    while (matches != 0) {
+        uint64_t *slot = &bucket[tn_lowest_bit(matches)];
+
+        if (tn_likely(*slot != 0 && tn_ptr_entry_block(*slot)->address == address)) {
+            return slot;
+        }
+        matches &= matches - 1;
+    }
+    return NULL;
+}
+
+/* Makes room for `more` insertions; false when host memory is missing. */
+static inline bool tn_ptr_map_reserve(struct tn_ptr_map *map, uint64_t more)
+{
+    return tn_likely(more <= map->buckets * TN_BUCKET / 2 - map->count) ||
+           tn_ptr_map_grow(map, more);
+}
+
+/* Place of the block at that address, borrowed until the map changes; NULL when it is not here. */
+static inline uint64_t *tn_ptr_map_slot(const struct tn_ptr_map *map, uint64_t address)
+{
+    const uint64_t hash = tn_ptr_hash(address);
+    const uint64_t bucket = tn_ptr_bucket(map, hash);
+
+    if (tn_unlikely(map->count == 0)) {
+        return NULL;
+    }
+    uint64_t *slot = tn_bucket_find(&map->entries[bucket * TN_BUCKET], tn_ptr_tag(hash), address);
+
+    return tn_likely(slot != NULL) ? slot : tn_ptr_map_slot_beyond(map, bucket, address);
+}
+
+static inline struct tn_block *tn_ptr_map_find(const struct tn_ptr_map *map, uint64_t address)
+{
+    const uint64_t *slot = tn_ptr_map_slot(map, address);
+
+    return slot ? tn_ptr_entry_block(*slot) : NULL;
+}
+
+/* Room must have been reserved; the address is not in the map. */
+static inline void tn_ptr_map_insert(struct tn_ptr_map *map, struct tn_block *block)
+{
+    const uint64_t hash = tn_ptr_hash(block->address);
+    const uint64_t bucket = tn_ptr_bucket(map, hash);
+    const uint64_t entry = tn_ptr_tag(hash) << TN_TAG_SHIFT | (uint64_t)(uintptr_t)block;
+    uint64_t *entries = &map->entries[bucket * TN_BUCKET];
+    const unsigned holes = tn_bucket_holes(entries);
+
+    map->count++;
+    if (tn_likely(holes != 0)) {
+        entries[tn_lowest_bit(holes)] = entry;
+    } else {
+        tn_ptr_map_insert_beyond(map, bucket, entry);
+    }
+}
+
+/* Takes out what tn_ptr_map_slot just found. */
+static inline void tn_ptr_map_remove(struct tn_ptr_map *map, uint64_t *slot)
+{
+    const uint64_t *entries = map->entries + (slot - map->entries) / TN_BUCKET * TN_BUCKET;
+    const bool was_full = tn_bucket_holes(entries) == 0;
+
+    *slot = 0;
+    map->count--;
+    if (tn_unlikely(was_full || map->count * 8 < map->buckets)) {
+        tn_ptr_map_removed(map, slot, was_full);
+    }
 }
 
 #endif

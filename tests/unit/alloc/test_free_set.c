@@ -253,26 +253,30 @@ static void trimming_gives_memory_back(void **state)
 static void without_host_memory_nothing_changes(void **state)
 {
     const uint64_t live = tarn_host_usage().live_bytes;
-    struct tn_block block = {.address = 512, .size = 512};
+    struct tn_block block[TN_BIN_NEAR + 1];
 
     (void)state;
+    for (uint64_t i = 0; i <= TN_BIN_NEAR; i++) {
+        block[i] = (struct tn_block){.address = 512 * (i + 1), .size = 512};
+    }
     tarn_host_fail_nth(1);
     assert_null(tn_free_set_create(NULL, 0));
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
 
-    for (uint64_t n = 1; n <= 2; n++) { /* the chunk of bins, then the bin */
-        tarn_host_fail_nth(n);
-        assert_false(tn_free_set_insert(set, &block));
-        assert_int_equal(set->count, 0);
-        assert_null(tn_free_set_first(set));
-        assert_null(tn_free_set_find(set, 512));
-        tn_free_set_trim(set); /* so that both are wanted again */
+    for (uint64_t i = 0; i <= TN_BIN_NEAR; i++) { /* the first wants a chunk, the last an array */
+        if (i == 0 || i == TN_BIN_NEAR) {
+            tarn_host_fail_nth(1);
+            assert_false(tn_free_set_insert(set, &block[i]));
+            assert_int_equal(set->count, i);
+            assert_ptr_equal(tn_free_set_first(set), i == 0 ? NULL : &block[0]);
+            assert_ptr_equal(tn_free_set_find(set, 512), i == 0 ? NULL : &block[0]);
+        }
+        assert_true(tn_free_set_insert(set, &block[i]));
     }
     tarn_host_fail_nth(1);
     assert_false(tn_free_set_reserve_unmapped(set, 1));
     assert_int_equal(set->unmapped_capacity, 0);
     tarn_host_fail_nth(0);
-    assert_true(tn_free_set_insert(set, &block));
     tn_free_set_destroy(set);
     assert_int_equal(tarn_host_usage().live_bytes, live);
 }
