@@ -40,7 +40,7 @@ static enum tarn_status carve_segment_locked(struct tn_engine *engine, uint64_t 
     struct tn_block *block = NULL;
 
     if (!set || !tn_ptr_map_reserve(&engine->map, count) ||
-        tn_engine_reserve_spares(engine, (uint32_t)count)) {
+        !tn_engine_reserve_spares(engine, (uint32_t)count)) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a segment's blocks");
     }
     const enum tarn_status st = tn_segment_alloc(engine, set, size, 0, &block, error);

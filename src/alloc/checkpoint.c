@@ -434,7 +434,7 @@ static enum tarn_status restore_prepare(struct tn_engine *engine, struct tn_priv
     *list_size = (count.ranges + checkpoint->range_count) * sizeof *list->ranges;
     list->ranges = tn_host_alloc(*list_size);
     if ((!list->ranges && *list_size > 0) ||
-        tn_engine_reserve_spares(engine, (uint32_t)checkpoint->block_count) ||
+        !tn_engine_reserve_spares(engine, (uint32_t)checkpoint->block_count) ||
         !tn_ptr_map_reserve(&engine->map, checkpoint->block_count) ||
         !tn_stream_waits_reserve_deferred(engine, live) ||
         delta_reserve(delta, live, checkpoint_live(checkpoint))) {

@@ -5,30 +5,19 @@
 
 #include <stdatomic.h>
 
-enum tarn_status tn_engine_reserve_spares(struct tn_engine *engine, uint32_t count)
+bool tn_engine_add_spares(struct tn_engine *engine, uint32_t count)
 {
     while (engine->spare_count < count) {
         struct tn_block *node = tn_block_create(&engine->slab);
 
         if (!node) {
-            return TARN_ERR_HOST_MEMORY;
+            return false;
         }
         node->next = engine->spares;
         engine->spares = node;
         engine->spare_count++;
     }
-    return TARN_OK;
-}
-
-struct tn_block *tn_engine_take_spare(struct tn_engine *engine)
-{
-    struct tn_block *node = engine->spares;
-
-    tn_assert(node);
-    engine->spares = node->next;
-    engine->spare_count--;
-    node->next = NULL;
-    return node;
+    return true;
 }
 
 void tn_engine_file(struct tn_engine *engine, struct tn_block *block)
@@ -83,6 +72,21 @@ static bool blocks_can_merge(const struct tn_block *block, const struct tn_block
     return neighbour && tn_block_is_idle(neighbour) && neighbour->mapped == block->mapped;
 }
 
+enum {
+    SPARES_KEPT = 16 /* for the next splits, sooner than in the slab */
+};
+
+static void engine_drop_node(struct tn_engine *engine, struct tn_block *node)
+{
+    if (tn_likely(engine->spare_count < SPARES_KEPT)) {
+        node->next = engine->spares;
+        engine->spares = node;
+        engine->spare_count++;
+    } else {
+        tn_block_destroy(&engine->slab, node);
+    }
+}
+
 struct tn_block *tn_engine_merge(struct tn_engine *engine, struct tn_block *block,
                                  uint32_t *merged_out, uint64_t *merged_bytes_out)
 {
@@ -96,7 +100,7 @@ struct tn_block *tn_engine_merge(struct tn_engine *engine, struct tn_block *bloc
         *merged_out += 1;
         *merged_bytes_out += above->size;
         tn_block_absorb_next(block);
-        tn_block_destroy(&engine->slab, above);
+        engine_drop_node(engine, above);
     }
     if (blocks_can_merge(block, below)) {
         tn_engine_unfile(engine, below);
@@ -104,7 +108,7 @@ struct tn_block *tn_engine_merge(struct tn_engine *engine, struct tn_block *bloc
         *merged_bytes_out += below->size;
         below->requested_size = block->requested_size;
         tn_block_absorb_next(below);
-        tn_block_destroy(&engine->slab, block);
+        engine_drop_node(engine, block);
         block = below;
     }
     return block;

@@ -44,32 +44,33 @@ struct tn_split_change {
     int32_t blocks;
 };
 
+/* What every call touches comes first. */
 struct tn_engine {
     struct tarn_allocator *owner; /* constant: what callbacks are given */
+    struct tarn_device *device;   /* constant */
     struct tn_biased_lock lock;
-    struct tarn_device *device; /* constant */
-    struct tarn_config config;
+    _Atomic int level;           /* highest level of the sinks; also read without the lock */
+    _Atomic unsigned sink_count; /* also read without the lock; sinks are never removed */
     struct tn_counters counters;
+    struct tn_trail trail;
 
+    struct tn_ptr_map map;
+    struct tn_pool small;
+    struct tn_pool large;
     struct tn_block_slab slab;
     struct tn_block *spares; /* nodes put by for splits, linked by `next` */
     uint32_t spare_count;
     uint32_t nodes_in_flight; /* nodes for segments that the device is asked for without the lock */
     struct tn_block *unfiled; /* free blocks that host memory was missing for */
-
-    struct tn_ptr_map map;
-    struct tn_tree segments; /* struct tn_segment, by address */
-    struct tn_trail trail;
-    struct tn_pool small;
-    struct tn_pool large;
     struct tn_private_pools private_pools;
     struct tn_stream_waits waits;
-
-    int peers[TN_PEERS_MAX]; /* devices that may read growing segments */
-    unsigned peer_count;
-
+    struct tarn_config config;
     uint64_t reserved; /* bytes taken from the device: PyTorch's total_allocated_memory */
     uint64_t limit;    /* bytes that may be reserved; TARN_SIZE_UNLIMITED = no limit set */
+
+    struct tn_tree segments; /* struct tn_segment, by address */
+    int peers[TN_PEERS_MAX]; /* devices that may read growing segments */
+    unsigned peer_count;
 
     struct tn_oom_observer observers[TARN_OBSERVERS_MAX];
     unsigned observer_count;
@@ -77,8 +78,6 @@ struct tn_engine {
     unsigned callback_count;
 
     struct tarn_sink sinks[TARN_SINKS_MAX];
-    _Atomic unsigned sink_count; /* also read without the lock; sinks are never removed */
-    _Atomic int level; /* highest context level of the sinks; also read without the lock */
 };
 
 /* After that blocks may be looked at. */
@@ -116,11 +115,25 @@ static inline void tn_engine_unlock(struct tn_engine *engine)
     tn_biased_lock_release(&engine->lock);
 }
 
-/* Puts by nodes until `count` are there, so that as many splits cannot fail. */
-enum tarn_status tn_engine_reserve_spares(struct tn_engine *engine, uint32_t count) TN_MUST_CHECK;
+bool tn_engine_add_spares(struct tn_engine *engine, uint32_t count) TN_MUST_CHECK;
+
+/* Puts by nodes until `count` are there, so that as many splits cannot fail; false without host
+ * memory. */
+static inline bool tn_engine_reserve_spares(struct tn_engine *engine, uint32_t count)
+{
+    return tn_likely(engine->spare_count >= count) || tn_engine_add_spares(engine, count);
+}
 
 /* One of the nodes put by; there must be one. */
-struct tn_block *tn_engine_take_spare(struct tn_engine *engine);
+static inline struct tn_block *tn_engine_take_spare(struct tn_engine *engine)
+{
+    struct tn_block *node = engine->spares;
+
+    tn_assert(node);
+    engine->spares = node->next;
+    engine->spare_count--;
+    return node;
+}
 
 /* Puts an idle, mapped block into its free set. Where host memory is missing it goes to the unfiled
  * list, from where later calls file it: freeing never fails for want of host memory. */
@@ -178,7 +191,6 @@ static inline uint64_t tn_engine_capture(const struct tn_engine *engine,
                : tn_engine_capture_slow(engine, level);
 }
 
-/* Whether allocations may grow segments instead of making new ones. */
 static inline bool tn_engine_limit_is_set(const struct tn_engine *engine)
 {
     return engine->limit != TARN_SIZE_UNLIMITED;

@@ -242,8 +242,8 @@ enum {
     LADDER_STEPS = sizeof ladder / sizeof ladder[0]
 };
 
-static enum tarn_status request_climb(struct tn_engine *engine, struct tn_request *request,
-                                      struct tarn_error *error)
+static enum tarn_status ladder_climb(struct tn_engine *engine, struct tn_request *request,
+                                     struct tarn_error *error)
 {
     enum tarn_status st = TARN_ERR_NOT_FOUND;
 
@@ -333,7 +333,8 @@ static enum tarn_status request_prepare(struct tn_engine *engine, struct tn_requ
         tn_engine_file_pending(engine);
     }
     request->set = tn_pool_get_set(request->pool, request->stream);
-    if (!request->set || !tn_ptr_map_reserve(&engine->map, 1) || tn_engine_reserve_spares(engine, 1)) {
+    if (!request->set || !tn_ptr_map_reserve(&engine->map, 1) ||
+        !tn_engine_reserve_spares(engine, 1)) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the record of a block");
     }
     return TARN_OK;
@@ -354,22 +355,42 @@ static void request_finish(struct tn_engine *engine, const struct tn_request *re
         engine, request->block, request->size, request->requested, split, request->stack);
 
     if (request->reused && engine_is_calm(engine)) {
-        tn_trail_add(&engine->trail,
-                     &(struct tn_trail_step){
-                         .block = request->block,
-                         .stream = request->stream,
-                         .requested = request->requested,
-                         .rounded = request->size,
-                         .split_bytes = change.bytes,
-                         .split_blocks = change.blocks,
-                         .cut = split,
-                         .pool = (uint8_t)tn_counter_pool(request->pool->is_small),
-                     });
+        *tn_trail_add(&engine->trail) = (struct tn_trail_step){
+            .block = request->block,
+            .stream = request->stream,
+            .requested = request->requested,
+            .rounded = request->size,
+            .split_bytes = change.bytes,
+            .split_blocks = change.blocks,
+            .cut = split,
+            .pool = (uint8_t)tn_counter_pool(request->pool->is_small),
+        };
     }
 }
 
+/* No free block fits: climbs the ladder. */
+static TN_NOINLINE enum tarn_status request_climb(struct tn_engine *engine,
+                                                         struct tn_request *request,
+                                                         struct tarn_error *error)
+{
+    tn_engine_forget_trail(engine);
+    request->segment_size = tn_segment_size(request->size, &engine->config);
+    const enum tarn_status st = ladder_climb(engine, request, error);
+
+    if (st) {
+        return st;
+    }
+    /* A step may have used up what was put by, or dropped the lock. */
+    const enum tarn_status prepared = request_prepare(engine, request, error);
+
+    if (prepared) {
+        tn_engine_file(engine, request->block);
+    }
+    return prepared;
+}
+
 static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request *request,
-                                     struct tarn_oom *oom, struct tarn_error *error)
+                                     struct tarn_error *error)
 {
     enum tarn_status st = TARN_OK;
 
@@ -378,7 +399,6 @@ static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request
     }
     request->size = tn_round_size(request->requested, &engine->config);
     request->grows = engine->config.expandable_segments;
-    request->segment_size = tn_segment_size(request->size, &engine->config);
     request->pool = tn_private_pool_route(engine, tn_size_is_small(request->size), request->stream);
     if (st == TARN_OK) {
         st = request_prepare(engine, request, error);
@@ -387,52 +407,54 @@ static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request
         st = step_reuse(engine, request, error);
         request->reused = st == TARN_OK;
     }
-    if (st == TARN_ERR_NOT_FOUND) {
-        tn_engine_forget_trail(engine);
+    if (tn_unlikely(st == TARN_ERR_NOT_FOUND)) {
         st = request_climb(engine, request, error);
     }
-    if (st == TARN_ERR_NOT_FOUND || st == TARN_ERR_OUT_OF_MEMORY) {
-        return tn_oom_report(engine, request, oom, error);
-    }
-    if (st == TARN_OK && !request->reused) {
-        /* A step may have used up what was put by, or dropped the lock. */
-        st = request_prepare(engine, request, error);
-        if (st) {
-            tn_engine_file(engine, request->block);
-            return st;
-        }
-    }
-    if (st == TARN_OK) {
+    if (tn_likely(st == TARN_OK)) {
         request_finish(engine, request);
     }
     return st;
 }
 
-/* An allocation that is no step of the trail. The lock is held, and released here. */
-static enum tarn_status alloc_afresh(struct tn_engine *engine, struct tn_request *request,
-                                     tarn_ptr *ptr_out, struct tarn_error *error)
+/* Memory has run out: tells the sinks under the lock, which is released here, and the observers
+ * without it. */
+static TN_COLD enum tarn_status alloc_run_out(struct tn_engine *engine,
+                                              const struct tn_request *request,
+                                              struct tarn_error *error)
 {
     struct tarn_oom oom = {0};
+    const enum tarn_status st = tn_oom_report(engine, request, &oom, error);
+    const unsigned observers = engine->observer_count;
 
+    tn_core_assert(engine);
+    tn_engine_unlock(engine);
+    for (unsigned i = 0; i < observers; i++) {
+        engine->observers[i].call(engine->observers[i].context, &oom);
+    }
+    return st;
+}
+
+/* An allocation that is no step of the trail. The lock is held, and released here. */
+static TN_NOINLINE enum tarn_status alloc_afresh(struct tn_engine *engine,
+                                                 struct tn_request *request, tarn_ptr *ptr_out,
+                                                 struct tarn_error *error)
+{
     if (engine_is_calm(engine)) {
         tn_engine_settle_trail(engine);
     } else {
         tn_engine_forget_trail(engine);
     }
-    const enum tarn_status st = alloc_locked(engine, request, &oom, error);
-    const unsigned observers = engine->observer_count;
+    const enum tarn_status st = alloc_locked(engine, request, error);
 
+    if (tn_unlikely(st == TARN_ERR_NOT_FOUND || st == TARN_ERR_OUT_OF_MEMORY)) {
+        return alloc_run_out(engine, request, error);
+    }
     tn_core_assert(engine);
     if (st == TARN_OK) {
         tn_assert(request->block);
         *ptr_out = request->block->address;
     }
     tn_engine_unlock(engine);
-    if (tn_unlikely(st == TARN_ERR_OUT_OF_MEMORY)) {
-        for (unsigned i = 0; i < observers; i++) {
-            engine->observers[i].call(engine->observers[i].context, &oom);
-        }
-    }
     return st;
 }
 

@@ -389,7 +389,7 @@ enum tarn_status tn_expandable_alloc(struct tn_engine *engine, struct tn_free_se
     struct page_stock stock = {0};
     struct tn_block *block = NULL;
     uint64_t end;
-    enum tarn_status st = tn_engine_reserve_spares(engine, 2);
+    enum tarn_status st = tn_engine_reserve_spares(engine, 2) ? TARN_OK : TARN_ERR_HOST_MEMORY;
 
     if (st || !tn_free_set_reserve_unmapped(set, 2)) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a growing segment");
@@ -483,7 +483,7 @@ enum tarn_status tn_expandable_unmap(struct tn_engine *engine, struct tn_block *
     if (begin >= end) {
         return TARN_OK;
     }
-    if (tn_engine_reserve_spares(engine, 2) || !tn_free_set_reserve_unmapped(set, 1)) {
+    if (!tn_engine_reserve_spares(engine, 2) || !tn_free_set_reserve_unmapped(set, 1)) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to give memory back");
     }
     /* Unlike a plain free, unmapping does not wait for work on the memory. */

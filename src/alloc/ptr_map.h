@@ -20,6 +20,9 @@
 #include "base/bits.h"
 
 #include <stddef.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 enum {
     TN_BUCKET = 8,
@@ -65,18 +68,54 @@ static inline uint64_t tn_ptr_bucket(const struct tn_ptr_map *map, uint64_t hash
     return map->buckets > 1 ? hash >> map->shift : 0;
 }
 
-/* Bit i: entry i of the bucket is unused. */
+/* tn_bucket_holes: bit i is set where entry i of the bucket is unused. tn_bucket_matches: where it
+ * has the tag. Nodes are never at a multiple of 4 GiB, so half of an entry says whether it is used.
+ */
+#if defined(__SSE2__)
+static inline __m128i tn_bucket_quad(const uint64_t *entries, bool high)
+{
+    const __m128 two = _mm_castsi128_ps(_mm_load_si128((const __m128i *)(const void *)entries));
+    const __m128 more =
+        _mm_castsi128_ps(_mm_load_si128((const __m128i *)(const void *)(entries + 2)));
+
+    return _mm_castps_si128(high ? _mm_shuffle_ps(two, more, _MM_SHUFFLE(3, 1, 3, 1))
+                                 : _mm_shuffle_ps(two, more, _MM_SHUFFLE(2, 0, 2, 0)));
+}
+
+static inline unsigned tn_bucket_mask(__m128i first, __m128i second)
+{
+    const __m128i both = _mm_packs_epi32(first, second);
+
+    return (unsigned)_mm_movemask_epi8(_mm_packs_epi16(both, _mm_setzero_si128()));
+}
+
+static inline unsigned tn_bucket_holes(const uint64_t *bucket)
+{
+    const __m128i zero = _mm_setzero_si128();
+
+    return tn_bucket_mask(_mm_cmpeq_epi32(tn_bucket_quad(bucket, false), zero),
+                          _mm_cmpeq_epi32(tn_bucket_quad(bucket + 4, false), zero));
+}
+
+static inline unsigned tn_bucket_matches(const uint64_t *bucket, uint64_t tag)
+{
+    const __m128i wanted = _mm_set1_epi32((int)tag);
+    const __m128i first = _mm_srli_epi32(tn_bucket_quad(bucket, true), TN_TAG_SHIFT - 32);
+    const __m128i second = _mm_srli_epi32(tn_bucket_quad(bucket + 4, true), TN_TAG_SHIFT - 32);
+
+    return tn_bucket_mask(_mm_cmpeq_epi32(first, wanted), _mm_cmpeq_epi32(second, wanted));
+}
+#else
 static inline unsigned tn_bucket_holes(const uint64_t *bucket)
 {
     unsigned holes = 0;
 
     for (unsigned i = 0; i < TN_BUCKET; i++) {
-        holes |= (unsigned)(bucket[i] == 0) << i;
+        holes |= (unsigned)((uint32_t)bucket[i] == 0) << i;
     }
     return holes;
 }
 
-/* Bit i: entry i of the bucket has the tag. */
 static inline unsigned tn_bucket_matches(const uint64_t *bucket, uint64_t tag)
 {
     unsigned matches = 0;
@@ -86,6 +125,7 @@ static inline unsigned tn_bucket_matches(const uint64_t *bucket, uint64_t tag)
     }
     return matches;
 }
+#endif
 
 /* The entry of that address in one bucket, or NULL. */
 static inline uint64_t *tn_bucket_find(uint64_t *bucket, uint64_t tag, uint64_t address)
@@ -151,8 +191,8 @@ static inline void tn_ptr_map_insert(struct tn_ptr_map *map, struct tn_block *bl
 /* Takes out what tn_ptr_map_slot just found. */
 static inline void tn_ptr_map_remove(struct tn_ptr_map *map, uint64_t *slot)
 {
-    const uint64_t *entries = map->entries + (slot - map->entries) / TN_BUCKET * TN_BUCKET;
-    const bool was_full = tn_bucket_holes(entries) == 0;
+    const uintptr_t line = (uintptr_t)slot & ~(uintptr_t)(TN_CACHE_LINE - 1);
+    const bool was_full = tn_bucket_holes((const uint64_t *)line) == 0;
 
     *slot = 0;
     map->count--;

@@ -5,24 +5,13 @@
 
 #include <string.h>
 
-/* Forgets the older half: those blocks are allocations like others then. */
-static TN_COLD void trail_shorten(struct tn_trail *trail)
+void tn_trail_shorten(struct tn_trail *trail)
 {
     const uint32_t kept = TN_TRAIL_STEPS / 2;
 
     memmove(trail->steps, trail->steps + (trail->end - kept), kept * sizeof *trail->steps);
     trail->end = kept;
     trail->mark = kept;
-}
-
-void tn_trail_add(struct tn_trail *trail, const struct tn_trail_step *step)
-{
-    tn_assert(tn_trail_is_settled(trail));
-    if (tn_unlikely(trail->end == TN_TRAIL_STEPS)) {
-        trail_shorten(trail);
-    }
-    trail->steps[trail->end++] = *step;
-    trail->mark = trail->end;
 }
 
 void tn_trail_settle_slow(struct tn_engine *engine)

@@ -27,6 +27,7 @@
 #define TN_ALLOC_TRAIL_H
 
 #include "alloc/core.h"
+#include "base/assertion.h"
 
 struct tn_engine;
 
@@ -52,8 +53,8 @@ struct tn_trail {
     struct tn_trail_step steps[TN_TRAIL_STEPS];
 };
 
-/* The allocation just made. Nothing lies beyond the mark. */
-void tn_trail_add(struct tn_trail *trail, const struct tn_trail_step *step);
+/* Forgets the older half: those blocks are allocations like others then. */
+void tn_trail_shorten(struct tn_trail *trail);
 
 /* Merges and files for good what was freed beyond the mark. Never fails. */
 void tn_trail_settle_slow(struct tn_engine *engine);
@@ -61,6 +62,17 @@ void tn_trail_settle_slow(struct tn_engine *engine);
 static inline bool tn_trail_is_settled(const struct tn_trail *trail)
 {
     return trail->mark == trail->end;
+}
+
+/* A step for the allocation just made, to be filled in. Nothing lies beyond the mark. */
+static inline struct tn_trail_step *tn_trail_add(struct tn_trail *trail)
+{
+    tn_assert(tn_trail_is_settled(trail));
+    if (tn_unlikely(trail->end == TN_TRAIL_STEPS)) {
+        tn_trail_shorten(trail);
+    }
+    trail->mark = trail->end + 1;
+    return &trail->steps[trail->end++];
 }
 
 #endif

@@ -47,7 +47,7 @@ void tn_biased_lock_fini(struct tn_biased_lock *lock);
 void tn_biased_lock_acquire_slow(struct tn_biased_lock *lock, uintptr_t self);
 void tn_biased_lock_release_slow(struct tn_biased_lock *lock);
 
-/* Its address tells threads apart. Of a dead thread it may come again: that one is inside no lock. */
+/* Its address tells threads apart. That of a dead thread may come again: it is inside no lock. */
 extern _Thread_local char tn_thread_mark __attribute__((tls_model("initial-exec")));
 
 static inline bool tn_biased_lock_enter(struct tn_biased_lock *lock, uintptr_t self)
