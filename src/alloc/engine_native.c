@@ -524,10 +524,10 @@ static void retract(struct tn_engine *engine, const struct tn_block *block, unsi
     }
 }
 
-/* The free itself, when it is settled what a block with uses waits for. `slot` is the block's place
- * in the pointer map. */
-static void free_settled(struct tn_engine *engine, struct tn_block *block, uint64_t *slot,
-                         bool waits, uint64_t stack)
+/* The free itself, when it is settled what a block with uses waits for. The block's place in the
+ * pointer map is the caller's to clear: it found it. */
+static void free_settled(struct tn_engine *engine, struct tn_block *block, bool waits,
+                         uint64_t stack)
 {
     const unsigned pool = tn_counter_pool(block->set->pool->is_small);
 
@@ -535,7 +535,6 @@ static void free_settled(struct tn_engine *engine, struct tn_block *block, uint6
     tn_prefetch(block->prev); /* merging will look at both */
     tn_prefetch(block->next);
     block->allocated = false;
-    tn_ptr_map_remove(&engine->map, slot);
     retract(engine, block, pool, stack);
     if (waits) {
         tn_counters_begin_wait(&engine->counters, pool, block->size);
@@ -544,8 +543,8 @@ static void free_settled(struct tn_engine *engine, struct tn_block *block, uint6
     }
 }
 
-static enum tarn_status free_found(struct tn_engine *engine, struct tn_block *block, uint64_t *slot,
-                                   uint64_t stack, struct tarn_error *error)
+static enum tarn_status free_found(struct tn_engine *engine, struct tn_block *block, uint64_t stack,
+                                   struct tarn_error *error)
 {
     const bool waits = block->uses != 0;
 
@@ -557,14 +556,20 @@ static enum tarn_status free_found(struct tn_engine *engine, struct tn_block *bl
             return st;
         }
     }
-    free_settled(engine, block, slot, waits, stack);
+    free_settled(engine, block, waits, stack);
     return TARN_OK;
 }
 
 enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block *block,
                                        uint64_t stack, struct tarn_error *error)
 {
-    return free_found(engine, block, tn_ptr_map_slot(&engine->map, block->address), stack, error);
+    uint64_t *slot = tn_ptr_map_slot(&engine->map, block->address);
+    const enum tarn_status st = free_found(engine, block, stack, error);
+
+    if (st == TARN_OK) {
+        tn_ptr_map_remove(&engine->map, slot);
+    }
+    return st;
 }
 
 void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uint64_t stack)
@@ -573,7 +578,8 @@ void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uin
 
     if (st) { /* only for want of an event: it is recorded later */
         tn_stream_use_defer(engine, block);
-        free_settled(engine, block, tn_ptr_map_slot(&engine->map, block->address), true, stack);
+        tn_ptr_map_take(&engine->map, block->address);
+        free_settled(engine, block, true, stack);
     }
 }
 
@@ -612,8 +618,11 @@ enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct t
         tn_engine_forget_trail(engine);
         uint64_t *slot = tn_ptr_map_slot(&engine->map, ptr);
 
-        st = slot ? free_found(engine, tn_ptr_entry_block(*slot), slot, stack, error)
+        st = slot ? free_found(engine, tn_ptr_entry_block(*slot), stack, error)
                   : tn_pointer_unknown(ptr, error);
+        if (tn_likely(st == TARN_OK)) {
+            tn_ptr_map_remove(&engine->map, slot);
+        }
     }
     tn_core_assert(engine);
     tn_engine_unlock(engine);

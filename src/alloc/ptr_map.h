@@ -16,6 +16,7 @@
 #define TN_ALLOC_PTR_MAP_H
 
 #include "alloc/core.h"
+#include "base/assertion.h"
 #include "base/attr.h"
 #include "base/bits.h"
 
@@ -191,6 +192,10 @@ static inline void tn_ptr_map_insert(struct tn_ptr_map *map, struct tn_block *bl
 /* Takes out what tn_ptr_map_slot just found. */
 static inline void tn_ptr_map_remove(struct tn_ptr_map *map, uint64_t *slot)
 {
+    tn_assert(slot);
+    if (!slot) { /* for analyzers */
+        return;
+    }
     const uintptr_t line = (uintptr_t)slot & ~(uintptr_t)(TN_CACHE_LINE - 1);
     const bool was_full = tn_bucket_holes((const uint64_t *)line) == 0;
 
@@ -199,6 +204,12 @@ static inline void tn_ptr_map_remove(struct tn_ptr_map *map, uint64_t *slot)
     if (tn_unlikely(was_full || map->count * 8 < map->buckets)) {
         tn_ptr_map_removed(map, slot, was_full);
     }
+}
+
+/* Takes out a block that is in the map. */
+static inline void tn_ptr_map_take(struct tn_ptr_map *map, uint64_t address)
+{
+    tn_ptr_map_remove(map, tn_ptr_map_slot(map, address));
 }
 
 #endif

@@ -21,7 +21,7 @@ void tn_trail_settle_slow(struct tn_engine *engine)
     while (trail->end > trail->mark) {
         struct tn_block *block = trail->steps[--trail->end].block;
 
-        tn_ptr_map_remove(&engine->map, tn_ptr_map_slot(&engine->map, block->address));
+        tn_ptr_map_take(&engine->map, block->address);
         block->allocated = false;
         tn_engine_reuse(engine, block);
     }
