@@ -257,6 +257,33 @@ static void pools_that_are_gone_do_not_lend(void **state)
     rig_close(&rig);
 }
 
+/* test_nested_mempool: requests of 20 MiB go to the innermost of three pools; segments 2, 2, 1. */
+static void the_innermost_pool_serves(void **state)
+{
+    static const struct tarn_pool_id ids[] = {{0, 1}, {0, 2}, {0, 3}};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    for (int i = 0; i < 3; i++) {
+        pool_create(&rig, ids[i]);
+    }
+    for (int i = 0; i < 3; i++) {
+        begin(&rig, ids[i]);
+        (void)rig_alloc(&rig, 20 * MIB, 0);
+    }
+    for (int i = 2; i >= 0; i--) {
+        end_use(&rig, ids[i]);
+        if (i > 0) {
+            (void)rig_alloc(&rig, 20 * MIB, 0);
+        }
+    }
+    assert_int_equal(pool_totals(&rig, ids[0]).segments, 2);
+    assert_int_equal(pool_totals(&rig, ids[1]).segments, 2);
+    assert_int_equal(pool_totals(&rig, ids[2]).segments, 1);
+    rig_close(&rig);
+}
+
 /* ---- graphs that share a pool, or do not ---- */
 
 /* The pools of up to three graphs: their own, the first one's, or a handle made beforehand. */
@@ -459,6 +486,7 @@ int main(void)
         cmocka_unit_test(only_the_pool_that_lends_is_borrowed_from),
         cmocka_unit_test(a_pool_without_splitting_has_a_block_a_segment),
         cmocka_unit_test(pools_that_are_gone_do_not_lend),
+        cmocka_unit_test(the_innermost_pool_serves),
         cmocka_unit_test(sharing_a_pool_saves_a_segment),
         cmocka_unit_test(the_third_graph_gets_what_the_second_gave_back),
         cmocka_unit_test(graphs_overlap_only_if_they_share),
