@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Snapshots made of arrays: the final segments and one trace, or two, as a model. Include after
- * support/test.h. */
+/* Snapshots made of arrays: the final segments and one trace, or two, as a model. */
 #ifndef TESTS_SUPPORT_TRACE_H
 #define TESTS_SUPPORT_TRACE_H
 
 #include "snapshot/model.h"
+#include "support/test.h"
 
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)

@@ -64,7 +64,8 @@ sample() { # NAME WANTED ROW
     sample "a reason" "" '| `test_pinned` | | pinned memory |'
     sample "no reason" "test_pinned: neither a test nor a reason" '| `test_pinned` | | |'
     sample "no file" "test_known: there is no u.c" '| `test_known` | `u.c` `one` | |'
-    sample "no such case" "test_known: t.c does not run two" '| `test_known` | `t.c` `one` `two` | |'
+    sample "no such case" "test_known: t.c does not run two" \
+        '| `test_known` | `t.c` `one` `two` | |'
     sample "no case" "test_known: no case of t.c" '| `test_known` | `t.c` | |'
     sample "another name" "test_kno: t.c does not say its name" '| `test_kno` | `t.c` `one` | |'
 }

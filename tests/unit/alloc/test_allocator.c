@@ -547,7 +547,7 @@ static void contents_stay_intact(void **state)
         rig_open_with(&fuzz.rig, (struct tarn_sim_options){.capacity = GIB, .backed = true},
                       confs[c]);
         for (int i = 0; i < 10000; i++) {
-            while (fuzz.total >= GIB / (4 * 10)) {
+            while (fuzz.total >= GIB / 40) {
                 fuzz_free(&fuzz);
             }
             const uint64_t choice = fuzz_below(&fuzz, fuzz.count > 0 ? 21 : 11);

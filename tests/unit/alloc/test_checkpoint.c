@@ -413,10 +413,10 @@ static tarn_ptr resnet50(struct rig *rig, tarn_ptr *kept)
         }
         kept[s] = rig_alloc(rig, stages[s].channels * 16, 0); /* a mean of each channel */
     }
-    const tarn_ptr mean = rig_alloc(rig, 2048 * 4, 0);
+    const tarn_ptr mean = rig_alloc(rig, 8192, 0);
 
     rig_free(rig, x);
-    const tarn_ptr logits = rig_alloc(rig, 1000 * 4, 0);
+    const tarn_ptr logits = rig_alloc(rig, 4000, 0);
 
     rig_free(rig, mean);
     return logits;

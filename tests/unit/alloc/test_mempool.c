@@ -336,7 +336,7 @@ static tarn_ptr func_with_temps(struct rig *rig, tarn_ptr t, uint64_t size, tarn
 /* test_graph_two_successive: sharing saves one small segment, 2,097,152 bytes. */
 static void sharing_a_pool_saves_a_segment(void **state)
 {
-    const uint64_t size = 1000 * 4;
+    const uint64_t size = 4000; /* 1,000 floats */
     int64_t reserved_no_sharing = 0;
 
     (void)state;
@@ -386,7 +386,7 @@ static void sharing_a_pool_saves_a_segment(void **state)
  * replaying them in another order is not allowed, only if they share. */
 static void the_third_graph_gets_what_the_second_gave_back(void **state)
 {
-    const uint64_t size = 1000 * 4;
+    const uint64_t size = 4000; /* 1,000 floats */
 
     (void)state;
     for (size_t i = 0; i < 3; i++) {
@@ -419,7 +419,7 @@ static void the_third_graph_gets_what_the_second_gave_back(void **state)
  * at once; otherwise none of it. */
 static void graphs_overlap_only_if_they_share(void **state)
 {
-    const uint64_t size = 1000000 * 4;
+    const uint64_t size = 4000000; /* 1,000,000 floats */
 
     (void)state;
     for (size_t i = 0; i < 3; i++) {

@@ -370,7 +370,7 @@ static void stacks_of_events_follow_the_level(void **state)
 
         rig_open(&rig, GIB, "");
         assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
-        rig_free(&rig, rig_alloc(&rig, 3 * 4 * 4, 0));
+        rig_free(&rig, rig_alloc(&rig, 48, 0));
         rig_empty_cache(&rig);
         assert_int_equal(recorder.count, 5);
         assert_int_equal(recorder.events[1].action, TARN_ACTION_ALLOC);
@@ -497,7 +497,7 @@ static void every_event_carries_user_metadata(void **state)
     rig_open(&rig, GIB, "");
     assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
     assert_int_equal(tarn_set_user_metadata("metadata test"), TARN_OK);
-    rig_free(&rig, rig_alloc(&rig, 3 * 4 * 4, 0));
+    rig_free(&rig, rig_alloc(&rig, 48, 0));
     rig_empty_cache(&rig);
     assert_int_equal(count, 5);
     assert_int_equal(tarn_set_user_metadata(""), TARN_OK);

@@ -216,7 +216,7 @@ static void what_was_there_before_has_the_first_slots(void **state)
     assert_int_equal(made.program.start_blocks.count, 3);
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(start[i].slot, i);
-        assert_int_equal(start[i].address, A + i * 2 * MIB);
+        assert_int_equal(start[i].address, A + 2 * MIB * i);
         assert_int_equal(start[i].waiting, i == 2);
     }
     assert_int_equal(made.program.ops.count, 4);
@@ -353,11 +353,12 @@ static size_t long_trace(struct trace_row *rows, size_t room)
 
     for (uint64_t i = 0; count + 8 <= room; i++) {
         const uint64_t address = A + i * 32 * MIB;
+        const uint64_t range = A + i * 16 * GIB;
 
         rows[count++] = (struct trace_row){TN_TRACE_SEGMENT_ALLOC, address, 20 * MIB, 0};
-        rows[count++] = (struct trace_row){TN_TRACE_SEGMENT_MAP, address + i * 16 * GIB, 2 * MIB, 0};
+        rows[count++] = (struct trace_row){TN_TRACE_SEGMENT_MAP, range, 2 * MIB, 0};
         rows[count++] = (struct trace_row){TN_TRACE_ALLOC, address, 20 * MIB, 0};
-        if (i % 4 == 3) { /* these complete before the earlier ones */
+        if (i % 4 == 3) { /* these wait, complete and go back */
             rows[count++] = (struct trace_row){TN_TRACE_FREE_REQUESTED, address, 20 * MIB, 0};
             rows[count++] = (struct trace_row){TN_TRACE_SNAPSHOT, 0, 0, 0};
             rows[count++] = (struct trace_row){TN_TRACE_FREE_COMPLETED, address, 20 * MIB, 0};
