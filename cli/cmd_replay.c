@@ -243,13 +243,15 @@ static enum cli_exit print_measured(const struct cli_call *call, const struct re
     const struct replay_values *values = call->values;
     struct cli_measured measured;
     char name[128];
-    char error[512];
+    struct tarn_error error;
     int differing = 0;
 
     workload_name(values->workload ? values->workload : runs->path, name, sizeof name);
-    if (!cli_measured_read(values->measured, name, runs->confs[index], &runs->results[index].stats,
-                           &measured, error, sizeof error)) {
-        return cli_fail(call->command, CLI_EXIT_IO, "%s", error);
+    const enum tarn_status status = cli_measured_read(
+        values->measured, name, runs->confs[index], &runs->results[index].stats, &measured, &error);
+
+    if (status) {
+        return cli_fail_status(call->command, status, &error, NULL);
     }
     (void)printf("\n%-26s%20s%20s\n", conf_name(runs->confs[index]), "measured on the GPU",
                  "replayed");

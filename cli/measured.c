@@ -2,6 +2,7 @@
 #include "measured.h"
 
 #include <jansson.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,15 +27,37 @@ static const struct known_figure {
     {"num_ooms", offsetof(struct tarn_stats, num_ooms)},
 };
 
+/* A run of the list; both names are NULL when the element is none. */
+struct measured_run {
+    const json_t *figures;
+    const char *workload;
+    const char *conf;
+};
+
+static struct measured_run run_get(const json_t *list, size_t index)
+{
+    const json_t *object = json_array_get(list, index);
+    struct measured_run run = {
+        .figures = object,
+        .workload = json_string_value(json_object_get(object, "workload")),
+        .conf = json_string_value(json_object_get(object, "conf")),
+    };
+
+    if (!run.workload || !run.conf) {
+        run = (struct measured_run){0};
+    }
+    return run;
+}
+
+/* The run of that workload and, unless NULL, those settings. */
 static const json_t *find_run(const json_t *list, const char *workload, const char *conf)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *run = json_array_get(list, i);
-        const char *name = json_string_value(json_object_get(run, "workload"));
-        const char *settings = json_string_value(json_object_get(run, "conf"));
+        const struct measured_run run = run_get(list, i);
 
-        if (name && settings && strcmp(name, workload) == 0 && strcmp(settings, conf) == 0) {
-            return run;
+        if (run.workload && strcmp(run.workload, workload) == 0 &&
+            (!conf || strcmp(run.conf, conf) == 0)) {
+            return run.figures;
         }
     }
     return NULL;
@@ -58,25 +81,95 @@ static void pair_figures(const json_t *run, const struct tarn_stats *stats,
     }
 }
 
-bool cli_measured_read(const char *path, const char *workload, const char *conf,
-                       const struct tarn_stats *stats, struct cli_measured *measured_out,
-                       char *error, size_t error_size)
+__attribute__((format(printf, 3, 4))) static enum tarn_status
+measured_fail(struct tarn_error *error, enum tarn_status status, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(error->text, sizeof error->text, format, args);
+    va_end(args);
+    error->status = status;
+    error->offset = -1;
+    return status;
+}
+
+static void error_append(struct tarn_error *error, const char *before, const char *word)
+{
+    const size_t used = strlen(error->text);
+
+    (void)snprintf(error->text + used, sizeof error->text - used, "%s\"%s\"", before, word);
+}
+
+/* Appends what there is to choose from: the workloads, each once, or the settings of a workload. */
+static void error_append_choices(struct tarn_error *error, const json_t *list, const char *workload)
+{
+    const char *before = " ";
+
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const struct measured_run run = run_get(list, i);
+
+        if (workload && run.workload && strcmp(run.workload, workload) == 0) {
+            error_append(error, before, run.conf);
+            before = ", ";
+        } else if (!workload && run.workload && find_run(list, run.workload, NULL) == run.figures) {
+            error_append(error, before, run.workload);
+            before = ", ";
+        }
+    }
+}
+
+/* Why no run was found, and which there are. */
+static enum tarn_status no_such_run(const json_t *list, const char *path, const char *workload,
+                                    const char *conf, struct tarn_error *error)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < json_array_size(list) && !any; i++) {
+        any = run_get(list, i).workload != NULL;
+    }
+    if (!any) {
+        return measured_fail(error, TARN_ERR_FORMAT,
+                             "%s has no runs: it must be a JSON list of objects with \"workload\", "
+                             "\"conf\" and figures",
+                             path);
+    }
+    if (find_run(list, workload, NULL)) {
+        (void)measured_fail(error, TARN_ERR_NOT_FOUND,
+                            "%s has no run of workload \"%s\" with settings \"%s\"; give "
+                            "--conf one of:",
+                            path, workload, conf);
+        error_append_choices(error, list, workload);
+    } else {
+        (void)measured_fail(error, TARN_ERR_NOT_FOUND,
+                            "%s has no run of workload \"%s\"; give --workload one of:", path,
+                            workload);
+        error_append_choices(error, list, NULL);
+    }
+    return TARN_ERR_NOT_FOUND;
+}
+
+enum tarn_status cli_measured_read(const char *path, const char *workload, const char *conf,
+                                   const struct tarn_stats *stats,
+                                   struct cli_measured *measured_out, struct tarn_error *error)
 {
     json_error_t json_error;
     json_t *list = json_load_file(path, 0, &json_error);
-    const json_t *run = NULL;
+    enum tarn_status status = TARN_OK;
 
     if (!list) {
-        (void)snprintf(error, error_size, "%s cannot be read: %s", path, json_error.text);
-        return false;
+        const bool opened = json_error_code(&json_error) != json_error_cannot_open_file;
+
+        return measured_fail(error, opened ? TARN_ERR_FORMAT : TARN_ERR_IO, "%s cannot be read: %s",
+                             path, json_error.text);
     }
-    run = find_run(list, workload, conf);
+    const json_t *run = find_run(list, workload, conf);
+
     if (run) {
         pair_figures(run, stats, measured_out);
     } else {
-        (void)snprintf(error, error_size, "%s has no run of workload \"%s\" with settings \"%s\"",
-                       path, workload, conf);
+        status = no_such_run(list, path, workload, conf, error);
     }
     json_decref(list);
-    return run != NULL;
+    return status;
 }

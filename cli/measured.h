@@ -4,6 +4,7 @@
 #define CLI_MEASURED_H
 
 #include "tarn/stats.h"
+#include "tarn/status.h"
 
 /* One figure that both sides have. */
 struct cli_measured_figure {
@@ -22,9 +23,10 @@ struct cli_measured {
 };
 
 /* Reads the run of that workload and settings string from the file and pairs its figures with the
- * counters. False with a sentence in `error` when it cannot be read or has no such run. */
-bool cli_measured_read(const char *path, const char *workload, const char *conf,
-                       const struct tarn_stats *stats, struct cli_measured *measured_out,
-                       char *error, size_t error_size);
+ * counters. Failures are a file that cannot be opened (TARN_ERR_IO), that is no list of runs
+ * (TARN_ERR_FORMAT), or that has no such run (TARN_ERR_NOT_FOUND, the text says which it has). */
+enum tarn_status cli_measured_read(const char *path, const char *workload, const char *conf,
+                                   const struct tarn_stats *stats,
+                                   struct cli_measured *measured_out, struct tarn_error *error);
 
 #endif

@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# fresh_machine.sh FOLDER: proves `make run` and `make test` on a bare Debian 12. Makes one in
-# FOLDER (debootstrap, with git and make and nothing else), clones the committed HEAD into it and
-# runs both there. FOLDER must not exist yet and stays for a look; about 1 GB and a few minutes.
-# Needs root, debootstrap and a network; the mirror is the one that this machine's apt uses.
+# fresh_machine.sh FOLDER [SUITE MIRROR [COMPONENTS]]: proves `make run` and `make test` on a bare
+# Debian 12, or on SUITE from MIRROR. Makes one in FOLDER (debootstrap, with git and make and
+# nothing else), clones the committed HEAD into it and runs both there. FOLDER must not exist yet
+# and stays for a look; about 1 GB and a few minutes. Needs root, debootstrap and a network; without
+# MIRROR it is the one that this machine's apt uses. COMPONENTS are as in `main,universe`, which
+# Ubuntu needs (24.04 is `noble`); by default `main`.
 set -eu
 
 source=$(cd "$(dirname "$0")/.." && pwd)
@@ -13,20 +15,31 @@ fail() {
     exit 1
 }
 
-[ $# -eq 1 ] || fail "usage: tools/fresh_machine.sh FOLDER"
+case $# in
+1) ;;
+3 | 4) [ -n "$3" ] || fail "the mirror is empty" ;;
+*) fail "usage: tools/fresh_machine.sh FOLDER [SUITE MIRROR [COMPONENTS]]" ;;
+esac
+suite=${2:-bookworm}
+mirror=${3:-}
+components=${4:-main}
 [ "$(id -u)" -eq 0 ] || fail "must run as root: it makes a system and enters it (chroot, mount)"
 command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
 [ ! -e "$1" ] || fail "$1 exists already"
 mkdir -p "$1"
 root=$(cd "$1" && pwd)
 
-# Where this machine gets Debian 12 from: lines of sources.list.
-# shellcheck disable=SC2016 # apt fills these in
-apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) main' \
-    'Identifier: Packages' 'Origin: Debian' 'Component: main' |
-    awk '$3 ~ /^bookworm/' | sort -u >"$root.sources"
-mirror=$(awk '$3 == "bookworm" { print $2; exit }' "$root.sources")
-[ -n "$mirror" ] || fail "the apt sources of this machine have no Debian 12 (bookworm)"
+# Lines of sources.list: as given, or where this machine gets Debian 12 from.
+if [ -n "$mirror" ]; then
+    echo "deb $mirror $suite $(echo "$components" | tr ',' ' ')" >"$root.sources"
+else
+    # shellcheck disable=SC2016 # apt fills these in
+    apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) main' \
+        'Identifier: Packages' 'Origin: Debian' 'Component: main' |
+        awk '$3 ~ /^bookworm/' | sort -u >"$root.sources"
+    mirror=$(awk '$3 == "bookworm" { print $2; exit }' "$root.sources")
+    [ -n "$mirror" ] || fail "the apt sources of this machine have no Debian 12 (bookworm)"
+fi
 
 mounts=""
 leave() {
@@ -43,9 +56,9 @@ say() {
     echo "fresh_machine: $(($(date +%s) - started)) s: $*"
 }
 
-say "a bare Debian 12 in $root"
-debootstrap --variant=minbase --include=git,make,ca-certificates bookworm "$root" "$mirror" \
-    >"$root.log" 2>&1 || fail "debootstrap failed, see $root.log"
+say "a bare $suite in $root"
+debootstrap --variant=minbase --include=git,make,ca-certificates --components="$components" \
+    "$suite" "$root" "$mirror" >"$root.log" 2>&1 || fail "debootstrap failed, see $root.log"
 rm -f "$root.log"
 
 cp "$root.sources" "$root/etc/apt/sources.list"
@@ -66,4 +79,4 @@ for target in run test; do
         chroot "$root" /bin/sh -c "cd /root/tarn && make $target" </dev/null ||
         fail "make $target failed on the fresh machine"
 done
-say "both commands work on a fresh Debian 12"
+say "both commands work on a fresh $suite"

@@ -19,8 +19,9 @@ extern "C" {
 struct tarn_allocator;
 struct tarn_checkpoint;
 
-/* Name of a pool; {0, 0} is the default pool and not a private one. As PyTorch's MempoolId_t: user
- * pools have first != 0, graph pools second != 0. */
+/* Name of a pool; {0, 0} is the default pool and not a private one. As PyTorch's MempoolId_t: only
+ * `first` is not 0 for a pool that a capture made for itself, only `second` for a MemPool and for a
+ * graph's pool handle. */
 struct tarn_pool_id {
     uint64_t first;
     uint64_t second;

@@ -212,9 +212,18 @@ static enum tarn_status step_release_cached(struct tn_engine *engine, struct tn_
                                                     events */
         return TARN_ERR_NOT_FOUND;
     }
+    /* Given up while the lock was not held, the request's own pool would go, too. */
+    struct tn_private_pool *owner = request->pool->owner;
+
+    if (owner) {
+        owner->pins++;
+    }
     const enum tarn_status st =
         tn_gc_release_cached(engine, (struct tarn_pool_id){0, 0}, request->stack, error);
 
+    if (owner) {
+        owner->pins--;
+    }
     if (st) {
         return st;
     }

@@ -3,6 +3,7 @@
 
 #include "base/assertion.h"
 #include "base/bits.h"
+#include "base/checked.h"
 #include "base/host_mem.h"
 
 enum {
@@ -35,12 +36,16 @@ static void map_put(struct tn_map *map, struct tn_map_slot slot)
 static TN_COLD bool map_resize(struct tn_map *map, uint64_t capacity)
 {
     struct tn_map moved = {
-        .slots = tn_host_alloc_zero(capacity * sizeof(struct tn_map_slot)),
         .count = map->count,
         .capacity = capacity,
         .shift = 64 - tn_log2_floor(capacity),
     };
+    size_t bytes;
 
+    if (!tn_mul_size(capacity, sizeof *moved.slots, &bytes)) {
+        return false;
+    }
+    moved.slots = tn_host_alloc_zero(bytes);
     if (!moved.slots) {
         return false;
     }
@@ -62,13 +67,17 @@ void tn_map_fini(struct tn_map *map)
 
 bool tn_map_reserve(struct tn_map *map, uint64_t more)
 {
-    const uint64_t needed = map->count + more;
     uint64_t capacity = map->capacity ? map->capacity : FIRST_CAPACITY;
+    uint64_t needed;
+    uint64_t eighths;
 
-    if (tn_likely(needed * 8 <= map->capacity * 5)) {
+    if (!tn_add_u64(map->count, more, &needed) || !tn_mul_u64(needed, 8, &eighths)) {
+        return false;
+    }
+    if (tn_likely(eighths <= map->capacity * 5)) {
         return true;
     }
-    while (needed * 8 > capacity * 5) {
+    while (capacity < (eighths + 4) / 5) {
         capacity *= 2;
     }
     return map_resize(map, capacity);

@@ -30,7 +30,8 @@ struct tn_map {
 
 void tn_map_fini(struct tn_map *map);
 
-/* Makes room for `more` insertions; false when host memory is missing. */
+/* Makes room for `more` insertions; false when host memory is missing, or could never be
+ * enough. */
 bool tn_map_reserve(struct tn_map *map, uint64_t more) TN_MUST_CHECK;
 
 /* Room must have been reserved; the key is not in the map. */

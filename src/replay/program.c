@@ -26,6 +26,7 @@ struct compile {
     struct tn_vec queues;        /* uint64_t: entry of the latest free in that queue */
     bool flushing;               /* the entry before gave a segment back */
     uint64_t unknown_frees;
+    struct tn_op nowhere; /* what is written to when there is no memory */
     bool no_memory;
 };
 
@@ -43,12 +44,11 @@ void tn_program_note(struct tn_program *program, const char *format, ...)
 
 static struct tn_op *compile_add(struct compile *c, enum tn_op_kind kind, uint64_t entry)
 {
-    static struct tn_op nowhere;
     struct tn_op *op = tn_vec_push(&c->program->ops);
 
     if (!op) {
         c->no_memory = true;
-        return &nowhere;
+        return &c->nowhere;
     }
     op->kind = kind;
     op->entry = entry;
@@ -231,13 +231,15 @@ static int address_compare(const void *a, const void *b)
 /* Growing segments reserve 9/8 of the device each, so where one begins behind another says how
  * large the device can have been. What lies closer together than RANGE_GAP is taken for one range.
  * */
-static uint64_t device_bound(const struct tn_vec *map_addresses)
+static uint64_t device_bound(struct compile *c)
 {
+    const struct tn_vec *map_addresses = &c->program->map_addresses;
     const size_t bytes = map_addresses->count * sizeof(uint64_t);
     uint64_t *sorted = tn_host_alloc(bytes);
     uint64_t smallest = 0;
 
     if (!sorted) {
+        c->no_memory = c->no_memory || bytes > 0;
         return DEVICE_BOUND_NONE;
     }
     memcpy(sorted, map_addresses->items, bytes);
@@ -295,7 +297,7 @@ static enum tarn_status compile_trace(struct compile *c, struct tarn_error *erro
     }
     note_what_is_missing(c);
     c->program->queue_count = (uint32_t)c->queues.count;
-    c->program->device_bound = device_bound(&c->program->map_addresses);
+    c->program->device_bound = device_bound(c);
     c->program->entry_count = c->trace->count;
     return c->no_memory ? tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay")
                         : TARN_OK;

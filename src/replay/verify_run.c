@@ -76,6 +76,7 @@ void tn_verify_close(struct tn_verify_run *run)
     }
     tarn_allocator_destroy(run->allocator);
     tarn_device_close(run->device);
+    tn_map_fini(&run->id_places);
     tn_host_free(run->ids, run->id_capacity * sizeof *run->ids);
     tn_host_free(run->events, run->event_capacity * sizeof *run->events);
     tn_host_free(run->completions, run->completion_capacity * sizeof *run->completions);
@@ -84,30 +85,54 @@ void tn_verify_close(struct tn_verify_run *run)
 
 tarn_ptr tn_verify_ptr(const struct tn_verify_run *run, uint64_t id)
 {
-    return id < run->id_capacity ? run->ids[id] : 0;
+    const uint64_t *place = tn_map_find(&run->id_places, id + 1);
+
+    return place ? run->ids[*place] : 0;
+}
+
+/* Room for one more id, in the list and in the map. */
+static bool ids_reserve(struct tn_verify_run *run)
+{
+    const uint64_t wanted = run->id_capacity ? run->id_capacity * 2 : 256;
+
+    if (!tn_map_reserve(&run->id_places, 1)) {
+        return false;
+    }
+    if (run->id_places.count < run->id_capacity) {
+        return true;
+    }
+    tarn_ptr *moved =
+        tn_host_resize(run->ids, run->id_capacity * sizeof *moved, wanted * sizeof *moved);
+
+    if (!moved) {
+        return false;
+    }
+    memset(&moved[run->id_capacity], 0, (wanted - run->id_capacity) * sizeof *moved);
+    run->ids = moved;
+    run->id_capacity = wanted;
+    return true;
 }
 
 enum tarn_status tn_verify_set_ptr(struct tn_verify_run *run, uint64_t id, tarn_ptr ptr,
                                    struct tarn_error *error)
 {
-    if (id >= TN_VERIFY_IDS_MAX) {
-        return tn_fail(error, TARN_ERR_LIMIT, "line %llu of the decision log: id %llu is too large",
-                       (unsigned long long)run->call.line, (unsigned long long)id);
-    }
-    if (id >= run->id_capacity) {
-        const uint64_t wanted = (id + 1) * 2;
-        tarn_ptr *moved =
-            tn_host_resize(run->ids, run->id_capacity * sizeof *moved, wanted * sizeof *moved);
+    const uint64_t *known = tn_map_find(&run->id_places, id + 1);
 
-        if (!moved) {
-            return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for %llu pointers",
-                           (unsigned long long)wanted);
-        }
-        memset(&moved[run->id_capacity], 0, (wanted - run->id_capacity) * sizeof *moved);
-        run->ids = moved;
-        run->id_capacity = wanted;
+    if (known) {
+        run->ids[*known] = ptr;
+        return TARN_OK;
     }
-    run->ids[id] = ptr;
+    if (id > INT64_MAX) {
+        return tn_fail_at(error, TARN_ERR_FORMAT, (int64_t)run->call.line,
+                          "line %llu of the decision log: id %lld is not a number from 0 on",
+                          (unsigned long long)run->call.line, (long long)id);
+    }
+    if (!ids_reserve(run)) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for %llu pointers",
+                       (unsigned long long)run->id_places.count + 1);
+    }
+    run->ids[run->id_places.count] = ptr;
+    tn_map_insert(&run->id_places, id + 1, run->id_places.count);
     return TARN_OK;
 }
 

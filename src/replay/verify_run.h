@@ -14,12 +14,12 @@
 
 #include "alloc/allocator.h"
 #include "alloc/checkpoint.h"
+#include "base/map.h"
 #include "replay/decision_log.h"
 #include "tarn/verify.h"
 
 enum {
-    TN_VERIFY_POOLS_MAX = 256,
-    TN_VERIFY_IDS_MAX = 1 << 26
+    TN_VERIFY_POOLS_MAX = 256
 };
 
 /* A pool that the log routes to, or has a checkpoint of. */
@@ -41,7 +41,8 @@ struct tn_verify_run {
     struct tarn_allocator *allocator;
     struct tn_decision call; /* the current one */
 
-    tarn_ptr *ids; /* pointer by id, 0 = none */
+    struct tn_map id_places; /* id + 1 to its place in `ids`: ids cost by number, not by value */
+    tarn_ptr *ids;           /* pointers, 0 = none; in the order in which their ids came */
     uint64_t id_capacity;
 
     struct tarn_event *events; /* sent during the current call */

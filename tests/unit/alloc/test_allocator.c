@@ -402,7 +402,7 @@ static void device_errors_are_passed_on(void **state)
     rig_close(&rig);
 }
 
-/* test_memory_plots_free_segment_stack aside, what a reset does. */
+/* What a reset does. */
 static void peaks_and_sums_are_reset_apart(void **state)
 {
     struct rig rig;
@@ -455,6 +455,115 @@ static void requests_are_rounded_as_the_settings_say(void **state)
     rig_close(&rig);
 }
 
+/* test_device_memory_used: 512 MiB more. */
+static void the_device_shows_what_was_taken(void **state)
+{
+    struct rig rig;
+    uint64_t before;
+    uint64_t after;
+    uint64_t total;
+
+    (void)state;
+    rig_open(&rig, 4 * GIB, "");
+    assert_int_equal(tarn_device_memory_info(rig.device, &before, &total), TARN_OK);
+    (void)rig_alloc(&rig, 512 * MIB, 0);
+    rig_empty_cache(&rig);
+    assert_int_equal(tarn_device_memory_info(rig.device, &after, &total), TARN_OK);
+    assert_int_equal(before - after, 512 * MIB);
+    rig_close(&rig);
+}
+
+/* ---- contents ---- */
+
+enum {
+    FUZZ_BLOCKS = 64
+};
+
+struct fuzz {
+    struct rig rig;
+    uint64_t random;
+    struct {
+        tarn_ptr ptr;
+        uint64_t size;
+        uint32_t value; /* all of its memory */
+    } live[FUZZ_BLOCKS];
+    int count;
+    uint64_t total;
+    uint32_t next_value;
+};
+
+static uint64_t fuzz_below(struct fuzz *fuzz, uint64_t bound)
+{
+    fuzz->random = fuzz->random * 6364136223846793005u + 1442695040888963407u;
+    return (fuzz->random >> 33) % bound;
+}
+
+/* A word of a block; one every 64 KiB is looked at. */
+static uint32_t *fuzz_word(struct fuzz *fuzz, int i, uint64_t at)
+{
+    char *memory = tarn_sim_host_memory(fuzz->rig.device, fuzz->live[i].ptr, fuzz->live[i].size);
+
+    assert_non_null(memory);
+    return (uint32_t *)(void *)(memory + at);
+}
+
+static void fuzz_alloc(struct fuzz *fuzz)
+{
+    const uint64_t words = 2 * MIB / 4 + fuzz_below(fuzz, 18 * MIB / 4);
+    const int i = fuzz->count++;
+
+    assert_true(i < FUZZ_BLOCKS);
+    fuzz->live[i].size = words * 4;
+    fuzz->live[i].ptr = rig_alloc(&fuzz->rig, words * 4, 0);
+    fuzz->live[i].value = fuzz->next_value++;
+    fuzz->total += words;
+    for (uint64_t at = 0; at < words * 4; at += 64 * KIB) {
+        *fuzz_word(fuzz, i, at) = fuzz->live[i].value;
+    }
+}
+
+static void fuzz_free(struct fuzz *fuzz)
+{
+    const int i = (int)fuzz_below(fuzz, (uint64_t)fuzz->count);
+
+    for (uint64_t at = 0; at < fuzz->live[i].size; at += 64 * KIB) {
+        assert_int_equal(*fuzz_word(fuzz, i, at), fuzz->live[i].value);
+    }
+    rig_free(&fuzz->rig, fuzz->live[i].ptr);
+    fuzz->total -= fuzz->live[i].size / 4;
+    fuzz->live[i] = fuzz->live[--fuzz->count];
+}
+
+/* test_allocator_fuzz: 10,000 times one of allocating 2 to 20 MiB, freeing and emptying the cache,
+ * with weights of 10, 10 and 1 and about 100 MiB in use at most; contents are intact. */
+static void contents_stay_intact(void **state)
+{
+    static const char *const confs[] = {"", "expandable_segments:True"};
+
+    (void)state;
+    for (size_t c = 0; c < 2; c++) {
+        struct fuzz fuzz = {.random = 123};
+
+        rig_open_with(&fuzz.rig, (struct tarn_sim_options){.capacity = GIB, .backed = true},
+                      confs[c]);
+        for (int i = 0; i < 10000; i++) {
+            while (fuzz.total >= GIB / 40) {
+                fuzz_free(&fuzz);
+            }
+            const uint64_t choice = fuzz_below(&fuzz, fuzz.count > 0 ? 21 : 11);
+
+            if (choice == 0) {
+                rig_empty_cache(&fuzz.rig);
+            } else if (choice <= 10) {
+                fuzz_alloc(&fuzz);
+            } else {
+                fuzz_free(&fuzz);
+            }
+        }
+        rig_close(&fuzz.rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -475,6 +584,8 @@ int main(void)
         cmocka_unit_test(device_errors_are_passed_on),
         cmocka_unit_test(peaks_and_sums_are_reset_apart),
         cmocka_unit_test(requests_are_rounded_as_the_settings_say),
+        cmocka_unit_test(the_device_shows_what_was_taken),
+        cmocka_unit_test(contents_stay_intact),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,9 +15,9 @@ struct picture {
         uint64_t size;
         bool allocated;
         bool active;
-    } blocks[64];
+    } blocks[128];
     int block_count;
-    struct tarn_segment_info segments[16];
+    struct tarn_segment_info segments[64];
     int segment_count;
 };
 
@@ -25,7 +25,7 @@ static bool picture_segment(void *context, const struct tarn_segment_info *segme
 {
     struct picture *picture = context;
 
-    assert_true(picture->segment_count < 16);
+    assert_true(picture->segment_count < 64);
     picture->segments[picture->segment_count++] = *segment;
     return true;
 }
@@ -35,7 +35,7 @@ static bool picture_block(void *context, const struct tarn_block_info *block)
     struct picture *picture = context;
     const int i = picture->block_count++;
 
-    assert_true(i < 64);
+    assert_true(i < 128);
     picture->blocks[i].address = block->address;
     picture->blocks[i].size = block->size;
     picture->blocks[i].allocated = block->allocated;
@@ -308,6 +308,166 @@ static void tensor_dies_after_checkpoint(void **state)
     rig_close(&rig);
 }
 
+/* test_assigning_back_deleter_fns_to_tensor: three results of 2, 2 and 20 MiB. They die, are
+ * restored, and what was restored is freed by whoever has it now: live blocks 3, 0, 3, 2, 1, 0. */
+static void assigning_back_deleter_fns_to_tensor(void **state)
+{
+    static const uint64_t sizes[] = {2 * MIB, 2 * MIB, 20 * MIB};
+
+    (void)state;
+    for (size_t c = 0; c < 2; c++) {
+        struct rig rig;
+        tarn_ptr outputs[3];
+
+        rig_open(&rig, GIB, confs[c]);
+        begin(&rig);
+        for (int i = 0; i < 3; i++) {
+            const tarn_ptr ones = rig_alloc(&rig, sizes[i], 0);
+
+            outputs[i] = rig_alloc(&rig, sizes[i], 0);
+            rig_free(&rig, ones);
+        }
+        end(&rig);
+        struct tarn_checkpoint *checkpoint = take(&rig);
+
+        assert_int_equal(live_blocks(&rig), 3);
+        for (int i = 0; i < 3; i++) {
+            rig_free(&rig, outputs[i]);
+        }
+        assert_int_equal(live_blocks(&rig), 0);
+        struct tarn_checkpoint_delta delta = restore(&rig, checkpoint);
+
+        assert_int_equal(delta.freed_count, 0);
+        assert_int_equal(delta.created_count, 3);
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(live_blocks(&rig), 3 - i);
+            rig_free(&rig, outputs[i]);
+        }
+        assert_int_equal(live_blocks(&rig), 0);
+        assert_int_equal(tarn_allocator_free(rig.allocator, outputs[2], NULL),
+                         TARN_ERR_INVALID_POINTER);
+        tarn_checkpoint_delta_fini(&delta);
+        tarn_checkpoint_destroy(checkpoint);
+        rig_close(&rig);
+    }
+}
+
+/* ---- a network ---- */
+
+/* Floats of a feature map. */
+static tarn_ptr map_alloc(struct rig *rig, uint64_t channels, uint64_t width)
+{
+    return rig_alloc(rig, channels * width * width * 4, 0);
+}
+
+/* A convolution and its normalisation: two results, of which one is kept; `workspace` bytes during
+ * the convolution. */
+static tarn_ptr convolution(struct rig *rig, uint64_t channels, uint64_t width, uint64_t workspace)
+{
+    const tarn_ptr space = workspace ? rig_alloc(rig, workspace, 0) : 0;
+    const tarn_ptr raw = map_alloc(rig, channels, width);
+
+    if (space) {
+        rig_free(rig, space);
+    }
+    const tarn_ptr normal = map_alloc(rig, channels, width);
+
+    rig_free(rig, raw);
+    return normal;
+}
+
+/* Three convolutions beside a shortcut, which has one of its own where the shape changes. */
+static tarn_ptr bottleneck(struct rig *rig, tarn_ptr input, uint64_t channels, uint64_t width,
+                           bool first, uint64_t stride)
+{
+    const tarn_ptr a = convolution(rig, channels, width * stride, 0);
+    const tarn_ptr b = convolution(rig, channels, width, channels * width * 4 * 36);
+
+    rig_free(rig, a);
+    const tarn_ptr out = convolution(rig, channels * 4, width, 0);
+
+    rig_free(rig, b);
+    if (first) {
+        rig_free(rig, convolution(rig, channels * 4, width, 0));
+    }
+    rig_free(rig, input);
+    return out;
+}
+
+/* The inference of a ResNet-50 on one image of 3 x 255 x 255. `kept` gets what each stage gave. */
+static tarn_ptr resnet50(struct rig *rig, tarn_ptr *kept)
+{
+    static const struct {
+        uint64_t channels;
+        uint64_t width;
+        int blocks;
+    } stages[] = {{64, 64, 3}, {128, 32, 4}, {256, 16, 6}, {512, 8, 3}};
+    const tarn_ptr stem = convolution(rig, 64, 128, 0);
+    tarn_ptr x = map_alloc(rig, 64, 64);
+
+    rig_free(rig, stem);
+    for (int s = 0; s < 4; s++) {
+        for (int i = 0; i < stages[s].blocks; i++) {
+            x = bottleneck(rig, x, stages[s].channels, stages[s].width, i == 0,
+                           s > 0 && i == 0 ? 2 : 1);
+        }
+        kept[s] = rig_alloc(rig, stages[s].channels * 16, 0); /* a mean of each channel */
+    }
+    const tarn_ptr mean = rig_alloc(rig, 8192, 0);
+
+    rig_free(rig, x);
+    const tarn_ptr logits = rig_alloc(rig, 4000, 0);
+
+    rig_free(rig, mean);
+    return logits;
+}
+
+/* test_resnet: a network's memory, with its result alive, and then with results of its stages, too;
+ * another run in the same pool in between. */
+static void resnet(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < 2; c++) {
+        struct rig rig;
+        tarn_ptr kept[4];
+        tarn_ptr again[4];
+
+        rig_open(&rig, GIB, confs[c]);
+        begin(&rig);
+        const tarn_ptr logits = resnet50(&rig, kept);
+
+        for (int i = 0; i < 4; i++) {
+            rig_free(&rig, kept[i]);
+        }
+        end(&rig);
+        assert_int_equal(live_blocks(&rig), 1);
+        restores_itself(&rig); /* hands `logits` out again */
+        begin(&rig);
+        (void)resnet50(&rig, kept);
+        struct tarn_checkpoint *checkpoint = take(&rig);
+        const struct picture before = picture_take(&rig);
+
+        (void)resnet50(&rig, again);
+        end(&rig);
+        assert_int_equal(live_blocks(&rig), 11);
+        struct tarn_checkpoint_delta delta = restore(&rig, checkpoint);
+        const struct picture after = picture_take(&rig);
+
+        picture_is(&after, &before);
+        assert_int_equal(live_blocks(&rig), 6);
+        assert_int_equal(delta.freed_count, 11);
+        assert_int_equal(delta.created_count, 6);
+        for (int i = 0; i < 4; i++) {
+            rig_free(&rig, kept[i]);
+        }
+        rig_free(&rig, logits);
+        assert_int_equal(live_blocks(&rig), 1);
+        tarn_checkpoint_delta_fini(&delta);
+        tarn_checkpoint_destroy(checkpoint);
+        rig_close(&rig);
+    }
+}
+
 static bool check_live(struct rig *rig, const tarn_ptr *expected, size_t count)
 {
     bool live = false;
@@ -533,6 +693,8 @@ int main(void)
         cmocka_unit_test(nothing_or_everything_kept),
         cmocka_unit_test(additional_free_following_checkpoint),
         cmocka_unit_test(tensor_dies_after_checkpoint),
+        cmocka_unit_test(assigning_back_deleter_fns_to_tensor),
+        cmocka_unit_test(resnet),
         cmocka_unit_test(check_pool_live_allocations),
         cmocka_unit_test(later_segments_stay_and_are_free),
         cmocka_unit_test(an_empty_pool_has_a_checkpoint),

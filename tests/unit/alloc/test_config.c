@@ -204,6 +204,35 @@ static void divisions_have_a_number_form_and_a_list_form(void **state)
                      late);
 }
 
+/* test_allocator_backend: among others, which must be right here (docs/differences.md). */
+static void the_backend_is_chosen_by_the_text(void **state)
+{
+    (void)state;
+    assert_int_equal(parsed("max_split_size_mb:20,backend:cudaMallocAsync,"
+                            "release_lock_on_cudamalloc:True")
+                         .backend,
+                     TARN_BACKEND_ASYNC);
+    expect_error("max_split_size_mb:20,backend:cudaMallocAsync,release_lock_on_cudamalloc:none", 72,
+                 "release_lock_on_cudamalloc: \"none\" at offset 72 is not known, allowed: True or "
+                 "False");
+}
+
+/* test_allocator_memory_fraction_setting */
+static void a_fraction_is_from_0_to_1(void **state)
+{
+    (void)state;
+    assert_true(same(parsed("per_process_memory_fraction:0.0").memory_fraction, 0.0));
+    assert_true(same(parsed("per_process_memory_fraction:0.5").memory_fraction, 0.5));
+    assert_true(same(parsed("per_process_memory_fraction:1.0").memory_fraction, 1.0));
+    expect_error("per_process_memory_fraction:-0.1", 28,
+                 "per_process_memory_fraction: \"-0.1\" at offset 28 is out of range, allowed: "
+                 "from 0 to 1");
+    expect_error("per_process_memory_fraction:1.1", 28,
+                 "per_process_memory_fraction: \"1.1\" at offset 28 is out of range, allowed: "
+                 "from 0 to 1");
+}
+
+/* Among them the seven of test_allocator_settings. */
 static void every_wrong_value_says_what_and_where(void **state)
 {
     (void)state;
@@ -557,6 +586,8 @@ int main(void)
         cmocka_unit_test(numbers_are_stored_in_bytes),
         cmocka_unit_test(the_large_segment_counts_wherever_it_stands),
         cmocka_unit_test(divisions_have_a_number_form_and_a_list_form),
+        cmocka_unit_test(the_backend_is_chosen_by_the_text),
+        cmocka_unit_test(a_fraction_is_from_0_to_1),
         cmocka_unit_test(every_wrong_value_says_what_and_where),
         cmocka_unit_test(wrong_divisions_say_what_and_where),
         cmocka_unit_test(separators_are_enforced),

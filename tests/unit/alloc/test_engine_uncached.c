@@ -242,6 +242,34 @@ static void switched_off_the_cache_is_gone_round(void **state)
     sim_close(device);
 }
 
+static int64_t requested_in_all(struct tarn_allocator *allocator)
+{
+    struct tarn_stats stats = {.struct_size = sizeof stats};
+
+    tarn_allocator_get_stats(allocator, &stats);
+    return stats.by_pool[TARN_STAT_REQUESTED_BYTES][TARN_STAT_ALL].allocated;
+}
+
+/* test_cachingAllocator_raw_alloc: 1 MiB is not counted while the cache is switched off, and is
+ * counted when it is on again. */
+static void requests_count_only_while_switched_on(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    struct tarn_allocator *allocator = allocator_open(device, false);
+
+    (void)state;
+    for (int on = 0; on < 2; on++) {
+        assert_int_equal(tarn_allocator_set_enabled(allocator, on, NULL), TARN_OK);
+        const int64_t start = requested_in_all(allocator);
+        const tarn_ptr ptr = take(allocator, MIB);
+
+        assert_int_equal(requested_in_all(allocator) - start, on ? (int64_t)MIB : 0);
+        give(allocator, ptr);
+    }
+    tarn_allocator_destroy(allocator);
+    sim_close(device);
+}
+
 /* Allocates and frees past the cache; true when nothing failed. */
 static bool scenario(struct tarn_device *device, bool no_caching)
 {
@@ -355,6 +383,7 @@ int main(void)
         cmocka_unit_test(wrong_pointers_and_full_devices_are_told),
         cmocka_unit_test(settings_are_kept_and_pools_refused),
         cmocka_unit_test(the_other_backend_wins),
+        cmocka_unit_test(requests_count_only_while_switched_on),
         cmocka_unit_test(switched_off_the_cache_is_gone_round),
         cmocka_unit_test(nth_failure_leaks_nothing),
         cmocka_unit_test(threads_share_them),

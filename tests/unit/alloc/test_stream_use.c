@@ -61,6 +61,31 @@ static void a_block_is_not_reused_before_the_other_stream_is_done(void **state)
     rig_close(&rig);
 }
 
+/* test_record_stream_on_shifted_view: what looks into a block is recorded by the block's address,
+ * as PyTorch's tensors do. An address inside is none that was handed out: it is refused and changes
+ * nothing, so that the block is reused at once. */
+static void a_view_is_recorded_by_its_block(void **state)
+{
+    (void)state;
+    for (int by_block = 0; by_block < 2; by_block++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, "");
+        block_stream(&rig, 1);
+        const tarn_ptr base = rig_alloc(&rig, 8, 2);
+        const tarn_ptr view = base + 20; /* its sixth float */
+
+        assert_int_equal(tarn_allocator_record_stream(rig.allocator, view, 1, &rig.error),
+                         TARN_ERR_INVALID_POINTER);
+        if (by_block) {
+            rig_record(&rig, base, 1);
+        }
+        rig_free(&rig, base);
+        assert_int_equal(rig_alloc(&rig, 8, 2) == base, !by_block);
+        rig_close(&rig);
+    }
+}
+
 static void its_own_stream_needs_no_event(void **state)
 {
     struct rig rig;
@@ -341,6 +366,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_is_not_reused_before_the_other_stream_is_done),
+        cmocka_unit_test(a_view_is_recorded_by_its_block),
         cmocka_unit_test(its_own_stream_needs_no_event),
         cmocka_unit_test(one_event_a_stream),
         cmocka_unit_test(events_may_complete_in_any_order),

@@ -296,6 +296,93 @@ static void stacks_are_those_of_the_allocations(void **state)
     rig_close(&rig);
 }
 
+static struct tarn_sink recorder_sink(struct recorder *recorder, enum tarn_context_level level)
+{
+    return (struct tarn_sink){.context = recorder,
+                              .level = level,
+                              .capture = recorder_capture,
+                              .receive = recorder_receive};
+}
+
+/* test_memory_snapshot, test_cpp_memory_snapshot_pickle: every segment has a stack, a block of
+ * 311 x 411 floats its address and one, and the newest event is its allocation; after the cache is
+ * emptied the newest one is a segment's. */
+static void the_newest_event_is_the_allocation(void **state)
+{
+    static const char *const confs[] = {"", "expandable_segments:True"};
+    const uint64_t size = (uint64_t)311 * 411 * 4;
+
+    (void)state;
+    for (size_t c = 0; c < 2; c++) {
+        struct rig rig;
+        struct seen seen = {.left = 0};
+        struct recorder recorder = {.count = 0};
+        const struct tarn_sink sink = recorder_sink(&recorder, TARN_CONTEXT_STATE);
+
+        rig_open(&rig, GIB, confs[c]);
+        assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+        (void)rig_alloc(&rig, 30 * MIB, 0);
+        const tarn_ptr x = rig_alloc(&rig, size, 0);
+        const struct tarn_event *last = &recorder.events[recorder.count - 1];
+        int found = 0;
+
+        assert_int_equal(last->action, TARN_ACTION_ALLOC);
+        assert_int_equal(last->size, size);
+        assert_int_equal(last->address, x);
+        walk(&rig, &seen, -1);
+        assert_int_equal(seen.segment_count, 2);
+        assert_true(seen.segments[0].stack != 0 && seen.segments[1].stack != 0);
+        for (int i = 0; i < seen.block_count; i++) {
+            if (seen.blocks[i].allocated && seen.blocks[i].requested_size == size) {
+                assert_int_equal(seen.blocks[i].address, x);
+                assert_int_equal(seen.blocks[i].stack, 2);
+                found++;
+            }
+        }
+        assert_int_equal(found, 1);
+        rig_free(&rig, x);
+        rig_empty_cache(&rig);
+        last = &recorder.events[recorder.count - 1];
+        assert_int_equal(last->action, c ? TARN_ACTION_SEGMENT_UNMAP : TARN_ACTION_SEGMENT_FREE);
+        rig_close(&rig);
+    }
+}
+
+/* test_memory_plots_free_stack, test_memory_plots_free_segment_stack: only with all context have
+ * frees and what emptying the cache gives back a stack of their own; without that of allocations,
+ * events have none. */
+static void stacks_of_events_follow_the_level(void **state)
+{
+    static const struct {
+        enum tarn_context_level level;
+        uint64_t alloc, free, segment_free;
+    } rows[] = {
+        {TARN_CONTEXT_STATE, 0, 0, 0},
+        {TARN_CONTEXT_ALLOC, 1, 1, 1},
+        {TARN_CONTEXT_ALL, 1, 2, 3},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct rig rig;
+        struct recorder recorder = {.count = 0};
+        const struct tarn_sink sink = recorder_sink(&recorder, rows[i].level);
+
+        rig_open(&rig, GIB, "");
+        assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+        rig_free(&rig, rig_alloc(&rig, 48, 0));
+        rig_empty_cache(&rig);
+        assert_int_equal(recorder.count, 5);
+        assert_int_equal(recorder.events[1].action, TARN_ACTION_ALLOC);
+        assert_int_equal(recorder.events[1].stack, rows[i].alloc);
+        assert_int_equal(recorder.events[2].action, TARN_ACTION_FREE_REQUESTED);
+        assert_int_equal(recorder.events[2].stack, rows[i].free);
+        assert_int_equal(recorder.events[4].action, TARN_ACTION_SEGMENT_FREE);
+        assert_int_equal(recorder.events[4].stack, rows[i].segment_free);
+        rig_close(&rig);
+    }
+}
+
 static void a_snapshot_leaves_its_mark(void **state)
 {
     struct rig rig;
@@ -393,6 +480,30 @@ static void events_carry_user_metadata(void **state)
     rig_close(&rig);
 }
 
+static void metadata_receive(void *context, const struct tarn_event *event)
+{
+    assert_string_equal(event->user_metadata, "metadata test");
+    (*(int *)context)++;
+}
+
+/* test_memory_plots_metadata: every event has the text, those of the empty cache as well. */
+static void every_event_carries_user_metadata(void **state)
+{
+    struct rig rig;
+    int count = 0;
+    const struct tarn_sink sink = {.context = &count, .receive = metadata_receive};
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+    assert_int_equal(tarn_set_user_metadata("metadata test"), TARN_OK);
+    rig_free(&rig, rig_alloc(&rig, 48, 0));
+    rig_empty_cache(&rig);
+    assert_int_equal(count, 5);
+    assert_int_equal(tarn_set_user_metadata(""), TARN_OK);
+    rig_close(&rig);
+}
+
 static void texts_beyond_the_limits_change_nothing(void **state)
 {
     char text[TARN_LABEL_MAX + 1];
@@ -454,9 +565,12 @@ int main(void)
         cmocka_unit_test(either_function_may_be_missing),
         cmocka_unit_test(events_carry_the_innermost_compile_context),
         cmocka_unit_test(events_carry_user_metadata),
+        cmocka_unit_test(every_event_carries_user_metadata),
         cmocka_unit_test(texts_beyond_the_limits_change_nothing),
         cmocka_unit_test(live_memory_can_be_annotated),
         cmocka_unit_test(stacks_are_those_of_the_allocations),
+        cmocka_unit_test(the_newest_event_is_the_allocation),
+        cmocka_unit_test(stacks_of_events_follow_the_level),
         cmocka_unit_test(a_snapshot_leaves_its_mark),
     };
 

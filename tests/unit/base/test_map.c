@@ -214,6 +214,37 @@ static void without_host_memory_nothing_changes(void **state)
     assert_int_equal(tarn_host_usage().live_bytes, live);
 }
 
+/* Numbers whose sizes pass 2^64 on the way are refused without asking for memory. */
+static void room_that_cannot_be_is_refused(void **state)
+{
+    static const uint64_t numbers[] = {
+        UINT64_MAX,         UINT64_MAX - 1,     UINT64_MAX - 3,      UINT64_MAX / 8 + 1,
+        UINT64_MAX / 8,     UINT64_MAX / 8 - 3, (uint64_t)1 << 63,   (uint64_t)1 << 61,
+        (uint64_t)1 << 60,  (uint64_t)1 << 59,  UINT64_MAX / 16 + 1, UINT64_MAX / 5,
+        UINT64_MAX / 8 * 5,
+    };
+    struct tn_map map = {0};
+
+    (void)state;
+    for (int filled = 0; filled < 2; filled++) {
+        const uint64_t calls = tarn_host_usage().alloc_calls;
+
+        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+            assert_false(tn_map_reserve(&map, numbers[i]));
+        }
+        assert_int_equal(tarn_host_usage().alloc_calls, calls);
+        assert_int_equal(map.count, filled ? 3 : 0);
+        assert_int_equal(map.capacity, filled ? 64 : 0);
+        for (uint64_t key = 1; key <= 3 && !filled; key++) {
+            map_put(&map, key, key + 10);
+        }
+    }
+    for (uint64_t key = 1; key <= 3; key++) {
+        assert_int_equal(*tn_map_find(&map, key), key + 10);
+    }
+    tn_map_fini(&map);
+}
+
 /* Taking never fails: without host memory the table stays large. */
 static void taking_needs_no_host_memory(void **state)
 {
@@ -245,6 +276,7 @@ int main(void)
         cmocka_unit_test(a_map_that_empties_becomes_small),
         cmocka_unit_test(removing_closes_the_gap_in_every_run),
         cmocka_unit_test(without_host_memory_nothing_changes),
+        cmocka_unit_test(room_that_cannot_be_is_refused),
         cmocka_unit_test(taking_needs_no_host_memory),
     };
 

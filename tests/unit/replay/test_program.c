@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT */
+/* A trace as a program: which operations it becomes, what is noted, what is refused. */
+#include "support/test.h"
+
+#include "alloc/size_class.h"
+#include "replay/program.h"
+#include "support/trace.h"
+#include "tarn/host.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct made {
+    struct trace_model trace;
+    struct tn_program program;
+};
+
+static void made_open(struct made *made, const struct trace_row *rows, size_t count,
+                      const struct tn_model_segment *segments, size_t segment_count)
+{
+    struct tarn_error error = {.text = ""};
+
+    trace_open(&made->trace, rows, count, segments, segment_count);
+    if (tn_program_init(&made->program, &made->trace.model, 0, &error)) {
+        fail_msg("%s", error.text);
+    }
+}
+
+static void made_close(struct made *made)
+{
+    tn_program_fini(&made->program);
+    trace_close(&made->trace);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+static const struct tn_op *op_at(const struct made *made, size_t index)
+{
+    assert_true(index < made->program.ops.count);
+    return &((const struct tn_op *)made->program.ops.items)[index];
+}
+
+/* Operation `index`: its kind, slot, queue and entry of the trace. */
+static void op_is(const struct made *made, size_t index, enum tn_op_kind kind, uint32_t slot,
+                  uint32_t queue, uint64_t entry)
+{
+    const struct tn_op *op = op_at(made, index);
+
+    assert_int_equal(op->kind, kind);
+    assert_int_equal(op->slot, slot);
+    assert_int_equal(op->entry, entry);
+    if (kind == TN_OP_FREE_WAITS) {
+        assert_int_equal(op->queue, queue);
+    }
+}
+
+static uint64_t number_at(const struct tn_vec *vec, size_t index)
+{
+    assert_true(index < vec->count);
+    return ((const uint64_t *)vec->items)[index];
+}
+
+static void requests_and_frees_stand_as_they_are(void **state)
+{
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A, 2 * MIB, 3},
+        {TN_TRACE_ALLOC, A, 100, 3},
+        {TN_TRACE_ALLOC, A + 512, 700, 3},
+        {TN_TRACE_FREE_REQUESTED, A, 100, 3},
+        {TN_TRACE_FREE_COMPLETED, A, 100, 3},
+        {TN_TRACE_ALLOC, A, 200, 3},
+        {TN_TRACE_SNAPSHOT, 0, 0, 0},
+        {TN_TRACE_ANNOTATE, 0, 0, 0},
+        {TN_TRACE_USER_DEFINED, 0, 0, 0},
+        {TN_TRACE_OTHER, A, 5, 0},
+    };
+    static const struct tn_model_block blocks[] = {
+        {.address = A, .size = 512, .requested_size = 200, .state = TN_BLOCK_ACTIVE_ALLOCATED},
+        {.address = A + 512,
+         .size = 1024,
+         .requested_size = 700,
+         .state = TN_BLOCK_ACTIVE_ALLOCATED},
+        {.address = A + 1536, .size = 2 * MIB - 1536},
+    };
+    static const struct tn_model_segment segments[] = {
+        {.address = A, .total_size = 2 * MIB, .stream = 3, .blocks = blocks, .block_count = 3}};
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 10, segments, 1);
+    assert_int_equal(made.program.ops.count, 4);
+    op_is(&made, 0, TN_OP_ALLOC, 0, 0, 1);
+    op_is(&made, 1, TN_OP_ALLOC, 1, 0, 2);
+    op_is(&made, 2, TN_OP_FREE, 0, 0, 3);
+    op_is(&made, 3, TN_OP_ALLOC, 2, 0, 5); /* the same address, another block */
+    assert_int_equal(op_at(&made, 1)->size, 700);
+    assert_int_equal(op_at(&made, 1)->stream, 3);
+    assert_int_equal(op_at(&made, 1)->address, A + 512);
+    assert_int_equal(made.program.entry_count, 10);
+    assert_int_equal(made.program.alloc_count, 3);
+    assert_int_equal(made.program.slot_count, 3);
+    assert_int_equal(made.program.queue_count, 0);
+    assert_int_equal(made.program.oom_count, 0);
+    assert_int_equal(made.program.device, 0);
+    assert_true(made.program.complete);
+    assert_int_equal(made.program.note_count, 0);
+    assert_int_equal(made.program.segment_addresses.count, 1);
+    assert_int_equal(number_at(&made.program.segment_addresses, 0), A);
+    made_close(&made);
+}
+
+/* Completions come in the order of the frees within a queue; what overtakes gets another one. */
+static void waiting_frees_are_queued_by_their_completions(void **state)
+{
+    static const struct trace_row rows[] = {
+        {TN_TRACE_ALLOC, A, 512, 0},
+        {TN_TRACE_ALLOC, A + 512, 512, 0},
+        {TN_TRACE_ALLOC, A + 1024, 512, 0},
+        {TN_TRACE_ALLOC, A + 1536, 512, 0},
+        {TN_TRACE_FREE_REQUESTED, A, 512, 0},
+        {TN_TRACE_FREE_REQUESTED, A + 512, 512, 0},
+        {TN_TRACE_FREE_REQUESTED, A + 1024, 512, 0},
+        {TN_TRACE_FREE_REQUESTED, A + 1536, 512, 0}, /* never completed */
+        {TN_TRACE_FREE_COMPLETED, A + 512, 512, 0},
+        {TN_TRACE_FREE_COMPLETED, A + 1024, 512, 0},
+        {TN_TRACE_FREE_COMPLETED, A, 512, 0}, /* overtaken by both */
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 11, NULL, 0);
+    assert_int_equal(made.program.ops.count, 11);
+    op_is(&made, 4, TN_OP_FREE_WAITS, 0, 1, 4);
+    op_is(&made, 5, TN_OP_FREE_WAITS, 1, 0, 5);
+    op_is(&made, 6, TN_OP_FREE_WAITS, 2, 0, 6);
+    op_is(&made, 7, TN_OP_FREE_WAITS, 3, TN_NO_QUEUE, 7);
+    op_is(&made, 8, TN_OP_COMPLETE, 1, 0, 8);
+    op_is(&made, 9, TN_OP_COMPLETE, 2, 0, 9);
+    op_is(&made, 10, TN_OP_COMPLETE, 0, 0, 10);
+    assert_int_equal(made.program.queue_count, 2);
+    made_close(&made);
+}
+
+/* What was given back in one go is one flush, at the first of its entries. */
+static void segments_given_back_are_flushes(void **state)
+{
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A, 20 * MIB, 0},    {TN_TRACE_SEGMENT_MAP, A + GIB, 20 * MIB, 0},
+        {TN_TRACE_SEGMENT_FREE, A, 20 * MIB, 0},     {TN_TRACE_SEGMENT_UNMAP, A + GIB, 20 * MIB, 0},
+        {TN_TRACE_SEGMENT_MAP, A + GIB, 2 * MIB, 0}, {TN_TRACE_SEGMENT_UNMAP, A + GIB, 2 * MIB, 0},
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 6, NULL, 0);
+    assert_int_equal(made.program.ops.count, 2);
+    op_is(&made, 0, TN_OP_FLUSH, TN_NO_SLOT, 0, 2);
+    op_is(&made, 1, TN_OP_FLUSH, TN_NO_SLOT, 0, 5);
+    assert_int_equal(made.program.segment_addresses.count, 1);
+    assert_int_equal(made.program.map_addresses.count, 2);
+    assert_int_equal(number_at(&made.program.map_addresses, 1), A + GIB);
+    made_close(&made);
+}
+
+static void failed_requests_are_tried_and_noted(void **state)
+{
+    static const struct trace_row rows[] = {
+        {TN_TRACE_OOM, 7 * MIB, 200 * MIB, 4}, /* the address is what was free */
+        {TN_TRACE_OOM, 7 * MIB, 100 * MIB, 0},
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 2, NULL, 0);
+    op_is(&made, 0, TN_OP_TRY, TN_NO_SLOT, 0, 0);
+    op_is(&made, 1, TN_OP_TRY, TN_NO_SLOT, 0, 1);
+    assert_int_equal(op_at(&made, 0)->size, 200 * MIB);
+    assert_int_equal(op_at(&made, 0)->stream, 4);
+    assert_int_equal(made.program.oom_count, 2);
+    assert_int_equal(made.program.alloc_count, 0);
+    assert_int_equal(made.program.note_count, 1);
+    assert_string_equal(made.program.notes[0],
+                        "2 requests of the recorded run failed; a memory limit that it may have "
+                        "had is not in the file, see --device-total");
+    made_close(&made);
+}
+
+/* Blocks of the final state that no entry made: they have the first slots. */
+static void what_was_there_before_has_the_first_slots(void **state)
+{
+    static const struct tn_model_block blocks[] = {
+        {.address = A,
+         .size = 2 * MIB,
+         .requested_size = 2 * MIB,
+         .state = TN_BLOCK_ACTIVE_ALLOCATED},
+        {.address = A + 2 * MIB, .size = 18 * MIB, .state = TN_BLOCK_INACTIVE},
+    };
+    static const struct tn_model_segment segments[] = {{.address = A,
+                                                        .total_size = 20 * MIB,
+                                                        .is_large = true,
+                                                        .blocks = blocks,
+                                                        .block_count = 2}};
+    static const struct trace_row rows[] = {
+        {TN_TRACE_FREE_COMPLETED, A + 4 * MIB, 2 * MIB, 0}, /* freed before, completed here */
+        {TN_TRACE_FREE_REQUESTED, A + 2 * MIB, 2 * MIB, 0},
+        {TN_TRACE_FREE_COMPLETED, A + 2 * MIB, 2 * MIB, 0},
+        {TN_TRACE_ALLOC, A + 2 * MIB, 5 * MIB, 0},
+        {TN_TRACE_FREE_REQUESTED, A + 2 * MIB, 5 * MIB, 0},
+        {TN_TRACE_FREE_COMPLETED, A + 2 * MIB, 5 * MIB, 0},
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 6, segments, 1);
+    const struct tn_start_block *start = made.program.start_blocks.items;
+
+    assert_int_equal(made.program.start_blocks.count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(start[i].slot, i);
+        assert_int_equal(start[i].address, A + 2 * MIB * i);
+        assert_int_equal(start[i].waiting, i == 2);
+    }
+    assert_int_equal(made.program.ops.count, 4);
+    op_is(&made, 0, TN_OP_COMPLETE, 2, 0, 0);
+    op_is(&made, 1, TN_OP_FREE, 1, 0, 1);
+    op_is(&made, 2, TN_OP_ALLOC, 3, 0, 3);
+    op_is(&made, 3, TN_OP_FREE, 3, 0, 4);
+    assert_int_equal(made.program.slot_count, 4);
+    assert_false(made.program.complete);
+    made_close(&made);
+}
+
+static void frees_of_nothing_known_are_left_out_and_noted(void **state)
+{
+    static const struct trace_row rows[] = {
+        {TN_TRACE_ALLOC, A, 512, 0},
+        {TN_TRACE_FREE_REQUESTED, A, 512, 0},
+        {TN_TRACE_FREE_COMPLETED, A, 512, 0},
+        {TN_TRACE_FREE_REQUESTED, A, 512, 0}, /* again */
+        {TN_TRACE_FREE_REQUESTED, A + MIB, 512, 0},
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 5, NULL, 0);
+    assert_int_equal(made.program.ops.count, 2);
+    op_is(&made, 1, TN_OP_FREE, 0, 0, 1);
+    assert_int_equal(made.program.note_count, 1);
+    assert_string_equal(made.program.notes[0], "2 frees are of blocks that nothing is known of; "
+                                               "they were left out");
+    made_close(&made);
+}
+
+/* Only of the device whose trace it is. */
+static void segments_of_private_pools_are_noted(void **state)
+{
+    static const struct tn_model_segment segments[] = {
+        {.address = A, .total_size = 2 * MIB, .pool = {{0, 1}}},
+        {.address = A + 2 * MIB, .total_size = 2 * MIB, .pool = {{3, 0}}},
+        {.address = A + 4 * MIB, .total_size = 2 * MIB},
+        {.address = A, .total_size = 2 * MIB, .pool = {{0, 1}}, .device = 1},
+    };
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A, 2 * MIB, 0},
+        {TN_TRACE_SEGMENT_ALLOC, A + 2 * MIB, 2 * MIB, 0},
+        {TN_TRACE_SEGMENT_ALLOC, A + 4 * MIB, 2 * MIB, 0},
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 3, segments, 4);
+    assert_int_equal(made.program.note_count, 1);
+    assert_string_equal(made.program.notes[0],
+                        "2 segments at the end belong to private pools (graphs, MemPools); the "
+                        "trace does not say which requests went there, and they were replayed in "
+                        "the default pools");
+    made_close(&made);
+}
+
+/* Ranges of growing segments are 9/8 of the device; what is nearer than 8 GiB is one range. */
+static void where_ranges_begin_bounds_the_device(void **state)
+{
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_MAP, A + 90 * GIB, 20 * MIB, 0},
+        {TN_TRACE_SEGMENT_MAP, A, 20 * MIB, 0},
+        {TN_TRACE_SEGMENT_MAP, A + 8 * GIB, 20 * MIB, 0},
+        {TN_TRACE_SEGMENT_MAP, A + 270 * GIB, 20 * MIB, 0},
+        {TN_TRACE_SEGMENT_MAP, A + 271 * GIB, 20 * MIB, 0},
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 5, NULL, 0);
+    assert_int_equal(made.program.device_bound, 80 * GIB - TN_LARGE_BUFFER);
+    made_close(&made);
+    made_open(&made, &rows[3], 2, NULL, 0); /* one range */
+    assert_int_equal(made.program.device_bound, (uint64_t)1 << 40);
+    made_close(&made);
+    made_open(&made, &(struct trace_row){TN_TRACE_ALLOC, A, 1, 0}, 1, NULL, 0); /* none */
+    assert_int_equal(made.program.device_bound, (uint64_t)1 << 40);
+    made_close(&made);
+}
+
+static void without_a_trace_there_is_no_program(void **state)
+{
+    static const struct trace_row rows[] = {{TN_TRACE_ALLOC, A, 512, 0}};
+    static const int devices[] = {1, 2, -1, INT32_MAX, INT32_MIN};
+    struct trace_model trace;
+
+    (void)state;
+    trace_open(&trace, rows, 1, NULL, 0);
+    const uint64_t live = tarn_host_usage().live_bytes;
+
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        struct tn_program program;
+        struct tarn_error error = {.offset = 7};
+        char text[128];
+
+        (void)snprintf(text, sizeof text,
+                       "the snapshot has no trace of device %d: record with "
+                       "torch.cuda.memory._record_memory_history() before the run",
+                       devices[i]);
+        assert_int_equal(tn_program_init(&program, &trace.model, devices[i], &error),
+                         TARN_ERR_NOT_FOUND);
+        assert_int_equal(error.status, TARN_ERR_NOT_FOUND);
+        assert_int_equal(error.offset, -1);
+        assert_string_equal(error.text, text);
+        assert_int_equal(tarn_host_usage().live_bytes, live);
+    }
+    trace_close(&trace);
+}
+
+static void notes_have_an_end(void **state)
+{
+    static struct tn_program program; /* all zero */
+    char text[2 * TN_NOTE_TEXT_MAX];
+
+    (void)state;
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    tn_program_note(&program, "%s", text);
+    assert_int_equal(strlen(program.notes[0]), TN_NOTE_TEXT_MAX - 1);
+    for (int i = 1; i < TN_NOTES_MAX + 3; i++) {
+        tn_program_note(&program, "note %d", i);
+    }
+    assert_int_equal(program.note_count, TN_NOTES_MAX);
+    assert_string_equal(program.notes[TN_NOTES_MAX - 1], "note 15");
+}
+
+/* A trace with all kinds of operations, so long that every array grows more than once. */
+static size_t long_trace(struct trace_row *rows, size_t room)
+{
+    size_t count = 0;
+
+    for (uint64_t i = 0; count + 8 <= room; i++) {
+        const uint64_t address = A + i * 32 * MIB;
+        const uint64_t range = A + i * 16 * GIB;
+
+        rows[count++] = (struct trace_row){TN_TRACE_SEGMENT_ALLOC, address, 20 * MIB, 0};
+        rows[count++] = (struct trace_row){TN_TRACE_SEGMENT_MAP, range, 2 * MIB, 0};
+        rows[count++] = (struct trace_row){TN_TRACE_ALLOC, address, 20 * MIB, 0};
+        if (i % 4 == 3) { /* these wait, complete and go back */
+            rows[count++] = (struct trace_row){TN_TRACE_FREE_REQUESTED, address, 20 * MIB, 0};
+            rows[count++] = (struct trace_row){TN_TRACE_SNAPSHOT, 0, 0, 0};
+            rows[count++] = (struct trace_row){TN_TRACE_FREE_COMPLETED, address, 20 * MIB, 0};
+            rows[count++] = (struct trace_row){TN_TRACE_SEGMENT_FREE, address, 20 * MIB, 0};
+        }
+    }
+    return count;
+}
+
+static void every_host_failure_is_reported(void **state)
+{
+    static struct trace_row rows[400];
+    const size_t count = long_trace(rows, sizeof rows / sizeof *rows);
+    struct trace_model trace;
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+    uint64_t failures[2] = {0};
+
+    (void)state;
+    trace_open(&trace, rows, count, NULL, 0);
+    const uint64_t live = tarn_host_usage().live_bytes;
+
+    for (uint64_t n = 1; st != TARN_OK; n++) {
+        struct tn_program program;
+        struct tarn_error error = {.text = ""};
+
+        tarn_host_fail_nth(n);
+        st = tn_program_init(&program, &trace.model, 0, &error);
+        tarn_host_fail_nth(0);
+        if (st == TARN_OK) {
+            assert_int_equal(program.alloc_count, 99);
+            assert_int_equal(program.queue_count, 1);
+            assert_true(program.device_bound < (uint64_t)1 << 40);
+            tn_program_fini(&program);
+        } else {
+            assert_int_equal(st, TARN_ERR_HOST_MEMORY);
+            assert_int_equal(error.status, st);
+            failures[strcmp(error.text, "no host memory for a replay") == 0]++;
+            assert_true(strcmp(error.text, "no host memory for a replay") == 0 ||
+                        strcmp(error.text, "no host memory to rebuild the trace's start") == 0);
+        }
+        assert_int_equal(tarn_host_usage().live_bytes, live);
+    }
+    assert_true(failures[0] >= 5 && failures[1] >= 10);
+    trace_close(&trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_and_frees_stand_as_they_are),
+        cmocka_unit_test(waiting_frees_are_queued_by_their_completions),
+        cmocka_unit_test(segments_given_back_are_flushes),
+        cmocka_unit_test(failed_requests_are_tried_and_noted),
+        cmocka_unit_test(what_was_there_before_has_the_first_slots),
+        cmocka_unit_test(frees_of_nothing_known_are_left_out_and_noted),
+        cmocka_unit_test(segments_of_private_pools_are_noted),
+        cmocka_unit_test(where_ranges_begin_bounds_the_device),
+        cmocka_unit_test(without_a_trace_there_is_no_program),
+        cmocka_unit_test(notes_have_an_end),
+        cmocka_unit_test(every_host_failure_is_reported),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
