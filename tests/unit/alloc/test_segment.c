@@ -42,7 +42,7 @@ static enum tarn_status gated_alloc(struct tarn_device *device, uint64_t size,
     if (gate.closed) {
         gate.closed = false;
         gate.inside = true;
-        gate.lock_held = tn_lock_held(&gate.engine->lock);
+        gate.lock_held = tn_lock_is_held(&gate.engine->lock);
         (void)pthread_cond_broadcast(&gate.changed);
         while (gate.inside) {
             (void)pthread_cond_wait(&gate.changed, &gate.lock);
@@ -229,14 +229,12 @@ static void others_wait_when_the_lock_is_kept(void **state)
     (void)state;
     gated_open(&rig, GIB, "");
     const tarn_ptr first = rig_alloc(&rig, 512, 0);
-    const struct tn_lock *lock = &gate.engine->lock;
+    const struct tn_biased_lock *lock = &gate.engine->lock;
 
     asker_start_and_stop(&asker, &rig, 30 * MIB);
-    const uint32_t taken = atomic_load(&lock->state);
-
     assert_true(gate.lock_held);
     asker_start(&other, &rig, 512);
-    while (atomic_load(&lock->state) == taken && !atomic_load(&other.done)) {
+    while (atomic_load(&lock->wanted) == 0 && !atomic_load(&other.done)) {
         (void)sched_yield();
     }
     assert_false(atomic_load(&other.done));
@@ -259,19 +257,18 @@ static void what_was_put_by_is_put_by_again(void **state)
     gated_open(&rig, GIB, UNLOCKED);
     const struct tn_engine *engine = gate.engine;
 
-    while (engine->map.capacity == 0 ||
-           (engine->map.count + 2) * 8 <= engine->map.capacity * 5) { /* room for one */
+    while (engine->map.count + 1 != engine->map.buckets * TN_BUCKET / 2) { /* room for one */
         (void)rig_alloc(&rig, 512, 0);
     }
-    const uint64_t capacity = engine->map.capacity;
+    const uint64_t buckets = engine->map.buckets;
 
     asker_start_and_stop(&asker, &rig, 5 * MIB);
     (void)rig_alloc(&rig, 512, 0); /* splits: takes the node and the place */
-    assert_int_equal(engine->map.capacity, capacity);
+    assert_int_equal(engine->map.buckets, buckets);
     assert_int_equal(engine->spare_count, 0);
     gate_open(false);
     asker_join(&asker, TARN_OK);
-    assert_true(engine->map.capacity > capacity);
+    assert_true(engine->map.buckets > buckets);
     assert_int_equal(rig_now(&rig, TARN_STAT_INACTIVE_SPLIT), 2); /* 20 MiB were split */
     gated_close(&rig);
 }
@@ -286,7 +283,7 @@ static void without_host_memory_the_segment_is_kept(void **state)
     gated_open(&rig, GIB, UNLOCKED);
     const struct tn_engine *engine = gate.engine;
 
-    while (engine->map.capacity == 0 || (engine->map.count + 2) * 8 <= engine->map.capacity * 5) {
+    while (engine->map.count + 1 != engine->map.buckets * TN_BUCKET / 2) {
         (void)rig_alloc(&rig, 512, 0);
     }
     asker_start_and_stop(&asker, &rig, 30 * MIB);
