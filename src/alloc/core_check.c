@@ -259,6 +259,10 @@ uint64_t tn_core_check(const struct tn_engine *engine, struct tarn_findings *fin
     }
     check_trail(&engine->trail, findings);
     tally_trail(&tally, &engine->trail);
+    for (uint32_t i = 0; i < engine->lanes.count; i++) {
+        check_trail(&engine->lanes.lane[i]->trail, findings);
+        tally_trail(&tally, &engine->lanes.lane[i]->trail);
+    }
     check_sizes(engine, &tally, findings);
     check_counters(engine, &tally, findings);
     check_waits(engine, findings);

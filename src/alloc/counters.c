@@ -83,11 +83,19 @@ static void live_settle(struct tn_live_counter *live)
     }
 }
 
-/* A new stretch begins. */
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A new stretch begins, with what can become neither peak as reached. */
 static void live_restart(struct tn_live_counter *live)
 {
     for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
-        live->out.peak[pool] = by_pool(live->out.current, pool);
+        const int64_t known =
+            smaller(live->out_peak[pool], live->active_peak[pool] - by_pool(live->waiting, pool));
+
+        live->out.peak[pool] = larger(by_pool(live->out.current, pool), known);
     }
 }
 
@@ -129,10 +137,12 @@ static void counter_reset_peak(struct tn_counter *counter)
 
 static void live_reset_peak(struct tn_live_counter *live)
 {
-    live_restart(live);
     for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
-        live->out_peak[pool] = live->out.peak[pool];
-        live->active_peak[pool] = live->out.peak[pool] + by_pool(live->waiting, pool);
+        const int64_t current = by_pool(live->out.current, pool);
+
+        live->out.peak[pool] = current;
+        live->out_peak[pool] = current;
+        live->active_peak[pool] = current + by_pool(live->waiting, pool);
     }
 }
 

@@ -5,6 +5,21 @@
 
 #include <stdatomic.h>
 
+void tn_engine_settle_lanes(struct tn_engine *engine)
+{
+    for (uint32_t i = 0; i < engine->lanes.count; i++) {
+        tn_engine_settle_trail(engine, &engine->lanes.lane[i]->trail);
+    }
+}
+
+void tn_engine_close_lanes(struct tn_engine *engine)
+{
+    for (uint32_t i = 0; i < engine->lanes.count; i++) {
+        tn_engine_forget_trail(engine, &engine->lanes.lane[i]->trail);
+    }
+    tn_lanes_close(&engine->lanes);
+}
+
 bool tn_engine_add_spares(struct tn_engine *engine, uint32_t count)
 {
     while (engine->spare_count < count) {

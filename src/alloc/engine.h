@@ -3,7 +3,8 @@
  * The caching engine of one device: all its state, and the few operations that every file of this
  * room needs. Policy is in engine_native.c; the other files are mechanisms and do not decide.
  *
- * Locks: `lock` (rank TN_LOCK_ALLOCATOR) guards every field except those marked. Device calls are
+ * Locks: `lock` (rank TN_LOCK_ALLOCATOR) guards every field except those marked; who holds it holds
+ * the lanes (lane.h) as well. Device calls are
  * made under it, as PyTorch does, except where `release_lock_on_device_alloc` says otherwise.
  */
 #ifndef TN_ALLOC_ENGINE_H
@@ -12,11 +13,11 @@
 #include "alloc/block.h"
 #include "alloc/core.h"
 #include "alloc/counters.h"
+#include "alloc/lane.h"
 #include "alloc/pool.h"
 #include "alloc/private_pool.h"
 #include "alloc/ptr_map.h"
 #include "alloc/stream_use.h"
-#include "alloc/trail.h"
 #include "base/biased_lock.h"
 #include "base/errinfo.h"
 #include "device/device_ops.h"
@@ -52,7 +53,8 @@ struct tn_engine {
     _Atomic int level;           /* highest level of the sinks; also read without the lock */
     _Atomic unsigned sink_count; /* also read without the lock; sinks are never removed */
     struct tn_counters counters;
-    struct tn_trail trail;
+    struct tn_trail trail; /* of streams without a lane */
+    struct tn_lanes lanes;
 
     struct tn_ptr_map map;
     struct tn_pool small;
@@ -80,38 +82,83 @@ struct tn_engine {
     struct tarn_sink sinks[TARN_SINKS_MAX];
 };
 
-/* After that blocks may be looked at. */
-static inline void tn_engine_settle_trail(struct tn_engine *engine)
+void tn_engine_settle_lanes(struct tn_engine *engine);
+void tn_engine_close_lanes(struct tn_engine *engine);
+
+static inline bool tn_engine_has_lanes(const struct tn_engine *engine)
 {
-    if (!tn_trail_is_settled(&engine->trail)) {
-        tn_trail_settle_slow(engine);
+    return tn_unlikely(atomic_load_explicit(&engine->lanes.open, memory_order_relaxed));
+}
+
+/* The trail of a stream: its lane's, or the one of all streams without a lane. */
+static inline struct tn_trail *tn_engine_trail(struct tn_engine *engine, tarn_stream stream)
+{
+    struct tn_lane *lane =
+        tn_engine_has_lanes(engine) ? tn_lanes_find(&engine->lanes, stream) : NULL;
+
+    return lane ? &lane->trail : &engine->trail;
+}
+
+static inline void tn_engine_settle_trail(struct tn_engine *engine, struct tn_trail *trail)
+{
+    if (!tn_trail_is_settled(trail)) {
+        tn_trail_settle_slow(engine, trail);
     }
 }
 
-/* After that the free blocks, the settings or who is served from where may be changed. */
-static inline void tn_engine_forget_trail(struct tn_engine *engine)
+/* After that the free blocks of the trail's streams may be changed. */
+static inline void tn_engine_forget_trail(struct tn_engine *engine, struct tn_trail *trail)
 {
-    tn_engine_settle_trail(engine);
-    engine->trail.mark = 0;
-    engine->trail.end = 0;
+    tn_engine_settle_trail(engine, trail);
+    trail->mark = 0;
+    trail->end = 0;
 }
 
-/* Takes the lock to look at blocks. */
+/* After that all blocks may be looked at. */
+static inline void tn_engine_settle(struct tn_engine *engine)
+{
+    tn_engine_settle_trail(engine, &engine->trail);
+    if (tn_engine_has_lanes(engine)) {
+        tn_engine_settle_lanes(engine);
+    }
+}
+
+/* After that anything may be changed: free blocks, the settings, who is served from where. */
+static inline void tn_engine_forget(struct tn_engine *engine)
+{
+    tn_engine_forget_trail(engine, &engine->trail);
+    if (tn_engine_has_lanes(engine)) {
+        tn_engine_close_lanes(engine);
+    }
+}
+
+/* Takes the lock, for what needs no block; to look at blocks; to change anything. */
+static inline void tn_engine_enter(struct tn_engine *engine)
+{
+    tn_biased_lock_acquire(&engine->lock);
+    if (tn_engine_has_lanes(engine)) {
+        tn_lanes_gather(&engine->lanes, &engine->counters);
+    }
+}
+
 static inline void tn_engine_lock_to_look(struct tn_engine *engine)
 {
-    tn_biased_lock_acquire(&engine->lock);
-    tn_engine_settle_trail(engine);
+    tn_engine_enter(engine);
+    tn_engine_settle(engine);
 }
 
-/* Takes the lock to change anything. */
 static inline void tn_engine_lock(struct tn_engine *engine)
 {
-    tn_biased_lock_acquire(&engine->lock);
-    tn_engine_forget_trail(engine);
+    tn_engine_enter(engine);
+    tn_engine_forget(engine);
 }
 
+/* Gives it back. */
 static inline void tn_engine_unlock(struct tn_engine *engine)
 {
+    if (tn_engine_has_lanes(engine)) {
+        tn_lanes_spread(&engine->lanes, &engine->counters);
+    }
     tn_biased_lock_release(&engine->lock);
 }
 

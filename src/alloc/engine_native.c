@@ -364,7 +364,7 @@ static void request_finish(struct tn_engine *engine, const struct tn_request *re
         engine, request->block, request->size, request->requested, split, request->stack);
 
     if (request->reused && engine_is_calm(engine)) {
-        *tn_trail_add(&engine->trail) = (struct tn_trail_step){
+        *tn_trail_add(tn_engine_trail(engine, request->stream)) = (struct tn_trail_step){
             .block = request->block,
             .stream = request->stream,
             .requested = request->requested,
@@ -382,7 +382,7 @@ static TN_NOINLINE enum tarn_status request_climb(struct tn_engine *engine,
                                                          struct tn_request *request,
                                                          struct tarn_error *error)
 {
-    tn_engine_forget_trail(engine);
+    tn_engine_forget(engine);
     request->segment_size = tn_segment_size(request->size, &engine->config);
     const enum tarn_status st = ladder_climb(engine, request, error);
 
@@ -443,16 +443,35 @@ static TN_COLD enum tarn_status alloc_run_out(struct tn_engine *engine,
     return st;
 }
 
+/* Whether streams may have lanes: what a lane does is not told to anybody and counts no oversize
+ * blocks. */
+static bool engine_may_have_lanes(const struct tn_engine *engine)
+{
+    return atomic_load_explicit(&engine->sink_count, memory_order_relaxed) == 0 &&
+           engine->config.max_split_size == TARN_SIZE_UNLIMITED;
+}
+
+/* Makes the free blocks of the stream what they are, and its trail ready for a step. */
+static void engine_prepare_trail(struct tn_engine *engine, tarn_stream stream)
+{
+    if (!engine_is_calm(engine) ||
+        (tn_engine_has_lanes(engine) && !tn_lanes_pay(&engine->lanes))) {
+        tn_engine_forget(engine);
+        return;
+    }
+    if (engine_may_have_lanes(engine) &&
+        tn_lanes_consider(&engine->lanes, &engine->lock, stream)) {
+        tn_engine_forget_trail(engine, &engine->trail); /* it may be of that stream */
+    }
+    tn_engine_settle_trail(engine, tn_engine_trail(engine, stream));
+}
+
 /* An allocation that is no step of the trail. The lock is held, and released here. */
 static TN_NOINLINE enum tarn_status alloc_afresh(struct tn_engine *engine,
                                                  struct tn_request *request, tarn_ptr *ptr_out,
                                                  struct tarn_error *error)
 {
-    if (engine_is_calm(engine)) {
-        tn_engine_settle_trail(engine);
-    } else {
-        tn_engine_forget_trail(engine);
-    }
+    engine_prepare_trail(engine, request->stream);
     const enum tarn_status st = alloc_locked(engine, request, error);
 
     if (tn_unlikely(st == TARN_ERR_NOT_FOUND || st == TARN_ERR_OUT_OF_MEMORY)) {
@@ -467,53 +486,60 @@ static TN_NOINLINE enum tarn_status alloc_afresh(struct tn_engine *engine,
     return st;
 }
 
-/* The next step of the trail, if it is this request: its block, handed out again. */
-static struct tn_block *trail_forward(struct tn_engine *engine, uint64_t requested,
-                                      tarn_stream stream, uint64_t stack)
+/* The next step of the stream's trail, if it is this request: its block, handed out again. */
+static const struct tn_block *alloc_step(struct tn_engine *engine, uint64_t requested,
+                                         tarn_stream stream, uint64_t stack)
 {
-    struct tn_trail *trail = &engine->trail;
-    struct tn_trail_step *step = &trail->steps[trail->mark];
+    struct tn_trail *trail = tn_engine_trail(engine, stream);
+    struct tn_trail_step *step = tn_trail_next(trail, requested, stream, &engine->config);
 
-    if (trail->mark == trail->end || step->stream != stream ||
-        (step->requested != requested &&
-         step->rounded != tn_round_size(requested, &engine->config))) {
+    if (!step) {
         return NULL;
     }
-    struct tn_block *block = step->block;
+    const struct tn_block *block = tn_trail_forward(trail, step, requested, stack);
 
-    trail->mark++;
-    step->requested = requested;
-    if (step->cut) { /* as if it had been one block: see tn_block_split */
-        block->next->requested_size = block->requested_size;
-    }
-    block->requested_size = requested;
-    block->u.stack = stack;
     count_split(&engine->counters, step->pool, step->split_blocks, step->split_bytes);
     announce(engine, block, step->pool, stack);
     return block;
+}
+
+/* With the engine's lock. */
+static enum tarn_status alloc_in_engine(struct tn_engine *engine, uint64_t size,
+                                        tarn_stream stream, tarn_ptr *ptr_out,
+                                        struct tarn_error *error)
+{
+    const uint64_t stack = tn_engine_capture(engine, TARN_CONTEXT_STATE);
+
+    tn_engine_enter(engine);
+    const struct tn_block *block = alloc_step(engine, size, stream, stack);
+
+    if (tn_unlikely(!block)) {
+        struct tn_request request = {.requested = size, .stream = stream, .stack = stack};
+
+        return alloc_afresh(engine, &request, ptr_out, error);
+    }
+    *ptr_out = block->address;
+    tn_core_assert(engine);
+    tn_engine_unlock(engine);
+    return TARN_OK;
 }
 
 enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_stream stream,
                                  tarn_ptr *ptr_out, struct tarn_error *error)
 {
     enum tarn_status st = TARN_OK;
+    const struct tn_block *block = NULL;
 
     if (tn_unlikely(size >= TN_MAX_REQUEST)) {
         return tn_oom_absurd(error);
     }
-    const uint64_t stack = tn_engine_capture(engine, TARN_CONTEXT_STATE);
-
-    tn_biased_lock_acquire(&engine->lock);
-    const struct tn_block *block = trail_forward(engine, size, stream, stack);
-
+    if (tn_engine_has_lanes(engine)) {
+        block = tn_lane_alloc(&engine->lanes, size, stream, &engine->config);
+    }
     if (block) {
         *ptr_out = block->address;
-        tn_core_assert(engine);
-        tn_engine_unlock(engine);
     } else {
-        struct tn_request request = {.requested = size, .stream = stream, .stack = stack};
-
-        st = alloc_afresh(engine, &request, ptr_out, error);
+        st = alloc_in_engine(engine, size, stream, ptr_out, error);
     }
     TN_PROBE4(malloc, st ? 0 : *ptr_out, engine->device->ordinal, size, stream);
     return st;
@@ -558,6 +584,7 @@ static enum tarn_status free_found(struct tn_engine *engine, struct tn_block *bl
     const bool waits = block->uses != 0;
 
     if (tn_unlikely(waits)) {
+        tn_engine_forget(engine); /* from now on events change the free blocks */
         const enum tarn_status st =
             tn_stream_use_release(engine, block, engine->private_pools.route_count > 0, error);
 
@@ -592,40 +619,51 @@ void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uin
     }
 }
 
-/* Frees the newest step of the trail, if it is this pointer and no other stream used it. */
-static bool trail_back(struct tn_engine *engine, tarn_ptr ptr, uint64_t stack)
+/* Frees the newest step of the trail, if it is this pointer. */
+static bool free_step(struct tn_engine *engine, tarn_ptr ptr, uint64_t stack)
 {
-    struct tn_trail *trail = &engine->trail;
+    const struct tn_trail_step *step = tn_trail_last(&engine->trail, ptr);
 
-    if (trail->mark == 0) {
+    if (!step) {
         return false;
     }
-    const struct tn_trail_step *step = &trail->steps[trail->mark - 1];
-    struct tn_block *block = step->block;
+    const struct tn_block *block = step->block;
 
-    if (block->address != ptr || block->uses != 0) {
-        return false;
-    }
-    trail->mark--;
     retract(engine, block, step->pool, stack);
     tn_engine_emit(engine, TARN_ACTION_FREE_COMPLETED, ptr, block->requested_size, step->stream,
                    block->set->pool, stack ? stack : block->u.stack);
-    block->u.stack = 0;
     count_split(&engine->counters, step->pool, -step->split_blocks, -step->split_bytes);
     tn_counter_decrease(&engine->counters.requested, step->pool, block->requested_size);
+    tn_trail_back(&engine->trail);
     return true;
 }
 
-enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct tarn_error *error)
+/* Place of a block that is handed out, whose stream's trail is forgotten; NULL when there is none
+ * at that address. */
+static uint64_t *find_to_free(struct tn_engine *engine, tarn_ptr ptr)
+{
+    tn_engine_forget_trail(engine, &engine->trail);
+    uint64_t *slot = tn_ptr_map_slot(&engine->map, ptr);
+
+    if (slot && tn_engine_has_lanes(engine)) {
+        const struct tn_block *block = tn_ptr_entry_block(*slot);
+
+        tn_engine_forget_trail(engine, tn_engine_trail(engine, block->set->stream));
+        slot = tn_ptr_map_slot(&engine->map, ptr); /* it may have been freed on that trail */
+    }
+    return slot;
+}
+
+/* With the engine's lock. */
+static enum tarn_status free_in_engine(struct tn_engine *engine, tarn_ptr ptr,
+                                       struct tarn_error *error)
 {
     const uint64_t stack = tn_engine_capture(engine, TARN_CONTEXT_ALL);
     enum tarn_status st = TARN_OK;
 
-    TN_PROBE1(free, ptr);
-    tn_biased_lock_acquire(&engine->lock);
-    if (!trail_back(engine, ptr, stack)) {
-        tn_engine_forget_trail(engine);
-        uint64_t *slot = tn_ptr_map_slot(&engine->map, ptr);
+    tn_engine_enter(engine);
+    if (!free_step(engine, ptr, stack)) {
+        uint64_t *slot = find_to_free(engine, ptr);
 
         st = slot ? free_found(engine, tn_ptr_entry_block(*slot), stack, error)
                   : tn_pointer_unknown(ptr, error);
@@ -636,6 +674,15 @@ enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct t
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     return st;
+}
+
+enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct tarn_error *error)
+{
+    TN_PROBE1(free, ptr);
+    if (tn_engine_has_lanes(engine) && tn_lane_free(&engine->lanes, ptr)) {
+        return TARN_OK;
+    }
+    return free_in_engine(engine, ptr, error);
 }
 
 /* ---- the rest ---- */
@@ -790,6 +837,7 @@ void tn_native_init(struct tn_engine *engine, struct tarn_device *device,
     tn_segments_init(&engine->segments);
     tn_pool_init(&engine->small, true, NULL);
     tn_pool_init(&engine->large, false, NULL);
+    tn_lanes_init(&engine->lanes);
     tn_biased_lock_init(&engine->lock, TN_LOCK_ALLOCATOR);
 }
 
@@ -820,6 +868,9 @@ void tn_native_fini(struct tn_engine *engine)
 {
     struct tn_segment *segment;
 
+    tn_engine_lock(engine); /* no lane stays open, no trail is left */
+    tn_engine_unlock(engine);
+    tn_lanes_fini(&engine->lanes);
     tn_stream_waits_fini(engine);
     while ((segment = tn_segment_first(engine)) != NULL) {
         segment_abandon(engine, segment);

@@ -145,7 +145,7 @@ static uint64_t native_get_limit(struct tarn_allocator *allocator)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_biased_lock_acquire(&engine->lock);
+    tn_engine_enter(engine);
     const uint64_t limit = engine->limit;
 
     tn_engine_unlock(engine);
@@ -156,7 +156,7 @@ static void native_get_config(struct tarn_allocator *allocator, struct tarn_conf
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_biased_lock_acquire(&engine->lock);
+    tn_engine_enter(engine);
     *config_out = engine->config;
     tn_engine_unlock(engine);
 }
@@ -176,7 +176,7 @@ static void native_get_stats(struct tarn_allocator *allocator, struct tarn_stats
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_biased_lock_acquire(&engine->lock);
+    tn_engine_enter(engine);
     tn_counters_read(&engine->counters, stats_out);
     tn_engine_unlock(engine);
 }
@@ -185,7 +185,7 @@ static void native_reset_peak_stats(struct tarn_allocator *allocator)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_biased_lock_acquire(&engine->lock);
+    tn_engine_enter(engine);
     tn_counters_reset_peaks(&engine->counters);
     tn_engine_unlock(engine);
 }
@@ -194,7 +194,7 @@ static void native_reset_accumulated_stats(struct tarn_allocator *allocator)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_biased_lock_acquire(&engine->lock);
+    tn_engine_enter(engine);
     tn_counters_reset_accumulated(&engine->counters);
     tn_engine_unlock(engine);
 }
@@ -203,7 +203,7 @@ static uint64_t native_check(struct tarn_allocator *allocator, struct tarn_findi
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_biased_lock_acquire(&engine->lock);
+    tn_engine_enter(engine);
     const uint64_t count = tn_core_check(engine, findings);
 
     tn_engine_unlock(engine);
@@ -233,7 +233,7 @@ static enum tarn_status native_add_sink(struct tarn_allocator *allocator,
     struct tn_engine *engine = tn_allocator_engine(allocator);
     enum tarn_status st = TARN_OK;
 
-    tn_engine_lock_to_look(engine);
+    tn_engine_lock(engine);
     const unsigned count = atomic_load_explicit(&engine->sink_count, memory_order_relaxed);
 
     if (count < TARN_SINKS_MAX) {

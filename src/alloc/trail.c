@@ -14,10 +14,8 @@ void tn_trail_shorten(struct tn_trail *trail)
     trail->mark = kept;
 }
 
-void tn_trail_settle_slow(struct tn_engine *engine)
+void tn_trail_settle_slow(struct tn_engine *engine, struct tn_trail *trail)
 {
-    struct tn_trail *trail = &engine->trail;
-
     while (trail->end > trail->mark) {
         struct tn_block *block = trail->steps[--trail->end].block;
 

@@ -20,13 +20,14 @@
  * streams, no requests routed to private pools, no ages that searches advance, and the block came
  * from a free block, not from the device.
  *
- * Guarded by the engine's lock. Cost: a step forward or back is O(1) and touches one block; what is
+ * Guarded by the engine's lock, or by that of its lane (lane.h). Cost: a step forward or back is O(1) and touches one block; what is
  * never stepped back costs one store of 48 bytes.
  */
 #ifndef TN_ALLOC_TRAIL_H
 #define TN_ALLOC_TRAIL_H
 
 #include "alloc/core.h"
+#include "alloc/size_class.h"
 #include "base/assertion.h"
 
 struct tn_engine;
@@ -57,7 +58,7 @@ struct tn_trail {
 void tn_trail_shorten(struct tn_trail *trail);
 
 /* Merges and files for good what was freed beyond the mark. Never fails. */
-void tn_trail_settle_slow(struct tn_engine *engine);
+void tn_trail_settle_slow(struct tn_engine *engine, struct tn_trail *trail);
 
 static inline bool tn_trail_is_settled(const struct tn_trail *trail)
 {
@@ -73,6 +74,55 @@ static inline struct tn_trail_step *tn_trail_add(struct tn_trail *trail)
     }
     trail->mark = trail->end + 1;
     return &trail->steps[trail->end++];
+}
+
+/* The next step, if it is this request; else NULL. */
+static inline struct tn_trail_step *tn_trail_next(struct tn_trail *trail, uint64_t requested,
+                                                  tarn_stream stream,
+                                                  const struct tarn_config *config)
+{
+    struct tn_trail_step *step = &trail->steps[trail->mark];
+
+    if (trail->mark == trail->end || step->stream != stream ||
+        (step->requested != requested && step->rounded != tn_round_size(requested, config))) {
+        return NULL;
+    }
+    return step;
+}
+
+/* Hands out the next step's block again, but for counters and events. */
+static inline struct tn_block *tn_trail_forward(struct tn_trail *trail, struct tn_trail_step *step,
+                                                uint64_t requested, uint64_t stack)
+{
+    struct tn_block *block = step->block;
+
+    trail->mark++;
+    step->requested = requested;
+    if (step->cut) { /* as if it had been one block: see tn_block_split */
+        block->next->requested_size = block->requested_size;
+    }
+    block->requested_size = requested;
+    block->u.stack = stack;
+    return block;
+}
+
+/* The newest step that is handed out, if it is this pointer and no other stream used it; else NULL.
+ */
+static inline const struct tn_trail_step *tn_trail_last(const struct tn_trail *trail, tarn_ptr ptr)
+{
+    if (trail->mark == 0) {
+        return NULL;
+    }
+    const struct tn_trail_step *step = &trail->steps[trail->mark - 1];
+
+    return step->block->address == ptr && step->block->uses == 0 ? step : NULL;
+}
+
+/* Frees the newest step, but for counters and events. */
+static inline void tn_trail_back(struct tn_trail *trail)
+{
+    trail->mark--;
+    trail->steps[trail->mark].block->u.stack = 0;
 }
 
 #endif

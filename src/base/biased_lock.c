@@ -24,6 +24,7 @@ void tn_biased_lock_init(struct tn_biased_lock *lock, enum tn_lock_rank rank)
     lock->rank = rank;
     lock->unbiased = false;
     lock->recent = 0;
+    lock->waits = 0;
     lock->streak = 0;
     lock->needed = tn_os_barrier_available() ? STREAK_FIRST : 0;
 }
@@ -67,28 +68,75 @@ static TN_COLD void lock_wait(struct tn_biased_lock *lock)
     } while (!lock_try(lock));
 }
 
-/* The caller holds the word. Afterwards the owner is not inside and cannot enter any more. */
-static TN_COLD void lock_take_bias(struct tn_biased_lock *lock)
+/* The caller holds the word. Afterwards the owner cannot enter any more, but may still be inside. */
+static TN_COLD void lock_end_bias(struct tn_biased_lock *lock)
 {
     atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
     tn_os_barrier();
-    for (unsigned look = 0; atomic_load_explicit(&lock->inside, memory_order_acquire); look++) {
-        wait_a_while(look);
-    }
     lock->needed = lock->needed < STREAK_MAX / 2 ? lock->needed * 2 : STREAK_MAX;
+}
+
+static bool lock_is_biased(const struct tn_biased_lock *lock)
+{
+    return atomic_load_explicit(&lock->owner, memory_order_relaxed) != 0;
+}
+
+/* Also after the bias has ended: whoever ended it need not have waited. */
+static bool lock_owner_is_inside(const struct tn_biased_lock *lock)
+{
+    return atomic_load_explicit(&lock->inside, memory_order_acquire) != 0;
+}
+
+/* The caller holds the word, and nobody is inside. */
+static void lock_enter_unbiased(struct tn_biased_lock *lock, uintptr_t self)
+{
+    lock->unbiased = true;
+    lock->streak = lock->recent == self ? lock->streak + 1 : 0;
+    lock->recent = self;
 }
 
 void tn_biased_lock_acquire_slow(struct tn_biased_lock *lock, uintptr_t self)
 {
-    if (tn_unlikely(!lock_try(lock))) {
+    const bool waited = !lock_try(lock);
+
+    if (tn_unlikely(waited)) {
         lock_wait(lock);
     }
-    if (tn_unlikely(atomic_load_explicit(&lock->owner, memory_order_relaxed) != 0)) {
-        lock_take_bias(lock);
+    if (tn_unlikely(lock_is_biased(lock))) {
+        lock_end_bias(lock);
     }
-    lock->unbiased = true;
-    lock->streak = lock->recent == self ? lock->streak + 1 : 0;
-    lock->recent = self;
+    for (unsigned look = 0; tn_unlikely(lock_owner_is_inside(lock)); look++) {
+        wait_a_while(look);
+    }
+    lock_enter_unbiased(lock, self);
+    lock->waits += waited;
+}
+
+bool tn_biased_lock_try(struct tn_biased_lock *lock)
+{
+    if (!lock_try(lock)) {
+        return false;
+    }
+    if (lock_is_biased(lock)) {
+        lock_end_bias(lock);
+    }
+    /* Not waited for: two threads may try each other's locks. An owner that came too late leaves
+     * by itself. */
+    if (lock_owner_is_inside(lock)) {
+        atomic_store_explicit(&lock->taken, 0, memory_order_release);
+        return false;
+    }
+    lock_enter_unbiased(lock, (uintptr_t)&tn_thread_mark);
+    return true;
+}
+
+void tn_biased_lock_acquire_another(struct tn_biased_lock *lock)
+{
+    const uintptr_t self = (uintptr_t)&tn_thread_mark;
+
+    if (!tn_biased_lock_enter(lock, self)) {
+        tn_biased_lock_acquire_slow(lock, self);
+    }
 }
 
 /* Leans to the thread that took it so often, unless others want it as well. */

@@ -34,6 +34,7 @@ struct tn_biased_lock {
     _Atomic uint32_t wanted; /* somebody had to wait since the last look */
     enum tn_lock_rank rank;
     bool unbiased;    /* of the present holder; this and the rest are guarded by the lock */
+    uint32_t waits;   /* times that somebody had to wait for it */
     uint32_t streak;  /* times that `recent` took it in a row */
     uint32_t needed;  /* to lean to it; 0 = the lock never leans */
     uintptr_t recent; /* last thread that took it without bias */
@@ -43,6 +44,13 @@ void tn_biased_lock_init(struct tn_biased_lock *lock, enum tn_lock_rank rank);
 
 /* The lock must not be held. */
 void tn_biased_lock_fini(struct tn_biased_lock *lock);
+
+/* For several locks of the same rank, of which the caller sees to the order: takes one; takes it if
+ * nobody holds it (may fail for a moment while it leans to another thread, which ends the bias);
+ * gives it back. */
+void tn_biased_lock_acquire_another(struct tn_biased_lock *lock);
+bool tn_biased_lock_try(struct tn_biased_lock *lock);
+static inline void tn_biased_lock_leave(struct tn_biased_lock *lock);
 
 void tn_biased_lock_acquire_slow(struct tn_biased_lock *lock, uintptr_t self);
 void tn_biased_lock_release_slow(struct tn_biased_lock *lock);
@@ -75,14 +83,19 @@ static inline void tn_biased_lock_acquire(struct tn_biased_lock *lock)
     tn_lock_taken(lock, lock->rank);
 }
 
-static inline void tn_biased_lock_release(struct tn_biased_lock *lock)
+static inline void tn_biased_lock_leave(struct tn_biased_lock *lock)
 {
-    tn_lock_leaving(lock);
     if (tn_likely(!lock->unbiased)) {
         atomic_store_explicit(&lock->inside, 0, memory_order_release);
     } else {
         tn_biased_lock_release_slow(lock);
     }
+}
+
+static inline void tn_biased_lock_release(struct tn_biased_lock *lock)
+{
+    tn_lock_leaving(lock);
+    tn_biased_lock_leave(lock);
 }
 
 #endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lanes: threads that work on different streams do not meet.
+ *
+ * While several threads want the engine's lock for several streams, each of these streams gets a
+ * lane: a trail (trail.h) of its own with a lock of its own. Steps forward and back on it, which is
+ * what programs do most, take that lock only. Everything else takes the engine's lock and then the
+ * locks of all open lanes; so whoever holds the engine's lock sees and changes what is there as if
+ * there were no lanes. Lanes open when there is contention and close when they do not pay, and
+ * whenever something begins that moves free blocks from outside (see trail.h).
+ *
+ * Counters stay exact, and so do their peaks: a peak is the largest sum there ever was, not the sum
+ * of the lanes' own. What the peaks leave above the present values is room in which nothing can
+ * become a new peak, whoever fills it. The engine lends each lane a share of it. A lane that has
+ * too little takes from another lane; if none has any, the call goes the engine's way, where the
+ * sum is known and the peak can rise.
+ *
+ * Invariants, for every counter, "all" and each pool: what the lanes were lent and the engine's
+ * peak add up to the true peak; a lane's room is never negative.
+ * Locks: engine, then lanes in the order of their numbers. A thread that holds a lane's lock waits
+ * for no other: it only tries those of the lanes it takes room from.
+ * Owns: its trail. Lanes live as long as the engine.
+ */
+#ifndef TN_ALLOC_LANE_H
+#define TN_ALLOC_LANE_H
+
+#include "alloc/counters.h"
+#include "alloc/trail.h"
+#include "base/biased_lock.h"
+#include "tarn/config.h"
+
+enum {
+    TN_LANES_MAX = 64, /* streams beyond that have none */
+    TN_LANE_COUNTERS = 5
+};
+
+/* Of one counter: what may still be added, what was lent for it, and increases. What was added in
+ * the lane is `lent - room`. */
+struct tn_lane_counter {
+    int64_t room[TARN_STAT_POOLS];
+    int64_t lent[TARN_STAT_POOLS];
+    int64_t allocated[TN_POOLS];
+};
+
+struct tn_lane {
+    struct tn_biased_lock lock;
+    tarn_stream stream; /* constant */
+    bool open;
+    uint32_t number;                                  /* constant: index among the lanes */
+    uint64_t steps;                                   /* since the engine looked last */
+    struct tn_lane_counter counter[TN_LANE_COUNTERS]; /* blocks, bytes, requested, split, ... */
+    struct tn_trail trail;
+};
+
+/* All of an engine. All zero but `id`: none. */
+struct tn_lanes {
+    uint64_t id;          /* constant: no other engine has it, ever */
+    _Atomic bool open;    /* some lane is; also read without a lock, as a hint */
+    _Atomic uint32_t count; /* also read by who takes room; lanes never go */
+    struct tn_lane *lane[TN_LANES_MAX];
+
+    uint32_t waits_seen; /* of the engine's lock, when contention was looked at last */
+    uint32_t changes;    /* of the stream from call to call since then */
+    uint32_t calls_left; /* that open lanes for their streams */
+    uint32_t patience;   /* waits until lanes open; doubled when they did not pay */
+    uint64_t slow_calls; /* calls that took all lanes, and their steps, since the last look */
+    uint64_t steps;
+    tarn_stream last_stream;
+};
+
+void tn_lanes_init(struct tn_lanes *lanes);
+
+/* Every trail is forgotten. */
+void tn_lanes_fini(struct tn_lanes *lanes);
+
+/* ---- without the engine's lock ---- */
+
+/* The next step of the stream's trail, if it is this request: the block, handed out. NULL when the
+ * call has to go the engine's way. */
+const struct tn_block *tn_lane_alloc(struct tn_lanes *lanes, uint64_t requested, tarn_stream stream,
+                                     const struct tarn_config *config);
+
+/* Frees the newest step of the trail of the lane that this thread used last, if it is this pointer.
+ */
+bool tn_lane_free(struct tn_lanes *lanes, tarn_ptr ptr);
+
+/* ---- with the engine's lock, for engine.h ---- */
+
+/* Takes the locks of all open lanes and puts their counters together; and the reverse. */
+void tn_lanes_gather(struct tn_lanes *lanes, struct tn_counters *counters);
+void tn_lanes_spread(struct tn_lanes *lanes, struct tn_counters *counters);
+
+/* The lane of the stream, or NULL when it has none that is open. This thread looks there first
+ * then. */
+struct tn_lane *tn_lanes_find(struct tn_lanes *lanes, tarn_stream stream);
+
+/* Closes all; they are gathered, and their trails forgotten. */
+void tn_lanes_close(struct tn_lanes *lanes);
+
+/* Looks whether threads wait for the engine's lock on behalf of several streams, and then opens
+ * lanes, this call's first. True when one was opened. */
+bool tn_lanes_consider(struct tn_lanes *lanes, const struct tn_biased_lock *lock,
+                       tarn_stream stream);
+
+/* A call took all lanes: whether they pay for that. */
+bool tn_lanes_pay(struct tn_lanes *lanes);
+
+#endif
