@@ -60,6 +60,13 @@ static void check_links(const struct tn_segment *segment, const struct tn_block 
     }
 }
 
+/* The record that the block names is its own. */
+static bool has_record(const struct tn_engine *engine, const struct tn_block *block)
+{
+    return block->uses < engine->waits.record_count &&
+           engine->waits.records[block->uses].block == block;
+}
+
 /* I4: the block is where its state says. */
 static void check_place(const struct tn_engine *engine, const struct tn_block *block,
                         struct tally *tally, struct tarn_findings *findings)
@@ -70,7 +77,7 @@ static void check_place(const struct tn_engine *engine, const struct tn_block *b
         found = block->mapped && tn_ptr_map_find(&engine->map, block->address) == block;
         tally->allocated++;
     } else if (block->uses) {
-        found = block->mapped && engine->waits.records[block->uses].block == block;
+        found = block->mapped && has_record(engine, block);
         tally->waiting++;
     } else if (block->unfiled) {
         tally->unfiled++;

@@ -237,6 +237,7 @@ static void waits(void **state)
     PLANT(&b, w->pending, 3, "pending events");
     PLANT(&b, w->records[b.waiting->uses].event_count, 1, "awaited events");
     PLANT(&b, w->queues[0].count, 0, "pending events");
+    PLANT(&b, b.waiting->uses, UINT32_MAX, "is not where its state says");
     PLANT_LINK(&b, struct tn_block, w->records[b.waiting->uses].block, b.used,
                "is not where its state says");
     rig_close(&b.rig);
