@@ -201,6 +201,36 @@ static void check_sizes(const struct tn_engine *engine, const struct tally *tall
     check_number("reserved bytes", engine->reserved, tally->mapped, findings);
 }
 
+/* Deferred blocks wait, for no event so far, and are the only ones with marks. */
+static void check_deferred(const struct tn_engine *engine, struct tarn_findings *findings)
+{
+    const struct tn_stream_waits *waits = &engine->waits;
+    uint64_t marked = 0;
+    uint64_t marked_deferred = 0;
+
+    for (uint32_t i = 1; i < waits->record_count; i++) {
+        const struct tn_capture_marks *marks = &waits->records[i].marks;
+
+        marked += marks->capture != 0;
+        if ((marks->capture != 0) != (marks->nodes.count > 0)) {
+            tn_finding_add(findings, "%zu marks of capture %llu", marks->nodes.count,
+                           (unsigned long long)marks->capture);
+        }
+    }
+    for (uint32_t i = 0; i < waits->deferred_count; i++) {
+        const struct tn_block *block = waits->deferred[i];
+
+        if (block->allocated || block->uses == 0 || !has_record(engine, block) ||
+            waits->records[block->uses].event_count > 0) {
+            tn_finding_add(findings, "deferred block 0x%llx does not wait for streams",
+                           (unsigned long long)block->address);
+        } else {
+            marked_deferred += waits->records[block->uses].marks.capture != 0;
+        }
+    }
+    check_number("blocks with marks", marked, marked_deferred, findings);
+}
+
 /* Events in the queues against what each waiting block says it waits for. */
 static void check_waits(const struct tn_engine *engine, struct tarn_findings *findings)
 {
@@ -229,6 +259,7 @@ uint64_t tn_core_check(const struct tn_engine *engine, struct tarn_findings *fin
     check_sizes(engine, &tally, findings);
     check_counters(engine, &tally, findings);
     check_waits(engine, findings);
+    check_deferred(engine, findings);
     return findings->count - before;
 }
 
