@@ -54,7 +54,7 @@ struct tarn_config {
     bool release_lock_on_device_alloc; /* release_lock_on_cudamalloc */
     bool throw_on_device_oom;          /* throw_on_cudamalloc_oom: refuse what the fraction forbids
                                            before asking the device */
-    bool graph_capture_record_stream_reuse;
+    bool graph_capture_record_stream_reuse; /* use blocks of several streams again in a capture */
     bool no_caching; /* PYTORCH_NO_CUDA_MEMORY_CACHING; no option, only the environment */
     bool memory_fraction_given; /* memory_fraction was set */
     double memory_fraction;     /* per_process_memory_fraction, share of device memory; 1 = all */

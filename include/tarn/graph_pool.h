@@ -33,8 +33,10 @@ typedef bool (*tarn_pool_filter)(void *context, tarn_stream stream);
 
 /* From now on requests that the filter accepts are served from the pool, which is made when it is
  * new. Of several, the latest that accepts wins. While any routing is on, frees of blocks with
- * recorded streams are deferred and the cache is not flushed: a capture may be under way. Fails
- * with TARN_ERR_STATE when requests go to this pool already. */
+ * recorded streams are deferred and the cache is not flushed: a capture may be under way. With
+ * graph_capture_record_stream_reuse a deferred block can be used again on its stream as soon as the
+ * graph that the stream is captured into runs the stream's next work after all uses of the block.
+ * Fails with TARN_ERR_STATE when requests go to this pool already. */
 TARN_API enum tarn_status tarn_allocator_begin_pool(struct tarn_allocator *allocator,
                                                     struct tarn_pool_id id, tarn_pool_filter filter,
                                                     void *context,

@@ -76,7 +76,18 @@ TARN_API enum tarn_status tarn_sim_block_stream(struct tarn_device *device,
 TARN_API enum tarn_status tarn_sim_unblock_stream(struct tarn_device *device,
                                                   tarn_stream stream) TARN_MUST_CHECK;
 
-/* Whether the stream reports that it is being captured. */
+/* Makes work queued on `stream` from now on wait for what is queued on `other` now, as recording an
+ * event on one and waiting for it on the other do. When `other` is being captured, the stream joins
+ * that capture. TARN_ERR_STATE when the stream is being captured and `other` is not, or elsewhere:
+ * a capture takes in no work from outside. */
+TARN_API enum tarn_status tarn_sim_join_stream(struct tarn_device *device, tarn_stream stream,
+                                               tarn_stream other) TARN_MUST_CHECK;
+
+/* Begins a capture on the stream, unless it is in one, or ends it: for every stream in the capture
+ * when it began on this stream, else for this one only. Work queued on a stream in a capture, be it
+ * blocking, becomes a node of the capture's graph instead of taking time; the graph is never run.
+ * Waiting for such a stream and asking for its events look at the work outside of the capture; a
+ * GPU would refuse that. */
 TARN_API enum tarn_status tarn_sim_set_capturing(struct tarn_device *device, tarn_stream stream,
                                                  bool capturing) TARN_MUST_CHECK;
 
@@ -102,7 +113,7 @@ enum tarn_sim_call {
     TARN_SIM_EVENT_QUERY,
     TARN_SIM_EVENT_WAIT,
     TARN_SIM_STREAM_WAIT,
-    TARN_SIM_STREAM_CAPTURING,
+    TARN_SIM_CAPTURE_INFO,
     TARN_SIM_VA_RESERVE,
     TARN_SIM_VA_RELEASE,
     TARN_SIM_PAGE_CREATE,
@@ -120,6 +131,7 @@ enum tarn_sim_call {
     TARN_SIM_STREAM_CREATE,
     TARN_SIM_STREAM_DESTROY,
     TARN_SIM_DEVICE_WAIT,
+    TARN_SIM_GRAPH_NODE_PARENTS,
     TARN_SIM_CALL_COUNT,
     TARN_SIM_ANY = TARN_SIM_CALL_COUNT /* any call: for the failure plan only */
 };

@@ -60,6 +60,13 @@ static void check_links(const struct tn_segment *segment, const struct tn_block 
     }
 }
 
+/* The record that the block names is its own. */
+static bool has_record(const struct tn_engine *engine, const struct tn_block *block)
+{
+    return block->uses < engine->waits.record_count &&
+           engine->waits.records[block->uses].block == block;
+}
+
 /* I4: the block is where its state says. */
 static void check_place(const struct tn_engine *engine, const struct tn_block *block,
                         struct tally *tally, struct tarn_findings *findings)
@@ -70,7 +77,7 @@ static void check_place(const struct tn_engine *engine, const struct tn_block *b
         found = block->mapped && tn_ptr_map_find(&engine->map, block->address) == block;
         tally->allocated++;
     } else if (block->uses) {
-        found = block->mapped && engine->waits.records[block->uses].block == block;
+        found = block->mapped && has_record(engine, block);
         tally->waiting++;
     } else if (block->unfiled) {
         tally->unfiled++;
@@ -232,6 +239,36 @@ static void check_sizes(const struct tn_engine *engine, const struct tally *tall
     check_number("reserved bytes", engine->reserved, tally->mapped, findings);
 }
 
+/* Deferred blocks wait, for no event so far, and are the only ones with marks. */
+static void check_deferred(const struct tn_engine *engine, struct tarn_findings *findings)
+{
+    const struct tn_stream_waits *waits = &engine->waits;
+    uint64_t marked = 0;
+    uint64_t marked_deferred = 0;
+
+    for (uint32_t i = 1; i < waits->record_count; i++) {
+        const struct tn_capture_marks *marks = &waits->records[i].marks;
+
+        marked += marks->capture != 0;
+        if ((marks->capture != 0) != (marks->nodes.count > 0)) {
+            tn_finding_add(findings, "%zu marks of capture %llu", marks->nodes.count,
+                           (unsigned long long)marks->capture);
+        }
+    }
+    for (uint32_t i = 0; i < waits->deferred_count; i++) {
+        const struct tn_block *block = waits->deferred[i];
+
+        if (block->allocated || block->uses == 0 || !has_record(engine, block) ||
+            waits->records[block->uses].event_count > 0) {
+            tn_finding_add(findings, "deferred block 0x%llx does not wait for streams",
+                           (unsigned long long)block->address);
+        } else {
+            marked_deferred += waits->records[block->uses].marks.capture != 0;
+        }
+    }
+    check_number("blocks with marks", marked, marked_deferred, findings);
+}
+
 /* Events in the queues against what each waiting block says it waits for. */
 static void check_waits(const struct tn_engine *engine, struct tarn_findings *findings)
 {
@@ -266,6 +303,7 @@ uint64_t tn_core_check(const struct tn_engine *engine, struct tarn_findings *fin
     check_sizes(engine, &tally, findings);
     check_counters(engine, &tally, findings);
     check_waits(engine, findings);
+    check_deferred(engine, findings);
     return findings->count - before;
 }
 

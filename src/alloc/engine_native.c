@@ -405,6 +405,8 @@ static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request
 
     if (tn_likely(engine->private_pools.route_count == 0)) {
         st = tn_stream_waits_process(engine, request->stack, error);
+    } else {
+        st = tn_stream_waits_reclaim(engine, request->stream, request->stack, error);
     }
     request->size = tn_round_size(request->requested, &engine->config);
     request->grows = engine->config.expandable_segments;

@@ -145,6 +145,7 @@ enum tarn_status tn_private_pool_end(struct tn_engine *engine, struct tarn_pool_
         return tn_fail(error, TARN_ERR_STATE, "allocations do not go to private pool (%llu, %llu)",
                        (unsigned long long)id.first, (unsigned long long)id.second);
     }
+    tn_capture_order_fini(&engine->waits.order); /* the capture is over, as a rule */
     pools->route_count--;
     memmove(route, route + 1, (size_t)(&pools->routes[pools->route_count] - route) * sizeof *route);
     return TARN_OK;

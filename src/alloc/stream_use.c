@@ -61,6 +61,7 @@ static void uses_detach(struct tn_engine *engine, struct tn_block *block)
 
     uses->block = NULL;
     uses->count = 0;
+    tn_capture_marks_drop(&uses->marks);
     uses->event_count = 0;
     uses->next_free = engine->waits.free_record;
     engine->waits.free_record = block->uses;
@@ -260,6 +261,24 @@ static enum tarn_status uses_insert_events(struct tn_engine *engine, struct tn_b
     return TARN_OK;
 }
 
+/* Notes what the graph has to show before the block can be used again. No marks are left when one
+ * of its streams is in no capture or in another one, and when nothing was captured so far. */
+static enum tarn_status uses_mark(struct tn_engine *engine, const struct tn_block *block,
+                                  struct tarn_error *error)
+{
+    struct tn_stream_uses *uses = uses_of(engine, block);
+    struct tn_capture_marks *marks = &uses->marks;
+    enum tarn_status st = tn_capture_marks_add(engine, marks, block->set->stream, error);
+
+    for (uint32_t i = 0; st == TARN_OK && marks->capture != 0 && i < uses->count; i++) {
+        st = tn_capture_marks_add(engine, marks, uses->streams[i].stream, error);
+    }
+    if (st || marks->nodes.count == 0) {
+        tn_capture_marks_drop(marks);
+    }
+    return st;
+}
+
 enum tarn_status tn_stream_use_release(struct tn_engine *engine, struct tn_block *block,
                                        bool capturing, struct tarn_error *error)
 {
@@ -271,6 +290,13 @@ enum tarn_status tn_stream_use_release(struct tn_engine *engine, struct tn_block
     if (!array_reserve(&waits->deferred, &waits->deferred_capacity, waits->deferred_count + 1,
                        sizeof(struct tn_block *))) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to defer a free");
+    }
+    if (engine->config.graph_capture_record_stream_reuse) {
+        const enum tarn_status st = uses_mark(engine, block, error);
+
+        if (st) {
+            return st;
+        }
     }
     waits->deferred[waits->deferred_count++] = block;
     return TARN_OK;
@@ -326,6 +352,7 @@ enum tarn_status tn_stream_waits_insert_deferred(struct tn_engine *engine, uint6
         if (st) {
             break;
         }
+        tn_capture_marks_drop(&uses_of(engine, block)->marks);
         if (uses_of(engine, block)->event_count == 0) {
             uses_detach(engine, block);
             tn_engine_complete_free(engine, block, stack);
@@ -337,6 +364,51 @@ enum tarn_status tn_stream_waits_insert_deferred(struct tn_engine *engine, uint6
                 waits->deferred_count * sizeof(struct tn_block *));
     }
     return st;
+}
+
+/* Whether the graph could prove something about a deferred block of the stream. */
+static bool waits_can_reclaim(const struct tn_engine *engine, tarn_stream stream)
+{
+    const struct tn_stream_waits *waits = &engine->waits;
+
+    for (uint32_t i = 0; i < waits->deferred_count; i++) {
+        const struct tn_block *block = waits->deferred[i];
+
+        if (block->set->stream == stream && uses_of(engine, block)->marks.capture != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum tarn_status tn_stream_waits_reclaim(struct tn_engine *engine, tarn_stream stream,
+                                         uint64_t stack, struct tarn_error *error)
+{
+    struct tn_stream_waits *waits = &engine->waits;
+    const struct tn_capture_view *view = NULL;
+    uint32_t kept = 0;
+
+    if (!engine->config.graph_capture_record_stream_reuse || !waits_can_reclaim(engine, stream)) {
+        return TARN_OK;
+    }
+    const enum tarn_status st = tn_capture_order_look(engine, stream, &view, error);
+
+    if (st || !view) {
+        return st;
+    }
+    for (uint32_t i = 0; i < waits->deferred_count; i++) {
+        struct tn_block *block = waits->deferred[i];
+
+        if (block->set->stream == stream &&
+            tn_capture_view_covers(view, &uses_of(engine, block)->marks)) {
+            uses_detach(engine, block);
+            tn_engine_complete_free(engine, block, stack);
+        } else {
+            waits->deferred[kept++] = block;
+        }
+    }
+    waits->deferred_count = kept;
+    return TARN_OK;
 }
 
 /* One event of the block is done. */
@@ -512,10 +584,12 @@ void tn_stream_waits_fini(struct tn_engine *engine)
     for (uint32_t i = 1; i < waits->record_count; i++) {
         tn_host_free(waits->records[i].streams,
                      waits->records[i].capacity * sizeof(struct tn_used_stream));
+        tn_capture_marks_fini(&waits->records[i].marks);
     }
     tn_host_free(waits->queues, waits->queue_capacity * sizeof *waits->queues);
     tn_host_free(waits->events, waits->event_capacity * sizeof *waits->events);
     tn_host_free(waits->records, waits->record_capacity * sizeof *waits->records);
     tn_host_free(waits->deferred, waits->deferred_capacity * sizeof(struct tn_block *));
+    tn_capture_order_fini(&waits->order);
     *waits = (struct tn_stream_waits){0};
 }

@@ -7,7 +7,8 @@
  *
  * While a graph is being captured no event may be recorded or queried: blocks freed then are
  * deferred until no capture is under way. Uses recorded during a capture need no event afterwards:
- * the work that was captured did not run.
+ * the work that was captured did not run. With graph_capture_record_stream_reuse a deferred block
+ * is reusable already in the capture, once the graph proves that it is safe (capture_order.h).
  *
  * Owns: the records (one a block with uses, named by number), the queues, a pool of events. Guarded
  * by the engine's lock. Cost: nothing for blocks without uses.
@@ -15,6 +16,7 @@
 #ifndef TN_ALLOC_STREAM_USE_H
 #define TN_ALLOC_STREAM_USE_H
 
+#include "alloc/capture_order.h"
 #include "alloc/core.h"
 #include "base/attr.h"
 #include "device/device_ops.h"
@@ -34,6 +36,7 @@ struct tn_stream_uses {
     uint32_t capacity;
     uint32_t event_count; /* events that it waits for; streams are empty then */
     uint32_t next_free;
+    struct tn_capture_marks marks; /* deferred: what shows that it can be used again */
 };
 
 struct tn_pending_event {
@@ -70,6 +73,8 @@ struct tn_stream_waits {
     uint32_t event_capacity;
 
     uint64_t pending; /* events in all queues */
+
+    struct tn_capture_order order; /* of the captured work before what comes next */
 };
 
 /* Destroys pooled and pending events; no block is touched. */
@@ -89,6 +94,12 @@ enum tarn_status tn_stream_use_release(struct tn_engine *engine, struct tn_block
  * free that must not fail: the next call that completes frees records the events. */
 bool tn_stream_waits_reserve_deferred(struct tn_engine *engine, uint64_t count) TN_MUST_CHECK;
 void tn_stream_use_defer(struct tn_engine *engine, struct tn_block *block);
+
+/* While a capture is under way: completes the frees of deferred blocks of this stream, where the
+ * setting asks for it and the graph proves that the stream's next work comes after all their uses.
+ * PyTorch's free_safe_blocks_in_capture. On failure nothing changed. */
+enum tarn_status tn_stream_waits_reclaim(struct tn_engine *engine, tarn_stream stream,
+                                         uint64_t stack, struct tarn_error *error) TN_MUST_CHECK;
 
 /* Records the events of deferred blocks and completes the frees of all blocks whose events are
  * done. No capture is under way. `stack`: of the operation that does it, 0 = none. */

@@ -345,12 +345,55 @@ static enum tarn_status check_device_wait(struct tarn_device *device)
     return inner->ops->device_wait(inner);
 }
 
-static enum tarn_status check_stream_capturing(struct tarn_device *device, tarn_stream stream,
-                                               bool *capturing_out)
+/* What is wrong with the caller's room for nodes, or NULL. */
+static const char *room_is_wrong(const tn_graph_node *nodes, uint32_t capacity,
+                                 const uint32_t *count_out)
 {
-    struct tarn_device *inner = check_of(device)->inner;
+    if (!count_out) {
+        return "nowhere to put the count";
+    }
+    return !nodes && capacity > 0 ? "room for nodes that is not there" : NULL;
+}
 
-    return inner->ops->stream_capturing(inner, stream, capturing_out);
+static enum tarn_status check_capture_info(struct tarn_device *device, tarn_stream stream,
+                                           uint64_t *capture_out, tn_graph_node *nodes,
+                                           uint32_t capacity, uint32_t *count_out)
+{
+    struct check_device *check = check_of(device);
+    const char *wrong = room_is_wrong(nodes, capacity, count_out);
+    enum tarn_status st;
+
+    wrong = capture_out ? wrong : "nowhere to put the capture";
+    tn_lock_acquire(&check->lock);
+    if (wrong) {
+        st = refuse(check, "capture_info", wrong, stream);
+        goto out;
+    }
+    st = check->inner->ops->capture_info(check->inner, stream, capture_out, nodes, capacity,
+                                         count_out);
+    if (st == TARN_OK && *capture_out == 0 && *count_out > 0) {
+        tn_finding_add(check->findings, "capture_info: nodes without a capture");
+    }
+out:
+    tn_lock_release(&check->lock);
+    return st;
+}
+
+static enum tarn_status check_graph_node_parents(struct tarn_device *device, tn_graph_node node,
+                                                 tn_graph_node *nodes, uint32_t capacity,
+                                                 uint32_t *count_out)
+{
+    struct check_device *check = check_of(device);
+    const char *wrong = room_is_wrong(nodes, capacity, count_out);
+
+    wrong = node ? wrong : "no node";
+    tn_lock_acquire(&check->lock);
+    const enum tarn_status st =
+        wrong
+            ? refuse(check, "graph_node_parents", wrong, node)
+            : check->inner->ops->graph_node_parents(check->inner, node, nodes, capacity, count_out);
+    tn_lock_release(&check->lock);
+    return st;
 }
 
 static enum tarn_status check_va_reserve(struct tarn_device *device, uint64_t size,
@@ -699,7 +742,8 @@ static const struct tn_device_ops check_ops = {
     .stream_create = check_stream_create,
     .stream_destroy = check_stream_destroy,
     .device_wait = check_device_wait,
-    .stream_capturing = check_stream_capturing,
+    .capture_info = check_capture_info,
+    .graph_node_parents = check_graph_node_parents,
     .va_reserve = check_va_reserve,
     .va_release = check_va_release,
     .page_create = check_page_create,

@@ -7,12 +7,10 @@
  * Contract for every function unless it says otherwise:
  *   - thread-safe; may be called while the allocator holds its lock; never calls back into it;
  *   - returns TARN_OK, or a status with nothing changed and outputs untouched.
- * TARN_ERR_OUT_OF_MEMORY
- *     means that the device has no room, and the caller may free something and try again;
- *     TARN_ERR_DEVICE is any other failure of the device, with its text from `last_error`; misuse
- * (an
- *     unknown address or handle, 0 bytes, a size that is not granular) is one of those;
- *     TARN_ERR_HOST_MEMORY means that the backend could not keep its own records;
+ *     TARN_ERR_OUT_OF_MEMORY: the device has no room; the caller may free something and try again.
+ *     TARN_ERR_HOST_MEMORY: the backend could not keep its own records. TARN_ERR_DEVICE: any other
+ *     failure of the device, with its text from `last_error`. Misuse is one of those: an unknown
+ *     address or handle, 0 bytes, a size that is not granular;
  *   - sizes are bytes, times nanoseconds, streams the handles that users pass (0 = default stream).
  */
 #ifndef TN_DEVICE_OPS_H
@@ -21,9 +19,11 @@
 #include "tarn/device.h"
 #include "tarn/status.h"
 
-/* Events and physical pages are named by numbers of the backend's; 0 is never valid. */
+/* Events, physical pages and nodes of a graph are named by numbers of the backend's; 0 is never
+ * valid. */
 typedef uint64_t tn_event_handle;
 typedef uint64_t tn_page_handle;
+typedef uint64_t tn_graph_node;
 
 struct tn_device_ops {
     const char *name; /* "sim", "cuda" */
@@ -57,9 +57,19 @@ struct tn_device_ops {
     enum tarn_status (*stream_destroy)(struct tarn_device *device, tarn_stream stream);
     /* Blocks until all streams have done everything queued so far. */
     enum tarn_status (*device_wait)(struct tarn_device *device);
-    /* Whether work on the stream is being captured into a graph. */
-    enum tarn_status (*stream_capturing)(struct tarn_device *device, tarn_stream stream,
-                                         bool *capturing_out);
+
+    /* Capture: work on a stream becomes nodes of a graph instead of running. `capture_info` gives
+     * the number of the capture that the stream is in, 0 when it is in none (no number is used
+     * twice), and the stream's terminals: the nodes that its next work will come after.
+     * `graph_node_parents` gives the nodes that a node of a capture under way comes directly after.
+     * Both store the first `capacity` nodes in the caller's `nodes` (NULL when that is 0) and in
+     * `count_out` how many there are: when these are more, the caller asks again with more room. */
+    enum tarn_status (*capture_info)(struct tarn_device *device, tarn_stream stream,
+                                     uint64_t *capture_out, tn_graph_node *nodes, uint32_t capacity,
+                                     uint32_t *count_out);
+    enum tarn_status (*graph_node_parents)(struct tarn_device *device, tn_graph_node node,
+                                           tn_graph_node *nodes, uint32_t capacity,
+                                           uint32_t *count_out);
 
     /* Virtual memory: reserve addresses, create physical pages, map pages at addresses, give
      * devices access. All sizes and addresses are multiples of `granularity`. One page is mapped

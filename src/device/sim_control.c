@@ -123,16 +123,14 @@ static enum tarn_status stream_apply(struct tarn_device *device, tarn_stream han
 static enum tarn_status stream_enqueue(struct tn_sim *sim, struct tn_sim_stream *stream,
                                        uint64_t ns)
 {
-    tn_sim_stream_enqueue(&sim->streams, stream, ns);
-    return TARN_OK;
+    return tn_sim_stream_enqueue(&sim->streams, stream, ns);
 }
 
 static enum tarn_status stream_block(struct tn_sim *sim, struct tn_sim_stream *stream,
                                      uint64_t value)
 {
-    (void)sim;
     (void)value;
-    return tn_sim_stream_block(stream);
+    return tn_sim_stream_block(&sim->streams, stream);
 }
 
 static enum tarn_status stream_unblock(struct tn_sim *sim, struct tn_sim_stream *stream,
@@ -145,9 +143,19 @@ static enum tarn_status stream_unblock(struct tn_sim *sim, struct tn_sim_stream 
 static enum tarn_status stream_set_capturing(struct tn_sim *sim, struct tn_sim_stream *stream,
                                              uint64_t value)
 {
-    (void)sim;
-    stream->capturing = value != 0;
+    if (value != 0) {
+        return tn_sim_stream_begin_capture(&sim->streams, stream);
+    }
+    tn_sim_stream_end_capture(&sim->streams, stream);
     return TARN_OK;
+}
+
+static enum tarn_status stream_join(struct tn_sim *sim, struct tn_sim_stream *stream,
+                                    uint64_t other)
+{
+    struct tn_sim_stream *joined = tn_sim_stream_get(&sim->streams, other);
+
+    return joined ? tn_sim_stream_join(&sim->streams, stream, joined) : TARN_ERR_HOST_MEMORY;
 }
 
 enum tarn_status tarn_sim_enqueue_ns(struct tarn_device *device, tarn_stream stream, uint64_t ns)
@@ -169,6 +177,12 @@ enum tarn_status tarn_sim_set_capturing(struct tarn_device *device, tarn_stream 
                                         bool capturing)
 {
     return stream_apply(device, stream, stream_set_capturing, capturing);
+}
+
+enum tarn_status tarn_sim_join_stream(struct tarn_device *device, tarn_stream stream,
+                                      tarn_stream other)
+{
+    return stream_apply(device, stream, stream_join, other);
 }
 
 enum tarn_status tarn_sim_complete_event(struct tarn_device *device, uint64_t event)
@@ -279,6 +293,7 @@ uint64_t tn_sim_check(struct tn_sim *sim, struct tarn_findings *findings)
     (void)tn_tree_check(&sim->vmm.pages, findings);
     (void)tn_tree_check(&sim->vmm.mappings, findings);
     (void)tn_sim_pool_check(sim, findings);
+    tn_sim_streams_check(&sim->streams, findings);
     tn_lock_release(&sim->lock);
     return findings->count - before;
 }

@@ -273,7 +273,14 @@ static enum tarn_status stream_wait_event_locked(struct tn_sim *sim, tarn_stream
     if (!stream) {
         return TARN_ERR_HOST_MEMORY;
     }
-    return event_status(sim, tn_sim_stream_wait_event(&sim->streams, stream, event), event);
+    const enum tarn_status st = tn_sim_stream_wait_event(&sim->streams, stream, event);
+    if (st == TARN_ERR_STATE) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE,
+                           "stream %#" PRIx64 " is in a capture and cannot wait for work that is "
+                           "not in it",
+                           handle);
+    }
+    return event_status(sim, st, event);
 }
 
 static enum tarn_status sim_stream_wait_event(struct tarn_device *device, tarn_stream stream,
@@ -324,16 +331,49 @@ static enum tarn_status sim_device_wait(struct tarn_device *device)
     return tn_sim_leave(device, st);
 }
 
-static enum tarn_status sim_stream_capturing(struct tarn_device *device, tarn_stream handle,
-                                             bool *capturing_out)
+/* As many nodes as the caller has room for. */
+static void nodes_copy(tn_graph_node *to, uint32_t capacity, const tn_graph_node *from,
+                       uint32_t count)
+{
+    const uint32_t kept = count < capacity ? count : capacity;
+
+    if (kept > 0) {
+        memcpy(to, from, kept * sizeof *to);
+    }
+}
+
+static enum tarn_status sim_capture_info(struct tarn_device *device, tarn_stream handle,
+                                         uint64_t *capture_out, tn_graph_node *nodes,
+                                         uint32_t capacity, uint32_t *count_out)
 {
     struct tn_sim *sim = sim_of(device);
-    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_STREAM_CAPTURING);
+    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_CAPTURE_INFO);
 
     if (st == TARN_OK) {
         const struct tn_sim_stream *stream = tn_sim_stream_find(&sim->streams, handle);
 
-        *capturing_out = stream && stream->capturing;
+        *capture_out = stream ? stream->mark.capture : 0;
+        *count_out = stream ? (uint32_t)stream->mark.nodes.count : 0;
+        nodes_copy(nodes, capacity, stream ? stream->mark.nodes.items : NULL, *count_out);
+    }
+    return tn_sim_leave(device, st);
+}
+
+static enum tarn_status sim_graph_node_parents(struct tarn_device *device, tn_graph_node node,
+                                               tn_graph_node *nodes, uint32_t capacity,
+                                               uint32_t *count_out)
+{
+    struct tn_sim *sim = sim_of(device);
+    const tn_graph_node *parents = NULL;
+    uint32_t count = 0;
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_GRAPH_NODE_PARENTS);
+
+    if (st == TARN_OK && !tn_sim_graph_parents(&sim->streams.graphs, node, &parents, &count)) {
+        st = tn_sim_fail(sim, TARN_ERR_DEVICE, "no graph under capture has a node %#" PRIx64, node);
+    }
+    if (st == TARN_OK) {
+        *count_out = count;
+        nodes_copy(nodes, capacity, parents, count);
     }
     return tn_sim_leave(device, st);
 }
@@ -378,7 +418,8 @@ const struct tn_device_ops tn_sim_ops = {
     .stream_create = sim_stream_create,
     .stream_destroy = sim_stream_destroy,
     .device_wait = sim_device_wait,
-    .stream_capturing = sim_stream_capturing,
+    .capture_info = sim_capture_info,
+    .graph_node_parents = sim_graph_node_parents,
     .va_reserve = tn_sim_va_reserve,
     .va_release = tn_sim_va_release,
     .page_create = tn_sim_page_create,

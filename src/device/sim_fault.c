@@ -45,7 +45,7 @@ const char *tn_sim_call_name(enum tarn_sim_call call)
         [TARN_SIM_EVENT_QUERY] = "event_query",
         [TARN_SIM_EVENT_WAIT] = "event_wait",
         [TARN_SIM_STREAM_WAIT] = "stream_wait",
-        [TARN_SIM_STREAM_CAPTURING] = "stream_capturing",
+        [TARN_SIM_CAPTURE_INFO] = "capture_info",
         [TARN_SIM_VA_RESERVE] = "va_reserve",
         [TARN_SIM_VA_RELEASE] = "va_release",
         [TARN_SIM_PAGE_CREATE] = "page_create",
@@ -63,6 +63,7 @@ const char *tn_sim_call_name(enum tarn_sim_call call)
         [TARN_SIM_STREAM_CREATE] = "stream_create",
         [TARN_SIM_STREAM_DESTROY] = "stream_destroy",
         [TARN_SIM_DEVICE_WAIT] = "device_wait",
+        [TARN_SIM_GRAPH_NODE_PARENTS] = "graph_node_parents",
     };
     return (unsigned)call < TARN_SIM_CALL_COUNT ? names[call] : "any";
 }

@@ -59,6 +59,7 @@ static void stream_destroy(struct tn_sim_streams *streams, struct tn_sim_stream 
         stream->first_hold = hold->next;
         hold_release(hold);
     }
+    tn_sim_mark_clear(&stream->mark);
     tn_tree_remove(&streams->streams, &stream->node);
     tn_host_free(stream, sizeof *stream);
 }
@@ -67,7 +68,9 @@ void tn_sim_streams_fini(struct tn_sim_streams *streams)
 {
     for (size_t i = 0; i < streams->event_count; i++) {
         tn_sim_point_clear(&streams->event[i].point);
+        tn_sim_mark_clear(&streams->event[i].mark);
     }
+    tn_sim_graphs_fini(&streams->graphs);
     tn_host_free(streams->event, streams->event_slots * sizeof *streams->event);
     while (streams->streams.root) {
         stream_destroy(streams, stream_of(streams->streams.root));
@@ -125,14 +128,18 @@ bool tn_sim_stream_destroy(struct tn_sim_streams *streams, tarn_stream handle)
     return true;
 }
 
-void tn_sim_stream_enqueue(const struct tn_sim_streams *streams, struct tn_sim_stream *stream,
-                           uint64_t ns)
+enum tarn_status tn_sim_stream_enqueue(const struct tn_sim_streams *streams,
+                                       struct tn_sim_stream *stream, uint64_t ns)
 {
+    if (stream->mark.capture) {
+        return tn_sim_graph_add(&streams->graphs, &stream->mark);
+    }
     if (stream->last_hold) {
         stream->last_hold->behind_ns = add_capped(stream->last_hold->behind_ns, ns);
     } else {
         stream->ready_ns = add_capped(later_of(stream->ready_ns, streams->now_ns), ns);
     }
+    return TARN_OK;
 }
 
 /* Puts an open hold behind everything queued on the stream, or NULL without host memory. */
@@ -154,8 +161,12 @@ static struct tn_sim_hold *stream_hold(struct tn_sim_stream *stream)
     return hold;
 }
 
-enum tarn_status tn_sim_stream_block(struct tn_sim_stream *stream)
+enum tarn_status tn_sim_stream_block(const struct tn_sim_streams *streams,
+                                     struct tn_sim_stream *stream)
 {
+    if (stream->mark.capture) {
+        return tn_sim_graph_add(&streams->graphs, &stream->mark);
+    }
     return stream_hold(stream) ? TARN_OK : TARN_ERR_HOST_MEMORY;
 }
 
@@ -369,6 +380,7 @@ enum tarn_status tn_sim_event_destroy(struct tn_sim_streams *streams, uint64_t e
         return TARN_ERR_NOT_FOUND;
     }
     tn_sim_point_clear(&found->point);
+    tn_sim_mark_clear(&found->mark);
     found->live = false;
     found->next_free = streams->first_free;
     streams->first_free = (uint32_t)(event & UINT32_MAX);
@@ -383,6 +395,11 @@ enum tarn_status tn_sim_event_record(struct tn_sim_streams *streams, uint64_t ev
 
     if (!found) {
         return TARN_ERR_NOT_FOUND;
+    }
+    const enum tarn_status st = tn_sim_mark_copy(&found->mark, &stream->mark);
+
+    if (st) {
+        return st;
     }
     tn_sim_point_clear(&found->point);
     found->point = tn_sim_point_take(streams, stream);
@@ -435,6 +452,31 @@ enum tarn_status tn_sim_event_wait(struct tn_sim_streams *streams, uint64_t even
     return TARN_OK;
 }
 
+/* Work queued on the stream from now on comes after a place of `other`. */
+static enum tarn_status stream_wait_for(struct tn_sim_streams *streams,
+                                        struct tn_sim_stream *stream,
+                                        const struct tn_sim_stream *other,
+                                        const struct tn_sim_point *point,
+                                        const struct tn_sim_mark *mark)
+{
+    if (stream->mark.capture || tn_sim_graph_find(&streams->graphs, mark->capture)) {
+        return tn_sim_mark_join(&stream->mark, mark);
+    }
+    if (other == stream || tn_sim_point_reached(streams, point)) {
+        return TARN_OK;
+    }
+    if (!stream->first_hold && point_is_known(point)) {
+        stream->ready_ns = later_of(stream->ready_ns, point_time(point));
+        return TARN_OK;
+    }
+    struct tn_sim_hold *hold = stream_hold(stream);
+    if (!hold) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    hold_tell(streams, hold, tn_sim_point_copy(point));
+    return TARN_OK;
+}
+
 enum tarn_status tn_sim_stream_wait_event(struct tn_sim_streams *streams,
                                           struct tn_sim_stream *stream, uint64_t event)
 {
@@ -443,19 +485,49 @@ enum tarn_status tn_sim_stream_wait_event(struct tn_sim_streams *streams,
     if (!found) {
         return TARN_ERR_NOT_FOUND;
     }
-    if (!found->stream || found->stream == stream || tn_sim_point_reached(streams, &found->point)) {
+    if (!found->stream) {
         return TARN_OK;
     }
-    if (!stream->first_hold && point_is_known(&found->point)) {
-        stream->ready_ns = later_of(stream->ready_ns, point_time(&found->point));
+    return stream_wait_for(streams, stream, found->stream, &found->point, &found->mark);
+}
+
+enum tarn_status tn_sim_stream_join(struct tn_sim_streams *streams, struct tn_sim_stream *stream,
+                                    struct tn_sim_stream *other)
+{
+    if (stream == other) {
         return TARN_OK;
     }
-    struct tn_sim_hold *hold = stream_hold(stream);
-    if (!hold) {
-        return TARN_ERR_HOST_MEMORY;
+    struct tn_sim_point point = tn_sim_point_take(streams, other);
+    const enum tarn_status st = stream_wait_for(streams, stream, other, &point, &other->mark);
+
+    tn_sim_point_clear(&point);
+    return st;
+}
+
+enum tarn_status tn_sim_stream_begin_capture(struct tn_sim_streams *streams,
+                                             struct tn_sim_stream *stream)
+{
+    return stream->mark.capture
+               ? TARN_OK
+               : tn_sim_graph_begin(&streams->graphs, stream->handle, &stream->mark);
+}
+
+void tn_sim_stream_end_capture(struct tn_sim_streams *streams, struct tn_sim_stream *stream)
+{
+    const uint64_t capture = stream->mark.capture;
+    const struct tn_sim_graph *graph = tn_sim_graph_find(&streams->graphs, capture);
+
+    if (!graph || graph->origin != stream->handle) {
+        tn_sim_mark_clear(&stream->mark);
+        return;
     }
-    hold_tell(streams, hold, tn_sim_point_copy(&found->point));
-    return TARN_OK;
+    for (struct tn_tree_node *node = tn_tree_first(&streams->streams); node;
+         node = tn_tree_next(node)) {
+        if (stream_of(node)->mark.capture == capture) {
+            tn_sim_mark_clear(&stream_of(node)->mark);
+        }
+    }
+    tn_sim_graph_end(&streams->graphs, capture);
 }
 
 enum tarn_status tn_sim_event_complete(struct tn_sim_streams *streams, uint64_t event)
@@ -467,4 +539,13 @@ enum tarn_status tn_sim_event_complete(struct tn_sim_streams *streams, uint64_t 
     }
     found->completed = true;
     return TARN_OK;
+}
+
+void tn_sim_streams_check(const struct tn_sim_streams *streams, struct tarn_findings *findings)
+{
+    tn_sim_graphs_check(&streams->graphs, findings);
+    for (const struct tn_tree_node *node = tn_tree_first(&streams->streams); node;
+         node = tn_tree_next(node)) {
+        tn_sim_mark_check(&streams->graphs, &stream_of(node)->mark, findings);
+    }
 }

@@ -21,6 +21,11 @@
  * event waits for its point nonetheless. A name carries the count of
  * earlier uses of its slot, so that a destroyed event's name is recognised.
  *
+ * A stream can be in a capture (sim_graph.h): what is queued on it then, blocking work too, becomes
+ * a node of the graph and takes no time. An event recorded on it marks its terminals and, as on any
+ * stream, a point: behind the work queued outside of the capture, which is all that queries and
+ * waits of the host look at. A stream that waits for the event joins the capture, while that lasts.
+ *
  * Invariants: a hold is listed in its stream or ended, never both; refs = points that name it, plus
  * one
  *   while it is listed.
@@ -31,6 +36,7 @@
 #define TN_DEVICE_SIM_STREAM_H
 
 #include "base/tree.h"
+#include "device/sim_graph.h"
 #include "tarn/status.h"
 
 struct tn_sim_hold;
@@ -61,12 +67,13 @@ struct tn_sim_stream {
     struct tn_sim_hold *last_hold;
     uint64_t events_recorded; /* numbers events of this stream in order */
     uint64_t events_waited;   /* events up to this number are done: they were waited for */
-    bool capturing;
-    bool created; /* by tn_sim_stream_create, and not destroyed since */
+    struct tn_sim_mark mark;  /* in a capture: its terminals */
+    bool created;             /* by tn_sim_stream_create, and not destroyed since */
 };
 
 struct tn_sim_event {
     struct tn_sim_point point;
+    struct tn_sim_mark mark;      /* recorded in a capture: the stream's terminals then */
     struct tn_sim_stream *stream; /* NULL until recorded */
     uint64_t number;              /* of this recording in its stream, from 1 */
     bool completed;               /* told to be complete */
@@ -77,6 +84,7 @@ struct tn_sim_event {
 
 struct tn_sim_streams {
     struct tn_tree streams;
+    struct tn_sim_graphs graphs;
     struct tn_sim_event *event; /* `event_slots` slots, the first `event_count` of them ever used */
     size_t event_slots;
     size_t event_count;
@@ -106,13 +114,15 @@ bool tn_sim_stream_destroy(struct tn_sim_streams *streams, tarn_stream handle);
 /* The stream of that handle or NULL when nobody has used it. */
 struct tn_sim_stream *tn_sim_stream_find(const struct tn_sim_streams *streams, tarn_stream handle);
 
-/* Queues timed work; a total beyond 2^64 - 1 ns stays there. */
-void tn_sim_stream_enqueue(const struct tn_sim_streams *streams, struct tn_sim_stream *stream,
-                           uint64_t ns);
+/* Queues timed work; a total beyond 2^64 - 1 ns stays there. In a capture TARN_ERR_HOST_MEMORY,
+ * TARN_ERR_LIMIT. */
+enum tarn_status tn_sim_stream_enqueue(const struct tn_sim_streams *streams,
+                                       struct tn_sim_stream *stream, uint64_t ns);
 
-/* Opens a hold (TARN_ERR_HOST_MEMORY) and ends the oldest one (TARN_ERR_STATE when none is open).
- * */
-enum tarn_status tn_sim_stream_block(struct tn_sim_stream *stream);
+/* Opens a hold (TARN_ERR_HOST_MEMORY; in a capture TARN_ERR_LIMIT) and ends the oldest one
+ * (TARN_ERR_STATE when none is open). */
+enum tarn_status tn_sim_stream_block(const struct tn_sim_streams *streams,
+                                     struct tn_sim_stream *stream);
 enum tarn_status tn_sim_stream_unblock(struct tn_sim_streams *streams,
                                        struct tn_sim_stream *stream);
 
@@ -123,10 +133,21 @@ void tn_sim_stream_wait(struct tn_sim_streams *streams, struct tn_sim_stream *st
 void tn_sim_streams_wait(struct tn_sim_streams *streams);
 
 /* What is queued on the stream from now on begins when the event's point is reached; an event that
- * was never recorded is reached. TARN_ERR_NOT_FOUND for a name that is no live event,
- * TARN_ERR_HOST_MEMORY. */
+ * was never recorded is reached. An event of a capture under way makes the stream join that.
+ * TARN_ERR_NOT_FOUND for a name that is no live event; TARN_ERR_STATE when the stream is in a
+ * capture and the event is not of that; TARN_ERR_HOST_MEMORY. */
 enum tarn_status tn_sim_stream_wait_event(struct tn_sim_streams *streams,
                                           struct tn_sim_stream *stream, uint64_t event);
+
+/* The same with what is queued on another stream now. */
+enum tarn_status tn_sim_stream_join(struct tn_sim_streams *streams, struct tn_sim_stream *stream,
+                                    struct tn_sim_stream *other);
+
+/* Begins a capture on the stream (TARN_ERR_HOST_MEMORY), unless it is in one. Ends the stream's
+ * capture for every stream in it when it began on this one, else takes only this one out. */
+enum tarn_status tn_sim_stream_begin_capture(struct tn_sim_streams *streams,
+                                             struct tn_sim_stream *stream);
+void tn_sim_stream_end_capture(struct tn_sim_streams *streams, struct tn_sim_stream *stream);
 
 /* The place behind everything queued so far, and the same place once more; give each back with
  * tn_sim_point_clear. */
@@ -136,10 +157,13 @@ struct tn_sim_point tn_sim_point_copy(const struct tn_sim_point *point);
 void tn_sim_point_clear(struct tn_sim_point *point);
 bool tn_sim_point_reached(const struct tn_sim_streams *streams, const struct tn_sim_point *point);
 
+/* Adds every violated invariant of the captures to `findings`. */
+void tn_sim_streams_check(const struct tn_sim_streams *streams, struct tarn_findings *findings);
+
 enum tarn_status tn_sim_event_create(struct tn_sim_streams *streams, uint64_t *event_out);
 
-/* These return TARN_ERR_NOT_FOUND for a name that is no live event. An event that was never
- * recorded is complete. */
+/* These return TARN_ERR_NOT_FOUND for a name that is no live event; recording in a capture can fail
+ * with TARN_ERR_HOST_MEMORY. An event that was never recorded is complete. */
 enum tarn_status tn_sim_event_destroy(struct tn_sim_streams *streams, uint64_t event);
 enum tarn_status tn_sim_event_record(struct tn_sim_streams *streams, uint64_t event,
                                      struct tn_sim_stream *stream);

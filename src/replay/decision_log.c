@@ -79,12 +79,12 @@ static enum tarn_status field_string(const struct tn_decision_log *log, const js
     return TARN_OK;
 }
 
-/* "stream" is an index into the header's list of handles. */
+/* Streams are indices into the header's list of handles. */
 static enum tarn_status field_stream(const struct tn_decision_log *log, const json_t *object,
-                                     tarn_stream *out, struct tarn_error *error)
+                                     const char *key, tarn_stream *out, struct tarn_error *error)
 {
     uint64_t index = 0;
-    const enum tarn_status st = field_u64(log, object, "stream", &index, error);
+    const enum tarn_status st = field_u64(log, object, key, &index, error);
 
     if (st) {
         return st;
@@ -276,7 +276,7 @@ static enum tarn_status decision_read_fields(const struct tn_decision_log *log,
         d->oom = json_object_get(line, "error") != NULL;
         d->message = json_string_value(json_object_get(line, "message"));
         st = field_u64(log, line, "size", &d->size, error);
-        st = st ? st : field_stream(log, line, &d->stream, error);
+        st = st ? st : field_stream(log, line, "stream", &d->stream, error);
         if (!d->oom) {
             st = st ? st : field_u64(log, line, "id", &d->id, error);
             st = st ? st : field_u64(log, line, "ptr", &d->ptr, error);
@@ -286,17 +286,27 @@ static enum tarn_status decision_read_fields(const struct tn_decision_log *log,
         return field_u64(log, line, "id", &d->id, error);
     case TN_DECISION_RECORD_STREAM:
         st = field_u64(log, line, "id", &d->id, error);
-        return st ? st : field_stream(log, line, &d->stream, error);
+        return st ? st : field_stream(log, line, "stream", &d->stream, error);
     case TN_DECISION_BLOCK_STREAM:
     case TN_DECISION_UNBLOCK_STREAM:
-        return field_stream(log, line, &d->stream, error);
+    case TN_DECISION_CAPTURE_BEGIN:
+    case TN_DECISION_CAPTURE_END:
+    case TN_DECISION_WORK:
+        return field_stream(log, line, "stream", &d->stream, error);
+    case TN_DECISION_JOIN:
+        st = field_stream(log, line, "stream", &d->stream, error);
+        return st ? st : field_stream(log, line, "after", &d->after, error);
     case TN_DECISION_SET_FRACTION:
         return field_fraction(log, line, &d->fraction, error);
     case TN_DECISION_SET_CONFIG:
         return field_string(log, line, "conf", &d->conf, error);
     case TN_DECISION_BEGIN_POOL:
         st = field_pool(log, line, &d->pool, error);
-        return st ? st : field_stream(log, line, &d->stream, error);
+        st = st ? st : field_stream(log, line, "stream", &d->stream, error);
+        if (json_object_get(line, "captured")) {
+            st = st ? st : field_bool(log, line, "captured", &d->captured, error);
+        }
+        return st;
     case TN_DECISION_SET_CHECKPOINT:
         st = field_pool(log, line, &d->pool, error);
         st = st ? st : field_array(log, line, "freed", &d->freed, error);

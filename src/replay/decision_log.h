@@ -31,6 +31,10 @@ enum {
     X(SET_FRACTION, "set_fraction")                                                                \
     X(BLOCK_STREAM, "block_stream")                                                                \
     X(UNBLOCK_STREAM, "unblock_stream")                                                            \
+    X(CAPTURE_BEGIN, "capture_begin")                                                              \
+    X(CAPTURE_END, "capture_end")                                                                  \
+    X(WORK, "work")                                                                                \
+    X(JOIN, "join")                                                                                \
     X(BEGIN_POOL, "begin_allocate_to_pool")                                                        \
     X(BEGIN_POOL_FAILED, "begin_allocate_to_pool_failed")                                          \
     X(END_POOL, "end_allocate_to_pool")                                                            \
@@ -59,12 +63,14 @@ struct tn_decision {
     uint64_t id;        /* malloc, free, record_stream */
     uint64_t size;      /* malloc */
     tarn_stream stream; /* handle */
+    tarn_stream after;  /* join: what the stream waits for, a handle */
     uint64_t ptr;       /* malloc that succeeded, else 0 */
     bool oom;           /* malloc that failed */
     const char *message;
     double fraction;
     const char *conf; /* set_config */
     struct tarn_pool_id pool;
+    bool captured;          /* begin_allocate_to_pool: all streams of `stream`'s capture go there */
     bool value;             /* set_pool_... */
     const json_t *freed;    /* set_checkpoint: pointers */
     const json_t *created;  /* set_checkpoint: [pointer, id] */

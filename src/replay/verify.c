@@ -8,11 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool stream_is(void *context, tarn_stream stream)
+static bool pool_filter(void *context, tarn_stream stream)
 {
-    const struct tn_verify_pool *pool = context;
-
-    return pool->stream == stream;
+    return tn_verify_pool_takes(context, stream);
 }
 
 /* Missing host memory is this machine's, not a decision. */
@@ -89,16 +87,17 @@ static enum tarn_status run_begin_pool(struct tn_verify_run *run, struct tarn_er
         return tn_fail(error, TARN_ERR_LIMIT, "the decision log uses more than %d pools",
                        TN_VERIFY_POOLS_MAX);
     }
-    const tarn_stream before = pool->stream;
+    const struct tn_verify_pool before = *pool;
 
     pool->stream = run->call.stream;
+    pool->captured = run->call.captured;
     const enum tarn_status st =
-        tarn_allocator_begin_pool(run->allocator, run->call.pool, stream_is, pool, failure);
+        tarn_allocator_begin_pool(run->allocator, run->call.pool, pool_filter, pool, failure);
 
     if (run->call.op == TN_DECISION_BEGIN_POOL) {
         expect_ok(run, st, failure);
     } else {
-        pool->stream = before;
+        *pool = before;
         expect_failure(run, st);
     }
     return TARN_OK;
@@ -297,6 +296,11 @@ static enum tarn_status run_call(struct tn_verify_run *run, struct tarn_error *e
         return tn_verify_block_stream(run, true, error);
     case TN_DECISION_UNBLOCK_STREAM:
         return tn_verify_block_stream(run, false, error);
+    case TN_DECISION_CAPTURE_BEGIN:
+    case TN_DECISION_CAPTURE_END:
+    case TN_DECISION_WORK:
+    case TN_DECISION_JOIN:
+        return tn_verify_capture(run, error);
     case TN_DECISION_SYNCHRONIZE:
     case TN_DECISION_COUNT:
         break;

@@ -140,6 +140,44 @@ enum tarn_status tn_verify_block_stream(struct tn_verify_run *run, bool block,
                    (unsigned long long)run->call.stream);
 }
 
+enum tarn_status tn_verify_capture(struct tn_verify_run *run, struct tarn_error *error)
+{
+    const struct tn_decision *call = &run->call;
+    enum tarn_status st = TARN_OK;
+
+    if (call->op == TN_DECISION_JOIN) {
+        st = tarn_sim_join_stream(run->device, call->stream, call->after);
+    } else if (call->op == TN_DECISION_WORK) {
+        st = tarn_sim_enqueue_ns(run->device, call->stream, 0);
+    } else {
+        st = tarn_sim_set_capturing(run->device, call->stream,
+                                    call->op == TN_DECISION_CAPTURE_BEGIN);
+    }
+    return st ? tn_fail(error, st,
+                        "line %llu of the decision log: %s failed on the simulated device: %s",
+                        (unsigned long long)call->line, tn_decision_name(call->op),
+                        tarn_status_text(st))
+              : TARN_OK;
+}
+
+static uint64_t capture_of(struct tarn_device *device, tarn_stream stream)
+{
+    uint64_t capture = 0;
+    uint32_t count = 0;
+
+    return device->ops->capture_info(device, stream, &capture, NULL, 0, &count) ? 0 : capture;
+}
+
+bool tn_verify_pool_takes(const struct tn_verify_pool *pool, tarn_stream stream)
+{
+    if (!pool->captured) {
+        return pool->stream == stream;
+    }
+    const uint64_t capture = capture_of(pool->device, pool->stream);
+
+    return capture != 0 && capture_of(pool->device, stream) == capture;
+}
+
 /* A full device has room just when the log shows that it gave some next. */
 void tn_verify_device_refuse(struct tn_verify_run *run)
 {

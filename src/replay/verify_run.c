@@ -146,7 +146,7 @@ struct tn_verify_pool *tn_verify_pool(struct tn_verify_run *run, struct tarn_poo
     if (run->pool_count == TN_VERIFY_POOLS_MAX) {
         return NULL;
     }
-    run->pools[run->pool_count].id = id;
+    run->pools[run->pool_count] = (struct tn_verify_pool){.id = id, .device = run->device};
     return &run->pools[run->pool_count++];
 }
 

@@ -26,6 +26,8 @@ enum {
 struct tn_verify_pool {
     struct tarn_pool_id id;
     tarn_stream stream; /* whose requests go there */
+    bool captured;      /* those of all streams in its capture do */
+    struct tarn_device *device;
     struct tarn_checkpoint *checkpoint;
 };
 
@@ -83,6 +85,13 @@ void tn_verify_device_refuse(struct tn_verify_run *run);
 /* Work that does not finish is queued on the current call's stream, or finishes now. */
 enum tarn_status tn_verify_block_stream(struct tn_verify_run *run, bool block,
                                         struct tarn_error *error) TN_MUST_CHECK;
+
+/* The current call begins or ends a capture, or adds to its graph. */
+enum tarn_status tn_verify_capture(struct tn_verify_run *run,
+                                   struct tarn_error *error) TN_MUST_CHECK;
+
+/* Whether the pool gets the requests of the stream. */
+bool tn_verify_pool_takes(const struct tn_verify_pool *pool, tarn_stream stream);
 
 /* Before the current call: tells the allocator the orders that the log shows. */
 void tn_verify_prepare(struct tn_verify_run *run);

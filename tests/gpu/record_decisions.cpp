@@ -58,7 +58,8 @@ enum Feature : unsigned {
     EDGES = 1U << 9,      // sizes at the edges of the rules
     STALE = 1U << 10,     // blocks recorded during a capture are also freed outside of one
     FULL = 1U << 11,      // the device is filled, so that it refuses by itself
-    ORDERED = 1U << 12    // settings change in their order, once
+    ORDERED = 1U << 12,   // settings change in their order, once
+    CAPTURE = 1U << 13    // graphs are captured, blocks used on the streams in them
 };
 
 struct Scenario {
@@ -85,6 +86,9 @@ static const std::vector<const char *> gc_changes = {
     "max_split_size_mb:100", "max_split_size_mb:100,garbage_collection_threshold:0.5",
     "garbage_collection_threshold:0.8,max_split_size_mb:100",
     "max_split_size_mb:100,garbage_collection_threshold:0.95"};
+static const std::vector<const char *> reuse_changes = {"graph_capture_record_stream_reuse:True",
+                                                        "graph_capture_record_stream_reuse:True",
+                                                        "graph_capture_record_stream_reuse:False"};
 static const std::vector<const char *> all_changes = {
     "expandable_segments:True,max_split_size_mb:100",
     "expandable_segments:False,max_split_size_mb:100,large_segment_size_mb:20",
@@ -223,6 +227,22 @@ static const std::vector<Scenario> scenarios = {
     {"edges", "", 2, 3, EDGES, {}},
     {"edges_expandable", "expandable_segments:True", 2, 3, EDGES, {}},
     {"edges_split", "max_split_size_mb:20,roundup_power2_divisions:2", 2, 3, EDGES | POOLS, {}},
+
+    {"capture", "", 5, 0, CAPTURE, {}},
+    {"capture_reuse", "graph_capture_record_stream_reuse:True", 5, 0, CAPTURE, {}},
+    {"capture_reuse_expandable",
+     "graph_capture_record_stream_reuse:True,expandable_segments:True",
+     5,
+     0,
+     CAPTURE,
+     {}},
+    {"capture_reuse_split",
+     "graph_capture_record_stream_reuse:True,max_split_size_mb:64",
+     5,
+     0,
+     CAPTURE,
+     {}},
+    {"capture_reuse_change", "", 5, 0, CAPTURE, reuse_changes},
 
     {"full", "", 2, 4, FULL | RECORD, {}},
     {"full_split", "max_split_size_mb:64", 2, 4, FULL | POOLS, {}},
@@ -488,9 +508,103 @@ static void note_let_go()
     }
 }
 
-// All work is done but that of blocked streams, so that which events are complete follows.
+// ---- streams in a capture ----------------------------------------------------------------------
+
+// At most one capture is under way. Its graph is thrown away, so that what is captured touches no
+// block. Stream 0 cannot be captured.
+static int capture_origin = -1; // stream that it began on, -1 = none is under way
+static unsigned long long capture_id;
+static std::vector<char> in_capture; // by stream
+static void *scratch;                // what captured work writes to
+
+static void captures_init()
+{
+    check_cuda(cudaMalloc(&scratch, 512), "cudaMalloc");
+    in_capture.assign(streams.size(), 0);
+}
+
+static bool is_capturing()
+{
+    return capture_origin >= 0;
+}
+
+// As torch.cuda.graph routes: every stream of the capture.
+static bool is_in_this_capture(cudaStream_t stream)
+{
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    unsigned long long id = 0;
+
+    if (cudaStreamGetCaptureInfo(stream, &status, &id) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return false;
+    }
+    return status == cudaStreamCaptureStatusActive && id == capture_id;
+}
+
+static void do_capture_begin(size_t stream)
+{
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+
+    line_begin("capture_begin");
+    put(line, ",\"stream\":%zu", stream);
+    check_cuda(cudaStreamBeginCapture(streams[stream], cudaStreamCaptureModeRelaxed),
+               "cudaStreamBeginCapture");
+    check_cuda(cudaStreamGetCaptureInfo(streams[stream], &status, &capture_id),
+               "cudaStreamGetCaptureInfo");
+    capture_origin = static_cast<int>(stream);
+    in_capture[stream] = 1;
+    line_end();
+}
+
+static void do_work(size_t stream)
+{
+    line_begin("work");
+    put(line, ",\"stream\":%zu", stream);
+    check_cuda(cudaMemsetAsync(scratch, 0, 1, streams[stream]), "cudaMemsetAsync");
+    line_end();
+}
+
+// `stream` waits for what was captured on `after`, which is in the capture: it is then, too.
+static void do_join(size_t stream, size_t after)
+{
+    cudaEvent_t event;
+
+    line_begin("join");
+    put(line, ",\"stream\":%zu,\"after\":%zu", stream, after);
+    check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+    check_cuda(cudaEventRecord(event, streams[after]), "cudaEventRecord");
+    check_cuda(cudaStreamWaitEvent(streams[stream], event, 0), "cudaStreamWaitEvent");
+    check_cuda(cudaEventDestroy(event), "cudaEventDestroy");
+    in_capture[stream] = 1;
+    line_end();
+}
+
+static void do_capture_end()
+{
+    const size_t origin = static_cast<size_t>(capture_origin);
+    cudaGraph_t graph = nullptr;
+
+    for (size_t i = 1; i < streams.size(); i++) {
+        if (in_capture[i] && i != origin) {
+            do_join(origin, i); // CUDA wants every stream joined
+        }
+    }
+    line_begin("capture_end");
+    put(line, ",\"stream\":%zu", origin);
+    check_cuda(cudaStreamEndCapture(streams[origin], &graph), "cudaStreamEndCapture");
+    check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
+    capture_origin = -1;
+    in_capture.assign(streams.size(), 0);
+    line_end();
+}
+
+// All work is done but that of blocked streams, so that which events are complete follows. In a
+// capture the allocator asks for no events, and there may be no waiting.
 static void settle()
 {
+    if (is_capturing()) {
+        return;
+    }
     for (size_t i = 0; i < streams.size(); i++) {
         if (!blocked[i]) {
             check_cuda(cudaStreamSynchronize(streams[i]), "cudaStreamSynchronize");
@@ -518,6 +632,7 @@ struct Pool {
     bool lends;
     std::shared_ptr<CCA::AllocatorState> checkpoint;
     std::vector<std::pair<uint64_t, uint64_t>> shape; // segments at the checkpoint
+    bool captured = false; // the route is that of every stream in the capture
 };
 
 static const Scenario *scenario;
@@ -553,8 +668,10 @@ static bool chance(double probability)
 static PoolId routed_pool(size_t stream)
 {
     for (size_t i = routes.size(); i > 0; i--) {
-        if (pools[routes[i - 1]].route == static_cast<int>(stream)) {
-            return pools[routes[i - 1]].id;
+        const Pool &pool = pools[routes[i - 1]];
+
+        if (pool.captured ? in_capture[stream] != 0 : pool.route == static_cast<int>(stream)) {
+            return pool.id;
         }
     }
     return {0, 0};
@@ -643,13 +760,24 @@ static size_t random_size()
     return 100 * mib + below(200 * mib);
 }
 
+// One of the streams in the capture.
+static size_t captured_stream()
+{
+    size_t stream = below(streams.size());
+
+    while (!in_capture[stream]) {
+        stream = (stream + 1) % streams.size();
+    }
+    return stream;
+}
+
 // PyTorch cannot borrow from a pool that requests are routed to: then only such requests are made.
 static size_t choose_stream()
 {
     if (!routes.empty() && pools[routes.back()].lends) {
         return static_cast<size_t>(pools[routes.back()].route);
     }
-    return below(streams.size());
+    return is_capturing() && chance(0.8) ? captured_stream() : below(streams.size());
 }
 
 static void do_malloc()
@@ -709,16 +837,36 @@ static void free_some()
     if (chance(0.25)) {
         i = live.size() - 1;
     }
+    for (size_t left = is_capturing() && chance(0.4) ? live.size() : 0; left > 0; left--) {
+        if (live[i].used) {
+            break;
+        }
+        i = (i + 1) % live.size();
+    }
     if (live[i].captured && routes.empty() && !has(STALE)) {
         return; // PyTorch would keep what it remembers of the block's uses for another block
     }
     do_free(i);
 }
 
+// A block to use: in a capture preferably one of a stream in it.
+static Live &choose_used()
+{
+    size_t i = below(live.size());
+
+    for (size_t left = is_capturing() && chance(0.8) ? live.size() : 0; left > 0; left--) {
+        if (in_capture[live[i].stream]) {
+            break;
+        }
+        i = (i + 1) % live.size();
+    }
+    return live[i];
+}
+
 static void do_record_stream()
 {
-    Live &used = live[below(live.size())];
-    const size_t stream = below(streams.size());
+    Live &used = choose_used();
+    const size_t stream = is_capturing() && chance(0.9) ? captured_stream() : below(streams.size());
 
     line_begin("record_stream");
     put(line, ",\"id\":%" PRIu64 ",\"stream\":%zu", used.id, stream);
@@ -953,12 +1101,56 @@ static void do_end()
     const size_t at = below(routes.size());
     Pool &pool = pools[routes[at]];
 
+    if (pool.captured) {
+        do_capture_end();
+        pool.captured = false;
+    }
     line_begin("end_allocate_to_pool");
     put_pool(pool.id);
     CCA::endAllocateToPool(0, pool.id);
     pool.route = -1;
     routes.erase(routes.begin() + static_cast<ptrdiff_t>(at));
     line_end();
+}
+
+// A graph is captured as torch.cuda.graph does it: first the routing, then the capture.
+static void do_begin_captured()
+{
+    const size_t index = choose_pool();
+    Pool &pool = pools[index];
+    const size_t stream = 1 + below(streams.size() - 1);
+
+    capture_id = 0;
+    line_begin("begin_allocate_to_pool");
+    put_pool(pool.id);
+    put(line, ",\"stream\":%zu,\"captured\":true", stream);
+    CCA::beginAllocateToPool(0, pool.id, is_in_this_capture);
+    pool.uses++;
+    pool.route = static_cast<int>(stream);
+    pool.captured = true;
+    routes.push_back(index);
+    line_end();
+    do_capture_begin(stream);
+}
+
+static void step_capture()
+{
+    const double roll = unit();
+
+    if (!is_capturing()) {
+        do_begin_captured();
+    } else if (roll < 0.05) {
+        do_end();
+    } else if (roll < 0.50) {
+        do_work(captured_stream());
+    } else {
+        const size_t after = captured_stream();
+        const size_t stream = chance(0.7) ? captured_stream() : 1 + below(streams.size() - 1);
+
+        if (stream != after) {
+            do_join(stream, after);
+        }
+    }
 }
 
 static void do_end_failed()
@@ -1149,7 +1341,9 @@ static void step()
             do_snapshot();
         }
     } else if (roll < 0.006) {
-        do_empty_cache();
+        if (!is_capturing()) {
+            do_empty_cache();
+        }
     } else if (roll < 0.010) {
         if (chance(0.7)) {
             do_plain("reset_peak_stats", CCA::resetPeakStats);
@@ -1157,7 +1351,9 @@ static void step()
             do_plain("reset_accumulated_stats", CCA::resetAccumulatedStats);
         }
     } else if (roll < 0.012) {
-        do_synchronize();
+        if (!is_capturing()) {
+            do_synchronize();
+        }
     } else if (roll < 0.024 && !scenario->changes.empty()) {
         step_config();
     } else if (roll < 0.026 && scenario->limit > 0 && !has(FULL)) {
@@ -1166,8 +1362,12 @@ static void step()
         step_streams();
     } else if (roll < 0.14 && has(RECORD) && !live.empty()) {
         do_record_stream();
+    } else if (roll < 0.14 && is_capturing() && !live.empty()) {
+        do_record_stream(); // only here: PyTorch does not forget what is used in a capture
     } else if (roll < 0.21 && has(POOLS)) {
         step_pools();
+    } else if (roll < (is_capturing() ? 0.40 : 0.07) && has(CAPTURE)) {
+        step_capture();
     } else {
         const double full = static_cast<double>(live_bytes) / wanted_bytes();
         const double more = oom_last ? 0.25 : full > 1.0 ? 0.3 : 0.72 - 0.27 * full;
@@ -1272,6 +1472,7 @@ int main(int argc, char **argv)
     CCA::init(1);
     CCA::get()->attachAllocatorTraceTracker(note_event);
     streams_init(scenario->streams);
+    captures_init();
     write_header(seed);
     if (has(FULL)) {
         fill_device(scenario->limit * 1073741824.0);

@@ -57,6 +57,7 @@ struct tarn_config ops_config(uint32_t index)
         config.memory_fraction_given = index & 8;
         config.memory_fraction = 0.6;
     }
+    config.graph_capture_record_stream_reuse = (index & 32) != 0;
     return config;
 }
 
@@ -141,12 +142,16 @@ static bool is_left_out(enum op_kind kind, uint64_t seed)
     const bool no_streams = seed % 5 == 1;
     const bool no_pools = seed % 3 == 0;
     const bool no_changes = seed % 2 == 0;
+    const bool no_captures = no_pools || seed % 4 == 3;
 
     if (kind == OP_RECORD) {
         return no_streams;
     }
     if (kind >= OP_BEGIN_POOL && kind <= OP_SET_CHECKPOINT) {
         return no_pools;
+    }
+    if (kind >= OP_BEGIN_CAPTURE && kind <= OP_JOIN) {
+        return no_captures;
     }
     return kind == OP_SET_CONFIG && no_changes;
 }
@@ -211,6 +216,9 @@ static uint32_t slots_find(const struct slots *slots, uint32_t slot, bool used)
 /* Most operations shall find what they need: an empty slot to allocate for, a block to free. */
 static void op_settle(struct op *op, struct slots *slots)
 {
+    if (op->kind == OP_SET_CONFIG) {
+        return; /* its number is not that of a slot */
+    }
     const bool full = slots->used[slots_find(slots, op->slot, false)];
     const bool empty = !slots->used[slots_find(slots, op->slot, true)];
 
@@ -333,7 +341,7 @@ struct program program_from_seed(uint64_t seed, size_t count)
         op->kind = draw_kind(&state, seed);
         op->slot = (uint32_t)below(&state, op->kind == OP_SET_CONFIG ? OPS_CONFIGS : slots.count);
         op->stream = (uint32_t)below(&state, streams);
-        if (op->kind == OP_RECORD) {
+        if (op->kind == OP_RECORD || op->kind == OP_JOIN) {
             op->stream = (uint32_t)below(&state, OPS_STREAMS);
         }
         op->value = draw_value(&state, op->kind, ops_capacity(program.capacity));
@@ -397,10 +405,12 @@ static void print_config(uint32_t index, FILE *out)
                   "    c.max_split_size = %lluu;\n"
                   "    c.max_non_split_rounding = %lluu;\n"
                   "    c.large_segment_size = %lluu;\n"
-                  "    c.garbage_collection_threshold = %g;\n",
+                  "    c.garbage_collection_threshold = %g;\n"
+                  "    c.graph_capture_record_stream_reuse = %d;\n",
                   c.expandable_segments, (unsigned long long)c.max_split_size,
                   (unsigned long long)c.max_non_split_rounding,
-                  (unsigned long long)c.large_segment_size, c.garbage_collection_threshold);
+                  (unsigned long long)c.large_segment_size, c.garbage_collection_threshold,
+                  c.graph_capture_record_stream_reuse);
     for (int i = 0; i < TARN_ROUNDUP_INTERVALS; i++) {
         if (c.roundup_power2_divisions[i] > 0) {
             (void)fprintf(out, "    c.roundup_power2_divisions[%d] = %u;\n", i,
@@ -481,6 +491,19 @@ static void print_device_op(const struct op *op, FILE *out)
         break;
     case OP_ADVANCE:
         (void)fprintf(out, "    tarn_sim_advance_ns(d, %llu);\n", value);
+        break;
+    case OP_BEGIN_CAPTURE:
+        (void)fprintf(out, "    USE(tarn_sim_set_capturing(d, s[%u], true));\n", op->stream);
+        break;
+    case OP_END_CAPTURE:
+        (void)fprintf(out,
+                      "    USE(tarn_sim_set_capturing(d, s[%u], false)); "
+                      "/* if one began on it */\n",
+                      op->stream);
+        break;
+    case OP_JOIN:
+        (void)fprintf(out, "    USE(tarn_sim_join_stream(d, s[%u], s[%u]));\n", op->stream,
+                      op->slot % OPS_STREAMS);
         break;
     case OP_FOREIGN:
         (void)fprintf(out, "    tarn_sim_set_foreign_memory(d, %llu * capacity / 1024);\n", value);

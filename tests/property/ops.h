@@ -18,7 +18,7 @@ enum {
     OPS_SLOTS = 48, /* blocks that can be handed out at once */
     OPS_STREAMS = 4,
     OPS_POOLS = 3,
-    OPS_CONFIGS = 32, /* settings that a program can choose from */
+    OPS_CONFIGS = 64, /* settings that a program can choose from */
     OPS_CAPACITIES = 4
 };
 
@@ -51,7 +51,10 @@ enum {
     X(FOREIGN, 6)                                                                                  \
     X(FREE_WRONG, 5)                                                                               \
     X(ARM_CALLBACK, 20)                                                                            \
-    X(WALK, 40)
+    X(WALK, 40)                                                                                    \
+    X(BEGIN_CAPTURE, 30)                                                                           \
+    X(END_CAPTURE, 12)                                                                             \
+    X(JOIN, 150)
 
 enum op_kind {
 #define OPS_ENUM(name, weight) OP_##name,
@@ -62,7 +65,7 @@ enum op_kind {
 
 struct op {
     enum op_kind kind;
-    uint32_t slot;   /* slot, pool or number of settings, as the kind wants */
+    uint32_t slot;   /* slot, pool, number of settings or other stream, as the kind wants */
     uint32_t stream; /* index */
     uint64_t value;  /* bytes, nanoseconds, 1/256 of the device, or a switch */
 };

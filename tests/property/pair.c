@@ -3,6 +3,7 @@
 
 #include "alloc/allocator.h"
 #include "base/attr.h"
+#include "device/device_ops.h"
 #include "reference/model.h"
 #include "support/view.h"
 #include "tarn/host.h"
@@ -23,6 +24,7 @@ struct pair {
     struct ref_model *reference;
     tarn_ptr slot[OPS_SLOTS]; /* 0 = empty */
     struct route route[OPS_POOLS];
+    bool origin[OPS_STREAMS]; /* a capture began on the stream and is under way */
     struct tarn_checkpoint *real_checkpoint[OPS_POOLS];
     struct ref_checkpoint *reference_checkpoint[OPS_POOLS];
     uint64_t capacity;
@@ -537,6 +539,42 @@ static bool do_pool(struct pair *pair, const struct op *op)
     }
 }
 
+static bool is_capturing(struct pair *pair, tarn_stream stream)
+{
+    struct tarn_device *device = pair->device[0];
+    uint64_t capture = 0;
+    uint32_t count = 0;
+
+    must(device->ops->capture_info(device, stream, &capture, NULL, 0, &count), "capture info");
+    return capture != 0;
+}
+
+/* Only whole captures end: the terminals of a stream that left one and joined it again would be
+ * others than before, which no GPU does. */
+static void do_capture(struct pair *pair, const struct op *op)
+{
+    const bool begin = op->kind == OP_BEGIN_CAPTURE;
+    const tarn_stream stream = ops_stream(op->stream);
+    bool *origin = &pair->origin[op->stream % OPS_STREAMS];
+
+    if (begin ? is_capturing(pair, stream) : !*origin) {
+        return;
+    }
+    *origin = begin;
+    for (int i = 0; i < 2; i++) {
+        must(tarn_sim_set_capturing(pair->device[i], stream, begin), "capturing");
+    }
+}
+
+static bool do_join(struct pair *pair, const struct op *op)
+{
+    const tarn_stream stream = ops_stream(op->stream);
+    const tarn_stream other = ops_stream(op->slot);
+
+    return same_status(pair, tarn_sim_join_stream(pair->device[0], stream, other),
+                       tarn_sim_join_stream(pair->device[1], stream, other));
+}
+
 static bool do_device(struct pair *pair, const struct op *op)
 {
     const tarn_stream stream = ops_stream(op->stream);
@@ -608,9 +646,20 @@ static bool do_op(struct pair *pair, const struct op *op)
     case OP_WALK:
         pair->until_walk = 1;
         return true;
+    case OP_BEGIN_CAPTURE:
+    case OP_END_CAPTURE:
+        do_capture(pair, op);
+        return true;
+    case OP_JOIN:
+        return do_join(pair, op);
     default:
         return do_device(pair, op);
     }
+}
+
+uint64_t pair_reclaimed(const struct pair *pair)
+{
+    return ref_reclaimed_in_capture(pair->reference);
 }
 
 bool pair_apply(struct pair *pair, const struct op *op, char text[PAIR_TEXT_MAX])

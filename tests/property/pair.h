@@ -23,6 +23,9 @@ void pair_destroy(struct pair *pair);
 /* Does it to both. false: they differ, and `text` says in what. */
 bool pair_apply(struct pair *pair, const struct op *op, char text[PAIR_TEXT_MAX]);
 
+/* Blocks that were reused in a capture so far. */
+uint64_t pair_reclaimed(const struct pair *pair);
+
 /* Runs a program on a new pair. Returns how many operations were the same on both; `count` when all
  * were. `text` as above. */
 size_t pair_run(const struct program *program, unsigned walk_every, char text[PAIR_TEXT_MAX]);

@@ -253,6 +253,8 @@ enum tarn_status ref_alloc(struct ref_model *model, uint64_t size, tarn_stream s
     }
     if (model->capture_count == 0) {
         ref_process_events(model);
+    } else if (model->config.graph_capture_record_stream_reuse) {
+        ref_free_safe_blocks(model, stream);
     }
     struct ref_request request = {.stream = stream, .requested = size};
 
@@ -352,6 +354,11 @@ enum tarn_status ref_set_fraction(struct ref_model *model, double fraction)
     model->limit = fraction >= 1.0 ? TARN_SIZE_UNLIMITED
                                    : (uint64_t)(fraction * (double)model->device->total_memory);
     return TARN_OK;
+}
+
+uint64_t ref_reclaimed_in_capture(const struct ref_model *model)
+{
+    return model->reclaimed_in_capture;
 }
 
 uint64_t ref_get_limit(const struct ref_model *model)

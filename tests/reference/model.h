@@ -56,6 +56,8 @@ enum tarn_status ref_base_allocation(struct ref_model *model, tarn_ptr ptr, tarn
                                      uint64_t *size_out);
 enum tarn_status ref_set_fraction(struct ref_model *model, double fraction);
 uint64_t ref_get_limit(const struct ref_model *model);
+/* Blocks that graph_capture_record_stream_reuse made reusable so far. */
+uint64_t ref_reclaimed_in_capture(const struct ref_model *model);
 void ref_get_stats(const struct ref_model *model, struct tarn_stats *stats_out);
 void ref_reset_peak_stats(struct ref_model *model);
 void ref_reset_accumulated_stats(struct ref_model *model);

@@ -199,6 +199,7 @@ void ref_block_delete(struct ref_block *block)
 {
     free(block->stream_uses.item);
     free(block->graph_stream_uses.item);
+    free(block->free_markers.item);
     free(block);
 }
 
@@ -358,6 +359,9 @@ void ref_free_allocated(struct ref_model *model, struct ref_block *block)
     if (block->stream_uses.count == 0) {
         ref_free_block(model, block);
     } else if (model->capture_count > 0) {
+        if (model->config.graph_capture_record_stream_reuse) {
+            ref_record_free_markers(model, block);
+        }
         ref_blocks_push(&model->deferred, block);
     } else {
         ref_insert_events(model, block);

@@ -24,6 +24,13 @@ struct ref_streams {
     size_t capacity;
 };
 
+/* Nodes of a graph under capture. */
+struct ref_nodes {
+    tn_graph_node *item;
+    size_t count;
+    size_t capacity;
+};
+
 /* One reserved address range that pages are mapped into. */
 struct ref_expandable {
     uint64_t address;
@@ -47,6 +54,7 @@ struct ref_block {
     int64_t gc_count_base;
     struct ref_streams stream_uses;
     struct ref_streams graph_stream_uses; /* those recorded while a capture was under way */
+    struct ref_nodes free_markers; /* deferred: nodes that reuse in the capture comes after */
     struct ref_expandable *expandable;
 };
 
@@ -111,6 +119,7 @@ struct ref_model {
     size_t queue_capacity;
     uint64_t total_allocated_memory;
     uint64_t limit;
+    uint64_t reclaimed_in_capture; /* blocks */
     bool keep_mapped;
     bool (*callback)(void *context);
     void *callback_context;
@@ -189,6 +198,13 @@ void ref_insert_events(struct ref_model *model, struct ref_block *block);
 void ref_insert_deferred(struct ref_model *model);
 void ref_process_events(struct ref_model *model);
 void ref_synchronize(struct ref_model *model, const struct ref_private *only);
+
+/* ---- model_graph.c: reuse within a capture ---- */
+
+/* The block is freed while a capture is under way, and the setting is on. */
+void ref_record_free_markers(const struct ref_model *model, struct ref_block *block);
+/* An allocation on the stream, likewise. */
+void ref_free_safe_blocks(struct ref_model *model, tarn_stream stream);
 
 /* ---- model_pool.c: private pools ---- */
 

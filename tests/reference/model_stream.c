@@ -83,6 +83,7 @@ void ref_insert_deferred(struct ref_model *model)
     for (size_t i = 0; i < deferred.count; i++) {
         struct ref_block *block = deferred.item[i];
 
+        block->free_markers.count = 0;
         remove_graph_stream_uses(block);
         ref_insert_events(model, block);
         if (block->event_count == 0) {

@@ -45,6 +45,7 @@ struct scenario {
     const char *name;
     uint32_t capacity; /* index, see property/ops.h */
     bool expandable;
+    bool reuse;                 /* graph_capture_record_stream_reuse */
     uint64_t max_split_size;    /* 0 = unlimited */
     struct op steps[STEPS_MAX]; /* OP_KINDS ends it early */
 };
@@ -68,6 +69,14 @@ struct scenario {
 #define UNBLOCK(stream)                                                                            \
     {                                                                                              \
         OP_UNBLOCK_STREAM, 0, stream, 0                                                            \
+    }
+#define CAPTURE(kind, stream)                                                                      \
+    {                                                                                              \
+        kind, 0, stream, 0                                                                         \
+    }
+#define JOIN(on, other)                                                                            \
+    {                                                                                              \
+        OP_JOIN, other, on, 0                                                                      \
     }
 #define EMPTY_CACHE                                                                                \
     {                                                                                              \
@@ -261,6 +270,42 @@ static const struct scenario scenarios[] = {
                ALLOC(1, 1, 12 * MIB), ALLOC(2, 1, 3 * MIB), RECORD(1, 2), RECORD(1, 3), BLOCK(2),
                POOL(OP_END_POOL, 0, 0), POOL(OP_SET_CHECKPOINT, 0, 0), ALLOC(3, 0, 100), UNBLOCK(2),
                ALLOC(4, 0, 100), POOL(OP_GET_CHECKPOINT, 0, 0), END}},
+    {.name = "reuse within a capture",
+     .capacity = 2,
+     .reuse = true,
+     .steps = {ALLOC(0, 1, 12 * MIB),
+               RECORD(0, 3),
+               POOL(OP_BEGIN_POOL, 0, 1),
+               CAPTURE(OP_BEGIN_CAPTURE, 1),
+               CAPTURE(OP_ENQUEUE, 1),
+               ALLOC(1, 1, 3 * MIB),
+               ALLOC(2, 1, 200),
+               ALLOC(3, 1, 12 * MIB),
+               JOIN(2, 1),
+               JOIN(3, 1),
+               CAPTURE(OP_ENQUEUE, 2),
+               CAPTURE(OP_ENQUEUE, 3),
+               RECORD(1, 2),
+               RECORD(2, 2),
+               RECORD(2, 3),
+               RECORD(3, 3),
+               FREE(1),
+               FREE(2),
+               FREE(3),
+               FREE(0),
+               ALLOC(4, 1, 3 * MIB),
+               JOIN(1, 2),
+               CAPTURE(OP_ENQUEUE, 1),
+               ALLOC(5, 1, 3 * MIB), /* what 1 held */
+               JOIN(2, 3),
+               JOIN(1, 2),
+               ALLOC(6, 1, 200), /* all the others */
+               RECORD(6, 3),
+               FREE(6),
+               CAPTURE(OP_END_CAPTURE, 1),
+               POOL(OP_END_POOL, 0, 0),
+               ALLOC(7, 1, 200),
+               END}},
     {.name = "empty cache",
      .capacity = 2,
      .steps = {ALLOC(0, 0, 100), ALLOC(1, 0, 3 * MIB), ALLOC(2, 1, 30 * MIB), EMPTY_CACHE, FREE(2),
@@ -329,6 +374,7 @@ static struct tarn_config config_of(const struct scenario *scenario)
 
     tarn_config_init(&config);
     config.expandable_segments = scenario->expandable;
+    config.graph_capture_record_stream_reuse = scenario->reuse;
     if (scenario->max_split_size) {
         config.max_split_size = scenario->max_split_size;
     }
@@ -530,15 +576,40 @@ static bool is_fine(const struct op *op, enum tarn_status st)
     return st == TARN_OK || (op->kind == OP_ALLOC && st == TARN_ERR_OUT_OF_MEMORY);
 }
 
+/* What happens to the device, not to the allocator: nothing fails there. False: it is neither. */
+static bool run_on_device(const struct run *run, const struct op *op)
+{
+    const tarn_stream stream = ops_stream(op->stream);
+    enum tarn_status st = TARN_OK;
+
+    switch ((int)op->kind) {
+    case OP_BLOCK_STREAM:
+        st = tarn_sim_block_stream(run->device, stream);
+        break;
+    case OP_UNBLOCK_STREAM:
+        (void)!tarn_sim_unblock_stream(run->device, stream);
+        break;
+    case OP_ENQUEUE:
+        st = tarn_sim_enqueue_ns(run->device, stream, op->value);
+        break;
+    case OP_BEGIN_CAPTURE:
+    case OP_END_CAPTURE:
+        st = tarn_sim_set_capturing(run->device, stream, op->kind == OP_BEGIN_CAPTURE);
+        break;
+    case OP_JOIN:
+        st = tarn_sim_join_stream(run->device, stream, ops_stream(op->slot));
+        break;
+    default:
+        return false;
+    }
+    assert_int_equal(st, TARN_OK);
+    return true;
+}
+
 static void run_step(struct run *run, const struct op *op)
 {
     run->where = ops_name(op->kind);
-    if (op->kind == OP_BLOCK_STREAM) {
-        assert_int_equal(tarn_sim_block_stream(run->device, ops_stream(op->stream)), TARN_OK);
-        return;
-    }
-    if (op->kind == OP_UNBLOCK_STREAM) {
-        (void)!tarn_sim_unblock_stream(run->device, ops_stream(op->stream));
+    if (run_on_device(run, op)) {
         return;
     }
     struct state before = state_take(run);

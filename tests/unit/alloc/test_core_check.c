@@ -293,9 +293,53 @@ static void waits(void **state)
     PLANT(&b, w->pending, 3, "pending events");
     PLANT(&b, w->records[b.waiting->uses].event_count, 1, "awaited events");
     PLANT(&b, w->queues[0].count, 0, "pending events");
+    PLANT(&b, b.waiting->uses, UINT32_MAX, "is not where its state says");
     PLANT_LINK(&b, struct tn_block, w->records[b.waiting->uses].block, b.used,
                "is not where its state says");
     rig_close(&b.rig);
+}
+
+static bool no_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return false;
+}
+
+/* A block that was freed in a capture, beside those that wait for events. */
+static void deferred(void **state)
+{
+    const struct tarn_pool_id id = {0, 1};
+    struct bench b;
+
+    (void)state;
+    bench_open(&b);
+    struct rig *rig = &b.rig;
+    const struct tn_stream_waits *w = &b.engine->waits;
+
+    rig_configure(rig, "graph_capture_record_stream_reuse:True");
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, no_stream, NULL, &rig->error),
+                     TARN_OK);
+    assert_int_equal(tarn_sim_set_capturing(rig->device, 1, true), TARN_OK);
+    assert_int_equal(tarn_sim_join_stream(rig->device, 2, 1), TARN_OK);
+    assert_int_equal(tarn_sim_enqueue_ns(rig->device, 2, 1), TARN_OK);
+    const tarn_ptr ptr = rig_alloc(rig, 3 * MIB, 1);
+
+    rig_record(rig, ptr, 2);
+    rig_free(rig, ptr);
+    assert_int_equal(w->deferred_count, 1);
+    struct tn_block *block = w->deferred[0];
+    struct tn_capture_marks *marks = &w->records[block->uses].marks;
+
+    finds_nothing(&b);
+    PLANT(&b, marks->nodes.count, 0, "0 marks of capture 1");
+    PLANT(&b, marks->capture, 0, "1 marks of capture 0");
+    PLANT(&b, b.engine->waits.deferred_count, 0, "blocks with marks");
+    PLANT_LINK(&b, struct tn_block, w->deferred[0], b.used, "does not wait for streams");
+    PLANT_LINK(&b, struct tn_block, w->deferred[0], b.waiting, "does not wait for streams");
+    PLANT(&b, block->allocated, true, "does not wait for streams");
+    PLANT(&b, block->uses, UINT32_MAX, "does not wait for streams");
+    rig_close(rig);
 }
 
 /* Findings beyond those that are kept are counted, and the check adds to what is there. */
@@ -333,6 +377,7 @@ int main(void)
         cmocka_unit_test(trail),
         cmocka_unit_test(totals),
         cmocka_unit_test(waits),
+        cmocka_unit_test(deferred),
         cmocka_unit_test(many_findings_are_counted),
     };
 

@@ -10,13 +10,15 @@
 #define PAGE (2 * MIB)
 
 static struct tarn_findings findings;
+static struct tarn_device *checked; /* by the device opened last; goes with it */
 
 static struct tarn_device *checked_open(void)
 {
     struct tarn_device *device = NULL;
 
     findings = (struct tarn_findings)TARN_FINDINGS_INIT;
-    assert_int_equal(tn_device_check_create(sim_open(GIB), &findings, &device), TARN_OK);
+    checked = sim_open(GIB);
+    assert_int_equal(tn_device_check_create(checked, &findings, &device), TARN_OK);
     return device;
 }
 
@@ -42,7 +44,9 @@ static void right_use_finds_nothing(void **state)
     tarn_stream stream = 0;
     uint64_t a = 0;
     uint64_t b = 0;
-    bool capturing = true;
+    uint64_t capture = 1;
+    uint32_t count = 1;
+    tn_graph_node node = 0;
 
     (void)state;
     assert_int_equal(ops->alloc(device, MIB, &plain), TARN_OK);
@@ -63,7 +67,15 @@ static void right_use_finds_nothing(void **state)
     assert_int_equal(ops->device_wait(device), TARN_OK);
     assert_int_equal(ops->pool_peaks(device, &a, &b), TARN_OK);
     assert_int_equal(ops->pool_reset_peaks(device), TARN_OK);
-    assert_int_equal(ops->stream_capturing(device, 1, &capturing), TARN_OK);
+    assert_int_equal(ops->capture_info(device, 1, &capture, NULL, 0, &count), TARN_OK);
+    assert_int_equal(capture, 0);
+    assert_int_equal(count, 0);
+    assert_int_equal(tarn_sim_set_capturing(checked, 1, true), TARN_OK);
+    assert_int_equal(tarn_sim_enqueue_ns(checked, 1, 1), TARN_OK);
+    assert_int_equal(ops->capture_info(device, 1, &capture, &node, 1, &count), TARN_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(ops->graph_node_parents(device, node, NULL, 0, &count), TARN_OK);
+    assert_int_equal(tarn_sim_set_capturing(checked, 1, false), TARN_OK);
     assert_int_equal(ops->memory_info(device, &a, &b), TARN_OK);
     assert_int_equal(ops->pool_info(device, &a, &b), TARN_OK);
     assert_int_equal(ops->now_ns(device), 0);
@@ -103,6 +115,28 @@ static void wrong_frees_are_found(void **state)
     expect_finding(ops->event_wait(device, event), "event_wait: no such event");
     expect_finding(ops->stream_wait_event(device, 1, event), "stream_wait_event: no such event");
     expect_finding(ops->stream_destroy(device, 1), "stream_destroy: no such stream");
+    tarn_device_close(device);
+    assert_int_equal(findings.count, 0);
+}
+
+static void wrong_questions_about_graphs_are_found(void **state)
+{
+    struct tarn_device *device = checked_open();
+    const struct tn_device_ops *ops = device->ops;
+    uint64_t capture = 0;
+    uint32_t count = 0;
+
+    (void)state;
+    expect_finding(ops->capture_info(device, 1, NULL, NULL, 0, &count),
+                   "capture_info: nowhere to put the capture");
+    expect_finding(ops->capture_info(device, 1, &capture, NULL, 0, NULL),
+                   "capture_info: nowhere to put the count");
+    expect_finding(ops->capture_info(device, 1, &capture, NULL, 1, &count),
+                   "capture_info: room for nodes that is not there");
+    expect_finding(ops->graph_node_parents(device, 0, NULL, 0, &count),
+                   "graph_node_parents: no node");
+    expect_finding(ops->graph_node_parents(device, 1, NULL, 0, NULL),
+                   "graph_node_parents: nowhere to put the count");
     tarn_device_close(device);
     assert_int_equal(findings.count, 0);
 }
@@ -220,6 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right_use_finds_nothing),
         cmocka_unit_test(wrong_frees_are_found),
+        cmocka_unit_test(wrong_questions_about_graphs_are_found),
         cmocka_unit_test(wrong_virtual_memory_use_is_found),
         cmocka_unit_test(leaks_are_reported_at_closing),
         cmocka_unit_test(failures_pass_through_without_findings),

@@ -163,7 +163,8 @@ static void all_calls_begin(struct tarn_device *device, struct all_calls *calls)
     const struct tn_device_ops *ops = device->ops;
     uint64_t a = 0;
     uint64_t b = 0;
-    bool capturing = false;
+    tn_graph_node node = 0;
+    uint32_t count = 0;
 
     calls->result[TARN_SIM_ALLOC] = ops->alloc(device, MIB, &calls->plain);
     calls->result[TARN_SIM_MEMORY_INFO] = ops->memory_info(device, &a, &b);
@@ -174,7 +175,12 @@ static void all_calls_begin(struct tarn_device *device, struct all_calls *calls)
     calls->result[TARN_SIM_STREAM_WAIT] = ops->stream_wait(device, 1);
     calls->result[TARN_SIM_STREAM_WAIT_EVENT] = ops->stream_wait_event(device, 2, calls->event);
     calls->result[TARN_SIM_STREAM_CREATE] = ops->stream_create(device, &calls->stream);
-    calls->result[TARN_SIM_STREAM_CAPTURING] = ops->stream_capturing(device, 1, &capturing);
+    enum tarn_status st = tarn_sim_set_capturing(device, 3, true);
+
+    st = st ? st : tarn_sim_enqueue_ns(device, 3, 1);
+    calls->result[TARN_SIM_CAPTURE_INFO] = ops->capture_info(device, 3, &a, &node, 1, &count);
+    calls->result[TARN_SIM_GRAPH_NODE_PARENTS] =
+        st ? st : ops->graph_node_parents(device, node, NULL, 0, &count);
     calls->result[TARN_SIM_VA_RESERVE] = ops->va_reserve(device, 4 * MIB, &calls->range);
     calls->result[TARN_SIM_PAGE_CREATE] = ops->page_create(device, 2 * MIB, &calls->page);
     calls->result[TARN_SIM_MAP] = ops->map(device, calls->range, 2 * MIB, calls->page);

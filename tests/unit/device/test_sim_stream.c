@@ -265,23 +265,6 @@ static void oracle_decides_in_a_query(void **state)
     sim_close(device);
 }
 
-static void capturing_is_what_was_set(void **state)
-{
-    struct tarn_device *device = sim_open(GIB);
-    bool capturing = true;
-
-    (void)state;
-    assert_int_equal(device->ops->stream_capturing(device, S1, &capturing), TARN_OK);
-    assert_false(capturing);
-    assert_int_equal(tarn_sim_set_capturing(device, S1, true), TARN_OK);
-    assert_int_equal(device->ops->stream_capturing(device, S1, &capturing), TARN_OK);
-    assert_true(capturing);
-    assert_int_equal(tarn_sim_set_capturing(device, S1, false), TARN_OK);
-    assert_int_equal(device->ops->stream_capturing(device, S1, &capturing), TARN_OK);
-    assert_false(capturing);
-    sim_close(device);
-}
-
 static void time_stops_at_its_end(void **state)
 {
     struct tarn_device *device = sim_open(GIB);
@@ -426,7 +409,6 @@ int main(void)
         cmocka_unit_test(many_events_keep_their_state),
         cmocka_unit_test(manual_events_complete_when_told),
         cmocka_unit_test(oracle_decides_in_a_query),
-        cmocka_unit_test(capturing_is_what_was_set),
         cmocka_unit_test(time_stops_at_its_end),
         cmocka_unit_test(streams_wait_for_events),
         cmocka_unit_test(waiting_goes_through_held_streams),

@@ -446,6 +446,13 @@ static void bad_logs_are_refused_with_their_line(void **state)
         {HEADER "{\"op\":\"malloc\",\"size\":1,\"stream\":0,\"id\":1," REST, "\"ptr\" is missing"},
         {HEADER "{\"op\":\"malloc\",\"size\":1,\"stream\":0,\"id\":1,\"ptr\":\"\"," REST,
          "\"ptr\" is missing or not a number"},
+        {HEADER "{\"op\":\"work\"," REST, "\"stream\" is missing"},
+        {HEADER "{\"op\":\"join\",\"stream\":0," REST, "\"after\" is missing"},
+        {HEADER "{\"op\":\"join\",\"stream\":0,\"after\":1," REST,
+         "stream 1 is not among the header's 1 streams"},
+        {HEADER
+         "{\"op\":\"begin_allocate_to_pool\",\"pool\":[0,1],\"stream\":0,\"captured\":1," REST,
+         "\"captured\" is missing or neither true nor false"},
         {HEADER "{\"op\":\"set_fraction\"," REST, "\"fraction\" is missing or not a number"},
         {HEADER "{\"op\":\"set_config\",\"conf\":[]," REST, "\"conf\" is missing or not a text"},
         {HEADER "{\"op\":\"release_pool\"," REST, "\"pool\" is missing or not a list"},
@@ -618,6 +625,89 @@ static void a_pool_released_too_early_is_survived(void **state)
     temp_remove(&file);
 }
 
+/* A log with ' for ". */
+static struct temp_file write_by_hand(const char *text)
+{
+    char *copy = strdup(text);
+
+    assert_non_null(copy);
+    for (char *at = copy; (at = strchr(at, '\'')) != NULL;) {
+        *at = '"';
+    }
+    struct temp_file file = temp_write(copy, strlen(copy));
+
+    free(copy);
+    return file;
+}
+
+/* Two blocks of stream 1 are used on stream 2 in a capture and freed. */
+#define SILENT "'events':[],'brief':[]}\n"
+#define FREED_IN_CAPTURE                                                                           \
+    "{'conf':'graph_capture_record_stream_reuse:True','device_total':1073741824,'settled':true,"   \
+    "'streams':[0,4096,8192],'brief':[]}\n"                                                        \
+    "{'op':'begin_allocate_to_pool','pool':[0,1],'stream':1,'captured':true," SILENT               \
+    "{'op':'capture_begin','stream':1," SILENT "{'op':'work','stream':1," SILENT                   \
+    "{'op':'malloc','size':31457280,'stream':1,'id':1,'ptr':2097152,'brief':[],"                   \
+    "'events':[['segment_alloc',2097152,31457280,1],['alloc',2097152,31457280,1]]}\n"              \
+    "{'op':'malloc','size':33554432,'stream':1,'id':2,'ptr':67108864,'brief':[],"                  \
+    "'events':[['segment_alloc',67108864,33554432,1],['alloc',67108864,33554432,1]]}\n"            \
+    "{'op':'join','stream':2,'after':1," SILENT "{'op':'work','stream':2," SILENT                  \
+    "{'op':'record_stream','id':1,'stream':2," SILENT                                              \
+    "{'op':'record_stream','id':2,'stream':2," SILENT                                              \
+    "{'op':'free','id':1,'brief':[],'events':[['free_requested',2097152,31457280,1]]}\n"           \
+    "{'op':'free','id':2,'brief':[],'events':[['free_requested',67108864,33554432,1]]}\n"          \
+    "{'op':'malloc','size':512,'stream':2,'id':3,'ptr':134217728,'brief':[],"                      \
+    "'events':[['segment_alloc',134217728,2097152,2],['alloc',134217728,512,2]]}\n"
+#define JOINED_BACK "{'op':'join','stream':1,'after':2," SILENT
+
+/* They come back in an order (of a hash table) that is not that of their frees. */
+#define ALLOCATED_AGAIN                                                                            \
+    "{'op':'malloc','size':31457280,'stream':1,'id':4,'ptr':2097152,'brief':[],"                   \
+    "'events':[['free_completed',67108864,33554432,1],['free_completed',2097152,31457280,1],"      \
+    "['alloc',2097152,31457280,1]]}\n"                                                             \
+    "{'op':'capture_end','stream':1," SILENT "{'op':'end_allocate_to_pool','pool':[0,1]," SILENT
+
+static void reuse_within_a_capture_is_replayed(void **state)
+{
+    struct temp_file file = write_by_hand(FREED_IN_CAPTURE JOINED_BACK ALLOCATED_AGAIN);
+    struct tarn_verify_result result = verify(file.path);
+
+    (void)state;
+    temp_remove(&file);
+    assert_string_equal(result.first, "");
+    assert_int_equal(result.calls, 16);
+    file = write_by_hand(FREED_IN_CAPTURE ALLOCATED_AGAIN);
+    result = verify(file.path);
+    temp_remove(&file);
+    assert_int_equal(result.differing, 1);
+    assert_non_null(strstr(result.first, "pointer: expected 0x200000"));
+}
+
+/* Calls that no device lets one make are no decisions. */
+static void impossible_captures_are_refused(void **state)
+{
+    static const char *const logs[] = {
+        FREED_IN_CAPTURE "{'op':'join','stream':1,'after':0," SILENT,
+        FREED_IN_CAPTURE "{'op':'capture_begin','stream':0," SILENT
+                         "{'op':'join','stream':1,'after':0," SILENT,
+    };
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct temp_file file = write_by_hand(logs[i]);
+        struct tarn_verify_result result = {.struct_size = sizeof result};
+        struct tarn_error error = {.text = ""};
+        char says[64];
+
+        (void)snprintf(says, sizeof says, "line %d of the decision log: join failed on", 14 + i);
+        assert_int_equal(tarn_verify_log(file.path, &result, &error), TARN_ERR_STATE);
+        temp_remove(&file);
+        if (!strstr(error.text, says)) {
+            fail_msg("expected \"%s\", got \"%s\"", says, error.text);
+        }
+    }
+}
+
 /* Addresses that no device gives: it chooses one itself, and that differs. */
 static void impossible_addresses_are_not_taken(void **state)
 {
@@ -698,6 +788,8 @@ int main(void)
         cmocka_unit_test(ids_cost_by_number_not_by_value),
         cmocka_unit_test(a_created_block_has_an_id_from_zero_on),
         cmocka_unit_test(a_pool_released_too_early_is_survived),
+        cmocka_unit_test(reuse_within_a_capture_is_replayed),
+        cmocka_unit_test(impossible_captures_are_refused),
         cmocka_unit_test(impossible_addresses_are_not_taken),
         cmocka_unit_test(every_host_failure_is_reported),
     };
