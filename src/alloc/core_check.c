@@ -119,31 +119,48 @@ static void tally_block(struct tally *tally, const struct tn_block *block)
     }
 }
 
-/* Blocks that were freed on the trail still look as if they were handed out. */
+static void tally_step(struct tally *tally, const struct tn_trail_step *step, uint64_t requested,
+                       int64_t sign)
+{
+    const struct tn_pool *pool = step->block->set->pool;
+    const uint64_t size = (uint64_t)sign * step->size;
+
+    tally_add(tally, TARN_STAT_ALLOCATION, pool, (uint64_t)sign);
+    tally_add(tally, TARN_STAT_ALLOCATED_BYTES, pool, size);
+    tally_add(tally, TARN_STAT_ACTIVE, pool, (uint64_t)sign);
+    tally_add(tally, TARN_STAT_ACTIVE_BYTES, pool, size);
+    tally_add(tally, TARN_STAT_REQUESTED_BYTES, pool, (uint64_t)sign * requested);
+    tally_add(tally, TARN_STAT_INACTIVE_SPLIT, pool, (uint64_t)(sign * step->split_blocks));
+    tally_add(tally, TARN_STAT_INACTIVE_SPLIT_BYTES, pool, (uint64_t)(sign * step->split_bytes));
+}
+
+/* Blocks that were freed on the trail still look as if they were handed out, and the counters stand
+ * for another mark. */
 static void tally_trail(struct tally *tally, const struct tn_trail *trail)
 {
     for (uint32_t i = trail->mark; i < trail->end; i++) {
-        const struct tn_trail_step *step = &trail->steps[i];
-        const struct tn_block *block = step->block;
-        const struct tn_pool *pool = block->set->pool;
-
-        tally_add(tally, TARN_STAT_ALLOCATION, pool, (uint64_t)-1);
-        tally_add(tally, TARN_STAT_ALLOCATED_BYTES, pool, 0 - block->size);
-        tally_add(tally, TARN_STAT_ACTIVE, pool, (uint64_t)-1);
-        tally_add(tally, TARN_STAT_ACTIVE_BYTES, pool, 0 - block->size);
-        tally_add(tally, TARN_STAT_REQUESTED_BYTES, pool, 0 - block->requested_size);
-        tally_add(tally, TARN_STAT_INACTIVE_SPLIT, pool, (uint64_t)-step->split_blocks);
-        tally_add(tally, TARN_STAT_INACTIVE_SPLIT_BYTES, pool, (uint64_t)-step->split_bytes);
+        tally_step(tally, &trail->steps[i], trail->steps[i].block->requested_size, -1);
+    }
+    for (uint32_t i = trail->counted; i < trail->mark; i++) {
+        tally_step(tally, &trail->steps[i], trail->steps[i].requested, -1);
+    }
+    for (uint32_t i = trail->mark; i < trail->counted; i++) {
+        tally_step(tally, &trail->steps[i], trail->steps[i].requested, 1);
     }
 }
 
-/* Every step's block is allocated and not waited for beyond the mark. */
-static void check_trail(const struct tn_trail *trail, struct tarn_findings *findings)
+/* The marks are in order, every step's block is allocated, and not waited for beyond the mark. */
+static void check_trail(const struct tn_trail *trail, struct tally *tally,
+                        struct tarn_findings *findings)
 {
-    if (trail->mark > trail->end || trail->end > TN_TRAIL_STEPS) {
-        tn_finding_add(findings, "trail: mark %u of %u steps", trail->mark, trail->end);
+    if (trail->end > TN_TRAIL_STEPS || trail->high > trail->end || trail->low > trail->high ||
+        trail->mark < trail->low || trail->mark > trail->high || trail->counted < trail->low ||
+        trail->counted > trail->high) {
+        tn_finding_add(findings, "trail: mark %u between %u and %u of %u steps", trail->mark,
+                       trail->low, trail->high, trail->end);
         return;
     }
+    tally_trail(tally, trail);
     for (uint32_t i = 0; i < trail->end; i++) {
         const struct tn_block *block = trail->steps[i].block;
 
@@ -294,11 +311,9 @@ uint64_t tn_core_check(const struct tn_engine *engine, struct tarn_findings *fin
     for (const struct tn_segment *s = tn_segment_first(engine); s; s = tn_segment_next(s)) {
         check_segment(engine, s, &tally, findings);
     }
-    check_trail(&engine->trail, findings);
-    tally_trail(&tally, &engine->trail);
+    check_trail(&engine->trail, &tally, findings);
     for (uint32_t i = 0; i < engine->lanes.count; i++) {
-        check_trail(&engine->lanes.lane[i]->trail, findings);
-        tally_trail(&tally, &engine->lanes.lane[i]->trail);
+        check_trail(&engine->lanes.lane[i]->trail, &tally, findings);
     }
     check_sizes(engine, &tally, findings);
     check_counters(engine, &tally, findings);

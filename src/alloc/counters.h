@@ -83,19 +83,25 @@ static inline unsigned tn_counter_pool(bool small)
     return small ? TN_SMALL : TN_LARGE;
 }
 
-static inline void tn_counter_increase(struct tn_counter *counter, unsigned pool, uint64_t amount)
+/* Moves the present value, up or down, without counting the increase; peaks are taken. */
+static inline void tn_counter_move(struct tn_counter *counter, unsigned pool, int64_t amount)
 {
-    const int64_t now = counter->current[pool] + (int64_t)amount;
+    const int64_t now = counter->current[pool] + amount;
     const int64_t all = now + counter->current[pool ^ 1U];
 
     counter->current[pool] = now;
-    counter->allocated[pool] += (int64_t)amount;
     if (tn_unlikely(now > counter->peak[TARN_STAT_SMALL_POOL + pool])) {
         counter->peak[TARN_STAT_SMALL_POOL + pool] = now;
     }
     if (tn_unlikely(all > counter->peak[TARN_STAT_ALL])) {
         counter->peak[TARN_STAT_ALL] = all;
     }
+}
+
+static inline void tn_counter_increase(struct tn_counter *counter, unsigned pool, uint64_t amount)
+{
+    counter->allocated[pool] += (int64_t)amount;
+    tn_counter_move(counter, pool, (int64_t)amount);
 }
 
 static inline void tn_counter_decrease(struct tn_counter *counter, unsigned pool, uint64_t amount)

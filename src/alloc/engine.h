@@ -110,8 +110,9 @@ static inline void tn_engine_settle_trail(struct tn_engine *engine, struct tn_tr
 static inline void tn_engine_forget_trail(struct tn_engine *engine, struct tn_trail *trail)
 {
     tn_engine_settle_trail(engine, trail);
-    trail->mark = 0;
-    trail->end = 0;
+    if (trail->end > 0) {
+        tn_trail_clear(trail);
+    }
 }
 
 /* After that all blocks may be looked at. */
@@ -132,13 +133,20 @@ static inline void tn_engine_forget(struct tn_engine *engine)
     }
 }
 
+/* With the lock: brings the counters up to date. */
+static inline void tn_engine_count(struct tn_engine *engine)
+{
+    if (tn_engine_has_lanes(engine)) {
+        tn_lanes_gather(&engine->lanes, &engine->counters);
+    }
+    (void)tn_trail_count(&engine->trail, &engine->counters);
+}
+
 /* Takes the lock, for what needs no block; to look at blocks; to change anything. */
 static inline void tn_engine_enter(struct tn_engine *engine)
 {
     tn_biased_lock_acquire(&engine->lock);
-    if (tn_engine_has_lanes(engine)) {
-        tn_lanes_gather(&engine->lanes, &engine->counters);
-    }
+    tn_engine_count(engine);
 }
 
 static inline void tn_engine_lock_to_look(struct tn_engine *engine)
@@ -157,6 +165,7 @@ static inline void tn_engine_lock(struct tn_engine *engine)
 static inline void tn_engine_unlock(struct tn_engine *engine)
 {
     if (tn_engine_has_lanes(engine)) {
+        (void)tn_trail_count(&engine->trail, &engine->counters);
         tn_lanes_spread(&engine->lanes, &engine->counters);
     }
     tn_biased_lock_release(&engine->lock);

@@ -356,24 +356,37 @@ static bool engine_is_calm(const struct tn_engine *engine)
            engine->waits.deferred_count == 0 && !tn_engine_collects_garbage(engine);
 }
 
-/* Hands out the block that was found. Where it was free it becomes a step of the trail. */
+/* An allocation from a free block becomes a step of its stream's trail. */
+static void request_leave_step(struct tn_engine *engine, const struct tn_request *request,
+                               bool split, struct tn_split_change change)
+{
+    struct tn_trail *trail = tn_engine_trail(engine, request->stream);
+    struct tn_trail_step *step = tn_trail_add(trail);
+    struct tn_block *block = request->block;
+
+    step->block = block;
+    step->address = block->address;
+    step->size = block->size;
+    step->requested = request->requested;
+    step->stream = request->stream;
+    step->behind = split ? &block->next->requested_size : &trail->nothing;
+    step->split_bytes = change.bytes;
+    step->split_blocks = (int16_t)change.blocks;
+    step->pool = (uint8_t)tn_counter_pool(request->pool->is_small);
+}
+
+/* Hands out the block that was found. */
 static void request_finish(struct tn_engine *engine, const struct tn_request *request)
 {
     const bool split = request_splits(engine, request);
     const struct tn_split_change change = tn_native_hand_out(
         engine, request->block, request->size, request->requested, split, request->stack);
 
-    if (request->reused && engine_is_calm(engine)) {
-        *tn_trail_add(tn_engine_trail(engine, request->stream)) = (struct tn_trail_step){
-            .block = request->block,
-            .stream = request->stream,
-            .requested = request->requested,
-            .rounded = request->size,
-            .split_bytes = change.bytes,
-            .split_blocks = change.blocks,
-            .cut = split,
-            .pool = (uint8_t)tn_counter_pool(request->pool->is_small),
-        };
+    if (request->reused && engine_is_calm(engine) &&
+        request->block->size < engine->config.max_split_size) {
+        request_leave_step(engine, request, split, change);
+    } else {
+        tn_engine_forget_trail(engine, tn_engine_trail(engine, request->stream));
     }
 }
 
@@ -445,12 +458,10 @@ static TN_COLD enum tarn_status alloc_run_out(struct tn_engine *engine,
     return st;
 }
 
-/* Whether streams may have lanes: what a lane does is not told to anybody and counts no oversize
- * blocks. */
+/* Whether streams may have lanes: what a lane does is not told to anybody. */
 static bool engine_may_have_lanes(const struct tn_engine *engine)
 {
-    return atomic_load_explicit(&engine->sink_count, memory_order_relaxed) == 0 &&
-           engine->config.max_split_size == TARN_SIZE_UNLIMITED;
+    return atomic_load_explicit(&engine->sink_count, memory_order_relaxed) == 0;
 }
 
 /* Makes the free blocks of the stream what they are, and its trail ready for a step. */
@@ -473,6 +484,10 @@ static TN_NOINLINE enum tarn_status alloc_afresh(struct tn_engine *engine,
                                                  struct tn_request *request, tarn_ptr *ptr_out,
                                                  struct tarn_error *error)
 {
+    if (tn_unlikely(request->requested >= TN_MAX_REQUEST)) {
+        tn_engine_unlock(engine);
+        return tn_oom_absurd(error);
+    }
     engine_prepare_trail(engine, request->stream);
     const enum tarn_status st = alloc_locked(engine, request, error);
 
@@ -488,40 +503,39 @@ static TN_NOINLINE enum tarn_status alloc_afresh(struct tn_engine *engine,
     return st;
 }
 
-/* The next step of the stream's trail, if it is this request: its block, handed out again. */
-static const struct tn_block *alloc_step(struct tn_engine *engine, uint64_t requested,
-                                         tarn_stream stream, uint64_t stack)
+/* Tells the sinks of a step. */
+static TN_COLD void tell_of_step(struct tn_engine *engine, enum tarn_action action,
+                                 const struct tn_trail_step *step, uint64_t stack)
 {
-    struct tn_trail *trail = tn_engine_trail(engine, stream);
-    struct tn_trail_step *step = tn_trail_next(trail, requested, stream, &engine->config);
-
-    if (!step) {
-        return NULL;
-    }
-    const struct tn_block *block = tn_trail_forward(trail, step, requested, stack);
-
-    count_split(&engine->counters, step->pool, step->split_blocks, step->split_bytes);
-    announce(engine, block, step->pool, stack);
-    return block;
+    tn_engine_emit(engine, action, step->address, step->requested, step->stream,
+                   step->block->set->pool, stack);
 }
 
-/* With the engine's lock. */
-static enum tarn_status alloc_in_engine(struct tn_engine *engine, uint64_t size,
-                                        tarn_stream stream, tarn_ptr *ptr_out,
-                                        struct tarn_error *error)
+static bool has_sinks(const struct tn_engine *engine)
 {
-    const uint64_t stack = tn_engine_capture(engine, TARN_CONTEXT_STATE);
+    return tn_unlikely(atomic_load_explicit(&engine->sink_count, memory_order_relaxed) > 0);
+}
 
-    tn_engine_enter(engine);
-    const struct tn_block *block = alloc_step(engine, size, stream, stack);
+/* With the engine's lock, which is released: no step of the engine's own trail. */
+static TN_NOINLINE enum tarn_status alloc_in_engine(struct tn_engine *engine, uint64_t size,
+                                                    tarn_stream stream, uint64_t stack,
+                                                    tarn_ptr *ptr_out, struct tarn_error *error)
+{
+    struct tn_request request = {.requested = size, .stream = stream, .stack = stack};
+    const struct tn_trail_step *step = NULL;
 
-    if (tn_unlikely(!block)) {
-        struct tn_request request = {.requested = size, .stream = stream, .stack = stack};
+    tn_engine_count(engine);
+    if (tn_engine_has_lanes(engine)) {
+        struct tn_trail *trail = tn_engine_trail(engine, stream);
 
+        trail->ceiling = trail->end;
+        step = tn_trail_forward(trail, size, stream);
+        (void)tn_trail_count(trail, &engine->counters);
+    }
+    if (!step) {
         return alloc_afresh(engine, &request, ptr_out, error);
     }
-    *ptr_out = block->address;
-    tn_core_assert(engine);
+    *ptr_out = step->address;
     tn_engine_unlock(engine);
     return TARN_OK;
 }
@@ -530,18 +544,32 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
                                  tarn_ptr *ptr_out, struct tarn_error *error)
 {
     enum tarn_status st = TARN_OK;
-    const struct tn_block *block = NULL;
 
-    if (tn_unlikely(size >= TN_MAX_REQUEST)) {
-        return tn_oom_absurd(error);
-    }
     if (tn_engine_has_lanes(engine)) {
-        block = tn_lane_alloc(&engine->lanes, size, stream, &engine->config);
+        const tarn_ptr ptr = tn_lane_alloc(&engine->lanes, size, stream);
+
+        if (ptr) {
+            *ptr_out = ptr;
+            TN_PROBE4(malloc, ptr, engine->device->ordinal, size, stream);
+            return TARN_OK;
+        }
     }
-    if (block) {
-        *ptr_out = block->address;
+    const uint64_t stack = tn_engine_capture(engine, TARN_CONTEXT_STATE);
+
+    tn_biased_lock_acquire(&engine->lock);
+    const struct tn_trail_step *step =
+        tn_engine_has_lanes(engine) ? NULL : tn_trail_forward(&engine->trail, size, stream);
+
+    if (tn_likely(step)) {
+        *ptr_out = step->address;
+        if (has_sinks(engine)) {
+            step->block->u.stack = stack;
+            tell_of_step(engine, TARN_ACTION_ALLOC, step, stack);
+        }
+        tn_core_assert(engine);
+        tn_biased_lock_release(&engine->lock);
     } else {
-        st = alloc_in_engine(engine, size, stream, ptr_out, error);
+        st = alloc_in_engine(engine, size, stream, stack, ptr_out, error);
     }
     TN_PROBE4(malloc, st ? 0 : *ptr_out, engine->device->ordinal, size, stream);
     return st;
@@ -621,25 +649,6 @@ void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uin
     }
 }
 
-/* Frees the newest step of the trail, if it is this pointer. */
-static bool free_step(struct tn_engine *engine, tarn_ptr ptr, uint64_t stack)
-{
-    const struct tn_trail_step *step = tn_trail_last(&engine->trail, ptr);
-
-    if (!step) {
-        return false;
-    }
-    const struct tn_block *block = step->block;
-
-    retract(engine, block, step->pool, stack);
-    tn_engine_emit(engine, TARN_ACTION_FREE_COMPLETED, ptr, block->requested_size, step->stream,
-                   block->set->pool, stack ? stack : block->u.stack);
-    count_split(&engine->counters, step->pool, -step->split_blocks, -step->split_bytes);
-    tn_counter_decrease(&engine->counters.requested, step->pool, block->requested_size);
-    tn_trail_back(&engine->trail);
-    return true;
-}
-
 /* Place of a block that is handed out, whose stream's trail is forgotten; NULL when there is none
  * at that address. */
 static uint64_t *find_to_free(struct tn_engine *engine, tarn_ptr ptr)
@@ -656,26 +665,32 @@ static uint64_t *find_to_free(struct tn_engine *engine, tarn_ptr ptr)
     return slot;
 }
 
-/* With the engine's lock. */
-static enum tarn_status free_in_engine(struct tn_engine *engine, tarn_ptr ptr,
-                                       struct tarn_error *error)
+/* With the engine's lock, which is released: no step of the engine's own trail. */
+static TN_NOINLINE enum tarn_status free_in_engine(struct tn_engine *engine, tarn_ptr ptr,
+                                                   uint64_t stack, struct tarn_error *error)
 {
-    const uint64_t stack = tn_engine_capture(engine, TARN_CONTEXT_ALL);
-    enum tarn_status st = TARN_OK;
+    tn_engine_count(engine);
+    uint64_t *slot = find_to_free(engine, ptr);
+    const enum tarn_status st = slot
+                                    ? free_found(engine, tn_ptr_entry_block(*slot), stack, error)
+                                    : tn_pointer_unknown(ptr, error);
 
-    tn_engine_enter(engine);
-    if (!free_step(engine, ptr, stack)) {
-        uint64_t *slot = find_to_free(engine, ptr);
-
-        st = slot ? free_found(engine, tn_ptr_entry_block(*slot), stack, error)
-                  : tn_pointer_unknown(ptr, error);
-        if (tn_likely(st == TARN_OK)) {
-            tn_ptr_map_remove(&engine->map, slot);
-        }
+    if (tn_likely(st == TARN_OK)) {
+        tn_ptr_map_remove(&engine->map, slot);
     }
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     return st;
+}
+
+static TN_COLD void tell_of_free(struct tn_engine *engine, const struct tn_trail_step *step,
+                                 uint64_t stack)
+{
+    const uint64_t told = stack ? stack : step->block->u.stack;
+
+    tell_of_step(engine, TARN_ACTION_FREE_REQUESTED, step, told);
+    tell_of_step(engine, TARN_ACTION_FREE_COMPLETED, step, told);
+    step->block->u.stack = 0;
 }
 
 enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct tarn_error *error)
@@ -684,7 +699,21 @@ enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct t
     if (tn_engine_has_lanes(engine) && tn_lane_free(&engine->lanes, ptr)) {
         return TARN_OK;
     }
-    return free_in_engine(engine, ptr, error);
+    const uint64_t stack = tn_engine_capture(engine, TARN_CONTEXT_ALL);
+
+    tn_biased_lock_acquire(&engine->lock);
+    const struct tn_trail_step *step =
+        tn_engine_has_lanes(engine) ? NULL : tn_trail_back(&engine->trail, ptr);
+
+    if (tn_unlikely(!step)) {
+        return free_in_engine(engine, ptr, stack, error);
+    }
+    if (has_sinks(engine)) {
+        tell_of_free(engine, step, stack);
+    }
+    tn_core_assert(engine);
+    tn_biased_lock_release(&engine->lock);
+    return TARN_OK;
 }
 
 /* ---- the rest ---- */
@@ -694,7 +723,7 @@ enum tarn_status tn_native_record_stream(struct tn_engine *engine, tarn_ptr ptr,
 {
     enum tarn_status st;
 
-    tn_engine_lock_to_look(engine);
+    tn_engine_lock(engine);
     struct tn_block *block = tn_ptr_map_find(&engine->map, ptr);
 
     if (!block) {

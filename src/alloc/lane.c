@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/lane.h"
 
-#include "alloc/size_class.h"
 #include "base/host_mem.h"
 
 enum {
@@ -38,158 +37,188 @@ void tn_lanes_fini(struct tn_lanes *lanes)
     }
 }
 
-/* ---- counting in a lane ---- */
-
-/* What a step forward adds to the lane's counters; a step back adds the negative. */
-struct step_amounts {
-    int64_t of[TN_LANE_COUNTERS];
-};
-
-static struct step_amounts step_amounts(const struct tn_trail_step *step, uint64_t requested,
-                                        int64_t sign)
-{
-    return (struct step_amounts){{sign, sign * (int64_t)step->block->size,
-                                  sign * (int64_t)requested, sign * step->split_blocks,
-                                  sign * step->split_bytes}};
-}
+/* ---- room ---- */
 
 static unsigned pool_stat(unsigned pool)
 {
     return TARN_STAT_SMALL_POOL + pool;
 }
 
-static bool lane_has_room(const struct tn_lane *lane, unsigned pool,
-                          const struct step_amounts *amounts)
+/* Adds what a step does to the counters, or takes it away again. */
+static void amounts_add(struct tn_lane_amounts *amounts, const struct tn_trail_step *step,
+                        int64_t sign)
 {
-    bool has = true;
+    const int64_t change[TN_LANE_COUNTERS] = {1, (int64_t)step->size, (int64_t)step->requested,
+                                              step->split_blocks, step->split_bytes};
 
-    for (int i = 0; i < TN_LANE_COUNTERS; i++) {
-        const struct tn_lane_counter *counter = &lane->counter[i];
-        const int64_t amount = amounts->of[i];
-
-        has = has && (amount <= 0 || (counter->room[TARN_STAT_ALL] >= amount &&
-                                      counter->room[pool_stat(pool)] >= amount));
-    }
-    return has;
-}
-
-static void lane_count(struct tn_lane *lane, unsigned pool, const struct step_amounts *amounts)
-{
-    for (int i = 0; i < TN_LANE_COUNTERS; i++) {
-        struct tn_lane_counter *counter = &lane->counter[i];
-        const int64_t amount = amounts->of[i];
-
-        counter->room[TARN_STAT_ALL] -= amount;
-        counter->room[pool_stat(pool)] -= amount;
-        counter->allocated[pool] += amount > 0 ? amount : 0;
+    for (int c = 0; c < TN_LANE_COUNTERS; c++) {
+        amounts->of[c][TARN_STAT_ALL] += sign * change[c];
+        amounts->of[c][pool_stat(step->pool)] += sign * change[c];
     }
 }
 
-/* Moves room between two lanes that are held: what is lacking, or half of what the other has. */
-static void lane_take_room(struct tn_lane *lane, struct tn_lane *other, int counter, unsigned stat,
-                           int64_t amount)
+/* Whether what was lent is enough for that. */
+static bool lane_affords(const struct tn_lane *lane, const struct tn_lane_amounts *used)
 {
-    int64_t *room = &lane->counter[counter].room[stat];
-    int64_t *others = &other->counter[counter].room[stat];
-    const int64_t lacking = amount - *room;
+    bool affords = true;
 
-    if (lacking <= 0) {
-        return;
+    for (int c = 0; c < TN_LANE_COUNTERS; c++) {
+        for (int stat = 0; stat < TARN_STAT_POOLS; stat++) {
+            affords = affords && used->of[c][stat] <= lane->lent.of[c][stat];
+        }
     }
-    const int64_t half = *others / 2;
-    const int64_t wanted = half > lacking ? half : lacking;
-    const int64_t taken = wanted < *others ? wanted : *others;
-
-    *room += taken;
-    lane->counter[counter].lent[stat] += taken;
-    *others -= taken;
-    other->counter[counter].lent[stat] -= taken;
+    return affords;
 }
 
-/* Asks the other lanes, one after the other, until there is room; false when they have too little.
- */
-static TN_NOINLINE bool lane_find_room(struct tn_lanes *lanes, struct tn_lane *lane, unsigned pool,
-                                       const struct step_amounts *amounts)
+/* What the lane has added since the counters were put together, if its mark stood there. */
+static struct tn_lane_amounts lane_used(const struct tn_lane *lane, uint32_t mark)
+{
+    const struct tn_trail *trail = &lane->trail;
+    struct tn_lane_amounts used = {{{0}}};
+
+    for (uint32_t i = trail->counted; i < mark; i++) {
+        amounts_add(&used, &trail->steps[i], 1);
+    }
+    for (uint32_t i = trail->counted; i > mark; i--) {
+        amounts_add(&used, &trail->steps[i - 1], -1);
+    }
+    return used;
+}
+
+/* Lets the trail go from its mark as far as what was lent allows. */
+static void lane_set_limits(struct tn_lane *lane)
+{
+    struct tn_trail *trail = &lane->trail;
+    const struct tn_lane_amounts here = lane_used(lane, trail->mark);
+    struct tn_lane_amounts used = here;
+
+    tn_assert(lane_affords(lane, &here));
+    trail->ceiling = trail->mark;
+    while (trail->ceiling < trail->end) {
+        amounts_add(&used, &trail->steps[trail->ceiling], 1);
+        if (!lane_affords(lane, &used)) {
+            break;
+        }
+        trail->ceiling++;
+    }
+    used = here;
+    trail->floor = trail->mark;
+    while (trail->floor > 0) {
+        amounts_add(&used, &trail->steps[trail->floor - 1], -1);
+        if (!lane_affords(lane, &used)) {
+            break;
+        }
+        trail->floor--;
+    }
+}
+
+/* Takes what is lacking, or half of what the other lane does not use if that is more. Both are
+ * held. */
+static void lane_take_room(struct tn_lane *lane, struct tn_lane *other,
+                           const struct tn_lane_amounts *wanted)
+{
+    const struct tn_lane_amounts others = lane_used(other, other->trail.mark);
+
+    for (int c = 0; c < TN_LANE_COUNTERS; c++) {
+        for (int stat = 0; stat < TARN_STAT_POOLS; stat++) {
+            const int64_t lacking = wanted->of[c][stat] - lane->lent.of[c][stat];
+            const int64_t idle = other->lent.of[c][stat] - others.of[c][stat];
+
+            if (lacking > 0) {
+                const int64_t half = idle / 2 > lacking ? idle / 2 : lacking;
+                const int64_t taken = half < idle ? half : idle;
+
+                lane->lent.of[c][stat] += taken;
+                other->lent.of[c][stat] -= taken;
+            }
+        }
+    }
+    lane_set_limits(other);
+}
+
+/* Asks the other lanes, one after the other, until the mark may stand there; false when they have
+ * too little. */
+static TN_NOINLINE bool lane_find_room(struct tn_lanes *lanes, struct tn_lane *lane, uint32_t mark)
 {
     const uint32_t count = atomic_load_explicit(&lanes->count, memory_order_acquire);
-    bool found = false;
+    const struct tn_lane_amounts wanted = lane_used(lane, mark);
+    bool found = lane_affords(lane, &wanted);
 
     for (uint32_t i = 1; i < count && !found; i++) {
         struct tn_lane *other = lanes->lane[(lane->number + i) % count];
 
-        if (!tn_biased_lock_try(&other->lock)) {
-            continue;
+        if (tn_biased_lock_try(&other->lock)) {
+            if (other->open) {
+                lane_take_room(lane, other, &wanted);
+                found = lane_affords(lane, &wanted);
+            }
+            tn_biased_lock_leave(&other->lock);
         }
-        for (int c = 0; c < TN_LANE_COUNTERS && other->open; c++) {
-            lane_take_room(lane, other, c, TARN_STAT_ALL, amounts->of[c]);
-            lane_take_room(lane, other, c, pool_stat(pool), amounts->of[c]);
-        }
-        tn_biased_lock_leave(&other->lock);
-        found = lane_has_room(lane, pool, amounts);
     }
+    lane_set_limits(lane);
     return found;
-}
-
-/* Whether the step can be made without a new peak; then it is counted. */
-static bool lane_admit(struct tn_lanes *lanes, struct tn_lane *lane,
-                       const struct tn_trail_step *step, uint64_t requested, int64_t sign)
-{
-    const struct step_amounts amounts = step_amounts(step, requested, sign);
-
-    if (tn_unlikely(!lane_has_room(lane, step->pool, &amounts)) &&
-        !lane_find_room(lanes, lane, step->pool, &amounts)) {
-        return false;
-    }
-    lane_count(lane, step->pool, &amounts);
-    lane->steps++;
-    return true;
 }
 
 /* ---- without the engine's lock ---- */
 
-const struct tn_block *tn_lane_alloc(struct tn_lanes *lanes, uint64_t requested, tarn_stream stream,
-                                     const struct tarn_config *config)
+static const struct tn_trail_step *lane_forward(struct tn_lanes *lanes, struct tn_lane *lane,
+                                                uint64_t requested)
+{
+    struct tn_trail *trail = &lane->trail;
+    const struct tn_trail_step *step = tn_trail_forward(trail, requested, lane->stream);
+
+    if (tn_likely(step) || trail->mark < trail->ceiling || trail->mark == trail->end ||
+        !lane_find_room(lanes, lane, trail->mark + 1)) {
+        return step;
+    }
+    return tn_trail_forward(trail, requested, lane->stream);
+}
+
+tarn_ptr tn_lane_alloc(struct tn_lanes *lanes, uint64_t requested, tarn_stream stream)
 {
     struct tn_lane *lane = hint.lane;
-    const struct tn_block *block = NULL;
+    tarn_ptr ptr = 0;
 
     if (hint.id != lanes->id || lane->stream != stream) {
-        return NULL;
+        return 0;
     }
     tn_biased_lock_acquire(&lane->lock);
     if (tn_likely(lane->open)) {
-        struct tn_trail_step *step = tn_trail_next(&lane->trail, requested, stream, config);
+        const struct tn_trail_step *step = lane_forward(lanes, lane, requested);
 
-        if (tn_likely(step && lane_admit(lanes, lane, step, requested, 1))) {
-            block = tn_trail_forward(&lane->trail, step, requested, 0);
-        }
+        ptr = step ? step->address : 0;
     }
     tn_biased_lock_release(&lane->lock);
-    return block;
+    return ptr;
+}
+
+/* Going back can need room as well: free parts of segments grow. */
+static bool lane_back(struct tn_lanes *lanes, struct tn_lane *lane, tarn_ptr ptr)
+{
+    struct tn_trail *trail = &lane->trail;
+
+    if (tn_likely(tn_trail_back(trail, ptr) != NULL)) {
+        return true;
+    }
+    return trail->mark > 0 && trail->mark == trail->floor &&
+           lane_find_room(lanes, lane, trail->mark - 1) && tn_trail_back(trail, ptr) != NULL;
 }
 
 bool tn_lane_free(struct tn_lanes *lanes, tarn_ptr ptr)
 {
     struct tn_lane *lane = hint.lane;
-    bool freed = false;
 
     if (hint.id != lanes->id) {
         return false;
     }
     tn_biased_lock_acquire(&lane->lock);
-    if (tn_likely(lane->open)) {
-        const struct tn_trail_step *step = tn_trail_last(&lane->trail, ptr);
+    const bool freed = lane->open && lane_back(lanes, lane, ptr);
 
-        if (tn_likely(step && lane_admit(lanes, lane, step, step->block->requested_size, -1))) {
-            tn_trail_back(&lane->trail);
-            freed = true;
-        }
-    }
     tn_biased_lock_release(&lane->lock);
     return freed;
 }
 
-/* ---- lending ---- */
+/* ---- with the engine's lock ---- */
 
 /* The engine's counters in the order of a lane's. */
 static void list_counters(struct tn_counters *counters, struct tn_counter *list[TN_LANE_COUNTERS])
@@ -201,64 +230,61 @@ static void list_counters(struct tn_counters *counters, struct tn_counter *list[
     list[4] = &counters->split_bytes;
 }
 
-/* Takes back what was lent and adds what was done in the lane. */
-static void counter_gather(struct tn_counter *counter, struct tn_lane_counter *of_lane)
+/* Moves room from the peaks to a lane. */
+static void lane_lend(struct tn_lane *lane, struct tn_counter *list[TN_LANE_COUNTERS],
+                      const struct tn_lane_amounts *share)
 {
-    for (unsigned pool = 0; pool < TN_POOLS; pool++) {
-        counter->current[pool] +=
-            of_lane->lent[pool_stat(pool)] - of_lane->room[pool_stat(pool)];
-        counter->allocated[pool] += of_lane->allocated[pool];
+    for (int c = 0; c < TN_LANE_COUNTERS; c++) {
+        for (int stat = 0; stat < TARN_STAT_POOLS; stat++) {
+            list[c]->peak[stat] -= share->of[c][stat];
+        }
     }
-    for (int stat = 0; stat < TARN_STAT_POOLS; stat++) {
-        counter->peak[stat] += of_lane->lent[stat];
-    }
-    *of_lane = (struct tn_lane_counter){0};
+    lane->lent = *share;
+    lane_set_limits(lane);
 }
 
-/* Lends a share of the room. */
-static void counter_lend(struct tn_counter *counter, struct tn_lane_counter *of_lane,
-                         const int64_t share[TARN_STAT_POOLS])
-{
-    for (int stat = 0; stat < TARN_STAT_POOLS; stat++) {
-        counter->peak[stat] -= share[stat];
-        of_lane->room[stat] = share[stat];
-        of_lane->lent[stat] = share[stat];
-    }
-}
-
-static void counter_share(const struct tn_counter *counter, int64_t lanes,
-                          int64_t share[TARN_STAT_POOLS])
-{
-    const int64_t current[TARN_STAT_POOLS] = {
-        [TARN_STAT_ALL] = tn_counter_all(counter),
-        [TARN_STAT_SMALL_POOL] = counter->current[TN_SMALL],
-        [TARN_STAT_LARGE_POOL] = counter->current[TN_LARGE],
-    };
-
-    for (int stat = 0; stat < TARN_STAT_POOLS; stat++) {
-        share[stat] = (counter->peak[stat] - current[stat]) / lanes;
-    }
-}
-
-/* ---- with the engine's lock ---- */
-
-void tn_lanes_gather(struct tn_lanes *lanes, struct tn_counters *counters)
+/* ... and back. What the lane did stays within it, so no peak rises when it is counted. */
+static uint64_t lane_settle_accounts(struct tn_lane *lane, struct tn_counters *counters)
 {
     struct tn_counter *list[TN_LANE_COUNTERS];
 
     list_counters(counters, list);
+    for (int c = 0; c < TN_LANE_COUNTERS; c++) {
+        for (int stat = 0; stat < TARN_STAT_POOLS; stat++) {
+            list[c]->peak[stat] += lane->lent.of[c][stat];
+        }
+    }
+    lane->lent = (struct tn_lane_amounts){{{0}}};
+    return tn_trail_count(&lane->trail, counters);
+}
+
+/* Equal shares of what the peaks leave. */
+static struct tn_lane_amounts room_share(struct tn_counter *list[TN_LANE_COUNTERS], int64_t lanes)
+{
+    struct tn_lane_amounts share;
+
+    for (int c = 0; c < TN_LANE_COUNTERS; c++) {
+        const struct tn_counter *counter = list[c];
+
+        share.of[c][TARN_STAT_ALL] =
+            (counter->peak[TARN_STAT_ALL] - tn_counter_all(counter)) / lanes;
+        for (unsigned pool = 0; pool < TN_POOLS; pool++) {
+            share.of[c][pool_stat(pool)] =
+                (counter->peak[pool_stat(pool)] - counter->current[pool]) / lanes;
+        }
+    }
+    return share;
+}
+
+void tn_lanes_gather(struct tn_lanes *lanes, struct tn_counters *counters)
+{
     for (uint32_t i = 0; i < lanes->count; i++) {
         struct tn_lane *lane = lanes->lane[i];
 
-        if (!lane->open) { /* changes under the engine's lock only */
-            continue;
+        if (lane->open) { /* changes under the engine's lock only */
+            tn_biased_lock_acquire_another(&lane->lock);
+            lanes->steps += lane_settle_accounts(lane, counters);
         }
-        tn_biased_lock_acquire_another(&lane->lock);
-        for (int c = 0; c < TN_LANE_COUNTERS; c++) {
-            counter_gather(list[c], &lane->counter[c]);
-        }
-        lanes->steps += lane->steps;
-        lane->steps = 0;
     }
     lanes->slow_calls++;
 }
@@ -266,26 +292,21 @@ void tn_lanes_gather(struct tn_lanes *lanes, struct tn_counters *counters)
 void tn_lanes_spread(struct tn_lanes *lanes, struct tn_counters *counters)
 {
     struct tn_counter *list[TN_LANE_COUNTERS];
-    int64_t share[TN_LANE_COUNTERS][TARN_STAT_POOLS];
     int64_t open = 0;
 
     list_counters(counters, list);
     for (uint32_t i = 0; i < lanes->count; i++) {
         open += lanes->lane[i]->open;
     }
-    for (int c = 0; c < TN_LANE_COUNTERS; c++) {
-        counter_share(list[c], open, share[c]);
-    }
+    const struct tn_lane_amounts share = room_share(list, open);
+
     for (uint32_t i = 0; i < lanes->count; i++) {
         struct tn_lane *lane = lanes->lane[i];
 
-        if (!lane->open) {
-            continue;
+        if (lane->open) {
+            lane_lend(lane, list, &share);
+            tn_biased_lock_leave(&lane->lock);
         }
-        for (int c = 0; c < TN_LANE_COUNTERS; c++) {
-            counter_lend(list[c], &lane->counter[c], share[c]);
-        }
-        tn_biased_lock_leave(&lane->lock);
     }
 }
 

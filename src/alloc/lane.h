@@ -11,12 +11,13 @@
  *
  * Counters stay exact, and so do their peaks: a peak is the largest sum there ever was, not the sum
  * of the lanes' own. What the peaks leave above the present values is room in which nothing can
- * become a new peak, whoever fills it. The engine lends each lane a share of it. A lane that has
- * too little takes from another lane; if none has any, the call goes the engine's way, where the
- * sum is known and the peak can rise.
+ * become a new peak, whoever fills it. The engine lends each lane a share of it, and the lane's
+ * trail is limited to the steps for which that is enough. A lane that wants to go further takes
+ * from another lane; if none has enough, the call goes the engine's way, where the sum is known and
+ * the peak can rise.
  *
- * Invariants, for every counter, "all" and each pool: what the lanes were lent and the engine's
- * peak add up to the true peak; a lane's room is never negative.
+ * Invariant, for every counter, "all" and each pool: what the lanes were lent and the engine's peak
+ * add up to the true peak; no lane adds more than it was lent.
  * Locks: engine, then lanes in the order of their numbers. A thread that holds a lane's lock waits
  * for no other: it only tries those of the lanes it takes room from.
  * Owns: its trail. Lanes live as long as the engine.
@@ -27,28 +28,23 @@
 #include "alloc/counters.h"
 #include "alloc/trail.h"
 #include "base/biased_lock.h"
-#include "tarn/config.h"
 
 enum {
     TN_LANES_MAX = 64, /* streams beyond that have none */
     TN_LANE_COUNTERS = 5
 };
 
-/* Of one counter: what may still be added, what was lent for it, and increases. What was added in
- * the lane is `lent - room`. */
-struct tn_lane_counter {
-    int64_t room[TARN_STAT_POOLS];
-    int64_t lent[TARN_STAT_POOLS];
-    int64_t allocated[TN_POOLS];
+/* Amounts by counter (blocks, bytes, requested, split, split bytes): "all" and each pool. */
+struct tn_lane_amounts {
+    int64_t of[TN_LANE_COUNTERS][TARN_STAT_POOLS];
 };
 
 struct tn_lane {
     struct tn_biased_lock lock;
-    tarn_stream stream; /* constant */
+    tarn_stream stream;          /* constant */
+    uint32_t number;             /* constant: index among the lanes */
     bool open;
-    uint32_t number;                                  /* constant: index among the lanes */
-    uint64_t steps;                                   /* since the engine looked last */
-    struct tn_lane_counter counter[TN_LANE_COUNTERS]; /* blocks, bytes, requested, split, ... */
+    struct tn_lane_amounts lent; /* may be negative, when more was freed than taken from here */
     struct tn_trail trail;
 };
 
@@ -75,10 +71,9 @@ void tn_lanes_fini(struct tn_lanes *lanes);
 
 /* ---- without the engine's lock ---- */
 
-/* The next step of the stream's trail, if it is this request: the block, handed out. NULL when the
- * call has to go the engine's way. */
-const struct tn_block *tn_lane_alloc(struct tn_lanes *lanes, uint64_t requested, tarn_stream stream,
-                                     const struct tarn_config *config);
+/* The next step of the stream's trail, if it is this request: its address. 0 when the call has to go
+ * the engine's way. */
+tarn_ptr tn_lane_alloc(struct tn_lanes *lanes, uint64_t requested, tarn_stream stream);
 
 /* Frees the newest step of the trail of the lane that this thread used last, if it is this pointer.
  */

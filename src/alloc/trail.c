@@ -5,22 +5,118 @@
 
 #include <string.h>
 
-void tn_trail_shorten(struct tn_trail *trail)
+static void trail_stand_at(struct tn_trail *trail, uint32_t mark)
+{
+    trail->mark = mark;
+    trail->counted = mark;
+    trail->low = mark;
+    trail->high = mark;
+    trail->floor = 0;
+    trail->ceiling = trail->end;
+}
+
+/* Forgets the older half: those blocks are allocations like others then. */
+static TN_COLD void trail_shorten(struct tn_trail *trail)
 {
     const uint32_t kept = TN_TRAIL_STEPS / 2;
 
     memmove(trail->steps, trail->steps + (trail->end - kept), kept * sizeof *trail->steps);
     trail->end = kept;
-    trail->mark = kept;
+}
+
+struct tn_trail_step *tn_trail_add(struct tn_trail *trail)
+{
+    tn_assert(tn_trail_is_settled(trail) && trail->counted == trail->mark);
+    if (tn_unlikely(trail->end == TN_TRAIL_STEPS)) {
+        trail_shorten(trail);
+    }
+    trail->end++;
+    trail_stand_at(trail, trail->end);
+    struct tn_trail_step *step = &trail->steps[trail->end - 1];
+
+    step->passes = 0;
+    return step;
+}
+
+void tn_trail_clear(struct tn_trail *trail)
+{
+    tn_assert(tn_trail_is_settled(trail) && trail->counted == trail->mark);
+    trail->end = 0;
+    trail_stand_at(trail, 0);
 }
 
 void tn_trail_settle_slow(struct tn_engine *engine, struct tn_trail *trail)
 {
+    tn_assert(trail->counted == trail->mark);
     while (trail->end > trail->mark) {
         struct tn_block *block = trail->steps[--trail->end].block;
 
         tn_ptr_map_take(&engine->map, block->address);
         block->allocated = false;
-        tn_engine_reuse(engine, block);
+        (void)tn_engine_reuse(engine, block);
     }
+    trail_stand_at(trail, trail->mark);
+}
+
+/* ---- counting ---- */
+
+/* The state after a step (sign 1) or before it (-1), from the one on its other side. */
+static void count_state(struct tn_counters *counters, const struct tn_trail_step *step,
+                        int64_t sign)
+{
+    tn_counter_move(&counters->blocks.out, step->pool, sign);
+    tn_counter_move(&counters->bytes.out, step->pool, sign * (int64_t)step->size);
+    tn_counter_move(&counters->requested, step->pool, sign * (int64_t)step->requested);
+    tn_counter_move(&counters->split, step->pool, sign * step->split_blocks);
+    tn_counter_move(&counters->split_bytes, step->pool, sign * step->split_bytes);
+}
+
+/* Increases by a step that was made and unmade so often; one of the two increases. */
+static void count_increases(struct tn_counter *counter, unsigned pool, int64_t amount, int64_t made,
+                            int64_t unmade)
+{
+    counter->allocated[pool] += amount > 0 ? made * amount : -unmade * amount;
+}
+
+static void count_passes(struct tn_counters *counters, const struct tn_trail_step *step,
+                         int64_t unmade)
+{
+    const int64_t made = step->passes;
+    const unsigned pool = step->pool;
+
+    count_increases(&counters->blocks.out, pool, 1, made, unmade);
+    count_increases(&counters->bytes.out, pool, (int64_t)step->size, made, unmade);
+    count_increases(&counters->requested, pool, (int64_t)step->requested, made, unmade);
+    count_increases(&counters->split, pool, step->split_blocks, made, unmade);
+    count_increases(&counters->split_bytes, pool, step->split_bytes, made, unmade);
+}
+
+uint64_t tn_trail_count_slow(struct tn_trail *trail, struct tn_counters *counters)
+{
+    const uint32_t low = trail->low;
+    const uint32_t high = trail->high;
+    uint64_t steps = 0;
+
+    for (uint32_t i = low; i < high; i++) {
+        struct tn_trail_step *step = &trail->steps[i];
+        const int64_t net = (int64_t)(i < trail->mark) - (int64_t)(i < trail->counted);
+
+        count_passes(counters, step, (int64_t)step->passes - net);
+        steps += step->passes;
+        step->passes = 0;
+    }
+    /* Every state between the two was there: its peaks count. */
+    for (uint32_t i = trail->counted; i > low; i--) {
+        count_state(counters, &trail->steps[i - 1], -1);
+    }
+    for (uint32_t i = low; i < high; i++) {
+        count_state(counters, &trail->steps[i], 1);
+    }
+    for (uint32_t i = high; i > trail->mark; i--) {
+        count_state(counters, &trail->steps[i - 1], -1);
+    }
+    trail->counted = trail->mark;
+    trail->low = trail->mark;
+    trail->high = trail->mark;
+    return 2 * steps;
 }

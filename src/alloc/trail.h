@@ -2,7 +2,7 @@
 /*
  * The trail: what was allocated lately, in order, so that a free in reverse order is a step back
  * and the same allocation again a step forward. Programs free most of what is short-lived in
- * reverse order and then ask for the same sizes again.
+ * reverse order and then ask for the same again.
  *
  *        begin                  mark                 end
  *          |  handed out          |  freed again      |
@@ -10,25 +10,28 @@
  *
  * Best fit is a function of the free blocks, the request and the settings. So as long as nothing
  * but the steps themselves changed these, freeing the newest allocation leads back to the state
- * before it, and the same request from there leads to the same block. Stepping back only moves the
- * mark and the counters: the block stays cut off and in the pointer map, as if it were handed out.
- * Whoever looks at blocks first has the steps beyond the mark merged for good (tn_trail_settle);
- * whoever changes something forgets the trail (tn_trail_forget). engine.h does both when it takes
- * the lock.
+ * before it, and the same request from there leads to the same block. Such a step only moves the
+ * mark: the block stays cut off and in the pointer map, as if it were handed out. Whoever looks at
+ * blocks first has the steps beyond the mark merged for good (tn_trail_settle); whoever changes
+ * something forgets the trail. engine.h does both when it takes the lock.
+ *
+ * The counters are brought up to date later, too (tn_trail_count): where the mark has been since
+ * the last time says what their peaks were, and how often each step was made says what was
+ * allocated and freed. Until then nothing else may move them.
  *
  * A step is only kept while nothing but calls changes the free blocks: no pending events of other
- * streams, no requests routed to private pools, no ages that searches advance, and the block came
- * from a free block, not from the device.
+ * streams, no requests routed to private pools, no ages that searches advance; and if the block
+ * came from a free block, not from the device, and is not oversize.
  *
- * Guarded by the engine's lock, or by that of its lane (lane.h). Cost: a step forward or back is O(1) and touches one block; what is
- * never stepped back costs one store of 48 bytes.
+ * Guarded by the engine's lock, or by that of its lane (lane.h). Cost: a step is O(1) and touches
+ * its own line and the block's; what is never stepped back costs a store of one line.
  */
 #ifndef TN_ALLOC_TRAIL_H
 #define TN_ALLOC_TRAIL_H
 
 #include "alloc/core.h"
-#include "alloc/size_class.h"
-#include "base/assertion.h"
+#include "alloc/counters.h"
+#include "base/attr.h"
 
 struct tn_engine;
 
@@ -36,14 +39,17 @@ enum {
     TN_TRAIL_STEPS = 512
 };
 
+/* One cache line. */
 struct tn_trail_step {
     struct tn_block *block;
-    tarn_stream stream;
-    uint64_t requested;   /* the last request that was this step, and what requests of this step */
-    uint64_t rounded;     /* are rounded to: a block that is not cut is larger */
+    uint64_t address;     /* of the block */
+    uint64_t size;        /* of the block */
+    uint64_t requested;   /* the request that is this step */
+    tarn_stream stream;   /* ... */
+    uint64_t *behind;     /* requested size of the rest, if the block was cut off a larger one */
     int64_t split_bytes;  /* what the allocation did to the counters of free parts of segments */
-    int32_t split_blocks; /* ... */
-    bool cut;             /* the block was cut off a larger one, which goes on behind it */
+    uint32_t passes;      /* steps forward that are not counted yet */
+    int16_t split_blocks; /* as split_bytes */
     uint8_t pool;         /* TN_SMALL or TN_LARGE */
 };
 
@@ -51,78 +57,66 @@ struct tn_trail_step {
 struct tn_trail {
     uint32_t mark; /* steps before it are handed out, from it on freed again */
     uint32_t end;
+    uint32_t floor;   /* where steps may lead: 0 and `end`; in a lane maybe less */
+    uint32_t ceiling; /* ... */
+    uint32_t counted; /* mark that the counters stand for */
+    uint32_t low;     /* lowest and highest mark since */
+    uint32_t high;    /* ... */
+    uint64_t nothing; /* what is behind blocks that were not cut off */
     struct tn_trail_step steps[TN_TRAIL_STEPS];
 };
 
-/* Forgets the older half: those blocks are allocations like others then. */
-void tn_trail_shorten(struct tn_trail *trail);
+/* A step for the allocation just made, which is counted: all but `passes` is to be filled in. The
+ * trail is settled and counted. */
+struct tn_trail_step *tn_trail_add(struct tn_trail *trail);
+
+/* Forgets all steps; the trail is settled and counted. */
+void tn_trail_clear(struct tn_trail *trail);
 
 /* Merges and files for good what was freed beyond the mark. Never fails. */
 void tn_trail_settle_slow(struct tn_engine *engine, struct tn_trail *trail);
+
+/* Counts the steps since the last time, and says how many that were. */
+uint64_t tn_trail_count_slow(struct tn_trail *trail, struct tn_counters *counters);
 
 static inline bool tn_trail_is_settled(const struct tn_trail *trail)
 {
     return trail->mark == trail->end;
 }
 
-/* A step for the allocation just made, to be filled in. Nothing lies beyond the mark. */
-static inline struct tn_trail_step *tn_trail_add(struct tn_trail *trail)
+static inline uint64_t tn_trail_count(struct tn_trail *trail, struct tn_counters *counters)
 {
-    tn_assert(tn_trail_is_settled(trail));
-    if (tn_unlikely(trail->end == TN_TRAIL_STEPS)) {
-        tn_trail_shorten(trail);
-    }
-    trail->mark = trail->end + 1;
-    return &trail->steps[trail->end++];
+    return trail->low == trail->high ? 0 : tn_trail_count_slow(trail, counters);
 }
 
-/* The next step, if it is this request; else NULL. */
-static inline struct tn_trail_step *tn_trail_next(struct tn_trail *trail, uint64_t requested,
-                                                  tarn_stream stream,
-                                                  const struct tarn_config *config)
+/* The next step, if it is this request: made. Else NULL. */
+static inline struct tn_trail_step *tn_trail_forward(struct tn_trail *trail, uint64_t requested,
+                                                     tarn_stream stream)
 {
     struct tn_trail_step *step = &trail->steps[trail->mark];
 
-    if (trail->mark == trail->end || step->stream != stream ||
-        (step->requested != requested && step->rounded != tn_round_size(requested, config))) {
+    if (trail->mark >= trail->ceiling || step->requested != requested || step->stream != stream) {
         return NULL;
     }
-    return step;
-}
-
-/* Hands out the next step's block again, but for counters and events. */
-static inline struct tn_block *tn_trail_forward(struct tn_trail *trail, struct tn_trail_step *step,
-                                                uint64_t requested, uint64_t stack)
-{
     struct tn_block *block = step->block;
 
     trail->mark++;
-    step->requested = requested;
-    if (step->cut) { /* as if it had been one block: see tn_block_split */
-        block->next->requested_size = block->requested_size;
-    }
+    trail->high = trail->mark > trail->high ? trail->mark : trail->high;
+    step->passes++;
+    *step->behind = block->requested_size; /* as if it had been one block: see tn_block_split */
     block->requested_size = requested;
-    block->u.stack = stack;
-    return block;
+    return step;
 }
 
-/* The newest step that is handed out, if it is this pointer and no other stream used it; else NULL.
- */
-static inline const struct tn_trail_step *tn_trail_last(const struct tn_trail *trail, tarn_ptr ptr)
+/* The step that led here, if it is this pointer: unmade. Else NULL. */
+static inline struct tn_trail_step *tn_trail_back(struct tn_trail *trail, tarn_ptr ptr)
 {
-    if (trail->mark == 0) {
+    if (trail->mark <= trail->floor || trail->steps[trail->mark - 1].address != ptr) {
         return NULL;
     }
-    const struct tn_trail_step *step = &trail->steps[trail->mark - 1];
-
-    return step->block->address == ptr && step->block->uses == 0 ? step : NULL;
-}
-
-/* Frees the newest step, but for counters and events. */
-static inline void tn_trail_back(struct tn_trail *trail)
-{
     trail->mark--;
-    trail->steps[trail->mark].block->u.stack = 0;
+    trail->low = trail->mark < trail->low ? trail->mark : trail->low;
+    return &trail->steps[trail->mark];
 }
 
 #endif

@@ -257,8 +257,8 @@ static void trail(void **state)
     assert_int_equal(trail->mark, 0);
     assert_int_equal(trail->end, 1);
     finds_nothing(&b);
-    PLANT(&b, trail->mark, 2, "trail: mark 2 of 1 steps");
-    PLANT(&b, trail->mark, 1, "allocated_bytes.all");
+    PLANT(&b, trail->mark, 2, "trail: mark 2 between 0 and 1 of 1 steps");
+    PLANT(&b, trail->counted, 0, "allocated_bytes.all");
     PLANT(&b, trail->steps[0].block->allocated, false, "trail: step 0");
     PLANT(&b, trail->steps[0].split_bytes, 512, "inactive_split_bytes.small_pool");
     rig_free(&b.rig, first);
