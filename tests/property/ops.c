@@ -325,6 +325,7 @@ struct program program_from_seed(uint64_t seed, size_t count)
     program.seed = seed;
     program.capacity = (uint32_t)below(&state, OPS_CAPACITIES);
     program.config = (uint32_t)below(&state, OPS_CONFIGS);
+    program.mode = (enum program_mode)below(&state, PROGRAM_MODES);
     /* A program fills its slots first and holds more or less of them later on. */
     struct slots slots = {.count = 8 + (uint32_t)below(&state, OPS_SLOTS - 7)};
     const uint64_t streams = 1 + below(&state, OPS_STREAMS);
@@ -358,6 +359,7 @@ struct program program_from_bytes(const uint8_t *data, size_t size)
 
     if (count > 0) {
         program.capacity = data[0] % OPS_CAPACITIES;
+        program.mode = (enum program_mode)(data[0] / OPS_CAPACITIES % PROGRAM_MODES);
         program.config = data[1] % OPS_CONFIGS;
     }
     for (size_t i = 0; i < count; i++) {

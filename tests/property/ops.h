@@ -70,9 +70,19 @@ struct op {
     uint64_t value;  /* bytes, nanoseconds, 1/256 of the device, or a switch */
 };
 
+/* Who looks on. With a sink every event and every counter is compared after each operation; quietly
+ * the counters only now and then, so that steps add up; with lanes each stream gets one at once. */
+enum program_mode {
+    MODE_SINK,
+    MODE_QUIET,
+    MODE_LANES,
+    PROGRAM_MODES
+};
+
 struct program {
     uint32_t capacity; /* index */
     uint32_t config;   /* index */
+    enum program_mode mode;
     uint64_t seed;     /* where it came from, 0 = from bytes */
     struct op *ops;
     size_t count;

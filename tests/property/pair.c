@@ -2,6 +2,7 @@
 #include "property/pair.h"
 
 #include "alloc/allocator.h"
+#include "alloc/engine.h"
 #include "base/attr.h"
 #include "device/device_ops.h"
 #include "reference/model.h"
@@ -33,8 +34,10 @@ struct pair {
     struct tarn_event *events; /* of the allocator, since the operation began */
     size_t event_count;
     size_t event_capacity;
+    enum program_mode mode;
     unsigned walk_every;
     unsigned until_walk;
+    unsigned until_stats;
     char *text;
 };
 
@@ -114,26 +117,44 @@ static bool filter(void *context, tarn_stream stream)
     return route->all || route->stream == stream;
 }
 
-struct pair *pair_create(uint32_t capacity, uint32_t config, unsigned walk_every)
+enum {
+    STATS_EVERY = 7 /* operations, when nobody listens */
+};
+
+/* Whoever listens keeps lanes closed. Opened for every stream, they open again after each call that
+ * closed them. */
+static void pair_open_lanes(struct pair *pair)
 {
-    const struct tarn_config settings = ops_config(config);
+    if (pair->mode == MODE_LANES) {
+        tn_allocator_engine(pair->real)->lanes.calls_left = UINT32_MAX;
+        tn_allocator_engine(pair->real)->lanes.slow_calls = 0; /* whether they pay or not */
+    }
+}
+
+struct pair *pair_create(const struct program *program, unsigned walk_every)
+{
+    const struct tarn_config settings = ops_config(program->config);
     struct tarn_sim_options options = {.struct_size = sizeof options,
-                                       .capacity = ops_capacity(capacity)};
+                                       .capacity = ops_capacity(program->capacity)};
     struct pair *pair = calloc(1, sizeof *pair);
 
     if (!pair) {
         abort();
     }
     pair->capacity = options.capacity;
+    pair->mode = program->mode;
     pair->walk_every = walk_every;
     pair->until_walk = walk_every;
+    pair->until_stats = 1;
     must(tarn_sim_open(&options, &pair->device[0], NULL), "tarn_sim_open");
     must(tarn_sim_open(&options, &pair->device[1], NULL), "tarn_sim_open");
     must(tarn_allocator_create(pair->device[0], &settings, &pair->real, NULL), "create");
     pair->reference = ref_create(pair->device[1], &settings);
     const struct tarn_sink sink = {.context = pair, .receive = receive};
 
-    must(tarn_allocator_add_sink(pair->real, &sink, NULL), "tarn_allocator_add_sink");
+    if (pair->mode == MODE_SINK) {
+        must(tarn_allocator_add_sink(pair->real, &sink, NULL), "tarn_allocator_add_sink");
+    }
     must(tarn_allocator_add_oom_observer(pair->real, observe, pair), "add observer");
     must(tarn_allocator_add_memory_callback(pair->real, callback_real, pair), "add callback");
     ref_set_callback(pair->reference, callback_reference, pair);
@@ -197,6 +218,9 @@ static bool same_events(struct pair *pair)
     char real[160];
     char reference[160];
 
+    if (pair->mode != MODE_SINK) {
+        return true;
+    }
     while (i < count && i < pair->event_count && same_event(&events[i], &pair->events[i])) {
         i++;
     }
@@ -321,8 +345,9 @@ static bool do_alloc(struct pair *pair, const struct op *op)
     }
     const enum tarn_status real = tarn_allocator_alloc(pair->real, op->value, stream, &a, NULL);
     const enum tarn_status reference = ref_alloc(pair->reference, op->value, stream, &b);
-    const bool reported =
-        pair->event_count > 0 && pair->events[pair->event_count - 1].action == TARN_ACTION_OOM;
+    size_t count;
+    const struct tarn_event *events = ref_events(pair->reference, &count);
+    const bool reported = count > 0 && events[count - 1].action == TARN_ACTION_OOM;
 
     if (!same_value(pair, "callback still armed", pair->armed[0], pair->armed[1])) {
         return false;
@@ -667,8 +692,15 @@ bool pair_apply(struct pair *pair, const struct op *op, char text[PAIR_TEXT_MAX]
     pair->text = text;
     pair->event_count = 0;
     ref_clear_events(pair->reference);
-    if (!do_op(pair, op) || !same_events(pair) || !same_stats(pair)) {
+    pair_open_lanes(pair);
+    if (!do_op(pair, op) || !same_events(pair)) {
         return false;
+    }
+    if (--pair->until_stats == 0 || pair->until_walk == 1) {
+        pair->until_stats = pair->mode == MODE_SINK ? 1 : STATS_EVERY;
+        if (!same_stats(pair)) {
+            return false;
+        }
     }
     if (--pair->until_walk > 0) {
         return true;
@@ -680,7 +712,7 @@ bool pair_apply(struct pair *pair, const struct op *op, char text[PAIR_TEXT_MAX]
 size_t pair_run(const struct program *program, unsigned walk_every, char text[PAIR_TEXT_MAX])
 {
     const uint64_t live = tarn_host_usage().live_count;
-    struct pair *pair = pair_create(program->capacity, program->config, walk_every);
+    struct pair *pair = pair_create(program, walk_every);
     size_t done = 0;
 
     while (done < program->count && pair_apply(pair, &program->ops[done], text)) {

@@ -17,7 +17,7 @@ enum {
 struct pair;
 
 /* `walk_every`: how many operations lie between comparisons of all blocks. */
-struct pair *pair_create(uint32_t capacity, uint32_t config, unsigned walk_every);
+struct pair *pair_create(const struct program *program, unsigned walk_every);
 void pair_destroy(struct pair *pair);
 
 /* Does it to both. false: they differ, and `text` says in what. */

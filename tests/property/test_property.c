@@ -91,7 +91,7 @@ static void corpus_is_the_same_on_both(void **state)
 /* Blocks that a program has reused within a capture; the program breaks nothing. */
 static uint64_t reclaimed_by(const struct program *program)
 {
-    struct pair *pair = pair_create(program->capacity, program->config, 16);
+    struct pair *pair = pair_create(program, 16);
     char text[PAIR_TEXT_MAX];
 
     for (size_t i = 0; i < program->count; i++) {
