@@ -76,8 +76,10 @@ void tn_trail_clear(struct tn_trail *trail);
 /* Merges and files for good what was freed beyond the mark. Never fails. */
 void tn_trail_settle_slow(struct tn_engine *engine, struct tn_trail *trail);
 
-/* Counts the steps since the last time, and says how many that were. */
+/* Counts the steps since the last time, and says how many that were; the second without looking at
+ * peaks, for a lane: what it did was below them. */
 uint64_t tn_trail_count_slow(struct tn_trail *trail, struct tn_counters *counters);
+uint64_t tn_trail_count_below_peaks(struct tn_trail *trail, struct tn_counters *counters);
 
 static inline bool tn_trail_is_settled(const struct tn_trail *trail)
 {
