@@ -48,8 +48,9 @@ static unsigned pool_stat(unsigned pool)
 static void amounts_add(struct tn_lane_amounts *amounts, const struct tn_trail_step *step,
                         int64_t sign)
 {
-    const int64_t change[TN_LANE_COUNTERS] = {1, (int64_t)step->size, (int64_t)step->requested,
-                                              step->split_blocks, step->split_bytes};
+    const int64_t change[TN_LANE_COUNTERS] = {1, (int64_t)step->block->size,
+                                              (int64_t)step->requested, step->split_blocks,
+                                              step->split_bytes};
 
     for (int c = 0; c < TN_LANE_COUNTERS; c++) {
         amounts->of[c][TARN_STAT_ALL] += sign * change[c];
@@ -174,22 +175,24 @@ static const struct tn_trail_step *lane_forward(struct tn_lanes *lanes, struct t
     return tn_trail_forward(trail, requested, lane->stream);
 }
 
-tarn_ptr tn_lane_alloc(struct tn_lanes *lanes, uint64_t requested, tarn_stream stream)
+bool tn_lane_alloc(struct tn_lanes *lanes, uint64_t requested, tarn_stream stream,
+                   struct tarn_handle *handle_out)
 {
     struct tn_lane *lane = hint.lane;
-    tarn_ptr ptr = 0;
+    const struct tn_trail_step *step = NULL;
 
     if (hint.id != lanes->id || lane->stream != stream) {
-        return 0;
+        return false;
     }
     tn_biased_lock_acquire(&lane->lock);
     if (tn_likely(lane->open)) {
-        const struct tn_trail_step *step = lane_forward(lanes, lane, requested);
-
-        ptr = step ? step->address : 0;
+        step = lane_forward(lanes, lane, requested);
+    }
+    if (tn_likely(step)) {
+        *handle_out = (struct tarn_handle){.ptr = step->address, .place = step->place};
     }
     tn_biased_lock_release(&lane->lock);
-    return ptr;
+    return step != NULL;
 }
 
 /* Going back can need room as well: free parts of segments grow. */

@@ -65,7 +65,7 @@ static void count_state(struct tn_counters *counters, const struct tn_trail_step
                         int64_t sign)
 {
     tn_counter_move(&counters->blocks.out, step->pool, sign);
-    tn_counter_move(&counters->bytes.out, step->pool, sign * (int64_t)step->size);
+    tn_counter_move(&counters->bytes.out, step->pool, sign * (int64_t)step->block->size);
     tn_counter_move(&counters->requested, step->pool, sign * (int64_t)step->requested);
     tn_counter_move(&counters->split, step->pool, sign * step->split_blocks);
     tn_counter_move(&counters->split_bytes, step->pool, sign * step->split_bytes);
@@ -75,7 +75,7 @@ static void shift_state(struct tn_counters *counters, const struct tn_trail_step
                         int64_t sign)
 {
     counters->blocks.out.current[step->pool] += sign;
-    counters->bytes.out.current[step->pool] += sign * (int64_t)step->size;
+    counters->bytes.out.current[step->pool] += sign * (int64_t)step->block->size;
     counters->requested.current[step->pool] += sign * (int64_t)step->requested;
     counters->split.current[step->pool] += sign * step->split_blocks;
     counters->split_bytes.current[step->pool] += sign * step->split_bytes;
@@ -95,7 +95,7 @@ static void count_passes(struct tn_counters *counters, const struct tn_trail_ste
     const unsigned pool = step->pool;
 
     count_increases(&counters->blocks.out, pool, 1, made, unmade);
-    count_increases(&counters->bytes.out, pool, (int64_t)step->size, made, unmade);
+    count_increases(&counters->bytes.out, pool, (int64_t)step->block->size, made, unmade);
     count_increases(&counters->requested, pool, (int64_t)step->requested, made, unmade);
     count_increases(&counters->split, pool, step->split_blocks, made, unmade);
     count_increases(&counters->split_bytes, pool, step->split_bytes, made, unmade);

@@ -43,7 +43,7 @@ enum {
 struct tn_trail_step {
     struct tn_block *block;
     uint64_t address;     /* of the block */
-    uint64_t size;        /* of the block */
+    uint64_t place;       /* in the pointer map, when it was put there */
     uint64_t requested;   /* the request that is this step */
     tarn_stream stream;   /* ... */
     uint64_t *behind;     /* requested size of the rest, if the block was cut off a larger one */

@@ -406,8 +406,7 @@ static void lane_round(struct lane_worker *worker)
         struct tarn_stats stats = {.struct_size = sizeof stats};
 
         tarn_allocator_get_stats(worker->run->allocator, &stats);
-        const struct tarn_stat *bytes =
-            &stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL];
+        const struct tarn_stat *bytes = &stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL];
 
         if (bytes->current < 0 || bytes->peak < bytes->current ||
             bytes->allocated - bytes->freed != bytes->current) {

@@ -208,8 +208,7 @@ static void others_may_free(void **state)
     const tarn_ptr ptr = first->ptrs[0];
 
     rig_free(&scene.rig, ptr); /* not the newest */
-    assert_int_equal(tarn_allocator_free(scene.rig.allocator, ptr, NULL),
-                     TARN_ERR_INVALID_POINTER);
+    assert_int_equal(tarn_allocator_free(scene.rig.allocator, ptr, NULL), TARN_ERR_INVALID_POINTER);
     tell(first, 0);
     assert_int_equal(tarn_allocator_free(scene.rig.allocator, first->ptrs[1], NULL),
                      TARN_ERR_INVALID_POINTER);
