@@ -5,7 +5,8 @@
 #   origin   "date,machine,commit": begins every other line
 #   file     name of the CSV file, DATE-COMMIT-MACHINE.csv
 # The machine is its processor's model and the number of CPUs, and a GPU's name if it has one.
-# COMMIT in the environment says which commit it is where there is no repository.
+# COMMIT in the environment says which commit it is where there is no repository; NOTE, what a reader
+# of the figures should know about the machine ("shared with other work"). It stands behind its name.
 
 # shellcheck disable=SC2034 # used by who sources this
 header=date,machine,commit,allocator,pattern,unit,median,fastest,slowest
@@ -26,6 +27,6 @@ origin_commit=${COMMIT:-$(git -C "$(dirname "$0")" describe --always --dirty 2>/
     echo unknown)}
 origin_machine=$(origin_machine)
 # shellcheck disable=SC2034
-origin=$origin_date,$origin_machine,$origin_commit
+origin=$origin_date,$origin_machine$(echo "${NOTE:+; $NOTE}" | tr ',' ';'),$origin_commit
 # shellcheck disable=SC2034
 file=$origin_date-$origin_commit-$(origin_slug "$origin_machine").csv
