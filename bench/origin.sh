@@ -5,8 +5,8 @@
 #   origin   "date,machine,commit": begins every other line
 #   file     name of the CSV file, DATE-COMMIT-MACHINE.csv
 # The machine is its processor's model and the number of CPUs, and a GPU's name if it has one.
-# COMMIT in the environment says which commit it is where there is no repository; NOTE, what a reader
-# of the figures should know about the machine ("shared with other work"). It stands behind its name.
+# COMMIT in the environment says which commit it is where there is no repository; NOTE, what a
+# reader of the figures should know about the machine ("shared with other work").
 
 # shellcheck disable=SC2034 # used by who sources this
 header=date,machine,commit,allocator,pattern,unit,median,fastest,slowest
