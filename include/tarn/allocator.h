@@ -54,6 +54,24 @@ TARN_API enum tarn_status tarn_allocator_alloc(struct tarn_allocator *allocator,
 TARN_API enum tarn_status tarn_allocator_free(struct tarn_allocator *allocator, tarn_ptr ptr,
                                               struct tarn_error *error) TARN_MUST_CHECK;
 
+/* An allocation with the place where its record is kept, for callers that can keep both. The place
+ * is only a hint: it is looked at first, and a wrong one costs what a lookup costs. */
+struct tarn_handle {
+    tarn_ptr ptr;
+    uint64_t place; /* 0 = not known */
+};
+
+/* As tarn_allocator_alloc and tarn_allocator_free, with a handle: freeing it needs no search for
+ * the pointer. Either kind of free takes what either kind of allocation returned, as
+ * {ptr, 0}; errors are the same. */
+TARN_API enum tarn_status tarn_allocator_alloc_handle(struct tarn_allocator *allocator,
+                                                      uint64_t size, tarn_stream stream,
+                                                      struct tarn_handle *handle_out,
+                                                      struct tarn_error *error) TARN_MUST_CHECK;
+TARN_API enum tarn_status tarn_allocator_free_handle(struct tarn_allocator *allocator,
+                                                     struct tarn_handle handle,
+                                                     struct tarn_error *error) TARN_MUST_CHECK;
+
 /* The block is used on another stream as well: after its free it is not reused before the work
  * queued on that stream at the time of the free is done. 0 does nothing. */
 TARN_API enum tarn_status tarn_allocator_record_stream(struct tarn_allocator *allocator,

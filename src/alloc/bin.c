@@ -103,8 +103,8 @@ static bool bin_grow_array(struct tn_bin *bin)
 {
     const uint32_t wanted = bin->capacity ? bin->capacity * 2 : BIN_FIRST_CAPACITY;
     struct tn_bin_entry *entries =
-        tn_host_resize(bin_is_near(bin) ? NULL : bin->u.entries,
-                       bin->capacity * sizeof *entries, wanted * sizeof *entries);
+        tn_host_resize(bin_is_near(bin) ? NULL : bin->u.entries, bin->capacity * sizeof *entries,
+                       wanted * sizeof *entries);
 
     if (!entries) {
         return false;
@@ -205,8 +205,7 @@ static void near_insert(struct tn_bin *bin, struct tn_block *block)
     struct tn_bin_entry *near = bin->u.near;
     const struct tn_bin_entry entry = {
         .size = block->size, .address = block->address, .block = block};
-    const bool smallest =
-        bin->count > 0 && !entry_is_below(&near[0], block->size, block->address);
+    const bool smallest = bin->count > 0 && !entry_is_below(&near[0], block->size, block->address);
 
     near[1] = smallest ? entry : near[0];
     near[0] = smallest ? near[0] : entry;

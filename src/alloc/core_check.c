@@ -123,7 +123,7 @@ static void tally_step(struct tally *tally, const struct tn_trail_step *step, ui
                        int64_t sign)
 {
     const struct tn_pool *pool = step->block->set->pool;
-    const uint64_t size = (uint64_t)sign * step->size;
+    const uint64_t size = (uint64_t)sign * step->block->size;
 
     tally_add(tally, TARN_STAT_ALLOCATION, pool, (uint64_t)sign);
     tally_add(tally, TARN_STAT_ALLOCATED_BYTES, pool, size);

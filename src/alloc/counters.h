@@ -33,9 +33,9 @@ struct tn_counter {
 
 /* Blocks that are handed out, or their bytes: two counters of tarn_stats, this one and "active". */
 struct tn_live_counter {
-    struct tn_counter out;      /* handed out; `peak` since the last settling */
-    int64_t waiting[TN_POOLS];  /* freed, and used by streams that have not finished */
-    int64_t waited[TN_POOLS];   /* `waiting` at the last reset of accumulated counters */
+    struct tn_counter out;     /* handed out; `peak` since the last settling */
+    int64_t waiting[TN_POOLS]; /* freed, and used by streams that have not finished */
+    int64_t waited[TN_POOLS];  /* `waiting` at the last reset of accumulated counters */
     int64_t out_peak[TARN_STAT_POOLS];
     int64_t active_peak[TARN_STAT_POOLS];
 };

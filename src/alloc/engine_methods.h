@@ -11,7 +11,8 @@
  *   - thread-safe: the engine takes its own lock;
  *   - what an engine cannot do fails with TARN_ERR_NOT_SUPPORTED and PyTorch's sentence, nothing
  *     changed;
- *   - no entry is NULL but those of pools, where an engine has none: the front refuses for it.
+ *   - no entry is NULL but those of handles and of pools, where an engine has none: the front does
+ *     without, and refuses for it.
  */
 #ifndef TN_ALLOC_ENGINE_METHODS_H
 #define TN_ALLOC_ENGINE_METHODS_H
@@ -35,6 +36,13 @@ struct tn_engine_methods {
                              struct tarn_error *error);
     enum tarn_status (*record_stream)(struct tarn_allocator *allocator, tarn_ptr ptr,
                                       tarn_stream stream, struct tarn_error *error);
+
+    /* NULL: the engine knows no places, and `alloc` and `free` do. */
+    enum tarn_status (*alloc_handle)(struct tarn_allocator *allocator, uint64_t size,
+                                     tarn_stream stream, struct tarn_handle *handle_out,
+                                     struct tarn_error *error);
+    enum tarn_status (*free_handle)(struct tarn_allocator *allocator, struct tarn_handle handle,
+                                    struct tarn_error *error);
 
     /* Of one pool; {0, 0} is everything. */
     enum tarn_status (*empty_cache)(struct tarn_allocator *allocator, struct tarn_pool_id id,

@@ -297,9 +297,9 @@ static void announce(struct tn_engine *engine, const struct tn_block *block, uns
     }
 }
 
-struct tn_split_change tn_native_hand_out(struct tn_engine *engine, struct tn_block *block,
-                                          uint64_t size, uint64_t requested, bool split,
-                                          uint64_t stack)
+struct tn_handed_out tn_native_hand_out(struct tn_engine *engine, struct tn_block *block,
+                                        uint64_t size, uint64_t requested, bool split,
+                                        uint64_t stack)
 {
     const unsigned pool = tn_counter_pool(block->set->pool->is_small);
     const bool already_split = tn_block_is_split(block);
@@ -316,9 +316,10 @@ struct tn_split_change tn_native_hand_out(struct tn_engine *engine, struct tn_bl
     block->allocated = true;
     block->requested_size = requested;
     block->u.stack = stack;
-    tn_ptr_map_insert(&engine->map, block);
+    const uint64_t place = tn_ptr_map_insert(&engine->map, block);
+
     announce(engine, block, pool, stack);
-    return change;
+    return (struct tn_handed_out){.place = place, .change = change};
 }
 
 static bool request_splits(const struct tn_engine *engine, const struct tn_request *request)
@@ -358,7 +359,7 @@ static bool engine_is_calm(const struct tn_engine *engine)
 
 /* An allocation from a free block becomes a step of its stream's trail. */
 static void request_leave_step(struct tn_engine *engine, const struct tn_request *request,
-                               bool split, struct tn_split_change change)
+                               bool split, const struct tn_handed_out *out)
 {
     struct tn_trail *trail = tn_engine_trail(engine, request->stream);
     struct tn_trail_step *step = tn_trail_add(trail);
@@ -366,34 +367,34 @@ static void request_leave_step(struct tn_engine *engine, const struct tn_request
 
     step->block = block;
     step->address = block->address;
-    step->size = block->size;
+    step->place = out->place;
     step->requested = request->requested;
     step->stream = request->stream;
     step->behind = split ? &block->next->requested_size : &trail->nothing;
-    step->split_bytes = change.bytes;
-    step->split_blocks = (int16_t)change.blocks;
+    step->split_bytes = out->change.bytes;
+    step->split_blocks = (int16_t)out->change.blocks;
     step->pool = (uint8_t)tn_counter_pool(request->pool->is_small);
 }
 
-/* Hands out the block that was found. */
-static void request_finish(struct tn_engine *engine, const struct tn_request *request)
+/* Hands out the block that was found; returns its place in the pointer map. */
+static uint64_t request_finish(struct tn_engine *engine, const struct tn_request *request)
 {
     const bool split = request_splits(engine, request);
-    const struct tn_split_change change = tn_native_hand_out(
-        engine, request->block, request->size, request->requested, split, request->stack);
+    const struct tn_handed_out out = tn_native_hand_out(engine, request->block, request->size,
+                                                        request->requested, split, request->stack);
 
     if (request->reused && engine_is_calm(engine) &&
         request->block->size < engine->config.max_split_size) {
-        request_leave_step(engine, request, split, change);
+        request_leave_step(engine, request, split, &out);
     } else {
         tn_engine_forget_trail(engine, tn_engine_trail(engine, request->stream));
     }
+    return out.place;
 }
 
 /* No free block fits: climbs the ladder. */
-static TN_NOINLINE enum tarn_status request_climb(struct tn_engine *engine,
-                                                         struct tn_request *request,
-                                                         struct tarn_error *error)
+static TN_NOINLINE enum tarn_status
+request_climb(struct tn_engine *engine, struct tn_request *request, struct tarn_error *error)
 {
     tn_engine_forget(engine);
     request->segment_size = tn_segment_size(request->size, &engine->config);
@@ -412,7 +413,7 @@ static TN_NOINLINE enum tarn_status request_climb(struct tn_engine *engine,
 }
 
 static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request *request,
-                                     struct tarn_error *error)
+                                     struct tarn_handle *handle_out, struct tarn_error *error)
 {
     enum tarn_status st = TARN_OK;
 
@@ -435,16 +436,16 @@ static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request
         st = request_climb(engine, request, error);
     }
     if (tn_likely(st == TARN_OK)) {
-        request_finish(engine, request);
+        handle_out->place = request_finish(engine, request);
+        handle_out->ptr = request->block->address;
     }
     return st;
 }
 
 /* Memory has run out: tells the sinks under the lock, which is released here, and the observers
  * without it. */
-static TN_COLD enum tarn_status alloc_run_out(struct tn_engine *engine,
-                                              const struct tn_request *request,
-                                              struct tarn_error *error)
+static TN_COLD enum tarn_status
+alloc_run_out(struct tn_engine *engine, const struct tn_request *request, struct tarn_error *error)
 {
     struct tarn_oom oom = {0};
     const enum tarn_status st = tn_oom_report(engine, request, &oom, error);
@@ -467,13 +468,11 @@ static bool engine_may_have_lanes(const struct tn_engine *engine)
 /* Makes the free blocks of the stream what they are, and its trail ready for a step. */
 static void engine_prepare_trail(struct tn_engine *engine, tarn_stream stream)
 {
-    if (!engine_is_calm(engine) ||
-        (tn_engine_has_lanes(engine) && !tn_lanes_pay(&engine->lanes))) {
+    if (!engine_is_calm(engine) || (tn_engine_has_lanes(engine) && !tn_lanes_pay(&engine->lanes))) {
         tn_engine_forget(engine);
         return;
     }
-    if (engine_may_have_lanes(engine) &&
-        tn_lanes_consider(&engine->lanes, &engine->lock, stream)) {
+    if (engine_may_have_lanes(engine) && tn_lanes_consider(&engine->lanes, &engine->lock, stream)) {
         tn_engine_forget_trail(engine, &engine->trail); /* it may be of that stream */
     }
     tn_engine_settle_trail(engine, tn_engine_trail(engine, stream));
@@ -481,7 +480,8 @@ static void engine_prepare_trail(struct tn_engine *engine, tarn_stream stream)
 
 /* An allocation that is no step of the trail. The lock is held, and released here. */
 static TN_NOINLINE enum tarn_status alloc_afresh(struct tn_engine *engine,
-                                                 struct tn_request *request, tarn_ptr *ptr_out,
+                                                 struct tn_request *request,
+                                                 struct tarn_handle *handle_out,
                                                  struct tarn_error *error)
 {
     if (tn_unlikely(request->requested >= TN_MAX_REQUEST)) {
@@ -489,16 +489,12 @@ static TN_NOINLINE enum tarn_status alloc_afresh(struct tn_engine *engine,
         return tn_oom_absurd(error);
     }
     engine_prepare_trail(engine, request->stream);
-    const enum tarn_status st = alloc_locked(engine, request, error);
+    const enum tarn_status st = alloc_locked(engine, request, handle_out, error);
 
     if (tn_unlikely(st == TARN_ERR_NOT_FOUND || st == TARN_ERR_OUT_OF_MEMORY)) {
         return alloc_run_out(engine, request, error);
     }
     tn_core_assert(engine);
-    if (st == TARN_OK) {
-        tn_assert(request->block);
-        *ptr_out = request->block->address;
-    }
     tn_engine_unlock(engine);
     return st;
 }
@@ -516,10 +512,16 @@ static bool has_sinks(const struct tn_engine *engine)
     return tn_unlikely(atomic_load_explicit(&engine->sink_count, memory_order_relaxed) > 0);
 }
 
+static struct tarn_handle step_handle(const struct tn_trail_step *step)
+{
+    return (struct tarn_handle){.ptr = step->address, .place = step->place};
+}
+
 /* With the engine's lock, which is released: no step of the engine's own trail. */
 static TN_NOINLINE enum tarn_status alloc_in_engine(struct tn_engine *engine, uint64_t size,
                                                     tarn_stream stream, uint64_t stack,
-                                                    tarn_ptr *ptr_out, struct tarn_error *error)
+                                                    struct tarn_handle *handle_out,
+                                                    struct tarn_error *error)
 {
     struct tn_request request = {.requested = size, .stream = stream, .stack = stack};
     const struct tn_trail_step *step = NULL;
@@ -533,26 +535,21 @@ static TN_NOINLINE enum tarn_status alloc_in_engine(struct tn_engine *engine, ui
         (void)tn_trail_count(trail, &engine->counters);
     }
     if (!step) {
-        return alloc_afresh(engine, &request, ptr_out, error);
+        return alloc_afresh(engine, &request, handle_out, error);
     }
-    *ptr_out = step->address;
+    *handle_out = step_handle(step);
     tn_engine_unlock(engine);
     return TARN_OK;
 }
 
 enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_stream stream,
-                                 tarn_ptr *ptr_out, struct tarn_error *error)
+                                 struct tarn_handle *handle_out, struct tarn_error *error)
 {
     enum tarn_status st = TARN_OK;
 
-    if (tn_engine_has_lanes(engine)) {
-        const tarn_ptr ptr = tn_lane_alloc(&engine->lanes, size, stream);
-
-        if (ptr) {
-            *ptr_out = ptr;
-            TN_PROBE4(malloc, ptr, engine->device->ordinal, size, stream);
-            return TARN_OK;
-        }
+    if (tn_engine_has_lanes(engine) && tn_lane_alloc(&engine->lanes, size, stream, handle_out)) {
+        TN_PROBE4(malloc, handle_out->ptr, engine->device->ordinal, size, stream);
+        return TARN_OK;
     }
     const uint64_t stack = tn_engine_capture(engine, TARN_CONTEXT_STATE);
 
@@ -561,7 +558,7 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
         tn_engine_has_lanes(engine) ? NULL : tn_trail_forward(&engine->trail, size, stream);
 
     if (tn_likely(step)) {
-        *ptr_out = step->address;
+        *handle_out = step_handle(step);
         if (has_sinks(engine)) {
             step->block->u.stack = stack;
             tell_of_step(engine, TARN_ACTION_ALLOC, step, stack);
@@ -569,9 +566,9 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
         tn_core_assert(engine);
         tn_biased_lock_release(&engine->lock);
     } else {
-        st = alloc_in_engine(engine, size, stream, stack, ptr_out, error);
+        st = alloc_in_engine(engine, size, stream, stack, handle_out, error);
     }
-    TN_PROBE4(malloc, st ? 0 : *ptr_out, engine->device->ordinal, size, stream);
+    TN_PROBE4(malloc, st ? 0 : handle_out->ptr, engine->device->ordinal, size, stream);
     return st;
 }
 
@@ -651,29 +648,29 @@ void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uin
 
 /* Place of a block that is handed out, whose stream's trail is forgotten; NULL when there is none
  * at that address. */
-static uint64_t *find_to_free(struct tn_engine *engine, tarn_ptr ptr)
+static uint64_t *find_to_free(struct tn_engine *engine, struct tarn_handle handle)
 {
     tn_engine_forget_trail(engine, &engine->trail);
-    uint64_t *slot = tn_ptr_map_slot(&engine->map, ptr);
+    uint64_t *slot = tn_ptr_map_slot_at(&engine->map, handle.place, handle.ptr);
 
     if (slot && tn_engine_has_lanes(engine)) {
         const struct tn_block *block = tn_ptr_entry_block(*slot);
 
         tn_engine_forget_trail(engine, tn_engine_trail(engine, block->set->stream));
-        slot = tn_ptr_map_slot(&engine->map, ptr); /* it may have been freed on that trail */
+        slot = tn_ptr_map_slot(&engine->map, handle.ptr); /* it may have been freed on that trail */
     }
     return slot;
 }
 
 /* With the engine's lock, which is released: no step of the engine's own trail. */
-static TN_NOINLINE enum tarn_status free_in_engine(struct tn_engine *engine, tarn_ptr ptr,
-                                                   uint64_t stack, struct tarn_error *error)
+static TN_NOINLINE enum tarn_status free_in_engine(struct tn_engine *engine,
+                                                   struct tarn_handle handle, uint64_t stack,
+                                                   struct tarn_error *error)
 {
     tn_engine_count(engine);
-    uint64_t *slot = find_to_free(engine, ptr);
-    const enum tarn_status st = slot
-                                    ? free_found(engine, tn_ptr_entry_block(*slot), stack, error)
-                                    : tn_pointer_unknown(ptr, error);
+    uint64_t *slot = find_to_free(engine, handle);
+    const enum tarn_status st = slot ? free_found(engine, tn_ptr_entry_block(*slot), stack, error)
+                                     : tn_pointer_unknown(handle.ptr, error);
 
     if (tn_likely(st == TARN_OK)) {
         tn_ptr_map_remove(&engine->map, slot);
@@ -693,20 +690,21 @@ static TN_COLD void tell_of_free(struct tn_engine *engine, const struct tn_trail
     step->block->u.stack = 0;
 }
 
-enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct tarn_error *error)
+enum tarn_status tn_native_free(struct tn_engine *engine, struct tarn_handle handle,
+                                struct tarn_error *error)
 {
-    TN_PROBE1(free, ptr);
-    if (tn_engine_has_lanes(engine) && tn_lane_free(&engine->lanes, ptr)) {
+    TN_PROBE1(free, handle.ptr);
+    if (tn_engine_has_lanes(engine) && tn_lane_free(&engine->lanes, handle.ptr)) {
         return TARN_OK;
     }
     const uint64_t stack = tn_engine_capture(engine, TARN_CONTEXT_ALL);
 
     tn_biased_lock_acquire(&engine->lock);
     const struct tn_trail_step *step =
-        tn_engine_has_lanes(engine) ? NULL : tn_trail_back(&engine->trail, ptr);
+        tn_engine_has_lanes(engine) ? NULL : tn_trail_back(&engine->trail, handle.ptr);
 
     if (tn_unlikely(!step)) {
-        return free_in_engine(engine, ptr, stack, error);
+        return free_in_engine(engine, handle, stack, error);
     }
     if (has_sinks(engine)) {
         tell_of_free(engine, step, stack);

@@ -48,8 +48,9 @@ static unsigned pool_stat(unsigned pool)
 static void amounts_add(struct tn_lane_amounts *amounts, const struct tn_trail_step *step,
                         int64_t sign)
 {
-    const int64_t change[TN_LANE_COUNTERS] = {1, (int64_t)step->size, (int64_t)step->requested,
-                                              step->split_blocks, step->split_bytes};
+    const int64_t change[TN_LANE_COUNTERS] = {1, (int64_t)step->block->size,
+                                              (int64_t)step->requested, step->split_blocks,
+                                              step->split_bytes};
 
     for (int c = 0; c < TN_LANE_COUNTERS; c++) {
         amounts->of[c][TARN_STAT_ALL] += sign * change[c];
@@ -174,22 +175,24 @@ static const struct tn_trail_step *lane_forward(struct tn_lanes *lanes, struct t
     return tn_trail_forward(trail, requested, lane->stream);
 }
 
-tarn_ptr tn_lane_alloc(struct tn_lanes *lanes, uint64_t requested, tarn_stream stream)
+bool tn_lane_alloc(struct tn_lanes *lanes, uint64_t requested, tarn_stream stream,
+                   struct tarn_handle *handle_out)
 {
     struct tn_lane *lane = hint.lane;
-    tarn_ptr ptr = 0;
+    const struct tn_trail_step *step = NULL;
 
     if (hint.id != lanes->id || lane->stream != stream) {
-        return 0;
+        return false;
     }
     tn_biased_lock_acquire(&lane->lock);
     if (tn_likely(lane->open)) {
-        const struct tn_trail_step *step = lane_forward(lanes, lane, requested);
-
-        ptr = step ? step->address : 0;
+        step = lane_forward(lanes, lane, requested);
+    }
+    if (tn_likely(step)) {
+        *handle_out = (struct tarn_handle){.ptr = step->address, .place = step->place};
     }
     tn_biased_lock_release(&lane->lock);
-    return ptr;
+    return step != NULL;
 }
 
 /* Going back can need room as well: free parts of segments grow. */
@@ -243,7 +246,7 @@ static void lane_lend(struct tn_lane *lane, struct tn_counter *list[TN_LANE_COUN
     lane_set_limits(lane);
 }
 
-/* ... and back. What the lane did stays within it, so no peak rises when it is counted. */
+/* ... and back, and counts what the lane did. */
 static uint64_t lane_settle_accounts(struct tn_lane *lane, struct tn_counters *counters)
 {
     struct tn_counter *list[TN_LANE_COUNTERS];
@@ -255,25 +258,43 @@ static uint64_t lane_settle_accounts(struct tn_lane *lane, struct tn_counters *c
         }
     }
     lane->lent = (struct tn_lane_amounts){{{0}}};
-    return tn_trail_count(&lane->trail, counters);
+    return tn_trail_count_below_peaks(&lane->trail, counters);
 }
 
-/* Equal shares of what the peaks leave. */
-static struct tn_lane_amounts room_share(struct tn_counter *list[TN_LANE_COUNTERS], int64_t lanes)
+/* One of so many equal shares. The first get what cannot be divided: of the few blocks that a peak
+ * leaves none should be kept back. */
+static int64_t share_of(int64_t room, int64_t lane, int64_t lanes)
+{
+    return room / lanes + (lane < room % lanes);
+}
+
+static struct tn_lane_amounts room_share(const struct tn_lane_amounts *room, int64_t lane,
+                                         int64_t lanes)
 {
     struct tn_lane_amounts share;
 
     for (int c = 0; c < TN_LANE_COUNTERS; c++) {
-        const struct tn_counter *counter = list[c];
-
-        share.of[c][TARN_STAT_ALL] =
-            (counter->peak[TARN_STAT_ALL] - tn_counter_all(counter)) / lanes;
-        for (unsigned pool = 0; pool < TN_POOLS; pool++) {
-            share.of[c][pool_stat(pool)] =
-                (counter->peak[pool_stat(pool)] - counter->current[pool]) / lanes;
+        for (int stat = 0; stat < TARN_STAT_POOLS; stat++) {
+            share.of[c][stat] = share_of(room->of[c][stat], lane, lanes);
         }
     }
     return share;
+}
+
+/* What the peaks leave. */
+static struct tn_lane_amounts counters_room(struct tn_counter *list[TN_LANE_COUNTERS])
+{
+    struct tn_lane_amounts room;
+
+    for (int c = 0; c < TN_LANE_COUNTERS; c++) {
+        const struct tn_counter *counter = list[c];
+
+        room.of[c][TARN_STAT_ALL] = counter->peak[TARN_STAT_ALL] - tn_counter_all(counter);
+        for (unsigned pool = 0; pool < TN_POOLS; pool++) {
+            room.of[c][pool_stat(pool)] = counter->peak[pool_stat(pool)] - counter->current[pool];
+        }
+    }
+    return room;
 }
 
 void tn_lanes_gather(struct tn_lanes *lanes, struct tn_counters *counters)
@@ -298,12 +319,14 @@ void tn_lanes_spread(struct tn_lanes *lanes, struct tn_counters *counters)
     for (uint32_t i = 0; i < lanes->count; i++) {
         open += lanes->lane[i]->open;
     }
-    const struct tn_lane_amounts share = room_share(list, open);
+    const struct tn_lane_amounts room = counters_room(list);
 
-    for (uint32_t i = 0; i < lanes->count; i++) {
+    for (int64_t i = 0, number = 0; i < lanes->count; i++) {
         struct tn_lane *lane = lanes->lane[i];
 
         if (lane->open) {
+            const struct tn_lane_amounts share = room_share(&room, number++, open);
+
             lane_lend(lane, list, &share);
             tn_biased_lock_leave(&lane->lock);
         }

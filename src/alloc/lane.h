@@ -28,6 +28,7 @@
 #include "alloc/counters.h"
 #include "alloc/trail.h"
 #include "base/biased_lock.h"
+#include "tarn/allocator.h"
 
 enum {
     TN_LANES_MAX = 64, /* streams beyond that have none */
@@ -41,8 +42,8 @@ struct tn_lane_amounts {
 
 struct tn_lane {
     struct tn_biased_lock lock;
-    tarn_stream stream;          /* constant */
-    uint32_t number;             /* constant: index among the lanes */
+    tarn_stream stream; /* constant */
+    uint32_t number;    /* constant: index among the lanes */
     bool open;
     struct tn_lane_amounts lent; /* may be negative, when more was freed than taken from here */
     struct tn_trail trail;
@@ -50,8 +51,8 @@ struct tn_lane {
 
 /* All of an engine. All zero but `id`: none. */
 struct tn_lanes {
-    uint64_t id;          /* constant: no other engine has it, ever */
-    _Atomic bool open;    /* some lane is; also read without a lock, as a hint */
+    uint64_t id;            /* constant: no other engine has it, ever */
+    _Atomic bool open;      /* some lane is; also read without a lock, as a hint */
     _Atomic uint32_t count; /* also read by who takes room; lanes never go */
     struct tn_lane *lane[TN_LANES_MAX];
 
@@ -71,9 +72,10 @@ void tn_lanes_fini(struct tn_lanes *lanes);
 
 /* ---- without the engine's lock ---- */
 
-/* The next step of the stream's trail, if it is this request: its address. 0 when the call has to go
- * the engine's way. */
-tarn_ptr tn_lane_alloc(struct tn_lanes *lanes, uint64_t requested, tarn_stream stream);
+/* The next step of the stream's trail, if it is this request. False when the call has to go the
+ * engine's way. */
+bool tn_lane_alloc(struct tn_lanes *lanes, uint64_t requested, tarn_stream stream,
+                   struct tarn_handle *handle_out);
 
 /* Frees the newest step of the trail of the lane that this thread used last, if it is this pointer.
  */

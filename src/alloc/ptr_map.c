@@ -38,7 +38,7 @@ static TN_COLD bool map_resize(struct tn_ptr_map *map, uint64_t buckets)
     }
     for (uint64_t i = 0; i < map->buckets * TN_BUCKET; i++) {
         if (map->entries[i] != 0) {
-            tn_ptr_map_insert(&moved, tn_ptr_entry_block(map->entries[i]));
+            (void)tn_ptr_map_insert(&moved, tn_ptr_entry_block(map->entries[i]));
         }
     }
     tn_ptr_map_fini(map);
@@ -78,7 +78,7 @@ uint64_t *tn_ptr_map_slot_beyond(const struct tn_ptr_map *map, uint64_t bucket, 
     return slot;
 }
 
-void tn_ptr_map_insert_beyond(struct tn_ptr_map *map, uint64_t bucket, uint64_t entry)
+uint64_t tn_ptr_map_insert_beyond(struct tn_ptr_map *map, uint64_t bucket, uint64_t entry)
 {
     unsigned holes;
 
@@ -86,7 +86,10 @@ void tn_ptr_map_insert_beyond(struct tn_ptr_map *map, uint64_t bucket, uint64_t 
         bucket = map_next(map, bucket);
         holes = tn_bucket_holes(&map->entries[bucket * TN_BUCKET]);
     } while (holes == 0);
-    map->entries[bucket * TN_BUCKET + tn_lowest_bit(holes)] = entry;
+    const uint64_t index = bucket * TN_BUCKET + tn_lowest_bit(holes);
+
+    map->entries[index] = entry;
+    return index + 1;
 }
 
 /* An entry of `from` that would be in `bucket` or before it if there had been room, or NULL. */

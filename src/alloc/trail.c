@@ -65,10 +65,20 @@ static void count_state(struct tn_counters *counters, const struct tn_trail_step
                         int64_t sign)
 {
     tn_counter_move(&counters->blocks.out, step->pool, sign);
-    tn_counter_move(&counters->bytes.out, step->pool, sign * (int64_t)step->size);
+    tn_counter_move(&counters->bytes.out, step->pool, sign * (int64_t)step->block->size);
     tn_counter_move(&counters->requested, step->pool, sign * (int64_t)step->requested);
     tn_counter_move(&counters->split, step->pool, sign * step->split_blocks);
     tn_counter_move(&counters->split_bytes, step->pool, sign * step->split_bytes);
+}
+
+static void shift_state(struct tn_counters *counters, const struct tn_trail_step *step,
+                        int64_t sign)
+{
+    counters->blocks.out.current[step->pool] += sign;
+    counters->bytes.out.current[step->pool] += sign * (int64_t)step->block->size;
+    counters->requested.current[step->pool] += sign * (int64_t)step->requested;
+    counters->split.current[step->pool] += sign * step->split_blocks;
+    counters->split_bytes.current[step->pool] += sign * step->split_bytes;
 }
 
 /* Increases by a step that was made and unmade so often; one of the two increases. */
@@ -85,38 +95,63 @@ static void count_passes(struct tn_counters *counters, const struct tn_trail_ste
     const unsigned pool = step->pool;
 
     count_increases(&counters->blocks.out, pool, 1, made, unmade);
-    count_increases(&counters->bytes.out, pool, (int64_t)step->size, made, unmade);
+    count_increases(&counters->bytes.out, pool, (int64_t)step->block->size, made, unmade);
     count_increases(&counters->requested, pool, (int64_t)step->requested, made, unmade);
     count_increases(&counters->split, pool, step->split_blocks, made, unmade);
     count_increases(&counters->split_bytes, pool, step->split_bytes, made, unmade);
 }
 
-uint64_t tn_trail_count_slow(struct tn_trail *trail, struct tn_counters *counters)
+/* What was allocated and freed; returns the number of steps. */
+static uint64_t count_all_passes(struct tn_trail *trail, struct tn_counters *counters)
 {
-    const uint32_t low = trail->low;
-    const uint32_t high = trail->high;
-    uint64_t steps = 0;
+    uint64_t passes = 0;
 
-    for (uint32_t i = low; i < high; i++) {
+    for (uint32_t i = trail->low; i < trail->high; i++) {
         struct tn_trail_step *step = &trail->steps[i];
         const int64_t net = (int64_t)(i < trail->mark) - (int64_t)(i < trail->counted);
 
         count_passes(counters, step, (int64_t)step->passes - net);
-        steps += step->passes;
+        passes += step->passes;
         step->passes = 0;
     }
-    /* Every state between the two was there: its peaks count. */
-    for (uint32_t i = trail->counted; i > low; i--) {
-        count_state(counters, &trail->steps[i - 1], -1);
-    }
-    for (uint32_t i = low; i < high; i++) {
-        count_state(counters, &trail->steps[i], 1);
-    }
-    for (uint32_t i = high; i > trail->mark; i--) {
-        count_state(counters, &trail->steps[i - 1], -1);
-    }
+    return 2 * passes;
+}
+
+static void trail_is_counted(struct tn_trail *trail)
+{
     trail->counted = trail->mark;
     trail->low = trail->mark;
     trail->high = trail->mark;
-    return 2 * steps;
+}
+
+/* Every state between the lowest and the highest mark was there: its peaks count. */
+uint64_t tn_trail_count_slow(struct tn_trail *trail, struct tn_counters *counters)
+{
+    const uint64_t steps = count_all_passes(trail, counters);
+
+    for (uint32_t i = trail->counted; i > trail->low; i--) {
+        count_state(counters, &trail->steps[i - 1], -1);
+    }
+    for (uint32_t i = trail->low; i < trail->high; i++) {
+        count_state(counters, &trail->steps[i], 1);
+    }
+    for (uint32_t i = trail->high; i > trail->mark; i--) {
+        count_state(counters, &trail->steps[i - 1], -1);
+    }
+    trail_is_counted(trail);
+    return steps;
+}
+
+uint64_t tn_trail_count_below_peaks(struct tn_trail *trail, struct tn_counters *counters)
+{
+    const uint64_t steps = count_all_passes(trail, counters);
+
+    for (uint32_t i = trail->counted; i < trail->mark; i++) {
+        shift_state(counters, &trail->steps[i], 1);
+    }
+    for (uint32_t i = trail->counted; i > trail->mark; i--) {
+        shift_state(counters, &trail->steps[i - 1], -1);
+    }
+    trail_is_counted(trail);
+    return steps;
 }

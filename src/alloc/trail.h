@@ -43,7 +43,7 @@ enum {
 struct tn_trail_step {
     struct tn_block *block;
     uint64_t address;     /* of the block */
-    uint64_t size;        /* of the block */
+    uint64_t place;       /* in the pointer map, when it was put there */
     uint64_t requested;   /* the request that is this step */
     tarn_stream stream;   /* ... */
     uint64_t *behind;     /* requested size of the rest, if the block was cut off a larger one */
@@ -76,8 +76,10 @@ void tn_trail_clear(struct tn_trail *trail);
 /* Merges and files for good what was freed beyond the mark. Never fails. */
 void tn_trail_settle_slow(struct tn_engine *engine, struct tn_trail *trail);
 
-/* Counts the steps since the last time, and says how many that were. */
+/* Counts the steps since the last time, and says how many that were; the second without looking at
+ * peaks, for a lane: what it did was below them. */
 uint64_t tn_trail_count_slow(struct tn_trail *trail, struct tn_counters *counters);
+uint64_t tn_trail_count_below_peaks(struct tn_trail *trail, struct tn_counters *counters);
 
 static inline bool tn_trail_is_settled(const struct tn_trail *trail)
 {

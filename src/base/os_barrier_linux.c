@@ -36,8 +36,8 @@ bool tn_os_barrier_available(void)
 void tn_os_barrier(void)
 {
     /* The slower command needs no registration, should a fork have lost it. */
-    const bool done = membarrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||
-                      membarrier_call(MEMBARRIER_CMD_GLOBAL);
+    const bool done =
+        membarrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED) || membarrier_call(MEMBARRIER_CMD_GLOBAL);
 
     tn_assert(done);
     (void)done;

@@ -83,7 +83,7 @@ struct program {
     uint32_t capacity; /* index */
     uint32_t config;   /* index */
     enum program_mode mode;
-    uint64_t seed;     /* where it came from, 0 = from bytes */
+    uint64_t seed; /* where it came from, 0 = from bytes */
     struct op *ops;
     size_t count;
 };

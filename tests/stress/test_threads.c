@@ -15,10 +15,13 @@
  */
 #include "support/test.h"
 
+#include "alloc/allocator.h"
+#include "alloc/engine.h"
 #include "tarn/allocator.h"
 #include "tarn/sim.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #define KIB ((uint64_t)1 << 10)
@@ -342,6 +345,126 @@ static void threads_share_an_allocator(void **state)
     arena_close(&arena);
 }
 
+/* ---- streams of their own ---- */
+
+enum {
+    LANE_THREADS = 4,
+    LANE_ROUNDS = 3000,
+    LANE_DEPTH = 6
+};
+
+/* What all threads of a lane run share. */
+struct lane_run {
+    struct tarn_allocator *allocator;
+    _Atomic tarn_ptr offered; /* a block for whoever comes first to free */
+    _Atomic bool broken;
+};
+
+struct lane_worker {
+    struct lane_run *run;
+    uint64_t number;
+    uint64_t random;
+    uint64_t bytes; /* allocated in all */
+};
+
+static tarn_ptr lane_alloc(struct lane_worker *worker, uint64_t size)
+{
+    tarn_ptr ptr = 0;
+
+    if (tarn_allocator_alloc(worker->run->allocator, size, 0x100 * worker->number, &ptr, NULL)) {
+        atomic_store(&worker->run->broken, true);
+    }
+    worker->bytes += size;
+    return ptr;
+}
+
+static void lane_free(struct lane_worker *worker, tarn_ptr ptr)
+{
+    if (tarn_allocator_free(worker->run->allocator, ptr, NULL)) {
+        atomic_store(&worker->run->broken, true);
+    }
+}
+
+/* Allocates some, frees them in reverse order; rarely leaves one to another thread, or looks. */
+static void lane_round(struct lane_worker *worker)
+{
+    static const uint64_t sizes[LANE_DEPTH] = {512, 4096, 65536, 524288, 1024, 2 * MIB};
+    tarn_ptr ptrs[LANE_DEPTH];
+    const uint64_t what = draw(&worker->random);
+    const unsigned depth = 1 + (unsigned)(what >> 8) % LANE_DEPTH;
+
+    for (unsigned i = 0; i < depth; i++) {
+        ptrs[i] = lane_alloc(worker, sizes[i]);
+    }
+    if (what % 64 == 0) {
+        ptrs[0] = atomic_exchange(&worker->run->offered, ptrs[0]);
+    }
+    for (unsigned i = depth; i > 0; i--) {
+        lane_free(worker, ptrs[i - 1]);
+    }
+    if (what % 256 == 1) {
+        struct tarn_stats stats = {.struct_size = sizeof stats};
+
+        tarn_allocator_get_stats(worker->run->allocator, &stats);
+        const struct tarn_stat *bytes = &stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL];
+
+        if (bytes->current < 0 || bytes->peak < bytes->current ||
+            bytes->allocated - bytes->freed != bytes->current) {
+            atomic_store(&worker->run->broken, true);
+        }
+    }
+}
+
+static void *lane_work(void *context)
+{
+    struct lane_worker *worker = context;
+
+    for (int i = 0; i < LANE_ROUNDS; i++) {
+        lane_round(worker);
+    }
+    return NULL;
+}
+
+/* Every thread has a stream; lanes open as soon as there is contention. */
+static void threads_have_streams_of_their_own(void **state)
+{
+    const struct tarn_sim_options options = {.struct_size = sizeof options, .capacity = 1024 * MIB};
+    struct lane_worker workers[LANE_THREADS];
+    pthread_t threads[LANE_THREADS];
+    struct lane_run run = {.offered = 0};
+    struct tarn_device *device = NULL;
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+    struct tarn_stats stats = {.struct_size = sizeof stats};
+    int64_t bytes = 0;
+
+    (void)state;
+    assert_int_equal(tarn_sim_open(&options, &device, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_create(device, NULL, &run.allocator, NULL), TARN_OK);
+    tn_allocator_engine(run.allocator)->lanes.calls_left = UINT32_MAX;
+    for (uint64_t i = 0; i < LANE_THREADS; i++) {
+        workers[i] = (struct lane_worker){.run = &run, .number = i + 1, .random = i};
+        assert_int_equal(pthread_create(&threads[i], NULL, lane_work, &workers[i]), 0);
+    }
+    for (int i = 0; i < LANE_THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        bytes += (int64_t)workers[i].bytes;
+    }
+    if (run.offered) {
+        lane_free(&workers[0], run.offered);
+    }
+    assert_false(run.broken);
+    assert_int_equal(tarn_allocator_check(run.allocator, &findings), 0);
+    tarn_allocator_get_stats(run.allocator, &stats);
+    const struct tarn_stat *all = &stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL];
+
+    assert_int_equal(all->current, 0);
+    assert_int_equal(all->allocated, bytes); /* every size is a multiple of 512 */
+    assert_int_equal(all->freed, bytes);
+    assert_true(all->peak >= (int64_t)(2 * MIB) && all->peak <= (int64_t)(LANE_THREADS * 3 * MIB));
+    tarn_allocator_destroy(run.allocator);
+    tarn_device_close(device);
+}
+
 int main(void)
 {
     static struct setting settings[] = {
@@ -356,12 +479,14 @@ int main(void)
         "plain, much memory",     "plain, little memory",      "growing, much memory",
         "growing, little memory", "lock dropped, much memory", "lock dropped, little memory",
     };
-    struct CMUnitTest tests[6] = {{0}};
+    struct CMUnitTest tests[7] = {{0}};
 
     for (unsigned i = 0; i < 6; i++) {
         tests[i].name = names[i];
         tests[i].test_func = threads_share_an_allocator;
         tests[i].initial_state = &settings[i];
     }
+    tests[6].name = "streams of their own";
+    tests[6].test_func = threads_have_streams_of_their_own;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -223,8 +223,7 @@ static void counters(void **state)
             char name[80];
 
             (void)snprintf(name, sizeof name, "%s.%s", tarn_stat_kind_name(list[i].kind),
-                           tarn_stat_pool_name(
-                               (enum tarn_stat_pool)(TARN_STAT_SMALL_POOL + pool)));
+                           tarn_stat_pool_name((enum tarn_stat_pool)(TARN_STAT_SMALL_POOL + pool)));
             PLANT(&b, counter->current[pool], counter->current[pool] + 1, name);
             if (counter->current[pool] > 0 && i >= 2) {
                 PLANT(&b, counter->peak[TARN_STAT_SMALL_POOL + pool], counter->current[pool] - 1,

@@ -251,8 +251,8 @@ static void collect(void *context, const struct tarn_event *event)
 /* Each step sends the events of an allocation and of a free. */
 static void steps_send_events(void **state)
 {
-    static const enum tarn_action actions[] = {
-        TARN_ACTION_ALLOC, TARN_ACTION_FREE_REQUESTED, TARN_ACTION_FREE_COMPLETED};
+    static const enum tarn_action actions[] = {TARN_ACTION_ALLOC, TARN_ACTION_FREE_REQUESTED,
+                                               TARN_ACTION_FREE_COMPLETED};
     struct rig rig;
     struct collected collected = {0};
     const struct tarn_sink sink = {.context = &collected, .receive = collect};
