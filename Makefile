@@ -28,11 +28,9 @@ test: setup-test build build/check/build.ninja ## all tests, with every internal
 	@cmake --build --preset check -j $(JOBS)
 	@tools/run_tests.sh build/check -j $(JOBS)
 
-bench: build ## patterns and recorded runs, timed, to bench/results/
-	@out=bench/results/$$(date +%Y-%m-%d)-$$(git rev-parse --short HEAD).csv; \
-	    build/release/bench/bench tests/data/snapshots/gpt2_varlen.pickle.gz \
-	    tests/data/snapshots/resnet_sizes.pickle.gz \
-	    | tee $$out | cut -d, -f3-5 | column -s, -t; echo "written to $$out"
+bench: build ## patterns, recorded runs and scale, timed, to bench/results/
+	@bench/take.sh build/release tests/data/snapshots/gpt2_varlen.pickle.gz \
+	    tests/data/snapshots/resnet_sizes.pickle.gz
 
 lint: setup-lint ## format, static analysis, layers, warnings of gcc and clang
 	@JOBS=$(JOBS) tools/lint.sh

@@ -1,50 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "patterns.h"
 
-#include <math.h>
+#include "draw.h"
+#include "figure.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-
-static double now_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
-/* ---- random sizes ---- */
-
-static uint64_t random_next(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-static uint64_t random_size(uint64_t *state, double low, double high)
-{
-    const double unit = (double)(random_next(state) >> 11) / 9007199254740992.0;
-
-    return (uint64_t)exp(log(low) + unit * (log(high) - log(low)));
-}
-
-static void *must_alloc(size_t count, size_t size)
-{
-    void *memory = calloc(count, size);
-
-    if (!memory) {
-        (void)fprintf(stderr, "bench: no host memory\n");
-        exit(1);
-    }
-    return memory;
-}
 
 /* ---- patterns ---- */
 
@@ -55,6 +19,7 @@ struct pattern {
     uint64_t high;
     int count; /* ladder: rungs; churn: live blocks; threads: threads */
     long operations;
+    uint64_t seed;
     bool own_stream;
 };
 
@@ -73,12 +38,12 @@ static double run_hot(const struct bench_allocator *a, const struct pattern *pat
     for (int i = 0; i < 100; i++) {
         a->free(a->context, a->alloc(a->context, pattern->low, stream), stream);
     }
-    const double begin = now_ns();
+    const double begin = bench_now_ns();
 
     for (long i = 0; i < operations; i++) {
         a->free(a->context, a->alloc(a->context, pattern->low, stream), stream);
     }
-    return (now_ns() - begin) / (double)operations;
+    return (bench_now_ns() - begin) / (double)operations;
 }
 
 static void climb_ladder(const struct bench_allocator *a, const uint64_t *sizes, uint64_t *ptrs,
@@ -98,21 +63,22 @@ static double run_ladder(const struct bench_allocator *a, const struct pattern *
                          double scale)
 {
     const long rounds = scaled(pattern->operations, scale);
-    uint64_t *sizes = must_alloc((size_t)pattern->count, sizeof *sizes);
-    uint64_t *ptrs = must_alloc((size_t)pattern->count, sizeof *ptrs);
-    uint64_t state = 7;
+    uint64_t *sizes = bench_must_alloc((size_t)pattern->count, sizeof *sizes);
+    uint64_t *ptrs = bench_must_alloc((size_t)pattern->count, sizeof *ptrs);
+    struct bench_draw draw;
 
+    bench_draw_init(&draw, pattern->seed);
     for (int i = 0; i < pattern->count; i++) {
-        sizes[i] = random_size(&state, (double)pattern->low, (double)pattern->high);
+        sizes[i] = bench_draw_size(&draw, (double)pattern->low, (double)pattern->high);
     }
     climb_ladder(a, sizes, ptrs, pattern->count);
     climb_ladder(a, sizes, ptrs, pattern->count);
-    const double begin = now_ns();
+    const double begin = bench_now_ns();
 
     for (long i = 0; i < rounds; i++) {
         climb_ladder(a, sizes, ptrs, pattern->count);
     }
-    const double ns = (now_ns() - begin) / ((double)rounds * pattern->count);
+    const double ns = (bench_now_ns() - begin) / ((double)rounds * pattern->count);
 
     free(sizes);
     free(ptrs);
@@ -138,25 +104,26 @@ static double run_churn(const struct bench_allocator *a, const struct pattern *p
                         double scale)
 {
     const long operations = scaled(pattern->operations, scale);
-    uint64_t *ptrs = must_alloc((size_t)pattern->count, sizeof *ptrs);
-    int *slots = must_alloc((size_t)operations, sizeof *slots);
-    uint64_t *sizes = must_alloc((size_t)operations, sizeof *sizes);
-    uint64_t state = 11;
+    uint64_t *ptrs = bench_must_alloc((size_t)pattern->count, sizeof *ptrs);
+    int *slots = bench_must_alloc((size_t)operations, sizeof *slots);
+    uint64_t *sizes = bench_must_alloc((size_t)operations, sizeof *sizes);
+    struct bench_draw draw;
 
+    bench_draw_init(&draw, pattern->seed);
     for (long i = 0; i < operations; i++) {
-        slots[i] = (int)(random_next(&state) % (uint64_t)pattern->count);
-        sizes[i] = random_size(&state, (double)pattern->low, (double)pattern->high);
+        slots[i] = (int)(bench_draw_next(&draw) % (uint64_t)pattern->count);
+        sizes[i] = bench_draw_size(&draw, (double)pattern->low, (double)pattern->high);
     }
     for (int i = 0; i < pattern->count; i++) {
-        ptrs[i] =
-            a->alloc(a->context, random_size(&state, (double)pattern->low, (double)pattern->high),
-                     a->streams[0]);
+        ptrs[i] = a->alloc(a->context,
+                           bench_draw_size(&draw, (double)pattern->low, (double)pattern->high),
+                           a->streams[0]);
     }
     replace_blocks(a, ptrs, slots, sizes, operations, false);
-    const double begin = now_ns();
+    const double begin = bench_now_ns();
 
     replace_blocks(a, ptrs, slots, sizes, operations, true);
-    const double ns = (now_ns() - begin) / (double)operations;
+    const double ns = (bench_now_ns() - begin) / (double)operations;
 
     for (int i = 0; i < pattern->count; i++) {
         a->free(a->context, ptrs[i], a->streams[0]);
@@ -180,7 +147,8 @@ struct worker {
     struct gate *gate;
     uint64_t stream;
     long rounds;
-    double ns;
+    double begin;
+    double end;
 };
 
 enum {
@@ -213,22 +181,20 @@ static void *worker_main(void *argument)
     while (!atomic_load(&worker->gate->open)) {
         (void)sched_yield();
     }
-    const double begin = now_ns();
-
+    worker->begin = bench_now_ns();
     for (long i = 0; i < worker->rounds; i++) {
         worker_round(worker);
     }
-    worker->ns = now_ns() - begin;
+    worker->end = bench_now_ns();
     return NULL;
 }
 
 static double run_threads(const struct bench_allocator *a, const struct pattern *pattern,
                           double scale)
 {
-    struct worker workers[BENCH_THREADS_MAX];
+    struct worker workers[BENCH_THREADS_MAX] = {{.rounds = 0}};
     struct gate gate = {.ready = 0};
     const long rounds = scaled(pattern->operations, scale);
-    double slowest = 0;
 
     for (int i = 0; i < pattern->count; i++) {
         workers[i] = (struct worker){
@@ -248,9 +214,15 @@ static double run_threads(const struct bench_allocator *a, const struct pattern 
     atomic_store(&gate.open, true);
     for (int i = 0; i < pattern->count; i++) {
         (void)pthread_join(workers[i].thread, NULL);
-        slowest = workers[i].ns > slowest ? workers[i].ns : slowest;
     }
-    return slowest / ((double)rounds * WORKER_SIZES * pattern->count);
+    double begin = workers[0].begin;
+    double end = workers[0].end;
+
+    for (int i = 1; i < pattern->count; i++) {
+        begin = workers[i].begin < begin ? workers[i].begin : begin;
+        end = workers[i].end > end ? workers[i].end : end;
+    }
+    return (end - begin) / ((double)rounds * WORKER_SIZES * pattern->count);
 }
 
 /* ---- running ---- */
@@ -259,52 +231,45 @@ static double run_threads(const struct bench_allocator *a, const struct pattern 
 #define MIB ((uint64_t)1 << 20)
 
 static const struct pattern patterns[] = {
-    {"hot_512B", run_hot, 512, 0, 0, 200000, false},
-    {"hot_4KiB", run_hot, 4 * KIB, 0, 0, 200000, false},
-    {"hot_1MiB", run_hot, MIB, 0, 0, 200000, false},
-    {"hot_2MiB", run_hot, 2 * MIB, 0, 0, 200000, false},
-    {"hot_20MiB", run_hot, 20 * MIB, 0, 0, 200000, false},
-    {"hot_256MiB", run_hot, 256 * MIB, 0, 0, 200000, false},
-    {"ladder_small_256", run_ladder, 512, MIB, 256, 500, false},
-    {"ladder_mixed_256", run_ladder, 512, 64 * MIB, 256, 500, false},
-    {"churn_small_4096", run_churn, 512, MIB, 4096, 200000, false},
-    {"churn_mixed_1024", run_churn, 512, 64 * MIB, 1024, 100000, false},
-    {"churn_small_65536", run_churn, 512, MIB, 65536, 400000, false},
-    {"threads_own_stream_1", run_threads, 0, 0, 1, 20000, true},
-    {"threads_one_stream_1", run_threads, 0, 0, 1, 20000, false},
-    {"threads_own_stream_2", run_threads, 0, 0, 2, 20000, true},
-    {"threads_one_stream_2", run_threads, 0, 0, 2, 20000, false},
-    {"threads_own_stream_4", run_threads, 0, 0, 4, 20000, true},
-    {"threads_one_stream_4", run_threads, 0, 0, 4, 20000, false},
-    {"threads_own_stream_8", run_threads, 0, 0, 8, 20000, true},
-    {"threads_one_stream_8", run_threads, 0, 0, 8, 20000, false},
-    {"threads_own_stream_16", run_threads, 0, 0, 16, 20000, true},
-    {"threads_one_stream_16", run_threads, 0, 0, 16, 20000, false},
+    {"hot_512B", run_hot, 512, 0, 0, 200000, 0, false},
+    {"hot_4KiB", run_hot, 4 * KIB, 0, 0, 200000, 0, false},
+    {"hot_1MiB", run_hot, MIB, 0, 0, 200000, 0, false},
+    {"hot_2MiB", run_hot, 2 * MIB, 0, 0, 200000, 0, false},
+    {"hot_20MiB", run_hot, 20 * MIB, 0, 0, 200000, 0, false},
+    {"hot_256MiB", run_hot, 256 * MIB, 0, 0, 200000, 0, false},
+    {"ladder_small_256", run_ladder, 512, MIB, 256, 500, 7, false},
+    {"ladder_mixed_256", run_ladder, 512, 64 * MIB, 256, 500, 7, false},
+    {"churn_small_4096", run_churn, 512, MIB, 4096, 200000, 11, false},
+    {"churn_mixed_1024", run_churn, 512, 64 * MIB, 1024, 100000, 13, false},
+    {"churn_small_65536", run_churn, 512, MIB, 65536, 400000, 17, false},
+    {"threads_own_stream_1", run_threads, 0, 0, 1, 20000, 0, true},
+    {"threads_one_stream_1", run_threads, 0, 0, 1, 20000, 0, false},
+    {"threads_own_stream_2", run_threads, 0, 0, 2, 20000, 0, true},
+    {"threads_one_stream_2", run_threads, 0, 0, 2, 20000, 0, false},
+    {"threads_own_stream_4", run_threads, 0, 0, 4, 20000, 0, true},
+    {"threads_one_stream_4", run_threads, 0, 0, 4, 20000, 0, false},
+    {"threads_own_stream_8", run_threads, 0, 0, 8, 20000, 0, true},
+    {"threads_one_stream_8", run_threads, 0, 0, 8, 20000, 0, false},
+    {"threads_own_stream_16", run_threads, 0, 0, 16, 20000, 0, true},
+    {"threads_one_stream_16", run_threads, 0, 0, 16, 20000, 0, false},
 };
 
-static int compare_doubles(const void *a, const void *b)
+size_t bench_pattern_count(void)
 {
-    const double x = *(const double *)a;
-    const double y = *(const double *)b;
-
-    return (x > y) - (x < y);
+    return sizeof patterns / sizeof patterns[0];
 }
 
-void bench_run(const struct bench_allocator *allocator, double scale,
-               void (*report)(void *context, const char *allocator, const char *pattern,
-                              const struct bench_figure *figure),
-               void *report_context)
+const char *bench_pattern_name(size_t pattern)
 {
-    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
-        double ns[BENCH_REPEATS];
+    return patterns[pattern].name;
+}
 
-        for (int k = 0; k < BENCH_REPEATS; k++) {
-            ns[k] = patterns[i].run(allocator, &patterns[i], scale);
-        }
-        qsort(ns, BENCH_REPEATS, sizeof ns[0], compare_doubles);
-        const struct bench_figure figure = {
-            .median = ns[BENCH_REPEATS / 2], .fastest = ns[0], .slowest = ns[BENCH_REPEATS - 1]};
+bool bench_pattern_has_threads(size_t pattern)
+{
+    return patterns[pattern].run == run_threads;
+}
 
-        report(report_context, allocator->name, patterns[i].name, &figure);
-    }
+double bench_pattern_run(size_t pattern, const struct bench_allocator *allocator, double scale)
+{
+    return patterns[pattern].run(allocator, &patterns[pattern], scale);
 }

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: MIT
+# CSV files of figures (bench/figure.h) to tables, one run after the other. Run by
+# performance_table.sh.
+
+BEGIN {
+    FS = ","
+    columns = "date,machine,commit,allocator,pattern,unit,median,fastest,slowest"
+    # What tarn shall reach on an H200's host, nanoseconds per allocation and free.
+    split("hot_512B hot_4KiB hot_1MiB hot_2MiB hot_20MiB hot_256MiB", hot, " ")
+    for (i in hot) {
+        goal[hot[i]] = 15
+    }
+    goal["ladder_small_256"] = 25
+    goal["ladder_mixed_256"] = 25
+    goal["churn_small_4096"] = 45
+    goal["churn_mixed_1024"] = 60
+    goal["churn_small_65536"] = 90
+    goal["threads_own_stream_16"] = 5
+    goal["threads_one_stream_16"] = 60
+    goal_bytes = 96
+    goal_growth = 2
+    bad = 0
+}
+
+function fail(what) {
+    printf "performance_table: %s:%d: %s\n", FILENAME, FNR, what >"/dev/stderr"
+    bad = 1
+    exit 1
+}
+
+function has(allocator, pattern) {
+    return (allocator, pattern) in median
+}
+
+function ns(allocator, pattern) {
+    return has(allocator, pattern) ? sprintf("%.1f", median[allocator, pattern]) : "-"
+}
+
+function spread(allocator, pattern) {
+    if (!has(allocator, pattern)) {
+        return "-"
+    }
+    return sprintf("%.1f to %.1f", fastest[allocator, pattern], slowest[allocator, pattern])
+}
+
+function ratio(other, allocator, pattern) {
+    if (!has(other, pattern) || !has(allocator, pattern) || median[allocator, pattern] == 0) {
+        return "-"
+    }
+    return sprintf("%.1f", median[other, pattern] / median[allocator, pattern])
+}
+
+function thousands(number,   text, out) {
+    text = sprintf("%d", number)
+    out = ""
+    while (length(text) > 3) {
+        out = "," substr(text, length(text) - 2) out
+        text = substr(text, 1, length(text) - 3)
+    }
+    return text out
+}
+
+function bytes(allocator, pattern,   value) {
+    if (!has(allocator, pattern)) {
+        return "-"
+    }
+    value = median[allocator, pattern]
+    if (value >= 1048576) {
+        return sprintf("%.1f MiB", value / 1048576)
+    }
+    return value >= 10240 ? sprintf("%.1f KiB", value / 1024) : sprintf("%.0f", value)
+}
+
+function print_pattern(pattern) {
+    printf "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", pattern,
+        pattern in goal ? goal[pattern] : "", ns("tarn", pattern), spread("tarn", pattern),
+        ns("torch-native", pattern), ratio("torch-native", "tarn", pattern),
+        ns("cudaMallocAsync", pattern), ratio("cudaMallocAsync", "tarn", pattern),
+        ns("tarn-expandable", pattern), ns("torch-expandable", pattern),
+        ratio("torch-expandable", "tarn-expandable", pattern)
+}
+
+function print_patterns(   i, pattern, met, goals) {
+    print "| pattern, ns per pair | goal | tarn | fastest to slowest | PyTorch | times tarn |" \
+        " cudaMallocAsync | times tarn | tarn, growing | PyTorch, growing | times tarn |"
+    print "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    for (i = 1; i <= patterns; i++) {
+        pattern = names[i]
+        if (pattern ~ /^scale_/) {
+            continue
+        }
+        print_pattern(pattern)
+        if (pattern in goal && has("tarn", pattern)) {
+            goals++
+            met += median["tarn", pattern] <= goal[pattern]
+        }
+    }
+    if (goals) {
+        printf "\nGoals met in this run: %d of %d.\n", met, goals
+    }
+}
+
+function print_scale_row(allocator, name, what) {
+    printf "| %s | %s | %s | %s | %s | %s | %s |\n", what, allocator, ns(allocator, name),
+        spread(allocator, name), bytes(allocator, name "_bytes_per_block"),
+        bytes(allocator, name "_bytes_freed"), bytes(allocator, name "_bytes_emptied")
+}
+
+function print_scale_of(allocator,   i, name, count) {
+    for (i = 1; i <= patterns; i++) {
+        name = names[i]
+        if (name !~ /^scale_(live|streams)_[0-9]+$/ || !has(allocator, name)) {
+            continue
+        }
+        count = name
+        sub(/.*_/, "", count)
+        print_scale_row(allocator, name, thousands(count) (name ~ /streams/ ? " streams" : ""))
+    }
+}
+
+function print_growth(allocator,   few, many) {
+    few = "scale_live_1000"
+    many = "scale_live_1000000"
+    if (has(allocator, few) && has(allocator, many)) {
+        printf "- %s: 1,000,000 live blocks cost %s times as much per operation as 1,000",
+            allocator, ratio_of(median[allocator, many], median[allocator, few])
+        printf " (goal: less than %d).\n", goal_growth
+    }
+    if (has(allocator, "scale_streams_1000_bytes_per_stream")) {
+        printf "- %s: a stream with one block takes %s bytes of host memory.\n", allocator,
+            thousands(median[allocator, "scale_streams_1000_bytes_per_stream"])
+    }
+}
+
+function ratio_of(a, b) {
+    return b > 0 ? sprintf("%.2f", a / b) : "-"
+}
+
+function print_scale(   i, any) {
+    for (i = 1; i <= patterns; i++) {
+        any = any || names[i] ~ /^scale_/
+    }
+    if (!any) {
+        return
+    }
+    printf "\n| live blocks | settings | ns per replacement | fastest to slowest |"
+    printf " host bytes a block (goal: %d) | kept when freed | kept when emptied |\n", goal_bytes
+    print "|--:|---|--:|--:|--:|--:|--:|"
+    print_scale_of("tarn")
+    print_scale_of("tarn-expandable")
+    print ""
+    print_growth("tarn")
+    print_growth("tarn-expandable")
+}
+
+function print_run(   key) {
+    if (patterns == 0) {
+        return
+    }
+    printf "\n### %s, %s, commit %s\n\nFrom `bench/results/%s`.\n\n", machine, date, commit, source
+    print_patterns()
+    print_scale()
+    for (key in median) {
+        delete median[key]
+        delete fastest[key]
+        delete slowest[key]
+    }
+    for (key in seen) {
+        delete seen[key]
+    }
+    patterns = 0
+}
+
+FNR == 1 {
+    print_run()
+    if ($0 != columns) {
+        fail("is not a file of figures: the first line is not " columns)
+    }
+    source = FILENAME
+    sub(/.*\//, "", source)
+    next
+}
+
+NF != 9 || $7 !~ /^[0-9.]+$/ || $8 !~ /^[0-9.]+$/ || $9 !~ /^[0-9.]+$/ {
+    fail("is not a line of figures: " $0)
+}
+
+{
+    date = $1
+    machine = $2
+    commit = $3
+    if (!($5 in seen)) {
+        seen[$5] = 1
+        names[++patterns] = $5
+    }
+    median[$4, $5] = $7 + 0
+    fastest[$4, $5] = $8 + 0
+    slowest[$4, $5] = $9 + 0
+}
+
+END {
+    if (bad) {
+        exit 1
+    }
+    print_run()
+    print ""
+}
