@@ -45,22 +45,26 @@ static const struct tn_bin_entry *bin_entries(const struct tn_bin *bin)
 /* Whether the entry comes before (size, address) in (size, address) order. */
 static bool entry_is_below(const struct tn_bin_entry *entry, uint64_t size, uint64_t address)
 {
-    return (entry->size < size) | ((entry->size == size) & (entry->address < address));
+    return entry->size < size || (entry->size == size && entry->address < address);
 }
 
 /* Index of the first entry below (size, address), `count` if none: entries before it are at or
- * above. Halves what is left without branching: where the search goes cannot be foretold. */
+ * above. */
 static uint32_t entries_first_below(const struct tn_bin_entry *entries, uint32_t count,
                                     uint64_t size, uint64_t address)
 {
     uint32_t low = 0;
+    uint32_t high = count;
 
-    while (count > 0) {
-        const uint32_t half = count / 2;
-        const uint32_t below = entry_is_below(&entries[low + half], size, address);
+    /* Branches are better here than selections: a guessed entry is fetched early. */
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
 
-        low += below ? 0 : half + 1;
-        count = below ? half : count - half - 1;
+        if (entry_is_below(&entries[middle], size, address)) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
     }
     return low;
 }

@@ -19,11 +19,12 @@ struct free_node {
 struct tn_block_chunk {
     struct tn_block_chunk *prev; /* in the slab's list of chunks with free nodes */
     struct tn_block_chunk *next;
-    struct free_node *free;  /* nodes that were given back */
-    uint32_t used;           /* nodes handed out */
-    uint32_t fresh;          /* nodes from this index on were never handed out */
-    char unused[32];         /* the header fills a cache line, nodes follow */
-    struct tn_block nodes[]; /* CHUNK_NODES */
+    struct free_node *free;     /* nodes that were given back */
+    uint32_t used;              /* nodes handed out */
+    uint32_t fresh;             /* nodes from this index on were never handed out */
+    struct tn_block_slab *slab; /* that it belongs to */
+    char unused[24];            /* the header fills a cache line, nodes follow */
+    struct tn_block nodes[];    /* CHUNK_NODES */
 };
 
 static_assert(sizeof(struct tn_block_chunk) == sizeof(struct tn_block), "header is one line");
@@ -68,6 +69,7 @@ static TN_COLD bool slab_add_chunk(struct tn_block_slab *slab)
         slab->chunks++;
     }
     memset(chunk, 0, sizeof *chunk);
+    chunk->slab = slab;
     slab_link(slab, chunk);
     return true;
 }
@@ -114,9 +116,10 @@ struct tn_block *tn_block_create(struct tn_block_slab *slab)
     return block;
 }
 
-void tn_block_destroy(struct tn_block_slab *slab, struct tn_block *block)
+void tn_block_destroy(struct tn_block *block)
 {
     struct tn_block_chunk *chunk = chunk_of(block);
+    struct tn_block_slab *slab = chunk->slab;
     struct free_node *node = (struct free_node *)(void *)block;
 
     tn_assert(chunk->used > 0 && slab->live > 0);

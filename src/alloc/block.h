@@ -4,7 +4,8 @@
  *
  * Nodes are 64 bytes and come from chunks of 64 KiB at addresses that are multiples of 64 KiB, so
  * that a node finds its chunk by masking. A chunk goes back to the host when its last node is free
- * (one empty chunk is kept). The caller holds the lock that guards the slab. Cost: O(1).
+ * (one empty chunk is kept). Nodes that live long should have a slab of their own, or few of them
+ * keep many chunks. The caller holds the lock that guards the slab. Cost: O(1).
  */
 #ifndef TN_ALLOC_BLOCK_H
 #define TN_ALLOC_BLOCK_H
@@ -29,7 +30,7 @@ void tn_block_slab_fini(struct tn_block_slab *slab);
 
 /* A node with every field zero, or NULL when host memory is missing. */
 struct tn_block *tn_block_create(struct tn_block_slab *slab) TN_MUST_CHECK;
-void tn_block_destroy(struct tn_block_slab *slab, struct tn_block *block);
+void tn_block_destroy(struct tn_block *block);
 
 /* Host bytes held. */
 size_t tn_block_slab_memory(const struct tn_block_slab *slab);

@@ -250,7 +250,9 @@ static void check_sizes(const struct tn_engine *engine, const struct tally *tall
     check_number("unmapped ranges", unmapped, tally->unmapped, findings);
     check_number("unfiled blocks", unfiled, tally->unfiled, findings);
     check_number("pointers in the map", engine->map.count, tally->allocated, findings);
-    check_number("block nodes", engine->slab.live - engine->spare_count - engine->nodes_in_flight,
+    check_number("block nodes",
+                 engine->slab.live + engine->heads.live - engine->spare_count -
+                     engine->nodes_in_flight,
                  tally->nodes, findings);
     check_number("segments", engine->segments.count, tally->segments, findings);
     check_number("reserved bytes", engine->reserved, tally->mapped, findings);

@@ -98,7 +98,7 @@ static void engine_drop_node(struct tn_engine *engine, struct tn_block *node)
         engine->spares = node;
         engine->spare_count++;
     } else {
-        tn_block_destroy(&engine->slab, node);
+        tn_block_destroy(node);
     }
 }
 

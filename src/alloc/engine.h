@@ -59,8 +59,9 @@ struct tn_engine {
     struct tn_ptr_map map;
     struct tn_pool small;
     struct tn_pool large;
-    struct tn_block_slab slab;
-    struct tn_block *spares; /* nodes put by for splits, linked by `next` */
+    struct tn_block_slab heads; /* first blocks of segments: a segment that is free again is one */
+    struct tn_block_slab slab;  /* all others */
+    struct tn_block *spares;    /* nodes put by for splits, linked by `next` */
     uint32_t spare_count;
     uint32_t nodes_in_flight; /* nodes for segments that the device is asked for without the lock */
     struct tn_block *unfiled; /* free blocks that host memory was missing for */

@@ -412,19 +412,28 @@ request_climb(struct tn_engine *engine, struct tn_request *request, struct tarn_
     return prepared;
 }
 
+/* The pool that serves the request. */
+static struct tn_pool *route(struct tn_engine *engine, bool small, tarn_stream stream)
+{
+    if (tn_unlikely(engine->private_pools.route_count > 0)) {
+        return tn_private_pool_route(engine, small, stream);
+    }
+    return small ? &engine->small : &engine->large;
+}
+
 static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request *request,
                                      struct tarn_handle *handle_out, struct tarn_error *error)
 {
     enum tarn_status st = TARN_OK;
 
-    if (tn_likely(engine->private_pools.route_count == 0)) {
-        st = tn_stream_waits_process(engine, request->stack, error);
-    } else {
+    if (tn_unlikely(engine->private_pools.route_count > 0)) {
         st = tn_stream_waits_reclaim(engine, request->stream, request->stack, error);
+    } else if (tn_unlikely(engine->waits.pending > 0 || engine->waits.deferred_count > 0)) {
+        st = tn_stream_waits_process(engine, request->stack, error);
     }
     request->size = tn_round_size(request->requested, &engine->config);
     request->grows = engine->config.expandable_segments;
-    request->pool = tn_private_pool_route(engine, tn_size_is_small(request->size), request->stream);
+    request->pool = route(engine, tn_size_is_small(request->size), request->stream);
     if (st == TARN_OK) {
         st = request_prepare(engine, request, error);
     }
@@ -881,7 +890,7 @@ static void segment_abandon(struct tn_engine *engine, struct tn_segment *segment
         if (tn_block_is_idle(block)) {
             tn_engine_unfile(engine, block);
         }
-        tn_block_destroy(&engine->slab, block);
+        tn_block_destroy(block);
         block = next;
     }
     if (segment->expandable) {
@@ -908,9 +917,10 @@ void tn_native_fini(struct tn_engine *engine)
     tn_pool_fini(&engine->small);
     tn_pool_fini(&engine->large);
     while (engine->spares) {
-        tn_block_destroy(&engine->slab, tn_engine_take_spare(engine));
+        tn_block_destroy(tn_engine_take_spare(engine));
     }
     tn_block_slab_fini(&engine->slab);
+    tn_block_slab_fini(&engine->heads);
     tn_ptr_map_fini(&engine->map);
     tn_biased_lock_fini(&engine->lock);
 }

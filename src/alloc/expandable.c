@@ -43,7 +43,7 @@ static enum tarn_status expandable_create(struct tn_engine *engine, struct tn_fr
     const uint64_t size = expandable_range_size(engine, set);
     struct tn_segment *segment = tn_host_alloc_zero(sizeof *segment);
     struct tn_expandable *expandable = tn_host_alloc_zero(sizeof *expandable);
-    struct tn_block *block = tn_block_create(&engine->slab);
+    struct tn_block *block = tn_block_create(&engine->heads);
     enum tarn_status st = TARN_ERR_HOST_MEMORY;
 
     if (!segment || !expandable || !block || !tn_free_set_reserve_unmapped(set, 2)) {
@@ -72,7 +72,7 @@ static enum tarn_status expandable_create(struct tn_engine *engine, struct tn_fr
     return TARN_OK;
 out:
     if (block) {
-        tn_block_destroy(&engine->slab, block);
+        tn_block_destroy(block);
     }
     tn_host_free(expandable, sizeof *expandable);
     tn_host_free(segment, sizeof *segment);
@@ -95,7 +95,7 @@ static enum tarn_status expandable_drop(struct tn_engine *engine, struct tn_segm
         block->set->pool->owner->segment_count--;
     }
     tn_free_set_remove_unmapped(block->set, block);
-    tn_block_destroy(&engine->slab, block);
+    tn_block_destroy(block);
     tn_tree_remove(&engine->segments, &segment->node);
     tn_host_free(expandable->pages, expandable->page_count * sizeof *expandable->pages);
     tn_host_free(expandable, sizeof *expandable);

@@ -410,19 +410,18 @@ static TN_NOINLINE void lanes_look(struct tn_lanes *lanes, uint32_t waits)
     lanes->changes = 0;
 }
 
-bool tn_lanes_consider(struct tn_lanes *lanes, const struct tn_biased_lock *lock,
-                       tarn_stream stream)
+bool tn_lanes_consider_slow(struct tn_lanes *lanes, uint32_t waits, tarn_stream stream)
 {
     bool opened = false;
 
-    if (tn_unlikely(lanes->calls_left > 0)) {
+    if (lanes->calls_left > 0) {
         lanes->calls_left--;
         opened = lanes_open(lanes, stream);
     }
-    if (tn_unlikely(lock->waits != lanes->waits_seen)) {
+    if (waits != lanes->waits_seen) {
         lanes->changes += stream != lanes->last_stream;
         lanes->last_stream = stream;
-        lanes_look(lanes, lock->waits);
+        lanes_look(lanes, waits);
     }
     return opened;
 }

@@ -96,8 +96,14 @@ void tn_lanes_close(struct tn_lanes *lanes);
 
 /* Looks whether threads wait for the engine's lock on behalf of several streams, and then opens
  * lanes, this call's first. True when one was opened. */
-bool tn_lanes_consider(struct tn_lanes *lanes, const struct tn_biased_lock *lock,
-                       tarn_stream stream);
+bool tn_lanes_consider_slow(struct tn_lanes *lanes, uint32_t waits, tarn_stream stream);
+
+static inline bool tn_lanes_consider(struct tn_lanes *lanes, const struct tn_biased_lock *lock,
+                                     tarn_stream stream)
+{
+    return tn_unlikely(lanes->calls_left > 0 || lock->waits != lanes->waits_seen) &&
+           tn_lanes_consider_slow(lanes, lock->waits, stream);
+}
 
 /* A call took all lanes: whether they pay for that. */
 bool tn_lanes_pay(struct tn_lanes *lanes);

@@ -86,7 +86,7 @@ enum tarn_status tn_segment_alloc(struct tn_engine *engine, struct tn_free_set *
                                   struct tarn_error *error)
 {
     struct tn_segment *segment = tn_host_alloc_zero(sizeof *segment);
-    struct tn_block *block = tn_block_create(&engine->slab);
+    struct tn_block *block = tn_block_create(&engine->heads);
     enum tarn_status st = TARN_ERR_HOST_MEMORY;
     uint64_t address = 0;
 
@@ -117,7 +117,7 @@ enum tarn_status tn_segment_alloc(struct tn_engine *engine, struct tn_free_set *
     return TARN_OK;
 out:
     if (block) {
-        tn_block_destroy(&engine->slab, block);
+        tn_block_destroy(block);
     }
     tn_host_free(segment, sizeof *segment);
     return st;
@@ -160,7 +160,7 @@ enum tarn_status tn_segment_release(struct tn_engine *engine, struct tn_block *b
     }
     tn_engine_unfile(engine, block);
     tn_tree_remove(&engine->segments, &segment->node);
-    tn_block_destroy(&engine->slab, block);
+    tn_block_destroy(block);
     tn_host_free(segment, sizeof *segment);
     return TARN_OK;
 }

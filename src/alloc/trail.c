@@ -64,9 +64,12 @@ void tn_trail_settle_slow(struct tn_engine *engine, struct tn_trail *trail)
 static void count_state(struct tn_counters *counters, const struct tn_trail_step *step,
                         int64_t sign)
 {
+    const int64_t size = (int64_t)step->block->size;
+    const int64_t requested = (int64_t)step->requested;
+
     tn_counter_move(&counters->blocks.out, step->pool, sign);
-    tn_counter_move(&counters->bytes.out, step->pool, sign * (int64_t)step->block->size);
-    tn_counter_move(&counters->requested, step->pool, sign * (int64_t)step->requested);
+    tn_counter_move(&counters->bytes.out, step->pool, sign * size);
+    tn_counter_move(&counters->requested, step->pool, sign * requested);
     tn_counter_move(&counters->split, step->pool, sign * step->split_blocks);
     tn_counter_move(&counters->split_bytes, step->pool, sign * step->split_bytes);
 }
@@ -74,9 +77,12 @@ static void count_state(struct tn_counters *counters, const struct tn_trail_step
 static void shift_state(struct tn_counters *counters, const struct tn_trail_step *step,
                         int64_t sign)
 {
+    const int64_t size = (int64_t)step->block->size;
+    const int64_t requested = (int64_t)step->requested;
+
     counters->blocks.out.current[step->pool] += sign;
-    counters->bytes.out.current[step->pool] += sign * (int64_t)step->block->size;
-    counters->requested.current[step->pool] += sign * (int64_t)step->requested;
+    counters->bytes.out.current[step->pool] += sign * size;
+    counters->requested.current[step->pool] += sign * requested;
     counters->split.current[step->pool] += sign * step->split_blocks;
     counters->split_bytes.current[step->pool] += sign * step->split_bytes;
 }

@@ -512,6 +512,7 @@ static void note_let_go()
 
 // At most one capture is under way. Its graph is thrown away, so that what is captured touches no
 // block. Stream 0 cannot be captured.
+static std::vector<cudaGraph_t> graphs_kept;
 static int capture_origin = -1; // stream that it began on, -1 = none is under way
 static unsigned long long capture_id;
 static std::vector<char> in_capture; // by stream
@@ -592,7 +593,8 @@ static void do_capture_end()
     line_begin("capture_end");
     put(line, ",\"stream\":%zu", origin);
     check_cuda(cudaStreamEndCapture(streams[origin], &graph), "cudaStreamEndCapture");
-    check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
+    // Kept: PyTorch takes a node of a later graph at the same address for the one that it noted.
+    graphs_kept.push_back(graph);
     capture_origin = -1;
     in_capture.assign(streams.size(), 0);
     line_end();

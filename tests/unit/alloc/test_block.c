@@ -29,12 +29,12 @@ static void nodes_are_zero_and_aligned(void **state)
         memset(nodes[i], 0xff, sizeof *nodes[i]);
     }
     for (int i = 0; i < 3000; i++) {
-        tn_block_destroy(&slab, nodes[i]);
+        tn_block_destroy(nodes[i]);
     }
     struct tn_block *again = tn_block_create(&slab);
 
     assert_memory_equal(again, &zero, sizeof zero);
-    tn_block_destroy(&slab, again);
+    tn_block_destroy(again);
     tn_block_slab_fini(&slab);
 }
 
@@ -64,7 +64,7 @@ static void chunks_come_and_go(void **state)
         assert_true(nodes[i - 1] + 1 <= nodes[i]); /* no node twice */
     }
     for (int i = 0; i < MANY; i++) {
-        tn_block_destroy(&slab, nodes[i]);
+        tn_block_destroy(nodes[i]);
         /* Whole chunks in address order: one empty one is kept. */
         const uint64_t empty = (uint64_t)(i + 1) / CHUNK_NODES;
 
@@ -75,7 +75,7 @@ static void chunks_come_and_go(void **state)
     assert_int_equal(tn_block_slab_memory(&slab), CHUNK_BYTES);
     nodes[0] = tn_block_create(&slab); /* from the kept chunk */
     assert_int_equal(slab.chunks, 1);
-    tn_block_destroy(&slab, nodes[0]);
+    tn_block_destroy(nodes[0]);
     tn_block_slab_fini(&slab);
     assert_int_equal(tarn_host_usage().live_bytes, live);
 }
@@ -97,13 +97,13 @@ static void random_use_never_gives_a_node_twice(void **state)
             nodes[i]->address = i + 1;
         } else {
             assert_int_equal(nodes[i]->address, i + 1);
-            tn_block_destroy(&slab, nodes[i]);
+            tn_block_destroy(nodes[i]);
             nodes[i] = NULL;
         }
     }
     for (int i = 0; i < MANY; i++) {
         if (nodes[i]) {
-            tn_block_destroy(&slab, nodes[i]);
+            tn_block_destroy(nodes[i]);
         }
     }
     tn_block_slab_fini(&slab);
@@ -124,11 +124,11 @@ static void without_host_memory_nothing_changes(void **state)
     tarn_host_fail_nth(1);
     assert_null(tn_block_create(&slab));
     assert_int_equal(slab.live, CHUNK_NODES);
-    tn_block_destroy(&slab, nodes[0]);
+    tn_block_destroy(nodes[0]);
     nodes[0] = tn_block_create(&slab); /* needs no host memory */
     assert_non_null(nodes[0]);
     for (int i = 0; i < CHUNK_NODES; i++) {
-        tn_block_destroy(&slab, nodes[i]);
+        tn_block_destroy(nodes[i]);
     }
     tn_block_slab_fini(&slab);
 }

@@ -81,7 +81,7 @@ static void scene_open(struct scene *scene)
     rig_open(&scene->rig, GIB, "");
     scene->lanes = &rig_engine(scene->rig.allocator)->lanes;
     for (unsigned i = 0; i < 2; i++) {
-        hand_open(&scene->hands[i], &scene->rig, 0x100 * (i + 1));
+        hand_open(&scene->hands[i], &scene->rig, (tarn_stream)i + 1);
         for (int round = 0; round < 2; round++) { /* the first makes the segments */
             for (int k = 0; k < 4; k++) {
                 tell(&scene->hands[i], 3 * MIB);
