@@ -319,6 +319,9 @@ void tn_lanes_spread(struct tn_lanes *lanes, struct tn_counters *counters)
     for (uint32_t i = 0; i < lanes->count; i++) {
         open += lanes->lane[i]->open;
     }
+    if (open == 0) {
+        return;
+    }
     const struct tn_lane_amounts room = counters_room(list);
 
     for (int64_t i = 0, number = 0; i < lanes->count; i++) {

@@ -68,7 +68,7 @@ static TN_COLD void lock_wait(struct tn_biased_lock *lock)
     } while (!lock_try(lock));
 }
 
-/* The caller holds the word. Afterwards the owner cannot enter any more, but may still be inside. */
+/* The caller holds the word. Afterwards the owner cannot enter any more; it may still be inside. */
 static TN_COLD void lock_end_bias(struct tn_biased_lock *lock)
 {
     atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
