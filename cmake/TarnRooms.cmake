@@ -25,7 +25,7 @@ target_compile_options(tarn_flags INTERFACE ${TARN_WARNINGS} -fno-omit-frame-poi
 target_compile_definitions(tarn_flags INTERFACE
     _POSIX_C_SOURCE=200809L TN_CHECK_LEVEL=${TARN_CHECK_LEVEL_${TARN_CHECKS}})
 target_include_directories(tarn_flags INTERFACE
-    ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+    ${CMAKE_CURRENT_LIST_DIR}/../include ${CMAKE_CURRENT_LIST_DIR}/../src)
 if(TARN_SANITIZE)
     target_compile_options(tarn_flags INTERFACE -fsanitize=${TARN_SANITIZE}
         -fno-sanitize-recover=undefined)
