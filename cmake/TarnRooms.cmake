@@ -34,7 +34,12 @@ endif()
 
 # Users' builds are optimised as a whole: what an allocation passes through is spread over a dozen
 # files. The objects hold plain code as well, for whoever links libtarn.a without that.
+# Not every gcc is installed whole, so it is tried first.
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT TARN_SANITIZE)
+    include(CheckIPOSupported)
+    check_ipo_supported(RESULT TARN_OPTIMISES_AS_A_WHOLE LANGUAGES C)
+endif()
+if(TARN_OPTIMISES_AS_A_WHOLE)
     target_compile_options(tarn_flags INTERFACE -flto=auto -ffat-lto-objects)
     target_link_options(tarn_flags INTERFACE -flto=auto)
 endif()
