@@ -8,6 +8,7 @@ enum {
     PATIENCE_MAX = 1 << 20,
     CALLS_THAT_OPEN = 512,
     SLOW_CALLS_LOOK = 1024,
+    ASKING_ROUNDS = 3, /* of all lanes, before the engine is asked */
     STEPS_THAT_PAY = 8 /* for each call that takes all lanes */
 };
 
@@ -55,6 +56,18 @@ static void amounts_add(struct tn_lane_amounts *amounts, const struct tn_trail_s
     for (int c = 0; c < TN_LANE_COUNTERS; c++) {
         amounts->of[c][TARN_STAT_ALL] += sign * change[c];
         amounts->of[c][pool_stat(step->pool)] += sign * change[c];
+    }
+}
+
+/* Keeps the larger of both. */
+static void amounts_raise(struct tn_lane_amounts *most, const struct tn_lane_amounts *amounts)
+{
+    for (int c = 0; c < TN_LANE_COUNTERS; c++) {
+        for (int stat = 0; stat < TARN_STAT_POOLS; stat++) {
+            if (amounts->of[c][stat] > most->of[c][stat]) {
+                most->of[c][stat] = amounts->of[c][stat];
+            }
+        }
     }
 }
 
@@ -137,6 +150,20 @@ static void lane_take_room(struct tn_lane *lane, struct tn_lane *other,
     lane_set_limits(other);
 }
 
+/* Asks one other lane, unless somebody uses it just now. */
+static bool lane_ask(struct tn_lane *lane, struct tn_lane *other,
+                     const struct tn_lane_amounts *wanted)
+{
+    if (!tn_biased_lock_try(&other->lock)) {
+        return false;
+    }
+    if (other->open) {
+        lane_take_room(lane, other, wanted);
+    }
+    tn_biased_lock_leave(&other->lock);
+    return lane_affords(lane, wanted);
+}
+
 /* Asks the other lanes, one after the other, until the mark may stand there; false when they have
  * too little. */
 static TN_NOINLINE bool lane_find_room(struct tn_lanes *lanes, struct tn_lane *lane, uint32_t mark)
@@ -145,15 +172,9 @@ static TN_NOINLINE bool lane_find_room(struct tn_lanes *lanes, struct tn_lane *l
     const struct tn_lane_amounts wanted = lane_used(lane, mark);
     bool found = lane_affords(lane, &wanted);
 
-    for (uint32_t i = 1; i < count && !found; i++) {
-        struct tn_lane *other = lanes->lane[(lane->number + i) % count];
-
-        if (tn_biased_lock_try(&other->lock)) {
-            if (other->open) {
-                lane_take_room(lane, other, &wanted);
-                found = lane_affords(lane, &wanted);
-            }
-            tn_biased_lock_leave(&other->lock);
+    for (uint32_t round = 0; round < ASKING_ROUNDS && !found; round++) {
+        for (uint32_t i = 1; i < count && !found; i++) {
+            found = lane_ask(lane, lanes->lane[(lane->number + i) % count], &wanted);
         }
     }
     lane_set_limits(lane);
@@ -261,21 +282,30 @@ static uint64_t lane_settle_accounts(struct tn_lane *lane, struct tn_counters *c
     return tn_trail_count_below_peaks(&lane->trail, counters);
 }
 
-/* One of so many equal shares. The first get what cannot be divided: of the few blocks that a peak
- * leaves none should be kept back. */
-static int64_t share_of(int64_t room, int64_t lane, int64_t lanes)
+/* What the lane wants to go on to the end of its trail and back, and no more than is left. */
+static struct tn_lane_amounts lane_take_share(const struct tn_lane *lane,
+                                              struct tn_lane_amounts *room)
 {
-    return room / lanes + (lane < room % lanes);
-}
+    const struct tn_trail *trail = &lane->trail;
+    struct tn_lane_amounts used = {{{0}}};
+    struct tn_lane_amounts share = {{{0}}};
 
-static struct tn_lane_amounts room_share(const struct tn_lane_amounts *room, int64_t lane,
-                                         int64_t lanes)
-{
-    struct tn_lane_amounts share;
-
+    amounts_raise(&share, &used);
+    for (uint32_t i = trail->mark; i < trail->end; i++) {
+        amounts_add(&used, &trail->steps[i], 1);
+        amounts_raise(&share, &used);
+    }
+    used = (struct tn_lane_amounts){{{0}}};
+    for (uint32_t i = trail->mark; i > 0; i--) {
+        amounts_add(&used, &trail->steps[i - 1], -1);
+        amounts_raise(&share, &used);
+    }
     for (int c = 0; c < TN_LANE_COUNTERS; c++) {
         for (int stat = 0; stat < TARN_STAT_POOLS; stat++) {
-            share.of[c][stat] = share_of(room->of[c][stat], lane, lanes);
+            const int64_t left = room->of[c][stat];
+
+            share.of[c][stat] = share.of[c][stat] < left ? share.of[c][stat] : left;
+            room->of[c][stat] -= share.of[c][stat];
         }
     }
     return share;
@@ -313,22 +343,16 @@ void tn_lanes_gather(struct tn_lanes *lanes, struct tn_counters *counters)
 void tn_lanes_spread(struct tn_lanes *lanes, struct tn_counters *counters)
 {
     struct tn_counter *list[TN_LANE_COUNTERS];
-    int64_t open = 0;
 
     list_counters(counters, list);
-    for (uint32_t i = 0; i < lanes->count; i++) {
-        open += lanes->lane[i]->open;
-    }
-    if (open == 0) {
-        return;
-    }
-    const struct tn_lane_amounts room = counters_room(list);
+    struct tn_lane_amounts room = counters_room(list);
+    const uint32_t first = lanes->first++; /* not always the same lanes shall have enough */
 
-    for (int64_t i = 0, number = 0; i < lanes->count; i++) {
-        struct tn_lane *lane = lanes->lane[i];
+    for (uint32_t i = 0; i < lanes->count; i++) {
+        struct tn_lane *lane = lanes->lane[(first + i) % lanes->count];
 
         if (lane->open) {
-            const struct tn_lane_amounts share = room_share(&room, number++, open);
+            const struct tn_lane_amounts share = lane_take_share(lane, &room);
 
             lane_lend(lane, list, &share);
             tn_biased_lock_leave(&lane->lock);
@@ -376,7 +400,7 @@ static struct tn_lane *lanes_get(struct tn_lanes *lanes, tarn_stream stream)
     struct tn_lane *lane = count < TN_LANES_MAX ? tn_host_alloc_zero(sizeof *lane) : NULL;
 
     if (lane) {
-        tn_biased_lock_init(&lane->lock, TN_LOCK_LANE);
+        tn_biased_lock_init(&lane->lock, TN_LOCK_LANE, TN_HELD_BRIEFLY);
         lane->stream = stream;
         lane->number = count;
         lanes->lane[count] = lane;

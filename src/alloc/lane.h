@@ -11,8 +11,8 @@
  *
  * Counters stay exact, and so do their peaks: a peak is the largest sum there ever was, not the sum
  * of the lanes' own. What the peaks leave above the present values is room in which nothing can
- * become a new peak, whoever fills it. The engine lends each lane a share of it, and the lane's
- * trail is limited to the steps for which that is enough. A lane that wants to go further takes
+ * become a new peak, whoever fills it. The engine lends each lane what its trail wants, as far as
+ * that goes, and the lane's trail is limited to the steps for which it is enough. A lane that wants to go further takes
  * from another lane; if none has enough, the call goes the engine's way, where the sum is known and
  * the peak can rise.
  *
@@ -60,6 +60,7 @@ struct tn_lanes {
     uint32_t changes;    /* of the stream from call to call since then */
     uint32_t calls_left; /* that open lanes for their streams */
     uint32_t patience;   /* waits until lanes open; doubled when they did not pay */
+    uint32_t first;      /* lane that room is lent to first, the next time */
     uint64_t slow_calls; /* calls that took all lanes, and their steps, since the last look */
     uint64_t steps;
     tarn_stream last_stream;
