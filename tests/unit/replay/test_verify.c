@@ -29,6 +29,11 @@ static void every_recorded_call_is_decided_alike(void **state)
         uint64_t calls;
     } logs[] = {
         {"big_default", 2238},
+        {"capture-3", 3251},
+        {"capture_reuse-3", 3251},
+        {"capture_reuse_change-1", 3224},
+        {"capture_reuse_expandable-5", 3182},
+        {"capture_reuse_split-7", 3182},
         {"change_all-21", 3097},
         {"change_expandable_pools-21", 3194},
         {"change_split_limit-21", 3088},
