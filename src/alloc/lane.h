@@ -12,9 +12,9 @@
  * Counters stay exact, and so do their peaks: a peak is the largest sum there ever was, not the sum
  * of the lanes' own. What the peaks leave above the present values is room in which nothing can
  * become a new peak, whoever fills it. The engine lends each lane what its trail wants, as far as
- * that goes, and the lane's trail is limited to the steps for which it is enough. A lane that wants to go further takes
- * from another lane; if none has enough, the call goes the engine's way, where the sum is known and
- * the peak can rise.
+ * that goes, and the lane's trail is limited to the steps for which it is enough. A lane that wants
+ * to go further takes from another lane; if none has enough, the call goes the engine's way, where
+ * the sum is known and the peak can rise.
  *
  * Invariant, for every counter, "all" and each pool: what the lanes were lent and the engine's peak
  * add up to the true peak; no lane adds more than it was lent.
