@@ -876,7 +876,7 @@ void tn_native_init(struct tn_engine *engine, struct tarn_device *device,
     tn_pool_init(&engine->small, true, NULL);
     tn_pool_init(&engine->large, false, NULL);
     tn_lanes_init(&engine->lanes);
-    tn_biased_lock_init(&engine->lock, TN_LOCK_ALLOCATOR, TN_HELD_LONG);
+    tn_biased_lock_init(&engine->lock, TN_LOCK_ALLOCATOR);
 }
 
 /* Frees every node of the segment and the memory behind it, whatever state its blocks are in. */

@@ -400,7 +400,7 @@ static struct tn_lane *lanes_get(struct tn_lanes *lanes, tarn_stream stream)
     struct tn_lane *lane = count < TN_LANES_MAX ? tn_host_alloc_zero(sizeof *lane) : NULL;
 
     if (lane) {
-        tn_biased_lock_init(&lane->lock, TN_LOCK_LANE, TN_HELD_BRIEFLY);
+        tn_biased_lock_init(&lane->lock, TN_LOCK_LANE);
         lane->stream = stream;
         lane->number = count;
         lanes->lane[count] = lane;

@@ -33,22 +33,14 @@ struct tn_biased_lock {
     _Atomic uint32_t taken;  /* somebody holds the lock without bias */
     _Atomic uint32_t wanted; /* somebody had to wait since the last look */
     enum tn_lock_rank rank;
-    uint32_t looks_awake; /* constant: how often a waiting thread looks before it sleeps */
-    bool unbiased;        /* of the present holder; this and the rest are guarded by the lock */
-    uint32_t waits;       /* times that somebody had to wait for it */
-    uint32_t streak;      /* times that `recent` took it in a row */
-    uint32_t needed;      /* to lean to it; 0 = the lock never leans */
-    uintptr_t recent;     /* last thread that took it without bias */
+    bool unbiased;    /* of the present holder; this and the rest are guarded by the lock */
+    uint32_t waits;   /* times that somebody had to wait for it */
+    uint32_t streak;  /* times that `recent` took it in a row */
+    uint32_t needed;  /* to lean to it; 0 = the lock never leans */
+    uintptr_t recent; /* last thread that took it without bias */
 };
 
-/* What it is held for: calls of a device as well, or microseconds at most. Who waits for the first
- * sleeps soon, which also keeps out of the way of a thread that takes many short turns. */
-enum tn_lock_use {
-    TN_HELD_LONG,
-    TN_HELD_BRIEFLY
-};
-
-void tn_biased_lock_init(struct tn_biased_lock *lock, enum tn_lock_rank rank, enum tn_lock_use use);
+void tn_biased_lock_init(struct tn_biased_lock *lock, enum tn_lock_rank rank);
 
 /* The lock must not be held. */
 void tn_biased_lock_fini(struct tn_biased_lock *lock);

@@ -33,7 +33,7 @@ static void it_leans_to_who_takes_it_often(void **state)
     struct tn_biased_lock lock;
 
     (void)state;
-    tn_biased_lock_init(&lock, TN_LOCK_ALLOCATOR, TN_HELD_LONG);
+    tn_biased_lock_init(&lock, TN_LOCK_ALLOCATOR);
     take_often(&lock, 1);
     assert_true(atomic_load(&lock.owner) == 0);
     take_often(&lock, MANY);
@@ -69,7 +69,7 @@ static void another_thread_takes_the_bias_away(void **state)
     if (!tn_os_barrier_available()) {
         skip();
     }
-    tn_biased_lock_init(&lock, TN_LOCK_ALLOCATOR, TN_HELD_LONG);
+    tn_biased_lock_init(&lock, TN_LOCK_ALLOCATOR);
     take_often(&lock, MANY);
     const uint32_t needed = lock.needed;
 
@@ -103,7 +103,7 @@ static void the_owner_is_waited_for(void **state)
     pthread_t thread;
 
     (void)state;
-    tn_biased_lock_init(&waiter.lock, TN_LOCK_ALLOCATOR, TN_HELD_LONG);
+    tn_biased_lock_init(&waiter.lock, TN_LOCK_ALLOCATOR);
     take_often(&waiter.lock, MANY);
     tn_biased_lock_acquire(&waiter.lock);
     assert_int_equal(pthread_create(&thread, NULL, enter, &waiter), 0);
@@ -147,7 +147,7 @@ static void threads_exclude_each_other(void **state)
         struct shared shared = {.bursts = bursts[b]};
         pthread_t threads[THREADS];
 
-        tn_biased_lock_init(&shared.lock, TN_LOCK_DEVICE, TN_HELD_LONG);
+        tn_biased_lock_init(&shared.lock, TN_LOCK_DEVICE);
         take_often(&shared.lock, MANY);
         for (int i = 0; i < THREADS; i++) {
             assert_int_equal(pthread_create(&threads[i], NULL, add_many, &shared), 0);
