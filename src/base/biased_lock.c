@@ -35,9 +35,9 @@ void tn_biased_lock_fini(struct tn_biased_lock *lock)
     (void)lock;
 }
 
-/* Waits between two looks at a lock that somebody else holds: awake for about 7 microseconds in all,
- * then asleep. Sixteen threads that want one lock take 42 ns a pair of calls so; with 24 looks awake
- * it was 110 (measured on 16 processors). */
+/* Waits between two looks at a lock that somebody else holds: awake for about 7 microseconds in
+ * all, then asleep. Sixteen threads that want one lock take 42 ns a pair of calls so; with 24 looks
+ * awake it was 110 (measured on 16 processors). */
 static void wait_a_while(unsigned look)
 {
     const unsigned doubled = look < 8 ? (unsigned)SPINS_FIRST << look : SPINS_LAST;
