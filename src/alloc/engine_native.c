@@ -498,6 +498,9 @@ static TN_NOINLINE enum tarn_status alloc_afresh(struct tn_engine *engine,
         return tn_oom_absurd(error);
     }
     engine_prepare_trail(engine, request->stream);
+    if (tn_engine_has_lanes(engine)) {
+        tn_lanes_remember(&engine->lanes, request->stream);
+    }
     const enum tarn_status st = alloc_locked(engine, request, handle_out, error);
 
     if (tn_unlikely(st == TARN_ERR_NOT_FOUND || st == TARN_ERR_OUT_OF_MEMORY)) {
@@ -542,6 +545,7 @@ static TN_NOINLINE enum tarn_status alloc_in_engine(struct tn_engine *engine, ui
         trail->ceiling = trail->end;
         step = tn_trail_forward(trail, size, stream);
         (void)tn_trail_count(trail, &engine->counters);
+        tn_lanes_remember(&engine->lanes, stream);
     }
     if (!step) {
         return alloc_afresh(engine, &request, handle_out, error);

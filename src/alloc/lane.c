@@ -360,17 +360,25 @@ void tn_lanes_spread(struct tn_lanes *lanes, struct tn_counters *counters)
     }
 }
 
-struct tn_lane *tn_lanes_find(struct tn_lanes *lanes, tarn_stream stream)
+struct tn_lane *tn_lanes_find(const struct tn_lanes *lanes, tarn_stream stream)
 {
     for (uint32_t i = 0; i < lanes->count; i++) {
         struct tn_lane *lane = lanes->lane[i];
 
         if (lane->open && lane->stream == stream) {
-            hint = (struct lane_hint){.id = lanes->id, .lane = lane};
             return lane;
         }
     }
     return NULL;
+}
+
+void tn_lanes_remember(const struct tn_lanes *lanes, tarn_stream stream)
+{
+    struct tn_lane *lane = tn_lanes_find(lanes, stream);
+
+    if (lane) {
+        hint = (struct lane_hint){.id = lanes->id, .lane = lane};
+    }
 }
 
 void tn_lanes_close(struct tn_lanes *lanes)

@@ -88,9 +88,11 @@ bool tn_lane_free(struct tn_lanes *lanes, tarn_ptr ptr);
 void tn_lanes_gather(struct tn_lanes *lanes, struct tn_counters *counters);
 void tn_lanes_spread(struct tn_lanes *lanes, struct tn_counters *counters);
 
-/* The lane of the stream, or NULL when it has none that is open. This thread looks there first
- * then. */
-struct tn_lane *tn_lanes_find(struct tn_lanes *lanes, tarn_stream stream);
+/* The lane of the stream, or NULL when it has none that is open. */
+struct tn_lane *tn_lanes_find(const struct tn_lanes *lanes, tarn_stream stream);
+
+/* This thread allocates for the stream: from now on it looks in its lane first, if there is one. */
+void tn_lanes_remember(const struct tn_lanes *lanes, tarn_stream stream);
 
 /* Closes all; they are gathered, and their trails forgotten. */
 void tn_lanes_close(struct tn_lanes *lanes);
