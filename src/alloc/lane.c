@@ -4,12 +4,12 @@
 #include "base/host_mem.h"
 
 enum {
-    PATIENCE_FIRST = 32,
+    PATIENCE_FIRST = 32, /* waits for the engine's lock before lanes open */
     PATIENCE_MAX = 1 << 20,
-    CALLS_THAT_OPEN = 512,
-    SLOW_CALLS_LOOK = 1024,
-    ASKING_ROUNDS = 3, /* of all lanes, before the engine is asked */
-    STEPS_THAT_PAY = 8 /* for each call that takes all lanes */
+    CALLS_THAT_OPEN = 512,  /* then, each the lane of its stream */
+    SLOW_CALLS_LOOK = 1024, /* calls that take all lanes, between two looks whether they pay */
+    ASKING_ROUNDS = 3,      /* of all lanes, before the engine is asked */
+    STEPS_THAT_PAY = 8      /* for each call that takes all lanes */
 };
 
 /* The lane that a thread used last, of the engine with that id. */
@@ -290,7 +290,6 @@ static struct tn_lane_amounts lane_take_share(const struct tn_lane *lane,
     struct tn_lane_amounts used = {{{0}}};
     struct tn_lane_amounts share = {{{0}}};
 
-    amounts_raise(&share, &used);
     for (uint32_t i = trail->mark; i < trail->end; i++) {
         amounts_add(&used, &trail->steps[i], 1);
         amounts_raise(&share, &used);
