@@ -4,6 +4,8 @@
 #include "base/os_barrier.h"
 #include "base/os_wait.h"
 
+#include <stddef.h>
+
 enum {
     STREAK_FIRST = 64,
     STREAK_MAX = 1 << 20,
@@ -17,10 +19,14 @@ _Thread_local char tn_thread_mark __attribute__((tls_model("initial-exec")));
 void tn_biased_lock_init(struct tn_biased_lock *lock, enum tn_lock_rank rank)
 {
     tn_assert((unsigned)rank < TN_LOCK_RANK_COUNT);
-    atomic_init(&lock->owner, 0);
-    atomic_init(&lock->inside, 0);
+    atomic_init(&lock->leans, NULL);
+    for (int i = 0; i < TN_SEATS; i++) {
+        atomic_init(&lock->seats[i].thread, 0);
+        atomic_init(&lock->seats[i].inside, 0);
+    }
     atomic_init(&lock->taken, 0);
     atomic_init(&lock->wanted, 0);
+    lock->seat = NULL;
     lock->rank = rank;
     lock->unbiased = false;
     lock->recent = 0;
@@ -31,7 +37,10 @@ void tn_biased_lock_init(struct tn_biased_lock *lock, enum tn_lock_rank rank)
 
 void tn_biased_lock_fini(struct tn_biased_lock *lock)
 {
-    tn_assert(atomic_load(&lock->inside) == 0 && atomic_load(&lock->taken) == 0);
+    for (int i = 0; i < TN_SEATS; i++) {
+        tn_assert(atomic_load(&lock->seats[i].inside) == 0);
+    }
+    tn_assert(atomic_load(&lock->taken) == 0);
     (void)lock;
 }
 
@@ -70,23 +79,24 @@ static TN_COLD void lock_wait(struct tn_biased_lock *lock)
     } while (!lock_try(lock));
 }
 
-/* The caller holds the word. Afterwards the owner cannot enter any more; it may still be inside. */
+/* The caller holds the word. Afterwards nobody can enter by bias; one may still be inside. */
 static TN_COLD void lock_end_bias(struct tn_biased_lock *lock)
 {
-    atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
+    atomic_store_explicit(&lock->leans, NULL, memory_order_relaxed);
     tn_os_barrier();
     lock->needed = lock->needed < STREAK_MAX / 2 ? lock->needed * 2 : STREAK_MAX;
 }
 
 static bool lock_is_biased(const struct tn_biased_lock *lock)
 {
-    return atomic_load_explicit(&lock->owner, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&lock->leans, memory_order_relaxed) != NULL;
 }
 
-/* Also after the bias has ended: whoever ended it need not have waited. */
+/* Also after the bias has ended: whoever ended it need not have waited. Who sat there before cannot
+ * be inside: it was waited for before the lock leaned again. */
 static bool lock_owner_is_inside(const struct tn_biased_lock *lock)
 {
-    return atomic_load_explicit(&lock->inside, memory_order_acquire) != 0;
+    return lock->seat && atomic_load_explicit(&lock->seat->inside, memory_order_acquire) != 0;
 }
 
 /* The caller holds the word, and nobody is inside. */
@@ -141,12 +151,32 @@ void tn_biased_lock_acquire_another(struct tn_biased_lock *lock)
     }
 }
 
+/* The thread's seat, taken if it has none; NULL when all are others'. */
+static struct tn_seat *lock_seat_of(struct tn_biased_lock *lock, uintptr_t thread)
+{
+    for (int i = 0; i < TN_SEATS; i++) {
+        struct tn_seat *seat = &lock->seats[i];
+        const uintptr_t sitting = atomic_load_explicit(&seat->thread, memory_order_relaxed);
+
+        if (sitting == thread || sitting == 0) {
+            atomic_store_explicit(&seat->thread, thread, memory_order_relaxed);
+            return seat;
+        }
+    }
+    return NULL;
+}
+
 /* Leans to the thread that took it so often, unless others want it as well. */
 static TN_COLD void lock_lean(struct tn_biased_lock *lock)
 {
     lock->streak = 0;
     if (atomic_exchange_explicit(&lock->wanted, 0, memory_order_relaxed) == 0) {
-        atomic_store_explicit(&lock->owner, lock->recent, memory_order_relaxed);
+        struct tn_seat *seat = lock_seat_of(lock, lock->recent);
+
+        if (seat) {
+            lock->seat = seat;
+            atomic_store_explicit(&lock->leans, seat, memory_order_release);
+        }
     }
 }
 

@@ -20,6 +20,14 @@ static uintptr_t self(void)
     return (uintptr_t)&tn_thread_mark;
 }
 
+/* The thread that the lock leans to, 0 = none. */
+static uintptr_t owner(struct tn_biased_lock *lock)
+{
+    struct tn_seat *seat = atomic_load(&lock->leans);
+
+    return seat ? atomic_load(&seat->thread) : 0;
+}
+
 static void take_often(struct tn_biased_lock *lock, int times)
 {
     for (int i = 0; i < times; i++) {
@@ -35,14 +43,14 @@ static void it_leans_to_who_takes_it_often(void **state)
     (void)state;
     tn_biased_lock_init(&lock, TN_LOCK_ALLOCATOR);
     take_often(&lock, 1);
-    assert_true(atomic_load(&lock.owner) == 0);
+    assert_true(owner(&lock) == 0);
     take_often(&lock, MANY);
-    assert_true(atomic_load(&lock.owner) == (tn_os_barrier_available() ? self() : 0));
+    assert_true(owner(&lock) == (tn_os_barrier_available() ? self() : 0));
     tn_biased_lock_acquire(&lock);
     assert_true(tn_lock_is_held(&lock));
-    assert_int_equal(atomic_load(&lock.inside), tn_os_barrier_available());
+    assert_int_equal(atomic_load(&lock.seats[0].inside), tn_os_barrier_available());
     tn_biased_lock_release(&lock);
-    assert_int_equal(atomic_load(&lock.inside), 0);
+    assert_int_equal(atomic_load(&lock.seats[0].inside), 0);
     tn_biased_lock_fini(&lock);
 }
 
@@ -74,11 +82,68 @@ static void another_thread_takes_the_bias_away(void **state)
     const uint32_t needed = lock.needed;
 
     in_another_thread(take_once, &lock);
-    assert_true(atomic_load(&lock.owner) == 0);
+    assert_true(owner(&lock) == 0);
     assert_int_equal(lock.needed, 2 * needed);
     take_often(&lock, MANY);
-    assert_true(atomic_load(&lock.owner) == self());
+    assert_true(owner(&lock) == self());
     tn_biased_lock_fini(&lock);
+}
+
+static void *take_it_often(void *argument)
+{
+    take_often(argument, 4 * MANY);
+    return NULL;
+}
+
+struct crowd {
+    struct tn_biased_lock lock;
+    atomic_int turn; /* the thread that may work; they all live until the last is done */
+};
+
+struct member {
+    struct crowd *crowd;
+    int number;
+    bool leaned;
+};
+
+static void *work_in_turn(void *argument)
+{
+    struct member *member = argument;
+    struct crowd *crowd = member->crowd;
+
+    while (atomic_load(&crowd->turn) != member->number) {
+        (void)sched_yield();
+    }
+    (void)take_it_often(&crowd->lock);
+    member->leaned = owner(&crowd->lock) == self();
+    atomic_fetch_add(&crowd->turn, 1);
+    while (atomic_load(&crowd->turn) <= TN_SEATS) {
+        (void)sched_yield();
+    }
+    return NULL;
+}
+
+/* A seat is never given to another thread: who sat there may still write to it. */
+static void it_leans_to_as_many_threads_as_it_has_seats(void **state)
+{
+    struct crowd crowd = {.turn = 0};
+    struct member members[TN_SEATS + 1];
+    pthread_t threads[TN_SEATS + 1];
+
+    (void)state;
+    if (!tn_os_barrier_available()) {
+        skip();
+    }
+    tn_biased_lock_init(&crowd.lock, TN_LOCK_ALLOCATOR);
+    for (int i = 0; i <= TN_SEATS; i++) {
+        members[i] = (struct member){.crowd = &crowd, .number = i};
+        assert_int_equal(pthread_create(&threads[i], NULL, work_in_turn, &members[i]), 0);
+    }
+    for (int i = 0; i <= TN_SEATS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(members[i].leaned, i < TN_SEATS);
+    }
+    tn_biased_lock_fini(&crowd.lock);
 }
 
 struct waiter {
@@ -107,7 +172,7 @@ static void the_owner_is_waited_for(void **state)
     take_often(&waiter.lock, MANY);
     tn_biased_lock_acquire(&waiter.lock);
     assert_int_equal(pthread_create(&thread, NULL, enter, &waiter), 0);
-    while (tn_os_barrier_available() && atomic_load(&waiter.lock.owner) != 0) {
+    while (tn_os_barrier_available() && owner(&waiter.lock) != 0) {
         (void)sched_yield();
     }
     assert_false(atomic_load(&waiter.entered));
@@ -165,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_leans_to_who_takes_it_often),
         cmocka_unit_test(another_thread_takes_the_bias_away),
+        cmocka_unit_test(it_leans_to_as_many_threads_as_it_has_seats),
         cmocka_unit_test(the_owner_is_waited_for),
         cmocka_unit_test(threads_exclude_each_other),
     };
