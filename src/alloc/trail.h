@@ -17,7 +17,8 @@
  *
  * The counters are brought up to date later, too (tn_trail_count): where the mark has been since
  * the last time says what their peaks were, and how often each step was made says what was
- * allocated and freed. Until then nothing else may move them.
+ * allocated and freed. Until then nothing else may move them. A step that was made so often that it
+ * can hold no more goes the long way once, which counts it.
  *
  * A step is only kept while nothing but calls changes the free blocks: no pending events of other
  * streams, no requests routed to private pools, no ages that searches advance; and if the block
@@ -48,7 +49,7 @@ struct tn_trail_step {
     tarn_stream stream;   /* ... */
     uint64_t *behind;     /* requested size of the rest, if the block was cut off a larger one */
     int64_t split_bytes;  /* what the allocation did to the counters of free parts of segments */
-    uint32_t passes;      /* steps forward that are not counted yet */
+    uint32_t passes;      /* steps forward that are not counted yet; full, it is no step */
     int16_t split_blocks; /* as split_bytes */
     uint8_t pool;         /* TN_SMALL or TN_LARGE */
 };
@@ -97,7 +98,8 @@ static inline struct tn_trail_step *tn_trail_forward(struct tn_trail *trail, uin
 {
     struct tn_trail_step *step = &trail->steps[trail->mark];
 
-    if (trail->mark >= trail->ceiling || step->requested != requested || step->stream != stream) {
+    if (trail->mark >= trail->ceiling || step->requested != requested || step->stream != stream ||
+        step->passes == UINT32_MAX) {
         return NULL;
     }
     struct tn_block *block = step->block;

@@ -235,6 +235,33 @@ static void a_long_trail_forgets_its_beginning(void **state)
     rig_close(&rig);
 }
 
+/* As if nothing had been counted for so many steps that one more cannot be held. */
+static void a_full_step_is_counted_first(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+    const tarn_ptr ptr = rig_alloc(&rig, 1024, 0);
+
+    rig_free(&rig, ptr);
+    rig_engine(rig.allocator)->trail.steps[0].passes = UINT32_MAX - 1;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rig_alloc(&rig, 1024, 0), ptr);
+        rig_free(&rig, ptr);
+        trail_is(&rig, 0, 1);
+    }
+    const struct tarn_stats stats = rig_stats(&rig);
+    const struct tarn_stat *blocks = &stats.by_pool[TARN_STAT_ALLOCATION][TARN_STAT_ALL];
+
+    assert_int_equal(blocks->current, 1);
+    assert_int_equal(blocks->allocated, 2 + (int64_t)(UINT32_MAX - 1) + 3);
+    assert_int_equal(blocks->freed, blocks->allocated - 1);
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
 struct collected {
     unsigned count;
     struct tarn_event events[8];
@@ -287,6 +314,7 @@ int main(void)
         cmocka_unit_test(freed_is_freed),
         cmocka_unit_test(it_is_kept_only_while_nothing_else_moves),
         cmocka_unit_test(steps_are_counted),
+        cmocka_unit_test(a_full_step_is_counted_first),
         cmocka_unit_test(settings_forget_it),
         cmocka_unit_test(a_long_trail_forgets_its_beginning),
         cmocka_unit_test(steps_send_events),
