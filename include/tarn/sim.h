@@ -132,6 +132,14 @@ enum tarn_sim_call {
     TARN_SIM_STREAM_DESTROY,
     TARN_SIM_DEVICE_WAIT,
     TARN_SIM_GRAPH_NODE_PARENTS,
+    TARN_SIM_IPC_EXPORT,
+    TARN_SIM_IPC_OPEN,
+    TARN_SIM_IPC_CLOSE,
+    TARN_SIM_PAGE_EXPORT,
+    TARN_SIM_PAGE_IMPORT,
+    TARN_SIM_PEER_REACHES,
+    TARN_SIM_PEER_ENABLE,
+    TARN_SIM_COPY,
     TARN_SIM_CALL_COUNT,
     TARN_SIM_ANY = TARN_SIM_CALL_COUNT /* any call: for the failure plan only */
 };
@@ -156,6 +164,7 @@ struct tarn_sim_counters {
     uint64_t live_reservations;
     uint64_t live_events;
     uint64_t live_streams; /* that were created, not just used */
+    uint64_t live_opened;  /* allocations of other processes that are open here */
 };
 
 TARN_API void tarn_sim_get_counters(struct tarn_device *device,

@@ -3,7 +3,10 @@
 #define _GNU_SOURCE 1
 #include "base/os_map.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -43,6 +46,26 @@ void tn_os_object_close(int object)
     if (object >= 0) {
         (void)close(object);
     }
+}
+
+int tn_os_object_reopen(int64_t process, int object)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "/proc/%lld/fd/%d", (long long)process, object);
+    return open(path, O_RDWR | O_CLOEXEC);
+}
+
+bool tn_os_object_identity(int object, uint64_t *inode_out, uint64_t *size_out)
+{
+    struct stat status;
+
+    if (fstat(object, &status) != 0 || !S_ISREG(status.st_mode)) {
+        return false;
+    }
+    *inode_out = status.st_ino;
+    *size_out = (uint64_t)status.st_size;
+    return true;
 }
 
 bool tn_os_object_map(int object, void *at, uint64_t size)

@@ -18,6 +18,7 @@ enum check_kind {
     CHECK_MAPPING,
     CHECK_EVENT,
     CHECK_STREAM,
+    CHECK_OPENED, /* allocation of another process */
     CHECK_KIND_COUNT
 };
 
@@ -38,10 +39,13 @@ struct check_device {
     struct tarn_findings *findings;
 };
 
+static void check_destroy(struct tarn_device *device);
+
 static const char *kind_name(enum check_kind kind)
 {
     static const char *const names[CHECK_KIND_COUNT] = {
-        "allocation", "pool block", "reservation", "page", "mapping", "event", "stream"};
+        "allocation", "pool block", "reservation", "page",
+        "mapping",    "event",      "stream",      "opened allocation"};
     return names[kind];
 }
 
@@ -116,7 +120,8 @@ static struct check_item *item_prepare(enum check_kind kind, uint64_t size)
 
 static bool kind_has_address(enum check_kind kind)
 {
-    return kind == CHECK_ALLOCATION || kind == CHECK_POOL_BLOCK || kind == CHECK_RESERVATION;
+    return kind == CHECK_ALLOCATION || kind == CHECK_POOL_BLOCK || kind == CHECK_RESERVATION ||
+           kind == CHECK_OPENED;
 }
 
 /* Whether a new address overlaps anything that the device handed out before. */
@@ -124,7 +129,8 @@ static bool address_is_taken(const struct check_device *check, uint64_t address,
 {
     return item_find_overlap(check, CHECK_ALLOCATION, address, size) ||
            item_find_overlap(check, CHECK_POOL_BLOCK, address, size) ||
-           item_find_overlap(check, CHECK_RESERVATION, address, size);
+           item_find_overlap(check, CHECK_RESERVATION, address, size) ||
+           item_find_overlap(check, CHECK_OPENED, address, size);
 }
 
 /* Judges the output of a call that creates something, then keeps or frees the record. */
@@ -611,6 +617,133 @@ static enum tarn_status check_va_grant(struct tarn_device *device, tarn_ptr addr
     return st;
 }
 
+static enum tarn_status check_ipc_export(struct tarn_device *device, tarn_ptr address,
+                                         struct tn_ipc_handle *handle_out)
+{
+    struct check_device *check = check_of(device);
+
+    tn_lock_acquire(&check->lock);
+    const enum tarn_status st =
+        item_find(check, CHECK_ALLOCATION, address)
+            ? check->inner->ops->ipc_export(check->inner, address, handle_out)
+            : refuse(check, "ipc_export", "not allocated", address);
+    tn_lock_release(&check->lock);
+    return st;
+}
+
+static enum tarn_status check_ipc_open(struct tarn_device *device,
+                                       const struct tn_ipc_handle *handle, tarn_ptr *address_out)
+{
+    struct check_device *check = check_of(device);
+    struct check_item *item = item_prepare(CHECK_OPENED, 0);
+    tarn_ptr address = 0;
+
+    if (!item) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    tn_lock_acquire(&check->lock);
+    const enum tarn_status st = check->inner->ops->ipc_open(check->inner, handle, &address);
+    item_settle(check, item, st, address, "ipc_open");
+    tn_lock_release(&check->lock);
+    if (st == TARN_OK) {
+        *address_out = address;
+    }
+    return st;
+}
+
+static enum tarn_status check_ipc_close(struct tarn_device *device, tarn_ptr address)
+{
+    struct check_device *check = check_of(device);
+    enum tarn_status st;
+
+    tn_lock_acquire(&check->lock);
+    struct check_item *item = item_find(check, CHECK_OPENED, address);
+    if (!item) {
+        st = refuse(check, "ipc_close", "not open", address);
+        goto out;
+    }
+    st = check->inner->ops->ipc_close(check->inner, address);
+    if (st == TARN_OK) {
+        item_remove(check, item);
+    }
+out:
+    tn_lock_release(&check->lock);
+    return st;
+}
+
+static enum tarn_status check_page_export(struct tarn_device *device, tn_page_handle page,
+                                          int *descriptor_out)
+{
+    struct check_device *check = check_of(device);
+
+    tn_lock_acquire(&check->lock);
+    const enum tarn_status st =
+        item_find(check, CHECK_PAGE, page)
+            ? check->inner->ops->page_export(check->inner, page, descriptor_out)
+            : refuse(check, "page_export", "no such page", page);
+    tn_lock_release(&check->lock);
+    return st;
+}
+
+static enum tarn_status check_page_import(struct tarn_device *device, int64_t process,
+                                          int descriptor, uint64_t size, tn_page_handle *page_out)
+{
+    struct check_device *check = check_of(device);
+    struct check_item *item = item_prepare(CHECK_PAGE, size);
+    tn_page_handle page = 0;
+
+    if (!item) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    tn_lock_acquire(&check->lock);
+    const enum tarn_status st =
+        check->inner->ops->page_import(check->inner, process, descriptor, size, &page);
+    item_settle(check, item, st, page, "page_import");
+    tn_lock_release(&check->lock);
+    if (st == TARN_OK) {
+        *page_out = page;
+    }
+    return st;
+}
+
+/* The device behind a checked one; any other device itself. */
+static struct tarn_device *device_inside(struct tarn_device *device)
+{
+    return device && device->ops->destroy == check_destroy ? check_of(device)->inner : device;
+}
+
+static enum tarn_status check_peer_reaches(struct tarn_device *device, struct tarn_device *peer,
+                                           bool *reaches_out)
+{
+    struct tarn_device *inner = check_of(device)->inner;
+
+    return inner->ops->peer_reaches(inner, device_inside(peer), reaches_out);
+}
+
+static enum tarn_status check_peer_enable(struct tarn_device *device, struct tarn_device *peer)
+{
+    struct tarn_device *inner = check_of(device)->inner;
+
+    return inner->ops->peer_enable(inner, device_inside(peer));
+}
+
+static enum tarn_status check_copy(struct tarn_device *device, const struct tn_copy *copy,
+                                   tarn_stream stream)
+{
+    struct check_device *check = check_of(device);
+    struct tn_copy inside = *copy;
+
+    if (copy->size == 0 || (!copy->to_device && !copy->from_device)) {
+        tn_lock_acquire(&check->lock);
+        const enum tarn_status st = refuse(check, "copy", "nothing to copy", copy->to);
+        tn_lock_release(&check->lock);
+        return st;
+    }
+    inside.to_device = device_inside(copy->to_device);
+    inside.from_device = device_inside(copy->from_device);
+    return check->inner->ops->copy(check->inner, &inside, stream);
+}
+
 static enum tarn_status check_pool_alloc(struct tarn_device *device, uint64_t size,
                                          tarn_stream stream, tarn_ptr *address_out)
 {
@@ -751,6 +884,14 @@ static const struct tn_device_ops check_ops = {
     .map = check_map,
     .unmap = check_unmap,
     .va_grant = check_va_grant,
+    .ipc_export = check_ipc_export,
+    .ipc_open = check_ipc_open,
+    .ipc_close = check_ipc_close,
+    .page_export = check_page_export,
+    .page_import = check_page_import,
+    .peer_reaches = check_peer_reaches,
+    .peer_enable = check_peer_enable,
+    .copy = check_copy,
     .pool_alloc = check_pool_alloc,
     .pool_free = check_pool_free,
     .pool_trim = check_pool_trim,

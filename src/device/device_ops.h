@@ -25,6 +25,21 @@ typedef uint64_t tn_event_handle;
 typedef uint64_t tn_page_handle;
 typedef uint64_t tn_graph_node;
 
+/* How another process knows a plain allocation: bytes that only the backend understands. */
+struct tn_ipc_handle {
+    unsigned char bytes[64];
+};
+
+/* A copy of `size` bytes; either side is a device's memory or, without a device, the host's. */
+struct tn_copy {
+    struct tarn_device *to_device;
+    struct tarn_device *from_device;
+    uint64_t to;
+    uint64_t from;
+    uint64_t size;
+    bool by_peer; /* names both devices to the driver */
+};
+
 struct tn_device_ops {
     const char *name; /* "sim", "cuda" */
 
@@ -88,6 +103,33 @@ struct tn_device_ops {
     enum tarn_status (*unmap)(struct tarn_device *device, tarn_ptr address, uint64_t size);
     enum tarn_status (*va_grant)(struct tarn_device *device, tarn_ptr address, uint64_t size,
                                  int peer_ordinal);
+
+    /* Sharing memory with other processes. `ipc_export` names a plain allocation; `ipc_open`, in
+     * another process, gives it an address there, and `ipc_close` ends that. A process opens what
+     * it names once at a time. `page_export` gives a descriptor for a page, for the caller to
+     * close; `page_import`, in another process, makes a page of the same memory from the first
+     * process's id and its descriptor. An imported page is mapped and released as an own one.
+     * What is exported must stay allocated while others have it open. */
+    enum tarn_status (*ipc_export)(struct tarn_device *device, tarn_ptr address,
+                                   struct tn_ipc_handle *handle_out);
+    enum tarn_status (*ipc_open)(struct tarn_device *device, const struct tn_ipc_handle *handle,
+                                 tarn_ptr *address_out);
+    enum tarn_status (*ipc_close)(struct tarn_device *device, tarn_ptr address);
+    enum tarn_status (*page_export)(struct tarn_device *device, tn_page_handle page,
+                                    int *descriptor_out);
+    enum tarn_status (*page_import)(struct tarn_device *device, int64_t process, int descriptor,
+                                    uint64_t size, tn_page_handle *page_out);
+
+    /* Copying. `peer_reaches` says whether the hardware lets `device` reach a peer's memory;
+     * `peer_enable` lets it reach the peer's plain memory from now on, again does nothing. `copy`
+     * is queued on a stream of `device`; the devices in it are of the same backend. A copy
+     * `by_peer` (cudaMemcpyPeerAsync) needs no peer access. Whether a copy from or to the host's
+     * memory is done when it returns is the driver's matter: wait for the stream. */
+    enum tarn_status (*peer_reaches)(struct tarn_device *device, struct tarn_device *peer,
+                                     bool *reaches_out);
+    enum tarn_status (*peer_enable)(struct tarn_device *device, struct tarn_device *peer);
+    enum tarn_status (*copy)(struct tarn_device *device, const struct tn_copy *copy,
+                             tarn_stream stream);
 
     /* Stream-ordered memory: cudaMallocAsync and cudaFreeAsync from the device's default pool.
      * Memory freed on a stream can be handed out on that stream at once, on others when the stream

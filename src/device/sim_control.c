@@ -238,6 +238,7 @@ static void counters_read(const struct tn_sim *sim, struct tarn_sim_counters *co
     counters->live_mappings = sim->vmm.mappings.count;
     counters->live_events = sim->streams.live_events;
     counters->live_streams = sim->streams.live_streams;
+    counters->live_opened = sim->space.live[TN_SIM_OPENED];
 }
 
 void tarn_sim_get_counters(struct tarn_device *device, struct tarn_sim_counters *counters_out)
@@ -264,7 +265,7 @@ static bool range_is_memory(const struct tn_sim *sim, const struct tn_sim_range 
     if (range->kind == TN_SIM_RESERVED) {
         return tn_sim_vmm_covers(sim, address, size);
     }
-    return range->kind == TN_SIM_PLAIN || tn_sim_pool_covers(sim, address, size);
+    return range->kind != TN_SIM_POOL || tn_sim_pool_covers(sim, address, size);
 }
 
 void *tarn_sim_host_memory(struct tarn_device *device, tarn_ptr address, uint64_t size)

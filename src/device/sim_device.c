@@ -86,25 +86,47 @@ enum tarn_status tn_sim_leave(struct tarn_device *device, enum tarn_status statu
     return status;
 }
 
+/* Host memory for a range; a plain allocation's is an object, so that other processes can see it. */
+static bool backing_take(enum tn_sim_kind kind, uint64_t size, void **host_out, int *object_out)
+{
+    void *host = tn_os_range_reserve(size, kind != TN_SIM_PLAIN);
+    int object = -1;
+
+    if (host && kind == TN_SIM_PLAIN) {
+        object = tn_os_object_open(size);
+        if (object < 0 || !tn_os_object_map(object, host, size)) {
+            tn_os_object_close(object);
+            tn_os_range_release(host, size);
+            return false;
+        }
+    }
+    *host_out = host;
+    *object_out = object;
+    return host != NULL;
+}
+
 enum tarn_status tn_sim_memory_take(struct tn_sim *sim, enum tn_sim_kind kind, uint64_t size,
                                     struct tn_sim_range **range_out)
 {
     void *host = NULL;
+    int object = -1;
 
     if (!tn_sim_space_charge(&sim->space, size)) {
         return tn_sim_fail_memory(sim, size);
     }
     enum tarn_status st = TARN_ERR_HOST_MEMORY;
-    if (sim->backed && !(host = tn_os_range_reserve(size, true))) {
+    if (sim->backed && !backing_take(kind, size, &host, &object)) {
         goto out;
     }
     st = tn_sim_space_take(&sim->space, kind, size, range_out);
     if (st == TARN_OK) {
         (*range_out)->host = host;
+        (*range_out)->object = object;
     }
 out:
     if (st != TARN_OK) {
         tn_os_range_release(host, size);
+        tn_os_object_close(object);
         tn_sim_space_refund(&sim->space, size);
     }
     return st;
@@ -112,8 +134,15 @@ out:
 
 void tn_sim_memory_give(struct tn_sim *sim, struct tn_sim_range *range)
 {
-    tn_os_range_release(range->host, range->size);
-    tn_sim_space_refund(&sim->space, range->size);
+    if (range->host) {
+        tn_os_range_release(range->host, range->size);
+        tn_os_object_close(range->object);
+    }
+    if (range->kind == TN_SIM_OPENED) { /* another device's memory */
+        tn_host_free(range->opened, sizeof *range->opened);
+    } else {
+        tn_sim_space_refund(&sim->space, range->size);
+    }
     tn_sim_space_give(&sim->space, range);
 }
 
@@ -427,6 +456,14 @@ const struct tn_device_ops tn_sim_ops = {
     .map = tn_sim_map,
     .unmap = tn_sim_unmap,
     .va_grant = tn_sim_va_grant,
+    .ipc_export = tn_sim_ipc_export,
+    .ipc_open = tn_sim_ipc_open,
+    .ipc_close = tn_sim_ipc_close,
+    .page_export = tn_sim_page_export,
+    .page_import = tn_sim_page_import,
+    .peer_reaches = tn_sim_peer_reaches,
+    .peer_enable = tn_sim_peer_enable,
+    .copy = tn_sim_copy,
     .pool_alloc = tn_sim_pool_alloc,
     .pool_free = tn_sim_pool_free,
     .pool_trim = tn_sim_pool_trim,

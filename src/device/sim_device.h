@@ -69,7 +69,7 @@ enum tarn_status tn_sim_fail(struct tn_sim *sim, enum tarn_status status, const 
 enum tarn_status tn_sim_fail_memory(struct tn_sim *sim, uint64_t wanted);
 
 /* Takes address space with memory charged and, on a backed device, usable host memory behind it;
- * and back. For plain allocations and chunks of the pool. */
+ * and back, what was opened included. For plain allocations and chunks of the pool. */
 enum tarn_status tn_sim_memory_take(struct tn_sim *sim, enum tn_sim_kind kind, uint64_t size,
                                     struct tn_sim_range **range_out);
 void tn_sim_memory_give(struct tn_sim *sim, struct tn_sim_range *range);
@@ -90,6 +90,30 @@ void tn_sim_vmm_init(struct tn_sim_vmm *vmm);
 void tn_sim_vmm_fini(struct tn_sim *sim);
 /* Whether every byte of [address, address + size) is mapped. */
 bool tn_sim_vmm_covers(const struct tn_sim *sim, tarn_ptr address, uint64_t size);
+
+/* The page's size and memory object (-1 = none); false when there is no such page. */
+bool tn_sim_page_find(const struct tn_sim *sim, tn_page_handle page, uint64_t *size_out,
+                      int *object_out);
+/* A page of another device's memory, not charged; takes ownership of the object. False without host
+ * memory. */
+bool tn_sim_page_adopt(struct tn_sim *sim, uint64_t size, int object,
+                       tn_page_handle *page_out) TN_MUST_CHECK;
+
+/* sim_ipc.c and sim_copy.c: functions of the table. */
+enum tarn_status tn_sim_ipc_export(struct tarn_device *device, tarn_ptr address,
+                                   struct tn_ipc_handle *handle_out);
+enum tarn_status tn_sim_ipc_open(struct tarn_device *device, const struct tn_ipc_handle *handle,
+                                 tarn_ptr *address_out);
+enum tarn_status tn_sim_ipc_close(struct tarn_device *device, tarn_ptr address);
+enum tarn_status tn_sim_page_export(struct tarn_device *device, tn_page_handle page,
+                                    int *descriptor_out);
+enum tarn_status tn_sim_page_import(struct tarn_device *device, int64_t process, int descriptor,
+                                    uint64_t size, tn_page_handle *page_out);
+enum tarn_status tn_sim_peer_reaches(struct tarn_device *device, struct tarn_device *peer,
+                                     bool *reaches_out);
+enum tarn_status tn_sim_peer_enable(struct tarn_device *device, struct tarn_device *peer);
+enum tarn_status tn_sim_copy(struct tarn_device *device, const struct tn_copy *copy,
+                             tarn_stream stream);
 
 /* sim_async.c, likewise. */
 enum tarn_status tn_sim_pool_alloc(struct tarn_device *device, uint64_t size, tarn_stream stream,

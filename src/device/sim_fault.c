@@ -64,6 +64,14 @@ const char *tn_sim_call_name(enum tarn_sim_call call)
         [TARN_SIM_STREAM_DESTROY] = "stream_destroy",
         [TARN_SIM_DEVICE_WAIT] = "device_wait",
         [TARN_SIM_GRAPH_NODE_PARENTS] = "graph_node_parents",
+        [TARN_SIM_IPC_EXPORT] = "ipc_export",
+        [TARN_SIM_IPC_OPEN] = "ipc_open",
+        [TARN_SIM_IPC_CLOSE] = "ipc_close",
+        [TARN_SIM_PAGE_EXPORT] = "page_export",
+        [TARN_SIM_PAGE_IMPORT] = "page_import",
+        [TARN_SIM_PEER_REACHES] = "peer_reaches",
+        [TARN_SIM_PEER_ENABLE] = "peer_enable",
+        [TARN_SIM_COPY] = "copy",
     };
     return (unsigned)call < TARN_SIM_CALL_COUNT ? names[call] : "any";
 }

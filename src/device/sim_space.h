@@ -3,7 +3,7 @@
  * The simulated device's address space and capacity.
  *
  * A range is a piece of address space that is taken: a plain allocation, a reservation for virtual
- * memory, or a chunk of the stream-ordered pool. The space gives a new range the lowest address
+ * memory, a chunk of the stream-ordered pool, or an allocation of another process that is open here. The space gives a new range the lowest address
  * that is a multiple of TN_SIM_ALIGNMENT, at or above the base, and has room behind it; or the next
  * scripted address of the range's kind, if that is free. Charges (bytes of memory) are apart from
  * ranges: a reservation costs nothing, a physical page has no address.
@@ -33,8 +33,11 @@ enum tn_sim_kind {
     TN_SIM_PLAIN,
     TN_SIM_RESERVED,
     TN_SIM_POOL,
+    TN_SIM_OPENED, /* an allocation of another process */
     TN_SIM_KIND_COUNT
 };
+
+struct tn_ipc_handle;
 
 struct tn_sim_range {
     struct tn_tree_node node;
@@ -45,6 +48,8 @@ struct tn_sim_range {
     uint64_t floor;     /* the space's base: gaps below are not usable */
     enum tn_sim_kind kind;
     void *host; /* backing memory of at least `size` bytes, or NULL; the device's */
+    int object; /* of plain and opened ranges with backing memory: its memory object */
+    struct tn_ipc_handle *opened; /* of opened ranges: what was opened; owned */
 };
 
 /* Addresses to hand out, first in first out. */

@@ -28,6 +28,7 @@ struct sim_page {
     uint64_t size;
     uint64_t mappings; /* that show it */
     int object;        /* its memory on a backed device, else -1 */
+    bool imported;     /* another device's memory: not charged */
 };
 
 struct sim_mapping {
@@ -202,6 +203,15 @@ enum tarn_status tn_sim_va_release(struct tarn_device *device, tarn_ptr address,
     return tn_sim_leave(device, st);
 }
 
+/* Gives a new page its number. */
+static tn_page_handle page_enter(struct tn_sim *sim, struct sim_page *page, uint64_t size)
+{
+    page->handle = ++sim->vmm.last_page;
+    page->size = size;
+    tn_tree_insert(&sim->vmm.pages, &page->node);
+    return page->handle;
+}
+
 static enum tarn_status page_create_locked(struct tn_sim *sim, uint64_t size,
                                            tn_page_handle *page_out)
 {
@@ -225,10 +235,7 @@ static enum tarn_status page_create_locked(struct tn_sim *sim, uint64_t size,
     const bool charged = tn_sim_space_charge(&sim->space, size);
     tn_assert(charged);
     (void)charged;
-    page->handle = ++sim->vmm.last_page;
-    page->size = size;
-    tn_tree_insert(&sim->vmm.pages, &page->node);
-    *page_out = page->handle;
+    *page_out = page_enter(sim, page, size);
     return TARN_OK;
 }
 
@@ -251,9 +258,36 @@ static struct sim_page *page_find(const struct tn_sim *sim, tn_page_handle handl
     return node ? page_of(node) : NULL;
 }
 
+bool tn_sim_page_find(const struct tn_sim *sim, tn_page_handle handle, uint64_t *size_out,
+                      int *object_out)
+{
+    const struct sim_page *page = page_find(sim, handle);
+
+    if (page) {
+        *size_out = page->size;
+        *object_out = page->object;
+    }
+    return page != NULL;
+}
+
+bool tn_sim_page_adopt(struct tn_sim *sim, uint64_t size, int object, tn_page_handle *page_out)
+{
+    struct sim_page *page = tn_host_alloc_zero(sizeof *page);
+
+    if (!page) {
+        return false;
+    }
+    page->object = object;
+    page->imported = true;
+    *page_out = page_enter(sim, page, size);
+    return true;
+}
+
 static void page_destroy(struct tn_sim *sim, struct sim_page *page)
 {
-    tn_sim_space_refund(&sim->space, page->size);
+    if (!page->imported) {
+        tn_sim_space_refund(&sim->space, page->size);
+    }
     tn_tree_remove(&sim->vmm.pages, &page->node);
     tn_os_object_close(page->object);
     tn_host_free(page, sizeof *page);
