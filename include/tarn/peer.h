@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several devices: which peers may reach an allocator's growing segments, and which kind of copy
- * between two devices is right. Plain segments need nothing here: the driver's peer access covers
- * them.
+ * Several devices: which reach whose memory, and which kind of copy between two devices is right.
+ * copy.h copies.
  */
 #ifndef TARN_PEER_H
 #define TARN_PEER_H
@@ -18,6 +17,14 @@ extern "C" {
  * the peer already, and the peer is not remembered. */
 TARN_API enum tarn_status tarn_allocator_add_peer(struct tarn_allocator *allocator, int ordinal,
                                                   struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Lets work on the allocator's device reach the peer's memory, where the hardware can: plain
+ * segments by the driver's peer access, growing ones with tarn_allocator_add_peer. *reaches_out
+ * says whether it does; asking again costs nothing. Both allocators are on devices of one backend,
+ * else TARN_ERR_INVALID_ARGUMENT. A device always reaches itself. */
+TARN_API enum tarn_status tarn_allocator_reach_peer(struct tarn_allocator *allocator,
+                                                    struct tarn_allocator *peer, bool *reaches_out,
+                                                    struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Whether the allocator holds growing segments just now. */
 TARN_API bool tarn_allocator_has_growing_segments(struct tarn_allocator *allocator);

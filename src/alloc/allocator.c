@@ -32,12 +32,17 @@ enum tarn_status tarn_allocator_create(struct tarn_device *device, const struct 
     tarn_config_init(&defaults);
     const enum tarn_status st = engine_create(device, config ? config : &defaults, allocator_out);
 
-    return st ? tn_fail(error, st, "no host memory for an allocator") : TARN_OK;
+    if (st) {
+        return tn_fail(error, st, "no host memory for an allocator");
+    }
+    tn_ipc_cache_init(&(*allocator_out)->opened, device);
+    return TARN_OK;
 }
 
 void tarn_allocator_destroy(struct tarn_allocator *allocator)
 {
     if (allocator) {
+        tn_ipc_cache_fini(&allocator->opened);
         allocator->methods->destroy(allocator);
     }
 }
@@ -191,7 +196,8 @@ void tarn_allocator_reset_accumulated_stats(struct tarn_allocator *allocator)
 
 uint64_t tarn_allocator_check(struct tarn_allocator *allocator, struct tarn_findings *findings)
 {
-    return allocator->methods->check(allocator, findings);
+    return allocator->methods->check(allocator, findings) +
+           tn_ipc_cache_check(&allocator->opened, findings);
 }
 
 enum tarn_status tn_allocator_walk(struct tarn_allocator *allocator,

@@ -4,6 +4,7 @@
 #define TN_ALLOC_ALLOCATOR_H
 
 #include "alloc/engine.h"
+#include "alloc/ipc_cache.h"
 #include "alloc/plain_memory.h"
 #include "tarn/allocator.h"
 
@@ -13,6 +14,12 @@ struct tn_engine_methods;
 struct tarn_allocator {
     const struct tn_engine_methods *methods; /* constant */
     struct tarn_device *device;              /* constant */
+    struct tn_ipc_cache opened;              /* memory of other processes */
+    /* Devices, a bit each (peer.c): it is known whether this one reaches them; it does (set before
+     * the former); they may reach the growing segments. */
+    _Atomic uint64_t peers_asked;
+    _Atomic uint64_t peers_reached;
+    _Atomic uint64_t peers_let_in;
 };
 
 /* The caching engine, and what it hands out while it is switched off. */

@@ -11,13 +11,14 @@
  *   - thread-safe: the engine takes its own lock;
  *   - what an engine cannot do fails with TARN_ERR_NOT_SUPPORTED and PyTorch's sentence, nothing
  *     changed;
- *   - no entry is NULL but those of handles and of pools, where an engine has none: the front does
+ *   - no entry is NULL but those of handles, of pools and of sharing, where an engine has none: the front does
  *     without, and refuses for it.
  */
 #ifndef TN_ALLOC_ENGINE_METHODS_H
 #define TN_ALLOC_ENGINE_METHODS_H
 
 #include "alloc/allocator.h"
+#include "alloc/ipc_message.h"
 
 struct tn_engine_methods {
     const char *name;
@@ -36,6 +37,11 @@ struct tn_engine_methods {
                              struct tarn_error *error);
     enum tarn_status (*record_stream)(struct tarn_allocator *allocator, tarn_ptr ptr,
                                       tarn_stream stream, struct tarn_error *error);
+
+    /* Writes the message about what is handed out at `ptr`, as far as there is room. NULL: the
+     * engine cannot share. */
+    enum tarn_status (*ipc_export)(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                   struct tn_ipc_room *room, struct tarn_error *error);
 
     /* NULL: the engine knows no places, and `alloc` and `free` do. */
     enum tarn_status (*alloc_handle)(struct tarn_allocator *allocator, uint64_t size,

@@ -93,6 +93,12 @@ static enum tarn_status uncached_base_allocation(struct tarn_allocator *allocato
     return TARN_OK;
 }
 
+static enum tarn_status uncached_ipc_export(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                            struct tn_ipc_room *room, struct tarn_error *error)
+{
+    return tn_plain_memory_export(&uncached_of(allocator)->plain, ptr, room, error);
+}
+
 static enum tarn_status uncached_cache_info(struct tarn_allocator *allocator,
                                             uint64_t *largest_in_out, struct tarn_error *error)
 {
@@ -248,6 +254,7 @@ static const struct tn_engine_methods uncached_methods = {
     .empty_cache = uncached_empty_cache,
     .base_allocation = uncached_base_allocation,
     .cache_info = uncached_cache_info,
+    .ipc_export = uncached_ipc_export,
     .set_enabled = uncached_set_enabled,
     .is_enabled = uncached_is_enabled,
     .set_fraction = uncached_set_fraction,

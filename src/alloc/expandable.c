@@ -5,6 +5,7 @@
 #include "alloc/segment.h"
 #include "alloc/size_class.h"
 #include "base/host_mem.h"
+#include "base/os_process.h"
 
 #include <string.h>
 
@@ -79,6 +80,14 @@ out:
     return st;
 }
 
+static void expandable_free(struct tn_expandable *expandable)
+{
+    tn_host_free(expandable->pages, expandable->page_count * sizeof *expandable->pages);
+    tn_host_free(expandable->descriptors,
+                 expandable->descriptor_count * sizeof *expandable->descriptors);
+    tn_host_free(expandable, sizeof *expandable);
+}
+
 /* Gives back a range of which nothing is mapped; `block` is all of it, in the unmapped ranges. */
 static enum tarn_status expandable_drop(struct tn_engine *engine, struct tn_segment *segment,
                                         struct tn_block *block, struct tarn_error *error)
@@ -97,8 +106,7 @@ static enum tarn_status expandable_drop(struct tn_engine *engine, struct tn_segm
     tn_free_set_remove_unmapped(block->set, block);
     tn_block_destroy(block);
     tn_tree_remove(&engine->segments, &segment->node);
-    tn_host_free(expandable->pages, expandable->page_count * sizeof *expandable->pages);
-    tn_host_free(expandable, sizeof *expandable);
+    expandable_free(expandable);
     tn_host_free(segment, sizeof *segment);
     return TARN_OK;
 }
@@ -237,6 +245,15 @@ static bool expandable_reserve(struct tn_expandable *expandable, uint64_t end)
     return true;
 }
 
+/* Other processes can no longer fetch the page; those that did keep it. */
+static void page_unshare(struct tn_expandable *expandable, uint64_t index)
+{
+    if (index < expandable->descriptor_count) {
+        tn_os_descriptor_close(expandable->descriptors[index]);
+        expandable->descriptors[index] = -1;
+    }
+}
+
 /* Unmaps the page with that index; its handle goes to `page_out`. */
 static enum tarn_status page_unmap(struct tn_engine *engine, const struct tn_segment *segment,
                                    uint64_t index, tn_page_handle *page_out)
@@ -248,6 +265,7 @@ static enum tarn_status page_unmap(struct tn_engine *engine, const struct tn_seg
     if (st == TARN_OK) {
         *page_out = expandable->pages[index];
         expandable->pages[index] = 0;
+        page_unshare(expandable, index);
     }
     return st;
 }
@@ -540,6 +558,50 @@ enum tarn_status tn_expandable_grant(struct tn_engine *engine, const struct tn_s
     return st ? tn_engine_device_failed(engine, st, "giving a peer access", error) : TARN_OK;
 }
 
+/* Room for the descriptors of pages below `end`. */
+static bool descriptors_reserve(struct tn_expandable *expandable, uint64_t end)
+{
+    const uint64_t count = expandable->descriptor_count;
+
+    if (end <= count) {
+        return true;
+    }
+    const uint64_t wanted = expandable->page_count; /* no page lies behind */
+    int *moved =
+        tn_host_resize(expandable->descriptors, count * sizeof *moved, wanted * sizeof *moved);
+
+    if (!moved) {
+        return false;
+    }
+    memset(&moved[count], 0xff, (wanted - count) * sizeof *moved); /* -1 each */
+    expandable->descriptors = moved;
+    expandable->descriptor_count = wanted;
+    return true;
+}
+
+enum tarn_status tn_expandable_export(struct tn_engine *engine, const struct tn_segment *segment,
+                                      uint64_t begin, uint64_t end, const int **descriptors_out,
+                                      struct tarn_error *error)
+{
+    struct tn_expandable *expandable = segment->expandable;
+    enum tarn_status st = TARN_OK;
+
+    if (!descriptors_reserve(expandable, end)) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to share memory");
+    }
+    for (uint64_t i = begin; st == TARN_OK && i < end; i++) {
+        if (expandable->descriptors[i] < 0) {
+            st = engine->device->ops->page_export(engine->device, expandable->pages[i],
+                                                  &expandable->descriptors[i]);
+        }
+    }
+    if (st) {
+        return tn_engine_device_failed(engine, st, "sharing memory", error);
+    }
+    *descriptors_out = &expandable->descriptors[begin];
+    return TARN_OK;
+}
+
 void tn_expandable_destroy(struct tn_engine *engine, struct tn_segment *segment)
 {
     struct tn_expandable *expandable = segment->expandable;
@@ -551,6 +613,5 @@ void tn_expandable_destroy(struct tn_engine *engine, struct tn_segment *segment)
         }
     }
     (void)engine->device->ops->va_release(engine->device, segment->address, segment->size);
-    tn_host_free(expandable->pages, expandable->page_count * sizeof *expandable->pages);
-    tn_host_free(expandable, sizeof *expandable);
+    expandable_free(expandable);
 }

@@ -28,6 +28,9 @@ struct tn_expandable {
     uint64_t page_size;
     tn_page_handle *pages; /* by index from the segment's address, 0 = not mapped */
     uint64_t page_count;   /* room in `pages`: indices from here on were never mapped */
+    int *descriptors;      /* of pages shared with other processes, by index, -1 = none; kept until
+                              the page is unmapped, for processes fetch them later */
+    uint64_t descriptor_count;
 };
 
 /* Finds room for `size` bytes (rounded request) among the free and unmapped parts of the set's
@@ -52,6 +55,11 @@ enum tarn_status tn_expandable_drop_empty(struct tn_engine *engine,
 /* Gives a peer device access to everything that is mapped. */
 enum tarn_status tn_expandable_grant(struct tn_engine *engine, const struct tn_segment *segment,
                                      int peer_ordinal, struct tarn_error *error) TN_MUST_CHECK;
+
+/* Descriptors of the pages [begin, end), which are mapped; borrowed while the lock is held. */
+enum tarn_status tn_expandable_export(struct tn_engine *engine, const struct tn_segment *segment,
+                                      uint64_t begin, uint64_t end, const int **descriptors_out,
+                                      struct tarn_error *error) TN_MUST_CHECK;
 
 /* Unmaps everything and frees the segment's records, without counters or events: the end of the
  * engine. */

@@ -7,6 +7,7 @@
 #include "alloc/core_check.h"
 #include "alloc/engine_methods.h"
 #include "alloc/engine_native.h"
+#include "alloc/ipc_export.h"
 #include "alloc/oom.h"
 #include "alloc/ptr_map.h"
 #include "alloc/size_class.h"
@@ -142,6 +143,16 @@ static enum tarn_status native_base_allocation(struct tarn_allocator *allocator,
         return TARN_OK;
     }
     return tn_native_base_allocation(&native->engine, ptr, base_out, size_out, error);
+}
+
+static enum tarn_status native_ipc_export(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                          struct tn_ipc_room *room, struct tarn_error *error)
+{
+    struct tn_native_allocator *native = native_of(allocator);
+
+    return pointer_is_plain(native, ptr, NULL)
+               ? tn_plain_memory_export(&native->plain, ptr, room, error)
+               : tn_native_ipc_export(&native->engine, ptr, room, error);
 }
 
 static enum tarn_status native_cache_info(struct tarn_allocator *allocator,
@@ -467,6 +478,7 @@ const struct tn_engine_methods tn_native_methods = {
     .empty_cache = native_empty_cache,
     .base_allocation = native_base_allocation,
     .cache_info = native_cache_info,
+    .ipc_export = native_ipc_export,
     .set_enabled = native_set_enabled,
     .is_enabled = native_is_enabled,
     .set_fraction = native_set_fraction,

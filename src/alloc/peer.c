@@ -6,6 +6,8 @@
 #include "alloc/expandable.h"
 #include "alloc/segment.h"
 
+#include <string.h>
+
 static bool engine_has_peer(const struct tn_engine *engine, int ordinal)
 {
     for (unsigned i = 0; i < engine->peer_count; i++) {
@@ -52,6 +54,78 @@ enum tarn_status tarn_allocator_add_peer(struct tarn_allocator *allocator, int o
     }
     tn_engine_unlock(engine);
     return st;
+}
+
+static uint64_t ordinal_bit(int ordinal)
+{
+    return (uint64_t)1 << (ordinal % TN_PEERS_MAX);
+}
+
+/* Asks the hardware and, if it can, the driver for access to plain memory. Kept from then on. */
+static enum tarn_status peer_ask(struct tarn_allocator *allocator, struct tarn_device *peer,
+                                 bool *reaches_out, struct tarn_error *error)
+{
+    struct tarn_device *device = allocator->device;
+    const uint64_t bit = ordinal_bit(peer->ordinal);
+    enum tarn_status st = TARN_OK;
+
+    if (atomic_load(&allocator->peers_asked) & bit) {
+        *reaches_out = (atomic_load(&allocator->peers_reached) & bit) != 0;
+        return TARN_OK;
+    }
+    st = device->ops->peer_reaches(device, peer, reaches_out);
+    if (st == TARN_OK && *reaches_out) {
+        st = device->ops->peer_enable(device, peer);
+    }
+    if (st) {
+        return tn_device_failed(device, st, "asking for access to a peer", error);
+    }
+    atomic_fetch_or(&allocator->peers_reached, *reaches_out ? bit : 0);
+    atomic_fetch_or(&allocator->peers_asked, bit);
+    return TARN_OK;
+}
+
+/* Lets a device into the allocator's growing segments, once. */
+static enum tarn_status peer_let_in(struct tarn_allocator *allocator, int ordinal,
+                                    struct tarn_error *error)
+{
+    const uint64_t bit = ordinal_bit(ordinal);
+
+    if (atomic_load(&allocator->peers_let_in) & bit) {
+        return TARN_OK;
+    }
+    const enum tarn_status st = tarn_allocator_add_peer(allocator, ordinal, error);
+
+    if (st == TARN_OK) {
+        atomic_fetch_or(&allocator->peers_let_in, bit);
+    }
+    return st;
+}
+
+enum tarn_status tarn_allocator_reach_peer(struct tarn_allocator *allocator,
+                                           struct tarn_allocator *peer, bool *reaches_out,
+                                           struct tarn_error *error)
+{
+    const struct tarn_device *own = allocator->device;
+    bool reaches = true;
+
+    if (strcmp(own->ops->name, peer->device->ops->name) != 0) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "a device of kind %s cannot reach one of kind %s", own->ops->name,
+                       peer->device->ops->name);
+    }
+    if (own->ordinal != peer->device->ordinal) {
+        enum tarn_status st = peer_ask(allocator, peer->device, &reaches, error);
+
+        if (st == TARN_OK && reaches) {
+            st = peer_let_in(peer, own->ordinal, error);
+        }
+        if (st) {
+            return st;
+        }
+    }
+    *reaches_out = reaches;
+    return TARN_OK;
 }
 
 bool tarn_allocator_has_growing_segments(struct tarn_allocator *allocator)

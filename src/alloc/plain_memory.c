@@ -92,6 +92,34 @@ out:
     return st;
 }
 
+enum tarn_status tn_plain_memory_export(struct tn_plain_memory *plain, tarn_ptr ptr,
+                                        struct tn_ipc_room *room, struct tarn_error *error)
+{
+    struct tarn_device *device = plain->device;
+    struct tn_ipc_part part = {.ordinal = device->ordinal};
+    struct tn_ipc_handle handle;
+    enum tarn_status st;
+
+    tn_lock_acquire(&plain->lock);
+    const uint64_t *size = tn_map_find(&plain->sizes, ptr);
+
+    if (!size) {
+        st = tn_pointer_unknown(ptr, error);
+        goto out;
+    }
+    st = device->ops->ipc_export(device, ptr, &handle);
+    if (st) {
+        (void)tn_device_failed(device, st, "sharing memory", error);
+        goto out;
+    }
+    part.size = *size;
+    part.extent = *size;
+    tn_ipc_write_plain(room, &part, &handle);
+out:
+    tn_lock_release(&plain->lock);
+    return st;
+}
+
 bool tn_plain_memory_find(struct tn_plain_memory *plain, tarn_ptr ptr, uint64_t *size_out)
 {
     tn_lock_acquire(&plain->lock);

@@ -11,6 +11,7 @@
 #ifndef TN_ALLOC_PLAIN_MEMORY_H
 #define TN_ALLOC_PLAIN_MEMORY_H
 
+#include "alloc/ipc_message.h"
 #include "base/lock.h"
 #include "base/map.h"
 #include "device/device_ops.h"
@@ -36,6 +37,11 @@ enum tarn_status tn_plain_memory_alloc(struct tn_plain_memory *plain, uint64_t s
 /* TARN_ERR_INVALID_POINTER for what is not from here, with its text. */
 enum tarn_status tn_plain_memory_free(struct tn_plain_memory *plain, tarn_ptr ptr,
                                       struct tarn_error *error) TN_MUST_CHECK;
+
+/* Writes the message about it: each allocation is a segment of its own. */
+enum tarn_status tn_plain_memory_export(struct tn_plain_memory *plain, tarn_ptr ptr,
+                                        struct tn_ipc_room *room,
+                                        struct tarn_error *error) TN_MUST_CHECK;
 
 /* Whether the pointer is from here; size_out may be NULL. */
 bool tn_plain_memory_find(struct tn_plain_memory *plain, tarn_ptr ptr, uint64_t *size_out);

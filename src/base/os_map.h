@@ -20,8 +20,8 @@ void tn_os_range_release(void *range, uint64_t size);
 int tn_os_object_open(uint64_t size) TN_MUST_CHECK;
 void tn_os_object_close(int object);
 
-/* Another process's object, by the number that it has there; -1 when there is none, or this user may
- * not look into that process. Close it as an own one. */
+/* Another process's object, by the number that it has there; -1 when there is none, or this user
+ * may not look into that process. Close it as an own one. */
 int tn_os_object_reopen(int64_t process, int object) TN_MUST_CHECK;
 
 /* What an object is, the same in every process: two numbers; false when it is none. */

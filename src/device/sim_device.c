@@ -86,7 +86,8 @@ enum tarn_status tn_sim_leave(struct tarn_device *device, enum tarn_status statu
     return status;
 }
 
-/* Host memory for a range; a plain allocation's is an object, so that other processes can see it. */
+/* Host memory for a range; a plain allocation's is an object, so that other processes can see it.
+ */
 static bool backing_take(enum tn_sim_kind kind, uint64_t size, void **host_out, int *object_out)
 {
     void *host = tn_os_range_reserve(size, kind != TN_SIM_PLAIN);

@@ -5,8 +5,8 @@
  * number of it; the object's identity shows when that number means something else by now. Devices
  * without memory behind them share addresses only.
  *
- * As with the driver, a process cannot open what is its own, nor open the same thing twice. What was
- * opened or imported is another device's memory: it is not charged.
+ * As with the driver, a process cannot open what is its own, nor open the same thing twice. What
+ * was opened or imported is another device's memory: it is not charged.
  */
 #include "device/sim_device.h"
 

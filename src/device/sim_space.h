@@ -3,7 +3,8 @@
  * The simulated device's address space and capacity.
  *
  * A range is a piece of address space that is taken: a plain allocation, a reservation for virtual
- * memory, a chunk of the stream-ordered pool, or an allocation of another process that is open here. The space gives a new range the lowest address
+ * memory, a chunk of the stream-ordered pool, or an allocation of another process that is open
+ * here. The space gives a new range the lowest address
  * that is a multiple of TN_SIM_ALIGNMENT, at or above the base, and has room behind it; or the next
  * scripted address of the range's kind, if that is free. Charges (bytes of memory) are apart from
  * ranges: a reservation costs nothing, a physical page has no address.

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: MIT */
+/* Allocations seen by another process; messages that are none; what stays open and what fails. */
+#include "support/test.h"
+
+#include "support/child.h"
+#include "support/rig.h"
+#include "tarn/copy.h"
+#include "tarn/ipc.h"
+
+#include <stdlib.h>
+
+#define BLOCK (3 * MIB)
+
+struct sent {
+    unsigned char message[4096];
+    size_t length;
+};
+
+static void rig_open_backed(struct rig *rig, const char *conf)
+{
+    rig_open_with(rig, (struct tarn_sim_options){.capacity = GIB, .backed = true}, conf);
+}
+
+static void export_ok(struct rig *rig, tarn_ptr ptr, struct sent *sent)
+{
+    if (tarn_ipc_export(rig->allocator, ptr, sent->message, sizeof sent->message, &sent->length,
+                        &rig->error) != TARN_OK) {
+        fail_msg("%s", rig->error.text);
+    }
+}
+
+/* An allocator of the child's own. */
+static struct tarn_allocator *child_open(struct tarn_device **device_out)
+{
+    const struct tarn_sim_options options = {
+        .struct_size = sizeof options, .capacity = GIB, .backed = true};
+    struct tarn_allocator *allocator = NULL;
+
+    CHILD_REQUIRE(tarn_sim_open(&options, device_out, NULL) == TARN_OK);
+    CHILD_REQUIRE(tarn_allocator_create(*device_out, NULL, &allocator, NULL) == TARN_OK);
+    return allocator;
+}
+
+static void child_close(struct tarn_allocator *allocator, struct tarn_device *device)
+{
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+
+    CHILD_REQUIRE(tarn_allocator_check(allocator, &findings) == 0);
+    tarn_allocator_destroy(allocator);
+    const struct tarn_sim_counters left = sim_counters(device);
+
+    CHILD_REQUIRE(left.live_opened == 0 && left.live_pages == 0 && left.live_reservations == 0);
+    tarn_device_close(device);
+}
+
+/* Two blocks of the owner's, of which the second begins where the first ends. */
+struct pair {
+    struct sent first;
+    struct sent second;
+    bool grows;
+};
+
+static void read_and_write(void *context)
+{
+    const struct pair *pair = context;
+    struct tarn_device *device;
+    struct tarn_allocator *allocator = child_open(&device);
+    tarn_ptr a = 0;
+    tarn_ptr b = 0;
+    tarn_ptr again = 0;
+    uint64_t size = 0;
+    unsigned char bytes[2] = {0};
+
+    CHILD_REQUIRE(tarn_ipc_open(allocator, pair->first.message, pair->first.length, &a, &size,
+                                NULL) == TARN_OK);
+    CHILD_REQUIRE(size == BLOCK);
+    CHILD_REQUIRE(tarn_ipc_open(allocator, pair->second.message, pair->second.length, &b, NULL,
+                                NULL) == TARN_OK);
+    CHILD_REQUIRE(tarn_ipc_open(allocator, pair->first.message, pair->first.length, &again, NULL,
+                                NULL) == TARN_OK);
+    CHILD_REQUIRE(again == a);
+    if (!pair->grows) { /* one segment, opened once */
+        CHILD_REQUIRE(b == a + BLOCK);
+        CHILD_REQUIRE(sim_counters(device).live_opened == 1);
+    }
+    CHILD_REQUIRE(tarn_copy_to_host(allocator, bytes, a + BLOCK - 1, 1, 0, NULL) == TARN_OK);
+    CHILD_REQUIRE(tarn_copy_to_host(allocator, bytes + 1, b + 7, 1, 0, NULL) == TARN_OK);
+    CHILD_REQUIRE(bytes[0] == 10 && bytes[1] == 20);
+    bytes[0] = 30;
+    CHILD_REQUIRE(tarn_copy_from_host(allocator, b + 8, bytes, 1, 0, NULL) == TARN_OK);
+
+    CHILD_REQUIRE(tarn_allocator_free(allocator, a, NULL) == TARN_ERR_INVALID_POINTER);
+    CHILD_REQUIRE(tarn_ipc_close(allocator, a, NULL) == TARN_OK);
+    CHILD_REQUIRE(tarn_ipc_close(allocator, a, NULL) == TARN_OK);
+    CHILD_REQUIRE(tarn_copy_to_host(allocator, bytes, b + 8, 1, 0, NULL) == TARN_OK);
+    CHILD_REQUIRE(tarn_ipc_close(allocator, b, NULL) == TARN_OK);
+    CHILD_REQUIRE(tarn_ipc_close(allocator, b, NULL) == TARN_ERR_INVALID_POINTER);
+    CHILD_REQUIRE(sim_counters(device).live_opened == 0);
+    CHILD_REQUIRE(sim_counters(device).live_pages == 0);
+    CHILD_REQUIRE(tarn_ipc_open(allocator, pair->second.message, pair->second.length, &b, NULL,
+                                NULL) == TARN_OK); /* closed by the allocator's end */
+    child_close(allocator, device);
+}
+
+static void share_a_pair(const char *conf, bool grows)
+{
+    struct rig rig;
+    struct pair pair = {.grows = grows};
+    unsigned char byte = 10;
+
+    rig_open_backed(&rig, conf);
+    const tarn_ptr a = rig_alloc(&rig, BLOCK, 0);
+    const tarn_ptr b = rig_alloc(&rig, BLOCK, 0);
+
+    assert_int_equal(b, a + BLOCK);
+    assert_int_equal(tarn_copy_from_host(rig.allocator, a + BLOCK - 1, &byte, 1, 0, NULL), TARN_OK);
+    byte = 20;
+    assert_int_equal(tarn_copy_from_host(rig.allocator, b + 7, &byte, 1, 0, NULL), TARN_OK);
+    export_ok(&rig, a, &pair.first);
+    export_ok(&rig, b, &pair.second);
+    child_run(read_and_write, &pair);
+    assert_int_equal(tarn_copy_to_host(rig.allocator, &byte, b + 8, 1, 0, NULL), TARN_OK);
+    assert_int_equal(byte, 30);
+    rig_free(&rig, a);
+    rig_free(&rig, b);
+    rig_close(&rig);
+}
+
+static void a_plain_segment_is_shared_whole(void **state)
+{
+    (void)state;
+    share_a_pair("", false);
+}
+
+static void pages_of_a_growing_segment_are_shared(void **state)
+{
+    (void)state;
+    share_a_pair("expandable_segments:True", true);
+}
+
+static void read_one(void *context)
+{
+    const struct sent *sent = context;
+    struct tarn_device *device;
+    struct tarn_allocator *allocator = child_open(&device);
+    tarn_ptr ptr = 0;
+
+    CHILD_REQUIRE(tarn_ipc_open(allocator, sent->message, sent->length, &ptr, NULL, NULL) ==
+                  TARN_OK);
+    CHILD_REQUIRE(ptr % 512 == 0);
+    child_close(allocator, device);
+}
+
+static void memory_past_the_cache_is_shared_too(void **state)
+{
+    const char *const confs[] = {"", "backend:native"};
+    struct sent sent;
+
+    (void)state;
+    for (int uncached = 0; uncached < 2; uncached++) {
+        struct rig rig;
+
+        rig_open_backed(&rig, confs[uncached]);
+        if (uncached) {
+            struct tarn_config config;
+
+            tarn_allocator_destroy(rig.allocator);
+            tarn_config_init(&config);
+            config.no_caching = true;
+            assert_int_equal(tarn_allocator_create(rig.device, &config, &rig.allocator, &rig.error),
+                             TARN_OK);
+        } else {
+            assert_int_equal(tarn_allocator_set_enabled(rig.allocator, false, NULL), TARN_OK);
+        }
+        const tarn_ptr ptr = rig_alloc(&rig, 5000, 0);
+
+        export_ok(&rig, ptr, &sent);
+        child_run(read_one, &sent);
+        assert_int_equal(tarn_ipc_export(rig.allocator, ptr + 512, sent.message,
+                                         sizeof sent.message, &sent.length, &rig.error),
+                         TARN_ERR_INVALID_POINTER);
+        rig_free(&rig, ptr);
+        rig_close(&rig);
+    }
+}
+
+static void wrong_calls_are_refused(void **state)
+{
+    struct rig rig;
+    struct sent sent = {.length = 77};
+    tarn_ptr out = 5;
+
+    (void)state;
+    rig_open_backed(&rig, "");
+    const tarn_ptr ptr = rig_alloc(&rig, MIB, 0);
+
+    assert_int_equal(tarn_ipc_export(rig.allocator, ptr + 512, sent.message, sizeof sent.message,
+                                     &sent.length, &rig.error),
+                     TARN_ERR_INVALID_POINTER);
+    assert_int_equal(sent.length, 77);
+    assert_int_equal(
+        tarn_ipc_export(rig.allocator, ptr, sent.message, 16, &sent.length, &rig.error),
+        TARN_ERR_LIMIT);
+    assert_true(sent.length > 16 && sent.length <= TARN_IPC_MESSAGE_SIZE);
+    assert_int_equal(tarn_ipc_export(rig.allocator, ptr, NULL, 4096, &sent.length, &rig.error),
+                     TARN_ERR_LIMIT);
+    export_ok(&rig, ptr, &sent);
+    assert_int_equal(
+        tarn_ipc_open(rig.allocator, sent.message, sent.length, &out, NULL, &rig.error),
+        TARN_ERR_INVALID_ARGUMENT);
+    assert_non_null(strstr(rig.error.text, "of this process"));
+    assert_int_equal(tarn_ipc_close(rig.allocator, ptr, &rig.error), TARN_ERR_INVALID_POINTER);
+    assert_int_equal(out, 5);
+    rig_free(&rig, ptr);
+    assert_int_equal(tarn_ipc_export(rig.allocator, ptr, sent.message, sizeof sent.message,
+                                     &sent.length, &rig.error),
+                     TARN_ERR_INVALID_POINTER);
+    rig_close(&rig);
+
+    rig_open(&rig, GIB, "backend:cudaMallocAsync");
+    assert_int_equal(tarn_ipc_export(rig.allocator, 512, sent.message, sizeof sent.message,
+                                     &sent.length, &rig.error),
+                     TARN_ERR_NOT_SUPPORTED);
+    assert_non_null(strstr(rig.error.text, "shareIpcHandle"));
+    rig_close(&rig);
+}
+
+/* What a message holds, so that a test can make it wrong. */
+static struct tn_ipc_head *head_of(struct sent *sent)
+{
+    return (struct tn_ipc_head *)(void *)sent->message;
+}
+
+static void expect_no_message(struct rig *rig, const struct sent *sent, size_t length,
+                              const char *why)
+{
+    tarn_ptr out = 5;
+
+    /* Exactly as long as it says, so that reading past the end is seen. */
+    unsigned char *copy = malloc(length ? length : 1);
+
+    assert_non_null(copy);
+    memcpy(copy, sent->message, length);
+    assert_int_equal(tarn_ipc_open(rig->allocator, copy, length, &out, NULL, &rig->error),
+                     TARN_ERR_FORMAT);
+    free(copy);
+    if (!strstr(rig->error.text, why)) {
+        fail_msg("\"%s\" does not contain \"%s\"", rig->error.text, why);
+    }
+    assert_int_equal(out, 5);
+}
+
+static void what_is_no_message_is_refused(void **state)
+{
+    struct rig rig;
+    struct sent good;
+
+    (void)state;
+    for (int grows = 0; grows < 2; grows++) {
+        rig_open_backed(&rig, grows ? "expandable_segments:True" : "");
+        const tarn_ptr ptr = rig_alloc(&rig, 50 * MIB, 0);
+        struct sent bad;
+
+        export_ok(&rig, ptr, &good);
+        for (size_t cut = 0; cut < good.length; cut++) {
+            expect_no_message(&rig, &good, cut,
+                              cut <= sizeof(struct tn_ipc_head) ? "too short" : "wrong length");
+        }
+        expect_no_message(&rig, &good, good.length + 1, "wrong length");
+        expect_no_message(&rig, &good, good.length + 4, "wrong length");
+        bad = good;
+        bad.message[0] = 'x';
+        expect_no_message(&rig, &bad, bad.length, "begin");
+        bad = good;
+        head_of(&bad)->kind = 3;
+        expect_no_message(&rig, &bad, bad.length, "unknown kind");
+        bad = good;
+        head_of(&bad)->offset = UINT64_MAX;
+        expect_no_message(&rig, &bad, bad.length, "outside");
+        bad = good;
+        head_of(&bad)->size = UINT64_MAX;
+        expect_no_message(&rig, &bad, bad.length, "outside");
+        bad = good;
+        head_of(&bad)->extent = 0;
+        expect_no_message(&rig, &bad, bad.length, "outside");
+        if (grows) {
+            bad = good;
+            head_of(&bad)->page_size = 0;
+            expect_no_message(&rig, &bad, bad.length, "impossible size");
+            bad = good;
+            head_of(&bad)->extent += head_of(&bad)->page_size;
+            expect_no_message(&rig, &bad, bad.length, "wrong length");
+        }
+        bad = good;
+        head_of(&bad)->process++;
+        head_of(&bad)->ordinal = 3;
+        tarn_ptr out;
+
+        assert_int_equal(
+            tarn_ipc_open(rig.allocator, bad.message, bad.length, &out, NULL, &rig.error),
+            TARN_ERR_INVALID_ARGUMENT);
+        assert_non_null(strstr(rig.error.text, "device 3"));
+        rig_free(&rig, ptr);
+        rig_close(&rig);
+    }
+}
+
+static void open_under_failures(void *context)
+{
+    const struct sent *sent = context;
+    struct tarn_device *device;
+    struct tarn_allocator *allocator = child_open(&device);
+    const uint64_t before = tarn_host_usage().live_bytes;
+    tarn_ptr ptr = 0;
+    unsigned failed = 0;
+
+    for (uint64_t n = 1;; n++) { /* each device call of it */
+        tarn_sim_fail_nth(device, TARN_SIM_ANY, n, TARN_ERR_DEVICE);
+        const enum tarn_status st =
+            tarn_ipc_open(allocator, sent->message, sent->length, &ptr, NULL, NULL);
+
+        tarn_sim_fail_nth(device, TARN_SIM_ANY, 0, TARN_OK);
+        if (st == TARN_OK) {
+            break;
+        }
+        failed++;
+        CHILD_REQUIRE(st == TARN_ERR_DEVICE && ptr == 0);
+        CHILD_REQUIRE(sim_counters(device).live_pages == 0);
+        CHILD_REQUIRE(sim_counters(device).live_reservations == 0);
+        CHILD_REQUIRE(tarn_host_usage().live_bytes == before);
+    }
+    CHILD_REQUIRE(failed >= 1);
+    for (uint64_t n = 1;; n++) {
+        tarn_sim_fail_nth(device, TARN_SIM_ANY, n, TARN_ERR_DEVICE);
+        const enum tarn_status st = tarn_ipc_close(allocator, ptr, NULL);
+
+        tarn_sim_fail_nth(device, TARN_SIM_ANY, 0, TARN_OK);
+        if (st == TARN_OK) {
+            break;
+        }
+        CHILD_REQUIRE(st == TARN_ERR_DEVICE);
+    }
+    CHILD_REQUIRE(tarn_host_usage().live_bytes == before);
+    for (uint64_t n = 1;; n++) { /* each host allocation of it */
+        tarn_host_fail_nth(n);
+        const enum tarn_status st =
+            tarn_ipc_open(allocator, sent->message, sent->length, &ptr, NULL, NULL);
+
+        tarn_host_fail_nth(0);
+        if (st == TARN_OK) {
+            break;
+        }
+        CHILD_REQUIRE(st == TARN_ERR_HOST_MEMORY);
+        CHILD_REQUIRE(tarn_host_usage().live_bytes == before);
+    }
+    child_close(allocator, device);
+}
+
+static void nothing_stays_open_after_a_failure(void **state)
+{
+    (void)state;
+    for (int grows = 0; grows < 2; grows++) {
+        struct rig rig;
+        struct sent sent;
+
+        rig_open_backed(&rig, grows ? "expandable_segments:True" : "");
+        const tarn_ptr ptr = rig_alloc(&rig, 50 * MIB, 0);
+
+        for (uint64_t n = 1;; n++) {
+            tarn_sim_fail_nth(rig.device, TARN_SIM_ANY, n, TARN_ERR_DEVICE);
+            const enum tarn_status st = tarn_ipc_export(rig.allocator, ptr, sent.message,
+                                                        sizeof sent.message, &sent.length, NULL);
+
+            tarn_sim_fail_nth(rig.device, TARN_SIM_ANY, 0, TARN_OK);
+            rig_check(&rig);
+            if (st == TARN_OK) {
+                break;
+            }
+            assert_int_equal(st, TARN_ERR_DEVICE);
+        }
+        child_run(open_under_failures, &sent);
+        rig_free(&rig, ptr);
+        rig_close(&rig); /* descriptors of pages are gone with them */
+    }
+}
+
+static void copies_choose_their_kind(void **state)
+{
+    struct rig a;
+    struct rig b;
+    unsigned char byte = 41;
+    bool reaches = false;
+
+    (void)state;
+    rig_open_with(&a, (struct tarn_sim_options){.capacity = GIB, .backed = true}, "");
+    rig_open_with(&b,
+                  (struct tarn_sim_options){.capacity = GIB,
+                                            .backed = true,
+                                            .ordinal = 1,
+                                            .base_address = (uint64_t)0x600000000000},
+                  "expandable_segments:True");
+    const tarn_ptr in_a = rig_alloc(&a, MIB, 0);
+    const tarn_ptr in_b = rig_alloc(&b, MIB, 0);
+
+    assert_int_equal(tarn_copy_from_host(a.allocator, in_a, &byte, 1, 0, NULL), TARN_OK);
+    assert_int_equal(tarn_copy(b.allocator, in_b, a.allocator, in_a, 1, 0, NULL), TARN_OK);
+    assert_int_equal(tarn_copy(b.allocator, in_b, a.allocator, in_a, 0, 0, NULL), TARN_OK);
+    byte = 0;
+    assert_int_equal(tarn_copy_to_host(b.allocator, &byte, in_b, 1, 0, NULL), TARN_OK);
+    assert_int_equal(byte, 41);
+    /* Asked once; the growing segments of b let device 0 in, those to come included. */
+    assert_int_equal(sim_counters(a.device).calls[TARN_SIM_PEER_REACHES], 1);
+    assert_int_equal(sim_counters(a.device).calls[TARN_SIM_PEER_ENABLE], 1);
+    assert_true(sim_counters(b.device).calls[TARN_SIM_VA_GRANT] > 0);
+    assert_int_equal(tarn_allocator_reach_peer(a.allocator, b.allocator, &reaches, NULL), TARN_OK);
+    assert_true(reaches);
+    assert_int_equal(sim_counters(a.device).calls[TARN_SIM_PEER_REACHES], 1);
+    tarn_sim_fail_nth(b.device, TARN_SIM_PEER_REACHES, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_copy(a.allocator, in_a, b.allocator, in_b, 1, 0, &a.error),
+                     TARN_ERR_DEVICE);
+    assert_int_equal(tarn_copy(a.allocator, in_a, b.allocator, in_b, 1, 0, &a.error), TARN_OK);
+    rig_free(&a, in_a);
+    rig_free(&b, in_b);
+    assert_int_equal(tarn_copy_to_host(b.allocator, &byte, (uint64_t)0x1000, 1, 0, &b.error),
+                     TARN_ERR_DEVICE);
+    rig_check(&a);
+    rig_check(&b);
+    tarn_allocator_destroy(a.allocator);
+    tarn_allocator_destroy(b.allocator);
+    sim_close(a.device);
+    sim_close(b.device);
+    assert_int_equal(tarn_host_usage().live_bytes, a.host_bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plain_segment_is_shared_whole),
+        cmocka_unit_test(pages_of_a_growing_segment_are_shared),
+        cmocka_unit_test(memory_past_the_cache_is_shared_too),
+        cmocka_unit_test(wrong_calls_are_refused),
+        cmocka_unit_test(what_is_no_message_is_refused),
+        cmocka_unit_test(nothing_stays_open_after_a_failure),
+        cmocka_unit_test(copies_choose_their_kind),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
