@@ -13,6 +13,7 @@ struct tn_engine_methods;
 struct tarn_allocator {
     const struct tn_engine_methods *methods; /* constant */
     struct tarn_device *device;              /* constant */
+    bool owns_device;                        /* constant once it is handed out */
 };
 
 /* The caching engine, and what it hands out while it is switched off. */

@@ -74,7 +74,7 @@ static bool context_enter(struct tn_cuda_call *call)
         return true;
     }
     call->pushed =
-        tn_cuda_did(call, "cuCtxPushCurrent", driver->cuCtxPushCurrent(call->cuda->context));
+        tn_cuda_did(call, "cuCtxPushCurrent", driver->cuCtxPushCurrent_v2(call->cuda->context));
     return call->pushed;
 }
 
@@ -111,7 +111,7 @@ enum tarn_status tn_cuda_end(struct tn_cuda_call *call)
         (void)driver->cuThreadExchangeStreamCaptureMode(&call->mode);
     }
     if (call->pushed) {
-        (void)driver->cuCtxPopCurrent(&ours);
+        (void)driver->cuCtxPopCurrent_v2(&ours);
     }
     return call->status;
 }
@@ -124,7 +124,7 @@ static enum tarn_status cuda_alloc(struct tarn_device *device, uint64_t size, ta
     uint64_t address = 0;
 
     if (tn_cuda_begin(&call, device, TN_CUDA_TAKES) &&
-        tn_cuda_did(&call, "cuMemAlloc", call.cuda->driver.cuMemAlloc(&address, size))) {
+        tn_cuda_did(&call, "cuMemAlloc", call.cuda->driver.cuMemAlloc_v2(&address, size))) {
         *address_out = address;
     }
     return tn_cuda_end(&call);
@@ -140,7 +140,7 @@ static enum tarn_status cuda_free(struct tarn_device *device, tarn_ptr address)
         return call.status;
     }
     if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
-        (void)tn_cuda_did(&call, "cuMemFree", call.cuda->driver.cuMemFree(address));
+        (void)tn_cuda_did(&call, "cuMemFree", call.cuda->driver.cuMemFree_v2(address));
     }
     return tn_cuda_end(&call);
 }
@@ -153,7 +153,7 @@ static enum tarn_status cuda_memory_info(struct tarn_device *device, uint64_t *f
     size_t total = 0;
 
     if (tn_cuda_begin(&call, device, TN_CUDA_TAKES) &&
-        tn_cuda_did(&call, "cuMemGetInfo", call.cuda->driver.cuMemGetInfo(&unused, &total))) {
+        tn_cuda_did(&call, "cuMemGetInfo", call.cuda->driver.cuMemGetInfo_v2(&unused, &total))) {
         *free_out = unused;
         *total_out = total;
     }
@@ -193,7 +193,7 @@ static enum tarn_status cuda_event_destroy(struct tarn_device *device, tn_event_
     struct tn_cuda_call call;
 
     if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
-        (void)tn_cuda_did(&call, "cuEventDestroy", call.cuda->driver.cuEventDestroy(event));
+        (void)tn_cuda_did(&call, "cuEventDestroy", call.cuda->driver.cuEventDestroy_v2(event));
     }
     return tn_cuda_end(&call);
 }
@@ -270,7 +270,7 @@ static enum tarn_status cuda_stream_destroy(struct tarn_device *device, tarn_str
     struct tn_cuda_call call;
 
     if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
-        (void)tn_cuda_did(&call, "cuStreamDestroy", call.cuda->driver.cuStreamDestroy(stream));
+        (void)tn_cuda_did(&call, "cuStreamDestroy", call.cuda->driver.cuStreamDestroy_v2(stream));
     }
     return tn_cuda_end(&call);
 }
@@ -305,7 +305,7 @@ static void cuda_destroy(struct tarn_device *device)
     /* Fails only where the context is gone with the driver already. A child leaves it to the
      * parent. */
     if (!was_forked(cuda)) {
-        (void)cuda->driver.cuDevicePrimaryCtxRelease(cuda->device);
+        (void)cuda->driver.cuDevicePrimaryCtxRelease_v2(cuda->device);
     }
     tn_nvml_fini(&cuda->nvml);
     tn_host_free(cuda, sizeof *cuda);
@@ -421,7 +421,7 @@ static enum tarn_status sizes_read(struct tn_cuda *cuda, struct tarn_error *erro
 {
     size_t total = 0;
     size_t granularity = USUAL_GRANULARITY;
-    int result = cuda->driver.cuDeviceTotalMem(&total, cuda->device);
+    int result = cuda->driver.cuDeviceTotalMem_v2(&total, cuda->device);
 
     if (result) {
         return open_failed(cuda, "cuDeviceTotalMem", result, error);

@@ -26,8 +26,8 @@ struct symbol {
 };
 
 static const struct symbol symbols[] = {
-#define TN_CUDA_SYM(member, plain, exported, since, need, parameters)                              \
-    {plain, exported, since, need, offsetof(struct tn_cuda_driver, member)},
+#define TN_CUDA_SYM(exported, plain, since, need, parameters)                                      \
+    {#plain, #exported, since, need, offsetof(struct tn_cuda_driver, exported)},
 #include "device/cuda_syms.def"
 #undef TN_CUDA_SYM
 };

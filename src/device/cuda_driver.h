@@ -23,7 +23,7 @@ enum {
 struct tn_cuda_driver {
     void *library;
     int version; /* of CUDA, that the driver supports at most: 13000 is 13.0 */
-#define TN_CUDA_SYM(member, plain, exported, since, need, parameters) int(*member) parameters;
+#define TN_CUDA_SYM(exported, plain, since, need, parameters) int(*exported) parameters;
 #include "device/cuda_syms.def"
 #undef TN_CUDA_SYM
 };
