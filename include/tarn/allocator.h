@@ -38,8 +38,19 @@ TARN_API enum tarn_status tarn_allocator_create(struct tarn_device *device,
                                                 struct tarn_allocator **allocator_out,
                                                 struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Gives all memory back to the device, allocated blocks included. Nothing may use it any more. NULL
- * is allowed. */
+/* Opens the device that `device` names (tarn_device_open; NULL: the first GPU, or the simulated
+ * device where there is none) and makes an allocator with the settings in `settings`
+ * (tarn_config_parse; "" is the defaults, NULL those of the environment, tarn_config_from_env).
+ * Caller owns *allocator_out, free with tarn_allocator_destroy, which closes the device as well. */
+TARN_API enum tarn_status tarn_open(const char *device, const char *settings,
+                                    struct tarn_allocator **allocator_out,
+                                    struct tarn_error *error) TARN_MUST_CHECK;
+
+/* The device that the allocator is on; borrowed. */
+TARN_API struct tarn_device *tarn_allocator_device(struct tarn_allocator *allocator);
+
+/* Gives all memory back to the device, allocated blocks included, and closes the device if
+ * tarn_open opened it. Nothing may use it any more. NULL is allowed. */
 TARN_API void tarn_allocator_destroy(struct tarn_allocator *allocator);
 
 /* Allocates `size` bytes for work on `stream`. *ptr_out is a multiple of 512; for size 0 it is 0.

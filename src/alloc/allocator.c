@@ -39,11 +39,45 @@ enum tarn_status tarn_allocator_create(struct tarn_device *device, const struct 
     return TARN_OK;
 }
 
+static enum tarn_status settings_read(const char *settings, struct tarn_config *config_out,
+                                      struct tarn_error *error)
+{
+    return settings ? tarn_config_parse(settings, config_out, error)
+                    : tarn_config_from_env(config_out, error);
+}
+
+enum tarn_status tarn_open(const char *device, const char *settings,
+                           struct tarn_allocator **allocator_out, struct tarn_error *error)
+{
+    struct tarn_device *opened = NULL;
+    struct tarn_allocator *allocator = NULL;
+    struct tarn_config config;
+    enum tarn_status st = settings_read(settings, &config, error);
+
+    st = st ? st : tarn_device_open(device, &opened, error);
+    st = st ? st : tarn_allocator_create(opened, &config, &allocator, error);
+    if (st) {
+        tarn_device_close(opened);
+        return st;
+    }
+    allocator->owns_device = true;
+    *allocator_out = allocator;
+    return TARN_OK;
+}
+
+struct tarn_device *tarn_allocator_device(struct tarn_allocator *allocator)
+{
+    return allocator->device;
+}
+
 void tarn_allocator_destroy(struct tarn_allocator *allocator)
 {
     if (allocator) {
+        struct tarn_device *const owned = allocator->owns_device ? allocator->device : NULL;
+
         tn_ipc_cache_fini(&allocator->opened);
         allocator->methods->destroy(allocator);
+        tarn_device_close(owned);
     }
 }
 

@@ -20,6 +20,7 @@ struct tarn_allocator {
     _Atomic uint64_t peers_asked;
     _Atomic uint64_t peers_reached;
     _Atomic uint64_t peers_let_in;
+    bool owns_device; /* constant once it is handed out */
 };
 
 /* The caching engine, and what it hands out while it is switched off. */

@@ -456,8 +456,9 @@ static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request
 static TN_COLD enum tarn_status
 alloc_run_out(struct tn_engine *engine, const struct tn_request *request, struct tarn_error *error)
 {
+    char processes[TN_OOM_PROCESSES_MAX];
     struct tarn_oom oom = {0};
-    const enum tarn_status st = tn_oom_report(engine, request, &oom, error);
+    const enum tarn_status st = tn_oom_report(engine, request, processes, &oom, error);
     const unsigned observers = engine->observer_count;
 
     tn_core_assert(engine);

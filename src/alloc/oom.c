@@ -53,7 +53,7 @@ static void oom_write_message(const struct tarn_oom *oom, struct tarn_error *err
 }
 
 enum tarn_status tn_oom_report(struct tn_engine *engine, const struct tn_request *request,
-                               struct tarn_oom *oom_out, struct tarn_error *error)
+                               char *processes, struct tarn_oom *oom_out, struct tarn_error *error)
 {
     struct tarn_oom oom = {
         .struct_size = sizeof oom,
@@ -64,10 +64,12 @@ enum tarn_status tn_oom_report(struct tn_engine *engine, const struct tn_request
         .stream = request->stream,
         .limit = engine->limit,
         .device_total = engine->device->total_memory,
-        .processes = "",
+        .processes = processes,
         .rejected = request->rejected,
     };
 
+    /* Slow, and under the lock: the message tells one moment, and all else has failed. */
+    engine->device->ops->processes(engine->device, processes, TN_OOM_PROCESSES_MAX);
     (void)engine->device->ops->memory_info(engine->device, &oom.device_free, &oom.device_total);
     tn_engine_emit(engine, TARN_ACTION_OOM, oom.device_free, request->size, request->stream,
                    request->pool, request->stack);

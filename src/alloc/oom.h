@@ -13,10 +13,15 @@
 struct tn_engine;
 struct tn_request;
 
+enum {
+    TN_OOM_PROCESSES_MAX = 1024 /* bytes of the sentences about processes, with their NUL */
+};
+
 /* Under the lock: counts the failure, sends the event, fills what observers and the message say.
- * Returns TARN_ERR_OUT_OF_MEMORY, with the message in `error`. */
+ * `processes` is room for TN_OOM_PROCESSES_MAX bytes, which *oom_out borrows. Returns
+ * TARN_ERR_OUT_OF_MEMORY, with the message in `error`. */
 enum tarn_status tn_oom_report(struct tn_engine *engine, const struct tn_request *request,
-                               struct tarn_oom *oom_out, struct tarn_error *error);
+                               char *processes, struct tarn_oom *oom_out, struct tarn_error *error);
 
 /* A request of 1 EiB or more: refused before anything else happens. */
 enum tarn_status tn_oom_absurd(struct tarn_error *error);

@@ -8,9 +8,14 @@
 
 #include "base/checked.h"
 #include "base/errinfo.h"
+#include "device/cuda_device.h"
 #include "tarn/sim.h"
 
 #include <string.h>
+
+enum {
+    ORDINAL_DIGITS_MAX = 4
+};
 
 struct backend {
     const char *name;
@@ -60,22 +65,60 @@ static enum tarn_status sim_open_spec(const char *rest, struct tarn_device **dev
     return tarn_sim_open(&options, device_out, error);
 }
 
-static const struct backend backends[] = {{"sim", sim_open_spec}};
+/* Digits only; false when there are none or the number is absurd. */
+static bool ordinal_parse(const char *text, int *ordinal_out)
+{
+    int ordinal = 0;
+    const char *at = text;
+
+    for (; *at >= '0' && *at <= '9' && at - text < ORDINAL_DIGITS_MAX; at++) {
+        ordinal = ordinal * 10 + (*at - '0');
+    }
+    *ordinal_out = ordinal;
+    return at > text && *at == '\0';
+}
+
+static enum tarn_status cuda_open_spec(const char *rest, struct tarn_device **device_out,
+                                       struct tarn_error *error)
+{
+    struct tn_cuda_options options = {.ordinal = 0};
+
+    if (rest && !ordinal_parse(rest, &options.ordinal)) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "device \"cuda:%s\": the number of a GPU is missing, as in \"cuda:0\"",
+                       rest);
+    }
+    return tn_cuda_open(&options, device_out, error);
+}
+
+static const struct backend backends[] = {{"cuda", cuda_open_spec}, {"sim", sim_open_spec}};
+
+/* The first GPU; where there is no driver or no GPU, the simulated device. A GPU that is there and
+ * cannot be used is an error: simulating it quietly would help nobody. */
+static enum tarn_status default_open(struct tarn_device **device_out, struct tarn_error *error)
+{
+    const enum tarn_status st = cuda_open_spec(NULL, device_out, error);
+
+    return st == TARN_ERR_NOT_FOUND ? sim_open_spec(NULL, device_out, error) : st;
+}
 
 enum tarn_status tarn_device_open(const char *spec, struct tarn_device **device_out,
                                   struct tarn_error *error)
 {
-    const char *const name = spec ? spec : "sim";
-    const size_t length = strcspn(name, ":");
-    const char *rest = name[length] == ':' ? name + length + 1 : NULL;
+    if (!spec) {
+        return default_open(device_out, error);
+    }
+    const size_t length = strcspn(spec, ":");
+    const char *rest = spec[length] == ':' ? spec + length + 1 : NULL;
 
     for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
-        if (strlen(backends[i].name) == length && memcmp(backends[i].name, name, length) == 0) {
+        if (strlen(backends[i].name) == length && memcmp(backends[i].name, spec, length) == 0) {
             return backends[i].open(rest, device_out, error);
         }
     }
     return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                   "device \"%s\": not one of \"sim\" and \"sim:SIZE\"", name);
+                   "device \"%s\": not one of \"cuda\", \"cuda:NUMBER\", \"sim\" and \"sim:SIZE\"",
+                   spec);
 }
 
 void tarn_device_close(struct tarn_device *device)

@@ -207,6 +207,13 @@ static enum tarn_status check_memory_info(struct tarn_device *device, uint64_t *
     return inner->ops->memory_info(inner, free_out, total_out);
 }
 
+static void check_processes(struct tarn_device *device, char *text, size_t size)
+{
+    struct tarn_device *inner = check_of(device)->inner;
+
+    inner->ops->processes(inner, text, size);
+}
+
 static enum tarn_status check_event_create(struct tarn_device *device, tn_event_handle *event_out)
 {
     struct check_device *check = check_of(device);
@@ -865,6 +872,7 @@ static const struct tn_device_ops check_ops = {
     .alloc = check_alloc,
     .free = check_free,
     .memory_info = check_memory_info,
+    .processes = check_processes,
     .event_create = check_event_create,
     .event_destroy = check_event_destroy,
     .event_record = check_event_record,

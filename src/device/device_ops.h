@@ -19,6 +19,8 @@
 #include "tarn/device.h"
 #include "tarn/status.h"
 
+#include <stddef.h>
+
 /* Events, physical pages and nodes of a graph are named by numbers of the backend's; 0 is never
  * valid. */
 typedef uint64_t tn_event_handle;
@@ -49,6 +51,11 @@ struct tn_device_ops {
     enum tarn_status (*free)(struct tarn_device *device, tarn_ptr address);
     enum tarn_status (*memory_info)(struct tarn_device *device, uint64_t *free_out,
                                     uint64_t *total_out);
+
+    /* What PyTorch's out-of-memory message says about the processes that use the device: a sentence
+     * and a blank for each, as many as fit into `size` bytes (at least 1); "" when not known. May
+     * take milliseconds. */
+    void (*processes)(struct tarn_device *device, char *text, size_t size);
 
     /* Events mark a point in a stream. `query` returns TARN_OK when everything before that point is
      * done and TARN_ERR_NOT_READY when not; `wait` blocks until then. An event that was never

@@ -206,6 +206,13 @@ static enum tarn_status sim_memory_info(struct tarn_device *device, uint64_t *fr
     return tn_sim_leave(device, st);
 }
 
+static void sim_processes(struct tarn_device *device, char *text, size_t size)
+{
+    (void)device;
+    (void)size;
+    text[0] = '\0';
+}
+
 /* What the streams say about an unknown event, as the table's contract wants it. */
 static enum tarn_status event_status(struct tn_sim *sim, enum tarn_status st, uint64_t event)
 {
@@ -438,6 +445,7 @@ const struct tn_device_ops tn_sim_ops = {
     .alloc = sim_alloc,
     .free = sim_free,
     .memory_info = sim_memory_info,
+    .processes = sim_processes,
     .event_create = sim_event_create,
     .event_destroy = sim_event_destroy,
     .event_record = sim_event_record,

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stream-ordered memory of a GPU: the driver's default pool. Left alone, that pool gives everything
+ * that is free back to the GPU whenever a stream is waited for. The first allocation from here
+ * makes it keep what is freed, as PyTorch's cudaMallocAsync backend does; a program whose allocator
+ * does not use the pool finds it unchanged.
+ */
+#include "device/cuda_device.h"
+
+static bool pool_begin(struct tn_cuda_call *call, struct tarn_device *device,
+                       enum tn_cuda_purpose purpose)
+{
+    if (!tn_cuda_begin(call, device, purpose)) {
+        return false;
+    }
+    if (!call->cuda->pool) {
+        tn_cuda_refuse(call, "GPU %d has no memory pools, which backend:cudaMallocAsync needs",
+                       device->ordinal);
+        return false;
+    }
+    return true;
+}
+
+static bool attribute_set(struct tn_cuda_call *call, int attribute, uint64_t value)
+{
+    return tn_cuda_did(
+        call, "cuMemPoolSetAttribute",
+        call->cuda->driver.cuMemPoolSetAttribute(call->cuda->pool, attribute, &value));
+}
+
+static bool attribute_get(struct tn_cuda_call *call, int attribute, uint64_t *value_out)
+{
+    return tn_cuda_did(
+        call, "cuMemPoolGetAttribute",
+        call->cuda->driver.cuMemPoolGetAttribute(call->cuda->pool, attribute, value_out));
+}
+
+/* Two threads may both do it: the result is the same. */
+static bool pool_prepare(struct tn_cuda_call *call)
+{
+    atomic_bool *ready = &call->cuda->pool_is_ready;
+
+    if (atomic_load_explicit(ready, memory_order_relaxed)) {
+        return true;
+    }
+    const bool done = attribute_set(call, TN_CU_POOL_RELEASE_THRESHOLD, UINT64_MAX);
+    atomic_store_explicit(ready, done, memory_order_relaxed);
+    return done;
+}
+
+enum tarn_status tn_cuda_pool_alloc(struct tarn_device *device, uint64_t size, tarn_stream stream,
+                                    tarn_ptr *address_out)
+{
+    struct tn_cuda_call call;
+    uint64_t address = 0;
+
+    if (pool_begin(&call, device, TN_CUDA_TAKES) && pool_prepare(&call) &&
+        tn_cuda_did(
+            &call, "cuMemAllocFromPoolAsync",
+            call.cuda->driver.cuMemAllocFromPoolAsync(&address, size, call.cuda->pool, stream))) {
+        *address_out = address;
+    }
+    return tn_cuda_end(&call);
+}
+
+enum tarn_status tn_cuda_pool_free(struct tarn_device *device, tarn_ptr address, tarn_stream stream)
+{
+    struct tn_cuda_call call;
+
+    if (pool_begin(&call, device, TN_CUDA_GIVES)) {
+        (void)tn_cuda_did(&call, "cuMemFreeAsync",
+                          call.cuda->driver.cuMemFreeAsync(address, stream));
+    }
+    return tn_cuda_end(&call);
+}
+
+enum tarn_status tn_cuda_pool_trim(struct tarn_device *device, uint64_t keep)
+{
+    struct tn_cuda_call call;
+
+    if (pool_begin(&call, device, TN_CUDA_GIVES)) {
+        (void)tn_cuda_did(&call, "cuMemPoolTrimTo",
+                          call.cuda->driver.cuMemPoolTrimTo(call.cuda->pool, keep));
+    }
+    return tn_cuda_end(&call);
+}
+
+static enum tarn_status pool_ask(struct tarn_device *device, int reserved, int used,
+                                 uint64_t *reserved_out, uint64_t *used_out)
+{
+    struct tn_cuda_call call;
+    uint64_t reserved_bytes = 0;
+    uint64_t used_bytes = 0;
+
+    if (pool_begin(&call, device, TN_CUDA_TAKES) &&
+        attribute_get(&call, reserved, &reserved_bytes) &&
+        attribute_get(&call, used, &used_bytes)) {
+        *reserved_out = reserved_bytes;
+        *used_out = used_bytes;
+    }
+    return tn_cuda_end(&call);
+}
+
+enum tarn_status tn_cuda_pool_info(struct tarn_device *device, uint64_t *reserved_out,
+                                   uint64_t *used_out)
+{
+    return pool_ask(device, TN_CU_POOL_RESERVED_CURRENT, TN_CU_POOL_USED_CURRENT, reserved_out,
+                    used_out);
+}
+
+enum tarn_status tn_cuda_pool_peaks(struct tarn_device *device, uint64_t *reserved_out,
+                                    uint64_t *used_out)
+{
+    return pool_ask(device, TN_CU_POOL_RESERVED_HIGH, TN_CU_POOL_USED_HIGH, reserved_out, used_out);
+}
+
+enum tarn_status tn_cuda_pool_reset_peaks(struct tarn_device *device)
+{
+    struct tn_cuda_call call;
+
+    /* 0 is the only value that the driver takes: it then begins with what is there now. */
+    if (pool_begin(&call, device, TN_CUDA_TAKES) &&
+        attribute_set(&call, TN_CU_POOL_RESERVED_HIGH, 0)) {
+        (void)attribute_set(&call, TN_CU_POOL_USED_HIGH, 0);
+    }
+    return tn_cuda_end(&call);
+}

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/cuda_device.h"
+
+#include "base/clock.h"
+#include "base/errinfo.h"
+#include "base/host_mem.h"
+#include "base/os_fork.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    ERROR_TEXT_MAX = 256,
+    USUAL_GRANULARITY = 2 << 20
+};
+
+/* A thread's last failure and the device that it was on. */
+struct last_failure {
+    uint64_t device_id;
+    char text[ERROR_TEXT_MAX];
+};
+
+static _Thread_local struct last_failure last_failure;
+static atomic_uint_fast64_t devices_made;
+
+static struct tn_cuda *cuda_of(struct tarn_device *device)
+{
+    return (struct tn_cuda *)device;
+}
+
+/* ---- one call ---- */
+
+static bool was_forked(const struct tn_cuda *cuda)
+{
+    return tn_os_forks() != cuda->forks;
+}
+
+void tn_cuda_refuse(struct tn_cuda_call *call, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(last_failure.text, sizeof last_failure.text, format, args);
+    va_end(args);
+    last_failure.device_id = call->cuda->id;
+    call->status = TARN_ERR_DEVICE;
+}
+
+bool tn_cuda_did(struct tn_cuda_call *call, const char *name, int result)
+{
+    if (result == TN_CU_DEINITIALIZED && call->purpose == TN_CUDA_GIVES) {
+        return false; /* the status stays: it went back with everything else */
+    }
+    call->status = tn_cuda_status(result);
+    if (call->status != TARN_OK && call->status != TARN_ERR_NOT_READY) {
+        tn_cuda_explain(&call->cuda->driver, name, result, last_failure.text,
+                        sizeof last_failure.text);
+        last_failure.device_id = call->cuda->id;
+    }
+    return call->status == TARN_OK;
+}
+
+/* Makes our context current where it is not. */
+static bool context_enter(struct tn_cuda_call *call)
+{
+    const struct tn_cuda_driver *driver = &call->cuda->driver;
+    void *current = NULL;
+
+    if (!tn_cuda_did(call, "cuCtxGetCurrent", driver->cuCtxGetCurrent(&current))) {
+        return false;
+    }
+    if (current == call->cuda->context) {
+        return true;
+    }
+    call->pushed =
+        tn_cuda_did(call, "cuCtxPushCurrent", driver->cuCtxPushCurrent_v2(call->cuda->context));
+    return call->pushed;
+}
+
+bool tn_cuda_begin(struct tn_cuda_call *call, struct tarn_device *device,
+                   enum tn_cuda_purpose purpose)
+{
+    struct tn_cuda *cuda = cuda_of(device);
+
+    *call =
+        (struct tn_cuda_call){.cuda = cuda, .purpose = purpose, .mode = TN_CU_CAPTURE_MODE_RELAXED};
+    if (was_forked(cuda)) {
+        tn_cuda_refuse(call,
+                       "GPU %d was opened before this process was forked, and CUDA does not "
+                       "work in the child: open it there, or start the child as a new program",
+                       device->ordinal);
+        return false;
+    }
+    if (!context_enter(call)) {
+        return false;
+    }
+    call->exchanged = tn_cuda_did(call, "cuThreadExchangeStreamCaptureMode",
+                                  cuda->driver.cuThreadExchangeStreamCaptureMode(&call->mode));
+    return call->exchanged;
+}
+
+enum tarn_status tn_cuda_end(struct tn_cuda_call *call)
+{
+    const struct tn_cuda_driver *driver = &call->cuda->driver;
+    void *ours = NULL;
+
+    /* Putting back what was just changed fails only where the driver has shut down meanwhile; the
+     * call itself is done, so its status is the one to give. */
+    if (call->exchanged) {
+        (void)driver->cuThreadExchangeStreamCaptureMode(&call->mode);
+    }
+    if (call->pushed) {
+        (void)driver->cuCtxPopCurrent_v2(&ours);
+    }
+    return call->status;
+}
+
+/* ---- plain memory ---- */
+
+static enum tarn_status cuda_alloc(struct tarn_device *device, uint64_t size, tarn_ptr *address_out)
+{
+    struct tn_cuda_call call;
+    uint64_t address = 0;
+
+    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES) &&
+        tn_cuda_did(&call, "cuMemAlloc", call.cuda->driver.cuMemAlloc_v2(&address, size))) {
+        *address_out = address;
+    }
+    return tn_cuda_end(&call);
+}
+
+static enum tarn_status cuda_free(struct tarn_device *device, tarn_ptr address)
+{
+    struct tn_cuda_call call;
+
+    if (address == 0) { /* the driver would take it for nothing to do */
+        call = (struct tn_cuda_call){.cuda = cuda_of(device)};
+        tn_cuda_refuse(&call, "free of address 0");
+        return call.status;
+    }
+    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
+        (void)tn_cuda_did(&call, "cuMemFree", call.cuda->driver.cuMemFree_v2(address));
+    }
+    return tn_cuda_end(&call);
+}
+
+static enum tarn_status cuda_memory_info(struct tarn_device *device, uint64_t *free_out,
+                                         uint64_t *total_out)
+{
+    struct tn_cuda_call call;
+    size_t unused = 0;
+    size_t total = 0;
+
+    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES) &&
+        tn_cuda_did(&call, "cuMemGetInfo", call.cuda->driver.cuMemGetInfo_v2(&unused, &total))) {
+        *free_out = unused;
+        *total_out = total;
+    }
+    return tn_cuda_end(&call);
+}
+
+static void cuda_processes(struct tarn_device *device, char *text, size_t size)
+{
+    struct tn_cuda *cuda = cuda_of(device);
+
+    text[0] = '\0';
+    if (!was_forked(cuda)) {
+        tn_nvml_processes(&cuda->nvml, cuda->bus_id, text, size);
+    }
+}
+
+/* ---- events and streams ---- */
+
+/* Without timing an event costs the GPU nearly nothing. A wait for one spins or sleeps as the
+ * program told CUDA (the context's scheduling flags): events that always sleep would raise an
+ * interrupt each. */
+static enum tarn_status cuda_event_create(struct tarn_device *device, tn_event_handle *event_out)
+{
+    struct tn_cuda_call call;
+    uint64_t event = 0;
+
+    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES) &&
+        tn_cuda_did(&call, "cuEventCreate",
+                    call.cuda->driver.cuEventCreate(&event, TN_CU_EVENT_DISABLE_TIMING))) {
+        *event_out = event;
+    }
+    return tn_cuda_end(&call);
+}
+
+static enum tarn_status cuda_event_destroy(struct tarn_device *device, tn_event_handle event)
+{
+    struct tn_cuda_call call;
+
+    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
+        (void)tn_cuda_did(&call, "cuEventDestroy", call.cuda->driver.cuEventDestroy_v2(event));
+    }
+    return tn_cuda_end(&call);
+}
+
+static enum tarn_status cuda_event_record(struct tarn_device *device, tn_event_handle event,
+                                          tarn_stream stream)
+{
+    struct tn_cuda_call call;
+
+    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES)) {
+        (void)tn_cuda_did(&call, "cuEventRecord", call.cuda->driver.cuEventRecord(event, stream));
+    }
+    return tn_cuda_end(&call);
+}
+
+static enum tarn_status cuda_event_query(struct tarn_device *device, tn_event_handle event)
+{
+    struct tn_cuda_call call;
+
+    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
+        (void)tn_cuda_did(&call, "cuEventQuery", call.cuda->driver.cuEventQuery(event));
+    }
+    return tn_cuda_end(&call);
+}
+
+static enum tarn_status cuda_event_wait(struct tarn_device *device, tn_event_handle event)
+{
+    struct tn_cuda_call call;
+
+    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
+        (void)tn_cuda_did(&call, "cuEventSynchronize", call.cuda->driver.cuEventSynchronize(event));
+    }
+    return tn_cuda_end(&call);
+}
+
+static enum tarn_status cuda_stream_wait(struct tarn_device *device, tarn_stream stream)
+{
+    struct tn_cuda_call call;
+
+    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
+        (void)tn_cuda_did(&call, "cuStreamSynchronize",
+                          call.cuda->driver.cuStreamSynchronize(stream));
+    }
+    return tn_cuda_end(&call);
+}
+
+static enum tarn_status cuda_stream_wait_event(struct tarn_device *device, tarn_stream stream,
+                                               tn_event_handle event)
+{
+    struct tn_cuda_call call;
+
+    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES)) {
+        (void)tn_cuda_did(&call, "cuStreamWaitEvent",
+                          call.cuda->driver.cuStreamWaitEvent(stream, event, 0));
+    }
+    return tn_cuda_end(&call);
+}
+
+static enum tarn_status cuda_stream_create(struct tarn_device *device, tarn_stream *stream_out)
+{
+    struct tn_cuda_call call;
+    uint64_t stream = 0;
+
+    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES) &&
+        tn_cuda_did(&call, "cuStreamCreate",
+                    call.cuda->driver.cuStreamCreate(&stream, TN_CU_STREAM_NON_BLOCKING))) {
+        *stream_out = stream;
+    }
+    return tn_cuda_end(&call);
+}
+
+static enum tarn_status cuda_stream_destroy(struct tarn_device *device, tarn_stream stream)
+{
+    struct tn_cuda_call call;
+
+    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
+        (void)tn_cuda_did(&call, "cuStreamDestroy", call.cuda->driver.cuStreamDestroy_v2(stream));
+    }
+    return tn_cuda_end(&call);
+}
+
+static enum tarn_status cuda_device_wait(struct tarn_device *device)
+{
+    struct tn_cuda_call call;
+
+    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
+        (void)tn_cuda_did(&call, "cuCtxSynchronize", call.cuda->driver.cuCtxSynchronize());
+    }
+    return tn_cuda_end(&call);
+}
+
+/* ---- the rest ---- */
+
+static uint64_t cuda_now_ns(struct tarn_device *device)
+{
+    (void)device;
+    return tn_clock_now_ns();
+}
+
+static const char *cuda_last_error(struct tarn_device *device)
+{
+    return last_failure.device_id == cuda_of(device)->id ? last_failure.text : "";
+}
+
+static void cuda_destroy(struct tarn_device *device)
+{
+    struct tn_cuda *cuda = cuda_of(device);
+
+    /* Fails only where the context is gone with the driver already. A child leaves it to the
+     * parent. */
+    if (!was_forked(cuda)) {
+        (void)cuda->driver.cuDevicePrimaryCtxRelease_v2(cuda->device);
+    }
+    tn_nvml_fini(&cuda->nvml);
+    tn_host_free(cuda, sizeof *cuda);
+}
+
+static const struct tn_device_ops cuda_ops = {
+    .name = "cuda",
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .memory_info = cuda_memory_info,
+    .processes = cuda_processes,
+    .event_create = cuda_event_create,
+    .event_destroy = cuda_event_destroy,
+    .event_record = cuda_event_record,
+    .event_query = cuda_event_query,
+    .event_wait = cuda_event_wait,
+    .stream_wait = cuda_stream_wait,
+    .stream_wait_event = cuda_stream_wait_event,
+    .stream_create = cuda_stream_create,
+    .stream_destroy = cuda_stream_destroy,
+    .device_wait = cuda_device_wait,
+    .capture_info = tn_cuda_capture_info,
+    .graph_node_parents = tn_cuda_graph_node_parents,
+    .va_reserve = tn_cuda_va_reserve,
+    .va_release = tn_cuda_va_release,
+    .page_create = tn_cuda_page_create,
+    .page_release = tn_cuda_page_release,
+    .map = tn_cuda_map,
+    .unmap = tn_cuda_unmap,
+    .va_grant = tn_cuda_va_grant,
+    .ipc_export = tn_cuda_ipc_export,
+    .ipc_open = tn_cuda_ipc_open,
+    .ipc_close = tn_cuda_ipc_close,
+    .page_export = tn_cuda_page_export,
+    .page_import = tn_cuda_page_import,
+    .peer_reaches = tn_cuda_peer_reaches,
+    .peer_enable = tn_cuda_peer_enable,
+    .copy = tn_cuda_copy,
+    .pool_alloc = tn_cuda_pool_alloc,
+    .pool_free = tn_cuda_pool_free,
+    .pool_trim = tn_cuda_pool_trim,
+    .pool_info = tn_cuda_pool_info,
+    .pool_peaks = tn_cuda_pool_peaks,
+    .pool_reset_peaks = tn_cuda_pool_reset_peaks,
+    .now_ns = cuda_now_ns,
+    .last_error = cuda_last_error,
+    .destroy = cuda_destroy,
+};
+
+struct tn_cuda *tn_cuda_from(struct tarn_device *device)
+{
+    return device && device->ops == &cuda_ops ? cuda_of(device) : NULL;
+}
+
+/* ---- opening ---- */
+
+static enum tarn_status open_failed(const struct tn_cuda *cuda, const char *name, int result,
+                                    struct tarn_error *error)
+{
+    const enum tarn_status st = tn_cuda_status(result);
+    char text[ERROR_TEXT_MAX];
+
+    tn_cuda_explain(&cuda->driver, name, result, text, sizeof text);
+    return tn_fail(error, st, "GPU %d cannot be used (%s)", cuda->base.ordinal, text);
+}
+
+static enum tarn_status ordinal_check(struct tn_cuda *cuda, struct tarn_error *error)
+{
+    int count = 0;
+    int result = cuda->driver.cuDeviceGetCount(&count);
+
+    if (result != TN_CU_SUCCESS) {
+        return open_failed(cuda, "cuDeviceGetCount", result, error);
+    }
+    if (count == 0) {
+        return tn_fail(error, TARN_ERR_NOT_FOUND, "the NVIDIA driver shows this process no GPU");
+    }
+    if (cuda->base.ordinal >= count) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "there is no GPU %d: this process sees %d, from \"cuda:0\" to \"cuda:%d\"",
+                       cuda->base.ordinal, count, count - 1);
+    }
+    result = cuda->driver.cuDeviceGet(&cuda->device, cuda->base.ordinal);
+    return result ? open_failed(cuda, "cuDeviceGet", result, error) : TARN_OK;
+}
+
+static int attribute_read(const struct tn_cuda *cuda, int attribute, bool *set_out)
+{
+    int value = 0;
+    const int result = cuda->driver.cuDeviceGetAttribute(&value, attribute, cuda->device);
+
+    *set_out = value != 0;
+    return result;
+}
+
+/* What the GPU can do, and the pages that it gets. */
+static enum tarn_status abilities_read(struct tn_cuda *cuda, bool *has_pools_out,
+                                       struct tarn_error *error)
+{
+    bool posix_handles = false;
+    bool rdma = false;
+    int result = attribute_read(cuda, TN_CU_ATTRIBUTE_VMM_SUPPORTED, &cuda->has_virtual_memory);
+
+    result = result ? result
+                    : attribute_read(cuda, TN_CU_ATTRIBUTE_POSIX_HANDLE_SUPPORTED, &posix_handles);
+    result = result ? result : attribute_read(cuda, TN_CU_ATTRIBUTE_RDMA_WITH_VMM_SUPPORTED, &rdma);
+    result = result ? result
+                    : attribute_read(cuda, TN_CU_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, has_pools_out);
+    if (result) {
+        return open_failed(cuda, "cuDeviceGetAttribute", result, error);
+    }
+    cuda->page_prop = (struct tn_cu_mem_prop){
+        .type = TN_CU_MEM_TYPE_PINNED,
+        .requested_handle_types = posix_handles ? TN_CU_MEM_HANDLE_POSIX_FD : TN_CU_MEM_HANDLE_NONE,
+        .location = {TN_CU_MEM_LOCATION_DEVICE, cuda->device},
+        .flags = {.gpu_direct_rdma_capable = rdma}};
+    return TARN_OK;
+}
+
+static enum tarn_status sizes_read(struct tn_cuda *cuda, struct tarn_error *error)
+{
+    size_t total = 0;
+    size_t granularity = USUAL_GRANULARITY;
+    int result = cuda->driver.cuDeviceTotalMem_v2(&total, cuda->device);
+
+    if (result) {
+        return open_failed(cuda, "cuDeviceTotalMem", result, error);
+    }
+    if (cuda->has_virtual_memory) {
+        result = cuda->driver.cuMemGetAllocationGranularity(&granularity, &cuda->page_prop,
+                                                            TN_CU_MEM_GRANULARITY_MINIMUM);
+    }
+    cuda->base.total_memory = total;
+    cuda->base.granularity = granularity;
+    return result ? open_failed(cuda, "cuMemGetAllocationGranularity", result, error) : TARN_OK;
+}
+
+static enum tarn_status names_read(struct tn_cuda *cuda, bool has_pools, struct tarn_error *error)
+{
+    int result =
+        cuda->driver.cuDeviceGetPCIBusId(cuda->bus_id, (int)sizeof cuda->bus_id, cuda->device);
+
+    if (result) {
+        return open_failed(cuda, "cuDeviceGetPCIBusId", result, error);
+    }
+    result = has_pools ? cuda->driver.cuDeviceGetDefaultMemPool(&cuda->pool, cuda->device)
+                       : TN_CU_SUCCESS;
+    return result ? open_failed(cuda, "cuDeviceGetDefaultMemPool", result, error) : TARN_OK;
+}
+
+/* Fills a device that is all zero but for its ordinal and driver. The context comes last: it is the
+ * only thing to give back. */
+static enum tarn_status cuda_start(struct tn_cuda *cuda, struct tarn_error *error)
+{
+    bool has_pools = false;
+    enum tarn_status st = ordinal_check(cuda, error);
+
+    st = st ? st : abilities_read(cuda, &has_pools, error);
+    st = st ? st : sizes_read(cuda, error);
+    st = st ? st : names_read(cuda, has_pools, error);
+    if (st) {
+        return st;
+    }
+    const int result = cuda->driver.cuDevicePrimaryCtxRetain(&cuda->context, cuda->device);
+    return result ? open_failed(cuda, "cuDevicePrimaryCtxRetain", result, error) : TARN_OK;
+}
+
+enum tarn_status tn_cuda_open(const struct tn_cuda_options *options,
+                              struct tarn_device **device_out, struct tarn_error *error)
+{
+    struct tn_cuda *cuda = tn_host_alloc_zero(sizeof *cuda);
+
+    if (!cuda) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a device");
+    }
+    cuda->base = (struct tarn_device){.ops = &cuda_ops, .ordinal = options->ordinal};
+    enum tarn_status st = tn_cuda_driver_open(options->driver_path, &cuda->driver, error);
+    st = st ? st : cuda_start(cuda, error);
+    if (st) {
+        tn_host_free(cuda, sizeof *cuda);
+        return st;
+    }
+    cuda->id = atomic_fetch_add(&devices_made, 1) + 1;
+    cuda->forks = tn_os_forks();
+    tn_nvml_init(&cuda->nvml, options->nvml_path);
+    *device_out = &cuda->base;
+    return TARN_OK;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A GPU through the CUDA driver. The device table's handles are the driver's own: a stream is what
+ * users pass to CUDA, an event, a page or a node of a graph is the driver's handle as a number. The
+ * driver knows sizes and what is alive, so nothing is recorded here.
+ *
+ * Every call runs in the device's primary context, the one that the CUDA runtime (and so PyTorch)
+ * uses, and in the thread's relaxed capture mode, so that giving out memory while any stream of the
+ * program is under capture neither fails nor spoils the capture. Both are put back as they were.
+ * That costs one call into the driver where the context is current already, two more where it is
+ * not, and two exchanges of a thread-local word.
+ *
+ * Calls that give something back succeed quietly once the driver has shut down, as it does before
+ * the last destructors of a process run: everything is gone then. In a child forked after opening,
+ * every call fails: the driver does not work there.
+ *
+ * Locks: none of its own but NVML's; the driver is thread-safe.
+ */
+#ifndef TN_DEVICE_CUDA_DEVICE_H
+#define TN_DEVICE_CUDA_DEVICE_H
+
+#include "base/attr.h"
+#include "device/cuda_driver.h"
+#include "device/device_ops.h"
+#include "device/nvml.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum {
+    TN_CUDA_BUS_ID_MAX = 32
+};
+
+/* All constant after opening but `pool_is_ready` and `nvml`. */
+struct tn_cuda {
+    struct tarn_device base; /* first */
+    struct tn_cuda_driver driver;
+    uint64_t id;    /* never used twice in a process */
+    uint32_t forks; /* of the process that opened it */
+    int device;     /* the driver's handle of the GPU */
+    void *context;  /* its primary context, retained */
+    void *pool;     /* its default pool, NULL where it has none */
+    bool has_virtual_memory;
+    struct tn_cu_mem_prop page_prop; /* of physical pages */
+    atomic_bool pool_is_ready;       /* it keeps what is freed */
+    char bus_id[TN_CUDA_BUS_ID_MAX];
+    struct tn_nvml nvml;
+};
+
+/* Which GPU to open, and with which libraries; NULL paths are the installed ones. */
+struct tn_cuda_options {
+    int ordinal;
+    const char *driver_path;
+    const char *nvml_path; /* outlives the device */
+};
+
+/* Caller owns *device_out, close with tarn_device_close. Beyond what tn_cuda_driver_open says:
+ * TARN_ERR_NOT_FOUND without a GPU, TARN_ERR_INVALID_ARGUMENT for a number that no GPU has. */
+enum tarn_status tn_cuda_open(const struct tn_cuda_options *options,
+                              struct tarn_device **device_out,
+                              struct tarn_error *error) TARN_MUST_CHECK;
+
+/* The CUDA device behind a device, or NULL if it is another kind. */
+struct tn_cuda *tn_cuda_from(struct tarn_device *device);
+
+/* ---- one call of the table ---- */
+
+enum tn_cuda_purpose {
+    TN_CUDA_TAKES, /* asks for something: fails once the driver has shut down */
+    TN_CUDA_GIVES  /* gives something back, or waits: is done then */
+};
+
+struct tn_cuda_call {
+    struct tn_cuda *cuda;
+    enum tn_cuda_purpose purpose;
+    enum tarn_status status; /* of the call so far */
+    bool pushed;             /* the context, by us */
+    bool exchanged;          /* the capture mode */
+    int mode;                /* that the thread had */
+};
+
+/* Begins a call: false when it cannot be made, then only tn_cuda_end is left to do. Either way the
+ * caller ends with that. */
+bool tn_cuda_begin(struct tn_cuda_call *call, struct tarn_device *device,
+                   enum tn_cuda_purpose purpose);
+
+/* Takes the result of a driver function; its name is for the thread's last error. True when it
+ * succeeded. */
+bool tn_cuda_did(struct tn_cuda_call *call, const char *name, int result);
+
+/* Fails the call for a reason of ours. */
+void tn_cuda_refuse(struct tn_cuda_call *call, const char *format, ...) TN_PRINTF(2, 3);
+
+/* Puts back what tn_cuda_begin changed; the call's status. */
+enum tarn_status tn_cuda_end(struct tn_cuda_call *call);
+
+/* ---- the table's functions, by file ---- */
+
+/* cuda_graph.c */
+enum tarn_status tn_cuda_capture_info(struct tarn_device *device, tarn_stream stream,
+                                      uint64_t *capture_out, tn_graph_node *nodes,
+                                      uint32_t capacity, uint32_t *count_out);
+enum tarn_status tn_cuda_graph_node_parents(struct tarn_device *device, tn_graph_node node,
+                                            tn_graph_node *nodes, uint32_t capacity,
+                                            uint32_t *count_out);
+
+/* cuda_vmm.c */
+enum tarn_status tn_cuda_va_reserve(struct tarn_device *device, uint64_t size,
+                                    tarn_ptr *address_out);
+enum tarn_status tn_cuda_va_release(struct tarn_device *device, tarn_ptr address, uint64_t size);
+enum tarn_status tn_cuda_page_create(struct tarn_device *device, uint64_t size,
+                                     tn_page_handle *page_out);
+enum tarn_status tn_cuda_page_release(struct tarn_device *device, tn_page_handle page);
+enum tarn_status tn_cuda_map(struct tarn_device *device, tarn_ptr address, uint64_t size,
+                             tn_page_handle page);
+enum tarn_status tn_cuda_unmap(struct tarn_device *device, tarn_ptr address, uint64_t size);
+enum tarn_status tn_cuda_va_grant(struct tarn_device *device, tarn_ptr address, uint64_t size,
+                                  int peer_ordinal);
+
+/* cuda_ipc.c */
+enum tarn_status tn_cuda_ipc_export(struct tarn_device *device, tarn_ptr address,
+                                    struct tn_ipc_handle *handle_out);
+enum tarn_status tn_cuda_ipc_open(struct tarn_device *device, const struct tn_ipc_handle *handle,
+                                  tarn_ptr *address_out);
+enum tarn_status tn_cuda_ipc_close(struct tarn_device *device, tarn_ptr address);
+enum tarn_status tn_cuda_page_export(struct tarn_device *device, tn_page_handle page,
+                                     int *descriptor_out);
+enum tarn_status tn_cuda_page_import(struct tarn_device *device, int64_t process, int descriptor,
+                                     uint64_t size, tn_page_handle *page_out);
+
+/* cuda_copy.c */
+enum tarn_status tn_cuda_peer_reaches(struct tarn_device *device, struct tarn_device *peer,
+                                      bool *reaches_out);
+enum tarn_status tn_cuda_peer_enable(struct tarn_device *device, struct tarn_device *peer);
+enum tarn_status tn_cuda_copy(struct tarn_device *device, const struct tn_copy *copy,
+                              tarn_stream stream);
+
+/* cuda_async.c */
+enum tarn_status tn_cuda_pool_alloc(struct tarn_device *device, uint64_t size, tarn_stream stream,
+                                    tarn_ptr *address_out);
+enum tarn_status tn_cuda_pool_free(struct tarn_device *device, tarn_ptr address,
+                                   tarn_stream stream);
+enum tarn_status tn_cuda_pool_trim(struct tarn_device *device, uint64_t keep);
+enum tarn_status tn_cuda_pool_info(struct tarn_device *device, uint64_t *reserved_out,
+                                   uint64_t *used_out);
+enum tarn_status tn_cuda_pool_peaks(struct tarn_device *device, uint64_t *reserved_out,
+                                    uint64_t *used_out);
+enum tarn_status tn_cuda_pool_reset_peaks(struct tarn_device *device);
+
+#endif

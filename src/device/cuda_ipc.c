@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory of a GPU that several processes see: plain memory by the driver's handle, pages by file
+ * descriptors.
+ */
+#include "device/cuda_device.h"
+
+#include "base/os_process.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static_assert(sizeof(struct tn_cu_ipc_handle) == sizeof(struct tn_ipc_handle),
+              "a handle is the driver's");
+
+enum tarn_status tn_cuda_ipc_export(struct tarn_device *device, tarn_ptr address,
+                                    struct tn_ipc_handle *handle_out)
+{
+    struct tn_cuda_call call;
+    struct tn_cu_ipc_handle handle;
+
+    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES) &&
+        tn_cuda_did(&call, "cuIpcGetMemHandle",
+                    call.cuda->driver.cuIpcGetMemHandle(&handle, address))) {
+        memcpy(handle_out, &handle, sizeof handle);
+    }
+    return tn_cuda_end(&call);
+}
+
+enum tarn_status tn_cuda_ipc_open(struct tarn_device *device, const struct tn_ipc_handle *given,
+                                  tarn_ptr *address_out)
+{
+    struct tn_cuda_call call;
+    struct tn_cu_ipc_handle handle;
+    uint64_t address = 0;
+
+    memcpy(&handle, given, sizeof handle);
+    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES) &&
+        tn_cuda_did(&call, "cuIpcOpenMemHandle",
+                    call.cuda->driver.cuIpcOpenMemHandle_v2(&address, handle,
+                                                            TN_CU_IPC_LAZY_PEER_ACCESS))) {
+        *address_out = address;
+    }
+    return tn_cuda_end(&call);
+}
+
+enum tarn_status tn_cuda_ipc_close(struct tarn_device *device, tarn_ptr address)
+{
+    struct tn_cuda_call call;
+
+    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
+        (void)tn_cuda_did(&call, "cuIpcCloseMemHandle",
+                          call.cuda->driver.cuIpcCloseMemHandle(address));
+    }
+    return tn_cuda_end(&call);
+}
+
+/* Begins a call that shares pages: false where the GPU cannot. */
+static bool share_begin(struct tn_cuda_call *call, struct tarn_device *device)
+{
+    if (!tn_cuda_begin(call, device, TN_CUDA_TAKES)) {
+        return false;
+    }
+    if (call->cuda->page_prop.requested_handle_types != TN_CU_MEM_HANDLE_POSIX_FD) {
+        tn_cuda_refuse(call,
+                       "GPU %d cannot share pages by file descriptors: without "
+                       "expandable_segments memory can be shared",
+                       device->ordinal);
+        return false;
+    }
+    return true;
+}
+
+enum tarn_status tn_cuda_page_export(struct tarn_device *device, tn_page_handle page,
+                                     int *descriptor_out)
+{
+    struct tn_cuda_call call;
+    int descriptor = -1;
+
+    if (share_begin(&call, device) &&
+        tn_cuda_did(&call, "cuMemExportToShareableHandle",
+                    call.cuda->driver.cuMemExportToShareableHandle(&descriptor, page,
+                                                                   TN_CU_MEM_HANDLE_POSIX_FD, 0))) {
+        *descriptor_out = descriptor;
+    }
+    return tn_cuda_end(&call);
+}
+
+/* A descriptor of this process for what that one is in the other; -1 after refusing the call. */
+static int descriptor_fetch(struct tn_cuda_call *call, int64_t process, int descriptor)
+{
+    bool refused = false;
+    const int taken = tn_os_descriptor_take(process, descriptor, &refused);
+
+    if (taken < 0 && refused) {
+        tn_cuda_refuse(call,
+                       "the system does not let this process take descriptors of process %" PRId64
+                       ": that needs the right to trace it (prctl PR_SET_PTRACER there, or the "
+                       "capability SYS_PTRACE here)",
+                       process);
+    } else if (taken < 0) {
+        tn_cuda_refuse(call,
+                       "process %" PRId64 " has no descriptor %d: it has ended, or freed the "
+                       "memory that it shared",
+                       process, descriptor);
+    }
+    return taken;
+}
+
+enum tarn_status tn_cuda_page_import(struct tarn_device *device, int64_t process, int descriptor,
+                                     uint64_t size, tn_page_handle *page_out)
+{
+    struct tn_cuda_call call;
+    uint64_t page = 0;
+    int taken = -1;
+
+    (void)size; /* mapping fails if it is not the page's */
+    if (share_begin(&call, device)) {
+        taken = descriptor_fetch(&call, process, descriptor);
+    }
+    if (taken >= 0 && tn_cuda_did(&call, "cuMemImportFromShareableHandle",
+                                  call.cuda->driver.cuMemImportFromShareableHandle(
+                                      &page, (void *)(intptr_t)taken, TN_CU_MEM_HANDLE_POSIX_FD))) {
+        *page_out = page;
+    }
+    tn_os_descriptor_close(taken);
+    return tn_cuda_end(&call);
+}
