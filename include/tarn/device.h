@@ -23,20 +23,23 @@ struct tarn_device_info {
 };
 
 /* Opens the device that `spec` names:
- *   "cuda", "cuda:N"   the first GPU, or GPU number N as CUDA counts (CUDA_VISIBLE_DEVICES counts);
- *   "sim", "sim:SIZE"  a simulated device of 80 GiB, or of SIZE: a number of bytes, or a number with
- *                      KiB, MiB, GiB or TiB ("sim:141GiB");
- *   NULL               the first GPU, or a simulated device of 80 GiB where no NVIDIA driver is
- *                      installed or it shows no GPU.
+ *   "cuda", "cuda:N"   the first GPU, or GPU number N as CUDA counts (CUDA_VISIBLE_DEVICES
+ *                      counts);
+ *   "sim", "sim:SIZE"  a simulated device of 80 GiB, or of SIZE: a number of bytes, or a number
+ *                      with KiB, MiB, GiB or TiB ("sim:141GiB");
+ *   "sim:SIZE,backed"  the same with host memory behind it, so that contents can be copied in and
+ *                      out; what is touched costs that much;
+ *   NULL               the first GPU, or a simulated, backed device of 80 GiB where no NVIDIA
+ *                      driver is installed or it shows no GPU.
  * Caller owns *device_out, close with tarn_device_close.
  *
  * A GPU is used through its primary context, the one of the CUDA runtime: streams and pointers are
- * those of the runtime and the driver, and the calling thread's context stays what it was. It may be
- * opened several times. Its driver must support CUDA 11.4. A child that is forked afterwards cannot
- * use it: every call fails there, closing aside.
+ * those of the runtime and the driver, and the calling thread's context stays what it was. It may
+ * be opened several times. Its driver must support CUDA 11.4. A child that is forked afterwards
+ * cannot use it: every call fails there, closing aside.
  *
- * Fails with TARN_ERR_INVALID_ARGUMENT for a spec that is none of these and a GPU that there is not,
- * TARN_ERR_NOT_FOUND when a GPU is asked for and there is no driver or none at all,
+ * Fails with TARN_ERR_INVALID_ARGUMENT for a spec that is none of these and a GPU that there is
+ * not, TARN_ERR_NOT_FOUND when a GPU is asked for and there is no driver or none at all,
  * TARN_ERR_NOT_SUPPORTED for a driver that is too old or not complete, TARN_ERR_DEVICE when the
  * driver or the GPU fails. */
 TARN_API enum tarn_status tarn_device_open(const char *spec, struct tarn_device **device_out,

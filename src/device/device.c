@@ -14,7 +14,8 @@
 #include <string.h>
 
 enum {
-    ORDINAL_DIGITS_MAX = 4
+    ORDINAL_DIGITS_MAX = 4,
+    SIZE_TEXT_MAX = 32
 };
 
 struct backend {
@@ -51,15 +52,34 @@ static bool size_parse(const char *text, uint64_t *size_out)
     return false;
 }
 
+/* "SIZE", "backed" or "SIZE,backed"; false when the text is anything else. */
+static bool sim_parse(const char *text, struct tarn_sim_options *options)
+{
+    char size[SIZE_TEXT_MAX] = "";
+    const size_t length = strlen(text);
+    const size_t size_length = strcspn(text, ",");
+
+    options->backed = strcmp(text, "backed") == 0 || strcmp(text + size_length, ",backed") == 0;
+    if (strcmp(text, "backed") == 0) {
+        return true;
+    }
+    if (size_length >= sizeof size || (size_length < length && !options->backed)) {
+        return false;
+    }
+    memcpy(size, text, size_length);
+    return size_parse(size, &options->capacity) && options->capacity > 0;
+}
+
 static enum tarn_status sim_open_spec(const char *rest, struct tarn_device **device_out,
                                       struct tarn_error *error)
 {
     struct tarn_sim_options options = {.struct_size = sizeof options};
 
-    if (rest && (!size_parse(rest, &options.capacity) || options.capacity == 0)) {
+    if (rest && !sim_parse(rest, &options)) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
                        "device \"sim:%s\": the size is not a positive number of bytes, or a "
-                       "number with KiB, MiB, GiB or TiB, as in \"sim:141GiB\"",
+                       "number with KiB, MiB, GiB or TiB, as in \"sim:141GiB\", and nothing but "
+                       "\",backed\" may follow",
                        rest);
     }
     return tarn_sim_open(&options, device_out, error);
@@ -99,7 +119,7 @@ static enum tarn_status default_open(struct tarn_device **device_out, struct tar
 {
     const enum tarn_status st = cuda_open_spec(NULL, device_out, error);
 
-    return st == TARN_ERR_NOT_FOUND ? sim_open_spec(NULL, device_out, error) : st;
+    return st == TARN_ERR_NOT_FOUND ? sim_open_spec("backed", device_out, error) : st;
 }
 
 enum tarn_status tarn_device_open(const char *spec, struct tarn_device **device_out,

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Streams of a device, for programs without CUDA's headers. A stream is the driver's own
+ * (CUstream, cudaStream_t) as a number: one made here can be passed to CUDA and the other way
+ * round; 0 is the default stream. On a simulated device any number is a stream. Thread-safe. What
+ * the device refuses fails with TARN_ERR_DEVICE and its text.
+ */
+#ifndef TARN_STREAM_H
+#define TARN_STREAM_H
+
+#include "device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A stream that waits for no other by itself. Caller owns it, give back with
+ * tarn_stream_destroy. */
+TARN_API enum tarn_status tarn_stream_create(struct tarn_device *device, tarn_stream *stream_out,
+                                             struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Does not wait: what is queued is done, then the stream goes. Blocks allocated for it stay cached
+ * for nobody until the cache is emptied. */
+TARN_API enum tarn_status tarn_stream_destroy(struct tarn_device *device, tarn_stream stream,
+                                              struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Returns when everything queued on the stream is done. */
+TARN_API enum tarn_status tarn_stream_wait(struct tarn_device *device, tarn_stream stream,
+                                           struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Which capture the stream's work goes into just now: a number that no other capture has, 0 when it
+ * runs. */
+TARN_API enum tarn_status tarn_stream_get_capture(struct tarn_device *device, tarn_stream stream,
+                                                  uint64_t *capture_out,
+                                                  struct tarn_error *error) TARN_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
