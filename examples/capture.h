@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Capturing work into a graph, which is CUDA's part and not the allocator's. A program that is
- * built with CUDA calls cudaStreamBeginCapture and its kin; here the driver's functions are looked up at
- * run time, so that the example builds everywhere. A simulated device notes what is captured and
- * runs nothing.
+ * built with CUDA calls cudaStreamBeginCapture and its kin; here the driver's functions are looked
+ * up at run time, so that the example builds everywhere. A simulated device notes what is captured
+ * and runs nothing.
  */
 #ifndef EXAMPLE_CAPTURE_H
 #define EXAMPLE_CAPTURE_H

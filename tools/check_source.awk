@@ -10,6 +10,7 @@ BEGIN {
     allow("history", "base")
     allow("snapshot", "base")
     allow("alloc", "base device")
+    allow("pinned", "base device alloc")
     allow("tracker", "base")
     allow("report", "base snapshot")
     allow("viewer", "base snapshot")

@@ -140,6 +140,10 @@ enum tarn_sim_call {
     TARN_SIM_PEER_REACHES,
     TARN_SIM_PEER_ENABLE,
     TARN_SIM_COPY,
+    TARN_SIM_HOST_ALLOC,
+    TARN_SIM_HOST_FREE,
+    TARN_SIM_HOST_REGISTER,
+    TARN_SIM_HOST_UNREGISTER,
     TARN_SIM_CALL_COUNT,
     TARN_SIM_ANY = TARN_SIM_CALL_COUNT /* any call: for the failure plan only */
 };
@@ -165,6 +169,7 @@ struct tarn_sim_counters {
     uint64_t live_events;
     uint64_t live_streams; /* that were created, not just used */
     uint64_t live_opened;  /* allocations of other processes that are open here */
+    uint64_t live_host;    /* pieces of pinned host memory, registered ones included */
 };
 
 TARN_API void tarn_sim_get_counters(struct tarn_device *device,

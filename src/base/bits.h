@@ -23,6 +23,12 @@ static inline uint64_t tn_pow2_floor(uint64_t x)
     return (uint64_t)1 << tn_log2_floor(x);
 }
 
+/* Smallest power of two >= x; 0 < x <= 2^63. */
+static inline uint64_t tn_pow2_ceil(uint64_t x)
+{
+    return x == 1 ? 1 : (uint64_t)1 << (tn_log2_floor(x - 1) + 1);
+}
+
 /* Position of the lowest set bit; x > 0. */
 static inline unsigned tn_lowest_bit(uint64_t x)
 {

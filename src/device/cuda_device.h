@@ -128,6 +128,12 @@ enum tarn_status tn_cuda_page_export(struct tarn_device *device, tn_page_handle 
 enum tarn_status tn_cuda_page_import(struct tarn_device *device, int64_t process, int descriptor,
                                      uint64_t size, tn_page_handle *page_out);
 
+/* cuda_host.c */
+enum tarn_status tn_cuda_host_alloc(struct tarn_device *device, uint64_t size, void **memory_out);
+enum tarn_status tn_cuda_host_free(struct tarn_device *device, void *memory);
+enum tarn_status tn_cuda_host_register(struct tarn_device *device, void *memory, uint64_t size);
+enum tarn_status tn_cuda_host_unregister(struct tarn_device *device, void *memory);
+
 /* cuda_copy.c */
 enum tarn_status tn_cuda_peer_reaches(struct tarn_device *device, struct tarn_device *peer,
                                       bool *reaches_out);

@@ -19,6 +19,8 @@ enum check_kind {
     CHECK_EVENT,
     CHECK_STREAM,
     CHECK_OPENED, /* allocation of another process */
+    CHECK_HOST,
+    CHECK_REGISTERED,
     CHECK_KIND_COUNT
 };
 
@@ -713,6 +715,78 @@ static enum tarn_status check_page_import(struct tarn_device *device, int64_t pr
     return st;
 }
 
+static enum tarn_status check_host_alloc(struct tarn_device *device, uint64_t size,
+                                         void **memory_out)
+{
+    struct check_device *check = check_of(device);
+    struct check_item *item = item_prepare(CHECK_HOST, size);
+    void *memory = NULL;
+
+    if (!item) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    tn_lock_acquire(&check->lock);
+    const enum tarn_status st = check->inner->ops->host_alloc(check->inner, size, &memory);
+    item_settle(check, item, st, (uint64_t)(uintptr_t)memory, "host_alloc");
+    tn_lock_release(&check->lock);
+    if (st == TARN_OK) {
+        *memory_out = memory;
+    }
+    return st;
+}
+
+static enum tarn_status check_host_register(struct tarn_device *device, void *memory, uint64_t size)
+{
+    struct check_device *check = check_of(device);
+    struct check_item *item = item_prepare(CHECK_REGISTERED, size);
+
+    if (!item) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    tn_lock_acquire(&check->lock);
+    const enum tarn_status st = check->inner->ops->host_register(check->inner, memory, size);
+    item_settle(check, item, st, st == TARN_OK ? (uint64_t)(uintptr_t)memory : 0, "host_register");
+    tn_lock_release(&check->lock);
+    return st;
+}
+
+/* Gives back what is known to be of that kind. */
+static enum tarn_status host_give(struct check_device *check, enum check_kind kind, void *memory,
+                                  const char *call,
+                                  enum tarn_status (*give)(struct tarn_device *, void *))
+{
+    enum tarn_status st;
+
+    tn_lock_acquire(&check->lock);
+    struct check_item *item = item_find(check, kind, (uint64_t)(uintptr_t)memory);
+    if (!item) {
+        st = refuse(check, call, "no such memory", (uint64_t)(uintptr_t)memory);
+        goto out;
+    }
+    st = give(check->inner, memory);
+    if (st == TARN_OK) {
+        item_remove(check, item);
+    }
+out:
+    tn_lock_release(&check->lock);
+    return st;
+}
+
+static enum tarn_status check_host_free(struct tarn_device *device, void *memory)
+{
+    struct check_device *check = check_of(device);
+
+    return host_give(check, CHECK_HOST, memory, "host_free", check->inner->ops->host_free);
+}
+
+static enum tarn_status check_host_unregister(struct tarn_device *device, void *memory)
+{
+    struct check_device *check = check_of(device);
+
+    return host_give(check, CHECK_REGISTERED, memory, "host_unregister",
+                     check->inner->ops->host_unregister);
+}
+
 /* The device behind a checked one; any other device itself. */
 static struct tarn_device *device_inside(struct tarn_device *device)
 {
@@ -900,6 +974,10 @@ static const struct tn_device_ops check_ops = {
     .peer_reaches = check_peer_reaches,
     .peer_enable = check_peer_enable,
     .copy = check_copy,
+    .host_alloc = check_host_alloc,
+    .host_free = check_host_free,
+    .host_register = check_host_register,
+    .host_unregister = check_host_unregister,
     .pool_alloc = check_pool_alloc,
     .pool_free = check_pool_free,
     .pool_trim = check_pool_trim,

@@ -138,6 +138,13 @@ struct tn_device_ops {
     enum tarn_status (*copy)(struct tarn_device *device, const struct tn_copy *copy,
                              tarn_stream stream);
 
+    /* Pinned memory of the host, which every device of the backend reaches: the driver's own, or
+     * the caller's memory, registered until `host_unregister`. */
+    enum tarn_status (*host_alloc)(struct tarn_device *device, uint64_t size, void **memory_out);
+    enum tarn_status (*host_free)(struct tarn_device *device, void *memory);
+    enum tarn_status (*host_register)(struct tarn_device *device, void *memory, uint64_t size);
+    enum tarn_status (*host_unregister)(struct tarn_device *device, void *memory);
+
     /* Stream-ordered memory: cudaMallocAsync and cudaFreeAsync from the device's default pool.
      * Memory freed on a stream can be handed out on that stream at once, on others when the stream
      * has reached the free. `pool_trim` gives cached memory back to the device, but leaves at least

@@ -239,6 +239,7 @@ static void counters_read(const struct tn_sim *sim, struct tarn_sim_counters *co
     counters->live_events = sim->streams.live_events;
     counters->live_streams = sim->streams.live_streams;
     counters->live_opened = sim->space.live[TN_SIM_OPENED];
+    counters->live_host = sim->host.pieces.count;
 }
 
 void tarn_sim_get_counters(struct tarn_device *device, struct tarn_sim_counters *counters_out)

@@ -426,6 +426,7 @@ static void sim_destroy(struct tarn_device *device)
 
     tn_sim_pool_fini(sim);
     tn_sim_vmm_fini(sim);
+    tn_sim_host_fini(&sim->host);
     for (;;) {
         struct tn_sim_range *range = tn_sim_space_first(&sim->space);
 
@@ -473,6 +474,10 @@ const struct tn_device_ops tn_sim_ops = {
     .peer_reaches = tn_sim_peer_reaches,
     .peer_enable = tn_sim_peer_enable,
     .copy = tn_sim_copy,
+    .host_alloc = tn_sim_host_alloc,
+    .host_free = tn_sim_host_free,
+    .host_register = tn_sim_host_register,
+    .host_unregister = tn_sim_host_unregister,
     .pool_alloc = tn_sim_pool_alloc,
     .pool_free = tn_sim_pool_free,
     .pool_trim = tn_sim_pool_trim,

@@ -14,6 +14,7 @@
 #define TN_DEVICE_SIM_DEVICE_H
 
 #include "base/lock.h"
+#include "base/map.h"
 #include "device/device_ops.h"
 #include "device/sim_fault.h"
 #include "device/sim_space.h"
@@ -37,6 +38,11 @@ struct tn_sim_pool {
     uint64_t used_peak;
 };
 
+/* Pinned host memory (sim_host.c): every piece by its address. */
+struct tn_sim_host {
+    struct tn_map pieces; /* bytes, with the lowest bit set where the memory is the caller's */
+};
+
 struct tn_sim {
     struct tarn_device base; /* first: the table's functions get a pointer to it */
     struct tn_lock lock;
@@ -48,6 +54,7 @@ struct tn_sim {
     struct tn_sim_streams streams;
     struct tn_sim_vmm vmm;
     struct tn_sim_pool pool;
+    struct tn_sim_host host;
     struct tn_sim_faults faults;
 };
 
@@ -114,6 +121,13 @@ enum tarn_status tn_sim_peer_reaches(struct tarn_device *device, struct tarn_dev
 enum tarn_status tn_sim_peer_enable(struct tarn_device *device, struct tarn_device *peer);
 enum tarn_status tn_sim_copy(struct tarn_device *device, const struct tn_copy *copy,
                              tarn_stream stream);
+
+/* sim_host.c, likewise. */
+enum tarn_status tn_sim_host_alloc(struct tarn_device *device, uint64_t size, void **memory_out);
+enum tarn_status tn_sim_host_free(struct tarn_device *device, void *memory);
+enum tarn_status tn_sim_host_register(struct tarn_device *device, void *memory, uint64_t size);
+enum tarn_status tn_sim_host_unregister(struct tarn_device *device, void *memory);
+void tn_sim_host_fini(struct tn_sim_host *host);
 
 /* sim_async.c, likewise. */
 enum tarn_status tn_sim_pool_alloc(struct tarn_device *device, uint64_t size, tarn_stream stream,

@@ -72,6 +72,10 @@ const char *tn_sim_call_name(enum tarn_sim_call call)
         [TARN_SIM_PEER_REACHES] = "peer_reaches",
         [TARN_SIM_PEER_ENABLE] = "peer_enable",
         [TARN_SIM_COPY] = "copy",
+        [TARN_SIM_HOST_ALLOC] = "host_alloc",
+        [TARN_SIM_HOST_FREE] = "host_free",
+        [TARN_SIM_HOST_REGISTER] = "host_register",
+        [TARN_SIM_HOST_UNREGISTER] = "host_unregister",
     };
     return (unsigned)call < TARN_SIM_CALL_COUNT ? names[call] : "any";
 }

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pinned host memory of the simulated device: ordinary memory of the system, in a list, so that
+ * what is given back wrongly or twice is told. Nothing is locked in place.
+ */
+#include "device/sim_device.h"
+
+#include "base/os_map.h"
+
+#include <inttypes.h>
+
+#define CALLERS_OWN       ((uint64_t)1)
+#define SIZE_MAX_OF_PIECE (UINT64_MAX >> 1)
+
+static struct tn_sim *sim_of(struct tarn_device *device)
+{
+    return TN_TREE_ENTRY(device, struct tn_sim, base);
+}
+
+static uint64_t key_of(const void *memory)
+{
+    return (uint64_t)(uintptr_t)memory;
+}
+
+static void piece_add(struct tn_sim_host *host, const void *memory, uint64_t size, uint64_t own)
+{
+    tn_map_insert(&host->pieces, key_of(memory), size << 1 | own);
+}
+
+static void piece_drop(struct tn_sim_host *host, const void *memory)
+{
+    tn_map_remove(&host->pieces, tn_map_find(&host->pieces, key_of(memory)));
+}
+
+/* Size of a piece of that kind, 0 when there is none. */
+static uint64_t piece_find(const struct tn_sim_host *host, const void *memory, uint64_t own)
+{
+    const uint64_t *found = memory ? tn_map_find(&host->pieces, key_of(memory)) : NULL;
+
+    return found && (*found & CALLERS_OWN) == own ? *found >> 1 : 0;
+}
+
+static enum tarn_status alloc_locked(struct tn_sim *sim, uint64_t size, void **memory_out)
+{
+    if (size == 0 || size > SIZE_MAX_OF_PIECE) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE, "pinned memory of %" PRIu64 " bytes", size);
+    }
+    if (!tn_map_reserve(&sim->host.pieces, 1)) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    void *memory = tn_os_range_reserve(size, true);
+
+    if (!memory) {
+        return tn_sim_fail(sim, TARN_ERR_OUT_OF_MEMORY,
+                           "the system has no %" PRIu64 " bytes to pin", size);
+    }
+    piece_add(&sim->host, memory, size, 0);
+    *memory_out = memory;
+    return TARN_OK;
+}
+
+enum tarn_status tn_sim_host_alloc(struct tarn_device *device, uint64_t size, void **memory_out)
+{
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_HOST_ALLOC);
+
+    if (st == TARN_OK) {
+        st = alloc_locked(sim_of(device), size, memory_out);
+    }
+    return tn_sim_leave(device, st);
+}
+
+enum tarn_status tn_sim_host_free(struct tarn_device *device, void *memory)
+{
+    struct tn_sim *sim = sim_of(device);
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_HOST_FREE);
+
+    if (st == TARN_OK) {
+        const uint64_t size = piece_find(&sim->host, memory, 0);
+
+        if (size > 0) {
+            tn_os_range_release(memory, size);
+            piece_drop(&sim->host, memory);
+        } else {
+            st = tn_sim_fail(sim, TARN_ERR_DEVICE, "free of what is not pinned memory");
+        }
+    }
+    return tn_sim_leave(device, st);
+}
+
+static enum tarn_status register_locked(struct tn_sim *sim, const void *memory, uint64_t size)
+{
+    if (!memory || size == 0 || size > SIZE_MAX_OF_PIECE) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE, "registering %" PRIu64 " bytes", size);
+    }
+    if (tn_map_find(&sim->host.pieces, key_of(memory))) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE, "registering what is pinned already");
+    }
+    if (!tn_map_reserve(&sim->host.pieces, 1)) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    piece_add(&sim->host, memory, size, CALLERS_OWN);
+    return TARN_OK;
+}
+
+enum tarn_status tn_sim_host_register(struct tarn_device *device, void *memory, uint64_t size)
+{
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_HOST_REGISTER);
+
+    if (st == TARN_OK) {
+        st = register_locked(sim_of(device), memory, size);
+    }
+    return tn_sim_leave(device, st);
+}
+
+enum tarn_status tn_sim_host_unregister(struct tarn_device *device, void *memory)
+{
+    struct tn_sim *sim = sim_of(device);
+    enum tarn_status st = tn_sim_enter(device, TARN_SIM_HOST_UNREGISTER);
+
+    if (st == TARN_OK && piece_find(&sim->host, memory, CALLERS_OWN) == 0) {
+        st = tn_sim_fail(sim, TARN_ERR_DEVICE, "unregistering what is not registered");
+    } else if (st == TARN_OK) {
+        piece_drop(&sim->host, memory);
+    }
+    return tn_sim_leave(device, st);
+}
+
+void tn_sim_host_fini(struct tn_sim_host *host)
+{
+    for (uint64_t i = 0; i < host->pieces.capacity; i++) {
+        const struct tn_map_slot *slot = &host->pieces.slots[i];
+
+        if (slot->key != 0 && !(slot->value & CALLERS_OWN)) {
+            tn_os_range_release((void *)(uintptr_t)slot->key, slot->value >> 1);
+        }
+    }
+    tn_map_fini(&host->pieces);
+}

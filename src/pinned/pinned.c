@@ -1,0 +1,751 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Implements tarn/pinned.h. A block is in one of these states, and moves down the list and back up:
+ *
+ *   handed out   by tarn_pinned_alloc
+ *   waiting      freed, for the events of the streams that used it
+ *   of a graph   freed, and a captured graph has its address
+ *   lost         freed while the device failed (pinned_free_catch_all)
+ *   cached       in the free list of its size, a power of two; the last one freed is taken first
+ *
+ * Events are asked in the order of the frees, and asking ends at the first that is not done, as in
+ * PyTorch. With pinned_use_background_threads a thread does that; a request then only looks for a
+ * block of its own size among the waiting ones.
+ *
+ * Locks: `lock` guards everything but what is constant. It is held for a few memory accesses, never
+ * during a call of the device.
+ */
+#include "tarn/pinned.h"
+
+#include "base/assertion.h"
+#include "base/bits.h"
+#include "base/clock.h"
+#include "base/errinfo.h"
+#include "base/finding.h"
+#include "base/host_mem.h"
+#include "base/tree.h"
+#include "base/vec.h"
+#include "pinned/pinned_event.h"
+#include "pinned/pinned_source.h"
+#include "pinned/pinned_stats.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    SIZES = 58, /* powers of two up to SIZE_LIMIT */
+    BACKGROUND_NAP_NS = 100000
+};
+
+#define SIZE_LIMIT ((uint64_t)1 << (SIZES - 1))
+
+enum block_state {
+    BLOCK_CACHED,
+    BLOCK_HANDED_OUT,
+    BLOCK_WAITING,
+    BLOCK_OF_GRAPH,
+    BLOCK_LOST
+};
+
+struct use {
+    struct tarn_device *device;
+    tarn_stream stream;
+};
+
+struct tn_pinned_block {
+    struct tn_tree_node node; /* of all blocks, by address */
+    struct tn_pinned_memory memory;
+    enum block_state state;
+    bool captured;                /* a stream under capture used it */
+    uint32_t event_count;         /* that it waits for */
+    struct tn_vec uses;           /* struct use, each once */
+    struct tn_pinned_block *next; /* in its free list */
+};
+
+struct tarn_pinned {
+    struct tarn_device *device; /* constant, as the settings below */
+    bool background;
+    bool catch_all;
+    struct tn_pinned_source source;
+    struct tn_lock lock;
+    struct tn_tree blocks;
+    struct tn_pinned_block *cached[SIZES]; /* by log2 of the size */
+    struct tn_pinned_events events;
+    uint64_t asked; /* events out of the queue, which somebody is asking just now */
+    struct tarn_pinned_stats stats;
+    bool thread_runs;
+    pthread_t thread;
+    atomic_bool stops; /* the thread */
+};
+
+static struct tn_pinned_block *block_of(const struct tn_tree_node *node)
+{
+    return TN_TREE_ENTRY(node, struct tn_pinned_block, node);
+}
+
+static uint64_t block_start(const struct tn_pinned_block *block)
+{
+    return (uint64_t)(uintptr_t)block->memory.start;
+}
+
+static int block_compare(const struct tn_tree_node *a, const struct tn_tree_node *b)
+{
+    return tn_tree_order_u64(block_start(block_of(a)), block_start(block_of(b)));
+}
+
+/* The block that holds the address and is handed out; NULL when there is none. */
+static struct tn_pinned_block *block_find(const struct tarn_pinned *pinned, const void *memory)
+{
+    const struct tn_pinned_block key = {.memory.start = (void *)(uintptr_t)memory};
+    const struct tn_tree_node *node = tn_tree_find_at_most(&pinned->blocks, &key.node);
+    struct tn_pinned_block *block = node ? block_of(node) : NULL;
+
+    return block && block->state == BLOCK_HANDED_OUT &&
+                   (uint64_t)(uintptr_t)memory - block_start(block) < block->memory.size
+               ? block
+               : NULL;
+}
+
+static unsigned size_index(uint64_t size)
+{
+    return tn_log2_floor(size);
+}
+
+static enum tarn_status pinned_failed(struct tarn_device *device, enum tarn_status status,
+                                      const char *what, struct tarn_error *error)
+{
+    return tn_fail(error, status, "%s: %s", what, device->ops->last_error(device));
+}
+
+static enum tarn_status pointer_unknown(const void *memory, struct tarn_error *error)
+{
+    return tn_fail(error, TARN_ERR_INVALID_POINTER,
+                   "%#" PRIx64 " is no pinned memory that is handed out",
+                   (uint64_t)(uintptr_t)memory);
+}
+
+/* ---- blocks that come back ---- */
+
+/* With the lock. */
+static void block_cache(struct tarn_pinned *pinned, struct tn_pinned_block *block)
+{
+    const unsigned index = size_index(block->memory.size);
+
+    block->state = BLOCK_CACHED;
+    block->captured = false;
+    block->next = pinned->cached[index];
+    pinned->cached[index] = block;
+    tn_pinned_stat_drop(&pinned->stats.active_requests, 1);
+    tn_pinned_stat_drop(&pinned->stats.active_bytes, block->memory.size);
+}
+
+/* A block of exactly that size, handed out; NULL when none is cached. With the lock. */
+static struct tn_pinned_block *block_reuse(struct tarn_pinned *pinned, uint64_t size)
+{
+    struct tn_pinned_block **list = &pinned->cached[size_index(size)];
+    struct tn_pinned_block *block = *list;
+
+    if (block) {
+        *list = block->next;
+        block->state = BLOCK_HANDED_OUT;
+        tn_pinned_stat_add(&pinned->stats.active_requests, 1);
+        tn_pinned_stat_add(&pinned->stats.active_bytes, size);
+    }
+    return block;
+}
+
+/* An event was done. With the lock; true when its block is cached now. */
+static bool event_is_done(struct tarn_pinned *pinned, struct tn_pinned_event *event)
+{
+    struct tn_pinned_block *block = event->block;
+    const bool last = --block->event_count == 0;
+
+    if (last) {
+        block_cache(pinned, block);
+    }
+    tn_pinned_events_put_spare(&pinned->events, event);
+    return last;
+}
+
+static struct tn_pinned_event *pop_event(struct tarn_pinned *pinned)
+{
+    tn_lock_acquire(&pinned->lock);
+    struct tn_pinned_event *event = tn_pinned_events_pop(&pinned->events);
+
+    pinned->asked += event != NULL;
+    tn_lock_release(&pinned->lock);
+    return event;
+}
+
+/* Caches the blocks whose events are done, until one is not. */
+static enum tarn_status process_events(struct tarn_pinned *pinned, struct tarn_error *error)
+{
+    struct tn_pinned_event *event;
+    enum tarn_status st = TARN_OK;
+
+    while (st == TARN_OK && (event = pop_event(pinned)) != NULL) {
+        st = event->device->ops->event_query(event->device, event->event);
+        if (st != TARN_OK && st != TARN_ERR_NOT_READY) {
+            (void)pinned_failed(event->device, st, "asking for an event", error);
+        }
+        tn_lock_acquire(&pinned->lock);
+        pinned->asked--;
+        if (st == TARN_OK) {
+            (void)event_is_done(pinned, event);
+        } else {
+            tn_pinned_events_push_front(&pinned->events, event);
+        }
+        tn_lock_release(&pinned->lock);
+    }
+    return st == TARN_ERR_NOT_READY ? TARN_OK : st;
+}
+
+/* Looks through all events for a block of that size, until one is cached. */
+static void process_events_of_size(struct tarn_pinned *pinned, uint64_t size)
+{
+    tn_lock_acquire(&pinned->lock);
+    uint64_t left = pinned->events.count;
+
+    tn_lock_release(&pinned->lock);
+    for (bool found = false; left > 0 && !found; left--) {
+        struct tn_pinned_event *event = pop_event(pinned);
+
+        if (!event) {
+            break;
+        }
+        const bool done = event->block->memory.size == size &&
+                          event->device->ops->event_query(event->device, event->event) == TARN_OK;
+
+        tn_lock_acquire(&pinned->lock);
+        pinned->asked--;
+        if (done) {
+            found = event_is_done(pinned, event);
+        } else {
+            tn_pinned_events_push(&pinned->events, event);
+        }
+        tn_lock_release(&pinned->lock);
+    }
+}
+
+static void *background(void *argument)
+{
+    struct tarn_pinned *pinned = argument;
+    const struct timespec nap = {.tv_nsec = BACKGROUND_NAP_NS};
+
+    while (!atomic_load_explicit(&pinned->stops, memory_order_relaxed)) {
+        (void)process_events(pinned, NULL); /* who asks for memory meets the failure, too */
+        (void)nanosleep(&nap, NULL);
+    }
+    return NULL;
+}
+
+/* Starts the thread once; without it requests still find blocks of their size. */
+static void background_start(struct tarn_pinned *pinned)
+{
+    tn_lock_acquire(&pinned->lock);
+    if (!pinned->thread_runs) {
+        pinned->thread_runs = pthread_create(&pinned->thread, NULL, background, pinned) == 0;
+    }
+    tn_lock_release(&pinned->lock);
+}
+
+/* ---- allocating ---- */
+
+static enum tarn_status memory_take(struct tarn_pinned *pinned, uint64_t size,
+                                    struct tn_pinned_memory *memory_out, struct tarn_error *error)
+{
+    struct tarn_device *device = pinned->device;
+    const uint64_t begin = tn_clock_now_ns();
+    const enum tarn_status st = tn_pinned_source_take(&pinned->source, size, memory_out);
+
+    if (st) {
+        return pinned_failed(device, st, "allocating pinned memory", error);
+    }
+    tn_lock_acquire(&pinned->lock);
+    pinned->stats.num_host_alloc++;
+    tn_pinned_duration_add(&pinned->stats.host_alloc_time, begin);
+    tn_lock_release(&pinned->lock);
+    return TARN_OK;
+}
+
+static enum tarn_status memory_give(struct tarn_pinned *pinned,
+                                    const struct tn_pinned_memory *memory)
+{
+    const uint64_t begin = tn_clock_now_ns();
+    const enum tarn_status st = tn_pinned_source_give(&pinned->source, memory);
+
+    if (st == TARN_OK) {
+        tn_lock_acquire(&pinned->lock);
+        pinned->stats.num_host_free++;
+        tn_pinned_duration_add(&pinned->stats.host_free_time, begin);
+        tn_lock_release(&pinned->lock);
+    }
+    return st;
+}
+
+/* A new block, handed out. */
+static enum tarn_status block_make(struct tarn_pinned *pinned, uint64_t size,
+                                   struct tn_pinned_block **block_out, struct tarn_error *error)
+{
+    struct tn_pinned_block *block = tn_host_alloc_zero(sizeof *block);
+
+    if (!block) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the record of a block");
+    }
+    enum tarn_status st = memory_take(pinned, size, &block->memory, error);
+
+    if (st == TARN_ERR_OUT_OF_MEMORY && tarn_pinned_empty_cache(pinned, NULL) == TARN_OK) {
+        st = memory_take(pinned, size, &block->memory, error);
+    }
+    if (st) {
+        tn_host_free(block, sizeof *block);
+        return st;
+    }
+    block->state = BLOCK_HANDED_OUT;
+    tn_vec_init(&block->uses, sizeof(struct use));
+    tn_lock_acquire(&pinned->lock);
+    tn_tree_insert(&pinned->blocks, &block->node);
+    tn_pinned_stat_add(&pinned->stats.allocations, 1);
+    tn_pinned_stat_add(&pinned->stats.allocated_bytes, size);
+    tn_pinned_stat_add(&pinned->stats.active_requests, 1);
+    tn_pinned_stat_add(&pinned->stats.active_bytes, size);
+    tn_lock_release(&pinned->lock);
+    *block_out = block;
+    return TARN_OK;
+}
+
+static struct tn_pinned_block *block_take(struct tarn_pinned *pinned, uint64_t size)
+{
+    tn_lock_acquire(&pinned->lock);
+    struct tn_pinned_block *block = block_reuse(pinned, size);
+
+    tn_lock_release(&pinned->lock);
+    return block;
+}
+
+enum tarn_status tarn_pinned_alloc(struct tarn_pinned *pinned, uint64_t size, void **memory_out,
+                                   struct tarn_error *error)
+{
+    struct tn_pinned_block *block = NULL;
+    enum tarn_status st = TARN_OK;
+
+    if (size == 0) {
+        *memory_out = NULL;
+        return TARN_OK;
+    }
+    if (size > SIZE_LIMIT) {
+        return tn_fail(error, TARN_ERR_OUT_OF_MEMORY,
+                       "%" PRIu64 " bytes of pinned memory are more than any host has", size);
+    }
+    const uint64_t rounded = tn_pow2_ceil(size);
+
+    if (!pinned->background) {
+        st = process_events(pinned, error);
+    }
+    block = st == TARN_OK ? block_take(pinned, rounded) : NULL;
+    if (st == TARN_OK && !block && pinned->background) {
+        process_events_of_size(pinned, rounded);
+        block = block_take(pinned, rounded);
+        background_start(pinned);
+    }
+    if (st == TARN_OK && !block) {
+        st = block_make(pinned, rounded, &block, error);
+    }
+    if (st == TARN_OK) {
+        tn_assert(block);
+        *memory_out = block->memory.start;
+    }
+    return st;
+}
+
+/* ---- freeing ---- */
+
+/* A recorded event for each use, in a list; on failure none. */
+static enum tarn_status events_record(struct tarn_pinned *pinned,
+                                      const struct tn_pinned_block *block,
+                                      struct tn_pinned_event **list_out, struct tarn_error *error)
+{
+    const struct use *uses = block->uses.items;
+    enum tarn_status st = TARN_OK;
+
+    for (size_t i = 0; st == TARN_OK && i < block->uses.count; i++) {
+        struct tarn_device *device = uses[i].device;
+
+        tn_lock_acquire(&pinned->lock);
+        struct tn_pinned_event *event = tn_pinned_events_take_spare(&pinned->events, device);
+
+        tn_lock_release(&pinned->lock);
+        if (!event) {
+            st = tn_pinned_event_create(device, &event);
+        }
+        if (st == TARN_OK) {
+            event->next = *list_out;
+            *list_out = event;
+            st = device->ops->event_record(device, event->event, uses[i].stream);
+        }
+        if (st) {
+            (void)pinned_failed(device, st, "recording an event", error);
+        }
+    }
+    return st;
+}
+
+/* The block's streams have their events: it waits for them. With the lock. */
+static void block_wait(struct tarn_pinned *pinned, struct tn_pinned_block *block,
+                       struct tn_pinned_event *list)
+{
+    block->uses.count = 0;
+    while (list) {
+        struct tn_pinned_event *next = list->next;
+
+        list->block = block;
+        block->event_count++;
+        tn_pinned_events_push(&pinned->events, list);
+        list = next;
+    }
+}
+
+static void events_give_up(struct tarn_pinned *pinned, struct tn_pinned_event *list)
+{
+    while (list) {
+        struct tn_pinned_event *next = list->next;
+
+        tn_pinned_events_put_spare(&pinned->events, list);
+        list = next;
+    }
+}
+
+/* Frees a block that streams used; its state is BLOCK_WAITING already, so that nobody else does. */
+static enum tarn_status free_used(struct tarn_pinned *pinned, struct tn_pinned_block *block,
+                                  struct tarn_error *error)
+{
+    struct tn_pinned_event *list = NULL;
+    enum tarn_status st = events_record(pinned, block, &list, error);
+
+    tn_lock_acquire(&pinned->lock);
+    if (st == TARN_OK) {
+        block_wait(pinned, block, list);
+    } else {
+        events_give_up(pinned, list);
+        block->state = pinned->catch_all ? BLOCK_LOST : BLOCK_HANDED_OUT;
+        pinned->stats.lost_blocks += pinned->catch_all;
+        st = pinned->catch_all ? TARN_OK : st;
+    }
+    tn_lock_release(&pinned->lock);
+    return st;
+}
+
+enum tarn_status tarn_pinned_free(struct tarn_pinned *pinned, void *memory,
+                                  struct tarn_error *error)
+{
+    bool used = false;
+
+    if (!memory) {
+        return TARN_OK;
+    }
+    tn_lock_acquire(&pinned->lock);
+    struct tn_pinned_block *block = block_find(pinned, memory);
+
+    if (!block || block->memory.start != memory) {
+        block = NULL;
+    } else if (block->captured) {
+        block->state = BLOCK_OF_GRAPH;
+        block->uses.count = 0;
+        pinned->stats.graph_blocks++;
+    } else if (block->uses.count > 0) {
+        block->state = BLOCK_WAITING;
+        used = true;
+    } else {
+        block_cache(pinned, block);
+    }
+    tn_lock_release(&pinned->lock);
+    if (!block) {
+        return pointer_unknown(memory, error);
+    }
+    return used ? free_used(pinned, block, error) : TARN_OK;
+}
+
+/* ---- uses ---- */
+
+static bool block_has_use(const struct tn_pinned_block *block, const struct use *use)
+{
+    const struct use *uses = block->uses.items;
+
+    for (size_t i = 0; i < block->uses.count; i++) {
+        if (uses[i].device == use->device && uses[i].stream == use->stream) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum tarn_status use_add(struct tn_pinned_block *block, const struct use *use,
+                                struct tarn_error *error)
+{
+    if (block_has_use(block, use)) {
+        return TARN_OK;
+    }
+    struct use *added = tn_vec_push(&block->uses);
+
+    if (!added) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to record a stream");
+    }
+    *added = *use;
+    return TARN_OK;
+}
+
+enum tarn_status tarn_pinned_record_stream(struct tarn_pinned *pinned, void *memory,
+                                           struct tarn_device *device, tarn_stream stream,
+                                           struct tarn_error *error)
+{
+    const struct use use = {.device = device ? device : pinned->device, .stream = stream};
+    uint64_t capture = 0;
+    uint32_t count = 0;
+    enum tarn_status st =
+        use.device->ops->capture_info(use.device, stream, &capture, NULL, 0, &count);
+
+    if (st) {
+        return pinned_failed(use.device, st, "asking about a capture", error);
+    }
+    tn_lock_acquire(&pinned->lock);
+    struct tn_pinned_block *block = block_find(pinned, memory);
+
+    if (!block) {
+        st = pointer_unknown(memory, error);
+    } else if (capture != 0) {
+        block->captured = true;
+    } else {
+        st = use_add(block, &use, error);
+    }
+    tn_lock_release(&pinned->lock);
+    return st;
+}
+
+void tarn_pinned_forget_graphs(struct tarn_pinned *pinned)
+{
+    tn_lock_acquire(&pinned->lock);
+    for (const struct tn_tree_node *node = tn_tree_first(&pinned->blocks); node;
+         node = tn_tree_next(node)) {
+        if (block_of(node)->state == BLOCK_OF_GRAPH) {
+            block_cache(pinned, block_of(node));
+        }
+    }
+    pinned->stats.graph_blocks = 0;
+    tn_lock_release(&pinned->lock);
+}
+
+/* ---- giving back ---- */
+
+static void block_free(struct tn_pinned_block *block)
+{
+    tn_vec_fini(&block->uses);
+    tn_host_free(block, sizeof *block);
+}
+
+/* Takes one cached block that is not of the reserved segment out of everything; NULL when there is
+ * none. */
+static struct tn_pinned_block *block_evict(struct tarn_pinned *pinned)
+{
+    struct tn_pinned_block *found = NULL;
+
+    tn_lock_acquire(&pinned->lock);
+    for (unsigned i = 0; i < SIZES && !found; i++) {
+        struct tn_pinned_block **link = &pinned->cached[i];
+
+        while (*link && (*link)->memory.origin == TN_PINNED_RESERVED) {
+            link = &(*link)->next;
+        }
+        found = *link;
+        if (found) {
+            *link = found->next;
+            tn_tree_remove(&pinned->blocks, &found->node);
+            tn_pinned_stat_drop(&pinned->stats.allocations, 1);
+            tn_pinned_stat_drop(&pinned->stats.allocated_bytes, found->memory.size);
+        }
+    }
+    tn_lock_release(&pinned->lock);
+    return found;
+}
+
+/* Back into the cache, as if it had never been taken out. */
+static void block_restore(struct tarn_pinned *pinned, struct tn_pinned_block *block)
+{
+    const unsigned index = size_index(block->memory.size);
+
+    tn_lock_acquire(&pinned->lock);
+    block->next = pinned->cached[index];
+    pinned->cached[index] = block;
+    tn_tree_insert(&pinned->blocks, &block->node);
+    pinned->stats.allocations.current++;
+    pinned->stats.allocations.freed--;
+    pinned->stats.allocated_bytes.current += (int64_t)block->memory.size;
+    pinned->stats.allocated_bytes.freed -= (int64_t)block->memory.size;
+    tn_lock_release(&pinned->lock);
+}
+
+enum tarn_status tarn_pinned_empty_cache(struct tarn_pinned *pinned, struct tarn_error *error)
+{
+    struct tn_pinned_block *block;
+    enum tarn_status st = process_events(pinned, error);
+
+    while (st == TARN_OK && (block = block_evict(pinned)) != NULL) {
+        st = memory_give(pinned, &block->memory);
+        if (st) {
+            (void)pinned_failed(pinned->device, st, "giving pinned memory back", error);
+            block_restore(pinned, block);
+        } else {
+            block_free(block);
+        }
+    }
+    return st;
+}
+
+/* ---- life ---- */
+
+enum tarn_status tarn_pinned_create(struct tarn_device *device, const struct tarn_config *config,
+                                    struct tarn_pinned **pinned_out, struct tarn_error *error)
+{
+    struct tarn_pinned *pinned = tn_host_alloc_zero(sizeof *pinned);
+    struct tarn_config defaults;
+
+    if (!pinned) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for an allocator");
+    }
+    tarn_config_init(&defaults);
+    const struct tarn_config *used = config ? config : &defaults;
+
+    pinned->device = device;
+    pinned->background = used->pinned_use_background_threads;
+    pinned->catch_all = used->pinned_free_catch_all;
+    tn_pinned_source_init(&pinned->source, device, used);
+    tn_lock_init(&pinned->lock, TN_LOCK_ALLOCATOR);
+    tn_tree_init(&pinned->blocks, block_compare, NULL);
+    *pinned_out = pinned;
+    return TARN_OK;
+}
+
+void tarn_pinned_destroy(struct tarn_pinned *pinned)
+{
+    if (!pinned) {
+        return;
+    }
+    if (pinned->thread_runs) {
+        atomic_store_explicit(&pinned->stops, true, memory_order_relaxed);
+        (void)pthread_join(pinned->thread, NULL);
+    }
+    tn_pinned_events_fini(&pinned->events);
+    while (pinned->blocks.root) {
+        struct tn_pinned_block *block = block_of(pinned->blocks.root);
+
+        tn_tree_remove(&pinned->blocks, &block->node);
+        (void)tn_pinned_source_give(&pinned->source, &block->memory);
+        block_free(block);
+    }
+    tn_pinned_source_fini(&pinned->source);
+    tn_lock_fini(&pinned->lock);
+    tn_host_free(pinned, sizeof *pinned);
+}
+
+/* ---- looking ---- */
+
+void tarn_pinned_get_stats(struct tarn_pinned *pinned, struct tarn_pinned_stats *stats_out)
+{
+    const uint32_t room = stats_out->struct_size;
+
+    tn_lock_acquire(&pinned->lock);
+    struct tarn_pinned_stats stats = pinned->stats;
+
+    tn_lock_release(&pinned->lock);
+    stats.struct_size = room;
+    memcpy(stats_out, &stats, room < sizeof stats ? room : sizeof stats);
+}
+
+void tarn_pinned_reset_peak_stats(struct tarn_pinned *pinned)
+{
+    tn_lock_acquire(&pinned->lock);
+    tn_pinned_stats_reset_peaks(&pinned->stats);
+    tn_lock_release(&pinned->lock);
+}
+
+void tarn_pinned_reset_accumulated_stats(struct tarn_pinned *pinned)
+{
+    tn_lock_acquire(&pinned->lock);
+    tn_pinned_stats_reset_accumulated(&pinned->stats);
+    tn_lock_release(&pinned->lock);
+}
+
+/* What the blocks say of themselves. */
+struct tally {
+    uint64_t blocks;
+    uint64_t bytes;
+    uint64_t active;
+    uint64_t active_bytes;
+    uint64_t events;
+    uint64_t cached;
+};
+
+static void tally_block(struct tally *tally, const struct tn_pinned_block *block)
+{
+    tally->blocks++;
+    tally->bytes += block->memory.size;
+    tally->events += block->event_count;
+    if (block->state == BLOCK_CACHED) {
+        tally->cached++;
+    } else {
+        tally->active++;
+        tally->active_bytes += block->memory.size;
+    }
+}
+
+static void expect(struct tarn_findings *findings, const char *what, int64_t counted, uint64_t real)
+{
+    if (counted != (int64_t)real) {
+        tn_finding_add(findings, "pinned memory: %s is %" PRId64 ", the blocks say %" PRIu64, what,
+                       counted, real);
+    }
+}
+
+static uint64_t count_cached(const struct tarn_pinned *pinned, struct tarn_findings *findings)
+{
+    uint64_t count = 0;
+
+    for (unsigned i = 0; i < SIZES; i++) {
+        for (const struct tn_pinned_block *block = pinned->cached[i]; block; block = block->next) {
+            count++;
+            if (block->state != BLOCK_CACHED || block->memory.size != (uint64_t)1 << i ||
+                block->event_count > 0 || block->uses.count > 0) {
+                tn_finding_add(findings,
+                               "pinned memory: a block of %" PRIu64
+                               " bytes is in a free list that it does not belong to",
+                               block->memory.size);
+            }
+        }
+    }
+    return count;
+}
+
+uint64_t tarn_pinned_check(struct tarn_pinned *pinned, struct tarn_findings *findings)
+{
+    const uint64_t before = findings->count;
+    struct tally tally = {0};
+
+    tn_lock_acquire(&pinned->lock);
+    (void)tn_tree_check(&pinned->blocks, findings);
+    for (const struct tn_tree_node *node = tn_tree_first(&pinned->blocks); node;
+         node = tn_tree_next(node)) {
+        tally_block(&tally, block_of(node));
+    }
+    expect(findings, "the number of blocks", pinned->stats.allocations.current, tally.blocks);
+    expect(findings, "allocated bytes", pinned->stats.allocated_bytes.current, tally.bytes);
+    expect(findings, "active requests", pinned->stats.active_requests.current, tally.active);
+    expect(findings, "active bytes", pinned->stats.active_bytes.current, tally.active_bytes);
+    expect(findings, "the number of events", (int64_t)(pinned->events.count + pinned->asked),
+           tally.events);
+    expect(findings, "the number of cached blocks", (int64_t)count_cached(pinned, findings),
+           tally.cached);
+    tn_lock_release(&pinned->lock);
+    return findings->count - before;
+}

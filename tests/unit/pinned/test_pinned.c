@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: MIT */
+/* Pinned host memory: reuse by size, streams, captures, settings, failures, threads. */
+#include "support/test.h"
+
+#include "support/sim.h"
+#include "tarn/pinned.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+struct rig {
+    struct tarn_device *device;
+    struct tarn_pinned *pinned;
+    struct tarn_error error;
+    uint64_t host_bytes;
+};
+
+static void rig_open_with(struct rig *rig, const struct tarn_config *config)
+{
+    *rig = (struct rig){.host_bytes = tarn_host_usage().live_bytes};
+    rig->device = sim_open(GIB);
+    assert_int_equal(tarn_pinned_create(rig->device, config, &rig->pinned, &rig->error), TARN_OK);
+}
+
+static void rig_open(struct rig *rig)
+{
+    rig_open_with(rig, NULL);
+}
+
+static void rig_check(struct rig *rig)
+{
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+
+    if (tarn_pinned_check(rig->pinned, &findings) != 0) {
+        fail_msg("%s", findings.text[0]);
+    }
+}
+
+static void rig_close(struct rig *rig)
+{
+    rig_check(rig);
+    tarn_pinned_destroy(rig->pinned);
+    assert_int_equal(sim_counters(rig->device).live_host, 0);
+    assert_int_equal(sim_counters(rig->device).live_events, 0);
+    sim_close(rig->device);
+    assert_int_equal(tarn_host_usage().live_bytes, rig->host_bytes);
+}
+
+static void *take(struct rig *rig, uint64_t size)
+{
+    void *memory = NULL;
+
+    if (tarn_pinned_alloc(rig->pinned, size, &memory, &rig->error) != TARN_OK) {
+        fail_msg("%s", rig->error.text);
+    }
+    return memory;
+}
+
+static void give(struct rig *rig, void *memory)
+{
+    if (tarn_pinned_free(rig->pinned, memory, &rig->error) != TARN_OK) {
+        fail_msg("%s", rig->error.text);
+    }
+}
+
+static void use(struct rig *rig, void *memory, tarn_stream stream)
+{
+    assert_int_equal(tarn_pinned_record_stream(rig->pinned, memory, NULL, stream, &rig->error),
+                     TARN_OK);
+}
+
+static struct tarn_pinned_stats stats_of(struct rig *rig)
+{
+    struct tarn_pinned_stats stats = {.struct_size = sizeof stats};
+
+    tarn_pinned_get_stats(rig->pinned, &stats);
+    return stats;
+}
+
+/* PyTorch: test_host_memory_stats, test_pinned_memory_empty_cache */
+static void sizes_are_rounded_and_counted(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    void *a = take(&rig, 10 * KIB);
+    void *b = take(&rig, 20 * KIB);
+    struct tarn_pinned_stats stats = stats_of(&rig);
+
+    memset(a, 1, 16 * KIB); /* all of it is there */
+    assert_int_equal(stats.allocated_bytes.current, 48 * KIB);
+    assert_int_equal(stats.active_bytes.current, 48 * KIB);
+    assert_int_equal(stats.active_requests.current, 2);
+    assert_int_equal(stats.allocations.allocated, 2);
+    assert_int_equal(stats.num_host_alloc, 2);
+    assert_int_equal(stats.host_alloc_time.count, 2);
+    give(&rig, a);
+    stats = stats_of(&rig);
+    assert_int_equal(stats.active_bytes.current, 32 * KIB);
+    assert_int_equal(stats.active_bytes.peak, 48 * KIB);
+    assert_int_equal(stats.active_bytes.freed, 16 * KIB);
+    assert_int_equal(stats.allocated_bytes.current, 48 * KIB); /* it is cached */
+    rig_check(&rig);
+    assert_int_equal(tarn_pinned_empty_cache(rig.pinned, &rig.error), TARN_OK);
+    stats = stats_of(&rig);
+    assert_int_equal(stats.allocated_bytes.current, 32 * KIB);
+    assert_int_equal(stats.num_host_free, 1);
+    assert_int_equal(sim_counters(rig.device).live_host, 1);
+    tarn_pinned_reset_accumulated_stats(rig.pinned);
+    tarn_pinned_reset_peak_stats(rig.pinned);
+    stats = stats_of(&rig);
+    assert_int_equal(stats.num_host_alloc, 0);
+    assert_int_equal(stats.active_bytes.peak, 32 * KIB);
+    assert_int_equal(stats.active_bytes.freed, 0);
+    give(&rig, b);
+    rig_close(&rig);
+}
+
+static void the_last_freed_is_taken_first(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    void *a = take(&rig, 4096);
+    void *b = take(&rig, 4096);
+
+    give(&rig, a);
+    give(&rig, b);
+    assert_ptr_equal(take(&rig, 2049), b); /* 2,049 bytes are 4,096 */
+    assert_ptr_equal(take(&rig, 4096), a);
+    assert_true(take(&rig, 4097) != a);
+    assert_int_equal(stats_of(&rig).num_host_alloc, 3);
+    rig_close(&rig);
+}
+
+static void wrong_pointers_are_refused(void **state)
+{
+    struct rig rig;
+    char own[8];
+    void *out = own;
+
+    (void)state;
+    rig_open(&rig);
+    char *a = take(&rig, 8192);
+
+    assert_int_equal(tarn_pinned_free(rig.pinned, a + 1, &rig.error), TARN_ERR_INVALID_POINTER);
+    assert_int_equal(tarn_pinned_free(rig.pinned, own, &rig.error), TARN_ERR_INVALID_POINTER);
+    assert_int_equal(tarn_pinned_record_stream(rig.pinned, a + 8192, NULL, 1, &rig.error),
+                     TARN_ERR_INVALID_POINTER);
+    use(&rig, a + 8191, 1); /* anywhere inside */
+    give(&rig, a);
+    assert_int_equal(tarn_pinned_free(rig.pinned, a, &rig.error), TARN_ERR_INVALID_POINTER);
+    assert_int_equal(tarn_pinned_record_stream(rig.pinned, a, NULL, 1, &rig.error),
+                     TARN_ERR_INVALID_POINTER);
+    give(&rig, NULL);
+    assert_int_equal(tarn_pinned_alloc(rig.pinned, 0, &out, &rig.error), TARN_OK);
+    assert_null(out);
+    out = own;
+    assert_int_equal(tarn_pinned_alloc(rig.pinned, UINT64_MAX, &out, &rig.error),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_ptr_equal(out, own);
+    rig_close(&rig);
+}
+
+/* PyTorch: test_caching_pinned_memory */
+static void a_block_waits_for_its_streams(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    void *a = take(&rig, 4096);
+
+    use(&rig, a, 1);
+    use(&rig, a, 2);
+    use(&rig, a, 1); /* once is enough */
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 2), TARN_OK);
+    give(&rig, a);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_EVENT_RECORD], 2);
+    rig_check(&rig);
+    void *b = take(&rig, 4096);
+
+    assert_ptr_not_equal(b, a);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
+    void *c = take(&rig, 4096);
+
+    assert_ptr_not_equal(c, a); /* one of two */
+    assert_int_equal(stats_of(&rig).active_requests.current, 3);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 2), TARN_OK);
+    assert_ptr_equal(take(&rig, 4096), a);
+    use(&rig, a, 1);
+    give(&rig, a); /* its events are used again */
+    assert_int_equal(sim_counters(rig.device).live_events, 2);
+    rig_close(&rig);
+}
+
+static void asking_ends_at_the_first_that_is_not_done(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    void *slow = take(&rig, 4096);
+    void *quick = take(&rig, 8192);
+
+    use(&rig, slow, 1);
+    use(&rig, quick, 2);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    give(&rig, slow);
+    give(&rig, quick);
+    assert_ptr_not_equal(take(&rig, 8192), quick); /* as in PyTorch */
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
+    assert_ptr_equal(take(&rig, 8192), quick);
+    rig_close(&rig);
+}
+
+/* PyTorch: TestCachingHostAllocatorCudaGraph */
+static void what_a_graph_uses_is_kept_for_it(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    void *a = take(&rig, 4096);
+
+    assert_int_equal(tarn_sim_set_capturing(rig.device, 5, true), TARN_OK);
+    use(&rig, a, 5);
+    assert_int_equal(tarn_sim_set_capturing(rig.device, 5, false), TARN_OK);
+    give(&rig, a);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_EVENT_RECORD], 0);
+    assert_ptr_not_equal(take(&rig, 4096), a);
+    assert_int_equal(tarn_pinned_empty_cache(rig.pinned, &rig.error), TARN_OK);
+    assert_int_equal(stats_of(&rig).graph_blocks, 1);
+    rig_check(&rig);
+    tarn_pinned_forget_graphs(rig.pinned);
+    assert_int_equal(stats_of(&rig).graph_blocks, 0);
+    assert_ptr_equal(take(&rig, 4096), a);
+    rig_close(&rig);
+}
+
+static struct tarn_config config_of(const char *text)
+{
+    struct tarn_config config;
+
+    assert_int_equal(tarn_config_parse(text, &config, NULL), TARN_OK);
+    return config;
+}
+
+/* PyTorch: test_pinned_memory_with_cudaregister */
+static void memory_can_be_registered_instead(void **state)
+{
+    const char *const texts[] = {
+        "pinned_use_cuda_host_register:True",
+        "pinned_use_cuda_host_register:True,pinned_num_register_threads:8"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const struct tarn_config config = config_of(texts[i]);
+        struct rig rig;
+
+        rig_open_with(&rig, &config);
+        unsigned char *a = take(&rig, 8 * MIB);
+        unsigned char *b = take(&rig, 100); /* less than a page each thread */
+
+        a[8 * MIB - 1] = 1;
+        b[127] = 1;
+        assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_HOST_REGISTER], 2);
+        assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_HOST_ALLOC], 0);
+        give(&rig, a);
+        assert_int_equal(tarn_pinned_empty_cache(rig.pinned, &rig.error), TARN_OK);
+        assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_HOST_UNREGISTER], 1);
+        rig_close(&rig);
+    }
+}
+
+static void the_reserved_segment_serves_first(void **state)
+{
+    const struct tarn_config config = config_of("pinned_reserve_segment_size_mb:1");
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, &config);
+    char *a = take(&rig, 512 * KIB);
+    char *b = take(&rig, 100); /* takes a page of it */
+    char *c = take(&rig, 512 * KIB);
+    char *d = take(&rig, 256 * KIB);
+
+    assert_ptr_equal(b, a + 512 * KIB);
+    assert_ptr_equal(d, b + 4096);
+    assert_true(c < a || c >= a + MIB);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_HOST_ALLOC], 2);
+    give(&rig, a);
+    give(&rig, c);
+    assert_int_equal(tarn_pinned_empty_cache(rig.pinned, &rig.error), TARN_OK);
+    assert_int_equal(sim_counters(rig.device).live_host, 1);
+    assert_ptr_equal(take(&rig, 512 * KIB), a); /* still cached */
+    rig_close(&rig);
+
+    /* Where there is none, requests are served one by one. */
+    rig_open_with(&rig, &config);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_HOST_ALLOC, 1, TARN_ERR_OUT_OF_MEMORY);
+    (void)take(&rig, 4096);
+    assert_int_equal(stats_of(&rig).allocated_bytes.current, 4096);
+    rig_close(&rig);
+}
+
+/* PyTorch: test_pinned_memory_use_background_threads */
+static void a_thread_can_look_for_finished_work(void **state)
+{
+    const struct tarn_config config = config_of("pinned_use_background_threads:True");
+    const struct timespec nap = {.tv_nsec = 1000000};
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, &config);
+    void *slow = take(&rig, 4096); /* starts the thread */
+    void *quick = take(&rig, 8192);
+
+    use(&rig, slow, 1);
+    use(&rig, quick, 2);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    give(&rig, slow);
+    give(&rig, quick);
+    assert_ptr_equal(take(&rig, 8192), quick); /* behind one that is not done */
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
+    while (stats_of(&rig).active_requests.current > 1) { /* the thread sees it by itself */
+        (void)nanosleep(&nap, NULL);
+    }
+    assert_ptr_equal(take(&rig, 4096), slow);
+    rig_close(&rig);
+}
+
+static void a_full_host_empties_the_cache_first(void **state)
+{
+    struct rig rig;
+    void *out = NULL;
+
+    (void)state;
+    rig_open(&rig);
+    give(&rig, take(&rig, 4096));
+    tarn_sim_fail_nth(rig.device, TARN_SIM_HOST_ALLOC, 1, TARN_ERR_OUT_OF_MEMORY);
+    (void)take(&rig, 8192);
+    assert_int_equal(stats_of(&rig).num_host_free, 1);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_HOST_ALLOC, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_pinned_alloc(rig.pinned, 4096, &out, &rig.error), TARN_ERR_DEVICE);
+    assert_non_null(strstr(rig.error.text, "allocating pinned memory: planned failure"));
+    rig_close(&rig);
+}
+
+static void a_free_that_fails_changes_nothing(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    void *a = take(&rig, 4096);
+
+    use(&rig, a, 1);
+    use(&rig, a, 2);
+    for (uint64_t n = 1;; n++) {
+        tarn_sim_fail_nth(rig.device, TARN_SIM_ANY, n, TARN_ERR_DEVICE);
+        const enum tarn_status st = tarn_pinned_free(rig.pinned, a, &rig.error);
+
+        tarn_sim_fail_nth(rig.device, TARN_SIM_ANY, 0, TARN_OK);
+        rig_check(&rig);
+        if (st == TARN_OK) {
+            assert_true(n > 2);
+            break;
+        }
+        assert_int_equal(st, TARN_ERR_DEVICE);
+        assert_int_equal(stats_of(&rig).active_requests.current, 1);
+    }
+    assert_ptr_equal(take(&rig, 4096), a);
+    rig_close(&rig);
+}
+
+static void with_catch_all_a_free_does_not_fail(void **state)
+{
+    const struct tarn_config config = config_of("pinned_free_catch_all:True");
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, &config);
+    void *a = take(&rig, 4096);
+
+    use(&rig, a, 1);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_RECORD, 1, TARN_ERR_DEVICE);
+    give(&rig, a);
+    assert_int_equal(stats_of(&rig).lost_blocks, 1);
+    assert_ptr_not_equal(take(&rig, 4096), a);
+    assert_int_equal(tarn_pinned_free(rig.pinned, a, &rig.error), TARN_ERR_INVALID_POINTER);
+    rig_close(&rig);
+}
+
+/* One of everything; the first status that is not good. */
+static enum tarn_status scenario(struct rig *rig, void **kept)
+{
+    void *a = NULL;
+    enum tarn_status st = tarn_pinned_alloc(rig->pinned, 5000, &a, &rig->error);
+
+    st = st ? st : tarn_pinned_record_stream(rig->pinned, a, NULL, 3, &rig->error);
+    st = st ? st : tarn_pinned_free(rig->pinned, a, &rig->error);
+    st = st ? st : tarn_pinned_alloc(rig->pinned, 5000, kept, &rig->error);
+    return st ? st : tarn_pinned_empty_cache(rig->pinned, &rig->error);
+}
+
+static void every_failure_leaves_it_whole(void **state)
+{
+    const char *const texts[] = {"", "pinned_use_cuda_host_register:True",
+                                 "pinned_reserve_segment_size_mb:1"};
+
+    (void)state;
+    for (size_t t = 0; t < 3; t++) {
+        const struct tarn_config config = config_of(texts[t]);
+
+        for (int host = 0; host < 2; host++) {
+            enum tarn_status st = TARN_ERR_DEVICE;
+
+            for (uint64_t n = 1; st != TARN_OK; n++) {
+                void *kept = NULL;
+                struct rig rig;
+
+                rig_open_with(&rig, &config);
+                if (host) {
+                    tarn_host_fail_nth(n);
+                } else {
+                    tarn_sim_fail_nth(rig.device, TARN_SIM_ANY, n, TARN_ERR_DEVICE);
+                }
+                st = scenario(&rig, &kept);
+                tarn_host_fail_nth(0);
+                tarn_sim_fail_nth(rig.device, TARN_SIM_ANY, 0, TARN_OK);
+                rig_check(&rig);
+                assert_int_equal(scenario(&rig, &kept), TARN_OK);
+                rig_close(&rig);
+                assert_true(n < 100);
+            }
+        }
+    }
+}
+
+enum {
+    THREADS = 4,
+    ROUNDS = 3000
+};
+
+static void *work(void *argument)
+{
+    struct rig *rig = argument;
+    void *held[8] = {NULL};
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        void **slot = &held[i % 8];
+
+        if (*slot && (i % 3 == 0) &&
+            tarn_pinned_record_stream(rig->pinned, *slot, NULL, 1 + i % 4, NULL) != TARN_OK) {
+            return rig;
+        }
+        if (tarn_pinned_free(rig->pinned, *slot, NULL) != TARN_OK ||
+            tarn_pinned_alloc(rig->pinned, 64U << (i % 7), slot, NULL) != TARN_OK) {
+            return rig;
+        }
+        *(unsigned char *)*slot = (unsigned char)i; /* nobody else has it */
+        if (i % 500 == 0 && tarn_pinned_empty_cache(rig->pinned, NULL) != TARN_OK) {
+            return rig;
+        }
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        if (tarn_pinned_free(rig->pinned, held[i], NULL) != TARN_OK) {
+            return rig;
+        }
+    }
+    return NULL;
+}
+
+static void threads_share_it(void **state)
+{
+    const char *const texts[] = {"", "pinned_use_background_threads:True"};
+
+    (void)state;
+    for (size_t t = 0; t < 2; t++) {
+        const struct tarn_config config = config_of(texts[t]);
+        pthread_t threads[THREADS];
+        struct rig rig;
+
+        rig_open_with(&rig, &config);
+        for (size_t i = 0; i < THREADS; i++) {
+            assert_int_equal(pthread_create(&threads[i], NULL, work, &rig), 0);
+        }
+        for (size_t i = 0; i < THREADS; i++) {
+            void *failed = NULL;
+
+            assert_int_equal(pthread_join(threads[i], &failed), 0);
+            assert_null(failed);
+            rig_check(&rig); /* while the others go on */
+        }
+        assert_int_equal(tarn_pinned_empty_cache(rig.pinned, NULL), TARN_OK);
+        rig_close(&rig);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_are_rounded_and_counted),
+        cmocka_unit_test(the_last_freed_is_taken_first),
+        cmocka_unit_test(wrong_pointers_are_refused),
+        cmocka_unit_test(a_block_waits_for_its_streams),
+        cmocka_unit_test(asking_ends_at_the_first_that_is_not_done),
+        cmocka_unit_test(what_a_graph_uses_is_kept_for_it),
+        cmocka_unit_test(memory_can_be_registered_instead),
+        cmocka_unit_test(the_reserved_segment_serves_first),
+        cmocka_unit_test(a_thread_can_look_for_finished_work),
+        cmocka_unit_test(a_full_host_empties_the_cache_first),
+        cmocka_unit_test(a_free_that_fails_changes_nothing),
+        cmocka_unit_test(with_catch_all_a_free_does_not_fail),
+        cmocka_unit_test(every_failure_leaves_it_whole),
+        cmocka_unit_test(threads_share_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
