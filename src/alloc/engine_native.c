@@ -460,6 +460,7 @@ alloc_run_out(struct tn_engine *engine, const struct tn_request *request, struct
     const enum tarn_status st = tn_oom_report(engine, request, &oom, error);
     const unsigned observers = engine->observer_count;
 
+    tn_engine_drop_stack(engine, request->stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     for (unsigned i = 0; i < observers; i++) {
@@ -471,7 +472,7 @@ alloc_run_out(struct tn_engine *engine, const struct tn_request *request, struct
 /* Whether streams may have lanes: what a lane does is not told to anybody. */
 static bool engine_may_have_lanes(const struct tn_engine *engine)
 {
-    return atomic_load_explicit(&engine->sink_count, memory_order_relaxed) == 0;
+    return !tn_engine_has_sinks(engine);
 }
 
 /* Makes the free blocks of the stream what they are, and its trail ready for a step. */
@@ -494,6 +495,7 @@ static TN_NOINLINE enum tarn_status alloc_afresh(struct tn_engine *engine,
                                                  struct tarn_error *error)
 {
     if (tn_unlikely(request->requested >= TN_MAX_REQUEST)) {
+        tn_engine_drop_stack(engine, request->stack);
         tn_engine_unlock(engine);
         return tn_oom_absurd(error);
     }
@@ -506,22 +508,42 @@ static TN_NOINLINE enum tarn_status alloc_afresh(struct tn_engine *engine,
     if (tn_unlikely(st == TARN_ERR_NOT_FOUND || st == TARN_ERR_OUT_OF_MEMORY)) {
         return alloc_run_out(engine, request, error);
     }
+    if (tn_unlikely(st)) {
+        tn_engine_drop_stack(engine, request->stack); /* else the block has it */
+    }
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     return st;
 }
 
 /* Tells the sinks of a step. */
-static TN_COLD void tell_of_step(struct tn_engine *engine, enum tarn_action action,
-                                 const struct tn_trail_step *step, uint64_t stack)
+static void tell_of_step(struct tn_engine *engine, enum tarn_action action,
+                         const struct tn_trail_step *step, uint64_t stack)
 {
     tn_engine_emit(engine, action, step->address, step->requested, step->stream,
                    step->block->set->pool, stack);
 }
 
-static bool has_sinks(const struct tn_engine *engine)
+/* A stack that was captured before the lock, unless the sinks were switched off meanwhile: what
+ * blocks keep while nobody listens would stay on the trail. */
+static uint64_t stack_if_heard(struct tn_engine *engine, uint64_t stack)
 {
-    return tn_unlikely(atomic_load_explicit(&engine->sink_count, memory_order_relaxed) > 0);
+    if (tn_unlikely(stack != 0) && !tn_engine_has_sinks(engine)) {
+        tn_engine_drop_stack(engine, stack);
+        return 0;
+    }
+    return stack;
+}
+
+/* Takes over the stack. */
+static TN_NOINLINE void tell_of_alloc(struct tn_engine *engine, const struct tn_trail_step *step,
+                                      uint64_t stack)
+{
+    const uint64_t kept = stack_if_heard(engine, stack);
+
+    tn_assert(step->block->u.stack == 0);
+    step->block->u.stack = kept;
+    tell_of_step(engine, TARN_ACTION_ALLOC, step, kept);
 }
 
 static struct tarn_handle step_handle(const struct tn_trail_step *step)
@@ -535,7 +557,11 @@ static TN_NOINLINE enum tarn_status alloc_in_engine(struct tn_engine *engine, ui
                                                     struct tarn_handle *handle_out,
                                                     struct tarn_error *error)
 {
-    struct tn_request request = {.requested = size, .stream = stream, .stack = stack};
+    struct tn_request request = {
+        .requested = size,
+        .stream = stream,
+        .stack = stack_if_heard(engine, stack),
+    };
     const struct tn_trail_step *step = NULL;
 
     tn_engine_count(engine);
@@ -550,6 +576,7 @@ static TN_NOINLINE enum tarn_status alloc_in_engine(struct tn_engine *engine, ui
     if (!step) {
         return alloc_afresh(engine, &request, handle_out, error);
     }
+    tn_assert(request.stack == 0); /* lanes are open only while nobody listens */
     *handle_out = step_handle(step);
     tn_engine_unlock(engine);
     return TARN_OK;
@@ -572,9 +599,8 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
 
     if (tn_likely(step)) {
         *handle_out = step_handle(step);
-        if (has_sinks(engine)) {
-            step->block->u.stack = stack;
-            tell_of_step(engine, TARN_ACTION_ALLOC, step, stack);
+        if (tn_engine_has_sinks(engine) || tn_unlikely(stack != 0)) {
+            tell_of_alloc(engine, step, stack);
         }
         tn_core_assert(engine);
         tn_biased_lock_release(&engine->lock);
@@ -688,18 +714,22 @@ static TN_NOINLINE enum tarn_status free_in_engine(struct tn_engine *engine,
     if (tn_likely(st == TARN_OK)) {
         tn_ptr_map_remove(&engine->map, slot);
     }
+    tn_engine_drop_stack(engine, stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     return st;
 }
 
-static TN_COLD void tell_of_free(struct tn_engine *engine, const struct tn_trail_step *step,
-                                 uint64_t stack)
+/* Takes over the stack. */
+static TN_NOINLINE void tell_of_free(struct tn_engine *engine, const struct tn_trail_step *step,
+                                     uint64_t stack)
 {
     const uint64_t told = stack ? stack : step->block->u.stack;
 
     tell_of_step(engine, TARN_ACTION_FREE_REQUESTED, step, told);
     tell_of_step(engine, TARN_ACTION_FREE_COMPLETED, step, told);
+    tn_engine_drop_stack(engine, step->block->u.stack);
+    tn_engine_drop_stack(engine, stack);
     step->block->u.stack = 0;
 }
 
@@ -719,7 +749,7 @@ enum tarn_status tn_native_free(struct tn_engine *engine, struct tarn_handle han
     if (tn_unlikely(!step)) {
         return free_in_engine(engine, handle, stack, error);
     }
-    if (has_sinks(engine)) {
+    if (tn_engine_has_sinks(engine) || tn_unlikely(stack != 0)) {
         tell_of_free(engine, step, stack);
     }
     tn_core_assert(engine);
@@ -768,6 +798,7 @@ enum tarn_status tn_native_empty_cache(struct tn_engine *engine, struct tarn_poo
     const enum tarn_status st = tn_gc_release_cached(engine, id, stack, error);
 
     engine_trim(engine);
+    tn_engine_drop_stack(engine, stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     return st;
@@ -893,10 +924,13 @@ static void segment_abandon(struct tn_engine *engine, struct tn_segment *segment
 
         if (tn_block_is_idle(block)) {
             tn_engine_unfile(engine, block);
+        } else {
+            tn_engine_drop_stack(engine, block->u.stack);
         }
         tn_block_destroy(block);
         block = next;
     }
+    tn_engine_drop_stack(engine, segment->stack);
     if (segment->expandable) {
         tn_expandable_destroy(engine, segment);
     } else {
