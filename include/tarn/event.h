@@ -36,9 +36,10 @@ enum tarn_action {
 
 struct tarn_event {
     enum tarn_action action;
-    int device;          /* ordinal */
-    uint64_t address;    /* of the block or range; device's free bytes for OOM; 0 for SNAPSHOT */
-    uint64_t size;       /* requested bytes of a block, real bytes of a segment, rounded request for
+    int device;       /* ordinal */
+    bool same_moment; /* as the event before: the second half of a free that is complete at once */
+    uint64_t address; /* of the block or range; device's free bytes for OOM; 0 for SNAPSHOT */
+    uint64_t size;    /* requested bytes of a block, real bytes of a segment, rounded request for
                            OOM, active bytes for SNAPSHOT */
     tarn_stream stream;  /* the block's stream */
     uint64_t pool_id[2]; /* {0, 0} is the default pool */

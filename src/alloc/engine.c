@@ -152,13 +152,10 @@ struct tn_split_change tn_engine_reuse(struct tn_engine *engine, struct tn_block
     return change;
 }
 
-void tn_engine_finish_free(struct tn_engine *engine, struct tn_block *block, uint64_t stack)
+void tn_engine_finish_free(struct tn_engine *engine, struct tn_block *block)
 {
     const unsigned pool = tn_counter_pool(block->set->pool->is_small);
     const uint64_t requested = block->requested_size;
-
-    tn_engine_emit(engine, TARN_ACTION_FREE_COMPLETED, block->address, requested,
-                   block->set->stream, block->set->pool, stack ? stack : block->u.stack);
     const struct tn_split_change change = tn_engine_reuse(engine, block);
 
     tn_counter_change(&engine->counters.split, pool, change.blocks);
@@ -170,7 +167,9 @@ void tn_engine_complete_free(struct tn_engine *engine, struct tn_block *block, u
 {
     tn_counters_end_wait(&engine->counters, tn_counter_pool(block->set->pool->is_small),
                          block->size);
-    tn_engine_finish_free(engine, block, stack);
+    tn_engine_emit(engine, TARN_ACTION_FREE_COMPLETED, block->address, block->requested_size,
+                   block->set->stream, block->set->pool, stack ? stack : block->u.stack);
+    tn_engine_finish_free(engine, block);
 }
 
 enum tarn_status tn_engine_device_failed(const struct tn_engine *engine, enum tarn_status status,

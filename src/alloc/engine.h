@@ -87,6 +87,7 @@ struct tn_engine {
     struct tn_memory_callback callbacks[TARN_OBSERVERS_MAX];
     unsigned callback_count;
 
+    const struct tarn_sink *sinks_on[TARN_SINKS_MAX]; /* sink_count of them */
     struct tn_sink sinks[TARN_SINKS_MAX];
     _Atomic(const struct tarn_sink *) capturer; /* also read without the lock; NULL = none */
 };
@@ -219,10 +220,14 @@ struct tn_block *tn_engine_merge(struct tn_engine *engine, struct tn_block *bloc
 /* Sends an ANNOTATE event about an allocated block to every sink. */
 void tn_engine_annotate(struct tn_engine *engine, const struct tn_block *block, const char *text);
 
-/* Sends an event to every sink. */
+/* Sends an event to every sink that is on. */
 void tn_engine_emit_slow(struct tn_engine *engine, enum tarn_action action, uint64_t address,
                          uint64_t size, tarn_stream stream, const struct tn_pool *pool,
                          uint64_t stack);
+
+/* Sends both events of a free that is complete at once. */
+void tn_engine_emit_free(struct tn_engine *engine, uint64_t address, uint64_t size,
+                         tarn_stream stream, const struct tn_pool *pool, uint64_t stack);
 
 static inline void tn_engine_emit(struct tn_engine *engine, enum tarn_action action,
                                   uint64_t address, uint64_t size, tarn_stream stream,
@@ -237,11 +242,12 @@ static inline void tn_engine_emit(struct tn_engine *engine, enum tarn_action act
  * did to the free parts of split segments. */
 struct tn_split_change tn_engine_reuse(struct tn_engine *engine, struct tn_block *block);
 
-/* Makes a block reusable that was just freed and waits for nothing: sends the event, merges it,
- * files it, counts it. `stack` is that of the free, 0 to use the allocation's. */
-void tn_engine_finish_free(struct tn_engine *engine, struct tn_block *block, uint64_t stack);
+/* Makes a block reusable that was just freed and waits for nothing: merges it, files it, counts it.
+ */
+void tn_engine_finish_free(struct tn_engine *engine, struct tn_block *block);
 
-/* The same for a block that has waited for its streams. */
+/* The same for a block that has waited for its streams; sends the event. `stack` is that of the
+ * operation, 0 to use the allocation's. */
 void tn_engine_complete_free(struct tn_engine *engine, struct tn_block *block, uint64_t stack);
 
 /* Asks the sink for it. */

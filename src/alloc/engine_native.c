@@ -516,14 +516,6 @@ static TN_NOINLINE enum tarn_status alloc_afresh(struct tn_engine *engine,
     return st;
 }
 
-/* Tells the sinks of a step. */
-static void tell_of_step(struct tn_engine *engine, enum tarn_action action,
-                         const struct tn_trail_step *step, uint64_t stack)
-{
-    tn_engine_emit(engine, action, step->address, step->requested, step->stream,
-                   step->block->set->pool, stack);
-}
-
 /* A stack that was captured before the lock, unless the sinks were switched off meanwhile: what
  * blocks keep while nobody listens would stay on the trail. */
 static uint64_t stack_if_heard(struct tn_engine *engine, uint64_t stack)
@@ -543,7 +535,8 @@ static TN_NOINLINE void tell_of_alloc(struct tn_engine *engine, const struct tn_
 
     tn_assert(step->block->u.stack == 0);
     step->block->u.stack = kept;
-    tell_of_step(engine, TARN_ACTION_ALLOC, step, kept);
+    tn_engine_emit(engine, TARN_ACTION_ALLOC, step->address, step->requested, step->stream,
+                   step->block->set->pool, kept);
 }
 
 static struct tarn_handle step_handle(const struct tn_trail_step *step)
@@ -613,13 +606,25 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
 
 /* ---- freeing ---- */
 
-/* The first half of a free: the block is not handed out any more. Sends the event. */
-static void retract(struct tn_engine *engine, const struct tn_block *block, unsigned pool,
-                    uint64_t stack)
+/* Tells the sinks of a free: that it was asked for and, unless it waits, that it is complete. */
+static TN_NOINLINE void announce_free(struct tn_engine *engine, const struct tn_block *block,
+                                      bool waits, uint64_t stack)
+{
+    const uint64_t told = stack ? stack : block->u.stack;
+
+    if (waits) {
+        tn_engine_emit(engine, TARN_ACTION_FREE_REQUESTED, block->address, block->requested_size,
+                       block->set->stream, block->set->pool, told);
+    } else {
+        tn_engine_emit_free(engine, block->address, block->requested_size, block->set->stream,
+                            block->set->pool, told);
+    }
+}
+
+/* The first half of a free: the block is not handed out any more. */
+static void retract(struct tn_engine *engine, const struct tn_block *block, unsigned pool)
 {
     tn_counters_take_back(&engine->counters, pool, block->size);
-    tn_engine_emit(engine, TARN_ACTION_FREE_REQUESTED, block->address, block->requested_size,
-                   block->set->stream, block->set->pool, stack ? stack : block->u.stack);
     if (tn_unlikely(block->size >= engine->config.max_split_size)) {
         tn_stat_decrease(&engine->counters.plain.oversize_allocations, 1);
     }
@@ -636,11 +641,14 @@ static void free_settled(struct tn_engine *engine, struct tn_block *block, bool 
     tn_prefetch(block->prev); /* merging will look at both */
     tn_prefetch(block->next);
     block->allocated = false;
-    retract(engine, block, pool, stack);
+    retract(engine, block, pool);
+    if (tn_engine_has_sinks(engine)) {
+        announce_free(engine, block, waits, stack);
+    }
     if (waits) {
         tn_counters_begin_wait(&engine->counters, pool, block->size);
     } else {
-        tn_engine_finish_free(engine, block, stack);
+        tn_engine_finish_free(engine, block);
     }
 }
 
@@ -726,8 +734,10 @@ static TN_NOINLINE void tell_of_free(struct tn_engine *engine, const struct tn_t
 {
     const uint64_t told = stack ? stack : step->block->u.stack;
 
-    tell_of_step(engine, TARN_ACTION_FREE_REQUESTED, step, told);
-    tell_of_step(engine, TARN_ACTION_FREE_COMPLETED, step, told);
+    if (tn_engine_has_sinks(engine)) {
+        tn_engine_emit_free(engine, step->address, step->requested, step->stream,
+                            step->block->set->pool, told);
+    }
     tn_engine_drop_stack(engine, step->block->u.stack);
     tn_engine_drop_stack(engine, stack);
     step->block->u.stack = 0;

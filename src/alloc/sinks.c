@@ -17,7 +17,9 @@ static void sinks_publish(struct tn_engine *engine)
             capturer = &place->sink;
             level = place->on ? place->sink.level : TARN_CONTEXT_NEVER;
         }
-        on += place->taken && place->on;
+        if (place->taken && place->on) {
+            engine->sinks_on[on++] = &place->sink;
+        }
     }
     atomic_store_explicit(&engine->capturer, capturer, memory_order_release);
     atomic_store_explicit(&engine->level, (int)level, memory_order_release);
@@ -110,22 +112,12 @@ enum tarn_status tn_sinks_remove(struct tn_engine *engine, const void *context,
 
 /* ---- for engine.h ---- */
 
-/* Sends it with the place and texts that every event carries. */
-static void engine_send(struct tn_engine *engine, struct tarn_event *event,
-                        const struct tn_pool *pool)
+static void engine_send(const struct tn_engine *engine, const struct tarn_event *event)
 {
-    event->device = engine->device->ordinal;
-    event->compile_context = tarn_compile_context();
-    if (pool && pool->owner) {
-        event->pool_id[0] = pool->owner->id.first;
-        event->pool_id[1] = pool->owner->id.second;
-    }
-    for (unsigned i = 0; i < TARN_SINKS_MAX; i++) {
-        const struct tn_sink *place = &engine->sinks[i];
+    const unsigned count = atomic_load_explicit(&engine->sink_count, memory_order_relaxed);
 
-        if (place->taken && place->on) {
-            place->sink.receive(place->sink.context, event);
-        }
+    for (unsigned i = 0; i < count; i++) {
+        engine->sinks_on[i]->receive(engine->sinks_on[i]->context, event);
     }
 }
 
@@ -137,34 +129,69 @@ static uint64_t stack_shown(const struct tn_engine *engine, uint64_t stack)
     return level >= (int)TARN_CONTEXT_ALLOC ? stack : 0;
 }
 
+static uint64_t pool_word(const struct tn_pool *pool, int word)
+{
+    if (tn_likely(!pool || !pool->owner)) {
+        return 0;
+    }
+    return word == 0 ? pool->owner->id.first : pool->owner->id.second;
+}
+
 void tn_engine_emit_slow(struct tn_engine *engine, enum tarn_action action, uint64_t address,
                          uint64_t size, tarn_stream stream, const struct tn_pool *pool,
                          uint64_t stack)
 {
-    struct tarn_event event = {
+    const struct tarn_event event = {
         .action = action,
+        .device = engine->device->ordinal,
         .address = address,
         .size = size,
         .stream = stream,
+        .pool_id = {pool_word(pool, 0), pool_word(pool, 1)},
         .stack = stack_shown(engine, stack),
+        .compile_context = tarn_compile_context(),
         .user_metadata = tarn_user_metadata(),
     };
 
-    engine_send(engine, &event, pool);
+    engine_send(engine, &event);
+}
+
+void tn_engine_emit_free(struct tn_engine *engine, uint64_t address, uint64_t size,
+                         tarn_stream stream, const struct tn_pool *pool, uint64_t stack)
+{
+    struct tarn_event event = {
+        .action = TARN_ACTION_FREE_REQUESTED,
+        .device = engine->device->ordinal,
+        .address = address,
+        .size = size,
+        .stream = stream,
+        .pool_id = {pool_word(pool, 0), pool_word(pool, 1)},
+        .stack = stack_shown(engine, stack),
+        .compile_context = tarn_compile_context(),
+        .user_metadata = tarn_user_metadata(),
+    };
+
+    engine_send(engine, &event);
+    event.action = TARN_ACTION_FREE_COMPLETED;
+    event.same_moment = true;
+    engine_send(engine, &event);
 }
 
 void tn_engine_annotate(struct tn_engine *engine, const struct tn_block *block, const char *text)
 {
-    struct tarn_event event = {
+    const struct tarn_event event = {
         .action = TARN_ACTION_ANNOTATE,
+        .device = engine->device->ordinal,
         .address = block->address,
         .size = block->requested_size,
         .stream = block->set->stream,
+        .pool_id = {pool_word(block->set->pool, 0), pool_word(block->set->pool, 1)},
         .stack = stack_shown(engine, block->u.stack),
+        .compile_context = tarn_compile_context(),
         .user_metadata = text,
     };
 
-    engine_send(engine, &event, block->set->pool);
+    engine_send(engine, &event);
 }
 
 uint64_t tn_engine_capture_slow(const struct tn_engine *engine, enum tarn_context_level level)
