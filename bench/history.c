@@ -3,10 +3,11 @@
  * history [--origin TEXT] [--scale X]: what recording costs, on the simulated device. Patterns of
  * patterns.h run without a history, with one that is switched off, and recording: without stacks,
  * with C stacks of 32 frames by frame pointers, and by unwinding. One line of CSV each on standard
- * output (figure.h), the pattern's name behind "history_":
+ * output (figure.h):
  *
- *   unit ns     per pair, as the patterns without
- *   unit ns/ev  per event: what the pair takes longer than without a history, by its three events
+ *   history_X        ns per pair, as the patterns without
+ *   history_event_X  ns per event: what a pair takes longer than without a history, by its three
+ *                    events
  *
  * The ring is filled before the clock starts, so that every event also lets one go.
  */

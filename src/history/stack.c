@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "history/stack.h"
 
+#include "base/os_code.h"
 #include "base/os_stack.h"
 
 #include <stdbool.h>
@@ -30,16 +31,27 @@ static uint64_t plain_address(uintptr_t address)
 #define NO_SANITIZE
 #endif
 
-/* Whether code may be there. What is read behind a broken chain is often a small number or points
- * into the stack: a stack ends there, instead of being another one each time. */
-static bool may_be_code(uint64_t address, const struct tn_os_stack *stack)
+/* The parts of modules that return addresses were found in: mostly the same two. */
+struct known_code {
+    struct tn_code_range last;
+    struct tn_code_range other;
+};
+
+/* Whether code is there. What is read behind a broken chain mostly is not an address of code: the
+ * stack ends there, instead of being another one each time. */
+static inline bool is_code(struct known_code *known, uintptr_t address)
 {
-    enum {
-        LOWEST_PAGE = 65536,
-        ADDRESS_BITS = 48
-    };
-    return address >= LOWEST_PAGE && address >> ADDRESS_BITS == 0 &&
-           (address < stack->low || address >= stack->end);
+    if (tn_likely(tn_code_range_has(&known->last, address))) {
+        return true;
+    }
+    const struct tn_code_range other = known->other;
+
+    known->other = known->last;
+    if (tn_code_range_has(&other, address)) {
+        known->last = other;
+        return true;
+    }
+    return tn_os_code_find(address, &known->last);
 }
 
 TN_NOINLINE NO_SANITIZE size_t tn_stack_walk(uint64_t *addresses, size_t max, uint64_t *hash_io)
@@ -47,6 +59,7 @@ TN_NOINLINE NO_SANITIZE size_t tn_stack_walk(uint64_t *addresses, size_t max, ui
     const struct tn_os_stack stack = tn_os_stack_bounds();
     const struct frame_record *frame = __builtin_frame_address(0);
     uintptr_t low = (uintptr_t)frame;
+    struct known_code known = {{0, 0}, {0, 0}};
     uint64_t hash = *hash_io;
     size_t count = 0;
 
@@ -61,7 +74,7 @@ TN_NOINLINE NO_SANITIZE size_t tn_stack_walk(uint64_t *addresses, size_t max, ui
         const uintptr_t outer = (uintptr_t)frame->outer;
         const uint64_t address = plain_address(frame->return_address);
 
-        if (!may_be_code(address, &stack)) {
+        if (!is_code(&known, address)) {
             break;
         }
         addresses[count++] = address;

@@ -3,9 +3,9 @@
  * The calling thread's return addresses, innermost first.
  *
  * By frame pointers: follows the chain of saved frame pointers and reads nothing but the thread's
- * own stack between here and its end, so that a chain that code without frame pointers broke ends
- * early or shows a wrong address, but never faults. A thread that runs on another stack than its
- * own (a coroutine) shows one frame.
+ * own stack between here and its end, and takes only addresses in modules' code, so that a chain
+ * that code without frame pointers broke ends early, seldom shows a wrong function, and never
+ * faults. A thread that runs on another stack than its own (a coroutine) shows one frame.
  *
  * By unwinding: asks the compiler's unwinder, which needs no frame pointers, reads tables of every
  * module on the way and costs ten times as much.

@@ -193,15 +193,28 @@ static bool add_functions(struct tn_symbols *symbols, Dwarf_Die *unit, Dwarf_Add
     return fits;
 }
 
-/* Fills symbols->frames; false without host memory. */
-static bool look_up(struct tn_symbols *symbols, uint64_t address)
+/* The module at an address: libdw lets the last one go on for ever. */
+static Dwfl_Module *module_at(struct tn_symbols *symbols, Dwarf_Addr address)
 {
-    const Dwarf_Addr at = address - 1; /* of the call, not of what comes after it */
+    Dwarf_Addr begin = 0;
+    Dwarf_Addr end = 0;
 
     if (symbols->dwfl && !symbols->modules_listed) {
         list_modules(symbols);
     }
-    Dwfl_Module *module = symbols->dwfl ? dwfl_addrmodule(symbols->dwfl, at) : NULL;
+    Dwfl_Module *module = symbols->dwfl ? dwfl_addrmodule(symbols->dwfl, address) : NULL;
+
+    if (module) {
+        (void)dwfl_module_info(module, NULL, &begin, &end, NULL, NULL, NULL, NULL);
+    }
+    return address >= begin && address < end ? module : NULL;
+}
+
+/* Fills symbols->frames; false without host memory. */
+static bool look_up(struct tn_symbols *symbols, uint64_t address)
+{
+    const Dwarf_Addr at = address - 1; /* of the call, not of what comes after it */
+    Dwfl_Module *module = module_at(symbols, at);
 
     symbols->frames.count = 0;
     if (!module) {

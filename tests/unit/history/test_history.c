@@ -306,8 +306,8 @@ static void a_stack_goes_with_its_last_holder(void **state)
 
     (void)state;
     rig_open(&rig, (struct tarn_history_options){.max_entries = 2});
-    for (int i = 0; i < 3; i++) {
-        stacks[i] = capture(&rig); /* from one place */
+    for (volatile int i = 0; i < 3; i++) {
+        stacks[i] = capture(&rig); /* from one place: the loop is not unrolled */
     }
     assert_true(stacks[0] != 0);
     assert_int_equal(stacks[1], stacks[0]);
@@ -504,7 +504,7 @@ static void a_host_language_adds_frames(void **state)
     rig_open(&rig, (struct tarn_history_options){.host = &callbacks, .max_stack_bytes = 2048});
     uint64_t stacks[3];
 
-    for (uint64_t i = 0; i < 3; i++) {
+    for (volatile int i = 0; i < 3; i++) {
         host.next = i < 2 ? 42 : 43;
         stacks[i] = capture(&rig);
     }
