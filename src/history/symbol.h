@@ -23,8 +23,8 @@ void tn_symbols_destroy(struct tn_symbols *symbols);
 /* More modules may have been loaded: the next address that is not known lists them anew. */
 void tn_symbols_expect_modules(struct tn_symbols *symbols);
 
-/* The frames of one return address (not 0), innermost first: at least one. NULL without host memory.
- * Borrowed until `symbols` goes. */
+/* The frames of one return address (not 0), innermost first: at least one. NULL without host
+ * memory. Borrowed until `symbols` goes. */
 const struct tarn_stack_frame *tn_symbols_find(struct tn_symbols *symbols, uint64_t address,
                                                size_t *count_out) TN_MUST_CHECK;
 
