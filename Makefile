@@ -28,7 +28,7 @@ test: setup-test build build/check/build.ninja ## all tests, with every internal
 	@cmake --build --preset check -j $(JOBS)
 	@tools/run_tests.sh build/check -j $(JOBS)
 
-bench: build ## patterns, recorded runs and scale, timed, to bench/results/
+bench: build ## patterns, recorded runs, recording and scale, timed, to bench/results/
 	@bench/take.sh build/release tests/data/snapshots/gpt2_varlen.pickle.gz \
 	    tests/data/snapshots/resnet_sizes.pickle.gz
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# take.sh BUILD_FOLDER [SNAPSHOT...]: runs bench and scale of a release build and keeps what they
-# say in bench/results/DATE-COMMIT-MACHINE.csv. A file of that name is written anew.
+# take.sh BUILD_FOLDER [SNAPSHOT...]: runs bench, history and scale of a release build and keeps
+# what they say in bench/results/DATE-COMMIT-MACHINE.csv. A file of that name is written anew.
 set -eu
 
 [ $# -gt 0 ] || {
@@ -19,7 +19,9 @@ mkdir -p "$here/results"
 echo "$header" >"$out"
 echo "bench: patterns and recorded runs, about half a minute"
 "$build/bench/bench" --origin "$origin" "$@" >>"$out"
+echo "bench: recording, about two minutes"
+"$build/bench/history" --origin "$origin" >>"$out"
 echo "bench: many live blocks, many streams, about a minute"
 "$build/bench/scale" --origin "$origin" >>"$out"
-awk -F, '{ printf "%-15s %-37s %-5s %11s %11s %11s\n", $4, $5, $6, $7, $8, $9 }' "$out"
+awk -F, '{ printf "%-19s %-37s %-5s %11s %11s %11s\n", $4, $5, $6, $7, $8, $9 }' "$out"
 echo "written to bench/results/$file"

@@ -17,6 +17,9 @@ BEGIN {
     goal["churn_small_65536"] = 90
     goal["threads_own_stream_16"] = 5
     goal["threads_one_stream_16"] = 60
+    # ... for recording an event; switched off, nothing.
+    event_goal["tarn-history"] = 25
+    event_goal["tarn-history-stacks"] = 250
     goal_bytes = 96
     goal_growth = 2
     bad = 0
@@ -80,13 +83,23 @@ function print_pattern(pattern) {
         ratio("torch-expandable", "tarn-expandable", pattern)
 }
 
-function print_patterns(   i, pattern, met, goals) {
+function is_pattern(name) {
+    return name !~ /^(scale|history)_/
+}
+
+function print_patterns(   i, pattern, met, goals, any) {
+    for (i = 1; i <= patterns; i++) {
+        any = any || is_pattern(names[i])
+    }
+    if (!any) {
+        return
+    }
     print "| pattern, ns per pair | goal | tarn | fastest to slowest | PyTorch | times tarn |" \
         " cudaMallocAsync | times tarn | tarn, growing | PyTorch, growing | times tarn |"
     print "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
     for (i = 1; i <= patterns; i++) {
         pattern = names[i]
-        if (pattern ~ /^scale_/) {
+        if (!is_pattern(pattern)) {
             continue
         }
         print_pattern(pattern)
@@ -153,12 +166,42 @@ function print_scale(   i, any) {
     print_growth("tarn-expandable")
 }
 
+function print_event_row(name,   allocators, count, i) {
+    count = split("tarn-history-off tarn-history tarn-history-stacks tarn-history-unwind",
+        allocators, " ")
+    printf "| %s ", substr(name, length("history_event_") + 1)
+    for (i = 1; i <= count; i++) {
+        printf "| %s | %s ", ns(allocators[i], name), spread(allocators[i], name)
+    }
+    print "|"
+}
+
+function print_history(   i, any) {
+    for (i = 1; i <= patterns; i++) {
+        any = any || names[i] ~ /^history_event_/
+    }
+    if (!any) {
+        return
+    }
+    printf "\n| pattern, ns per recorded event | off | fastest to slowest |"
+    printf " without stacks (goal: %d) | fastest to slowest |", event_goal["tarn-history"]
+    printf " 32 C frames (goal: %d) | fastest to slowest |", event_goal["tarn-history-stacks"]
+    print " 32 C frames, unwound | fastest to slowest |"
+    print "|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+    for (i = 1; i <= patterns; i++) {
+        if (names[i] ~ /^history_event_/) {
+            print_event_row(names[i])
+        }
+    }
+}
+
 function print_run(   key) {
     if (patterns == 0) {
         return
     }
     printf "\n### %s, %s, commit %s\n\nFrom `bench/results/%s`.\n\n", machine, date, commit, source
     print_patterns()
+    print_history()
     print_scale()
     for (key in median) {
         delete median[key]

@@ -228,12 +228,28 @@ enum {
     TARN_SINKS_MAX = 4
 };
 
-/* Adds a receiver of events, copied; at most TARN_SINKS_MAX, for the allocator's life, then
- * TARN_ERR_LIMIT. TARN_ERR_NOT_SUPPORTED under backend:cudaMallocAsync; with no_caching nothing is
- * reported. */
+/* Adds a receiver of events, copied and switched on; at most TARN_SINKS_MAX, then TARN_ERR_LIMIT.
+ * Only one of them may capture stacks: TARN_ERR_STATE for a second. TARN_ERR_NOT_SUPPORTED under
+ * backend:cudaMallocAsync; with no_caching nothing is reported. */
 TARN_API enum tarn_status tarn_allocator_add_sink(struct tarn_allocator *allocator,
                                                   const struct tarn_sink *sink,
                                                   struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Switches the receivers with that context on or off, and gives them another level. Without one
+ * that is on, calls are as fast as if there were none. Stacks kept with blocks stay, and are
+ * released when the blocks are freed. TARN_ERR_NOT_FOUND when there is none. */
+TARN_API enum tarn_status tarn_allocator_set_sink(struct tarn_allocator *allocator,
+                                                  const void *context, bool on,
+                                                  enum tarn_context_level level,
+                                                  struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Takes the receivers with that context away: the stacks that blocks and segments keep of them are
+ * released first, and none of their functions is called any more. A receiver that captures may only
+ * go while no call of this allocator is under way, a callback's included. TARN_ERR_NOT_FOUND when
+ * there is none. */
+TARN_API enum tarn_status tarn_allocator_remove_sink(struct tarn_allocator *allocator,
+                                                     const void *context,
+                                                     struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Sends an ANNOTATE event about an allocated block with that text as its user metadata (NULL: ""),
  * for receivers to keep. TARN_ERR_INVALID_POINTER where nothing is allocated at `ptr`. */

@@ -36,9 +36,10 @@ enum tarn_action {
 
 struct tarn_event {
     enum tarn_action action;
-    int device;          /* ordinal */
-    uint64_t address;    /* of the block or range; device's free bytes for OOM; 0 for SNAPSHOT */
-    uint64_t size;       /* requested bytes of a block, real bytes of a segment, rounded request for
+    int device;       /* ordinal */
+    bool same_moment; /* as the event before: the second half of a free that is complete at once */
+    uint64_t address; /* of the block or range; device's free bytes for OOM; 0 for SNAPSHOT */
+    uint64_t size;    /* requested bytes of a block, real bytes of a segment, rounded request for
                            OOM, active bytes for SNAPSHOT */
     tarn_stream stream;  /* the block's stream */
     uint64_t pool_id[2]; /* {0, 0} is the default pool */
@@ -61,16 +62,23 @@ enum tarn_context_level {
 };
 
 /*
- * Who receives events: two functions and a pointer. `capture` runs before the allocator's lock is
+ * Who receives events: a few functions and a pointer. `capture` runs before the allocator's lock is
  * taken and may look at the calling thread's stack; it hands back an id that the allocator keeps
  * with the block and puts into events. `receive` runs on the calling thread under the allocator's
  * lock; it may only copy, and must not call the allocator.
+ *
+ * Ids can be counted: `capture` hands over one reference, `retain` adds one and `release` takes one
+ * back, when the allocator forgets an id that it kept with a block, a segment or a call under way.
+ * An id in an event is borrowed: who keeps it adds a reference of its own. Both run under the
+ * allocator's lock, as `receive`, and are never called with 0.
  */
 struct tarn_sink {
     void *context;
     enum tarn_context_level level; /* `capture` is called for levels up to this one */
     uint64_t (*capture)(void *context, enum tarn_context_level level); /* may be NULL */
     void (*receive)(void *context, const struct tarn_event *event);
+    void (*retain)(void *context, uint64_t stack);  /* both may be NULL: ids are not counted */
+    void (*release)(void *context, uint64_t stack); /* ... */
 };
 
 enum {

@@ -258,6 +258,19 @@ enum tarn_status tarn_allocator_add_sink(struct tarn_allocator *allocator,
     return allocator->methods->add_sink(allocator, sink, error);
 }
 
+enum tarn_status tarn_allocator_set_sink(struct tarn_allocator *allocator, const void *context,
+                                         bool on, enum tarn_context_level level,
+                                         struct tarn_error *error)
+{
+    return allocator->methods->set_sink(allocator, context, on, level, error);
+}
+
+enum tarn_status tarn_allocator_remove_sink(struct tarn_allocator *allocator, const void *context,
+                                            struct tarn_error *error)
+{
+    return allocator->methods->remove_sink(allocator, context, error);
+}
+
 enum tarn_status tarn_allocator_annotate(struct tarn_allocator *allocator, tarn_ptr ptr,
                                          const char *text, struct tarn_error *error)
 {

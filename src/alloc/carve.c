@@ -14,7 +14,7 @@ void tn_carve(struct tn_engine *engine, struct tn_block *block, const struct tn_
         tn_assert(at && tn_block_is_idle(at) && at->size >= pieces[i].size);
         tn_engine_unfile(engine, at);
         (void)tn_native_hand_out(engine, at, pieces[i].size, pieces[i].requested,
-                                 at->size > pieces[i].size, stack);
+                                 at->size > pieces[i].size, tn_engine_keep_stack(engine, stack));
         at = at->next;
     }
     at = block;

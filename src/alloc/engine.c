@@ -129,53 +129,6 @@ struct tn_block *tn_engine_merge(struct tn_engine *engine, struct tn_block *bloc
     return block;
 }
 
-/* Sends it with the place and texts that every event carries. */
-static void engine_send(struct tn_engine *engine, struct tarn_event *event,
-                        const struct tn_pool *pool)
-{
-    const unsigned count = atomic_load_explicit(&engine->sink_count, memory_order_relaxed);
-
-    event->device = engine->device->ordinal;
-    event->compile_context = tarn_compile_context();
-    if (pool && pool->owner) {
-        event->pool_id[0] = pool->owner->id.first;
-        event->pool_id[1] = pool->owner->id.second;
-    }
-    for (unsigned i = 0; i < count; i++) {
-        engine->sinks[i].receive(engine->sinks[i].context, event);
-    }
-}
-
-void tn_engine_emit_slow(struct tn_engine *engine, enum tarn_action action, uint64_t address,
-                         uint64_t size, tarn_stream stream, const struct tn_pool *pool,
-                         uint64_t stack)
-{
-    struct tarn_event event = {
-        .action = action,
-        .address = address,
-        .size = size,
-        .stream = stream,
-        .stack = engine->level >= (int)TARN_CONTEXT_ALLOC ? stack : 0,
-        .user_metadata = tarn_user_metadata(),
-    };
-
-    engine_send(engine, &event, pool);
-}
-
-void tn_engine_annotate(struct tn_engine *engine, const struct tn_block *block, const char *text)
-{
-    struct tarn_event event = {
-        .action = TARN_ACTION_ANNOTATE,
-        .address = block->address,
-        .size = block->requested_size,
-        .stream = block->set->stream,
-        .stack = engine->level >= (int)TARN_CONTEXT_ALLOC ? block->u.stack : 0,
-        .user_metadata = text,
-    };
-
-    engine_send(engine, &event, block->set->pool);
-}
-
 struct tn_split_change tn_engine_reuse(struct tn_engine *engine, struct tn_block *block)
 {
     struct tn_split_change change = {0};
@@ -183,6 +136,7 @@ struct tn_split_change tn_engine_reuse(struct tn_engine *engine, struct tn_block
     uint64_t merged_bytes;
 
     tn_assert(tn_block_is_idle(block));
+    tn_engine_drop_stack(engine, block->u.stack);
     block->u.stack = 0;
     block = tn_engine_merge(engine, block, &merged, &merged_bytes);
     tn_engine_file(engine, block);
@@ -198,13 +152,10 @@ struct tn_split_change tn_engine_reuse(struct tn_engine *engine, struct tn_block
     return change;
 }
 
-void tn_engine_finish_free(struct tn_engine *engine, struct tn_block *block, uint64_t stack)
+void tn_engine_finish_free(struct tn_engine *engine, struct tn_block *block)
 {
     const unsigned pool = tn_counter_pool(block->set->pool->is_small);
     const uint64_t requested = block->requested_size;
-
-    tn_engine_emit(engine, TARN_ACTION_FREE_COMPLETED, block->address, requested,
-                   block->set->stream, block->set->pool, stack ? stack : block->u.stack);
     const struct tn_split_change change = tn_engine_reuse(engine, block);
 
     tn_counter_change(&engine->counters.split, pool, change.blocks);
@@ -216,21 +167,9 @@ void tn_engine_complete_free(struct tn_engine *engine, struct tn_block *block, u
 {
     tn_counters_end_wait(&engine->counters, tn_counter_pool(block->set->pool->is_small),
                          block->size);
-    tn_engine_finish_free(engine, block, stack);
-}
-
-uint64_t tn_engine_capture_slow(const struct tn_engine *engine, enum tarn_context_level level)
-{
-    const unsigned count = atomic_load_explicit(&engine->sink_count, memory_order_acquire);
-
-    for (unsigned i = 0; i < count; i++) {
-        const struct tarn_sink *sink = &engine->sinks[i];
-
-        if (sink->capture && sink->level >= level) {
-            return sink->capture(sink->context, level);
-        }
-    }
-    return 0;
+    tn_engine_emit(engine, TARN_ACTION_FREE_COMPLETED, block->address, block->requested_size,
+                   block->set->stream, block->set->pool, stack ? stack : block->u.stack);
+    tn_engine_finish_free(engine, block);
 }
 
 enum tarn_status tn_engine_device_failed(const struct tn_engine *engine, enum tarn_status status,

@@ -39,6 +39,13 @@ struct tn_memory_callback {
     void *context;
 };
 
+/* A place for a receiver of events; see sinks.h. */
+struct tn_sink {
+    struct tarn_sink sink;
+    bool taken;
+    bool on;
+};
+
 /* What a call does to the counters of free blocks that are parts of split segments. */
 struct tn_split_change {
     int64_t bytes;
@@ -50,8 +57,8 @@ struct tn_engine {
     struct tarn_allocator *owner; /* constant: what callbacks are given */
     struct tarn_device *device;   /* constant */
     struct tn_biased_lock lock;
-    _Atomic int level;           /* highest level of the sinks; also read without the lock */
-    _Atomic unsigned sink_count; /* also read without the lock; sinks are never removed */
+    _Atomic int level;           /* of the sink that captures; also read without the lock */
+    _Atomic unsigned sink_count; /* that are on; also read without the lock */
     struct tn_counters counters;
     struct tn_trail trail; /* of streams without a lane */
     struct tn_lanes lanes;
@@ -80,7 +87,9 @@ struct tn_engine {
     struct tn_memory_callback callbacks[TARN_OBSERVERS_MAX];
     unsigned callback_count;
 
-    struct tarn_sink sinks[TARN_SINKS_MAX];
+    const struct tarn_sink *sinks_on[TARN_SINKS_MAX]; /* sink_count of them */
+    struct tn_sink sinks[TARN_SINKS_MAX];
+    _Atomic(const struct tarn_sink *) capturer; /* also read without the lock; NULL = none */
 };
 
 void tn_engine_settle_lanes(struct tn_engine *engine);
@@ -211,10 +220,14 @@ struct tn_block *tn_engine_merge(struct tn_engine *engine, struct tn_block *bloc
 /* Sends an ANNOTATE event about an allocated block to every sink. */
 void tn_engine_annotate(struct tn_engine *engine, const struct tn_block *block, const char *text);
 
-/* Sends an event to every sink. */
+/* Sends an event to every sink that is on. */
 void tn_engine_emit_slow(struct tn_engine *engine, enum tarn_action action, uint64_t address,
                          uint64_t size, tarn_stream stream, const struct tn_pool *pool,
                          uint64_t stack);
+
+/* Sends both events of a free that is complete at once. */
+void tn_engine_emit_free(struct tn_engine *engine, uint64_t address, uint64_t size,
+                         tarn_stream stream, const struct tn_pool *pool, uint64_t stack);
 
 static inline void tn_engine_emit(struct tn_engine *engine, enum tarn_action action,
                                   uint64_t address, uint64_t size, tarn_stream stream,
@@ -229,23 +242,50 @@ static inline void tn_engine_emit(struct tn_engine *engine, enum tarn_action act
  * did to the free parts of split segments. */
 struct tn_split_change tn_engine_reuse(struct tn_engine *engine, struct tn_block *block);
 
-/* Makes a block reusable that was just freed and waits for nothing: sends the event, merges it,
- * files it, counts it. `stack` is that of the free, 0 to use the allocation's. */
-void tn_engine_finish_free(struct tn_engine *engine, struct tn_block *block, uint64_t stack);
+/* Makes a block reusable that was just freed and waits for nothing: merges it, files it, counts it.
+ */
+void tn_engine_finish_free(struct tn_engine *engine, struct tn_block *block);
 
-/* The same for a block that has waited for its streams. */
+/* The same for a block that has waited for its streams; sends the event. `stack` is that of the
+ * operation, 0 to use the allocation's. */
 void tn_engine_complete_free(struct tn_engine *engine, struct tn_block *block, uint64_t stack);
 
-/* Asks the sinks for it. */
+/* Asks the sink for it. */
 uint64_t tn_engine_capture_slow(const struct tn_engine *engine, enum tarn_context_level level);
 
-/* Stack id for an operation that wants context of `level`; 0 when nobody does. Before the lock. */
+/* Stack id for an operation that wants context of `level`; 0 when nobody does. Before the lock. The
+ * caller owns one reference: it hands that over or gives it back with tn_engine_drop_stack. */
 static inline uint64_t tn_engine_capture(const struct tn_engine *engine,
                                          enum tarn_context_level level)
 {
     return tn_likely(atomic_load_explicit(&engine->level, memory_order_relaxed) < (int)level)
                ? 0
                : tn_engine_capture_slow(engine, level);
+}
+
+/* References to stacks. With the lock. */
+void tn_engine_retain_slow(const struct tn_engine *engine, uint64_t stack);
+void tn_engine_release_slow(const struct tn_engine *engine, uint64_t stack);
+
+/* One more reference, to be kept somewhere. */
+static inline uint64_t tn_engine_keep_stack(const struct tn_engine *engine, uint64_t stack)
+{
+    if (tn_unlikely(stack != 0)) {
+        tn_engine_retain_slow(engine, stack);
+    }
+    return stack;
+}
+
+static inline void tn_engine_drop_stack(const struct tn_engine *engine, uint64_t stack)
+{
+    if (tn_unlikely(stack != 0)) {
+        tn_engine_release_slow(engine, stack);
+    }
+}
+
+static inline bool tn_engine_has_sinks(const struct tn_engine *engine)
+{
+    return tn_unlikely(atomic_load_explicit(&engine->sink_count, memory_order_relaxed) > 0);
 }
 
 static inline bool tn_engine_limit_is_set(const struct tn_engine *engine)

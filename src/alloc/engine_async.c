@@ -668,6 +668,25 @@ static enum tarn_status async_add_sink(struct tarn_allocator *allocator,
     return refuse("recordHistory", error);
 }
 
+static enum tarn_status async_set_sink(struct tarn_allocator *allocator, const void *context,
+                                       bool on, enum tarn_context_level level,
+                                       struct tarn_error *error)
+{
+    (void)allocator;
+    (void)context;
+    (void)on;
+    (void)level;
+    return refuse("recordHistory", error);
+}
+
+static enum tarn_status async_remove_sink(struct tarn_allocator *allocator, const void *context,
+                                          struct tarn_error *error)
+{
+    (void)allocator;
+    (void)context;
+    return refuse("recordHistory", error);
+}
+
 static enum tarn_status async_annotate(struct tarn_allocator *allocator, tarn_ptr ptr,
                                        const char *text, struct tarn_error *error)
 {
@@ -766,6 +785,8 @@ static const struct tn_engine_methods async_methods = {
     .check = async_check,
     .walk = async_walk,
     .add_sink = async_add_sink,
+    .set_sink = async_set_sink,
+    .remove_sink = async_remove_sink,
     .annotate = async_annotate,
     .mark_snapshot = async_mark_snapshot,
     .add_oom_observer = async_add_oom_observer,

@@ -79,6 +79,10 @@ struct tn_engine_methods {
                              const struct tarn_walker *walker, struct tarn_error *error);
     enum tarn_status (*add_sink)(struct tarn_allocator *allocator, const struct tarn_sink *sink,
                                  struct tarn_error *error);
+    enum tarn_status (*set_sink)(struct tarn_allocator *allocator, const void *context, bool on,
+                                 enum tarn_context_level level, struct tarn_error *error);
+    enum tarn_status (*remove_sink)(struct tarn_allocator *allocator, const void *context,
+                                    struct tarn_error *error);
     enum tarn_status (*annotate)(struct tarn_allocator *allocator, tarn_ptr ptr, const char *text,
                                  struct tarn_error *error);
     void (*mark_snapshot)(struct tarn_allocator *allocator);

@@ -461,6 +461,7 @@ alloc_run_out(struct tn_engine *engine, const struct tn_request *request, struct
     const enum tarn_status st = tn_oom_report(engine, request, processes, &oom, error);
     const unsigned observers = engine->observer_count;
 
+    tn_engine_drop_stack(engine, request->stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     for (unsigned i = 0; i < observers; i++) {
@@ -472,7 +473,7 @@ alloc_run_out(struct tn_engine *engine, const struct tn_request *request, struct
 /* Whether streams may have lanes: what a lane does is not told to anybody. */
 static bool engine_may_have_lanes(const struct tn_engine *engine)
 {
-    return atomic_load_explicit(&engine->sink_count, memory_order_relaxed) == 0;
+    return !tn_engine_has_sinks(engine);
 }
 
 /* Makes the free blocks of the stream what they are, and its trail ready for a step. */
@@ -495,6 +496,7 @@ static TN_NOINLINE enum tarn_status alloc_afresh(struct tn_engine *engine,
                                                  struct tarn_error *error)
 {
     if (tn_unlikely(request->requested >= TN_MAX_REQUEST)) {
+        tn_engine_drop_stack(engine, request->stack);
         tn_engine_unlock(engine);
         return tn_oom_absurd(error);
     }
@@ -507,22 +509,35 @@ static TN_NOINLINE enum tarn_status alloc_afresh(struct tn_engine *engine,
     if (tn_unlikely(st == TARN_ERR_NOT_FOUND || st == TARN_ERR_OUT_OF_MEMORY)) {
         return alloc_run_out(engine, request, error);
     }
+    if (tn_unlikely(st)) {
+        tn_engine_drop_stack(engine, request->stack); /* else the block has it */
+    }
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     return st;
 }
 
-/* Tells the sinks of a step. */
-static TN_COLD void tell_of_step(struct tn_engine *engine, enum tarn_action action,
-                                 const struct tn_trail_step *step, uint64_t stack)
+/* A stack that was captured before the lock, unless the sinks were switched off meanwhile: what
+ * blocks keep while nobody listens would stay on the trail. */
+static uint64_t stack_if_heard(struct tn_engine *engine, uint64_t stack)
 {
-    tn_engine_emit(engine, action, step->address, step->requested, step->stream,
-                   step->block->set->pool, stack);
+    if (tn_unlikely(stack != 0) && !tn_engine_has_sinks(engine)) {
+        tn_engine_drop_stack(engine, stack);
+        return 0;
+    }
+    return stack;
 }
 
-static bool has_sinks(const struct tn_engine *engine)
+/* Takes over the stack. */
+static TN_NOINLINE void tell_of_alloc(struct tn_engine *engine, const struct tn_trail_step *step,
+                                      uint64_t stack)
 {
-    return tn_unlikely(atomic_load_explicit(&engine->sink_count, memory_order_relaxed) > 0);
+    const uint64_t kept = stack_if_heard(engine, stack);
+
+    tn_assert(step->block->u.stack == 0);
+    step->block->u.stack = kept;
+    tn_engine_emit(engine, TARN_ACTION_ALLOC, step->address, step->requested, step->stream,
+                   step->block->set->pool, kept);
 }
 
 static struct tarn_handle step_handle(const struct tn_trail_step *step)
@@ -536,7 +551,11 @@ static TN_NOINLINE enum tarn_status alloc_in_engine(struct tn_engine *engine, ui
                                                     struct tarn_handle *handle_out,
                                                     struct tarn_error *error)
 {
-    struct tn_request request = {.requested = size, .stream = stream, .stack = stack};
+    struct tn_request request = {
+        .requested = size,
+        .stream = stream,
+        .stack = stack_if_heard(engine, stack),
+    };
     const struct tn_trail_step *step = NULL;
 
     tn_engine_count(engine);
@@ -551,6 +570,7 @@ static TN_NOINLINE enum tarn_status alloc_in_engine(struct tn_engine *engine, ui
     if (!step) {
         return alloc_afresh(engine, &request, handle_out, error);
     }
+    tn_assert(request.stack == 0); /* lanes are open only while nobody listens */
     *handle_out = step_handle(step);
     tn_engine_unlock(engine);
     return TARN_OK;
@@ -573,9 +593,8 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
 
     if (tn_likely(step)) {
         *handle_out = step_handle(step);
-        if (has_sinks(engine)) {
-            step->block->u.stack = stack;
-            tell_of_step(engine, TARN_ACTION_ALLOC, step, stack);
+        if (tn_engine_has_sinks(engine) || tn_unlikely(stack != 0)) {
+            tell_of_alloc(engine, step, stack);
         }
         tn_core_assert(engine);
         tn_biased_lock_release(&engine->lock);
@@ -588,13 +607,25 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
 
 /* ---- freeing ---- */
 
-/* The first half of a free: the block is not handed out any more. Sends the event. */
-static void retract(struct tn_engine *engine, const struct tn_block *block, unsigned pool,
-                    uint64_t stack)
+/* Tells the sinks of a free: that it was asked for and, unless it waits, that it is complete. */
+static TN_NOINLINE void announce_free(struct tn_engine *engine, const struct tn_block *block,
+                                      bool waits, uint64_t stack)
+{
+    const uint64_t told = stack ? stack : block->u.stack;
+
+    if (waits) {
+        tn_engine_emit(engine, TARN_ACTION_FREE_REQUESTED, block->address, block->requested_size,
+                       block->set->stream, block->set->pool, told);
+    } else {
+        tn_engine_emit_free(engine, block->address, block->requested_size, block->set->stream,
+                            block->set->pool, told);
+    }
+}
+
+/* The first half of a free: the block is not handed out any more. */
+static void retract(struct tn_engine *engine, const struct tn_block *block, unsigned pool)
 {
     tn_counters_take_back(&engine->counters, pool, block->size);
-    tn_engine_emit(engine, TARN_ACTION_FREE_REQUESTED, block->address, block->requested_size,
-                   block->set->stream, block->set->pool, stack ? stack : block->u.stack);
     if (tn_unlikely(block->size >= engine->config.max_split_size)) {
         tn_stat_decrease(&engine->counters.plain.oversize_allocations, 1);
     }
@@ -611,11 +642,14 @@ static void free_settled(struct tn_engine *engine, struct tn_block *block, bool 
     tn_prefetch(block->prev); /* merging will look at both */
     tn_prefetch(block->next);
     block->allocated = false;
-    retract(engine, block, pool, stack);
+    retract(engine, block, pool);
+    if (tn_engine_has_sinks(engine)) {
+        announce_free(engine, block, waits, stack);
+    }
     if (waits) {
         tn_counters_begin_wait(&engine->counters, pool, block->size);
     } else {
-        tn_engine_finish_free(engine, block, stack);
+        tn_engine_finish_free(engine, block);
     }
 }
 
@@ -689,18 +723,24 @@ static TN_NOINLINE enum tarn_status free_in_engine(struct tn_engine *engine,
     if (tn_likely(st == TARN_OK)) {
         tn_ptr_map_remove(&engine->map, slot);
     }
+    tn_engine_drop_stack(engine, stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     return st;
 }
 
-static TN_COLD void tell_of_free(struct tn_engine *engine, const struct tn_trail_step *step,
-                                 uint64_t stack)
+/* Takes over the stack. */
+static TN_NOINLINE void tell_of_free(struct tn_engine *engine, const struct tn_trail_step *step,
+                                     uint64_t stack)
 {
     const uint64_t told = stack ? stack : step->block->u.stack;
 
-    tell_of_step(engine, TARN_ACTION_FREE_REQUESTED, step, told);
-    tell_of_step(engine, TARN_ACTION_FREE_COMPLETED, step, told);
+    if (tn_engine_has_sinks(engine)) {
+        tn_engine_emit_free(engine, step->address, step->requested, step->stream,
+                            step->block->set->pool, told);
+    }
+    tn_engine_drop_stack(engine, step->block->u.stack);
+    tn_engine_drop_stack(engine, stack);
     step->block->u.stack = 0;
 }
 
@@ -720,7 +760,7 @@ enum tarn_status tn_native_free(struct tn_engine *engine, struct tarn_handle han
     if (tn_unlikely(!step)) {
         return free_in_engine(engine, handle, stack, error);
     }
-    if (has_sinks(engine)) {
+    if (tn_engine_has_sinks(engine) || tn_unlikely(stack != 0)) {
         tell_of_free(engine, step, stack);
     }
     tn_core_assert(engine);
@@ -769,6 +809,7 @@ enum tarn_status tn_native_empty_cache(struct tn_engine *engine, struct tarn_poo
     const enum tarn_status st = tn_gc_release_cached(engine, id, stack, error);
 
     engine_trim(engine);
+    tn_engine_drop_stack(engine, stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     return st;
@@ -894,10 +935,13 @@ static void segment_abandon(struct tn_engine *engine, struct tn_segment *segment
 
         if (tn_block_is_idle(block)) {
             tn_engine_unfile(engine, block);
+        } else {
+            tn_engine_drop_stack(engine, block->u.stack);
         }
         tn_block_destroy(block);
         block = next;
     }
+    tn_engine_drop_stack(engine, segment->stack);
     if (segment->expandable) {
         tn_expandable_destroy(engine, segment);
     } else {

@@ -40,7 +40,8 @@ struct tn_handed_out {
 
 /* Hands out `size` bytes of a block that is in no set, as PyTorch's alloc_found_block: splits,
  * counts, sends the event. A node must have been put by if `split`, and room in the pointer map.
- * Under the lock; also what restoring a checkpoint does. */
+ * The block takes over the caller's reference to `stack`. Under the lock; also what restoring a
+ * checkpoint does. */
 struct tn_handed_out tn_native_hand_out(struct tn_engine *engine, struct tn_block *block,
                                         uint64_t size, uint64_t requested, bool split,
                                         uint64_t stack);

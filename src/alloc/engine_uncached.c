@@ -210,6 +210,27 @@ static enum tarn_status uncached_add_sink(struct tarn_allocator *allocator,
     return TARN_OK;
 }
 
+static enum tarn_status uncached_set_sink(struct tarn_allocator *allocator, const void *context,
+                                          bool on, enum tarn_context_level level,
+                                          struct tarn_error *error)
+{
+    (void)allocator;
+    (void)context;
+    (void)on;
+    (void)level;
+    (void)error;
+    return TARN_OK;
+}
+
+static enum tarn_status uncached_remove_sink(struct tarn_allocator *allocator, const void *context,
+                                             struct tarn_error *error)
+{
+    (void)allocator;
+    (void)context;
+    (void)error;
+    return TARN_OK;
+}
+
 /* Nobody hears of it. */
 static enum tarn_status uncached_annotate(struct tarn_allocator *allocator, tarn_ptr ptr,
                                           const char *text, struct tarn_error *error)
@@ -267,6 +288,8 @@ static const struct tn_engine_methods uncached_methods = {
     .check = uncached_check,
     .walk = uncached_walk,
     .add_sink = uncached_add_sink,
+    .set_sink = uncached_set_sink,
+    .remove_sink = uncached_remove_sink,
     .annotate = uncached_annotate,
     .mark_snapshot = uncached_nothing,
     .add_oom_observer = uncached_add_oom_observer,

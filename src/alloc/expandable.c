@@ -106,6 +106,7 @@ static enum tarn_status expandable_drop(struct tn_engine *engine, struct tn_segm
     tn_free_set_remove_unmapped(block->set, block);
     tn_block_destroy(block);
     tn_tree_remove(&engine->segments, &segment->node);
+    tn_engine_drop_stack(engine, segment->stack);
     expandable_free(expandable);
     tn_host_free(segment, sizeof *segment);
     return TARN_OK;
@@ -370,7 +371,7 @@ static struct tn_block *piece_adopt(struct tn_engine *engine, struct tn_segment 
     count_map(engine, set->pool->is_small, bytes);
     tn_engine_emit(engine, TARN_ACTION_SEGMENT_MAP, address, bytes, set->stream, set->pool, stack);
     if (!segment->stack && segment->address == block->address) {
-        segment->stack = stack;
+        segment->stack = tn_engine_keep_stack(engine, stack);
     }
     return block;
 }

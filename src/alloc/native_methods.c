@@ -10,6 +10,7 @@
 #include "alloc/ipc_export.h"
 #include "alloc/oom.h"
 #include "alloc/ptr_map.h"
+#include "alloc/sinks.h"
 #include "alloc/size_class.h"
 #include "alloc/visit.h"
 #include "base/host_mem.h"
@@ -272,21 +273,35 @@ static enum tarn_status native_add_sink(struct tarn_allocator *allocator,
                                         const struct tarn_sink *sink, struct tarn_error *error)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
-    enum tarn_status st = TARN_OK;
 
     tn_engine_lock(engine);
-    const unsigned count = atomic_load_explicit(&engine->sink_count, memory_order_relaxed);
+    const enum tarn_status st = tn_sinks_add(engine, sink, error);
 
-    if (count < TARN_SINKS_MAX) {
-        engine->sinks[count] = *sink;
-        if ((int)sink->level > atomic_load_explicit(&engine->level, memory_order_relaxed)) {
-            atomic_store_explicit(&engine->level, (int)sink->level, memory_order_relaxed);
-        }
-        atomic_store_explicit(&engine->sink_count, count + 1, memory_order_release);
-    } else {
-        st = tn_fail(error, TARN_ERR_LIMIT, "an allocator takes %d receivers of events",
-                     TARN_SINKS_MAX);
-    }
+    tn_engine_unlock(engine);
+    return st;
+}
+
+static enum tarn_status native_set_sink(struct tarn_allocator *allocator, const void *context,
+                                        bool on, enum tarn_context_level level,
+                                        struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock(engine);
+    const enum tarn_status st = tn_sinks_set(engine, context, on, level, error);
+
+    tn_engine_unlock(engine);
+    return st;
+}
+
+static enum tarn_status native_remove_sink(struct tarn_allocator *allocator, const void *context,
+                                           struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock(engine);
+    const enum tarn_status st = tn_sinks_remove(engine, context, error);
+
     tn_engine_unlock(engine);
     return st;
 }
@@ -491,6 +506,8 @@ const struct tn_engine_methods tn_native_methods = {
     .check = native_check,
     .walk = native_walk,
     .add_sink = native_add_sink,
+    .set_sink = native_set_sink,
+    .remove_sink = native_remove_sink,
     .annotate = native_annotate,
     .mark_snapshot = native_mark_snapshot,
     .add_oom_observer = native_add_oom_observer,

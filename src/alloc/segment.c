@@ -106,7 +106,7 @@ enum tarn_status tn_segment_alloc(struct tn_engine *engine, struct tn_free_set *
     segment->address = address;
     segment->size = size;
     segment->first = block;
-    segment->stack = stack;
+    segment->stack = tn_engine_keep_stack(engine, stack);
     tn_tree_insert(&engine->segments, &segment->node);
     if (set->pool->owner) {
         set->pool->owner->segment_count++;
@@ -160,6 +160,7 @@ enum tarn_status tn_segment_release(struct tn_engine *engine, struct tn_block *b
     }
     tn_engine_unfile(engine, block);
     tn_tree_remove(&engine->segments, &segment->node);
+    tn_engine_drop_stack(engine, segment->stack);
     tn_block_destroy(block);
     tn_host_free(segment, sizeof *segment);
     return TARN_OK;

@@ -50,6 +50,9 @@ expect_same "patterns, ratios and goals" "$data/gpu.md" "$work/output"
 "$table" --print "$data/scale.csv" >"$work/output"
 expect_same "scale" "$data/scale.md" "$work/output"
 
+"$table" --print "$data/history.csv" >"$work/output"
+expect_same "recording" "$data/history.md" "$work/output"
+
 "$table" --print "$data/gpu.csv" "$data/scale.csv" >"$work/output"
 { sed '$d' "$data/gpu.md" && cat "$data/scale.md"; } >"$work/both.md"
 expect_same "two runs are two tables" "$work/both.md" "$work/output"

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* dl_iterate_phdr */
+#include "base/os_code.h"
+
+#include "base/attr.h"
+#include "base/clock.h"
+
+#include <link.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define LOOK_AGAIN_NS 10000000u
+
+/* Sorted by address. Who makes it anew counts `version` up before and after: odd means that it is
+ * being written, and who read across a change reads again later. */
+static _Atomic uintptr_t begins[TN_CODE_RANGES_MAX];
+static _Atomic uintptr_t ends[TN_CODE_RANGES_MAX];
+static _Atomic uint32_t range_count;
+static _Atomic uint32_t version;
+static _Atomic uint64_t looked_at; /* clock_ns of the last time, 0 = never */
+
+struct collection {
+    struct tn_code_range ranges[TN_CODE_RANGES_MAX];
+    uint32_t count;
+};
+
+static int collect_module(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct collection *collection = context;
+
+    (void)size;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+
+        if (part->p_type == PT_LOAD && (part->p_flags & PF_X) != 0 &&
+            collection->count < TN_CODE_RANGES_MAX) {
+            const uintptr_t begin = info->dlpi_addr + part->p_vaddr;
+
+            collection->ranges[collection->count++] =
+                (struct tn_code_range){.begin = begin, .end = begin + part->p_memsz};
+        }
+    }
+    return 0;
+}
+
+static int range_compare(const void *a, const void *b)
+{
+    const uintptr_t x = ((const struct tn_code_range *)a)->begin;
+    const uintptr_t y = ((const struct tn_code_range *)b)->begin;
+
+    return (x > y) - (x < y);
+}
+
+/* Only one thread at a time: `version` is odd meanwhile. */
+static void publish(const struct collection *collection)
+{
+    for (uint32_t i = 0; i < collection->count; i++) {
+        atomic_store_explicit(&begins[i], collection->ranges[i].begin, memory_order_release);
+        atomic_store_explicit(&ends[i], collection->ranges[i].end, memory_order_release);
+    }
+    atomic_store_explicit(&range_count, collection->count, memory_order_release);
+}
+
+/* Makes the table anew, unless that was done just now or another thread is at it. */
+static TN_COLD void look_again(void)
+{
+    const uint64_t now = tn_clock_now_ns();
+    const uint64_t last = atomic_load_explicit(&looked_at, memory_order_relaxed);
+    uint32_t before = atomic_load_explicit(&version, memory_order_relaxed);
+    struct collection collection = {.count = 0};
+
+    if ((last != 0 && now - last < LOOK_AGAIN_NS) || before % 2 != 0 ||
+        !atomic_compare_exchange_strong(&version, &before, before + 1)) {
+        return;
+    }
+    (void)dl_iterate_phdr(collect_module, &collection);
+    qsort(collection.ranges, collection.count, sizeof collection.ranges[0], range_compare);
+    publish(&collection);
+    atomic_store_explicit(&looked_at, now, memory_order_relaxed);
+    atomic_store_explicit(&version, before + 2, memory_order_release);
+}
+
+/* The last range that begins at or below the address, if it has it. */
+static bool search(uintptr_t address, struct tn_code_range *range_out)
+{
+    const uint32_t before = atomic_load_explicit(&version, memory_order_acquire);
+    uint32_t low = 0;
+    uint32_t high = atomic_load_explicit(&range_count, memory_order_acquire);
+
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+
+        if (atomic_load_explicit(&begins[middle], memory_order_acquire) <= address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == 0) {
+        return false;
+    }
+    range_out->begin = atomic_load_explicit(&begins[low - 1], memory_order_acquire);
+    range_out->end = atomic_load_explicit(&ends[low - 1], memory_order_acquire);
+    return before % 2 == 0 && before == atomic_load_explicit(&version, memory_order_relaxed) &&
+           address >= range_out->begin && address < range_out->end;
+}
+
+bool tn_os_code_find(uintptr_t address, struct tn_code_range *range_out)
+{
+    if (tn_likely(search(address, range_out))) {
+        return true;
+    }
+    look_again();
+    return search(address, range_out);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a history is made of, for the room that makes snapshots.
+ *
+ * Locks: `lock` (rank TN_LOCK_SINK) guards the ring, the annotations and what belongs to them; it
+ * is taken under the allocator's when an event comes. The tables have locks of their own
+ * (base/intern.h), and `symbol_lock` guards the symbols; none of these is held while another is
+ * taken, but that an event may give back references under `lock`.
+ *
+ * References: each entry of the ring holds one to its stack and one to its extra, the history one
+ * to the extra used last, the allocator one for each block and segment.
+ */
+#ifndef TN_HISTORY_HISTORY_H
+#define TN_HISTORY_HISTORY_H
+
+#include "base/biased_lock.h"
+#include "base/intern.h"
+#include "base/lock.h"
+#include "base/ticks.h"
+#include "history/ring.h"
+#include "tarn/history.h"
+
+struct tn_symbols;
+
+/* What a piece of history->extras holds: both texts follow, each with its end. */
+struct tn_extra {
+    uint64_t pool_id[2];
+    char texts[];
+};
+
+/* One annotation; texts are pieces of history->extras without the head above. */
+struct tn_annotation_entry {
+    uint64_t ticks;
+    struct tn_interned *name;
+    struct tn_interned *fields[2 * TARN_ANNOTATION_FIELDS_MAX]; /* key, value, key, ... */
+    uint32_t field_count;
+    int32_t device;
+    enum tarn_annotation_stage stage;
+};
+
+struct tarn_history {
+    struct tn_biased_lock lock;
+    struct tn_ring ring;
+    uint64_t now; /* ticks of the last event */
+    uint64_t skip_actions;
+    uint64_t entries_skipped;
+    struct tn_interned *last_extra; /* NULL = none */
+    struct tn_annotation_entry *annotations;
+    uint32_t annotation_count;
+    uint32_t annotation_next;
+    uint64_t annotations_overwritten;
+
+    struct tn_intern stacks; /* a word for the host's number, then return addresses */
+    struct tn_intern extras; /* struct tn_extra, and texts of annotations */
+
+    struct tn_lock symbol_lock;
+    struct tn_symbols *symbols; /* NULL until somebody asks */
+
+    struct tarn_history_options options; /* constant, defaults filled in; but max_entries */
+    struct tarn_host_frames host;        /* constant; all zero = none */
+    struct tn_tick_origin origin;        /* constant: when it was created */
+};
+
+/* The entries of one moment, oldest first. Stacks and extras stay valid until it is released. */
+struct tn_history_copy {
+    struct tn_ring_entry *entries;
+    uint64_t count;
+    uint64_t capacity;
+    struct tn_annotation_entry *annotations;
+    uint64_t annotation_count;
+    double tick_length; /* ns */
+};
+
+/* In two steps, so that the second, which may run under the allocator's lock, only copies. After
+ * the first, stacks that blocks have stay valid as well. False without host memory. */
+bool tn_history_copy_prepare(struct tarn_history *history,
+                             struct tn_history_copy *copy) TN_MUST_CHECK;
+void tn_history_copy_take(struct tarn_history *history, struct tn_history_copy *copy);
+void tn_history_copy_release(struct tarn_history *history, struct tn_history_copy *copy);
+
+/* The texts and pool of an entry. */
+struct tn_extra_view {
+    uint64_t pool_id[2];
+    const char *compile_context;
+    const char *user_metadata;
+};
+
+struct tn_extra_view tn_history_extra(const struct tn_interned *extra);
+
+int64_t tn_history_time_us(const struct tarn_history *history, const struct tn_history_copy *copy,
+                           uint64_t ticks);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "history/stack.h"
+
+#include "base/os_code.h"
+#include "base/os_stack.h"
+
+#include <stdbool.h>
+#include <unwind.h>
+
+/* What a frame pointer points to, on x86-64 and on aarch64. */
+struct frame_record {
+    const struct frame_record *outer;
+    uintptr_t return_address;
+};
+
+/* Return addresses may be signed on aarch64: the signature is above the address. */
+static uint64_t plain_address(uintptr_t address)
+{
+#if defined(__aarch64__)
+    return address & 0xffffffffffffu;
+#else
+    return address;
+#endif
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+#define NO_SANITIZE __attribute__((no_sanitize_address))
+#elif defined(__clang__)
+#define NO_SANITIZE __attribute__((no_sanitize("address", "memory")))
+#else
+#define NO_SANITIZE
+#endif
+
+/* The parts of modules that return addresses were found in: mostly the same two. */
+struct known_code {
+    struct tn_code_range last;
+    struct tn_code_range other;
+};
+
+/* Whether code is there. What is read behind a broken chain mostly is not an address of code: the
+ * stack ends there, instead of being another one each time. */
+static inline bool is_code(struct known_code *known, uintptr_t address)
+{
+    if (tn_likely(tn_code_range_has(&known->last, address))) {
+        return true;
+    }
+    const struct tn_code_range other = known->other;
+
+    known->other = known->last;
+    if (tn_code_range_has(&other, address)) {
+        known->last = other;
+        return true;
+    }
+    return tn_os_code_find(address, &known->last);
+}
+
+TN_NOINLINE NO_SANITIZE size_t tn_stack_walk(uint64_t *addresses, size_t max, uint64_t *hash_io)
+{
+    const struct tn_os_stack stack = tn_os_stack_bounds();
+    const struct frame_record *frame = __builtin_frame_address(0);
+    uintptr_t low = (uintptr_t)frame;
+    struct known_code known = {{0, 0}, {0, 0}};
+    uint64_t hash = *hash_io;
+    size_t count = 0;
+
+    if (low < stack.low || low >= stack.end) { /* not on the thread's own stack */
+        if (max > 0) {
+            addresses[count++] = plain_address((uintptr_t)__builtin_return_address(0));
+            *hash_io = tn_stack_hash(hash, addresses[0]);
+        }
+        return count;
+    }
+    while (count < max && low % sizeof(uintptr_t) == 0 && low <= stack.end - sizeof *frame) {
+        const uintptr_t outer = (uintptr_t)frame->outer;
+        const uint64_t address = plain_address(frame->return_address);
+
+        if (!is_code(&known, address)) {
+            break;
+        }
+        addresses[count++] = address;
+        hash = tn_stack_hash(hash, address);
+        if (outer <= low) { /* frames lie above each other */
+            break;
+        }
+        low = outer;
+        frame = (const struct frame_record *)outer;
+    }
+    *hash_io = hash;
+    return count;
+}
+
+struct unwinding {
+    uint64_t *addresses;
+    size_t max;
+    size_t count;
+    uint64_t hash;
+    bool begun; /* the first step is the function that asks */
+};
+
+static _Unwind_Reason_Code unwind_step(struct _Unwind_Context *context, void *argument)
+{
+    struct unwinding *unwinding = argument;
+    const uint64_t address = plain_address((uintptr_t)_Unwind_GetIP(context));
+
+    if (!unwinding->begun) {
+        unwinding->begun = true;
+        return _URC_NO_REASON;
+    }
+    if (unwinding->count == unwinding->max || address == 0) {
+        return _URC_END_OF_STACK;
+    }
+    unwinding->addresses[unwinding->count++] = address;
+    unwinding->hash = tn_stack_hash(unwinding->hash, address);
+    return _URC_NO_REASON;
+}
+
+TN_NOINLINE size_t tn_stack_unwind(uint64_t *addresses, size_t max, uint64_t *hash_io)
+{
+    struct unwinding unwinding = {.addresses = addresses, .max = max, .hash = *hash_io};
+
+    (void)_Unwind_Backtrace(unwind_step, &unwinding);
+    *hash_io = unwinding.hash;
+    return unwinding.count;
+}

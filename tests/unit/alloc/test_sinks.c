@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/test.h"
+
+#include <stdio.h>
+
+#include "alloc/checkpoint.h"
+#include "support/rig.h"
+
+/* A sink whose stacks are numbers with counts. */
+enum {
+    STACKS_MAX = 20000
+};
+
+struct counting {
+    uint64_t next;
+    int64_t references[STACKS_MAX];
+    int64_t live; /* sum of all */
+    uint64_t events;
+    uint64_t captured;
+    struct tarn_event last;
+};
+
+static uint64_t counting_capture(void *context, enum tarn_context_level level)
+{
+    struct counting *counting = context;
+
+    (void)level;
+    assert_true(++counting->next < STACKS_MAX);
+    counting->references[counting->next] = 1;
+    counting->live++;
+    counting->captured++;
+    return counting->next;
+}
+
+static void counting_receive(void *context, const struct tarn_event *event)
+{
+    struct counting *counting = context;
+
+    assert_true(event->stack == 0 || counting->references[event->stack] > 0);
+    counting->events++;
+    counting->last = *event;
+}
+
+static void counting_retain(void *context, uint64_t stack)
+{
+    struct counting *counting = context;
+
+    assert_true(counting->references[stack] > 0);
+    counting->references[stack]++;
+    counting->live++;
+}
+
+static void counting_release(void *context, uint64_t stack)
+{
+    struct counting *counting = context;
+
+    assert_true(counting->references[stack] > 0);
+    counting->references[stack]--;
+    counting->live--;
+}
+
+static struct tarn_sink sink_of(struct counting *counting, enum tarn_context_level level)
+{
+    return (struct tarn_sink){
+        .context = counting,
+        .level = level,
+        .capture = counting_capture,
+        .receive = counting_receive,
+        .retain = counting_retain,
+        .release = counting_release,
+    };
+}
+
+static struct counting counting;
+
+static void open_counting(struct rig *rig, uint64_t capacity, const char *conf, bool manual)
+{
+    const struct tarn_sink sink = sink_of(&counting, TARN_CONTEXT_ALL);
+
+    memset(&counting, 0, sizeof counting);
+    if (manual) {
+        rig_open_manual(rig, capacity, conf);
+    } else {
+        rig_open(rig, capacity, conf);
+    }
+    assert_int_equal(tarn_allocator_add_sink(rig->allocator, &sink, &rig->error), TARN_OK);
+}
+
+static void set(struct rig *rig, bool on, enum tarn_context_level level)
+{
+    assert_int_equal(tarn_allocator_set_sink(rig->allocator, &counting, on, level, &rig->error),
+                     TARN_OK);
+}
+
+/* A block and its segment hold one reference each. */
+static void blocks_and_segments_keep_stacks(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    open_counting(&rig, GIB, "", false);
+    const tarn_ptr a = rig_alloc(&rig, 3 * MIB, 0);
+
+    assert_int_equal(counting.live, 2);
+    const tarn_ptr b = rig_alloc(&rig, 3 * MIB, 0);
+
+    assert_int_equal(counting.live, 3);
+    rig_free(&rig, a);
+    assert_int_equal(counting.live, 2);
+    for (int i = 0; i < 10; i++) { /* on the trail and off it */
+        const tarn_ptr x = rig_alloc(&rig, 4096, 0);
+        const tarn_ptr y = rig_alloc(&rig, 8192, 0);
+
+        assert_int_equal(counting.live, 5);
+        rig_free(&rig, i % 2 ? x : y);
+        rig_free(&rig, i % 2 ? y : x);
+        assert_int_equal(counting.live, 3);
+    }
+    rig_free(&rig, b);
+    rig_empty_cache(&rig);
+    assert_int_equal(counting.live, 0);
+    (void)rig_alloc(&rig, 3 * MIB, 0);
+    rig_close(&rig); /* what is still there is released */
+    assert_int_equal(counting.live, 0);
+}
+
+/* Off: nobody is asked or told; what blocks keep is released when they go. */
+static void a_sink_can_be_switched_off(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    open_counting(&rig, GIB, "", false);
+    const tarn_ptr a = rig_alloc(&rig, 3 * MIB, 0);
+    const tarn_ptr b = rig_alloc(&rig, 4096, 0);
+
+    set(&rig, false, TARN_CONTEXT_ALL);
+    const uint64_t events = counting.events;
+    const uint64_t captured = counting.captured;
+
+    assert_false(tn_engine_has_sinks(rig_engine(rig.allocator)));
+    for (int i = 0; i < 3; i++) {
+        rig_free(&rig, rig_alloc(&rig, 8192, 0));
+    }
+    rig_free(&rig, b);
+    assert_int_equal(counting.live, 3);
+    const tarn_ptr c = rig_alloc(&rig, 4096, 0); /* it has no stack: nobody was asked */
+
+    assert_int_equal(counting.events, events);
+    assert_int_equal(counting.captured, captured);
+    set(&rig, true, TARN_CONTEXT_ALLOC);
+    rig_free(&rig, c);
+    assert_int_equal(counting.events, events + 2);
+    assert_int_equal(counting.last.stack, 0);
+    assert_int_equal(counting.captured, captured); /* frees are asked only with ALL */
+    rig_free(&rig, a);
+    assert_int_equal(counting.last.stack, 1); /* of the allocation */
+    rig_empty_cache(&rig);
+    assert_int_equal(counting.live, 0);
+    rig_close(&rig);
+}
+
+static void levels_can_change(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    open_counting(&rig, GIB, "", false);
+    set(&rig, true, TARN_CONTEXT_NEVER);
+    const tarn_ptr a = rig_alloc(&rig, 512, 0);
+
+    assert_int_equal(counting.captured, 0);
+    assert_int_equal(counting.events, 2);
+    set(&rig, true, TARN_CONTEXT_STATE);
+    const tarn_ptr b = rig_alloc(&rig, 512, 0);
+
+    assert_int_equal(counting.captured, 1);
+    assert_int_equal(counting.last.stack, 0);
+    set(&rig, true, TARN_CONTEXT_ALLOC);
+    rig_free(&rig, b);
+    assert_int_equal(counting.last.stack, 1);
+    rig_free(&rig, a);
+    assert_int_equal(counting.last.stack, 0);
+    assert_int_equal(counting.live, 0);
+    rig_close(&rig);
+}
+
+static void count_event(void *context, const struct tarn_event *event)
+{
+    (void)event;
+    ++*(uint64_t *)context;
+}
+
+static void a_sink_can_be_removed(void **state)
+{
+    struct rig rig;
+    uint64_t other = 0;
+    struct tarn_sink sink = sink_of(&counting, TARN_CONTEXT_ALL);
+
+    (void)state;
+    open_counting(&rig, GIB, "", false);
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, &rig.error), TARN_ERR_STATE);
+    sink = (struct tarn_sink){.context = &other, .receive = count_event};
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, &rig.error), TARN_OK);
+    const tarn_ptr a = rig_alloc(&rig, 3 * MIB, 0);
+
+    assert_int_equal(counting.live, 2);
+    assert_int_equal(other, 2);
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &counting, &rig.error), TARN_OK);
+    assert_int_equal(counting.live, 0);
+    const uint64_t events = counting.events;
+
+    rig_free(&rig, a);
+    assert_int_equal(counting.events, events);
+    assert_int_equal(other, 4);
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &other, &rig.error), TARN_OK);
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &other, &rig.error),
+                     TARN_ERR_NOT_FOUND);
+    assert_int_equal(
+        tarn_allocator_set_sink(rig.allocator, &other, true, TARN_CONTEXT_ALL, &rig.error),
+        TARN_ERR_NOT_FOUND);
+    sink = sink_of(&counting, TARN_CONTEXT_ALL); /* there is room, and nobody captures */
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, &rig.error), TARN_OK);
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &counting, &rig.error), TARN_OK);
+    rig_close(&rig);
+}
+
+/* A free that is complete at once is one moment; one that waited is two. */
+static void moments_are_told_apart(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    open_counting(&rig, GIB, "", true);
+    const tarn_ptr a = rig_alloc(&rig, 4096, 0);
+
+    assert_false(counting.last.same_moment);
+    rig_free(&rig, a);
+    assert_int_equal(counting.last.action, TARN_ACTION_FREE_COMPLETED);
+    assert_true(counting.last.same_moment);
+    const tarn_ptr b = rig_alloc(&rig, 4096, 0);
+
+    rig_record(&rig, b, 7);
+    rig_free(&rig, b);
+    assert_int_equal(counting.last.action, TARN_ACTION_FREE_REQUESTED);
+    assert_false(counting.last.same_moment);
+    rig_empty_cache(&rig);
+    assert_int_equal(counting.live, 0);
+    rig_close(&rig);
+}
+
+static void failures_give_stacks_back(void **state)
+{
+    struct rig rig;
+    tarn_ptr ptr;
+
+    (void)state;
+    open_counting(&rig, 64 * MIB, "", false);
+    rig_alloc_oom(&rig, 100 * MIB, 0);
+    assert_int_equal(counting.last.action, TARN_ACTION_OOM);
+    assert_int_equal(counting.last.stack, 1);
+    assert_int_equal(counting.live, 0);
+    rig_alloc_oom(&rig, UINT64_MAX / 2, 0);
+    assert_int_equal(tarn_allocator_free(rig.allocator, 512, &rig.error), TARN_ERR_INVALID_POINTER);
+    assert_int_equal(counting.live, 0);
+    for (uint64_t n = 1; n < 12; n++) {
+        tarn_host_fail_nth(n);
+        const enum tarn_status st =
+            tarn_allocator_alloc(rig.allocator, 30 * MIB, n, &ptr, &rig.error);
+
+        tarn_host_fail_nth(0);
+        if (st == TARN_OK) {
+            rig_free(&rig, ptr);
+        }
+        rig_empty_cache(&rig);
+        assert_int_equal(counting.live, 0);
+    }
+    rig_close(&rig);
+}
+
+/* ---- whatever a program does ---- */
+
+static uint64_t draw(uint64_t *seed)
+{
+    uint64_t z = *seed += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+enum {
+    SLOTS = 24
+};
+
+struct program {
+    struct rig rig;
+    tarn_ptr slots[SLOTS];
+    uint64_t seed;
+};
+
+static void program_alloc(struct program *p, tarn_ptr *slot)
+{
+    const uint64_t size = 1 + draw(&p->seed) % (draw(&p->seed) % 2 ? 4 * MIB : 100 * KIB);
+
+    if (tarn_allocator_alloc(p->rig.allocator, size, draw(&p->seed) % 3, slot, NULL)) {
+        *slot = 0;
+    }
+}
+
+static void program_free(struct program *p, tarn_ptr *slot)
+{
+    assert_int_equal(tarn_allocator_free(p->rig.allocator, *slot, &p->rig.error), TARN_OK);
+    *slot = 0;
+}
+
+static void program_step(struct program *p)
+{
+    tarn_ptr *slot = &p->slots[draw(&p->seed) % SLOTS];
+    const uint64_t kind = draw(&p->seed) % 64;
+
+    if (kind == 0) {
+        rig_empty_cache(&p->rig);
+    } else if (kind == 1) {
+        set(&p->rig, draw(&p->seed) % 3 != 0,
+            (enum tarn_context_level)(draw(&p->seed) % (TARN_CONTEXT_ALL + 1)));
+    } else if (kind < 10 && *slot) {
+        rig_record(&p->rig, *slot, 1 + draw(&p->seed) % 3);
+    } else if (*slot) {
+        program_free(p, slot);
+    } else {
+        program_alloc(p, slot);
+    }
+}
+
+/* After everything is freed and given back no stack is held, with sinks switched on and off at any
+ * time, streams, failures and growing segments. */
+static void references_add_up(void **state)
+{
+    static const char *const confs[] = {"", "expandable_segments:True"};
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct program p = {.seed = seed};
+
+        open_counting(&p.rig, seed % 4 == 0 ? 48 * MIB : GIB, confs[seed % 2], seed % 3 == 0);
+        for (int i = 0; i < 300; i++) {
+            program_step(&p);
+        }
+        for (int i = 0; i < SLOTS; i++) {
+            if (p.slots[i]) {
+                program_free(&p, &p.slots[i]);
+            }
+        }
+        rig_empty_cache(&p.rig);
+        assert_int_equal(counting.live, 0);
+        rig_close(&p.rig);
+    }
+}
+
+static bool any_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return true;
+}
+
+/* Restoring a checkpoint hands out several blocks with one stack. */
+static void checkpoints_keep_stacks(void **state)
+{
+    const struct tarn_pool_id id = {0, 1};
+    struct tarn_checkpoint *checkpoint = NULL;
+    struct tarn_checkpoint_delta delta = {0};
+    struct rig rig;
+    tarn_ptr blocks[3];
+
+    (void)state;
+    open_counting(&rig, GIB, "", false);
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, any_stream, NULL, &rig.error),
+                     TARN_OK);
+    for (int i = 0; i < 3; i++) {
+        blocks[i] = rig_alloc(&rig, 4096, 0);
+    }
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, &rig.error), TARN_OK);
+    assert_int_equal(tarn_allocator_get_checkpoint(rig.allocator, id, &checkpoint, &rig.error),
+                     TARN_OK);
+    const int64_t before = counting.live;
+
+    for (int i = 0; i < 3; i++) {
+        rig_free(&rig, blocks[i]);
+    }
+    assert_int_equal(counting.live, before - 3);
+    assert_int_equal(tarn_allocator_set_checkpoint(rig.allocator, checkpoint, &delta, &rig.error),
+                     TARN_OK);
+    assert_int_equal(counting.live, before);
+    for (int i = 0; i < 3; i++) {
+        rig_free(&rig, blocks[i]);
+    }
+    assert_int_equal(counting.live, before - 3);
+    tarn_checkpoint_delta_fini(&delta);
+    tarn_checkpoint_destroy(checkpoint);
+    rig_close(&rig);
+    assert_int_equal(counting.live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_and_segments_keep_stacks),
+        cmocka_unit_test(a_sink_can_be_switched_off),
+        cmocka_unit_test(levels_can_change),
+        cmocka_unit_test(a_sink_can_be_removed),
+        cmocka_unit_test(moments_are_told_apart),
+        cmocka_unit_test(failures_give_stacks_back),
+        cmocka_unit_test(references_add_up),
+        cmocka_unit_test(checkpoints_keep_stacks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/test.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/os_code.h"
+
+static int own_function(int number)
+{
+    return number + 1;
+}
+
+static uintptr_t address_of(int (*function)(int))
+{
+    return (uintptr_t)function;
+}
+
+static void code_of_all_modules_is_found(void **state)
+{
+    struct tn_code_range own;
+    struct tn_code_range other;
+
+    (void)state;
+    assert_true(tn_os_code_find(address_of(own_function), &own));
+    assert_true(tn_code_range_has(&own, address_of(own_function)));
+    assert_true(tn_os_code_find(address_of(abs), &other));
+    assert_true(tn_code_range_has(&other, address_of(abs)));
+    assert_true(own.end <= other.begin || other.end <= own.begin);
+    assert_false(tn_code_range_has(&own, own.end));
+    assert_false(tn_code_range_has(&own, own.begin - 1));
+}
+
+static void data_is_no_code(void **state)
+{
+    static const int constant = 7;
+    struct tn_code_range range;
+    int local = 0;
+
+    (void)state;
+    assert_false(tn_os_code_find(0, &range));
+    assert_false(tn_os_code_find(1, &range));
+    assert_false(tn_os_code_find(UINTPTR_MAX, &range));
+    assert_false(tn_os_code_find((uintptr_t)&local, &range));
+    assert_false(tn_os_code_find((uintptr_t)&constant, &range));
+    assert_false(tn_os_code_find((uintptr_t)state, &range));
+}
+
+static void *find_often(void *argument)
+{
+    struct tn_code_range range;
+    bool *right = argument;
+
+    for (int i = 0; i < 20000; i++) {
+        *right = *right && !tn_os_code_find((uintptr_t)i, &range);
+    }
+    return NULL;
+}
+
+static void threads_may_ask_at_once(void **state)
+{
+    pthread_t threads[4];
+    bool right[4] = {true, true, true, true};
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, find_often, &right[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_true(right[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(code_of_all_modules_is_found),
+        cmocka_unit_test(data_is_no_code),
+        cmocka_unit_test(threads_may_ask_at_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/test.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/os_stack.h"
+#include "history/stack.h"
+
+enum {
+    MAX = 128
+};
+
+struct seen {
+    uint64_t addresses[MAX];
+    size_t count;
+    uint64_t hash;
+};
+
+typedef size_t walker(uint64_t *addresses, size_t max, uint64_t *hash_io);
+
+static void look(walker *walk, size_t max, struct seen *seen)
+{
+    memset(seen, 0, sizeof *seen);
+    seen->hash = 1;
+    seen->count = walk(seen->addresses, max, &seen->hash);
+}
+
+/* No call becomes a jump. */
+#define STAY() __asm__ volatile("" ::: "memory")
+
+static TN_NOINLINE void look_deep(walker *walk, int calls, size_t max, struct seen *seen)
+{
+    if (calls > 0) {
+        look_deep(walk, calls - 1, max, seen);
+    } else {
+        look(walk, max, seen);
+    }
+    STAY();
+}
+
+/* Deeper by so many calls: as many addresses more, all the same but for the last of them. */
+static void calls_are_frames(walker *walk)
+{
+    struct seen flat;
+    struct seen deep;
+
+    look_deep(walk, 1, MAX, &flat);
+    look_deep(walk, 41, MAX, &deep);
+    assert_true(flat.count >= 3);
+    assert_int_equal(deep.count, flat.count + 40);
+    assert_true(deep.hash != flat.hash);
+    size_t same = 0;
+
+    for (size_t i = 1; i < deep.count; i++) {
+        same += deep.addresses[i] == deep.addresses[i - 1];
+    }
+    assert_true(same >= 39);
+}
+
+static void both_ways_see_calls(void **state)
+{
+    (void)state;
+    calls_are_frames(tn_stack_walk);
+    calls_are_frames(tn_stack_unwind);
+}
+
+static void never_more_than_asked_for(void **state)
+{
+    static walker *const walkers[] = {tn_stack_walk, tn_stack_unwind};
+
+    (void)state;
+    for (int w = 0; w < 2; w++) {
+        for (size_t max = 0; max < 20; max++) {
+            struct seen seen;
+
+            look_deep(walkers[w], 30, max, &seen);
+            assert_int_equal(seen.count, max);
+            assert_int_equal(seen.addresses[max], 0);
+        }
+    }
+}
+
+static void equal_stacks_have_equal_hashes(void **state)
+{
+    struct seen seen[2];
+
+    (void)state;
+    for (volatile int i = 0; i < 2; i++) { /* one call, not two unrolled */
+        look_deep(tn_stack_walk, 10, MAX, &seen[i]);
+    }
+    assert_memory_equal(&seen[0], &seen[1], sizeof seen[0]);
+}
+
+/* A function that says its frame is somewhere else: the walk ends, whatever it finds there. */
+static TN_NOINLINE void look_with_frame(uintptr_t outer, struct seen *seen)
+{
+    uintptr_t *frame = __builtin_frame_address(0);
+    const uintptr_t right = *frame;
+
+    *frame = outer;
+    look(tn_stack_walk, MAX, seen);
+    *frame = right;
+    STAY();
+}
+
+static void broken_chains_end(void **state)
+{
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    const struct tn_os_stack stack = tn_os_stack_bounds();
+    const uintptr_t places[] = {0,
+                                1,
+                                8,
+                                here + 1,
+                                here + 4,
+                                here - 4096,
+                                stack.low,
+                                stack.end - 8,
+                                stack.end - 1,
+                                stack.end,
+                                stack.end + 4096,
+                                UINTPTR_MAX,
+                                UINTPTR_MAX - 7,
+                                UINTPTR_MAX - 15};
+
+    (void)state;
+    assert_true(stack.low < here && here < stack.end);
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        struct seen seen;
+
+        look_with_frame(places[i], &seen);
+        assert_true(seen.count >= 1);
+        assert_true(seen.count <= 3);
+    }
+}
+
+static void *look_in_thread(void *argument)
+{
+    look_deep(tn_stack_walk, 20, MAX, argument);
+    return NULL;
+}
+
+static void threads_have_stacks_of_their_own(void **state)
+{
+    struct seen seen;
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, look_in_thread, &seen), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(seen.count >= 22);
+    assert_true(seen.count <= 30);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_ways_see_calls),
+        cmocka_unit_test(never_more_than_asked_for),
+        cmocka_unit_test(equal_stacks_have_equal_hashes),
+        cmocka_unit_test(broken_chains_end),
+        cmocka_unit_test(threads_have_stacks_of_their_own),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

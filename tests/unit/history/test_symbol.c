@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/test.h"
+
+#include <string.h>
+
+#include "history/symbol.h"
+#include "tarn/host.h"
+
+static void unknown_addresses_have_a_frame(void **state)
+{
+    static const uint64_t addresses[] = {1, 4096, 0x7fffffffffff, UINT64_MAX};
+    struct tn_symbols *symbols = tn_symbols_create();
+
+    (void)state;
+    assert_non_null(symbols);
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) {
+        size_t count = 0;
+        const struct tarn_stack_frame *frame = tn_symbols_find(symbols, addresses[i], &count);
+
+        assert_non_null(frame);
+        assert_int_equal(count, 1);
+        assert_string_equal(frame->name, "??");
+        assert_string_equal(frame->filename, "??");
+        assert_int_equal(frame->line, 0);
+    }
+    tn_symbols_destroy(symbols);
+    tn_symbols_destroy(NULL);
+}
+
+/* A module without debug information: its own name, maybe the function's; and the same answer when
+ * it is asked again. */
+static void other_modules_are_named(void **state)
+{
+    /* Behind the function's first byte, as a return address would be. */
+    const uint64_t address = (uint64_t)(uintptr_t)&_cmocka_run_group_tests + 1;
+    struct tn_symbols *symbols = tn_symbols_create();
+    size_t count = 0;
+    const struct tarn_stack_frame *frame = tn_symbols_find(symbols, address, &count);
+
+    (void)state;
+    assert_non_null(frame);
+    assert_int_equal(count, 1);
+    assert_non_null(strstr(frame->filename, "cmocka"));
+    tn_symbols_expect_modules(symbols);
+    assert_ptr_equal(tn_symbols_find(symbols, address, &count), frame);
+    tn_symbols_destroy(symbols);
+}
+
+static void host_memory_may_be_missing(void **state)
+{
+    const uint64_t before = tarn_host_usage().live_bytes;
+    struct tn_symbols *symbols;
+    size_t count;
+
+    (void)state;
+    tarn_host_fail_nth(1);
+    assert_null(tn_symbols_create());
+    symbols = tn_symbols_create();
+    assert_non_null(symbols);
+    for (uint64_t n = 1; n <= 3; n++) {         /* frames, arena, map */
+        tarn_host_fail_nth(n == 1 ? 1 : n - 1); /* the frames' memory stays once it is there */
+        assert_null(tn_symbols_find(symbols, 4096, &count));
+    }
+    assert_non_null(tn_symbols_find(symbols, 4096, &count));
+    tn_symbols_destroy(symbols);
+    tarn_host_fail_nth(0);
+    assert_int_equal(tarn_host_usage().live_bytes, before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unknown_addresses_have_a_frame),
+        cmocka_unit_test(other_modules_are_named),
+        cmocka_unit_test(host_memory_may_be_missing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
