@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/test.h"
 
-#include "support/sim.h"
+#include "support/cuda.h"
 
 #include <string.h>
 
@@ -22,7 +22,6 @@ static void expect_capacity(const char *spec, uint64_t capacity)
 static void specs_are_read(void **state)
 {
     (void)state;
-    expect_capacity(NULL, 80 * GIB);
     expect_capacity("sim", 80 * GIB);
     expect_capacity("sim:141GiB", 141 * GIB);
     expect_capacity("sim:4096", 4096);
@@ -35,7 +34,13 @@ static void bad_specs_are_refused_with_a_text(void **state)
 {
     static const char *const bad[] = {
         "",
-        "cuda",
+        "cuda:",
+        "cuda:one",
+        "cuda:-1",
+        "cuda:0x0",
+        "cuda:00000",
+        "cuda:1 ",
+        "cudas",
         "simulated",
         "sim:",
         "sim:0",
@@ -61,6 +66,61 @@ static void bad_specs_are_refused_with_a_text(void **state)
         assert_null(device);
         assert_int_equal(tarn_device_open(bad[i], &device, NULL), TARN_ERR_INVALID_ARGUMENT);
     }
+}
+
+/* The fake driver is the one that is found by name once it is loaded. */
+static void the_default_is_the_gpu_where_there_is_one(void **state)
+{
+    const struct fake_cuda *fake = fake_open(FAKE_CUDA);
+    struct tarn_device *device = NULL;
+    struct tarn_device_info info = {.struct_size = sizeof info};
+    struct tarn_error error = {.status = TARN_OK};
+
+    (void)state;
+    assert_int_equal(tarn_device_open(NULL, &device, &error), TARN_OK);
+    tarn_device_get_info(device, &info);
+    assert_string_equal(info.backend, "cuda");
+    assert_int_equal(info.ordinal, 0);
+    tarn_device_close(device);
+
+    fake->set_devices(0, GIB);
+    expect_capacity(NULL, 80 * GIB);
+
+    /* A GPU that cannot be used is no reason to simulate one. */
+    fake->set_devices(1, GIB);
+    fake->fail_nth("cuInit", 1, TN_CU_ECC_UNCORRECTABLE);
+    device = NULL;
+    assert_int_equal(tarn_device_open(NULL, &device, &error), TARN_ERR_DEVICE);
+    fake->set_version(11000);
+    assert_int_equal(tarn_device_open(NULL, &device, &error), TARN_ERR_NOT_SUPPORTED);
+    assert_null(device);
+}
+
+static void gpus_are_opened_by_number(void **state)
+{
+    const struct fake_cuda *fake = fake_open(FAKE_CUDA);
+    static const char *const specs[] = {"cuda", "cuda:0", "cuda:1", "cuda:0001"};
+    struct tarn_error error = {.status = TARN_OK};
+    struct tarn_device *device = NULL;
+
+    (void)state;
+    fake->set_devices(2, GIB);
+    for (int i = 0; i < 4; i++) {
+        struct tarn_device_info info = {.struct_size = sizeof info};
+
+        assert_int_equal(tarn_device_open(specs[i], &device, &error), TARN_OK);
+        tarn_device_get_info(device, &info);
+        assert_string_equal(info.backend, "cuda");
+        assert_int_equal(info.ordinal, i / 2);
+        tarn_device_close(device);
+        device = NULL;
+    }
+    assert_int_equal(tarn_device_open("cuda:2", &device, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_string_equal(error.text, "there is no GPU 2: this process sees 2, from \"cuda:0\" to "
+                                    "\"cuda:1\"");
+    fake->set_devices(0, GIB);
+    assert_int_equal(tarn_device_open("cuda", &device, &error), TARN_ERR_NOT_FOUND);
+    assert_null(device);
 }
 
 static void info_fills_only_what_the_caller_has(void **state)
@@ -101,6 +161,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(specs_are_read),
         cmocka_unit_test(bad_specs_are_refused_with_a_text),
+        cmocka_unit_test(the_default_is_the_gpu_where_there_is_one),
+        cmocka_unit_test(gpus_are_opened_by_number),
         cmocka_unit_test(info_fills_only_what_the_caller_has),
         cmocka_unit_test(memory_info_follows_use),
         cmocka_unit_test(closing_nothing_is_allowed),

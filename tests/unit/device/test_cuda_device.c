@@ -1,0 +1,915 @@
+/* SPDX-License-Identifier: MIT */
+/* A GPU through the driver: opening, contexts, every call failing, shutdown, forks, captures. */
+#include "support/test.h"
+
+#include "support/cuda.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGE      (2 * MIB)
+#define UNTOUCHED 0x5a5a5a5a
+
+static const struct fake_cuda *fake;
+static struct tarn_device *device;
+
+static int setup(void **state)
+{
+    (void)state;
+    fake = fake_open(FAKE_CUDA);
+    device = cuda_open();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    tarn_device_close(device);
+    assert_int_equal(fake->retained(0), 0);
+    assert_int_equal(fake->depth(), 0);
+    assert_int_equal(fake->alive(0), 0);
+    return 0;
+}
+
+/* The driver itself, as a program beside this library uses it. */
+static const struct tn_cuda_driver *driver(void)
+{
+    return &tn_cuda_from(device)->driver;
+}
+
+/* ---- opening ---- */
+
+static void a_gpu_tells_what_it_is(void **state)
+{
+    struct tarn_device_info info = {.struct_size = sizeof info};
+    uint64_t unused = 0;
+    uint64_t total = 0;
+
+    (void)state;
+    fake->set_devices(3, 4 * GIB);
+    struct tarn_device *third = cuda_open_at(FAKE_CUDA, 2);
+    tarn_device_get_info(third, &info);
+    assert_string_equal(info.backend, "cuda");
+    assert_int_equal(info.ordinal, 2);
+    assert_int_equal(info.total_memory, 4 * GIB);
+    assert_int_equal(info.granularity, PAGE);
+    const tarn_ptr ptr = sim_alloc_ok(third, GIB);
+    assert_int_equal(fake->used_bytes(2), GIB);
+    assert_int_equal(tarn_device_memory_info(third, &unused, &total), TARN_OK);
+    assert_int_equal(unused, 3 * GIB);
+    assert_int_equal(total, 4 * GIB);
+    assert_int_equal(third->ops->free(third, ptr), TARN_OK);
+    tarn_device_close(third);
+    assert_int_equal(fake->retained(2), 0);
+}
+
+static void a_gpu_may_be_open_twice(void **state)
+{
+    struct tarn_device *again = cuda_open();
+
+    (void)state;
+    assert_int_equal(fake->retained(0), 2);
+    const tarn_ptr ptr = sim_alloc_ok(again, MIB);
+    assert_int_equal(device->ops->free(device, ptr), TARN_OK);
+    tarn_device_close(again);
+    assert_int_equal(fake->retained(0), 1);
+    (void)sim_alloc_ok(device, MIB);
+    fake->set_devices(1, GIB); /* what is left goes with the device */
+}
+
+static void a_number_without_a_gpu_is_refused(void **state)
+{
+    const struct tn_cuda_options options = {.ordinal = 1, .driver_path = FAKE_CUDA};
+    struct tarn_device *other = NULL;
+    struct tarn_error error = {.status = TARN_OK};
+
+    (void)state;
+    assert_int_equal(tn_cuda_open(&options, &other, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_string_equal(error.text, "there is no GPU 1: this process sees 1, from \"cuda:0\" to "
+                                    "\"cuda:0\"");
+    fake->set_devices(2, GIB);
+    assert_int_equal(tn_cuda_open(&options, &other, &error), TARN_OK);
+    tarn_device_close(other);
+}
+
+static void each_step_of_opening_may_fail(void **state)
+{
+    static const char *const steps[] = {"cuDeviceGetCount",
+                                        "cuDeviceGet",
+                                        "cuDeviceGetAttribute",
+                                        "cuDeviceTotalMem_v2",
+                                        "cuMemGetAllocationGranularity",
+                                        "cuDeviceGetPCIBusId",
+                                        "cuDeviceGetDefaultMemPool",
+                                        "cuDevicePrimaryCtxRetain"};
+    const struct tn_cuda_options options = {.driver_path = FAKE_CUDA};
+    const uint64_t host_bytes = tarn_host_usage().live_bytes;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        struct tarn_device *other = NULL;
+        struct tarn_error error = {.status = TARN_OK};
+        const bool last = i + 1 == sizeof steps / sizeof *steps;
+        const int result = last ? TN_CU_OUT_OF_MEMORY : TN_CU_INVALID_VALUE;
+
+        fake->fail_nth(steps[i], 1, result);
+        assert_int_equal(tn_cuda_open(&options, &other, &error),
+                         last ? TARN_ERR_OUT_OF_MEMORY : TARN_ERR_DEVICE);
+        assert_non_null(strstr(error.text, "GPU 0 cannot be used (cu"));
+        assert_null(other);
+    }
+    for (uint64_t n = 1; n <= 4; n++) {
+        struct tarn_device *other = NULL;
+
+        fake->fail_nth("cuDeviceGetAttribute", n, TN_CU_INVALID_VALUE);
+        assert_int_equal(tn_cuda_open(&options, &other, NULL), TARN_ERR_DEVICE);
+    }
+    assert_int_equal(fake->retained(0), 1);
+    assert_int_equal(tarn_host_usage().live_bytes, host_bytes);
+}
+
+static void opening_needs_host_memory(void **state)
+{
+    const struct tn_cuda_options options = {.driver_path = FAKE_CUDA};
+    struct tarn_device *other = NULL;
+    struct tarn_error error = {.status = TARN_OK};
+
+    (void)state;
+    tarn_host_fail_nth(1);
+    assert_int_equal(tn_cuda_open(&options, &other, &error), TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    assert_string_equal(error.text, "no host memory for a device");
+}
+
+static void a_driver_may_show_no_gpu(void **state)
+{
+    const struct tn_cuda_options options = {.driver_path = FAKE_CUDA};
+    struct tarn_device *other = NULL;
+
+    (void)state;
+    fake->set_devices(0, GIB);
+    assert_int_equal(tn_cuda_open(&options, &other, NULL), TARN_ERR_NOT_FOUND);
+    fake->set_devices(1, GIB);
+}
+
+/* ---- every operation, and everything that it may meet ---- */
+
+/* What operations work on; made with the driver directly. */
+struct things {
+    uint64_t outputs[4]; /* that a failing operation must leave */
+    uint64_t allocation;
+    uint64_t pooled;
+    uint64_t range;  /* two pages */
+    uint64_t page;   /* mapped at the first of them */
+    uint64_t second; /* not mapped */
+    uint64_t event;  /* recorded */
+    uint64_t stream; /* under capture, with a node */
+    uint64_t node;   /* of it, with one parent */
+    uint64_t spare_event;
+    uint64_t spare_stream;
+    uint64_t spare_range;
+};
+
+typedef enum tarn_status operation(struct things *things);
+
+static enum tarn_status do_alloc(struct things *t)
+{
+    return device->ops->alloc(device, MIB, &t->outputs[0]);
+}
+
+static enum tarn_status do_free(struct things *t)
+{
+    return device->ops->free(device, t->allocation);
+}
+
+static enum tarn_status do_memory_info(struct things *t)
+{
+    return device->ops->memory_info(device, &t->outputs[0], &t->outputs[1]);
+}
+
+static enum tarn_status do_event_create(struct things *t)
+{
+    return device->ops->event_create(device, &t->outputs[0]);
+}
+
+static enum tarn_status do_event_destroy(struct things *t)
+{
+    return device->ops->event_destroy(device, t->spare_event);
+}
+
+static enum tarn_status do_event_record(struct things *t)
+{
+    return device->ops->event_record(device, t->event, 0);
+}
+
+static enum tarn_status do_event_query(struct things *t)
+{
+    return device->ops->event_query(device, t->event);
+}
+
+static enum tarn_status do_event_wait(struct things *t)
+{
+    return device->ops->event_wait(device, t->event);
+}
+
+static enum tarn_status do_stream_wait(struct things *t)
+{
+    return device->ops->stream_wait(device, t->spare_stream);
+}
+
+static enum tarn_status do_stream_wait_event(struct things *t)
+{
+    return device->ops->stream_wait_event(device, t->spare_stream, t->event);
+}
+
+static enum tarn_status do_stream_create(struct things *t)
+{
+    return device->ops->stream_create(device, &t->outputs[0]);
+}
+
+static enum tarn_status do_stream_destroy(struct things *t)
+{
+    return device->ops->stream_destroy(device, t->spare_stream);
+}
+
+static enum tarn_status do_device_wait(struct things *t)
+{
+    (void)t;
+    return device->ops->device_wait(device);
+}
+
+static enum tarn_status do_capture_info(struct things *t)
+{
+    uint32_t count = UNTOUCHED;
+    const enum tarn_status st =
+        device->ops->capture_info(device, t->stream, &t->outputs[0], &t->outputs[1], 1, &count);
+
+    t->outputs[2] = count;
+    return st;
+}
+
+static enum tarn_status do_graph_node_parents(struct things *t)
+{
+    uint32_t count = UNTOUCHED;
+    const enum tarn_status st =
+        device->ops->graph_node_parents(device, t->node, &t->outputs[0], 1, &count);
+
+    t->outputs[2] = count;
+    return st;
+}
+
+static enum tarn_status do_va_reserve(struct things *t)
+{
+    return device->ops->va_reserve(device, PAGE, &t->outputs[0]);
+}
+
+static enum tarn_status do_va_release(struct things *t)
+{
+    return device->ops->va_release(device, t->spare_range, PAGE);
+}
+
+static enum tarn_status do_page_create(struct things *t)
+{
+    return device->ops->page_create(device, PAGE, &t->outputs[0]);
+}
+
+static enum tarn_status do_page_release(struct things *t)
+{
+    return device->ops->page_release(device, t->second);
+}
+
+static enum tarn_status do_map(struct things *t)
+{
+    return device->ops->map(device, t->range + PAGE, PAGE, t->second);
+}
+
+static enum tarn_status do_unmap(struct things *t)
+{
+    return device->ops->unmap(device, t->range, PAGE);
+}
+
+static enum tarn_status do_va_grant(struct things *t)
+{
+    return device->ops->va_grant(device, t->range, PAGE, 1);
+}
+
+static enum tarn_status do_pool_alloc(struct things *t)
+{
+    return device->ops->pool_alloc(device, MIB, 0, &t->outputs[0]);
+}
+
+static enum tarn_status do_pool_free(struct things *t)
+{
+    return device->ops->pool_free(device, t->pooled, 0);
+}
+
+static enum tarn_status do_pool_trim(struct things *t)
+{
+    (void)t;
+    return device->ops->pool_trim(device, 0);
+}
+
+static enum tarn_status do_pool_info(struct things *t)
+{
+    return device->ops->pool_info(device, &t->outputs[0], &t->outputs[1]);
+}
+
+static enum tarn_status do_pool_peaks(struct things *t)
+{
+    return device->ops->pool_peaks(device, &t->outputs[0], &t->outputs[1]);
+}
+
+static enum tarn_status do_pool_reset_peaks(struct things *t)
+{
+    (void)t;
+    return device->ops->pool_reset_peaks(device);
+}
+
+/* An operation, the driver's function that does it, how often that is called, and whether it gives
+ * something back. */
+struct row {
+    operation *run;
+    const char *exported;
+    const char *said; /* in messages */
+    uint64_t times;
+    bool gives;
+};
+
+static const struct row rows[] = {
+    {do_alloc, "cuMemAlloc_v2", "cuMemAlloc", 1, false},
+    {do_free, "cuMemFree_v2", "cuMemFree", 1, true},
+    {do_memory_info, "cuMemGetInfo_v2", "cuMemGetInfo", 1, false},
+    {do_event_create, "cuEventCreate", "cuEventCreate", 1, false},
+    {do_event_destroy, "cuEventDestroy_v2", "cuEventDestroy", 1, true},
+    {do_event_record, "cuEventRecord", "cuEventRecord", 1, false},
+    {do_event_query, "cuEventQuery", "cuEventQuery", 1, true},
+    {do_event_wait, "cuEventSynchronize", "cuEventSynchronize", 1, true},
+    {do_stream_wait, "cuStreamSynchronize", "cuStreamSynchronize", 1, true},
+    {do_stream_wait_event, "cuStreamWaitEvent", "cuStreamWaitEvent", 1, false},
+    {do_stream_create, "cuStreamCreate", "cuStreamCreate", 1, false},
+    {do_stream_destroy, "cuStreamDestroy_v2", "cuStreamDestroy", 1, true},
+    {do_device_wait, "cuCtxSynchronize", "cuCtxSynchronize", 1, true},
+    {do_capture_info, "cuStreamGetCaptureInfo_v3", "cuStreamGetCaptureInfo", 1, false},
+    {do_graph_node_parents, "cuGraphNodeGetDependencies_v2", "cuGraphNodeGetDependencies", 2,
+     false},
+    {do_va_reserve, "cuMemAddressReserve", "cuMemAddressReserve", 1, false},
+    {do_va_release, "cuMemAddressFree", "cuMemAddressFree", 1, true},
+    {do_page_create, "cuMemCreate", "cuMemCreate", 1, false},
+    {do_page_release, "cuMemRelease", "cuMemRelease", 1, true},
+    {do_map, "cuMemMap", "cuMemMap", 1, false},
+    {do_map, "cuMemSetAccess", "cuMemSetAccess", 1, false},
+    {do_unmap, "cuMemUnmap", "cuMemUnmap", 1, true},
+    {do_va_grant, "cuMemSetAccess", "cuMemSetAccess", 1, false},
+    {do_pool_alloc, "cuMemAllocFromPoolAsync", "cuMemAllocFromPoolAsync", 1, false},
+    {do_pool_alloc, "cuMemPoolSetAttribute", "cuMemPoolSetAttribute", 1, false},
+    {do_pool_free, "cuMemFreeAsync", "cuMemFreeAsync", 1, true},
+    {do_pool_trim, "cuMemPoolTrimTo", "cuMemPoolTrimTo", 1, true},
+    {do_pool_info, "cuMemPoolGetAttribute", "cuMemPoolGetAttribute", 2, false},
+    {do_pool_peaks, "cuMemPoolGetAttribute", "cuMemPoolGetAttribute", 2, false},
+    {do_pool_reset_peaks, "cuMemPoolSetAttribute", "cuMemPoolSetAttribute", 2, false},
+};
+
+enum {
+    ROW_COUNT = sizeof rows / sizeof *rows
+};
+
+#define DO(call) assert_int_equal(driver()->call, TN_CU_SUCCESS)
+
+/* A device with two GPUs' worth of things, made in the primary context, which is left. */
+static struct things things_make(void)
+{
+    struct tn_cu_mem_prop prop = tn_cuda_from(device)->page_prop;
+    struct things t;
+    int status = 0;
+    const uint64_t *nodes = NULL;
+    const struct tn_cu_edge *edges = NULL;
+    size_t count = 0;
+    uint64_t capture = 0;
+    void *context = tn_cuda_from(device)->context;
+
+    memset(&t, 0, sizeof t);
+    DO(cuCtxPushCurrent_v2(context));
+    DO(cuMemAlloc_v2(&t.allocation, MIB));
+    DO(cuMemAllocFromPoolAsync(&t.pooled, MIB, tn_cuda_from(device)->pool, 0));
+    DO(cuMemAddressReserve(&t.range, 2 * PAGE, 0, 0, 0));
+    DO(cuMemAddressReserve(&t.spare_range, PAGE, 0, 0, 0));
+    DO(cuMemCreate(&t.page, PAGE, &prop, 0));
+    DO(cuMemCreate(&t.second, PAGE, &prop, 0));
+    DO(cuMemMap(t.range, PAGE, 0, t.page, 0));
+    DO(cuEventCreate(&t.event, TN_CU_EVENT_DISABLE_TIMING));
+    DO(cuEventCreate(&t.spare_event, TN_CU_EVENT_DISABLE_TIMING));
+    DO(cuEventRecord(t.event, 0));
+    DO(cuStreamCreate(&t.stream, TN_CU_STREAM_NON_BLOCKING));
+    DO(cuStreamCreate(&t.spare_stream, TN_CU_STREAM_NON_BLOCKING));
+    DO(cuStreamBeginCapture_v2(t.stream, TN_CU_CAPTURE_MODE_GLOBAL));
+    DO(cuMemsetD8Async(t.allocation, 1, 1, t.stream));
+    DO(cuMemsetD8Async(t.allocation, 2, 1, t.stream));
+    DO(cuStreamGetCaptureInfo_v3(t.stream, &status, &capture, NULL, &nodes, &edges, &count));
+    t.node = nodes[0];
+    DO(cuCtxPopCurrent_v2(&context));
+    for (size_t i = 0; i < 4; i++) {
+        t.outputs[i] = UNTOUCHED;
+    }
+    return t;
+}
+
+static void expect_untouched(const struct things *things)
+{
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(things->outputs[i], UNTOUCHED);
+    }
+}
+
+static void fresh(int devices)
+{
+    tarn_device_close(device);
+    fake->reset();
+    fake->set_devices(devices, GIB);
+    device = cuda_open();
+}
+
+static void expect_text(const char *begin)
+{
+    if (strncmp(device->ops->last_error(device), begin, strlen(begin)) != 0) {
+        fail_msg("\"%s\" does not begin with \"%s\"", device->ops->last_error(device), begin);
+    }
+}
+
+/* One failing call of one operation; the operation works when it is tried again. */
+static void row_fails(const struct row *row, const char *exported, const char *said, uint64_t n,
+                      int result)
+{
+    fresh(2);
+    struct things things = things_make();
+    const uint64_t alive = fake->alive(0);
+
+    fake->fail_nth(exported, n, result);
+    assert_int_equal(row->run(&things), tn_cuda_status(result));
+    assert_int_equal(fake->depth(), 0);
+    assert_int_equal(fake->mode(), TN_CU_CAPTURE_MODE_GLOBAL);
+    if (row->run != do_pool_info && row->run != do_pool_peaks) {
+        expect_untouched(&things);
+    }
+    assert_int_equal(fake->alive(0), alive);
+    expect_text(said);
+    assert_int_equal(row->run(&things), TARN_OK);
+    fresh(1);
+}
+
+static void every_call_of_every_operation_may_fail(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        for (uint64_t n = 1; n <= rows[i].times; n++) {
+            row_fails(&rows[i], rows[i].exported, rows[i].said, n, TN_CU_OUT_OF_MEMORY);
+            row_fails(&rows[i], rows[i].exported, rows[i].said, n, TN_CU_INVALID_VALUE);
+        }
+        row_fails(&rows[i], "cuCtxGetCurrent", "cuCtxGetCurrent: ", 1, TN_CU_NOT_INITIALIZED);
+        row_fails(&rows[i], "cuCtxPushCurrent_v2", "cuCtxPushCurrent: ", 1, TN_CU_OUT_OF_MEMORY);
+        row_fails(&rows[i], "cuThreadExchangeStreamCaptureMode",
+                  "cuThreadExchangeStreamCaptureMode: ", 1, TN_CU_INVALID_VALUE);
+    }
+}
+
+static void every_operation_leaves_the_context_as_it_was(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        for (int current = -1; current < 2; current++) {
+            void *context = NULL;
+            int mode = 1; /* thread local */
+
+            fresh(2);
+            struct tarn_device *other = cuda_open_at(FAKE_CUDA, 1);
+            struct things things = things_make();
+
+            if (current >= 0) {
+                DO(cuCtxPushCurrent_v2(tn_cuda_from(current ? other : device)->context));
+            }
+            DO(cuThreadExchangeStreamCaptureMode(&mode));
+            const uint64_t pushes = fake->calls("cuCtxPushCurrent_v2");
+            const void *before = fake->context();
+
+            assert_int_equal(rows[i].run(&things), TARN_OK);
+            assert_int_equal(fake->calls("cuCtxPushCurrent_v2") - pushes, current == 0 ? 0 : 1);
+            assert_ptr_equal(fake->context(), before);
+            assert_int_equal(fake->mode(), 1);
+            DO(cuThreadExchangeStreamCaptureMode(&mode));
+            if (current >= 0) {
+                DO(cuCtxPopCurrent_v2(&context));
+            }
+            assert_int_equal(fake->depth(), 0);
+            tarn_device_close(other);
+        }
+    }
+    fresh(1);
+}
+
+static void no_operation_spoils_a_capture(void **state)
+{
+    uint64_t ignored = 0;
+
+    (void)state;
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        fresh(2);
+        struct things things = things_make();
+
+        assert_int_equal(rows[i].run(&things), TARN_OK);
+        assert_false(fake->spoiled());
+    }
+    void *context = tn_cuda_from(device)->context;
+    DO(cuCtxPushCurrent_v2(context)); /* without a mode of its own the driver refuses */
+    assert_int_equal(driver()->cuMemAlloc_v2(&ignored, 1), TN_CU_STREAM_CAPTURE_UNSUPPORTED);
+    assert_true(fake->spoiled());
+    DO(cuCtxPopCurrent_v2(&context));
+    fresh(1);
+}
+
+static void a_driver_that_shut_down_takes_everything_back(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        static const char *const first = "cuCtxGetCurrent: CUDA_ERROR_DEINITIALIZED, driver "
+                                         "shutting down";
+        fresh(2);
+        struct things things = things_make();
+
+        fake->shut_down(true);
+        assert_int_equal(rows[i].run(&things), rows[i].gives ? TARN_OK : TARN_ERR_DEVICE);
+        expect_untouched(&things);
+        expect_text(rows[i].gives ? "" : first);
+        fake->shut_down(false);
+        if (rows[i].gives) { /* it may also go between the two */
+            fake->fail_nth(rows[i].exported, 1, TN_CU_DEINITIALIZED);
+            assert_int_equal(rows[i].run(&things), TARN_OK);
+            assert_int_equal(fake->depth(), 0);
+        }
+    }
+    fresh(1);
+    fake->shut_down(true);
+    tarn_device_close(device); /* as the last destructors of a process do */
+    fake->shut_down(false);
+    fake->reset();
+    device = cuda_open();
+}
+
+/* ---- forks ---- */
+
+static int run_in_child(void)
+{
+    const uint64_t calls = fake->calls("cuCtxGetCurrent");
+    struct things things = {.allocation = 1};
+    char text[64] = "x";
+    int wrong = 0;
+
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        wrong += rows[i].run != do_capture_info && rows[i].run(&things) != TARN_ERR_DEVICE;
+        wrong += !strstr(device->ops->last_error(device), "before this process was forked");
+    }
+    things.stream = 7;
+    wrong += do_capture_info(&things) != TARN_ERR_DEVICE;
+    device->ops->processes(device, text, sizeof text);
+    wrong += text[0] != '\0';
+    tarn_device_close(device);
+    wrong += fake->retained(0) != 1;
+    wrong += fake->calls("cuCtxGetCurrent") != calls;
+    return wrong;
+}
+
+static void a_forked_child_gets_an_error_from_every_call(void **state)
+{
+    int status = 1;
+
+    (void)state;
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(run_in_child());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    const tarn_ptr ptr = sim_alloc_ok(device, MIB); /* here all is as it was */
+    assert_int_equal(device->ops->free(device, ptr), TARN_OK);
+}
+
+/* ---- texts ---- */
+
+static void *other_thread(void *argument)
+{
+    tarn_ptr ptr = 0;
+
+    *(bool *)argument = strcmp(device->ops->last_error(device), "") == 0 &&
+                        device->ops->alloc(device, 2 * GIB, &ptr) == TARN_ERR_OUT_OF_MEMORY &&
+                        strcmp(device->ops->last_error(device),
+                               "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY, out of memory") == 0;
+    return NULL;
+}
+
+static void last_errors_are_per_thread_and_device(void **state)
+{
+    struct tarn_device *again = cuda_open();
+    tarn_ptr ptr = 7;
+    pthread_t thread;
+    bool right = false;
+
+    (void)state;
+    expect_text("");
+    assert_int_equal(device->ops->alloc(device, 0, &ptr), TARN_ERR_DEVICE);
+    assert_int_equal(ptr, 7);
+    assert_string_equal(device->ops->last_error(device),
+                        "cuMemAlloc: CUDA_ERROR_INVALID_VALUE, invalid argument");
+    assert_string_equal(again->ops->last_error(again), "");
+    assert_int_equal(pthread_create(&thread, NULL, other_thread, &right), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(right);
+    expect_text("cuMemAlloc: CUDA_ERROR_INVALID_VALUE");
+    assert_int_equal(again->ops->free(again, 0), TARN_ERR_DEVICE);
+    assert_string_equal(again->ops->last_error(again), "free of address 0");
+    tarn_device_close(again);
+}
+
+static void a_lost_device_says_so(void **state)
+{
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    fake->fail_nth("cuMemAlloc_v2", 1, TN_CU_ILLEGAL_ADDRESS);
+    assert_int_equal(device->ops->alloc(device, MIB, &ptr), TARN_ERR_DEVICE);
+    assert_string_equal(device->ops->last_error(device),
+                        "cuMemAlloc: CUDA_ERROR_ILLEGAL_ADDRESS, an illegal memory access was "
+                        "encountered; this process can no longer use the device and has to be "
+                        "started anew");
+}
+
+static void processes_are_those_of_the_gpu(void **state)
+{
+    const struct tn_nvml_process process = {.pid = 5, .used = 2 * GIB};
+    char text[128] = "x";
+
+    (void)state;
+    fake->set_processes(&process, 1);
+    device->ops->processes(device, text, sizeof text);
+    assert_string_equal(text, "Process 5 has 2.00 GiB memory in use. ");
+}
+
+/* ---- what GPUs can do ---- */
+
+static void pages_ask_for_what_the_gpu_can_do(void **state)
+{
+    (void)state;
+    for (int able = 0; able < 4; able++) {
+        tn_page_handle page = 0;
+
+        fake->set_attribute(TN_CU_ATTRIBUTE_POSIX_HANDLE_SUPPORTED, able & 1);
+        fake->set_attribute(TN_CU_ATTRIBUTE_RDMA_WITH_VMM_SUPPORTED, able >> 1);
+        struct tarn_device *other = cuda_open(); /* the fake compares the properties */
+        assert_int_equal(other->ops->page_create(other, PAGE, &page), TARN_OK);
+        assert_int_equal(other->ops->page_release(other, page), TARN_OK);
+        tarn_device_close(other);
+    }
+}
+
+static void a_gpu_without_virtual_memory_says_so(void **state)
+{
+    uint64_t out = 7;
+
+    (void)state;
+    fake->set_attribute(TN_CU_ATTRIBUTE_VMM_SUPPORTED, 0);
+    struct tarn_device *other = cuda_open();
+    assert_int_equal(other->granularity, PAGE);
+    assert_int_equal(other->ops->va_reserve(other, PAGE, &out), TARN_ERR_DEVICE);
+    assert_string_equal(other->ops->last_error(other),
+                        "GPU 0 has no virtual memory management, which expandable segments need");
+    assert_int_equal(other->ops->page_create(other, PAGE, &out), TARN_ERR_DEVICE);
+    assert_int_equal(out, 7);
+    assert_int_equal(fake->depth(), 0);
+    tarn_device_close(other);
+}
+
+static void a_gpu_without_pools_says_so(void **state)
+{
+    uint64_t out = 7;
+
+    (void)state;
+    fake->set_attribute(TN_CU_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 0);
+    struct tarn_device *other = cuda_open();
+    assert_int_equal(other->ops->pool_alloc(other, MIB, 0, &out), TARN_ERR_DEVICE);
+    assert_string_equal(other->ops->last_error(other),
+                        "GPU 0 has no memory pools, which backend:cudaMallocAsync needs");
+    assert_int_equal(out, 7);
+    assert_int_equal(fake->depth(), 0);
+    tarn_device_close(other);
+}
+
+static void a_mapping_without_access_does_not_stay(void **state)
+{
+    tarn_ptr range = 0;
+    tn_page_handle page = 0;
+
+    (void)state;
+    assert_int_equal(device->ops->va_reserve(device, PAGE, &range), TARN_OK);
+    assert_int_equal(device->ops->page_create(device, PAGE, &page), TARN_OK);
+    fake->fail_nth("cuMemSetAccess", 1, TN_CU_OUT_OF_MEMORY);
+    assert_int_equal(device->ops->map(device, range, PAGE, page), TARN_ERR_OUT_OF_MEMORY);
+    expect_text("cuMemSetAccess: ");
+    assert_int_equal(fake->alive(0), 2);
+    assert_int_equal(device->ops->page_release(device, page), TARN_OK);
+    assert_int_equal(device->ops->va_release(device, range, PAGE), TARN_OK);
+}
+
+static void access_is_given_to_gpus_only(void **state)
+{
+    tarn_ptr range = 0;
+    tn_page_handle page = 0;
+
+    (void)state;
+    fake->set_devices(2, GIB);
+    assert_int_equal(device->ops->va_reserve(device, PAGE, &range), TARN_OK);
+    assert_int_equal(device->ops->page_create(device, PAGE, &page), TARN_OK);
+    assert_int_equal(device->ops->map(device, range, PAGE, page), TARN_OK);
+    assert_int_equal(device->ops->va_grant(device, range, PAGE, 1), TARN_OK);
+    assert_int_equal(device->ops->va_grant(device, range, PAGE, 2), TARN_ERR_DEVICE);
+    assert_int_equal(device->ops->va_grant(device, range, PAGE, -1), TARN_ERR_DEVICE);
+    fake->set_devices(1, GIB);
+}
+
+static void the_pool_is_changed_by_its_first_use_only(void **state)
+{
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    fake->set_release_threshold(5);
+    assert_int_equal(device->ops->pool_trim(device, 0), TARN_OK);
+    assert_int_equal(fake->release_threshold(), 5);
+    assert_int_equal(device->ops->pool_alloc(device, MIB, 0, &ptr), TARN_OK);
+    assert_true(fake->release_threshold() == UINT64_MAX);
+    assert_int_equal(device->ops->pool_free(device, ptr, 0), TARN_OK);
+    fake->set_release_threshold(6); /* the program's own wish */
+    assert_int_equal(device->ops->pool_alloc(device, MIB, 0, &ptr), TARN_OK);
+    assert_int_equal(fake->release_threshold(), 6);
+    assert_int_equal(device->ops->pool_free(device, ptr, 0), TARN_OK);
+    assert_int_equal(device->ops->pool_trim(device, 0), TARN_OK);
+    assert_int_equal(fake->used_bytes(0), 0);
+}
+
+/* ---- captures ---- */
+
+/* Joins 40 streams under capture to one and checks what the device says of the graph. */
+static void capture_is_read(const char *path, bool edge_data)
+{
+    enum {
+        STREAMS = 40
+    };
+    const struct fake_cuda *driver_fake = fake_open(path);
+    struct tarn_device *other = cuda_open_at(path, 0);
+    const struct tn_device_ops *ops = other->ops;
+    const struct tn_cuda_driver *direct = &tn_cuda_from(other)->driver;
+    void *context = tn_cuda_from(other)->context;
+    tarn_stream streams[STREAMS];
+    tn_graph_node nodes[STREAMS];
+    tn_event_handle event = 0;
+    uint64_t capture = 9;
+    uint32_t count = 9;
+    tarn_ptr ptr = sim_alloc_ok(other, MIB);
+    void *graph = NULL;
+
+    assert_int_equal(ops->event_create(other, &event), TARN_OK);
+    for (int i = 0; i < STREAMS; i++) {
+        assert_int_equal(ops->stream_create(other, &streams[i]), TARN_OK);
+    }
+    assert_int_equal(ops->capture_info(other, streams[0], &capture, nodes, STREAMS, &count),
+                     TARN_OK);
+    assert_int_equal(capture, 0);
+    assert_int_equal(count, 0);
+    assert_int_equal(direct->cuCtxPushCurrent_v2(context), TN_CU_SUCCESS);
+    assert_int_equal(direct->cuStreamBeginCapture_v2(streams[0], TN_CU_CAPTURE_MODE_GLOBAL),
+                     TN_CU_SUCCESS);
+    assert_int_equal(ops->capture_info(other, streams[0], &capture, NULL, 0, &count), TARN_OK);
+    assert_int_not_equal(capture, 0);
+    assert_int_equal(count, 0);
+    assert_int_equal(direct->cuMemsetD8Async(ptr, 1, 1, streams[0]), TN_CU_SUCCESS);
+    assert_int_equal(ops->event_record(other, event, streams[0]), TARN_OK);
+    for (int i = 1; i < STREAMS; i++) {
+        assert_int_equal(ops->stream_wait_event(other, streams[i], event), TARN_OK);
+        assert_int_equal(direct->cuMemsetD8Async(ptr, 1, 1, streams[i]), TN_CU_SUCCESS);
+    }
+    for (int i = 1; i < STREAMS; i++) {
+        assert_int_equal(ops->event_record(other, event, streams[i]), TARN_OK);
+        assert_int_equal(ops->stream_wait_event(other, streams[0], event), TARN_OK);
+    }
+    driver_fake->set_edge_data(edge_data);
+    /* Terminals: as many as there is room for, and how many there are. */
+    memset(nodes, 0, sizeof nodes);
+    assert_int_equal(ops->capture_info(other, streams[0], &capture, nodes, 2, &count), TARN_OK);
+    assert_int_equal(count, STREAMS);
+    assert_int_not_equal(nodes[1], 0);
+    assert_int_equal(nodes[2], 0);
+    driver_fake->set_edge_data(false);
+    assert_int_equal(direct->cuMemsetD8Async(ptr, 1, 1, streams[0]), TN_CU_SUCCESS);
+    assert_int_equal(ops->capture_info(other, streams[0], &capture, nodes, 1, &count), TARN_OK);
+    assert_int_equal(count, 1);
+    const tn_graph_node last = nodes[0];
+
+    driver_fake->set_edge_data(edge_data);
+    for (uint32_t room = 0; room <= STREAMS; room++) {
+        memset(nodes, 0, sizeof nodes);
+        assert_int_equal(ops->graph_node_parents(other, last, room ? nodes : NULL, room, &count),
+                         TARN_OK);
+        assert_int_equal(count, STREAMS);
+        for (uint32_t i = 0; i < STREAMS; i++) {
+            assert_int_equal(nodes[i] != 0, i < room);
+        }
+    }
+    count = 77;
+    tarn_host_fail_nth(1); /* the places for many edges */
+    assert_int_equal(ops->graph_node_parents(other, last, nodes, STREAMS, &count),
+                     TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    assert_int_equal(count, 77);
+    assert_int_equal(ops->graph_node_parents(other, 12345, nodes, STREAMS, &count),
+                     TARN_ERR_DEVICE);
+    driver_fake->set_edge_data(false);
+
+    /* The default stream is in none, and asking does not harm the capture. */
+    for (tarn_stream stream = 0; stream <= TN_CU_STREAM_LEGACY; stream++) {
+        capture = 9;
+        assert_int_equal(ops->capture_info(other, stream, &capture, NULL, 0, &count), TARN_OK);
+        assert_int_equal(capture, 0);
+        assert_int_equal(count, 0);
+    }
+    /* A capture that failed has no graph to speak of. */
+    assert_int_equal(direct->cuMemFree_v2(ptr), TN_CU_STREAM_CAPTURE_UNSUPPORTED);
+    capture = 9;
+    assert_int_equal(ops->capture_info(other, streams[0], &capture, NULL, 0, &count),
+                     TARN_ERR_DEVICE);
+    assert_int_equal(capture, 9);
+    assert_non_null(strstr(other->ops->last_error(other), "failed before"));
+    assert_int_equal(direct->cuStreamEndCapture(streams[0], &graph), TN_CU_SUCCESS);
+    assert_int_equal(direct->cuGraphDestroy(graph), TN_CU_SUCCESS);
+    assert_int_equal(direct->cuCtxPopCurrent_v2(&context), TN_CU_SUCCESS);
+    for (int i = 0; i < STREAMS; i++) {
+        assert_int_equal(ops->stream_destroy(other, streams[i]), TARN_OK);
+    }
+    assert_int_equal(ops->event_destroy(other, event), TARN_OK);
+    assert_int_equal(ops->free(other, ptr), TARN_OK);
+    assert_int_equal(driver_fake->alive(0), 0);
+    tarn_device_close(other);
+}
+
+static void graphs_under_capture_are_read(void **state)
+{
+    (void)state;
+    tarn_device_close(device);
+    capture_is_read(FAKE_CUDA, false);
+    capture_is_read(FAKE_CUDA, true);
+    capture_is_read(FAKE_CUDA_11, false);
+    capture_is_read(FAKE_CUDA_10, false);
+    fake = fake_open(FAKE_CUDA);
+    device = cuda_open();
+}
+
+static void other_devices_are_no_gpus(void **state)
+{
+    struct tarn_device *sim = sim_open(GIB);
+
+    (void)state;
+    assert_null(tn_cuda_from(NULL));
+    assert_null(tn_cuda_from(sim));
+    assert_non_null(tn_cuda_from(device));
+    assert_true(device->ops->now_ns(device) > 0);
+    sim_close(sim);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_gpu_tells_what_it_is),
+        CASE(a_gpu_may_be_open_twice),
+        CASE(a_number_without_a_gpu_is_refused),
+        CASE(each_step_of_opening_may_fail),
+        CASE(opening_needs_host_memory),
+        CASE(a_driver_may_show_no_gpu),
+        CASE(every_call_of_every_operation_may_fail),
+        CASE(every_operation_leaves_the_context_as_it_was),
+        CASE(no_operation_spoils_a_capture),
+        CASE(a_driver_that_shut_down_takes_everything_back),
+        CASE(a_forked_child_gets_an_error_from_every_call),
+        CASE(last_errors_are_per_thread_and_device),
+        CASE(a_lost_device_says_so),
+        CASE(processes_are_those_of_the_gpu),
+        CASE(pages_ask_for_what_the_gpu_can_do),
+        CASE(a_gpu_without_virtual_memory_says_so),
+        CASE(a_gpu_without_pools_says_so),
+        CASE(a_mapping_without_access_does_not_stay),
+        CASE(access_is_given_to_gpus_only),
+        CASE(the_pool_is_changed_by_its_first_use_only),
+        CASE(graphs_under_capture_are_read),
+        CASE(other_devices_are_no_gpus),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* Finding the driver's functions, in drivers of several ages, and every way in which it fails. */
+#include "support/test.h"
+
+#include "support/cuda.h"
+
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void expect_failure(const char *path, enum tarn_status st, const char *text)
+{
+    struct tn_cuda_driver driver = {.version = 5};
+    struct tarn_error error = {.status = TARN_OK};
+
+    assert_int_equal(tn_cuda_driver_open(path, &driver, &error), st);
+    assert_int_equal(error.status, st);
+    if (!strstr(error.text, text)) {
+        fail_msg("\"%s\" does not contain \"%s\"", error.text, text);
+    }
+    assert_int_equal(driver.version, 5);
+    assert_int_equal(tn_cuda_driver_open(path, &driver, NULL), st);
+}
+
+static void every_function_is_there(void **state)
+{
+    struct tn_cuda_driver driver;
+
+    (void)state;
+    (void)fake_open(FAKE_CUDA);
+    assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, NULL), TARN_OK);
+    assert_int_equal(driver.version, 13000);
+#define TN_CUDA_SYM(exported, plain, since, need, parameters) assert_non_null(driver.exported);
+#include "device/cuda_syms.def"
+#undef TN_CUDA_SYM
+}
+
+/* Name and version must lead to the function that the exported name means. */
+static void a_name_and_a_version_are_one_function(void **state)
+{
+    struct tn_cuda_driver driver;
+    char why[256];
+    void *library = tn_dl_open(FAKE_CUDA, why, sizeof why);
+    int (*found)(void) = NULL;
+
+    (void)state;
+    (void)fake_open(FAKE_CUDA);
+    assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, NULL), TARN_OK);
+#define TN_CUDA_SYM(exported, plain, since, need, parameters)                                      \
+    assert_true(tn_dl_find(library, #exported, &found));                                           \
+    assert_memory_equal(&found, &driver.exported, sizeof found);
+#include "device/cuda_syms.def"
+#undef TN_CUDA_SYM
+}
+
+static void older_drivers_lack_only_what_is_optional(void **state)
+{
+    static const char *const paths[] = {FAKE_CUDA_11, FAKE_CUDA_10};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        struct tn_cuda_driver driver;
+
+        (void)fake_open(paths[i]);
+        assert_int_equal(tn_cuda_driver_open(paths[i], &driver, NULL), TARN_OK);
+        assert_int_equal(driver.version, 11080);
+        assert_null(driver.cuStreamGetCaptureInfo_v3);
+        assert_null(driver.cuGraphNodeGetDependencies_v2);
+        assert_non_null(driver.cuStreamGetCaptureInfo_v2);
+        assert_non_null(driver.cuGraphNodeGetDependencies);
+        assert_non_null(driver.cuMemAlloc_v2);
+    }
+}
+
+static void what_the_driver_hides_is_taken_from_the_library(void **state)
+{
+    const struct fake_cuda *fake = fake_open(FAKE_CUDA);
+    struct tn_cuda_driver driver;
+
+    (void)state;
+    fake->hide("cuMemMap");
+    assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, NULL), TARN_OK);
+    assert_non_null(driver.cuMemMap);
+}
+
+static void what_is_missing_is_named(void **state)
+{
+    (void)state;
+    (void)fake_open(FAKE_CUDA_INCOMPLETE);
+    expect_failure(FAKE_CUDA_INCOMPLETE, TARN_ERR_NOT_SUPPORTED,
+                   "the CUDA driver (CUDA 13.0) has no function cuMemCreate, which tarn needs");
+    expect_failure("/no/such/libcuda.so.1", TARN_ERR_NOT_FOUND,
+                   "there is no NVIDIA driver on this machine (/no/such/libcuda.so.1: cannot open");
+    expect_failure("libpthread.so.0", TARN_ERR_NOT_SUPPORTED,
+                   "libpthread.so.0 is no CUDA driver: it has no function cuDriverGetVersion");
+}
+
+static void an_old_driver_is_refused(void **state)
+{
+    const struct fake_cuda *fake = fake_open(FAKE_CUDA);
+    struct tn_cuda_driver driver;
+
+    (void)state;
+    fake->set_version(11030);
+    expect_failure(FAKE_CUDA, TARN_ERR_NOT_SUPPORTED,
+                   "the NVIDIA driver supports CUDA 11.3, and tarn needs 11.4 or newer: install a "
+                   "newer driver");
+    fake->set_version(11040);
+    assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, NULL), TARN_OK);
+    fake->fail_nth("cuDriverGetVersion", 1, 999);
+    assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, NULL), TARN_ERR_DEVICE);
+}
+
+static void a_driver_that_does_not_start_says_why(void **state)
+{
+    const struct fake_cuda *fake = fake_open(FAKE_CUDA);
+    struct tarn_error error = {.status = TARN_OK};
+    struct tn_cuda_driver driver;
+
+    (void)state;
+    fake->set_devices(0, GIB);
+    expect_failure(FAKE_CUDA, TARN_ERR_NOT_FOUND,
+                   "no GPU was found (cuInit: CUDA_ERROR_NO_DEVICE, no CUDA-capable device is "
+                   "detected)");
+    fake->reset();
+    fake->fail_nth("cuInit", 1, TN_CU_STUB_LIBRARY);
+    assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, &error), TARN_ERR_NOT_FOUND);
+    fake->fail_nth("cuInit", 1, TN_CU_ECC_UNCORRECTABLE);
+    assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, &error), TARN_ERR_DEVICE);
+    assert_string_equal(error.text,
+                        "the CUDA driver does not start (cuInit: CUDA_ERROR_ECC_UNCORRECTABLE, "
+                        "uncorrectable ECC error encountered; this process can no longer use the "
+                        "device and has to be started anew)");
+}
+
+/* In a child, the driver of the parent says that it is not initialised. */
+static int start_in_child(const struct fake_cuda *fake)
+{
+    struct tarn_error error = {.status = TARN_OK};
+    struct tn_cuda_driver driver;
+
+    fake->fail_nth("cuInit", 1, TN_CU_NOT_INITIALIZED);
+    return tn_cuda_driver_open(FAKE_CUDA, &driver, &error) == TARN_ERR_DEVICE &&
+                   strstr(error.text, "CUDA was started before this process was forked")
+               ? 0
+               : 1;
+}
+
+static void a_child_of_a_process_with_cuda_hears_of_it(void **state)
+{
+    const struct fake_cuda *fake = fake_open(FAKE_CUDA);
+    struct tn_cuda_driver driver;
+    int status = 1;
+
+    (void)state;
+    assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, NULL), TARN_OK);
+    const pid_t child = fork();
+
+    if (child == 0) {
+        _exit(start_in_child(fake));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void results_become_statuses(void **state)
+{
+    static const int lost[] = {46,  214, 220, 226, 700, 702, 709, 710, 714,
+                               715, 716, 717, 718, 719, 810, 911, 999};
+
+    (void)state;
+    assert_int_equal(tn_cuda_status(TN_CU_SUCCESS), TARN_OK);
+    assert_int_equal(tn_cuda_status(TN_CU_OUT_OF_MEMORY), TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(tn_cuda_status(TN_CU_NOT_READY), TARN_ERR_NOT_READY);
+    assert_int_equal(tn_cuda_status(TN_CU_INVALID_VALUE), TARN_ERR_DEVICE);
+    assert_int_equal(tn_cuda_status(12345), TARN_ERR_DEVICE);
+    for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
+        assert_true(tn_cuda_is_lost(lost[i]));
+        assert_int_equal(tn_cuda_status(lost[i]), TARN_ERR_DEVICE);
+    }
+    assert_false(tn_cuda_is_lost(TN_CU_SUCCESS));
+    assert_false(tn_cuda_is_lost(TN_CU_INVALID_VALUE));
+    assert_false(tn_cuda_is_lost(TN_CU_OUT_OF_MEMORY));
+    assert_false(tn_cuda_is_lost(TN_CU_DEINITIALIZED));
+}
+
+static void results_are_explained(void **state)
+{
+    struct tn_cuda_driver driver;
+    char text[128];
+    char little[10];
+
+    (void)state;
+    (void)fake_open(FAKE_CUDA);
+    assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, NULL), TARN_OK);
+    tn_cuda_explain(&driver, "cuMemCreate", TN_CU_OUT_OF_MEMORY, text, sizeof text);
+    assert_string_equal(text, "cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY, out of memory");
+    tn_cuda_explain(&driver, "cuMemCreate", 12345, text, sizeof text);
+    assert_string_equal(text, "cuMemCreate: unknown CUDA error 12345");
+    tn_cuda_explain(&driver, "cuMemMap", TN_CU_NOT_SUPPORTED, text, sizeof text);
+    assert_string_equal(text, "cuMemMap: CUDA_ERROR_NOT_SUPPORTED, the driver says no more");
+    tn_cuda_explain(&driver, "cuMemCreate", TN_CU_OUT_OF_MEMORY, little, sizeof little);
+    assert_string_equal(little, "cuMemCrea");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_function_is_there),
+        cmocka_unit_test(a_name_and_a_version_are_one_function),
+        cmocka_unit_test(older_drivers_lack_only_what_is_optional),
+        cmocka_unit_test(what_the_driver_hides_is_taken_from_the_library),
+        cmocka_unit_test(what_is_missing_is_named),
+        cmocka_unit_test(an_old_driver_is_refused),
+        cmocka_unit_test(a_driver_that_does_not_start_says_why),
+        cmocka_unit_test(a_child_of_a_process_with_cuda_hears_of_it),
+        cmocka_unit_test(results_become_statuses),
+        cmocka_unit_test(results_are_explained),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
