@@ -2,8 +2,8 @@
 /*
  * gpu_test [--driver PATH] [--no-fork] [CASE]...: runs all cases, or those named, each on the first
  * GPU opened anew. Prints a line a case and ends with "N passed, N failed, N skipped"; where there
- * is no GPU all of it is one skipped case, with the reason. --no-fork leaves out the child processes, for
- * tools that watch this one.
+ * is no GPU all of it is one skipped case, with the reason. --no-fork is for tools that watch the
+ * program: no child processes, and nothing is said of how long work takes.
  */
 #include "gpu/gpu_case.h"
 

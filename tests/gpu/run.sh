@@ -62,6 +62,7 @@ find_tool() { # NAME: prints the path of a program of CUDA's toolkit
     done
 }
 
+# shellcheck disable=SC2317 # called by `part`
 build_tests() {
     cmake -S "$here" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo &&
         cmake --build "$build" -j "$(nproc)"
@@ -69,6 +70,7 @@ build_tests() {
 
 # What goes wrong on purpose (memory running out) is no error here; what is lost or touched without
 # being allocated is.
+# shellcheck disable=SC2317 # called by `part`
 memcheck() { # PROGRAM...
     "$sanitizer" --tool memcheck --leak-check full --report-api-errors no --error-exitcode 9 "$@"
 }
