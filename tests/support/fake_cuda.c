@@ -18,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define EXPORT     __attribute__((visibility("default")))
 #define BASE       ((uint64_t)0x7f0000000000) /* where a simulated device begins by itself */
@@ -592,6 +594,14 @@ static void *host_of(uint64_t address, size_t size)
     return host;
 }
 
+/* One side of a copy, which may be the host's own memory. */
+static void *side_of(uint64_t address, size_t size)
+{
+    void *host = host_of(address, size);
+
+    return host ? host : (void *)(uintptr_t)address;
+}
+
 int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t size)
 {
     struct tarn_device *sim = NULL;
@@ -620,10 +630,10 @@ int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t size)
 
 static int work_do(const struct work *work)
 {
-    void *to = host_of(work->to, work->size);
-    const void *from = work->from ? host_of(work->from, work->size) : NULL;
+    const void *from = work->from ? side_of(work->from, work->size) : NULL;
+    void *to = from ? side_of(work->to, work->size) : host_of(work->to, work->size);
 
-    if (!to || (work->from && !from)) {
+    if (!to) {
         return TN_CU_INVALID_VALUE;
     }
     if (from) {
@@ -700,6 +710,46 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, size_t size, uint64_t stre
     const int result = enter_context(CALL_cuMemsetD8Async, &sim);
 
     return result ? result : work_queue(sim, stream, &work);
+}
+
+/* ---- pinned host memory ---- */
+
+int cuMemHostAlloc(void **memory, size_t size, unsigned flags)
+{
+    struct tarn_device *sim = NULL;
+    const int result = enter_unsafe(CALL_cuMemHostAlloc, &sim);
+
+    if (result == TN_CU_SUCCESS && flags != TN_CU_HOST_PORTABLE) {
+        return TN_CU_INVALID_VALUE;
+    }
+    return result ? result : result_of(sim->ops->host_alloc(sim, size, memory));
+}
+
+int cuMemFreeHost(void *memory)
+{
+    struct tarn_device *sim = NULL;
+    const int result = enter_unsafe(CALL_cuMemFreeHost, &sim);
+
+    return result ? result : result_of(sim->ops->host_free(sim, memory));
+}
+
+int cuMemHostRegister_v2(void *memory, size_t size, unsigned flags)
+{
+    struct tarn_device *sim = NULL;
+    const int result = enter_unsafe(CALL_cuMemHostRegister_v2, &sim);
+
+    if (result == TN_CU_SUCCESS && flags != TN_CU_HOST_PORTABLE) {
+        return TN_CU_INVALID_VALUE;
+    }
+    return result ? result : result_of(sim->ops->host_register(sim, memory, size));
+}
+
+int cuMemHostUnregister(void *memory)
+{
+    struct tarn_device *sim = NULL;
+    const int result = enter_unsafe(CALL_cuMemHostUnregister, &sim);
+
+    return result ? result : result_of(sim->ops->host_unregister(sim, memory));
 }
 
 /* ---- events and streams ---- */
@@ -1088,23 +1138,28 @@ int cuMemGetAllocationGranularity(size_t *granularity, const struct tn_cu_mem_pr
 
 int cuMemExportToShareableHandle(void *handle, uint64_t page, int type, unsigned long long flags)
 {
-    const int result = enter(CALL_cuMemExportToShareableHandle);
+    struct tarn_device *sim = NULL;
+    const int result = enter_unsafe(CALL_cuMemExportToShareableHandle, &sim);
 
-    (void)handle;
-    (void)page;
-    (void)type;
-    (void)flags;
-    return result ? result : TN_CU_NOT_SUPPORTED;
+    if (result == TN_CU_SUCCESS && (type != TN_CU_MEM_HANDLE_POSIX_FD || flags != 0)) {
+        return TN_CU_INVALID_VALUE;
+    }
+    return result ? result : result_of(sim->ops->page_export(sim, page, handle));
 }
 
 int cuMemImportFromShareableHandle(uint64_t *page, void *handle, int type)
 {
-    const int result = enter(CALL_cuMemImportFromShareableHandle);
+    const int descriptor = (int)(intptr_t)handle;
+    struct tarn_device *sim = NULL;
+    struct stat about;
+    const int result = enter_unsafe(CALL_cuMemImportFromShareableHandle, &sim);
 
-    (void)page;
-    (void)handle;
-    (void)type;
-    return result ? result : TN_CU_NOT_SUPPORTED;
+    if (result != TN_CU_SUCCESS || type != TN_CU_MEM_HANDLE_POSIX_FD ||
+        fstat(descriptor, &about) != 0) {
+        return result ? result : TN_CU_INVALID_VALUE;
+    }
+    return result_of(
+        sim->ops->page_import(sim, getpid(), descriptor, (uint64_t)about.st_size, page));
 }
 
 /* ---- stream-ordered pools ---- */
@@ -1216,29 +1271,36 @@ int cuCtxEnablePeerAccess(void *peer_context, unsigned flags)
 
 int cuIpcGetMemHandle(struct tn_cu_ipc_handle *handle, uint64_t address)
 {
-    const int result = enter(CALL_cuIpcGetMemHandle);
+    struct tarn_device *sim = NULL;
+    struct tn_ipc_handle told = {{0}};
+    int result = enter_unsafe(CALL_cuIpcGetMemHandle, &sim);
 
-    (void)handle;
-    (void)address;
-    return result ? result : TN_CU_NOT_SUPPORTED;
+    result = result ? result : result_of(sim->ops->ipc_export(sim, address, &told));
+    if (result == TN_CU_SUCCESS) {
+        memcpy(handle, &told, sizeof told);
+    }
+    return result;
 }
 
 int cuIpcOpenMemHandle_v2(uint64_t *address, struct tn_cu_ipc_handle handle, unsigned flags)
 {
-    const int result = enter(CALL_cuIpcOpenMemHandle_v2);
+    struct tarn_device *sim = NULL;
+    struct tn_ipc_handle told;
+    const int result = enter_unsafe(CALL_cuIpcOpenMemHandle_v2, &sim);
 
-    (void)address;
-    (void)handle;
-    (void)flags;
-    return result ? result : TN_CU_NOT_SUPPORTED;
+    if (result == TN_CU_SUCCESS && flags != TN_CU_IPC_LAZY_PEER_ACCESS) {
+        return TN_CU_INVALID_VALUE;
+    }
+    memcpy(&told, &handle, sizeof told);
+    return result ? result : result_of(sim->ops->ipc_open(sim, &told, address));
 }
 
 int cuIpcCloseMemHandle(uint64_t address)
 {
-    const int result = enter(CALL_cuIpcCloseMemHandle);
+    struct tarn_device *sim = NULL;
+    const int result = enter_unsafe(CALL_cuIpcCloseMemHandle, &sim);
 
-    (void)address;
-    return result ? result : TN_CU_NOT_SUPPORTED;
+    return result ? result : result_of(sim->ops->ipc_close(sim, address));
 }
 
 /* ---- finding functions ---- */

@@ -171,7 +171,15 @@ struct things {
     uint64_t spare_event;
     uint64_t spare_stream;
     uint64_t spare_range;
+    struct tarn_device *peer;
+    struct tn_ipc_handle handle; /* of the allocation */
+    int descriptor;              /* of the page */
+    void *pinned;
+    void *made; /* pinned by an operation */
 };
+
+static unsigned char plain[4096]; /* the host's, not registered */
+static unsigned char registered[4096];
 
 typedef enum tarn_status operation(struct things *things);
 
@@ -328,48 +336,169 @@ static enum tarn_status do_pool_reset_peaks(struct things *t)
     return device->ops->pool_reset_peaks(device);
 }
 
-/* An operation, the driver's function that does it, how often that is called, and whether it gives
- * something back. */
+static enum tarn_status do_ipc_export(struct things *t)
+{
+    struct tn_ipc_handle handle;
+
+    memcpy(&handle, t->outputs, sizeof t->outputs);
+    const enum tarn_status st = device->ops->ipc_export(device, t->allocation, &handle);
+    memcpy(t->outputs, &handle, sizeof t->outputs);
+    return st;
+}
+
+static enum tarn_status do_ipc_open(struct things *t)
+{
+    return device->ops->ipc_open(device, &t->handle, &t->outputs[0]);
+}
+
+static enum tarn_status do_ipc_close(struct things *t)
+{
+    return device->ops->ipc_close(device, t->allocation);
+}
+
+static enum tarn_status do_page_export(struct things *t)
+{
+    int descriptor = UNTOUCHED;
+    const enum tarn_status st = device->ops->page_export(device, t->page, &descriptor);
+
+    if (st == TARN_OK) {
+        assert_int_equal(close(descriptor), 0);
+    } else {
+        assert_int_equal(descriptor, UNTOUCHED);
+    }
+    return st;
+}
+
+static enum tarn_status do_page_import(struct things *t)
+{
+    return device->ops->page_import(device, getpid(), t->descriptor, PAGE, &t->outputs[0]);
+}
+
+static enum tarn_status do_peer_reaches(struct things *t)
+{
+    bool reaches = false;
+    const enum tarn_status st = device->ops->peer_reaches(device, t->peer, &reaches);
+
+    assert_int_equal(reaches, st == TARN_OK);
+    return st;
+}
+
+static enum tarn_status do_peer_enable(struct things *t)
+{
+    return device->ops->peer_enable(device, t->peer);
+}
+
+static enum tarn_status do_copy(struct things *t)
+{
+    const struct tn_copy copy = {.to_device = device,
+                                 .from_device = device,
+                                 .to = t->allocation,
+                                 .from = t->allocation + 1024,
+                                 .size = 512};
+
+    return device->ops->copy(device, &copy, t->spare_stream);
+}
+
+static enum tarn_status do_copy_by_peer(struct things *t)
+{
+    const struct tn_copy copy = {.to_device = device,
+                                 .from_device = t->peer,
+                                 .to = t->allocation,
+                                 .from = t->allocation + 1024,
+                                 .size = 512,
+                                 .by_peer = true};
+
+    return device->ops->copy(device, &copy, t->spare_stream);
+}
+
+static enum tarn_status do_host_alloc(struct things *t)
+{
+    void *memory = NULL;
+    const enum tarn_status st = device->ops->host_alloc(device, 4096, &memory);
+
+    assert_int_equal(memory != NULL, st == TARN_OK);
+    t->made = st == TARN_OK ? memory : t->made;
+    return st;
+}
+
+static enum tarn_status do_host_free(struct things *t)
+{
+    const enum tarn_status st = device->ops->host_free(device, t->pinned);
+
+    t->pinned = st == TARN_OK ? NULL : t->pinned;
+    return st;
+}
+
+static enum tarn_status do_host_register(struct things *t)
+{
+    (void)t;
+    return device->ops->host_register(device, plain, sizeof plain);
+}
+
+static enum tarn_status do_host_unregister(struct things *t)
+{
+    (void)t;
+    return device->ops->host_unregister(device, registered);
+}
+
+/* An operation, the driver's function that does it, how often that is called, whether it gives
+ * something back, and whether it takes another process to succeed. */
 struct row {
     operation *run;
     const char *exported;
     const char *said; /* in messages */
     uint64_t times;
     bool gives;
+    bool foreign;
 };
 
 static const struct row rows[] = {
-    {do_alloc, "cuMemAlloc_v2", "cuMemAlloc", 1, false},
-    {do_free, "cuMemFree_v2", "cuMemFree", 1, true},
-    {do_memory_info, "cuMemGetInfo_v2", "cuMemGetInfo", 1, false},
-    {do_event_create, "cuEventCreate", "cuEventCreate", 1, false},
-    {do_event_destroy, "cuEventDestroy_v2", "cuEventDestroy", 1, true},
-    {do_event_record, "cuEventRecord", "cuEventRecord", 1, false},
-    {do_event_query, "cuEventQuery", "cuEventQuery", 1, true},
-    {do_event_wait, "cuEventSynchronize", "cuEventSynchronize", 1, true},
-    {do_stream_wait, "cuStreamSynchronize", "cuStreamSynchronize", 1, true},
-    {do_stream_wait_event, "cuStreamWaitEvent", "cuStreamWaitEvent", 1, false},
-    {do_stream_create, "cuStreamCreate", "cuStreamCreate", 1, false},
-    {do_stream_destroy, "cuStreamDestroy_v2", "cuStreamDestroy", 1, true},
-    {do_device_wait, "cuCtxSynchronize", "cuCtxSynchronize", 1, true},
-    {do_capture_info, "cuStreamGetCaptureInfo_v3", "cuStreamGetCaptureInfo", 1, false},
-    {do_graph_node_parents, "cuGraphNodeGetDependencies_v2", "cuGraphNodeGetDependencies", 2,
+    {do_alloc, "cuMemAlloc_v2", "cuMemAlloc", 1, false, false},
+    {do_free, "cuMemFree_v2", "cuMemFree", 1, true, false},
+    {do_memory_info, "cuMemGetInfo_v2", "cuMemGetInfo", 1, false, false},
+    {do_event_create, "cuEventCreate", "cuEventCreate", 1, false, false},
+    {do_event_destroy, "cuEventDestroy_v2", "cuEventDestroy", 1, true, false},
+    {do_event_record, "cuEventRecord", "cuEventRecord", 1, false, false},
+    {do_event_query, "cuEventQuery", "cuEventQuery", 1, true, false},
+    {do_event_wait, "cuEventSynchronize", "cuEventSynchronize", 1, true, false},
+    {do_stream_wait, "cuStreamSynchronize", "cuStreamSynchronize", 1, true, false},
+    {do_stream_wait_event, "cuStreamWaitEvent", "cuStreamWaitEvent", 1, false, false},
+    {do_stream_create, "cuStreamCreate", "cuStreamCreate", 1, false, false},
+    {do_stream_destroy, "cuStreamDestroy_v2", "cuStreamDestroy", 1, true, false},
+    {do_device_wait, "cuCtxSynchronize", "cuCtxSynchronize", 1, true, false},
+    {do_capture_info, "cuStreamGetCaptureInfo_v3", "cuStreamGetCaptureInfo", 1, false, false},
+    {do_graph_node_parents, "cuGraphNodeGetDependencies_v2", "cuGraphNodeGetDependencies", 2, false,
      false},
-    {do_va_reserve, "cuMemAddressReserve", "cuMemAddressReserve", 1, false},
-    {do_va_release, "cuMemAddressFree", "cuMemAddressFree", 1, true},
-    {do_page_create, "cuMemCreate", "cuMemCreate", 1, false},
-    {do_page_release, "cuMemRelease", "cuMemRelease", 1, true},
-    {do_map, "cuMemMap", "cuMemMap", 1, false},
-    {do_map, "cuMemSetAccess", "cuMemSetAccess", 1, false},
-    {do_unmap, "cuMemUnmap", "cuMemUnmap", 1, true},
-    {do_va_grant, "cuMemSetAccess", "cuMemSetAccess", 1, false},
-    {do_pool_alloc, "cuMemAllocFromPoolAsync", "cuMemAllocFromPoolAsync", 1, false},
-    {do_pool_alloc, "cuMemPoolSetAttribute", "cuMemPoolSetAttribute", 1, false},
-    {do_pool_free, "cuMemFreeAsync", "cuMemFreeAsync", 1, true},
-    {do_pool_trim, "cuMemPoolTrimTo", "cuMemPoolTrimTo", 1, true},
-    {do_pool_info, "cuMemPoolGetAttribute", "cuMemPoolGetAttribute", 2, false},
-    {do_pool_peaks, "cuMemPoolGetAttribute", "cuMemPoolGetAttribute", 2, false},
-    {do_pool_reset_peaks, "cuMemPoolSetAttribute", "cuMemPoolSetAttribute", 2, false},
+    {do_va_reserve, "cuMemAddressReserve", "cuMemAddressReserve", 1, false, false},
+    {do_va_release, "cuMemAddressFree", "cuMemAddressFree", 1, true, false},
+    {do_page_create, "cuMemCreate", "cuMemCreate", 1, false, false},
+    {do_page_release, "cuMemRelease", "cuMemRelease", 1, true, false},
+    {do_map, "cuMemMap", "cuMemMap", 1, false, false},
+    {do_map, "cuMemSetAccess", "cuMemSetAccess", 1, false, false},
+    {do_unmap, "cuMemUnmap", "cuMemUnmap", 1, true, false},
+    {do_va_grant, "cuMemSetAccess", "cuMemSetAccess", 1, false, false},
+    {do_pool_alloc, "cuMemAllocFromPoolAsync", "cuMemAllocFromPoolAsync", 1, false, false},
+    {do_pool_alloc, "cuMemPoolSetAttribute", "cuMemPoolSetAttribute", 1, false, false},
+    {do_pool_free, "cuMemFreeAsync", "cuMemFreeAsync", 1, true, false},
+    {do_pool_trim, "cuMemPoolTrimTo", "cuMemPoolTrimTo", 1, true, false},
+    {do_pool_info, "cuMemPoolGetAttribute", "cuMemPoolGetAttribute", 2, false, false},
+    {do_pool_peaks, "cuMemPoolGetAttribute", "cuMemPoolGetAttribute", 2, false, false},
+    {do_pool_reset_peaks, "cuMemPoolSetAttribute", "cuMemPoolSetAttribute", 2, false, false},
+    {do_ipc_export, "cuIpcGetMemHandle", "cuIpcGetMemHandle", 1, false, false},
+    {do_ipc_open, "cuIpcOpenMemHandle_v2", "cuIpcOpenMemHandle", 1, false, true},
+    {do_ipc_close, "cuIpcCloseMemHandle", "cuIpcCloseMemHandle", 1, true, true},
+    {do_page_export, "cuMemExportToShareableHandle", "cuMemExportToShareableHandle", 1, false,
+     false},
+    {do_page_import, "cuMemImportFromShareableHandle", "cuMemImportFromShareableHandle", 1, false,
+     false},
+    {do_peer_reaches, "cuDeviceCanAccessPeer", "cuDeviceCanAccessPeer", 1, false, false},
+    {do_peer_enable, "cuCtxEnablePeerAccess", "cuCtxEnablePeerAccess", 1, false, false},
+    {do_copy, "cuMemcpyAsync", "cuMemcpyAsync", 1, false, false},
+    {do_copy_by_peer, "cuMemcpyPeerAsync", "cuMemcpyPeerAsync", 1, false, false},
+    {do_host_alloc, "cuMemHostAlloc", "cuMemHostAlloc", 1, false, false},
+    {do_host_free, "cuMemFreeHost", "cuMemFreeHost", 1, true, false},
+    {do_host_register, "cuMemHostRegister_v2", "cuMemHostRegister", 1, false, false},
+    {do_host_unregister, "cuMemHostUnregister", "cuMemHostUnregister", 1, true, false},
 };
 
 enum {
@@ -384,6 +513,7 @@ static struct things things_make(void)
     struct tn_cu_mem_prop prop = tn_cuda_from(device)->page_prop;
     struct things t;
     int status = 0;
+    int mode = TN_CU_CAPTURE_MODE_RELAXED;
     const uint64_t *nodes = NULL;
     const struct tn_cu_edge *edges = NULL;
     size_t count = 0;
@@ -407,13 +537,42 @@ static struct things things_make(void)
     DO(cuStreamBeginCapture_v2(t.stream, TN_CU_CAPTURE_MODE_GLOBAL));
     DO(cuMemsetD8Async(t.allocation, 1, 1, t.stream));
     DO(cuMemsetD8Async(t.allocation, 2, 1, t.stream));
+    DO(cuThreadExchangeStreamCaptureMode(&mode));
     DO(cuStreamGetCaptureInfo_v3(t.stream, &status, &capture, NULL, &nodes, &edges, &count));
     t.node = nodes[0];
+    DO(cuMemHostAlloc(&t.pinned, 4096, TN_CU_HOST_PORTABLE));
+    DO(cuMemHostRegister_v2(registered, sizeof registered, TN_CU_HOST_PORTABLE));
+    DO(cuThreadExchangeStreamCaptureMode(&mode));
     DO(cuCtxPopCurrent_v2(&context));
+    assert_int_equal(device->ops->ipc_export(device, t.allocation, &t.handle), TARN_OK);
+    assert_int_equal(device->ops->page_export(device, t.page, &t.descriptor), TARN_OK);
+    t.peer = cuda_open_at(FAKE_CUDA, 1);
     for (size_t i = 0; i < 4; i++) {
         t.outputs[i] = UNTOUCHED;
     }
     return t;
+}
+
+/* What does not go with the device. */
+static void things_close(struct things *things)
+{
+    tarn_device_close(things->peer);
+    assert_int_equal(close(things->descriptor), 0);
+}
+
+/* What the operation gives when nothing is planned to fail. */
+static enum tarn_status outcome(const struct row *row)
+{
+    return row->foreign ? TARN_ERR_DEVICE : TARN_OK;
+}
+
+static void expect_outcome(const struct row *row, struct things *things)
+{
+    const enum tarn_status st = row->run(things);
+
+    if (st != outcome(row)) {
+        fail_msg("%s: %s, %s", row->said, tarn_status_name(st), device->ops->last_error(device));
+    }
 }
 
 static void expect_untouched(const struct things *things)
@@ -455,7 +614,8 @@ static void row_fails(const struct row *row, const char *exported, const char *s
     }
     assert_int_equal(fake->alive(0), alive);
     expect_text(said);
-    assert_int_equal(row->run(&things), TARN_OK);
+    expect_outcome(row, &things);
+    things_close(&things);
     fresh(1);
 }
 
@@ -493,7 +653,7 @@ static void every_operation_leaves_the_context_as_it_was(void **state)
             const uint64_t pushes = fake->calls("cuCtxPushCurrent_v2");
             const void *before = fake->context();
 
-            assert_int_equal(rows[i].run(&things), TARN_OK);
+            expect_outcome(&rows[i], &things);
             assert_int_equal(fake->calls("cuCtxPushCurrent_v2") - pushes, current == 0 ? 0 : 1);
             assert_ptr_equal(fake->context(), before);
             assert_int_equal(fake->mode(), 1);
@@ -503,6 +663,7 @@ static void every_operation_leaves_the_context_as_it_was(void **state)
             }
             assert_int_equal(fake->depth(), 0);
             tarn_device_close(other);
+            things_close(&things);
         }
     }
     fresh(1);
@@ -517,8 +678,9 @@ static void no_operation_spoils_a_capture(void **state)
         fresh(2);
         struct things things = things_make();
 
-        assert_int_equal(rows[i].run(&things), TARN_OK);
+        expect_outcome(&rows[i], &things);
         assert_false(fake->spoiled());
+        things_close(&things);
     }
     void *context = tn_cuda_from(device)->context;
     DO(cuCtxPushCurrent_v2(context)); /* without a mode of its own the driver refuses */
@@ -547,6 +709,7 @@ static void a_driver_that_shut_down_takes_everything_back(void **state)
             assert_int_equal(rows[i].run(&things), TARN_OK);
             assert_int_equal(fake->depth(), 0);
         }
+        things_close(&things);
     }
     fresh(1);
     fake->shut_down(true);
@@ -561,7 +724,7 @@ static void a_driver_that_shut_down_takes_everything_back(void **state)
 static int run_in_child(void)
 {
     const uint64_t calls = fake->calls("cuCtxGetCurrent");
-    struct things things = {.allocation = 1};
+    struct things things = {.allocation = 1, .peer = device};
     char text[64] = "x";
     int wrong = 0;
 
@@ -871,6 +1034,130 @@ static void graphs_under_capture_are_read(void **state)
     device = cuda_open();
 }
 
+/* ---- other processes ---- */
+
+/* What a process shares, and the bytes in it. */
+struct shared {
+    pid_t process;
+    struct tn_ipc_handle handle;
+    int descriptor;
+};
+
+/* Exit status of the other process: how much went wrong; 99 where the system forbids descriptors
+ * of other processes. */
+static int share_in_child(const struct shared *shared)
+{
+    const uint64_t host_bytes = tarn_host_usage().live_bytes;
+    tarn_ptr address = 0;
+    tarn_ptr range = 0;
+    tn_page_handle page = 0;
+    unsigned char byte = 0;
+    int wrong = 0;
+
+    fake->reset(); /* the parent's devices are the parent's */
+    device = cuda_open();
+    const struct tn_device_ops *ops = device->ops;
+    void *context = tn_cuda_from(device)->context;
+
+    wrong += driver()->cuCtxPushCurrent_v2(context) != TN_CU_SUCCESS;
+    wrong += ops->ipc_open(device, &shared->handle, &address) != TARN_OK;
+    wrong += ops->ipc_open(device, &shared->handle, &address) != TARN_ERR_DEVICE; /* twice */
+    wrong += driver()->cuMemcpyDtoH_v2(&byte, address, 1) != TN_CU_SUCCESS || byte != 5;
+    wrong += driver()->cuMemsetD8Async(address, 6, 1, 0) != TN_CU_SUCCESS;
+    wrong += ops->ipc_close(device, address) != TARN_OK;
+    if (ops->page_import(device, shared->process, shared->descriptor, PAGE, &page) != TARN_OK) {
+        return strstr(ops->last_error(device), "does not let this process") ? 99 : 50;
+    }
+    wrong += ops->va_reserve(device, PAGE, &range) != TARN_OK;
+    wrong += ops->map(device, range, PAGE, page) != TARN_OK;
+    wrong += driver()->cuMemcpyDtoH_v2(&byte, range, 1) != TN_CU_SUCCESS || byte != 7;
+    wrong += ops->unmap(device, range, PAGE) != TARN_OK;
+    wrong += ops->page_release(device, page) != TARN_OK;
+    wrong += ops->va_release(device, range, PAGE) != TARN_OK;
+    wrong += ops->page_import(device, shared->process, 9999, PAGE, &page) != TARN_ERR_DEVICE;
+    wrong += !strstr(ops->last_error(device), "has no descriptor 9999");
+    wrong += fake->alive(0) != 0;
+    tarn_device_close(device);
+    wrong += fake->depth() != 1;
+    return wrong + (tarn_host_usage().live_bytes != host_bytes);
+}
+
+static void memory_is_shared_with_another_process(void **state)
+{
+    const struct tn_device_ops *ops = device->ops;
+    void *context = tn_cuda_from(device)->context;
+    struct shared shared = {.process = getpid()};
+    tarn_ptr ptr = 0;
+    tarn_ptr range = 0;
+    tn_page_handle page = 0;
+    unsigned char byte = 0;
+    int status = 1;
+
+    (void)state;
+    assert_int_equal(ops->alloc(device, MIB, &ptr), TARN_OK);
+    assert_int_equal(ops->va_reserve(device, PAGE, &range), TARN_OK);
+    assert_int_equal(ops->page_create(device, PAGE, &page), TARN_OK);
+    assert_int_equal(ops->map(device, range, PAGE, page), TARN_OK);
+    DO(cuCtxPushCurrent_v2(context));
+    DO(cuMemsetD8Async(ptr, 5, 1, 0));
+    DO(cuMemsetD8Async(range, 7, 1, 0));
+    assert_int_equal(ops->ipc_export(device, ptr, &shared.handle), TARN_OK);
+    assert_int_equal(ops->page_export(device, page, &shared.descriptor), TARN_OK);
+    const pid_t child = fork();
+    if (child == 0) {
+        void *gone = NULL;
+
+        (void)driver()->cuCtxPopCurrent_v2(&gone);
+        _exit(share_in_child(&shared));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    DO(cuMemcpyDtoH_v2(&byte, ptr, 1));
+    assert_int_equal(byte, 6); /* the other process wrote it */
+    DO(cuCtxPopCurrent_v2(&context));
+    assert_int_equal(close(shared.descriptor), 0);
+    assert_int_equal(ops->unmap(device, range, PAGE), TARN_OK);
+    assert_int_equal(ops->page_release(device, page), TARN_OK);
+    assert_int_equal(ops->va_release(device, range, PAGE), TARN_OK);
+    assert_int_equal(ops->free(device, ptr), TARN_OK);
+    if (WEXITSTATUS(status) == 99) {
+        print_message("skip: the system lets no process take descriptors of another\n");
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void a_gpu_that_cannot_share_pages_says_so(void **state)
+{
+    tn_page_handle page = 0;
+    int descriptor = 7;
+
+    (void)state;
+    fake->set_attribute(TN_CU_ATTRIBUTE_POSIX_HANDLE_SUPPORTED, 0);
+    struct tarn_device *other = cuda_open();
+    assert_int_equal(other->ops->page_create(other, PAGE, &page), TARN_OK);
+    assert_int_equal(other->ops->page_export(other, page, &descriptor), TARN_ERR_DEVICE);
+    assert_int_equal(descriptor, 7);
+    assert_non_null(strstr(other->ops->last_error(other), "cannot share pages"));
+    assert_int_equal(other->ops->page_release(other, page), TARN_OK);
+    tarn_device_close(other);
+}
+
+static void peers_are_enabled_once(void **state)
+{
+    bool reaches = false;
+
+    (void)state;
+    fake->set_devices(2, GIB);
+    struct tarn_device *peer = cuda_open_at(FAKE_CUDA, 1);
+    assert_int_equal(device->ops->peer_reaches(device, peer, &reaches), TARN_OK);
+    assert_true(reaches);
+    assert_int_equal(device->ops->peer_enable(device, peer), TARN_OK);
+    assert_int_equal(device->ops->peer_enable(device, peer), TARN_OK); /* the driver objects */
+    tarn_device_close(peer);
+    fake->set_devices(1, GIB);
+}
+
 static void other_devices_are_no_gpus(void **state)
 {
     struct tarn_device *sim = sim_open(GIB);
@@ -909,6 +1196,9 @@ int main(void)
         CASE(access_is_given_to_gpus_only),
         CASE(the_pool_is_changed_by_its_first_use_only),
         CASE(graphs_under_capture_are_read),
+        CASE(memory_is_shared_with_another_process),
+        CASE(a_gpu_that_cannot_share_pages_says_so),
+        CASE(peers_are_enabled_once),
         CASE(other_devices_are_no_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
