@@ -28,6 +28,8 @@ static void specs_are_read(void **state)
     expect_capacity("sim:3KiB", 3 * KIB);
     expect_capacity("sim:7MiB", 7 * MIB);
     expect_capacity("sim:2TiB", 2048 * GIB);
+    expect_capacity("sim:backed", 80 * GIB);
+    expect_capacity("sim:3GiB,backed", 3 * GIB);
 }
 
 static void bad_specs_are_refused_with_a_text(void **state)
@@ -53,6 +55,11 @@ static void bad_specs_are_refused_with_a_text(void **state)
         "sim:1gib",
         "sim:99999999999999999999",
         "sim:18446744073709551615KiB",
+        "sim:1GiB,",
+        "sim:1GiB,back",
+        "sim:,backed",
+        "sim:1GiB,backed,backed",
+        "sim:0000000000000000000000000000000000001GiB,backed",
     };
 
     (void)state;
