@@ -25,6 +25,7 @@ struct gpu {
     bool real;        /* work takes time, and memory runs out where it really does */
     bool whole;       /* no tool watches the program: it may fork, and work is not held up */
     char note[256];   /* a case's figures, for the table */
+    char skip[128];   /* why the case cannot run here; "" = it ran */
 };
 
 struct gpu_case {
@@ -50,6 +51,8 @@ bool gpu_status_ok(const char *file, int line, const char *call, enum tarn_statu
 /* An allocator on the GPU with these settings; NULL, with the reason said, when it fails. */
 struct tarn_allocator *gpu_allocator(const struct gpu *gpu, const char *settings);
 
-extern const struct gpu_case gpu_cases[]; /* ends with a NULL name */
+/* Each ends with a NULL name. */
+extern const struct gpu_case gpu_cases[];
+extern const struct gpu_case gpu_pair_cases[]; /* two GPUs, and the host */
 
 #endif

@@ -90,6 +90,11 @@ finish() {
 part build build_tests || finish
 part abi sh "$root/tests/abi/cuda.sh" || true
 part device "$build/gpu_test" || true
+if grep -q '^ok ' "$out/device.log"; then
+    part examples sh "$root/examples/run.sh" "$build/examples" cuda:0 || true
+else
+    skip examples "no case ran on a GPU"
+fi
 sanitizer=$(find_tool compute-sanitizer)
 if ! grep -q '^ok ' "$out/device.log"; then
     skip memcheck "no case ran on a GPU"
