@@ -50,6 +50,9 @@ bool gpu_status_ok(const char *file, int line, const char *call, enum tarn_statu
 /* An allocator on the GPU with these settings; NULL, with the reason said, when it fails. */
 struct tarn_allocator *gpu_allocator(const struct gpu *gpu, const char *settings);
 
+/* Cases with a file of their own. */
+bool gpu_decisions_are_the_same(struct gpu *gpu);
+
 extern const struct gpu_case gpu_cases[]; /* ends with a NULL name */
 
 #endif
