@@ -51,6 +51,9 @@ bool gpu_status_ok(const char *file, int line, const char *call, enum tarn_statu
 /* An allocator on the GPU with these settings; NULL, with the reason said, when it fails. */
 struct tarn_allocator *gpu_allocator(const struct gpu *gpu, const char *settings);
 
+/* Cases with a file of their own. */
+bool gpu_decisions_are_the_same(struct gpu *gpu);
+
 /* Each ends with a NULL name. */
 extern const struct gpu_case gpu_cases[];
 extern const struct gpu_case gpu_pair_cases[]; /* two GPUs, and the host */

@@ -704,6 +704,7 @@ const struct gpu_case gpu_cases[] = {
     {"a_graph_keeps_its_memory", a_graph_keeps_its_memory},
     {"a_graph_keeps_its_memory_in_growing_segments", a_graph_keeps_its_memory_in_growing_segments},
     {"terminals_of_a_capture_are_read", terminals_of_a_capture_are_read},
+    {"decisions_are_the_same", gpu_decisions_are_the_same},
     {"a_limit_holds", a_limit_holds},
     {"a_full_gpu_says_so", a_full_gpu_says_so},
     {"a_full_gpu_says_so_to_growing_segments", a_full_gpu_says_so_to_growing_segments},
