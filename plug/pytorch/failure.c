@@ -40,7 +40,7 @@ struct source_location {
 
 typedef void (*destructor)(void *object);
 
-/* What is needed to throw. Written once, by find_symbols. */
+/* What is needed to throw. Written under cxx_lock until everything was found. */
 static struct {
     void *(*allocate)(size_t size);
     void (*throw_it)(void *object, void *type, destructor destroy);
@@ -53,7 +53,8 @@ static struct {
     const char *missing;
 } cxx;
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t cxx_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool cxx_is_complete;
 
 static void find(const char *name, void *function_out)
 {
@@ -64,6 +65,7 @@ static void find(const char *name, void *function_out)
 
 static void find_symbols(void)
 {
+    cxx.missing = NULL;
     find("_ZTIN3c1016OutOfMemoryErrorE", &cxx.oom_type);
     find("_ZTVN3c1016OutOfMemoryErrorE", &cxx.oom_table);
     find("_ZTIN3c105ErrorE", &cxx.error_type);
@@ -76,8 +78,16 @@ static void find_symbols(void)
 
 const char *tarn_torch_missing_symbol(void)
 {
-    (void)pthread_once(&once, find_symbols);
-    return cxx.missing;
+    const char *missing = NULL;
+
+    (void)pthread_mutex_lock(&cxx_lock);
+    if (!cxx_is_complete) {
+        find_symbols();
+        missing = cxx.missing;
+        cxx_is_complete = missing == NULL;
+    }
+    (void)pthread_mutex_unlock(&cxx_lock);
+    return missing;
 }
 
 static pthread_mutex_t note_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -127,9 +137,11 @@ void tn_torch_throw(const struct tarn_error *error)
     destructor destroy;
     void **table;
 
+    const char *const missing = tarn_torch_missing_symbol();
+
     tn_torch_note(error);
-    if (tarn_torch_missing_symbol()) {
-        tn_torch_last_words(error->text, cxx.missing);
+    if (missing) {
+        tn_torch_last_words(error->text, missing);
     }
     void *const object = cxx.allocate(EXCEPTION_BYTES);
 

@@ -73,7 +73,7 @@ TARN_API void tarn_torch_release_pool(int device, struct tarn_pool_id id);
 /* For whoever installs the plug. */
 
 /* Name of a symbol of torch or of the C++ library without which nothing can be thrown; NULL when
- * all are there. Looks once, so torch must be loaded. Static storage. */
+ * all are there. Static storage. */
 TARN_API const char *tarn_torch_missing_symbol(void);
 
 /*
