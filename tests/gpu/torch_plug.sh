@@ -75,12 +75,12 @@ if ! {
 fi
 
 run_case() { # NAME ALLOCATOR SETTINGS
-    settings=$3
-    [ "$settings" != - ] || settings=
+    settings=PYTORCH_ALLOC_CONF=$3
+    [ "$3" != - ] || settings=NO_SETTINGS=1
     log=$out/$1.$2.log
     status=0
     # Sums in the order of the hardware's choice would differ from run to run.
-    env -u PYTORCH_CUDA_ALLOC_CONF -u TARN_ALLOC_CONF PYTORCH_ALLOC_CONF="$settings" \
+    env -u PYTORCH_CUDA_ALLOC_CONF -u TARN_ALLOC_CONF -u PYTORCH_ALLOC_CONF "$settings" \
         CUBLAS_WORKSPACE_CONFIG=:4096:8 PYTHONPATH="$root/python" TARN_LIBRARY_DIR="$build" \
         PYTHONDONTWRITEBYTECODE=1 \
         timeout -k 5 "$limit" python3 "$here/torch_cases.py" "$1" "$2" \
