@@ -373,6 +373,11 @@ caching::CUDAAllocator *current()
     return allocator;
 }
 
+[[noreturn]] void refuse_swap()
+{
+    throw c10::Error({__func__, __FILE__, __LINE__}, "Can't swap an already initialized allocator");
+}
+
 cudaStream_t stream_of(void *stream)
 {
     return static_cast<cudaStream_t>(stream);
@@ -459,8 +464,7 @@ int standin_change_current(void *allocator)
 {
     return run([&] {
         if (standin_is_initialized()) {
-            throw c10::Error({__func__, __FILE__, __LINE__},
-                             "Can't swap an already initialized allocator");
+            refuse_swap();
         }
         caching::allocator.store(static_cast<CUDAPluggableAllocator *>(allocator));
     });
