@@ -49,6 +49,8 @@ need_for_build() {
 need_for_test() {
     need_for_build
     need_libs cmocka
+    need_tool g++ g++
+    need_tool python3 python3
 }
 
 need_for_lint() {

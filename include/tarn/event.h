@@ -88,14 +88,15 @@ enum {
 
 /* Names the compiled region that the calling thread enters; events carry the innermost name. The
  * text is copied. TARN_ERR_INVALID_ARGUMENT for NULL; TARN_ERR_LIMIT when it is too long or the
- * nesting too deep. When it fails there is nothing to pop. */
+ * nesting too deep; TARN_ERR_HOST_MEMORY. When it fails there is nothing to pop. */
 TARN_API enum tarn_status tarn_push_compile_context(const char *text) TARN_MUST_CHECK;
 
 /* Leaves the innermost region of the calling thread; does nothing outside of all. */
 TARN_API void tarn_pop_compile_context(void);
 
 /* A text that the calling thread's events carry from now on; "" ends it. The text is copied.
- * TARN_ERR_INVALID_ARGUMENT for NULL, TARN_ERR_LIMIT when it is too long; both change nothing. */
+ * Fails, changing nothing, with TARN_ERR_INVALID_ARGUMENT for NULL, TARN_ERR_LIMIT when it is too
+ * long, and TARN_ERR_HOST_MEMORY. */
 TARN_API enum tarn_status tarn_set_user_metadata(const char *text) TARN_MUST_CHECK;
 
 /* The calling thread's texts: "N/A" and "" where there are none. Valid until it changes them. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/test.h"
 
+#include <pthread.h>
 #include <stdio.h>
 
 #include "support/rig.h"
@@ -504,6 +505,38 @@ static void every_event_carries_user_metadata(void **state)
     rig_close(&rig);
 }
 
+static void *set_and_end(void *unused)
+{
+    assert_int_equal(tarn_push_compile_context("0/0"), TARN_OK);
+    assert_int_equal(tarn_set_user_metadata("step 7"), TARN_OK);
+    return unused;
+}
+
+/* Texts take host memory while they are there, and give it back with the last one or the thread. */
+static void texts_take_host_memory(void **state)
+{
+    const uint64_t before = tarn_host_usage().live_bytes;
+    pthread_t thread;
+
+    (void)state;
+    tarn_host_fail_nth(1);
+    assert_int_equal(tarn_push_compile_context("0/0"), TARN_ERR_HOST_MEMORY);
+    assert_string_equal(tarn_compile_context(), "N/A");
+    tarn_host_fail_nth(1);
+    assert_int_equal(tarn_set_user_metadata("step 7"), TARN_ERR_HOST_MEMORY);
+    assert_string_equal(tarn_user_metadata(), "");
+    assert_int_equal(tarn_push_compile_context("0/0"), TARN_OK);
+    assert_int_equal(tarn_set_user_metadata("step 7"), TARN_OK);
+    assert_true(tarn_host_usage().live_bytes > before);
+    tarn_pop_compile_context();
+    assert_true(tarn_host_usage().live_bytes > before);
+    assert_int_equal(tarn_set_user_metadata(""), TARN_OK);
+    assert_int_equal(tarn_host_usage().live_bytes, before);
+    assert_int_equal(pthread_create(&thread, NULL, set_and_end, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(tarn_host_usage().live_bytes, before);
+}
+
 static void texts_beyond_the_limits_change_nothing(void **state)
 {
     char text[TARN_LABEL_MAX + 1];
@@ -567,6 +600,7 @@ int main(void)
         cmocka_unit_test(events_carry_user_metadata),
         cmocka_unit_test(every_event_carries_user_metadata),
         cmocka_unit_test(texts_beyond_the_limits_change_nothing),
+        cmocka_unit_test(texts_take_host_memory),
         cmocka_unit_test(live_memory_can_be_annotated),
         cmocka_unit_test(stacks_are_those_of_the_allocations),
         cmocka_unit_test(the_newest_event_is_the_allocation),

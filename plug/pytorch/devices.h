@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* The allocators of the process, one a device, made when they are first needed. Any thread. */
+#ifndef PLUG_PYTORCH_DEVICES_H
+#define PLUG_PYTORCH_DEVICES_H
+
+#include "tarn/allocator.h"
+
+/* The allocator of a device, opened if need be; borrowed. Fails in a forked child and when the
+ * plug was shut down (TARN_ERR_STATE), for a device number out of range, and as opening does. */
+enum tarn_status tn_torch_allocator(int device, struct tarn_allocator **allocator_out,
+                                    struct tarn_error *error);
+
+/* Whether frees are to do nothing: the memory belongs to the parent, or the process ends. */
+bool tn_torch_is_over(void);
+
+/* Fills *error; returns its status. */
+enum tarn_status tn_torch_fail(struct tarn_error *error, enum tarn_status status, const char *text);
+
+#endif

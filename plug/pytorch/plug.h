@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libtarn_torch.so: libtarn as the allocator of PyTorch's CUDA tensors.
+ *
+ * The first part has the signatures that torch.cuda.memory.CUDAPluggableAllocator and its setters
+ * expect, the second is for whoever installs them (the Python package `tarn`). One allocator a
+ * device, made when the device is first used, with the settings of the environment
+ * (tarn_config_from_env); on device N it is the GPU "cuda:N", unless tarn_torch_use_device said
+ * otherwise.
+ *
+ * Every function may be called from any thread. Torch's functions throw C++ exceptions when they
+ * fail: c10::OutOfMemoryError when memory ran out (torch.OutOfMemoryError in Python), else
+ * c10::Error (RuntimeError), with libtarn's text. Where torch's exception classes cannot be found
+ * (tarn_torch_missing_symbol names what is missing) they print the text and end the process:
+ * torch would go on with a null pointer.
+ */
+#ifndef PLUG_PYTORCH_PLUG_H
+#define PLUG_PYTORCH_PLUG_H
+
+#include "tarn/allocator.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Devices 0 to TARN_TORCH_DEVICES_MAX - 1; captures and pools that are routed to at one time. */
+enum {
+    TARN_TORCH_DEVICES_MAX = 64,
+    TARN_TORCH_ROUTES_MAX = 64
+};
+
+/* `size` bytes on the device for work on the stream (a cudaStream_t); NULL for size 0 only. */
+TARN_API void *tarn_torch_alloc(size_t size, int device, void *stream);
+
+/* Frees what tarn_torch_alloc returned; NULL is allowed. A device error is not thrown, because
+ * destructors call this: the block stays allocated, and tarn_torch_last_error has the error. In a
+ * forked child and after tarn_torch_shutdown it does nothing. */
+TARN_API void tarn_torch_free(void *ptr, size_t size, int device, void *stream);
+
+/* The same as segments of a torch.cuda.MemPool, where torch caches and retries itself: NULL where
+ * memory cannot be had (tarn_torch_last_error says why), never an exception. What is freed goes
+ * back to the device. */
+TARN_API void *tarn_torch_pool_alloc(size_t size, int device, void *stream);
+TARN_API void tarn_torch_pool_free(void *ptr, size_t size, int device, void *stream);
+
+/* Torch says how many devices there are, when CUDA starts. */
+TARN_API void tarn_torch_init(int device_count);
+
+/* Gives the free memory of all devices back: torch.cuda.empty_cache. */
+TARN_API void tarn_torch_reset(void);
+
+/* torch.cuda.set_per_process_memory_fraction; 0 to 1. */
+TARN_API void tarn_torch_set_memory_fraction(double fraction, int device);
+
+/* Start of the segment that holds the block, and its size in *size_out unless that is NULL. */
+TARN_API void *tarn_torch_base_alloc(void *ptr, size_t *size_out);
+
+/* The block is used on that stream as well. */
+TARN_API void tarn_torch_record_stream(void *ptr, void *stream);
+
+/*
+ * From now on requests of streams that the filter accepts go to that pool. `filter` is the hidden
+ * pointer to a std::function<bool(cudaStream_t)> parameter (the Itanium C++ ABI passes it so); it
+ * is copied. An object that is not laid out as libstdc++'s is left alone, and the pool then takes
+ * the requests of every stream that the driver says is being captured.
+ */
+TARN_API void tarn_torch_begin_pool(int device, struct tarn_pool_id id, void *filter);
+TARN_API void tarn_torch_end_pool(int device, struct tarn_pool_id id);
+
+/* Drops one use of the pool. Called by destructors: as in tarn_torch_free, nothing is thrown. */
+TARN_API void tarn_torch_release_pool(int device, struct tarn_pool_id id);
+
+/* For whoever installs the plug. */
+
+/* Name of a symbol of torch or of the C++ library without which nothing can be thrown; NULL when
+ * all are there. Static storage. */
+TARN_API const char *tarn_torch_missing_symbol(void);
+
+/*
+ * Torch's pluggable allocator refuses a part of its interface. This takes over, in the object that
+ * is torch's current allocator, those of these methods that libtarn can do: cacheInfo
+ * (cudnn.benchmark), getMemoryFraction, resetPeakStats, resetAccumulatedStats, emptyCache of one
+ * pool, the use counts of pools (torch.cuda.MemPool), and peers of growing segments. Call it after
+ * torch.cuda.memory.change_current_allocator and before CUDA starts. TARN_ERR_NOT_SUPPORTED when
+ * the object is not such an allocator or not laid out as expected; it is then unchanged.
+ */
+TARN_API enum tarn_status tarn_torch_take_methods(struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Whether that method was taken over, by its name in C++. */
+TARN_API bool tarn_torch_has_method(const char *name);
+
+/* The device with that ordinal is this one, borrowed until tarn_torch_close_device: a simulated
+ * device, for tests. TARN_ERR_STATE when the ordinal is in use already. */
+TARN_API enum tarn_status tarn_torch_use_device(int ordinal, struct tarn_device *device,
+                                                struct tarn_error *error) TARN_MUST_CHECK;
+
+/* The device's allocator, borrowed until tarn_torch_close_device: NULL while nothing was allocated
+ * there (and in a forked child); opened if need be. */
+TARN_API struct tarn_allocator *tarn_torch_find_allocator(int device);
+TARN_API enum tarn_status tarn_torch_open_allocator(int device,
+                                                    struct tarn_allocator **allocator_out,
+                                                    struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Share of the device's memory that may be reserved; 1 where nothing was said, and where the device
+ * was not used yet. */
+TARN_API double tarn_torch_get_memory_fraction(int device);
+
+/* Changes the settings of all devices, those to come included, as tarn_config_update does. */
+TARN_API enum tarn_status tarn_torch_configure(const char *text,
+                                               struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Settings that the next device gets: those of the environment and the changes since. */
+TARN_API enum tarn_status tarn_torch_get_config(struct tarn_config *config_out,
+                                                struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Called when memory runs out on any device, on the thread that asked, without any lock: device,
+ * bytes that the device was asked for, the limit or the device's total, and its free bytes. One at
+ * a time; NULL removes it. */
+typedef void (*tarn_torch_oom_observer)(int device, uint64_t size, uint64_t total, uint64_t free);
+TARN_API void tarn_torch_set_oom_observer(tarn_torch_oom_observer observer);
+
+/* The latest failure of any function here; false, and untouched, when there was none. */
+TARN_API bool tarn_torch_last_error(struct tarn_error *error_out);
+
+/* One line of a walk: a segment, or a block of the segment before it. */
+struct tarn_torch_row {
+    uint64_t is_segment; /* 1: `segment` holds, 0: `block` holds */
+    union {
+        struct tarn_segment_info segment;
+        struct tarn_block_info block;
+    } as;
+};
+
+/* A walk over one pool, or over all with `pool` NULL, copied while the allocator is locked, so that
+ * the caller may do with it what it likes. Fills up to `capacity` rows; *count_out is how many
+ * there are: if more, try again with more room. Fails as tarn_allocator_walk does. */
+TARN_API enum tarn_status tarn_torch_copy_walk(struct tarn_allocator *allocator,
+                                               const struct tarn_pool_id *pool,
+                                               struct tarn_torch_row *rows, size_t capacity,
+                                               size_t *count_out) TARN_MUST_CHECK;
+
+/* The process is about to end, and its memory with it: frees do nothing from now on, all else
+ * fails with TARN_ERR_STATE. */
+TARN_API void tarn_torch_shutdown(void);
+
+/* Gives all memory of a device back and forgets the device; nothing may use it any more. For tests,
+ * and for programs that go on without torch. */
+TARN_API void tarn_torch_close_device(int device);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: MIT
+"""The C interface in ctypes: structures, prototypes, and which library they come from.
+
+Names and fields are those of include/tarn and plug/pytorch/plug.h; a test compares every prototype
+and every offset with the headers. Opaque objects are void pointers.
+"""
+
+import ctypes
+import os
+import sys
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    Structure,
+    Union,
+    c_bool,
+    c_char,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int64,
+    c_size_t,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
+
+from tarn.errors import Error, OutOfMemoryError
+
+# enum tarn_status, by number.
+STATUS_OK = 0
+STATUS_OUT_OF_MEMORY = 1
+STATUS_STATE = 6
+STATUS_NOT_SUPPORTED = 10
+
+ERROR_TEXT_MAX = 4096
+CONFIG_TEXT_MAX = 1024
+ROUNDUP_INTERVALS = 16
+SIZE_UNLIMITED = 2**64 - 1
+
+# enum tarn_stat_kind and enum tarn_stat_pool: PyTorch's keys, in the order of the C enumerations.
+STAT_KINDS = (
+    "allocation",
+    "segment",
+    "active",
+    "inactive_split",
+    "allocated_bytes",
+    "reserved_bytes",
+    "active_bytes",
+    "inactive_split_bytes",
+    "requested_bytes",
+)
+STAT_POOLS = ("all", "small_pool", "large_pool")
+
+
+class TarnError(Structure):
+    _c_name_ = "tarn_error"
+    _fields_ = [
+        ("status", c_int),
+        ("offset", c_int64),
+        ("text", c_char * ERROR_TEXT_MAX),
+    ]
+
+
+class DeviceInfo(Structure):
+    _c_name_ = "tarn_device_info"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("ordinal", c_int),
+        ("backend", c_char_p),
+        ("total_memory", c_uint64),
+        ("granularity", c_uint64),
+    ]
+
+
+class PoolId(Structure):
+    _c_name_ = "tarn_pool_id"
+    _fields_ = [("first", c_uint64), ("second", c_uint64)]
+
+
+class Stat(Structure):
+    _c_name_ = "tarn_stat"
+    _fields_ = [
+        ("current", c_int64),
+        ("peak", c_int64),
+        ("allocated", c_int64),
+        ("freed", c_int64),
+    ]
+
+
+class Stats(Structure):
+    _c_name_ = "tarn_stats"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("by_pool", (Stat * len(STAT_POOLS)) * len(STAT_KINDS)),
+        ("oversize_allocations", Stat),
+        ("oversize_segments", Stat),
+        ("num_alloc_retries", c_int64),
+        ("num_ooms", c_int64),
+        ("num_sync_all_streams", c_int64),
+        ("num_device_alloc", c_int64),
+        ("num_device_free", c_int64),
+        ("max_split_size", c_int64),
+        ("num_oom_rejections", c_int64),
+    ]
+
+
+class Config(Structure):
+    _c_name_ = "tarn_config"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("max_split_size", c_uint64),
+        ("max_non_split_rounding", c_uint64),
+        ("large_segment_size", c_uint64),
+        ("garbage_collection_threshold", c_double),
+        ("roundup_power2_divisions", c_uint32 * ROUNDUP_INTERVALS),
+        ("expandable_segments", c_bool),
+        ("release_lock_on_device_alloc", c_bool),
+        ("throw_on_device_oom", c_bool),
+        ("graph_capture_record_stream_reuse", c_bool),
+        ("no_caching", c_bool),
+        ("memory_fraction_given", c_bool),
+        ("memory_fraction", c_double),
+        ("backend", c_int),
+        ("pinned_use_host_register", c_bool),
+        ("pinned_use_background_threads", c_bool),
+        ("pinned_free_catch_all", c_bool),
+        ("pinned_num_register_threads", c_uint32),
+        ("pinned_reserve_segment_size", c_uint64),
+        ("text", c_char * CONFIG_TEXT_MAX),
+    ]
+
+
+class SegmentInfo(Structure):
+    _c_name_ = "tarn_segment_info"
+    _fields_ = [
+        ("address", c_uint64),
+        ("total_size", c_uint64),
+        ("allocated_size", c_uint64),
+        ("active_size", c_uint64),
+        ("requested_size", c_uint64),
+        ("stream", c_uint64),
+        ("pool", PoolId),
+        ("stack", c_uint64),
+        ("is_large", c_bool),
+        ("is_expandable", c_bool),
+    ]
+
+
+class BlockInfo(Structure):
+    _c_name_ = "tarn_block_info"
+    _fields_ = [
+        ("address", c_uint64),
+        ("size", c_uint64),
+        ("requested_size", c_uint64),
+        ("stack", c_uint64),
+        ("allocated", c_bool),
+        ("active", c_bool),
+    ]
+
+
+class RowUnion(Union):
+    _fields_ = [("segment", SegmentInfo), ("block", BlockInfo)]
+
+
+class Row(Structure):
+    _c_name_ = "tarn_torch_row"
+    _fields_ = [("is_segment", c_uint64), ("as_", RowUnion)]
+
+
+WRITE = CFUNCTYPE(c_int, c_void_p, POINTER(c_char), c_size_t)
+
+
+class Writer(Structure):
+    _c_name_ = "tarn_writer"
+    _fields_ = [("write", WRITE), ("context", c_void_p)]
+
+
+STRUCTURES = (
+    TarnError, DeviceInfo, PoolId, Stat, Stats, Config, SegmentInfo, BlockInfo, Row, Writer,
+)  # fmt: skip
+
+OOM_OBSERVER = CFUNCTYPE(None, c_int, c_uint64, c_uint64, c_uint64)
+
+_ERROR = POINTER(TarnError)
+_PTR = POINTER(c_uint64)
+_HANDLE = POINTER(c_void_p)
+
+# name: (result, arguments). Of libtarn.so.
+LIBRARY = {
+    "tarn_version": (c_char_p, []),
+    "tarn_status_name": (c_char_p, [c_int]),
+    "tarn_config_init": (None, [POINTER(Config)]),
+    "tarn_config_parse": (c_int, [c_char_p, POINTER(Config), _ERROR]),
+    "tarn_config_from_env": (c_int, [POINTER(Config), _ERROR]),
+    "tarn_device_open": (c_int, [c_char_p, _HANDLE, _ERROR]),
+    "tarn_device_close": (None, [c_void_p]),
+    "tarn_device_get_info": (None, [c_void_p, POINTER(DeviceInfo)]),
+    "tarn_device_memory_info": (c_int, [c_void_p, _PTR, _PTR]),
+    "tarn_allocator_create": (c_int, [c_void_p, POINTER(Config), _HANDLE, _ERROR]),
+    "tarn_allocator_destroy": (None, [c_void_p]),
+    "tarn_allocator_alloc": (c_int, [c_void_p, c_uint64, c_uint64, _PTR, _ERROR]),
+    "tarn_allocator_free": (c_int, [c_void_p, c_uint64, _ERROR]),
+    "tarn_allocator_record_stream": (c_int, [c_void_p, c_uint64, c_uint64, _ERROR]),
+    "tarn_allocator_empty_cache": (c_int, [c_void_p, _ERROR]),
+    "tarn_allocator_base_allocation": (c_int, [c_void_p, c_uint64, _PTR, _PTR, _ERROR]),
+    "tarn_allocator_set_enabled": (c_int, [c_void_p, c_bool, _ERROR]),
+    "tarn_allocator_is_enabled": (c_bool, [c_void_p]),
+    "tarn_allocator_set_memory_fraction": (c_int, [c_void_p, c_double, _ERROR]),
+    "tarn_allocator_get_limit": (c_uint64, [c_void_p]),
+    "tarn_allocator_get_stats": (None, [c_void_p, POINTER(Stats)]),
+    "tarn_allocator_reset_peak_stats": (None, [c_void_p]),
+    "tarn_allocator_reset_accumulated_stats": (None, [c_void_p]),
+    "tarn_allocator_get_config": (None, [c_void_p, POINTER(Config)]),
+    "tarn_allocator_annotate": (c_int, [c_void_p, c_uint64, c_char_p, _ERROR]),
+    "tarn_set_user_metadata": (c_int, [c_char_p]),
+    "tarn_user_metadata": (c_char_p, []),
+    "tarn_report_summary": (c_int, [POINTER(Stats), c_int, c_bool, POINTER(Writer)]),
+}
+
+# Of libtarn_torch.so, for the installer; torch's own entry points are passed on by address.
+PLUG = {
+    "tarn_torch_missing_symbol": (c_char_p, []),
+    "tarn_torch_take_methods": (c_int, [_ERROR]),
+    "tarn_torch_has_method": (c_bool, [c_char_p]),
+    "tarn_torch_use_device": (c_int, [c_int, c_void_p, _ERROR]),
+    "tarn_torch_find_allocator": (c_void_p, [c_int]),
+    "tarn_torch_open_allocator": (c_int, [c_int, _HANDLE, _ERROR]),
+    "tarn_torch_get_memory_fraction": (c_double, [c_int]),
+    "tarn_torch_configure": (c_int, [c_char_p, _ERROR]),
+    "tarn_torch_get_config": (c_int, [POINTER(Config), _ERROR]),
+    "tarn_torch_set_oom_observer": (None, [OOM_OBSERVER]),
+    "tarn_torch_last_error": (c_bool, [_ERROR]),
+    "tarn_torch_copy_walk": (
+        c_int,
+        [c_void_p, POINTER(PoolId), POINTER(Row), c_size_t, POINTER(c_size_t)],
+    ),
+    "tarn_torch_shutdown": (None, []),
+    "tarn_torch_close_device": (None, [c_int]),
+}
+
+
+def _folders():
+    package = os.path.dirname(os.path.abspath(__file__))
+    named = os.environ.get("TARN_LIBRARY_DIR")
+    if named:
+        return [named]
+    return [os.path.join(package, "lib"), os.path.join(package, "..", "..", "build")]
+
+
+def find_library(name):
+    """Path of a library of ours, or its bare name, for the system to find."""
+    for folder in _folders():
+        path = os.path.realpath(os.path.join(folder, name))
+        if os.path.exists(path):
+            return path
+    return name
+
+
+def _load(name, prototypes):
+    path = find_library(name)
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(
+            f"{name} cannot be loaded ({error}): build it with `make build`, or name its folder in "
+            "TARN_LIBRARY_DIR"
+        ) from None
+    for function, (result, arguments) in prototypes.items():
+        try:
+            bound = getattr(library, function)
+        except AttributeError:
+            raise ImportError(f"{path} has no {function}: it is of another version") from None
+        bound.restype = result
+        bound.argtypes = arguments
+    return library
+
+
+class _Lazy:
+    """A library that is loaded when it is first used, so that importing the package never fails."""
+
+    def __init__(self, name, prototypes):
+        self._name = name
+        self._prototypes = prototypes
+
+    def __getattr__(self, function):
+        library = _load(self._name, self._prototypes)
+        self.__dict__.update({name: getattr(library, name) for name in self._prototypes})
+        self.__dict__["cdll"] = library
+        return self.__dict__[function]
+
+
+lib = _Lazy("libtarn.so.0", LIBRARY)
+plug = _Lazy("libtarn_torch.so", PLUG)
+
+
+def version():
+    """Version of the library, e.g. "0.1.0"."""
+    return lib.tarn_version().decode()
+
+
+def text_of(error):
+    return error.text.decode("utf-8", "replace")
+
+
+def check(status, error=None):
+    """Raises what a status stands for; `error` is the TarnError of the call, if it has one."""
+    if status == STATUS_OK:
+        return
+    name = lib.tarn_status_name(status).decode()
+    text = text_of(error) if error is not None and error.text else name
+    raise (OutOfMemoryError if status == STATUS_OUT_OF_MEMORY else Error)(name, text)
+
+
+def call(function, *arguments):
+    """Calls a function whose last parameter is a struct tarn_error, and checks what it returns."""
+    error = TarnError()
+    check(function(*arguments, ctypes.byref(error)), error)
+
+
+if sys.maxsize < 2**32:
+    raise ImportError("tarn needs a 64-bit Python")

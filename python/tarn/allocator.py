@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""Thin classes over a device and an allocator. Sizes are bytes, streams and pointers are numbers.
+
+Errors are `tarn.Error` and `tarn.OutOfMemoryError`. Objects may be used from any thread; whoever
+closes one sees to it that nobody uses it any more.
+"""
+
+import ctypes
+
+from tarn import _ffi
+from tarn._ffi import call, check, lib
+
+
+def stat_dict(stat):
+    """A counter as PyTorch shows it."""
+    return {
+        "current": stat.current,
+        "peak": stat.peak,
+        "allocated": stat.allocated,
+        "freed": stat.freed,
+    }
+
+
+def stats_dict(stats):
+    """struct tarn_stats as the nested dictionary of torch.cuda.memory_stats_as_nested_dict."""
+    nested = {
+        "num_alloc_retries": stats.num_alloc_retries,
+        "num_ooms": stats.num_ooms,
+        "max_split_size": stats.max_split_size,
+        "num_sync_all_streams": stats.num_sync_all_streams,
+        "num_device_alloc": stats.num_device_alloc,
+        "num_device_free": stats.num_device_free,
+    }
+    for kind, by_pool in zip(_ffi.STAT_KINDS, stats.by_pool):
+        nested[kind] = {pool: stat_dict(s) for pool, s in zip(_ffi.STAT_POOLS, by_pool)}
+    nested["oversize_allocations"] = stat_dict(stats.oversize_allocations)
+    nested["oversize_segments"] = stat_dict(stats.oversize_segments)
+    return nested
+
+
+def read_stats(handle):
+    stats = _ffi.Stats(struct_size=ctypes.sizeof(_ffi.Stats))
+    lib.tarn_allocator_get_stats(handle, ctypes.byref(stats))
+    return stats
+
+
+def config_of(text):
+    """Settings from a settings string; from the environment where it is None."""
+    config = _ffi.Config()
+    if text is None:
+        call(lib.tarn_config_from_env, ctypes.byref(config))
+    else:
+        call(lib.tarn_config_parse, text.encode(), ctypes.byref(config))
+    return config
+
+
+def summary_text(stats, device, abbreviated=False):
+    """The table of torch.cuda.memory_summary for these counters."""
+    pieces = []
+
+    def write(_context, text, size):
+        pieces.append(text[:size])
+        return _ffi.STATUS_OK
+
+    writer = _ffi.Writer(_ffi.WRITE(write), None)
+    check(lib.tarn_report_summary(ctypes.byref(stats), device, abbreviated, ctypes.byref(writer)))
+    return b"".join(pieces).decode()
+
+
+class Device:
+    """Where memory comes from: "cuda:0", or a simulated device such as "sim:80GiB"."""
+
+    def __init__(self, spec=None):
+        handle = ctypes.c_void_p()
+        call(lib.tarn_device_open, None if spec is None else spec.encode(), ctypes.byref(handle))
+        self.handle = handle
+
+    def close(self):
+        """Gives the device back. Its allocators must be closed."""
+        handle, self.handle = self.handle, None
+        lib.tarn_device_close(handle)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    @property
+    def info(self):
+        """ordinal, backend, total_memory and granularity."""
+        info = _ffi.DeviceInfo(struct_size=ctypes.sizeof(_ffi.DeviceInfo))
+        lib.tarn_device_get_info(self.handle, ctypes.byref(info))
+        return {
+            "ordinal": info.ordinal,
+            "backend": info.backend.decode(),
+            "total_memory": info.total_memory,
+            "granularity": info.granularity,
+        }
+
+    def memory_info(self):
+        """Bytes that are free and bytes in all, as the driver sees them."""
+        free, total = ctypes.c_uint64(), ctypes.c_uint64()
+        check(
+            lib.tarn_device_memory_info(self.handle, ctypes.byref(free), ctypes.byref(total))
+        )
+        return free.value, total.value
+
+
+class Allocator:
+    """The caching allocator of one device. `settings` is a string as PYTORCH_ALLOC_CONF has it;
+    None takes the environment's."""
+
+    def __init__(self, device, settings=None):
+        config = config_of(settings)
+        handle = ctypes.c_void_p()
+        call(
+            lib.tarn_allocator_create,
+            device.handle,
+            ctypes.byref(config),
+            ctypes.byref(handle),
+        )
+        self.handle = handle
+        self._device = device  # must outlive it
+
+    def close(self):
+        """Gives all memory back to the device, allocated blocks included."""
+        handle, self.handle = self.handle, None
+        lib.tarn_allocator_destroy(handle)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def alloc(self, size, stream=0):
+        """Address of `size` bytes for work on the stream; 0 for size 0."""
+        ptr = ctypes.c_uint64()
+        call(lib.tarn_allocator_alloc, self.handle, size, stream, ctypes.byref(ptr))
+        return ptr.value
+
+    def free(self, ptr):
+        """Frees what alloc returned; 0 does nothing."""
+        call(lib.tarn_allocator_free, self.handle, ptr)
+
+    def record_stream(self, ptr, stream):
+        """The block is used on that stream as well."""
+        call(lib.tarn_allocator_record_stream, self.handle, ptr, stream)
+
+    def empty_cache(self):
+        """Gives free segments back to the device."""
+        call(lib.tarn_allocator_empty_cache, self.handle)
+
+    def base_allocation(self, ptr):
+        """Address and size of the segment that holds the block."""
+        base, size = ctypes.c_uint64(), ctypes.c_uint64()
+        call(
+            lib.tarn_allocator_base_allocation,
+            self.handle,
+            ptr,
+            ctypes.byref(base),
+            ctypes.byref(size),
+        )
+        return base.value, size.value
+
+    def set_memory_fraction(self, fraction):
+        """Reserved bytes may not exceed this share of the device's memory."""
+        call(lib.tarn_allocator_set_memory_fraction, self.handle, fraction)
+
+    @property
+    def limit(self):
+        """Bytes that may be reserved; None is no limit."""
+        limit = lib.tarn_allocator_get_limit(self.handle)
+        return None if limit == _ffi.SIZE_UNLIMITED else limit
+
+    def stats(self):
+        """Counters: the nested dictionary of torch.cuda.memory_stats_as_nested_dict."""
+        return stats_dict(read_stats(self.handle))
+
+    def reset_peak_stats(self):
+        lib.tarn_allocator_reset_peak_stats(self.handle)
+
+    def reset_accumulated_stats(self):
+        lib.tarn_allocator_reset_accumulated_stats(self.handle)
+
+    def summary(self, abbreviated=False):
+        """The table of torch.cuda.memory_summary."""
+        return summary_text(read_stats(self.handle), self._device.info["ordinal"], abbreviated)

@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: MIT
+"""tarn as the allocator of PyTorch's CUDA tensors.
+
+    import tarn.torch
+    tarn.torch.install()      # before CUDA starts: before the first tensor on a GPU
+
+From then on torch.cuda's memory functions speak of tarn. Most of them need no change: they ask
+functions of `torch._C`, and those are replaced, so that names imported earlier work as well.
+
+`mempool()` is the other way: PyTorch's own allocator stays, and one torch.cuda.MemPool takes its
+segments from tarn.
+"""
+
+import atexit
+import ctypes
+import os
+import threading
+
+import torch
+
+from tarn import _ffi, snapshot
+from tarn._ffi import call, lib, plug
+from tarn.allocator import Device, read_stats, stats_dict
+from tarn.errors import Error
+
+__all__ = [
+    "install",
+    "is_installed",
+    "last_error",
+    "mempool",
+    "uninstall",
+]
+
+# Setters of torch's pluggable allocator, and our functions for them.
+_SETTERS = {
+    "set_init_fn": "tarn_torch_init",
+    "set_reset_fn": "tarn_torch_reset",
+    "set_memory_fraction_fn": "tarn_torch_set_memory_fraction",
+    "set_base_alloc_fn": "tarn_torch_base_alloc",
+    "set_record_stream_fn": "tarn_torch_record_stream",
+    "set_begin_allocate_to_pool": "tarn_torch_begin_pool",
+    "set_end_allocate_to_pool_fn": "tarn_torch_end_pool",
+    "set_release_pool": "tarn_torch_release_pool",
+}
+
+_lock = threading.Lock()
+_observers = []
+_kept = []  # what torch knows only by address
+_originals = {}  # name: torch's function
+_installed = False
+
+
+def is_installed():
+    """Whether tarn is the allocator of this process."""
+    return _installed
+
+
+def uninstall():
+    """Not possible: torch keeps one allocator from the first tensor to the end of the process."""
+    raise Error(
+        "TARN_ERR_NOT_SUPPORTED",
+        "tarn cannot be uninstalled: torch keeps its allocator until the process ends",
+    )
+
+
+def last_error():
+    """Text of the latest failure, None when there was none. A MemPool's segments fail with it."""
+    error = _ffi.TarnError()
+    return _ffi.text_of(error) if plug.tarn_torch_last_error(ctypes.byref(error)) else None
+
+
+def install(settings=None, device=None):
+    """Makes tarn the allocator of all CUDA tensors of this process. Again does nothing.
+
+    Args:
+        settings: a string as PYTORCH_ALLOC_CONF has it, on top of the environment's.
+        device: a tarn.Device that stands in for GPU 0, for tests; by default the one that
+            TARN_TORCH_DEVICE names, if it is set.
+
+    Raises tarn.Error when CUDA has started, and when torch is not of a kind that can be told of
+    failures. Nothing is changed then.
+    """
+    global _installed
+    with _lock:
+        if _installed:
+            return
+        _check_torch()
+        allocator = _make_allocator()
+        if device is None and os.environ.get("TARN_TORCH_DEVICE"):
+            device = Device(os.environ["TARN_TORCH_DEVICE"])
+        if settings is not None:
+            call(plug.tarn_torch_configure, settings.encode())
+        else:  # a wrong setting of the environment is said now, not at the first tensor
+            call(plug.tarn_torch_get_config, ctypes.byref(_ffi.Config()))
+        if device is not None:
+            call(plug.tarn_torch_use_device, 0, device.handle)
+            _kept.append(device)
+        _swap(allocator)
+        _take_methods()
+        _route()
+        _installed = True
+        _leave_at_exit()
+
+
+def _check_torch():
+    if torch.cuda.is_initialized():
+        raise Error(
+            "TARN_ERR_STATE",
+            "tarn.torch.install() must come before CUDA starts: call it before the first use of a "
+            "GPU, right after `import torch`",
+        )
+    missing = plug.tarn_torch_missing_symbol()
+    if missing:
+        raise Error(
+            "TARN_ERR_NOT_SUPPORTED",
+            f"this torch ({torch.__version__}) has no symbol {missing.decode()}: tarn could not "
+            "raise torch.OutOfMemoryError in it",
+        )
+
+
+def _make_allocator():
+    """torch's pluggable allocator around our functions."""
+    allocator = torch.cuda.memory.CUDAPluggableAllocator(
+        _ffi.find_library("libtarn_torch.so"), "tarn_torch_alloc", "tarn_torch_free"
+    )
+    inner = allocator.allocator()
+    for setter, function in _SETTERS.items():
+        if not hasattr(inner, setter):
+            raise Error(
+                "TARN_ERR_NOT_SUPPORTED",
+                f"this torch ({torch.__version__}) has no {setter} for pluggable allocators",
+            )
+        address = ctypes.cast(getattr(plug.cdll, function), ctypes.c_void_p).value
+        getattr(inner, setter)(address)
+    return allocator
+
+
+def _swap(allocator):
+    try:
+        torch.cuda.memory.change_current_allocator(allocator)
+    except RuntimeError as error:
+        raise Error(
+            "TARN_ERR_STATE", f"torch did not take tarn as its allocator: {error}"
+        ) from None
+    _kept.append(allocator)
+
+
+def _take_methods():
+    """What cannot be taken over stays refused by torch, in its own words."""
+    error = _ffi.TarnError()
+    status = plug.tarn_torch_take_methods(ctypes.byref(error))
+    if status not in (_ffi.STATUS_OK, _ffi.STATUS_NOT_SUPPORTED):
+        _ffi.check(status, error)
+
+
+def _leave_at_exit():
+    atexit.unregister(_leave)
+    atexit.register(_leave)
+
+
+def _leave():
+    """The interpreter ends; tensors may still be freed after this."""
+    plug.tarn_torch_set_oom_observer(ctypes.cast(None, _ffi.OOM_OBSERVER))
+    plug.tarn_torch_shutdown()
+
+
+# Functions of torch._C, by their names without "_cuda_" and "_accelerator_".
+
+
+def _open_devices():
+    """Ordinals and allocators of the devices in use."""
+    count = max(torch.cuda.device_count(), 1)
+    found = ((i, plug.tarn_torch_find_allocator(i)) for i in range(count))
+    return [(i, handle) for i, handle in found if handle]
+
+
+def _config():
+    config = _ffi.Config()
+    call(plug.tarn_torch_get_config, ctypes.byref(config))
+    return config
+
+
+def _memory_stats(device):
+    handle = plug.tarn_torch_find_allocator(device)
+    if handle:
+        return stats_dict(read_stats(handle))
+    limit = _config().max_split_size
+    return stats_dict(_ffi.Stats(max_split_size=-1 if limit == _ffi.SIZE_UNLIMITED else limit))
+
+
+def _reset_accumulated(device):
+    handle = plug.tarn_torch_find_allocator(device)
+    if handle:
+        lib.tarn_allocator_reset_accumulated_stats(handle)
+
+
+def _reset_peak(device):
+    handle = plug.tarn_torch_find_allocator(device)
+    if handle:
+        lib.tarn_allocator_reset_peak_stats(handle)
+
+
+def _pool_of(argument):
+    """The pool that a snapshot is asked for, None = all; PyTorch's checks and texts."""
+    if argument is None:
+        return None
+    if not isinstance(argument, tuple):
+        raise TypeError("Expected tuple or None")
+    if len(argument) not in (2, 3):
+        raise TypeError("Expected tuple of size 2 or 3")
+    if not all(isinstance(part, int) for part in argument[:2]):
+        raise TypeError("mempool_id elements must be integers")
+    if len(argument) == 3 and not isinstance(argument[2], bool):
+        raise TypeError("include_traces must be a boolean")
+    return argument[:2] if any(argument[:2]) else None
+
+
+def _memory_snapshot(argument=None):
+    pool = _pool_of(argument)
+    segments = []
+    for device, handle in _open_devices():
+        segments += snapshot.segments(handle, device, pool)
+    return {
+        "segments": segments,
+        "device_traces": [[] for _ in range(max(torch.cuda.device_count(), 1))],
+        "allocator_settings": snapshot.settings(_config()),
+        "external_annotations": [],
+    }
+
+
+def _record_history(enabled="all", context="all", stacks="all", *_, **__):
+    """The one place that switches history on and off."""
+    if enabled not in (None, "state", "all"):
+        raise RuntimeError("expected state to be 'state', 'all', or None")
+    if context not in (None, "state", "alloc", "all"):
+        raise RuntimeError("expected context to be 'state', 'alloc', 'all', or None")
+    if stacks not in ("python", "all"):
+        raise RuntimeError("expected stacks to be 'python', or 'all'")
+    if enabled is not None:
+        raise NotImplementedError(
+            "torch.cuda.memory._record_memory_history: tarn does not record a history yet"
+        )
+
+
+def _record_history_legacy(enabled, *_, **__):
+    _record_history("all" if enabled else None)
+
+
+def _attach_observer(observer):
+    """Observers get (device, bytes asked for, limit or total, free bytes). They stay for ever."""
+    if not callable(observer):
+        raise TypeError("an out-of-memory observer must be callable")
+    with _lock:
+        if not _observers:
+            _kept.append(_ffi.OOM_OBSERVER(_tell_observers))
+            plug.tarn_torch_set_oom_observer(_kept[-1])
+        _observers.append(observer)
+
+
+def _tell_observers(device, size, total, free):
+    for observer in list(_observers):
+        observer(device, size, total, free)
+
+
+def _enable(value):
+    for device in range(max(torch.cuda.device_count(), 1)):
+        handle = ctypes.c_void_p()
+        call(plug.tarn_torch_open_allocator, device, ctypes.byref(handle))
+        call(lib.tarn_allocator_set_enabled, handle, bool(value))
+
+
+def _is_enabled():
+    return all(lib.tarn_allocator_is_enabled(handle) for _, handle in _open_devices())
+
+
+def _configure(name):
+    """Torch has settings of its own from the same string: those of pinned memory."""
+
+    def configure(settings):
+        call(plug.tarn_torch_configure, settings.encode())
+        return _originals[name](settings)
+
+    return configure
+
+
+def _set_metadata(text):
+    _ffi.check(lib.tarn_set_user_metadata(text.encode()))
+
+
+def _get_metadata():
+    return lib.tarn_user_metadata().decode("utf-8", "replace")
+
+
+def _annotate(ptr, text):
+    error = None
+    for _, handle in _open_devices():
+        try:
+            return call(lib.tarn_allocator_annotate, handle, ptr, text.encode())
+        except Error as refused:
+            error = refused
+    raise error or Error("TARN_ERR_INVALID_POINTER", f"nothing is allocated at {ptr:#x}")
+
+
+# Functions of torch._C, where the version of torch has them.
+_ROUTES = {
+    "_cuda_memoryStats": _memory_stats,
+    "_cuda_resetAccumulatedMemoryStats": _reset_accumulated,
+    "_cuda_resetPeakMemoryStats": _reset_peak,
+    "_cuda_memorySnapshot": _memory_snapshot,
+    "_cuda_record_memory_history": _record_history,
+    "_cuda_record_memory_history_legacy": _record_history_legacy,
+    "_cuda_isHistoryEnabled": lambda: False,
+    "_cuda_attach_out_of_memory_observer": _attach_observer,
+    "_cuda_getMemoryFraction": lambda device: plug.tarn_torch_get_memory_fraction(device),
+    "_cuda_cudaCachingAllocator_enable": _enable,
+    "_cuda_cudaCachingAllocator_is_enabled": _is_enabled,
+    "_cuda_cudaCachingAllocator_set_allocator_settings": _configure(
+        "_cuda_cudaCachingAllocator_set_allocator_settings"
+    ),
+    "_accelerator_setAllocatorSettings": _configure("_accelerator_setAllocatorSettings"),
+    "_accelerator_getDeviceStats": _memory_stats,
+    "_accelerator_resetAccumulatedStats": _reset_accumulated,
+    "_accelerator_resetPeakStats": _reset_peak,
+    "_cuda_setMemoryMetadata": _set_metadata,
+    "_cuda_getMemoryMetadata": _get_metadata,
+    "_cuda_memoryMetadataSupported": lambda: True,
+    "_cuda_annotateMemory": _annotate,
+}
+
+
+def _route():
+    for name, function in _ROUTES.items():
+        original = getattr(torch._C, name, None)
+        if original is not None:
+            _originals[name] = original
+            setattr(torch._C, name, function)
+
+
+def mempool(**options):
+    """A torch.cuda.MemPool that takes its segments from tarn, while PyTorch's own allocator stays.
+
+    Options are those of torch.cuda.MemPool (use_on_oom, no_split). Where a segment cannot be had,
+    PyTorch frees memory and tries again; `last_error()` has the reason.
+    """
+    if _installed:
+        raise Error(
+            "TARN_ERR_STATE",
+            "tarn is the allocator of this process already: use torch.cuda.MemPool() as it is",
+        )
+    allocator = torch.cuda.memory.CUDAPluggableAllocator(
+        _ffi.find_library("libtarn_torch.so"), "tarn_torch_pool_alloc", "tarn_torch_pool_free"
+    )
+    with _lock:
+        _kept.append(allocator)  # segments may outlive the pool
+        _leave_at_exit()
+    return torch.cuda.MemPool(allocator.allocator(), **options)

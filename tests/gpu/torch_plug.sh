@@ -1,0 +1,101 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# torch_plug.sh OUT_FOLDER [CASE...]: PyTorch on a GPU with tarn as its allocator, and the same
+# without it. A process a case, each with a time limit; logs and results.jsonl in OUT_FOLDER as it
+# goes, a table last. The last line counts the cases. `torch_plug.sh OUT_FOLDER list` names them.
+#
+# Needs a C compiler and CMake 3.22, python3 with torch, transformers and torchvision, no network.
+# Builds in BUILD (default build/torch_plug), about 6 minutes in all. SECONDS_A_CASE is the limit.
+set -eu
+
+if [ $# -lt 1 ]; then
+    echo "usage: tests/gpu/torch_plug.sh OUT_FOLDER [CASE...]" >&2
+    exit 2
+fi
+here=$(cd "$(dirname "$0")" && pwd)
+root=$here/../..
+out=$1
+shift
+build=${BUILD:-$root/build/torch_plug}
+limit=${SECONDS_A_CASE:-150}
+
+# Name, allocator, settings. What runs with both allocators is compared; NAME_again is torch's own
+# second run, which shows what torch repeats.
+all="
+basics             tarn   -
+basics_expandable  tarn   expandable_segments:True
+out_of_memory      tarn   -
+mempool            native -
+mempool_installed  tarn   -
+graphs             tarn   -
+graphs_expandable  tarn   expandable_segments:True
+graph_reuse        tarn   graph_capture_record_stream_reuse:True
+streams            tarn   -
+threads            tarn   -
+too_late           native -
+fork               tarn   -
+at_exit            tarn   -
+refused            tarn   -
+gpt2               native -
+gpt2               tarn   -
+gpt2_again         native -
+gpt2_expandable    native expandable_segments:True
+gpt2_expandable    tarn   expandable_segments:True
+resnet_benchmark   native -
+resnet_benchmark   tarn   -
+graph_training     native -
+graph_training     tarn   -
+side_streams       native -
+side_streams       tarn   -
+growth             native -
+growth             tarn   -
+"
+
+if [ "${1:-}" = list ]; then
+    echo "$all" | awk 'NF { print $1 }' | sort -u
+    exit 0
+fi
+if ! python3 -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
+    echo "skip: python3 has no torch with a GPU here"
+    echo "0 passed, 0 failed, 1 skipped"
+    exit 0
+fi
+
+mkdir -p "$out" "$build"
+out=$(cd "$out" && pwd)
+build=$(cd "$build" && pwd)
+: >"$out/results.jsonl"
+if ! {
+    cmake -S "$here/torch_plug" -B "$build" -DTARN_CHECKS="${CHECKS:-none}" &&
+        cmake --build "$build" -j "$(nproc)"
+} >"$out/build.log" 2>&1; then
+    tail -n 40 "$out/build.log"
+    echo "0 passed, 1 failed, 0 skipped"
+    exit 1
+fi
+
+run_case() { # NAME ALLOCATOR SETTINGS
+    settings=PYTORCH_ALLOC_CONF=$3
+    [ "$3" != - ] || settings=NO_SETTINGS=1
+    log=$out/$1.$2.log
+    status=0
+    # Sums in the order of the hardware's choice would differ from run to run.
+    env -u PYTORCH_CUDA_ALLOC_CONF -u TARN_ALLOC_CONF -u PYTORCH_ALLOC_CONF "$settings" \
+        CUBLAS_WORKSPACE_CONFIG=:4096:8 PYTHONPATH="$root/python" TARN_LIBRARY_DIR="$build" \
+        PYTHONDONTWRITEBYTECODE=1 \
+        timeout -k 5 "$limit" python3 "$here/torch_cases.py" "$1" "$2" \
+        >"$log" 2>&1 </dev/null || status=$?
+    python3 "$here/torch_table.py" line "$log" "$1" "$2" "$status" >>"$out/results.jsonl"
+    tail -n 1 "$out/results.jsonl" | cut -c 1-150
+}
+
+echo "$all" | while read -r name allocator settings; do
+    [ -n "$name" ] || continue
+    wanted=1
+    for case in "$@"; do
+        wanted=0
+        [ "$case" != "$name" ] || { wanted=1 && break; }
+    done
+    [ "$wanted" -eq 0 ] || run_case "$name" "$allocator" "$settings"
+done
+python3 "$here/torch_table.py" table "$out/results.jsonl" | tee "$out/table.txt"

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""Results of torch_plug.sh.
+
+torch_table.py line LOG CASE ALLOCATOR STATUS: the line of results.jsonl for one run.
+torch_table.py table RESULTS: a line a case, pairs compared; the last line counts them.
+"""
+
+import json
+import sys
+
+# What two runs with the same work must agree in, and what may differ by how much.
+SAME_LOSSES = ("gpt2", "gpt2_expandable", "graph_training", "side_streams", "growth")
+SAME_STATS = ("gpt2", "gpt2_expandable", "graph_training", "side_streams", "growth")
+TIMED = ("gpt2", "gpt2_expandable")
+STEP_RATIO_MAX = 1.01
+
+
+def read_line(log, case, allocator, status):
+    """The JSON line that the case printed, or why there is none."""
+    result = {"ok": False, "why": f"ended with status {status} and printed no result"}
+    with open(log, encoding="utf-8", errors="replace") as file:
+        for text in file:
+            if text.startswith("{"):
+                try:
+                    result = json.loads(text)
+                except ValueError:
+                    continue
+    if status == 124:
+        result = {"ok": False, "why": "ran out of time"}
+    elif status != 0 and result["ok"]:  # a crash at the end of the process
+        result.update(ok=False, why=f"ended with status {status} after its result")
+    return {"case": case, "allocator": allocator, **result}
+
+
+def differing(ours, theirs):
+    return sorted(k for k in theirs if ours.get(k) != theirs[k])
+
+
+def compare(name, ours, theirs, again):
+    """What is wrong with a pair, and what to show of it."""
+    wrong, shown = [], []
+    if name in SAME_LOSSES and ours["losses"] != theirs["losses"]:
+        # Where torch alone does not repeat itself, equal losses cannot be asked for.
+        if again and again["losses"] != theirs["losses"]:
+            shown.append("losses differ, and so do two runs of torch")
+        else:
+            wrong.append("losses differ")
+    elif name in SAME_LOSSES:
+        shown.append("same losses")
+    if name in SAME_STATS:
+        keys = differing(ours["stats"], theirs["stats"])
+        if keys:
+            wrong.append(f"{len(keys)} counters differ: {', '.join(keys[:4])}")
+        else:
+            shown.append("same counters")
+    shown.append(f"reserved peak {ours['reserved_peak']:,} / {theirs['reserved_peak']:,}")
+    if "step_ms" in ours:
+        base = theirs["step_ms"]
+        if again:
+            base = (base + again["step_ms"]) / 2
+        ratio = ours["step_ms"] / base
+        shown.append(f"step {ours['step_ms']:.3f} / {base:.3f} ms = {ratio:.4f}")
+        if name in TIMED and ratio > STEP_RATIO_MAX:
+            wrong.append(f"a step takes {ratio:.4f} times as long")
+    return wrong, shown
+
+
+def judge(name, runs):
+    """(passed, text) of one case."""
+    for allocator, run in runs.items():
+        if not run["ok"]:
+            return False, f"{allocator}: {run.get('why', 'no result')}"
+    ours, theirs = runs.get("tarn"), runs.get("native")
+    if ours and theirs:
+        wrong, shown = compare(name, ours, theirs, runs.get("again"))
+        return not wrong, "; ".join(wrong + shown)
+    extra = {k: v for k, v in (ours or theirs).items() if isinstance(v, str)}
+    hidden = ("case", "allocator", "torch")
+    return True, "; ".join(f"{k}: {v}" for k, v in extra.items() if k not in hidden)
+
+
+def collect(path):
+    """case: allocator: its run. Runs called CASE_again belong to their case."""
+    cases = {}
+    with open(path, encoding="utf-8") as file:
+        runs = [json.loads(text) for text in file]
+    names = {run["case"] for run in runs}
+    for run in runs:
+        name, allocator = run["case"], run["allocator"]
+        stem = name.removesuffix("_again")
+        if stem != name and stem in names:
+            name, allocator = stem, "again"
+        cases.setdefault(name, {})[allocator] = run
+    return cases
+
+
+def table(path):
+    passed = failed = 0
+    for name, runs in collect(path).items():
+        fine, text = judge(name, runs)
+        passed += fine
+        failed += not fine
+        print(f"{'ok    ' if fine else 'FAILED'} {name:18} {text[:160]}")
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    return 0 if passed and not failed else 1
+
+
+def main(arguments):
+    if arguments[:1] == ["line"]:
+        log, case, allocator, status = arguments[1:]
+        print(json.dumps(read_line(log, case, allocator, int(status))))
+        return 0
+    return table(arguments[1])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
