@@ -5,6 +5,7 @@
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/os_fork.h"
+#include "device/last_error.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,15 +15,6 @@ enum {
     ERROR_TEXT_MAX = 256,
     USUAL_GRANULARITY = 2 << 20
 };
-
-/* A thread's last failure and the device that it was on. */
-struct last_failure {
-    uint64_t device_id;
-    char text[ERROR_TEXT_MAX];
-};
-
-static _Thread_local struct last_failure last_failure;
-static atomic_uint_fast64_t devices_made;
 
 static struct tn_cuda *cuda_of(struct tarn_device *device)
 {
@@ -36,27 +28,39 @@ static bool was_forked(const struct tn_cuda *cuda)
     return tn_os_forks() != cuda->forks;
 }
 
+/* Sets this thread's text. */
+static void say(const struct tn_cuda *cuda, const char *format, ...) TN_PRINTF(2, 3);
+
+static void say(const struct tn_cuda *cuda, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    tn_last_error_set(cuda->id, format, args);
+    va_end(args);
+}
+
 void tn_cuda_refuse(struct tn_cuda_call *call, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    (void)vsnprintf(last_failure.text, sizeof last_failure.text, format, args);
+    tn_last_error_set(call->cuda->id, format, args);
     va_end(args);
-    last_failure.device_id = call->cuda->id;
     call->status = TARN_ERR_DEVICE;
 }
 
 bool tn_cuda_did(struct tn_cuda_call *call, const char *name, int result)
 {
+    char text[ERROR_TEXT_MAX];
+
     if (result == TN_CU_DEINITIALIZED && call->purpose == TN_CUDA_GIVES) {
         return false; /* the status stays: it went back with everything else */
     }
     call->status = tn_cuda_status(result);
     if (call->status != TARN_OK && call->status != TARN_ERR_NOT_READY) {
-        tn_cuda_explain(&call->cuda->driver, name, result, last_failure.text,
-                        sizeof last_failure.text);
-        last_failure.device_id = call->cuda->id;
+        tn_cuda_explain(&call->cuda->driver, name, result, text, sizeof text);
+        say(call->cuda, "%s", text);
     }
     return call->status == TARN_OK;
 }
@@ -295,7 +299,7 @@ static uint64_t cuda_now_ns(struct tarn_device *device)
 
 static const char *cuda_last_error(struct tarn_device *device)
 {
-    return last_failure.device_id == cuda_of(device)->id ? last_failure.text : "";
+    return tn_last_error_get(cuda_of(device)->id);
 }
 
 static void cuda_destroy(struct tarn_device *device)
@@ -492,7 +496,7 @@ enum tarn_status tn_cuda_open(const struct tn_cuda_options *options,
         tn_host_free(cuda, sizeof *cuda);
         return st;
     }
-    cuda->id = atomic_fetch_add(&devices_made, 1) + 1;
+    cuda->id = tn_last_error_new_device();
     cuda->forks = tn_os_forks();
     tn_nvml_init(&cuda->nvml, options->nvml_path);
     *device_out = &cuda->base;

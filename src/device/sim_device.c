@@ -5,28 +5,14 @@
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/os_map.h"
+#include "device/last_error.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 #define DEFAULT_CAPACITY ((uint64_t)80 << 30)
 #define DEFAULT_BASE     ((uint64_t)0x7f0000000000)
-
-enum {
-    ERROR_TEXT_MAX = 192
-};
-
-/* A thread's last failure and the device that it was on. */
-struct last_failure {
-    uint64_t device_id;
-    char text[ERROR_TEXT_MAX];
-};
-
-static _Thread_local struct last_failure last_failure;
-static atomic_uint_fast64_t devices_made;
 
 static struct tn_sim *sim_of(struct tarn_device *device)
 {
@@ -43,9 +29,8 @@ enum tarn_status tn_sim_fail(struct tn_sim *sim, enum tarn_status status, const 
     va_list args;
 
     va_start(args, format);
-    (void)vsnprintf(last_failure.text, sizeof last_failure.text, format, args);
+    tn_last_error_set(sim->id, format, args);
     va_end(args);
-    last_failure.device_id = sim->id;
     sim->explained = true;
     return status;
 }
@@ -417,7 +402,7 @@ static enum tarn_status sim_graph_node_parents(struct tarn_device *device, tn_gr
 
 static const char *sim_last_error(struct tarn_device *device)
 {
-    return last_failure.device_id == sim_of(device)->id ? last_failure.text : "";
+    return tn_last_error_get(sim_of(device)->id);
 }
 
 static void sim_destroy(struct tarn_device *device)
@@ -525,7 +510,7 @@ static void sim_init(struct tn_sim *sim, const struct tarn_sim_options *options)
                                      .ordinal = options->ordinal,
                                      .total_memory = options->capacity,
                                      .granularity = TN_SIM_ALIGNMENT};
-    sim->id = atomic_fetch_add(&devices_made, 1) + 1;
+    sim->id = tn_last_error_new_device();
     sim->backed = options->backed;
     tn_sim_space_init(&sim->space, options->base_address, options->capacity);
     tn_sim_streams_init(&sim->streams, options->manual_events);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The text of a thread's last failure on a device: one for all devices, since the next failure is
+ * what makes it stale, and a thread's static storage is scarce in a library that is loaded late.
+ */
+#ifndef TN_DEVICE_LAST_ERROR_H
+#define TN_DEVICE_LAST_ERROR_H
+
+#include "base/attr.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+
+/* A number for a new device, never used twice in a process. */
+uint64_t tn_last_error_new_device(void);
+
+/* Sets this thread's text, cut off at 255 bytes. */
+void tn_last_error_set(uint64_t device, const char *format, va_list args);
+
+/* The text, "" when this thread's last failure was on another device. Borrowed until the thread's
+ * next failure. */
+const char *tn_last_error_get(uint64_t device);
+
+#endif
