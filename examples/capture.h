@@ -45,6 +45,18 @@ static inline void drive(const char *name, uint64_t a, uint64_t b, uint64_t c)
     }
 }
 
+/* The driver's functions work in the context that a thread has made current; CUDA's runtime does
+ * that by itself, and the allocator's calls leave none. */
+static inline void make_current(const struct tarn_device *device)
+{
+    struct tarn_device_info info = {.struct_size = sizeof info};
+    void *context = NULL;
+
+    tarn_device_get_info(device, &info);
+    drive("cuDevicePrimaryCtxRetain", (uint64_t)(uintptr_t)&context, (uint64_t)info.ordinal, 0);
+    drive("cuCtxSetCurrent", (uint64_t)(uintptr_t)context, 0, 0);
+}
+
 static inline void capture_begin(struct tarn_device *device, tarn_stream stream)
 {
     enum {
@@ -54,6 +66,7 @@ static inline void capture_begin(struct tarn_device *device, tarn_stream stream)
     if (is_simulated(device)) {
         EXPECT(tarn_sim_set_capturing(device, stream, true) == TARN_OK);
     } else {
+        make_current(device);
         drive("cuStreamBeginCapture_v2", stream, THREAD_LOCAL_MODE, 0);
     }
 }
