@@ -25,8 +25,12 @@ enum {
     STRING_INSIDE_MAX = 15 /* shorter strings lie in the object, which could then not be moved */
 };
 
+struct control;
+
+typedef void (*control_function)(struct control *control);
+
 struct control {
-    const void *const *functions;
+    const control_function *functions; /* behind the head of the table */
     int use_count;
     int weak_count;
     struct tarn_allocator *allocator;
@@ -102,22 +106,30 @@ static void *control_get_deleter(struct control *control, const void *type)
     return NULL;
 }
 
-typedef void (*control_function)(struct control *control);
-
 enum {
+    CONTROL_HEAD = 2,
     CONTROL_FUNCTIONS = 5
 };
 
+/* As every such table it begins with the offset to the whole object and its type, here none. */
 static const struct {
+    ptrdiff_t offset;
+    const void *type;
     control_function destruct;
     control_function delete_it;
     control_function dispose;
     control_function destroy;
     void *(*get_deleter)(struct control *control, const void *type);
-} control_table = {control_destruct, control_forget, control_dispose, control_forget,
+} control_table = {0,
+                   NULL,
+                   control_destruct,
+                   control_forget,
+                   control_dispose,
+                   control_forget,
                    control_get_deleter};
 
-static_assert(sizeof control_table == CONTROL_FUNCTIONS * sizeof(void *), "slots without gaps");
+static_assert(sizeof control_table == (CONTROL_HEAD + CONTROL_FUNCTIONS) * sizeof(void *),
+              "slots without gaps");
 
 static int current_device(void)
 {
@@ -156,7 +168,7 @@ void *tn_torch_open_shared(void *result, void *self, const void *handle)
         tn_torch_delete(control);
         tn_torch_throw(&error);
     }
-    *control = (struct control){.functions = (const void *const *)(const void *)&control_table,
+    *control = (struct control){.functions = (const control_function *)&control_table.destruct,
                                 .use_count = 1,
                                 .weak_count = 1,
                                 .allocator = allocator,
