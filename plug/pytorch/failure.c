@@ -46,6 +46,8 @@ static struct {
     void (*throw_it)(void *object, void *type, destructor destroy);
     void (*string_init)(void *string, const char *bytes, size_t size, const void *allocator);
     void (*string_fini)(void *string);
+    void *(*new_it)(size_t size);
+    void (*delete_it)(void *memory);
     void (*error_init)(void *error, struct source_location where, void *string);
     char *error_type;
     char *oom_type;
@@ -72,6 +74,8 @@ static void find_symbols(void)
     find("_ZN3c105ErrorC1ENS_14SourceLocationE" STRING, &cxx.error_init);
     find("_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEC1EPKcmRKS3_", &cxx.string_init);
     find("_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEED1Ev", &cxx.string_fini);
+    find("_Znwm", &cxx.new_it);
+    find("_ZdlPv", &cxx.delete_it);
     find("__cxa_throw", &cxx.throw_it);
     find("__cxa_allocate_exception", &cxx.allocate);
 }
@@ -88,6 +92,23 @@ const char *tarn_torch_missing_symbol(void)
     }
     (void)pthread_mutex_unlock(&cxx_lock);
     return missing;
+}
+
+void tn_torch_string_init(void *string, const char *bytes, size_t size)
+{
+    const char allocator = 0; /* std::allocator has no state */
+
+    cxx.string_init(string, bytes, size, &allocator);
+}
+
+void *tn_torch_new(size_t size)
+{
+    return cxx.new_it(size);
+}
+
+void tn_torch_delete(void *memory)
+{
+    cxx.delete_it(memory);
 }
 
 static pthread_mutex_t note_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -123,10 +144,9 @@ static void error_construct(void *object, const char *text)
 {
     const struct source_location where = {"tarn_torch_alloc", "libtarn_torch.so", 0};
     _Alignas(16) char string[STRING_BYTES];
-    const char allocator = 0; /* std::allocator has no state */
 
     memset(object, 0, EXCEPTION_BYTES);
-    cxx.string_init(string, text, strlen(text), &allocator);
+    tn_torch_string_init(string, text, strlen(text));
     cxx.error_init(object, where, string);
     cxx.string_fini(string);
 }

@@ -12,4 +12,11 @@ void tn_torch_note(const struct tarn_error *error);
  * caller may hold no lock. */
 _Noreturn void tn_torch_throw(const struct tarn_error *error);
 
+/* A std::string of libstdc++ with these bytes, into its 32 bytes; memory of the C++ operator new,
+ * and back. Where there is none they throw std::bad_alloc. Only after tarn_torch_missing_symbol has
+ * said that nothing is missing. */
+void tn_torch_string_init(void *string, const char *bytes, size_t size);
+void *tn_torch_new(size_t size);
+void tn_torch_delete(void *memory);
+
 #endif

@@ -9,18 +9,22 @@
  * are inline there. They lie between releasePool and shareIpcHandle, in this order in all versions
  * that have five; when there are not five, they are left alone.
  *
+ * Where a machine's conventions are not known here (getIpcDevPtr), ours is NULL and torch's stays.
+ *
  * The copy is made once, before CUDA starts (tarn_torch_take_methods says so), and never changed.
  */
 #include "plug/pytorch/devices.h"
 #include "plug/pytorch/failure.h"
 #include "plug/pytorch/plug.h"
+#include "plug/pytorch/share.h"
 #include "plug/pytorch/symbol.h"
 #include "tarn/peer.h"
 
 #include <pthread.h>
 #include <string.h>
 
-#define CLASS "5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocator"
+#define STRING "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+#define CLASS  "5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocator"
 
 enum {
     TABLE_HEAD = 2, /* words before the functions: offset to the top, type */
@@ -194,6 +198,10 @@ static struct method {
      &torch_enable_peer, false},
     {"memcpyAsync", "_ZN" CLASS "11memcpyAsyncEPviPKvimP11CUstream_stb", (any_function)memcpy_async,
      &torch_memcpy, false},
+    {"shareIpcHandle", "_ZN" CLASS "14shareIpcHandleEPv", (any_function)tn_torch_share, NULL,
+     false},
+    {"getIpcDevPtr", "_ZN" CLASS "12getIpcDevPtrE" STRING, (any_function)TN_TORCH_OPEN_SHARED, NULL,
+     false},
     {"getPoolUseCount", NULL, (any_function)get_pool_use_count, NULL, false},
     {"createOrIncrefPool", NULL, (any_function)create_or_incref_pool, NULL, false},
     {"setUseOnOOM", NULL, (any_function)set_use_on_oom, NULL, false},
@@ -243,7 +251,7 @@ static void take_all(void)
         }
     }
     for (size_t i = 0; i < METHODS - INLINE_TAKEN; i++) {
-        const size_t slot = slot_of(methods[i].symbol);
+        const size_t slot = methods[i].ours ? slot_of(methods[i].symbol) : 0;
 
         if (slot) {
             method_take(&methods[i], slot);
@@ -277,7 +285,11 @@ enum tarn_status tarn_torch_take_methods(struct tarn_error *error)
     (void)pthread_mutex_lock(&lock);
     void ***const object = find_object(torchs);
 
-    if (!object || size <= TABLE_HEAD * sizeof(void *) || size > sizeof table) {
+    if (tarn_torch_missing_symbol()) { /* and ours could not throw, nor make a std::string */
+        st = tn_torch_fail(error, TARN_ERR_NOT_SUPPORTED,
+                           "torch's exceptions cannot be thrown from here: methods that it refuses "
+                           "stay refused");
+    } else if (!object || size <= TABLE_HEAD * sizeof(void *) || size > sizeof table) {
         st = tn_torch_fail(error, TARN_ERR_NOT_SUPPORTED,
                            "torch's current allocator is not a pluggable one of a known form: "
                            "methods that it refuses stay refused");

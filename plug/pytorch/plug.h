@@ -80,7 +80,8 @@ TARN_API const char *tarn_torch_missing_symbol(void);
  * Torch's pluggable allocator refuses a part of its interface. This takes over, in the object that
  * is torch's current allocator, those of these methods that libtarn can do: cacheInfo
  * (cudnn.benchmark), getMemoryFraction, resetPeakStats, resetAccumulatedStats, emptyCache of one
- * pool, the use counts of pools (torch.cuda.MemPool), and peers of growing segments. Call it after
+ * pool, the use counts of pools (torch.cuda.MemPool), sharing with other processes, and peers of
+ * growing segments. Call it after
  * torch.cuda.memory.change_current_allocator and before CUDA starts. TARN_ERR_NOT_SUPPORTED when
  * the object is not such an allocator or not laid out as expected; it is then unchanged.
  */

@@ -35,6 +35,7 @@ threads            tarn   -
 too_late           native -
 fork               tarn   -
 at_exit            tarn   -
+share              tarn   -
 refused            tarn   -
 gpt2               native -
 gpt2               tarn   -

@@ -48,6 +48,7 @@ public:
     }
 };
 
+// cppcheck-suppress passedByValue ; as torch has it
 Error::Error(SourceLocation where, std::string msg)
     : msg_(std::move(msg)),
       what_(msg_ + " (" + where.function + " at " + where.file + ":" + std::to_string(where.line) +
@@ -118,6 +119,7 @@ public:
         refuse("checkPoolLiveAllocations");
     }
     virtual ShareableHandle shareIpcHandle(void *ptr) = 0;
+    virtual std::shared_ptr<void> getIpcDevPtr(std::string handle) = 0;
     virtual void enablePeerAccess(DeviceIndex device, DeviceIndex peer) = 0;
     virtual cudaError_t memcpyAsync(void *to, int to_device, const void *from, int from_device,
                                     size_t count, cudaStream_t stream, bool peer_access) = 0;
@@ -157,6 +159,7 @@ struct CUDAPluggableAllocator : public CUDAAllocator {
     void endAllocateToPool(DeviceIndex device, MempoolId_t id) override;
     void releasePool(DeviceIndex device, MempoolId_t id) override;
     ShareableHandle shareIpcHandle(void *ptr) override;
+    std::shared_ptr<void> getIpcDevPtr(std::string handle) override;
     void enablePeerAccess(DeviceIndex device, DeviceIndex peer) override;
     cudaError_t memcpyAsync(void *to, int to_device, const void *from, int from_device,
                             size_t count, cudaStream_t stream, bool peer_access) override;
@@ -295,6 +298,11 @@ ShareableHandle CUDAPluggableAllocator::shareIpcHandle(void *)
     refuse("shareIpcHandle");
 }
 
+std::shared_ptr<void> CUDAPluggableAllocator::getIpcDevPtr(std::string)
+{
+    refuse("getIpcDevPtr");
+}
+
 void CUDAPluggableAllocator::enablePeerAccess(DeviceIndex, DeviceIndex) {}
 
 // 1 says that the copy was a plain one, as cudaMemcpyPeerAsync below says 2.
@@ -313,12 +321,21 @@ extern "C" cudaError_t cudaMemcpyPeerAsync(void *, int, const void *, int, size_
     return 2;
 }
 
+static thread_local int current_device = 0;
+
+extern "C" cudaError_t cudaGetDevice(int *device_out)
+{
+    *device_out = current_device;
+    return 0;
+}
+
 namespace {
 
 namespace caching = c10::cuda::CUDACachingAllocator;
 using torch::cuda::CUDAPluggableAllocator::CUDAPluggableAllocator;
 
 thread_local std::string text;
+std::vector<std::shared_ptr<void>> opened;
 std::vector<std::unique_ptr<CUDAPluggableAllocator>> allocators;
 std::atomic<int> live_filters{0};
 
@@ -605,9 +622,39 @@ int standin_copy(int to_device, int from_device, int peer_access, int *kind_out)
     });
 }
 
-int standin_share(void *ptr)
+int standin_share(void *ptr, char *handle_out, size_t capacity, size_t *length_out,
+                  ptrdiff_t *offset_out)
 {
-    return run([&] { (void)current()->shareIpcHandle(ptr); });
+    return run([&] {
+        const caching::ShareableHandle shared = current()->shareIpcHandle(ptr);
+
+        if (shared.handle.size() > capacity) {
+            throw std::length_error("the handle is longer than the room for it");
+        }
+        std::memcpy(handle_out, shared.handle.data(), shared.handle.size());
+        *length_out = shared.handle.size();
+        *offset_out = shared.offset;
+    });
+}
+
+int standin_open_shared(int device, const char *handle, size_t length, void **ptr_out)
+{
+    return run([&] {
+        current_device = device;
+        opened.push_back(current()->getIpcDevPtr(std::string(handle, length)));
+        opened.push_back(opened.back()); // a second owner of the same
+        *ptr_out = opened.back().get();
+    });
+}
+
+void standin_close_shared(void)
+{
+    opened.clear();
+}
+
+int standin_refused(void)
+{
+    return run([&] { (void)current()->checkPoolLiveAllocations(0, {0, 1}, {}); });
 }
 
 int standin_live_filters(void)

@@ -62,7 +62,11 @@ int standin_pool_use_on_oom(int device, uint64_t first, uint64_t second, int use
 int standin_pool_no_split(int device, uint64_t first, uint64_t second);
 int standin_enable_peer(int device, int peer);
 int standin_copy(int to_device, int from_device, int peer_access, int *kind_out);
-int standin_share(void *ptr);
+int standin_share(void *ptr, char *handle_out, size_t capacity, size_t *length_out,
+                  ptrdiff_t *offset_out);
+int standin_open_shared(int device, const char *handle, size_t length, void **ptr_out);
+void standin_close_shared(void); /* all of them */
+int standin_refused(void);       /* calls a method that nobody has taken over */
 
 /* Copies of filters that live now: 0 when nothing leaks. */
 int standin_live_filters(void);

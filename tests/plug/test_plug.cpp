@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace {
 
@@ -354,14 +356,15 @@ void refused_methods_are_taken_over()
     const char *const names[] = {"cacheInfo",          "getMemoryFraction", "resetPeakStats",
                                  "emptyCache",         "enablePeerAccess",  "memcpyAsync",
                                  "getPoolUseCount",    "setUseOnOOM",       "setNoSplit",
-                                 "createOrIncrefPool", "resetAccumulatedStats"};
+                                 "createOrIncrefPool", "resetAccumulatedStats",
+                                 "shareIpcHandle",     "getIpcDevPtr"};
 
     for (const char *name : names) {
         CHECK(tarn_torch_has_method(name));
     }
-    CHECK(!tarn_torch_has_method("shareIpcHandle"));
-    CHECK(standin_share(nullptr) == STANDIN_ERROR); // torch still says so itself
-    CHECK(std::strstr(standin_text(), "does not yet support shareIpcHandle") != nullptr);
+    CHECK(!tarn_torch_has_method("checkPoolLiveAllocations"));
+    CHECK(standin_refused() == STANDIN_ERROR); // torch still says so itself
+    CHECK(std::strstr(standin_text(), "does not yet support checkPoolLiveAllocations") != nullptr);
 
     CHECK(standin_get_fraction(0, &fraction) == STANDIN_OK && fraction == 1.0);
     CHECK(standin_set_fraction(0.25, 0) == STANDIN_OK);
@@ -416,6 +419,77 @@ void pools_of_ones_own()
     CHECK(std::strstr(standin_text(), "make it without one") != nullptr);
 }
 
+// Shared with another process, which is this program once more: a forked child may use nothing.
+constexpr size_t MESSAGE_MAX = 4096;
+
+struct Message {
+    char bytes[MESSAGE_MAX];
+    size_t length;
+};
+
+void memory_is_shared(const char *program)
+{
+    Rig rig;
+    Message message = {};
+    ptrdiff_t offset = -1;
+    void *kept = alloc(3 * MIB, 0, 1);
+    void *ptr = alloc(3 * MIB, 0, 1);
+    int ends[2];
+    int status = -1;
+
+    CHECK(standin_share(ptr, message.bytes, MESSAGE_MAX, &message.length, &offset) == STANDIN_OK);
+    CHECK(offset == 0 && message.length > 16);
+    CHECK(standin_open_shared(1, message.bytes, message.length, &ptr) == STANDIN_ERROR);
+    CHECK(standin_share(&status, message.bytes, MESSAGE_MAX, &message.length, &offset) ==
+          STANDIN_ERROR);
+    tarn_sim_fail_nth(rig.devices[1], TARN_SIM_IPC_EXPORT, 1, TARN_ERR_DEVICE);
+    CHECK(standin_share(kept, message.bytes, MESSAGE_MAX, &message.length, &offset) ==
+          STANDIN_ERROR);
+    CHECK(pipe(ends) == 0);
+    const pid_t child = fork();
+
+    if (child == 0) {
+        (void)dup2(ends[0], STDIN_FILENO);
+        (void)close(ends[1]);
+        (void)execl(program, program, "receive", nullptr);
+        _exit(127);
+    }
+    (void)close(ends[0]);
+    CHECK(write(ends[1], &message, sizeof message) == ssize_t(sizeof message));
+    (void)close(ends[1]);
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+uint64_t opened_on(tarn_device *device)
+{
+    tarn_sim_counters counters = {};
+
+    counters.struct_size = sizeof counters;
+    tarn_sim_get_counters(device, &counters);
+    return counters.live_opened;
+}
+
+void receive()
+{
+    Rig rig;
+    Message message = {};
+    void *ptr = nullptr;
+    void *again = nullptr;
+
+    CHECK(read(STDIN_FILENO, &message, sizeof message) == ssize_t(sizeof message));
+    CHECK(standin_open_shared(1, "nonsense", 8, &ptr) == STANDIN_ERROR);
+    CHECK(opened_on(rig.devices[1]) == 0);
+    CHECK(standin_open_shared(1, message.bytes, message.length, &ptr) == STANDIN_OK);
+    CHECK(standin_open_shared(1, message.bytes, message.length, &again) == STANDIN_OK);
+    CHECK(ptr != nullptr && ptr == again);
+    CHECK(opened_on(rig.devices[1]) == 1);
+    standin_close_shared();
+    CHECK(opened_on(rig.devices[1]) == 0);
+    tarn_sim_fail_nth(rig.devices[1], TARN_SIM_IPC_OPEN, 1, TARN_ERR_DEVICE);
+    CHECK(standin_open_shared(1, message.bytes, message.length, &ptr) == STANDIN_ERROR);
+}
+
 void copies_between_devices()
 {
     Rig rig;
@@ -447,8 +521,20 @@ void other_allocators_are_left_alone()
 
 } // namespace
 
-int main()
+const char *program;
+
+void shared_with_another_process()
 {
+    memory_is_shared(program);
+}
+
+int main(int argc, char **argv)
+{
+    program = argv[0];
+    if (argc > 1) {
+        receive();
+        return failed_checks ? 1 : 0;
+    }
     const struct {
         const char *name;
         void (*run)();
@@ -466,6 +552,7 @@ int main()
         {"refused methods are taken over", refused_methods_are_taken_over},
         {"pools of one's own", pools_of_ones_own},
         {"copies between devices", copies_between_devices},
+        {"shared with another process", shared_with_another_process},
         {"other allocators are left alone", other_allocators_are_left_alone},
     };
     int passed = 0;
