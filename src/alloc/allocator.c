@@ -60,6 +60,7 @@ enum tarn_status tarn_open(const char *device, const char *settings,
         tarn_device_close(opened);
         return st;
     }
+    tn_assert(allocator);
     allocator->owns_device = true;
     *allocator_out = allocator;
     return TARN_OK;
