@@ -53,7 +53,8 @@ TARN_API struct tarn_device *tarn_allocator_device(struct tarn_allocator *alloca
  * tarn_open opened it. Nothing may use it any more. NULL is allowed. */
 TARN_API void tarn_allocator_destroy(struct tarn_allocator *allocator);
 
-/* Allocates `size` bytes for work on `stream`. *ptr_out is a multiple of 512; for size 0 it is 0.
+/* Allocates `size` bytes for work on `stream`, which must outlive what is cached for it (stream.h).
+ * *ptr_out is a multiple of 512; for size 0 it is 0.
  * Fails with TARN_ERR_OUT_OF_MEMORY, after giving cached memory back and trying again as PyTorch
  * does; the error's text is then PyTorch's message, and the observers were called. */
 TARN_API enum tarn_status tarn_allocator_alloc(struct tarn_allocator *allocator, uint64_t size,

@@ -19,8 +19,9 @@ extern "C" {
 TARN_API enum tarn_status tarn_stream_create(struct tarn_device *device, tarn_stream *stream_out,
                                              struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Does not wait: what is queued is done, then the stream goes. Blocks allocated for it stay cached
- * for nobody until the cache is emptied. */
+/* Does not wait: what is queued is done, then the stream goes. Before that, free the blocks that
+ * were allocated for it and call tarn_allocator_empty_cache: what is cached for a stream serves no
+ * other, and giving back growing segments waits for their stream, which must be there then. */
 TARN_API enum tarn_status tarn_stream_destroy(struct tarn_device *device, tarn_stream stream,
                                               struct tarn_error *error) TARN_MUST_CHECK;
 

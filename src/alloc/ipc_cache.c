@@ -2,7 +2,6 @@
 #include "alloc/ipc_cache.h"
 
 #include "alloc/plain_memory.h"
-#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/finding.h"
 #include "base/host_mem.h"
@@ -220,26 +219,25 @@ static struct opened *find_address(const struct tn_ipc_cache *cache, tarn_ptr pt
     return opened && ptr - opened->address < opened->head.extent ? opened : NULL;
 }
 
-/* What the message speaks of, opened just now and without uses. */
-static enum tarn_status open_afresh(struct tn_ipc_cache *cache,
-                                    const struct tn_ipc_content *content,
-                                    struct opened **opened_out, struct tarn_error *error)
+/* What the message speaks of, opened just now and without uses; NULL and the status when it cannot
+ * be. */
+static struct opened *open_afresh(struct tn_ipc_cache *cache, const struct tn_ipc_content *content,
+                                  enum tarn_status *status_out, struct tarn_error *error)
 {
     struct opened *opened = opened_make(content);
 
     if (!opened) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to open shared memory");
+        *status_out = tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to open shared memory");
+        return NULL;
     }
-    const enum tarn_status st = memory_open(cache->device, opened, content, error);
-
-    if (st) {
+    *status_out = memory_open(cache->device, opened, content, error);
+    if (*status_out) {
         opened_free(opened);
-        return st;
+        return NULL;
     }
     tn_tree_insert(&cache->by_name, &opened->by_name);
     tn_tree_insert(&cache->by_address, &opened->by_address);
-    *opened_out = opened;
-    return TARN_OK;
+    return opened;
 }
 
 enum tarn_status tn_ipc_cache_open(struct tn_ipc_cache *cache, const struct tn_ipc_content *content,
@@ -251,10 +249,9 @@ enum tarn_status tn_ipc_cache_open(struct tn_ipc_cache *cache, const struct tn_i
     struct opened *opened = find_name(cache, content);
 
     if (!opened) {
-        st = open_afresh(cache, content, &opened, error);
+        opened = open_afresh(cache, content, &st, error);
     }
-    if (st == TARN_OK) {
-        tn_assert(opened);
+    if (opened) {
         opened->uses++;
         *ptr_out = opened->address + content->head.offset;
     }

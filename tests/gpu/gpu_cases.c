@@ -548,6 +548,7 @@ struct worker {
     struct tarn_allocator *allocator;
     uint64_t seed;
     bool own_stream;
+    uint64_t stream; /* that it made */
     bool right;
     pthread_t thread;
 };
@@ -572,9 +573,8 @@ static void *work(void *argument)
         DRIVER(cuCtxGetCurrent(&current)) && CHECK(current == NULL) &&
         DRIVER(cuCtxPushCurrent_v2(context)) &&
         (!worker->own_stream || DRIVER(cuStreamCreate(&churn.stream, TN_CU_STREAM_NON_BLOCKING))) &&
-        churn_run(gpu, &churn) &&
-        (!worker->own_stream || DRIVER(cuStreamDestroy_v2(churn.stream))) &&
-        DRIVER(cuCtxPopCurrent_v2(&context));
+        churn_run(gpu, &churn) && DRIVER(cuCtxPopCurrent_v2(&context));
+    worker->stream = churn.stream;
     return NULL;
 }
 
@@ -601,6 +601,9 @@ static bool threads_with(struct gpu *gpu, const char *settings, bool own_streams
         right = CHECK(pthread_join(workers[i].thread, NULL) == 0) && workers[i].right && right;
     }
     right = right && nothing_is_reserved(allocator);
+    for (int i = 0; i < started; i++) { /* streams outlive what was cached for them */
+        right = (workers[i].stream == 0 || DRIVER(cuStreamDestroy_v2(workers[i].stream))) && right;
+    }
     tarn_allocator_destroy(allocator);
     return right;
 }
