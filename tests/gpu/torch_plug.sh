@@ -27,6 +27,7 @@ basics_expandable  tarn   expandable_segments:True
 out_of_memory      tarn   -
 mempool            native -
 mempool_installed  tarn   -
+graphs             native -
 graphs             tarn   -
 graphs_expandable  tarn   expandable_segments:True
 graph_reuse        tarn   graph_capture_record_stream_reuse:True
