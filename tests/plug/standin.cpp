@@ -631,7 +631,7 @@ int standin_share(void *ptr, char *handle_out, size_t capacity, size_t *length_o
         if (shared.handle.size() > capacity) {
             throw std::length_error("the handle is longer than the room for it");
         }
-        std::memcpy(handle_out, shared.handle.data(), shared.handle.size());
+        shared.handle.copy(handle_out, capacity);
         *length_out = shared.handle.size();
         *offset_out = shared.offset;
     });
