@@ -572,13 +572,16 @@ static enum tarn_status top_set(struct tn_decoder *decoder, uint32_t key, struct
         model->has_traces = true;
         return traces_decode(decoder, key, value, &model->traces, &model->trace_count);
     case TN_KEY_HOST_SEGMENTS:
+        model->has_host = true;
         return segments_decode(decoder, key, value, &model->host_segments,
                                &model->host_segment_count);
     case TN_KEY_HOST_TRACES:
+        model->has_host = true;
         return traces_decode(decoder, key, value, &model->host_traces, &model->host_trace_count);
     case TN_KEY_ALLOCATOR_SETTINGS:
         return settings_decode(decoder, value);
     case TN_KEY_EXTERNAL_ANNOTATIONS:
+        model->has_annotations = true;
         return annotations_decode(decoder, value);
     default:
         tn_warning_add(model, TN_WARNING_UNKNOWN_KEY, key, tn_value_offset(value));
