@@ -47,6 +47,15 @@ static inline unsigned char *tn_bytes_room(struct tn_byte_out *out)
     return out->buffer + out->used;
 }
 
+/* The same for any number of bytes up to that of the buffer. */
+static inline unsigned char *tn_bytes_room_for(struct tn_byte_out *out, size_t size)
+{
+    if (tn_unlikely(size > TN_BYTES_BUFFER - out->used)) {
+        tn_bytes_flush(out);
+    }
+    return out->buffer + out->used;
+}
+
 static inline void tn_bytes_advance(struct tn_byte_out *out, size_t size)
 {
     out->used += size;

@@ -2,6 +2,7 @@
 #include "capture/copy.h"
 
 #include "alloc/allocator.h"
+#include "base/clock.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 
@@ -19,6 +20,7 @@ static void copy_begin(void *context)
 {
     struct tn_copy *copy = context;
 
+    copy->held_ns = tn_clock_now_ns();
     copy->segment_count = 0;
     copy->block_count = 0;
     if (copy->has_history) {
@@ -60,7 +62,10 @@ static bool copy_is_whole(const struct tn_copy *copy)
 
 static bool copy_end(void *context)
 {
-    return copy_is_whole(context);
+    struct tn_copy *copy = context;
+
+    copy->held_ns = tn_clock_now_ns() - copy->held_ns;
+    return copy_is_whole(copy);
 }
 
 /* ---- without it ---- */

@@ -32,6 +32,7 @@ struct tn_copy {
     struct tn_history_copy history;
     bool has_history; /* false also when an earlier copy has it */
     bool has_stacks;  /* ids of blocks and segments are those of the history */
+    uint64_t held_ns; /* for how long the lock was held, the last time */
 };
 
 /* TARN_ERR_HOST_MEMORY or TARN_ERR_NOT_SUPPORTED; nothing to release then. `with_history` is false

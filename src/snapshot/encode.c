@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "snapshot/encode.h"
 
+#include "snapshot/decode.h" /* TN_SHAPE_KEYS_MAX */
 #include "snapshot/keys.h"
 
 /* A dict being written: how many keys it has so far. */
@@ -69,8 +70,8 @@ static void encode_new_frame(struct tn_form *form, const struct tn_frame *frame)
 {
     struct dict dict = dict_begin(form);
 
-    dict_string(&dict, TN_KEY_NAME, frame->name);
-    dict_string(&dict, TN_KEY_FILENAME, frame->filename);
+    dict_string_if(&dict, TN_KEY_NAME, frame->name);
+    dict_string_if(&dict, TN_KEY_FILENAME, frame->filename);
     dict_integer(&dict, TN_KEY_LINE, frame->line);
     if (frame->fx != 0) {
         const struct tn_frame_fx *fx = tn_store_at(&form->model->fx, frame->fx);
@@ -210,52 +211,132 @@ static uint32_t action_string(const struct tn_trace_entry *entry,
                                            : (uint32_t)TN_WORD_FIRST_ACTION + entry->action;
 }
 
-/* Writes one key of an entry; nothing where it has none. */
-static void entry_key(struct dict *dict, uint32_t key, const struct tn_trace_entry *entry,
-                      const struct tn_trace_extra *extra)
+/* A dict being put together. */
+struct row {
+    struct tn_item items[TN_SHAPE_KEYS_MAX];
+    uint32_t count;
+};
+
+static struct tn_item *row_add(struct row *row, uint32_t key, enum tn_item_kind kind)
+{
+    struct tn_item *item = &row->items[row->count++];
+
+    item->key = key;
+    item->kind = kind;
+    return item;
+}
+
+static void row_whole(struct row *row, uint32_t key, uint64_t value)
+{
+    row_add(row, key, TN_ITEM_WHOLE)->value.number = value;
+}
+
+/* Nothing for TN_STRING_NONE. */
+static void row_string_if(struct row *row, uint32_t key, uint32_t string)
+{
+    if (string != TN_STRING_NONE) {
+        row_add(row, key, TN_ITEM_STRING)->value.number = string;
+    }
+}
+
+static void row_time_if(struct row *row, uint32_t key, int64_t time_us)
+{
+    if (time_us != TN_TIME_NONE) {
+        row_add(row, key, TN_ITEM_INTEGER)->value.integer = time_us;
+    }
+}
+
+static void row_pool_if(struct row *row, uint32_t key, const struct tn_trace_extra *extra)
+{
+    if (extra->has_pool) {
+        row_add(row, key, TN_ITEM_PAIR)->value.pair = extra->pool.id;
+    }
+}
+
+static void row_stack_if(struct row *row, uint32_t key, uint32_t stack)
+{
+    if (stack != TN_STACK_NONE) {
+        row_add(row, key, TN_ITEM_STACK)->value.number = stack;
+    }
+}
+
+/* Adds one key of an entry; nothing where it has none. */
+static inline void row_entry_key(struct row *row, uint32_t key, const struct tn_trace_entry *entry,
+                                 const struct tn_trace_extra *extra)
 {
     switch (key) {
     case TN_KEY_ACTION:
-        dict_string_if(dict, key, action_string(entry, extra));
+        row_string_if(row, key, action_string(entry, extra));
         break;
     case TN_KEY_ADDR:
     case TN_KEY_DEVICE_FREE:
-        dict_whole(dict, key, entry->address);
+        row_whole(row, key, entry->address);
         break;
     case TN_KEY_SIZE:
-        dict_whole(dict, key, entry->size);
+        row_whole(row, key, entry->size);
         break;
     case TN_KEY_STREAM:
-        dict_whole(dict, key, entry->stream);
+        row_whole(row, key, entry->stream);
         break;
     case TN_KEY_TIME_US:
-        if (entry->time_us != TN_TIME_NONE) {
-            dict_integer(dict, key, entry->time_us);
-        }
+        row_time_if(row, key, entry->time_us);
         break;
     case TN_KEY_COMPILE_CONTEXT:
-        dict_string_if(dict, key, extra->compile_context);
+        row_string_if(row, key, extra->compile_context);
         break;
     case TN_KEY_USER_METADATA:
-        dict_string_if(dict, key, extra->user_metadata);
+        row_string_if(row, key, extra->user_metadata);
         break;
     case TN_KEY_INTERNAL_METADATA:
-        dict_string_if(dict, key, extra->internal_metadata);
+        row_string_if(row, key, extra->internal_metadata);
         break;
     case TN_KEY_CATEGORY:
-        dict_string_if(dict, key, extra->category);
+        row_string_if(row, key, extra->category);
         break;
     case TN_KEY_POOL_ID:
-        if (extra->has_pool) {
-            dict_pair(dict, key, &extra->pool);
-        }
+        row_pool_if(row, key, extra);
         break;
     case TN_KEY_FRAMES:
-        dict_stack_if(dict, key, entry->stack);
+        row_stack_if(row, key, entry->stack);
         break;
     default: /* unknown: the reader has warned of it */
         break;
     }
+}
+
+static void dict_item(struct dict *dict, const struct tn_item *item)
+{
+    switch ((enum tn_item_kind)item->kind) {
+    case TN_ITEM_WHOLE:
+        dict_whole(dict, item->key, item->value.number);
+        break;
+    case TN_ITEM_INTEGER:
+        dict_integer(dict, item->key, item->value.integer);
+        break;
+    case TN_ITEM_STRING:
+        dict_string(dict, item->key, (uint32_t)item->value.number);
+        break;
+    case TN_ITEM_PAIR:
+        dict_key(dict, item->key);
+        dict->form->ops->pair(dict->form, item->value.pair);
+        break;
+    case TN_ITEM_STACK:
+        dict_stack_if(dict, item->key, (uint32_t)item->value.number);
+        break;
+    }
+}
+
+static void encode_row(struct tn_form *form, const struct row *row)
+{
+    if (tn_likely(form->ops->row && form->ops->row(form, row->items, row->count))) {
+        return;
+    }
+    struct dict dict = dict_begin(form);
+
+    for (uint32_t i = 0; i < row->count; i++) {
+        dict_item(&dict, &row->items[i]);
+    }
+    dict_end(&dict);
 }
 
 /* The order that PyTorch writes. */
@@ -280,12 +361,13 @@ static void encode_entry(struct tn_form *form, const struct tn_trace_entry *entr
     const struct tn_trace_extra *extra = tn_model_extra(form->model, entry->extra);
     const struct tn_shape shape =
         extra->shape ? tn_model_shape(form->model, extra->shape) : usual_shape(entry);
-    struct dict dict = dict_begin(form);
+    struct row row;
 
+    row.count = 0;
     for (uint32_t i = 0; i < shape.count; i++) {
-        entry_key(&dict, shape.keys[i], entry, extra);
+        row_entry_key(&row, shape.keys[i], entry, extra);
     }
-    dict_end(&dict);
+    encode_row(form, &row);
 }
 
 static void encode_traces(struct tn_form *form, const struct tn_trace *traces, size_t count)
@@ -336,8 +418,8 @@ static void encode_annotation(struct tn_form *form, const struct tn_annotation *
 {
     struct dict dict = dict_begin(form);
 
-    dict_string(&dict, TN_KEY_STAGE, annotation->stage);
-    dict_string(&dict, TN_KEY_NAME, annotation->name);
+    dict_string_if(&dict, TN_KEY_STAGE, annotation->stage);
+    dict_string_if(&dict, TN_KEY_NAME, annotation->name);
     if (annotation->device >= 0) {
         dict_integer(&dict, TN_KEY_DEVICE, annotation->device);
     }

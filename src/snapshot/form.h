@@ -20,6 +20,25 @@ enum tn_shared {
 
 struct tn_form;
 
+enum tn_item_kind {
+    TN_ITEM_WHOLE,
+    TN_ITEM_INTEGER, /* value.integer */
+    TN_ITEM_STRING,
+    TN_ITEM_PAIR, /* value.pair */
+    TN_ITEM_STACK
+};
+
+/* A key with its value, of a dict that is put together first. */
+struct tn_item {
+    uint32_t key; /* string */
+    uint32_t kind;
+    union {
+        uint64_t number; /* the value, or the number of the string or stack */
+        int64_t integer;
+        const uint64_t *pair;
+    } value;
+};
+
 struct tn_form_ops {
     void (*begin)(struct tn_form *form);
     void (*end)(struct tn_form *form);
@@ -28,7 +47,7 @@ struct tn_form_ops {
     void (*list_end)(struct tn_form *form, uint64_t count);
     void (*dict_begin)(struct tn_form *form);
     void (*key)(struct tn_form *form, uint64_t index, uint32_t string);
-    void (*dict_end)(struct tn_form *form); /* of at least one key */
+    void (*dict_end)(struct tn_form *form);
     void (*none)(struct tn_form *form);
     void (*boolean)(struct tn_form *form, bool value);
     void (*integer)(struct tn_form *form, int64_t value);
@@ -36,6 +55,9 @@ struct tn_form_ops {
     void (*real)(struct tn_form *form, double value);
     void (*string)(struct tn_form *form, uint32_t string);
     void (*pair)(struct tn_form *form, const uint64_t pair[2]); /* a tuple */
+    /* Writes a whole dict at once; false when it cannot, and has written nothing: then it goes key
+     * by key. NULL: it never can. */
+    bool (*row)(struct tn_form *form, const struct tn_item *items, uint32_t count);
     bool (*recall)(struct tn_form *form, enum tn_shared kind, uint32_t number);
     void (*remember)(struct tn_form *form, enum tn_shared kind, uint32_t number);
 };

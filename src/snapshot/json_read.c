@@ -128,8 +128,8 @@ static bool is_whole(struct tn_value value)
 static enum tarn_status list_make(struct json *json, const struct mark *mark,
                                   struct tn_value *value_out)
 {
-    const struct tn_value *items = json->stack + mark->base;
     const size_t count = json->count - mark->base;
+    const struct tn_value *items = count > 0 ? json->stack + mark->base : NULL;
 
     if (count == 2 && is_whole(items[0]) && is_whole(items[1])) {
         return tn_decode_tuple(json->decoder, items, 2, mark->offset, value_out);
@@ -591,6 +591,22 @@ static enum tarn_status json_step(struct json *json)
     return TARN_OK;
 }
 
+/* The input ends here. */
+static enum tarn_status json_check_end(struct json *json)
+{
+    struct tarn_error *error = json->error;
+
+    json->error = NULL; /* it is none */
+    const enum tarn_status status = skip_blanks(json);
+
+    json->error = error;
+    if (status == TARN_ERR_TRUNCATED) {
+        return TARN_OK;
+    }
+    return status ? tn_fail(error, status, "cannot read the end of the snapshot")
+                  : json_wrong(json, "something behind the end");
+}
+
 enum tarn_status tn_json_read(struct tn_input *input, struct tn_decoder *decoder,
                               const struct tn_json_limits *limits, struct tarn_error *error,
                               struct tn_value *top_out)
@@ -610,10 +626,7 @@ enum tarn_status tn_json_read(struct tn_input *input, struct tn_decoder *decoder
     }
     if (status == TARN_OK) {
         *top_out = json.stack[0];
-        json.error = NULL; /* the input may end here */
-        const enum tarn_status rest = skip_blanks(&json);
-
-        status = rest == TARN_ERR_TRUNCATED ? TARN_OK : rest;
+        status = json_check_end(&json);
     }
     tn_budget_free(json.budget, json.stack, json.capacity * sizeof *json.stack);
     tn_budget_free(json.budget, json.text, json.text_capacity);

@@ -24,7 +24,7 @@ struct tn_json_limits {
     uint64_t max_string;
 };
 
-/* Reads one value and the blanks behind it into *top_out. TARN_ERR_TRUNCATED, TARN_ERR_FORMAT,
+/* Reads all of the input, one value and blanks around it. TARN_ERR_TRUNCATED, TARN_ERR_FORMAT,
  * TARN_ERR_LIMIT, TARN_ERR_IO or TARN_ERR_HOST_MEMORY, with the byte offset in the error. */
 enum tarn_status tn_json_read(struct tn_input *input, struct tn_decoder *decoder,
                               const struct tn_json_limits *limits, struct tarn_error *error,

@@ -209,6 +209,92 @@ static void pickle_remember(struct tn_form *form, enum tn_shared kind, uint32_t 
     memoize(form, memo_of(form, kind, number));
 }
 
+/* ---- dicts at once ---- */
+
+enum {
+    ITEM_BYTES_MAX = 5 + 2 * 11 + 1 /* a key and a pair of long numbers */
+};
+
+/* A number in the shortest form, as pickle_whole. */
+static inline unsigned char *write_whole(unsigned char *at, uint64_t value)
+{
+    if (value < 256) {
+        at[0] = 'K';
+        at[1] = (unsigned char)value;
+        return at + 2;
+    }
+    if (value <= INT32_MAX) {
+        const size_t size = value < 65536 ? 2 : 4;
+
+        at[0] = value < 65536 ? 'M' : 'J';
+        put_number(at + 1, value, 4);
+        return at + 1 + size;
+    }
+    const size_t size = (72u - (unsigned)__builtin_clzll(value)) / 8; /* with a bit for the sign */
+
+    at[0] = 0x8a;
+    at[1] = (unsigned char)size;
+    put_number(at + 2, value, 8);
+    at[10] = 0;
+    return at + 2 + size;
+}
+
+/* A thing from the memo; NULL when it is not there. */
+static inline unsigned char *write_memo(unsigned char *at, uint32_t memo)
+{
+    if (tn_unlikely(memo == 0)) {
+        return NULL;
+    }
+    if (tn_likely(memo <= 256)) {
+        at[0] = 'h';
+        at[1] = (unsigned char)(memo - 1);
+        return at + 2;
+    }
+    at[0] = 'j';
+    put_number(at + 1, memo - 1, 4);
+    return at + 5;
+}
+
+static inline unsigned char *write_value(const struct tn_pickle_form *pickle, unsigned char *at,
+                                         const struct tn_item *item)
+{
+    switch ((enum tn_item_kind)item->kind) {
+    case TN_ITEM_INTEGER:
+        return item->value.integer < 0 ? NULL : write_whole(at, item->value.number);
+    case TN_ITEM_WHOLE:
+        return write_whole(at, item->value.number);
+    case TN_ITEM_STRING:
+        return write_memo(at, pickle->strings[item->value.number]);
+    case TN_ITEM_STACK:
+        return write_memo(at, pickle->stacks[item->value.number]);
+    case TN_ITEM_PAIR:
+        at = write_whole(write_whole(at, item->value.pair[0]), item->value.pair[1]);
+        *at = 0x86;
+        return at + 1;
+    }
+    return NULL;
+}
+
+static bool pickle_row(struct tn_form *form, const struct tn_item *items, uint32_t count)
+{
+    const struct tn_pickle_form *pickle = pickle_of(form);
+    unsigned char *begin = tn_bytes_room_for(form->out, (size_t)count * ITEM_BYTES_MAX + 3);
+    unsigned char *at = begin;
+
+    *at++ = '}';
+    *at++ = '(';
+    for (uint32_t i = 0; i < count; i++) {
+        at = write_memo(at, pickle->strings[items[i].key]);
+        at = at ? write_value(pickle, at, &items[i]) : NULL;
+        if (tn_unlikely(!at)) {
+            return false;
+        }
+    }
+    *at++ = 'u';
+    tn_bytes_advance(form->out, (size_t)(at - begin));
+    return true;
+}
+
 static const struct tn_form_ops pickle_ops = {
     .begin = pickle_begin,
     .end = pickle_end,
@@ -225,6 +311,7 @@ static const struct tn_form_ops pickle_ops = {
     .real = pickle_real,
     .string = pickle_string,
     .pair = pickle_pair,
+    .row = pickle_row,
     .recall = pickle_recall,
     .remember = pickle_remember,
 };

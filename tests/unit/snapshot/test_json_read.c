@@ -155,6 +155,8 @@ static void cut_input_ends_early(void **state)
         free(exact);
     }
     assert_int_equal(load("{}", 2, &error), TARN_ERR_FORMAT);
+    assert_int_equal(load("[]", 2, &error), TARN_OK);
+    assert_int_equal(load("[]x", 3, &error), TARN_ERR_FORMAT);
     assert_int_equal(load("[1]", 3, &error), TARN_ERR_FORMAT);
     assert_int_equal(load("   ", 3, &error), TARN_ERR_TRUNCATED);
     assert_int_equal(load("{\"segments\":{}}", 15, &error), TARN_ERR_FORMAT);

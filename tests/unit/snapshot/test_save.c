@@ -173,6 +173,32 @@ static void long_lists_come_in_batches(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* Every length of a number, in the first entry of its kind and in later ones, which are written in
+ * another way. */
+static void numbers_of_every_length_survive(void **state)
+{
+    char text[16384];
+    size_t size = 0;
+
+    (void)state;
+    size += (size_t)snprintf(text, sizeof text, "{\"segments\":[],\"device_traces\":[[");
+    for (unsigned bit = 0; bit < 64; bit++) {
+        const unsigned long long power = 1ull << bit;
+
+        size += (size_t)snprintf(
+            text + size, sizeof text - size,
+            "%s{\"action\":\"alloc\",\"addr\":%llu,\"size\":%llu,\"stream\":%llu,\"time_us\":%lld}",
+            bit ? "," : "", power, power - 1, power + 1,
+            bit % 2 ? -(long long)(power / 2) : (long long)(power / 2));
+    }
+    size += (size_t)snprintf(text + size, sizeof text - size, "]]}");
+    assert_true(size < sizeof text - 1);
+    struct tarn_snapshot *snapshot = read_memory(text, size);
+
+    survives_both(snapshot);
+    tarn_snapshot_destroy(snapshot);
+}
+
 /* ---- files ---- */
 
 struct folder {
@@ -316,6 +342,7 @@ int main(void)
         cmocka_unit_test(recorded_snapshots_survive),
         cmocka_unit_test(every_kind_of_value_survives),
         cmocka_unit_test(long_lists_come_in_batches),
+        cmocka_unit_test(numbers_of_every_length_survive),
         cmocka_unit_test(files_have_the_form_of_their_name),
         cmocka_unit_test(a_file_that_cannot_be_made_is_said),
         cmocka_unit_test(a_writer_may_refuse),
