@@ -9,13 +9,20 @@
  *   history_event_X  ns per event: what a pair takes longer than without a history, by its three
  *                    events
  *
+ * And a snapshot of 100,000 events with stacks and 10,000 blocks, in milliseconds:
+ *
+ *   history_snapshot_lock     for which the allocator's lock is held
+ *   history_snapshot_capture  all of it, until the snapshot is there
+ *   history_snapshot_write    as a pickle, to a file
+ *
  * The ring is filled before the clock starts, so that every event also lets one go.
  */
 #include "figure.h"
 #include "patterns.h"
 #include "tarn_adapter.h"
 
-#include "tarn/history.h"
+#include "capture/copy.h"
+#include "tarn/capture.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -165,6 +172,107 @@ static void measure(const char *name)
     }
 }
 
+/* ---- snapshots ---- */
+
+enum {
+    BLOCKS = 10000,
+    DEPTHS = 64 /* different stacks of allocations, and of frees */
+};
+
+static __attribute__((noinline)) void churn_deep(struct bench_tarn *tarn, tarn_ptr *slot, int calls)
+{
+    const struct bench_allocator *a = &tarn->measured;
+
+    if (calls > 0) {
+        churn_deep(tarn, slot, calls - 1);
+    } else {
+        if (*slot) {
+            a->free(a->context, *slot, 0);
+        }
+        *slot = a->alloc(a->context, 512, a->streams[0]);
+    }
+    __asm__ volatile("" ::: "memory");
+}
+
+static double lock_held_ms(const struct run *run)
+{
+    const struct tarn_capture_source source = {run->tarn.allocator, run->history};
+    const struct tarn_capture_options options = {.struct_size = sizeof options};
+    struct tarn_error error;
+    struct tn_copy copy;
+
+    if (tn_copy_init(&copy, &source, &options, true, &error)) {
+        fail(&error);
+    }
+    const double ms = (double)copy.held_ns / 1e6;
+
+    tn_copy_fini(&copy);
+    return ms;
+}
+
+static double capture_ms(const struct run *run, struct tarn_snapshot **snapshot_out)
+{
+    const struct tarn_capture_source source = {run->tarn.allocator, run->history};
+    struct tarn_error error;
+    const double begin = bench_now_ns();
+
+    if (tarn_snapshot_capture(&source, 1, NULL, snapshot_out, &error)) {
+        fail(&error);
+    }
+    return (bench_now_ns() - begin) / 1e6;
+}
+
+static double write_ms(const struct tarn_snapshot *snapshot, const char *path)
+{
+    struct tarn_error error;
+    const double begin = bench_now_ns();
+
+    if (tarn_snapshot_save(snapshot, path, &error)) {
+        fail(&error);
+    }
+    const double ms = (bench_now_ns() - begin) / 1e6;
+
+    (void)remove(path);
+    return ms;
+}
+
+static void report_ms(const char *pattern, double *ms)
+{
+    const struct bench_figure figure = bench_figure_of(ms, BENCH_REPEATS);
+
+    bench_figure_print(stdout, origin, "tarn-history-stacks", pattern, "ms", &figure);
+}
+
+static void measure_snapshots(void)
+{
+    struct run run = {.ns = 0};
+    tarn_ptr *slots = bench_must_alloc(BLOCKS, sizeof *slots);
+    double held[BENCH_REPEATS];
+    double captured[BENCH_REPEATS];
+    double written[BENCH_REPEATS];
+    char path[300];
+    const char *folder = getenv("TMPDIR");
+
+    (void)snprintf(path, sizeof path, "%s/tarn-bench.pickle", folder ? folder : "/tmp");
+    run_open(&run, &settings[3]);
+    for (int i = 0; i < ENTRIES; i++) {
+        churn_deep(&run.tarn, &slots[i % BLOCKS], i % DEPTHS);
+    }
+    for (size_t k = 0; k < BENCH_REPEATS; k++) {
+        struct tarn_snapshot *snapshot;
+
+        held[k] = lock_held_ms(&run);
+        captured[k] = capture_ms(&run, &snapshot);
+        written[k] = write_ms(snapshot, path);
+        tarn_snapshot_destroy(snapshot);
+    }
+    report_ms("history_snapshot_lock", held);
+    report_ms("history_snapshot_capture", captured);
+    report_ms("history_snapshot_write", written);
+    run_close(&run);
+    free(slots);
+}
+
 int main(int argc, char **argv)
 {
     for (int i = 1; i + 1 < argc; i += 2) {
@@ -174,6 +282,7 @@ int main(int argc, char **argv)
             scale = strtod(argv[i + 1], NULL);
         }
     }
+    measure_snapshots();
     for (size_t i = 0; i < PATTERNS; i++) {
         measure(measured_patterns[i]);
     }

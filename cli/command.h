@@ -37,6 +37,7 @@
 #define CLI_COMMANDS(X)                                                                            \
     X(config)                                                                                      \
     X(help)                                                                                        \
+    X(convert)                                                                                     \
     X(stats)                                                                                       \
     X(replay)                                                                                      \
     X(verify)                                                                                      \

@@ -2,8 +2,8 @@
 /*
  * Memory snapshots of PyTorch: load and look at what torch.cuda.memory._dump_snapshot wrote.
  *
- * A file is a pickle (protocol 2 to 5), plain, gzip or zstd. It may come from anyone: nothing in it
- * is ever imported or called, and its size in memory is limited.
+ * A file is a pickle (protocol 2 to 5) or JSON with the same keys, plain, gzip or zstd. It may come
+ * from anyone: nothing in it is ever imported or called, and its size in memory is limited.
  *
  * A loaded snapshot is read only; any number of threads may use it. Destroy it once.
  */
@@ -11,6 +11,7 @@
 #define TARN_SNAPSHOT_H
 
 #include "status.h"
+#include "writer.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -52,6 +53,24 @@ TARN_API enum tarn_status tarn_snapshot_load_memory(const void *bytes, size_t si
                                                     const struct tarn_read_limits *limits,
                                                     struct tarn_snapshot **snapshot_out,
                                                     struct tarn_error *error) TARN_MUST_CHECK;
+
+enum tarn_snapshot_form {
+    TARN_SNAPSHOT_PICKLE, /* protocol 4: what Python, _memory_viz and the viewer read */
+    TARN_SNAPSHOT_JSON    /* one line; larger, and without sharing */
+};
+
+/* Writes a snapshot. Everything that was loaded is there again but for keys that no version of
+ * PyTorch has (there is a warning of each). Fails with what the writer returns, or with
+ * TARN_ERR_HOST_MEMORY. */
+TARN_API enum tarn_status tarn_snapshot_write(const struct tarn_snapshot *snapshot,
+                                              enum tarn_snapshot_form form,
+                                              const struct tarn_writer *writer,
+                                              struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Writes it to a file: JSON when the path ends in ".json", else a pickle. The file appears whole or
+ * not at all, and replaces one of that name. TARN_ERR_IO, TARN_ERR_HOST_MEMORY. */
+TARN_API enum tarn_status tarn_snapshot_save(const struct tarn_snapshot *snapshot, const char *path,
+                                             struct tarn_error *error) TARN_MUST_CHECK;
 
 /* NULL is allowed. */
 TARN_API void tarn_snapshot_destroy(struct tarn_snapshot *snapshot);

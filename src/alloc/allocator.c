@@ -278,6 +278,13 @@ enum tarn_status tarn_allocator_annotate(struct tarn_allocator *allocator, tarn_
     return allocator->methods->annotate(allocator, ptr, text ? text : "", error);
 }
 
+enum tarn_status tn_allocator_look(struct tarn_allocator *allocator,
+                                   const struct tarn_pool_id *pool, const struct tn_look *look,
+                                   struct tarn_error *error)
+{
+    return allocator->methods->look(allocator, pool, look, error);
+}
+
 void tn_allocator_mark_snapshot(struct tarn_allocator *allocator)
 {
     allocator->methods->mark_snapshot(allocator);

@@ -45,6 +45,15 @@ static inline struct tn_engine *tn_allocator_engine(struct tarn_allocator *alloc
     return &((struct tn_native_allocator *)allocator)->engine;
 }
 
+/* Number of its device. */
+static inline int tn_allocator_ordinal(const struct tarn_allocator *allocator)
+{
+    return allocator->device->ordinal;
+}
+
+/* The context of the receiver whose stacks the allocator keeps; NULL when there is none. */
+const void *tn_allocator_stack_keeper(const struct tarn_allocator *allocator);
+
 /* A caching allocator, as tarn_allocator_create. */
 enum tarn_status tn_native_create(struct tarn_device *device, const struct tarn_config *config,
                                   struct tarn_allocator **allocator_out) TN_MUST_CHECK;
@@ -56,5 +65,18 @@ enum tarn_status tn_allocator_walk(struct tarn_allocator *allocator,
 
 /* Sends the event that a snapshot leaves in the history. */
 void tn_allocator_mark_snapshot(struct tarn_allocator *allocator);
+
+/* Who looks at everything at one moment, for a snapshot: three steps under one hold of the lock. */
+struct tn_look {
+    void *context;
+    void (*begin)(void *context);
+    struct tarn_walker walker;
+    bool (*end)(void *context); /* true: the snapshot's event is sent */
+};
+
+/* `pool` NULL: all segments. TARN_ERR_NOT_SUPPORTED as tarn_allocator_walk. */
+enum tarn_status tn_allocator_look(struct tarn_allocator *allocator,
+                                   const struct tarn_pool_id *pool, const struct tn_look *look,
+                                   struct tarn_error *error) TN_MUST_CHECK;
 
 #endif

@@ -660,6 +660,14 @@ static enum tarn_status async_walk(struct tarn_allocator *allocator,
                    "blocks.)");
 }
 
+static enum tarn_status async_look(struct tarn_allocator *allocator,
+                                   const struct tarn_pool_id *pool, const struct tn_look *look,
+                                   struct tarn_error *error)
+{
+    (void)look;
+    return async_walk(allocator, pool, NULL, error);
+}
+
 static enum tarn_status async_add_sink(struct tarn_allocator *allocator,
                                        const struct tarn_sink *sink, struct tarn_error *error)
 {
@@ -784,6 +792,7 @@ static const struct tn_engine_methods async_methods = {
     .reset_accumulated_stats = async_reset_accumulated_stats,
     .check = async_check,
     .walk = async_walk,
+    .look = async_look,
     .add_sink = async_add_sink,
     .set_sink = async_set_sink,
     .remove_sink = async_remove_sink,

@@ -77,6 +77,9 @@ struct tn_engine_methods {
     /* `pool` NULL: all segments. */
     enum tarn_status (*walk)(struct tarn_allocator *allocator, const struct tarn_pool_id *pool,
                              const struct tarn_walker *walker, struct tarn_error *error);
+    /* As tn_allocator_look. */
+    enum tarn_status (*look)(struct tarn_allocator *allocator, const struct tarn_pool_id *pool,
+                             const struct tn_look *look, struct tarn_error *error);
     enum tarn_status (*add_sink)(struct tarn_allocator *allocator, const struct tarn_sink *sink,
                                  struct tarn_error *error);
     enum tarn_status (*set_sink)(struct tarn_allocator *allocator, const void *context, bool on,

@@ -201,6 +201,19 @@ static enum tarn_status uncached_walk(struct tarn_allocator *allocator,
     return TARN_OK;
 }
 
+/* There is nothing to see. */
+static enum tarn_status uncached_look(struct tarn_allocator *allocator,
+                                      const struct tarn_pool_id *pool, const struct tn_look *look,
+                                      struct tarn_error *error)
+{
+    (void)allocator;
+    (void)pool;
+    (void)error;
+    look->begin(look->context);
+    (void)look->end(look->context);
+    return TARN_OK;
+}
+
 static enum tarn_status uncached_add_sink(struct tarn_allocator *allocator,
                                           const struct tarn_sink *sink, struct tarn_error *error)
 {
@@ -287,6 +300,7 @@ static const struct tn_engine_methods uncached_methods = {
     .reset_accumulated_stats = uncached_nothing,
     .check = uncached_check,
     .walk = uncached_walk,
+    .look = uncached_look,
     .add_sink = uncached_add_sink,
     .set_sink = uncached_set_sink,
     .remove_sink = uncached_remove_sink,

@@ -269,6 +269,38 @@ static enum tarn_status native_walk(struct tarn_allocator *allocator,
     return TARN_OK;
 }
 
+static enum tarn_status native_look(struct tarn_allocator *allocator,
+                                    const struct tarn_pool_id *pool, const struct tn_look *look,
+                                    struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    (void)error;
+    tn_engine_lock_to_look(engine);
+    look->begin(look->context);
+    if (pool) {
+        tn_visit_pool(engine, *pool, &look->walker);
+    } else {
+        tn_visit(engine, &look->walker);
+    }
+    if (look->end(look->context)) {
+        tn_visit_mark_snapshot(engine);
+    }
+    tn_engine_unlock(engine);
+    return TARN_OK;
+}
+
+const void *tn_allocator_stack_keeper(const struct tarn_allocator *allocator)
+{
+    if (!tn_allocator_is_native(allocator)) {
+        return NULL;
+    }
+    const struct tn_engine *engine = &((const struct tn_native_allocator *)allocator)->engine;
+    const struct tarn_sink *sink = atomic_load_explicit(&engine->capturer, memory_order_acquire);
+
+    return sink ? sink->context : NULL;
+}
+
 static enum tarn_status native_add_sink(struct tarn_allocator *allocator,
                                         const struct tarn_sink *sink, struct tarn_error *error)
 {
@@ -505,6 +537,7 @@ const struct tn_engine_methods tn_native_methods = {
     .reset_accumulated_stats = native_reset_accumulated_stats,
     .check = native_check,
     .walk = native_walk,
+    .look = native_look,
     .add_sink = native_add_sink,
     .set_sink = native_set_sink,
     .remove_sink = native_remove_sink,

@@ -42,7 +42,7 @@ static void list_destroy(struct tn_intern *intern, struct tn_interned *list)
 
 static void buckets_free(struct tn_intern *intern)
 {
-    const uint64_t bytes = intern->bucket_count * sizeof *intern->buckets;
+    const uint64_t bytes = intern->bucket_count * sizeof(struct tn_interned *);
 
     tn_host_free(intern->buckets, bytes);
     intern->bytes -= bytes;
@@ -95,7 +95,7 @@ static TN_COLD bool buckets_grow(struct tn_intern *intern)
     struct tn_interned **old = intern->buckets;
     const uint64_t old_count = intern->bucket_count;
     const uint64_t count = old_count ? old_count * 2 : BUCKETS_FIRST;
-    const uint64_t bytes = count * sizeof *old;
+    const uint64_t bytes = count * sizeof(struct tn_interned *);
     struct tn_interned **buckets = has_room(intern, bytes) ? tn_host_alloc_zero(bytes) : NULL;
 
     if (!buckets) {
@@ -105,8 +105,8 @@ static TN_COLD bool buckets_grow(struct tn_intern *intern)
     intern->bucket_count = count;
     intern->bytes += bytes;
     buckets_take_over(intern, old, old_count);
-    tn_host_free(old, old_count * sizeof *old);
-    intern->bytes -= old_count * sizeof *old;
+    tn_host_free(old, old_count * sizeof(struct tn_interned *));
+    intern->bytes -= old_count * sizeof(struct tn_interned *);
     return true;
 }
 

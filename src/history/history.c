@@ -263,9 +263,9 @@ static bool annotation_fill(struct tarn_history *history, struct tn_annotation_e
     annotation->name = text_get(history, name);
     fits = annotation->name != NULL;
     for (uint32_t i = 0; i < annotation->field_count; i++) {
-        annotation->fields[2 * i] = text_get(history, fields[i].key);
-        annotation->fields[2 * i + 1] = text_get(history, fields[i].value);
-        fits = fits && annotation->fields[2 * i] && annotation->fields[2 * i + 1];
+        annotation->fields[(size_t)2 * i] = text_get(history, fields[i].key);
+        annotation->fields[(size_t)2 * i + 1] = text_get(history, fields[i].value);
+        fits = fits && annotation->fields[(size_t)2 * i] && annotation->fields[(size_t)2 * i + 1];
     }
     if (!fits) {
         annotation_release(history, annotation);

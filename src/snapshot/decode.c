@@ -18,29 +18,6 @@ static const uint8_t key_classes[TN_KEY_END] = {
 #undef KEY_CLASS
 };
 
-static enum tarn_status decoder_add_words(struct tn_decoder *decoder)
-{
-    static const char *const words[] = {
-#define WORD_TEXT(name, text)       text,
-#define KEY_TEXT(name, text, class) text,
-        TN_KEY_MAP(KEY_TEXT) TN_WORD_MAP(WORD_TEXT) TN_TRACE_ACTION_MAP(WORD_TEXT)
-#undef KEY_TEXT
-#undef WORD_TEXT
-    };
-
-    for (uint32_t i = 0; i < sizeof words / sizeof *words; i++) {
-        uint32_t string;
-        const enum tarn_status status =
-            tn_model_add_string(decoder->model, words[i], strlen(words[i]), &string);
-
-        if (status != TARN_OK) {
-            return tn_decode_memory(decoder);
-        }
-        tn_assert(string == i + 1);
-    }
-    return TARN_OK;
-}
-
 enum tarn_status tn_decoder_init(struct tn_decoder *decoder, struct tn_model *model,
                                  const struct tn_decode_limits *limits, struct tarn_error *error)
 {
@@ -56,8 +33,9 @@ enum tarn_status tn_decoder_init(struct tn_decoder *decoder, struct tn_model *mo
     tn_id_table_init(&decoder->pair_ids, budget);
     decoder->frame_buffer =
         tn_arena_alloc_array(&decoder->scratch, limits->max_frames, sizeof(uint32_t));
-    const enum tarn_status status =
-        decoder->frame_buffer ? decoder_add_words(decoder) : tn_decode_memory(decoder);
+    const enum tarn_status status = decoder->frame_buffer && tn_keys_enter(model) == TARN_OK
+                                        ? TARN_OK
+                                        : tn_decode_memory(decoder);
     if (status != TARN_OK) {
         tn_decoder_fini(decoder);
     }

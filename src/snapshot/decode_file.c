@@ -572,13 +572,16 @@ static enum tarn_status top_set(struct tn_decoder *decoder, uint32_t key, struct
         model->has_traces = true;
         return traces_decode(decoder, key, value, &model->traces, &model->trace_count);
     case TN_KEY_HOST_SEGMENTS:
+        model->has_host = true;
         return segments_decode(decoder, key, value, &model->host_segments,
                                &model->host_segment_count);
     case TN_KEY_HOST_TRACES:
+        model->has_host = true;
         return traces_decode(decoder, key, value, &model->host_traces, &model->host_trace_count);
     case TN_KEY_ALLOCATOR_SETTINGS:
         return settings_decode(decoder, value);
     case TN_KEY_EXTERNAL_ANNOTATIONS:
+        model->has_annotations = true;
         return annotations_decode(decoder, value);
     default:
         tn_warning_add(model, TN_WARNING_UNKNOWN_KEY, key, tn_value_offset(value));
@@ -607,12 +610,33 @@ static bool top_has_segments(const struct tn_value_list *list)
     return false;
 }
 
+/* Whether a list may be one of segments: it is empty, or its first item looks like one. */
+static bool top_lists_segments(const struct tn_decoder *decoder, const struct tn_value_list *list)
+{
+    const struct tn_value_list *first =
+        list->count > 0 ? tn_decode_items(decoder, list->items[0], true) : NULL;
+    bool looks_like_one = list->count == 0;
+
+    for (size_t i = 0; first && i + 1 < first->count; i += 2) {
+        const uint32_t key = list_key(first, i);
+
+        looks_like_one = looks_like_one || key == TN_KEY_BLOCKS || key == TN_KEY_TOTAL_SIZE ||
+                         key == TN_KEY_ADDRESS;
+    }
+    return looks_like_one;
+}
+
 enum tarn_status tn_decode_finish(struct tn_decoder *decoder, struct tn_value top)
 {
     struct tn_model *model = decoder->model;
     enum tarn_status status = TARN_OK;
 
-    if (tn_decode_items(decoder, top, false) && tn_decode_is_list(decoder, top)) {
+    const struct tn_value_list *items = tn_decode_items(decoder, top, false);
+
+    if (items && tn_decode_is_list(decoder, top)) {
+        if (!top_lists_segments(decoder, items)) {
+            return top_wrong(decoder, top);
+        }
         model->is_list_only = true;
         return segments_decode(decoder, TN_KEY_SEGMENTS, top, &model->segments,
                                &model->segment_count);

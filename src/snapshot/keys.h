@@ -10,6 +10,8 @@
 #ifndef TN_SNAPSHOT_KEYS_H
 #define TN_SNAPSHOT_KEYS_H
 
+#include "snapshot/model.h"
+
 enum tn_key_class {
     TN_CLASS_ANY = 0,
     TN_CLASS_OPEN = 1, /* top level, segment, annotation: kept as pairs */
@@ -75,18 +77,42 @@ enum tn_key_class {
     X(LARGE, "large")                                                                              \
     X(SMALL, "small")
 
+/* Keys of roundup_power2_divisions, in order: lower bounds of the intervals in MiB. */
+#define TN_INTERVAL_MAP(X)                                                                         \
+    X("1")                                                                                         \
+    X("2")                                                                                         \
+    X("4")                                                                                         \
+    X("8")                                                                                         \
+    X("16")                                                                                        \
+    X("32")                                                                                        \
+    X("64")                                                                                        \
+    X("128")                                                                                       \
+    X("256")                                                                                       \
+    X("512")                                                                                       \
+    X("1024")                                                                                      \
+    X("2048")                                                                                      \
+    X("4096")                                                                                      \
+    X("8192")                                                                                      \
+    X("16384")                                                                                     \
+    X("32768")
+
 enum tn_key {
     TN_KEY_NONE,
 #define TN_KEY_ENUM(name, text, class) TN_KEY_##name,
     TN_KEY_MAP(TN_KEY_ENUM)
 #undef TN_KEY_ENUM
-    TN_KEY_END, /* the words follow, then the names of the actions in the order of their enum */
+    TN_KEY_END, /* the words follow, then the names of the actions in the order of their enum, then
+                   the intervals */
     TN_WORD_BEFORE_FIRST = TN_KEY_END - 1,
 #define TN_WORD_ENUM(name, text) TN_WORD_##name,
     TN_WORD_MAP(TN_WORD_ENUM)
 #undef TN_WORD_ENUM
     TN_WORD_END,
-    TN_WORD_FIRST_ACTION = TN_WORD_END
+    TN_WORD_FIRST_ACTION = TN_WORD_END,
+    TN_WORD_FIRST_INTERVAL = TN_WORD_FIRST_ACTION + TN_TRACE_OTHER
 };
+
+/* Enters all of them into an empty model. TARN_ERR_LIMIT or TARN_ERR_HOST_MEMORY. */
+enum tarn_status tn_keys_enter(struct tn_model *model) TN_MUST_CHECK;
 
 #endif

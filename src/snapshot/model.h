@@ -263,6 +263,8 @@ struct tn_model {
     bool is_legacy;    /* some block has `history` instead of `frames` */
     bool is_partial;   /* the input ended early */
     bool has_traces;   /* the file has `device_traces` */
+    bool has_host;     /* ... `host_segments` or `host_traces` */
+    bool has_annotations;
 
     struct tn_model_warning warnings[TN_WARNINGS_KEPT];
     size_t warning_count;

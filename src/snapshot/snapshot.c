@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Loading: opens the input, looks at its first bytes, runs the reader for that form and keeps the
- * model. A reader for another form joins in snapshot_read.
+ * model.
  */
 #include "snapshot/snapshot.h"
 
@@ -9,6 +9,7 @@
 #include "base/host_mem.h"
 #include "base/input.h"
 #include "snapshot/decode.h"
+#include "snapshot/json_read.h"
 #include "snapshot/pickle.h"
 #include "snapshot/warning.h"
 
@@ -115,15 +116,18 @@ static const char *describe_form(const uint8_t *bytes, size_t size)
     if (bytes[0] == '<') {
         return "it looks like HTML. Give the pickle from which the page was made";
     }
-    if (bytes[0] == '{' || (bytes[0] == '[' && size > 1)) {
-        return "it looks like JSON, which is not read yet. Give the pickle";
-    }
     if (strchr("(lpdIS", bytes[0])) {
         return "it looks like a pickle of protocol 0 or 1, which PyTorch does not write. Save it "
                "again with protocol 2 or later";
     }
     return "it does not begin like a pickle. A snapshot is made with "
            "torch.cuda.memory._dump_snapshot";
+}
+
+/* Of a pickle of protocol 1 or 0, ( or ] would be the first byte. */
+static bool input_is_json(const struct tn_input *input)
+{
+    return strchr("{[ \t\r\n", input->at[0]) != NULL;
 }
 
 /* The first bytes decide which reader it is for. Files that begin with an import or a call go to
@@ -139,7 +143,8 @@ static enum tarn_status input_check_form(struct tn_input *input, struct tarn_err
     if (size == 0) {
         return tn_fail_at(error, TARN_ERR_TRUNCATED, 0, "%s is empty", input->source.name);
     }
-    if (input->at[0] == PROTO || input->at[0] == 'c' || input->at[0] == 'i') {
+    if (input->at[0] == PROTO || input->at[0] == 'c' || input->at[0] == 'i' ||
+        input_is_json(input)) {
         return status;
     }
     return tn_fail_at(error, TARN_ERR_FORMAT, 0, "%s is not a snapshot: %s", input->source.name,
@@ -175,6 +180,44 @@ static void snapshot_salvage(struct tarn_snapshot *snapshot, struct tn_pickle *p
     }
 }
 
+static enum tarn_status read_json(struct tn_input *input, struct tn_decoder *decoder,
+                                  const struct tarn_read_limits *limits, struct tarn_error *error)
+{
+    const struct tn_json_limits json_limits = {.max_depth = limits->max_depth,
+                                               .max_stack = STACK_VALUES_MAX,
+                                               .max_string = limits->max_string};
+    struct tn_value top;
+    const enum tarn_status status = tn_json_read(input, decoder, &json_limits, error, &top);
+
+    return status ? status : tn_decode_finish(decoder, top);
+}
+
+/* What there is of a pickle that ends early is kept; *keep_out says whether that is anything. */
+static enum tarn_status read_pickle(struct tarn_snapshot *snapshot, struct tn_input *input,
+                                    struct tn_decoder *decoder,
+                                    const struct tarn_read_limits *limits, struct tarn_error *error,
+                                    bool *keep_out)
+{
+    const struct tn_pickle_limits pickle_limits = {.max_depth = limits->max_depth,
+                                                   .max_stack = STACK_VALUES_MAX,
+                                                   .max_string = limits->max_string,
+                                                   .strict = limits->strict};
+    struct tn_pickle pickle;
+    struct tn_value top;
+    enum tarn_status status = tn_pickle_init(&pickle, input, decoder, &pickle_limits, error);
+
+    if (status == TARN_OK) {
+        status = tn_pickle_read(&pickle, &top);
+        if (status == TARN_OK) {
+            status = tn_decode_finish(decoder, top);
+        } else if (status == TARN_ERR_TRUNCATED) {
+            snapshot_salvage(snapshot, &pickle, decoder, keep_out);
+        }
+    }
+    tn_pickle_fini(&pickle);
+    return status;
+}
+
 /* Whether the snapshot is worth keeping after a failure is told by *keep_out. */
 static enum tarn_status snapshot_read(struct tarn_snapshot *snapshot, struct tn_input *input,
                                       const struct tarn_read_limits *limits,
@@ -182,34 +225,18 @@ static enum tarn_status snapshot_read(struct tarn_snapshot *snapshot, struct tn_
 {
     const struct tn_decode_limits decode_limits = {.max_depth = limits->max_depth,
                                                    .max_frames = limits->max_frames};
-    const struct tn_pickle_limits pickle_limits = {.max_depth = limits->max_depth,
-                                                   .max_stack = STACK_VALUES_MAX,
-                                                   .max_string = limits->max_string,
-                                                   .strict = limits->strict};
     struct tn_decoder decoder;
-    struct tn_pickle pickle;
-    struct tn_value top;
     enum tarn_status status = tn_decoder_init(&decoder, &snapshot->model, &decode_limits, error);
 
     if (status != TARN_OK) {
         return status;
     }
-    status = tn_pickle_init(&pickle, input, &decoder, &pickle_limits, error);
-    if (status != TARN_OK) {
-        goto out;
-    }
-    status = tn_pickle_read(&pickle, &top);
-    if (status == TARN_OK) {
-        status = tn_decode_finish(&decoder, top);
-    } else if (status == TARN_ERR_TRUNCATED) {
-        snapshot_salvage(snapshot, &pickle, &decoder, keep_out);
-    }
+    status = input_is_json(input) ? read_json(input, &decoder, limits, error)
+                                  : read_pickle(snapshot, input, &decoder, limits, error, keep_out);
     if (status == TARN_OK) {
         *keep_out = true;
         input_check_rest(input, &snapshot->model);
     }
-out:
-    tn_pickle_fini(&pickle);
     tn_decoder_fini(&decoder);
     return status;
 }

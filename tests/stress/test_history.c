@@ -8,6 +8,7 @@
 #include "support/test.h"
 
 #include "tarn/allocator.h"
+#include "tarn/capture.h"
 #include "tarn/history.h"
 #include "tarn/host.h"
 #include "tarn/sim.h"
@@ -134,6 +135,16 @@ static bool count_entry(void *context, const struct tarn_history_entry *entry)
     return true;
 }
 
+static void take_snapshot(const struct scene *scene)
+{
+    const struct tarn_capture_source source = {scene->allocator, scene->history};
+    struct tarn_snapshot *snapshot = NULL;
+
+    assert_int_equal(tarn_snapshot_capture(&source, 1, NULL, &snapshot, NULL), TARN_OK);
+    assert_true(tarn_snapshot_entry_count(snapshot) <= 1000);
+    tarn_snapshot_destroy(snapshot);
+}
+
 /* Until the workers are done. */
 static void disturb(struct scene *scene)
 {
@@ -145,6 +156,9 @@ static void disturb(struct scene *scene)
                          TARN_OK);
         assert_int_equal(tarn_history_walk(scene->history, count_entry, &count), TARN_OK);
         assert_true(count <= 1000);
+        if (round % 8 == 6) {
+            take_snapshot(scene);
+        }
         if (round % 8 == 3) {
             assert_int_equal(tarn_history_set_max_entries(scene->history, 100 + round % 900, NULL),
                              TARN_OK);

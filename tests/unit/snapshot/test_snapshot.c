@@ -379,7 +379,8 @@ static void other_files_are_named(void **state)
     } cases[] = {
         {"PK\x03\x04....", "zip archive"},
         {"<!DOCTYPE html>", "HTML"},
-        {"{\"segments\": []}", "JSON"},
+        {"{\"segments\": 1}", "a list of segments"},
+        {"{'segments': []}", "malformed JSON"},
         {"(dp0\nS'segments'", "protocol 0 or 1"},
         {"hello, world", "does not begin like a pickle"},
         {"\x80\x06.....", "protocol 6"},

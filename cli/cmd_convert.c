@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn convert`: a snapshot in another form. */
+#include "command.h"
+#include "output.h"
+#include "tarn/snapshot.h"
+
+static enum cli_exit convert_run(const struct cli_call *call)
+{
+    const char *output = call->arguments[1];
+    struct tarn_error error;
+    int code;
+    struct tarn_snapshot *snapshot = cli_load_snapshot(call->command, call->arguments[0], &code);
+
+    if (!snapshot) {
+        return (enum cli_exit)code;
+    }
+    const enum tarn_status status = tarn_snapshot_save(snapshot, output, &error);
+
+    if (status) {
+        code = (int)cli_fail_status(call->command, status, &error, NULL);
+    }
+    tarn_snapshot_destroy(snapshot);
+    return (enum cli_exit)code;
+}
+
+const struct cli_command cli_command_convert = {
+    .name = "convert",
+    .arguments = "SNAPSHOT OUTPUT",
+    .arguments_min = 2,
+    .arguments_max = 2,
+    .help = "write a snapshot as a pickle or as JSON",
+    .details =
+        "OUTPUT is JSON when its name ends in .json, else a pickle of protocol 4 that Python\n"
+        "and PyTorch's viewer read. Both can be read again by every command here.\n",
+    .run = convert_run,
+};

@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Implements tarn/capture.h: copies every source under its lock (copy.h), then builds the model
+ * from the copies at leisure. Each stack and each combination of texts is looked up once.
+ */
+#include "tarn/capture.h"
+
+#include "alloc/allocator.h"
+#include "base/errinfo.h"
+#include "base/host_mem.h"
+#include "base/map.h"
+#include "base/utf8.h"
+#include "base/vec.h"
+#include "capture/copy.h"
+#include "snapshot/keys.h"
+#include "snapshot/snapshot.h"
+
+#include <string.h>
+
+enum {
+    DEVICES_MAX = 1024 /* the highest number of a device + 1 */
+};
+
+/* What is built, and what is known already. */
+struct build {
+    struct tn_model *model;
+    struct tn_copy *copies;
+    size_t count;                 /* of copies */
+    struct tarn_history *history; /* of the copy at hand */
+    struct tn_map stacks;         /* address of a piece to stack of the model */
+    struct tn_map extras;         /* address of a piece to extra of the model */
+    struct tn_vec frames;         /* uint32_t, of the stack at hand */
+    uint32_t plain_extra;         /* of events without a piece; TN_EXTRA_NONE = not yet made */
+    enum tarn_status status;      /* the first failure */
+};
+
+static bool build_check(struct build *build, enum tarn_status status)
+{
+    if (build->status == TARN_OK) {
+        build->status = status;
+    }
+    return build->status == TARN_OK;
+}
+
+/* ---- texts ---- */
+
+/* What is not UTF-8, which no snapshot can hold, becomes question marks. */
+static enum tarn_status add_repaired(struct tn_model *model, const char *text, size_t length,
+                                     uint32_t *string_out)
+{
+    char *copy = tn_host_strdup(text);
+
+    if (!copy) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    for (size_t i = 0; i < length; i++) {
+        copy[i] = (copy[i] & 0x80) != 0 ? '?' : copy[i];
+    }
+    const enum tarn_status status = tn_model_add_string(model, copy, length, string_out);
+
+    tn_host_strfree(copy);
+    return status;
+}
+
+static uint32_t build_string(struct build *build, const char *text)
+{
+    const size_t length = strlen(text);
+    uint32_t string = TN_STRING_NONE;
+
+    (void)build_check(build, tn_utf8_is_valid(text, length)
+                                 ? tn_model_add_string(build->model, text, length, &string)
+                                 : add_repaired(build->model, text, length, &string));
+    return string;
+}
+
+/* ---- stacks ---- */
+
+static void build_frame(void *context, const struct tarn_stack_frame *frame)
+{
+    struct build *build = context;
+    const struct tn_frame made = {
+        .name = build_string(build, frame->name),
+        .filename = build_string(build, frame->filename),
+        .line = (int64_t)frame->line,
+    };
+    uint32_t *number = tn_vec_push(&build->frames);
+
+    if (build_check(build, number ? TARN_OK : TARN_ERR_HOST_MEMORY)) {
+        (void)build_check(build, tn_model_add_frame(build->model, &made, number));
+    }
+}
+
+static uint32_t build_new_stack(struct build *build, uint64_t id)
+{
+    uint32_t stack = TN_STACK_EMPTY;
+
+    build->frames.count = 0;
+    if (build_check(build, tarn_history_visit_stack(build->history, id, build_frame, build)) &&
+        build->frames.count > 0) {
+        (void)build_check(build, tn_model_add_stack(build->model, build->frames.items,
+                                                    build->frames.count, &stack));
+    }
+    return stack;
+}
+
+/* Number of a stack; `none` for the id 0. */
+static uint32_t build_stack(struct build *build, uint64_t id, uint32_t none)
+{
+    if (id == 0) {
+        return none;
+    }
+    const uint64_t *known = tn_map_find(&build->stacks, id);
+
+    if (known) {
+        return (uint32_t)*known;
+    }
+    const uint32_t stack = build_new_stack(build, id);
+
+    if (build_check(build, tn_map_reserve(&build->stacks, 1) ? TARN_OK : TARN_ERR_HOST_MEMORY)) {
+        tn_map_insert(&build->stacks, id, stack);
+    }
+    return stack;
+}
+
+/* ---- segments ---- */
+
+static uint8_t block_state(const struct tarn_block_info *block)
+{
+    if (block->allocated) {
+        return TN_BLOCK_ACTIVE_ALLOCATED;
+    }
+    return block->active ? TN_BLOCK_ACTIVE_PENDING_FREE : TN_BLOCK_INACTIVE;
+}
+
+static void build_blocks(struct build *build, const struct tn_copy *copy,
+                         const struct tn_copied_segment *copied, struct tn_model_block *blocks)
+{
+    for (uint64_t i = 0; i < copied->block_count && build->status == TARN_OK; i++) {
+        const struct tarn_block_info *block = &copy->blocks[copied->first_block + i];
+
+        blocks[i] = (struct tn_model_block){
+            .address = block->address,
+            .size = block->size,
+            .requested_size = block->requested_size,
+            .stack = build_stack(build, copy->has_stacks ? block->stack : 0, TN_STACK_EMPTY),
+            .state = block_state(block),
+            .has_address = true,
+            .has_requested_size = true,
+        };
+    }
+}
+
+static void build_segment(struct build *build, const struct tn_copy *copy,
+                          const struct tn_copied_segment *copied, struct tn_model_segment *segment)
+{
+    const struct tarn_segment_info *info = &copied->info;
+    struct tn_model_block *blocks =
+        tn_arena_alloc_array(&build->model->arena, copied->block_count, sizeof *blocks);
+
+    if (!build_check(build, blocks ? TARN_OK : tn_model_memory_status(build->model))) {
+        return;
+    }
+    build_blocks(build, copy, copied, blocks);
+    *segment = (struct tn_model_segment){
+        .address = info->address,
+        .total_size = info->total_size,
+        .allocated_size = info->allocated_size,
+        .active_size = info->active_size,
+        .requested_size = info->requested_size,
+        .stream = info->stream,
+        .pool = {.id = {info->pool.first, info->pool.second}},
+        .device = copy->device,
+        .stack = build_stack(build, copy->has_stacks ? info->stack : 0, TN_STACK_EMPTY),
+        .is_large = info->is_large,
+        .is_expandable = info->is_expandable,
+        .blocks = blocks,
+        .block_count = copied->block_count,
+    };
+}
+
+static void build_segments(struct build *build)
+{
+    size_t total = 0;
+    size_t done = 0;
+
+    for (size_t i = 0; i < build->count; i++) {
+        total += build->copies[i].segment_count;
+    }
+    struct tn_model_segment *segments =
+        tn_arena_alloc_array(&build->model->arena, total, sizeof *segments);
+
+    if (!build_check(build, segments ? TARN_OK : tn_model_memory_status(build->model))) {
+        return;
+    }
+    for (size_t i = 0; i < build->count; i++) {
+        const struct tn_copy *copy = &build->copies[i];
+
+        build->history = copy->source.history;
+        for (uint64_t k = 0; k < copy->segment_count && build->status == TARN_OK; k++) {
+            build_segment(build, copy, &copy->segments[k], &segments[done++]);
+        }
+    }
+    build->model->segments = segments;
+    build->model->segment_count = total;
+}
+
+/* ---- traces ---- */
+
+static uint32_t build_new_extra(struct build *build, const struct tn_interned *piece)
+{
+    const struct tn_extra_view view = tn_history_extra(piece);
+    const struct tn_trace_extra extra = {
+        .compile_context = build_string(build, view.compile_context),
+        .user_metadata = build_string(build, view.user_metadata),
+        .has_pool = true,
+        .pool = {.id = {view.pool_id[0], view.pool_id[1]}},
+    };
+    uint32_t number = TN_EXTRA_NONE;
+
+    if (build->status == TARN_OK) {
+        (void)build_check(build, tn_model_add_extra(build->model, &extra, &number));
+    }
+    return number;
+}
+
+static uint32_t build_extra(struct build *build, const struct tn_interned *piece)
+{
+    const uint64_t id = (uint64_t)(uintptr_t)piece;
+
+    if (tn_likely(!piece)) {
+        if (build->plain_extra == TN_EXTRA_NONE) {
+            build->plain_extra = build_new_extra(build, NULL);
+        }
+        return build->plain_extra;
+    }
+    const uint64_t *known = tn_map_find(&build->extras, id);
+
+    if (known) {
+        return (uint32_t)*known;
+    }
+    const uint32_t extra = build_new_extra(build, piece);
+
+    if (build_check(build, tn_map_reserve(&build->extras, 1) ? TARN_OK : TARN_ERR_HOST_MEMORY)) {
+        tn_map_insert(&build->extras, id, extra);
+    }
+    return extra;
+}
+
+static enum tn_trace_action action_in_files(uint32_t action)
+{
+    static const uint8_t actions[] = {
+#define ACTION_ROW(name, text) [TARN_ACTION_##name] = TN_TRACE_##name,
+        TARN_ACTION_MAP(ACTION_ROW)
+#undef ACTION_ROW
+    };
+    return (enum tn_trace_action)actions[action];
+}
+
+static void build_entry(struct build *build, const struct tn_copy *copy,
+                        const struct tn_ring_entry *entry)
+{
+    const uint64_t stack = (uint64_t)(uintptr_t)entry->stack;
+    const struct tn_trace_entry made = {
+        .address = entry->address,
+        .size = entry->size,
+        .stream = entry->stream,
+        .time_us = tn_history_time_us(copy->source.history, &copy->history, entry->ticks),
+        .stack = build_stack(build, stack, TN_STACK_NONE),
+        .extra = build_extra(build, entry->extra) & 0x7ffffff,
+        .action = action_in_files(entry->action) & 0x1f,
+    };
+    uint64_t number;
+
+    if (build->status == TARN_OK) {
+        (void)build_check(build, tn_model_add_entry(build->model, &made, &number));
+    }
+}
+
+/* The entries of one device, from all histories. */
+static void build_trace(struct build *build, int device, struct tn_trace *trace)
+{
+    trace->first = build->model->entries.count;
+    for (size_t i = 0; i < build->count; i++) {
+        const struct tn_copy *copy = &build->copies[i];
+
+        build->history = copy->source.history;
+        for (uint64_t k = 0; k < copy->history.count && build->status == TARN_OK; k++) {
+            if (copy->history.entries[k].device == device) {
+                build_entry(build, copy, &copy->history.entries[k]);
+            }
+        }
+    }
+    trace->count = build->model->entries.count - trace->first;
+}
+
+static void build_traces(struct build *build, bool with_entries)
+{
+    int last = 0;
+
+    for (size_t i = 0; i < build->count; i++) {
+        last = build->copies[i].device > last ? build->copies[i].device : last;
+    }
+    const size_t count = (size_t)last + 1;
+    struct tn_trace *traces = tn_arena_alloc_array(&build->model->arena, count, sizeof *traces);
+
+    if (!build_check(build, traces ? TARN_OK : tn_model_memory_status(build->model))) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        traces[i] = (struct tn_trace){0};
+        if (with_entries) {
+            build_trace(build, (int)i, &traces[i]);
+        }
+    }
+    build->model->traces = traces;
+    build->model->trace_count = count;
+    build->model->has_traces = true;
+}
+
+/* ---- annotations and settings ---- */
+
+static const char *piece_text(const struct tn_interned *piece)
+{
+    return (const char *)piece->bytes;
+}
+
+static void build_annotation(struct build *build, const struct tn_copy *copy,
+                             const struct tn_annotation_entry *entry,
+                             struct tn_annotation *annotation)
+{
+    struct tn_field *fields =
+        tn_arena_alloc_array(&build->model->arena, entry->field_count, sizeof *fields);
+
+    if (!build_check(build, fields ? TARN_OK : tn_model_memory_status(build->model))) {
+        return;
+    }
+    for (uint32_t i = 0; i < entry->field_count; i++) {
+        fields[i] = (struct tn_field){
+            .key = build_string(build, piece_text(entry->fields[(size_t)2 * i])),
+            .kind = TN_FIELD_STRING,
+            .value = {.string = build_string(build, piece_text(entry->fields[(size_t)2 * i + 1]))},
+        };
+    }
+    *annotation = (struct tn_annotation){
+        .stage = build_string(build, entry->stage == TARN_ANNOTATION_START ? "START" : "END"),
+        .name = build_string(build, piece_text(entry->name)),
+        .device = entry->device,
+        .time_us = tn_history_time_us(copy->source.history, &copy->history, entry->ticks),
+        .fields = fields,
+        .field_count = entry->field_count,
+    };
+}
+
+static void build_annotations(struct build *build)
+{
+    size_t total = 0;
+    size_t done = 0;
+
+    for (size_t i = 0; i < build->count; i++) {
+        total += build->copies[i].history.annotation_count;
+    }
+    struct tn_annotation *annotations =
+        tn_arena_alloc_array(&build->model->arena, total, sizeof *annotations);
+
+    if (!build_check(build, annotations ? TARN_OK : tn_model_memory_status(build->model))) {
+        return;
+    }
+    for (size_t i = 0; i < build->count; i++) {
+        const struct tn_copy *copy = &build->copies[i];
+
+        for (uint64_t k = 0; k < copy->history.annotation_count; k++) {
+            build_annotation(build, copy, &copy->history.annotations[k], &annotations[done++]);
+        }
+    }
+    build->model->annotations = annotations;
+    build->model->annotation_count = total;
+    build->model->has_annotations = true;
+}
+
+static struct tn_field field_of(struct build *build, const char *key, enum tn_field_kind kind)
+{
+    return (struct tn_field){.key = build_string(build, key), .kind = (uint8_t)kind};
+}
+
+static void build_settings(struct build *build, const struct tarn_config *config)
+{
+    enum {
+        FIELDS = 4
+    };
+    struct tn_model_settings *settings = &build->model->settings;
+    struct tn_field *fields = tn_arena_alloc_array(&build->model->arena, FIELDS, sizeof *fields);
+
+    if (!build_check(build, fields ? TARN_OK : tn_model_memory_status(build->model))) {
+        return;
+    }
+    fields[0] = field_of(build, "pinned_num_register_threads", TN_FIELD_INT);
+    fields[0].value.integer = config->pinned_num_register_threads;
+    fields[1] = field_of(build, "release_lock_on_cudamalloc", TN_FIELD_BOOL);
+    fields[1].value.boolean = config->release_lock_on_device_alloc;
+    fields[2] = field_of(build, "pinned_use_cuda_host_register", TN_FIELD_BOOL);
+    fields[2].value.boolean = config->pinned_use_host_register;
+    fields[3] = field_of(build, "graph_capture_record_stream_reuse", TN_FIELD_BOOL);
+    fields[3].value.boolean = config->graph_capture_record_stream_reuse;
+    *settings = (struct tn_model_settings){
+        .present = true,
+        .conf = build_string(build, config->text),
+        .max_split_size = (int64_t)config->max_split_size, /* unlimited is -1 */
+        .garbage_collection_threshold = config->garbage_collection_threshold,
+        .expandable_segments = config->expandable_segments,
+        .has_roundup = true,
+        .fields = fields,
+        .field_count = FIELDS,
+    };
+    for (unsigned i = 0; i < TN_ROUNDUP_INTERVALS; i++) {
+        settings->roundup_power2_divisions[i] = config->roundup_power2_divisions[i];
+    }
+}
+
+/* ---- all of it ---- */
+
+static enum tarn_status build_model(struct tn_model *model, struct tn_copy *copies, size_t count,
+                                    const struct tarn_capture_options *options)
+{
+    struct build build = {.model = model, .copies = copies, .count = count};
+
+    tn_vec_init(&build.frames, sizeof(uint32_t));
+    if (build_check(&build, tn_keys_enter(model))) {
+        build_segments(&build);
+    }
+    if (build.status == TARN_OK) {
+        build_traces(&build, !options->without_traces);
+    }
+    if (build.status == TARN_OK) {
+        build_annotations(&build);
+    }
+    if (build.status == TARN_OK) {
+        build_settings(&build, &copies[0].config);
+    }
+    tn_vec_fini(&build.frames);
+    tn_map_fini(&build.stacks);
+    tn_map_fini(&build.extras);
+    return build.status;
+}
+
+/* Whether an earlier source has the same history. */
+static bool history_is_known(const struct tarn_capture_source *sources, size_t at)
+{
+    bool known = false;
+
+    for (size_t i = 0; i < at; i++) {
+        known = known || sources[i].history == sources[at].history;
+    }
+    return known;
+}
+
+/* By device; the order of those of one device stays. */
+static void sort_copies(struct tn_copy *copies, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        const struct tn_copy copy = copies[i];
+        size_t at = i;
+
+        for (; at > 0 && copies[at - 1].device > copy.device; at--) {
+            copies[at] = copies[at - 1];
+        }
+        copies[at] = copy;
+    }
+}
+
+static enum tarn_status capture_sources(const struct tarn_capture_source *sources, size_t count,
+                                        const struct tarn_capture_options *options,
+                                        struct tn_copy *copies, struct tn_model *model,
+                                        struct tarn_error *error)
+{
+    enum tarn_status status = TARN_OK;
+    size_t done = 0;
+
+    while (done < count && status == TARN_OK) {
+        status = tn_copy_init(&copies[done], &sources[done], options,
+                              !history_is_known(sources, done), error);
+        done += status == TARN_OK;
+    }
+    if (status == TARN_OK) {
+        const struct tarn_config config = copies[0].config;
+
+        sort_copies(copies, count);
+        copies[0].config = config;
+        status = build_model(model, copies, count, options);
+        if (status) {
+            (void)tn_fail(error, status, "no host memory for a snapshot");
+        }
+    }
+    for (size_t i = 0; i < done; i++) {
+        tn_copy_fini(&copies[i]);
+    }
+    return status;
+}
+
+static enum tarn_status sources_check(const struct tarn_capture_source *sources, size_t count,
+                                      const struct tarn_capture_options *options,
+                                      struct tarn_error *error)
+{
+    if (count == 0 || (options && options->struct_size != sizeof *options)) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "a snapshot needs an allocator, and options of the right size");
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!sources[i].allocator || tn_allocator_ordinal(sources[i].allocator) >= DEVICES_MAX) {
+            return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                           "source %zu of a snapshot has no allocator, or one of a device above %d",
+                           i, DEVICES_MAX - 1);
+        }
+    }
+    return TARN_OK;
+}
+
+enum tarn_status tarn_snapshot_capture(const struct tarn_capture_source *sources, size_t count,
+                                       const struct tarn_capture_options *options,
+                                       struct tarn_snapshot **snapshot_out,
+                                       struct tarn_error *error)
+{
+    const struct tarn_capture_options defaults = {.struct_size = sizeof defaults};
+    struct tarn_snapshot *snapshot = NULL;
+    enum tarn_status status = sources_check(sources, count, options, error);
+
+    *snapshot_out = NULL;
+    if (status) {
+        return status;
+    }
+    struct tn_copy *copies = tn_host_alloc(count * sizeof *copies);
+
+    status = copies ? tn_snapshot_create(0, &snapshot) : TARN_ERR_HOST_MEMORY;
+    if (status) {
+        (void)tn_fail(error, status, "no host memory for a snapshot");
+        goto out;
+    }
+    status = capture_sources(sources, count, options ? options : &defaults, copies,
+                             tn_snapshot_model_mutable(snapshot), error);
+    if (status == TARN_OK) {
+        *snapshot_out = snapshot;
+        snapshot = NULL;
+    }
+out:
+    tarn_snapshot_destroy(snapshot);
+    tn_host_free(copies, count * sizeof *copies);
+    return status;
+}

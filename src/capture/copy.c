@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "capture/copy.h"
+
+#include "alloc/allocator.h"
+#include "base/clock.h"
+#include "base/errinfo.h"
+#include "base/host_mem.h"
+
+#include <string.h>
+
+enum {
+    SEGMENTS_FIRST = 64,
+    BLOCKS_FIRST = 1024,
+    TRIES = 100 /* others may allocate faster than room is got, but not for ever */
+};
+
+/* ---- under the allocator's lock ---- */
+
+static void copy_begin(void *context)
+{
+    struct tn_copy *copy = context;
+
+    copy->held_ns = tn_clock_now_ns();
+    copy->segment_count = 0;
+    copy->block_count = 0;
+    if (copy->has_history) {
+        tn_history_copy_take(copy->source.history, &copy->history);
+    }
+}
+
+static bool copy_segment(void *context, const struct tarn_segment_info *segment)
+{
+    struct tn_copy *copy = context;
+
+    if (copy->segment_count < copy->segment_capacity) {
+        copy->segments[copy->segment_count] =
+            (struct tn_copied_segment){.info = *segment, .first_block = copy->block_count};
+    }
+    copy->segment_count++;
+    return true;
+}
+
+static bool copy_block(void *context, const struct tarn_block_info *block)
+{
+    struct tn_copy *copy = context;
+
+    if (copy->block_count < copy->block_capacity) {
+        copy->blocks[copy->block_count] = *block;
+    }
+    copy->block_count++;
+    if (copy->segment_count <= copy->segment_capacity) {
+        copy->segments[copy->segment_count - 1].block_count++;
+    }
+    return true;
+}
+
+static bool copy_is_whole(const struct tn_copy *copy)
+{
+    return copy->segment_count <= copy->segment_capacity &&
+           copy->block_count <= copy->block_capacity;
+}
+
+static bool copy_end(void *context)
+{
+    struct tn_copy *copy = context;
+
+    copy->held_ns = tn_clock_now_ns() - copy->held_ns;
+    return copy_is_whole(copy);
+}
+
+/* ---- without it ---- */
+
+static void rooms_free(struct tn_copy *copy)
+{
+    tn_host_free(copy->segments, copy->segment_capacity * sizeof *copy->segments);
+    tn_host_free(copy->blocks, copy->block_capacity * sizeof *copy->blocks);
+    copy->segments = NULL;
+    copy->blocks = NULL;
+}
+
+/* Room for what there was, and half as much again. Its pages are there when the lock is held. */
+static bool rooms_get(struct tn_copy *copy)
+{
+    const uint64_t segments = copy->segment_count + copy->segment_count / 2 + SEGMENTS_FIRST;
+    const uint64_t blocks = copy->block_count + copy->block_count / 2 + BLOCKS_FIRST;
+
+    rooms_free(copy);
+    copy->segment_capacity = segments;
+    copy->block_capacity = blocks;
+    copy->segments = tn_host_alloc_zero(segments * sizeof *copy->segments);
+    copy->blocks = tn_host_alloc_zero(blocks * sizeof *copy->blocks);
+    return copy->segments && copy->blocks;
+}
+
+static enum tarn_status copy_memory(struct tarn_error *error)
+{
+    return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a snapshot");
+}
+
+static enum tarn_status copy_try(struct tn_copy *copy, const struct tarn_capture_options *options,
+                                 struct tarn_error *error)
+{
+    const struct tn_look look = {
+        .context = copy,
+        .begin = copy_begin,
+        .walker = {.context = copy, .segment = copy_segment, .block = copy_block},
+        .end = copy_end,
+    };
+
+    if (!rooms_get(copy)) {
+        return copy_memory(error);
+    }
+    return tn_allocator_look(copy->source.allocator, options->only_pool ? &options->pool : NULL,
+                             &look, error);
+}
+
+enum tarn_status tn_copy_init(struct tn_copy *copy, const struct tarn_capture_source *source,
+                              const struct tarn_capture_options *options, bool with_history,
+                              struct tarn_error *error)
+{
+    enum tarn_status status = TARN_OK;
+
+    *copy = (struct tn_copy){
+        .source = *source,
+        .device = tn_allocator_ordinal(source->allocator),
+        .has_history = with_history && source->history,
+        .has_stacks =
+            source->history && tn_allocator_stack_keeper(source->allocator) == source->history,
+    };
+    if (copy->has_history && !tn_history_copy_prepare(source->history, &copy->history)) {
+        return copy_memory(error);
+    }
+    tarn_allocator_get_config(source->allocator, &copy->config);
+    for (int i = 0; i < TRIES; i++) {
+        status = copy_try(copy, options, error);
+        if (status || copy_is_whole(copy)) {
+            break;
+        }
+        status = tn_fail(error, TARN_ERR_LIMIT, "the number of blocks grows too fast to be copied");
+    }
+    if (status) {
+        tn_copy_fini(copy);
+    }
+    return status;
+}
+
+void tn_copy_fini(struct tn_copy *copy)
+{
+    rooms_free(copy);
+    if (copy->has_history) {
+        tn_history_copy_release(copy->source.history, &copy->history);
+    }
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What live allocators show at one moment, copied: the only part of a snapshot that is done under
+ * an allocator's lock. Nothing is allocated there; when the room got beforehand turns out to be too
+ * small, the copy is made again with more.
+ *
+ * Owns: the arrays, and until tn_copy_fini a claim on everything that stacks and texts stand for.
+ */
+#ifndef TN_CAPTURE_COPY_H
+#define TN_CAPTURE_COPY_H
+
+#include "history/history.h"
+#include "tarn/capture.h"
+
+/* A segment and where its blocks are. */
+struct tn_copied_segment {
+    struct tarn_segment_info info;
+    uint64_t first_block;
+    uint64_t block_count;
+};
+
+struct tn_copy {
+    struct tarn_capture_source source;
+    int device; /* ordinal */
+    struct tarn_config config;
+    struct tn_copied_segment *segments;
+    uint64_t segment_count; /* those that there were; of which the first that had room are here */
+    uint64_t segment_capacity;
+    struct tarn_block_info *blocks;
+    uint64_t block_count;
+    uint64_t block_capacity;
+    struct tn_history_copy history;
+    bool has_history; /* false also when an earlier copy has it */
+    bool has_stacks;  /* ids of blocks and segments are those of the history */
+    uint64_t held_ns; /* for how long the lock was held, the last time */
+};
+
+/* TARN_ERR_HOST_MEMORY or TARN_ERR_NOT_SUPPORTED; nothing to release then. `with_history` is false
+ * when the source's history is in another copy. */
+enum tarn_status tn_copy_init(struct tn_copy *copy, const struct tarn_capture_source *source,
+                              const struct tarn_capture_options *options, bool with_history,
+                              struct tarn_error *error) TN_MUST_CHECK;
+void tn_copy_fini(struct tn_copy *copy);
+
+#endif

@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: MIT */
+#include "snapshot/encode.h"
+
+#include "snapshot/decode.h" /* TN_SHAPE_KEYS_MAX */
+#include "snapshot/keys.h"
+
+/* A dict being written: how many keys it has so far. */
+struct dict {
+    struct tn_form *form;
+    uint64_t count;
+};
+
+static struct dict dict_begin(struct tn_form *form)
+{
+    form->ops->dict_begin(form);
+    return (struct dict){.form = form};
+}
+
+static void dict_key(struct dict *dict, uint32_t key)
+{
+    dict->form->ops->key(dict->form, dict->count++, key);
+}
+
+static void dict_whole(struct dict *dict, uint32_t key, uint64_t value)
+{
+    dict_key(dict, key);
+    dict->form->ops->whole(dict->form, value);
+}
+
+static void dict_integer(struct dict *dict, uint32_t key, int64_t value)
+{
+    dict_key(dict, key);
+    dict->form->ops->integer(dict->form, value);
+}
+
+static void dict_boolean(struct dict *dict, uint32_t key, bool value)
+{
+    dict_key(dict, key);
+    dict->form->ops->boolean(dict->form, value);
+}
+
+static void dict_string(struct dict *dict, uint32_t key, uint32_t string)
+{
+    dict_key(dict, key);
+    dict->form->ops->string(dict->form, string);
+}
+
+/* Nothing for TN_STRING_NONE: the key was absent. */
+static void dict_string_if(struct dict *dict, uint32_t key, uint32_t string)
+{
+    if (string != TN_STRING_NONE) {
+        dict_string(dict, key, string);
+    }
+}
+
+static void dict_pair(struct dict *dict, uint32_t key, const struct tn_pool_id *pool)
+{
+    dict_key(dict, key);
+    dict->form->ops->pair(dict->form, pool->id);
+}
+
+static void dict_end(struct dict *dict)
+{
+    dict->form->ops->dict_end(dict->form);
+}
+
+/* ---- stacks ---- */
+
+static void encode_new_frame(struct tn_form *form, const struct tn_frame *frame)
+{
+    struct dict dict = dict_begin(form);
+
+    dict_string_if(&dict, TN_KEY_NAME, frame->name);
+    dict_string_if(&dict, TN_KEY_FILENAME, frame->filename);
+    dict_integer(&dict, TN_KEY_LINE, frame->line);
+    if (frame->fx != 0) {
+        const struct tn_frame_fx *fx = tn_store_at(&form->model->fx, frame->fx);
+
+        dict_string_if(&dict, TN_KEY_FX_NODE_OP, fx->node_op);
+        dict_string_if(&dict, TN_KEY_FX_NODE_NAME, fx->node_name);
+        dict_string_if(&dict, TN_KEY_FX_NODE_TARGET, fx->node_target);
+        dict_string_if(&dict, TN_KEY_FX_ORIGINAL_TRACE, fx->original_trace);
+    }
+    dict_end(&dict);
+}
+
+static void encode_frame(struct tn_form *form, uint32_t number)
+{
+    if (!form->ops->recall(form, TN_SHARED_FRAME, number)) {
+        encode_new_frame(form, tn_model_frame(form->model, number));
+        form->ops->remember(form, TN_SHARED_FRAME, number);
+    }
+}
+
+static void encode_new_stack(struct tn_form *form, uint32_t number)
+{
+    const struct tn_stack stack = tn_model_stack(form->model, number);
+
+    form->ops->list_begin(form, stack.count);
+    for (uint32_t i = 0; i < stack.count; i++) {
+        form->ops->item(form, i);
+        encode_frame(form, stack.frames[i]);
+    }
+    form->ops->list_end(form, stack.count);
+}
+
+static void dict_stack_if(struct dict *dict, uint32_t key, uint32_t number)
+{
+    struct tn_form *form = dict->form;
+
+    if (number == TN_STACK_NONE) {
+        return;
+    }
+    dict_key(dict, key);
+    if (!form->ops->recall(form, TN_SHARED_STACK, number)) {
+        encode_new_stack(form, number);
+        form->ops->remember(form, TN_SHARED_STACK, number);
+    }
+}
+
+/* ---- segments ---- */
+
+static uint32_t state_word(uint8_t state)
+{
+    static const uint32_t words[] = {
+        [TN_BLOCK_INACTIVE] = TN_WORD_INACTIVE,
+        [TN_BLOCK_ACTIVE_ALLOCATED] = TN_WORD_ACTIVE_ALLOCATED,
+        [TN_BLOCK_ACTIVE_PENDING_FREE] = TN_WORD_ACTIVE_PENDING_FREE,
+    };
+    return words[state];
+}
+
+static void encode_history(struct tn_form *form, const struct tn_block_history *history)
+{
+    struct dict dict = dict_begin(form);
+
+    dict_whole(&dict, TN_KEY_ADDR, history->address);
+    dict_whole(&dict, TN_KEY_REAL_SIZE, history->real_size);
+    dict_stack_if(&dict, TN_KEY_FRAMES, history->stack);
+    dict_end(&dict);
+}
+
+static void encode_block(struct tn_form *form, const struct tn_model_block *block)
+{
+    struct dict dict = dict_begin(form);
+
+    if (block->has_address) {
+        dict_whole(&dict, TN_KEY_ADDRESS, block->address);
+    }
+    dict_whole(&dict, TN_KEY_SIZE, block->size);
+    if (block->has_requested_size) {
+        dict_whole(&dict, TN_KEY_REQUESTED_SIZE, block->requested_size);
+    }
+    dict_string(&dict, TN_KEY_STATE, state_word(block->state));
+    if (block->history_count > 0) {
+        dict_key(&dict, TN_KEY_HISTORY);
+        form->ops->list_begin(form, block->history_count);
+        for (uint32_t i = 0; i < block->history_count; i++) {
+            form->ops->item(form, i);
+            encode_history(form, &block->history[i]);
+        }
+        form->ops->list_end(form, block->history_count);
+    } else {
+        dict_stack_if(&dict, TN_KEY_FRAMES, block->stack);
+    }
+    dict_end(&dict);
+}
+
+static void encode_segment(struct tn_form *form, const struct tn_model_segment *segment)
+{
+    struct dict dict = dict_begin(form);
+
+    dict_integer(&dict, TN_KEY_DEVICE, segment->device);
+    dict_whole(&dict, TN_KEY_ADDRESS, segment->address);
+    dict_whole(&dict, TN_KEY_TOTAL_SIZE, segment->total_size);
+    dict_whole(&dict, TN_KEY_ALLOCATED_SIZE, segment->allocated_size);
+    dict_whole(&dict, TN_KEY_ACTIVE_SIZE, segment->active_size);
+    dict_whole(&dict, TN_KEY_REQUESTED_SIZE, segment->requested_size);
+    dict_whole(&dict, TN_KEY_STREAM, segment->stream);
+    dict_string(&dict, TN_KEY_SEGMENT_TYPE, segment->is_large ? TN_WORD_LARGE : TN_WORD_SMALL);
+    dict_pair(&dict, TN_KEY_SEGMENT_POOL_ID, &segment->pool);
+    dict_boolean(&dict, TN_KEY_IS_EXPANDABLE, segment->is_expandable);
+    dict_stack_if(&dict, TN_KEY_FRAMES, segment->stack);
+    dict_key(&dict, TN_KEY_BLOCKS);
+    form->ops->list_begin(form, segment->block_count);
+    for (size_t i = 0; i < segment->block_count; i++) {
+        form->ops->item(form, i);
+        encode_block(form, &segment->blocks[i]);
+    }
+    form->ops->list_end(form, segment->block_count);
+    dict_end(&dict);
+}
+
+static void encode_segments(struct tn_form *form, const struct tn_model_segment *segments,
+                            size_t count)
+{
+    form->ops->list_begin(form, count);
+    for (size_t i = 0; i < count; i++) {
+        form->ops->item(form, i);
+        encode_segment(form, &segments[i]);
+    }
+    form->ops->list_end(form, count);
+}
+
+/* ---- traces ---- */
+
+static uint32_t action_string(const struct tn_trace_entry *entry,
+                              const struct tn_trace_extra *extra)
+{
+    return entry->action == TN_TRACE_OTHER ? extra->action_name
+                                           : (uint32_t)TN_WORD_FIRST_ACTION + entry->action;
+}
+
+/* A dict being put together. */
+struct row {
+    struct tn_item items[TN_SHAPE_KEYS_MAX];
+    uint32_t count;
+};
+
+static struct tn_item *row_add(struct row *row, uint32_t key, enum tn_item_kind kind)
+{
+    struct tn_item *item = &row->items[row->count++];
+
+    item->key = key;
+    item->kind = kind;
+    return item;
+}
+
+static void row_whole(struct row *row, uint32_t key, uint64_t value)
+{
+    row_add(row, key, TN_ITEM_WHOLE)->value.number = value;
+}
+
+/* Nothing for TN_STRING_NONE. */
+static void row_string_if(struct row *row, uint32_t key, uint32_t string)
+{
+    if (string != TN_STRING_NONE) {
+        row_add(row, key, TN_ITEM_STRING)->value.number = string;
+    }
+}
+
+static void row_time_if(struct row *row, uint32_t key, int64_t time_us)
+{
+    if (time_us != TN_TIME_NONE) {
+        row_add(row, key, TN_ITEM_INTEGER)->value.integer = time_us;
+    }
+}
+
+static void row_pool_if(struct row *row, uint32_t key, const struct tn_trace_extra *extra)
+{
+    if (extra->has_pool) {
+        row_add(row, key, TN_ITEM_PAIR)->value.pair = extra->pool.id;
+    }
+}
+
+static void row_stack_if(struct row *row, uint32_t key, uint32_t stack)
+{
+    if (stack != TN_STACK_NONE) {
+        row_add(row, key, TN_ITEM_STACK)->value.number = stack;
+    }
+}
+
+/* Adds one key of an entry; nothing where it has none. */
+static inline void row_entry_key(struct row *row, uint32_t key, const struct tn_trace_entry *entry,
+                                 const struct tn_trace_extra *extra)
+{
+    switch (key) {
+    case TN_KEY_ACTION:
+        row_string_if(row, key, action_string(entry, extra));
+        break;
+    case TN_KEY_ADDR:
+    case TN_KEY_DEVICE_FREE:
+        row_whole(row, key, entry->address);
+        break;
+    case TN_KEY_SIZE:
+        row_whole(row, key, entry->size);
+        break;
+    case TN_KEY_STREAM:
+        row_whole(row, key, entry->stream);
+        break;
+    case TN_KEY_TIME_US:
+        row_time_if(row, key, entry->time_us);
+        break;
+    case TN_KEY_COMPILE_CONTEXT:
+        row_string_if(row, key, extra->compile_context);
+        break;
+    case TN_KEY_USER_METADATA:
+        row_string_if(row, key, extra->user_metadata);
+        break;
+    case TN_KEY_INTERNAL_METADATA:
+        row_string_if(row, key, extra->internal_metadata);
+        break;
+    case TN_KEY_CATEGORY:
+        row_string_if(row, key, extra->category);
+        break;
+    case TN_KEY_POOL_ID:
+        row_pool_if(row, key, extra);
+        break;
+    case TN_KEY_FRAMES:
+        row_stack_if(row, key, entry->stack);
+        break;
+    default: /* unknown: the reader has warned of it */
+        break;
+    }
+}
+
+static void dict_item(struct dict *dict, const struct tn_item *item)
+{
+    switch ((enum tn_item_kind)item->kind) {
+    case TN_ITEM_WHOLE:
+        dict_whole(dict, item->key, item->value.number);
+        break;
+    case TN_ITEM_INTEGER:
+        dict_integer(dict, item->key, item->value.integer);
+        break;
+    case TN_ITEM_STRING:
+        dict_string(dict, item->key, (uint32_t)item->value.number);
+        break;
+    case TN_ITEM_PAIR:
+        dict_key(dict, item->key);
+        dict->form->ops->pair(dict->form, item->value.pair);
+        break;
+    case TN_ITEM_STACK:
+        dict_stack_if(dict, item->key, (uint32_t)item->value.number);
+        break;
+    }
+}
+
+static void encode_row(struct tn_form *form, const struct row *row)
+{
+    if (tn_likely(form->ops->row && form->ops->row(form, row->items, row->count))) {
+        return;
+    }
+    struct dict dict = dict_begin(form);
+
+    for (uint32_t i = 0; i < row->count; i++) {
+        dict_item(&dict, &row->items[i]);
+    }
+    dict_end(&dict);
+}
+
+/* The order that PyTorch writes. */
+static struct tn_shape usual_shape(const struct tn_trace_entry *entry)
+{
+    static const uint32_t usual[] = {TN_KEY_ACTION,        TN_KEY_ADDR,    TN_KEY_SIZE,
+                                     TN_KEY_STREAM,        TN_KEY_TIME_US, TN_KEY_COMPILE_CONTEXT,
+                                     TN_KEY_USER_METADATA, TN_KEY_POOL_ID, TN_KEY_INTERNAL_METADATA,
+                                     TN_KEY_CATEGORY,      TN_KEY_FRAMES};
+    static const uint32_t oom[] = {
+        TN_KEY_ACTION,        TN_KEY_DEVICE_FREE, TN_KEY_SIZE,
+        TN_KEY_STREAM,        TN_KEY_TIME_US,     TN_KEY_COMPILE_CONTEXT,
+        TN_KEY_USER_METADATA, TN_KEY_POOL_ID,     TN_KEY_INTERNAL_METADATA,
+        TN_KEY_CATEGORY,      TN_KEY_FRAMES};
+
+    return (struct tn_shape){.keys = entry->action == TN_TRACE_OOM ? oom : usual,
+                             .count = sizeof usual / sizeof usual[0]};
+}
+
+static void encode_entry(struct tn_form *form, const struct tn_trace_entry *entry)
+{
+    const struct tn_trace_extra *extra = tn_model_extra(form->model, entry->extra);
+    const struct tn_shape shape =
+        extra->shape ? tn_model_shape(form->model, extra->shape) : usual_shape(entry);
+    struct row row;
+
+    row.count = 0;
+    for (uint32_t i = 0; i < shape.count; i++) {
+        row_entry_key(&row, shape.keys[i], entry, extra);
+    }
+    encode_row(form, &row);
+}
+
+static void encode_traces(struct tn_form *form, const struct tn_trace *traces, size_t count)
+{
+    form->ops->list_begin(form, count);
+    for (size_t i = 0; i < count; i++) {
+        form->ops->item(form, i);
+        form->ops->list_begin(form, traces[i].count);
+        for (uint64_t k = 0; k < traces[i].count; k++) {
+            form->ops->item(form, k);
+            encode_entry(form, tn_trace_at(form->model, &traces[i], k));
+        }
+        form->ops->list_end(form, traces[i].count);
+    }
+    form->ops->list_end(form, count);
+}
+
+/* ---- open dicts ---- */
+
+static void dict_field(struct dict *dict, const struct tn_field *field)
+{
+    struct tn_form *form = dict->form;
+
+    dict_key(dict, field->key);
+    switch ((enum tn_field_kind)field->kind) {
+    case TN_FIELD_NONE:
+        form->ops->none(form);
+        break;
+    case TN_FIELD_BOOL:
+        form->ops->boolean(form, field->value.boolean);
+        break;
+    case TN_FIELD_INT:
+        form->ops->integer(form, field->value.integer);
+        break;
+    case TN_FIELD_UINT:
+        form->ops->whole(form, field->value.unsigned_integer);
+        break;
+    case TN_FIELD_FLOAT:
+        form->ops->real(form, field->value.real);
+        break;
+    case TN_FIELD_STRING:
+        form->ops->string(form, field->value.string);
+        break;
+    }
+}
+
+static void encode_annotation(struct tn_form *form, const struct tn_annotation *annotation)
+{
+    struct dict dict = dict_begin(form);
+
+    dict_string_if(&dict, TN_KEY_STAGE, annotation->stage);
+    dict_string_if(&dict, TN_KEY_NAME, annotation->name);
+    if (annotation->device >= 0) {
+        dict_integer(&dict, TN_KEY_DEVICE, annotation->device);
+    }
+    if (annotation->time_us != TN_TIME_NONE) {
+        dict_integer(&dict, TN_KEY_TIME_US, annotation->time_us);
+    }
+    for (size_t i = 0; i < annotation->field_count; i++) {
+        dict_field(&dict, &annotation->fields[i]);
+    }
+    dict_end(&dict);
+}
+
+static void encode_annotations(struct tn_form *form)
+{
+    const struct tn_model *model = form->model;
+
+    form->ops->list_begin(form, model->annotation_count);
+    for (size_t i = 0; i < model->annotation_count; i++) {
+        form->ops->item(form, i);
+        encode_annotation(form, &model->annotations[i]);
+    }
+    form->ops->list_end(form, model->annotation_count);
+}
+
+static void encode_roundup(struct tn_form *form, const struct tn_model_settings *settings)
+{
+    struct dict dict = dict_begin(form);
+
+    for (unsigned i = 0; i < TN_ROUNDUP_INTERVALS; i++) {
+        dict_whole(&dict, (uint32_t)TN_WORD_FIRST_INTERVAL + i,
+                   settings->roundup_power2_divisions[i]);
+    }
+    dict_end(&dict);
+}
+
+static void encode_settings(struct tn_form *form)
+{
+    const struct tn_model_settings *settings = &form->model->settings;
+    struct dict dict = dict_begin(form);
+
+    dict_string_if(&dict, TN_KEY_CONF, settings->conf);
+    dict_integer(&dict, TN_KEY_MAX_SPLIT_SIZE, settings->max_split_size);
+    dict_key(&dict, TN_KEY_GC_THRESHOLD);
+    form->ops->real(form, settings->garbage_collection_threshold);
+    dict_boolean(&dict, TN_KEY_EXPANDABLE_SEGMENTS, settings->expandable_segments);
+    for (size_t i = 0; i < settings->field_count; i++) {
+        dict_field(&dict, &settings->fields[i]);
+    }
+    if (settings->has_roundup) {
+        dict_key(&dict, TN_KEY_ROUNDUP);
+        encode_roundup(form, settings);
+    }
+    dict_end(&dict);
+}
+
+/* ---- top level ---- */
+
+static void encode_top(struct tn_form *form)
+{
+    const struct tn_model *model = form->model;
+    struct dict dict = dict_begin(form);
+
+    dict_key(&dict, TN_KEY_SEGMENTS);
+    encode_segments(form, model->segments, model->segment_count);
+    if (model->has_traces) {
+        dict_key(&dict, TN_KEY_DEVICE_TRACES);
+        encode_traces(form, model->traces, model->trace_count);
+    }
+    if (model->settings.present) {
+        dict_key(&dict, TN_KEY_ALLOCATOR_SETTINGS);
+        encode_settings(form);
+    }
+    if (model->has_annotations) {
+        dict_key(&dict, TN_KEY_EXTERNAL_ANNOTATIONS);
+        encode_annotations(form);
+    }
+    if (model->has_host) {
+        dict_key(&dict, TN_KEY_HOST_SEGMENTS);
+        encode_segments(form, model->host_segments, model->host_segment_count);
+        dict_key(&dict, TN_KEY_HOST_TRACES);
+        encode_traces(form, model->host_traces, model->host_trace_count);
+    }
+    dict_end(&dict);
+}
+
+void tn_encode(struct tn_form *form)
+{
+    form->ops->begin(form);
+    if (form->model->is_list_only) {
+        encode_segments(form, form->model->segments, form->model->segment_count);
+    } else {
+        encode_top(form);
+    }
+    form->ops->end(form);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A form that a snapshot is written in: one table of functions, called by encode.c in the order of
+ * the values. Containers say how many items they have when they begin; `item` and `key` are told
+ * the index of what follows. Strings, frames and stacks are numbers of the model.
+ *
+ * What equal things share can be written once: `recall` writes a reference to a thing that was
+ * written before and says true; else the thing is written, and `remember` told when it is complete.
+ */
+#ifndef TN_SNAPSHOT_FORM_H
+#define TN_SNAPSHOT_FORM_H
+
+#include "base/byte_out.h"
+#include "snapshot/model.h"
+
+enum tn_shared {
+    TN_SHARED_FRAME,
+    TN_SHARED_STACK
+};
+
+struct tn_form;
+
+enum tn_item_kind {
+    TN_ITEM_WHOLE,
+    TN_ITEM_INTEGER, /* value.integer */
+    TN_ITEM_STRING,
+    TN_ITEM_PAIR, /* value.pair */
+    TN_ITEM_STACK
+};
+
+/* A key with its value, of a dict that is put together first. */
+struct tn_item {
+    uint32_t key; /* string */
+    uint32_t kind;
+    union {
+        uint64_t number; /* the value, or the number of the string or stack */
+        int64_t integer;
+        const uint64_t *pair;
+    } value;
+};
+
+struct tn_form_ops {
+    void (*begin)(struct tn_form *form);
+    void (*end)(struct tn_form *form);
+    void (*list_begin)(struct tn_form *form, uint64_t count);
+    void (*item)(struct tn_form *form, uint64_t index);
+    void (*list_end)(struct tn_form *form, uint64_t count);
+    void (*dict_begin)(struct tn_form *form);
+    void (*key)(struct tn_form *form, uint64_t index, uint32_t string);
+    void (*dict_end)(struct tn_form *form);
+    void (*none)(struct tn_form *form);
+    void (*boolean)(struct tn_form *form, bool value);
+    void (*integer)(struct tn_form *form, int64_t value);
+    void (*whole)(struct tn_form *form, uint64_t value);
+    void (*real)(struct tn_form *form, double value);
+    void (*string)(struct tn_form *form, uint32_t string);
+    void (*pair)(struct tn_form *form, const uint64_t pair[2]); /* a tuple */
+    /* Writes a whole dict at once; false when it cannot, and has written nothing: then it goes key
+     * by key. NULL: it never can. */
+    bool (*row)(struct tn_form *form, const struct tn_item *items, uint32_t count);
+    bool (*recall)(struct tn_form *form, enum tn_shared kind, uint32_t number);
+    void (*remember)(struct tn_form *form, enum tn_shared kind, uint32_t number);
+};
+
+/* The head of every form's state. */
+struct tn_form {
+    const struct tn_form_ops *ops;
+    const struct tn_model *model;
+    struct tn_byte_out *out;
+};
+
+#endif

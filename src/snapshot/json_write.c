@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+#include "snapshot/json_write.h"
+
+#include "base/decimal.h"
+
+#include <math.h>
+
+static void put(struct tn_form *form, char c)
+{
+    tn_bytes_put_one(form->out, (unsigned char)c);
+}
+
+static void put_text(struct tn_form *form, const char *text)
+{
+    tn_bytes_put(form->out, text, strlen(text));
+}
+
+static void json_begin(struct tn_form *form)
+{
+    (void)form;
+}
+
+static void json_end(struct tn_form *form)
+{
+    put(form, '\n');
+}
+
+static void json_list_begin(struct tn_form *form, uint64_t count)
+{
+    (void)count;
+    put(form, '[');
+}
+
+static void json_item(struct tn_form *form, uint64_t index)
+{
+    if (index > 0) {
+        put(form, ',');
+    }
+}
+
+static void json_list_end(struct tn_form *form, uint64_t count)
+{
+    (void)count;
+    put(form, ']');
+}
+
+static void json_dict_begin(struct tn_form *form)
+{
+    put(form, '{');
+}
+
+static void json_dict_end(struct tn_form *form)
+{
+    put(form, '}');
+}
+
+static void json_none(struct tn_form *form)
+{
+    put_text(form, "null");
+}
+
+static void json_boolean(struct tn_form *form, bool value)
+{
+    put_text(form, value ? "true" : "false");
+}
+
+static void json_whole(struct tn_form *form, uint64_t value)
+{
+    char digits[20];
+    size_t count = 0;
+
+    do {
+        digits[count++] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    unsigned char *at = tn_bytes_room(form->out);
+
+    for (size_t i = 0; i < count; i++) {
+        at[i] = (unsigned char)digits[count - 1 - i];
+    }
+    tn_bytes_advance(form->out, count);
+}
+
+static void json_integer(struct tn_form *form, int64_t value)
+{
+    if (value < 0) {
+        put(form, '-');
+    }
+    json_whole(form, value < 0 ? -(uint64_t)value : (uint64_t)value);
+}
+
+/* With a point or an exponent, so that it is read back as such. */
+static void json_real(struct tn_form *form, double value)
+{
+    if (!isfinite(value)) {
+        json_none(form);
+        return;
+    }
+    const struct tn_decimal_text text = tn_real_format(value);
+
+    put_text(form, text.text);
+    if (!strpbrk(text.text, ".eE")) {
+        put_text(form, ".0");
+    }
+}
+
+static void put_escape(struct tn_form *form, unsigned code)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char text[] = {'\\',
+                         'u',
+                         digits[code >> 12 & 15],
+                         digits[code >> 8 & 15],
+                         digits[code >> 4 & 15],
+                         digits[code & 15]};
+
+    tn_bytes_put(form->out, text, sizeof text);
+}
+
+/* Half of a pair of surrogates stands in three bytes, as in Python's pickles; JSON wants it
+ * escaped. 0 when there is none. */
+static unsigned surrogate_at(const unsigned char *at, size_t left)
+{
+    return left >= 3 && at[0] == 0xed && at[1] >= 0xa0
+               ? 0xd000u | (at[1] & 0x3fu) << 6 | (at[2] & 0x3fu)
+               : 0;
+}
+
+static void put_string(struct tn_form *form, const unsigned char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        const unsigned surrogate = surrogate_at(text + i, length - i);
+
+        if (surrogate) {
+            put_escape(form, surrogate);
+            i += 2;
+        } else if (text[i] == '"' || text[i] == '\\') {
+            put(form, '\\');
+            put(form, (char)text[i]);
+        } else if (text[i] < 0x20) {
+            put_escape(form, text[i]);
+        } else {
+            put(form, (char)text[i]);
+        }
+    }
+}
+
+static void json_string(struct tn_form *form, uint32_t string)
+{
+    const struct tn_string text = tn_model_string(form->model, string);
+
+    put(form, '"');
+    put_string(form, (const unsigned char *)text.text, text.length);
+    put(form, '"');
+}
+
+static void json_key(struct tn_form *form, uint64_t index, uint32_t string)
+{
+    json_item(form, index);
+    json_string(form, string);
+    put(form, ':');
+}
+
+static void json_pair(struct tn_form *form, const uint64_t pair[2])
+{
+    put(form, '[');
+    json_whole(form, pair[0]);
+    put(form, ',');
+    json_whole(form, pair[1]);
+    put(form, ']');
+}
+
+static bool json_recall(struct tn_form *form, enum tn_shared kind, uint32_t number)
+{
+    (void)form;
+    (void)kind;
+    (void)number;
+    return false;
+}
+
+static void json_remember(struct tn_form *form, enum tn_shared kind, uint32_t number)
+{
+    (void)form;
+    (void)kind;
+    (void)number;
+}
+
+static const struct tn_form_ops json_ops = {
+    .begin = json_begin,
+    .end = json_end,
+    .list_begin = json_list_begin,
+    .item = json_item,
+    .list_end = json_list_end,
+    .dict_begin = json_dict_begin,
+    .key = json_key,
+    .dict_end = json_dict_end,
+    .none = json_none,
+    .boolean = json_boolean,
+    .integer = json_integer,
+    .whole = json_whole,
+    .real = json_real,
+    .string = json_string,
+    .pair = json_pair,
+    .recall = json_recall,
+    .remember = json_remember,
+};
+
+struct tn_form tn_json_form(const struct tn_model *model, struct tn_byte_out *out)
+{
+    return (struct tn_form){.ops = &json_ops, .model = model, .out = out};
+}

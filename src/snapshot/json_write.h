@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A snapshot as JSON: the same keys, tuples as arrays, nothing shared, on one line. PyTorch's
+ * viewer reads it, too. Numbers that are not finite have no JSON: they become null.
+ */
+#ifndef TN_SNAPSHOT_JSON_WRITE_H
+#define TN_SNAPSHOT_JSON_WRITE_H
+
+#include "snapshot/form.h"
+
+/* Borrows model and output. */
+struct tn_form tn_json_form(const struct tn_model *model, struct tn_byte_out *out);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A snapshot as a pickle of protocol 4, in the opcodes that Python, PyTorch's viewer and this
+ * reader understand: no frames around the opcodes, strings, frames and stacks once each and then
+ * from the memo, lists in batches of at most 1,000 items as CPython makes them.
+ */
+#ifndef TN_SNAPSHOT_PICKLE_WRITE_H
+#define TN_SNAPSHOT_PICKLE_WRITE_H
+
+#include "snapshot/form.h"
+
+struct tn_pickle_form {
+    struct tn_form form; /* first */
+    uint32_t *strings;   /* memo number + 1 of each string of the model, 0 = not yet written */
+    uint32_t *frames;    /* ... of each frame */
+    uint32_t *stacks;    /* ... of each stack */
+    uint32_t memo_count;
+};
+
+/* False without host memory. Borrows model and output. */
+bool tn_pickle_form_init(struct tn_pickle_form *pickle, const struct tn_model *model,
+                         struct tn_byte_out *out) TN_MUST_CHECK;
+void tn_pickle_form_fini(struct tn_pickle_form *pickle);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* Writing a snapshot, in either form. */
+#include "base/errinfo.h"
+#include "base/file_out.h"
+#include "base/host_mem.h"
+#include "snapshot/encode.h"
+#include "snapshot/json_write.h"
+#include "snapshot/pickle_write.h"
+#include "snapshot/snapshot.h"
+
+#include <string.h>
+
+static enum tarn_status write_pickle(const struct tn_model *model, struct tn_byte_out *out)
+{
+    struct tn_pickle_form pickle;
+
+    if (!tn_pickle_form_init(&pickle, model, out)) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    tn_encode(&pickle.form);
+    tn_pickle_form_fini(&pickle);
+    return tn_bytes_finish(out);
+}
+
+static enum tarn_status write_json(const struct tn_model *model, struct tn_byte_out *out)
+{
+    struct tn_form form = tn_json_form(model, out);
+
+    tn_encode(&form);
+    return tn_bytes_finish(out);
+}
+
+enum tarn_status tarn_snapshot_write(const struct tarn_snapshot *snapshot,
+                                     enum tarn_snapshot_form form, const struct tarn_writer *writer,
+                                     struct tarn_error *error)
+{
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+    struct tn_byte_out *out = tn_host_alloc(sizeof *out);
+    enum tarn_status status = TARN_ERR_HOST_MEMORY;
+
+    if (out) {
+        tn_bytes_init(out, writer);
+        status = form == TARN_SNAPSHOT_JSON ? write_json(model, out) : write_pickle(model, out);
+        tn_host_free(out, sizeof *out);
+    }
+    if (status == TARN_ERR_HOST_MEMORY) {
+        return tn_fail(error, status, "no host memory to write a snapshot");
+    }
+    return status ? tn_fail(error, status, "writing a snapshot failed") : TARN_OK;
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+    const size_t length = strlen(text);
+    const size_t end_length = strlen(end);
+
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+enum tarn_status tarn_snapshot_save(const struct tarn_snapshot *snapshot, const char *path,
+                                    struct tarn_error *error)
+{
+    const enum tarn_snapshot_form form =
+        ends_in(path, ".json") ? TARN_SNAPSHOT_JSON : TARN_SNAPSHOT_PICKLE;
+    struct tn_file_out file;
+    enum tarn_status status = tn_file_open(&file, path, error);
+
+    if (status) {
+        return status;
+    }
+    const struct tarn_writer writer = tn_file_writer(&file);
+
+    status = tarn_snapshot_write(snapshot, form, &writer, error);
+    return tn_file_finish(&file, status, error);
+}

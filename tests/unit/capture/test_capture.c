@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: MIT */
+/* Live allocators to snapshots. */
+#include "support/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "snapshot/snapshot.h"
+#include "support/collect.h"
+#include "support/rig.h"
+#include "support/same_model.h"
+#include "tarn/capture.h"
+#include "tarn/host.h"
+#include "tarn/report.h"
+
+struct scene {
+    struct rig rig;
+    struct tarn_history *history;
+    uint64_t host_bytes;
+};
+
+static void scene_open_on(struct scene *scene, struct tarn_sim_options sim, const char *conf,
+                          struct tarn_history *shared)
+{
+    struct tarn_sink sink;
+
+    *scene = (struct scene){.host_bytes = tarn_host_usage().live_bytes};
+    rig_open_with(&scene->rig, sim, conf);
+    scene->history = shared;
+    if (!shared) {
+        assert_int_equal(tarn_history_create(NULL, &scene->history, NULL), TARN_OK);
+    }
+    tarn_history_get_sink(scene->history, TARN_CONTEXT_ALL, &sink);
+    assert_int_equal(tarn_allocator_add_sink(scene->rig.allocator, &sink, NULL), TARN_OK);
+}
+
+static void scene_open(struct scene *scene, const char *conf)
+{
+    scene_open_on(scene, (struct tarn_sim_options){.capacity = GIB, .manual_events = true}, conf,
+                  NULL);
+}
+
+static void scene_close(struct scene *scene, bool own_history)
+{
+    struct tarn_history_usage usage = {.struct_size = sizeof usage};
+
+    assert_int_equal(tarn_allocator_remove_sink(scene->rig.allocator, scene->history, NULL),
+                     TARN_OK);
+    if (own_history) {
+        tarn_history_clear(scene->history);
+        tarn_history_get_usage(scene->history, &usage);
+        assert_int_equal(usage.stacks, 0);
+        assert_int_equal(usage.texts, 0);
+        tarn_history_destroy(scene->history);
+    }
+    rig_check(&scene->rig);
+    tarn_allocator_destroy(scene->rig.allocator);
+    sim_close(scene->rig.device);
+    if (own_history) {
+        assert_int_equal(tarn_host_usage().live_bytes, scene->host_bytes);
+    }
+}
+
+static struct tarn_capture_source source_of(const struct scene *scene)
+{
+    return (struct tarn_capture_source){scene->rig.allocator, scene->history};
+}
+
+static struct tarn_snapshot *capture(const struct scene *scene,
+                                     const struct tarn_capture_options *options)
+{
+    const struct tarn_capture_source source = source_of(scene);
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_error error;
+
+    if (tarn_snapshot_capture(&source, 1, options, &snapshot, &error)) {
+        fail_msg("%s", error.text);
+    }
+    return snapshot;
+}
+
+static TN_NOINLINE tarn_ptr alloc_here(struct scene *scene, uint64_t size, tarn_stream stream)
+{
+    const tarn_ptr ptr = rig_alloc(&scene->rig, size, stream);
+
+    __asm__ volatile("" ::: "memory");
+    return ptr;
+}
+
+static bool stack_has(const struct tn_model *model, uint32_t stack, const char *name)
+{
+    const struct tn_stack frames = tn_model_stack(model, stack);
+    bool found = false;
+
+    for (uint32_t i = 0; i < frames.count; i++) {
+        const struct tn_frame *frame = tn_model_frame(model, frames.frames[i]);
+
+        found = found || strcmp(tn_model_string(model, frame->name).text, name) == 0;
+    }
+    return found;
+}
+
+/* A block of every state, with stacks where PyTorch has them. */
+static void blocks_are_as_they_are(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene, "max_split_size_mb:200,garbage_collection_threshold:0.5");
+    const tarn_ptr a = alloc_here(&scene, 2 * MIB - 1, 6);
+    const tarn_ptr b = alloc_here(&scene, 3 * MIB, 6);
+    const tarn_ptr c = alloc_here(&scene, 4 * MIB - 100, 6);
+
+    rig_free(&scene.rig, b);
+    rig_record(&scene.rig, c, 7);
+    rig_free(&scene.rig, c);
+    struct tarn_snapshot *snapshot = capture(&scene, NULL);
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+    const struct tn_model_segment *segment = &model->segments[0];
+
+    assert_int_equal(model->segment_count, 1);
+    assert_int_equal(segment->address, a);
+    assert_int_equal(segment->total_size, 20 * MIB);
+    assert_int_equal(segment->allocated_size, 2 * MIB);
+    assert_int_equal(segment->active_size, 6 * MIB);
+    assert_int_equal(segment->requested_size, 6 * MIB - 101);
+    assert_int_equal(segment->stream, 6);
+    assert_int_equal(segment->device, 0);
+    assert_true(segment->is_large);
+    assert_false(segment->is_expandable);
+    assert_true(stack_has(model, segment->stack, "alloc_here"));
+    assert_int_equal(segment->block_count, 4);
+    assert_int_equal(segment->blocks[0].state, TN_BLOCK_ACTIVE_ALLOCATED);
+    assert_int_equal(segment->blocks[1].state, TN_BLOCK_INACTIVE);
+    assert_int_equal(segment->blocks[2].state, TN_BLOCK_ACTIVE_PENDING_FREE);
+    assert_int_equal(segment->blocks[3].state, TN_BLOCK_INACTIVE);
+    assert_int_equal(segment->blocks[0].requested_size, 2 * MIB - 1);
+    assert_true(stack_has(model, segment->blocks[0].stack, "alloc_here"));
+    assert_true(stack_has(model, segment->blocks[2].stack, "alloc_here"));
+    assert_int_equal(segment->blocks[1].stack, TN_STACK_EMPTY);
+    assert_true(model->settings.present);
+    assert_int_equal(model->settings.max_split_size, 200 * MIB);
+    assert_true(model->settings.garbage_collection_threshold == 0.5);
+    assert_string_equal(tn_model_string(model, model->settings.conf).text,
+                        "max_split_size_mb:200,garbage_collection_threshold:0.5");
+    tarn_snapshot_destroy(snapshot);
+    scene_close(&scene, true);
+}
+
+/* The events before it; its own mark only in the next. */
+static void the_trace_is_the_history(void **state)
+{
+    static const enum tn_trace_action expected[] = {
+        TN_TRACE_SEGMENT_ALLOC,  TN_TRACE_ALLOC,          TN_TRACE_ANNOTATE,
+        TN_TRACE_FREE_REQUESTED, TN_TRACE_FREE_COMPLETED, TN_TRACE_SNAPSHOT};
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene, "");
+    const tarn_ptr a = alloc_here(&scene, 1000, 3);
+
+    assert_int_equal(tarn_allocator_annotate(scene.rig.allocator, a, "it is \xff", NULL), TARN_OK);
+    assert_int_equal(tarn_set_user_metadata("later"), TARN_OK);
+    rig_free(&scene.rig, a);
+    assert_int_equal(tarn_set_user_metadata(""), TARN_OK);
+    for (uint64_t round = 0; round < 2; round++) {
+        struct tarn_snapshot *snapshot = capture(&scene, NULL);
+        const struct tn_model *model = tn_snapshot_model(snapshot);
+
+        assert_int_equal(model->trace_count, 1);
+        assert_int_equal(model->traces[0].count, 5 + round);
+        int64_t last = 0;
+
+        for (uint64_t i = 0; i < model->traces[0].count; i++) {
+            const struct tn_trace_entry *entry = tn_trace_at(model, &model->traces[0], i);
+
+            assert_int_equal(entry->action, expected[i]);
+            assert_true(entry->time_us >= last);
+            last = entry->time_us;
+        }
+        const struct tn_trace_entry *alloc = tn_trace_at(model, &model->traces[0], 1);
+        const struct tn_trace_entry *note = tn_trace_at(model, &model->traces[0], 2);
+        const struct tn_trace_entry *freed = tn_trace_at(model, &model->traces[0], 3);
+
+        assert_int_equal(alloc->address, a);
+        assert_int_equal(alloc->size, 1000);
+        assert_int_equal(alloc->stream, 3);
+        assert_true(stack_has(model, alloc->stack, "alloc_here"));
+        assert_string_equal(
+            tn_model_string(model, tn_model_extra(model, note->extra)->user_metadata).text,
+            "it is ?");
+        assert_string_equal(
+            tn_model_string(model, tn_model_extra(model, freed->extra)->user_metadata).text,
+            "later");
+        assert_string_equal(
+            tn_model_string(model, tn_model_extra(model, alloc->extra)->compile_context).text,
+            "N/A");
+        assert_true(tn_model_extra(model, alloc->extra)->has_pool);
+        tarn_snapshot_destroy(snapshot);
+    }
+    scene_close(&scene, true);
+}
+
+static void it_is_read_back_as_it_was(void **state)
+{
+    struct scene scene;
+    const struct tarn_annotation_field field = {"step", "7"};
+
+    (void)state;
+    scene_open(&scene, "expandable_segments:True,roundup_power2_divisions:4");
+    tarn_ptr ptrs[40];
+
+    for (uint64_t i = 0; i < 40; i++) {
+        ptrs[i] = alloc_here(&scene, 1 + i * 100000, i % 3);
+    }
+    for (uint64_t i = 0; i < 40; i += 3) {
+        rig_free(&scene.rig, ptrs[i]);
+    }
+    assert_int_equal(
+        tarn_history_annotate(scene.history, TARN_ANNOTATION_START, 0, "fwd", &field, 1), TARN_OK);
+    assert_int_equal(tarn_history_annotate(scene.history, TARN_ANNOTATION_END, 0, "fwd", NULL, 0),
+                     TARN_OK);
+    struct tarn_snapshot *snapshot = capture(&scene, NULL);
+
+    assert_int_equal(tn_snapshot_model(snapshot)->annotation_count, 2);
+    for (int form = 0; form < 2; form++) {
+        struct test_collect out = {.text = NULL};
+        const struct tarn_writer writer = {test_collect_write, &out};
+        struct tarn_snapshot *again = NULL;
+
+        assert_int_equal(
+            tarn_snapshot_write(snapshot, (enum tarn_snapshot_form)form, &writer, NULL), TARN_OK);
+        assert_int_equal(tarn_snapshot_load_memory(out.text, out.size, NULL, &again, NULL),
+                         TARN_OK);
+        same_model(tn_snapshot_model(snapshot), tn_snapshot_model(again));
+        assert_int_equal(tarn_snapshot_walk_warnings(again, NULL, NULL), 0);
+        tarn_snapshot_destroy(again);
+        free(out.text);
+    }
+    tarn_snapshot_destroy(snapshot);
+    scene_close(&scene, true);
+}
+
+static bool any_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return true;
+}
+
+static void parts_can_be_asked_for(void **state)
+{
+    const struct tarn_pool_id id = {0, 9};
+    const struct tarn_capture_options options = {
+        .struct_size = sizeof options, .without_traces = true, .only_pool = true, .pool = id};
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene, "");
+    (void)alloc_here(&scene, 1000, 0);
+    assert_int_equal(tarn_allocator_begin_pool(scene.rig.allocator, id, any_stream, NULL, NULL),
+                     TARN_OK);
+    (void)alloc_here(&scene, 3 * MIB, 0);
+    assert_int_equal(tarn_allocator_end_pool(scene.rig.allocator, id, NULL), TARN_OK);
+    struct tarn_snapshot *snapshot = capture(&scene, &options);
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+
+    assert_int_equal(model->segment_count, 1);
+    assert_int_equal(model->segments[0].pool.id[1], 9);
+    assert_int_equal(model->trace_count, 1);
+    assert_int_equal(model->traces[0].count, 0);
+    tarn_snapshot_destroy(snapshot);
+    scene_close(&scene, true);
+}
+
+/* Two devices, one history: a trace each; devices in order, whatever the order of the sources. */
+static void devices_share_a_history(void **state)
+{
+    struct scene scenes[2];
+    struct tarn_snapshot *snapshot = NULL;
+
+    (void)state;
+    scene_open_on(&scenes[0], (struct tarn_sim_options){.capacity = GIB, .ordinal = 2}, "", NULL);
+    scene_open_on(&scenes[1], (struct tarn_sim_options){.capacity = GIB, .ordinal = 1}, "",
+                  scenes[0].history);
+    (void)alloc_here(&scenes[0], 1000, 0);
+    (void)alloc_here(&scenes[1], 3 * MIB, 0);
+    (void)alloc_here(&scenes[0], 2000, 0);
+    const struct tarn_capture_source sources[] = {source_of(&scenes[0]), source_of(&scenes[1])};
+
+    assert_int_equal(tarn_snapshot_capture(sources, 2, NULL, &snapshot, NULL), TARN_OK);
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+
+    assert_int_equal(model->segment_count, 2);
+    assert_int_equal(model->segments[0].device, 1);
+    assert_int_equal(model->segments[1].device, 2);
+    assert_int_equal(model->trace_count, 3);
+    assert_int_equal(model->traces[0].count, 0);
+    assert_int_equal(model->traces[1].count, 2);
+    assert_int_equal(model->traces[2].count, 3);
+    tarn_snapshot_destroy(snapshot);
+    scene_close(&scenes[1], false);
+    scene_close(&scenes[0], true);
+}
+
+/* Without a history, with a foreign one, and with one that is switched off. */
+static void stacks_are_the_historys_own(void **state)
+{
+    struct scene scene;
+    struct tarn_history *foreign = NULL;
+    struct tarn_snapshot *snapshot = NULL;
+
+    (void)state;
+    scene_open(&scene, "");
+    (void)alloc_here(&scene, 1000, 0);
+    assert_int_equal(tarn_history_create(NULL, &foreign, NULL), TARN_OK);
+    struct tarn_history *const histories[] = {NULL, foreign};
+
+    for (int i = 0; i < 2; i++) {
+        const struct tarn_capture_source source = {scene.rig.allocator, histories[i]};
+
+        assert_int_equal(tarn_snapshot_capture(&source, 1, NULL, &snapshot, NULL), TARN_OK);
+        const struct tn_model *model = tn_snapshot_model(snapshot);
+
+        assert_int_equal(model->segments[0].stack, TN_STACK_EMPTY);
+        assert_int_equal(model->segments[0].blocks[0].stack, TN_STACK_EMPTY);
+        assert_int_equal(model->traces[0].count, 0);
+        tarn_snapshot_destroy(snapshot);
+    }
+    tarn_history_destroy(foreign);
+    assert_int_equal(tarn_allocator_set_sink(scene.rig.allocator, scene.history, false,
+                                             TARN_CONTEXT_NEVER, NULL),
+                     TARN_OK);
+    tarn_history_clear(scene.history);
+    snapshot = capture(&scene, NULL);
+    assert_true(stack_has(tn_snapshot_model(snapshot),
+                          tn_snapshot_model(snapshot)->segments[0].blocks[0].stack, "alloc_here"));
+    tarn_snapshot_destroy(snapshot);
+    scene_close(&scene, true);
+}
+
+static void what_cannot_be_captured_is_said(void **state)
+{
+    const struct tarn_capture_source none = {NULL, NULL};
+    const struct tarn_capture_options wrong = {.struct_size = 1};
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_error error;
+    struct rig rig;
+
+    (void)state;
+    assert_int_equal(tarn_snapshot_capture(&none, 0, NULL, &snapshot, &error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_snapshot_capture(&none, 1, NULL, &snapshot, &error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    rig_open(&rig, GIB, "backend:cudaMallocAsync");
+    const struct tarn_capture_source async = {rig.allocator, NULL};
+
+    assert_int_equal(tarn_snapshot_capture(&async, 1, &wrong, &snapshot, &error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_snapshot_capture(&async, 1, NULL, &snapshot, &error),
+                     TARN_ERR_NOT_SUPPORTED);
+    assert_non_null(strstr(error.text, "not meaningful"));
+    rig_close(&rig);
+    rig_open(&rig, GIB, "");
+    const struct tarn_capture_source empty = {rig.allocator, NULL};
+
+    assert_int_equal(tarn_snapshot_capture(&empty, 1, NULL, &snapshot, &error), TARN_OK);
+    assert_int_equal(tarn_snapshot_segment_count(snapshot), 0);
+    tarn_snapshot_destroy(snapshot);
+    rig_close(&rig);
+}
+
+/* More blocks than room was got for at first. */
+static void many_blocks_are_copied(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene, "");
+    for (int i = 0; i < 5000; i++) {
+        (void)rig_alloc(&scene.rig, 512, 0);
+    }
+    for (uint64_t i = 0; i < 100; i++) {
+        (void)rig_alloc(&scene.rig, 512, 1 + i);
+    }
+    struct tarn_snapshot *snapshot = capture(&scene, NULL);
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+    size_t allocated = 0;
+
+    for (size_t i = 0; i < model->segment_count; i++) {
+        for (size_t k = 0; k < model->segments[i].block_count; k++) {
+            allocated += model->segments[i].blocks[k].state == TN_BLOCK_ACTIVE_ALLOCATED;
+        }
+    }
+    assert_int_equal(allocated, 5100);
+    tarn_snapshot_destroy(snapshot);
+    scene_close(&scene, true);
+}
+
+static void every_host_allocation_may_fail(void **state)
+{
+    struct scene scene;
+    struct tarn_snapshot *snapshot = NULL;
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+    uint64_t n = 0;
+
+    (void)state;
+    scene_open(&scene, "");
+    (void)alloc_here(&scene, 1000, 0);
+    assert_int_equal(tarn_allocator_annotate(scene.rig.allocator, SIM_BASE, "\xff", NULL), TARN_OK);
+    assert_int_equal(tarn_history_annotate(scene.history, TARN_ANNOTATION_START, 0, "a", NULL, 0),
+                     TARN_OK);
+    tarn_snapshot_destroy(capture(&scene, NULL)); /* symbols are known from now on */
+    const uint64_t before = tarn_host_usage().live_bytes;
+
+    while (st == TARN_ERR_HOST_MEMORY) {
+        const struct tarn_capture_source source = source_of(&scene);
+
+        tarn_host_fail_nth(++n);
+        st = tarn_snapshot_capture(&source, 1, NULL, &snapshot, NULL);
+        tarn_host_fail_nth(0);
+        tarn_snapshot_destroy(snapshot);
+        assert_int_equal(tarn_host_usage().live_bytes, before);
+    }
+    assert_int_equal(st, TARN_OK);
+    assert_true(n > 20);
+    scene_close(&scene, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_are_as_they_are),
+        cmocka_unit_test(the_trace_is_the_history),
+        cmocka_unit_test(it_is_read_back_as_it_was),
+        cmocka_unit_test(parts_can_be_asked_for),
+        cmocka_unit_test(devices_share_a_history),
+        cmocka_unit_test(stacks_are_the_historys_own),
+        cmocka_unit_test(what_cannot_be_captured_is_said),
+        cmocka_unit_test(many_blocks_are_copied),
+        cmocka_unit_test(every_host_allocation_may_fail),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

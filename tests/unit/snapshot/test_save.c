@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/* Writing snapshots and reading them again, in both forms. */
+#include "support/test.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "snapshot/snapshot.h"
+#include "support/collect.h"
+#include "support/file.h"
+#include "support/same_model.h"
+#include "tarn/host.h"
+
+static struct tarn_snapshot *read_memory(const void *bytes, size_t size)
+{
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_error error;
+
+    if (tarn_snapshot_load_memory(bytes, size, NULL, &snapshot, &error)) {
+        fail_msg("%s", error.text);
+    }
+    return snapshot;
+}
+
+static struct tarn_snapshot *read_text(const char *text)
+{
+    return read_memory(text, strlen(text));
+}
+
+static struct test_collect write_out(const struct tarn_snapshot *snapshot,
+                                     enum tarn_snapshot_form form)
+{
+    struct test_collect collect = {.text = NULL};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tarn_error error;
+
+    if (tarn_snapshot_write(snapshot, form, &writer, &error)) {
+        fail_msg("%s", error.text);
+    }
+    return collect;
+}
+
+/* Written and read it is the same; written again, to the byte. */
+static void survives(const struct tarn_snapshot *snapshot, enum tarn_snapshot_form form)
+{
+    struct test_collect first = write_out(snapshot, form);
+    struct tarn_snapshot *again = read_memory(first.text, first.size);
+    struct test_collect second = write_out(again, form);
+
+    same_model(tn_snapshot_model(snapshot), tn_snapshot_model(again));
+    assert_int_equal(first.size, second.size);
+    assert_memory_equal(first.text, second.text, first.size);
+    tarn_snapshot_destroy(again);
+    free(first.text);
+    free(second.text);
+}
+
+static void survives_both(const struct tarn_snapshot *snapshot)
+{
+    survives(snapshot, TARN_SNAPSHOT_PICKLE);
+    survives(snapshot, TARN_SNAPSHOT_JSON);
+}
+
+/* The recorded ones; of the largest JSON is left out, which shares nothing. */
+static void recorded_snapshots_survive(void **state)
+{
+    static const char *const names[] = {
+        "cudagraph.before", "cudagraph",  "gpt2_varlen", "gpt2_varlen_expandable",
+        "multistream",      "oom.before", "oom",         "resnet_sizes",
+        "tiny.before",      "tiny"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[128];
+
+        (void)snprintf(path, sizeof path, "snapshots/%s.pickle.gz", names[i]);
+        struct test_file file = test_file_read(path);
+        struct tarn_snapshot *snapshot = read_memory(file.bytes, file.size);
+
+        survives(snapshot, TARN_SNAPSHOT_PICKLE);
+        if (file.size < 2000000) {
+            survives(snapshot, TARN_SNAPSHOT_JSON);
+        }
+        tarn_snapshot_destroy(snapshot);
+        free(file.bytes);
+    }
+}
+
+/* What the recorded ones do not have. */
+static const char rich[] =
+    "{\"segments\":[{\"device\":1,\"address\":18446744073709551104,\"total_size\":512,"
+    "\"stream\":9223372036854775808,\"segment_type\":\"small\",\"segment_pool_id\":[3,4],"
+    "\"is_expandable\":true,\"frames\":[{\"name\":\"f\",\"filename\":\"a.py\",\"line\":-1,"
+    "\"fx_node_op\":\"call\",\"fx_original_trace\":\"t\"}],"
+    "\"blocks\":[{\"size\":512,\"state\":\"active_pending_free\"}]}],"
+    "\"device_traces\":[[],[{\"action\":\"oom\",\"device_free\":7,\"size\":70000,\"stream\":0},"
+    "{\"user_metadata\":\"\\u00e9\\ud83d\\ude00\\u0001\\\"\\\\\\ud800\",\"action\":\"alloc\","
+    "\"addr\":300,\"size\":1,\"stream\":4294967296,\"time_us\":-5,\"pool_id\":[0,1],"
+    "\"internal_metadata\":\"i\",\"category\":\"c\",\"frames\":[]},"
+    "{\"action\":\"new_thing\",\"addr\":2147483648,\"size\":255,\"stream\":65535}]],"
+    "\"allocator_settings\":{\"max_split_size\":-1,\"garbage_collection_threshold\":0.1,"
+    "\"expandable_segments\":false,\"a\":null,\"b\":1.5e300,\"c\":-129,\"d\":-9223372036854775808,"
+    "\"e\":18446744073709551615,\"f\":\"x\",\"g\":true},"
+    "\"external_annotations\":[{\"stage\":\"START\",\"name\":\"n\",\"k\":\"v\",\"m\":2}],"
+    "\"host_segments\":[],\"host_traces\":[[]]}";
+
+static const char old_form[] =
+    "[{\"address\":1024,\"total_size\":1024,\"blocks\":[{\"size\":512,\"state\":"
+    "\"active_allocated\",\"history\":[{\"addr\":1024,\"real_size\":500,\"frames\":[{\"name\":"
+    "\"f\",\"filename\":\"a\",\"line\":1}]},{\"addr\":1024,\"real_size\":5}]},"
+    "{\"size\":512,\"state\":\"inactive\"}]}]";
+
+static void every_kind_of_value_survives(void **state)
+{
+    struct tarn_snapshot *snapshot = read_text(rich);
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+
+    (void)state;
+    assert_int_equal(model->segments[0].address, UINT64_MAX - 511);
+    assert_int_equal(model->segments[0].pool.id[1], 4);
+    assert_int_equal(tn_trace_at(model, &model->traces[1], 1)->time_us, -5);
+    assert_int_equal(model->settings.field_count, 7);
+    const struct tn_trace_extra *extra =
+        tn_model_extra(model, tn_trace_at(model, &model->traces[1], 1)->extra);
+
+    assert_string_equal(tn_model_string(model, extra->user_metadata).text,
+                        "\xc3\xa9\xf0\x9f\x98\x80\x01\"\\\xed\xa0\x80");
+    survives_both(snapshot);
+    tarn_snapshot_destroy(snapshot);
+
+    snapshot = read_text(old_form);
+    assert_true(tn_snapshot_model(snapshot)->is_legacy);
+    survives_both(snapshot);
+    tarn_snapshot_destroy(snapshot);
+
+    snapshot = read_text("{\"segments\":[]}");
+    survives_both(snapshot);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Batches of at most 1,000 items: as many openings of a batch as thousands. */
+static void long_lists_come_in_batches(void **state)
+{
+    enum {
+        ENTRIES = 2500
+    };
+    char *text = malloc((size_t)ENTRIES * 64 + 64);
+    size_t size = 0;
+
+    (void)state;
+    assert_non_null(text);
+    size += (size_t)snprintf(text, 64, "{\"segments\":[],\"device_traces\":[[");
+    for (int i = 0; i < ENTRIES; i++) {
+        size += (size_t)snprintf(text + size, 64, "%s{\"action\":\"alloc\",\"addr\":%d,\"size\":1}",
+                                 i ? "," : "", i);
+    }
+    size += (size_t)snprintf(text + size, 64, "]]}");
+    struct tarn_snapshot *snapshot = read_memory(text, size);
+    struct test_collect out = write_out(snapshot, TARN_SNAPSHOT_PICKLE);
+    size_t batches = 0;
+
+    for (size_t i = 0; i + 2 < out.size; i++) { /* u e ( : the end of an entry and of a batch */
+        batches += memcmp(out.text + i, "ue(", 3) == 0;
+    }
+    assert_int_equal(batches, 2);
+    survives_both(snapshot);
+    free(out.text);
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Every length of a number, in the first entry of its kind and in later ones, which are written in
+ * another way. */
+static void numbers_of_every_length_survive(void **state)
+{
+    char text[16384];
+    size_t size = 0;
+
+    (void)state;
+    size += (size_t)snprintf(text, sizeof text, "{\"segments\":[],\"device_traces\":[[");
+    for (unsigned bit = 0; bit < 64; bit++) {
+        const unsigned long long power = 1ull << bit;
+
+        size += (size_t)snprintf(
+            text + size, sizeof text - size,
+            "%s{\"action\":\"alloc\",\"addr\":%llu,\"size\":%llu,\"stream\":%llu,\"time_us\":%lld}",
+            bit ? "," : "", power, power - 1, power + 1,
+            bit % 2 ? -(long long)(power / 2) : (long long)(power / 2));
+    }
+    size += (size_t)snprintf(text + size, sizeof text - size, "]]}");
+    assert_true(size < sizeof text - 1);
+    struct tarn_snapshot *snapshot = read_memory(text, size);
+
+    survives_both(snapshot);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* ---- files ---- */
+
+struct folder {
+    char path[256];
+};
+
+static struct folder folder_make(void)
+{
+    struct folder folder;
+    const char *parent = getenv("TMPDIR");
+
+    (void)snprintf(folder.path, sizeof folder.path, "%s/tarn-test-XXXXXX",
+                   parent ? parent : "/tmp");
+    assert_non_null(mkdtemp(folder.path));
+    return folder;
+}
+
+/* Removes it; returns how many files it had. */
+static int folder_remove(struct folder *folder)
+{
+    DIR *opened = opendir(folder->path);
+    const struct dirent *entry;
+    char path[600];
+    int count = 0;
+
+    assert_non_null(opened);
+    while ((entry = readdir(opened)) != NULL) {
+        if (entry->d_name[0] != '.') {
+            (void)snprintf(path, sizeof path, "%s/%s", folder->path, entry->d_name);
+            assert_int_equal(unlink(path), 0);
+            count++;
+        }
+    }
+    (void)closedir(opened);
+    assert_int_equal(rmdir(folder->path), 0);
+    return count;
+}
+
+static void files_have_the_form_of_their_name(void **state)
+{
+    struct folder folder = folder_make();
+    struct tarn_snapshot *snapshot = read_text(rich);
+    static const char *const names[] = {"a.pickle", "a.json", "a"};
+    struct tarn_error error;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct tarn_snapshot *again = NULL;
+        char path[300];
+
+        (void)snprintf(path, sizeof path, "%s/%s", folder.path, names[i]);
+        for (int k = 0; k < 2; k++) { /* the second replaces the first */
+            assert_int_equal(tarn_snapshot_save(snapshot, path, &error), TARN_OK);
+        }
+        assert_int_equal(tarn_snapshot_load(path, NULL, &again, &error), TARN_OK);
+        same_model(tn_snapshot_model(snapshot), tn_snapshot_model(again));
+        tarn_snapshot_destroy(again);
+        FILE *file = fopen(path, "rb");
+
+        assert_non_null(file);
+        assert_int_equal(fgetc(file), i == 1 ? '{' : 0x80);
+        (void)fclose(file);
+    }
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(folder_remove(&folder), 3);
+}
+
+static void a_file_that_cannot_be_made_is_said(void **state)
+{
+    struct folder folder = folder_make();
+    struct tarn_snapshot *snapshot = read_text(rich);
+    struct tarn_error error;
+    char path[5000];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/none/a.pickle", folder.path);
+    assert_int_equal(tarn_snapshot_save(snapshot, path, &error), TARN_ERR_IO);
+    assert_non_null(strstr(error.text, "No such file"));
+    (void)snprintf(path, sizeof path, "%s/folder", folder.path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(tarn_snapshot_save(snapshot, path, &error), TARN_ERR_IO); /* is a folder */
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(tarn_snapshot_save(snapshot, "/dev/full/x", &error), TARN_ERR_IO);
+    memset(path, 'x', sizeof path - 1);
+    path[sizeof path - 1] = '\0';
+    assert_int_equal(tarn_snapshot_save(snapshot, path, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_snapshot_save(snapshot, "", &error), TARN_ERR_INVALID_ARGUMENT);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(folder_remove(&folder), 0); /* nothing half is left */
+}
+
+static void a_writer_may_refuse(void **state)
+{
+    struct tarn_snapshot *snapshot = read_text(rich);
+    struct test_collect whole = write_out(snapshot, TARN_SNAPSHOT_PICKLE);
+    struct test_collect collect = {.room = whole.size - 1};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tarn_error error;
+
+    (void)state;
+    assert_int_equal(tarn_snapshot_write(snapshot, TARN_SNAPSHOT_PICKLE, &writer, &error),
+                     TARN_ERR_IO);
+    free(collect.text);
+    free(whole.text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static enum tarn_status count_bytes(void *context, const char *bytes, size_t size)
+{
+    (void)bytes;
+    *(size_t *)context += size;
+    return TARN_OK;
+}
+
+static void every_host_allocation_may_fail(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        struct tarn_snapshot *snapshot = read_text(rich);
+        size_t bytes = 0;
+        const struct tarn_writer writer = {count_bytes, &bytes};
+        const uint64_t before = tarn_host_usage().live_bytes;
+        enum tarn_status st = TARN_ERR_HOST_MEMORY;
+        uint64_t n = 0;
+
+        while (st == TARN_ERR_HOST_MEMORY) {
+            tarn_host_fail_nth(++n);
+            st = tarn_snapshot_write(snapshot, (enum tarn_snapshot_form)form, &writer, NULL);
+            tarn_host_fail_nth(0);
+            assert_int_equal(tarn_host_usage().live_bytes, before);
+        }
+        assert_int_equal(st, TARN_OK);
+        assert_int_equal(n, form == TARN_SNAPSHOT_PICKLE ? 5 : 2);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recorded_snapshots_survive),
+        cmocka_unit_test(every_kind_of_value_survives),
+        cmocka_unit_test(long_lists_come_in_batches),
+        cmocka_unit_test(numbers_of_every_length_survive),
+        cmocka_unit_test(files_have_the_form_of_their_name),
+        cmocka_unit_test(a_file_that_cannot_be_made_is_said),
+        cmocka_unit_test(a_writer_may_refuse),
+        cmocka_unit_test(every_host_allocation_may_fail),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
