@@ -21,7 +21,7 @@
 #include "patterns.h"
 #include "tarn_adapter.h"
 
-#include "capture/copy.h"
+#include "capture/live_copy.h"
 #include "tarn/capture.h"
 
 #include <stdlib.h>
@@ -199,14 +199,14 @@ static double lock_held_ms(const struct run *run)
     const struct tarn_capture_source source = {run->tarn.allocator, run->history};
     const struct tarn_capture_options options = {.struct_size = sizeof options};
     struct tarn_error error;
-    struct tn_copy copy;
+    struct tn_live_copy copy;
 
-    if (tn_copy_init(&copy, &source, &options, true, &error)) {
+    if (tn_live_copy_init(&copy, &source, &options, true, &error)) {
         fail(&error);
     }
     const double ms = (double)copy.held_ns / 1e6;
 
-    tn_copy_fini(&copy);
+    tn_live_copy_fini(&copy);
     return ms;
 }
 

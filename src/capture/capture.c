@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements tarn/capture.h: copies every source under its lock (copy.h), then builds the model
- * from the copies at leisure. Each stack and each combination of texts is looked up once.
+ * Implements tarn/capture.h: copies every source under its lock (live_copy.h), then builds the
+ * model from the copies at leisure. Each stack and each combination of texts is looked up once.
  */
 #include "tarn/capture.h"
 
@@ -11,7 +11,7 @@
 #include "base/map.h"
 #include "base/utf8.h"
 #include "base/vec.h"
-#include "capture/copy.h"
+#include "capture/live_copy.h"
 #include "snapshot/keys.h"
 #include "snapshot/snapshot.h"
 
@@ -24,7 +24,7 @@ enum {
 /* What is built, and what is known already. */
 struct build {
     struct tn_model *model;
-    struct tn_copy *copies;
+    struct tn_live_copy *copies;
     size_t count;                 /* of copies */
     struct tarn_history *history; /* of the copy at hand */
     struct tn_map stacks;         /* address of a piece to stack of the model */
@@ -132,7 +132,7 @@ static uint8_t block_state(const struct tarn_block_info *block)
     return block->active ? TN_BLOCK_ACTIVE_PENDING_FREE : TN_BLOCK_INACTIVE;
 }
 
-static void build_blocks(struct build *build, const struct tn_copy *copy,
+static void build_blocks(struct build *build, const struct tn_live_copy *copy,
                          const struct tn_copied_segment *copied, struct tn_model_block *blocks)
 {
     for (uint64_t i = 0; i < copied->block_count && build->status == TARN_OK; i++) {
@@ -150,7 +150,7 @@ static void build_blocks(struct build *build, const struct tn_copy *copy,
     }
 }
 
-static void build_segment(struct build *build, const struct tn_copy *copy,
+static void build_segment(struct build *build, const struct tn_live_copy *copy,
                           const struct tn_copied_segment *copied, struct tn_model_segment *segment)
 {
     const struct tarn_segment_info *info = &copied->info;
@@ -193,7 +193,7 @@ static void build_segments(struct build *build)
         return;
     }
     for (size_t i = 0; i < build->count; i++) {
-        const struct tn_copy *copy = &build->copies[i];
+        const struct tn_live_copy *copy = &build->copies[i];
 
         build->history = copy->source.history;
         for (uint64_t k = 0; k < copy->segment_count && build->status == TARN_OK; k++) {
@@ -256,7 +256,7 @@ static enum tn_trace_action action_in_files(uint32_t action)
     return (enum tn_trace_action)actions[action];
 }
 
-static void build_entry(struct build *build, const struct tn_copy *copy,
+static void build_entry(struct build *build, const struct tn_live_copy *copy,
                         const struct tn_ring_entry *entry)
 {
     const uint64_t stack = (uint64_t)(uintptr_t)entry->stack;
@@ -281,7 +281,7 @@ static void build_trace(struct build *build, int device, struct tn_trace *trace)
 {
     trace->first = build->model->entries.count;
     for (size_t i = 0; i < build->count; i++) {
-        const struct tn_copy *copy = &build->copies[i];
+        const struct tn_live_copy *copy = &build->copies[i];
 
         build->history = copy->source.history;
         for (uint64_t k = 0; k < copy->history.count && build->status == TARN_OK; k++) {
@@ -324,7 +324,7 @@ static const char *piece_text(const struct tn_interned *piece)
     return (const char *)piece->bytes;
 }
 
-static void build_annotation(struct build *build, const struct tn_copy *copy,
+static void build_annotation(struct build *build, const struct tn_live_copy *copy,
                              const struct tn_annotation_entry *entry,
                              struct tn_annotation *annotation)
 {
@@ -366,7 +366,7 @@ static void build_annotations(struct build *build)
         return;
     }
     for (size_t i = 0; i < build->count; i++) {
-        const struct tn_copy *copy = &build->copies[i];
+        const struct tn_live_copy *copy = &build->copies[i];
 
         for (uint64_t k = 0; k < copy->history.annotation_count; k++) {
             build_annotation(build, copy, &copy->history.annotations[k], &annotations[done++]);
@@ -418,8 +418,8 @@ static void build_settings(struct build *build, const struct tarn_config *config
 
 /* ---- all of it ---- */
 
-static enum tarn_status build_model(struct tn_model *model, struct tn_copy *copies, size_t count,
-                                    const struct tarn_capture_options *options)
+static enum tarn_status build_model(struct tn_model *model, struct tn_live_copy *copies,
+                                    size_t count, const struct tarn_capture_options *options)
 {
     struct build build = {.model = model, .copies = copies, .count = count};
 
@@ -454,10 +454,10 @@ static bool history_is_known(const struct tarn_capture_source *sources, size_t a
 }
 
 /* By device; the order of those of one device stays. */
-static void sort_copies(struct tn_copy *copies, size_t count)
+static void sort_copies(struct tn_live_copy *copies, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
-        const struct tn_copy copy = copies[i];
+        const struct tn_live_copy copy = copies[i];
         size_t at = i;
 
         for (; at > 0 && copies[at - 1].device > copy.device; at--) {
@@ -469,15 +469,15 @@ static void sort_copies(struct tn_copy *copies, size_t count)
 
 static enum tarn_status capture_sources(const struct tarn_capture_source *sources, size_t count,
                                         const struct tarn_capture_options *options,
-                                        struct tn_copy *copies, struct tn_model *model,
+                                        struct tn_live_copy *copies, struct tn_model *model,
                                         struct tarn_error *error)
 {
     enum tarn_status status = TARN_OK;
     size_t done = 0;
 
     while (done < count && status == TARN_OK) {
-        status = tn_copy_init(&copies[done], &sources[done], options,
-                              !history_is_known(sources, done), error);
+        status = tn_live_copy_init(&copies[done], &sources[done], options,
+                                   !history_is_known(sources, done), error);
         done += status == TARN_OK;
     }
     if (status == TARN_OK) {
@@ -491,7 +491,7 @@ static enum tarn_status capture_sources(const struct tarn_capture_source *source
         }
     }
     for (size_t i = 0; i < done; i++) {
-        tn_copy_fini(&copies[i]);
+        tn_live_copy_fini(&copies[i]);
     }
     return status;
 }
@@ -527,7 +527,7 @@ enum tarn_status tarn_snapshot_capture(const struct tarn_capture_source *sources
     if (status) {
         return status;
     }
-    struct tn_copy *copies = tn_host_alloc(count * sizeof *copies);
+    struct tn_live_copy *copies = tn_host_alloc(count * sizeof *copies);
 
     status = copies ? tn_snapshot_create(0, &snapshot) : TARN_ERR_HOST_MEMORY;
     if (status) {

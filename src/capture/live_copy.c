@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "capture/copy.h"
+#include "capture/live_copy.h"
 
 #include "alloc/allocator.h"
 #include "base/clock.h"
@@ -18,7 +18,7 @@ enum {
 
 static void copy_begin(void *context)
 {
-    struct tn_copy *copy = context;
+    struct tn_live_copy *copy = context;
 
     copy->held_ns = tn_clock_now_ns();
     copy->segment_count = 0;
@@ -30,7 +30,7 @@ static void copy_begin(void *context)
 
 static bool copy_segment(void *context, const struct tarn_segment_info *segment)
 {
-    struct tn_copy *copy = context;
+    struct tn_live_copy *copy = context;
 
     if (copy->segment_count < copy->segment_capacity) {
         copy->segments[copy->segment_count] =
@@ -42,7 +42,7 @@ static bool copy_segment(void *context, const struct tarn_segment_info *segment)
 
 static bool copy_block(void *context, const struct tarn_block_info *block)
 {
-    struct tn_copy *copy = context;
+    struct tn_live_copy *copy = context;
 
     if (copy->block_count < copy->block_capacity) {
         copy->blocks[copy->block_count] = *block;
@@ -54,7 +54,7 @@ static bool copy_block(void *context, const struct tarn_block_info *block)
     return true;
 }
 
-static bool copy_is_whole(const struct tn_copy *copy)
+static bool copy_is_whole(const struct tn_live_copy *copy)
 {
     return copy->segment_count <= copy->segment_capacity &&
            copy->block_count <= copy->block_capacity;
@@ -62,7 +62,7 @@ static bool copy_is_whole(const struct tn_copy *copy)
 
 static bool copy_end(void *context)
 {
-    struct tn_copy *copy = context;
+    struct tn_live_copy *copy = context;
 
     copy->held_ns = tn_clock_now_ns() - copy->held_ns;
     return copy_is_whole(copy);
@@ -70,7 +70,7 @@ static bool copy_end(void *context)
 
 /* ---- without it ---- */
 
-static void rooms_free(struct tn_copy *copy)
+static void rooms_free(struct tn_live_copy *copy)
 {
     tn_host_free(copy->segments, copy->segment_capacity * sizeof *copy->segments);
     tn_host_free(copy->blocks, copy->block_capacity * sizeof *copy->blocks);
@@ -79,7 +79,7 @@ static void rooms_free(struct tn_copy *copy)
 }
 
 /* Room for what there was, and half as much again. Its pages are there when the lock is held. */
-static bool rooms_get(struct tn_copy *copy)
+static bool rooms_get(struct tn_live_copy *copy)
 {
     const uint64_t segments = copy->segment_count + copy->segment_count / 2 + SEGMENTS_FIRST;
     const uint64_t blocks = copy->block_count + copy->block_count / 2 + BLOCKS_FIRST;
@@ -97,7 +97,8 @@ static enum tarn_status copy_memory(struct tarn_error *error)
     return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a snapshot");
 }
 
-static enum tarn_status copy_try(struct tn_copy *copy, const struct tarn_capture_options *options,
+static enum tarn_status copy_try(struct tn_live_copy *copy,
+                                 const struct tarn_capture_options *options,
                                  struct tarn_error *error)
 {
     const struct tn_look look = {
@@ -114,13 +115,14 @@ static enum tarn_status copy_try(struct tn_copy *copy, const struct tarn_capture
                              &look, error);
 }
 
-enum tarn_status tn_copy_init(struct tn_copy *copy, const struct tarn_capture_source *source,
-                              const struct tarn_capture_options *options, bool with_history,
-                              struct tarn_error *error)
+enum tarn_status tn_live_copy_init(struct tn_live_copy *copy,
+                                   const struct tarn_capture_source *source,
+                                   const struct tarn_capture_options *options, bool with_history,
+                                   struct tarn_error *error)
 {
     enum tarn_status status = TARN_OK;
 
-    *copy = (struct tn_copy){
+    *copy = (struct tn_live_copy){
         .source = *source,
         .device = tn_allocator_ordinal(source->allocator),
         .has_history = with_history && source->history,
@@ -139,12 +141,12 @@ enum tarn_status tn_copy_init(struct tn_copy *copy, const struct tarn_capture_so
         status = tn_fail(error, TARN_ERR_LIMIT, "the number of blocks grows too fast to be copied");
     }
     if (status) {
-        tn_copy_fini(copy);
+        tn_live_copy_fini(copy);
     }
     return status;
 }
 
-void tn_copy_fini(struct tn_copy *copy)
+void tn_live_copy_fini(struct tn_live_copy *copy)
 {
     rooms_free(copy);
     if (copy->has_history) {

@@ -4,10 +4,11 @@
  * an allocator's lock. Nothing is allocated there; when the room got beforehand turns out to be too
  * small, the copy is made again with more.
  *
- * Owns: the arrays, and until tn_copy_fini a claim on everything that stacks and texts stand for.
+ * Owns: the arrays, and until tn_live_copy_fini a claim on everything that stacks and texts stand
+ * for.
  */
-#ifndef TN_CAPTURE_COPY_H
-#define TN_CAPTURE_COPY_H
+#ifndef TN_CAPTURE_LIVE_COPY_H
+#define TN_CAPTURE_LIVE_COPY_H
 
 #include "history/history.h"
 #include "tarn/capture.h"
@@ -19,7 +20,7 @@ struct tn_copied_segment {
     uint64_t block_count;
 };
 
-struct tn_copy {
+struct tn_live_copy {
     struct tarn_capture_source source;
     int device; /* ordinal */
     struct tarn_config config;
@@ -37,9 +38,10 @@ struct tn_copy {
 
 /* TARN_ERR_HOST_MEMORY or TARN_ERR_NOT_SUPPORTED; nothing to release then. `with_history` is false
  * when the source's history is in another copy. */
-enum tarn_status tn_copy_init(struct tn_copy *copy, const struct tarn_capture_source *source,
-                              const struct tarn_capture_options *options, bool with_history,
-                              struct tarn_error *error) TN_MUST_CHECK;
-void tn_copy_fini(struct tn_copy *copy);
+enum tarn_status tn_live_copy_init(struct tn_live_copy *copy,
+                                   const struct tarn_capture_source *source,
+                                   const struct tarn_capture_options *options, bool with_history,
+                                   struct tarn_error *error) TN_MUST_CHECK;
+void tn_live_copy_fini(struct tn_live_copy *copy);
 
 #endif
