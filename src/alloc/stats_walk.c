@@ -9,7 +9,8 @@
 #include <string.h>
 
 enum {
-    KEY_MAX = 48,
+    NAME_MAX_SIZE = 40,
+    KEY_MAX = NAME_MAX_SIZE + 16,
     PLAIN = 6,
     PARTS = 4, /* of a counter: current, peak, allocated, freed */
     ROWS = PLAIN + PARTS * (TARN_STAT_KINDS * TARN_STAT_POOLS + 2)
@@ -28,7 +29,8 @@ struct rows {
 static void add(struct rows *rows, const char *name, const char *part, int64_t value)
 {
     struct row *row = &rows->row[rows->count++];
-    const int length = snprintf(row->key, sizeof row->key, "%s%s%s", name, *part ? "." : "", part);
+    const int length =
+        snprintf(row->key, sizeof row->key, "%.39s%s%.15s", name, *part ? "." : "", part);
 
     tn_assert(length > 0 && length < KEY_MAX);
     (void)length;
@@ -46,7 +48,7 @@ static void add_stat(struct rows *rows, const char *name, const struct tarn_stat
 static void add_kind(struct rows *rows, const struct tarn_stats *stats, enum tarn_stat_kind kind)
 {
     for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
-        char name[KEY_MAX];
+        char name[NAME_MAX_SIZE];
 
         (void)snprintf(name, sizeof name, "%s.%s", tarn_stat_kind_name(kind),
                        tarn_stat_pool_name((enum tarn_stat_pool)pool));
