@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         .struct_size = sizeof limits, .max_memory = 64 << 20, .max_bytes = 1 << 20};
     struct tarn_snapshot *snapshot;
     struct tarn_error error;
-    const bool is_json = size > 0 && memchr("{[ \t\r\n", bytes[0], 6) != NULL;
+    const bool is_json = size > 0 && bytes[0] != 0 && strchr("{[ \t\r\n", bytes[0]) != NULL;
 
     if (is_json && tarn_snapshot_load_memory(bytes, size, &limits, &snapshot, &error) == TARN_OK) {
         write_and_read(snapshot, TARN_SNAPSHOT_PICKLE);

@@ -63,6 +63,13 @@ struct tarn_stats {
 TARN_API const char *tarn_stat_kind_name(enum tarn_stat_kind kind);
 TARN_API const char *tarn_stat_pool_name(enum tarn_stat_pool pool);
 
+/* Shows every counter under PyTorch's flat key ("active_bytes.all.peak"), in the order of
+ * torch.cuda.memory_stats(): sorted by key. What PyTorch 2.11 does not have (num_oom_rejections) is
+ * left out. The key is valid during the call. */
+TARN_API void tarn_stats_walk(const struct tarn_stats *stats,
+                              void (*visit)(void *context, const char *key, int64_t value),
+                              void *context);
+
 #ifdef __cplusplus
 }
 #endif

@@ -42,6 +42,17 @@ static bool build_check(struct build *build, enum tarn_status status)
     return build->status == TARN_OK;
 }
 
+/* Memory of the model; NULL, and noted, when there is none. */
+static void *build_array(struct build *build, size_t count, size_t size)
+{
+    void *array = tn_arena_alloc_array(&build->model->arena, count, size);
+
+    if (!array) {
+        (void)build_check(build, tn_model_memory_status(build->model));
+    }
+    return array;
+}
+
 /* ---- texts ---- */
 
 /* What is not UTF-8, which no snapshot can hold, becomes question marks. */
@@ -54,7 +65,9 @@ static enum tarn_status add_repaired(struct tn_model *model, const char *text, s
         return TARN_ERR_HOST_MEMORY;
     }
     for (size_t i = 0; i < length; i++) {
-        copy[i] = (copy[i] & 0x80) != 0 ? '?' : copy[i];
+        if ((copy[i] & 0x80) != 0) {
+            copy[i] = '?';
+        }
     }
     const enum tarn_status status = tn_model_add_string(model, copy, length, string_out);
 
@@ -154,10 +167,9 @@ static void build_segment(struct build *build, const struct tn_live_copy *copy,
                           const struct tn_copied_segment *copied, struct tn_model_segment *segment)
 {
     const struct tarn_segment_info *info = &copied->info;
-    struct tn_model_block *blocks =
-        tn_arena_alloc_array(&build->model->arena, copied->block_count, sizeof *blocks);
+    struct tn_model_block *blocks = build_array(build, copied->block_count, sizeof *blocks);
 
-    if (!build_check(build, blocks ? TARN_OK : tn_model_memory_status(build->model))) {
+    if (!blocks) {
         return;
     }
     build_blocks(build, copy, copied, blocks);
@@ -186,10 +198,9 @@ static void build_segments(struct build *build)
     for (size_t i = 0; i < build->count; i++) {
         total += build->copies[i].segment_count;
     }
-    struct tn_model_segment *segments =
-        tn_arena_alloc_array(&build->model->arena, total, sizeof *segments);
+    struct tn_model_segment *segments = build_array(build, total, sizeof *segments);
 
-    if (!build_check(build, segments ? TARN_OK : tn_model_memory_status(build->model))) {
+    if (!segments) {
         return;
     }
     for (size_t i = 0; i < build->count; i++) {
@@ -301,9 +312,9 @@ static void build_traces(struct build *build, bool with_entries)
         last = build->copies[i].device > last ? build->copies[i].device : last;
     }
     const size_t count = (size_t)last + 1;
-    struct tn_trace *traces = tn_arena_alloc_array(&build->model->arena, count, sizeof *traces);
+    struct tn_trace *traces = build_array(build, count, sizeof *traces);
 
-    if (!build_check(build, traces ? TARN_OK : tn_model_memory_status(build->model))) {
+    if (!traces) {
         return;
     }
     for (size_t i = 0; i < count; i++) {
@@ -328,10 +339,9 @@ static void build_annotation(struct build *build, const struct tn_live_copy *cop
                              const struct tn_annotation_entry *entry,
                              struct tn_annotation *annotation)
 {
-    struct tn_field *fields =
-        tn_arena_alloc_array(&build->model->arena, entry->field_count, sizeof *fields);
+    struct tn_field *fields = build_array(build, entry->field_count, sizeof *fields);
 
-    if (!build_check(build, fields ? TARN_OK : tn_model_memory_status(build->model))) {
+    if (!fields) {
         return;
     }
     for (uint32_t i = 0; i < entry->field_count; i++) {
@@ -359,10 +369,9 @@ static void build_annotations(struct build *build)
     for (size_t i = 0; i < build->count; i++) {
         total += build->copies[i].history.annotation_count;
     }
-    struct tn_annotation *annotations =
-        tn_arena_alloc_array(&build->model->arena, total, sizeof *annotations);
+    struct tn_annotation *annotations = build_array(build, total, sizeof *annotations);
 
-    if (!build_check(build, annotations ? TARN_OK : tn_model_memory_status(build->model))) {
+    if (!annotations) {
         return;
     }
     for (size_t i = 0; i < build->count; i++) {
@@ -388,9 +397,9 @@ static void build_settings(struct build *build, const struct tarn_config *config
         FIELDS = 4
     };
     struct tn_model_settings *settings = &build->model->settings;
-    struct tn_field *fields = tn_arena_alloc_array(&build->model->arena, FIELDS, sizeof *fields);
+    struct tn_field *fields = build_array(build, FIELDS, sizeof *fields);
 
-    if (!build_check(build, fields ? TARN_OK : tn_model_memory_status(build->model))) {
+    if (!fields) {
         return;
     }
     fields[0] = field_of(build, "pinned_num_register_threads", TN_FIELD_INT);

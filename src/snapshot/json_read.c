@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "snapshot/json_read.h"
 
+#include "base/assertion.h"
 #include "base/decimal.h"
 #include "base/errinfo.h"
 #include "base/utf8.h"
@@ -298,7 +299,10 @@ static char escape_letter(uint8_t c)
     static const char meant[] = "\"\\/\b\f\n\r\t";
     const char *found = c ? strchr(letters, c) : NULL;
 
-    return found ? meant[found - letters] : '\0';
+    if (!found) {
+        return '\0';
+    }
+    return meant[found - letters];
 }
 
 static enum tarn_status string_unescape(struct json *json, size_t length, size_t *size_out)
@@ -439,7 +443,8 @@ static enum tarn_status token_read(struct json *json, char text[NUMBER_MAX + 1],
         if (status && status != TARN_ERR_TRUNCATED) {
             return status;
         }
-        const char c = status ? '\0' : (char)json->input->at[length];
+        const uint8_t byte = status ? 0 : json->input->at[length];
+        const char c = (char)byte;
 
         if (c == '\0' ||
             !strchr("+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", c)) {
@@ -625,6 +630,7 @@ enum tarn_status tn_json_read(struct tn_input *input, struct tn_decoder *decoder
         status = status ? status : json_step(&json);
     }
     if (status == TARN_OK) {
+        tn_assert(json.stack && json.count == 1);
         *top_out = json.stack[0];
         status = json_check_end(&json);
     }
