@@ -43,6 +43,7 @@ gpt2               tarn   -
 gpt2_again         native -
 gpt2_expandable    native expandable_segments:True
 gpt2_expandable    tarn   expandable_segments:True
+gpt2_expandable_again native expandable_segments:True
 resnet_benchmark   native -
 resnet_benchmark   tarn   -
 graph_training     native -
@@ -51,6 +52,7 @@ side_streams       native -
 side_streams       tarn   -
 growth             native -
 growth             tarn   -
+growth_again       native -
 "
 
 if [ "${1:-}" = list ]; then

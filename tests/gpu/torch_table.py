@@ -53,7 +53,8 @@ def compare(name, ours, theirs, again):
             wrong.append(f"{len(keys)} counters differ: {', '.join(keys[:4])}")
         else:
             shown.append("same counters")
-    shown.append(f"reserved peak {ours['reserved_peak']:,} / {theirs['reserved_peak']:,}")
+    if "reserved_peak" in ours:
+        shown.append(f"reserved peak {ours['reserved_peak']:,} / {theirs['reserved_peak']:,}")
     if "step_ms" in ours:
         base = theirs["step_ms"]
         if again:
