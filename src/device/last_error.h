@@ -15,7 +15,7 @@
 uint64_t tn_last_error_new_device(void);
 
 /* Sets this thread's text, cut off at 255 bytes. */
-void tn_last_error_set(uint64_t device, const char *format, va_list args);
+void tn_last_error_set(uint64_t device, const char *format, va_list args) TN_PRINTF(2, 0);
 
 /* The text, "" when this thread's last failure was on another device. Borrowed until the thread's
  * next failure. */

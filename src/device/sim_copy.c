@@ -55,7 +55,7 @@ enum tarn_status tn_sim_copy(struct tarn_device *device, const struct tn_copy *c
                          to ? "from" : "to", to ? copy->from : copy->to, copy->size);
     }
     st = tn_sim_leave(device, st);
-    if (st == TARN_OK) {
+    if (st == TARN_OK && to && from) {
         memmove(to, from, copy->size);
     }
     return st;

@@ -40,30 +40,34 @@ static void *touch_pages(void *argument)
     return NULL;
 }
 
-/* Divides the pages among threads; where one cannot be started, its part is done here. */
+/* Divides the pages among threads, this one included; where one cannot be started, its part is done
+ * here. */
 static void touch_all(void *start, uint64_t size, uint32_t threads)
 {
-    struct touch parts[THREADS_MAX];
-    pthread_t thread[THREADS_MAX];
-    bool started[THREADS_MAX] = {false};
     const uint64_t pages = (size + PAGE_BYTES - 1) / PAGE_BYTES;
     const uint32_t count = pages < threads ? 1 : threads;
+    struct touch parts[THREADS_MAX];
+    pthread_t thread[THREADS_MAX];
+    uint32_t started = 0;
+    uint64_t begin = 0;
 
-    for (uint32_t i = 0; i < count; i++) {
-        const uint64_t begin = pages * i / count * PAGE_BYTES;
-        const uint64_t end = i + 1 == count ? size : pages * (i + 1) / count * PAGE_BYTES;
-
-        parts[i] = (struct touch){.start = (unsigned char *)start + begin, .size = end - begin};
-        started[i] = i > 0 && pthread_create(&thread[i], NULL, touch_pages, &parts[i]) == 0;
-        if (i > 0 && !started[i]) {
-            (void)touch_pages(&parts[i]);
-        }
-    }
-    (void)touch_pages(&parts[0]);
     for (uint32_t i = 1; i < count; i++) {
-        if (started[i]) {
-            (void)pthread_join(thread[i], NULL);
+        const uint64_t end = pages * i / count * PAGE_BYTES;
+        struct touch *part = &parts[started];
+
+        *part = (struct touch){.start = (unsigned char *)start + begin, .size = end - begin};
+        if (pthread_create(&thread[started], NULL, touch_pages, part) == 0) {
+            started++;
+        } else {
+            (void)touch_pages(part);
         }
+        begin = end;
+    }
+    struct touch last = {.start = (unsigned char *)start + begin, .size = size - begin};
+
+    (void)touch_pages(&last);
+    for (uint32_t i = 0; i < started; i++) {
+        (void)pthread_join(thread[i], NULL);
     }
 }
 
