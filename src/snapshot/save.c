@@ -62,7 +62,7 @@ enum tarn_status tarn_snapshot_save(const struct tarn_snapshot *snapshot, const 
 {
     const enum tarn_snapshot_form form =
         ends_in(path, ".json") ? TARN_SNAPSHOT_JSON : TARN_SNAPSHOT_PICKLE;
-    struct tn_file_out file;
+    struct tn_file_out file = {.file = -1};
     enum tarn_status status = tn_file_open(&file, path, error);
 
     if (status) {
