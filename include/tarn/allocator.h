@@ -85,7 +85,8 @@ TARN_API enum tarn_status tarn_allocator_free_handle(struct tarn_allocator *allo
                                                      struct tarn_error *error) TARN_MUST_CHECK;
 
 /* The block is used on another stream as well: after its free it is not reused before the work
- * queued on that stream at the time of the free is done. 0 does nothing. */
+ * queued on that stream at the time of the free is done. 0 does nothing.
+ * TARN_ERR_INVALID_ARGUMENT for a stream of another GPU. */
 TARN_API enum tarn_status tarn_allocator_record_stream(struct tarn_allocator *allocator,
                                                        tarn_ptr ptr, tarn_stream stream,
                                                        struct tarn_error *error) TARN_MUST_CHECK;

@@ -127,10 +127,36 @@ enum tarn_status tarn_allocator_free_handle(struct tarn_allocator *allocator,
     return tarn_allocator_free(allocator, handle.ptr, error);
 }
 
+/* Events of this device can only be recorded on its own streams: a wrong one is told now, not when
+ * the block is freed. Streams that were right a moment ago are not asked about again. */
+static enum tarn_status stream_check(struct tarn_allocator *allocator, tarn_stream stream,
+                                     struct tarn_error *error)
+{
+    struct tarn_device *device = allocator->device;
+    _Atomic tarn_stream *known =
+        &allocator->known_streams[(stream >> 4 ^ stream >> 12) % TN_KNOWN_STREAMS];
+
+    if (stream == 0 || atomic_load_explicit(known, memory_order_relaxed) == stream) {
+        return TARN_OK;
+    }
+    const enum tarn_status st = device->ops->stream_check(device, stream);
+
+    if (st) {
+        return tn_fail(error, st, "recording a stream: %s", device->ops->last_error(device));
+    }
+    atomic_store_explicit(known, stream, memory_order_relaxed);
+    return TARN_OK;
+}
+
 enum tarn_status tarn_allocator_record_stream(struct tarn_allocator *allocator, tarn_ptr ptr,
                                               tarn_stream stream, struct tarn_error *error)
 {
-    return ptr == 0 ? TARN_OK : allocator->methods->record_stream(allocator, ptr, stream, error);
+    if (ptr == 0) {
+        return TARN_OK;
+    }
+    const enum tarn_status st = stream_check(allocator, stream, error);
+
+    return st ? st : allocator->methods->record_stream(allocator, ptr, stream, error);
 }
 
 enum tarn_status tarn_allocator_empty_cache(struct tarn_allocator *allocator,

@@ -10,6 +10,10 @@
 
 struct tn_engine_methods;
 
+enum {
+    TN_KNOWN_STREAMS = 16
+};
+
 /* The head of every engine's state. */
 struct tarn_allocator {
     const struct tn_engine_methods *methods; /* constant */
@@ -20,7 +24,8 @@ struct tarn_allocator {
     _Atomic uint64_t peers_asked;
     _Atomic uint64_t peers_reached;
     _Atomic uint64_t peers_let_in;
-    bool owns_device; /* constant once it is handed out */
+    _Atomic tarn_stream known_streams[TN_KNOWN_STREAMS]; /* of this device; 0 = none */
+    bool owns_device;                                    /* constant once it is handed out */
 };
 
 /* The caching engine, and what it hands out while it is switched off. */

@@ -244,6 +244,20 @@ static enum tarn_status cuda_stream_wait(struct tarn_device *device, tarn_stream
     return tn_cuda_end(&call);
 }
 
+static enum tarn_status cuda_stream_check(struct tarn_device *device, tarn_stream stream)
+{
+    struct tn_cuda_call call;
+    void *context = NULL;
+
+    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES) &&
+        tn_cuda_did(&call, "cuStreamGetCtx", call.cuda->driver.cuStreamGetCtx(stream, &context)) &&
+        context != call.cuda->context) {
+        tn_cuda_refuse(&call, "the stream is not one of GPU %d", device->ordinal);
+        call.status = TARN_ERR_INVALID_ARGUMENT;
+    }
+    return tn_cuda_end(&call);
+}
+
 static enum tarn_status cuda_stream_wait_event(struct tarn_device *device, tarn_stream stream,
                                                tn_event_handle event)
 {
@@ -327,6 +341,7 @@ static const struct tn_device_ops cuda_ops = {
     .event_query = cuda_event_query,
     .event_wait = cuda_event_wait,
     .stream_wait = cuda_stream_wait,
+    .stream_check = cuda_stream_check,
     .stream_wait_event = cuda_stream_wait_event,
     .stream_create = cuda_stream_create,
     .stream_destroy = cuda_stream_destroy,

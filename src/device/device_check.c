@@ -300,6 +300,13 @@ static enum tarn_status check_stream_wait(struct tarn_device *device, tarn_strea
     return inner->ops->stream_wait(inner, stream);
 }
 
+static enum tarn_status check_stream_check(struct tarn_device *device, tarn_stream stream)
+{
+    struct tarn_device *inner = check_of(device)->inner;
+
+    return inner->ops->stream_check(inner, stream);
+}
+
 static enum tarn_status check_stream_wait_event(struct tarn_device *device, tarn_stream stream,
                                                 tn_event_handle event)
 {
@@ -953,6 +960,7 @@ static const struct tn_device_ops check_ops = {
     .event_query = check_event_query,
     .event_wait = check_event_wait,
     .stream_wait = check_stream_wait,
+    .stream_check = check_stream_check,
     .stream_wait_event = check_stream_wait_event,
     .stream_create = check_stream_create,
     .stream_destroy = check_stream_destroy,

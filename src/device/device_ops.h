@@ -69,6 +69,9 @@ struct tn_device_ops {
 
     /* Blocks until the stream has done everything queued so far. */
     enum tarn_status (*stream_wait)(struct tarn_device *device, tarn_stream stream);
+    /* Whether work of this device can be queued on the stream: TARN_ERR_INVALID_ARGUMENT, with its
+     * text, for a stream of another device. */
+    enum tarn_status (*stream_check)(struct tarn_device *device, tarn_stream stream);
     /* Makes work queued on the stream from now on wait, on the device, for what the event marks
      * now. The event may be recorded again or destroyed at once. */
     enum tarn_status (*stream_wait_event)(struct tarn_device *device, tarn_stream stream,

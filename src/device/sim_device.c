@@ -316,6 +316,14 @@ static enum tarn_status sim_stream_wait_event(struct tarn_device *device, tarn_s
     return tn_sim_leave(device, st);
 }
 
+/* Any number is a stream. */
+static enum tarn_status sim_stream_check(struct tarn_device *device, tarn_stream stream)
+{
+    (void)device;
+    (void)stream;
+    return TARN_OK;
+}
+
 static enum tarn_status sim_stream_create(struct tarn_device *device, tarn_stream *stream_out)
 {
     enum tarn_status st = tn_sim_enter(device, TARN_SIM_STREAM_CREATE);
@@ -438,6 +446,7 @@ const struct tn_device_ops tn_sim_ops = {
     .event_query = sim_event_query,
     .event_wait = sim_event_wait,
     .stream_wait = sim_stream_wait,
+    .stream_check = sim_stream_check,
     .stream_wait_event = sim_stream_wait_event,
     .stream_create = sim_stream_create,
     .stream_destroy = sim_stream_destroy,

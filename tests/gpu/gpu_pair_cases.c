@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What a GPU has to do with others: copies to and from a second one, and pinned memory. */
+/* What a GPU has to do with others: copies to and from a second one, and pinned memory; and pools
+ * that go back to an earlier state. */
 #include "gpu/gpu_case.h"
 
 #include "tarn/copy.h"
+#include "tarn/graph_pool.h"
 #include "tarn/pinned.h"
 
 #include <string.h>
@@ -78,6 +80,25 @@ static bool pair_with(struct gpu *gpu, struct gpu *other, const char *settings,
     return right;
 }
 
+/* A stream of one GPU is no stream of the other: told when it is recorded, nothing lost. */
+static bool streams_are_told_apart(const struct gpu *gpu, const struct gpu *other)
+{
+    struct tarn_allocator *allocator = gpu_allocator(gpu, "");
+    struct tarn_error error = {.status = TARN_OK};
+    tarn_stream foreign = 0;
+    tarn_ptr ptr = 0;
+    const bool right =
+        allocator && CHECK(other->device->ops->stream_create(other->device, &foreign) == TARN_OK) &&
+        TARN(tarn_allocator_alloc(allocator, MIB, 0, &ptr, &error)) &&
+        CHECK(tarn_allocator_record_stream(allocator, ptr, foreign, &error) ==
+              TARN_ERR_INVALID_ARGUMENT) &&
+        TARN(tarn_allocator_free(allocator, ptr, &error)) &&
+        CHECK(other->device->ops->stream_destroy(other->device, foreign) == TARN_OK);
+
+    tarn_allocator_destroy(allocator);
+    return right;
+}
+
 static bool two_gpus_exchange_memory(struct gpu *gpu)
 {
     const struct tn_cuda_options options = {.ordinal = 1, .driver_path = gpu->path};
@@ -95,7 +116,8 @@ static bool two_gpus_exchange_memory(struct gpu *gpu)
     }
     const bool right = pair_with(gpu, &other, "", "") && pair_with(gpu, &other, growing, "") &&
                        pair_with(gpu, &other, "", growing) &&
-                       pair_with(gpu, &other, growing, growing);
+                       pair_with(gpu, &other, growing, growing) &&
+                       streams_are_told_apart(gpu, &other);
 
     tarn_device_close(other.device);
     return right;
@@ -186,7 +208,54 @@ static bool pinned_memory_has_a_thread(struct gpu *gpu)
     return pinned_with(gpu, "pinned_use_background_threads:True,pinned_reserve_segment_size_mb:4");
 }
 
+/* ---- checkpoints ---- */
+
+static bool every_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return true;
+}
+
+/* A pool goes back to what it was: the same blocks at the same addresses, with their bytes. */
+static bool checkpoint_with(struct gpu *gpu, const char *settings)
+{
+    const struct tarn_pool_id pool = {.second = 9};
+    struct tarn_allocator *allocator = gpu_allocator(gpu, settings);
+    struct tarn_checkpoint *checkpoint = NULL;
+    struct tarn_checkpoint_delta delta = {0};
+    struct tarn_error error = {.status = TARN_OK};
+    unsigned char byte = 0;
+    tarn_ptr kept = 0;
+    tarn_ptr later = 0;
+    bool right = allocator &&
+                 TARN(tarn_allocator_begin_pool(allocator, pool, every_stream, NULL, &error)) &&
+                 TARN(tarn_allocator_alloc(allocator, 3 * MIB, 0, &kept, &error)) &&
+                 DRIVER(cuMemsetD8Async(kept, 77, 3 * MIB, 0)) &&
+                 TARN(tarn_allocator_get_checkpoint(allocator, pool, &checkpoint, &error)) &&
+                 TARN(tarn_allocator_free(allocator, kept, &error)) &&
+                 TARN(tarn_allocator_alloc(allocator, 30 * MIB, 0, &later, &error)) &&
+                 TARN(tarn_allocator_end_pool(allocator, pool, &error)) &&
+                 TARN(tarn_allocator_set_checkpoint(allocator, checkpoint, &delta, &error)) &&
+                 CHECK(delta.created_count == 1 && delta.created[0] == kept) &&
+                 CHECK(delta.freed_count == 1 && delta.freed[0] == later) &&
+                 TARN(tarn_copy_to_host(allocator, &byte, kept + 3 * MIB - 1, 1, 0, &error)) &&
+                 CHECK(byte == 77) && TARN(tarn_allocator_free(allocator, kept, &error)) &&
+                 TARN(tarn_allocator_release_pool(allocator, pool, &error));
+
+    tarn_checkpoint_delta_fini(&delta);
+    tarn_checkpoint_destroy(checkpoint);
+    tarn_allocator_destroy(allocator);
+    return right;
+}
+
+static bool a_checkpoint_is_restored(struct gpu *gpu)
+{
+    return checkpoint_with(gpu, "") && checkpoint_with(gpu, "expandable_segments:True");
+}
+
 const struct gpu_case gpu_pair_cases[] = {
+    {"a_checkpoint_is_restored", a_checkpoint_is_restored},
     {"two_gpus_exchange_memory", two_gpus_exchange_memory},
     {"pinned_memory_waits_for_its_streams", pinned_memory_waits_for_its_streams},
     {"pinned_memory_is_registered", pinned_memory_is_registered},

@@ -85,6 +85,8 @@ static struct {
     uint64_t threshold;
     int retained[FAKE_CUDA_DEVICES_MAX];
     bool peers[FAKE_CUDA_DEVICES_MAX][FAKE_CUDA_DEVICES_MAX];
+    uint64_t claimed_stream;
+    int claimed_device;
     struct tarn_device *sims[FAKE_CUDA_DEVICES_MAX];
     struct graph graphs[GRAPHS_MAX];
     struct tn_nvml_process processes[64];
@@ -267,6 +269,12 @@ static uint64_t alive(int device)
            counters.live_reservations + counters.live_events + counters.live_streams;
 }
 
+static void claim_stream(uint64_t stream, int device)
+{
+    fake.claimed_stream = stream;
+    fake.claimed_device = device;
+}
+
 static void set_release_threshold(uint64_t bytes)
 {
     fake.threshold = bytes;
@@ -313,6 +321,7 @@ const struct fake_cuda *fake_cuda(void)
         .spoiled = spoiled,
         .used_bytes = used_bytes,
         .alive = alive,
+        .claim_stream = claim_stream,
         .set_release_threshold = set_release_threshold,
         .release_threshold = release_threshold,
         .set_processes = set_processes,
@@ -822,6 +831,19 @@ int cuStreamSynchronize(uint64_t stream)
     const int result = enter_unsafe(CALL_cuStreamSynchronize, &sim);
 
     return result ? result : result_of(sim->ops->stream_wait(sim, stream));
+}
+
+int cuStreamGetCtx(uint64_t stream, void **context)
+{
+    struct tarn_device *sim = NULL;
+    const int result = enter_context(CALL_cuStreamGetCtx, &sim);
+
+    if (result == TN_CU_SUCCESS) {
+        const bool claimed = fake.claimed_stream != 0 && stream == fake.claimed_stream;
+
+        *context = &contexts[claimed ? fake.claimed_device : sim->ordinal];
+    }
+    return result;
 }
 
 int cuStreamWaitEvent(uint64_t stream, uint64_t event, unsigned flags)

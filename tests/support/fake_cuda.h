@@ -42,6 +42,8 @@ struct fake_cuda {
     /* Work queued on the stream later waits until unblock. */
     bool (*block)(int device, uint64_t stream);
     bool (*unblock)(int device, uint64_t stream);
+    /* That stream is one of that device's, whatever device asks. */
+    void (*claim_stream)(uint64_t stream, int device);
     /* The context that this thread has current, how many it pushed, and its capture mode. */
     void *(*context)(void);
     int (*depth)(void);

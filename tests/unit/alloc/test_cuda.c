@@ -196,6 +196,44 @@ static void a_capture_gets_memory_of_its_own_pool(void **state)
     assert_int_equal(fake->alive(0), 0);
 }
 
+static void a_stream_of_another_gpu_is_told_at_once(void **state)
+{
+    const struct fake_cuda *fake = fake_open(FAKE_CUDA);
+    struct tarn_error error = {.status = TARN_OK};
+    tarn_stream foreign = 0;
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    fake->set_devices(2, GIB);
+    struct tarn_device *device = cuda_open();
+    struct tarn_allocator *allocator = allocator_on(device, "");
+
+    assert_int_equal(device->ops->stream_create(device, &foreign), TARN_OK);
+    assert_int_equal(tarn_allocator_alloc(allocator, MIB, 0, &ptr, &error), TARN_OK);
+    fake->claim_stream(foreign, 1);
+    assert_int_equal(tarn_allocator_record_stream(allocator, ptr, foreign, &error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_string_equal(error.text, "recording a stream: the stream is not one of GPU 0");
+    assert_int_equal(tarn_allocator_free(allocator, ptr, &error), TARN_OK); /* nothing is lost */
+    assert_int_equal(fake->calls("cuEventRecord"), 0);
+
+    /* One of its own is asked about once. */
+    fake->claim_stream(0, 0);
+    assert_int_equal(tarn_allocator_alloc(allocator, MIB, 0, &ptr, &error), TARN_OK);
+    const uint64_t asked = fake->calls("cuStreamGetCtx");
+
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(tarn_allocator_record_stream(allocator, ptr, foreign, &error), TARN_OK);
+    }
+    assert_int_equal(fake->calls("cuStreamGetCtx"), asked + 1);
+    assert_int_equal(tarn_allocator_free(allocator, ptr, &error), TARN_OK);
+    assert_int_equal(device->ops->stream_destroy(device, foreign), TARN_OK);
+    tarn_allocator_destroy(allocator);
+    tarn_device_close(device);
+    assert_int_equal(fake->alive(0), 0);
+    (void)fake_open(FAKE_CUDA);
+}
+
 static void the_driver_may_shut_down_first(void **state)
 {
     const struct fake_cuda *fake = fake_open(FAKE_CUDA);
@@ -296,6 +334,7 @@ int main(void)
         cmocka_unit_test(gpus_get_the_same_decisions),
         cmocka_unit_test(the_message_names_the_processes),
         cmocka_unit_test(a_capture_gets_memory_of_its_own_pool),
+        cmocka_unit_test(a_stream_of_another_gpu_is_told_at_once),
         cmocka_unit_test(the_driver_may_shut_down_first),
         cmocka_unit_test(an_allocator_may_own_its_device),
         cmocka_unit_test(settings_may_come_from_the_environment),

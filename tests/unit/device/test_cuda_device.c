@@ -228,6 +228,11 @@ static enum tarn_status do_stream_wait(struct things *t)
     return device->ops->stream_wait(device, t->spare_stream);
 }
 
+static enum tarn_status do_stream_check(struct things *t)
+{
+    return device->ops->stream_check(device, t->spare_stream);
+}
+
 static enum tarn_status do_stream_wait_event(struct things *t)
 {
     return device->ops->stream_wait_event(device, t->spare_stream, t->event);
@@ -462,6 +467,7 @@ static const struct row rows[] = {
     {do_event_query, "cuEventQuery", "cuEventQuery", 1, true, false},
     {do_event_wait, "cuEventSynchronize", "cuEventSynchronize", 1, true, false},
     {do_stream_wait, "cuStreamSynchronize", "cuStreamSynchronize", 1, true, false},
+    {do_stream_check, "cuStreamGetCtx", "cuStreamGetCtx", 1, false, false},
     {do_stream_wait_event, "cuStreamWaitEvent", "cuStreamWaitEvent", 1, false, false},
     {do_stream_create, "cuStreamCreate", "cuStreamCreate", 1, false, false},
     {do_stream_destroy, "cuStreamDestroy_v2", "cuStreamDestroy", 1, true, false},
@@ -1143,6 +1149,22 @@ static void a_gpu_that_cannot_share_pages_says_so(void **state)
     tarn_device_close(other);
 }
 
+static void streams_of_other_gpus_are_told(void **state)
+{
+    tarn_stream stream = 0;
+
+    (void)state;
+    fresh(2);
+    assert_int_equal(device->ops->stream_create(device, &stream), TARN_OK);
+    assert_int_equal(device->ops->stream_check(device, stream), TARN_OK);
+    assert_int_equal(device->ops->stream_check(device, 0), TARN_OK);
+    fake->claim_stream(stream, 1);
+    assert_int_equal(device->ops->stream_check(device, stream), TARN_ERR_INVALID_ARGUMENT);
+    assert_string_equal(device->ops->last_error(device), "the stream is not one of GPU 0");
+    assert_int_equal(device->ops->stream_destroy(device, stream), TARN_OK);
+    fresh(1);
+}
+
 static void peers_are_enabled_once(void **state)
 {
     bool reaches = false;
@@ -1199,6 +1221,7 @@ int main(void)
         CASE(memory_is_shared_with_another_process),
         CASE(a_gpu_that_cannot_share_pages_says_so),
         CASE(peers_are_enabled_once),
+        CASE(streams_of_other_gpus_are_told),
         CASE(other_devices_are_no_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
