@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/* A snapshot written when memory runs out: where, what is in it, and what may go wrong. */
+#include "support/test.h"
+
+#include "support/rig.h"
+#include "support/temp.h"
+#include "tarn/oom_dump.h"
+#include "tarn/snapshot.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct scene {
+    struct rig rig;
+    struct tarn_history *history;
+    struct tarn_oom_dump *dump;
+    char folder[64];
+};
+
+static void scene_open(struct scene *scene)
+{
+    struct tarn_sink sink;
+
+    *scene = (struct scene){.dump = NULL};
+    (void)snprintf(scene->folder, sizeof scene->folder, "/tmp/tarn-oom-XXXXXX");
+    assert_non_null(mkdtemp(scene->folder));
+    rig_open(&scene->rig, 64 * MIB, "");
+    assert_int_equal(tarn_history_create(NULL, &scene->history, NULL), TARN_OK);
+    tarn_history_get_sink(scene->history, TARN_CONTEXT_ALL, &sink);
+    assert_int_equal(tarn_allocator_add_sink(scene->rig.allocator, &sink, NULL), TARN_OK);
+}
+
+static void scene_close(struct scene *scene)
+{
+    rig_check(&scene->rig);
+    assert_int_equal(tarn_allocator_remove_sink(scene->rig.allocator, scene->history, NULL),
+                     TARN_OK);
+    tarn_allocator_destroy(scene->rig.allocator);
+    tarn_oom_dump_destroy(scene->dump);
+    tarn_history_destroy(scene->history);
+    sim_close(scene->rig.device);
+    assert_int_equal(rmdir(scene->folder), 0); /* nothing is left, no draft either */
+    assert_int_equal(tarn_host_usage().live_bytes, scene->rig.host_bytes);
+}
+
+static enum tarn_status dump_to(struct scene *scene, const char *name)
+{
+    char path[200];
+
+    (void)snprintf(path, sizeof path, "%s/%s", scene->folder, name);
+    return tarn_dump_on_oom(scene->rig.allocator, scene->history, path, &scene->dump,
+                            &scene->rig.error);
+}
+
+static void expect_path(const struct scene *scene, const char *name)
+{
+    char path[200];
+
+    (void)snprintf(path, sizeof path, "%s/%s", scene->folder, name);
+    assert_string_equal(tarn_oom_dump_path(scene->dump), path);
+}
+
+static void a_failure_leaves_a_snapshot(void **state)
+{
+    struct scene scene;
+    struct tarn_snapshot *snapshot = NULL;
+    char name[64];
+
+    (void)state;
+    scene_open(&scene);
+    assert_int_equal(setenv("RANK", "7", 1), 0);
+    assert_int_equal(dump_to(&scene, "dump-%r-%p-100%%.pickle"), TARN_OK);
+    (void)snprintf(name, sizeof name, "dump-7-%ld-100%%.pickle", (long)getpid());
+    expect_path(&scene, name);
+    const tarn_ptr ptr = rig_alloc(&scene.rig, 40 * MIB, 0);
+
+    assert_int_equal(access(tarn_oom_dump_path(scene.dump), F_OK), -1);
+    rig_alloc_oom(&scene.rig, 50 * MIB, 0);
+    assert_int_equal(tarn_oom_dump_count(scene.dump), 1);
+    assert_int_equal(tarn_oom_dump_status(scene.dump, NULL), TARN_OK);
+    assert_int_equal(
+        tarn_snapshot_load(tarn_oom_dump_path(scene.dump), NULL, &snapshot, &scene.rig.error),
+        TARN_OK);
+    assert_int_equal(tarn_snapshot_segment_count(snapshot), 1);
+    assert_int_equal(tarn_snapshot_trace_length(snapshot, 0), 3); /* segment_alloc, alloc, oom */
+    tarn_snapshot_destroy(snapshot);
+    rig_free(&scene.rig, ptr);
+    rig_alloc_oom(&scene.rig, 90 * MIB, 0); /* replaces it */
+    assert_int_equal(tarn_oom_dump_count(scene.dump), 2);
+    assert_int_equal(unlink(tarn_oom_dump_path(scene.dump)), 0);
+    assert_int_equal(unsetenv("RANK"), 0);
+    scene_close(&scene);
+}
+
+static void the_environment_may_say_where(void **state)
+{
+    struct scene scene;
+    char path[200];
+
+    (void)state;
+    scene_open(&scene);
+    assert_int_equal(unsetenv("TARN_DUMP_ON_OOM"), 0);
+    assert_int_equal(tarn_dump_on_oom(scene.rig.allocator, NULL, NULL, &scene.dump, NULL), TARN_OK);
+    assert_null(scene.dump);
+    (void)snprintf(path, sizeof path, "%s/%%r.json", scene.folder);
+    assert_int_equal(setenv("TARN_DUMP_ON_OOM", path, 1), 0);
+    assert_int_equal(setenv("SLURM_PROCID", "3", 1), 0);
+    assert_int_equal(tarn_dump_on_oom(scene.rig.allocator, NULL, NULL, &scene.dump, NULL), TARN_OK);
+    expect_path(&scene, "3.json");
+    rig_alloc_oom(&scene.rig, 90 * MIB, 0);
+    assert_int_equal(tarn_oom_dump_status(scene.dump, NULL), TARN_OK);
+    assert_int_equal(unlink(tarn_oom_dump_path(scene.dump)), 0);
+    assert_int_equal(unsetenv("TARN_DUMP_ON_OOM"), 0);
+    assert_int_equal(unsetenv("SLURM_PROCID"), 0);
+    scene_close(&scene);
+}
+
+static void wrong_paths_are_refused(void **state)
+{
+    static char long_path[5000];
+    struct scene scene;
+    struct tarn_error error;
+
+    (void)state;
+    memset(long_path, 'x', sizeof long_path - 1);
+    scene_open(&scene);
+    const struct {
+        const char *path;
+        const char *text;
+    } wrong[] = {
+        {"", "has 1 to 4000 bytes"},
+        {long_path, "has 1 to 4000 bytes"},
+        {"dump-%d", "position 5"},
+        {"dump%", "position 4"},
+    };
+
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(
+            tarn_dump_on_oom(scene.rig.allocator, NULL, wrong[i].path, &scene.dump, &error),
+            TARN_ERR_INVALID_ARGUMENT);
+        if (!strstr(error.text, wrong[i].text)) {
+            fail_msg("\"%s\" does not contain \"%s\"", error.text, wrong[i].text);
+        }
+    }
+    scene_close(&scene);
+}
+
+static void a_dump_that_fails_says_so(void **state)
+{
+    struct scene scene;
+    struct tarn_error error = {.status = TARN_OK};
+
+    (void)state;
+    scene_open(&scene);
+    assert_int_equal(dump_to(&scene, "no/such/folder/dump.pickle"), TARN_OK);
+    rig_alloc_oom(&scene.rig, 90 * MIB, 0); /* with its own status and text */
+    assert_int_equal(tarn_oom_dump_count(scene.dump), 1);
+    assert_int_equal(tarn_oom_dump_status(scene.dump, &error), TARN_ERR_IO);
+    assert_non_null(strstr(error.text, "no/such/folder"));
+    scene_close(&scene);
+}
+
+static void host_memory_may_run_out_as_well(void **state)
+{
+    struct scene scene;
+    uint64_t failed = 0;
+
+    (void)state;
+    scene_open(&scene);
+    for (uint64_t n = 1; n < 3; n++) {
+        tarn_host_fail_nth(n);
+        const enum tarn_status st = dump_to(&scene, "dump.pickle");
+
+        tarn_host_fail_nth(0);
+        if (st == TARN_OK) {
+            break;
+        }
+        assert_int_equal(st, TARN_ERR_HOST_MEMORY);
+    }
+    for (uint64_t n = 1; n < 100; n++) {
+        tarn_ptr out = 0;
+
+        tarn_host_fail_nth(n);
+        const uint64_t before = tarn_oom_dump_count(scene.dump);
+        const enum tarn_status st =
+            tarn_allocator_alloc(scene.rig.allocator, 90 * MIB, 0, &out, NULL);
+
+        tarn_host_fail_nth(0);
+        assert_true(st == TARN_ERR_OUT_OF_MEMORY || st == TARN_ERR_HOST_MEMORY);
+        const bool written = tarn_oom_dump_count(scene.dump) > before &&
+                             tarn_oom_dump_status(scene.dump, NULL) == TARN_OK;
+
+        failed += !written;
+        assert_int_equal(unlink(tarn_oom_dump_path(scene.dump)), written ? 0 : -1);
+    }
+    assert_true(failed >= 3);
+    scene_close(&scene);
+}
+
+enum {
+    THREADS = 4
+};
+
+static void *run_out(void *argument)
+{
+    struct scene *scene = argument;
+    tarn_ptr out = 0;
+
+    for (int i = 0; i < 10; i++) {
+        if (tarn_allocator_alloc(scene->rig.allocator, 90 * MIB, 0, &out, NULL) !=
+            TARN_ERR_OUT_OF_MEMORY) {
+            return scene;
+        }
+    }
+    return NULL;
+}
+
+static void threads_that_fail_at_once_take_turns(void **state)
+{
+    pthread_t threads[THREADS];
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    assert_int_equal(dump_to(&scene, "dump.pickle"), TARN_OK);
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, run_out, &scene), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        void *failed = NULL;
+
+        assert_int_equal(pthread_join(threads[i], &failed), 0);
+        assert_null(failed);
+    }
+    assert_int_equal(tarn_oom_dump_count(scene.dump), THREADS * 10);
+    assert_int_equal(tarn_oom_dump_status(scene.dump, NULL), TARN_OK);
+    assert_int_equal(unlink(tarn_oom_dump_path(scene.dump)), 0);
+    scene_close(&scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_failure_leaves_a_snapshot),
+        cmocka_unit_test(the_environment_may_say_where),
+        cmocka_unit_test(wrong_paths_are_refused),
+        cmocka_unit_test(a_dump_that_fails_says_so),
+        cmocka_unit_test(host_memory_may_run_out_as_well),
+        cmocka_unit_test(threads_that_fail_at_once_take_turns),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
