@@ -8,6 +8,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -555,6 +556,24 @@ int standin_reset_peak(int device)
 int standin_reset_accumulated(int device)
 {
     return run([&] { current()->resetAccumulatedStats(static_cast<int8_t>(device)); });
+}
+
+int standin_alloc_elsewhere(size_t size, void **ptr_out)
+{
+    int result = STANDIN_OTHER;
+    std::thread thread([&] { result = standin_alloc(size, 0, nullptr, ptr_out); });
+
+    thread.join();
+    return result;
+}
+
+int standin_free_elsewhere(void *ptr)
+{
+    int result = STANDIN_OTHER;
+    std::thread thread([&] { result = standin_free(ptr); });
+
+    thread.join();
+    return result;
 }
 
 int standin_begin_pool(int device, uint64_t first, uint64_t second, int filter, void *stream)

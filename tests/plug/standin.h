@@ -45,6 +45,9 @@ void standin_forget(void); /* back to no allocator, for the next test */
 /* The current allocator. */
 int standin_alloc(size_t size, int device, void *stream, void **ptr_out);
 int standin_free(void *ptr);
+int standin_alloc_elsewhere(size_t size,
+                            void **ptr_out); /* on a thread that Python does not know */
+int standin_free_elsewhere(void *ptr);
 int standin_empty_cache(uint64_t first, uint64_t second);
 int standin_record_stream(void *ptr, void *stream);
 int standin_base(void *ptr, void **base_out, size_t *size_out);
