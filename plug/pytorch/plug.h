@@ -82,8 +82,10 @@ TARN_API const char *tarn_torch_missing_symbol(void);
  * Torch's pluggable allocator refuses a part of its interface. This takes over, in the object that
  * is torch's current allocator, those of these methods that libtarn can do: cacheInfo
  * (cudnn.benchmark), getMemoryFraction, resetPeakStats, resetAccumulatedStats, emptyCache of one
- * pool, the use counts of pools (torch.cuda.MemPool), sharing with other processes, and peers of
- * growing segments. Call it after
+ * pool, the use counts of pools (torch.cuda.MemPool), sharing with other processes, peers of
+ * growing segments, and what torch says about its history: ranges of record_function become
+ * annotations and compiled regions compile contexts, while recordHistory itself does nothing (see
+ * tarn_torch_record_history). Call it after
  * torch.cuda.memory.change_current_allocator and before CUDA starts. TARN_ERR_NOT_SUPPORTED when
  * the object is not such an allocator or not laid out as expected; it is then unchanged.
  */

@@ -252,8 +252,8 @@ def _record_history(
     stacks="all",
     max_entries=sys.maxsize,
     clear_history=False,
-    compile_context=False,
-    global_record_annotations=False,
+    _compile_context=False,
+    _global_record_annotations=False,
     skip_actions=(),
     record_pinned_host_memory=False,
     record_cuda=True,
@@ -275,8 +275,6 @@ def _record_history(
         pinned=record_pinned_host_memory,
         cuda=record_cuda,
     )
-    marks = (clear_history, compile_context, global_record_annotations)
-    _record_marks("_cuda_record_memory_history", enabled, context, "python", 1, *marks)
 
 
 def _record_history_legacy(
@@ -286,8 +284,8 @@ def _record_history_legacy(
     record_alloc_context=False,
     c_stacks=False,
     clear_history=False,
-    compile_context=False,
-    global_record_annotations=False,
+    _compile_context=False,
+    _global_record_annotations=False,
     skip_actions=(),
     record_pinned_host_memory=False,
     record_cuda=True,
@@ -304,9 +302,6 @@ def _record_history_legacy(
         pinned=record_pinned_host_memory,
         cuda=record_cuda,
     )
-    marks = (clear_history, compile_context, global_record_annotations)
-    enabled = "all" if enabled else None
-    _record_marks("_cuda_record_memory_history", enabled, None, "python", 1, *marks)
 
 
 def _record(enabled, level, c_stacks, max_entries, clear, skip_actions, pinned, cuda):
@@ -342,12 +337,18 @@ def _skip_bits(actions):
     return bits
 
 
-def _record_marks(name, *arguments):
-    """Torch's own switch, which makes record_function and compiled regions tell its allocator. The
-    allocator's part in it does nothing then; where it could not be taken over, torch refuses, and
-    snapshots have no annotations."""
-    if plug.tarn_torch_has_method(b"recordHistory"):
-        _originals[name](*arguments)
+def _with_marks(name, record, stacks, python_only):
+    """Torch's own switch as well, with as many arguments as this version has: it makes ranges of
+    record_function and compiled regions tell torch's allocator. The allocator's part in it does
+    nothing then; where it could not be taken over, torch refuses, and snapshots have no marks.
+    `stacks` is the number of the argument that would prepare stacks of C."""
+
+    def switch(*arguments):
+        record(*arguments)
+        if plug.tarn_torch_has_method(b"recordHistory"):
+            _originals[name](*arguments[:stacks], python_only, *arguments[stacks + 1 :])
+
+    return switch
 
 
 def history_usage():
@@ -431,8 +432,12 @@ _ROUTES = {
     "_cuda_resetAccumulatedMemoryStats": _reset_accumulated,
     "_cuda_resetPeakMemoryStats": _reset_peak,
     "_cuda_memorySnapshot": _memory_snapshot,
-    "_cuda_record_memory_history": _record_history,
-    "_cuda_record_memory_history_legacy": _record_history_legacy,
+    "_cuda_record_memory_history": _with_marks(
+        "_cuda_record_memory_history", _record_history, 2, "python"
+    ),
+    "_cuda_record_memory_history_legacy": _with_marks(
+        "_cuda_record_memory_history_legacy", _record_history_legacy, 4, False
+    ),
     "_cuda_isHistoryEnabled": lambda: plug.tarn_torch_is_recording(),
     "_cuda_allocationTraceback": _allocation_traceback,
     "_cuda_attach_out_of_memory_observer": _attach_observer,

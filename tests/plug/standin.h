@@ -69,6 +69,12 @@ int standin_share(void *ptr, char *handle_out, size_t capacity, size_t *length_o
                   ptrdiff_t *offset_out);
 int standin_open_shared(int device, const char *handle, size_t length, void **ptr_out);
 void standin_close_shared(void); /* all of them */
+int standin_record_history(int enabled);
+int standin_is_history_enabled(int *enabled_out);
+int standin_annotate(const char *name, const char *stage, const char *more); /* more: NULL = none */
+int standin_push_compile_context(const char *text);
+int standin_pop_compile_context(void);
+int standin_set_user_metadata(const char *text);
 int standin_refused(void);       /* calls a method that nobody has taken over */
 
 /* Copies of filters that live now: 0 when nothing leaks. */

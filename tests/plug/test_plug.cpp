@@ -357,7 +357,9 @@ void refused_methods_are_taken_over()
                                  "emptyCache",         "enablePeerAccess",  "memcpyAsync",
                                  "getPoolUseCount",    "setUseOnOOM",       "setNoSplit",
                                  "createOrIncrefPool", "resetAccumulatedStats",
-                                 "shareIpcHandle",     "getIpcDevPtr"};
+                                 "shareIpcHandle",     "getIpcDevPtr",      "isHistoryEnabled",
+                                 "recordHistory",      "recordAnnotation",  "pushCompileContext",
+                                 "popCompileContext",  "setUserMetadata"};
 
     for (const char *name : names) {
         CHECK(tarn_torch_has_method(name));

@@ -134,6 +134,47 @@ raw("all", "all", "python", 5, False, False, False, [], False, False) # nothing 
 assert not torch._C._cuda_isHistoryEnabled()
         """)
 
+    def test_marks_of_torch(self):
+        self.passes("""
+tarn.torch.install()
+kept = allocate()
+record(compile_context=True, global_record_annotations=True)
+assert torch._C.marks == [("all", "all", "python", sys.maxsize, False, True, True, [])]
+library = torch._C._lib
+assert library.standin_annotate(b"step 1", b"START", b"a field") == 0
+assert library.standin_push_compile_context(b"Torch-Compiled Region: 0/0") == 0
+inside = allocate()
+assert library.standin_pop_compile_context() == 0
+assert library.standin_annotate(b"step 1", b"END", None) == 0
+outside = allocate()
+snapshot = torch.cuda.memory._snapshot()
+start, end = snapshot["external_annotations"]
+assert abs(start.pop("time_us") - end.pop("time_us")) < 10**6
+assert start == {"stage": "START", "name": "step 1", "device": 0, "more": "a field"}, start
+assert end == {"stage": "END", "name": "step 1", "device": 0}, end
+contexts = [e["compile_context"] for e in snapshot["device_traces"][0] if e["action"] == "alloc"]
+assert contexts == ["Torch-Compiled Region: 0/0", "N/A"], contexts
+for depth in range(20): # deeper than is kept: those within have the innermost that was
+    assert library.standin_push_compile_context(b"%d" % depth * (1 + 300 * (depth == 3))) == 0
+kept = allocate()
+for depth in range(20):
+    assert library.standin_pop_compile_context() == 0
+assert library.standin_set_user_metadata(b"by torch") == 0
+again = allocate()
+contexts = [(e["compile_context"], e["user_metadata"]) for e in trace() if e["action"] == "alloc"]
+assert contexts[-2:] == [("15", ""), ("N/A", "by torch")], contexts
+for _ in range(5000):
+    library.standin_annotate(b"many", b"START", None)
+usage = tarn.torch.history_usage()[0]
+assert usage["annotations"] == 4096 and usage["annotations_overwritten"] == 906
+record(None)
+assert torch._C.marks[-1][:3] == (None, "all", "python"), torch._C.marks
+assert library.standin_annotate(b"off", b"START", None) == 0
+assert torch.cuda.memory._snapshot()["external_annotations"] == []
+record(True, True, 9)
+assert torch._C.marks[-1] == (True, True, 9, False, False, False, False, False, [])
+        """)
+
     def test_wrong_arguments(self):
         self.passes("""
 import warnings
