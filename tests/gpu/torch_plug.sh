@@ -51,6 +51,8 @@ side_streams       native -
 side_streams       tarn   -
 growth             native -
 growth             tarn   -
+history            native -
+history            tarn   -
 "
 
 if [ "${1:-}" = list ]; then

@@ -128,8 +128,6 @@ def _cuda_record_memory_history_legacy(enabled, *arguments):
     check(_lib.standin_record_history(enabled))
 
 
-
-
 def _cuda_isHistoryEnabled():
     enabled = ctypes.c_int()
     check(_lib.standin_is_history_enabled(ctypes.byref(enabled)))
