@@ -41,11 +41,11 @@ void tn_torch_record_annotation(void *self, const struct tn_torch_text_pairs *pa
         if (strcmp(pair->key.bytes, "name") == 0) {
             name = pair->value.bytes;
         } else if (strcmp(pair->key.bytes, "stage") == 0) {
-            stage = strcmp(pair->value.bytes, "END") == 0 ? TARN_ANNOTATION_END
-                                                          : TARN_ANNOTATION_START;
+            stage =
+                strcmp(pair->value.bytes, "END") == 0 ? TARN_ANNOTATION_END : TARN_ANNOTATION_START;
         } else if (count < TARN_ANNOTATION_FIELDS_MAX) {
-            fields[count++] = (struct tarn_annotation_field){.key = pair->key.bytes,
-                                                             .value = pair->value.bytes};
+            fields[count++] =
+                (struct tarn_annotation_field){.key = pair->key.bytes, .value = pair->value.bytes};
         }
     }
     if (history) { /* texts that find no room are counted there */

@@ -42,7 +42,7 @@ static struct {
     int (*instruction)(object *frame);                  /* from Python 3.11; else NULL */
     int (*frame_line)(object *frame);                   /* where `instruction` is NULL */
     int (*line)(object *code, int instruction);         /* -1 = unknown */
-    object *(*attribute)(object *of, const char *name); /* a new reference, or NULL and an error */
+    object *(*attribute)(object *of, const char *name); /* a new reference; NULL and an error */
     const char *(*text)(object *string);                /* borrowed; NULL and an error */
     void (*clear_error)(void);
     void (*incref)(object *counted);

@@ -75,7 +75,7 @@ int standin_annotate(const char *name, const char *stage, const char *more); /* 
 int standin_push_compile_context(const char *text);
 int standin_pop_compile_context(void);
 int standin_set_user_metadata(const char *text);
-int standin_refused(void);       /* calls a method that nobody has taken over */
+int standin_refused(void); /* calls a method that nobody has taken over */
 
 /* Copies of filters that live now: 0 when nothing leaks. */
 int standin_live_filters(void);
