@@ -26,6 +26,8 @@ struct tarn_capture_options {
     bool without_traces;      /* one empty trace a device */
     bool only_pool;           /* segments of `pool` only */
     struct tarn_pool_id pool; /* {0, 0} is the default pools */
+    uint32_t device_count;    /* traces at least, as PyTorch has one a device; 0 = as many as the
+                                 highest device needs */
 };
 
 /* A snapshot of these allocators; those of one device, and sources with one history, may be

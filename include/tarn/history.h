@@ -108,6 +108,12 @@ TARN_API enum tarn_status tarn_history_set_max_entries(struct tarn_history *hist
                                                        uint64_t max_entries,
                                                        struct tarn_error *error) TARN_MUST_CHECK;
 
+/* Stacks of C are found in that way from now on. TARN_ERR_INVALID_ARGUMENT for a value that is none
+ * of the three. */
+TARN_API enum tarn_status
+tarn_history_set_stack_source(struct tarn_history *history,
+                              enum tarn_stack_source source) TARN_MUST_CHECK;
+
 /* Bits 1 << TARN_ACTION_...: these are not recorded from now on. */
 TARN_API void tarn_history_set_skip_actions(struct tarn_history *history, uint64_t actions);
 

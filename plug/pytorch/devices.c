@@ -8,6 +8,8 @@
 #include "plug/pytorch/devices.h"
 
 #include "plug/pytorch/plug.h"
+#include "plug/pytorch/py_frames.h"
+#include "plug/pytorch/record.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -58,7 +60,7 @@ bool tn_torch_is_over(void)
     return atomic_load_explicit(&phase, memory_order_relaxed) != PHASE_RUNNING;
 }
 
-static enum tarn_status check_phase(struct tarn_error *error)
+enum tarn_status tn_torch_check_phase(struct tarn_error *error)
 {
     switch (atomic_load_explicit(&phase, memory_order_relaxed)) {
     case PHASE_FORKED:
@@ -87,7 +89,7 @@ static enum tarn_status check_ordinal(int device, struct tarn_error *error)
 
 static enum tarn_status check_call(int device, struct tarn_error *error)
 {
-    const enum tarn_status st = check_phase(error);
+    const enum tarn_status st = tn_torch_check_phase(error);
 
     return st ? st : check_ordinal(device, error);
 }
@@ -168,6 +170,9 @@ static enum tarn_status place_open(struct place *place, int ordinal, struct tarn
     }
     if (st == TARN_OK) {
         st = watch_memory(allocator, error);
+        if (st == TARN_OK) {
+            st = tn_torch_record_opened(ordinal, allocator, error);
+        }
         if (st) {
             tarn_allocator_destroy(allocator);
         }
@@ -256,6 +261,7 @@ void tarn_torch_close_device(int device)
 
     (void)pthread_mutex_lock(&lock);
     tarn_allocator_destroy(atomic_exchange(&place->allocator, NULL));
+    tn_torch_record_closed(device);
     if (place->device_is_ours) {
         tarn_device_close(place->device);
     }
@@ -287,7 +293,7 @@ static enum tarn_status place_configure(struct place *place, const char *text,
 enum tarn_status tarn_torch_configure(const char *text, struct tarn_error *error)
 {
     struct tarn_config changed;
-    enum tarn_status st = check_phase(error);
+    enum tarn_status st = tn_torch_check_phase(error);
 
     if (st) {
         return st;
@@ -310,7 +316,7 @@ enum tarn_status tarn_torch_configure(const char *text, struct tarn_error *error
 
 enum tarn_status tarn_torch_get_config(struct tarn_config *config_out, struct tarn_error *error)
 {
-    enum tarn_status st = check_phase(error);
+    enum tarn_status st = tn_torch_check_phase(error);
 
     if (st == TARN_OK) {
         (void)pthread_mutex_lock(&lock);
@@ -328,4 +334,5 @@ void tarn_torch_shutdown(void)
     int running = PHASE_RUNNING; /* a forked child stays one */
 
     (void)atomic_compare_exchange_strong(&phase, &running, PHASE_ENDED);
+    tn_py_shutdown();
 }

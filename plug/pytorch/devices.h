@@ -10,6 +10,9 @@
 enum tarn_status tn_torch_allocator(int device, struct tarn_allocator **allocator_out,
                                     struct tarn_error *error);
 
+/* TARN_ERR_STATE in a forked child and after the plug was shut down. */
+enum tarn_status tn_torch_check_phase(struct tarn_error *error);
+
 /* Whether frees are to do nothing: the memory belongs to the parent, or the process ends. */
 bool tn_torch_is_over(void);
 

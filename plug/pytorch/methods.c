@@ -5,9 +5,11 @@
  * virtual functions in which they are replaced.
  *
  * A slot is found by what is in it, the address of the method by its mangled name, so that its
- * parameters are known with it. Five methods that only the base class has cannot be found so: they
- * are inline there. They lie between releasePool and shareIpcHandle, in this order in all versions
- * that have five; when there are not five, they are left alone.
+ * parameters are known with it. Methods that only the base class has cannot be found so: they are
+ * inline there. Five lie between releasePool and shareIpcHandle, in this order in all versions that
+ * have five; when there are not five, they are left alone. Six lie behind getIpcDevPtr, the second
+ * of which is recordHistory, and two or three observers later comes enablePeerAccess: of another
+ * shape they are left alone as well.
  *
  * Where a machine's conventions are not known here (getIpcDevPtr), ours is NULL and torch's stays.
  *
@@ -15,6 +17,7 @@
  */
 #include "plug/pytorch/devices.h"
 #include "plug/pytorch/failure.h"
+#include "plug/pytorch/marks.h"
 #include "plug/pytorch/plug.h"
 #include "plug/pytorch/share.h"
 #include "plug/pytorch/symbol.h"
@@ -202,6 +205,12 @@ static struct method {
      false},
     {"getIpcDevPtr", "_ZN" CLASS "12getIpcDevPtrE" STRING, (any_function)TN_TORCH_OPEN_SHARED, NULL,
      false},
+    {"isHistoryEnabled", NULL, (any_function)tn_torch_is_history_enabled, NULL, false},
+    {"recordHistory", NULL, (any_function)tn_torch_ignore_record_history, NULL, false},
+    {"recordAnnotation", NULL, (any_function)tn_torch_record_annotation, NULL, false},
+    {"pushCompileContext", NULL, (any_function)tn_torch_push_compile_context, NULL, false},
+    {"popCompileContext", NULL, (any_function)tn_torch_pop_compile_context, NULL, false},
+    {"setUserMetadata", NULL, (any_function)tn_torch_set_user_metadata, NULL, false},
     {"getPoolUseCount", NULL, (any_function)get_pool_use_count, NULL, false},
     {"createOrIncrefPool", NULL, (any_function)create_or_incref_pool, NULL, false},
     {"setUseOnOOM", NULL, (any_function)set_use_on_oom, NULL, false},
@@ -211,7 +220,12 @@ static struct method {
 enum {
     METHODS = sizeof methods / sizeof methods[0],
     INLINE_METHODS = 5, /* those known by their place, and checkPoolLiveAllocations */
-    INLINE_TAKEN = 4
+    INLINE_TAKEN = 4,
+    HISTORY_TAKEN = 6, /* from behind getIpcDevPtr on; getUserMetadata follows, then observers */
+    HISTORY_SLOTS = HISTORY_TAKEN + 1,
+    OBSERVERS_MIN = 2,
+    OBSERVERS_MAX = 3,
+    NAMED_METHODS = METHODS - INLINE_TAKEN - HISTORY_TAKEN
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below, and methods.taken */
@@ -239,6 +253,20 @@ static void method_take(struct method *method, size_t slot)
     method->taken = true;
 }
 
+static void take_history(void)
+{
+    const size_t open = slot_of("_ZN" CLASS "12getIpcDevPtrE" STRING);
+    const size_t peer = slot_of("_ZN" CLASS "16enablePeerAccessEaa");
+    const size_t observers = peer - open - 1 - HISTORY_SLOTS;
+
+    if (open && peer > open + HISTORY_SLOTS + OBSERVERS_MIN && observers <= OBSERVERS_MAX &&
+        tn_torch_is_named(table[open + 2], "_ZN" CLASS "13recordHistoryE")) {
+        for (size_t i = 0; i < HISTORY_TAKEN; i++) {
+            method_take(&methods[NAMED_METHODS + i], open + 1 + i);
+        }
+    }
+}
+
 /* Those known by their place first: the slots beside them must be untouched. */
 static void take_all(void)
 {
@@ -250,7 +278,8 @@ static void take_all(void)
             method_take(&methods[METHODS - INLINE_TAKEN + i], release + 1 + i);
         }
     }
-    for (size_t i = 0; i < METHODS - INLINE_TAKEN; i++) {
+    take_history();
+    for (size_t i = 0; i < NAMED_METHODS; i++) {
         const size_t slot = methods[i].ours ? slot_of(methods[i].symbol) : 0;
 
         if (slot) {

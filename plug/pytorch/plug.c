@@ -8,6 +8,7 @@
 
 #include "plug/pytorch/devices.h"
 #include "plug/pytorch/failure.h"
+#include "plug/pytorch/py_frames.h"
 #include "plug/pytorch/route.h"
 
 static tarn_stream stream_of(const void *stream)
@@ -83,7 +84,14 @@ void *tarn_torch_pool_alloc(size_t size, int device, void *stream)
     struct tarn_error error;
     void *ptr = NULL;
 
-    if (size > 0 && device_alloc(size, device, stream, &ptr, &error)) {
+    if (size == 0) {
+        return NULL;
+    }
+    tn_py_forbid_waiting(); /* torch calls this under its own allocator's lock */
+    const enum tarn_status st = device_alloc(size, device, stream, &ptr, &error);
+
+    tn_py_allow_waiting();
+    if (st) {
         tn_torch_note(&error);
         return NULL;
     }
@@ -102,12 +110,14 @@ void tarn_torch_pool_free(void *ptr, size_t size, int device, void *stream)
     }
     enum tarn_status st = tn_torch_allocator(device, &allocator, &error);
 
+    tn_py_forbid_waiting();
     if (st == TARN_OK) {
         st = tarn_allocator_free(allocator, ptr_of(ptr), &error);
     }
     if (st == TARN_OK) {
         st = tarn_allocator_empty_cache(allocator, &error);
     }
+    tn_py_allow_waiting();
     if (st) {
         tn_torch_note(&error);
     }

@@ -18,6 +18,8 @@
 #define PLUG_PYTORCH_PLUG_H
 
 #include "tarn/allocator.h"
+#include "tarn/capture.h"
+#include "tarn/history.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -80,8 +82,10 @@ TARN_API const char *tarn_torch_missing_symbol(void);
  * Torch's pluggable allocator refuses a part of its interface. This takes over, in the object that
  * is torch's current allocator, those of these methods that libtarn can do: cacheInfo
  * (cudnn.benchmark), getMemoryFraction, resetPeakStats, resetAccumulatedStats, emptyCache of one
- * pool, the use counts of pools (torch.cuda.MemPool), sharing with other processes, and peers of
- * growing segments. Call it after
+ * pool, the use counts of pools (torch.cuda.MemPool), sharing with other processes, peers of
+ * growing segments, and what torch says about its history: ranges of record_function become
+ * annotations and compiled regions compile contexts, while recordHistory itself does nothing (see
+ * tarn_torch_record_history). Call it after
  * torch.cuda.memory.change_current_allocator and before CUDA starts. TARN_ERR_NOT_SUPPORTED when
  * the object is not such an allocator or not laid out as expected; it is then unchanged.
  */
@@ -139,6 +143,46 @@ TARN_API enum tarn_status tarn_torch_copy_walk(struct tarn_allocator *allocator,
                                                const struct tarn_pool_id *pool,
                                                struct tarn_torch_row *rows, size_t capacity,
                                                size_t *count_out) TARN_MUST_CHECK;
+
+/*
+ * History: torch.cuda.memory._record_memory_history. Each device has a history of its own, made
+ * when it is first recorded; what is said here holds for devices that are opened later as well.
+ *
+ * Stacks are those of Python, from threads that Python knows. A thread that does not have the
+ * interpreter's lock at the time waits for it, before it takes any lock of the library, as torch's
+ * recorder does; not so in tarn_torch_pool_alloc and tarn_torch_pool_free.
+ */
+struct tarn_torch_recording {
+    uint32_t struct_size; /* sizeof(struct tarn_torch_recording) */
+    bool enabled;         /* false: off, and all events are forgotten; the rest is unread */
+    bool clear;           /* forget the events so far */
+    bool c_stacks;        /* stacks of C as well, by the unwinder, before those of Python */
+    enum tarn_context_level level; /* which events and blocks get stacks */
+    uint64_t max_entries;          /* events a device, > 0; TARN_SIZE_UNLIMITED: 2,097,152 */
+    uint64_t skip_actions;         /* bits 1 << TARN_ACTION_...: not recorded */
+    uint64_t max_python_frames;    /* different ones, of all stacks; 0 = 262,144, the most */
+};
+
+/* Fails with TARN_ERR_INVALID_ARGUMENT, TARN_ERR_HOST_MEMORY, TARN_ERR_NOT_SUPPORTED for
+ * backend:cudaMallocAsync, and TARN_ERR_STATE after a fork and after tarn_torch_shutdown. Recording
+ * is off then, everywhere. */
+TARN_API enum tarn_status tarn_torch_record_history(const struct tarn_torch_recording *recording,
+                                                    struct tarn_error *error) TARN_MUST_CHECK;
+
+TARN_API bool tarn_torch_is_recording(void);
+
+/* The device's history, borrowed until tarn_torch_close_device; NULL where it has none. */
+TARN_API struct tarn_history *tarn_torch_find_history(int device);
+
+/* Different frames of Python that stacks have now, and stacks that found no room for theirs. */
+TARN_API void tarn_torch_get_python_frames(uint64_t *frames_out, uint64_t *dropped_out);
+
+/* A snapshot of all devices in use with their histories, as tarn_snapshot_capture makes it. Takes
+ * the interpreter's lock where there is an interpreter, for the names of its functions.
+ * TARN_ERR_NOT_FOUND while no device is in use. */
+TARN_API enum tarn_status tarn_torch_capture(const struct tarn_capture_options *options,
+                                             struct tarn_snapshot **snapshot_out,
+                                             struct tarn_error *error) TARN_MUST_CHECK;
 
 /* The process is about to end, and its memory with it: frees do nothing from now on, all else
  * fails with TARN_ERR_STATE. */

@@ -50,6 +50,14 @@ size_t tn_torch_object_size(const void *address)
     return symbol ? (size_t)symbol->st_size : 0;
 }
 
+bool tn_torch_is_named(const void *address, const char *beginning)
+{
+    Dl_info info;
+
+    return dladdr(address, &info) && info.dli_saddr == address && info.dli_sname &&
+           strncmp(info.dli_sname, beginning, strlen(beginning)) == 0;
+}
+
 struct code_search {
     uintptr_t address;
     bool found;

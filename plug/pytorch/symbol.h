@@ -17,6 +17,9 @@ bool tn_torch_function(const char *name, void *function_out);
 /* Size in bytes of the object that begins at that address, 0 where that is not known. */
 size_t tn_torch_object_size(const void *address);
 
+/* Whether a symbol whose name begins so is at that address. */
+bool tn_torch_is_named(const void *address, const char *beginning);
+
 /* Whether code of a loaded library or program is at that address. */
 bool tn_torch_is_code(const void *address);
 

@@ -12,7 +12,6 @@ from ctypes import (
     CFUNCTYPE,
     POINTER,
     Structure,
-    Union,
     c_bool,
     c_char,
     c_char_p,
@@ -32,6 +31,25 @@ STATUS_OK = 0
 STATUS_OUT_OF_MEMORY = 1
 STATUS_STATE = 6
 STATUS_NOT_SUPPORTED = 10
+
+# enum tarn_context_level, by number, as torch names the levels.
+CONTEXT_LEVELS = {None: 0, "state": 1, "alloc": 2, "all": 3}
+
+# enum tarn_action: names in files, in the order of the C enumeration.
+ACTIONS = (
+    "alloc",
+    "free_requested",
+    "free_completed",
+    "segment_alloc",
+    "segment_free",
+    "segment_map",
+    "segment_unmap",
+    "snapshot",
+    "oom",
+    "annotate",
+)
+
+SNAPSHOT_PICKLE = 0
 
 ERROR_TEXT_MAX = 4096
 CONFIG_TEXT_MAX = 1024
@@ -131,41 +149,48 @@ class Config(Structure):
     ]
 
 
-class SegmentInfo(Structure):
-    _c_name_ = "tarn_segment_info"
+class CaptureOptions(Structure):
+    _c_name_ = "tarn_capture_options"
     _fields_ = [
-        ("address", c_uint64),
-        ("total_size", c_uint64),
-        ("allocated_size", c_uint64),
-        ("active_size", c_uint64),
-        ("requested_size", c_uint64),
-        ("stream", c_uint64),
+        ("struct_size", c_uint32),
+        ("without_traces", c_bool),
+        ("only_pool", c_bool),
         ("pool", PoolId),
-        ("stack", c_uint64),
-        ("is_large", c_bool),
-        ("is_expandable", c_bool),
+        ("device_count", c_uint32),
     ]
 
 
-class BlockInfo(Structure):
-    _c_name_ = "tarn_block_info"
+class Recording(Structure):
+    _c_name_ = "tarn_torch_recording"
     _fields_ = [
-        ("address", c_uint64),
-        ("size", c_uint64),
-        ("requested_size", c_uint64),
-        ("stack", c_uint64),
-        ("allocated", c_bool),
-        ("active", c_bool),
+        ("struct_size", c_uint32),
+        ("enabled", c_bool),
+        ("clear", c_bool),
+        ("c_stacks", c_bool),
+        ("level", c_int),
+        ("max_entries", c_uint64),
+        ("skip_actions", c_uint64),
+        ("max_python_frames", c_uint64),
     ]
 
 
-class RowUnion(Union):
-    _fields_ = [("segment", SegmentInfo), ("block", BlockInfo)]
-
-
-class Row(Structure):
-    _c_name_ = "tarn_torch_row"
-    _fields_ = [("is_segment", c_uint64), ("as_", RowUnion)]
+class HistoryUsage(Structure):
+    _c_name_ = "tarn_history_usage"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("entries", c_uint64),
+        ("max_entries", c_uint64),
+        ("entries_overwritten", c_uint64),
+        ("entries_skipped", c_uint64),
+        ("annotations", c_uint64),
+        ("annotations_overwritten", c_uint64),
+        ("stacks", c_uint64),
+        ("stack_bytes", c_uint64),
+        ("stacks_dropped", c_uint64),
+        ("texts", c_uint64),
+        ("text_bytes", c_uint64),
+        ("texts_dropped", c_uint64),
+    ]
 
 
 WRITE = CFUNCTYPE(c_int, c_void_p, POINTER(c_char), c_size_t)
@@ -177,7 +202,8 @@ class Writer(Structure):
 
 
 STRUCTURES = (
-    TarnError, DeviceInfo, PoolId, Stat, Stats, Config, SegmentInfo, BlockInfo, Row, Writer,
+    TarnError, DeviceInfo, PoolId, Stat, Stats, Config, CaptureOptions, Recording, HistoryUsage,
+    Writer,
 )  # fmt: skip
 
 OOM_OBSERVER = CFUNCTYPE(None, c_int, c_uint64, c_uint64, c_uint64)
@@ -215,6 +241,10 @@ LIBRARY = {
     "tarn_allocator_annotate": (c_int, [c_void_p, c_uint64, c_char_p, _ERROR]),
     "tarn_set_user_metadata": (c_int, [c_char_p]),
     "tarn_user_metadata": (c_char_p, []),
+    "tarn_history_get_usage": (None, [c_void_p, POINTER(HistoryUsage)]),
+    "tarn_snapshot_write": (c_int, [c_void_p, c_int, POINTER(Writer), _ERROR]),
+    "tarn_snapshot_save": (c_int, [c_void_p, c_char_p, _ERROR]),
+    "tarn_snapshot_destroy": (None, [c_void_p]),
     "tarn_report_summary": (c_int, [POINTER(Stats), c_int, c_bool, POINTER(Writer)]),
 }
 
@@ -231,10 +261,11 @@ PLUG = {
     "tarn_torch_get_config": (c_int, [POINTER(Config), _ERROR]),
     "tarn_torch_set_oom_observer": (None, [OOM_OBSERVER]),
     "tarn_torch_last_error": (c_bool, [_ERROR]),
-    "tarn_torch_copy_walk": (
-        c_int,
-        [c_void_p, POINTER(PoolId), POINTER(Row), c_size_t, POINTER(c_size_t)],
-    ),
+    "tarn_torch_record_history": (c_int, [POINTER(Recording), _ERROR]),
+    "tarn_torch_is_recording": (c_bool, []),
+    "tarn_torch_find_history": (c_void_p, [c_int]),
+    "tarn_torch_get_python_frames": (None, [_PTR, _PTR]),
+    "tarn_torch_capture": (c_int, [POINTER(CaptureOptions), _HANDLE, _ERROR]),
     "tarn_torch_shutdown": (None, []),
     "tarn_torch_close_device": (None, [c_int]),
 }

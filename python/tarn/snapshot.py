@@ -1,67 +1,68 @@
 # SPDX-License-Identifier: MIT
-"""What an allocator holds now, as the dictionaries of torch.cuda.memory._snapshot()."""
+"""Snapshots of the devices in use: files, and the dictionaries of torch.cuda.memory._snapshot()."""
 
+import contextlib
 import ctypes
+import os
+import pickle
 
 from tarn import _ffi
-from tarn._ffi import check, plug
+from tarn._ffi import call, lib, plug
 
 
-def copy_rows(handle, pool=None):
-    """Segments, each followed by its blocks. Others may allocate meanwhile, so ask until the rows
-    of one moment fit."""
-    count = ctypes.c_size_t()
-    capacity = 1024
-    pool_id = None if pool is None else ctypes.byref(_ffi.PoolId(*pool))
-    while True:
-        rows = (_ffi.Row * capacity)()
-        check(
-            plug.tarn_torch_copy_walk(handle, pool_id, rows, capacity, ctypes.byref(count))
-        )
-        if count.value <= capacity:
-            return rows[: count.value]
-        capacity = count.value + count.value // 4
+@contextlib.contextmanager
+def captured(device_count, pool=None, with_traces=True):
+    """A snapshot's handle. `pool` limits it to the segments of one; None = all."""
+    options = _ffi.CaptureOptions(
+        struct_size=ctypes.sizeof(_ffi.CaptureOptions),
+        without_traces=not with_traces,
+        only_pool=pool is not None,
+        pool=_ffi.PoolId(*(pool or (0, 0))),
+        device_count=device_count,
+    )
+    handle = ctypes.c_void_p()
+    call(plug.tarn_torch_capture, ctypes.byref(options), ctypes.byref(handle))
+    try:
+        yield handle
+    finally:
+        lib.tarn_snapshot_destroy(handle)
 
 
-def _block(row):
-    block = row.as_.block
-    state = "active_pending_free" if block.active else "inactive"
+def save(path, device_count):
+    """Writes a file without building it in Python first: a pickle, or JSON for *.json."""
+    with captured(device_count) as handle:
+        call(lib.tarn_snapshot_save, handle, os.fsencode(path))
+
+
+def as_dict(device_count, pool=None, with_traces=True):
+    """The dictionary that PyTorch gives; equal frames and stacks are one object."""
+    pieces = []
+
+    def write(_context, data, size):
+        pieces.append(ctypes.string_at(data, size))
+        return _ffi.STATUS_OK
+
+    writer = _ffi.Writer(_ffi.WRITE(write), None)
+    with captured(device_count, pool, with_traces) as handle:
+        call(lib.tarn_snapshot_write, handle, _ffi.SNAPSHOT_PICKLE, ctypes.byref(writer))
+    return pickle.loads(b"".join(pieces))
+
+
+def empty(config, device_count):
+    """The same while no device is in use."""
     return {
-        "address": block.address,
-        "size": block.size,
-        "requested_size": block.requested_size,
-        "state": "active_allocated" if block.allocated else state,
-        "frames": [],
+        "segments": [],
+        "device_traces": [[] for _ in range(device_count)],
+        "allocator_settings": settings(config),
+        "external_annotations": [],
     }
 
 
-def _segment(row, device):
-    segment = row.as_.segment
-    return {
-        "device": device,
-        "address": segment.address,
-        "total_size": segment.total_size,
-        "allocated_size": segment.allocated_size,
-        "active_size": segment.active_size,
-        "requested_size": segment.requested_size,
-        "stream": segment.stream,
-        "segment_type": "large" if segment.is_large else "small",
-        "segment_pool_id": (segment.pool.first, segment.pool.second),
-        "is_expandable": segment.is_expandable,
-        "frames": [],
-        "blocks": [],
-    }
-
-
-def segments(handle, device, pool=None):
-    """Segments of one allocator, by address."""
-    found = []
-    for row in copy_rows(handle, pool):
-        if row.is_segment:
-            found.append(_segment(row, device))
-        else:
-            found[-1]["blocks"].append(_block(row))
-    return found
+def usage(handle):
+    """What a history holds and what it had to drop: the fields of struct tarn_history_usage."""
+    found = _ffi.HistoryUsage(struct_size=ctypes.sizeof(_ffi.HistoryUsage))
+    lib.tarn_history_get_usage(handle, ctypes.byref(found))
+    return {name: getattr(found, name) for name, _ in found._fields_[1:]}
 
 
 def settings(config):

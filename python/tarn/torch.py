@@ -14,7 +14,9 @@ segments from tarn.
 import atexit
 import ctypes
 import os
+import sys
 import threading
+import warnings
 
 import torch
 
@@ -24,6 +26,7 @@ from tarn.allocator import Device, read_stats, stats_dict
 from tarn.errors import Error
 
 __all__ = [
+    "history_usage",
     "install",
     "is_installed",
     "last_error",
@@ -169,8 +172,7 @@ def _leave():
 
 def _open_devices():
     """Ordinals and allocators of the devices in use."""
-    count = max(torch.cuda.device_count(), 1)
-    found = ((i, plug.tarn_torch_find_allocator(i)) for i in range(count))
+    found = ((i, plug.tarn_torch_find_allocator(i)) for i in range(_device_count()))
     return [(i, handle) for i, handle in found if handle]
 
 
@@ -215,35 +217,158 @@ def _pool_of(argument):
     return argument[:2] if any(argument[:2]) else None
 
 
+def _device_count():
+    return max(torch.cuda.device_count(), 1)
+
+
 def _memory_snapshot(argument=None):
     pool = _pool_of(argument)
-    segments = []
-    for device, handle in _open_devices():
-        segments += snapshot.segments(handle, device, pool)
-    return {
-        "segments": segments,
-        "device_traces": [[] for _ in range(max(torch.cuda.device_count(), 1))],
-        "allocator_settings": snapshot.settings(_config()),
-        "external_annotations": [],
-    }
+    with_traces = argument is None or len(argument) < 3 or argument[2]
+    if not _open_devices():
+        return snapshot.empty(_config(), _device_count())
+    return snapshot.as_dict(_device_count(), pool, with_traces)
 
 
-def _record_history(enabled="all", context="all", stacks="all", *_, **__):
-    """The one place that switches history on and off."""
+def _dump_snapshot(filename="dump_snapshot.pickle", *args, **kwargs):
+    """torch.cuda.memory._dump_snapshot, written without a dictionary in Python where nothing else
+    is asked for."""
+    if any(args) or any(kwargs.values()) or not _open_devices():
+        return _originals["_dump_snapshot"](filename, *args, **kwargs)
+    return snapshot.save(filename, _device_count())
+
+
+def _allocation_traceback(ptr):
+    """Frames of the live allocation at that address, None where nothing is known."""
+    for segment in _memory_snapshot((0, 0, False))["segments"]:
+        for block in segment["blocks"]:
+            if block["address"] == ptr and block["state"] == "active_allocated":
+                return block["frames"] or None
+    return None
+
+
+def _record_history(
+    enabled="all",
+    context="all",
+    stacks="all",
+    max_entries=sys.maxsize,
+    clear_history=False,
+    _compile_context=False,
+    _global_record_annotations=False,
+    skip_actions=(),
+    record_pinned_host_memory=False,
+    record_cuda=True,
+):
+    """torch._C._cuda_record_memory_history: older versions of torch give fewer arguments."""
     if enabled not in (None, "state", "all"):
         raise RuntimeError("expected state to be 'state', 'all', or None")
     if context not in (None, "state", "alloc", "all"):
         raise RuntimeError("expected context to be 'state', 'alloc', 'all', or None")
     if stacks not in ("python", "all"):
         raise RuntimeError("expected stacks to be 'python', or 'all'")
-    if enabled is not None:
+    _record(
+        enabled is not None,
+        level=context,
+        c_stacks=stacks == "all" and context is not None,
+        max_entries=max_entries if enabled == "all" else 1,
+        clear=clear_history,
+        skip_actions=skip_actions,
+        pinned=record_pinned_host_memory,
+        cuda=record_cuda,
+    )
+
+
+def _record_history_legacy(
+    enabled,
+    record_context=True,
+    max_entries=1,
+    record_alloc_context=False,
+    c_stacks=False,
+    clear_history=False,
+    _compile_context=False,
+    _global_record_annotations=False,
+    skip_actions=(),
+    record_pinned_host_memory=False,
+    record_cuda=True,
+):
+    """torch._C._cuda_record_memory_history_legacy: torch's first signature, with booleans."""
+    level = "alloc" if record_alloc_context else "state" if record_context else None
+    _record(
+        enabled,
+        level=level,
+        c_stacks=c_stacks and level is not None,
+        max_entries=max_entries,
+        clear=clear_history,
+        skip_actions=skip_actions,
+        pinned=record_pinned_host_memory,
+        cuda=record_cuda,
+    )
+
+
+def _record(enabled, level, c_stacks, max_entries, clear, skip_actions, pinned, cuda):
+    """Switches the history of all devices, those to come included."""
+    if pinned:
         raise NotImplementedError(
-            "torch.cuda.memory._record_memory_history: tarn does not record a history yet"
+            "torch.cuda.memory._record_memory_history(record_pinned_host_memory=True) is not "
+            "supported while tarn is torch's allocator: record without it"
         )
+    if not cuda:
+        return
+    if enabled and max_entries < 1:
+        raise ValueError("torch.cuda.memory._record_memory_history needs max_entries of 1 or more")
+    recording = _ffi.Recording(
+        struct_size=ctypes.sizeof(_ffi.Recording),
+        enabled=bool(enabled),
+        clear=bool(clear),
+        c_stacks=bool(c_stacks),
+        level=_ffi.CONTEXT_LEVELS[level],
+        max_entries=_ffi.SIZE_UNLIMITED if max_entries >= sys.maxsize else max_entries,
+        skip_actions=_skip_bits(skip_actions),
+    )
+    call(plug.tarn_torch_record_history, ctypes.byref(recording))
 
 
-def _record_history_legacy(enabled, *_, **__):
-    _record_history("all" if enabled else None)
+def _skip_bits(actions):
+    bits = 0
+    for name in actions or ():
+        if name in _ffi.ACTIONS:
+            bits |= 1 << _ffi.ACTIONS.index(name)
+        else:  # torch says nothing, and records everything
+            warnings.warn(f"skip_actions: there is no action {name!r}", stacklevel=2)
+    return bits
+
+
+def _with_marks(name, record, stacks, python_only):
+    """Torch's own switch as well, with as many arguments as this version has: it makes ranges of
+    record_function and compiled regions tell torch's allocator. The allocator's part in it does
+    nothing then; where it could not be taken over, torch refuses, and snapshots have no marks.
+    `stacks` is the number of the argument that would prepare stacks of C."""
+
+    def switch(*arguments):
+        record(*arguments)
+        if plug.tarn_torch_has_method(b"recordHistory"):
+            _originals[name](*arguments[:stacks], python_only, *arguments[stacks + 1 :])
+
+    return switch
+
+
+def history_usage():
+    """What the histories hold and what they had to drop, a dictionary a device.
+
+    Fields are those of struct tarn_history_usage (tarn/history.h); `python_frames` (different ones)
+    and `python_stacks_dropped` are of all devices.
+    """
+    frames, dropped = ctypes.c_uint64(), ctypes.c_uint64()
+    plug.tarn_torch_get_python_frames(ctypes.byref(frames), ctypes.byref(dropped))
+    found = {}
+    for device, _ in _open_devices():
+        history = plug.tarn_torch_find_history(device)
+        if history:
+            found[device] = {
+                **snapshot.usage(history),
+                "python_frames": frames.value,
+                "python_stacks_dropped": dropped.value,
+            }
+    return found
 
 
 def _attach_observer(observer):
@@ -263,7 +388,7 @@ def _tell_observers(device, size, total, free):
 
 
 def _enable(value):
-    for device in range(max(torch.cuda.device_count(), 1)):
+    for device in range(_device_count()):
         handle = ctypes.c_void_p()
         call(plug.tarn_torch_open_allocator, device, ctypes.byref(handle))
         call(lib.tarn_allocator_set_enabled, handle, bool(value))
@@ -307,9 +432,14 @@ _ROUTES = {
     "_cuda_resetAccumulatedMemoryStats": _reset_accumulated,
     "_cuda_resetPeakMemoryStats": _reset_peak,
     "_cuda_memorySnapshot": _memory_snapshot,
-    "_cuda_record_memory_history": _record_history,
-    "_cuda_record_memory_history_legacy": _record_history_legacy,
-    "_cuda_isHistoryEnabled": lambda: False,
+    "_cuda_record_memory_history": _with_marks(
+        "_cuda_record_memory_history", _record_history, 2, "python"
+    ),
+    "_cuda_record_memory_history_legacy": _with_marks(
+        "_cuda_record_memory_history_legacy", _record_history_legacy, 4, False
+    ),
+    "_cuda_isHistoryEnabled": lambda: plug.tarn_torch_is_recording(),
+    "_cuda_allocationTraceback": _allocation_traceback,
     "_cuda_attach_out_of_memory_observer": _attach_observer,
     "_cuda_getMemoryFraction": lambda device: plug.tarn_torch_get_memory_fraction(device),
     "_cuda_cudaCachingAllocator_enable": _enable,
@@ -334,6 +464,8 @@ def _route():
         if original is not None:
             _originals[name] = original
             setattr(torch._C, name, function)
+    _originals["_dump_snapshot"] = torch.cuda.memory._dump_snapshot
+    torch.cuda.memory._dump_snapshot = _dump_snapshot
 
 
 def mempool(**options):

@@ -304,14 +304,15 @@ static void build_trace(struct build *build, int device, struct tn_trace *trace)
     trace->count = build->model->entries.count - trace->first;
 }
 
-static void build_traces(struct build *build, bool with_entries)
+static void build_traces(struct build *build, const struct tarn_capture_options *options)
 {
-    int last = 0;
+    size_t count = options->device_count;
 
     for (size_t i = 0; i < build->count; i++) {
-        last = build->copies[i].device > last ? build->copies[i].device : last;
+        const size_t needed = (size_t)build->copies[i].device + 1;
+
+        count = needed > count ? needed : count;
     }
-    const size_t count = (size_t)last + 1;
     struct tn_trace *traces = build_array(build, count, sizeof *traces);
 
     if (!traces) {
@@ -319,7 +320,7 @@ static void build_traces(struct build *build, bool with_entries)
     }
     for (size_t i = 0; i < count; i++) {
         traces[i] = (struct tn_trace){0};
-        if (with_entries) {
+        if (!options->without_traces) {
             build_trace(build, (int)i, &traces[i]);
         }
     }
@@ -437,7 +438,7 @@ static enum tarn_status build_model(struct tn_model *model, struct tn_live_copy 
         build_segments(&build);
     }
     if (build.status == TARN_OK) {
-        build_traces(&build, !options->without_traces);
+        build_traces(&build, options);
     }
     if (build.status == TARN_OK) {
         build_annotations(&build);
@@ -509,9 +510,12 @@ static enum tarn_status sources_check(const struct tarn_capture_source *sources,
                                       const struct tarn_capture_options *options,
                                       struct tarn_error *error)
 {
-    if (count == 0 || (options && options->struct_size != sizeof *options)) {
+    if (count == 0 || (options && (options->struct_size != sizeof *options ||
+                                   options->device_count > DEVICES_MAX))) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                       "a snapshot needs an allocator, and options of the right size");
+                       "a snapshot needs an allocator, options of the right size and %d devices at "
+                       "most",
+                       DEVICES_MAX);
     }
     for (size_t i = 0; i < count; i++) {
         if (!sources[i].allocator || tn_allocator_ordinal(sources[i].allocator) >= DEVICES_MAX) {

@@ -40,7 +40,8 @@ static size_t walk_stack(const struct tarn_history *history, uint64_t *addresses
 {
     const size_t max = history->options.max_frames;
 
-    switch (history->options.stack_source) {
+    switch ((enum tarn_stack_source)atomic_load_explicit(&history->stack_source,
+                                                         memory_order_relaxed)) {
     case TARN_STACK_FRAME_POINTERS:
         return tn_stack_walk(addresses, max, hash);
     case TARN_STACK_UNWIND:
@@ -379,6 +380,7 @@ enum tarn_status tarn_history_create(const struct tarn_history_options *options,
     }
     history->options.host = NULL;
     history->skip_actions = filled.skip_actions;
+    atomic_init(&history->stack_source, (int)filled.stack_source);
     history->origin = tn_tick_origin(tn_ticks_are_counted());
     tn_biased_lock_init(&history->lock, TN_LOCK_SINK);
     tn_lock_init(&history->symbol_lock, TN_LOCK_STACKS);
@@ -465,6 +467,16 @@ enum tarn_status tarn_history_set_max_entries(struct tarn_history *history, uint
     history->options.max_entries = max_entries;
     tn_biased_lock_release(&history->lock);
     tn_ring_fini(&old);
+    return TARN_OK;
+}
+
+enum tarn_status tarn_history_set_stack_source(struct tarn_history *history,
+                                               enum tarn_stack_source source)
+{
+    if ((unsigned)source > TARN_STACK_NONE) {
+        return TARN_ERR_INVALID_ARGUMENT;
+    }
+    atomic_store_explicit(&history->stack_source, (int)source, memory_order_relaxed);
     return TARN_OK;
 }
 

@@ -57,6 +57,7 @@ struct tarn_history {
     struct tn_symbols *symbols; /* NULL until somebody asks */
 
     struct tarn_history_options options; /* constant, defaults filled in; but max_entries */
+    _Atomic int stack_source;            /* enum tarn_stack_source; read before any lock */
     struct tarn_host_frames host;        /* constant; all zero = none */
     struct tn_tick_origin origin;        /* constant: when it was created */
 };

@@ -5,12 +5,15 @@ A case that finds something wrong raises; the line then has what it was. Cases t
 allocators return figures, which torch_table.py compares.
 """
 
+import hashlib
 import json
 import os
+import pickle
 import random
 import resource
 import statistics
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -119,7 +122,8 @@ def basics():
 METHODS = (
     "cacheInfo", "getMemoryFraction", "resetPeakStats", "resetAccumulatedStats", "emptyCache",
     "enablePeerAccess", "memcpyAsync", "shareIpcHandle", "getIpcDevPtr", "getPoolUseCount",
-    "createOrIncrefPool", "setUseOnOOM", "setNoSplit",
+    "createOrIncrefPool", "setUseOnOOM", "setNoSplit", "isHistoryEnabled", "recordHistory",
+    "recordAnnotation", "pushCompileContext", "popCompileContext", "setUserMetadata",
 )  # fmt: skip
 
 
@@ -623,6 +627,108 @@ def growth():
 
 
 growth_again = growth
+
+
+class Perceptron(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(512, 2048), torch.nn.Linear(2048, 512)
+
+    def forward(self, x):
+        return self.widened_and_back(x)
+
+    def widened_and_back(self, x):
+        return self.second(torch.nn.functional.gelu(self.first(x)))
+
+
+def timed(step, count=40):
+    """Median milliseconds of a step that waits for its own end."""
+    seconds = []
+    for _ in range(count):
+        begun = time.perf_counter()
+        step()
+        seconds.append(time.perf_counter() - begun)
+    return 1000 * statistics.median(seconds)
+
+
+def names(frames):
+    return {frame["name"] for frame in frames}
+
+
+def check_dump(path):
+    """The file is one that torch's own tools read, and its stacks name our functions."""
+    from torch.cuda import _memory_viz
+
+    with open(path, "rb") as file:
+        dump = pickle.load(file)
+    trace = dump["device_traces"][0]
+    allocs = [entry for entry in trace if entry["action"] == "alloc"]
+    named = [entry for entry in allocs if "frames" in entry and entry["frames"]]
+    expect(any("widened_and_back" in names(entry["frames"]) for entry in named), named[:1])
+    frame = next(f for e in named for f in e["frames"] if f["name"] == "widened_and_back")
+    expect(frame["filename"].endswith("torch_cases.py") and frame["line"] > 0, frame)
+    for kind in ("segments", "memory"):  # lines for a flame graph, whose script is not here
+        lines = getattr(_memory_viz, kind)(dump, format_flamegraph=str)
+        expect("stream_0" in lines, kind, lines[:200])
+    expect("widened_and_back" in _memory_viz.memory(dump, format_flamegraph=str))
+    expect(_memory_viz.segsum(dump) and _memory_viz.trace(dump))
+    stages = [(a["name"], a["stage"]) for a in dump["external_annotations"]]
+    expect_equal(stages, [("a named range", "START"), ("a named range", "END")])
+    reserved = sum(segment["total_size"] for segment in dump["segments"])
+    expect_equal(reserved, torch.cuda.memory_reserved(), "reserved")
+    events = json.dumps([(entry["action"], entry["size"]) for entry in trace])
+    return {
+        "events": f"{len(trace)} events {hashlib.sha1(events.encode()).hexdigest()[:12]}",
+        "with_python": f"{len(named)} of {len(allocs)} allocations have a stack",
+    }
+
+
+def history():
+    """The history of training steps: what is in it, what it costs, a dump when memory runs out."""
+    deterministic()
+    torch.manual_seed(5)
+    model = Perceptron().cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    x = torch.randn(64, 512, device="cuda")
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    record = torch.cuda.memory._record_memory_history
+    for _ in range(20):
+        step()
+    cost = {"off": timed(step)}
+    for stacks in ("python", "all"):
+        record(stacks=stacks, max_entries=100_000)
+        cost[stacks] = timed(step)
+        record(None)
+    expect_equal(torch.cuda.memory._snapshot()["device_traces"][0], [], "after it is off")
+
+    folder = tempfile.mkdtemp()
+    record(stacks="python", max_entries=100_000)
+    with torch.profiler.record_function("a named range"):
+        losses = [step() for _ in range(3)]
+    torch.cuda.memory._dump_snapshot(f"{folder}/dump.pickle")
+    found = check_dump(f"{folder}/dump.pickle")
+
+    def observer(*_):
+        torch.cuda.memory._dump_snapshot(f"{folder}/oom.pickle")
+
+    def greedy():
+        return torch.empty(2 * torch.cuda.mem_get_info()[1], dtype=torch.uint8, device="cuda")
+
+    torch._C._cuda_attach_out_of_memory_observer(observer)
+    fails(torch.OutOfMemoryError, greedy)
+    with open(f"{folder}/oom.pickle", "rb") as file:
+        last = [e for e in pickle.load(file)["device_traces"][0] if e["action"] == "oom"][-1]
+    expect("greedy" in names(last["frames"]), last)
+    record(None)
+    shown = ", ".join(f"{stacks} {ms:.3f} ms" for stacks, ms in cost.items())
+    return figures(losses=losses, cost=shown, **found)
 
 
 def main():

@@ -53,6 +53,8 @@ side_streams       tarn   -
 growth             native -
 growth             tarn   -
 growth_again       native -
+history            native -
+history            tarn   -
 "
 
 if [ "${1:-}" = list ]; then

@@ -10,6 +10,7 @@ import sys
 
 # What two runs with the same work must agree in, and what may differ by how much.
 SAME_LOSSES = ("gpt2", "gpt2_expandable", "graph_training", "side_streams", "growth")
+# Cases that show their events must show the same.
 SAME_STATS = ("gpt2", "gpt2_expandable", "graph_training", "side_streams", "growth")
 TIMED = ("gpt2", "gpt2_expandable")
 STEP_RATIO_MAX = 1.01
@@ -55,6 +56,13 @@ def compare(name, ours, theirs, again):
             shown.append("same counters")
     if "reserved_peak" in ours:
         shown.append(f"reserved peak {ours['reserved_peak']:,} / {theirs['reserved_peak']:,}")
+    if "events" in ours:
+        if ours["events"] != theirs["events"]:
+            wrong.append(f"events differ: {ours['events']} / {theirs['events']}")
+        else:
+            shown.append(ours["events"])
+        shown.append(f"a step recorded: {ours['cost']} / {theirs['cost']}")
+        shown.append(ours["with_python"])
     if "step_ms" in ours:
         base = theirs["step_ms"]
         if again:
@@ -101,7 +109,7 @@ def table(path):
         fine, text = judge(name, runs)
         passed += fine
         failed += not fine
-        print(f"{'ok    ' if fine else 'FAILED'} {name:18} {text[:160]}")
+        print(f"{'ok    ' if fine else 'FAILED'} {name:18} {text[:240]}")
     print(f"{passed} passed, {failed} failed, 0 skipped")
     return 0 if passed and not failed else 1
 

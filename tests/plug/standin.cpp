@@ -8,6 +8,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -79,6 +80,12 @@ struct ShareableHandle {
     std::string handle;
 };
 
+struct TraceEntry;
+enum class RecordContext { NEVER, STATE, ALLOC, ALL };
+using CreateContextFn = std::shared_ptr<void> (*)();
+using OutOfMemoryObserver = std::function<void(int64_t, size_t, size_t, size_t)>;
+using AllocatorTraceTracker = std::function<void(const TraceEntry &)>;
+
 class CUDAAllocator : public Allocator {
 public:
     virtual void *raw_alloc_with_stream(size_t size, DeviceIndex device, cudaStream_t stream) = 0;
@@ -120,6 +127,31 @@ public:
     }
     virtual ShareableHandle shareIpcHandle(void *ptr) = 0;
     virtual std::shared_ptr<void> getIpcDevPtr(std::string handle) = 0;
+    virtual bool isHistoryEnabled()
+    {
+        refuse("recordHistory");
+    }
+    virtual void recordHistory(bool enabled, CreateContextFn recorder, size_t max_entries,
+                               RecordContext when, bool clear,
+                               const std::vector<std::string> &skip_actions) = 0;
+    virtual void recordAnnotation(const std::vector<std::pair<std::string, std::string>> &)
+    {
+    }
+    virtual void pushCompileContext(std::string &)
+    {
+    }
+    virtual void popCompileContext()
+    {
+    }
+    virtual void setUserMetadata(const std::string &)
+    {
+    }
+    virtual std::string getUserMetadata()
+    {
+        return "";
+    }
+    virtual void attachOutOfMemoryObserver(OutOfMemoryObserver observer) = 0;
+    virtual void attachAllocatorTraceTracker(AllocatorTraceTracker tracker) = 0;
     virtual void enablePeerAccess(DeviceIndex device, DeviceIndex peer) = 0;
     virtual cudaError_t memcpyAsync(void *to, int to_device, const void *from, int from_device,
                                     size_t count, cudaStream_t stream, bool peer_access) = 0;
@@ -137,7 +169,11 @@ namespace CUDAPluggableAllocator {
 
 using c10::DeviceIndex;
 using c10::MempoolId_t;
+using c10::cuda::CUDACachingAllocator::AllocatorTraceTracker;
+using c10::cuda::CUDACachingAllocator::CreateContextFn;
 using c10::cuda::CUDACachingAllocator::CUDAAllocator;
+using c10::cuda::CUDACachingAllocator::OutOfMemoryObserver;
+using c10::cuda::CUDACachingAllocator::RecordContext;
 using c10::cuda::CUDACachingAllocator::refuse;
 using c10::cuda::CUDACachingAllocator::ShareableHandle;
 
@@ -160,6 +196,11 @@ struct CUDAPluggableAllocator : public CUDAAllocator {
     void releasePool(DeviceIndex device, MempoolId_t id) override;
     ShareableHandle shareIpcHandle(void *ptr) override;
     std::shared_ptr<void> getIpcDevPtr(std::string handle) override;
+    void recordHistory(bool enabled, CreateContextFn recorder, size_t max_entries,
+                       RecordContext when, bool clear,
+                       const std::vector<std::string> &skip_actions) override;
+    void attachOutOfMemoryObserver(OutOfMemoryObserver observer) override;
+    void attachAllocatorTraceTracker(AllocatorTraceTracker tracker) override;
     void enablePeerAccess(DeviceIndex device, DeviceIndex peer) override;
     cudaError_t memcpyAsync(void *to, int to_device, const void *from, int from_device,
                             size_t count, cudaStream_t stream, bool peer_access) override;
@@ -301,6 +342,22 @@ ShareableHandle CUDAPluggableAllocator::shareIpcHandle(void *)
 std::shared_ptr<void> CUDAPluggableAllocator::getIpcDevPtr(std::string)
 {
     refuse("getIpcDevPtr");
+}
+
+void CUDAPluggableAllocator::recordHistory(bool, CreateContextFn, size_t, RecordContext, bool,
+                                           const std::vector<std::string> &)
+{
+    refuse("recordHistory");
+}
+
+void CUDAPluggableAllocator::attachOutOfMemoryObserver(OutOfMemoryObserver)
+{
+    refuse("attachOutOfMemoryObserver");
+}
+
+void CUDAPluggableAllocator::attachAllocatorTraceTracker(AllocatorTraceTracker)
+{
+    refuse("attachAllocatorTraceTracker");
 }
 
 void CUDAPluggableAllocator::enablePeerAccess(DeviceIndex, DeviceIndex) {}
@@ -557,6 +614,24 @@ int standin_reset_accumulated(int device)
     return run([&] { current()->resetAccumulatedStats(static_cast<int8_t>(device)); });
 }
 
+int standin_alloc_elsewhere(size_t size, void **ptr_out)
+{
+    int result = STANDIN_OTHER;
+    std::thread thread([&] { result = standin_alloc(size, 0, nullptr, ptr_out); });
+
+    thread.join();
+    return result;
+}
+
+int standin_free_elsewhere(void *ptr)
+{
+    int result = STANDIN_OTHER;
+    std::thread thread([&] { result = standin_free(ptr); });
+
+    thread.join();
+    return result;
+}
+
 int standin_begin_pool(int device, uint64_t first, uint64_t second, int filter, void *stream)
 {
     return run([&] {
@@ -650,6 +725,51 @@ int standin_open_shared(int device, const char *handle, size_t length, void **pt
 void standin_close_shared(void)
 {
     opened.clear();
+}
+
+int standin_record_history(int enabled)
+{
+    return run([&] {
+        current()->recordHistory(enabled != 0, nullptr, 1, caching::RecordContext::NEVER, false,
+                                 {});
+    });
+}
+
+int standin_is_history_enabled(int *enabled_out)
+{
+    return run([&] { *enabled_out = current()->isHistoryEnabled(); });
+}
+
+int standin_annotate(const char *name, const char *stage, const char *more)
+{
+    return run([&] {
+        std::vector<std::pair<std::string, std::string>> pairs = {{"name", name},
+                                                                  {"stage", stage}};
+
+        if (more) {
+            pairs.emplace_back("more", more);
+        }
+        current()->recordAnnotation(pairs);
+    });
+}
+
+int standin_push_compile_context(const char *text)
+{
+    return run([&] {
+        std::string name = text;
+
+        current()->pushCompileContext(name);
+    });
+}
+
+int standin_pop_compile_context(void)
+{
+    return run([&] { current()->popCompileContext(); });
+}
+
+int standin_set_user_metadata(const char *text)
+{
+    return run([&] { current()->setUserMetadata(text); });
 }
 
 int standin_refused(void)

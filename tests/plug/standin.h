@@ -45,6 +45,9 @@ void standin_forget(void); /* back to no allocator, for the next test */
 /* The current allocator. */
 int standin_alloc(size_t size, int device, void *stream, void **ptr_out);
 int standin_free(void *ptr);
+int standin_alloc_elsewhere(size_t size,
+                            void **ptr_out); /* on a thread that Python does not know */
+int standin_free_elsewhere(void *ptr);
 int standin_empty_cache(uint64_t first, uint64_t second);
 int standin_record_stream(void *ptr, void *stream);
 int standin_base(void *ptr, void **base_out, size_t *size_out);
@@ -66,7 +69,13 @@ int standin_share(void *ptr, char *handle_out, size_t capacity, size_t *length_o
                   ptrdiff_t *offset_out);
 int standin_open_shared(int device, const char *handle, size_t length, void **ptr_out);
 void standin_close_shared(void); /* all of them */
-int standin_refused(void);       /* calls a method that nobody has taken over */
+int standin_record_history(int enabled);
+int standin_is_history_enabled(int *enabled_out);
+int standin_annotate(const char *name, const char *stage, const char *more); /* more: NULL = none */
+int standin_push_compile_context(const char *text);
+int standin_pop_compile_context(void);
+int standin_set_user_metadata(const char *text);
+int standin_refused(void); /* calls a method that nobody has taken over */
 
 /* Copies of filters that live now: 0 when nothing leaks. */
 int standin_live_filters(void);

@@ -357,7 +357,9 @@ void refused_methods_are_taken_over()
                                  "emptyCache",         "enablePeerAccess",  "memcpyAsync",
                                  "getPoolUseCount",    "setUseOnOOM",       "setNoSplit",
                                  "createOrIncrefPool", "resetAccumulatedStats",
-                                 "shareIpcHandle",     "getIpcDevPtr"};
+                                 "shareIpcHandle",     "getIpcDevPtr",      "isHistoryEnabled",
+                                 "recordHistory",      "recordAnnotation",  "pushCompileContext",
+                                 "popCompileContext",  "setUserMetadata"};
 
     for (const char *name : names) {
         CHECK(tarn_torch_has_method(name));
@@ -385,6 +387,41 @@ void refused_methods_are_taken_over()
     CHECK(stats().by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL].peak == 0);
     CHECK(standin_reset_accumulated(0) == STANDIN_OK);
     CHECK(stats().by_pool[TARN_STAT_ALLOCATION][TARN_STAT_ALL].allocated == 0);
+}
+
+void torch_says_what_it_does()
+{
+    Rig rig;
+    tarn_torch_recording recording = {};
+    tarn_history_usage usage = {};
+    int enabled = 1;
+
+    CHECK(standin_is_history_enabled(&enabled) == STANDIN_OK && enabled == 0);
+    CHECK(standin_record_history(1) == STANDIN_OK); // does nothing
+    CHECK(!tarn_torch_is_recording());
+    CHECK(standin_annotate("before", "START", nullptr) == STANDIN_OK);
+    recording.struct_size = sizeof recording;
+    recording.enabled = true;
+    recording.max_entries = 10;
+    CHECK(tarn_torch_record_history(&recording, nullptr) == TARN_OK);
+    CHECK(standin_annotate("without a device", "START", nullptr) == STANDIN_OK);
+    CHECK(standin_is_history_enabled(&enabled) == STANDIN_OK && enabled == 1);
+    (void)alloc(MIB);
+    CHECK(standin_annotate("here", "START", "a longer text than fits in a string") == STANDIN_OK);
+    CHECK(standin_annotate("here", "END", nullptr) == STANDIN_OK);
+    usage.struct_size = sizeof usage;
+    tarn_history_get_usage(tarn_torch_find_history(0), &usage);
+    CHECK(usage.annotations == 2 && usage.entries == 2);
+    CHECK(standin_push_compile_context("region") == STANDIN_OK);
+    CHECK(std::strcmp(tarn_compile_context(), "region") == 0);
+    CHECK(standin_pop_compile_context() == STANDIN_OK);
+    CHECK(standin_pop_compile_context() == STANDIN_OK); // outside of all
+    CHECK(std::strcmp(tarn_compile_context(), "N/A") == 0);
+    CHECK(standin_set_user_metadata("step") == STANDIN_OK);
+    CHECK(std::strcmp(tarn_user_metadata(), "step") == 0);
+    CHECK(standin_set_user_metadata("") == STANDIN_OK);
+    recording.enabled = false;
+    CHECK(tarn_torch_record_history(&recording, nullptr) == TARN_OK);
 }
 
 void pools_of_ones_own()
@@ -550,6 +587,7 @@ int main(int argc, char **argv)
         {"routes run out", routes_run_out},
         {"unknown filters ask the driver", unknown_filters_ask_the_driver},
         {"refused methods are taken over", refused_methods_are_taken_over},
+        {"torch says what it does", torch_says_what_it_does},
         {"pools of one's own", pools_of_ones_own},
         {"copies between devices", copies_between_devices},
         {"shared with another process", shared_with_another_process},

@@ -267,6 +267,109 @@ static void run_out(void)
 }
 
 /* Tensors are freed after the interpreter said goodbye. */
+static struct tarn_torch_recording recording_of(uint64_t max_entries)
+{
+    return (struct tarn_torch_recording){.struct_size = sizeof(struct tarn_torch_recording),
+                                         .enabled = true,
+                                         .c_stacks = true,
+                                         .level = TARN_CONTEXT_ALL,
+                                         .max_entries = max_entries};
+}
+
+static struct tarn_history_usage usage_of(int device)
+{
+    struct tarn_history_usage usage = {.struct_size = sizeof usage};
+
+    tarn_history_get_usage(tarn_torch_find_history(device), &usage);
+    return usage;
+}
+
+/* A process without Python: stacks of C are all there is. */
+static void history_without_an_interpreter(void **state)
+{
+    struct tarn_device *device = open_sim(5, 1024 * MIB);
+    struct tarn_torch_recording recording = recording_of(100);
+    struct tarn_error error;
+    uint64_t frames = 1;
+    uint64_t dropped = 1;
+
+    (void)state;
+    assert_false(tarn_torch_is_recording());
+    assert_int_equal(tarn_torch_record_history(&recording, &error), TARN_OK);
+    assert_true(tarn_torch_is_recording());
+    assert_null(tarn_torch_find_history(5)); /* not yet opened */
+    void *ptr = tarn_torch_alloc(MIB, 5, NULL);
+
+    tarn_torch_free(ptr, MIB, 5, NULL);
+    assert_int_equal(usage_of(5).entries, 4);
+    assert_true(usage_of(5).stacks >= 2);
+    ptr = tarn_torch_pool_alloc(MIB, 5, NULL);
+    tarn_torch_pool_free(ptr, MIB, 5, NULL);
+    assert_int_equal(usage_of(5).entries, 8); /* the segment went as well */
+    tarn_torch_get_python_frames(&frames, &dropped);
+    assert_int_equal(frames, 0);
+    assert_int_equal(dropped, 0);
+    recording = recording_of(2);
+    recording.c_stacks = false;
+    assert_int_equal(tarn_torch_record_history(&recording, &error), TARN_OK);
+    assert_int_equal(usage_of(5).entries, 2);
+    recording.clear = true;
+    assert_int_equal(tarn_torch_record_history(&recording, &error), TARN_OK);
+    assert_int_equal(usage_of(5).entries, 0);
+    recording.enabled = false;
+    assert_int_equal(tarn_torch_record_history(&recording, &error), TARN_OK);
+    assert_false(tarn_torch_is_recording());
+    tarn_torch_free(tarn_torch_alloc(MIB, 5, NULL), MIB, 5, NULL);
+    assert_int_equal(usage_of(5).entries, 0);
+    close_sim(5, device);
+    assert_null(tarn_torch_find_history(5));
+}
+
+static void histories_that_are_refused(void **state)
+{
+    struct tarn_torch_recording recording = recording_of(0);
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_error error;
+
+    (void)state;
+    assert_int_equal(tarn_torch_record_history(&recording, &error), TARN_ERR_INVALID_ARGUMENT);
+    recording = recording_of(5);
+    recording.struct_size = 3;
+    assert_int_equal(tarn_torch_record_history(&recording, &error), TARN_ERR_INVALID_ARGUMENT);
+    recording = recording_of(5);
+    recording.level = (enum tarn_context_level)9;
+    assert_int_equal(tarn_torch_record_history(&recording, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_false(tarn_torch_is_recording());
+    assert_null(tarn_torch_find_history(-1));
+    assert_null(tarn_torch_find_history(TARN_TORCH_DEVICES_MAX));
+    assert_int_equal(tarn_torch_capture(NULL, &snapshot, &error), TARN_ERR_NOT_FOUND);
+    assert_non_null(strstr(error.text, "no device is in use"));
+    assert_null(snapshot);
+}
+
+static void snapshots_of_all_devices(void **state)
+{
+    struct tarn_device *device = open_sim(6, 1024 * MIB);
+    const struct tarn_capture_options options = {.struct_size = sizeof options, .device_count = 9};
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_error error;
+    void *ptr = tarn_torch_alloc(MIB, 6, NULL);
+    bool failed = true;
+
+    (void)state;
+    for (uint64_t n = 1; failed && n < 1000; n++) {
+        tarn_host_fail_nth(n);
+        failed = tarn_torch_capture(&options, &snapshot, &error) != TARN_OK;
+        tarn_host_fail_nth(0);
+        assert_true(!failed || error.status == TARN_ERR_HOST_MEMORY);
+        assert_true(n > 1 || failed);
+    }
+    assert_int_equal(tarn_snapshot_segment_count(snapshot), 1);
+    tarn_snapshot_destroy(snapshot);
+    tarn_torch_free(ptr, MIB, 6, NULL);
+    close_sim(6, device);
+}
+
 static void after_the_end(void **state)
 {
     char output[8192];
@@ -283,6 +386,8 @@ static int end(void)
     void *ptr = tarn_torch_alloc(MIB, 0, NULL);
     struct tarn_allocator *allocator = NULL;
     struct tarn_sim_counters counters = {.struct_size = sizeof counters};
+    const struct tarn_torch_recording recording = recording_of(5);
+    struct tarn_snapshot *snapshot = NULL;
     struct tarn_error error;
 
     tarn_torch_shutdown();
@@ -293,6 +398,9 @@ static int end(void)
     tarn_torch_release_pool(0, (struct tarn_pool_id){0, 1});
     tarn_sim_get_counters(device, &counters);
     return counters.failures == 0 &&
+                   tarn_torch_record_history(&recording, &error) == TARN_ERR_STATE &&
+                   tarn_torch_capture(NULL, &snapshot, &error) == TARN_ERR_STATE &&
+                   !tarn_torch_find_history(0) &&
                    tarn_torch_open_allocator(0, &allocator, &error) == TARN_ERR_STATE &&
                    strstr(error.text, "shut down")
                ? CHILD_FINE
@@ -309,6 +417,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_pool_of_torchs_gets_null),
         cmocka_unit_test(a_walk_is_copied),
         cmocka_unit_test(a_walk_that_is_refused),
+        cmocka_unit_test(history_without_an_interpreter),
+        cmocka_unit_test(histories_that_are_refused),
+        cmocka_unit_test(snapshots_of_all_devices),
         cmocka_unit_test(a_forked_child_is_told),
         cmocka_unit_test(without_exceptions_the_process_ends),
         cmocka_unit_test(after_the_end),

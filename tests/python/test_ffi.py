@@ -31,8 +31,9 @@ SCALARS = {
     "tarn_ptr*": POINTER(ctypes.c_uint64),
     "size_t*": POINTER(ctypes.c_size_t),
     "tarn_torch_oom_observer": _ffi.OOM_OBSERVER,
+    "enum tarn_snapshot_form": ctypes.c_int,
 }
-OPAQUE = ("tarn_device", "tarn_allocator")
+OPAQUE = ("tarn_device", "tarn_allocator", "tarn_history", "tarn_snapshot")
 
 
 def headers():
@@ -96,6 +97,19 @@ class Prototypes(unittest.TestCase):
         self.assertEqual(int(numbers["ERR_OUT_OF_MEMORY"]), _ffi.STATUS_OUT_OF_MEMORY)
         self.assertEqual(int(numbers["ERR_STATE"]), _ffi.STATUS_STATE)
         self.assertEqual(int(numbers["ERR_NOT_SUPPORTED"]), _ffi.STATUS_NOT_SUPPORTED)
+
+    def test_names_of_actions_and_levels_are_the_headers(self):
+        with open(os.path.join(INCLUDE, "event.h"), encoding="utf-8") as file:
+            text = file.read()
+        self.assertEqual(tuple(re.findall(r'X\(\w+, "(\w+)"\)', text)), _ffi.ACTIONS)
+        levels = re.search(r"enum tarn_context_level \{(.*?)\}", text, re.S).group(1)
+        self.assertEqual(
+            [name.lower() for name in re.findall(r"TARN_CONTEXT_(\w+)", levels)],
+            [name or "never" for name in _ffi.CONTEXT_LEVELS],
+        )
+        self.assertEqual(list(_ffi.CONTEXT_LEVELS.values()), [0, 1, 2, 3])
+        with open(os.path.join(INCLUDE, "snapshot.h"), encoding="utf-8") as file:
+            self.assertRegex(file.read(), r"enum tarn_snapshot_form \{\s*TARN_SNAPSHOT_PICKLE,")
 
     def test_names_of_counters_are_the_headers(self):
         with open(os.path.join(INCLUDE, "stats.h"), encoding="utf-8") as file:

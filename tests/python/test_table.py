@@ -52,6 +52,17 @@ class Judging(unittest.TestCase):
         self.assertFalse(fine)
         self.assertIn("2 counters differ: num_device_alloc, num_ooms", text)
 
+    def test_events_that_differ(self):
+        more = {"cost": "off 1 ms", "with_python": "5 of 9"}
+        ours, theirs = run(events="7 events ab", **more), run(events="7 events ab", **more)
+        fine, text = torch_table.judge("history", {"tarn": ours, "native": theirs})
+        self.assertTrue(fine)
+        self.assertIn("7 events ab; a step recorded: off 1 ms / off 1 ms; 5 of 9", text)
+        theirs["events"] = "7 events cd"
+        fine, text = torch_table.judge("history", {"tarn": ours, "native": theirs})
+        self.assertFalse(fine)
+        self.assertIn("events differ", text)
+
     def test_slow_steps(self):
         self.assertFalse(self.judge(tarn=run(step_ms=10.2), native=run())[0])
         self.assertTrue(self.judge(tarn=run(step_ms=10.05), native=run())[0])

@@ -236,24 +236,6 @@ class Torch(unittest.TestCase):
             assert segment["active_size"] == 3 * MIB and segment["allocated_size"] == 0
         """)
 
-    def test_history_says_that_it_is_not_there(self):
-        self.passes("""
-            tarn.torch.install()
-            record = torch.cuda.memory._record_memory_history
-            record(None)
-            record(False)
-            assert "_record_memory_history" in fails(NotImplementedError, record)
-            fails(NotImplementedError, record, True)
-            text = fails(RuntimeError, record, "some")
-            assert text == "expected state to be 'state', 'all', or None"
-            text = fails(RuntimeError, record, "all", "some")
-            assert text == "expected context to be 'state', 'alloc', 'all', or None"
-            text = fails(RuntimeError, record, "all", "all", "some")
-            assert text == "expected stacks to be 'python', or 'all'"
-            # what is not routed says so in torch's words
-            assert "getCheckpointState" in fails(RuntimeError, torch._C._cuda_getCheckpointState)
-        """)
-
     def test_switching_the_cache_off(self):
         self.passes("""
             import torch

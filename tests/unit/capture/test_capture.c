@@ -273,6 +273,30 @@ static void parts_can_be_asked_for(void **state)
     scene_close(&scene, true);
 }
 
+static void devices_without_anything_have_a_trace(void **state)
+{
+    struct tarn_capture_options options = {.struct_size = sizeof options, .device_count = 4};
+    struct tarn_snapshot *snapshot = NULL;
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene, "");
+    (void)alloc_here(&scene, 1000, 0);
+    snapshot = capture(&scene, &options);
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+
+    assert_int_equal(model->trace_count, 4);
+    assert_int_equal(model->traces[0].count, 2);
+    assert_int_equal(model->traces[3].count, 0);
+    tarn_snapshot_destroy(snapshot);
+    const struct tarn_capture_source source = source_of(&scene);
+
+    options.device_count = 100000;
+    assert_int_equal(tarn_snapshot_capture(&source, 1, &options, &snapshot, NULL),
+                     TARN_ERR_INVALID_ARGUMENT);
+    scene_close(&scene, true);
+}
+
 /* Two devices, one history: a trace each; devices in order, whatever the order of the sources. */
 static void devices_share_a_history(void **state)
 {
@@ -434,6 +458,7 @@ int main(void)
         cmocka_unit_test(the_trace_is_the_history),
         cmocka_unit_test(it_is_read_back_as_it_was),
         cmocka_unit_test(parts_can_be_asked_for),
+        cmocka_unit_test(devices_without_anything_have_a_trace),
         cmocka_unit_test(devices_share_a_history),
         cmocka_unit_test(stacks_are_the_historys_own),
         cmocka_unit_test(what_cannot_be_captured_is_said),

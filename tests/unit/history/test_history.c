@@ -234,6 +234,25 @@ static void some_actions_can_be_skipped(void **state)
     rig_close(&rig);
 }
 
+static void stacks_of_c_can_be_switched(void **state)
+{
+    struct rig rig;
+    uint64_t stack;
+
+    (void)state;
+    rig_open(&rig, (struct tarn_history_options){.stack_source = TARN_STACK_NONE});
+    assert_int_equal(capture(&rig), 0);
+    assert_int_equal(tarn_history_set_stack_source(rig.history, TARN_STACK_UNWIND), TARN_OK);
+    stack = capture(&rig);
+    assert_int_not_equal(stack, 0);
+    rig.sink.release(rig.sink.context, stack);
+    assert_int_equal(tarn_history_set_stack_source(rig.history, (enum tarn_stack_source)3),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_history_set_stack_source(rig.history, TARN_STACK_NONE), TARN_OK);
+    assert_int_equal(capture(&rig), 0);
+    rig_close(&rig);
+}
+
 static void texts_and_pools_are_kept(void **state)
 {
     struct rig rig;
@@ -734,6 +753,7 @@ int main(void)
         cmocka_unit_test(the_newest_are_kept),
         cmocka_unit_test(the_number_kept_can_change),
         cmocka_unit_test(some_actions_can_be_skipped),
+        cmocka_unit_test(stacks_of_c_can_be_switched),
         cmocka_unit_test(texts_and_pools_are_kept),
         cmocka_unit_test(texts_are_bounded),
         cmocka_unit_test(a_stack_goes_with_its_last_holder),

@@ -115,8 +115,25 @@ _cuda_memoryStats = _refuse("getDeviceStats")
 _cuda_resetPeakMemoryStats = _refuse("resetPeakStats")
 _cuda_resetAccumulatedMemoryStats = _refuse("resetAccumulatedStats")
 _cuda_memorySnapshot = _refuse("snapshot")
-_cuda_record_memory_history = _refuse("recordHistory")
-_cuda_record_memory_history_legacy = _refuse("recordHistory")
+marks = []  # how torch's own switch was called
+
+
+def _cuda_record_memory_history(enabled, *arguments):
+    marks.append((enabled, *arguments))
+    check(_lib.standin_record_history(enabled is not None))
+
+
+def _cuda_record_memory_history_legacy(enabled, *arguments):
+    marks.append((enabled, *arguments))
+    check(_lib.standin_record_history(enabled))
+
+
+def _cuda_isHistoryEnabled():
+    enabled = ctypes.c_int()
+    check(_lib.standin_is_history_enabled(ctypes.byref(enabled)))
+    return bool(enabled.value)
+
+
 _cuda_attach_out_of_memory_observer = _refuse("attachOutOfMemoryObserver")
 _cuda_getMemoryFraction = _refuse("getMemoryFraction")
 _cuda_getCheckpointState = _refuse("getCheckpointState")

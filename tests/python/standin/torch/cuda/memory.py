@@ -4,6 +4,7 @@
 import collections
 import ctypes
 import pickle
+import sys
 
 import torch
 from torch import _C
@@ -79,21 +80,43 @@ def memory_snapshot(mempool_id=None, include_traces=True):
     return _C._cuda_memorySnapshot(argument)["segments"]
 
 
-def _snapshot():
+def _snapshot(device=None, augment_with_fx_traces=False):
     return _C._cuda_memorySnapshot(None)
 
 
-def _dump_snapshot(filename):
+def _dump_snapshot(filename="dump_snapshot.pickle", augment_with_fx_traces=False):
     with open(filename, "wb") as file:
         pickle.dump(_snapshot(), file)
 
 
-def _record_memory_history(enabled="all", context="all", stacks="all", max_entries=2**63 - 1):
-    if isinstance(enabled, bool):
-        _C._cuda_record_memory_history_legacy(enabled, True, 1, False, False)
-    else:
-        flags = (False, False, False, [])
-        _C._cuda_record_memory_history(enabled, context, stacks, max_entries, *flags)
+def _set_memory_metadata(metadata):
+    _C._cuda_setMemoryMetadata(metadata)
+
+
+def _record_memory_history_legacy(
+    enabled, record_context=True, max_entries=1, record_alloc_context=False, **options
+):
+    _C._cuda_record_memory_history_legacy(
+        enabled, record_context, max_entries, record_alloc_context, False, *_flags(**options)
+    )
+
+
+def _record_memory_history_impl(
+    enabled="all", context="all", stacks="all", max_entries=sys.maxsize, device=None, **options
+):
+    _C._cuda_record_memory_history(enabled, context, stacks, max_entries, *_flags(**options))
+
+
+def _flags(
+    clear_history=False, compile_context=False, global_record_annotations=False, skip_actions=None
+):
+    return clear_history, compile_context, global_record_annotations, skip_actions or []
+
+
+def _record_memory_history(enabled="all", *args, **kwargs):
+    legacy = isinstance(enabled, bool)
+    function = _record_memory_history_legacy if legacy else _record_memory_history_impl
+    function(enabled, *args, **kwargs)
 
 
 def get_allocator_backend():
