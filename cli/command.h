@@ -39,6 +39,12 @@
     X(help)                                                                                        \
     X(convert)                                                                                     \
     X(stats)                                                                                       \
+    X(trace)                                                                                       \
+    X(segments)                                                                                    \
+    X(memory)                                                                                      \
+    X(compare)                                                                                     \
+    X(trace_plot)                                                                                  \
+    X(segment_plot)                                                                                \
     X(replay)                                                                                      \
     X(verify)                                                                                      \
     X(version)

@@ -37,10 +37,20 @@ const struct cli_opt cli_program_opts[] = {
 
 static const struct cli_opt no_opts[] = {{0}};
 
+/* '-' and '_' are the same in names. */
+static bool name_equals(const char *name, const char *word)
+{
+    while (*name && (*name == *word || (*name == '_' && *word == '-'))) {
+        name++;
+        word++;
+    }
+    return *name == *word;
+}
+
 const struct cli_command *cli_command_find(const char *name)
 {
     for (size_t i = 0; cli_commands[i]; i++) {
-        if (strcmp(cli_commands[i]->name, name) == 0) {
+        if (name_equals(cli_commands[i]->name, name)) {
             return cli_commands[i];
         }
     }

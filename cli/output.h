@@ -8,10 +8,31 @@
 /* A writer to stdout. */
 struct tarn_writer cli_output_writer(void);
 
+struct cli_command;
+struct tarn_error;
+struct tarn_file;
+
+/* Where the result of a command goes: a file that appears whole or not at all, or stdout. */
+struct cli_output {
+    struct tarn_writer writer;
+    struct tarn_file *file; /* NULL: stdout */
+    const char *path;
+};
+
+/* Whether the path of -o means stdout: NULL or "-". */
+bool cli_output_is_stdout(const char *path);
+
+/* Opens it; what fails is said on stderr, and CLI_EXIT_OK not returned. */
+int cli_output_open(struct cli_output *output, const struct cli_command *command, const char *path);
+
+/* Ends it after a report that returned `status` (`error` may be NULL then), with a line on stderr
+ * if it failed. Returns `code`, the code so far, or that of the failure. */
+int cli_output_close(struct cli_output *output, const struct cli_command *command,
+                     enum tarn_status status, struct tarn_error *error, int code);
+
 /* Loads a snapshot for a command: says on stderr what is wrong with the file, also when a part of
  * it can be used. NULL with *exit_out set when there is nothing to show; with a partial snapshot
  * *exit_out is what the command should return in the end, else CLI_EXIT_OK. */
-struct cli_command;
 struct tarn_snapshot *cli_load_snapshot(const struct cli_command *command, const char *path,
                                         int *exit_out);
 

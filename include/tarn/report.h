@@ -27,6 +27,92 @@ TARN_API enum tarn_status tarn_report_summary(const struct tarn_stats *stats, in
                                               bool abbreviated,
                                               const struct tarn_writer *writer) TARN_MUST_CHECK;
 
+/* Zero bytes mean: every device, the total made right. */
+struct tarn_trace_text_options {
+    uint32_t struct_size; /* sizeof(struct tarn_trace_text_options) */
+    bool one_device;      /* only `device` */
+    int device;
+    bool compat; /* end each device as PyTorch does, with a TOTAL MEM that means nothing */
+};
+
+/* What `_memory_viz trace` prints: a trace as lines that look like Python. The total of a device is
+ * what is in use at the end of the trace, in bytes asked for. `options` may be NULL. Fails with
+ * TARN_ERR_NOT_SUPPORTED when the file has no traces, with TARN_ERR_NOT_FOUND when it has none of
+ * that device, with TARN_ERR_HOST_MEMORY, or with what the writer returned. */
+TARN_API enum tarn_status tarn_report_trace(const struct tarn_snapshot *snapshot,
+                                            const struct tarn_trace_text_options *options,
+                                            const struct tarn_writer *writer,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+enum tarn_flame_view {
+    TARN_FLAME_SEGMENTS, /* stream, segment, state of the block, stack */
+    TARN_FLAME_MEMORY    /* the same without the segment */
+};
+
+/* Zero bytes mean: an SVG picture of every device. */
+struct tarn_flame_options {
+    uint32_t struct_size; /* sizeof(struct tarn_flame_options) */
+    bool one_device;      /* only `device` */
+    int device;
+    bool folded; /* the folded lines that PyTorch hands to flamegraph.pl */
+};
+
+/* A flame graph of the blocks at the time of the snapshot, in bytes. The picture needs no other
+ * file and no network; text of the snapshot is shown in it and never becomes markup. `options` may
+ * be NULL. TARN_ERR_HOST_MEMORY, or what the writer returned. */
+TARN_API enum tarn_status tarn_report_flame(const struct tarn_snapshot *snapshot,
+                                            enum tarn_flame_view view,
+                                            const struct tarn_flame_options *options,
+                                            const struct tarn_writer *writer,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+/* The same of the segments (address and size) that only one of two snapshots has. */
+TARN_API enum tarn_status tarn_report_compare(const struct tarn_snapshot *before,
+                                              const struct tarn_snapshot *after,
+                                              const struct tarn_flame_options *options,
+                                              const struct tarn_writer *writer,
+                                              struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Segments of two snapshots. */
+struct tarn_compare_counts {
+    uint64_t before; /* all */
+    uint64_t after;
+    uint64_t only_before; /* address and size */
+    uint64_t only_after;
+    uint64_t common_addresses; /* 0 where both have segments: they are of different runs */
+};
+
+/* The two lines that `_memory_viz compare` prints, addresses in order. `options` and `counts_out`
+ * may be NULL. Fails as tarn_report_compare. */
+TARN_API enum tarn_status tarn_report_compare_lists(const struct tarn_snapshot *before,
+                                                    const struct tarn_snapshot *after,
+                                                    const struct tarn_flame_options *options,
+                                                    const struct tarn_writer *writer,
+                                                    struct tarn_compare_counts *counts_out,
+                                                    struct tarn_error *error) TARN_MUST_CHECK;
+
+enum tarn_page_view {
+    TARN_PAGE_MEMORY_TIMELINE,  /* PyTorch's "Active Memory Timeline" */
+    TARN_PAGE_SEGMENT_TIMELINE, /* "Active Cached Segment Timeline" */
+    TARN_PAGE_STATE             /* "Allocator State History" */
+};
+
+/* Zero bytes mean: every device. */
+struct tarn_page_options {
+    uint32_t struct_size; /* sizeof(struct tarn_page_options) */
+    bool one_device;      /* only `device` */
+    int device;
+};
+
+/* An HTML page for that view. It needs no other file and no network. This version has no viewer:
+ * the page says so, and shows the totals of each device. `options` may be NULL.
+ * TARN_ERR_HOST_MEMORY, or what the writer returned. */
+TARN_API enum tarn_status tarn_report_page(const struct tarn_snapshot *snapshot,
+                                           enum tarn_page_view view,
+                                           const struct tarn_page_options *options,
+                                           const struct tarn_writer *writer,
+                                           struct tarn_error *error) TARN_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

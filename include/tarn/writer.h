@@ -18,6 +18,23 @@ struct tarn_writer {
     void *context;
 };
 
+/* A file being written, which appears whole or not at all: until it is finished it has another name
+ * beside its own. A device or a pipe is written as it is. Guarded by its owner. */
+struct tarn_file;
+
+/* Begins a file. Caller owns *file_out, ends it with tarn_file_finish. TARN_ERR_IO when it cannot
+ * be made, TARN_ERR_INVALID_ARGUMENT for a path that is too long, TARN_ERR_HOST_MEMORY. */
+TARN_API enum tarn_status tarn_file_create(const char *path, struct tarn_file **file_out,
+                                           struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Writes to it; valid until it is finished. */
+TARN_API struct tarn_writer tarn_file_writer(struct tarn_file *file);
+
+/* Gives the file its name, replacing one of that name, if `status` is TARN_OK, else removes what
+ * was written. Frees `file`. Returns `status`, or TARN_ERR_IO with its reason. */
+TARN_API enum tarn_status tarn_file_finish(struct tarn_file *file, enum tarn_status status,
+                                           struct tarn_error *error) TARN_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

@@ -2,11 +2,13 @@
 #include "base/file_out.h"
 
 #include "base/errinfo.h"
+#include "base/host_mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* strerror's own buffer is shared by all threads. */
@@ -21,6 +23,14 @@ static enum tarn_status file_failed(const char *path, const char *what, struct t
     return tn_fail(error, TARN_ERR_IO, "cannot %s %s: %s", what, path, text);
 }
 
+/* A device, a pipe, a socket: nothing that can be replaced. */
+static bool is_special(const char *path)
+{
+    struct stat about;
+
+    return stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
+}
+
 enum tarn_status tn_file_open(struct tn_file_out *out, const char *path, struct tarn_error *error)
 {
     const int length = snprintf(out->path, sizeof out->path, "%s", path);
@@ -30,7 +40,11 @@ enum tarn_status tn_file_open(struct tn_file_out *out, const char *path, struct 
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "a path has 1 to %d bytes, this one %zu",
                        TN_FILE_PATH_MAX - 32, strlen(path));
     }
-    out->file = open(out->draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (is_special(path)) {
+        out->draft[0] = '\0';
+    }
+    out->file =
+        open(out->draft[0] ? out->draft : path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     return out->file >= 0 ? TARN_OK : file_failed(path, "write", error);
 }
 
@@ -66,11 +80,52 @@ enum tarn_status tn_file_finish(struct tn_file_out *out, enum tarn_status status
     if (close(out->file) != 0 && status == TARN_OK) {
         status = file_failed(out->path, "write", error);
     }
+    if (!out->draft[0]) {
+        return status;
+    }
     if (status == TARN_OK && rename(out->draft, out->path) != 0) {
         status = file_failed(out->path, "replace", error);
     }
     if (status) {
         (void)unlink(out->draft);
     }
+    return status;
+}
+
+/* ---- tarn/writer.h ---- */
+
+struct tarn_file {
+    struct tn_file_out out;
+};
+
+enum tarn_status tarn_file_create(const char *path, struct tarn_file **file_out,
+                                  struct tarn_error *error)
+{
+    struct tarn_file *file = tn_host_alloc(sizeof *file);
+
+    *file_out = NULL;
+    if (!file) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to write %s", path);
+    }
+    const enum tarn_status status = tn_file_open(&file->out, path, error);
+
+    if (status) {
+        tn_host_free(file, sizeof *file);
+        return status;
+    }
+    *file_out = file;
+    return TARN_OK;
+}
+
+struct tarn_writer tarn_file_writer(struct tarn_file *file)
+{
+    return tn_file_writer(&file->out);
+}
+
+enum tarn_status tarn_file_finish(struct tarn_file *file, enum tarn_status status,
+                                  struct tarn_error *error)
+{
+    status = tn_file_finish(&file->out, status, error);
+    tn_host_free(file, sizeof *file);
     return status;
 }

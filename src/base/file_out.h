@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file that appears whole or not at all: written under another name beside it, then renamed. No
- * host memory is needed. Guarded by its owner.
+ * A file that appears whole or not at all: written under another name beside it, then renamed. What
+ * is no plain file (a device, a pipe) is written as it is. No host memory is needed. Guarded by its
+ * owner. Implements struct tarn_file of tarn/writer.h, too.
  */
 #ifndef TN_BASE_FILE_OUT_H
 #define TN_BASE_FILE_OUT_H
@@ -16,7 +17,7 @@ enum {
 struct tn_file_out {
     int file;
     char path[TN_FILE_PATH_MAX];
-    char draft[TN_FILE_PATH_MAX]; /* the other name */
+    char draft[TN_FILE_PATH_MAX]; /* the other name; "" when there is none */
 };
 
 /* TARN_ERR_IO when it cannot be made, TARN_ERR_INVALID_ARGUMENT for a path that is too long. */

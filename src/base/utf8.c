@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/utf8.h"
 
-#include <stdint.h>
 #include <string.h>
 
 /* Bytes of the sequence that begins with `lead`, 0 when nothing does. */
@@ -56,6 +55,48 @@ bool tn_utf8_is_valid(const char *text, size_t length)
             return false;
         }
         at += count;
+    }
+    return true;
+}
+
+size_t tn_utf8_decode(const char *text, size_t length, uint32_t *code_out)
+{
+    static const uint8_t lead_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    const uint8_t *at = (const uint8_t *)text;
+    const size_t count = sequence_length(*at);
+
+    if (count == 0 || length < count || !sequence_is_valid(at, count) ||
+        (count > 1 && !second_byte_fits(*at, at[1]))) {
+        return 0;
+    }
+    uint32_t code = *at & lead_bits[count];
+
+    for (size_t i = 1; i < count; i++) {
+        code = code << 6 | (at[i] & 0x3fu);
+    }
+    *code_out = code;
+    return count;
+}
+
+bool tn_utf8_is_shown(uint32_t code)
+{
+    /* Categories Cc, Cf, Cs, Co, Zl, Zp, Zs of Unicode, the space excepted; in order. */
+    static const struct {
+        uint32_t first, last;
+    } hidden[] = {
+        {0x00, 0x1f},       {0x7f, 0xa0},        {0xad, 0xad},       {0x600, 0x605},
+        {0x61c, 0x61c},     {0x6dd, 0x6dd},      {0x70f, 0x70f},     {0x890, 0x891},
+        {0x8e2, 0x8e2},     {0x1680, 0x1680},    {0x180e, 0x180e},   {0x2000, 0x200f},
+        {0x2028, 0x202f},   {0x205f, 0x206f},    {0x3000, 0x3000},   {0xd800, 0xf8ff},
+        {0xfeff, 0xfeff},   {0xfff9, 0xfffb},    {0xfffe, 0xffff},   {0x110bd, 0x110bd},
+        {0x110cd, 0x110cd}, {0x13430, 0x1343f},  {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a},
+        {0xe0000, 0xe007f}, {0xf0000, 0x10ffff},
+    };
+
+    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0] && code >= hidden[i].first; i++) {
+        if (code <= hidden[i].last) {
+            return false;
+        }
     }
     return true;
 }

@@ -356,7 +356,7 @@ static struct tn_shape usual_shape(const struct tn_trace_entry *entry)
                              .count = sizeof usual / sizeof usual[0]};
 }
 
-static void encode_entry(struct tn_form *form, const struct tn_trace_entry *entry)
+void tn_encode_entry(struct tn_form *form, const struct tn_trace_entry *entry)
 {
     const struct tn_trace_extra *extra = tn_model_extra(form->model, entry->extra);
     const struct tn_shape shape =
@@ -378,7 +378,7 @@ static void encode_traces(struct tn_form *form, const struct tn_trace *traces, s
         form->ops->list_begin(form, traces[i].count);
         for (uint64_t k = 0; k < traces[i].count; k++) {
             form->ops->item(form, k);
-            encode_entry(form, tn_trace_at(form->model, &traces[i], k));
+            tn_encode_entry(form, tn_trace_at(form->model, &traces[i], k));
         }
         form->ops->list_end(form, traces[i].count);
     }

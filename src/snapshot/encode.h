@@ -13,4 +13,7 @@
  * be those of keys.h (tn_keys_enter). */
 void tn_encode(struct tn_form *form);
 
+/* Writes one entry of a trace of form->model. */
+void tn_encode_entry(struct tn_form *form, const struct tn_trace_entry *entry);
+
 #endif

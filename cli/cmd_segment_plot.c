@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn segment_plot`: how allocations lie in segments, as a page. */
+#include "device_opt.h"
+#include "page_run.h"
+
+static const struct cli_opt segment_plot_opts[] = {
+    CLI_DEVICE_OPT(struct cli_page_values),
+    CLI_PAGE_OUTPUT_OPT,
+    {0},
+};
+
+static enum cli_exit segment_plot_run(const struct cli_call *call)
+{
+    return cli_page_run(call, TARN_PAGE_STATE);
+}
+
+const struct cli_command cli_command_segment_plot = {
+    .name = "segment_plot",
+    .arguments = "SNAPSHOT",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .help = "write a page about how allocations lie in segments (no viewer in this version)",
+    .details = "The page has the totals of the snapshot and says that the viewer is not in this\n"
+               "version. It needs no network. An existing file is replaced.\n",
+    .opts = segment_plot_opts,
+    .values_size = sizeof(struct cli_page_values),
+    .defaults = &cli_page_defaults,
+    .run = segment_plot_run,
+};

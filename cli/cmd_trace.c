@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn trace`: the entries of a trace as lines that look like Python. */
+#include "device_opt.h"
+#include "output.h"
+#include "tarn/report.h"
+
+struct trace_values {
+    uint64_t device;
+    const char *output;
+    bool compat;
+};
+
+static const struct trace_values trace_defaults = {.device = CLI_DEVICE_ALL};
+
+static const struct cli_opt trace_opts[] = {
+    CLI_DEVICE_OPT(struct trace_values),
+    {.name = "output",
+     .letter = 'o',
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct trace_values, output),
+     .value = "FILE",
+     .help = "where to write; - is standard output, the default"},
+    {.name = "compat",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct trace_values, compat),
+     .help = "print PyTorch's TOTAL MEM, which means nothing"},
+    {0},
+};
+
+/* PyTorch prints the text and a line end more. */
+static enum tarn_status trace_write(const struct tarn_snapshot *snapshot,
+                                    const struct trace_values *values,
+                                    const struct tarn_writer *writer, struct tarn_error *error)
+{
+    struct tarn_trace_text_options options = {.struct_size = sizeof options,
+                                              .compat = values->compat};
+
+    options.one_device = cli_device_is_given(values->device, &options.device);
+    const enum tarn_status status = tarn_report_trace(snapshot, &options, writer, error);
+
+    return status || !values->compat ? status : writer->write(writer->context, "\n", 1);
+}
+
+static enum cli_exit trace_run(const struct cli_call *call)
+{
+    const struct trace_values *values = call->values;
+    struct cli_output output;
+    struct tarn_error error = {.offset = -1};
+    int code;
+    struct tarn_snapshot *snapshot = cli_load_snapshot(call->command, call->arguments[0], &code);
+
+    if (!snapshot) {
+        return (enum cli_exit)code;
+    }
+    const int opened = cli_output_open(&output, call->command, values->output);
+
+    if (opened) {
+        code = opened;
+    } else {
+        const enum tarn_status status = trace_write(snapshot, values, &output.writer, &error);
+
+        code = cli_output_close(&output, call->command, status, &error, code);
+    }
+    tarn_snapshot_destroy(snapshot);
+    return (enum cli_exit)code;
+}
+
+const struct cli_command cli_command_trace = {
+    .name = "trace",
+    .arguments = "SNAPSHOT",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .help = "print a snapshot's trace, a line an entry, as if it were Python",
+    .details =
+        "a = cudaMalloc(ADDRESS, SIZE) is a new segment, b = a[OFFSET:SIZE] an allocation in it,\n"
+        "del b its free. seg_N is the N-th segment of the snapshot, MEM an address in none.\n"
+        "A device ends with TOTAL MEM: what is in use at the end, as far as it was asked for.\n"
+        "With --compat everything is as `python -m torch.cuda._memory_viz trace` prints it,\n"
+        "where that number means nothing.\n",
+    .opts = trace_opts,
+    .values_size = sizeof(struct trace_values),
+    .defaults = &trace_defaults,
+    .run = trace_run,
+};

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn trace_plot`: memory over time, as a page. */
+#include "device_opt.h"
+#include "page_run.h"
+
+static const struct cli_opt trace_plot_opts[] = {
+    CLI_DEVICE_OPT(struct cli_page_values),
+    CLI_PAGE_OUTPUT_OPT,
+    {.name = "segments",
+     .letter = 's',
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct cli_page_values, segments),
+     .help = "segments over time, not allocations"},
+    {0},
+};
+
+static enum cli_exit trace_plot_run(const struct cli_call *call)
+{
+    const struct cli_page_values *values = call->values;
+
+    return cli_page_run(call,
+                        values->segments ? TARN_PAGE_SEGMENT_TIMELINE : TARN_PAGE_MEMORY_TIMELINE);
+}
+
+const struct cli_command cli_command_trace_plot = {
+    .name = "trace_plot",
+    .arguments = "SNAPSHOT",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .help = "write a page about memory over time (no viewer in this version)",
+    .details = "The page has the totals of the snapshot and says that the viewer is not in this\n"
+               "version. It needs no network. An existing file is replaced.\n",
+    .opts = trace_plot_opts,
+    .values_size = sizeof(struct cli_page_values),
+    .defaults = &cli_page_defaults,
+    .run = trace_plot_run,
+};

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* The option that picks one device, the same for every command. */
+#ifndef CLI_DEVICE_OPT_H
+#define CLI_DEVICE_OPT_H
+
+#include "command.h"
+
+#include <limits.h>
+
+/* Not given: all devices. A command's `defaults` start from it. */
+#define CLI_DEVICE_ALL UINT64_MAX
+
+#define CLI_DEVICE_OPT(type)                                                                       \
+    {                                                                                              \
+        .name = "device", .letter = 'd', .kind = CLI_OPT_NUMBER, .at = offsetof(type, device),     \
+        .value = "N", .help = "only this device"                                                   \
+    }
+
+/* Whether it was given; *device_out is then its number, INT_MAX when it is no device's. */
+static inline bool cli_device_is_given(uint64_t value, int *device_out)
+{
+    *device_out = value > INT_MAX ? INT_MAX : (int)value;
+    return value != CLI_DEVICE_ALL;
+}
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/shown.h"
+
+#include "base/utf8.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void shown_set(struct tn_shown *shown, const char *text, size_t length)
+{
+    memcpy(shown->text, text, length);
+    shown->text[length] = '\0';
+    shown->length = length;
+}
+
+/* Characters that the form has a spelling of its own for. */
+static const char *spelling_find(char c, enum tn_shown_form form)
+{
+    static const struct {
+        enum tn_shown_form form;
+        char c;
+        const char *spelling;
+    } spellings[] = {
+        {TN_SHOWN_XML, '&', "&amp;"},    {TN_SHOWN_XML, '<', "&lt;"},
+        {TN_SHOWN_XML, '>', "&gt;"},     {TN_SHOWN_XML, '"', "&quot;"},
+        {TN_SHOWN_XML, '\'', "&#39;"},   {TN_SHOWN_JSON, '"', "\\\""},
+        {TN_SHOWN_JSON, '\\', "\\\\"},   {TN_SHOWN_JSON, '\n', "\\n"},
+        {TN_SHOWN_PYTHON, '\\', "\\\\"}, {TN_SHOWN_PYTHON, '\n', "\\n"},
+        {TN_SHOWN_PYTHON, '\r', "\\r"},  {TN_SHOWN_PYTHON, '\t', "\\t"},
+        {TN_SHOWN_PYTHON, '\'', "\\'"},
+    };
+
+    for (size_t i = 0; i < sizeof spellings / sizeof spellings[0]; i++) {
+        const bool same =
+            spellings[i].form == form ||
+            (form == TN_SHOWN_PYTHON_DOUBLE && spellings[i].form == TN_SHOWN_PYTHON && c != '\'');
+
+        if (same && spellings[i].c == c) {
+            return spellings[i].spelling;
+        }
+    }
+    return NULL;
+}
+
+/* Backslash, `kind`, and that many hexadecimal digits. */
+static void escape_print(struct tn_shown *shown, char kind, int digits, uint32_t code)
+{
+    shown->length =
+        (size_t)snprintf(shown->text, sizeof shown->text, "\\%c%0*x", kind, digits, (unsigned)code);
+}
+
+/* JSON has escapes of 16 bits only. */
+static void escape_json(struct tn_shown *shown, uint32_t code)
+{
+    if (code < 0x10000) {
+        escape_print(shown, 'u', 4, code);
+        return;
+    }
+    code -= 0x10000;
+    shown->length =
+        (size_t)snprintf(shown->text, sizeof shown->text, "\\u%04x\\u%04x",
+                         (unsigned)(0xd800 | code >> 10), (unsigned)(0xdc00 | (code & 0x3ff)));
+}
+
+static void escape_set(struct tn_shown *shown, uint32_t code, enum tn_shown_form form)
+{
+    if (form == TN_SHOWN_JSON) {
+        escape_json(shown, code);
+    } else if (code < 0x100) {
+        escape_print(shown, 'x', 2, code);
+    } else {
+        escape_print(shown, code < 0x10000 ? 'u' : 'U', code < 0x10000 ? 4 : 8, code);
+    }
+}
+
+/* A byte that belongs to no character. JSON has no escape for bytes. */
+static size_t byte_set(struct tn_shown *shown, unsigned char byte, enum tn_shown_form form)
+{
+    escape_set(shown, form == TN_SHOWN_JSON ? 0xfffd : byte, form);
+    return 1;
+}
+
+size_t tn_shown_next(const char *text, size_t length, enum tn_shown_form form,
+                     struct tn_shown *shown_out)
+{
+    const char *spelling = spelling_find(*text, form);
+    uint32_t code;
+
+    if (spelling) {
+        shown_set(shown_out, spelling, strlen(spelling));
+        return 1;
+    }
+    const size_t count = tn_utf8_decode(text, length, &code);
+
+    if (count == 0) {
+        return byte_set(shown_out, (unsigned char)*text, form);
+    }
+    if (tn_utf8_is_shown(code)) {
+        shown_set(shown_out, text, count);
+    } else {
+        escape_set(shown_out, code, form);
+    }
+    return count;
+}
+
+/* Bytes up to the next one that is not plain ASCII in every form. */
+static size_t plain_length(const char *text, size_t length)
+{
+    size_t count = 0;
+
+    while (count < length && text[count] >= ' ' && text[count] < 0x7f &&
+           !strchr("&<>\"'\\", text[count])) {
+        count++;
+    }
+    return count;
+}
+
+void tn_text_put_shown(struct tn_text_out *out, const char *text, size_t length,
+                       enum tn_shown_form form)
+{
+    while (length > 0) {
+        size_t count = plain_length(text, length);
+
+        if (count > 0) {
+            tn_text_put(out, text, count);
+        } else {
+            struct tn_shown shown;
+
+            count = tn_shown_next(text, length, form, &shown);
+            tn_text_put(out, shown.text, shown.length);
+        }
+        text += count;
+        length -= count;
+    }
+}
+
+void tn_text_put_python(struct tn_text_out *out, const char *text, size_t length)
+{
+    const bool is_double = memchr(text, '\'', length) && !memchr(text, '"', length);
+    const char quote = (char)(is_double ? '"' : '\'');
+
+    tn_text_putc(out, quote);
+    tn_text_put_shown(out, text, length, is_double ? TN_SHOWN_PYTHON_DOUBLE : TN_SHOWN_PYTHON);
+    tn_text_putc(out, quote);
+}

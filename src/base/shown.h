@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Text of a file from outside, written so that it can do no harm: characters that do not show
+ * (controls, orders to turn the direction of writing, blanks other than the space; see
+ * tn_utf8_is_shown) and bytes that are no UTF-8 come out as escapes. No host memory is needed.
+ */
+#ifndef TN_BASE_SHOWN_H
+#define TN_BASE_SHOWN_H
+
+#include "base/text_out.h"
+
+enum tn_shown_form {
+    TN_SHOWN_PLAIN,  /* for terminals and text files: \x1b, \u202e */
+    TN_SHOWN_XML,    /* the same inside XML and HTML */
+    TN_SHOWN_JSON,   /* inside a JSON string */
+    TN_SHOWN_PYTHON, /* as repr writes it, inside of single quotes */
+    TN_SHOWN_PYTHON_DOUBLE
+};
+
+enum {
+    TN_SHOWN_MAX = 16
+};
+
+/* One character as it is written, NUL-terminated. */
+struct tn_shown {
+    char text[TN_SHOWN_MAX];
+    size_t length;
+};
+
+/* The character that `text` begins with, `length` > 0; returns how many bytes of `text` it takes.
+ */
+size_t tn_shown_next(const char *text, size_t length, enum tn_shown_form form,
+                     struct tn_shown *shown_out);
+
+/* All of it. */
+void tn_text_put_shown(struct tn_text_out *out, const char *text, size_t length,
+                       enum tn_shown_form form);
+
+/* As Python's repr of a string: in single quotes, in double ones when it has only single ones. */
+void tn_text_put_python(struct tn_text_out *out, const char *text, size_t length);
+
+#endif

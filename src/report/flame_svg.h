@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* A flame graph as a picture. */
+#ifndef TN_REPORT_FLAME_SVG_H
+#define TN_REPORT_FLAME_SVG_H
+
+#include "report/flame.h"
+
+/* Writes the tree, which has its layout, as one SVG file. `title` is shown as text. */
+void tn_flame_svg_put(struct tn_text_out *out, const struct tn_flame *flame, const char *title);
+
+#endif

@@ -1,0 +1,1 @@
+compare $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+memory --folded $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+segment_plot -o - $data/snapshots/tiny.pickle.gz | grep h1

@@ -1,0 +1,1 @@
+segments --folded $data/snapshots/tiny.pickle.gz

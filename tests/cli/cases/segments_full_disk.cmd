@@ -1,0 +1,1 @@
+segments --folded -o /dev/full $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+segments -o $tmp/none/x.svg $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+segments -o - $data/snapshots/tiny.pickle.gz | grep -c "<title>"

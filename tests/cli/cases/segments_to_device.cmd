@@ -1,0 +1,1 @@
+segments -o /dev/null $data/snapshots/tiny.pickle.gz

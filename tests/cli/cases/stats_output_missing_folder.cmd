@@ -1,0 +1,1 @@
+stats -o $tmp/none/s $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+convert $data/snapshots/tiny.pickle.gz $tmp/t.json && "$tarn" trace $tmp/t.json | tail -3

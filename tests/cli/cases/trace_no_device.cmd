@@ -1,0 +1,1 @@
+trace --device 4 $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+trace_plot -o - $data/snapshots/oom.pickle.gz | tail -4

@@ -1,0 +1,1 @@
+trace - < $data/snapshots/tiny.pickle.gz | head -3

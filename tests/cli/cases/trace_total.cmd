@@ -1,0 +1,1 @@
+trace $data/snapshots/cudagraph.pickle.gz | tail -2

@@ -1,0 +1,1 @@
+trace $data/../../fuzz/corpus/pickle/cut

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/collect.h"
+
+#include "base/shown.h"
+#include "base/utf8.h"
+
+static void writes(const char *text, size_t length, enum tn_shown_form form, const char *expected)
+{
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tn_text_out out;
+
+    tn_text_init(&out, &writer);
+    tn_text_put_shown(&out, text, length, form);
+    assert_int_equal(tn_text_finish(&out), TARN_OK);
+    assert_string_equal(collect.text, expected);
+    free(collect.text);
+}
+
+static void shows(const char *text, enum tn_shown_form form, const char *expected)
+{
+    writes(text, strlen(text), form, expected);
+}
+
+static void python(const char *text, const char *expected)
+{
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tn_text_out out;
+
+    tn_text_init(&out, &writer);
+    tn_text_put_python(&out, text, strlen(text));
+    assert_int_equal(tn_text_finish(&out), TARN_OK);
+    assert_string_equal(collect.text, expected);
+    free(collect.text);
+}
+
+static void what_shows_stays(void **state)
+{
+    (void)state;
+    shows("train_step:12 \\ 'a' <b> \xc3\xa9 \xf0\x9f\x94\xa5", TN_SHOWN_PLAIN,
+          "train_step:12 \\ 'a' <b> \xc3\xa9 \xf0\x9f\x94\xa5");
+}
+
+static void what_hides_is_escaped(void **state)
+{
+    (void)state;
+    shows("a\x1b[31mb\n\xc2\x85", TN_SHOWN_PLAIN, "a\\x1b[31mb\\x0a\\x85");
+    shows("x\xe2\x80\xae"
+          "cod",
+          TN_SHOWN_PLAIN, "x\\u202ecod");
+    shows("\xf3\xa0\x81\x81", TN_SHOWN_PLAIN, "\\U000e0041");
+    shows("\xed\xa0\x80", TN_SHOWN_PLAIN, "\\ud800");
+    writes("a\0b", 3, TN_SHOWN_PLAIN, "a\\x00b");
+}
+
+static void bytes_that_are_no_characters(void **state)
+{
+    (void)state;
+    shows("\xff\xc3", TN_SHOWN_PLAIN, "\\xff\\xc3");
+    shows("\xff", TN_SHOWN_JSON, "\\ufffd");
+    writes("\xe2\x80\xae", 2, TN_SHOWN_PLAIN, "\\xe2\\x80");
+}
+
+static void markup_is_text(void **state)
+{
+    (void)state;
+    shows("</script>&\"'\x01", TN_SHOWN_XML, "&lt;/script&gt;&amp;&quot;&#39;\\x01");
+}
+
+static void json_strings(void **state)
+{
+    (void)state;
+    shows("\"\\\n\x02\xe2\x80\xae", TN_SHOWN_JSON, "\\\"\\\\\\n\\u0002\\u202e");
+    shows("\xf3\xa0\x81\x81", TN_SHOWN_JSON, "\\udb40\\udc41");
+}
+
+/* Expected texts are what Python 3 prints for repr of these strings. */
+static void python_strings(void **state)
+{
+    (void)state;
+    python("", "''");
+    python("N/A", "'N/A'");
+    python("it's", "\"it's\"");
+    python("it's \"so\"", "'it\\'s \"so\"'");
+    python("a\\b\n\r\t\x7f", "'a\\\\b\\n\\r\\t\\x7f'");
+    python("\xc2\xa0\xe2\x80\xa8\xc3\xa9\xed\xb0\x80", "'\\xa0\\u2028\xc3\xa9\\udc00'");
+}
+
+static void codes_are_decoded(void **state)
+{
+    uint32_t code = 0;
+
+    (void)state;
+    assert_int_equal(tn_utf8_decode("A", 1, &code), 1);
+    assert_int_equal(code, 'A');
+    assert_int_equal(tn_utf8_decode("\xf4\x8f\xbf\xbf", 4, &code), 4);
+    assert_int_equal(code, 0x10ffff);
+    assert_int_equal(tn_utf8_decode("\xe0\x9f\xbf", 3, &code), 0);
+    assert_int_equal(tn_utf8_decode("\xe2\x82", 2, &code), 0);
+    assert_true(tn_utf8_is_shown(' '));
+    assert_true(tn_utf8_is_shown(0x4e00));
+    assert_false(tn_utf8_is_shown(0x200b));
+    assert_false(tn_utf8_is_shown(0x10ffff));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_shows_stays),
+        cmocka_unit_test(what_hides_is_escaped),
+        cmocka_unit_test(bytes_that_are_no_characters),
+        cmocka_unit_test(markup_is_text),
+        cmocka_unit_test(json_strings),
+        cmocka_unit_test(python_strings),
+        cmocka_unit_test(codes_are_decoded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
