@@ -670,7 +670,6 @@ def check_dump(path):
     for kind in ("segments", "memory"):  # lines for a flame graph, whose script is not here
         lines = getattr(_memory_viz, kind)(dump, format_flamegraph=str)
         expect("stream_0" in lines, kind, lines[:200])
-    expect("widened_and_back" in _memory_viz.memory(dump, format_flamegraph=str))
     expect(_memory_viz.segsum(dump) and _memory_viz.trace(dump))
     stages = [(a["name"], a["stage"]) for a in dump["external_annotations"]]
     expect_equal(stages, [("a named range", "START"), ("a named range", "END")])
