@@ -33,12 +33,12 @@ struct tn_py_usage tn_py_usage(void);
 /* The interpreter ends: no function of it is called any more. */
 void tn_py_shutdown(void);
 
-/* Between these two, which may be nested, the calling thread may hold a lock of torch's: it does
- * not wait for the interpreter's lock, for which the holder of the other might be waiting. */
+/* Between these two, which may be nested, the calling thread may hold a lock of torch's, for which
+ * the holder of the interpreter's may be waiting: so it does not wait for that one. */
 void tn_py_forbid_waiting(void);
 void tn_py_allow_waiting(void);
 
-/* Takes the interpreter's lock, if there is an interpreter, until the given value is handed back. */
+/* Takes the interpreter's lock, where there is one, until the given value is handed back. */
 enum {
     TN_PY_NOT_ENTERED = -1
 };
