@@ -38,6 +38,8 @@
     X(config)                                                                                      \
     X(help)                                                                                        \
     X(convert)                                                                                     \
+    X(peak)                                                                                        \
+    X(oom)                                                                                         \
     X(stats)                                                                                       \
     X(trace)                                                                                       \
     X(segments)                                                                                    \
