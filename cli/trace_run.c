@@ -7,31 +7,56 @@
 
 const struct cli_trace_values cli_trace_defaults = {.device = CLI_DEVICE_ALL};
 
+#define ROWS_OPT                                                                                   \
+    {                                                                                              \
+        .name = "rows", .letter = 'n', .kind = CLI_OPT_NUMBER,                                     \
+        .at = offsetof(struct cli_trace_values, rows), .value = "N",                               \
+        .help = "rows of a table (10); the others are one row more"                                \
+    }
+
+#define JSON_OPT                                                                                   \
+    {                                                                                              \
+        .name = "json", .kind = CLI_OPT_FLAG, .at = offsetof(struct cli_trace_values, json),       \
+        .help = "print JSON, for programs"                                                         \
+    }
+
+#define OUTPUT_OPT                                                                                 \
+    {                                                                                              \
+        .name = "output", .letter = 'o', .kind = CLI_OPT_TEXT,                                     \
+        .at = offsetof(struct cli_trace_values, output), .value = "FILE",                          \
+        .help = "where to write; - is standard output, the default"                                \
+    }
+
+/* In the order of enum tarn_top_order. */
+static const char *const orders[] = {"peak", "end", "allocated", "count", NULL};
+
 const struct cli_opt cli_trace_opts[] = {
-    CLI_DEVICE_OPT(struct cli_trace_values),
-    {.name = "rows",
-     .letter = 'n',
-     .kind = CLI_OPT_NUMBER,
-     .at = offsetof(struct cli_trace_values, rows),
-     .value = "N",
-     .help = "rows of a table (10); the others are one row more"},
-    {.name = "json",
-     .kind = CLI_OPT_FLAG,
-     .at = offsetof(struct cli_trace_values, json),
-     .help = "print JSON, with whole stacks"},
-    {.name = "output",
-     .letter = 'o',
-     .kind = CLI_OPT_TEXT,
-     .at = offsetof(struct cli_trace_values, output),
-     .value = "FILE",
-     .help = "where to write; - is standard output, the default"},
-    {.name = "device-total",
-     .kind = CLI_OPT_SIZE,
-     .at = offsetof(struct cli_trace_values, device_total),
-     .value = "SIZE",
-     .help = "memory of the device, which snapshots do not say"},
-    {0},
-};
+    CLI_DEVICE_OPT(struct cli_trace_values), ROWS_OPT, JSON_OPT, OUTPUT_OPT, {0}};
+
+const struct cli_opt cli_info_opts[] = {
+    CLI_DEVICE_OPT(struct cli_trace_values), JSON_OPT, OUTPUT_OPT, {0}};
+
+const struct cli_opt cli_oom_opts[] = {CLI_DEVICE_OPT(struct cli_trace_values),
+                                       {.name = "device-total",
+                                        .kind = CLI_OPT_SIZE,
+                                        .at = offsetof(struct cli_trace_values, device_total),
+                                        .value = "SIZE",
+                                        .help = "memory of the device, which snapshots do not say"},
+                                       ROWS_OPT,
+                                       JSON_OPT,
+                                       OUTPUT_OPT,
+                                       {0}};
+
+const struct cli_opt cli_top_opts[] = {CLI_DEVICE_OPT(struct cli_trace_values),
+                                       {.name = "sort",
+                                        .kind = CLI_OPT_CHOICE,
+                                        .at = offsetof(struct cli_trace_values, order),
+                                        .choices = orders,
+                                        .help = "what comes first"},
+                                       ROWS_OPT,
+                                       JSON_OPT,
+                                       OUTPUT_OPT,
+                                       {0}};
 
 enum {
     CONF_MAX = 4096
@@ -79,7 +104,8 @@ enum cli_exit cli_trace_run(const struct cli_call *call, cli_trace_report *repor
                                           .json = values->json,
                                           .rows = values->rows,
                                           .device_total = values->device_total,
-                                          .would_fit = would_fit};
+                                          .would_fit = would_fit,
+                                          .order = (enum tarn_top_order)values->order};
     struct cli_output output;
     struct tarn_error error;
     int code;

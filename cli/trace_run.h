@@ -12,10 +12,14 @@ struct cli_trace_values {
     uint64_t rows;
     const char *output;
     bool json;
+    int order; /* enum tarn_top_order */
 };
 
 extern const struct cli_trace_values cli_trace_defaults;
-extern const struct cli_opt cli_trace_opts[];
+extern const struct cli_opt cli_trace_opts[]; /* for commands with tables */
+extern const struct cli_opt cli_oom_opts[];
+extern const struct cli_opt cli_top_opts[];
+extern const struct cli_opt cli_info_opts[];
 
 typedef enum tarn_status cli_trace_report(const struct tarn_snapshot *snapshot,
                                           const struct tarn_report_options *options,
