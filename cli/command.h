@@ -38,6 +38,11 @@
     X(config)                                                                                      \
     X(help)                                                                                        \
     X(convert)                                                                                     \
+    X(info)                                                                                        \
+    X(check)                                                                                       \
+    X(top)                                                                                         \
+    X(peak)                                                                                        \
+    X(oom)                                                                                         \
     X(stats)                                                                                       \
     X(trace)                                                                                       \
     X(segments)                                                                                    \

@@ -6,6 +6,7 @@
 #ifndef TARN_REPORT_H
 #define TARN_REPORT_H
 
+#include "findings.h"
 #include "snapshot.h"
 #include "stats.h"
 #include "writer.h"
@@ -112,6 +113,76 @@ TARN_API enum tarn_status tarn_report_page(const struct tarn_snapshot *snapshot,
                                            const struct tarn_page_options *options,
                                            const struct tarn_writer *writer,
                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+enum tarn_top_order {
+    TARN_TOP_BY_PEAK,      /* bytes held when most was in use */
+    TARN_TOP_BY_END,       /* bytes held at the end */
+    TARN_TOP_BY_ALLOCATED, /* bytes asked for in the trace */
+    TARN_TOP_BY_COUNT      /* allocations in the trace */
+};
+
+enum tarn_answer {
+    TARN_ANSWER_UNKNOWN,
+    TARN_ANSWER_NO,
+    TARN_ANSWER_YES
+};
+
+/* Of the reports on traces below. Zero bytes mean: text, every device, tables of ten rows. */
+struct tarn_report_options {
+    uint32_t struct_size; /* sizeof(struct tarn_report_options) */
+    bool one_device;      /* only `device` */
+    int device;
+    bool json;             /* a JSON document {"schema", "tool", "data"} instead of text */
+    uint64_t rows;         /* of each table; the others are one row more. 0 = 10 */
+    uint64_t device_total; /* bytes of the device, which snapshots do not say; 0 = unknown */
+
+    /* Asked for a request that failed: would the run have got past that entry with growing
+     * ("expandable") segments, on a device of `capacity` bytes? TARN_ANSWER_UNKNOWN says nothing.
+     * NULL: is not asked. tarn/replay.h can tell. */
+    enum tarn_answer (*would_fit)(void *context, int device, uint64_t entry, uint64_t capacity);
+    void *context;
+
+    enum tarn_top_order order; /* of the rows of tarn_report_top */
+};
+
+/* All of these take `options` NULL, and fail with TARN_ERR_NOT_SUPPORTED when the file has no
+ * trace, with TARN_ERR_NOT_FOUND when it has none of that device, with TARN_ERR_HOST_MEMORY, or
+ * with what the writer returned. Sums of their tables equal the totals they print. */
+
+/* What memory was made of, by stack, when most was in use and when most was reserved, with what was
+ * there before the trace began. In use are bytes asked for, as `requested_bytes` counts them. */
+TARN_API enum tarn_status tarn_report_peak(const struct tarn_snapshot *snapshot,
+                                           const struct tarn_report_options *options,
+                                           const struct tarn_writer *writer,
+                                           struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Why each request that failed did: what was asked for, what was free where, who held the rest, and
+ * a verdict. Without a failed request it says so. */
+TARN_API enum tarn_status tarn_report_oom(const struct tarn_snapshot *snapshot,
+                                          const struct tarn_report_options *options,
+                                          const struct tarn_writer *writer,
+                                          struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Stacks by what they held and asked for over the whole trace, most first. The life of a block is
+ * the number of entries from its allocation to its free. */
+TARN_API enum tarn_status tarn_report_top(const struct tarn_snapshot *snapshot,
+                                          const struct tarn_report_options *options,
+                                          const struct tarn_writer *writer,
+                                          struct tarn_error *error) TARN_MUST_CHECK;
+
+/* What is in the file and what is not: its form, settings, devices, entries by action, whether the
+ * trace begins in mid-run, and what was odd when it was read. Does not need a trace. */
+TARN_API enum tarn_status tarn_report_info(const struct tarn_snapshot *snapshot,
+                                           const struct tarn_report_options *options,
+                                           const struct tarn_writer *writer,
+                                           struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Adds to `findings` where a snapshot contradicts itself: blocks that do not add up, segments that
+ * overlap, a trace that allocates what is in use or frees what is free, time that runs backwards.
+ * TARN_ERR_HOST_MEMORY; findings are none of its failures. */
+TARN_API enum tarn_status tarn_snapshot_check(const struct tarn_snapshot *snapshot,
+                                              struct tarn_findings *findings,
+                                              struct tarn_error *error) TARN_MUST_CHECK;
 
 #ifdef __cplusplus
 }

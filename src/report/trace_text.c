@@ -18,6 +18,7 @@
 #include "base/size_text.h"
 #include "report/cover.h"
 #include "report/python_repr.h"
+#include "report/report_out.h"
 #include "snapshot/snapshot.h"
 
 #include <inttypes.h>
@@ -290,25 +291,6 @@ static bool devices_write(struct tn_text_out *out, const struct tn_model *model,
     return true;
 }
 
-static enum tarn_status traces_check(const struct tn_model *model,
-                                     const struct tarn_trace_text_options *options,
-                                     struct tarn_error *error)
-{
-    if (!model->has_traces) {
-        return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
-                       "the file has no trace, only segments; call "
-                       "torch.cuda.memory._record_memory_history() before what is to be seen, and "
-                       "_dump_snapshot after it");
-    }
-    if (options->one_device &&
-        (options->device < 0 || (size_t)options->device >= model->trace_count)) {
-        return tn_fail(error, TARN_ERR_NOT_FOUND,
-                       "the file has no trace of device %d: it has %zu, of the devices from 0 on",
-                       options->device, model->trace_count);
-    }
-    return TARN_OK;
-}
-
 enum tarn_status tarn_report_trace(const struct tarn_snapshot *snapshot,
                                    const struct tarn_trace_text_options *given,
                                    const struct tarn_writer *writer, struct tarn_error *error)
@@ -318,7 +300,8 @@ enum tarn_status tarn_report_trace(const struct tarn_snapshot *snapshot,
     const struct tn_model *model = tn_snapshot_model(snapshot);
     struct tn_text_out out;
     struct tn_cover finals;
-    enum tarn_status status = traces_check(model, options, error);
+    enum tarn_status status =
+        tn_report_check_traces(model, options->one_device, options->device, error);
 
     if (status) {
         return status;

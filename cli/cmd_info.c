@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn info`: what is in a snapshot. */
+#include "trace_run.h"
+
+static enum cli_exit info_run(const struct cli_call *call)
+{
+    return cli_trace_run(call, tarn_report_info);
+}
+
+const struct cli_command cli_command_info = {
+    .name = "info",
+    .arguments = "SNAPSHOT",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .help = "say what is in a snapshot, and what is not",
+    .details = "Form, settings, devices, entries by action, how many have stacks, and whether the\n"
+               "trace begins in mid-run because its ring overflowed or recording began late.\n",
+    .opts = cli_info_opts,
+    .values_size = sizeof(struct cli_trace_values),
+    .defaults = &cli_trace_defaults,
+    .run = info_run,
+};

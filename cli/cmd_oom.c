@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn oom`: why requests failed. */
+#include "trace_run.h"
+
+static enum cli_exit oom_run(const struct cli_call *call)
+{
+    return cli_trace_run(call, tarn_report_oom);
+}
+
+const struct cli_command cli_command_oom = {
+    .name = "oom",
+    .arguments = "SNAPSHOT",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .help = "say why requests for memory failed, and who held the memory",
+    .details =
+        "The verdict is one of: fragmented (enough is free where the request could use it, in\n"
+        "too small pieces), wrong pool or stream (enough is free, elsewhere), really full, and\n"
+        "outside the allocator (others hold what is missing; needs --device-total).\n"
+        "Sizes are rounded as the allocator rounds them: reserved = used + slack + free.\n",
+    .opts = cli_oom_opts,
+    .values_size = sizeof(struct cli_trace_values),
+    .defaults = &cli_trace_defaults,
+    .run = oom_run,
+};

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn peak`: what memory was made of at its peaks. */
+#include "trace_run.h"
+
+static enum cli_exit peak_run(const struct cli_call *call)
+{
+    return cli_trace_run(call, tarn_report_peak);
+}
+
+const struct cli_command cli_command_peak = {
+    .name = "peak",
+    .arguments = "SNAPSHOT",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .help = "say what memory was made of when most was in use, and when most was reserved",
+    .details = "By the stack that asked for it, with what was there before the trace began.\n"
+               "In use are bytes asked for, as requested_bytes of torch.cuda.memory_stats counts\n"
+               "them: until the free is complete. Tables add up.\n",
+    .opts = cli_trace_opts,
+    .values_size = sizeof(struct cli_trace_values),
+    .defaults = &cli_trace_defaults,
+    .run = peak_run,
+};

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn top`: which stacks hold and ask for most. */
+#include "trace_run.h"
+
+static enum cli_exit top_run(const struct cli_call *call)
+{
+    return cli_trace_run(call, tarn_report_top);
+}
+
+const struct cli_command cli_command_top = {
+    .name = "top",
+    .arguments = "SNAPSHOT",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .help = "list the stacks that hold and ask for most memory",
+    .details =
+        "Columns: bytes held when most was in use, bytes held at the end, bytes and blocks\n"
+        "asked for in the trace, and the mean life of a block in trace entries. The columns\n"
+        "add up. What was there before the trace began is in the row (not recorded), unless the\n"
+        "snapshot still has its stack.\n",
+    .opts = cli_top_opts,
+    .values_size = sizeof(struct cli_trace_values),
+    .defaults = &cli_trace_defaults,
+    .run = top_run,
+};

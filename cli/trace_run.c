@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace_run.h"
+
+#include "device_opt.h"
+#include "output.h"
+#include "tarn/replay.h"
+
+const struct cli_trace_values cli_trace_defaults = {.device = CLI_DEVICE_ALL};
+
+#define ROWS_OPT                                                                                   \
+    {                                                                                              \
+        .name = "rows", .letter = 'n', .kind = CLI_OPT_NUMBER,                                     \
+        .at = offsetof(struct cli_trace_values, rows), .value = "N",                               \
+        .help = "rows of a table (10); the others are one row more"                                \
+    }
+
+#define JSON_OPT                                                                                   \
+    {                                                                                              \
+        .name = "json", .kind = CLI_OPT_FLAG, .at = offsetof(struct cli_trace_values, json),       \
+        .help = "print JSON, for programs"                                                         \
+    }
+
+#define OUTPUT_OPT                                                                                 \
+    {                                                                                              \
+        .name = "output", .letter = 'o', .kind = CLI_OPT_TEXT,                                     \
+        .at = offsetof(struct cli_trace_values, output), .value = "FILE",                          \
+        .help = "where to write; - is standard output, the default"                                \
+    }
+
+/* In the order of enum tarn_top_order. */
+static const char *const orders[] = {"peak", "end", "allocated", "count", NULL};
+
+const struct cli_opt cli_trace_opts[] = {
+    CLI_DEVICE_OPT(struct cli_trace_values), ROWS_OPT, JSON_OPT, OUTPUT_OPT, {0}};
+
+const struct cli_opt cli_info_opts[] = {
+    CLI_DEVICE_OPT(struct cli_trace_values), JSON_OPT, OUTPUT_OPT, {0}};
+
+const struct cli_opt cli_oom_opts[] = {CLI_DEVICE_OPT(struct cli_trace_values),
+                                       {.name = "device-total",
+                                        .kind = CLI_OPT_SIZE,
+                                        .at = offsetof(struct cli_trace_values, device_total),
+                                        .value = "SIZE",
+                                        .help = "memory of the device, which snapshots do not say"},
+                                       ROWS_OPT,
+                                       JSON_OPT,
+                                       OUTPUT_OPT,
+                                       {0}};
+
+const struct cli_opt cli_top_opts[] = {CLI_DEVICE_OPT(struct cli_trace_values),
+                                       {.name = "sort",
+                                        .kind = CLI_OPT_CHOICE,
+                                        .at = offsetof(struct cli_trace_values, order),
+                                        .choices = orders,
+                                        .help = "what comes first"},
+                                       ROWS_OPT,
+                                       JSON_OPT,
+                                       OUTPUT_OPT,
+                                       {0}};
+
+enum {
+    CONF_MAX = 4096
+};
+
+/* Runs the replay of a device with growing segments. */
+static enum tarn_answer replay_answer(const struct tarn_replay *replay, uint64_t entry,
+                                      uint64_t capacity)
+{
+    struct tarn_replay_info info = {.struct_size = sizeof info};
+    struct tarn_replay_result result = {.struct_size = sizeof result};
+    struct tarn_replay_options options = {.struct_size = sizeof options, .device_total = capacity};
+    char conf[CONF_MAX];
+
+    tarn_replay_get_info(replay, &info);
+    const int length = snprintf(conf, sizeof conf, "%s%sexpandable_segments:True", info.conf,
+                                info.conf[0] ? "," : "");
+
+    options.conf = conf;
+    if (length >= CONF_MAX || capacity == 0 || tarn_replay_run(replay, &options, &result, NULL)) {
+        return TARN_ANSWER_UNKNOWN;
+    }
+    return result.first_oom < 0 || (uint64_t)result.first_oom > entry ? TARN_ANSWER_YES
+                                                                      : TARN_ANSWER_NO;
+}
+
+static enum tarn_answer would_fit(void *context, int device, uint64_t entry, uint64_t capacity)
+{
+    const struct tarn_snapshot *snapshot = context;
+    struct tarn_replay *replay;
+
+    if (tarn_replay_create(snapshot, device, &replay, NULL)) {
+        return TARN_ANSWER_UNKNOWN;
+    }
+    const enum tarn_answer answer = replay_answer(replay, entry, capacity);
+
+    tarn_replay_destroy(replay);
+    return answer;
+}
+
+enum cli_exit cli_trace_run(const struct cli_call *call, cli_trace_report *report)
+{
+    const struct cli_trace_values *values = call->values;
+    struct tarn_report_options options = {.struct_size = sizeof options,
+                                          .json = values->json,
+                                          .rows = values->rows,
+                                          .device_total = values->device_total,
+                                          .would_fit = would_fit,
+                                          .order = (enum tarn_top_order)values->order};
+    struct cli_output output;
+    struct tarn_error error;
+    int code;
+    struct tarn_snapshot *snapshot = cli_load_snapshot(call->command, call->arguments[0], &code);
+
+    if (!snapshot) {
+        return (enum cli_exit)code;
+    }
+    options.context = snapshot;
+    options.one_device = cli_device_is_given(values->device, &options.device);
+    const int opened = cli_output_open(&output, call->command, values->output);
+
+    if (opened) {
+        code = opened;
+    } else {
+        const enum tarn_status status = report(snapshot, &options, &output.writer, &error);
+
+        code = cli_output_close(&output, call->command, status, &error, code);
+    }
+    tarn_snapshot_destroy(snapshot);
+    return (enum cli_exit)code;
+}

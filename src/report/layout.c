@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/layout.h"
+
+#include "base/store.h"
+#include "base/tree.h"
+
+#include <stdlib.h>
+
+enum {
+    GRAIN = 512 /* sizes of blocks are multiples */
+};
+
+#define SMALL_SEGMENT ((uint64_t)2 << 20)
+#define LARGE_PAGES   ((uint64_t)20 << 20) /* growing segments of the large pool map so much */
+#define LARGE_REST    ((uint64_t)1 << 20)  /* a rest of the large pool must be larger */
+
+/* A range of reserved addresses, [start, end). */
+struct region {
+    struct tn_tree_node node;
+    uint64_t start;
+    uint64_t end;
+    struct tn_pool_id pool;
+    uint64_t stream;
+    bool is_large;
+    bool is_growing;
+};
+
+/* Regions by address; they do not overlap. Removed ones stay in the store. */
+struct regions {
+    struct tn_budget budget;
+    struct tn_store store;
+    struct tn_tree tree;
+};
+
+static struct region *region_of(const struct tn_tree_node *node)
+{
+    return node ? TN_TREE_ENTRY(node, struct region, node) : NULL;
+}
+
+static int region_compare(const struct tn_tree_node *a, const struct tn_tree_node *b)
+{
+    return tn_tree_order_u64(region_of(a)->start, region_of(b)->start);
+}
+
+static void regions_init(struct regions *regions)
+{
+    regions->budget = (struct tn_budget){0};
+    tn_store_init(&regions->store, &regions->budget, sizeof(struct region));
+    tn_tree_init(&regions->tree, region_compare, NULL);
+}
+
+static void regions_fini(struct regions *regions)
+{
+    tn_store_fini(&regions->store);
+}
+
+static bool region_insert(struct regions *regions, struct region region)
+{
+    struct region *added = tn_store_push(&regions->store);
+
+    if (!added) {
+        return false;
+    }
+    *added = region;
+    tn_tree_insert(&regions->tree, &added->node);
+    return true;
+}
+
+/* Takes [start, end) out of whatever has it; a region that reaches beyond keeps its ends. */
+static bool regions_remove(struct regions *regions, uint64_t start, uint64_t end)
+{
+    const struct region key = {.start = start};
+    struct region *at = region_of(tn_tree_find_at_most(&regions->tree, &key.node));
+
+    if (!at || at->end <= start) {
+        at = region_of(tn_tree_find_at_least(&regions->tree, &key.node));
+    }
+    while (at && at->start < end) {
+        struct region *next = region_of(tn_tree_next(&at->node));
+        struct region rest = *at;
+
+        if (at->start < start) {
+            at->end = start;
+        } else {
+            tn_tree_remove(&regions->tree, &at->node);
+        }
+        if (rest.end > end) {
+            rest.start = end;
+            return region_insert(regions, rest);
+        }
+        at = next;
+    }
+    return true;
+}
+
+static bool regions_add(struct regions *regions, struct region region)
+{
+    return region.start >= region.end ||
+           (regions_remove(regions, region.start, region.end) && region_insert(regions, region));
+}
+
+static uint64_t end_of(uint64_t start, uint64_t size)
+{
+    return size > UINT64_MAX - start ? UINT64_MAX : start + size;
+}
+
+static bool finals_add(struct regions *regions, const struct tn_timeline *timeline)
+{
+    for (size_t i = 0; i < timeline->model->segment_count; i++) {
+        const struct tn_model_segment *segment = &timeline->model->segments[i];
+        const struct region region = {.start = segment->address,
+                                      .end = end_of(segment->address, segment->total_size),
+                                      .pool = segment->pool,
+                                      .stream = segment->stream,
+                                      .is_large = segment->is_large,
+                                      .is_growing = segment->is_expandable};
+
+        if (segment->device == timeline->device && !regions_add(regions, region)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What an entry took away. Its pool is known from newer files only; its size tells the class. */
+static struct region region_given_back(const struct tn_model *model,
+                                       const struct tn_trace_entry *entry)
+{
+    const bool is_growing = entry->action == TN_TRACE_SEGMENT_UNMAP;
+
+    return (struct region){.start = entry->address,
+                           .end = end_of(entry->address, entry->size),
+                           .pool = tn_model_extra(model, entry->extra)->pool,
+                           .stream = entry->stream,
+                           .is_large = is_growing ? entry->size % LARGE_PAGES == 0
+                                                  : entry->size > SMALL_SEGMENT,
+                           .is_growing = is_growing};
+}
+
+/* Goes back from the end to right after `entry`. */
+static bool regions_go_back(struct regions *regions, const struct tn_timeline *timeline,
+                            uint64_t entry)
+{
+    const uint64_t first = entry == TN_NEVER ? 0 : entry + 1;
+
+    for (uint64_t i = timeline->trace->count; i > first; i--) {
+        const struct tn_trace_entry *undone = tn_trace_at(timeline->model, timeline->trace, i - 1);
+        const int64_t delta = tn_reserved_delta(undone);
+
+        if (delta > 0 &&
+            !regions_remove(regions, undone->address, end_of(undone->address, undone->size))) {
+            return false;
+        }
+        if (delta < 0 && !regions_add(regions, region_given_back(timeline->model, undone))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- blocks in regions ---- */
+
+static int life_compare(const void *left, const void *right)
+{
+    const struct tn_life *a = *(const struct tn_life *const *)left;
+    const struct tn_life *b = *(const struct tn_life *const *)right;
+
+    return a->address < b->address ? -1 : a->address > b->address;
+}
+
+/* Blocks in use, by address. */
+static bool lives_sort(struct tn_vec *sorted, const struct tn_timeline *timeline, uint64_t entry)
+{
+    const struct tn_life *lives = tn_timeline_lives(timeline);
+
+    tn_vec_init(sorted, sizeof(const struct tn_life *));
+    for (size_t i = 0; i < timeline->lives.count; i++) {
+        if (tn_life_is_at(&lives[i], entry)) {
+            const struct tn_life **item = tn_vec_push(sorted);
+
+            if (!item) {
+                return false;
+            }
+            *item = &lives[i];
+        }
+    }
+    if (sorted->count > 0) {
+        qsort(sorted->items, sorted->count, sizeof(const struct tn_life *), life_compare);
+    }
+    return true;
+}
+
+/* Walks the blocks of one region. */
+struct walk {
+    struct tn_layout_row *row;
+    uint64_t at;                /* end of the last block */
+    const struct tn_life *last; /* it, NULL at the start of the region */
+    uint64_t max_split;         /* UINT64_MAX: none */
+};
+
+static uint64_t rounded(const struct tn_life *life)
+{
+    const uint64_t more = (GRAIN - life->size % GRAIN) % GRAIN;
+
+    return life->size > UINT64_MAX - more ? life->size : life->size + more;
+}
+
+/* The bytes up to `end` are free, or the last block's own. */
+static void walk_gap(struct walk *walk, uint64_t end)
+{
+    const uint64_t gap = end - walk->at;
+    const bool is_split = walk->row->is_large ? gap > LARGE_REST : gap >= GRAIN;
+
+    if (gap == 0) {
+        return;
+    }
+    if (walk->last && (!is_split || rounded(walk->last) >= walk->max_split)) {
+        walk->row->slack += gap;
+        return;
+    }
+    walk->row->free += gap;
+    walk->row->free_runs++;
+    if (gap > walk->row->largest_free) {
+        walk->row->largest_free = gap;
+    }
+}
+
+static void walk_life(struct walk *walk, const struct tn_life *life, uint64_t region_end,
+                      uint64_t entry)
+{
+    uint64_t end = end_of(life->address, rounded(life));
+
+    if (life->address > walk->at) {
+        walk_gap(walk, life->address);
+        walk->at = life->address;
+    }
+    end = end < region_end ? end : region_end;
+    if (end > walk->at) {
+        walk->row->used += end - walk->at;
+        if (life->requested != TN_NEVER && entry != TN_NEVER && life->requested <= entry) {
+            walk->row->waiting += end - walk->at;
+        }
+        walk->at = end;
+    }
+    walk->last = life;
+}
+
+/* The part of the layout that is one region and those that continue it; returns the region behind
+ * them. */
+static const struct region *region_walk(const struct region *region, struct tn_layout_row *row,
+                                        const struct tn_vec *sorted, size_t *next, uint64_t entry,
+                                        uint64_t max_split)
+{
+    const struct tn_life *const *lives = sorted->items;
+    struct walk walk = {.row = row, .at = region->start, .max_split = max_split};
+    const struct region *last = region;
+
+    *row = (struct tn_layout_row){
+        .pool = region->pool, .stream = region->stream, .is_large = region->is_large};
+    for (const struct region *more = region; more; more = region_of(tn_tree_next(&more->node))) {
+        if (more != region && !(more->is_growing && last->is_growing && more->start == last->end &&
+                                more->stream == region->stream)) {
+            break;
+        }
+        last = more;
+        row->segments++;
+    }
+    row->reserved = last->end - region->start;
+    for (; *next < sorted->count && lives[*next]->address < last->end; (*next)++) {
+        walk_life(&walk, lives[*next], last->end, entry);
+    }
+    walk_gap(&walk, last->end);
+    row->whole = row->free == row->reserved ? row->reserved : 0;
+    return region_of(tn_tree_next(&last->node));
+}
+
+/* ---- rows ---- */
+
+static int row_compare(const void *left, const void *right)
+{
+    const struct tn_layout_row *a = left;
+    const struct tn_layout_row *b = right;
+    const uint64_t keys[2][4] = {{a->pool.id[0], a->pool.id[1], a->stream, a->is_large},
+                                 {b->pool.id[0], b->pool.id[1], b->stream, b->is_large}};
+
+    for (int i = 0; i < 4; i++) {
+        if (keys[0][i] != keys[1][i]) {
+            return keys[0][i] < keys[1][i] ? -1 : 1;
+        }
+    }
+    return 0;
+}
+
+static void row_add(struct tn_layout_row *into, const struct tn_layout_row *from)
+{
+    into->segments += from->segments;
+    into->reserved += from->reserved;
+    into->used += from->used;
+    into->waiting += from->waiting;
+    into->slack += from->slack;
+    into->free += from->free;
+    into->free_runs += from->free_runs;
+    into->whole += from->whole;
+    if (from->largest_free > into->largest_free) {
+        into->largest_free = from->largest_free;
+    }
+}
+
+static void rows_merge(struct tn_layout *layout)
+{
+    struct tn_layout_row *rows = layout->rows.items;
+    size_t kept = 0;
+
+    if (layout->rows.count == 0) {
+        return;
+    }
+    qsort(rows, layout->rows.count, sizeof *rows, row_compare);
+    layout->total = (struct tn_layout_row){.segments = 0};
+    row_add(&layout->total, &rows[0]);
+    for (size_t i = 1; i < layout->rows.count; i++) {
+        row_add(&layout->total, &rows[i]);
+        if (row_compare(&rows[kept], &rows[i]) == 0) {
+            row_add(&rows[kept], &rows[i]);
+        } else {
+            rows[++kept] = rows[i];
+        }
+    }
+    layout->rows.count = kept + 1;
+}
+
+static bool rows_collect(struct tn_layout *layout, const struct regions *regions,
+                         const struct tn_timeline *timeline, const struct tn_vec *sorted,
+                         uint64_t entry)
+{
+    const struct tn_life *const *lives = sorted->items;
+    const int64_t setting =
+        timeline->model->settings.present ? timeline->model->settings.max_split_size : -1;
+    const uint64_t max_split = setting > 0 ? (uint64_t)setting : UINT64_MAX;
+    const struct region *region = region_of(tn_tree_first(&regions->tree));
+    size_t next = 0;
+
+    while (region) {
+        struct tn_layout_row *row = tn_vec_push(&layout->rows);
+
+        if (!row) {
+            return false;
+        }
+        for (; next < sorted->count && lives[next]->address < region->start; next++) {
+            layout->outside += lives[next]->size;
+        }
+        region = region_walk(region, row, sorted, &next, entry, max_split);
+    }
+    for (; next < sorted->count; next++) {
+        layout->outside += lives[next]->size;
+    }
+    rows_merge(layout);
+    return true;
+}
+
+bool tn_layout_collect(struct tn_layout *layout, const struct tn_timeline *timeline, uint64_t entry)
+{
+    struct regions regions;
+    struct tn_vec sorted = {.items = NULL};
+
+    *layout = (struct tn_layout){.outside = 0};
+    tn_vec_init(&layout->rows, sizeof(struct tn_layout_row));
+    regions_init(&regions);
+    const bool good = finals_add(&regions, timeline) &&
+                      regions_go_back(&regions, timeline, entry) &&
+                      lives_sort(&sorted, timeline, entry) &&
+                      rows_collect(layout, &regions, timeline, &sorted, entry);
+
+    tn_vec_fini(&sorted);
+    regions_fini(&regions);
+    if (!good) {
+        tn_layout_fini(layout);
+    }
+    return good;
+}
+
+void tn_layout_fini(struct tn_layout *layout)
+{
+    tn_vec_fini(&layout->rows);
+}

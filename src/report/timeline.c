@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/timeline.h"
+
+#include "base/map.h"
+
+/* While the trace is read. */
+struct reading {
+    struct tn_timeline *timeline;
+    struct tn_map live;  /* address + 1 -> number of the life */
+    struct tn_map freed; /* address + 1 of what the trace freed, until it is allocated again */
+    uint64_t entry;
+};
+
+static uint64_t key_of(uint64_t address)
+{
+    return address < UINT64_MAX ? address + 1 : UINT64_MAX;
+}
+
+static bool map_put(struct tn_map *map, uint64_t address, uint64_t value)
+{
+    uint64_t *old = tn_map_find(map, key_of(address));
+
+    if (old) {
+        *old = value;
+        return true;
+    }
+    if (!tn_map_reserve(map, 1)) {
+        return false;
+    }
+    tn_map_insert(map, key_of(address), value);
+    return true;
+}
+
+static struct tn_life *life_at(const struct tn_timeline *timeline, uint64_t number)
+{
+    return (struct tn_life *)timeline->lives.items + number;
+}
+
+static struct tn_life *life_add(struct reading *reading, struct tn_life life)
+{
+    struct tn_life *added = tn_vec_push(&reading->timeline->lives);
+
+    if (added) {
+        *added = life;
+        reading->timeline->before_count += life.start == TN_NEVER;
+    }
+    return added;
+}
+
+static bool alloc_read(struct reading *reading, const struct tn_trace_entry *entry)
+{
+    struct tn_timeline *timeline = reading->timeline;
+    const uint64_t *old = tn_map_find(&reading->live, key_of(entry->address));
+    uint64_t *freed = tn_map_find(&reading->freed, key_of(entry->address));
+
+    if (old) {
+        life_at(timeline, *old)->end = reading->entry;
+        timeline->doubled_allocs++;
+    }
+    if (freed) {
+        tn_map_remove(&reading->freed, freed);
+    }
+    return map_put(&reading->live, entry->address, timeline->lives.count) &&
+           life_add(reading, (struct tn_life){.address = entry->address,
+                                              .size = entry->size,
+                                              .stream = entry->stream,
+                                              .start = reading->entry,
+                                              .requested = TN_NEVER,
+                                              .end = TN_NEVER,
+                                              .stack = entry->stack});
+}
+
+/* A block that the trace frees without having allocated it was there before. The entry's stack is
+ * that of the free. */
+static struct tn_life *earlier_life(struct reading *reading, const struct tn_trace_entry *entry)
+{
+    if (!map_put(&reading->live, entry->address, reading->timeline->lives.count)) {
+        return NULL;
+    }
+    return life_add(reading, (struct tn_life){.address = entry->address,
+                                              .size = entry->size,
+                                              .stream = entry->stream,
+                                              .start = TN_NEVER,
+                                              .requested = TN_NEVER,
+                                              .end = TN_NEVER,
+                                              .stack = TN_STACK_NONE});
+}
+
+/* The life that an entry frees; *life_out NULL when the trace freed it already. */
+static bool freed_life(struct reading *reading, const struct tn_trace_entry *entry,
+                       struct tn_life **life_out)
+{
+    const uint64_t *number = tn_map_find(&reading->live, key_of(entry->address));
+
+    *life_out = NULL;
+    if (number) {
+        *life_out = life_at(reading->timeline, *number);
+        return true;
+    }
+    if (tn_map_find(&reading->freed, key_of(entry->address))) {
+        reading->timeline->unknown_frees++;
+        return true;
+    }
+    *life_out = earlier_life(reading, entry);
+    return *life_out != NULL;
+}
+
+static bool free_requested_read(struct reading *reading, const struct tn_trace_entry *entry)
+{
+    struct tn_life *life;
+    const bool good = freed_life(reading, entry, &life);
+
+    if (life) {
+        life->requested = reading->entry;
+    }
+    return good;
+}
+
+static bool free_completed_read(struct reading *reading, const struct tn_trace_entry *entry)
+{
+    struct tn_life *life;
+    uint64_t number;
+
+    if (!freed_life(reading, entry, &life)) {
+        return false;
+    }
+    if (life) {
+        life->end = reading->entry;
+        (void)tn_map_take(&reading->live, key_of(entry->address), &number);
+    }
+    return map_put(&reading->freed, entry->address, 0);
+}
+
+static bool oom_read(struct reading *reading)
+{
+    uint64_t *oom = tn_vec_push(&reading->timeline->ooms);
+
+    if (oom) {
+        *oom = reading->entry;
+    }
+    return oom != NULL;
+}
+
+static bool entry_read(struct reading *reading, const struct tn_trace_entry *entry)
+{
+    switch ((enum tn_trace_action)entry->action) {
+    case TN_TRACE_ALLOC:
+        return alloc_read(reading, entry);
+    case TN_TRACE_FREE_REQUESTED:
+        return free_requested_read(reading, entry);
+    case TN_TRACE_FREE_COMPLETED:
+        return free_completed_read(reading, entry);
+    case TN_TRACE_OOM:
+        return oom_read(reading);
+    case TN_TRACE_SEGMENT_ALLOC:
+    case TN_TRACE_SEGMENT_FREE:
+    case TN_TRACE_SEGMENT_MAP:
+    case TN_TRACE_SEGMENT_UNMAP:
+    case TN_TRACE_SNAPSHOT:
+    case TN_TRACE_ANNOTATE:
+    case TN_TRACE_USER_DEFINED:
+    case TN_TRACE_OTHER:
+    case TN_TRACE_ACTION_COUNT:
+        break;
+    }
+    return true;
+}
+
+/* Blocks in use at the end that the trace has no word of. Of a cut trace nobody knows which. */
+static bool survivors_read(struct reading *reading)
+{
+    const struct tn_timeline *timeline = reading->timeline;
+    const struct tn_model *model = timeline->model;
+
+    for (size_t i = 0; !model->is_partial && i < model->segment_count; i++) {
+        const struct tn_model_segment *segment = &model->segments[i];
+
+        for (size_t k = 0; segment->device == timeline->device && k < segment->block_count; k++) {
+            const struct tn_model_block *block = &segment->blocks[k];
+            const struct tn_life life = {.address = block->address,
+                                         .size = block->requested_size,
+                                         .stream = segment->stream,
+                                         .start = TN_NEVER,
+                                         .requested = TN_NEVER,
+                                         .end = TN_NEVER,
+                                         .stack = block->stack};
+
+            if (block->state != TN_BLOCK_INACTIVE &&
+                !tn_map_find(&reading->live, key_of(block->address)) && !life_add(reading, life)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+int64_t tn_reserved_delta(const struct tn_trace_entry *entry)
+{
+    switch ((enum tn_trace_action)entry->action) {
+    case TN_TRACE_SEGMENT_ALLOC:
+    case TN_TRACE_SEGMENT_MAP:
+        return (int64_t)entry->size;
+    case TN_TRACE_SEGMENT_FREE:
+    case TN_TRACE_SEGMENT_UNMAP:
+        return -(int64_t)entry->size;
+    case TN_TRACE_ALLOC:
+    case TN_TRACE_FREE_REQUESTED:
+    case TN_TRACE_FREE_COMPLETED:
+    case TN_TRACE_SNAPSHOT:
+    case TN_TRACE_OOM:
+    case TN_TRACE_ANNOTATE:
+    case TN_TRACE_USER_DEFINED:
+    case TN_TRACE_OTHER:
+    case TN_TRACE_ACTION_COUNT:
+        break;
+    }
+    return 0;
+}
+
+/* Bytes before the first entry. Sums of a hostile file wrap around; they stay defined. */
+static void start_set(struct tn_timeline *timeline)
+{
+    uint64_t reserved = 0;
+    uint64_t requested = 0;
+
+    for (size_t i = 0; i < timeline->model->segment_count; i++) {
+        const struct tn_model_segment *segment = &timeline->model->segments[i];
+
+        reserved += segment->device == timeline->device ? segment->total_size : 0;
+    }
+    for (uint64_t i = timeline->trace->count; i > 0; i--) {
+        reserved -=
+            (uint64_t)tn_reserved_delta(tn_trace_at(timeline->model, timeline->trace, i - 1));
+        if ((int64_t)reserved < 0) { /* more was given back than the file has */
+            reserved = 0;
+        }
+    }
+    for (size_t i = 0; i < timeline->lives.count; i++) {
+        const struct tn_life *life = life_at(timeline, i);
+
+        requested += life->start == TN_NEVER ? life->size : 0;
+    }
+    timeline->start =
+        (struct tn_moment){.entry = TN_NEVER, .requested = requested, .reserved = reserved};
+}
+
+/* What every entry adds to the bytes in use. */
+static bool deltas_fill(struct tn_timeline *timeline)
+{
+    const size_t count = (size_t)timeline->trace->count;
+
+    if (!tn_vec_reserve(&timeline->deltas, count)) {
+        return false;
+    }
+    uint64_t *deltas = timeline->deltas.items;
+
+    for (size_t i = 0; i < count; i++) {
+        deltas[i] = 0;
+    }
+    timeline->deltas.count = count;
+    for (size_t i = 0; i < timeline->lives.count; i++) {
+        const struct tn_life *life = life_at(timeline, i);
+
+        if (life->start != TN_NEVER) {
+            deltas[life->start] += life->size;
+        }
+        if (life->end != TN_NEVER) {
+            deltas[life->end] -= life->size;
+        }
+    }
+    return true;
+}
+
+/* From one entry to the next. */
+static void moment_step(const struct tn_timeline *timeline, struct tn_moment *now, uint64_t entry)
+{
+    now->entry = entry;
+    now->requested += ((const uint64_t *)timeline->deltas.items)[entry];
+    now->reserved +=
+        (uint64_t)tn_reserved_delta(tn_trace_at(timeline->model, timeline->trace, entry));
+}
+
+static void peaks_find(struct tn_timeline *timeline)
+{
+    struct tn_moment now = timeline->start;
+
+    timeline->requested_peak = now;
+    timeline->reserved_peak = now;
+    for (uint64_t i = 0; i < timeline->trace->count; i++) {
+        moment_step(timeline, &now, i);
+        if (now.requested > timeline->requested_peak.requested) {
+            timeline->requested_peak = now;
+        }
+        if (now.reserved > timeline->reserved_peak.reserved) {
+            timeline->reserved_peak = now;
+        }
+    }
+    timeline->end = now;
+}
+
+struct tn_moment tn_timeline_at(const struct tn_timeline *timeline, uint64_t entry)
+{
+    struct tn_moment now = timeline->start;
+
+    for (uint64_t i = 0; entry != TN_NEVER && i <= entry; i++) {
+        moment_step(timeline, &now, i);
+    }
+    return now;
+}
+
+uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t entry)
+{
+    struct tn_moment now = timeline->start;
+    uint64_t most = now.reserved;
+
+    for (uint64_t i = 0; entry != TN_NEVER && i <= entry; i++) {
+        moment_step(timeline, &now, i);
+        most = now.reserved > most ? now.reserved : most;
+    }
+    return most;
+}
+
+static bool trace_read(struct reading *reading)
+{
+    const struct tn_timeline *timeline = reading->timeline;
+
+    for (; reading->entry < timeline->trace->count; reading->entry++) {
+        if (!entry_read(reading, tn_trace_at(timeline->model, timeline->trace, reading->entry))) {
+            return false;
+        }
+    }
+    return survivors_read(reading);
+}
+
+bool tn_timeline_init(struct tn_timeline *timeline, const struct tn_model *model, size_t device)
+{
+    struct reading reading = {.timeline = timeline};
+
+    *timeline = (struct tn_timeline){
+        .model = model, .trace = &model->traces[device], .device = (int64_t)device};
+    tn_vec_init(&timeline->lives, sizeof(struct tn_life));
+    tn_vec_init(&timeline->ooms, sizeof(uint64_t));
+    tn_vec_init(&timeline->deltas, sizeof(uint64_t));
+    const bool good = trace_read(&reading) && deltas_fill(timeline);
+
+    tn_map_fini(&reading.live);
+    tn_map_fini(&reading.freed);
+    if (!good) {
+        tn_timeline_fini(timeline);
+        return false;
+    }
+    start_set(timeline);
+    peaks_find(timeline);
+    return true;
+}
+
+void tn_timeline_fini(struct tn_timeline *timeline)
+{
+    tn_vec_fini(&timeline->deltas);
+    tn_vec_fini(&timeline->ooms);
+    tn_vec_fini(&timeline->lives);
+}

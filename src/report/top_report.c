@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stacks by what they did over the whole trace: bytes they held when most was in use, bytes they
+ * hold at the end, bytes and blocks they asked for. Blocks from before the trace count as asked for
+ * by nobody known, unless the snapshot still has their stack.
+ */
+#include "base/map.h"
+#include "base/size_text.h"
+#include "report/group.h"
+#include "report/report_out.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* One stack, or a sum of several. */
+struct row {
+    uint32_t stack;
+    uint64_t key; /* what is sorted by */
+    uint64_t peak;
+    uint64_t end;
+    uint64_t allocated; /* bytes asked for in the trace */
+    uint64_t count;     /* allocations in the trace */
+    uint64_t entries;   /* from allocation to free, summed over those that have both */
+    uint64_t freed;     /* how many those are */
+};
+
+struct rows {
+    struct tn_vec vec; /* struct row */
+    struct tn_map numbers;
+    struct row total;
+};
+
+static struct row *row_get(struct rows *rows, uint32_t stack)
+{
+    const uint64_t *number = tn_map_find(&rows->numbers, (uint64_t)stack + 1);
+
+    if (number) {
+        return (struct row *)rows->vec.items + *number;
+    }
+    if (!tn_map_reserve(&rows->numbers, 1)) {
+        return NULL;
+    }
+    struct row *row = tn_vec_push(&rows->vec);
+
+    if (row) {
+        row->stack = stack;
+        tn_map_insert(&rows->numbers, (uint64_t)stack + 1, rows->vec.count - 1);
+    }
+    return row;
+}
+
+static void row_add(struct row *into, const struct row *from)
+{
+    into->peak += from->peak;
+    into->end += from->end;
+    into->allocated += from->allocated;
+    into->count += from->count;
+    into->entries += from->entries;
+    into->freed += from->freed;
+}
+
+static struct row row_of(const struct tn_timeline *timeline, const struct tn_life *life)
+{
+    struct row row = {.peak = tn_life_is_at(life, timeline->requested_peak.entry) ? life->size : 0,
+                      .end = life->end == TN_NEVER ? life->size : 0};
+
+    if (life->start != TN_NEVER) {
+        row.allocated = life->size;
+        row.count = 1;
+        row.freed = life->end != TN_NEVER;
+        row.entries = row.freed ? life->end - life->start : 0;
+    }
+    return row;
+}
+
+static uint64_t key_of(const struct row *row, enum tarn_top_order order)
+{
+    switch (order) {
+    case TARN_TOP_BY_PEAK:
+        return row->peak;
+    case TARN_TOP_BY_END:
+        return row->end;
+    case TARN_TOP_BY_ALLOCATED:
+        return row->allocated;
+    case TARN_TOP_BY_COUNT:
+        break;
+    }
+    return row->count;
+}
+
+static int row_compare(const void *left, const void *right)
+{
+    const struct row *a = left;
+    const struct row *b = right;
+
+    if (a->key != b->key) {
+        return a->key > b->key ? -1 : 1;
+    }
+    return a->stack < b->stack ? -1 : a->stack > b->stack;
+}
+
+static bool rows_fill(struct rows *rows, const struct tn_timeline *timeline,
+                      enum tarn_top_order order)
+{
+    const struct tn_life *lives = tn_timeline_lives(timeline);
+
+    for (size_t i = 0; i < timeline->lives.count; i++) {
+        const struct row more = row_of(timeline, &lives[i]);
+        struct row *row = row_get(rows, lives[i].stack);
+
+        if (!row) {
+            return false;
+        }
+        row_add(row, &more);
+        row_add(&rows->total, &more);
+    }
+    struct row *items = rows->vec.items;
+
+    for (size_t i = 0; i < rows->vec.count; i++) {
+        items[i].key = key_of(&items[i], order);
+    }
+    if (rows->vec.count > 0) {
+        qsort(items, rows->vec.count, sizeof *items, row_compare);
+    }
+    return true;
+}
+
+static struct row others_sum(const struct rows *rows, size_t limit)
+{
+    const struct row *items = rows->vec.items;
+    struct row others = {.peak = 0};
+
+    for (size_t i = limit; i < rows->vec.count; i++) {
+        row_add(&others, &items[i]);
+    }
+    return others;
+}
+
+/* ---- text ---- */
+
+static void row_put(struct tn_text_out *out, const struct row *row)
+{
+    tn_text_printf(out, "  %10s  ", tn_size_text((double)row->peak).text);
+    tn_text_printf(out, "%10s  ", tn_size_text((double)row->end).text);
+    tn_text_printf(out, "%10s  %8" PRIu64 "  ", tn_size_text((double)row->allocated).text,
+                   row->count);
+    if (row->freed > 0) {
+        tn_text_printf(out, "%8" PRIu64 "  ", row->entries / row->freed);
+    } else {
+        tn_text_puts(out, "       -  ");
+    }
+}
+
+static void rows_put(const struct tn_report_out *report, const struct rows *rows, size_t limit)
+{
+    const struct row *items = rows->vec.items;
+    struct tn_text_out *out = report->out;
+
+    tn_text_puts(out, "     at peak      at end   allocated    blocks      life  allocated by\n");
+    for (size_t i = 0; i < limit; i++) {
+        row_put(out, &items[i]);
+        tn_stack_put(out, report->model, items[i].stack, TN_SHOWN_PLAIN);
+        tn_text_putc(out, '\n');
+    }
+    if (limit < rows->vec.count) {
+        const struct row others = others_sum(rows, limit);
+
+        row_put(out, &others);
+        tn_text_printf(out, "others (%zu stacks)\n", rows->vec.count - limit);
+    }
+    row_put(out, &rows->total);
+    tn_text_puts(out, "total\n");
+}
+
+/* ---- JSON ---- */
+
+static void row_members(struct tn_json_text *json, const struct row *row)
+{
+    tn_json_number(json, "peak_bytes", row->peak);
+    tn_json_number(json, "end_bytes", row->end);
+    tn_json_number(json, "allocated_bytes", row->allocated);
+    tn_json_number(json, "allocations", row->count);
+    tn_json_number(json, "freed", row->freed);
+    tn_json_number(json, "entries_from_allocation_to_free", row->entries);
+}
+
+static void rows_put_json(const struct tn_report_out *report, const struct rows *rows, size_t limit)
+{
+    const struct row *items = rows->vec.items;
+    const struct row others = others_sum(rows, limit);
+    struct tn_json_text *json = report->json;
+
+    tn_json_open_array(json, "stacks");
+    for (size_t i = 0; i < limit; i++) {
+        tn_json_open_object(json, NULL);
+        row_members(json, &items[i]);
+        tn_stack_put_json(json, "frames", report->model, items[i].stack);
+        tn_json_close(json);
+    }
+    tn_json_close(json);
+    tn_json_open_object(json, "others");
+    tn_json_number(json, "stacks", rows->vec.count - limit);
+    row_members(json, &others);
+    tn_json_close(json);
+    tn_json_open_object(json, "total");
+    row_members(json, &rows->total);
+    tn_json_close(json);
+}
+
+/* ---- devices ---- */
+
+static void device_write(const struct tn_report_out *report, const struct tn_timeline *timeline,
+                         const struct rows *rows)
+{
+    const size_t limit = report->limit < rows->vec.count ? (size_t)report->limit : rows->vec.count;
+
+    if (report->json) {
+        tn_json_open_object(report->json, NULL);
+        tn_json_signed(report->json, "device", timeline->device);
+        rows_put_json(report, rows, limit);
+        tn_json_close(report->json);
+    } else {
+        tn_text_printf(report->out, "device %" PRId64 ": %" PRIu64 " entries\n", timeline->device,
+                       timeline->trace->count);
+        rows_put(report, rows, limit);
+    }
+}
+
+static bool device_put(const struct tn_report_out *report, size_t device)
+{
+    struct tn_timeline timeline;
+    struct rows rows = {.total = {.peak = 0}};
+
+    if (!tn_timeline_init(&timeline, report->model, device)) {
+        return false;
+    }
+    tn_vec_init(&rows.vec, sizeof(struct row));
+    const bool good = rows_fill(&rows, &timeline, report->options->order);
+
+    if (good) {
+        device_write(report, &timeline, &rows);
+    }
+    tn_map_fini(&rows.numbers);
+    tn_vec_fini(&rows.vec);
+    tn_timeline_fini(&timeline);
+    return good;
+}
+
+enum tarn_status tarn_report_top(const struct tarn_snapshot *snapshot,
+                                 const struct tarn_report_options *options,
+                                 const struct tarn_writer *writer, struct tarn_error *error)
+{
+    return tn_report_traces(snapshot, options, "tarn.top/1", device_put, writer, error);
+}

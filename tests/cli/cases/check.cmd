@@ -1,0 +1,1 @@
+check $data/snapshots/oom.pickle.gz

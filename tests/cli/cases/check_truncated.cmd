@@ -1,0 +1,1 @@
+check $data/../../fuzz/corpus/pickle/cut

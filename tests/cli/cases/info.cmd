@@ -1,0 +1,1 @@
+info $data/snapshots/oom.pickle.gz

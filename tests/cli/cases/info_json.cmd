@@ -1,0 +1,1 @@
+info --json $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+info $data/../../fuzz/corpus/pickle/many_keys

@@ -1,0 +1,1 @@
+oom -n 5 $data/snapshots/oom.pickle.gz

@@ -1,0 +1,1 @@
+oom --device-total much $data/snapshots/oom.pickle.gz

@@ -1,0 +1,1 @@
+oom -n 1 --json $data/snapshots/oom.pickle.gz

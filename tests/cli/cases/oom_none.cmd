@@ -1,0 +1,1 @@
+oom $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+oom -d 1 $data/snapshots/oom.pickle.gz

@@ -1,0 +1,1 @@
+oom $data/../../fuzz/corpus/pickle/unsafe2

@@ -1,0 +1,1 @@
+peak --help

@@ -1,0 +1,1 @@
+peak -n 2 $data/snapshots/llama_generate.pickle.gz

@@ -1,0 +1,1 @@
+peak $data/snapshots/oom.before.pickle.gz

@@ -1,0 +1,1 @@
+top --sort size $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/report.h"
+
+#include "tarn/report.h"
+
+struct asked {
+    const struct tarn_snapshot *snapshot;
+    struct tarn_report_options options;
+};
+
+static enum tarn_status info(const void *context, const struct tarn_writer *writer,
+                             struct tarn_error *error)
+{
+    const struct asked *asked = context;
+
+    return tarn_report_info(asked->snapshot, &asked->options, writer, error);
+}
+
+static void a_recorded_run(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("tiny");
+    const struct asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+
+    (void)state;
+    report_says(info, &asked,
+                "a snapshot\n"
+                "devices: 1, segments: 3, stacks: 2\n"
+                "settings: (default)\n"
+                "\n"
+                "device 0\n"
+                "  now: 52.0MiB reserved in 3 segments, 12.0MiB in 5 blocks in use, 12.0MiB of it "
+                "asked for\n"
+                "  trace: 21 entries in 3.462 s, 6 a second\n"
+                "           9  alloc\n"
+                "           4  free_requested\n"
+                "           4  free_completed\n"
+                "           3  segment_alloc\n"
+                "           1  snapshot\n"
+                "  stacks: 20 of 20 entries have one\n"
+                "  the trace begins with an empty allocator\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void what_is_missing_is_said(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        report_parse("[{'address': 1, 'total_size': 2, 'device': 5, 'blocks': [{'size': 2,"
+                     " 'state': 'inactive'}], 'sur\\u001bprise': 1}]");
+    struct asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    char *text = report_text(info, &asked);
+
+    (void)state;
+    assert_non_null(strstr(text, "a list of segments\ndevices: 1, segments: 1, stacks: 0\n"
+                                 "settings: (not in the file)\n"));
+    assert_non_null(strstr(text, "odd: "));
+    assert_null(strchr(text, '\x1b'));
+    assert_non_null(strstr(text, "\ndevice 5\n"));
+    assert_non_null(strstr(text, "  no trace: history was not recorded\n"));
+    free(text);
+    asked.options.one_device = true;
+    text = report_text(info, &asked);
+    assert_null(strstr(text, "device 5"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+
+    snapshot = report_load("llama_generate");
+    asked = (struct asked){snapshot, {.struct_size = sizeof asked.options}};
+    text = report_text(info, &asked);
+    assert_non_null(strstr(text, "  the trace begins in mid-run: 722.0MiB was reserved and 202 "
+                                 "blocks of 535.2MiB in use before it\n"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void json_of_it(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("oom");
+    const struct asked asked = {snapshot, {.struct_size = sizeof asked.options, .json = true}};
+    char *text = report_text(info, &asked);
+
+    (void)state;
+    assert_non_null(strstr(text, "\"schema\": \"tarn.info/1\""));
+    assert_non_null(
+        strstr(text, "\"settings\": \"max_split_size_mb:128,garbage_collection_threshold:0.6\""));
+    assert_non_null(strstr(text, "\"oom\": 1\n"));
+    assert_non_null(strstr(text, "\"blocks_before\": 0,\n"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void failures_leave_nothing(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("cudagraph");
+    const struct asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+
+    (void)state;
+    assert_true(report_fails_cleanly(info, &asked) >= 5);
+    report_is_refused(info, &asked);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_recorded_run),
+        cmocka_unit_test(what_is_missing_is_said),
+        cmocka_unit_test(json_of_it),
+        cmocka_unit_test(failures_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/report.h"
+
+#include "report/layout.h"
+#include "snapshot/snapshot.h"
+#include "tarn/report.h"
+
+struct asked {
+    const struct tarn_snapshot *snapshot;
+    struct tarn_report_options options;
+};
+
+static enum tarn_status oom(const void *context, const struct tarn_writer *writer,
+                            struct tarn_error *error)
+{
+    const struct asked *asked = context;
+
+    return tarn_report_oom(asked->snapshot, &asked->options, writer, error);
+}
+
+static void says(const struct tarn_snapshot *snapshot, const struct tarn_report_options *options,
+                 const char *part)
+{
+    const struct asked asked = {snapshot, *options};
+    char *text = report_text(oom, &asked);
+
+    if (!strstr(text, part)) {
+        fail_msg("\"%s\" is not in:\n%s", part, text);
+    }
+    free(text);
+}
+
+static enum tarn_answer yes(void *context, int device, uint64_t entry, uint64_t capacity)
+{
+    uint64_t *asked = context;
+
+    assert_int_equal(device, 0);
+    asked[0] = entry;
+    asked[1] = capacity;
+    return TARN_ANSWER_YES;
+}
+
+/* Against the text of the exception: 7 GiB allowed, 127.64 GiB free on the device, 586.00 MiB asked
+ * of it, 609.54 MiB reserved but unallocated. */
+static void the_recorded_failure(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("oom");
+    uint64_t asked[2] = {0, 0};
+    const struct tarn_report_options options = {
+        .struct_size = sizeof options, .would_fit = yes, .context = asked};
+
+    (void)state;
+    says(snapshot, &options, "entry 4458: no memory for 585.9MiB (614400000 bytes, rounded)");
+    says(snapshot, &options, "verdict: fragmented\n  609.2MiB is free in the request's own pool");
+    says(snapshot, &options, "the largest of 204 pieces has 15.8MiB");
+    says(snapshot, &options, "had 127.6GiB free: a limit of the allocator refused");
+    says(snapshot, &options, "emptying the cache would not have helped: 0.0B is in segments");
+    says(snapshot, &options, "expandable_segments:True would have saved it");
+    assert_int_equal(asked[0], 4458);
+    assert_int_equal(asked[1], 7488929792); /* the most that the limit let it reserve */
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void json_of_the_recorded_failure(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("oom");
+    const struct tarn_report_options options = {.struct_size = sizeof options, .json = true};
+
+    (void)state;
+    says(snapshot, &options, "\"schema\": \"tarn.oom/1\"");
+    says(snapshot, &options, "\"segment_bytes\": 614465536,");
+    says(snapshot, &options, "\"verdict\": \"fragmented\",");
+    says(snapshot, &options, "\"emptying_the_cache_helps\": false,");
+    says(snapshot, &options, "\"expandable_segments_help\": null,");
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* A segment of 100 MiB on stream 0 with a block of `used` at its start, one of 50 MiB on stream 7
+ * that is free, and a request of `size` that failed with `device_free` left. */
+static struct tarn_snapshot *failed(const char *used, const char *size, const char *device_free)
+{
+    char json[2048];
+
+    (void)snprintf(json, sizeof json,
+                   "{'segments': [], 'device_traces': [["
+                   "{'action': 'segment_alloc', 'addr': 1073741824, 'size': 104857600,"
+                   " 'stream': 0},"
+                   "{'action': 'alloc', 'addr': 1073741824, 'size': %s, 'stream': 0},"
+                   "{'action': 'segment_alloc', 'addr': 2147483648, 'size': 52428800,"
+                   " 'stream': 7},"
+                   "{'action': 'oom', 'device_free': %s, 'size': %s, 'stream': 0},"
+                   "{'action': 'segment_free', 'addr': 1073741824, 'size': 104857600,"
+                   " 'stream': 0},"
+                   "{'action': 'segment_free', 'addr': 2147483648, 'size': 52428800,"
+                   " 'stream': 7}]]}",
+                   used, device_free, size);
+    return report_parse(json);
+}
+
+static void every_verdict(void **state)
+{
+    struct tarn_report_options options = {.struct_size = sizeof options};
+    struct tarn_snapshot *snapshot = failed("83886080", "31457280", "1048576");
+
+    (void)state;
+    says(snapshot, &options,
+         "verdict: wrong pool or stream\n  70.0MiB is free, enough for 30.0MiB,"
+         " but only 20.0MiB of it in the request's own pool and stream");
+    says(snapshot, &options, "emptying the cache would have made room: 50.0MiB");
+    tarn_snapshot_destroy(snapshot);
+
+    snapshot = failed("83886080", "209715200", "1048576");
+    says(snapshot, &options, "verdict: really full\n  only 70.0MiB of 150.0MiB reserved is free");
+    says(snapshot, &options, "the device had 1.0MiB free, and 200.0MiB was asked of it");
+    options.device_total = (uint64_t)80 << 30;
+    says(snapshot, &options, "verdict: outside the allocator\n");
+    says(snapshot, &options, "79.9GiB of the device is not of this allocator");
+    options.device_total = (uint64_t)200 << 20;
+    says(snapshot, &options, "verdict: really full\n");
+    tarn_snapshot_destroy(snapshot);
+
+    options.device_total = 0;
+    snapshot = failed("31457280", "68157440", "1048576");
+    says(snapshot, &options, "verdict: fragmented\n  70.0MiB is free in the request's own pool");
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void no_failure(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("tiny");
+    const struct asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+
+    (void)state;
+    report_says(oom, &asked, "device 0: no request failed in 21 entries\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void equation_holds(const struct tn_layout_row *row)
+{
+    assert_int_equal(row->reserved, row->used + row->slack + row->free);
+    assert_true(row->waiting <= row->used && row->largest_free <= row->free);
+}
+
+/* At the end the layout must be what the snapshot itself says. */
+static void layouts_add_up(void **state)
+{
+    static const char *const names[] = {"tiny", "cudagraph", "gpt2_varlen_expandable", "oom",
+                                        "llama_generate"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct tarn_snapshot *snapshot = report_load(names[i]);
+        struct tn_timeline timeline;
+
+        assert_true(tn_timeline_init(&timeline, tn_snapshot_model(snapshot), 0));
+        for (uint64_t at = 0; at < 5; at++) {
+            const uint64_t entry = at * (timeline.trace->count - 1) / 4;
+            struct tn_layout layout;
+
+            assert_true(tn_layout_collect(&layout, &timeline, entry));
+            for (size_t k = 0; k < layout.rows.count; k++) {
+                equation_holds((struct tn_layout_row *)layout.rows.items + k);
+            }
+            equation_holds(&layout.total);
+            assert_int_equal(layout.outside, 0);
+            assert_int_equal(layout.total.reserved, tn_timeline_at(&timeline, entry).reserved);
+            tn_layout_fini(&layout);
+        }
+        tn_timeline_fini(&timeline);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+static void failures_leave_nothing(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("oom");
+    const struct asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+
+    (void)state;
+    assert_true(report_fails_cleanly(oom, &asked) >= 15);
+    report_is_refused(oom, &asked);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_recorded_failure), cmocka_unit_test(json_of_the_recorded_failure),
+        cmocka_unit_test(every_verdict),        cmocka_unit_test(no_failure),
+        cmocka_unit_test(layouts_add_up),       cmocka_unit_test(failures_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

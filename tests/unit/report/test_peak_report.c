@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/report.h"
+
+#include "report/timeline.h"
+#include "snapshot/snapshot.h"
+#include "tarn/report.h"
+
+struct asked {
+    const struct tarn_snapshot *snapshot;
+    struct tarn_report_options options;
+};
+
+static enum tarn_status peak(const void *context, const struct tarn_writer *writer,
+                             struct tarn_error *error)
+{
+    const struct asked *asked = context;
+
+    return tarn_report_peak(asked->snapshot, &asked->options, writer, error);
+}
+
+static struct tn_timeline timeline_of(const struct tarn_snapshot *snapshot, size_t device)
+{
+    struct tn_timeline timeline;
+
+    assert_true(tn_timeline_init(&timeline, tn_snapshot_model(snapshot), device));
+    return timeline;
+}
+
+/* requested_bytes.all.peak and reserved_bytes.all.peak as the GPU's run counted them. Of
+ * llama_generate the trace is the end only, so just the latter. */
+static void peaks_equal_the_counters_of_the_runs(void **state)
+{
+    static const struct {
+        const char *name;
+        uint64_t requested, reserved;
+    } runs[] = {
+        {"tiny", 50332675, 54525952},
+        {"cudagraph", 469295120, 652214272},
+        {"gpt2_varlen", 10432354568, 11580473344},
+        {"gpt2_varlen_expandable", 10432354568, 11020533760},
+        {"multistream", 898801672, 1950351360},
+        {"resnet_sizes", 7160942608, 9781116928},
+        {"oom", 6857570144, 7488929792},
+        {"llama_generate", 578669248, 757071872},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        struct tarn_snapshot *snapshot = report_load(runs[i].name);
+        struct tn_timeline timeline = timeline_of(snapshot, 0);
+
+        assert_int_equal(timeline.requested_peak.requested, runs[i].requested);
+        assert_int_equal(timeline.reserved_peak.reserved, runs[i].reserved);
+        assert_int_equal(timeline.doubled_allocs, 0);
+        assert_int_equal(timeline.unknown_frees, 0);
+        assert_int_equal(tn_timeline_reserved_max(&timeline, timeline.trace->count - 1),
+                         runs[i].reserved);
+        tn_timeline_fini(&timeline);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+/* At every entry, bytes in use are the sum of the lives that say so. */
+static void lives_add_up_at_every_entry(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("multistream");
+    struct tn_timeline timeline = timeline_of(snapshot, 0);
+    const struct tn_life *lives = tn_timeline_lives(&timeline);
+
+    (void)state;
+    for (uint64_t entry = 0; entry < timeline.trace->count; entry += 97) {
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < timeline.lives.count; i++) {
+            sum += tn_life_is_at(&lives[i], entry) ? lives[i].size : 0;
+        }
+        assert_int_equal(tn_timeline_at(&timeline, entry).requested, sum);
+    }
+    tn_timeline_fini(&timeline);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* In mid-run: 700 bytes were there and are freed, 300 were there and stay; an address is allocated
+ * twice, and one freed twice. */
+static const char mid_run[] =
+    "{'segments': [{'address': 4096, 'total_size': 8192, 'device': 0, 'blocks': ["
+    " {'size': 512, 'requested_size': 300, 'state': 'active_allocated', 'frames': ["
+    "  {'name': 'kept', 'filename': 'a/k.py', 'line': 3}]},"
+    " {'size': 7680, 'state': 'inactive', 'frames': []}]}],"
+    "'device_traces': [["
+    "{'action': 'free_requested', 'addr': 5000, 'size': 700, 'stream': 0},"
+    "{'action': 'alloc', 'addr': 6000, 'size': 900, 'stream': 0, 'frames': ["
+    "  {'name': 'leaf\\u001b', 'filename': 'x.py', 'line': 1},"
+    "  {'name': 'call', 'filename': '/x/torch/nn/module.py', 'line': 9},"
+    "  {'name': 'user', 'filename': 'u.py', 'line': 2}]},"
+    "{'action': 'free_completed', 'addr': 5000, 'size': 700, 'stream': 0},"
+    "{'action': 'segment_alloc', 'addr': 90000, 'size': 1000, 'stream': 0},"
+    "{'action': 'alloc', 'addr': 6000, 'size': 100, 'stream': 0},"
+    "{'action': 'segment_free', 'addr': 90000, 'size': 1000, 'stream': 0},"
+    "{'action': 'free_completed', 'addr': 6000, 'size': 100, 'stream': 0},"
+    "{'action': 'free_completed', 'addr': 6000, 'size': 100, 'stream': 0}]]}";
+
+static void a_trace_that_begins_in_mid_run(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(mid_run);
+    struct tn_timeline timeline = timeline_of(snapshot, 0);
+
+    (void)state;
+    assert_int_equal(timeline.start.requested, 1000);
+    assert_int_equal(timeline.start.reserved, 8192);
+    assert_int_equal(timeline.requested_peak.requested, 1900);
+    assert_int_equal(timeline.requested_peak.entry, 1);
+    assert_int_equal(timeline.reserved_peak.reserved, 9192);
+    assert_int_equal(timeline.end.requested, 300);
+    assert_int_equal(timeline.end.reserved, 8192);
+    assert_int_equal(timeline.before_count, 2);
+    assert_int_equal(timeline.doubled_allocs, 1);
+    assert_int_equal(timeline.unknown_frees, 1);
+    tn_timeline_fini(&timeline);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void tables_add_up(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(mid_run);
+    struct asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+
+    (void)state;
+    report_says(peak, &asked,
+                "device 0\n"
+                "\n"
+                "most in use: 8.0KiB reserved, 1.9KiB in use, at entry 1 of 8\n"
+                "       bytes   share    blocks  allocated by\n"
+                "      900.0B   47.4%         1  x.py:1:leaf\\x1b < u.py:2:user\n"
+                "      700.0B   36.8%         1  (not recorded)\n"
+                "      300.0B   15.8%         1  k.py:3:kept\n"
+                "      1.9KiB  100.0%         3  total\n"
+                "      6.1KiB          reserved and not in use: cached, between blocks, or lost to "
+                "rounding\n"
+                "     1000.0B          of the total was there before the first entry\n"
+                "\n"
+                "most reserved: 9.0KiB reserved, 1.2KiB in use, at entry 3 of 8\n"
+                "       bytes   share    blocks  allocated by\n"
+                "      900.0B   75.0%         1  x.py:1:leaf\\x1b < u.py:2:user\n"
+                "      300.0B   25.0%         1  k.py:3:kept\n"
+                "      1.2KiB  100.0%         2  total\n"
+                "      7.8KiB          reserved and not in use: cached, between blocks, or lost to "
+                "rounding\n"
+                "      300.0B          of the total was there before the first entry\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void json_has_everything(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(mid_run);
+    struct asked asked = {snapshot, {.struct_size = sizeof asked.options, .json = true, .rows = 1}};
+    char *text = report_text(peak, &asked);
+
+    (void)state;
+    assert_non_null(strstr(text, "\"schema\": \"tarn.peak/1\""));
+    assert_non_null(strstr(text, "\"requested_bytes\": 1900,\n"));
+    assert_non_null(strstr(text, "\"name\": \"leaf\\u001b\",\n"));
+    assert_non_null(strstr(text, "\"others\": {\n"
+                                 "            \"stacks\": 2,\n"
+                                 "            \"bytes\": 1000,\n"
+                                 "            \"blocks\": 2,\n"
+                                 "            \"bytes_from_before_the_trace\": 1000\n"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void failures_leave_nothing(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("cudagraph");
+    struct asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    struct tarn_error error;
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+
+    (void)state;
+    assert_true(report_fails_cleanly(peak, &asked) >= 10);
+    report_is_refused(peak, &asked);
+    asked.options.one_device = true;
+    asked.options.device = 1;
+    assert_int_equal(peak(&asked, &writer, &error), TARN_ERR_NOT_FOUND);
+    tarn_snapshot_destroy(snapshot);
+    snapshot = report_load("oom.before");
+    asked.snapshot = snapshot;
+    assert_int_equal(peak(&asked, &writer, &error), TARN_ERR_NOT_SUPPORTED);
+    assert_null(collect.text);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(peaks_equal_the_counters_of_the_runs),
+        cmocka_unit_test(lives_add_up_at_every_entry),
+        cmocka_unit_test(a_trace_that_begins_in_mid_run),
+        cmocka_unit_test(tables_add_up),
+        cmocka_unit_test(json_has_everything),
+        cmocka_unit_test(failures_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/report.h"
+
+#include "tarn/report.h"
+
+static void recorded_runs_agree_with_themselves(void **state)
+{
+    static const char *const names[] = {
+        "tiny",        "tiny.before",  "cudagraph",      "gpt2_varlen_expandable",
+        "multistream", "resnet_sizes", "llama_generate", "oom"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct tarn_findings findings = TARN_FINDINGS_INIT;
+        struct tarn_snapshot *snapshot = report_load(names[i]);
+
+        assert_int_equal(tarn_snapshot_check(snapshot, &findings, NULL), TARN_OK);
+        if (findings.count > 0) {
+            fail_msg("%s: %s", names[i], findings.text[0]);
+        }
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+/* The snapshot has this one contradiction. */
+static void finds(const char *json, const char *expected)
+{
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+    struct tarn_snapshot *snapshot = report_parse(json);
+
+    assert_int_equal(tarn_snapshot_check(snapshot, &findings, NULL), TARN_OK);
+    assert_string_equal(findings.text[0], expected);
+    assert_int_equal(findings.count, 1);
+    tarn_snapshot_destroy(snapshot);
+}
+
+#define SEGMENT(address, size, block)                                                              \
+    "{'address': " address ", 'total_size': " size ", 'blocks': [" block "]}"
+
+static void every_contradiction(void **state)
+{
+    (void)state;
+    finds("[" SEGMENT("100", "8", "{'size': 4, 'state': 'inactive'}") "]",
+          "segment 100: its blocks end at 104, it ends at 108");
+    finds("[" SEGMENT("100", "8",
+                      "{'size': 4, 'state': 'inactive'},"
+                      "{'address': 103, 'size': 5, 'state': 'inactive'}") "]",
+          "segment 100: block 1 begins at 103, the one before ends at 104");
+    finds("[" SEGMENT("100", "8",
+                      "{'size': 8, 'requested_size': 9, 'state': 'active_allocated'}") "]",
+          "segment 100: block 0 has 8 bytes, less than the 9 asked for");
+    finds("[{'address': 1, 'total_size': 8, 'allocated_size': 7, 'active_size': 8, 'blocks':"
+          " [{'size': 8, 'requested_size': 8, 'state': 'active_allocated'}]}]",
+          "segment 1: allocated 7 and active 8 bytes, its blocks add up to 8 and 8");
+    finds("[" SEGMENT("100", "8", "{'size': 8, 'state': 'inactive'}") "," SEGMENT(
+              "107", "8", "{'size': 8, 'state': 'inactive'}") "]",
+          "device 0: the segments 100 and 107 overlap");
+    finds("{'segments': [], 'device_traces': [["
+          "{'action': 'snapshot', 'addr': 0, 'size': 0, 'stream': 0, 'time_us': 5},"
+          "{'action': 'snapshot', 'addr': 0, 'size': 0, 'stream': 0, 'time_us': 4}]]}",
+          "device 0: time runs backwards 1 times, first at entry 1");
+    finds("{'segments': [], 'device_traces': [["
+          "{'action': 'alloc', 'addr': 9, 'size': 1, 'stream': 0},"
+          "{'action': 'alloc', 'addr': 9, 'size': 1, 'stream': 0},"
+          "{'action': 'free_completed', 'addr': 9, 'size': 1, 'stream': 0}]]}",
+          "device 0: the trace allocates 1 times what is in use");
+    finds("{'segments': [], 'device_traces': [["
+          "{'action': 'free_completed', 'addr': 9, 'size': 1, 'stream': 0},"
+          "{'action': 'free_completed', 'addr': 9, 'size': 1, 'stream': 0}]]}",
+          "device 0: the trace frees 1 times what is free");
+    finds("{'segments': [" SEGMENT(
+              "8", "4",
+              "{'size': 4, 'requested_size': 3,"
+              " 'state': 'active_allocated'}") "],"
+                                               " 'device_traces': [[{'action': 'alloc', 'addr': 8, "
+                                               "'size': 4, 'stream': 0}]]}",
+          "device 0: 1 blocks of 4 bytes that the trace leaves in use are not in the segments with "
+          "that size");
+}
+
+static enum tarn_status check(const void *context, const struct tarn_writer *writer,
+                              struct tarn_error *error)
+{
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+
+    (void)writer;
+    return tarn_snapshot_check(context, &findings, error);
+}
+
+static void failures_leave_nothing(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("cudagraph");
+
+    (void)state;
+    assert_true(report_fails_cleanly(check, snapshot) >= 5);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recorded_runs_agree_with_themselves),
+        cmocka_unit_test(every_contradiction),
+        cmocka_unit_test(failures_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
