@@ -21,7 +21,9 @@
 #define MIDDLE_MAX   (10 * MIB)   /* requests that get a segment of 20 MiB */
 #define CONTEXT_ROOM (1024 * MIB) /* what CUDA itself takes of a device, at most */
 
+/* A run that tries again and again leaves thousands, which each cost a walk through the trace. */
 enum {
+    OOMS_MAX = 20,
     ANSWERS_MAX = 8 /* requests that the caller is asked about: an answer may take a replay */
 };
 
@@ -339,8 +341,9 @@ static void oom_put_json(struct tn_json_text *json, const struct tn_timeline *ti
 static bool ooms_put(const struct tn_report_out *report, const struct tn_timeline *timeline)
 {
     const uint64_t *ooms = timeline->ooms.items;
+    const size_t count = timeline->ooms.count < OOMS_MAX ? timeline->ooms.count : OOMS_MAX;
 
-    for (size_t i = 0; i < timeline->ooms.count && report->out->status == TARN_OK; i++) {
+    for (size_t i = 0; i < count && report->out->status == TARN_OK; i++) {
         struct oom oom;
 
         if (!oom_init(&oom, timeline, ooms[i], report->options->device_total)) {
@@ -379,9 +382,14 @@ static bool device_put(const struct tn_report_out *report, size_t device)
     }
     const bool good = ooms_put(report, &timeline);
 
+    const size_t more = timeline.ooms.count > OOMS_MAX ? timeline.ooms.count - OOMS_MAX : 0;
+
     if (report->json) {
         tn_json_close(report->json);
+        tn_json_number(report->json, "later_ooms", more);
         tn_json_close(report->json);
+    } else if (more > 0) {
+        tn_text_printf(report->out, "\n%zu later requests failed as well\n", more);
     }
     tn_timeline_fini(&timeline);
     return good;

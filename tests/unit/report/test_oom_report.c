@@ -125,6 +125,27 @@ static void every_verdict(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+static void many_failures(void **state)
+{
+    char json[8192] = "{'segments': [], 'device_traces': [[";
+    struct tarn_report_options options = {.struct_size = sizeof options};
+
+    (void)state;
+    for (int i = 0; i < 23; i++) {
+        (void)snprintf(json + strlen(json), sizeof json - strlen(json),
+                       "%s{'action': 'oom', 'device_free': 0, 'size': 512, 'stream': 0}",
+                       i > 0 ? "," : "");
+    }
+    (void)snprintf(json + strlen(json), sizeof json - strlen(json), "]]}");
+    struct tarn_snapshot *snapshot = report_parse(json);
+
+    says(snapshot, &options, "device 0, entry 19: no memory for 512.0B");
+    says(snapshot, &options, "\n3 later requests failed as well\n");
+    options.json = true;
+    says(snapshot, &options, "\"later_ooms\": 3\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void no_failure(void **state)
 {
     struct tarn_snapshot *snapshot = report_load("tiny");
@@ -186,9 +207,13 @@ static void failures_leave_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_recorded_failure), cmocka_unit_test(json_of_the_recorded_failure),
-        cmocka_unit_test(every_verdict),        cmocka_unit_test(no_failure),
-        cmocka_unit_test(layouts_add_up),       cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(the_recorded_failure),
+        cmocka_unit_test(json_of_the_recorded_failure),
+        cmocka_unit_test(every_verdict),
+        cmocka_unit_test(many_failures),
+        cmocka_unit_test(no_failure),
+        cmocka_unit_test(layouts_add_up),
+        cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,1 @@
+trace --compat $data/snapshots/tiny.before.pickle.gz
