@@ -22,8 +22,10 @@ function element(name, attributes = {}) {
 }
 
 const svg = element('svg');
-const ids = Object.fromEntries(['line', 'search', 'found', 'reset'].map((id) => [id, element('text')]));
-const form = new RegExp('<g class="f" data-o="(\\d+)" data-b="(\\d+)" data-d="(\\d+)"><title>([^<]*)' +
+const ids = Object.fromEntries(
+  ['line', 'search', 'found', 'reset'].map((id) => [id, element('text')]));
+const form = new RegExp(
+  '<g class="f" data-o="(\\d+)" data-b="(\\d+)" data-d="(\\d+)"><title>([^<]*)' +
   '</title><rect x="([^"]*)" y="([^"]*)" width="([^"]*)"[^>]*/><text[^>]*>([^<]*)</text></g>', 'g');
 const boxes = [...text.matchAll(form)].map((m) => {
   const box = element('g', { class: 'f', 'data-o': m[1], 'data-b': m[2], 'data-d': m[3] });
@@ -52,7 +54,8 @@ function expect(what, value, wanted) {
 const find = (start) => boxes.find((box) => box.children.title.textContent.startsWith(start));
 const shown = (box) => box.style.display !== 'none';
 const width = (box) => Number(box.children.rect.attributes.width);
-const press = (key, more = {}) => window.keydown({ key, target: svg, preventDefault() {}, ...more });
+const press = (key, more = {}) =>
+  window.keydown({ key, target: svg, preventDefault() {}, ...more });
 
 const root = find('all (');
 const active = find('active_allocated (');
@@ -79,7 +82,8 @@ press('/');
 for (const letter of 'leaf') press(letter);
 expect('typed', ids.search.textContent, 'search: leaf_');
 const leaf = boxes.filter((box) => box.classes.has('m'));
-expect('matches', leaf.length, boxes.filter((box) => /leaf/.test(box.children.title.textContent)).length);
+expect('matches', leaf.length,
+  boxes.filter((box) => /leaf/.test(box.children.title.textContent)).length);
 const bytes = leaf.reduce((sum, box) => sum + Number(box.attributes['data-b']), 0);
 expect('found', ids.found.textContent.endsWith(`(${bytes})`), true);
 press('Backspace');
@@ -88,7 +92,8 @@ press('Escape');
 expect('no matches', boxes.some((box) => box.classes.has('m')), false);
 press('f', { ctrlKey: true });
 for (const letter of '[') press(letter);
-expect('what is no expression is looked for as it is', ids.found.textContent.startsWith('0 boxes'), true);
+expect('what is no expression is looked for as it is',
+  ids.found.textContent.startsWith('0 boxes'), true);
 press('Enter');
 expect('left as it is', ids.search.textContent, 'search: [');
 process.exit(failed);
