@@ -127,23 +127,6 @@ TARN_API void tarn_torch_set_oom_observer(tarn_torch_oom_observer observer);
 /* The latest failure of any function here; false, and untouched, when there was none. */
 TARN_API bool tarn_torch_last_error(struct tarn_error *error_out);
 
-/* One line of a walk: a segment, or a block of the segment before it. */
-struct tarn_torch_row {
-    uint64_t is_segment; /* 1: `segment` holds, 0: `block` holds */
-    union {
-        struct tarn_segment_info segment;
-        struct tarn_block_info block;
-    } as;
-};
-
-/* A walk over one pool, or over all with `pool` NULL, copied while the allocator is locked, so that
- * the caller may do with it what it likes. Fills up to `capacity` rows; *count_out is how many
- * there are: if more, try again with more room. Fails as tarn_allocator_walk does. */
-TARN_API enum tarn_status tarn_torch_copy_walk(struct tarn_allocator *allocator,
-                                               const struct tarn_pool_id *pool,
-                                               struct tarn_torch_row *rows, size_t capacity,
-                                               size_t *count_out) TARN_MUST_CHECK;
-
 /*
  * History: torch.cuda.memory._record_memory_history. Each device has a history of its own, made
  * when it is first recorded; what is said here holds for devices that are opened later as well.

@@ -2,6 +2,7 @@
 // The plug behind a stand-in for torch's C++ side: exceptions that arrive, filters that are real
 // std::functions, the methods taken over. On simulated devices.
 #include "plug/pytorch/plug.h"
+#include "plug/copy_walk.h"
 #include "plug/standin.h"
 #include "tarn/host.h"
 #include "tarn/sim.h"
@@ -271,7 +272,7 @@ void filters_are_real_functions()
     for (const int kind : kinds) {
         const uint64_t pool = uint64_t(kind) + 1;
         const tarn_pool_id id = {0, pool};
-        tarn_torch_row rows[8];
+        walk_row rows[8];
         size_t count = 0;
 
         CHECK(standin_begin_pool(0, 0, pool, kind, stream(7)) == STANDIN_OK);
@@ -279,7 +280,7 @@ void filters_are_real_functions()
         void *mine = alloc(3 * MIB, 7);
         void *other = alloc(3 * MIB, 8);
 
-        CHECK(tarn_torch_copy_walk(tarn_torch_find_allocator(0), &id, rows, 8, &count) == TARN_OK);
+        CHECK(copy_walk(tarn_torch_find_allocator(0), &id, rows, 8, &count) == TARN_OK);
         CHECK(count == 3 && rows[0].is_segment && rows[1].as.block.allocated);
         CHECK(rows[1].as.block.address == reinterpret_cast<uint64_t>(mine));
         CHECK(standin_begin_pool(0, 0, pool, kind, stream(7)) == STANDIN_ERROR); // already
@@ -329,17 +330,17 @@ void unknown_filters_ask_the_driver()
     const void *const objects[] = {foreign, nullptr};
 
     for (const void *object : objects) {
-        tarn_torch_row rows[8];
+        walk_row rows[8];
         size_t count = 0;
 
         CHECK(standin_begin_pool_raw(address_of(tarn_torch_begin_pool), 0, 3, 0, object) ==
               STANDIN_OK);
         (void)alloc(3 * MIB, 8);
-        CHECK(tarn_torch_copy_walk(tarn_torch_find_allocator(0), &id, rows, 8, &count) == TARN_OK);
+        CHECK(copy_walk(tarn_torch_find_allocator(0), &id, rows, 8, &count) == TARN_OK);
         CHECK(count == 0 || object == nullptr); // the second time the first block is there
         void *captured = alloc(3 * MIB, 7);
 
-        CHECK(tarn_torch_copy_walk(tarn_torch_find_allocator(0), &id, rows, 8, &count) == TARN_OK);
+        CHECK(copy_walk(tarn_torch_find_allocator(0), &id, rows, 8, &count) == TARN_OK);
         CHECK(count == (object ? 3 : 4));
         (void)captured;
         CHECK(standin_end_pool(0, 3, 0) == STANDIN_OK);

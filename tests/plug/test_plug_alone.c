@@ -129,49 +129,6 @@ static void a_pool_of_torchs_gets_null(void **state)
     close_sim(6, device);
 }
 
-static void a_walk_is_copied(void **state)
-{
-    struct tarn_device *device = open_sim(7, 1024 * MIB);
-    const struct tarn_pool_id private_pool = {0, 5};
-    struct tarn_allocator *allocator = NULL;
-    struct tarn_torch_row rows[4];
-    size_t count = 0;
-    void *ptr = tarn_torch_alloc(3 * MIB, 7, NULL);
-
-    (void)state;
-    assert_int_equal(tarn_torch_open_allocator(7, &allocator, NULL), TARN_OK);
-    assert_int_equal(tarn_torch_copy_walk(allocator, NULL, rows, 1, &count), TARN_OK);
-    assert_int_equal(count, 3); /* more than fit */
-    assert_int_equal(tarn_torch_copy_walk(allocator, NULL, rows, 4, &count), TARN_OK);
-    assert_int_equal(count, 3);
-    assert_int_equal(rows[0].is_segment, 1);
-    assert_int_equal(rows[0].as.segment.total_size, 20 * MIB);
-    assert_int_equal(rows[1].is_segment, 0);
-    assert_true(rows[1].as.block.allocated);
-    assert_int_equal(rows[1].as.block.address, (uintptr_t)ptr);
-    assert_int_equal(tarn_torch_copy_walk(allocator, &private_pool, rows, 4, &count), TARN_OK);
-    assert_int_equal(count, 0);
-    close_sim(7, device);
-}
-
-static void a_walk_that_is_refused(void **state)
-{
-    struct tarn_device *device = NULL;
-    struct tarn_allocator *allocator = NULL;
-    struct tarn_config config;
-    size_t count = 7;
-
-    (void)state;
-    assert_int_equal(tarn_config_parse("backend:cudaMallocAsync", &config, NULL), TARN_OK);
-    assert_int_equal(tarn_device_open("sim:1GiB", &device, NULL), TARN_OK);
-    assert_int_equal(tarn_allocator_create(device, &config, &allocator, NULL), TARN_OK);
-    assert_int_equal(tarn_torch_copy_walk(allocator, NULL, NULL, 0, &count),
-                     TARN_ERR_NOT_SUPPORTED);
-    assert_int_equal(count, 7);
-    tarn_allocator_destroy(allocator);
-    tarn_device_close(device);
-}
-
 /* What a child's exit status says. */
 enum {
     CHILD_FINE = 0,
@@ -415,8 +372,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(settings_reach_all_devices),
         cmocka_unit_test(opening_fails_and_works_again),
         cmocka_unit_test(a_pool_of_torchs_gets_null),
-        cmocka_unit_test(a_walk_is_copied),
-        cmocka_unit_test(a_walk_that_is_refused),
         cmocka_unit_test(history_without_an_interpreter),
         cmocka_unit_test(histories_that_are_refused),
         cmocka_unit_test(snapshots_of_all_devices),
