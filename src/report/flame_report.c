@@ -94,10 +94,15 @@ enum tarn_status tarn_report_flame(const struct tarn_snapshot *snapshot, enum ta
 
 /* ---- two snapshots ---- */
 
-static int segment_compare(const void *left, const void *right)
+/* One of a sorted list. */
+struct item {
+    const struct tn_model_segment *segment;
+};
+
+static int item_compare(const void *left, const void *right)
 {
-    const struct tn_model_segment *a = *(const struct tn_model_segment *const *)left;
-    const struct tn_model_segment *b = *(const struct tn_model_segment *const *)right;
+    const struct tn_model_segment *a = ((const struct item *)left)->segment;
+    const struct tn_model_segment *b = ((const struct item *)right)->segment;
 
     if (a->address != b->address) {
         return a->address < b->address ? -1 : 1;
@@ -107,7 +112,7 @@ static int segment_compare(const void *left, const void *right)
 
 /* The segments of a snapshot in order of address and size. */
 struct sorted {
-    const struct tn_model_segment **items;
+    struct item *items;
     size_t count;
 };
 
@@ -115,17 +120,17 @@ static bool sorted_init(struct sorted *sorted, const struct tn_model *model,
                         const struct tarn_flame_options *options)
 {
     sorted->count = 0;
-    sorted->items = tn_host_alloc((model->segment_count + 1) * sizeof *sorted->items);
+    sorted->items = tn_host_alloc_zero((model->segment_count + 1) * sizeof *sorted->items);
     if (!sorted->items) {
         return false;
     }
     for (size_t i = 0; i < model->segment_count; i++) {
         if (is_wanted(options, &model->segments[i])) {
-            sorted->items[sorted->count++] = &model->segments[i];
+            sorted->items[sorted->count++].segment = &model->segments[i];
         }
     }
     if (sorted->count > 0) {
-        qsort(sorted->items, sorted->count, sizeof *sorted->items, segment_compare);
+        qsort(sorted->items, sorted->count, sizeof *sorted->items, item_compare);
     }
     return true;
 }
@@ -137,8 +142,10 @@ static void sorted_fini(struct sorted *sorted, const struct tn_model *model)
 
 static bool sorted_has(const struct sorted *sorted, const struct tn_model_segment *segment)
 {
+    const struct item key = {segment};
+
     return sorted->count > 0 &&
-           bsearch(&segment, sorted->items, sorted->count, sizeof *sorted->items, segment_compare);
+           bsearch(&key, sorted->items, sorted->count, sizeof *sorted->items, item_compare);
 }
 
 /* Both sides of a comparison. */
@@ -152,8 +159,7 @@ static enum tarn_status pair_init(struct pair *pair, const struct tarn_snapshot 
                                   const struct tarn_flame_options *options,
                                   struct tarn_error *error)
 {
-    pair->models[0] = tn_snapshot_model(before);
-    pair->models[1] = tn_snapshot_model(after);
+    *pair = (struct pair){.models = {tn_snapshot_model(before), tn_snapshot_model(after)}};
     if (sorted_init(&pair->sorted[0], pair->models[0], options)) {
         if (sorted_init(&pair->sorted[1], pair->models[1], options)) {
             return TARN_OK;
@@ -216,8 +222,9 @@ static uint64_t list_put(struct tn_text_out *out, const struct pair *pair, int s
 
     tn_text_printf(out, "%s = [", sides[side]);
     for (size_t i = 0; i < own->count; i++) {
-        if (!sorted_has(&pair->sorted[!side], own->items[i])) {
-            tn_text_printf(out, "%s%" PRIu64, count > 0 ? ", " : "", own->items[i]->address);
+        if (!sorted_has(&pair->sorted[!side], own->items[i].segment)) {
+            tn_text_printf(out, "%s%" PRIu64, count > 0 ? ", " : "",
+                           own->items[i].segment->address);
             count++;
         }
     }
@@ -234,10 +241,12 @@ static uint64_t common_count(const struct pair *pair)
     size_t k = 0;
 
     for (size_t i = 0; i < a->count; i++) {
-        while (k < b->count && b->items[k]->address < a->items[i]->address) {
+        const uint64_t address = a->items[i].segment->address;
+
+        while (k < b->count && b->items[k].segment->address < address) {
             k++;
         }
-        count += k < b->count && b->items[k]->address == a->items[i]->address;
+        count += k < b->count && b->items[k].segment->address == address;
     }
     return count;
 }

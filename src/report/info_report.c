@@ -285,7 +285,7 @@ enum tarn_status tarn_report_info(const struct tarn_snapshot *snapshot,
     static const struct tarn_report_options defaults = {.struct_size = sizeof defaults};
     const struct tarn_report_options *options = given ? given : &defaults;
     struct tn_text_out out;
-    struct tn_json_text json;
+    struct tn_json_text json = {.out = NULL};
     const struct target to = {
         .model = tn_snapshot_model(snapshot), .out = &out, .json = options->json ? &json : NULL};
     struct tn_vec totals;

@@ -66,7 +66,7 @@ enum tarn_status tn_report_traces(const struct tarn_snapshot *snapshot,
     static const struct tarn_report_options defaults = {.struct_size = sizeof defaults};
     const struct tarn_report_options *options = given ? given : &defaults;
     struct tn_text_out out;
-    struct tn_json_text json;
+    struct tn_json_text json = {.out = NULL};
     const struct tn_report_out report = {
         .model = tn_snapshot_model(snapshot),
         .out = &out,
