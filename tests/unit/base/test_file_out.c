@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/test.h"
 
+#include "support/temp.h"
 #include "tarn/host.h"
 #include "tarn/writer.h"
 
@@ -12,19 +13,15 @@
 
 /* A folder of its own, and a path in it. */
 struct place {
-    char folder[128];
-    char path[160];
+    struct temp_folder folder;
+    char path[300];
 };
 
 static struct place place_make(void)
 {
-    struct place place;
-    const char *folder = getenv("TMPDIR");
+    struct place place = {.folder = temp_folder_make()};
 
-    (void)snprintf(place.folder, sizeof place.folder, "%s/tarn-test-XXXXXX",
-                   folder ? folder : "/tmp");
-    assert_non_null(mkdtemp(place.folder));
-    (void)snprintf(place.path, sizeof place.path, "%s/report", place.folder);
+    (void)snprintf(place.path, sizeof place.path, "%s/report", place.folder.path);
     return place;
 }
 
@@ -32,7 +29,7 @@ static struct place place_make(void)
 static void place_remove(struct place *place)
 {
     (void)unlink(place->path);
-    assert_int_equal(rmdir(place->folder), 0);
+    temp_folder_remove(&place->folder);
     assert_int_equal(tarn_host_usage().live_bytes, 0);
 }
 
@@ -118,10 +115,10 @@ static void what_cannot_be_begun(void **state)
     static char long_path[5000];
 
     (void)state;
-    assert_int_equal(tarn_file_create(place.folder, &file, &error), TARN_OK);
+    assert_int_equal(tarn_file_create(place.folder.path, &file, &error), TARN_OK);
     assert_int_equal(tarn_file_finish(file, TARN_OK, &error), TARN_ERR_IO);
     assert_non_null(strstr(error.text, "cannot replace"));
-    (void)snprintf(long_path, sizeof long_path, "%s/none/x", place.folder);
+    (void)snprintf(long_path, sizeof long_path, "%s/none/x", place.folder.path);
     assert_int_equal(tarn_file_create(long_path, &file, &error), TARN_ERR_IO);
     assert_null(file);
     memset(long_path, 'a', sizeof long_path - 1);

@@ -16,16 +16,14 @@ struct scene {
     struct rig rig;
     struct tarn_history *history;
     struct tarn_oom_dump *dump;
-    char folder[64];
+    struct temp_folder folder;
 };
 
 static void scene_open(struct scene *scene)
 {
     struct tarn_sink sink;
 
-    *scene = (struct scene){.dump = NULL};
-    (void)snprintf(scene->folder, sizeof scene->folder, "/tmp/tarn-oom-XXXXXX");
-    assert_non_null(mkdtemp(scene->folder));
+    *scene = (struct scene){.folder = temp_folder_make()};
     rig_open(&scene->rig, 64 * MIB, "");
     assert_int_equal(tarn_history_create(NULL, &scene->history, NULL), TARN_OK);
     tarn_history_get_sink(scene->history, TARN_CONTEXT_ALL, &sink);
@@ -41,24 +39,24 @@ static void scene_close(struct scene *scene)
     tarn_oom_dump_destroy(scene->dump);
     tarn_history_destroy(scene->history);
     sim_close(scene->rig.device);
-    assert_int_equal(rmdir(scene->folder), 0); /* nothing is left, no draft either */
+    temp_folder_remove(&scene->folder); /* nothing is left, no draft either */
     assert_int_equal(tarn_host_usage().live_bytes, scene->rig.host_bytes);
 }
 
 static enum tarn_status dump_to(struct scene *scene, const char *name)
 {
-    char path[200];
+    char path[400];
 
-    (void)snprintf(path, sizeof path, "%s/%s", scene->folder, name);
+    (void)snprintf(path, sizeof path, "%s/%s", scene->folder.path, name);
     return tarn_dump_on_oom(scene->rig.allocator, scene->history, path, &scene->dump,
                             &scene->rig.error);
 }
 
 static void expect_path(const struct scene *scene, const char *name)
 {
-    char path[200];
+    char path[400];
 
-    (void)snprintf(path, sizeof path, "%s/%s", scene->folder, name);
+    (void)snprintf(path, sizeof path, "%s/%s", scene->folder.path, name);
     assert_string_equal(tarn_oom_dump_path(scene->dump), path);
 }
 
@@ -97,14 +95,14 @@ static void a_failure_leaves_a_snapshot(void **state)
 static void the_environment_may_say_where(void **state)
 {
     struct scene scene;
-    char path[200];
+    char path[400];
 
     (void)state;
     scene_open(&scene);
     assert_int_equal(unsetenv("TARN_DUMP_ON_OOM"), 0);
     assert_int_equal(tarn_dump_on_oom(scene.rig.allocator, NULL, NULL, &scene.dump, NULL), TARN_OK);
     assert_null(scene.dump);
-    (void)snprintf(path, sizeof path, "%s/%%r.json", scene.folder);
+    (void)snprintf(path, sizeof path, "%s/%%r.json", scene.folder.path);
     assert_int_equal(setenv("TARN_DUMP_ON_OOM", path, 1), 0);
     assert_int_equal(setenv("SLURM_PROCID", "3", 1), 0);
     assert_int_equal(tarn_dump_on_oom(scene.rig.allocator, NULL, NULL, &scene.dump, NULL), TARN_OK);

@@ -13,6 +13,7 @@
 #include "support/collect.h"
 #include "support/file.h"
 #include "support/same_model.h"
+#include "support/temp.h"
 #include "tarn/host.h"
 
 static struct tarn_snapshot *read_memory(const void *bytes, size_t size)
@@ -201,23 +202,8 @@ static void numbers_of_every_length_survive(void **state)
 
 /* ---- files ---- */
 
-struct folder {
-    char path[256];
-};
-
-static struct folder folder_make(void)
-{
-    struct folder folder;
-    const char *parent = getenv("TMPDIR");
-
-    (void)snprintf(folder.path, sizeof folder.path, "%s/tarn-test-XXXXXX",
-                   parent ? parent : "/tmp");
-    assert_non_null(mkdtemp(folder.path));
-    return folder;
-}
-
 /* Removes it; returns how many files it had. */
-static int folder_remove(struct folder *folder)
+static int folder_remove(struct temp_folder *folder)
 {
     DIR *opened = opendir(folder->path);
     const struct dirent *entry;
@@ -233,13 +219,13 @@ static int folder_remove(struct folder *folder)
         }
     }
     (void)closedir(opened);
-    assert_int_equal(rmdir(folder->path), 0);
+    temp_folder_remove(folder);
     return count;
 }
 
 static void files_have_the_form_of_their_name(void **state)
 {
-    struct folder folder = folder_make();
+    struct temp_folder folder = temp_folder_make();
     struct tarn_snapshot *snapshot = read_text(rich);
     static const char *const names[] = {"a.pickle", "a.json", "a"};
     struct tarn_error error;
@@ -268,7 +254,7 @@ static void files_have_the_form_of_their_name(void **state)
 
 static void a_file_that_cannot_be_made_is_said(void **state)
 {
-    struct folder folder = folder_make();
+    struct temp_folder folder = temp_folder_make();
     struct tarn_snapshot *snapshot = read_text(rich);
     struct tarn_error error;
     char path[5000];
