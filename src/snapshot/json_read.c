@@ -270,7 +270,7 @@ static size_t utf8_put(char *out, uint32_t code)
     return 4;
 }
 
-/* The character of \uXXXX at `at` (behind the u), maybe of a pair; returns the bytes read, 0 when
+/* The character of \u1234 at `at` (behind the u), maybe of a pair; returns the bytes read, 0 when
  * it is malformed. */
 static size_t unicode_parse(const uint8_t *at, const uint8_t *end, uint32_t *code_out)
 {
