@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn stats`: the segment summary of PyTorch's _memory_viz. */
-#include "command.h"
-#include "output.h"
+#include "report_run.h"
 #include "tarn/report.h"
 
 struct stats_values {
@@ -18,29 +17,18 @@ static const struct cli_opt stats_opts[] = {
     {0},
 };
 
+static enum tarn_status stats_write(const struct tarn_snapshot *snapshot, const void *context,
+                                    const struct tarn_writer *writer, struct tarn_error *error)
+{
+    (void)context;
+    return tarn_report_stats(snapshot, writer, error);
+}
+
 static enum cli_exit stats_run(const struct cli_call *call)
 {
     const struct stats_values *values = call->values;
-    const char *path = call->arguments[0];
-    struct cli_output output;
-    struct tarn_error error;
-    int code;
-    struct tarn_snapshot *snapshot = cli_load_snapshot(call->command, path, &code);
 
-    if (!snapshot) {
-        return (enum cli_exit)code;
-    }
-    const int opened = cli_output_open(&output, call->command, values->output);
-
-    if (opened) {
-        code = opened;
-    } else {
-        const enum tarn_status status = tarn_report_stats(snapshot, &output.writer, &error);
-
-        code = cli_output_close(&output, call->command, status, &error, code);
-    }
-    tarn_snapshot_destroy(snapshot);
-    return (enum cli_exit)code;
+    return cli_report_run(call, values->output, stats_write, NULL);
 }
 
 const struct cli_command cli_command_stats = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn trace`: the entries of a trace as lines that look like Python. */
 #include "device_opt.h"
-#include "output.h"
+#include "report_run.h"
 #include "tarn/report.h"
 
 struct trace_values {
@@ -28,10 +28,10 @@ static const struct cli_opt trace_opts[] = {
 };
 
 /* PyTorch prints the text and a line end more. */
-static enum tarn_status trace_write(const struct tarn_snapshot *snapshot,
-                                    const struct trace_values *values,
+static enum tarn_status trace_write(const struct tarn_snapshot *snapshot, const void *context,
                                     const struct tarn_writer *writer, struct tarn_error *error)
 {
+    const struct trace_values *values = context;
     struct tarn_trace_text_options options = {.struct_size = sizeof options,
                                               .compat = values->compat};
 
@@ -44,25 +44,8 @@ static enum tarn_status trace_write(const struct tarn_snapshot *snapshot,
 static enum cli_exit trace_run(const struct cli_call *call)
 {
     const struct trace_values *values = call->values;
-    struct cli_output output;
-    struct tarn_error error = {.offset = -1};
-    int code;
-    struct tarn_snapshot *snapshot = cli_load_snapshot(call->command, call->arguments[0], &code);
 
-    if (!snapshot) {
-        return (enum cli_exit)code;
-    }
-    const int opened = cli_output_open(&output, call->command, values->output);
-
-    if (opened) {
-        code = opened;
-    } else {
-        const enum tarn_status status = trace_write(snapshot, values, &output.writer, &error);
-
-        code = cli_output_close(&output, call->command, status, &error, code);
-    }
-    tarn_snapshot_destroy(snapshot);
-    return (enum cli_exit)code;
+    return cli_report_run(call, values->output, trace_write, values);
 }
 
 const struct cli_command cli_command_trace = {

@@ -2,7 +2,7 @@
 #include "flame_run.h"
 
 #include "device_opt.h"
-#include "output.h"
+#include "report_run.h"
 
 const struct cli_flame_values cli_flame_defaults = {.device = CLI_DEVICE_ALL};
 
@@ -37,28 +37,23 @@ const char *cli_flame_output(const struct cli_flame_values *values)
     return values->folded ? "-" : "output.svg";
 }
 
+struct flame_run {
+    enum tarn_flame_view view;
+    struct tarn_flame_options options;
+};
+
+static enum tarn_status flame_write(const struct tarn_snapshot *snapshot, const void *context,
+                                    const struct tarn_writer *writer, struct tarn_error *error)
+{
+    const struct flame_run *run = context;
+
+    return tarn_report_flame(snapshot, run->view, &run->options, writer, error);
+}
+
 enum cli_exit cli_flame_run(const struct cli_call *call, enum tarn_flame_view view)
 {
     const struct cli_flame_values *values = call->values;
-    const struct tarn_flame_options options = cli_flame_options(values);
-    struct cli_output output;
-    struct tarn_error error;
-    int code;
-    struct tarn_snapshot *snapshot = cli_load_snapshot(call->command, call->arguments[0], &code);
+    const struct flame_run run = {.view = view, .options = cli_flame_options(values)};
 
-    if (!snapshot) {
-        return (enum cli_exit)code;
-    }
-    const int opened = cli_output_open(&output, call->command, cli_flame_output(values));
-
-    if (opened) {
-        code = opened;
-    } else {
-        const enum tarn_status status =
-            tarn_report_flame(snapshot, view, &options, &output.writer, &error);
-
-        code = cli_output_close(&output, call->command, status, &error, code);
-    }
-    tarn_snapshot_destroy(snapshot);
-    return (enum cli_exit)code;
+    return cli_report_run(call, cli_flame_output(values), flame_write, &run);
 }

@@ -2,7 +2,7 @@
 #include "trace_run.h"
 
 #include "device_opt.h"
-#include "output.h"
+#include "report_run.h"
 #include "tarn/replay.h"
 
 const struct cli_trace_values cli_trace_defaults = {.device = CLI_DEVICE_ALL};
@@ -97,34 +97,32 @@ static enum tarn_answer would_fit(void *context, int device, uint64_t entry, uin
     return answer;
 }
 
+struct trace_run {
+    cli_trace_report *report;
+    struct tarn_report_options options;
+};
+
+static enum tarn_status trace_write(const struct tarn_snapshot *snapshot, const void *context,
+                                    const struct tarn_writer *writer, struct tarn_error *error)
+{
+    const struct trace_run *run = context;
+    struct tarn_report_options options = run->options;
+
+    options.context = (void *)(uintptr_t)snapshot; /* would_fit only reads it */
+    return run->report(snapshot, &options, writer, error);
+}
+
 enum cli_exit cli_trace_run(const struct cli_call *call, cli_trace_report *report)
 {
     const struct cli_trace_values *values = call->values;
-    struct tarn_report_options options = {.struct_size = sizeof options,
-                                          .json = values->json,
-                                          .rows = values->rows,
-                                          .device_total = values->device_total,
-                                          .would_fit = would_fit,
-                                          .order = (enum tarn_top_order)values->order};
-    struct cli_output output;
-    struct tarn_error error;
-    int code;
-    struct tarn_snapshot *snapshot = cli_load_snapshot(call->command, call->arguments[0], &code);
+    struct trace_run run = {.report = report,
+                            .options = {.struct_size = sizeof run.options,
+                                        .json = values->json,
+                                        .rows = values->rows,
+                                        .device_total = values->device_total,
+                                        .would_fit = would_fit,
+                                        .order = (enum tarn_top_order)values->order}};
 
-    if (!snapshot) {
-        return (enum cli_exit)code;
-    }
-    options.context = snapshot;
-    options.one_device = cli_device_is_given(values->device, &options.device);
-    const int opened = cli_output_open(&output, call->command, values->output);
-
-    if (opened) {
-        code = opened;
-    } else {
-        const enum tarn_status status = report(snapshot, &options, &output.writer, &error);
-
-        code = cli_output_close(&output, call->command, status, &error, code);
-    }
-    tarn_snapshot_destroy(snapshot);
-    return (enum cli_exit)code;
+    run.options.one_device = cli_device_is_given(values->device, &run.options.device);
+    return cli_report_run(call, values->output, trace_write, &run);
 }

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#include "report_run.h"
+
+#include "output.h"
+
+enum cli_exit cli_report_run(const struct cli_call *call, const char *path, cli_report *report,
+                             const void *context)
+{
+    struct cli_output output;
+    struct tarn_error error = {.offset = -1};
+    int code;
+    struct tarn_snapshot *snapshot = cli_load_snapshot(call->command, call->arguments[0], &code);
+
+    if (!snapshot) {
+        return (enum cli_exit)code;
+    }
+    const int opened = cli_output_open(&output, call->command, path);
+
+    if (opened) {
+        code = opened;
+    } else {
+        const enum tarn_status status = report(snapshot, context, &output.writer, &error);
+
+        code = cli_output_close(&output, call->command, status, &error, code);
+    }
+    tarn_snapshot_destroy(snapshot);
+    return (enum cli_exit)code;
+}
