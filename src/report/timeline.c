@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/timeline.h"
 
-#include "base/map.h"
+#include "report/address_map.h"
 
 /* While the trace is read. */
 struct reading {
@@ -10,26 +10,6 @@ struct reading {
     struct tn_map freed; /* address + 1 of what the trace freed, until it is allocated again */
     uint64_t entry;
 };
-
-static uint64_t key_of(uint64_t address)
-{
-    return address < UINT64_MAX ? address + 1 : UINT64_MAX;
-}
-
-static bool map_put(struct tn_map *map, uint64_t address, uint64_t value)
-{
-    uint64_t *old = tn_map_find(map, key_of(address));
-
-    if (old) {
-        *old = value;
-        return true;
-    }
-    if (!tn_map_reserve(map, 1)) {
-        return false;
-    }
-    tn_map_insert(map, key_of(address), value);
-    return true;
-}
 
 static struct tn_life *life_at(const struct tn_timeline *timeline, uint64_t number)
 {
@@ -50,8 +30,8 @@ static struct tn_life *life_add(struct reading *reading, struct tn_life life)
 static bool alloc_read(struct reading *reading, const struct tn_trace_entry *entry)
 {
     struct tn_timeline *timeline = reading->timeline;
-    const uint64_t *old = tn_map_find(&reading->live, key_of(entry->address));
-    uint64_t *freed = tn_map_find(&reading->freed, key_of(entry->address));
+    const uint64_t *old = tn_address_find(&reading->live, entry->address);
+    uint64_t *freed = tn_address_find(&reading->freed, entry->address);
 
     if (old) {
         life_at(timeline, *old)->end = reading->entry;
@@ -60,7 +40,7 @@ static bool alloc_read(struct reading *reading, const struct tn_trace_entry *ent
     if (freed) {
         tn_map_remove(&reading->freed, freed);
     }
-    return map_put(&reading->live, entry->address, timeline->lives.count) &&
+    return tn_address_put(&reading->live, entry->address, timeline->lives.count) &&
            life_add(reading, (struct tn_life){.address = entry->address,
                                               .size = entry->size,
                                               .stream = entry->stream,
@@ -74,7 +54,7 @@ static bool alloc_read(struct reading *reading, const struct tn_trace_entry *ent
  * that of the free. */
 static struct tn_life *earlier_life(struct reading *reading, const struct tn_trace_entry *entry)
 {
-    if (!map_put(&reading->live, entry->address, reading->timeline->lives.count)) {
+    if (!tn_address_put(&reading->live, entry->address, reading->timeline->lives.count)) {
         return NULL;
     }
     return life_add(reading, (struct tn_life){.address = entry->address,
@@ -90,14 +70,14 @@ static struct tn_life *earlier_life(struct reading *reading, const struct tn_tra
 static bool freed_life(struct reading *reading, const struct tn_trace_entry *entry,
                        struct tn_life **life_out)
 {
-    const uint64_t *number = tn_map_find(&reading->live, key_of(entry->address));
+    const uint64_t *number = tn_address_find(&reading->live, entry->address);
 
     *life_out = NULL;
     if (number) {
         *life_out = life_at(reading->timeline, *number);
         return true;
     }
-    if (tn_map_find(&reading->freed, key_of(entry->address))) {
+    if (tn_address_find(&reading->freed, entry->address)) {
         reading->timeline->unknown_frees++;
         return true;
     }
@@ -126,9 +106,9 @@ static bool free_completed_read(struct reading *reading, const struct tn_trace_e
     }
     if (life) {
         life->end = reading->entry;
-        (void)tn_map_take(&reading->live, key_of(entry->address), &number);
+        (void)tn_map_take(&reading->live, tn_address_key(entry->address), &number);
     }
-    return map_put(&reading->freed, entry->address, 0);
+    return tn_address_put(&reading->freed, entry->address, 0);
 }
 
 static bool oom_read(struct reading *reading)
@@ -186,7 +166,7 @@ static bool survivors_read(struct reading *reading)
                                          .stack = block->stack};
 
             if (block->state != TN_BLOCK_INACTIVE &&
-                !tn_map_find(&reading->live, key_of(block->address)) && !life_add(reading, life)) {
+                !tn_address_find(&reading->live, block->address) && !life_add(reading, life)) {
                 return false;
             }
         }

@@ -14,8 +14,8 @@
 #include "tarn/report.h"
 
 #include "base/errinfo.h"
-#include "base/map.h"
 #include "base/size_text.h"
+#include "report/address_map.h"
 #include "report/cover.h"
 #include "report/python_repr.h"
 #include "report/report_out.h"
@@ -36,27 +36,6 @@ struct trace_text {
     uint64_t live_bytes;
 };
 
-/* Keys of tn_map are not 0. The two highest addresses share one: no block begins there. */
-static uint64_t key_of(uint64_t address)
-{
-    return address < UINT64_MAX ? address + 1 : UINT64_MAX;
-}
-
-static bool map_set(struct tn_map *map, uint64_t address, uint64_t value)
-{
-    uint64_t *old = tn_map_find(map, key_of(address));
-
-    if (old) {
-        *old = value;
-        return true;
-    }
-    if (!tn_map_reserve(map, 1)) {
-        return false;
-    }
-    tn_map_insert(map, key_of(address), value);
-    return true;
-}
-
 static void size_put(struct tn_text_out *out, uint64_t size)
 {
     tn_text_puts(out, tn_size_text((double)size).text);
@@ -74,7 +53,7 @@ static void name_put(struct tn_text_out *out, uint64_t name)
 static void name_or_address_put(struct tn_text_out *out, const struct tn_map *names,
                                 uint64_t address)
 {
-    const uint64_t *name = tn_map_find(names, key_of(address));
+    const uint64_t *name = tn_address_find(names, address);
 
     if (name) {
         name_put(out, *name);
@@ -101,7 +80,7 @@ static void place_put(const struct trace_text *text, uint64_t address)
 static bool alloc_put(struct trace_text *text, const struct tn_trace_entry *entry)
 {
     const uint64_t name = text->next_name++;
-    const uint64_t *old = tn_map_find(&text->live, key_of(entry->address));
+    const uint64_t *old = tn_address_find(&text->live, entry->address);
 
     name_put(text->out, name);
     tn_text_puts(text->out, " = ");
@@ -109,8 +88,8 @@ static bool alloc_put(struct trace_text *text, const struct tn_trace_entry *entr
     size_put(text->out, entry->size);
     tn_text_puts(text->out, "]\n");
     text->live_bytes += entry->size - (old ? *old : 0);
-    return map_set(&text->block_names, entry->address, name) &&
-           map_set(&text->live, entry->address, entry->size);
+    return tn_address_put(&text->block_names, entry->address, name) &&
+           tn_address_put(&text->live, entry->address, entry->size);
 }
 
 static void free_requested_put(struct trace_text *text, const struct tn_trace_entry *entry)
@@ -131,7 +110,7 @@ static void free_completed_put(struct trace_text *text, const struct tn_trace_en
     tn_text_putc(text->out, ' ');
     size_put(text->out, entry->size);
     tn_text_putc(text->out, '\n');
-    if (tn_map_take(&text->live, key_of(entry->address), &size)) {
+    if (tn_map_take(&text->live, tn_address_key(entry->address), &size)) {
         text->live_bytes -= size;
     }
 }
@@ -145,7 +124,7 @@ static bool segment_alloc_put(struct trace_text *text, const struct tn_trace_ent
     size_put(text->out, entry->size);
     tn_text_puts(text->out, ")\n");
     return tn_cover_add(&text->segments, entry->address, entry->size, name) &&
-           map_set(&text->segment_names, entry->address, name);
+           tn_address_put(&text->segment_names, entry->address, name);
 }
 
 static void segment_free_put(struct trace_text *text, const struct tn_trace_entry *entry)
@@ -224,7 +203,7 @@ static double total_live(const struct trace_text *text, size_t device)
             const struct tn_model_block *block = &segment->blocks[k];
 
             if (block->state != TN_BLOCK_INACTIVE &&
-                !tn_map_find(&text->live, key_of(block->address))) {
+                !tn_address_find(&text->live, block->address)) {
                 total += (double)block->requested_size;
             }
         }
