@@ -137,11 +137,11 @@ static uint64_t pool_word(const struct tn_pool *pool, int word)
     return word == 0 ? pool->owner->id.first : pool->owner->id.second;
 }
 
-void tn_engine_emit_slow(struct tn_engine *engine, enum tarn_action action, uint64_t address,
-                         uint64_t size, tarn_stream stream, const struct tn_pool *pool,
-                         uint64_t stack)
+static inline struct tarn_event event_make(const struct tn_engine *engine, enum tarn_action action,
+                                           uint64_t address, uint64_t size, tarn_stream stream,
+                                           const struct tn_pool *pool, uint64_t stack)
 {
-    const struct tarn_event event = {
+    return (struct tarn_event){
         .action = action,
         .device = engine->device->ordinal,
         .address = address,
@@ -152,6 +152,13 @@ void tn_engine_emit_slow(struct tn_engine *engine, enum tarn_action action, uint
         .compile_context = tarn_compile_context(),
         .user_metadata = tarn_user_metadata(),
     };
+}
+
+void tn_engine_emit_slow(struct tn_engine *engine, enum tarn_action action, uint64_t address,
+                         uint64_t size, tarn_stream stream, const struct tn_pool *pool,
+                         uint64_t stack)
+{
+    const struct tarn_event event = event_make(engine, action, address, size, stream, pool, stack);
 
     engine_send(engine, &event);
 }
@@ -159,17 +166,8 @@ void tn_engine_emit_slow(struct tn_engine *engine, enum tarn_action action, uint
 void tn_engine_emit_free(struct tn_engine *engine, uint64_t address, uint64_t size,
                          tarn_stream stream, const struct tn_pool *pool, uint64_t stack)
 {
-    struct tarn_event event = {
-        .action = TARN_ACTION_FREE_REQUESTED,
-        .device = engine->device->ordinal,
-        .address = address,
-        .size = size,
-        .stream = stream,
-        .pool_id = {pool_word(pool, 0), pool_word(pool, 1)},
-        .stack = stack_shown(engine, stack),
-        .compile_context = tarn_compile_context(),
-        .user_metadata = tarn_user_metadata(),
-    };
+    struct tarn_event event =
+        event_make(engine, TARN_ACTION_FREE_REQUESTED, address, size, stream, pool, stack);
 
     engine_send(engine, &event);
     event.action = TARN_ACTION_FREE_COMPLETED;
@@ -179,18 +177,11 @@ void tn_engine_emit_free(struct tn_engine *engine, uint64_t address, uint64_t si
 
 void tn_engine_annotate(struct tn_engine *engine, const struct tn_block *block, const char *text)
 {
-    const struct tarn_event event = {
-        .action = TARN_ACTION_ANNOTATE,
-        .device = engine->device->ordinal,
-        .address = block->address,
-        .size = block->requested_size,
-        .stream = block->set->stream,
-        .pool_id = {pool_word(block->set->pool, 0), pool_word(block->set->pool, 1)},
-        .stack = stack_shown(engine, block->u.stack),
-        .compile_context = tarn_compile_context(),
-        .user_metadata = text,
-    };
+    struct tarn_event event =
+        event_make(engine, TARN_ACTION_ANNOTATE, block->address, block->requested_size,
+                   block->set->stream, block->set->pool, block->u.stack);
 
+    event.user_metadata = text;
     engine_send(engine, &event);
 }
 
