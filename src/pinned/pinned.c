@@ -17,6 +17,7 @@
  */
 #include "tarn/pinned.h"
 
+#include "alloc/counters.h"
 #include "base/bits.h"
 #include "base/clock.h"
 #include "base/errinfo.h"
@@ -137,8 +138,8 @@ static void block_cache(struct tarn_pinned *pinned, struct tn_pinned_block *bloc
     block->captured = false;
     block->next = pinned->cached[index];
     pinned->cached[index] = block;
-    tn_pinned_stat_drop(&pinned->stats.active_requests, 1);
-    tn_pinned_stat_drop(&pinned->stats.active_bytes, block->memory.size);
+    tn_stat_decrease(&pinned->stats.active_requests, 1);
+    tn_stat_decrease(&pinned->stats.active_bytes, block->memory.size);
 }
 
 /* A block of exactly that size, handed out; NULL when none is cached. With the lock. */
@@ -150,8 +151,8 @@ static struct tn_pinned_block *block_reuse(struct tarn_pinned *pinned, uint64_t 
     if (block) {
         *list = block->next;
         block->state = BLOCK_HANDED_OUT;
-        tn_pinned_stat_add(&pinned->stats.active_requests, 1);
-        tn_pinned_stat_add(&pinned->stats.active_bytes, size);
+        tn_stat_increase(&pinned->stats.active_requests, 1);
+        tn_stat_increase(&pinned->stats.active_bytes, size);
     }
     return block;
 }
@@ -307,10 +308,10 @@ static enum tarn_status block_make(struct tarn_pinned *pinned, uint64_t size,
     tn_vec_init(&block->uses, sizeof(struct use));
     tn_lock_acquire(&pinned->lock);
     tn_tree_insert(&pinned->blocks, &block->node);
-    tn_pinned_stat_add(&pinned->stats.allocations, 1);
-    tn_pinned_stat_add(&pinned->stats.allocated_bytes, size);
-    tn_pinned_stat_add(&pinned->stats.active_requests, 1);
-    tn_pinned_stat_add(&pinned->stats.active_bytes, size);
+    tn_stat_increase(&pinned->stats.allocations, 1);
+    tn_stat_increase(&pinned->stats.allocated_bytes, size);
+    tn_stat_increase(&pinned->stats.active_requests, 1);
+    tn_stat_increase(&pinned->stats.active_bytes, size);
     tn_lock_release(&pinned->lock);
     *block_out = block;
     return TARN_OK;
@@ -560,8 +561,8 @@ static struct tn_pinned_block *block_evict(struct tarn_pinned *pinned)
         if (found) {
             *link = found->next;
             tn_tree_remove(&pinned->blocks, &found->node);
-            tn_pinned_stat_drop(&pinned->stats.allocations, 1);
-            tn_pinned_stat_drop(&pinned->stats.allocated_bytes, found->memory.size);
+            tn_stat_decrease(&pinned->stats.allocations, 1);
+            tn_stat_decrease(&pinned->stats.allocated_bytes, found->memory.size);
         }
     }
     tn_lock_release(&pinned->lock);

@@ -3,19 +3,6 @@
 
 #include "base/clock.h"
 
-void tn_pinned_stat_add(struct tarn_stat *stat, uint64_t amount)
-{
-    stat->current += (int64_t)amount;
-    stat->allocated += (int64_t)amount;
-    stat->peak = stat->current > stat->peak ? stat->current : stat->peak;
-}
-
-void tn_pinned_stat_drop(struct tarn_stat *stat, uint64_t amount)
-{
-    stat->current -= (int64_t)amount;
-    stat->freed += (int64_t)amount;
-}
-
 void tn_pinned_duration_add(struct tarn_duration *duration, uint64_t begin)
 {
     const int64_t took = (int64_t)((tn_clock_now_ns() - begin) / 1000);

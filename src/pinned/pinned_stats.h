@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The counters of tarn/pinned.h. Guarded by the allocator's lock. */
+/* The counters of tarn/pinned.h, beyond single ones (alloc/counters.h). Guarded by the allocator's
+ * lock. */
 #ifndef TN_PINNED_PINNED_STATS_H
 #define TN_PINNED_PINNED_STATS_H
 
 #include "tarn/pinned.h"
-
-void tn_pinned_stat_add(struct tarn_stat *stat, uint64_t amount);
-void tn_pinned_stat_drop(struct tarn_stat *stat, uint64_t amount);
 
 /* A call that began at `begin` nanoseconds ends now. */
 void tn_pinned_duration_add(struct tarn_duration *duration, uint64_t begin);
