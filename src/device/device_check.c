@@ -161,44 +161,110 @@ static void item_settle(struct check_device *check, struct check_item *item, enu
     tn_tree_insert(&check->items, &item->node);
 }
 
-static enum tarn_status check_alloc(struct tarn_device *device, uint64_t size,
-                                    tarn_ptr *address_out)
+/* Calls that make something of a size, and something without one. */
+typedef enum tarn_status sized_maker(struct tarn_device *device, uint64_t size, uint64_t *key_out);
+typedef enum tarn_status maker(struct tarn_device *device, uint64_t *key_out);
+
+static enum tarn_status make(struct tarn_device *device, const char *call, enum check_kind kind,
+                             uint64_t size, uint64_t *key_out, sized_maker *make_sized,
+                             maker *make_plain)
 {
     struct check_device *check = check_of(device);
-    struct check_item *item = item_prepare(CHECK_ALLOCATION, size);
-    tarn_ptr address = 0;
+    struct check_item *item = item_prepare(kind, size);
+    uint64_t key = 0;
 
     if (!item) {
         return TARN_ERR_HOST_MEMORY;
     }
     tn_lock_acquire(&check->lock);
-    const enum tarn_status st = check->inner->ops->alloc(check->inner, size, &address);
-    item_settle(check, item, st, address, "alloc");
+    const enum tarn_status st =
+        make_sized ? make_sized(check->inner, size, &key) : make_plain(check->inner, &key);
+    item_settle(check, item, st, key, call);
     tn_lock_release(&check->lock);
     if (st == TARN_OK) {
-        *address_out = address;
+        *key_out = key;
     }
     return st;
 }
 
-static enum tarn_status check_free(struct tarn_device *device, tarn_ptr address)
+/* A call that gives back what is known to be of that kind; `why` refuses all else. */
+static enum tarn_status give(struct tarn_device *device, const char *call, enum check_kind kind,
+                             uint64_t key, const char *why,
+                             enum tarn_status (*give_back)(struct tarn_device *, uint64_t))
 {
     struct check_device *check = check_of(device);
     enum tarn_status st;
 
     tn_lock_acquire(&check->lock);
-    struct check_item *item = item_find(check, CHECK_ALLOCATION, address);
+    struct check_item *item = item_find(check, kind, key);
     if (!item) {
-        st = refuse(check, "free", "not allocated", address);
+        st = refuse(check, call, why, key);
         goto out;
     }
-    st = check->inner->ops->free(check->inner, address);
+    st = give_back(check->inner, key);
     if (st == TARN_OK) {
         item_remove(check, item);
     }
 out:
     tn_lock_release(&check->lock);
     return st;
+}
+
+static enum tarn_status check_alloc(struct tarn_device *device, uint64_t size,
+                                    tarn_ptr *address_out)
+{
+    return make(device, "alloc", CHECK_ALLOCATION, size, address_out,
+                check_of(device)->inner->ops->alloc, NULL);
+}
+
+static enum tarn_status check_free(struct tarn_device *device, tarn_ptr address)
+{
+    return give(device, "free", CHECK_ALLOCATION, address, "not allocated",
+                check_of(device)->inner->ops->free);
+}
+
+static enum tarn_status check_event_create(struct tarn_device *device, tn_event_handle *event_out)
+{
+    return make(device, "event_create", CHECK_EVENT, 0, event_out, NULL,
+                check_of(device)->inner->ops->event_create);
+}
+
+static enum tarn_status check_event_destroy(struct tarn_device *device, tn_event_handle event)
+{
+    return give(device, "event_destroy", CHECK_EVENT, event, "no such event",
+                check_of(device)->inner->ops->event_destroy);
+}
+
+static enum tarn_status check_stream_create(struct tarn_device *device, tarn_stream *stream_out)
+{
+    return make(device, "stream_create", CHECK_STREAM, 0, stream_out, NULL,
+                check_of(device)->inner->ops->stream_create);
+}
+
+static enum tarn_status check_stream_destroy(struct tarn_device *device, tarn_stream stream)
+{
+    return give(device, "stream_destroy", CHECK_STREAM, stream, "no such stream",
+                check_of(device)->inner->ops->stream_destroy);
+}
+
+static enum tarn_status check_va_reserve(struct tarn_device *device, uint64_t size,
+                                         tarn_ptr *address_out)
+{
+    return make(device, "va_reserve", CHECK_RESERVATION, size, address_out,
+                check_of(device)->inner->ops->va_reserve, NULL);
+}
+
+static enum tarn_status check_page_create(struct tarn_device *device, uint64_t size,
+                                          tn_page_handle *page_out)
+{
+    return make(device, "page_create", CHECK_PAGE, size, page_out,
+                check_of(device)->inner->ops->page_create, NULL);
+}
+
+static enum tarn_status check_ipc_close(struct tarn_device *device, tarn_ptr address)
+{
+    return give(device, "ipc_close", CHECK_OPENED, address, "not open",
+                check_of(device)->inner->ops->ipc_close);
 }
 
 static enum tarn_status check_memory_info(struct tarn_device *device, uint64_t *free_out,
@@ -214,45 +280,6 @@ static void check_processes(struct tarn_device *device, char *text, size_t size)
     struct tarn_device *inner = check_of(device)->inner;
 
     inner->ops->processes(inner, text, size);
-}
-
-static enum tarn_status check_event_create(struct tarn_device *device, tn_event_handle *event_out)
-{
-    struct check_device *check = check_of(device);
-    struct check_item *item = item_prepare(CHECK_EVENT, 0);
-    tn_event_handle event = 0;
-
-    if (!item) {
-        return TARN_ERR_HOST_MEMORY;
-    }
-    tn_lock_acquire(&check->lock);
-    const enum tarn_status st = check->inner->ops->event_create(check->inner, &event);
-    item_settle(check, item, st, event, "event_create");
-    tn_lock_release(&check->lock);
-    if (st == TARN_OK) {
-        *event_out = event;
-    }
-    return st;
-}
-
-static enum tarn_status check_event_destroy(struct tarn_device *device, tn_event_handle event)
-{
-    struct check_device *check = check_of(device);
-    enum tarn_status st;
-
-    tn_lock_acquire(&check->lock);
-    struct check_item *item = item_find(check, CHECK_EVENT, event);
-    if (!item) {
-        st = refuse(check, "event_destroy", "no such event", event);
-        goto out;
-    }
-    st = check->inner->ops->event_destroy(check->inner, event);
-    if (st == TARN_OK) {
-        item_remove(check, item);
-    }
-out:
-    tn_lock_release(&check->lock);
-    return st;
 }
 
 static enum tarn_status check_event_record(struct tarn_device *device, tn_event_handle event,
@@ -321,45 +348,6 @@ static enum tarn_status check_stream_wait_event(struct tarn_device *device, tarn
     return st;
 }
 
-static enum tarn_status check_stream_create(struct tarn_device *device, tarn_stream *stream_out)
-{
-    struct check_device *check = check_of(device);
-    struct check_item *item = item_prepare(CHECK_STREAM, 0);
-    tarn_stream stream = 0;
-
-    if (!item) {
-        return TARN_ERR_HOST_MEMORY;
-    }
-    tn_lock_acquire(&check->lock);
-    const enum tarn_status st = check->inner->ops->stream_create(check->inner, &stream);
-    item_settle(check, item, st, stream, "stream_create");
-    tn_lock_release(&check->lock);
-    if (st == TARN_OK) {
-        *stream_out = stream;
-    }
-    return st;
-}
-
-static enum tarn_status check_stream_destroy(struct tarn_device *device, tarn_stream stream)
-{
-    struct check_device *check = check_of(device);
-    enum tarn_status st;
-
-    tn_lock_acquire(&check->lock);
-    struct check_item *item = item_find(check, CHECK_STREAM, stream);
-    if (!item) {
-        st = refuse(check, "stream_destroy", "no such stream", stream);
-        goto out;
-    }
-    st = check->inner->ops->stream_destroy(check->inner, stream);
-    if (st == TARN_OK) {
-        item_remove(check, item);
-    }
-out:
-    tn_lock_release(&check->lock);
-    return st;
-}
-
 static enum tarn_status check_device_wait(struct tarn_device *device)
 {
     struct tarn_device *inner = check_of(device)->inner;
@@ -418,26 +406,6 @@ static enum tarn_status check_graph_node_parents(struct tarn_device *device, tn_
     return st;
 }
 
-static enum tarn_status check_va_reserve(struct tarn_device *device, uint64_t size,
-                                         tarn_ptr *address_out)
-{
-    struct check_device *check = check_of(device);
-    struct check_item *item = item_prepare(CHECK_RESERVATION, size);
-    tarn_ptr address = 0;
-
-    if (!item) {
-        return TARN_ERR_HOST_MEMORY;
-    }
-    tn_lock_acquire(&check->lock);
-    const enum tarn_status st = check->inner->ops->va_reserve(check->inner, size, &address);
-    item_settle(check, item, st, address, "va_reserve");
-    tn_lock_release(&check->lock);
-    if (st == TARN_OK) {
-        *address_out = address;
-    }
-    return st;
-}
-
 static enum tarn_status va_release_locked(struct check_device *check, tarn_ptr address,
                                           uint64_t size)
 {
@@ -464,26 +432,6 @@ static enum tarn_status check_va_release(struct tarn_device *device, tarn_ptr ad
     tn_lock_acquire(&check->lock);
     const enum tarn_status st = va_release_locked(check, address, size);
     tn_lock_release(&check->lock);
-    return st;
-}
-
-static enum tarn_status check_page_create(struct tarn_device *device, uint64_t size,
-                                          tn_page_handle *page_out)
-{
-    struct check_device *check = check_of(device);
-    struct check_item *item = item_prepare(CHECK_PAGE, size);
-    tn_page_handle page = 0;
-
-    if (!item) {
-        return TARN_ERR_HOST_MEMORY;
-    }
-    tn_lock_acquire(&check->lock);
-    const enum tarn_status st = check->inner->ops->page_create(check->inner, size, &page);
-    item_settle(check, item, st, page, "page_create");
-    tn_lock_release(&check->lock);
-    if (st == TARN_OK) {
-        *page_out = page;
-    }
     return st;
 }
 
@@ -667,26 +615,6 @@ static enum tarn_status check_ipc_open(struct tarn_device *device,
     return st;
 }
 
-static enum tarn_status check_ipc_close(struct tarn_device *device, tarn_ptr address)
-{
-    struct check_device *check = check_of(device);
-    enum tarn_status st;
-
-    tn_lock_acquire(&check->lock);
-    struct check_item *item = item_find(check, CHECK_OPENED, address);
-    if (!item) {
-        st = refuse(check, "ipc_close", "not open", address);
-        goto out;
-    }
-    st = check->inner->ops->ipc_close(check->inner, address);
-    if (st == TARN_OK) {
-        item_remove(check, item);
-    }
-out:
-    tn_lock_release(&check->lock);
-    return st;
-}
-
 static enum tarn_status check_page_export(struct tarn_device *device, tn_page_handle page,
                                           int *descriptor_out)
 {
@@ -760,7 +688,7 @@ static enum tarn_status check_host_register(struct tarn_device *device, void *me
 /* Gives back what is known to be of that kind. */
 static enum tarn_status host_give(struct check_device *check, enum check_kind kind, void *memory,
                                   const char *call,
-                                  enum tarn_status (*give)(struct tarn_device *, void *))
+                                  enum tarn_status (*give_back)(struct tarn_device *, void *))
 {
     enum tarn_status st;
 
@@ -770,7 +698,7 @@ static enum tarn_status host_give(struct check_device *check, enum check_kind ki
         st = refuse(check, call, "no such memory", (uint64_t)(uintptr_t)memory);
         goto out;
     }
-    st = give(check->inner, memory);
+    st = give_back(check->inner, memory);
     if (st == TARN_OK) {
         item_remove(check, item);
     }
