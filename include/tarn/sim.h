@@ -17,14 +17,18 @@ extern "C" {
 
 /* Zero bytes mean the defaults. */
 struct tarn_sim_options {
-    uint32_t struct_size;  /* sizeof(struct tarn_sim_options) */
-    int ordinal;           /* device number */
-    uint64_t capacity;     /* bytes of memory; 0 = 80 GiB */
-    uint64_t base_address; /* first address handed out, a multiple of 2 MiB below 2^57;
+    uint32_t struct_size;       /* sizeof(struct tarn_sim_options) */
+    int ordinal;                /* device number */
+    uint64_t capacity;          /* bytes of memory; 0 = 80 GiB */
+    uint64_t base_address;      /* first address handed out, a multiple of 2 MiB below 2^57;
                                   0 = 0x7f0000000000 */
-    bool backed;           /* memory is real host memory: contents can be written and read */
-    bool manual_events;    /* a recorded event completes only through tarn_sim_complete_event,
+    bool backed;                /* memory is real host memory: contents can be written and read */
+    bool manual_events;         /* a recorded event completes only through tarn_sim_complete_event,
                                   an event wait or a stream wait */
+    struct tarn_device *memory; /* memory is this device's, as a GPU's: every allocation, page and
+                                   mapping is made there too, at its own addresses, and fails when
+                                   it fails there. It outlives this one. NULL = none. Not together
+                                   with `backed`, and not a simulated device */
 };
 
 /* Opens a simulated device; NULL options are the defaults. Caller owns it, close with
@@ -179,6 +183,12 @@ TARN_API void tarn_sim_get_counters(struct tarn_device *device,
  * all allocated or mapped in one piece, or `size` is 0, or the device is not backed. A page that is
  * mapped twice shows the same bytes at both. Borrowed until freed or unmapped. */
 TARN_API void *tarn_sim_host_memory(struct tarn_device *device, tarn_ptr address, uint64_t size);
+
+/* Devices with another's memory (`memory` of the options): where `size` bytes at a device address
+ * lie on that device; 0 if they are not all allocated or mapped in one piece, or `size` is 0, or
+ * the device is of another kind. */
+TARN_API tarn_ptr tarn_sim_memory_address(struct tarn_device *device, tarn_ptr address,
+                                          uint64_t size);
 
 #ifdef __cplusplus
 }

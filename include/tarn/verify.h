@@ -8,7 +8,7 @@
 #ifndef TARN_VERIFY_H
 #define TARN_VERIFY_H
 
-#include "status.h"
+#include "device.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,17 +18,30 @@ enum {
     TARN_VERIFY_TEXT_MAX = 8192
 };
 
+/* Zero bytes mean the defaults. */
+struct tarn_verify_options {
+    uint32_t struct_size; /* sizeof(struct tarn_verify_options) */
+
+    /* A GPU whose memory lies behind the recorded addresses (tarn_sim_options.memory): every
+     * allocation, page and mapping is made there too; each block is written when it is handed out
+     * and must hold the same bytes when it is freed. NULL = no memory. Borrowed. */
+    struct tarn_device *memory;
+};
+
 struct tarn_verify_result {
     uint32_t struct_size; /* in: sizeof(struct tarn_verify_result) */
     uint64_t calls;
     uint64_t differing;               /* calls with any difference */
     char first[TARN_VERIFY_TEXT_MAX]; /* the first one: call, expected, got; "" when none */
+    uint64_t blocks_read; /* blocks whose contents were looked at when they were freed */
 };
 
 /* Runs the log at `path` ("-" is standard input; plain, gzip or zstd). Returns TARN_OK whether or
  * not there are differences; fails when the log cannot be read or makes no sense, with the line in
- * the error's text. Any thread. */
-TARN_API enum tarn_status tarn_verify_log(const char *path, struct tarn_verify_result *result_out,
+ * the error's text, or when memory cannot be written or read. `options` may be NULL. Any thread. */
+TARN_API enum tarn_status tarn_verify_log(const char *path,
+                                          const struct tarn_verify_options *options,
+                                          struct tarn_verify_result *result_out,
                                           struct tarn_error *error) TARN_MUST_CHECK;
 
 #ifdef __cplusplus

@@ -256,36 +256,6 @@ void tarn_sim_get_counters(struct tarn_device *device, struct tarn_sim_counters 
            counters.struct_size < sizeof counters ? counters.struct_size : sizeof counters);
 }
 
-/* Whether those bytes of the range are memory now. */
-static bool range_is_memory(const struct tn_sim *sim, const struct tn_sim_range *range,
-                            tarn_ptr address, uint64_t size)
-{
-    if (size == 0 || size > range->size - (address - range->start)) {
-        return false;
-    }
-    if (range->kind == TN_SIM_RESERVED) {
-        return tn_sim_vmm_covers(sim, address, size);
-    }
-    return range->kind != TN_SIM_POOL || tn_sim_pool_covers(sim, address, size);
-}
-
-void *tarn_sim_host_memory(struct tarn_device *device, tarn_ptr address, uint64_t size)
-{
-    struct tn_sim *sim = tn_sim_from(device);
-    void *memory = NULL;
-
-    if (!sim || !sim->backed) {
-        return NULL;
-    }
-    tn_lock_acquire(&sim->lock);
-    const struct tn_sim_range *range = tn_sim_space_find(&sim->space, address);
-    if (range && range_is_memory(sim, range, address, size)) {
-        memory = (char *)range->host + (address - range->start);
-    }
-    tn_lock_release(&sim->lock);
-    return memory;
-}
-
 uint64_t tn_sim_check(struct tn_sim *sim, struct tarn_findings *findings)
 {
     const uint64_t before = findings->count;

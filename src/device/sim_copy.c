@@ -43,6 +43,9 @@ static void *side(struct tarn_device *device, uint64_t address, uint64_t size)
 enum tarn_status tn_sim_copy(struct tarn_device *device, const struct tn_copy *copy,
                              tarn_stream stream)
 {
+    if (sim_of(device)->memory) {
+        return tn_sim_there_copy(device, copy, stream);
+    }
     /* Each device's own lock guards where its memory lies; none is held during the copy. */
     void *to = side(copy->to_device, copy->to, copy->size);
     const void *from = side(copy->from_device, copy->from, copy->size);

@@ -96,6 +96,7 @@ enum tarn_status tn_sim_memory_take(struct tn_sim *sim, enum tn_sim_kind kind, u
 {
     void *host = NULL;
     int object = -1;
+    tarn_ptr there = 0;
 
     if (!tn_sim_space_charge(&sim->space, size)) {
         return tn_sim_fail_memory(sim, size);
@@ -104,13 +105,18 @@ enum tarn_status tn_sim_memory_take(struct tn_sim *sim, enum tn_sim_kind kind, u
     if (sim->backed && !backing_take(kind, size, &host, &object)) {
         goto out;
     }
-    st = tn_sim_space_take(&sim->space, kind, size, range_out);
+    st = tn_sim_there_alloc(sim, size, &there);
+    if (st == TARN_OK) {
+        st = tn_sim_space_take(&sim->space, kind, size, range_out);
+    }
     if (st == TARN_OK) {
         (*range_out)->host = host;
         (*range_out)->object = object;
+        (*range_out)->there = there;
     }
 out:
     if (st != TARN_OK) {
+        (void)tn_sim_there_free(sim, there);
         tn_os_range_release(host, size);
         tn_os_object_close(object);
         tn_sim_space_refund(&sim->space, size);
@@ -123,6 +129,9 @@ void tn_sim_memory_give(struct tn_sim *sim, struct tn_sim_range *range)
     if (range->host) {
         tn_os_range_release(range->host, range->size);
         tn_os_object_close(range->object);
+    }
+    if (range->kind != TN_SIM_RESERVED) {
+        (void)tn_sim_there_free(sim, range->there);
     }
     if (range->kind == TN_SIM_OPENED) { /* another device's memory */
         tn_host_free(range->opened, sizeof *range->opened);
@@ -165,8 +174,12 @@ static enum tarn_status free_locked(struct tn_sim *sim, tarn_ptr address)
         return tn_sim_fail(sim, TARN_ERR_DEVICE, "free of %#" PRIx64 ", which is not allocated",
                            address);
     }
-    tn_sim_memory_give(sim, range);
-    return TARN_OK;
+    const enum tarn_status st = tn_sim_there_free(sim, range->there);
+    if (st == TARN_OK) {
+        range->there = 0;
+        tn_sim_memory_give(sim, range);
+    }
+    return st;
 }
 
 static enum tarn_status sim_free(struct tarn_device *device, tarn_ptr address)
@@ -504,6 +517,12 @@ static enum tarn_status options_read(const struct tarn_sim_options *given,
                        "base address %#" PRIx64 " is not a multiple of 2 MiB below 2^57",
                        options.base_address);
     }
+    if (options.memory && (options.backed || tn_sim_from(options.memory))) {
+        return tn_fail(
+            error, TARN_ERR_INVALID_ARGUMENT,
+            "the memory of a simulated device is the host's or a GPU's, not both and not "
+            "another simulated device's");
+    }
     if (options.ordinal < 0) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "device number %d is negative",
                        options.ordinal);
@@ -521,6 +540,7 @@ static void sim_init(struct tn_sim *sim, const struct tarn_sim_options *options)
                                      .granularity = TN_SIM_ALIGNMENT};
     sim->id = tn_last_error_new_device();
     sim->backed = options->backed;
+    sim->memory = options->memory;
     tn_sim_space_init(&sim->space, options->base_address, options->capacity);
     tn_sim_streams_init(&sim->streams, options->manual_events);
     tn_sim_vmm_init(&sim->vmm);

@@ -8,7 +8,7 @@
  * the units of the stream-ordered pool. Freeing plain memory does not move the clock, although
  * cudaFree waits for the device: callers free only what no stream uses any more.
  *
- * Locks: `lock` guards all fields but `base`, `id` and `backed`, which never change.
+ * Locks: `lock` guards all fields but `base`, `id`, `backed` and `memory`, which never change.
  */
 #ifndef TN_DEVICE_SIM_DEVICE_H
 #define TN_DEVICE_SIM_DEVICE_H
@@ -48,7 +48,8 @@ struct tn_sim {
     struct tn_lock lock;
     uint64_t id; /* never used twice in a process */
     bool backed;
-    bool explained; /* the current call has set its error text */
+    struct tarn_device *memory; /* whose memory lies behind the addresses, or NULL */
+    bool explained;             /* the current call has set its error text */
     uint64_t failures;
     struct tn_sim_space space;
     struct tn_sim_streams streams;
@@ -80,6 +81,21 @@ enum tarn_status tn_sim_fail_memory(struct tn_sim *sim, uint64_t wanted);
 enum tarn_status tn_sim_memory_take(struct tn_sim *sim, enum tn_sim_kind kind, uint64_t size,
                                     struct tn_sim_range **range_out);
 void tn_sim_memory_give(struct tn_sim *sim, struct tn_sim_range *range);
+
+/* sim_memory.c: the same on the device whose memory it is. Without such a device nothing happens
+ * and `*there_out` is 0. */
+enum tarn_status tn_sim_there_alloc(struct tn_sim *sim, uint64_t size, tarn_ptr *there_out);
+enum tarn_status tn_sim_there_free(struct tn_sim *sim, tarn_ptr there);
+enum tarn_status tn_sim_there_reserve(struct tn_sim *sim, uint64_t size, tarn_ptr *there_out);
+enum tarn_status tn_sim_there_release(struct tn_sim *sim, tarn_ptr there, uint64_t size);
+enum tarn_status tn_sim_there_page_create(struct tn_sim *sim, uint64_t size,
+                                          tn_page_handle *there_out);
+enum tarn_status tn_sim_there_page_release(struct tn_sim *sim, tn_page_handle there);
+enum tarn_status tn_sim_there_map(struct tn_sim *sim, tarn_ptr there, uint64_t size,
+                                  tn_page_handle page);
+enum tarn_status tn_sim_there_unmap(struct tn_sim *sim, tarn_ptr there, uint64_t size);
+enum tarn_status tn_sim_there_copy(struct tarn_device *device, const struct tn_copy *copy,
+                                   tarn_stream stream);
 
 /* sim_vmm.c; the functions of the table, then what the device needs from the part. */
 enum tarn_status tn_sim_va_reserve(struct tarn_device *device, uint64_t size,

@@ -48,8 +48,9 @@ struct tn_sim_range {
     uint64_t best_gap;  /* largest usable gap of the subtree, bytes */
     uint64_t floor;     /* the space's base: gaps below are not usable */
     enum tn_sim_kind kind;
-    void *host; /* backing memory of at least `size` bytes, or NULL; the device's */
-    int object; /* of plain and opened ranges with backing memory: its memory object */
+    void *host;     /* backing memory of at least `size` bytes, or NULL; the device's */
+    int object;     /* of plain and opened ranges with backing memory: its memory object */
+    tarn_ptr there; /* address on the device whose memory it is, or 0 */
     struct tn_ipc_handle *opened; /* of opened ranges: what was opened; owned */
 };
 

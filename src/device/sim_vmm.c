@@ -26,9 +26,10 @@ struct sim_page {
     struct tn_tree_node node;
     tn_page_handle handle;
     uint64_t size;
-    uint64_t mappings; /* that show it */
-    int object;        /* its memory on a backed device, else -1 */
-    bool imported;     /* another device's memory: not charged */
+    uint64_t mappings;    /* that show it */
+    int object;           /* its memory on a backed device, else -1 */
+    tn_page_handle there; /* of the device whose memory it is, or 0 */
+    bool imported;        /* another device's memory: not charged */
 };
 
 struct sim_mapping {
@@ -36,7 +37,8 @@ struct sim_mapping {
     uint64_t start;
     uint64_t size;
     struct sim_page *page;
-    void *host; /* inside its reservation, or NULL */
+    void *host;     /* inside its reservation, or NULL */
+    tarn_ptr there; /* on the device whose memory it is, or 0 */
 };
 
 static struct tn_sim *sim_of(struct tarn_device *device)
@@ -144,6 +146,7 @@ static enum tarn_status reserve_locked(struct tn_sim *sim, uint64_t size, tarn_p
 {
     struct tn_sim_range *range = NULL;
     void *host = NULL;
+    tarn_ptr there = 0;
     enum tarn_status st = size_check(sim, size);
 
     if (st != TARN_OK) {
@@ -152,14 +155,20 @@ static enum tarn_status reserve_locked(struct tn_sim *sim, uint64_t size, tarn_p
     if (sim->backed && !(host = tn_os_range_reserve(size, false))) {
         return TARN_ERR_HOST_MEMORY;
     }
+    st = tn_sim_there_reserve(sim, size, &there);
+    if (st != TARN_OK) {
+        return st;
+    }
     st = tn_sim_space_take(&sim->space, TN_SIM_RESERVED, size, &range);
     if (st != TARN_OK) {
+        (void)tn_sim_there_release(sim, there, size);
         tn_os_range_release(host, size);
         return st == TARN_ERR_OUT_OF_MEMORY
                    ? tn_sim_fail(sim, st, "no address range of %" PRIu64 " bytes is free", size)
                    : st;
     }
     range->host = host;
+    range->there = there;
     *address_out = range->start;
     return TARN_OK;
 }
@@ -188,6 +197,10 @@ static enum tarn_status release_locked(struct tn_sim *sim, tarn_ptr address, uin
         return tn_sim_fail(sim, TARN_ERR_DEVICE,
                            "release of a reservation with a mapping at %#" PRIx64, mapping->start);
     }
+    const enum tarn_status st = tn_sim_there_release(sim, range->there, range->size);
+    if (st != TARN_OK) {
+        return st;
+    }
     tn_os_range_release(range->host, range->size);
     tn_sim_space_give(&sim->space, range);
     return TARN_OK;
@@ -215,7 +228,7 @@ static tn_page_handle page_enter(struct tn_sim *sim, struct sim_page *page, uint
 static enum tarn_status page_create_locked(struct tn_sim *sim, uint64_t size,
                                            tn_page_handle *page_out)
 {
-    const enum tarn_status st = size_check(sim, size);
+    enum tarn_status st = size_check(sim, size);
 
     if (st != TARN_OK) {
         return st;
@@ -231,6 +244,12 @@ static enum tarn_status page_create_locked(struct tn_sim *sim, uint64_t size,
     if (sim->backed && page->object < 0) {
         tn_host_free(page, sizeof *page);
         return TARN_ERR_HOST_MEMORY;
+    }
+    st = tn_sim_there_page_create(sim, size, &page->there);
+    if (st != TARN_OK) {
+        tn_os_object_close(page->object);
+        tn_host_free(page, sizeof *page);
+        return st;
     }
     const bool charged = tn_sim_space_charge(&sim->space, size);
     tn_assert(charged);
@@ -289,6 +308,7 @@ static void page_destroy(struct tn_sim *sim, struct sim_page *page)
         tn_sim_space_refund(&sim->space, page->size);
     }
     tn_tree_remove(&sim->vmm.pages, &page->node);
+    (void)tn_sim_there_page_release(sim, page->there);
     tn_os_object_close(page->object);
     tn_host_free(page, sizeof *page);
 }
@@ -305,8 +325,12 @@ static enum tarn_status page_release_locked(struct tn_sim *sim, tn_page_handle h
                            "release of page %" PRIu64 ", which is mapped %" PRIu64 " times", handle,
                            page->mappings);
     }
-    page_destroy(sim, page);
-    return TARN_OK;
+    const enum tarn_status st = tn_sim_there_page_release(sim, page->there);
+    if (st == TARN_OK) {
+        page->there = 0;
+        page_destroy(sim, page);
+    }
+    return st;
 }
 
 enum tarn_status tn_sim_page_release(struct tarn_device *device, tn_page_handle page)
@@ -350,7 +374,7 @@ static enum tarn_status map_locked(struct tn_sim *sim, tarn_ptr address, uint64_
 {
     struct sim_page *page = page_find(sim, handle);
     const struct tn_sim_range *range = tn_sim_space_find(&sim->space, address);
-    const enum tarn_status st = map_check(sim, address, size, page, range);
+    enum tarn_status st = map_check(sim, address, size, page, range);
 
     if (st != TARN_OK) {
         return st;
@@ -364,6 +388,14 @@ static enum tarn_status map_locked(struct tn_sim *sim, tarn_ptr address, uint64_
         if (!tn_os_object_map(page->object, mapping->host, size)) {
             tn_host_free(mapping, sizeof *mapping);
             return TARN_ERR_HOST_MEMORY;
+        }
+    }
+    if (sim->memory) {
+        mapping->there = range->there + (address - range->start);
+        st = tn_sim_there_map(sim, mapping->there, size, page->there);
+        if (st != TARN_OK) {
+            tn_host_free(mapping, sizeof *mapping);
+            return st;
         }
     }
     mapping->start = address;
@@ -408,6 +440,10 @@ static enum tarn_status unmap_locked(struct tn_sim *sim, tarn_ptr address, uint6
     }
     if (mapping->host && !tn_os_range_clear(mapping->host, size)) {
         return TARN_ERR_HOST_MEMORY;
+    }
+    st = tn_sim_there_unmap(sim, mapping->there, size);
+    if (st != TARN_OK) {
+        return st;
     }
     for (uint64_t left = size; left > 0;) {
         struct sim_mapping *next = mapping_next(mapping);
@@ -463,7 +499,10 @@ void tn_sim_vmm_fini(struct tn_sim *sim)
     struct tn_sim_range *range = tn_sim_space_first(&sim->space);
 
     while (sim->vmm.mappings.root) {
-        mapping_destroy(sim, mapping_of(sim->vmm.mappings.root));
+        struct sim_mapping *mapping = mapping_of(sim->vmm.mappings.root);
+
+        (void)tn_sim_there_unmap(sim, mapping->there, mapping->size);
+        mapping_destroy(sim, mapping);
     }
     while (sim->vmm.pages.root) {
         page_destroy(sim, page_of(sim->vmm.pages.root));
@@ -472,6 +511,7 @@ void tn_sim_vmm_fini(struct tn_sim *sim)
         struct tn_sim_range *next = tn_sim_space_next(&sim->space, range);
 
         if (range->kind == TN_SIM_RESERVED) {
+            (void)tn_sim_there_release(sim, range->there, range->size);
             tn_os_range_release(range->host, range->size);
             tn_sim_space_give(&sim->space, range);
         }

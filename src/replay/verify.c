@@ -62,7 +62,9 @@ static enum tarn_status run_malloc(struct tn_verify_run *run, struct tarn_error 
         tn_verify_differs(run, "  pointer: expected 0x%llx, got 0x%llx\n",
                           (unsigned long long)call->ptr, (unsigned long long)ptr);
     }
-    return tn_verify_set_ptr(run, call->id, ptr, error);
+    const enum tarn_status set = tn_verify_set_ptr(run, call->id, ptr, error);
+
+    return set ? set : tn_verify_contents_write(run, error);
 }
 
 static enum tarn_status run_free(struct tn_verify_run *run, struct tarn_error *failure,
@@ -73,6 +75,11 @@ static enum tarn_status run_free(struct tn_verify_run *run, struct tarn_error *f
     if (ptr == 0) {
         tn_verify_differs(run, "  id %llu is not allocated\n", (unsigned long long)run->call.id);
         return TARN_OK;
+    }
+    const enum tarn_status st = tn_verify_contents_read(run, error);
+
+    if (st) {
+        return st;
     }
     expect_ok(run, tarn_allocator_free(run->allocator, ptr, failure), failure);
     return tn_verify_set_ptr(run, run->call.id, 0, error);
@@ -158,7 +165,7 @@ static enum tarn_status adopt_delta(struct tn_verify_run *run,
                               (unsigned long long)delta->freed[i]);
         }
         for (uint64_t id = 0; id < run->id_capacity; id++) {
-            run->ids[id] = run->ids[id] == delta->freed[i] ? 0 : run->ids[id];
+            run->ids[id].ptr = run->ids[id].ptr == delta->freed[i] ? 0 : run->ids[id].ptr;
         }
     }
     for (size_t i = 0; st == TARN_OK && i < created; i++) {
@@ -207,6 +214,7 @@ static enum tarn_status run_set_checkpoint(struct tn_verify_run *run, struct tar
         expect_failure(run, got);
     } else {
         expect_ok(run, got, failure);
+        tn_verify_contents_forget(run);
         st = adopt_delta(run, &delta, error);
     }
     tarn_checkpoint_delta_fini(&delta);
@@ -353,8 +361,8 @@ static enum tarn_status verify_call(struct tn_verify_run *run, struct tarn_error
     return TARN_OK;
 }
 
-enum tarn_status tarn_verify_log(const char *path, struct tarn_verify_result *result_out,
-                                 struct tarn_error *error)
+enum tarn_status tarn_verify_log(const char *path, const struct tarn_verify_options *options,
+                                 struct tarn_verify_result *result_out, struct tarn_error *error)
 {
     struct tn_verify_run *run;
     enum tarn_status st;
@@ -362,14 +370,19 @@ enum tarn_status tarn_verify_log(const char *path, struct tarn_verify_result *re
     if (!path || !result_out || result_out->struct_size < sizeof *result_out) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "a path and a result are needed");
     }
+    if (options && options->struct_size < sizeof *options) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "struct tarn_verify_options: struct_size is not set");
+    }
     result_out->calls = 0;
     result_out->differing = 0;
     result_out->first[0] = '\0';
+    result_out->blocks_read = 0;
     run = tn_host_alloc(sizeof *run);
     if (!run) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to verify a log");
     }
-    st = tn_verify_open(run, path, error);
+    st = tn_verify_open(run, path, options, error);
     if (st) {
         tn_host_free(run, sizeof *run);
         return st;

@@ -30,23 +30,27 @@ static void receive_event(void *context, const struct tarn_event *event)
     tn_verify_device_refuse(run);
 }
 
-static enum tarn_status run_open_device(struct tn_verify_run *run, struct tarn_error *error)
+static enum tarn_status run_open_device(struct tn_verify_run *run,
+                                        const struct tarn_verify_options *given,
+                                        struct tarn_error *error)
 {
     const struct tarn_sim_options options = {
         .struct_size = sizeof options,
         .capacity = run->log.device_total,
         .manual_events = !run->log.settled,
+        .memory = given ? given->memory : NULL,
     };
     const enum tarn_status st = tarn_sim_open(&options, &run->device, error);
 
-    if (st == TARN_OK) {
-        tn_verify_device_attach(run);
+    if (st != TARN_OK) {
+        return st;
     }
-    return st;
+    tn_verify_device_attach(run);
+    return options.memory ? tn_verify_contents_open(run, error) : TARN_OK;
 }
 
 enum tarn_status tn_verify_open(struct tn_verify_run *run, const char *path,
-                                struct tarn_error *error)
+                                const struct tarn_verify_options *options, struct tarn_error *error)
 {
     const struct tarn_sink sink = {
         .context = run, .level = TARN_CONTEXT_NEVER, .receive = receive_event};
@@ -60,7 +64,7 @@ enum tarn_status tn_verify_open(struct tn_verify_run *run, const char *path,
     }
     st = tn_verify_read_ahead(run, path, error);
     st = st ? st : tarn_config_parse(run->log.conf, &config, error);
-    st = st ? st : run_open_device(run, error);
+    st = st ? st : run_open_device(run, options, error);
     st = st ? st : tarn_allocator_create(run->device, &config, &run->allocator, error);
     st = st ? st : tarn_allocator_add_sink(run->allocator, &sink, error);
     if (st) {
@@ -76,6 +80,7 @@ void tn_verify_close(struct tn_verify_run *run)
     }
     tarn_allocator_destroy(run->allocator);
     tarn_device_close(run->device);
+    tn_verify_contents_close(run);
     tn_map_fini(&run->id_places);
     tn_host_free(run->ids, run->id_capacity * sizeof *run->ids);
     tn_host_free(run->events, run->event_capacity * sizeof *run->events);
@@ -83,11 +88,18 @@ void tn_verify_close(struct tn_verify_run *run)
     tn_decision_log_close(&run->log);
 }
 
-tarn_ptr tn_verify_ptr(const struct tn_verify_run *run, uint64_t id)
+struct tn_verify_block *tn_verify_block(const struct tn_verify_run *run, uint64_t id)
 {
     const uint64_t *place = tn_map_find(&run->id_places, id + 1);
 
-    return place ? run->ids[*place] : 0;
+    return place ? &run->ids[*place] : NULL;
+}
+
+tarn_ptr tn_verify_ptr(const struct tn_verify_run *run, uint64_t id)
+{
+    const struct tn_verify_block *block = tn_verify_block(run, id);
+
+    return block ? block->ptr : 0;
 }
 
 /* Room for one more id, in the list and in the map. */
@@ -101,7 +113,7 @@ static bool ids_reserve(struct tn_verify_run *run)
     if (run->id_places.count < run->id_capacity) {
         return true;
     }
-    tarn_ptr *moved =
+    struct tn_verify_block *moved =
         tn_host_resize(run->ids, run->id_capacity * sizeof *moved, wanted * sizeof *moved);
 
     if (!moved) {
@@ -116,10 +128,10 @@ static bool ids_reserve(struct tn_verify_run *run)
 enum tarn_status tn_verify_set_ptr(struct tn_verify_run *run, uint64_t id, tarn_ptr ptr,
                                    struct tarn_error *error)
 {
-    const uint64_t *known = tn_map_find(&run->id_places, id + 1);
+    struct tn_verify_block *known = tn_verify_block(run, id);
 
     if (known) {
-        run->ids[*known] = ptr;
+        *known = (struct tn_verify_block){.ptr = ptr};
         return TARN_OK;
     }
     if (id > INT64_MAX) {
@@ -131,7 +143,7 @@ enum tarn_status tn_verify_set_ptr(struct tn_verify_run *run, uint64_t id, tarn_
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for %llu pointers",
                        (unsigned long long)run->id_places.count + 1);
     }
-    run->ids[run->id_places.count] = ptr;
+    run->ids[run->id_places.count] = (struct tn_verify_block){.ptr = ptr};
     tn_map_insert(&run->id_places, id + 1, run->id_places.count);
     return TARN_OK;
 }

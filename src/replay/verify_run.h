@@ -37,14 +37,22 @@ struct tn_completion {
     uint64_t place;
 };
 
+/* What the log allocated: the block that an id stands for. */
+struct tn_verify_block {
+    tarn_ptr ptr;  /* 0 = none */
+    uint64_t size; /* bytes written there; 0 when its contents are not known */
+    uint64_t line; /* whose request it was, and what was written */
+};
+
 struct tn_verify_run {
     struct tn_decision_log log;
     struct tarn_device *device;
+    unsigned char *contents; /* buffer for what is written and read; NULL: there is no memory */
     struct tarn_allocator *allocator;
     struct tn_decision call; /* the current one */
 
     struct tn_map id_places; /* id + 1 to its place in `ids`: ids cost by number, not by value */
-    tarn_ptr *ids;           /* pointers, 0 = none; in the order in which their ids came */
+    struct tn_verify_block *ids; /* in the order in which their ids came */
     uint64_t id_capacity;
 
     struct tarn_event *events; /* sent during the current call */
@@ -69,6 +77,7 @@ struct tn_verify_run {
 
 /* Opens the log, the device and the allocator. On failure there is nothing to close. */
 enum tarn_status tn_verify_open(struct tn_verify_run *run, const char *path,
+                                const struct tarn_verify_options *options,
                                 struct tarn_error *error) TN_MUST_CHECK;
 void tn_verify_close(struct tn_verify_run *run);
 
@@ -105,6 +114,22 @@ struct tn_checkpoint_order tn_verify_checkpoint_order(const struct tn_verify_run
 tarn_ptr tn_verify_ptr(const struct tn_verify_run *run, uint64_t id);
 enum tarn_status tn_verify_set_ptr(struct tn_verify_run *run, uint64_t id, tarn_ptr ptr,
                                    struct tarn_error *error) TN_MUST_CHECK;
+
+/* The block of an id that is known; NULL else. Borrowed until the next id is set. */
+struct tn_verify_block *tn_verify_block(const struct tn_verify_run *run, uint64_t id);
+
+/* Where there is memory: fills the block of the current call's id with what belongs to the call,
+ * and looks whether a block that is to be freed still holds that. */
+enum tarn_status tn_verify_contents_open(struct tn_verify_run *run,
+                                         struct tarn_error *error) TN_MUST_CHECK;
+void tn_verify_contents_close(struct tn_verify_run *run);
+enum tarn_status tn_verify_contents_write(struct tn_verify_run *run,
+                                          struct tarn_error *error) TN_MUST_CHECK;
+enum tarn_status tn_verify_contents_read(struct tn_verify_run *run,
+                                         struct tarn_error *error) TN_MUST_CHECK;
+/* What blocks hold is not known any more: a checkpoint brought back blocks whose memory others have
+ * used. */
+void tn_verify_contents_forget(struct tn_verify_run *run);
 
 /* The pool's record, made when it is new; NULL when there are too many. */
 struct tn_verify_pool *tn_verify_pool(struct tn_verify_run *run, struct tarn_pool_id id);

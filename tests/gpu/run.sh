@@ -6,7 +6,8 @@
 #
 # Needs a C compiler, CMake 3.22 and an NVIDIA driver; CUDA's toolkit for compute-sanitizer and
 # cuda.h. Nothing else: no network, no repository, no other library. Builds in BUILD, by default
-# build/gpu. Without a GPU everything is skipped but the build.
+# build/gpu. Without a GPU everything is skipped but the build. The recorded decisions need the
+# whole program, which needs more: TARN, by default build/tarn, is skipped where it does not start.
 set -eu
 
 if [ $# -ne 1 ]; then
@@ -75,6 +76,22 @@ memcheck() { # PROGRAM...
     "$sanitizer" --tool memcheck --leak-check full --report-api-errors no --error-exitcode 9 "$@"
 }
 
+# Every log of PyTorch's decisions with this GPU's memory behind its addresses.
+# shellcheck disable=SC2317 # called by `part`
+decisions() {
+    passed=0
+    failed=0
+    for log in "$root"/tests/data/decisions/*.jsonl.gz; do
+        if "$tarn" verify --memory cuda:0 "$log"; then
+            passed=$((passed + 1))
+        else
+            failed=$((failed + 1))
+        fi
+    done
+    echo "$passed passed, $failed failed, 0 skipped"
+    [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+}
+
 finish() {
     echo
     cat "$table"
@@ -94,6 +111,14 @@ if grep -q '^ok ' "$out/device.log"; then
     part examples sh "$root/examples/run.sh" "$build/examples" cuda:0 || true
 else
     skip examples "no case ran on a GPU"
+fi
+tarn=${TARN:-$root/build/tarn}
+if ! grep -q '^ok ' "$out/device.log"; then
+    skip decisions "no case ran on a GPU"
+elif ! "$tarn" --version >"$out/decisions.log" 2>&1; then
+    skip decisions "$tarn does not run here"
+else
+    part decisions decisions || true
 fi
 sanitizer=$(find_tool compute-sanitizer)
 if ! grep -q '^ok ' "$out/device.log"; then

@@ -2,6 +2,7 @@
 /* Recorded decisions, logs with one thing changed, and logs that make no sense. */
 #include "support/test.h"
 
+#include "support/cuda.h"
 #include "support/file.h"
 #include "support/temp.h"
 #include "tarn/host.h"
@@ -16,7 +17,7 @@ static struct tarn_verify_result verify(const char *path)
     struct tarn_verify_result result = {.struct_size = sizeof result};
     struct tarn_error error = {.text = ""};
 
-    if (tarn_verify_log(path, &result, &error)) {
+    if (tarn_verify_log(path, NULL, &result, &error)) {
         fail_msg("%s: %s", path, error.text);
     }
     return result;
@@ -80,6 +81,65 @@ static void every_recorded_call_is_decided_alike(void **state)
         assert_int_equal(result.calls, logs[i].calls);
         assert_string_equal(result.first, "");
     }
+}
+
+/* ---- memory behind the addresses ---- */
+
+/* A driver without a GPU, with as much memory as the recorded one. */
+static const struct fake_cuda *fake_gpu(struct tarn_verify_options *options)
+{
+    const struct fake_cuda *fake = fake_open(FAKE_CUDA);
+
+    fake->set_devices(1, (uint64_t)150109880320);
+    *options = (struct tarn_verify_options){.struct_size = sizeof *options, .memory = cuda_open()};
+    return fake;
+}
+
+static void blocks_keep_their_contents(void **state)
+{
+    static const char *const names[] = {
+        "mixed_default",    "mixed_expandable", "multistream_default", "limit_expandable",
+        "pools_streams-21", "full_split-21",    "capture_reuse-3",     "release-21"};
+    struct tarn_verify_options options;
+    const struct fake_cuda *fake = fake_gpu(&options);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct tarn_verify_result result = {.struct_size = sizeof result};
+        struct tarn_error error = {.text = ""};
+        char path[1024];
+
+        (void)snprintf(path, sizeof path, "%s/decisions/%s.jsonl.gz", TEST_DATA_DIR, names[i]);
+        if (tarn_verify_log(path, &options, &result, &error) || result.differing > 0) {
+            fail_msg("%s: %s%s", names[i], error.text, result.first);
+        }
+        assert_true(result.blocks_read > 500);
+        assert_int_equal(fake->used_bytes(0), 0); /* all was given back */
+        assert_true(fake->calls("cuMemAlloc_v2") > 0 || fake->calls("cuMemMap") > 0);
+    }
+    tarn_device_close(options.memory);
+}
+
+static void a_driver_that_refuses_is_told(void **state)
+{
+    struct tarn_verify_options options;
+    const struct fake_cuda *fake = fake_gpu(&options);
+    char path[1024];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/decisions/small_default.jsonl.gz", TEST_DATA_DIR);
+    fake->fail_nth("cuMemAlloc_v2", 2, 2); /* out of memory: the allocator's answers differ */
+    struct tarn_verify_result result = {.struct_size = sizeof result};
+    struct tarn_error error = {.text = ""};
+    assert_int_equal(tarn_verify_log(path, &options, &result, &error), TARN_OK);
+    assert_true(result.differing > 0);
+    fake->fail_nth("cuMemcpyAsync", 1, 700);
+    assert_int_equal(tarn_verify_log(path, &options, &result, &error), TARN_ERR_DEVICE);
+    assert_non_null(strstr(error.text, "the block cannot be written: "));
+    tarn_device_close(options.memory);
+
+    options = (struct tarn_verify_options){0};
+    assert_int_equal(tarn_verify_log(path, &options, &result, &error), TARN_ERR_INVALID_ARGUMENT);
 }
 
 /* ---- logs with one thing changed ---- */
@@ -397,7 +457,7 @@ static void is_refused(const char *text, size_t size, enum tarn_status status, c
     struct temp_file file = temp_write(text, size);
     struct tarn_verify_result result = {.struct_size = sizeof result};
     struct tarn_error error = {.text = ""};
-    const enum tarn_status st = tarn_verify_log(file.path, &result, &error);
+    const enum tarn_status st = tarn_verify_log(file.path, NULL, &result, &error);
 
     temp_remove(&file);
     if (st != status || !strstr(error.text, says)) {
@@ -484,11 +544,11 @@ static void other_reasons_have_their_own_status(void **state)
 
     (void)state;
     is_refused(bad_conf, sizeof bad_conf - 1, TARN_ERR_CONFIG, "nonsense");
-    assert_int_equal(tarn_verify_log("/nonexistent/log", &result, &error), TARN_ERR_IO);
-    assert_int_equal(tarn_verify_log(NULL, &result, &error), TARN_ERR_INVALID_ARGUMENT);
-    assert_int_equal(tarn_verify_log("x", NULL, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_verify_log("/nonexistent/log", NULL, &result, &error), TARN_ERR_IO);
+    assert_int_equal(tarn_verify_log(NULL, NULL, &result, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_verify_log("x", NULL, NULL, &error), TARN_ERR_INVALID_ARGUMENT);
     result.struct_size = 8;
-    assert_int_equal(tarn_verify_log("x", &result, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_verify_log("x", NULL, &result, &error), TARN_ERR_INVALID_ARGUMENT);
 }
 
 static void a_log_cut_in_its_packing_is_truncated(void **state)
@@ -608,7 +668,7 @@ static void a_created_block_has_an_id_from_zero_on(void **state)
 
     (void)snprintf(text, sizeof text,
                    "line %zu of the decision log: id -1 is not a number from 0 on", line + 1);
-    assert_int_equal(tarn_verify_log(file.path, &result, &error), TARN_ERR_FORMAT);
+    assert_int_equal(tarn_verify_log(file.path, NULL, &result, &error), TARN_ERR_FORMAT);
     assert_string_equal(error.text, text);
     assert_int_equal(error.offset, line + 1);
     temp_remove(&file);
@@ -705,7 +765,7 @@ static void impossible_captures_are_refused(void **state)
         char says[64];
 
         (void)snprintf(says, sizeof says, "line %d of the decision log: join failed on", 14 + i);
-        assert_int_equal(tarn_verify_log(file.path, &result, &error), TARN_ERR_STATE);
+        assert_int_equal(tarn_verify_log(file.path, NULL, &result, &error), TARN_ERR_STATE);
         temp_remove(&file);
         if (!strstr(error.text, says)) {
             fail_msg("expected \"%s\", got \"%s\"", says, error.text);
@@ -756,7 +816,7 @@ static void every_host_failure_is_reported(void **state)
             struct tarn_error error = {.status = TARN_OK};
 
             tarn_host_fail_nth(n);
-            st = tarn_verify_log(file.path, &result, &error);
+            st = tarn_verify_log(file.path, NULL, &result, &error);
             tarn_host_fail_nth(0);
             assert_int_equal(tarn_host_usage().live_bytes, live);
             if (st == TARN_OK && result.differing > 0) {
@@ -776,6 +836,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_recorded_call_is_decided_alike),
+        cmocka_unit_test(blocks_keep_their_contents),
+        cmocka_unit_test(a_driver_that_refuses_is_told),
         cmocka_unit_test(an_unchanged_copy_is_the_same),
         cmocka_unit_test(a_changed_pointer_differs),
         cmocka_unit_test(a_changed_event_differs),

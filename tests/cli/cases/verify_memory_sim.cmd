@@ -1,0 +1,1 @@
+verify --memory sim "$data/logs/same.jsonl"

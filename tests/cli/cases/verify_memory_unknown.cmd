@@ -1,0 +1,1 @@
+verify --memory gpu "$data/logs/same.jsonl"

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* Simulated devices with the memory of another device, here of a driver without a GPU. */
+#include "support/test.h"
+
+#include "support/cuda.h"
+
+#include <string.h>
+
+#define PAGE (2 * MIB)
+
+struct pair {
+    const struct fake_cuda *fake;
+    struct tarn_device *gpu;
+    struct tarn_device *sim;
+};
+
+static struct pair pair_open(void)
+{
+    struct pair pair = {.fake = fake_open(FAKE_CUDA), .gpu = cuda_open()};
+
+    pair.sim = sim_open_with((struct tarn_sim_options){.capacity = GIB, .memory = pair.gpu});
+    return pair;
+}
+
+/* Nothing may be left on the GPU. */
+static void pair_close(struct pair *pair)
+{
+    sim_close(pair->sim);
+    assert_int_equal(pair->fake->used_bytes(0), 0);
+    tarn_device_close(pair->gpu);
+    assert_int_equal(pair->fake->alive(0), 0);
+}
+
+static void put(const struct pair *pair, tarn_ptr address, const char *text)
+{
+    const struct tn_copy copy = {.to_device = pair->sim,
+                                 .to = address,
+                                 .from = (uint64_t)(uintptr_t)text,
+                                 .size = strlen(text) + 1};
+
+    assert_int_equal(pair->sim->ops->copy(pair->sim, &copy, 0), TARN_OK);
+}
+
+static void holds(const struct pair *pair, tarn_ptr address, const char *text)
+{
+    char found[64] = "";
+    const struct tn_copy copy = {.from_device = pair->sim,
+                                 .from = address,
+                                 .to = (uint64_t)(uintptr_t)found,
+                                 .size = strlen(text) + 1};
+
+    assert_int_equal(pair->sim->ops->copy(pair->sim, &copy, 0), TARN_OK);
+    assert_string_equal(found, text);
+}
+
+static void allocations_are_the_other_devices(void **state)
+{
+    struct pair pair = pair_open();
+    const struct tn_device_ops *ops = pair.sim->ops;
+
+    (void)state;
+    assert_int_equal(tarn_sim_script_alloc(pair.sim, 0x700000000000), TARN_OK);
+    const tarn_ptr first = sim_alloc_ok(pair.sim, MIB);
+    const tarn_ptr second = sim_alloc_ok(pair.sim, MIB);
+
+    assert_int_equal(first, 0x700000000000); /* addresses stay the simulated device's */
+    assert_true(pair.fake->used_bytes(0) >= 2 * MIB);
+    put(&pair, first, "first");
+    put(&pair, second + 100, "second");
+    const struct tn_copy copy = {.to_device = pair.sim,
+                                 .from_device = pair.sim,
+                                 .to = first + 1000,
+                                 .from = second + 100,
+                                 .size = 7};
+    assert_int_equal(ops->copy(pair.sim, &copy, 0), TARN_OK);
+    holds(&pair, first, "first");
+    holds(&pair, first + 1000, "second");
+    const tarn_ptr there = tarn_sim_memory_address(pair.sim, second, MIB);
+    assert_true(there != 0 && there != second);
+    assert_int_equal(tarn_sim_memory_address(pair.sim, second + 5, 1), there + 5);
+    assert_int_equal(tarn_sim_memory_address(pair.sim, second + 5, MIB), 0);
+    assert_int_equal(ops->free(pair.sim, second), TARN_OK);
+    assert_int_equal(tarn_sim_memory_address(pair.sim, second, 1), 0);
+    pair_close(&pair); /* the first one is given back at the end */
+}
+
+static void mappings_are_made_there_too(void **state)
+{
+    struct pair pair = pair_open();
+    const struct tn_device_ops *ops = pair.sim->ops;
+    tn_page_handle pages[2];
+    tarn_ptr base = 0;
+
+    (void)state;
+    assert_int_equal(ops->va_reserve(pair.sim, 4 * PAGE, &base), TARN_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ops->page_create(pair.sim, PAGE, &pages[i]), TARN_OK);
+        assert_int_equal(ops->map(pair.sim, base + (uint64_t)i * PAGE, PAGE, pages[i]), TARN_OK);
+    }
+    assert_int_equal(pair.fake->used_bytes(0), 2 * PAGE);
+    put(&pair, base + PAGE - 3, "across"); /* both pages lie side by side there */
+    holds(&pair, base + PAGE - 3, "across");
+    assert_int_equal(ops->unmap(pair.sim, base + PAGE, PAGE), TARN_OK);
+    assert_int_equal(tarn_sim_memory_address(pair.sim, base + PAGE, 1), 0);
+    assert_int_equal(ops->map(pair.sim, base + 3 * PAGE, PAGE, pages[1]), TARN_OK);
+    holds(&pair, base + 3 * PAGE, "oss"); /* contents are the page's */
+    assert_int_equal(ops->unmap(pair.sim, base + 3 * PAGE, PAGE), TARN_OK);
+    assert_int_equal(ops->page_release(pair.sim, pages[1]), TARN_OK);
+    assert_int_equal(pair.fake->used_bytes(0), PAGE);
+    pair_close(&pair);
+}
+
+static void an_empty_range_is_given_back_there(void **state)
+{
+    struct pair pair = pair_open();
+    tarn_ptr base = 0;
+
+    (void)state;
+    assert_int_equal(pair.sim->ops->va_reserve(pair.sim, 4 * PAGE, &base), TARN_OK);
+    assert_int_equal(pair.sim->ops->va_release(pair.sim, base, 4 * PAGE), TARN_OK);
+    assert_int_equal(pair.fake->calls("cuMemAddressFree"), 1);
+    pair_close(&pair);
+}
+
+/* One of everything; stops at the first failure, which it returns. */
+static enum tarn_status use_everything(const struct pair *pair)
+{
+    const struct tn_device_ops *ops = pair->sim->ops;
+    char text[4] = "abc";
+    tn_page_handle page = 0;
+    tarn_ptr plain = 0;
+    tarn_ptr base = 0;
+    enum tarn_status st = ops->alloc(pair->sim, MIB, &plain);
+
+    const struct tn_copy copy = {.to_device = pair->sim,
+                                 .to = plain,
+                                 .from = (uint64_t)(uintptr_t)text,
+                                 .size = sizeof text};
+    st = st ? st : ops->copy(pair->sim, &copy, 0);
+    st = st ? st : ops->va_reserve(pair->sim, PAGE, &base);
+    st = st ? st : ops->page_create(pair->sim, PAGE, &page);
+    st = st ? st : ops->map(pair->sim, base, PAGE, page);
+    st = st ? st : ops->unmap(pair->sim, base, PAGE);
+    st = st ? st : ops->page_release(pair->sim, page);
+    st = st ? st : ops->va_release(pair->sim, base, PAGE);
+    return st ? st : ops->free(pair->sim, plain);
+}
+
+static void what_fails_there_fails_here(void **state)
+{
+    static const char *const calls[] = {
+        "cuMemAlloc_v2",    "cuMemcpyAsync",  "cuMemAddressReserve", "cuMemCreate",
+        "cuMemMap",         "cuMemSetAccess", "cuMemUnmap",          "cuMemRelease",
+        "cuMemAddressFree", "cuMemFree_v2",   "cuStreamSynchronize"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        struct pair pair = pair_open();
+
+        pair.fake->fail_nth(calls[i], 1, 700); /* an illegal address */
+        assert_int_equal(use_everything(&pair), TARN_ERR_DEVICE);
+        if (!strstr(pair.sim->ops->last_error(pair.sim), "CUDA_ERROR_ILLEGAL_ADDRESS")) {
+            fail_msg("%s: \"%s\"", calls[i], pair.sim->ops->last_error(pair.sim));
+        }
+        pair.fake->fail_nth(NULL, 0, 0);
+        assert_int_equal(use_everything(&pair), TARN_OK); /* nothing is half done */
+        pair_close(&pair);
+    }
+}
+
+static void missing_host_memory_gives_back_there(void **state)
+{
+    struct pair pair = pair_open();
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+    uint64_t failures = 0;
+
+    (void)state;
+    for (uint64_t n = 1; st != TARN_OK; n++) {
+        tarn_host_fail_nth(n);
+        st = use_everything(&pair);
+        tarn_host_fail_nth(0);
+        failures += st != TARN_OK;
+        assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+    }
+    assert_true(failures >= 3);
+    pair_close(&pair);
+}
+
+static void other_memory_is_refused(void **state)
+{
+    struct pair pair = pair_open();
+    struct tarn_sim_options options = {
+        .struct_size = sizeof options, .backed = true, .memory = pair.gpu};
+    struct tarn_device *device = NULL;
+    struct tarn_error error;
+
+    (void)state;
+    assert_int_equal(tarn_sim_open(&options, &device, &error), TARN_ERR_INVALID_ARGUMENT);
+    options = (struct tarn_sim_options){.struct_size = sizeof options, .memory = pair.sim};
+    assert_int_equal(tarn_sim_open(&options, &device, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.text, "another simulated device's"));
+    assert_int_equal(tarn_sim_memory_address(pair.gpu, 1 << 20, 1), 0);
+
+    char text[2] = "x";
+    const struct tn_copy copy = {
+        .to_device = pair.sim, .to = SIM_BASE, .from = (uint64_t)(uintptr_t)text, .size = 1};
+    assert_int_equal(pair.sim->ops->copy(pair.sim, &copy, 0), TARN_ERR_DEVICE);
+    pair_close(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(allocations_are_the_other_devices),
+        cmocka_unit_test(mappings_are_made_there_too),
+        cmocka_unit_test(an_empty_range_is_given_back_there),
+        cmocka_unit_test(what_fails_there_fails_here),
+        cmocka_unit_test(missing_host_memory_gives_back_there),
+        cmocka_unit_test(other_memory_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
