@@ -672,13 +672,15 @@ def check_dump(path):
         expect("stream_0" in lines, kind, lines[:200])
     expect(_memory_viz.segsum(dump) and _memory_viz.trace(dump))
     stages = [(a["name"], a["stage"]) for a in dump["external_annotations"]]
-    expect_equal(stages, [("a named range", "START"), ("a named range", "END")])
+    # Torch's optimizers annotate their own steps between the two.
+    expect_equal([stages[0], stages[-1]], [("a named range", "START"), ("a named range", "END")])
     reserved = sum(segment["total_size"] for segment in dump["segments"])
     expect_equal(reserved, torch.cuda.memory_reserved(), "reserved")
     events = json.dumps([(entry["action"], entry["size"]) for entry in trace])
     return {
         "events": f"{len(trace)} events {hashlib.sha1(events.encode()).hexdigest()[:12]}",
         "with_python": f"{len(named)} of {len(allocs)} allocations have a stack",
+        "annotations": stages,
     }
 
 
