@@ -61,6 +61,8 @@ def compare(name, ours, theirs, again):
             wrong.append(f"events differ: {ours['events']} / {theirs['events']}")
         else:
             shown.append(ours["events"])
+        if ours["annotations"] != theirs["annotations"]:
+            wrong.append("annotations differ")
         shown.append(f"a step recorded: {ours['cost']} / {theirs['cost']}")
         shown.append(ours["with_python"])
     if "step_ms" in ours:
