@@ -68,15 +68,19 @@ static enum tarn_answer replay_answer(const struct tarn_replay *replay, uint64_t
 {
     struct tarn_replay_info info = {.struct_size = sizeof info};
     struct tarn_replay_result result = {.struct_size = sizeof result};
-    struct tarn_replay_options options = {.struct_size = sizeof options, .device_total = capacity};
+    struct tarn_replay_options options = {.struct_size = sizeof options};
     char conf[CONF_MAX];
 
     tarn_replay_get_info(replay, &info);
+    if (info.memory_limit == 0) { /* else it has what the recorded run had */
+        options.device_total = capacity;
+    }
     const int length = snprintf(conf, sizeof conf, "%s%sexpandable_segments:True", info.conf,
                                 info.conf[0] ? "," : "");
 
     options.conf = conf;
-    if (length >= CONF_MAX || capacity == 0 || tarn_replay_run(replay, &options, &result, NULL)) {
+    if (length >= CONF_MAX || (capacity == 0 && info.memory_limit == 0) ||
+        tarn_replay_run(replay, &options, &result, NULL)) {
         return TARN_ANSWER_UNKNOWN;
     }
     return result.first_oom < 0 || (uint64_t)result.first_oom > entry ? TARN_ANSWER_YES

@@ -33,6 +33,12 @@ struct tarn_replay_info {
     uint64_t ooms;        /* requests that failed when recorded */
     bool complete;        /* the trace begins with an empty allocator */
     const char *conf;     /* settings of the recorded run; borrowed from the replay */
+
+    /* What the recorded run was limited to, in bytes; 0 when no limit shows in the trace or none
+     * was found. It is not in the file: of the limits that are possible it is the roundest under
+     * which the recorded run comes out exactly. */
+    uint64_t memory_limit;
+    bool limit_is_device; /* it is what the device had left, not the allocator's limit */
 };
 
 TARN_API void tarn_replay_get_info(const struct tarn_replay *replay,
@@ -49,6 +55,10 @@ struct tarn_replay_options {
     const char *conf;      /* settings; NULL = those of the recorded run */
     uint64_t device_total; /* bytes of the simulated device; 0 = large enough */
     bool check;            /* check every invariant after every operation: slow */
+    uint64_t memory_limit; /* bytes that the allocator may reserve; 0 = as the recorded run when
+                              device_total is 0, too; UINT64_MAX = no limit */
+    uint64_t base_address; /* where the simulated device begins, a multiple of 2 MiB below 2^57; 0 =
+                              segments get the recorded addresses */
 };
 
 struct tarn_replay_result {
@@ -57,7 +67,8 @@ struct tarn_replay_result {
     uint64_t operations;
     uint64_t allocations;  /* requests made */
     uint64_t same_address; /* of these, placed where the recorded run had them */
-    int64_t first_other;   /* trace entry of the first one placed elsewhere, -1 = none */
+    int64_t first_other;   /* trace entry of the first one placed elsewhere or answered otherwise,
+                              -1 = none */
     int64_t first_oom;     /* trace entry of the first request that failed, -1 = none */
     uint64_t wall_ns;      /* of the run alone */
 };

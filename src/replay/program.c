@@ -5,6 +5,7 @@
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/map.h"
+#include "replay/limit.h"
 #include "replay/start_state.h"
 
 #include <stdarg.h>
@@ -15,16 +16,27 @@
 #define RANGE_GAP         ((uint64_t)8 << 30)
 #define DEVICE_BOUND_NONE ((uint64_t)1 << 40)
 
+/* A segment of a private pool that was there at the end. */
+struct region {
+    uint64_t address;
+    uint64_t size;
+    uint64_t since; /* entry from which on it was there */
+    uint16_t pool;
+};
+
 /* Going forward through the trace. */
 struct compile {
     struct tn_program *program;
     const struct tn_model *model;
     const struct tn_trace *trace;
-    struct tn_map live;          /* address to slot + 1: handed out */
-    struct tn_map waiting;       /* address to operation + 1: freed, not completed */
+    const struct tarn_config *config; /* of the recorded run */
+    struct tn_map live;               /* address to slot + 1: handed out */
+    struct tn_map waiting;            /* address to operation + 1: freed, not completed */
     struct tn_map start_waiting; /* address to slot + 1: freed before the trace, not completed */
     struct tn_vec queues;        /* uint64_t: entry of the latest free in that queue */
     bool flushing;               /* the entry before gave a segment back */
+    uint64_t reserved;
+    struct tn_vec regions; /* struct region: the final segments of private pools, by address */
     uint64_t unknown_frees;
     struct tn_op nowhere; /* what is written to when there is no memory */
     bool no_memory;
@@ -50,7 +62,7 @@ static struct tn_op *compile_add(struct compile *c, enum tn_op_kind kind, uint64
         c->no_memory = true;
         return &c->nowhere;
     }
-    op->kind = kind;
+    op->kind = (uint16_t)kind;
     op->entry = entry;
     op->slot = TN_NO_SLOT;
     return op;
@@ -75,6 +87,138 @@ static uint32_t compile_take(struct tn_map *map, uint64_t address)
     return tn_map_take(map, address, &value) ? (uint32_t)(value - 1) : TN_NO_SLOT;
 }
 
+/* ---- private pools ---- */
+
+/* The place of a pool in the list, which gets it when it is new. */
+static uint16_t pool_place(struct compile *c, struct tarn_pool_id id)
+{
+    struct tn_vec *pools = &c->program->pools;
+    struct tarn_pool_id *items = pools->items;
+
+    for (size_t i = 0; i < pools->count; i++) {
+        if (items[i].first == id.first && items[i].second == id.second) {
+            return (uint16_t)i;
+        }
+    }
+    items = pools->count <= UINT16_MAX ? tn_vec_push(pools) : NULL;
+    if (!items) {
+        c->no_memory = c->no_memory || pools->count <= UINT16_MAX;
+        return 0;
+    }
+    *items = id;
+    return (uint16_t)(pools->count - 1);
+}
+
+static int region_compare(const void *a, const void *b)
+{
+    const struct region *x = a;
+    const struct region *y = b;
+
+    return (x->address > y->address) - (x->address < y->address);
+}
+
+/* The region that the address lies in, or NULL. */
+static struct region *region_find(const struct compile *c, uint64_t address)
+{
+    struct region *regions = c->regions.items;
+    size_t low = 0;
+    size_t high = c->regions.count;
+
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+
+        if (regions[middle].address <= address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low > 0 && address - regions[low - 1].address < regions[low - 1].size ? &regions[low - 1]
+                                                                                 : NULL;
+}
+
+/* Final segments of private pools, each with the entry that made it: what was at its address
+ * before was another's. */
+static void compile_regions(struct compile *c)
+{
+    for (size_t i = 0; i < c->model->segment_count; i++) {
+        const struct tn_model_segment *segment = &c->model->segments[i];
+        const struct tarn_pool_id id = {.first = segment->pool.id[0],
+                                        .second = segment->pool.id[1]};
+        struct region *region;
+
+        if (segment->device != c->program->device || (id.first == 0 && id.second == 0)) {
+            continue;
+        }
+        region = tn_vec_push(&c->regions);
+        if (!region) {
+            c->no_memory = true;
+            return;
+        }
+        *region = (struct region){
+            .address = segment->address, .size = segment->total_size, .pool = pool_place(c, id)};
+    }
+    if (c->regions.count > 1) {
+        qsort(c->regions.items, c->regions.count, sizeof(struct region), region_compare);
+    }
+    for (uint64_t i = 0; i < c->trace->count; i++) {
+        const struct tn_trace_entry *entry = tn_trace_at(c->model, c->trace, i);
+        struct region *region =
+            entry->action == TN_TRACE_SEGMENT_ALLOC ? region_find(c, entry->address) : NULL;
+
+        if (region) {
+            region->since = i;
+        }
+    }
+}
+
+/* The pool that the entry itself names; newer files do. */
+static uint16_t named_pool(struct compile *c, const struct tn_trace_entry *entry)
+{
+    const struct tn_trace_extra *extra = tn_model_extra(c->model, entry->extra);
+
+    return extra->has_pool ? pool_place(c, (struct tarn_pool_id){.first = extra->pool.id[0],
+                                                                 .second = extra->pool.id[1]})
+                           : 0;
+}
+
+static uint16_t alloc_pool(struct compile *c, const struct tn_trace_entry *entry, uint64_t index)
+{
+    const struct region *region = region_find(c, entry->address);
+
+    if (tn_model_extra(c->model, entry->extra)->has_pool) {
+        return named_pool(c, entry);
+    }
+    return region && index >= region->since ? region->pool : 0;
+}
+
+static bool gives_back(const struct tn_trace_entry *entry)
+{
+    return entry->action == TN_TRACE_SEGMENT_FREE || entry->action == TN_TRACE_SEGMENT_UNMAP;
+}
+
+/* A pool's segments only go back when nobody uses it any more: of all in the run of entries that
+ * begins here, the uses end. */
+static void compile_releases(struct compile *c, uint64_t index)
+{
+    uint16_t last = 0;
+
+    for (uint64_t i = index; i < c->trace->count && !c->no_memory; i++) {
+        const struct tn_trace_entry *entry = tn_trace_at(c->model, c->trace, i);
+        const uint16_t pool = gives_back(entry) ? named_pool(c, entry) : 0;
+
+        if (!gives_back(entry)) {
+            break;
+        }
+        if (pool != last && pool != 0) {
+            compile_add(c, TN_OP_RELEASE, index)->pool = pool;
+        }
+        last = pool;
+    }
+}
+
+/* ---- entries ---- */
+
 static void compile_alloc(struct compile *c, const struct tn_trace_entry *entry, uint64_t index)
 {
     struct tn_op *op = compile_add(c, TN_OP_ALLOC, index);
@@ -82,6 +226,7 @@ static void compile_alloc(struct compile *c, const struct tn_trace_entry *entry,
     op->size = entry->size;
     op->stream = entry->stream;
     op->address = entry->address;
+    op->pool = alloc_pool(c, entry, index);
     op->slot = c->program->slot_count++;
     c->program->alloc_count++;
     compile_set(c, &c->live, entry->address, op->slot);
@@ -165,19 +310,23 @@ static void compile_oom(struct compile *c, const struct tn_trace_entry *entry, u
 
     op->size = entry->size;
     op->stream = entry->stream;
+    op->pool = named_pool(c, entry);
     c->program->oom_count++;
 }
 
 static void compile_entry(struct compile *c, uint64_t index)
 {
     const struct tn_trace_entry *entry = tn_trace_at(c->model, c->trace, index);
-    const bool gives_back =
-        entry->action == TN_TRACE_SEGMENT_FREE || entry->action == TN_TRACE_SEGMENT_UNMAP;
 
-    if (gives_back && !c->flushing) {
-        (void)compile_add(c, TN_OP_FLUSH, index);
+    if (gives_back(entry) && !c->flushing) {
+        const bool want =
+            tn_limit_gave_back(c->program, c->model, c->trace, index, c->reserved, c->config);
+
+        compile_releases(c, index);
+        (void)compile_add(c, want ? TN_OP_FLUSH_WANT : TN_OP_FLUSH, index);
     }
-    c->flushing = gives_back;
+    c->flushing = gives_back(entry);
+    c->reserved = tn_limit_reserved_after(c->reserved, entry);
     switch ((enum tn_trace_action)entry->action) {
     case TN_TRACE_ALLOC:
         compile_alloc(c, entry, index);
@@ -256,36 +405,10 @@ static uint64_t device_bound(struct compile *c)
     return smallest ? smallest / 9 * 8 - TN_LARGE_BUFFER : DEVICE_BOUND_NONE;
 }
 
-/* What the file does not tell about the recorded run. */
-static void note_what_is_missing(struct compile *c)
-{
-    const struct tn_model *model = c->model;
-    size_t private_segments = 0;
-
-    for (size_t i = 0; i < model->segment_count; i++) {
-        const struct tn_model_segment *segment = &model->segments[i];
-
-        private_segments += segment->device == c->program->device &&
-                            (segment->pool.id[0] != 0 || segment->pool.id[1] != 0);
-    }
-    if (private_segments > 0) {
-        tn_program_note(c->program,
-                        "%zu segments at the end belong to private pools (graphs, MemPools); the "
-                        "trace does not say which requests went there, and they were replayed in "
-                        "the default pools",
-                        private_segments);
-    }
-    if (c->program->oom_count > 0) {
-        tn_program_note(c->program,
-                        "%llu requests of the recorded run failed; a memory limit that it may have "
-                        "had is not in the file, see --device-total",
-                        (unsigned long long)c->program->oom_count);
-    }
-}
-
 static enum tarn_status compile_trace(struct compile *c, struct tarn_error *error)
 {
     compile_start(c);
+    compile_regions(c);
     for (uint64_t i = 0; i < c->trace->count && !c->no_memory; i++) {
         compile_entry(c, i);
     }
@@ -295,7 +418,6 @@ static enum tarn_status compile_trace(struct compile *c, struct tarn_error *erro
                         "left out",
                         (unsigned long long)c->unknown_frees);
     }
-    note_what_is_missing(c);
     c->program->queue_count = (uint32_t)c->queues.count;
     c->program->device_bound = device_bound(c);
     c->program->entry_count = c->trace->count;
@@ -304,9 +426,10 @@ static enum tarn_status compile_trace(struct compile *c, struct tarn_error *erro
 }
 
 enum tarn_status tn_program_init(struct tn_program *program, const struct tn_model *model,
-                                 int device, struct tarn_error *error)
+                                 int device, const struct tarn_config *config,
+                                 struct tarn_error *error)
 {
-    struct compile c = {.program = program, .model = model};
+    struct compile c = {.program = program, .model = model, .config = config};
     enum tarn_status st;
 
     *program = (struct tn_program){.device = device};
@@ -315,6 +438,8 @@ enum tarn_status tn_program_init(struct tn_program *program, const struct tn_mod
     tn_vec_init(&program->start_blocks, sizeof(struct tn_start_block));
     tn_vec_init(&program->segment_addresses, sizeof(uint64_t));
     tn_vec_init(&program->map_addresses, sizeof(uint64_t));
+    tn_vec_init(&program->pools, sizeof(struct tarn_pool_id));
+    tn_vec_init(&c.regions, sizeof(struct region));
     tn_vec_init(&c.queues, sizeof(uint64_t));
     if (device < 0 || (size_t)device >= model->trace_count || model->traces[device].count == 0) {
         return tn_fail(error, TARN_ERR_NOT_FOUND,
@@ -325,12 +450,16 @@ enum tarn_status tn_program_init(struct tn_program *program, const struct tn_mod
     c.trace = &model->traces[device];
     st = tn_start_state_rebuild(program, model, c.trace, error);
     if (st == TARN_OK) {
+        tn_limit_find_bounds(program, model, c.trace, config);
+        c.reserved = tn_limit_reserved_at_start(program);
+        (void)pool_place(&c, (struct tarn_pool_id){0});
         st = compile_trace(&c, error);
     }
     tn_map_fini(&c.live);
     tn_map_fini(&c.waiting);
     tn_map_fini(&c.start_waiting);
     tn_vec_fini(&c.queues);
+    tn_vec_fini(&c.regions);
     if (st) {
         tn_program_fini(program);
     }
@@ -344,4 +473,5 @@ void tn_program_fini(struct tn_program *program)
     tn_vec_fini(&program->start_blocks);
     tn_vec_fini(&program->segment_addresses);
     tn_vec_fini(&program->map_addresses);
+    tn_vec_fini(&program->pools);
 }

@@ -5,8 +5,13 @@
  *
  * Requests and frees are taken as they stand. A free that was completed later (the block was used
  * on other streams) becomes a free that waits and a completion at its place in the trace. A run of
- * segments given back becomes a flush of the cache. The recorded addresses of segments are kept, so
- * that the same settings reproduce the run exactly.
+ * segments given back becomes a flush of the cache; if it happened for want of memory, in the
+ * middle of a request, the flush is only made by a replay that has no limit: one that has decides
+ * by itself. The recorded addresses of segments are kept, so that the same settings reproduce the
+ * run exactly.
+ *
+ * Requests go to the private pool (of a captured graph, of a MemPool) that the entry names, or else
+ * to that of the final segment in which they lie.
  *
  * When the trace does not begin with an empty allocator (the ring overflowed, or recording began
  * late), the state at its beginning is rebuilt: from the final segments, walking the trace
@@ -19,7 +24,8 @@
 
 #include "base/vec.h"
 #include "snapshot/model.h"
-#include "tarn/base.h"
+#include "tarn/config.h"
+#include "tarn/graph_pool.h"
 
 #define TN_NO_SLOT  UINT32_MAX
 #define TN_NO_QUEUE UINT32_MAX /* never completed in the trace */
@@ -30,6 +36,8 @@ enum tn_op_kind {
     TN_OP_FREE_WAITS, /* of `slot`, which stays active until its completion; `queue` */
     TN_OP_COMPLETE,   /* of the free of `slot` */
     TN_OP_FLUSH,      /* the cache was emptied */
+    TN_OP_FLUSH_WANT, /* the allocator gave memory back because it was short */
+    TN_OP_RELEASE,    /* of all uses of the private pool */
     TN_OP_TRY         /* a request of `size` that failed when it was recorded */
 };
 
@@ -40,7 +48,8 @@ struct tn_op {
     uint32_t slot;
     uint32_t queue; /* FREE_WAITS: completions of one queue come in the order of the frees */
     uint64_t entry; /* in the trace */
-    enum tn_op_kind kind;
+    uint16_t kind;  /* enum tn_op_kind */
+    uint16_t pool;  /* ALLOC, TRY, RELEASE: place in `pools`; 0 = the default pool */
 };
 
 /* A segment that was there before the trace began. */
@@ -68,13 +77,24 @@ enum {
     TN_NOTE_TEXT_MAX = 240
 };
 
+/* What limited the recorded run, see limit.h. */
+struct tn_limit {
+    uint64_t at_least; /* bytes that were reserved at most */
+    uint64_t below;    /* it did not get so far; UINT64_MAX: no limit shows */
+    uint64_t device;   /* bytes that the device had for it, when it refused */
+    uint64_t bytes;    /* the limit under which the recorded run comes out exactly; 0 = not found */
+    bool by_device;    /* it is the device's room, not the allocator's limit */
+};
+
 struct tn_program {
     int device;
+    struct tn_limit limit;
     struct tn_vec ops;               /* struct tn_op */
     struct tn_vec start_segments;    /* struct tn_start_segment, by address */
     struct tn_vec start_blocks;      /* struct tn_start_block, by segment and address */
     struct tn_vec segment_addresses; /* uint64_t, in the order of the trace */
     struct tn_vec map_addresses;     /* the same of mapped ranges */
+    struct tn_vec pools;             /* struct tarn_pool_id; the first is the default pool */
     uint64_t device_bound; /* the device had at most this much memory, as far as is known */
     uint32_t slot_count;
     uint32_t queue_count;
@@ -86,9 +106,11 @@ struct tn_program {
     uint32_t note_count;
 };
 
-/* Makes the program of one device's trace. On failure there is nothing to release. */
+/* Makes the program of one device's trace; `config` are the settings it was recorded under. On
+ * failure there is nothing to release. */
 enum tarn_status tn_program_init(struct tn_program *program, const struct tn_model *model,
-                                 int device, struct tarn_error *error) TN_MUST_CHECK;
+                                 int device, const struct tarn_config *config,
+                                 struct tarn_error *error) TN_MUST_CHECK;
 void tn_program_fini(struct tn_program *program);
 
 /* Adds a sentence about what is not known; silently dropped when there are too many. */

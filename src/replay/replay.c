@@ -4,7 +4,8 @@
 
 #include "base/errinfo.h"
 #include "base/host_mem.h"
-#include "replay/program.h"
+#include "base/size_text.h"
+#include "replay/limit.h"
 #include "replay/runner.h"
 #include "snapshot/snapshot.h"
 
@@ -12,7 +13,8 @@
 
 struct tarn_replay {
     struct tn_program program;
-    char *conf; /* of the recorded run */
+    struct tarn_config config; /* of the recorded run, as far as it can be read */
+    char *conf;                /* as text */
 };
 
 /* First device with a trace that is not empty, or 0. */
@@ -26,27 +28,59 @@ static int first_traced_device(const struct tn_model *model)
     return 0;
 }
 
+static void note_limit(struct tn_program *program)
+{
+    const struct tn_limit *limit = &program->limit;
+
+    if (limit->bytes) {
+        tn_program_note(program,
+                        "%s of %s (%llu bytes) is assumed: under it the recorded run comes "
+                        "out exactly",
+                        limit->by_device ? "a device with room" : "a memory limit",
+                        tn_size_text_message(limit->bytes).text, (unsigned long long)limit->bytes);
+    } else if (tn_limit_shows(limit)) {
+        tn_program_note(program,
+                        "the run was short of memory, at a limit between %llu and %llu bytes that "
+                        "is not in the file; no limit in between brings it out exactly, so memory "
+                        "is given back where it was in the recorded run, see --memory-limit",
+                        (unsigned long long)limit->at_least, (unsigned long long)limit->below);
+    }
+}
+
 enum tarn_status tarn_replay_create(const struct tarn_snapshot *snapshot, int device,
                                     struct tarn_replay **replay_out, struct tarn_error *error)
 {
     const struct tn_model *model = tn_snapshot_model(snapshot);
+    const char *conf = tn_model_string(model, model->settings.conf).text;
     struct tarn_replay *replay = tn_host_alloc_zero(sizeof *replay);
     enum tarn_status st;
 
     if (!replay) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay");
     }
-    st = tn_program_init(&replay->program, model, device < 0 ? first_traced_device(model) : device,
-                         error);
+    /* Bad settings are told when they are to be used. */
+    const bool readable = tarn_config_parse(conf, &replay->config, NULL) == TARN_OK;
+
+    st = readable ? TARN_OK : tarn_config_parse("", &replay->config, error);
+    st = st ? st
+            : tn_program_init(&replay->program, model,
+                              device < 0 ? first_traced_device(model) : device, &replay->config,
+                              error);
     if (st) {
         tn_host_free(replay, sizeof *replay);
         return st;
     }
-    replay->conf = tn_host_strdup(tn_model_string(model, model->settings.conf).text);
+    replay->conf = tn_host_strdup(conf);
     if (!replay->conf) {
-        tarn_replay_destroy(replay);
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay");
+        st = tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay");
+    } else if (readable) {
+        st = tn_limit_search(&replay->program, &replay->config, error);
     }
+    if (st) {
+        tarn_replay_destroy(replay);
+        return st;
+    }
+    note_limit(&replay->program);
     *replay_out = replay;
     return TARN_OK;
 }
@@ -71,6 +105,8 @@ void tarn_replay_get_info(const struct tarn_replay *replay, struct tarn_replay_i
         .ooms = replay->program.oom_count,
         .complete = replay->program.complete,
         .conf = replay->conf,
+        .memory_limit = replay->program.limit.bytes,
+        .limit_is_device = replay->program.limit.by_device,
     };
 
     memcpy(info_out, &info, asked < sizeof info ? asked : sizeof info);
@@ -79,6 +115,24 @@ void tarn_replay_get_info(const struct tarn_replay *replay, struct tarn_replay_i
 const char *tarn_replay_get_note(const struct tarn_replay *replay, size_t index)
 {
     return index < replay->program.note_count ? replay->program.notes[index] : NULL;
+}
+
+/* The room of a run: what the caller says, else what the recorded run had. */
+static struct tn_runner_room room_of(const struct tarn_replay *replay,
+                                     const struct tarn_replay_options *options)
+{
+    const struct tn_limit *limit = &replay->program.limit;
+    struct tn_runner_room room = {.device = options->device_total,
+                                  .limit = options->memory_limit,
+                                  .base_address = options->base_address};
+
+    if (options->memory_limit == UINT64_MAX) {
+        room.limit = 0;
+    } else if (options->memory_limit == 0 && options->device_total == 0) {
+        room.device = limit->by_device ? limit->bytes : 0;
+        room.limit = limit->by_device ? 0 : limit->bytes;
+    }
+    return room;
 }
 
 enum tarn_status tarn_replay_run(const struct tarn_replay *replay,
@@ -99,10 +153,9 @@ enum tarn_status tarn_replay_run(const struct tarn_replay *replay,
                options->struct_size < sizeof wanted ? options->struct_size : sizeof wanted);
     }
     st = tarn_config_parse(wanted.conf ? wanted.conf : replay->conf, &config, error);
-    st = st ? st
-            : tn_runner_open(
-                  &runner, &replay->program, &config,
-                  wanted.device_total ? wanted.device_total : replay->program.device_bound, error);
+    const struct tn_runner_room room = room_of(replay, &wanted);
+
+    st = st ? st : tn_runner_open(&runner, &replay->program, &config, &room, error);
     if (st) {
         return st;
     }

@@ -7,6 +7,7 @@
 #include "base/host_mem.h"
 #include "tarn/sim.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- the state at the beginning ---- */
@@ -45,7 +46,7 @@ static enum tarn_status start_pieces(const struct tn_start_segment *segment,
 static enum tarn_status runner_script_segment(struct tn_runner *runner, uint64_t address,
                                               struct tarn_error *error)
 {
-    const enum tarn_status st = address % TN_MIN_BLOCK_SIZE == 0
+    const enum tarn_status st = runner->keeps_addresses && address % TN_MIN_BLOCK_SIZE == 0
                                     ? tarn_sim_script_alloc(runner->device, address)
                                     : TARN_ERR_INVALID_ARGUMENT;
 
@@ -144,6 +145,9 @@ static enum tarn_status runner_script(struct tn_runner *runner, struct tarn_erro
     const struct tarn_sink sink = {
         .context = runner, .level = TARN_CONTEXT_NEVER, .receive = count_map};
 
+    if (!runner->keeps_addresses) {
+        return TARN_OK;
+    }
     if (runner->program->map_addresses.count > 0 && tn_allocator_is_native(runner->allocator)) {
         const enum tarn_status st = tarn_allocator_add_sink(runner->allocator, &sink, NULL);
 
@@ -169,12 +173,55 @@ static tarn_stream queue_stream(uint32_t queue)
     return UINT64_MAX - queue;
 }
 
+static bool every_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return true;
+}
+
+/* Requests of a private pool are routed there one by one: nothing else is deferred meanwhile. */
+static enum tarn_status alloc_in_pool(const struct tn_runner *runner, const struct tn_op *op,
+                                      tarn_ptr *ptr_out, struct tarn_error *error)
+{
+    const struct tarn_pool_id id = ((struct tarn_pool_id *)runner->program->pools.items)[op->pool];
+    enum tarn_status st =
+        tarn_allocator_begin_pool(runner->allocator, id, every_stream, NULL, error);
+
+    if (st) {
+        return st;
+    }
+    st = tarn_allocator_alloc(runner->allocator, op->size, op->stream, ptr_out, error);
+    const enum tarn_status ended = tarn_allocator_end_pool(runner->allocator, id, error);
+
+    return st ? st : ended;
+}
+
+static enum tarn_status request(const struct tn_runner *runner, const struct tn_op *op,
+                                tarn_ptr *ptr_out, struct tarn_error *error)
+{
+    return op->pool == 0 || !tn_allocator_is_native(runner->allocator)
+               ? tarn_allocator_alloc(runner->allocator, op->size, op->stream, ptr_out, error)
+               : alloc_in_pool(runner, op, ptr_out, error);
+}
+
+static enum tarn_status run_release(const struct tn_runner *runner, const struct tn_op *op,
+                                    struct tarn_error *error)
+{
+    const struct tarn_pool_id id = ((struct tarn_pool_id *)runner->program->pools.items)[op->pool];
+    enum tarn_status st = TARN_OK;
+
+    while (st == TARN_OK && tarn_allocator_pool_use_count(runner->allocator, id) > 0) {
+        st = tarn_allocator_release_pool(runner->allocator, id, error);
+    }
+    return st;
+}
+
 static enum tarn_status run_alloc(struct tn_runner *runner, const struct tn_op *op,
                                   struct tarn_error *error)
 {
     struct tarn_replay_result *result = runner->result;
-    const enum tarn_status st = tarn_allocator_alloc(runner->allocator, op->size, op->stream,
-                                                     &runner->pointers[op->slot], error);
+    const enum tarn_status st = request(runner, op, &runner->pointers[op->slot], error);
 
     result->allocations++;
     if (st == TARN_ERR_OUT_OF_MEMORY) {
@@ -189,18 +236,20 @@ static enum tarn_status run_alloc(struct tn_runner *runner, const struct tn_op *
     return st == TARN_ERR_OUT_OF_MEMORY ? TARN_OK : st;
 }
 
-/* A request that failed when it was recorded: whatever it gives now is given back. */
+/* A request that failed when it was recorded: what it gives now is given back. */
 static enum tarn_status run_try(struct tn_runner *runner, const struct tn_op *op,
                                 struct tarn_error *error)
 {
     tarn_ptr ptr = 0;
-    const enum tarn_status st =
-        tarn_allocator_alloc(runner->allocator, op->size, op->stream, &ptr, error);
+    const enum tarn_status st = request(runner, op, &ptr, error);
 
     if (st == TARN_ERR_OUT_OF_MEMORY) {
         runner->result->first_oom =
             runner->result->first_oom < 0 ? (int64_t)op->entry : runner->result->first_oom;
         return TARN_OK;
+    }
+    if (runner->result->first_other < 0) {
+        runner->result->first_other = (int64_t)op->entry;
     }
     return st ? st : tarn_allocator_free(runner->allocator, ptr, error);
 }
@@ -287,7 +336,7 @@ static enum tarn_status run_op(struct tn_runner *runner, const struct tn_op *op,
 {
     enum tarn_status st = TARN_OK;
 
-    switch (op->kind) {
+    switch ((enum tn_op_kind)op->kind) {
     case TN_OP_ALLOC:
         return run_alloc(runner, op, error);
     case TN_OP_FREE:
@@ -301,6 +350,10 @@ static enum tarn_status run_op(struct tn_runner *runner, const struct tn_op *op,
         return st ? tn_fail(error, st, "a pending free could not be completed") : TARN_OK;
     case TN_OP_FLUSH:
         return tarn_allocator_empty_cache(runner->allocator, error);
+    case TN_OP_FLUSH_WANT:
+        return runner->is_limited ? TARN_OK : tarn_allocator_empty_cache(runner->allocator, error);
+    case TN_OP_RELEASE:
+        return run_release(runner, op, error);
     case TN_OP_TRY:
         return run_try(runner, op, error);
     }
@@ -330,6 +383,9 @@ static enum tarn_status run_ops(struct tn_runner *runner, struct tarn_error *err
         if (st == TARN_OK && runner->check) {
             st = runner_check(runner, &ops[i], error);
         }
+        if (runner->stop_at_other && runner->result->first_other >= 0) {
+            break;
+        }
     }
     runner->result->operations = count;
     return st;
@@ -337,26 +393,43 @@ static enum tarn_status run_ops(struct tn_runner *runner, struct tarn_error *err
 
 /* ---- opening and running ---- */
 
+static enum tarn_status runner_limit(struct tn_runner *runner, uint64_t limit, uint64_t capacity,
+                                     struct tarn_error *error)
+{
+    double fraction = (double)limit / (double)capacity;
+
+    if ((uint64_t)(fraction * (double)capacity) < limit) { /* a share is rounded down */
+        fraction = nextafter(fraction, 1.0);
+    }
+    return tarn_allocator_set_memory_fraction(runner->allocator, fraction, error);
+}
+
 enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_program *program,
-                                const struct tarn_config *config, uint64_t device_total,
+                                const struct tarn_config *config, const struct tn_runner_room *room,
                                 struct tarn_error *error)
 {
     const size_t bytes = (size_t)program->slot_count * sizeof(uint64_t);
     const struct tarn_sim_options options = {
         .struct_size = sizeof options,
         .ordinal = program->device,
-        .capacity = device_total,
+        .capacity = room->device ? room->device : program->device_bound,
+        .base_address = room->base_address,
         .manual_events = true,
     };
     enum tarn_status st;
 
-    *runner = (struct tn_runner){.program = program};
+    *runner = (struct tn_runner){.program = program,
+                                 .is_limited = room->device || room->limit,
+                                 .keeps_addresses = !room->base_address};
     runner->pointers = tn_host_alloc_zero(bytes);
     runner->events = tn_host_alloc_zero(bytes);
     st = bytes > 0 && (!runner->pointers || !runner->events)
              ? tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay")
              : tarn_sim_open(&options, &runner->device, error);
     st = st ? st : tarn_allocator_create(runner->device, config, &runner->allocator, error);
+    if (st == TARN_OK && room->limit && room->limit < options.capacity) {
+        st = runner_limit(runner, room->limit, options.capacity, error);
+    }
     if (st) {
         tn_runner_close(runner);
     }

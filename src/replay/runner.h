@@ -12,22 +12,31 @@
 #include "replay/program.h"
 #include "tarn/replay.h"
 
+/* What the run has. Zero bytes mean: as large a device as the recorded one can have been, no limit,
+ * the recorded addresses. */
+struct tn_runner_room {
+    uint64_t device;       /* bytes of the device */
+    uint64_t limit;        /* bytes that the allocator may reserve */
+    uint64_t base_address; /* the device chooses its addresses from here on */
+};
+
 struct tn_runner {
     const struct tn_program *program;
     struct tarn_device *device;
     struct tarn_allocator *allocator;
     tarn_ptr *pointers; /* by slot; 0 = nothing */
     uint64_t *events;   /* by slot: event of a free that waits */
-    bool check;
-    uint64_t
-        maps_seen; /* ranges mapped so far: a new growing segment begins at the next one's address
-                      */
+    bool check;         /* every invariant after every operation */
+    bool stop_at_other; /* end where the run first differs from the recorded one */
+    bool is_limited;    /* the allocator decides itself when it is short */
+    bool keeps_addresses;
+    uint64_t maps_seen; /* ranges so far: a new growing segment begins at the next one's address */
     struct tarn_replay_result *result;
 };
 
 /* On failure there is nothing to close. */
 enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_program *program,
-                                const struct tarn_config *config, uint64_t device_total,
+                                const struct tarn_config *config, const struct tn_runner_room *room,
                                 struct tarn_error *error) TN_MUST_CHECK;
 void tn_runner_close(struct tn_runner *runner);
 

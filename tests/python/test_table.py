@@ -53,7 +53,7 @@ class Judging(unittest.TestCase):
         self.assertIn("2 counters differ: num_device_alloc, num_ooms", text)
 
     def test_events_that_differ(self):
-        more = {"cost": "off 1 ms", "with_python": "5 of 9"}
+        more = {"cost": "off 1 ms", "with_python": "5 of 9", "annotations": [["step", "START"]]}
         ours, theirs = run(events="7 events ab", **more), run(events="7 events ab", **more)
         fine, text = torch_table.judge("history", {"tarn": ours, "native": theirs})
         self.assertTrue(fine)
@@ -62,6 +62,10 @@ class Judging(unittest.TestCase):
         fine, text = torch_table.judge("history", {"tarn": ours, "native": theirs})
         self.assertFalse(fine)
         self.assertIn("events differ", text)
+        theirs.update(events="7 events ab", annotations=[])
+        fine, text = torch_table.judge("history", {"tarn": ours, "native": theirs})
+        self.assertFalse(fine)
+        self.assertIn("annotations differ", text)
 
     def test_slow_steps(self):
         self.assertFalse(self.judge(tarn=run(step_ms=10.2), native=run())[0])

@@ -15,13 +15,21 @@ struct made {
     struct tn_program program;
 };
 
+static const struct tarn_config *default_config(void)
+{
+    static struct tarn_config config;
+
+    assert_int_equal(tarn_config_parse("", &config, NULL), TARN_OK);
+    return &config;
+}
+
 static void made_open(struct made *made, const struct trace_row *rows, size_t count,
                       const struct tn_model_segment *segments, size_t segment_count)
 {
     struct tarn_error error = {.text = ""};
 
     trace_open(&made->trace, rows, count, segments, segment_count);
-    if (tn_program_init(&made->program, &made->trace.model, 0, &error)) {
+    if (tn_program_init(&made->program, &made->trace.model, 0, default_config(), &error)) {
         fail_msg("%s", error.text);
     }
 }
@@ -177,10 +185,8 @@ static void failed_requests_are_tried_and_noted(void **state)
     assert_int_equal(op_at(&made, 0)->stream, 4);
     assert_int_equal(made.program.oom_count, 2);
     assert_int_equal(made.program.alloc_count, 0);
-    assert_int_equal(made.program.note_count, 1);
-    assert_string_equal(made.program.notes[0],
-                        "2 requests of the recorded run failed; a memory limit that it may have "
-                        "had is not in the file, see --device-total");
+    assert_int_equal(made.program.note_count, 0);
+    assert_int_equal(made.program.limit.below, 100 * MIB);
     made_close(&made);
 }
 
@@ -251,7 +257,7 @@ static void frees_of_nothing_known_are_left_out_and_noted(void **state)
 }
 
 /* Only of the device whose trace it is. */
-static void segments_of_private_pools_are_noted(void **state)
+static void requests_go_to_the_pools_of_the_final_segments(void **state)
 {
     static const struct tn_model_segment segments[] = {
         {.address = A, .total_size = 2 * MIB, .pool = {{0, 1}}},
@@ -261,18 +267,145 @@ static void segments_of_private_pools_are_noted(void **state)
     };
     static const struct trace_row rows[] = {
         {TN_TRACE_SEGMENT_ALLOC, A, 2 * MIB, 0},
+        {TN_TRACE_ALLOC, A, 512, 0}, /* in a segment that is gone at the end */
+        {TN_TRACE_FREE_REQUESTED, A, 512, 0},
+        {TN_TRACE_FREE_COMPLETED, A, 512, 0},
+        {TN_TRACE_SEGMENT_FREE, A, 2 * MIB, 0},
+        {TN_TRACE_SEGMENT_ALLOC, A, 2 * MIB, 0},
+        {TN_TRACE_ALLOC, A + 512, 512, 0},
         {TN_TRACE_SEGMENT_ALLOC, A + 2 * MIB, 2 * MIB, 0},
+        {TN_TRACE_ALLOC, A + 4 * MIB - 512, 512, 0},
         {TN_TRACE_SEGMENT_ALLOC, A + 4 * MIB, 2 * MIB, 0},
+        {TN_TRACE_ALLOC, A + 4 * MIB, 512, 0},
     };
     struct made made;
 
     (void)state;
-    made_open(&made, rows, 3, segments, 4);
-    assert_int_equal(made.program.note_count, 1);
-    assert_string_equal(made.program.notes[0],
-                        "2 segments at the end belong to private pools (graphs, MemPools); the "
-                        "trace does not say which requests went there, and they were replayed in "
-                        "the default pools");
+    made_open(&made, rows, 11, segments, 4);
+    assert_int_equal(made.program.pools.count, 3);
+    assert_int_equal(op_at(&made, 0)->pool, 0);
+    assert_int_equal(op_at(&made, 3)->pool, 1);
+    assert_int_equal(op_at(&made, 4)->pool, 2);
+    assert_int_equal(op_at(&made, 5)->pool, 0);
+    const struct tarn_pool_id *pools = made.program.pools.items;
+    assert_int_equal(pools[1].first, 0);
+    assert_int_equal(pools[1].second, 1);
+    assert_int_equal(pools[2].first, 3);
+    made_close(&made);
+}
+
+/* The last rows of a trace get that pool. */
+static void name_pool(struct made *made, size_t from, size_t count, uint64_t second)
+{
+    struct tn_trace_extra extra = *tn_model_extra(&made->trace.model, 0);
+    uint32_t number;
+
+    extra.has_pool = true;
+    extra.pool = (struct tn_pool_id){{0, second}};
+    assert_int_equal(tn_model_add_extra(&made->trace.model, &extra, &number), TARN_OK);
+    for (size_t i = from; i < from + count; i++) {
+        struct tn_trace_entry *entry = tn_store_at(&made->trace.model.entries, i);
+
+        entry->extra = number & 0x7ffffff;
+    }
+}
+
+static void entries_name_their_pools(void **state)
+{
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A, 2 * MIB, 0},
+        {TN_TRACE_ALLOC, A, 512, 0},
+        {TN_TRACE_FREE_REQUESTED, A, 512, 0},
+        {TN_TRACE_FREE_COMPLETED, A, 512, 0},
+        {TN_TRACE_SEGMENT_FREE, A + 8 * MIB, 2 * MIB, 0}, /* of the default pool */
+        {TN_TRACE_SEGMENT_FREE, A, 2 * MIB, 0},
+        {TN_TRACE_OOM, 0, 4096, 0},
+    };
+    struct made made = {0};
+    struct tarn_error error;
+
+    (void)state;
+    trace_open(&made.trace, rows, 7, NULL, 0);
+    name_pool(&made, 0, 4, 7);
+    name_pool(&made, 5, 2, 7);
+    assert_int_equal(tn_program_init(&made.program, &made.trace.model, 0, default_config(), &error),
+                     TARN_OK);
+    assert_int_equal(op_at(&made, 0)->pool, 1);
+    op_is(&made, 2, TN_OP_RELEASE, TN_NO_SLOT, 0, 4); /* before anything is given back */
+    assert_int_equal(op_at(&made, 2)->pool, 1);
+    assert_int_equal(op_at(&made, 4)->pool, 1); /* the failed request */
+    assert_int_equal(((struct tarn_pool_id *)made.program.pools.items)[1].second, 7);
+    made_close(&made);
+}
+
+static void what_is_given_back_in_a_request_is_for_want(void **state)
+{
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A, 100 * MIB, 0},
+        {TN_TRACE_SEGMENT_ALLOC, A + GIB, 100 * MIB, 0},
+        {TN_TRACE_SEGMENT_FREE, A, 100 * MIB, 0}, /* by itself: a cache that was emptied */
+        {TN_TRACE_SNAPSHOT, 0, 0, 0},
+        {TN_TRACE_SEGMENT_FREE, A + GIB, 100 * MIB, 0}, /* there was room for 40 MiB more */
+        {TN_TRACE_SEGMENT_ALLOC, A, 40 * MIB, 0},
+        {TN_TRACE_ALLOC, A, 40 * MIB, 0},
+        {TN_TRACE_SEGMENT_FREE, A + 2 * GIB, 1, 0}, /* 180 MiB more had not been had before */
+        {TN_TRACE_SEGMENT_ALLOC, A + GIB, 180 * MIB, 0},
+        {TN_TRACE_ALLOC, A + GIB, 180 * MIB, 0},
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 10, NULL, 0);
+    op_is(&made, 0, TN_OP_FLUSH, TN_NO_SLOT, 0, 2);
+    op_is(&made, 1, TN_OP_FLUSH, TN_NO_SLOT, 0, 4);
+    assert_int_equal(op_at(&made, 3)->kind, TN_OP_FLUSH_WANT);
+    assert_int_equal(made.program.limit.at_least, 220 * MIB - 1);
+    assert_int_equal(made.program.limit.below, 220 * MIB);
+    made_close(&made);
+}
+
+static void limits_lie_between_what_was_had_and_what_was_refused(void **state)
+{
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A, 100 * MIB, 0},
+        {TN_TRACE_SEGMENT_FREE, A, 100 * MIB, 0},
+        {TN_TRACE_OOM, 500 * MIB, 300 * MIB, 0}, /* the device had room: a limit refused */
+        {TN_TRACE_OOM, 50 * MIB, 200 * MIB, 0},  /* the device refused */
+    };
+    struct tarn_config config;
+    struct made made;
+    struct tarn_error error;
+
+    (void)state;
+    made_open(&made, rows, 3, NULL, 0);
+    assert_int_equal(made.program.limit.at_least, 100 * MIB);
+    assert_int_equal(made.program.limit.below, 300 * MIB);
+    assert_false(made.program.limit.by_device);
+    made_close(&made);
+    made_open(&made, rows, 1, NULL, 0);
+    assert_int_equal(made.program.limit.below, UINT64_MAX); /* nothing was refused */
+    made_close(&made);
+    made_open(&made, &rows[2], 2, NULL, 0);
+    assert_true(made.program.limit.by_device);
+    assert_int_equal(made.program.limit.device, 50 * MIB);
+    made_close(&made);
+
+    /* A collection says that its share of the limit was held. */
+    static const struct trace_row collected[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A, 100 * MIB, 0},
+        {TN_TRACE_SEGMENT_ALLOC, A + GIB, 60 * MIB, 0},
+        {TN_TRACE_SEGMENT_FREE, A, 100 * MIB, 0},
+        {TN_TRACE_SEGMENT_ALLOC, A, 40 * MIB, 0},
+        {TN_TRACE_ALLOC, A, 40 * MIB, 0},
+        {TN_TRACE_SEGMENT_ALLOC, A + 2 * GIB, 110 * MIB, 0},
+    };
+    assert_int_equal(tarn_config_parse("garbage_collection_threshold:0.5", &config, NULL), TARN_OK);
+    trace_open(&made.trace, collected, 6, NULL, 0);
+    assert_int_equal(tn_program_init(&made.program, &made.trace.model, 0, &config, &error),
+                     TARN_OK);
+    assert_int_equal(op_at(&made, 0)->kind, TN_OP_FLUSH_WANT);
+    assert_int_equal(made.program.limit.at_least, 210 * MIB);
+    assert_int_equal(made.program.limit.below, 320 * MIB + 1);
     made_close(&made);
 }
 
@@ -319,8 +452,9 @@ static void without_a_trace_there_is_no_program(void **state)
                        "the snapshot has no trace of device %d: record with "
                        "torch.cuda.memory._record_memory_history() before the run",
                        devices[i]);
-        assert_int_equal(tn_program_init(&program, &trace.model, devices[i], &error),
-                         TARN_ERR_NOT_FOUND);
+        assert_int_equal(
+            tn_program_init(&program, &trace.model, devices[i], default_config(), &error),
+            TARN_ERR_NOT_FOUND);
         assert_int_equal(error.status, TARN_ERR_NOT_FOUND);
         assert_int_equal(error.offset, -1);
         assert_string_equal(error.text, text);
@@ -385,7 +519,7 @@ static void every_host_failure_is_reported(void **state)
         struct tarn_error error = {.text = ""};
 
         tarn_host_fail_nth(n);
-        st = tn_program_init(&program, &trace.model, 0, &error);
+        st = tn_program_init(&program, &trace.model, 0, default_config(), &error);
         tarn_host_fail_nth(0);
         if (st == TARN_OK) {
             assert_int_equal(program.alloc_count, 99);
@@ -414,7 +548,10 @@ int main(void)
         cmocka_unit_test(failed_requests_are_tried_and_noted),
         cmocka_unit_test(what_was_there_before_has_the_first_slots),
         cmocka_unit_test(frees_of_nothing_known_are_left_out_and_noted),
-        cmocka_unit_test(segments_of_private_pools_are_noted),
+        cmocka_unit_test(requests_go_to_the_pools_of_the_final_segments),
+        cmocka_unit_test(entries_name_their_pools),
+        cmocka_unit_test(what_is_given_back_in_a_request_is_for_want),
+        cmocka_unit_test(limits_lie_between_what_was_had_and_what_was_refused),
         cmocka_unit_test(where_ranges_begin_bounds_the_device),
         cmocka_unit_test(without_a_trace_there_is_no_program),
         cmocka_unit_test(notes_have_an_end),

@@ -123,6 +123,7 @@ static void recorded_settings_reproduce_the_run(void **state)
         uint64_t allocations;
     } rows[] = {
         {"tiny", "", 9},
+        {"cudagraph", "", 142}, /* with private pools */
         {"multistream", "", 2979},
         {"resnet_sizes", "", 5977},
         {"gpt2_varlen", "", 11897},
@@ -201,20 +202,49 @@ static void a_trace_from_mid_run_keeps_its_addresses(void **state)
     tarn_replay_destroy(replay);
 }
 
-/* The run that ran out of memory, and the one with private pools. */
-static void the_remaining_recordings_run(void **state)
+/* The file does not say that the run had a limit of 7 GiB: the trace shows it. */
+static void a_run_out_of_memory_comes_out_exactly(void **state)
 {
-    static const char *const names[] = {"oom", "cudagraph"};
+    struct tarn_replay *replay = replay_of("oom");
+    const struct tarn_replay_info info = info_of(replay);
+    struct tarn_replay_result result = run(replay, (struct tarn_replay_options){0});
 
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        struct tarn_replay *replay = replay_of(names[i]);
-        const struct tarn_replay_info info = info_of(replay);
-        const struct tarn_replay_result result = run(replay, (struct tarn_replay_options){0});
+    assert_int_equal(info.memory_limit, 7168 * MIB);
+    assert_false(info.limit_is_device);
+    assert_string_equal(tarn_replay_get_note(replay, 0),
+                        "a memory limit of 7.00 GiB (7516192768 bytes) is assumed: under it the "
+                        "recorded run comes out exactly");
+    assert_int_equal(result.same_address, info.allocations);
+    assert_int_equal(result.first_other, -1);
+    assert_int_equal(result.first_oom, 4458);
+    figures_equal("oom", info.conf, &result);
 
-        assert_int_equal(result.allocations, info.allocations);
-        tarn_replay_destroy(replay);
-    }
+    result = run(replay, (struct tarn_replay_options){.conf = "expandable_segments:True"});
+    assert_true(figure(&result, "reserved_bytes.all.peak") <= (int64_t)(7168 * MIB));
+    result = run(replay, (struct tarn_replay_options){.memory_limit = UINT64_MAX});
+    assert_int_equal(result.first_oom, -1);
+    assert_true(figure(&result, "reserved_bytes.all.peak") > (int64_t)(7168 * MIB));
+    result = run(replay, (struct tarn_replay_options){.memory_limit = 6000 * MIB});
+    assert_true(result.first_oom >= 0 && result.first_oom < 4458);
+    assert_true(figure(&result, "reserved_bytes.all.peak") <= (int64_t)(6000 * MIB));
+    tarn_replay_destroy(replay);
+}
+
+static void other_base_addresses_are_chosen(void **state)
+{
+    struct tarn_replay *replay = replay_of("gpt2_varlen");
+    const struct tarn_replay_options options = {.base_address = (uint64_t)1 << 40};
+    struct tarn_replay_result result = run(replay, options);
+    struct tarn_error error;
+
+    (void)state;
+    assert_int_equal(result.same_address, 0);
+    assert_int_equal(figure(&result, "requested_bytes.all.peak"), 10432354568);
+    assert_int_equal(result.first_oom, -1);
+    const struct tarn_replay_options odd = {.struct_size = sizeof odd, .base_address = 4096};
+    assert_int_equal(tarn_replay_run(replay, &odd, &result, &error), TARN_ERR_INVALID_ARGUMENT);
+    tarn_replay_destroy(replay);
 }
 
 static void a_small_device_runs_out(void **state)
@@ -409,7 +439,12 @@ static void a_flush_and_a_failed_request_come_again(void **state)
     assert_int_equal(result.allocations, 2);
     assert_int_equal(result.same_address, 2);
     assert_int_equal(result.stats.num_device_free, 1);
-    assert_int_equal(result.first_oom, -1); /* large enough by default */
+    assert_int_equal(result.first_oom, 7); /* the device had 40 MiB for it, and 5 more free */
+    assert_int_equal(info_of(replay).memory_limit, 45 * MIB);
+    assert_true(info_of(replay).limit_is_device);
+    result = run(replay, (struct tarn_replay_options){.memory_limit = UINT64_MAX});
+    assert_int_equal(result.first_oom, -1);
+    assert_int_equal(result.stats.num_device_free, 1);
     result = run(replay, (struct tarn_replay_options){.device_total = 128 * MIB});
     assert_int_equal(result.first_oom, 7);
     assert_int_equal(result.same_address, 2);
@@ -585,7 +620,8 @@ int main(void)
         cmocka_unit_test(other_settings_are_predicted),
         cmocka_unit_test(a_prediction_equals_the_measured_run),
         cmocka_unit_test(a_trace_from_mid_run_keeps_its_addresses),
-        cmocka_unit_test(the_remaining_recordings_run),
+        cmocka_unit_test(a_run_out_of_memory_comes_out_exactly),
+        cmocka_unit_test(other_base_addresses_are_chosen),
         cmocka_unit_test(a_small_device_runs_out),
         cmocka_unit_test(every_invariant_holds_after_every_operation),
         cmocka_unit_test(a_replay_can_run_again),

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "replay/limit.h"
+
+#include "alloc/size_class.h"
+#include "base/checked.h"
+
+static bool gives_back(const struct tn_trace_entry *entry)
+{
+    return entry->action == TN_TRACE_SEGMENT_FREE || entry->action == TN_TRACE_SEGMENT_UNMAP;
+}
+
+static bool takes(const struct tn_trace_entry *entry)
+{
+    return entry->action == TN_TRACE_SEGMENT_ALLOC || entry->action == TN_TRACE_SEGMENT_MAP;
+}
+
+uint64_t tn_limit_reserved_after(uint64_t reserved, const struct tn_trace_entry *entry)
+{
+    if (takes(entry)) {
+        return entry->size > UINT64_MAX - reserved ? UINT64_MAX : reserved + entry->size;
+    }
+    if (gives_back(entry)) {
+        return entry->size > reserved ? 0 : reserved - entry->size;
+    }
+    return reserved;
+}
+
+uint64_t tn_limit_reserved_at_start(const struct tn_program *program)
+{
+    const struct tn_start_segment *segments = program->start_segments.items;
+    uint64_t reserved = 0;
+
+    for (size_t i = 0; i < program->start_segments.count; i++) {
+        reserved += segments[i].size;
+    }
+    return reserved;
+}
+
+/* The request in the middle of which the entries from `index` on stand: its bytes from the device,
+ * or 0 when they stand by themselves. */
+static uint64_t request_around(const struct tn_model *model, const struct tn_trace *trace,
+                               uint64_t index, const struct tarn_config *config)
+{
+    bool took = false;
+
+    for (uint64_t i = index; i < trace->count; i++) {
+        const struct tn_trace_entry *entry = tn_trace_at(model, trace, i);
+        const bool failed = entry->action == TN_TRACE_OOM;
+
+        if (failed || (took && entry->action == TN_TRACE_ALLOC)) {
+            return entry->size < TN_MAX_REQUEST
+                       ? tn_segment_size(failed ? entry->size : tn_round_size(entry->size, config),
+                                         config)
+                       : 0;
+        }
+        took = took || takes(entry);
+        if (!gives_back(entry) && !takes(entry)) {
+            return 0;
+        }
+    }
+    return 0;
+}
+
+bool tn_limit_gave_back(const struct tn_program *program, const struct tn_model *model,
+                        const struct tn_trace *trace, uint64_t index, uint64_t reserved,
+                        const struct tarn_config *config)
+{
+    const double collects = config->garbage_collection_threshold;
+    const double known = (double)program->limit.at_least;
+    const uint64_t request = request_around(model, trace, index, config);
+
+    return request > 0 &&
+           (request > program->limit.at_least || reserved > program->limit.at_least - request ||
+            (collects > 0.0 && (double)reserved > collects * known));
+}
+
+/* What a request that was short says: with its memory the allocator would have been over. */
+static void bound_from_shortage(struct tn_limit *limit, uint64_t reserved, uint64_t request,
+                                const struct tarn_config *config)
+{
+    const double collects = config->garbage_collection_threshold;
+    uint64_t below = UINT64_MAX;
+
+    if (!tn_add_u64(reserved, request, &below) || below <= limit->at_least) {
+        below = UINT64_MAX;
+    }
+    if (below == UINT64_MAX &&
+        collects > 0.0) { /* a collection: that share of the limit was held */
+        const double share = (double)reserved / collects;
+
+        below = share < 0x1p62 ? (uint64_t)share + 1 : UINT64_MAX;
+    }
+    limit->below = below < limit->below ? below : limit->below;
+}
+
+void tn_limit_find_bounds(struct tn_program *program, const struct tn_model *model,
+                          const struct tn_trace *trace, const struct tarn_config *config)
+{
+    struct tn_limit *limit = &program->limit;
+    uint64_t reserved = tn_limit_reserved_at_start(program);
+    bool in_run = false;
+
+    *limit = (struct tn_limit){.at_least = reserved, .below = UINT64_MAX};
+    for (uint64_t i = 0; i < trace->count; i++) {
+        reserved = tn_limit_reserved_after(reserved, tn_trace_at(model, trace, i));
+        limit->at_least = reserved > limit->at_least ? reserved : limit->at_least;
+    }
+    reserved = tn_limit_reserved_at_start(program);
+    for (uint64_t i = 0; i < trace->count; i++) {
+        const struct tn_trace_entry *entry = tn_trace_at(model, trace, i);
+        const bool failed = entry->action == TN_TRACE_OOM;
+
+        if (gives_back(entry) && !in_run &&
+            tn_limit_gave_back(program, model, trace, i, reserved, config)) {
+            bound_from_shortage(limit, reserved, request_around(model, trace, i, config), config);
+        }
+        if (failed && entry->size < TN_MAX_REQUEST) {
+            const uint64_t request = tn_segment_size(entry->size, config);
+
+            bound_from_shortage(limit, reserved, request, config);
+            if (entry->address < request && reserved + entry->address >= limit->at_least) {
+                limit->by_device = true; /* what others left it */
+                limit->device = reserved + entry->address;
+            }
+        }
+        in_run = gives_back(entry);
+        reserved = tn_limit_reserved_after(reserved, entry);
+    }
+}

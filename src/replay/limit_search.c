@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* Finding the limit of a recorded run by replaying it under limits that are possible. */
+#include "replay/limit.h"
+
+#include "replay/runner.h"
+
+enum {
+    ROUND_TRIES = 96, /* limits that are round numbers */
+    EVEN_TRIES = 32   /* limits at even distances between the bounds */
+};
+
+struct search {
+    const struct tn_program *program;
+    const struct tarn_config *config;
+    struct tarn_error *error;
+    bool by_device;
+    uint64_t tries;
+    uint64_t found;
+};
+
+/* Whether the recorded run comes out under that limit: every block where it was, every request
+ * refused that was. */
+static enum tarn_status try_limit(struct search *search, uint64_t limit)
+{
+    struct tarn_replay_result result = {.struct_size = sizeof result};
+    const struct tn_runner_room room = {.device = search->by_device ? limit : 0,
+                                        .limit = search->by_device ? 0 : limit};
+    struct tn_runner runner;
+    enum tarn_status st =
+        tn_runner_open(&runner, search->program, search->config, &room, search->error);
+
+    search->tries++;
+    if (st) {
+        return st;
+    }
+    runner.stop_at_other = true;
+    st = tn_runner_run(&runner, &result, search->error);
+    tn_runner_close(&runner);
+    if (st == TARN_OK && result.first_other < 0) {
+        search->found = limit;
+    }
+    return st;
+}
+
+/* Multiples of `unit` that multiples of twice the unit have not covered. */
+static enum tarn_status try_unit(struct search *search, uint64_t low, uint64_t below, uint64_t unit,
+                                 bool largest_unit)
+{
+    enum tarn_status st = TARN_OK;
+
+    for (uint64_t n = (low + unit - 1) / unit;
+         n < (below + unit - 1) / unit && !search->found && search->tries < ROUND_TRIES; n++) {
+        if ((largest_unit || n % 2 == 1) && st == TARN_OK) {
+            st = try_limit(search, n * unit);
+        }
+    }
+    return st;
+}
+
+static enum tarn_status try_round(struct search *search, uint64_t low, uint64_t below)
+{
+    const uint64_t largest = (uint64_t)1 << 30;
+    enum tarn_status st = TARN_OK;
+
+    for (uint64_t unit = largest;
+         st == TARN_OK && unit >= TN_LIMIT_UNIT && !search->found && search->tries < ROUND_TRIES;
+         unit /= 2) {
+        st = try_unit(search, low, below, unit, unit == largest);
+    }
+    return st;
+}
+
+static enum tarn_status try_even(struct search *search, uint64_t low, uint64_t below)
+{
+    const uint64_t step = (below - low) / EVEN_TRIES;
+    enum tarn_status st = TARN_OK;
+
+    for (uint64_t i = 0; st == TARN_OK && i < EVEN_TRIES && !search->found; i++) {
+        st = try_limit(search, low + i * step);
+    }
+    return st;
+}
+
+enum tarn_status tn_limit_search(struct tn_program *program, const struct tarn_config *config,
+                                 struct tarn_error *error)
+{
+    struct tn_limit *limit = &program->limit;
+    struct search search = {
+        .program = program, .config = config, .error = error, .by_device = limit->by_device};
+    const uint64_t low = limit->at_least;
+    enum tarn_status st = TARN_OK;
+
+    if (!tn_limit_shows(limit) || low == 0) {
+        return TARN_OK;
+    }
+    if (limit->by_device) {
+        st = try_limit(&search, limit->device);
+    }
+    if (st == TARN_OK && !search.found) {
+        search.by_device = false;
+        st = try_round(&search, low, limit->below);
+    }
+    if (st == TARN_OK && !search.found) {
+        st = try_even(&search, low, limit->below);
+    }
+    limit->by_device = search.by_device;
+    limit->bytes = search.found;
+    return st;
+}
