@@ -80,6 +80,19 @@ TARN_API enum tarn_status tarn_replay_run(const struct tarn_replay *replay,
                                           struct tarn_replay_result *result_out,
                                           struct tarn_error *error) TARN_MUST_CHECK;
 
+/* The same, and what the allocator then holds, with the trace of the replay: each event has the
+ * stack, texts and time of the recorded entry that led to it (a free that waited: of the request
+ * in which the allocator noticed that it was done). `recorded` is the snapshot that the
+ * replay was made of. Caller owns *snapshot_out, destroy with tarn_snapshot_destroy. Fails with
+ * TARN_ERR_INVALID_ARGUMENT for another snapshot, and with TARN_ERR_NOT_SUPPORTED for
+ * backend:cudaMallocAsync, which shows no segments. */
+TARN_API enum tarn_status tarn_replay_capture(const struct tarn_replay *replay,
+                                              const struct tarn_snapshot *recorded,
+                                              const struct tarn_replay_options *options,
+                                              struct tarn_replay_result *result_out,
+                                              struct tarn_snapshot **snapshot_out,
+                                              struct tarn_error *error) TARN_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

@@ -6,6 +6,7 @@
 #include "base/host_mem.h"
 #include "base/size_text.h"
 #include "replay/limit.h"
+#include "replay/outcome.h"
 #include "replay/runner.h"
 #include "snapshot/snapshot.h"
 
@@ -135,9 +136,33 @@ static struct tn_runner_room room_of(const struct tarn_replay *replay,
     return room;
 }
 
-enum tarn_status tarn_replay_run(const struct tarn_replay *replay,
-                                 const struct tarn_replay_options *options,
-                                 struct tarn_replay_result *result_out, struct tarn_error *error)
+/* Runs and, when there is a recorded model, captures what is left. */
+static enum tarn_status run_and_capture(struct tn_runner *runner, const struct tn_model *recorded,
+                                        struct tarn_replay_result *result,
+                                        struct tarn_snapshot **snapshot_out,
+                                        struct tarn_error *error)
+{
+    struct tn_outcome outcome;
+    enum tarn_status st = tn_runner_begin(runner, result, error);
+
+    if (st || !recorded) {
+        return st ? st : tn_runner_finish(runner, error);
+    }
+    st = tn_outcome_attach(&outcome, recorded, runner, error);
+    if (st) {
+        return st;
+    }
+    st = tn_runner_finish(runner, error);
+    st = st ? st : tn_outcome_capture(&outcome, snapshot_out, error);
+    tn_outcome_detach(&outcome);
+    return st;
+}
+
+static enum tarn_status replay_run(const struct tarn_replay *replay,
+                                   const struct tn_model *recorded,
+                                   const struct tarn_replay_options *options,
+                                   struct tarn_replay_result *result_out,
+                                   struct tarn_snapshot **snapshot_out, struct tarn_error *error)
 {
     struct tarn_replay_options wanted = {0};
     struct tarn_replay_result result = {.struct_size = sizeof result};
@@ -160,10 +185,34 @@ enum tarn_status tarn_replay_run(const struct tarn_replay *replay,
         return st;
     }
     runner.check = wanted.check;
-    st = tn_runner_run(&runner, &result, error);
+    st = run_and_capture(&runner, recorded, &result, snapshot_out, error);
     tn_runner_close(&runner);
     if (st == TARN_OK) {
         *result_out = result;
     }
     return st;
+}
+
+enum tarn_status tarn_replay_run(const struct tarn_replay *replay,
+                                 const struct tarn_replay_options *options,
+                                 struct tarn_replay_result *result_out, struct tarn_error *error)
+{
+    return replay_run(replay, NULL, options, result_out, NULL, error);
+}
+
+enum tarn_status tarn_replay_capture(const struct tarn_replay *replay,
+                                     const struct tarn_snapshot *recorded,
+                                     const struct tarn_replay_options *options,
+                                     struct tarn_replay_result *result_out,
+                                     struct tarn_snapshot **snapshot_out, struct tarn_error *error)
+{
+    const struct tn_model *model = recorded ? tn_snapshot_model(recorded) : NULL;
+    const size_t device = (size_t)replay->program.device;
+
+    if (!model || device >= model->trace_count ||
+        model->traces[device].count != replay->program.entry_count) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "the snapshot is not the one that the replay was made of");
+    }
+    return replay_run(replay, model, options, result_out, snapshot_out, error);
 }

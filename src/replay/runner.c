@@ -379,6 +379,7 @@ static enum tarn_status run_ops(struct tn_runner *runner, struct tarn_error *err
     enum tarn_status st = TARN_OK;
 
     for (size_t i = 0; st == TARN_OK && i < count; i++) {
+        runner->entry = ops[i].entry;
         st = run_op(runner, &ops[i], error);
         if (st == TARN_OK && runner->check) {
             st = runner_check(runner, &ops[i], error);
@@ -446,8 +447,8 @@ void tn_runner_close(struct tn_runner *runner)
     tn_host_free(runner->events, bytes);
 }
 
-enum tarn_status tn_runner_run(struct tn_runner *runner, struct tarn_replay_result *result,
-                               struct tarn_error *error)
+enum tarn_status tn_runner_begin(struct tn_runner *runner, struct tarn_replay_result *result,
+                                 struct tarn_error *error)
 {
     enum tarn_status st;
 
@@ -456,12 +457,25 @@ enum tarn_status tn_runner_run(struct tn_runner *runner, struct tarn_replay_resu
     result->first_oom = -1;
     st = runner_start(runner, error);
     st = st ? st : start_waiting(runner, error);
-    st = st ? st : runner_script(runner, error);
-    const uint64_t begin = tn_clock_now_ns();
+    return st ? st : runner_script(runner, error);
+}
 
-    st = st ? st : run_ops(runner, error);
+enum tarn_status tn_runner_finish(struct tn_runner *runner, struct tarn_error *error)
+{
+    struct tarn_replay_result *result = runner->result;
+    const uint64_t begin = tn_clock_now_ns();
+    const enum tarn_status st = run_ops(runner, error);
+
     result->wall_ns = tn_clock_now_ns() - begin;
     result->stats.struct_size = sizeof result->stats;
     tarn_allocator_get_stats(runner->allocator, &result->stats);
     return st;
+}
+
+enum tarn_status tn_runner_run(struct tn_runner *runner, struct tarn_replay_result *result,
+                               struct tarn_error *error)
+{
+    const enum tarn_status st = tn_runner_begin(runner, result, error);
+
+    return st ? st : tn_runner_finish(runner, error);
 }

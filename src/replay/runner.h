@@ -31,6 +31,7 @@ struct tn_runner {
     bool is_limited;    /* the allocator decides itself when it is short */
     bool keeps_addresses;
     uint64_t maps_seen; /* ranges so far: a new growing segment begins at the next one's address */
+    uint64_t entry;     /* of the trace, which the operation at hand stands for */
     struct tarn_replay_result *result;
 };
 
@@ -40,7 +41,12 @@ enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_progra
                                 struct tarn_error *error) TN_MUST_CHECK;
 void tn_runner_close(struct tn_runner *runner);
 
-/* Rebuilds the state at the trace's beginning and runs every operation. */
+/* Rebuilds the state at the trace's beginning, and runs every operation from there. */
+enum tarn_status tn_runner_begin(struct tn_runner *runner, struct tarn_replay_result *result,
+                                 struct tarn_error *error) TN_MUST_CHECK;
+enum tarn_status tn_runner_finish(struct tn_runner *runner, struct tarn_error *error) TN_MUST_CHECK;
+
+/* Both. */
 enum tarn_status tn_runner_run(struct tn_runner *runner, struct tarn_replay_result *result,
                                struct tarn_error *error) TN_MUST_CHECK;
 

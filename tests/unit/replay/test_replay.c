@@ -2,6 +2,7 @@
 /* Recorded runs replayed: every figure measured on the GPU, and small traces made here. */
 #include "support/test.h"
 
+#include "snapshot/snapshot.h"
 #include "support/pickle_out.h"
 #include "tarn/host.h"
 #include "tarn/replay.h"
@@ -202,6 +203,75 @@ static void a_trace_from_mid_run_keeps_its_addresses(void **state)
     tarn_replay_destroy(replay);
 }
 
+/* Name of the frame that a stack begins with; "" without one. */
+static const char *first_frame(const struct tn_model *model, uint32_t stack)
+{
+    const struct tn_stack frames = tn_model_stack(model, stack);
+
+    return frames.count ? tn_model_string(model, tn_model_frame(model, frames.frames[0])->name).text
+                        : "";
+}
+
+static void traces_equal(const struct tn_model *recorded, const struct tn_model *made)
+{
+    uint64_t k = 0;
+
+    for (uint64_t i = 0; i < recorded->traces[0].count; i++) {
+        const struct tn_trace_entry *was = tn_trace_at(recorded, &recorded->traces[0], i);
+
+        if (was->action == TN_TRACE_SNAPSHOT) { /* not the allocator's */
+            continue;
+        }
+        const struct tn_trace_entry *is = tn_trace_at(made, &made->traces[0], k++);
+
+        assert_int_equal(is->action, was->action);
+        assert_int_equal(is->size, was->size);
+        assert_int_equal(is->stream, was->stream);
+        if (was->action == TN_TRACE_ALLOC || was->action == TN_TRACE_FREE_REQUESTED) {
+            assert_int_equal(is->time_us, was->time_us);
+        }
+        if (was->action != TN_TRACE_OOM) { /* what the device had free */
+            assert_int_equal(is->address, was->address);
+        }
+        if (was->action == TN_TRACE_ALLOC) {
+            assert_string_equal(first_frame(made, is->stack), first_frame(recorded, was->stack));
+        }
+    }
+    assert_int_equal(k, made->traces[0].count);
+}
+
+static struct tn_model_segment segment_at(const struct tn_model *model, uint64_t address)
+{
+    size_t i = 0;
+
+    while (i < model->segment_count && model->segments[i].address != address) {
+        i++;
+    }
+    assert_true(i < model->segment_count);
+    return model->segments[i];
+}
+
+static void outcome_equals(const struct tn_model *recorded, const struct tn_model *made)
+{
+    traces_equal(recorded, made);
+    assert_int_equal(made->segment_count, recorded->segment_count);
+    assert_int_equal(made->annotation_count, recorded->annotation_count);
+    for (size_t i = 0; i < recorded->segment_count; i++) {
+        const struct tn_model_segment *was = &recorded->segments[i];
+        const struct tn_model_segment is = segment_at(made, was->address);
+
+        assert_int_equal(is.total_size, was->total_size);
+        assert_int_equal(is.allocated_size, was->allocated_size);
+        assert_int_equal(is.pool.id[0], was->pool.id[0]);
+        assert_int_equal(is.pool.id[1], was->pool.id[1]);
+        assert_int_equal(is.block_count, was->block_count);
+        for (size_t k = 0; k < was->block_count; k++) {
+            assert_int_equal(is.blocks[k].size, was->blocks[k].size);
+            assert_int_equal(is.blocks[k].state, was->blocks[k].state);
+        }
+    }
+}
+
 /* The file does not say that the run had a limit of 7 GiB: the trace shows it. */
 static void a_run_out_of_memory_comes_out_exactly(void **state)
 {
@@ -229,6 +299,36 @@ static void a_run_out_of_memory_comes_out_exactly(void **state)
     assert_true(result.first_oom >= 0 && result.first_oom < 4458);
     assert_true(figure(&result, "reserved_bytes.all.peak") <= (int64_t)(6000 * MIB));
     tarn_replay_destroy(replay);
+}
+
+/* A replay's snapshot of the recorded settings is the recorded one: the same trace, the same blocks
+ * at the end. */
+static void the_outcome_is_a_snapshot(void **state)
+{
+    static const char *const names[] = {"tiny", "cudagraph", "oom", "multistream"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[1024];
+        struct tarn_snapshot *recorded = NULL;
+        struct tarn_snapshot *made = NULL;
+        struct tarn_replay *replay = NULL;
+        struct tarn_replay_result result = {.struct_size = sizeof result};
+        struct tarn_error error;
+
+        (void)snprintf(path, sizeof path, "%s/snapshots/%s.pickle.gz", TEST_DATA_DIR, names[i]);
+        assert_int_equal(tarn_snapshot_load(path, NULL, &recorded, &error), TARN_OK);
+        assert_int_equal(tarn_replay_create(recorded, -1, &replay, &error), TARN_OK);
+        if (tarn_replay_capture(replay, recorded, NULL, &result, &made, &error)) {
+            fail_msg("%s: %s", names[i], error.text);
+        }
+        outcome_equals(tn_snapshot_model(recorded), tn_snapshot_model(made));
+        assert_int_equal(tarn_replay_capture(replay, NULL, NULL, &result, &made, &error),
+                         TARN_ERR_INVALID_ARGUMENT);
+        tarn_replay_destroy(replay);
+        tarn_snapshot_destroy(made);
+        tarn_snapshot_destroy(recorded);
+    }
 }
 
 static void other_base_addresses_are_chosen(void **state)
@@ -621,6 +721,7 @@ int main(void)
         cmocka_unit_test(a_prediction_equals_the_measured_run),
         cmocka_unit_test(a_trace_from_mid_run_keeps_its_addresses),
         cmocka_unit_test(a_run_out_of_memory_comes_out_exactly),
+        cmocka_unit_test(the_outcome_is_a_snapshot),
         cmocka_unit_test(other_base_addresses_are_chosen),
         cmocka_unit_test(a_small_device_runs_out),
         cmocka_unit_test(every_invariant_holds_after_every_operation),
