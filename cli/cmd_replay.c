@@ -13,7 +13,11 @@
 struct replay_values {
     struct cli_opt_texts conf;
     uint64_t device_total;
+    uint64_t memory_limit;
+    uint64_t base_address;
     uint64_t device;
+    const char *output;
+    bool no_limit;
     const char *measured;
     const char *workload;
     bool json;
@@ -35,6 +39,26 @@ static const struct cli_opt replay_opts[] = {
      .at = offsetof(struct replay_values, device_total),
      .value = "SIZE",
      .help = "memory of the simulated device (default: large enough)"},
+    {.name = "memory-limit",
+     .kind = CLI_OPT_SIZE,
+     .at = offsetof(struct replay_values, memory_limit),
+     .value = "SIZE",
+     .help = "what the allocator may reserve (default: as the recorded run, where that shows)"},
+    {.name = "no-limit",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct replay_values, no_limit),
+     .help = "no limit, whatever the recorded run had"},
+    {.name = "base-address",
+     .kind = CLI_OPT_NUMBER,
+     .at = offsetof(struct replay_values, base_address),
+     .value = "ADDRESS",
+     .help = "where the simulated device begins (default: the recorded addresses)"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct replay_values, output),
+     .value = "FILE",
+     .help = "write what the (last) replay leaves behind as a snapshot"},
     {.name = "device",
      .kind = CLI_OPT_NUMBER,
      .at = offsetof(struct replay_values, device),
@@ -67,6 +91,7 @@ static const struct cli_opt replay_opts[] = {
 
 struct replay_runs {
     const char *path;
+    const struct tarn_snapshot *snapshot;
     const struct tarn_replay *replay;
     struct tarn_replay_info info;
     const char *confs[CLI_OPT_TEXTS_MAX];
@@ -117,6 +142,8 @@ static enum cli_exit print_json(const struct replay_runs *runs)
     cli_json_close(&json);
     cli_json_signed(&json, "device", runs->info.device);
     cli_json_number(&json, "entries", runs->info.entries);
+    cli_json_number(&json, "memory_limit", runs->info.memory_limit);
+    cli_json_bool(&json, "memory_limit_is_the_devices", runs->info.limit_is_device);
     cli_json_bool(&json, "complete", runs->info.complete);
     cli_json_open_array(&json, "notes");
     for (size_t i = 0; (note = tarn_replay_get_note(runs->replay, i)) != NULL; i++) {
@@ -194,16 +221,26 @@ static void print_faith(const struct replay_runs *runs, int index)
     }
 }
 
-static void print_oom(const char *conf, const struct tarn_replay_result *result)
+/* Where memory runs out; false when that cannot be written. */
+static bool print_oom(const struct replay_runs *runs, int index)
 {
-    if (result->first_oom >= 0) {
-        (void)printf("%s: memory runs out first at entry %" PRId64 "\n", conf_name(conf),
-                     result->first_oom);
+    const struct tarn_writer writer = cli_output_writer();
+    const int64_t entry = runs->results[index].first_oom;
+
+    if (entry < 0) {
+        return true;
     }
+    (void)printf("%s: memory runs out first at entry %" PRId64 ", asked for by ",
+                 conf_name(runs->confs[index]), entry);
+    const bool written =
+        tarn_report_stack(runs->snapshot, runs->info.device, (uint64_t)entry, &writer) == TARN_OK;
+    (void)putchar('\n');
+    return written;
 }
 
-static void print_table(const struct replay_runs *runs)
+static bool print_table(const struct replay_runs *runs)
 {
+    bool written = true;
     const int width = conf_width(runs);
     const char *note;
 
@@ -220,11 +257,12 @@ static void print_table(const struct replay_runs *runs)
     (void)putchar('\n');
     for (int i = 0; i < runs->count; i++) {
         print_faith(runs, i);
-        print_oom(runs->confs[i], &runs->results[i]);
+        written = print_oom(runs, i) && written;
     }
     for (size_t i = 0; (note = tarn_replay_get_note(runs->replay, i)) != NULL; i++) {
         (void)printf("note: %s\n", note);
     }
+    return written;
 }
 
 /* File name without folders and endings: the workload's name in a list of measured runs. */
@@ -272,7 +310,7 @@ static enum cli_exit print_text(const struct cli_call *call, const struct replay
     const struct tarn_writer writer = cli_output_writer();
     enum cli_exit code = CLI_EXIT_OK;
 
-    print_table(runs);
+    code = print_table(runs) ? CLI_EXIT_OK : CLI_EXIT_IO;
     for (int i = 0; i < runs->count; i++) {
         if (values->measured) {
             const enum cli_exit measured = print_measured(call, runs, i);
@@ -291,6 +329,21 @@ static enum cli_exit print_text(const struct cli_call *call, const struct replay
 
 /* ---- running ---- */
 
+static enum tarn_status run_and_save(const struct replay_values *values, struct replay_runs *runs,
+                                     const struct tarn_replay_options *options,
+                                     struct tarn_replay_result *result, struct tarn_error *error)
+{
+    struct tarn_snapshot *made = NULL;
+    enum tarn_status status =
+        tarn_replay_capture(runs->replay, runs->snapshot, options, result, &made, error);
+
+    if (status == TARN_OK) {
+        status = tarn_snapshot_save(made, values->output, error);
+        tarn_snapshot_destroy(made);
+    }
+    return status;
+}
+
 static enum tarn_status run_all(const struct replay_values *values, struct replay_runs *runs,
                                 struct tarn_error *error)
 {
@@ -301,12 +354,16 @@ static enum tarn_status run_all(const struct replay_values *values, struct repla
             .conf = values->conf.count ? values->conf.items[i] : runs->info.conf,
             .device_total = values->device_total,
             .check = values->check,
+            .memory_limit = values->no_limit ? UINT64_MAX : values->memory_limit,
+            .base_address = values->base_address,
         };
+        const bool saves = values->output && i + 1 == runs->count;
 
         runs->confs[i] = options.conf;
         runs->results[i].struct_size = sizeof runs->results[i];
         const enum tarn_status status =
-            tarn_replay_run(runs->replay, &options, &runs->results[i], error);
+            saves ? run_and_save(values, runs, &options, &runs->results[i], error)
+                  : tarn_replay_run(runs->replay, &options, &runs->results[i], error);
 
         if (status) {
             return status;
@@ -327,6 +384,7 @@ static enum cli_exit replay_snapshot(const struct cli_call *call,
     enum tarn_status status = tarn_replay_create(snapshot, device, &replay, &error);
 
     runs.path = call->arguments[0];
+    runs.snapshot = snapshot;
     runs.replay = replay;
     runs.info.struct_size = sizeof runs.info;
     if (status == TARN_OK) {
@@ -365,7 +423,8 @@ const struct cli_command cli_command_replay = {
     .help = "run a recorded trace through the allocator, under any settings",
     .details =
         "The requests and frees of the trace go through the allocator on a simulated device.\n"
-        "Under the settings of the recorded run every block comes out where it was.\n"
+        "Under the settings of the recorded run every block comes out where it was. A limit that\n"
+        "the recorded run had is looked for (a snapshot does not say it) and kept.\n"
         "\n"
         "  tarn replay dump.pickle --conf '' --conf expandable_segments:True\n",
     .opts = replay_opts,

@@ -92,6 +92,13 @@ TARN_API enum tarn_status tarn_report_compare_lists(const struct tarn_snapshot *
                                                     struct tarn_compare_counts *counts_out,
                                                     struct tarn_error *error) TARN_MUST_CHECK;
 
+/* The stack of entry number `entry` of a device's trace in one line, as the tables show stacks: the
+ * frame that asked, then up to three callers that are neither PyTorch's nor the interpreter's.
+ * TARN_ERR_NOT_FOUND when there is no such entry, or what the writer returned. */
+TARN_API enum tarn_status tarn_report_stack(const struct tarn_snapshot *snapshot, int device,
+                                            uint64_t entry,
+                                            const struct tarn_writer *writer) TARN_MUST_CHECK;
+
 enum tarn_page_view {
     TARN_PAGE_MEMORY_TIMELINE,  /* PyTorch's "Active Memory Timeline" */
     TARN_PAGE_SEGMENT_TIMELINE, /* "Active Cached Segment Timeline" */

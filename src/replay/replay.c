@@ -35,8 +35,8 @@ static void note_limit(struct tn_program *program)
 
     if (limit->bytes) {
         tn_program_note(program,
-                        "%s of %s (%llu bytes) is assumed: under it the recorded run comes "
-                        "out exactly",
+                        "the recorded run had %s of %s (%llu bytes), as far as its trace shows: "
+                        "under it, it comes out exactly",
                         limit->by_device ? "a device with room" : "a memory limit",
                         tn_size_text_message(limit->bytes).text, (unsigned long long)limit->bytes);
     } else if (tn_limit_shows(limit)) {
@@ -180,6 +180,11 @@ static enum tarn_status replay_run(const struct tarn_replay *replay,
     st = tarn_config_parse(wanted.conf ? wanted.conf : replay->conf, &config, error);
     const struct tn_runner_room room = room_of(replay, &wanted);
 
+    if (st == TARN_OK && recorded && config.backend == TARN_BACKEND_ASYNC) {
+        st = tn_fail(error, TARN_ERR_NOT_SUPPORTED,
+                     "backend:cudaMallocAsync shows no segments to make a snapshot of: leave out "
+                     "the snapshot, or replay under other settings");
+    }
     st = st ? st : tn_runner_open(&runner, &replay->program, &config, &room, error);
     if (st) {
         return st;

@@ -282,9 +282,10 @@ static void a_run_out_of_memory_comes_out_exactly(void **state)
     (void)state;
     assert_int_equal(info.memory_limit, 7168 * MIB);
     assert_false(info.limit_is_device);
-    assert_string_equal(tarn_replay_get_note(replay, 0),
-                        "a memory limit of 7.00 GiB (7516192768 bytes) is assumed: under it the "
-                        "recorded run comes out exactly");
+    assert_string_equal(
+        tarn_replay_get_note(replay, 0),
+        "the recorded run had a memory limit of 7.00 GiB (7516192768 bytes), as far "
+        "as its trace shows: under it, it comes out exactly");
     assert_int_equal(result.same_address, info.allocations);
     assert_int_equal(result.first_other, -1);
     assert_int_equal(result.first_oom, 4458);

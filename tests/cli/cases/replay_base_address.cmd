@@ -1,0 +1,1 @@
+replay "$data/snapshots/tiny.pickle.gz" --base-address 4096

@@ -1,0 +1,1 @@
+replay "$data/snapshots/tiny.pickle.gz" -o "$tmp/none/out.pickle"
