@@ -4,6 +4,8 @@
 #include "json_out.h"
 #include "measured.h"
 #include "output.h"
+#include "replay_load.h"
+#include "size_text.h"
 #include "tarn/replay.h"
 #include "tarn/report.h"
 
@@ -156,21 +158,9 @@ static enum cli_exit print_json(const struct replay_runs *runs)
 
 /* ---- text ---- */
 
-static const char *conf_name(const char *conf)
-{
-    return conf[0] ? conf : "(default)";
-}
-
 static void print_size(int64_t bytes)
 {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double amount = (double)bytes;
-    int unit = 0;
-
-    for (; unit < 4 && amount >= 1024.0; unit++) {
-        amount /= 1024.0;
-    }
-    (void)printf("%13.*f %-3s", unit ? 2 : 0, amount, units[unit]);
+    (void)printf("%17s", cli_size_text((uint64_t)bytes).text);
 }
 
 static int conf_width(const struct replay_runs *runs)
@@ -178,7 +168,7 @@ static int conf_width(const struct replay_runs *runs)
     int width = 9;
 
     for (int i = 0; i < runs->count; i++) {
-        const int length = (int)strlen(conf_name(runs->confs[i]));
+        const int length = (int)strlen(cli_conf_name(runs->confs[i]));
 
         width = length > width ? length : width;
     }
@@ -190,7 +180,7 @@ static void print_row(const char *conf, int width, const struct tarn_replay_resu
     const int64_t reserved = run_peak(result, TARN_STAT_RESERVED_BYTES);
     const int64_t active = run_peak(result, TARN_STAT_ACTIVE_BYTES);
 
-    (void)printf("%-*s", width, conf_name(conf));
+    (void)printf("%-*s", width, cli_conf_name(conf));
     print_size(reserved);
     print_size(run_peak(result, TARN_STAT_ALLOCATED_BYTES));
     print_size(active);
@@ -212,12 +202,12 @@ static void print_faith(const struct replay_runs *runs, int index)
     }
     if (result->first_other < 0 && result->allocations > 0) {
         (void)printf("%s: all %" PRIu64 " allocations are where the recorded run had them\n",
-                     conf_name(conf), result->allocations);
+                     cli_conf_name(conf), result->allocations);
     } else if (result->allocations > 0) {
         (void)printf(
             "%s: %" PRIu64 " of %" PRIu64 " allocations are where the recorded run had them; "
             "entry %" PRId64 " is the first that is not\n",
-            conf_name(conf), result->same_address, result->allocations, result->first_other);
+            cli_conf_name(conf), result->same_address, result->allocations, result->first_other);
     }
 }
 
@@ -231,7 +221,7 @@ static bool print_oom(const struct replay_runs *runs, int index)
         return true;
     }
     (void)printf("%s: memory runs out first at entry %" PRId64 ", asked for by ",
-                 conf_name(runs->confs[index]), entry);
+                 cli_conf_name(runs->confs[index]), entry);
     const bool written =
         tarn_report_stack(runs->snapshot, runs->info.device, (uint64_t)entry, &writer) == TARN_OK;
     (void)putchar('\n');
@@ -245,7 +235,7 @@ static bool print_table(const struct replay_runs *runs)
     const char *note;
 
     (void)printf("%s: %" PRIu64 " entries of device %d, recorded with settings %s\n\n", runs->path,
-                 runs->info.entries, runs->info.device, conf_name(runs->info.conf));
+                 runs->info.entries, runs->info.device, cli_conf_name(runs->info.conf));
     (void)printf("%-*s%17s%17s%17s%17s%9s%8s%7s%6s%12s\n", width, "", "", "", "", "", "reserved",
                  "device", "device", "", "");
     (void)printf("%-*s%17s%17s%17s%17s%9s%8s%7s%6s%12s\n", width, "settings", "peak reserved",
@@ -291,7 +281,7 @@ static enum cli_exit print_measured(const struct cli_call *call, const struct re
     if (status) {
         return cli_fail_status(call->command, status, &error, NULL);
     }
-    (void)printf("\n%-26s%20s%20s\n", conf_name(runs->confs[index]), "measured on the GPU",
+    (void)printf("\n%-26s%20s%20s\n", cli_conf_name(runs->confs[index]), "measured on the GPU",
                  "replayed");
     for (int i = 0; i < measured.count; i++) {
         const struct cli_measured_figure *figure = &measured.figures[i];

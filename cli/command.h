@@ -51,6 +51,8 @@
     X(trace_plot)                                                                                  \
     X(segment_plot)                                                                                \
     X(replay)                                                                                      \
+    X(tune)                                                                                        \
+    X(fit)                                                                                         \
     X(verify)                                                                                      \
     X(version)
 

@@ -148,6 +148,8 @@ static bool read_number(const char *text, uint64_t *number_out, const char **end
 static bool read_size(const char *text, uint64_t *size_out)
 {
     static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    static const char *const decimal_units[] = {"KB", "MB", "GB", "TB"};
+    uint64_t factor = 1000;
     uint64_t number = 0;
     const char *end = NULL;
 
@@ -158,6 +160,12 @@ static bool read_size(const char *text, uint64_t *size_out)
         if (strcmp(end, units[i]) == 0) {
             *size_out = number << (10 * i);
             return number <= UINT64_MAX >> (10 * i);
+        }
+    }
+    for (unsigned i = 0; i < sizeof decimal_units / sizeof *decimal_units; i++, factor *= 1000) {
+        if (strcmp(end, decimal_units[i]) == 0) {
+            *size_out = number * factor;
+            return number <= UINT64_MAX / factor;
         }
     }
     return false;
@@ -226,7 +234,7 @@ static bool set_value(struct cli_opt_parser *parser, const struct match *match, 
         }
         return fail(parser,
                     "option --%s: \"%.60s\" is not a size; allowed: bytes, or a number with KiB, "
-                    "MiB, GiB or TiB",
+                    "MiB, GiB, TiB, KB, MB, GB or TB",
                     name, text);
     case CLI_OPT_REAL:
         if (read_real(text, match->target)) {

@@ -18,7 +18,7 @@ enum cli_opt_kind {
     CLI_OPT_TEXT,   /* const char *: the argument itself */
     CLI_OPT_TEXTS,  /* struct cli_opt_texts: may be given again, each adds one */
     CLI_OPT_NUMBER, /* uint64_t: decimal, or hexadecimal with 0x */
-    CLI_OPT_SIZE,   /* uint64_t: bytes, or a number with KiB, MiB, GiB, TiB */
+    CLI_OPT_SIZE,   /* uint64_t: bytes, or a number with KiB, MiB, GiB, TiB, KB, MB, GB, TB */
     CLI_OPT_REAL,   /* double: finite */
     CLI_OPT_CHOICE, /* int: position in `choices` */
 };

@@ -93,6 +93,60 @@ TARN_API enum tarn_status tarn_replay_capture(const struct tarn_replay *replay,
                                               struct tarn_snapshot **snapshot_out,
                                               struct tarn_error *error) TARN_MUST_CHECK;
 
+/* The smallest device on which the whole trace runs under these settings, requests that failed when
+ * it was recorded included: bytes, a multiple of 2 MiB, found by bisection and tried out. `conf` NULL
+ * = the recorded settings. CUDA's own memory (a few hundred MiB) comes on top. TARN_ERR_CONFIG,
+ * TARN_ERR_HOST_MEMORY; TARN_ERR_OUT_OF_MEMORY when not even 1 TiB is enough. */
+TARN_API enum tarn_status tarn_replay_fit(const struct tarn_replay *replay, const char *conf,
+                                          uint64_t *capacity_out,
+                                          struct tarn_error *error) TARN_MUST_CHECK;
+
+/* What is to be small. What settings have in common is decided by the others, in this order; before
+ * all of them come requests that fail. */
+enum tarn_tune_goal {
+    TARN_TUNE_RESERVED,     /* the peak of reserved bytes */
+    TARN_TUNE_DEVICE_CALLS, /* allocations and frees of the device */
+    TARN_TUNE_CAPACITY      /* the device that is needed, as tarn_replay_fit says */
+};
+
+/* Zero bytes mean: the least reserved memory, 200 settings, all processors. */
+struct tarn_tune_options {
+    uint32_t struct_size; /* sizeof(struct tarn_tune_options) */
+    enum tarn_tune_goal goal;
+    uint32_t tries;        /* settings that are tried at most */
+    uint32_t threads;      /* the result does not depend on it */
+    uint64_t memory_limit; /* these two as in struct tarn_replay_options */
+    uint64_t device_total;
+};
+
+enum {
+    TARN_TUNE_CONF_MAX = 1024 /* as TARN_CONFIG_TEXT_MAX */
+};
+
+/* Settings and what the traces took under them; sums over all traces. */
+struct tarn_tune_row {
+    char conf[TARN_TUNE_CONF_MAX];
+    uint64_t peak_reserved;  /* bytes */
+    uint64_t peak_allocated; /* bytes of blocks */
+    uint64_t peak_requested; /* bytes asked for; the difference is lost to rounding */
+    uint64_t device_calls;
+    uint64_t ooms;
+    uint64_t capacity; /* bytes; only for TARN_TUNE_CAPACITY */
+};
+
+/* Searches the settings that exist (growing segments, the size from which blocks are not split,
+ * rounding, collection, size of segments) for those that suit these traces best: first each by
+ * itself, then on from the best. The same traces and options give the same rows. The first row is
+ * each trace under its own recorded settings, named as those of the first; the others come best
+ * first, of those with the same results only the one with the fewest options. At most `capacity`
+ * rows are stored in `rows`, *count_out says how many.
+ * TARN_ERR_INVALID_ARGUMENT for no trace or no room for rows, TARN_ERR_HOST_MEMORY. */
+TARN_API enum tarn_status tarn_replay_tune(const struct tarn_replay *const *replays, size_t count,
+                                           const struct tarn_tune_options *options,
+                                           struct tarn_tune_row *rows, size_t capacity,
+                                           size_t *count_out,
+                                           struct tarn_error *error) TARN_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

@@ -10,6 +10,9 @@
 
 int64_t tn_os_process_id(void);
 
+/* How many threads can run at once, at least 1. */
+uint32_t tn_os_processors(void);
+
 /* A duplicate of another process's descriptor, -1 when the system refuses: `*refused_out` then says
  * whether for want of permission. Close it with tn_os_descriptor_close. */
 int tn_os_descriptor_take(int64_t process, int descriptor, bool *refused_out) TN_MUST_CHECK;

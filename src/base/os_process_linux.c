@@ -8,6 +8,13 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+uint32_t tn_os_processors(void)
+{
+    const long count = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return count > 0 ? (uint32_t)count : 1;
+}
+
 int64_t tn_os_process_id(void)
 {
     return getpid();

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "replay_load.h"
+
+#include "output.h"
+
+#include <stdio.h>
+
+struct tarn_replay *cli_replay_load(const struct cli_command *command, const char *path, int device,
+                                    int *exit_out)
+{
+    struct tarn_snapshot *snapshot = cli_load_snapshot(command, path, exit_out);
+    struct tarn_replay *replay = NULL;
+    struct tarn_error error;
+
+    if (!snapshot) {
+        return NULL;
+    }
+    const enum tarn_status status = tarn_replay_create(snapshot, device, &replay, &error);
+
+    tarn_snapshot_destroy(snapshot);
+    if (status) {
+        *exit_out = (int)cli_fail_status(command, status, &error, path);
+        return NULL;
+    }
+    return replay;
+}
+
+void cli_replay_print_notes(const struct tarn_replay *replay)
+{
+    const char *note;
+
+    for (size_t i = 0; (note = tarn_replay_get_note(replay, i)) != NULL; i++) {
+        (void)printf("note: %s\n", note);
+    }
+}
+
+const char *cli_conf_name(const char *conf)
+{
+    return conf[0] ? conf : "(default)";
+}

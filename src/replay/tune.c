@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A search over settings. Settings are picks: for each dimension the place of a value in its list,
+ * 0 = not set. The first round tries every value by itself; each further round goes on from the best
+ * picks that have not been gone on from, changing one dimension at a time, until a round finds
+ * nothing better or the tries are used up. Rounds are computed by several threads; what is tried
+ * next depends on the results of whole rounds only.
+ */
+#include "base/errinfo.h"
+#include "base/host_mem.h"
+#include "base/os_process.h"
+#include "tarn/config.h"
+#include "tarn/replay.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DIMENSIONS = 5,
+    COLLECTION = 3, /* the dimension of garbage_collection_threshold */
+    TRIES_DEFAULT = 200,
+    TRIES_MAX = 100000,
+    THREADS_MAX = 64,
+    GO_ON_FROM = 4 /* best picks a round */
+};
+
+struct dimension {
+    const char *option;
+    const char *const *values; /* NULL at the end; the value "not set" comes before them */
+};
+
+static const char *const grow_values[] = {"True", NULL};
+static const char *const split_values[] = {"20",  "32",  "48",  "64",  "96",   "128", "192",
+                                           "256", "384", "512", "768", "1024", NULL};
+static const char *const round_values[] = {"2", "4", "8", "16", NULL};
+static const char *const collect_values[] = {"0.6", "0.8", "0.9", NULL};
+static const char *const segment_values[] = {"32", "64", "128", "256", NULL};
+
+/* In the order in which they are tried. */
+static const struct dimension dimensions[DIMENSIONS] = {
+    {"expandable_segments", grow_values},       {"max_split_size_mb", split_values},
+    {"roundup_power2_divisions", round_values}, {"garbage_collection_threshold", collect_values},
+    {"large_segment_size_mb", segment_values},
+};
+
+struct pick {
+    uint8_t place[DIMENSIONS];
+};
+
+struct tried {
+    struct pick pick;
+    struct tarn_tune_row row;
+    enum tarn_status status;
+    uint32_t number; /* in the order of the search */
+    bool gone_on_from;
+};
+
+struct tune {
+    const struct tarn_replay *const *replays;
+    size_t replay_count;
+    struct tarn_tune_options options;
+    struct tried *tried; /* options.tries + 1 of them: the first is the recorded settings */
+    uint32_t count;
+    uint32_t computed;
+    _Atomic uint32_t next; /* to be computed */
+    bool is_limited;       /* without a limit nothing is ever collected */
+};
+
+/* ---- one pick ---- */
+
+/* False when the settings exclude each other. */
+static bool pick_conf(const struct pick *pick, char *conf)
+{
+    struct tarn_config config;
+    size_t used = 0;
+
+    conf[0] = '\0';
+    for (size_t d = 0; d < DIMENSIONS; d++) {
+        if (pick->place[d] > 0) {
+            used +=
+                (size_t)snprintf(conf + used, TARN_TUNE_CONF_MAX - used, "%s%s:%s", used ? "," : "",
+                                 dimensions[d].option, dimensions[d].values[pick->place[d] - 1]);
+        }
+    }
+    return tarn_config_parse(conf, &config, NULL) == TARN_OK;
+}
+
+static uint64_t peak(const struct tarn_replay_result *result, enum tarn_stat_kind kind)
+{
+    return (uint64_t)result->stats.by_pool[kind][TARN_STAT_ALL].peak;
+}
+
+static enum tarn_status try_trace(const struct tune *tune, const struct tarn_replay *replay,
+                                  const char *conf, struct tarn_tune_row *row)
+{
+    const struct tarn_replay_options options = {.struct_size = sizeof options,
+                                                .conf = conf,
+                                                .memory_limit = tune->options.memory_limit,
+                                                .device_total = tune->options.device_total};
+    struct tarn_replay_result result = {.struct_size = sizeof result};
+    enum tarn_status st = tarn_replay_run(replay, &options, &result, NULL);
+    uint64_t capacity = 0;
+
+    if (st) {
+        return st;
+    }
+    row->peak_reserved += peak(&result, TARN_STAT_RESERVED_BYTES);
+    row->peak_allocated += peak(&result, TARN_STAT_ALLOCATED_BYTES);
+    row->peak_requested += peak(&result, TARN_STAT_REQUESTED_BYTES);
+    row->device_calls += (uint64_t)(result.stats.num_device_alloc + result.stats.num_device_free);
+    row->ooms += (uint64_t)result.stats.num_ooms;
+    if (tune->options.goal == TARN_TUNE_CAPACITY) {
+        st = tarn_replay_fit(replay, conf, &capacity, NULL);
+        row->capacity += capacity;
+    }
+    return st;
+}
+
+static void *compute(void *context)
+{
+    struct tune *tune = context;
+
+    for (;;) {
+        const uint32_t index = atomic_fetch_add(&tune->next, 1);
+
+        if (index >= tune->count) {
+            return NULL;
+        }
+        struct tried *tried = &tune->tried[index];
+
+        for (size_t i = 0; i < tune->replay_count && tried->status == TARN_OK; i++) {
+            tried->status =
+                try_trace(tune, tune->replays[i], index ? tried->row.conf : NULL, &tried->row);
+        }
+    }
+}
+
+/* ---- order ---- */
+
+static int order(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static unsigned options_set(const struct pick *pick)
+{
+    unsigned count = 0;
+
+    for (size_t d = 0; d < DIMENSIONS; d++) {
+        count += pick->place[d] > 0;
+    }
+    return count;
+}
+
+/* < 0 when the first is better. Equal results: the one that needs fewer options, then the one that
+ * came first. */
+static int compare(const struct tried *a, const struct tried *b, enum tarn_tune_goal goal)
+{
+    const uint64_t keys_a[] = {a->row.ooms,
+                               goal == TARN_TUNE_CAPACITY ? a->row.capacity : 0,
+                               goal == TARN_TUNE_DEVICE_CALLS ? a->row.device_calls : 0,
+                               a->row.peak_reserved,
+                               a->row.device_calls,
+                               options_set(&a->pick),
+                               a->number};
+    const uint64_t keys_b[] = {b->row.ooms,
+                               goal == TARN_TUNE_CAPACITY ? b->row.capacity : 0,
+                               goal == TARN_TUNE_DEVICE_CALLS ? b->row.device_calls : 0,
+                               b->row.peak_reserved,
+                               b->row.device_calls,
+                               options_set(&b->pick),
+                               b->number};
+
+    for (size_t i = 0; i < sizeof keys_a / sizeof *keys_a; i++) {
+        const int result = order(keys_a[i], keys_b[i]);
+
+        if (result != 0) {
+            return result;
+        }
+    }
+    return 0;
+}
+
+/* ---- rounds ---- */
+
+static bool is_known(const struct tune *tune, const struct pick *pick)
+{
+    for (uint32_t i = 1; i < tune->count; i++) {
+        if (memcmp(&tune->tried[i].pick, pick, sizeof *pick) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add(struct tune *tune, const struct pick *pick)
+{
+    struct tried *tried = &tune->tried[tune->count];
+
+    if (tune->count > tune->options.tries || is_known(tune, pick)) {
+        return;
+    }
+    *tried = (struct tried){.pick = *pick, .number = tune->count};
+    if (pick_conf(pick, tried->row.conf)) {
+        tune->count++;
+    }
+}
+
+static void add_neighbours(struct tune *tune, struct pick from)
+{
+    for (size_t d = 0; d < DIMENSIONS; d++) {
+        const bool has_effect = d != COLLECTION || tune->is_limited;
+        struct pick pick = from;
+
+        pick.place[d] = 0;
+        add(tune, &pick);
+        for (uint8_t v = 0; has_effect && dimensions[d].values[v]; v++) {
+            pick.place[d] = (uint8_t)(v + 1);
+            add(tune, &pick);
+        }
+    }
+}
+
+/* Computes what was added. */
+static enum tarn_status run_round(struct tune *tune)
+{
+    pthread_t threads[THREADS_MAX];
+    uint32_t started = 0;
+    enum tarn_status st = TARN_OK;
+
+    atomic_store(&tune->next, tune->computed);
+    while (started + 1 < tune->options.threads && started + tune->computed + 1 < tune->count &&
+           pthread_create(&threads[started], NULL, compute, tune) == 0) {
+        started++;
+    }
+    (void)compute(tune);
+    for (uint32_t i = 0; i < started; i++) {
+        (void)pthread_join(threads[i], NULL);
+    }
+    for (uint32_t i = tune->computed; i < tune->count && st == TARN_OK; i++) {
+        st = tune->tried[i].status;
+    }
+    tune->computed = tune->count;
+    return st;
+}
+
+/* The best that was not gone on from; NULL when there is none. */
+static struct tried *best_open(struct tune *tune)
+{
+    struct tried *best = NULL;
+
+    for (uint32_t i = 1; i < tune->computed; i++) {
+        struct tried *tried = &tune->tried[i];
+
+        if (!tried->gone_on_from && (!best || compare(tried, best, tune->options.goal) < 0)) {
+            best = tried;
+        }
+    }
+    return best;
+}
+
+static const struct tried *best(const struct tune *tune)
+{
+    const struct tried *found = &tune->tried[1];
+
+    for (uint32_t i = 2; i < tune->computed; i++) {
+        if (compare(&tune->tried[i], found, tune->options.goal) < 0) {
+            found = &tune->tried[i];
+        }
+    }
+    return found;
+}
+
+static enum tarn_status search(struct tune *tune)
+{
+    const struct tried *before = NULL;
+    enum tarn_status st;
+
+    add_neighbours(tune, (struct pick){{0}});
+    st = run_round(tune);
+    while (st == TARN_OK && before != best(tune) && tune->count <= tune->options.tries) {
+        before = best(tune);
+        for (int i = 0; i < GO_ON_FROM; i++) {
+            struct tried *from = best_open(tune);
+
+            if (from) {
+                from->gone_on_from = true;
+                add_neighbours(tune, from->pick);
+            }
+        }
+        st = run_round(tune);
+    }
+    return st;
+}
+
+/* ---- the rows ---- */
+
+static int compare_reserved(const void *a, const void *b)
+{
+    return compare(a, b, TARN_TUNE_RESERVED);
+}
+
+static int compare_calls(const void *a, const void *b)
+{
+    return compare(a, b, TARN_TUNE_DEVICE_CALLS);
+}
+
+static int compare_capacity(const void *a, const void *b)
+{
+    return compare(a, b, TARN_TUNE_CAPACITY);
+}
+
+/* Whether a better row (the recorded settings aside) has the same results: the options that this
+ * one has more do nothing. */
+static bool does_the_same(const struct tarn_tune_row *rows, size_t count,
+                          const struct tarn_tune_row *row)
+{
+    for (size_t i = 1; i < count; i++) {
+        if (rows[i].peak_reserved == row->peak_reserved &&
+            rows[i].peak_allocated == row->peak_allocated &&
+            rows[i].device_calls == row->device_calls && rows[i].ooms == row->ooms &&
+            rows[i].capacity == row->capacity) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t give_rows(struct tune *tune, struct tarn_tune_row *rows, size_t capacity)
+{
+    static int (*const compares[])(const void *, const void *) = {
+        [TARN_TUNE_RESERVED] = compare_reserved,
+        [TARN_TUNE_DEVICE_CALLS] = compare_calls,
+        [TARN_TUNE_CAPACITY] = compare_capacity,
+    };
+    size_t count = 0;
+
+    qsort(&tune->tried[1], tune->count - 1, sizeof *tune->tried, compares[tune->options.goal]);
+    for (size_t i = 0; i < tune->count && count < capacity; i++) {
+        if (count < 2 || !does_the_same(rows, count, &tune->tried[i].row)) {
+            rows[count++] = tune->tried[i].row;
+        }
+    }
+    return count;
+}
+
+static struct tarn_tune_options options_read(const struct tarn_tune_options *given)
+{
+    struct tarn_tune_options options = {.struct_size = sizeof options};
+
+    if (given) {
+        memcpy(&options, given,
+               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    }
+    options.tries = options.tries ? options.tries : TRIES_DEFAULT;
+    options.tries = options.tries < TRIES_MAX ? options.tries : TRIES_MAX;
+    options.threads = options.threads ? options.threads : tn_os_processors();
+    options.threads = options.threads < THREADS_MAX ? options.threads : THREADS_MAX;
+    return options;
+}
+
+enum tarn_status tarn_replay_tune(const struct tarn_replay *const *replays, size_t count,
+                                  const struct tarn_tune_options *options,
+                                  struct tarn_tune_row *rows, size_t capacity, size_t *count_out,
+                                  struct tarn_error *error)
+{
+    struct tune tune = {
+        .replays = replays, .replay_count = count, .options = options_read(options)};
+    struct tarn_replay_info info = {.struct_size = sizeof info};
+
+    if (count == 0 || capacity == 0 || (unsigned)tune.options.goal > TARN_TUNE_CAPACITY) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "a trace, room for rows and a goal are "
+                       "needed");
+    }
+    const size_t bytes = ((size_t)tune.options.tries + 1) * sizeof *tune.tried;
+
+    tune.tried = tn_host_alloc_zero(bytes);
+    if (!tune.tried) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a search");
+    }
+    for (size_t i = count; i > 0; i--) { /* the first one's is left */
+        tarn_replay_get_info(replays[i - 1], &info);
+        tune.is_limited = tune.is_limited || (info.memory_limit > 0 && !info.limit_is_device);
+    }
+    tune.is_limited = tune.options.memory_limit ? tune.options.memory_limit != UINT64_MAX
+                                                : tune.is_limited && !tune.options.device_total;
+    (void)snprintf(tune.tried[0].row.conf, sizeof tune.tried[0].row.conf, "%s", info.conf);
+    tune.count = 1;
+    const enum tarn_status st = search(&tune);
+
+    if (st == TARN_OK) {
+        *count_out = give_rows(&tune, rows, capacity);
+    }
+    tn_host_free(tune.tried, bytes);
+    return st ? tn_fail(error, st, "a replay of the search failed: %s", tarn_status_text(st))
+              : TARN_OK;
+}

@@ -1,0 +1,1 @@
+fit "$data/snapshots/cudagraph.pickle.gz" | sed "s,^.*/cuda,cuda,"

@@ -1,0 +1,1 @@
+tune "$data/snapshots/cudagraph.pickle.gz" -n 3

@@ -1,0 +1,1 @@
+tune "$data/snapshots/tiny.pickle.gz" --tries 0

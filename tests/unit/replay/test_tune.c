@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/* The smallest device, and the search over settings: held against replays of everything they say. */
+#include "support/test.h"
+
+#include "tarn/config.h"
+#include "tarn/host.h"
+#include "tarn/replay.h"
+#include "tarn/snapshot.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MIB ((uint64_t)1 << 20)
+
+#ifndef TEST_DATA_DIR
+#define TEST_DATA_DIR "tests/data" /* the build says where it is */
+#endif
+
+enum {
+    ROWS = 30
+};
+
+static struct tarn_replay *replay_of(const char *name)
+{
+    char path[1024];
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_replay *replay = NULL;
+    struct tarn_error error;
+
+    (void)snprintf(path, sizeof path, "%s/snapshots/%s.pickle.gz", TEST_DATA_DIR, name);
+    if (tarn_snapshot_load(path, NULL, &snapshot, &error) ||
+        tarn_replay_create(snapshot, -1, &replay, &error)) {
+        fail_msg("%s: %s", name, error.text);
+    }
+    tarn_snapshot_destroy(snapshot);
+    return replay;
+}
+
+static struct tarn_replay_result run_on(const struct tarn_replay *replay, const char *conf,
+                                        uint64_t device)
+{
+    const struct tarn_replay_options options = {
+        .struct_size = sizeof options, .conf = conf, .device_total = device};
+    struct tarn_replay_result result = {.struct_size = sizeof result};
+
+    assert_int_equal(tarn_replay_run(replay, &options, &result, NULL), TARN_OK);
+    return result;
+}
+
+static uint64_t peak(const struct tarn_replay_result *result, enum tarn_stat_kind kind)
+{
+    return (uint64_t)result->stats.by_pool[kind][TARN_STAT_ALL].peak;
+}
+
+static void the_smallest_device_is_enough_and_one_unit_less_is_not(void **state)
+{
+    static const char *const names[] = {"tiny", "cudagraph", "oom"};
+    static const char *const confs[] = {NULL, "", "expandable_segments:True"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct tarn_replay *replay = replay_of(names[i]);
+
+        for (size_t c = 0; c < 3; c++) {
+            struct tarn_error error;
+            uint64_t capacity = 0;
+
+            assert_int_equal(tarn_replay_fit(replay, confs[c], &capacity, &error), TARN_OK);
+            assert_int_equal(capacity % (2 * MIB), 0);
+            struct tarn_replay_result result = run_on(replay, confs[c], capacity);
+            assert_int_equal(result.first_oom, -1);
+            assert_true(peak(&result, TARN_STAT_REQUESTED_BYTES) <= capacity);
+            result = run_on(replay, confs[c], capacity - 2 * MIB);
+            assert_true(result.first_oom >= 0);
+        }
+        tarn_replay_destroy(replay);
+    }
+}
+
+static void bad_settings_fit_nowhere(void **state)
+{
+    struct tarn_replay *replay = replay_of("tiny");
+    struct tarn_error error;
+    uint64_t capacity = 7;
+
+    (void)state;
+    assert_int_equal(tarn_replay_fit(replay, "nonsense:1", &capacity, &error), TARN_ERR_CONFIG);
+    assert_int_equal(capacity, 7);
+    tarn_replay_destroy(replay);
+}
+
+static size_t tune(const struct tarn_replay *const *replays, size_t count,
+                   struct tarn_tune_options options, struct tarn_tune_row *rows)
+{
+    struct tarn_error error;
+    size_t rows_out = 0;
+
+    options.struct_size = sizeof options;
+    if (tarn_replay_tune(replays, count, &options, rows, ROWS, &rows_out, &error)) {
+        fail_msg("%s", error.text);
+    }
+    return rows_out;
+}
+
+/* Every row says what a replay of its settings says. */
+static void rows_are_true(const struct tarn_replay *replay, const struct tarn_tune_row *rows,
+                          size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct tarn_replay_options options = {.struct_size = sizeof options,
+                                                    .conf = rows[i].conf};
+        struct tarn_replay_result result = {.struct_size = sizeof result};
+
+        assert_int_equal(tarn_replay_run(replay, &options, &result, NULL), TARN_OK);
+        assert_int_equal(rows[i].peak_reserved, peak(&result, TARN_STAT_RESERVED_BYTES));
+        assert_int_equal(rows[i].peak_allocated, peak(&result, TARN_STAT_ALLOCATED_BYTES));
+        assert_int_equal(rows[i].peak_requested, peak(&result, TARN_STAT_REQUESTED_BYTES));
+        assert_int_equal(rows[i].device_calls,
+                         result.stats.num_device_alloc + result.stats.num_device_free);
+        assert_int_equal(rows[i].ooms, result.stats.num_ooms);
+    }
+}
+
+static void rows_are_true_and_the_best_comes_first(void **state)
+{
+    static const char *const names[] = {"cudagraph", "multistream"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct tarn_replay *replay = replay_of(names[i]);
+        const struct tarn_replay *const replays[] = {replay};
+        static struct tarn_tune_row rows[ROWS];
+        const size_t count = tune(replays, 1, (struct tarn_tune_options){.tries = 60}, rows);
+
+        assert_true(count > 5);
+        rows_are_true(replay, rows, count);
+        for (size_t k = 2; k < count; k++) {
+            assert_true(rows[k].ooms > rows[k - 1].ooms ||
+                        (rows[k].ooms == rows[k - 1].ooms &&
+                         rows[k].peak_reserved >= rows[k - 1].peak_reserved));
+            assert_string_not_equal(rows[k].conf, rows[k - 1].conf);
+        }
+        assert_true(rows[1].ooms <= rows[0].ooms); /* the recorded settings are no better */
+        tarn_replay_destroy(replay);
+    }
+}
+
+static void goals_have_their_own_order(void **state)
+{
+    struct tarn_replay *replay = replay_of("cudagraph");
+    const struct tarn_replay *const replays[] = {replay};
+    static struct tarn_tune_row rows[ROWS];
+    size_t count = tune(
+        replays, 1, (struct tarn_tune_options){.goal = TARN_TUNE_DEVICE_CALLS, .tries = 60}, rows);
+
+    (void)state;
+    for (size_t k = 2; k < count; k++) {
+        assert_true(rows[k].device_calls >= rows[k - 1].device_calls);
+    }
+    count =
+        tune(replays, 1, (struct tarn_tune_options){.goal = TARN_TUNE_CAPACITY, .tries = 12}, rows);
+    for (size_t k = 1; k < count; k++) {
+        uint64_t capacity = 0;
+
+        assert_int_equal(tarn_replay_fit(replay, rows[k].conf, &capacity, NULL), TARN_OK);
+        assert_int_equal(rows[k].capacity, capacity);
+        assert_true(k == 1 || rows[k].capacity >= rows[k - 1].capacity);
+    }
+    tarn_replay_destroy(replay);
+}
+
+static void the_answer_does_not_depend_on_the_threads(void **state)
+{
+    struct tarn_replay *first = replay_of("cudagraph");
+    struct tarn_replay *second = replay_of("tiny");
+    const struct tarn_replay *const replays[] = {first, second};
+    static struct tarn_tune_row rows[2][ROWS];
+    const size_t count = tune(replays, 2, (struct tarn_tune_options){.threads = 1}, rows[0]);
+
+    (void)state;
+    assert_true(count > 5);
+    assert_int_equal(tune(replays, 2, (struct tarn_tune_options){.threads = 7}, rows[1]), count);
+    assert_memory_equal(rows[0], rows[1], sizeof rows[0]);
+    tarn_replay_destroy(first);
+    tarn_replay_destroy(second);
+}
+
+static void several_traces_are_summed(void **state)
+{
+    struct tarn_replay *replay = replay_of("tiny");
+    const struct tarn_replay *const replays[] = {replay, replay};
+    static struct tarn_tune_row one[ROWS];
+    static struct tarn_tune_row two[ROWS];
+
+    (void)state;
+    assert_int_equal(tune(replays, 1, (struct tarn_tune_options){.tries = 20}, one),
+                     tune(replays, 2, (struct tarn_tune_options){.tries = 20}, two));
+    assert_string_equal(one[1].conf, two[1].conf);
+    assert_int_equal(2 * one[1].peak_reserved, two[1].peak_reserved);
+    assert_int_equal(2 * one[0].device_calls, two[0].device_calls);
+    tarn_replay_destroy(replay);
+}
+
+static void collection_is_only_tried_under_a_limit(void **state)
+{
+    struct tarn_replay *replay = replay_of("multistream");
+    const struct tarn_replay *const replays[] = {replay};
+    static struct tarn_tune_row rows[ROWS];
+    size_t count = tune(replays, 1, (struct tarn_tune_options){.tries = 40}, rows);
+    bool found = false;
+
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        assert_null(strstr(rows[i].conf, "garbage"));
+    }
+    count =
+        tune(replays, 1, (struct tarn_tune_options){.memory_limit = 700 * MIB, .tries = 60}, rows);
+    for (size_t i = 0; i < count; i++) {
+        found = found || strstr(rows[i].conf, "garbage");
+    }
+    assert_true(found);
+    tarn_replay_destroy(replay);
+}
+
+static void misuse_is_refused(void **state)
+{
+    struct tarn_replay *replay = replay_of("tiny");
+    const struct tarn_replay *const replays[] = {replay};
+    struct tarn_tune_options options = {.struct_size = sizeof options,
+                                        .goal = (enum tarn_tune_goal)9};
+    static struct tarn_tune_row rows[ROWS];
+    struct tarn_error error;
+    size_t count = 0;
+
+    (void)state;
+    assert_int_equal(tarn_replay_tune(replays, 0, NULL, rows, ROWS, &count, &error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_replay_tune(replays, 1, NULL, rows, 0, &count, &error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_replay_tune(replays, 1, &options, rows, ROWS, &count, &error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    tarn_replay_destroy(replay);
+}
+
+static void every_host_failure_is_reported(void **state)
+{
+    struct tarn_replay *replay = replay_of("tiny");
+    const struct tarn_replay *const replays[] = {replay};
+    const struct tarn_tune_options options = {
+        .struct_size = sizeof options, .tries = 3, .threads = 1};
+    static struct tarn_tune_row rows[ROWS];
+    const uint64_t live = tarn_host_usage().live_bytes;
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+    uint64_t failures = 0;
+
+    (void)state;
+    for (uint64_t n = 1; st != TARN_OK; n++) {
+        struct tarn_error error = {.status = TARN_OK};
+        size_t count = 0;
+
+        tarn_host_fail_nth(n);
+        st = tarn_replay_tune(replays, 1, &options, rows, ROWS, &count, &error);
+        tarn_host_fail_nth(0);
+        assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+        assert_int_equal(tarn_host_usage().live_bytes, live);
+        failures += st != TARN_OK;
+    }
+    assert_true(failures > 10);
+    tarn_replay_destroy(replay);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_smallest_device_is_enough_and_one_unit_less_is_not),
+        cmocka_unit_test(bad_settings_fit_nowhere),
+        cmocka_unit_test(rows_are_true_and_the_best_comes_first),
+        cmocka_unit_test(goals_have_their_own_order),
+        cmocka_unit_test(the_answer_does_not_depend_on_the_threads),
+        cmocka_unit_test(several_traces_are_summed),
+        cmocka_unit_test(collection_is_only_tried_under_a_limit),
+        cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(every_host_failure_is_reported),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
