@@ -93,10 +93,10 @@ TARN_API enum tarn_status tarn_replay_capture(const struct tarn_replay *replay,
                                               struct tarn_snapshot **snapshot_out,
                                               struct tarn_error *error) TARN_MUST_CHECK;
 
-/* The smallest device on which the whole trace runs under these settings, requests that failed when
- * it was recorded included: bytes, a multiple of 2 MiB, found by bisection and tried out. `conf` NULL
- * = the recorded settings. CUDA's own memory (a few hundred MiB) comes on top. TARN_ERR_CONFIG,
- * TARN_ERR_HOST_MEMORY; TARN_ERR_OUT_OF_MEMORY when not even 1 TiB is enough. */
+/* The smallest device on which the whole trace runs under these settings, requests that failed
+ * when it was recorded included: bytes, a multiple of 2 MiB, found by bisection and tried out.
+ * `conf` NULL = the recorded settings. CUDA's own memory (a few hundred MiB) comes on top.
+ * TARN_ERR_CONFIG, TARN_ERR_HOST_MEMORY; TARN_ERR_OUT_OF_MEMORY when not even 1 TiB is enough. */
 TARN_API enum tarn_status tarn_replay_fit(const struct tarn_replay *replay, const char *conf,
                                           uint64_t *capacity_out,
                                           struct tarn_error *error) TARN_MUST_CHECK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A search over settings. Settings are picks: for each dimension the place of a value in its list,
- * 0 = not set. The first round tries every value by itself; each further round goes on from the best
- * picks that have not been gone on from, changing one dimension at a time, until a round finds
+ * 0 = not set. The first round tries every value by itself; each further round goes on from the
+ * best picks that have not been gone on from, changing one dimension at a time, until a round finds
  * nothing better or the tries are used up. Rounds are computed by several threads; what is tried
  * next depends on the results of whole rounds only.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The smallest device, and the search over settings: held against replays of everything they say. */
+/* The smallest device, and the search over settings: held against replays of what they say. */
 #include "support/test.h"
 
 #include "tarn/config.h"
