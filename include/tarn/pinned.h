@@ -88,6 +88,15 @@ struct tarn_pinned_stats {
     int64_t lost_blocks;  /* freed while the device failed (pinned_free_catch_all) */
 };
 
+/* Shows them under PyTorch's keys: flat and sorted as torch.cuda.host_memory_stats()
+ * ("active_bytes.current"), or level by level as host_memory_stats_as_nested_dict(). `avg` of a
+ * duration is total / count, 0 without any. What PyTorch does not have is left out. */
+TARN_API void tarn_pinned_stats_walk(const struct tarn_pinned_stats *stats,
+                                     void (*visit)(void *context, const char *key, int64_t value),
+                                     void *context);
+TARN_API void tarn_pinned_stats_walk_nested(const struct tarn_pinned_stats *stats,
+                                            const struct tarn_stats_visitor *visitor);
+
 /* All from one moment. Fields beyond struct_size are left out. */
 TARN_API void tarn_pinned_get_stats(struct tarn_pinned *pinned,
                                     struct tarn_pinned_stats *stats_out);

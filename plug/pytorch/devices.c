@@ -223,13 +223,8 @@ struct tarn_allocator *tarn_torch_find_allocator(int device)
 double tarn_torch_get_memory_fraction(int device)
 {
     struct tarn_allocator *const allocator = tarn_torch_find_allocator(device);
-    struct tarn_device_info info = {.struct_size = sizeof info};
 
-    if (!allocator || tarn_allocator_get_limit(allocator) == TARN_SIZE_UNLIMITED) {
-        return 1.0;
-    }
-    tarn_device_get_info(places[device].device, &info);
-    return (double)tarn_allocator_get_limit(allocator) / (double)info.total_memory;
+    return allocator ? tarn_allocator_get_memory_fraction(allocator) : 1.0;
 }
 
 enum tarn_status tarn_torch_use_device(int ordinal, struct tarn_device *device,

@@ -200,6 +200,14 @@ uint64_t tarn_allocator_get_limit(struct tarn_allocator *allocator)
     return allocator->methods->get_limit(allocator);
 }
 
+double tarn_allocator_get_memory_fraction(struct tarn_allocator *allocator)
+{
+    const uint64_t limit = tarn_allocator_get_limit(allocator);
+
+    return limit == TARN_SIZE_UNLIMITED ? 1.0
+                                        : (double)limit / (double)allocator->device->total_memory;
+}
+
 void tarn_allocator_get_config(struct tarn_allocator *allocator, struct tarn_config *config_out)
 {
     allocator->methods->get_config(allocator, config_out);
@@ -208,6 +216,14 @@ void tarn_allocator_get_config(struct tarn_allocator *allocator, struct tarn_con
 static const char *backend_name(enum tarn_backend backend)
 {
     return backend == TARN_BACKEND_ASYNC ? "cudaMallocAsync" : "native";
+}
+
+const char *tarn_allocator_get_backend(struct tarn_allocator *allocator)
+{
+    struct tarn_config config;
+
+    allocator->methods->get_config(allocator, &config);
+    return backend_name(config.backend);
 }
 
 enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -503,10 +504,82 @@ static void threads_share_it(void **state)
     }
 }
 
+struct shown {
+    char text[2048];
+    size_t length;
+};
+
+static void show(struct shown *shown, const char *text)
+{
+    assert_true(strlen(text) < sizeof shown->text - shown->length);
+    memcpy(shown->text + shown->length, text, strlen(text) + 1);
+    shown->length += strlen(text);
+}
+
+static void show_value(void *context, const char *key, int64_t value)
+{
+    char text[128];
+
+    (void)snprintf(text, sizeof text, "%s=%lld ", key, (long long)value);
+    show(context, text);
+}
+
+static void show_begin(void *context, const char *key)
+{
+    show(context, key);
+    show(context, "{");
+}
+
+static void show_end(void *context)
+{
+    show(context, "} ");
+}
+
+/* PyTorch: test_host_memory_stats, the keys of host_memory_stats() */
+static void counters_have_pytorchs_keys(void **state)
+{
+    const struct tarn_pinned_stats stats = {
+        .struct_size = sizeof stats,
+        .allocations = {1, 2, 3, 4},
+        .active_requests = {5, 6, 7, 8},
+        .allocated_bytes = {9, 10, 11, 12},
+        .active_bytes = {13, 14, 15, 16},
+        .num_host_alloc = 17,
+        .num_host_free = 18,
+        .host_alloc_time = {.total = 100, .max = 60, .min = 10, .count = 3},
+    };
+    struct shown flat = {.length = 0};
+    struct shown levels = {.length = 0};
+    const struct tarn_stats_visitor visitor = {&levels, show_begin, show_value, show_end};
+
+    (void)state;
+    tarn_pinned_stats_walk(&stats, show_value, &flat);
+    assert_string_equal(
+        flat.text,
+        "active_bytes.allocated=15 active_bytes.current=13 active_bytes.freed=16 "
+        "active_bytes.peak=14 active_requests.allocated=7 active_requests.current=5 "
+        "active_requests.freed=8 active_requests.peak=6 allocated_bytes.allocated=11 "
+        "allocated_bytes.current=9 allocated_bytes.freed=12 allocated_bytes.peak=10 "
+        "allocations.allocated=3 allocations.current=1 allocations.freed=4 allocations.peak=2 "
+        "host_alloc_time.avg=33 host_alloc_time.count=3 host_alloc_time.max=60 "
+        "host_alloc_time.min=10 host_alloc_time.total=100 host_free_time.avg=0 "
+        "host_free_time.count=0 host_free_time.max=0 host_free_time.min=0 host_free_time.total=0 "
+        "num_host_alloc=17 num_host_free=18 ");
+    tarn_pinned_stats_walk_nested(&stats, &visitor);
+    assert_string_equal(
+        levels.text,
+        "num_host_alloc=17 num_host_free=18 allocations{current=1 peak=2 allocated=3 freed=4 } "
+        "active_requests{current=5 peak=6 allocated=7 freed=8 } allocated_bytes{current=9 peak=10 "
+        "allocated=11 freed=12 } active_bytes{current=13 peak=14 allocated=15 freed=16 } "
+        "host_alloc_time{total=100 max=60 min=10 count=3 avg=33 } host_free_time{total=0 max=0 "
+        "min=0 count=0 avg=0 } ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_are_rounded_and_counted),
+        cmocka_unit_test(counters_have_pytorchs_keys),
         cmocka_unit_test(the_last_freed_is_taken_first),
         cmocka_unit_test(wrong_pointers_are_refused),
         cmocka_unit_test(a_block_waits_for_its_streams),
