@@ -123,8 +123,8 @@ tarn_allocator_set_memory_fraction(struct tarn_allocator *allocator, double frac
 TARN_API uint64_t tarn_allocator_get_limit(struct tarn_allocator *allocator);
 TARN_API double tarn_allocator_get_memory_fraction(struct tarn_allocator *allocator);
 
-/* What torch.cuda.get_allocator_backend says: "native", also without a cache, or "cudaMallocAsync".
- * Static storage. */
+/* What torch.cuda.get_allocator_backend says: "native", also without a cache, "cudaMallocAsync", or
+ * "pluggable" (pluggable.h). Static storage. */
 TARN_API const char *tarn_allocator_get_backend(struct tarn_allocator *allocator);
 
 /* Counters, all from one moment. Fields beyond struct_size are left out. */
