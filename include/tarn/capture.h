@@ -47,6 +47,17 @@ TARN_API enum tarn_status tarn_snapshot_capture(const struct tarn_capture_source
                                                 struct tarn_snapshot **snapshot_out,
                                                 struct tarn_error *error) TARN_MUST_CHECK;
 
+/* Write a flame graph of these allocators as they are now, in bytes, to a file: an SVG picture by
+ * stream, segment, state and stack, or the same without the segments. As _save_segment_usage and
+ * _save_memory_usage of torch.cuda.memory, which fetch a script for it. The file appears whole or
+ * not at all. Errors are those of tarn_snapshot_capture, and TARN_ERR_IO. */
+TARN_API enum tarn_status tarn_save_segment_usage(const struct tarn_capture_source *sources,
+                                                  size_t count, const char *path,
+                                                  struct tarn_error *error) TARN_MUST_CHECK;
+TARN_API enum tarn_status tarn_save_memory_usage(const struct tarn_capture_source *sources,
+                                                 size_t count, const char *path,
+                                                 struct tarn_error *error) TARN_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif
