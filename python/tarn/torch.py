@@ -20,7 +20,8 @@ import warnings
 
 import torch
 
-from tarn import _ffi, snapshot
+from tarn import _ffi
+from tarn import snapshot as snapshots
 from tarn._ffi import call, lib, plug
 from tarn.allocator import Device, read_stats, stats_dict
 from tarn.errors import Error
@@ -225,8 +226,8 @@ def _memory_snapshot(argument=None):
     pool = _pool_of(argument)
     with_traces = argument is None or len(argument) < 3 or argument[2]
     if not _open_devices():
-        return snapshot.empty(_config(), _device_count())
-    return snapshot.as_dict(_device_count(), pool, with_traces)
+        return snapshots.empty(_config(), _device_count())
+    return snapshots.as_dict(_device_count(), pool, with_traces)
 
 
 def _dump_snapshot(filename="dump_snapshot.pickle", *args, **kwargs):
@@ -234,7 +235,19 @@ def _dump_snapshot(filename="dump_snapshot.pickle", *args, **kwargs):
     is asked for."""
     if any(args) or any(kwargs.values()) or not _open_devices():
         return _originals["_dump_snapshot"](filename, *args, **kwargs)
-    return snapshot.save(filename, _device_count())
+    return snapshots.save(filename, _device_count())
+
+
+def _usage_saver(view):
+    """torch.cuda.memory._save_segment_usage or _save_memory_usage, which would fetch a script from
+    the network for the picture."""
+
+    def save(filename="output.svg", snapshot=None):
+        taken = _memory_snapshot() if snapshot is None else snapshot
+        with snapshots.loaded(taken) as handle:
+            snapshots.save_flame(handle, view, filename)
+
+    return save
 
 
 def _allocation_traceback(ptr):
@@ -364,7 +377,7 @@ def history_usage():
         history = plug.tarn_torch_find_history(device)
         if history:
             found[device] = {
-                **snapshot.usage(history),
+                **snapshots.usage(history),
                 "python_frames": frames.value,
                 "python_stacks_dropped": dropped.value,
             }
@@ -458,14 +471,25 @@ _ROUTES = {
 }
 
 
+# Functions of torch.cuda.memory itself.
+_MEMORY_ROUTES = {
+    "_dump_snapshot": _dump_snapshot,
+    "_save_segment_usage": _usage_saver(_ffi.FLAME_SEGMENTS),
+    "_save_memory_usage": _usage_saver(_ffi.FLAME_MEMORY),
+}
+
+
 def _route():
     for name, function in _ROUTES.items():
         original = getattr(torch._C, name, None)
         if original is not None:
             _originals[name] = original
             setattr(torch._C, name, function)
-    _originals["_dump_snapshot"] = torch.cuda.memory._dump_snapshot
-    torch.cuda.memory._dump_snapshot = _dump_snapshot
+    for name, function in _MEMORY_ROUTES.items():
+        original = getattr(torch.cuda.memory, name, None)
+        if original is not None:
+            _originals[name] = original
+            setattr(torch.cuda.memory, name, function)
 
 
 def mempool(**options):

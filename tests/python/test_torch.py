@@ -214,6 +214,30 @@ class Torch(unittest.TestCase):
         self.assertEqual(segments[1]["stream"], 7)
         self.assertEqual(segments[1]["requested_size"], 100)
 
+    def test_usage_is_a_picture(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "usage.svg")
+            self.passes(f"""
+                tarn.torch.install()
+                def saved(save, *arguments):
+                    save({path!r}, *arguments)
+                    with open({path!r}, encoding="utf-8") as file:
+                        picture = file.read()
+                    assert "<svg" in picture
+                    return picture
+                by_segment = torch.cuda.memory._save_segment_usage
+                by_state = torch.cuda.memory._save_memory_usage
+                assert "stream_" not in saved(by_segment)  # nothing is allocated yet
+                a = torch.Memory(3 * MIB, stream=9)
+                before = torch.cuda.memory._snapshot()
+                assert "seg_" in saved(by_segment) and "stream_9" in saved(by_segment)
+                assert "seg_" not in saved(by_state) and "stream_9" in saved(by_state)
+                del a
+                torch.cuda.memory.empty_cache()
+                assert "stream_9" not in saved(by_state)
+                assert "stream_9" in saved(by_state, before)  # the snapshot that is given
+            """)
+
     def test_a_large_snapshot(self):
         self.passes("""
             tarn.torch.install()
