@@ -7,6 +7,7 @@
  */
 #include "plug/pytorch/devices.h"
 
+#include "plug/pytorch/oom_file.h"
 #include "plug/pytorch/plug.h"
 #include "plug/pytorch/py_frames.h"
 #include "plug/pytorch/record.h"
@@ -99,6 +100,7 @@ static void tell_observer(void *context, const struct tarn_oom *oom)
     const tarn_torch_oom_observer tell = atomic_load(&observer);
 
     (void)context;
+    tn_torch_oom_file_write();
     if (tell) {
         tell(oom->device, oom->segment_size,
              oom->limit == TARN_SIZE_UNLIMITED ? oom->device_total : oom->limit, oom->device_free);

@@ -57,6 +57,7 @@ FLAME_MEMORY = 1
 
 ERROR_TEXT_MAX = 4096
 CONFIG_TEXT_MAX = 1024
+OOM_PATH_BYTES = 4001
 ROUNDUP_INTERVALS = 16
 SIZE_UNLIMITED = 2**64 - 1
 
@@ -343,6 +344,9 @@ PLUG = {
     "tarn_torch_configure": (c_int, [c_char_p, _ERROR]),
     "tarn_torch_get_config": (c_int, [POINTER(Config), _ERROR]),
     "tarn_torch_set_oom_observer": (None, [OOM_OBSERVER]),
+    "tarn_torch_dump_on_oom": (c_int, [c_char_p, _ERROR]),
+    "tarn_torch_get_dump_on_oom": (c_int, [POINTER(c_char), _ERROR]),
+    "tarn_torch_oom_dumps": (c_uint64, [_ERROR]),
     "tarn_torch_last_error": (c_bool, [_ERROR]),
     "tarn_torch_record_history": (c_int, [POINTER(Recording), _ERROR]),
     "tarn_torch_is_recording": (c_bool, []),

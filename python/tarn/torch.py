@@ -27,11 +27,13 @@ from tarn.allocator import Device, read_stats, stats_dict
 from tarn.errors import Error
 
 __all__ = [
+    "dump_on_oom",
     "history_usage",
     "install",
     "is_installed",
     "last_error",
     "mempool",
+    "oom_dump_path",
     "uninstall",
 ]
 
@@ -73,6 +75,23 @@ def last_error():
     return _ffi.text_of(error) if plug.tarn_torch_last_error(ctypes.byref(error)) else None
 
 
+def dump_on_oom(path):
+    """Memory that runs out writes a snapshot of all devices to this path, on the thread that asked
+    and before torch.OutOfMemoryError is raised. None: no more.
+
+    In the path %p is the process, %r its rank (RANK and its like), %% a per cent sign. A name in
+    .json gives JSON. Without this call it is the path in TARN_DUMP_ON_OOM, if that is set.
+    """
+    call(plug.tarn_torch_dump_on_oom, None if path is None else os.fsencode(path))
+
+
+def oom_dump_path():
+    """Where the next such snapshot goes; None for nowhere."""
+    path = ctypes.create_string_buffer(_ffi.OOM_PATH_BYTES)
+    call(plug.tarn_torch_get_dump_on_oom, path)
+    return os.fsdecode(path.value) or None
+
+
 def install(settings=None, device=None):
     """Makes tarn the allocator of all CUDA tensors of this process. Again does nothing.
 
@@ -96,6 +115,7 @@ def install(settings=None, device=None):
             call(plug.tarn_torch_configure, settings.encode())
         else:  # a wrong setting of the environment is said now, not at the first tensor
             call(plug.tarn_torch_get_config, ctypes.byref(_ffi.Config()))
+        oom_dump_path()  # the same for its path
         if device is not None:
             call(plug.tarn_torch_use_device, 0, device.handle)
             _kept.append(device)

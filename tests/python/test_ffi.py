@@ -25,6 +25,7 @@ SCALARS = {
     "tarn_ptr": ctypes.c_uint64,
     "tarn_stream": ctypes.c_uint64,
     "const char*": ctypes.c_char_p,
+    "char*": POINTER(ctypes.c_char),
     "const void*": ctypes.c_void_p,
     "void**": POINTER(ctypes.c_void_p),
     "void*": ctypes.c_void_p,
