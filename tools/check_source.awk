@@ -14,7 +14,7 @@ BEGIN {
     allow("tracker", "base")
     allow("report", "base snapshot")
     allow("viewer", "base snapshot")
-    allow("capture", "base alloc history snapshot report")
+    allow("capture", "base alloc pinned history snapshot report")
     allow("replay", "base device alloc snapshot history capture")
 
     # Functions that nobody calls, and what to use instead.

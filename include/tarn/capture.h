@@ -8,6 +8,7 @@
 
 #include "allocator.h"
 #include "history.h"
+#include "pinned.h"
 #include "snapshot.h"
 
 #ifdef __cplusplus
@@ -28,6 +29,11 @@ struct tarn_capture_options {
     struct tarn_pool_id pool; /* {0, 0} is the default pools */
     uint32_t device_count;    /* traces at least, as PyTorch has one a device; 0 = as many as the
                                  highest device needs */
+
+    /* Pinned memory as well (`host_segments` and `host_traces`); NULL: none. Its history, NULL
+     * where it has none, is of its own. */
+    struct tarn_pinned *pinned;
+    struct tarn_history *pinned_history;
 };
 
 /* A snapshot of these allocators; those of one device, and sources with one history, may be

@@ -167,6 +167,8 @@ class CaptureOptions(Structure):
         ("only_pool", c_bool),
         ("pool", PoolId),
         ("device_count", c_uint32),
+        ("pinned", c_void_p),
+        ("pinned_history", c_void_p),
     ]
 
 
