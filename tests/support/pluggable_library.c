@@ -20,8 +20,10 @@ void *library_alloc(size_t size, int device, void *stream)
     if (log_of.full) {
         return NULL;
     }
-    log_of.last = log_of.repeat ? log_of.last : malloc(size);
-    return log_of.last;
+    void *memory = log_of.repeat ? log_of.last : malloc(size);
+
+    log_of.last = memory;
+    return memory;
 }
 
 void library_free(void *memory, size_t size, int device, void *stream)
