@@ -27,7 +27,9 @@ static enum tarn_status file_know(struct tarn_error *error)
     if (!file_known) {
         st = tarn_oom_dump_expand(NULL, file, error);
         file_known = st == TARN_OK;
-        file[0] = st ? '\0' : file[0];
+        if (st) {
+            file[0] = '\0';
+        }
     }
     return st;
 }

@@ -62,6 +62,7 @@ enum tarn_status tarn_allocator_create(struct tarn_device *device, const struct 
         tn_current_release();
         return st;
     }
+    tn_assert(*allocator_out);
     (*allocator_out)->is_current = true;
     return TARN_OK;
 }

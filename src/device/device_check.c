@@ -173,6 +173,7 @@ static enum tarn_status make(struct tarn_device *device, const char *call, enum 
     struct check_item *item = item_prepare(kind, size);
     uint64_t key = 0;
 
+    tn_assert(make_sized || make_plain);
     if (!item) {
         return TARN_ERR_HOST_MEMORY;
     }
