@@ -111,13 +111,21 @@ TARN_API enum tarn_status tarn_allocator_set_enabled(struct tarn_allocator *allo
                                                      struct tarn_error *error) TARN_MUST_CHECK;
 TARN_API bool tarn_allocator_is_enabled(struct tarn_allocator *allocator);
 
-/* Reserved bytes may not exceed this share of the device's memory, 0 to 1; 1 is no limit. */
+/* Reserved bytes may not exceed this share of the device's memory, 0 to 1; 1 is no limit (under
+ * backend:cudaMallocAsync it is the whole device). What is reserved stays.
+ * TARN_ERR_INVALID_ARGUMENT for any other number, with PyTorch's text. */
 TARN_API enum tarn_status
 tarn_allocator_set_memory_fraction(struct tarn_allocator *allocator, double fraction,
                                    struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Limit in bytes, TARN_SIZE_UNLIMITED = none; the fraction that it is. */
+/* The limit in bytes, TARN_SIZE_UNLIMITED = none; and the share of the device's memory that it is,
+ * 1 where there is none (get_per_process_memory_fraction). */
 TARN_API uint64_t tarn_allocator_get_limit(struct tarn_allocator *allocator);
+TARN_API double tarn_allocator_get_memory_fraction(struct tarn_allocator *allocator);
+
+/* What torch.cuda.get_allocator_backend says: "native", also without a cache, "cudaMallocAsync", or
+ * "pluggable" (pluggable.h). Static storage. */
+TARN_API const char *tarn_allocator_get_backend(struct tarn_allocator *allocator);
 
 /* Counters, all from one moment. Fields beyond struct_size are left out. */
 TARN_API void tarn_allocator_get_stats(struct tarn_allocator *allocator,

@@ -8,6 +8,7 @@
 
 #include "allocator.h"
 #include "history.h"
+#include "pinned.h"
 #include "snapshot.h"
 
 #ifdef __cplusplus
@@ -28,6 +29,11 @@ struct tarn_capture_options {
     struct tarn_pool_id pool; /* {0, 0} is the default pools */
     uint32_t device_count;    /* traces at least, as PyTorch has one a device; 0 = as many as the
                                  highest device needs */
+
+    /* Pinned memory as well (`host_segments` and `host_traces`); NULL: none. Its history, NULL
+     * where it has none, is of its own. */
+    struct tarn_pinned *pinned;
+    struct tarn_history *pinned_history;
 };
 
 /* A snapshot of these allocators; those of one device, and sources with one history, may be
@@ -46,6 +52,17 @@ TARN_API enum tarn_status tarn_snapshot_capture(const struct tarn_capture_source
                                                 const struct tarn_capture_options *options,
                                                 struct tarn_snapshot **snapshot_out,
                                                 struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Write a flame graph of these allocators as they are now, in bytes, to a file: an SVG picture by
+ * stream, segment, state and stack, or the same without the segments. As _save_segment_usage and
+ * _save_memory_usage of torch.cuda.memory, which fetch a script for it. The file appears whole or
+ * not at all. Errors are those of tarn_snapshot_capture, and TARN_ERR_IO. */
+TARN_API enum tarn_status tarn_save_segment_usage(const struct tarn_capture_source *sources,
+                                                  size_t count, const char *path,
+                                                  struct tarn_error *error) TARN_MUST_CHECK;
+TARN_API enum tarn_status tarn_save_memory_usage(const struct tarn_capture_source *sources,
+                                                 size_t count, const char *path,
+                                                 struct tarn_error *error) TARN_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -7,6 +7,7 @@
 #define TARN_DEVICE_H
 
 #include "status.h"
+#include "writer.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -52,9 +53,33 @@ TARN_API void tarn_device_close(struct tarn_device *device);
 TARN_API void tarn_device_get_info(const struct tarn_device *device,
                                    struct tarn_device_info *info_out);
 
-/* Bytes that are free and bytes in all, now, as the driver sees them: other processes count. */
+/* Bytes that are free and bytes in all, now, as the driver sees them: other processes count.
+ * PyTorch's mem_get_info. TARN_ERR_DEVICE. */
 TARN_API enum tarn_status tarn_device_memory_info(struct tarn_device *device, uint64_t *free_out,
                                                   uint64_t *total_out) TARN_MUST_CHECK;
+
+#define TARN_PROCESS_BYTES_UNKNOWN UINT64_MAX
+
+/* Is given a process's number and the bytes of the device that it uses,
+ * TARN_PROCESS_BYTES_UNKNOWN where the driver does not tell (in some containers). */
+typedef void (*tarn_process_visitor)(void *context, int64_t process, uint64_t used);
+
+/* Shows the processes that use the device, this one included: of a GPU what NVIDIA's management
+ * library (NVML, part of the driver) says, of a simulated device this process, once it uses some.
+ * Takes milliseconds. `visit` must not use the device. TARN_ERR_NOT_FOUND without NVML,
+ * TARN_ERR_NOT_READY when that finds no driver, TARN_ERR_DEVICE when it fails,
+ * TARN_ERR_HOST_MEMORY; nothing was shown then. */
+TARN_API enum tarn_status tarn_device_walk_processes(struct tarn_device *device,
+                                                     tarn_process_visitor visit, void *context,
+                                                     struct tarn_error *error) TARN_MUST_CHECK;
+
+/* The text of torch.cuda.list_gpu_processes, which has no newline at its end: a line "GPU:0" with
+ * the device's number on this machine, then a line a process, or a sentence. Where the driver does
+ * not tell the bytes the line says "unknown"; PyTorch fails there. Errors as above, but for
+ * TARN_ERR_NOT_READY, which is PyTorch's sentence; and what the writer returned. */
+TARN_API enum tarn_status tarn_device_list_processes(struct tarn_device *device,
+                                                     const struct tarn_writer *writer,
+                                                     struct tarn_error *error) TARN_MUST_CHECK;
 
 #ifdef __cplusplus
 }

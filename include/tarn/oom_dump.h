@@ -34,6 +34,16 @@ TARN_API enum tarn_status tarn_dump_on_oom(struct tarn_allocator *allocator,
                                            struct tarn_oom_dump **dump_out,
                                            struct tarn_error *error) TARN_MUST_CHECK;
 
+enum {
+    TARN_OOM_PATH_BYTES = 4001 /* of a path with its NUL */
+};
+
+/* Where tarn_dump_on_oom(..., path, ...) would write, for programs that write by themselves: the
+ * path with its % replaced, or "" when there is none. `text` has room for TARN_OOM_PATH_BYTES.
+ * TARN_ERR_INVALID_ARGUMENT as there. */
+TARN_API enum tarn_status tarn_oom_dump_expand(const char *path, char *text,
+                                               struct tarn_error *error) TARN_MUST_CHECK;
+
 /* NULL is allowed. */
 TARN_API void tarn_oom_dump_destroy(struct tarn_oom_dump *dump);
 

@@ -14,6 +14,7 @@
 #ifndef TARN_PINNED_H
 #define TARN_PINNED_H
 
+#include "allocator.h"
 #include "config.h"
 #include "device.h"
 #include "findings.h"
@@ -88,11 +89,31 @@ struct tarn_pinned_stats {
     int64_t lost_blocks;  /* freed while the device failed (pinned_free_catch_all) */
 };
 
+/* Shows them under PyTorch's keys: flat and sorted as torch.cuda.host_memory_stats()
+ * ("active_bytes.current"), or level by level as host_memory_stats_as_nested_dict(). `avg` of a
+ * duration is total / count, 0 without any. What PyTorch does not have is left out. */
+TARN_API void tarn_pinned_stats_walk(const struct tarn_pinned_stats *stats,
+                                     void (*visit)(void *context, const char *key, int64_t value),
+                                     void *context);
+TARN_API void tarn_pinned_stats_walk_nested(const struct tarn_pinned_stats *stats,
+                                            const struct tarn_stats_visitor *visitor);
+
 /* All from one moment. Fields beyond struct_size are left out. */
 TARN_API void tarn_pinned_get_stats(struct tarn_pinned *pinned,
                                     struct tarn_pinned_stats *stats_out);
 TARN_API void tarn_pinned_reset_peak_stats(struct tarn_pinned *pinned);
 TARN_API void tarn_pinned_reset_accumulated_stats(struct tarn_pinned *pinned);
+
+/* Sends events to that receiver from now on (NULL: to none), PyTorch's host traces: ALLOC,
+ * FREE_REQUESTED and FREE_COMPLETED of blocks in bytes asked for, SEGMENT_ALLOC and SEGMENT_FREE of
+ * what the driver gave and got, all on stream 0. The one before forgets the stacks that blocks keep
+ * of it. While no call of `pinned` is under way, and before the receiver goes, which must not be
+ * that of an allocator. Never fails. */
+TARN_API void tarn_pinned_set_sink(struct tarn_pinned *pinned, const struct tarn_sink *sink);
+
+/* Shows every block as a segment with one block in it, in address order, as tarn_allocator_walk
+ * does, under the lock. Blocks that are freed and wait, or are kept for graphs, are active. */
+TARN_API void tarn_pinned_walk(struct tarn_pinned *pinned, const struct tarn_walker *walker);
 
 /* Checks every invariant; returns how many are violated and describes them. */
 TARN_API uint64_t tarn_pinned_check(struct tarn_pinned *pinned, struct tarn_findings *findings);

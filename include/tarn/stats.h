@@ -70,6 +70,19 @@ TARN_API void tarn_stats_walk(const struct tarn_stats *stats,
                               void (*visit)(void *context, const char *key, int64_t value),
                               void *context);
 
+/* Is shown a dictionary of dictionaries: `value` for a number, `begin` and `end` around what is
+ * under a key. Keys are valid during the call. */
+struct tarn_stats_visitor {
+    void *context;
+    void (*begin)(void *context, const char *key);
+    void (*value)(void *context, const char *key, int64_t value);
+    void (*end)(void *context);
+};
+
+/* Shows the same counters as torch.cuda.memory_stats_as_nested_dict() has them, in its order. */
+TARN_API void tarn_stats_walk_nested(const struct tarn_stats *stats,
+                                     const struct tarn_stats_visitor *visitor);
+
 #ifdef __cplusplus
 }
 #endif

@@ -7,6 +7,7 @@
  */
 #include "plug/pytorch/devices.h"
 
+#include "plug/pytorch/oom_file.h"
 #include "plug/pytorch/plug.h"
 #include "plug/pytorch/py_frames.h"
 #include "plug/pytorch/record.h"
@@ -99,6 +100,7 @@ static void tell_observer(void *context, const struct tarn_oom *oom)
     const tarn_torch_oom_observer tell = atomic_load(&observer);
 
     (void)context;
+    tn_torch_oom_file_write();
     if (tell) {
         tell(oom->device, oom->segment_size,
              oom->limit == TARN_SIZE_UNLIMITED ? oom->device_total : oom->limit, oom->device_free);
@@ -223,13 +225,8 @@ struct tarn_allocator *tarn_torch_find_allocator(int device)
 double tarn_torch_get_memory_fraction(int device)
 {
     struct tarn_allocator *const allocator = tarn_torch_find_allocator(device);
-    struct tarn_device_info info = {.struct_size = sizeof info};
 
-    if (!allocator || tarn_allocator_get_limit(allocator) == TARN_SIZE_UNLIMITED) {
-        return 1.0;
-    }
-    tarn_device_get_info(places[device].device, &info);
-    return (double)tarn_allocator_get_limit(allocator) / (double)info.total_memory;
+    return allocator ? tarn_allocator_get_memory_fraction(allocator) : 1.0;
 }
 
 enum tarn_status tarn_torch_use_device(int ordinal, struct tarn_device *device,

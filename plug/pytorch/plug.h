@@ -124,6 +124,22 @@ TARN_API enum tarn_status tarn_torch_get_config(struct tarn_config *config_out,
 typedef void (*tarn_torch_oom_observer)(int device, uint64_t size, uint64_t total, uint64_t free);
 TARN_API void tarn_torch_set_oom_observer(tarn_torch_oom_observer observer);
 
+/* Memory that runs out on a device writes a snapshot of all devices, with their histories, to this
+ * path before observers are told: %p, %r, names and errors as tarn/oom_dump.h has them. NULL: none.
+ * Until this is called it is the path of the variable TARN_DUMP_ON_OOM, if any. TARN_ERR_STATE
+ * after a fork and after tarn_torch_shutdown. */
+TARN_API enum tarn_status tarn_torch_dump_on_oom(const char *path,
+                                                 struct tarn_error *error) TARN_MUST_CHECK;
+
+/* The path with its % replaced, "" = none; `path` has room for TARN_OOM_PATH_BYTES. Errors as
+ * above, and those of a wrong path in the variable. */
+TARN_API enum tarn_status tarn_torch_get_dump_on_oom(char *path,
+                                                     struct tarn_error *error) TARN_MUST_CHECK;
+
+/* How many snapshots were to be written so, and how the last one went: *error_out has its status
+ * and text. */
+TARN_API uint64_t tarn_torch_oom_dumps(struct tarn_error *error_out);
+
 /* The latest failure of any function here; false, and untouched, when there was none. */
 TARN_API bool tarn_torch_last_error(struct tarn_error *error_out);
 

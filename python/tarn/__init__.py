@@ -16,9 +16,10 @@ in the folder `build` of a source tree, and where the system looks for libraries
 
 from tarn.allocator import Allocator, Device
 from tarn.errors import Error, OutOfMemoryError
+from tarn.pinned import Pinned
 from tarn._ffi import version
 
-__all__ = ["Allocator", "Device", "Error", "OutOfMemoryError", "version"]
+__all__ = ["Allocator", "Device", "Error", "OutOfMemoryError", "Pinned", "version"]
 
 
 def __getattr__(name):

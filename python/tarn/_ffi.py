@@ -51,8 +51,13 @@ ACTIONS = (
 
 SNAPSHOT_PICKLE = 0
 
+# enum tarn_flame_view, by number.
+FLAME_SEGMENTS = 0
+FLAME_MEMORY = 1
+
 ERROR_TEXT_MAX = 4096
 CONFIG_TEXT_MAX = 1024
+OOM_PATH_BYTES = 4001
 ROUNDUP_INTERVALS = 16
 SIZE_UNLIMITED = 2**64 - 1
 
@@ -149,6 +154,11 @@ class Config(Structure):
     ]
 
 
+class CaptureSource(Structure):
+    _c_name_ = "tarn_capture_source"
+    _fields_ = [("allocator", c_void_p), ("history", c_void_p)]
+
+
 class CaptureOptions(Structure):
     _c_name_ = "tarn_capture_options"
     _fields_ = [
@@ -157,6 +167,59 @@ class CaptureOptions(Structure):
         ("only_pool", c_bool),
         ("pool", PoolId),
         ("device_count", c_uint32),
+        ("pinned", c_void_p),
+        ("pinned_history", c_void_p),
+    ]
+
+
+class ReadLimits(Structure):
+    _c_name_ = "tarn_read_limits"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("max_depth", c_uint32),
+        ("max_bytes", c_uint64),
+        ("max_memory", c_uint64),
+        ("max_string", c_uint64),
+        ("max_ratio", c_uint64),
+        ("max_frames", c_uint32),
+        ("strict", c_bool),
+    ]
+
+
+class FlameOptions(Structure):
+    _c_name_ = "tarn_flame_options"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("one_device", c_bool),
+        ("device", c_int),
+        ("folded", c_bool),
+    ]
+
+
+class Duration(Structure):
+    _c_name_ = "tarn_duration"
+    _fields_ = [
+        ("total", c_int64),
+        ("max", c_int64),
+        ("min", c_int64),
+        ("count", c_int64),
+    ]
+
+
+class PinnedStats(Structure):
+    _c_name_ = "tarn_pinned_stats"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("allocations", Stat),
+        ("active_requests", Stat),
+        ("allocated_bytes", Stat),
+        ("active_bytes", Stat),
+        ("num_host_alloc", c_int64),
+        ("num_host_free", c_int64),
+        ("host_alloc_time", Duration),
+        ("host_free_time", Duration),
+        ("graph_blocks", c_int64),
+        ("lost_blocks", c_int64),
     ]
 
 
@@ -202,8 +265,8 @@ class Writer(Structure):
 
 
 STRUCTURES = (
-    TarnError, DeviceInfo, PoolId, Stat, Stats, Config, CaptureOptions, Recording, HistoryUsage,
-    Writer,
+    TarnError, DeviceInfo, PoolId, Stat, Stats, Config, CaptureSource, CaptureOptions, ReadLimits,
+    FlameOptions, Duration, PinnedStats, Recording, HistoryUsage, Writer,
 )  # fmt: skip
 
 OOM_OBSERVER = CFUNCTYPE(None, c_int, c_uint64, c_uint64, c_uint64)
@@ -223,6 +286,7 @@ LIBRARY = {
     "tarn_device_close": (None, [c_void_p]),
     "tarn_device_get_info": (None, [c_void_p, POINTER(DeviceInfo)]),
     "tarn_device_memory_info": (c_int, [c_void_p, _PTR, _PTR]),
+    "tarn_device_list_processes": (c_int, [c_void_p, POINTER(Writer), _ERROR]),
     "tarn_allocator_create": (c_int, [c_void_p, POINTER(Config), _HANDLE, _ERROR]),
     "tarn_allocator_destroy": (None, [c_void_p]),
     "tarn_allocator_alloc": (c_int, [c_void_p, c_uint64, c_uint64, _PTR, _ERROR]),
@@ -234,6 +298,8 @@ LIBRARY = {
     "tarn_allocator_is_enabled": (c_bool, [c_void_p]),
     "tarn_allocator_set_memory_fraction": (c_int, [c_void_p, c_double, _ERROR]),
     "tarn_allocator_get_limit": (c_uint64, [c_void_p]),
+    "tarn_allocator_get_memory_fraction": (c_double, [c_void_p]),
+    "tarn_allocator_get_backend": (c_char_p, [c_void_p]),
     "tarn_allocator_get_stats": (None, [c_void_p, POINTER(Stats)]),
     "tarn_allocator_reset_peak_stats": (None, [c_void_p]),
     "tarn_allocator_reset_accumulated_stats": (None, [c_void_p]),
@@ -242,6 +308,26 @@ LIBRARY = {
     "tarn_set_user_metadata": (c_int, [c_char_p]),
     "tarn_user_metadata": (c_char_p, []),
     "tarn_history_get_usage": (None, [c_void_p, POINTER(HistoryUsage)]),
+    "tarn_snapshot_capture": (
+        c_int,
+        [POINTER(CaptureSource), c_size_t, POINTER(CaptureOptions), _HANDLE, _ERROR],
+    ),
+    "tarn_snapshot_load_memory": (
+        c_int,
+        [c_void_p, c_size_t, POINTER(ReadLimits), _HANDLE, _ERROR],
+    ),
+    "tarn_report_flame": (
+        c_int,
+        [c_void_p, c_int, POINTER(FlameOptions), POINTER(Writer), _ERROR],
+    ),
+    "tarn_pinned_create": (c_int, [c_void_p, POINTER(Config), _HANDLE, _ERROR]),
+    "tarn_pinned_destroy": (None, [c_void_p]),
+    "tarn_pinned_alloc": (c_int, [c_void_p, c_uint64, _HANDLE, _ERROR]),
+    "tarn_pinned_free": (c_int, [c_void_p, c_void_p, _ERROR]),
+    "tarn_pinned_empty_cache": (c_int, [c_void_p, _ERROR]),
+    "tarn_pinned_get_stats": (None, [c_void_p, POINTER(PinnedStats)]),
+    "tarn_pinned_reset_peak_stats": (None, [c_void_p]),
+    "tarn_pinned_reset_accumulated_stats": (None, [c_void_p]),
     "tarn_snapshot_write": (c_int, [c_void_p, c_int, POINTER(Writer), _ERROR]),
     "tarn_snapshot_save": (c_int, [c_void_p, c_char_p, _ERROR]),
     "tarn_snapshot_destroy": (None, [c_void_p]),
@@ -260,6 +346,9 @@ PLUG = {
     "tarn_torch_configure": (c_int, [c_char_p, _ERROR]),
     "tarn_torch_get_config": (c_int, [POINTER(Config), _ERROR]),
     "tarn_torch_set_oom_observer": (None, [OOM_OBSERVER]),
+    "tarn_torch_dump_on_oom": (c_int, [c_char_p, _ERROR]),
+    "tarn_torch_get_dump_on_oom": (c_int, [POINTER(c_char), _ERROR]),
+    "tarn_torch_oom_dumps": (c_uint64, [_ERROR]),
     "tarn_torch_last_error": (c_bool, [_ERROR]),
     "tarn_torch_record_history": (c_int, [POINTER(Recording), _ERROR]),
     "tarn_torch_is_recording": (c_bool, []),
@@ -328,6 +417,22 @@ plug = _Lazy("libtarn_torch.so", PLUG)
 def version():
     """Version of the library, e.g. "0.1.0"."""
     return lib.tarn_version().decode()
+
+
+def written(function, *arguments, error=True):
+    """Bytes that a function writes to its struct tarn_writer, the last parameter but the error."""
+    pieces = []
+
+    def write(_context, data, size):
+        pieces.append(ctypes.string_at(data, size))
+        return STATUS_OK
+
+    writer = Writer(WRITE(write), None)
+    if error:
+        call(function, *arguments, ctypes.byref(writer))
+    else:
+        check(function(*arguments, ctypes.byref(writer)))
+    return b"".join(pieces)
 
 
 def text_of(error):

@@ -5,9 +5,12 @@ Errors are `tarn.Error` and `tarn.OutOfMemoryError`. Objects may be used from an
 closes one sees to it that nobody uses it any more.
 """
 
+import collections
 import ctypes
+import os
+import warnings
 
-from tarn import _ffi
+from tarn import _ffi, snapshot
 from tarn._ffi import call, check, lib
 
 
@@ -38,6 +41,30 @@ def stats_dict(stats):
     return nested
 
 
+def flat_stats(nested):
+    """A nested dictionary of counters as torch.cuda.memory_stats has it: keys joined by dots, in
+    order."""
+    flat = {}
+
+    def add(prefix, level):
+        for key, value in level.items():
+            if isinstance(value, dict):
+                add(f"{prefix}{key}.", value)
+            else:
+                flat[prefix + key] = value
+
+    add("", nested)
+    return collections.OrderedDict(sorted(flat.items()))
+
+
+def check_fraction(fraction):
+    """The checks of torch.cuda.set_per_process_memory_fraction."""
+    if not isinstance(fraction, float):
+        raise TypeError("Invalid type for fraction argument, must be `float`")
+    if fraction < 0 or fraction > 1:
+        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+
+
 def read_stats(handle):
     stats = _ffi.Stats(struct_size=ctypes.sizeof(_ffi.Stats))
     lib.tarn_allocator_get_stats(handle, ctypes.byref(stats))
@@ -56,15 +83,9 @@ def config_of(text):
 
 def summary_text(stats, device, abbreviated=False):
     """The table of torch.cuda.memory_summary for these counters."""
-    pieces = []
-
-    def write(_context, text, size):
-        pieces.append(text[:size])
-        return _ffi.STATUS_OK
-
-    writer = _ffi.Writer(_ffi.WRITE(write), None)
-    check(lib.tarn_report_summary(ctypes.byref(stats), device, abbreviated, ctypes.byref(writer)))
-    return b"".join(pieces).decode()
+    return _ffi.written(
+        lib.tarn_report_summary, ctypes.byref(stats), device, abbreviated, error=False
+    ).decode()
 
 
 class Device:
@@ -105,6 +126,10 @@ class Device:
             lib.tarn_device_memory_info(self.handle, ctypes.byref(free), ctypes.byref(total))
         )
         return free.value, total.value
+
+    def list_processes(self):
+        """The text of torch.cuda.list_gpu_processes. Needs no pynvml; tarn.Error without NVML."""
+        return _ffi.written(lib.tarn_device_list_processes, self.handle).decode()
 
 
 class Allocator:
@@ -165,7 +190,8 @@ class Allocator:
         return base.value, size.value
 
     def set_memory_fraction(self, fraction):
-        """Reserved bytes may not exceed this share of the device's memory."""
+        """Reserved bytes may not exceed this share of the device's memory, a float from 0 to 1."""
+        check_fraction(fraction)
         call(lib.tarn_allocator_set_memory_fraction, self.handle, fraction)
 
     @property
@@ -174,9 +200,62 @@ class Allocator:
         limit = lib.tarn_allocator_get_limit(self.handle)
         return None if limit == _ffi.SIZE_UNLIMITED else limit
 
+    @property
+    def memory_fraction(self):
+        """The share that may be reserved; 1.0 is no limit."""
+        return lib.tarn_allocator_get_memory_fraction(self.handle)
+
+    @property
+    def backend(self):
+        """What torch.cuda.get_allocator_backend says: "native" or "cudaMallocAsync"."""
+        return lib.tarn_allocator_get_backend(self.handle).decode()
+
     def stats(self):
         """Counters: the nested dictionary of torch.cuda.memory_stats_as_nested_dict."""
         return stats_dict(read_stats(self.handle))
+
+    def flat_stats(self):
+        """The same as torch.cuda.memory_stats has them: {"active.all.current": ...}, in order."""
+        return flat_stats(self.stats())
+
+    def memory_allocated(self):
+        """Bytes handed out now."""
+        return self._bytes("allocated_bytes", "current")
+
+    def max_memory_allocated(self):
+        """The most that was handed out since the beginning, or since reset_peak_stats."""
+        return self._bytes("allocated_bytes", "peak")
+
+    def memory_reserved(self):
+        """Bytes taken from the device now."""
+        return self._bytes("reserved_bytes", "current")
+
+    def max_memory_reserved(self):
+        """The most that was taken since the beginning, or since reset_peak_stats."""
+        return self._bytes("reserved_bytes", "peak")
+
+    def memory_cached(self):
+        """Deprecated: memory_reserved."""
+        _renamed("memory_cached", "memory_reserved")
+        return self.memory_reserved()
+
+    def max_memory_cached(self):
+        """Deprecated: max_memory_reserved."""
+        _renamed("max_memory_cached", "max_memory_reserved")
+        return self.max_memory_reserved()
+
+    def reset_max_memory_allocated(self):
+        """Deprecated: reset_peak_stats."""
+        _resets_all("reset_max_memory_allocated")
+        self.reset_peak_stats()
+
+    def reset_max_memory_cached(self):
+        """Deprecated: reset_peak_stats."""
+        _resets_all("reset_max_memory_cached")
+        self.reset_peak_stats()
+
+    def _bytes(self, kind, part):
+        return self.stats()[kind]["all"][part]
 
     def reset_peak_stats(self):
         lib.tarn_allocator_reset_peak_stats(self.handle)
@@ -187,3 +266,43 @@ class Allocator:
     def summary(self, abbreviated=False):
         """The table of torch.cuda.memory_summary."""
         return summary_text(read_stats(self.handle), self._device.info["ordinal"], abbreviated)
+
+    def snapshot(self):
+        """The dictionary of torch.cuda.memory._snapshot(), without history."""
+        with self._captured() as handle:
+            return snapshot.dict_of(handle)
+
+    def dump_snapshot(self, filename="dump_snapshot.pickle"):
+        """Writes it to a file: a pickle, or JSON when the name ends in ".json"."""
+        with self._captured() as handle:
+            call(lib.tarn_snapshot_save, handle, os.fsencode(filename))
+
+    def save_segment_usage(self, filename="output.svg"):
+        """Writes a flame graph (SVG) of the bytes by stream, segment, state and stack."""
+        with self._captured() as handle:
+            snapshot.save_flame(handle, _ffi.FLAME_SEGMENTS, filename)
+
+    def save_memory_usage(self, filename="output.svg"):
+        """The same without the segments."""
+        with self._captured() as handle:
+            snapshot.save_flame(handle, _ffi.FLAME_MEMORY, filename)
+
+    def _captured(self):
+        source = _ffi.CaptureSource(self.handle, None)
+        return snapshot.made(lib.tarn_snapshot_capture, ctypes.byref(source), 1, None)
+
+
+def _renamed(old, new):
+    """PyTorch's warning of the deprecated names."""
+    warnings.warn(
+        f"`torch.cuda.{old}` has been renamed to `torch.cuda.{new}`", FutureWarning, stacklevel=3
+    )
+
+
+def _resets_all(name):
+    warnings.warn(
+        f"torch.cuda.{name} now calls torch.cuda.reset_peak_memory_stats, "
+        "which resets /all/ peak memory stats.",
+        FutureWarning,
+        stacklevel=3,
+    )

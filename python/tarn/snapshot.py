@@ -11,8 +11,18 @@ from tarn._ffi import call, lib, plug
 
 
 @contextlib.contextmanager
+def made(function, *arguments):
+    """A snapshot's handle from a function that makes one."""
+    handle = ctypes.c_void_p()
+    call(function, *arguments, ctypes.byref(handle))
+    try:
+        yield handle
+    finally:
+        lib.tarn_snapshot_destroy(handle)
+
+
 def captured(device_count, pool=None, with_traces=True):
-    """A snapshot's handle. `pool` limits it to the segments of one; None = all."""
+    """A snapshot of torch's devices. `pool` limits it to the segments of one; None = all."""
     options = _ffi.CaptureOptions(
         struct_size=ctypes.sizeof(_ffi.CaptureOptions),
         without_traces=not with_traces,
@@ -20,12 +30,13 @@ def captured(device_count, pool=None, with_traces=True):
         pool=_ffi.PoolId(*(pool or (0, 0))),
         device_count=device_count,
     )
-    handle = ctypes.c_void_p()
-    call(plug.tarn_torch_capture, ctypes.byref(options), ctypes.byref(handle))
-    try:
-        yield handle
-    finally:
-        lib.tarn_snapshot_destroy(handle)
+    return made(plug.tarn_torch_capture, ctypes.byref(options))
+
+
+def loaded(dictionary):
+    """A snapshot from the dictionary of torch.cuda.memory._snapshot()."""
+    data = pickle.dumps(dictionary, protocol=4)
+    return made(lib.tarn_snapshot_load_memory, data, len(data), None)
 
 
 def save(path, device_count):
@@ -36,16 +47,20 @@ def save(path, device_count):
 
 def as_dict(device_count, pool=None, with_traces=True):
     """The dictionary that PyTorch gives; equal frames and stacks are one object."""
-    pieces = []
-
-    def write(_context, data, size):
-        pieces.append(ctypes.string_at(data, size))
-        return _ffi.STATUS_OK
-
-    writer = _ffi.Writer(_ffi.WRITE(write), None)
     with captured(device_count, pool, with_traces) as handle:
-        call(lib.tarn_snapshot_write, handle, _ffi.SNAPSHOT_PICKLE, ctypes.byref(writer))
-    return pickle.loads(b"".join(pieces))
+        return dict_of(handle)
+
+
+def dict_of(handle):
+    """A snapshot as that dictionary."""
+    return pickle.loads(_ffi.written(lib.tarn_snapshot_write, handle, _ffi.SNAPSHOT_PICKLE))
+
+
+def save_flame(handle, view, filename):
+    """Writes a flame graph of a snapshot, an SVG picture."""
+    picture = _ffi.written(lib.tarn_report_flame, handle, view, None)
+    with open(filename, "wb") as file:
+        file.write(picture)
 
 
 def empty(config, device_count):

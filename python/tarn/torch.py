@@ -20,17 +20,20 @@ import warnings
 
 import torch
 
-from tarn import _ffi, snapshot
+from tarn import _ffi
+from tarn import snapshot as snapshots
 from tarn._ffi import call, lib, plug
 from tarn.allocator import Device, read_stats, stats_dict
 from tarn.errors import Error
 
 __all__ = [
+    "dump_on_oom",
     "history_usage",
     "install",
     "is_installed",
     "last_error",
     "mempool",
+    "oom_dump_path",
     "uninstall",
 ]
 
@@ -72,6 +75,23 @@ def last_error():
     return _ffi.text_of(error) if plug.tarn_torch_last_error(ctypes.byref(error)) else None
 
 
+def dump_on_oom(path):
+    """Memory that runs out writes a snapshot of all devices to this path, on the thread that asked
+    and before torch.OutOfMemoryError is raised. None: no more.
+
+    In the path %p is the process, %r its rank (RANK and its like), %% a per cent sign. A name in
+    .json gives JSON. Without this call it is the path in TARN_DUMP_ON_OOM, if that is set.
+    """
+    call(plug.tarn_torch_dump_on_oom, None if path is None else os.fsencode(path))
+
+
+def oom_dump_path():
+    """Where the next such snapshot goes; None for nowhere."""
+    path = ctypes.create_string_buffer(_ffi.OOM_PATH_BYTES)
+    call(plug.tarn_torch_get_dump_on_oom, path)
+    return os.fsdecode(path.value) or None
+
+
 def install(settings=None, device=None):
     """Makes tarn the allocator of all CUDA tensors of this process. Again does nothing.
 
@@ -95,6 +115,7 @@ def install(settings=None, device=None):
             call(plug.tarn_torch_configure, settings.encode())
         else:  # a wrong setting of the environment is said now, not at the first tensor
             call(plug.tarn_torch_get_config, ctypes.byref(_ffi.Config()))
+        oom_dump_path()  # the same for its path
         if device is not None:
             call(plug.tarn_torch_use_device, 0, device.handle)
             _kept.append(device)
@@ -225,8 +246,8 @@ def _memory_snapshot(argument=None):
     pool = _pool_of(argument)
     with_traces = argument is None or len(argument) < 3 or argument[2]
     if not _open_devices():
-        return snapshot.empty(_config(), _device_count())
-    return snapshot.as_dict(_device_count(), pool, with_traces)
+        return snapshots.empty(_config(), _device_count())
+    return snapshots.as_dict(_device_count(), pool, with_traces)
 
 
 def _dump_snapshot(filename="dump_snapshot.pickle", *args, **kwargs):
@@ -234,7 +255,19 @@ def _dump_snapshot(filename="dump_snapshot.pickle", *args, **kwargs):
     is asked for."""
     if any(args) or any(kwargs.values()) or not _open_devices():
         return _originals["_dump_snapshot"](filename, *args, **kwargs)
-    return snapshot.save(filename, _device_count())
+    return snapshots.save(filename, _device_count())
+
+
+def _usage_saver(view):
+    """torch.cuda.memory._save_segment_usage or _save_memory_usage, which would fetch a script from
+    the network for the picture."""
+
+    def save(filename="output.svg", snapshot=None):
+        taken = _memory_snapshot() if snapshot is None else snapshot
+        with snapshots.loaded(taken) as handle:
+            snapshots.save_flame(handle, view, filename)
+
+    return save
 
 
 def _allocation_traceback(ptr):
@@ -364,7 +397,7 @@ def history_usage():
         history = plug.tarn_torch_find_history(device)
         if history:
             found[device] = {
-                **snapshot.usage(history),
+                **snapshots.usage(history),
                 "python_frames": frames.value,
                 "python_stacks_dropped": dropped.value,
             }
@@ -458,14 +491,25 @@ _ROUTES = {
 }
 
 
+# Functions of torch.cuda.memory itself.
+_MEMORY_ROUTES = {
+    "_dump_snapshot": _dump_snapshot,
+    "_save_segment_usage": _usage_saver(_ffi.FLAME_SEGMENTS),
+    "_save_memory_usage": _usage_saver(_ffi.FLAME_MEMORY),
+}
+
+
 def _route():
     for name, function in _ROUTES.items():
         original = getattr(torch._C, name, None)
         if original is not None:
             _originals[name] = original
             setattr(torch._C, name, function)
-    _originals["_dump_snapshot"] = torch.cuda.memory._dump_snapshot
-    torch.cuda.memory._dump_snapshot = _dump_snapshot
+    for name, function in _MEMORY_ROUTES.items():
+        original = getattr(torch.cuda.memory, name, None)
+        if original is not None:
+            _originals[name] = original
+            setattr(torch.cuda.memory, name, function)
 
 
 def mempool(**options):

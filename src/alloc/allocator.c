@@ -5,6 +5,7 @@
 #include "alloc/engine_async.h"
 #include "alloc/engine_methods.h"
 #include "alloc/engine_uncached.h"
+#include "alloc/pluggable.h"
 
 #include <string.h>
 
@@ -20,9 +21,10 @@ static enum tarn_status engine_create(struct tarn_device *device, const struct t
                               : tn_native_create(device, config, allocator_out);
 }
 
-enum tarn_status tarn_allocator_create(struct tarn_device *device, const struct tarn_config *config,
-                                       struct tarn_allocator **allocator_out,
-                                       struct tarn_error *error)
+/* Of the kind that `plugged` says, NULL for libtarn's own. */
+static enum tarn_status any_create(const struct tarn_pluggable *plugged, struct tarn_device *device,
+                                   const struct tarn_config *config,
+                                   struct tarn_allocator **allocator_out, struct tarn_error *error)
 {
     struct tarn_config defaults;
 
@@ -30,12 +32,38 @@ enum tarn_status tarn_allocator_create(struct tarn_device *device, const struct 
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "an allocator needs a device");
     }
     tarn_config_init(&defaults);
-    const enum tarn_status st = engine_create(device, config ? config : &defaults, allocator_out);
+    const enum tarn_status st =
+        plugged ? tn_pluggable_create(plugged, device, allocator_out)
+                : engine_create(device, config ? config : &defaults, allocator_out);
 
     if (st) {
         return tn_fail(error, st, "no host memory for an allocator");
     }
     tn_ipc_cache_init(&(*allocator_out)->opened, device);
+    return TARN_OK;
+}
+
+enum tarn_status tn_allocator_create_own(struct tarn_device *device,
+                                         const struct tarn_config *config,
+                                         struct tarn_allocator **allocator_out,
+                                         struct tarn_error *error)
+{
+    return any_create(NULL, device, config, allocator_out, error);
+}
+
+enum tarn_status tarn_allocator_create(struct tarn_device *device, const struct tarn_config *config,
+                                       struct tarn_allocator **allocator_out,
+                                       struct tarn_error *error)
+{
+    const enum tarn_status st =
+        any_create(tn_current_acquire(), device, config, allocator_out, error);
+
+    if (st) {
+        tn_current_release();
+        return st;
+    }
+    tn_assert(*allocator_out);
+    (*allocator_out)->is_current = true;
     return TARN_OK;
 }
 
@@ -75,10 +103,14 @@ void tarn_allocator_destroy(struct tarn_allocator *allocator)
 {
     if (allocator) {
         struct tarn_device *const owned = allocator->owns_device ? allocator->device : NULL;
+        const bool was_current = allocator->is_current;
 
         tn_ipc_cache_fini(&allocator->opened);
         allocator->methods->destroy(allocator);
         tarn_device_close(owned);
+        if (was_current) {
+            tn_current_release();
+        }
     }
 }
 
@@ -200,6 +232,14 @@ uint64_t tarn_allocator_get_limit(struct tarn_allocator *allocator)
     return allocator->methods->get_limit(allocator);
 }
 
+double tarn_allocator_get_memory_fraction(struct tarn_allocator *allocator)
+{
+    const uint64_t limit = tarn_allocator_get_limit(allocator);
+
+    return limit == TARN_SIZE_UNLIMITED ? 1.0
+                                        : (double)limit / (double)allocator->device->total_memory;
+}
+
 void tarn_allocator_get_config(struct tarn_allocator *allocator, struct tarn_config *config_out)
 {
     allocator->methods->get_config(allocator, config_out);
@@ -208,6 +248,11 @@ void tarn_allocator_get_config(struct tarn_allocator *allocator, struct tarn_con
 static const char *backend_name(enum tarn_backend backend)
 {
     return backend == TARN_BACKEND_ASYNC ? "cudaMallocAsync" : "native";
+}
+
+const char *tarn_allocator_get_backend(struct tarn_allocator *allocator)
+{
+    return allocator->methods->backend;
 }
 
 enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,

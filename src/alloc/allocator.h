@@ -26,6 +26,7 @@ struct tarn_allocator {
     _Atomic uint64_t peers_let_in;
     _Atomic tarn_stream known_streams[TN_KNOWN_STREAMS]; /* of this device; 0 = none */
     bool owns_device;                                    /* constant once it is handed out */
+    bool is_current;                                     /* the same: counted (pluggable.h) */
 };
 
 /* The caching engine, and what it hands out while it is switched off. */
@@ -58,6 +59,12 @@ static inline int tn_allocator_ordinal(const struct tarn_allocator *allocator)
 
 /* The context of the receiver whose stacks the allocator keeps; NULL when there is none. */
 const void *tn_allocator_stack_keeper(const struct tarn_allocator *allocator);
+
+/* As tarn_allocator_create, whatever allocator is current. */
+enum tarn_status tn_allocator_create_own(struct tarn_device *device,
+                                         const struct tarn_config *config,
+                                         struct tarn_allocator **allocator_out,
+                                         struct tarn_error *error) TN_MUST_CHECK;
 
 /* A caching allocator, as tarn_allocator_create. */
 enum tarn_status tn_native_create(struct tarn_device *device, const struct tarn_config *config,

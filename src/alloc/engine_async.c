@@ -773,6 +773,7 @@ static void async_destroy(struct tarn_allocator *allocator)
 
 static const struct tn_engine_methods async_methods = {
     .name = "cudaMallocAsync",
+    .backend = "cudaMallocAsync",
     .refuse = refuse,
     .destroy = async_destroy,
     .alloc = async_alloc,

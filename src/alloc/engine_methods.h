@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What an engine is to the front (allocator.c, graph_pool.c): one table of functions. There are
- * three: the caching engine (native_methods.c), the stream-ordered one (engine_async.c) and the one
- * without a cache (engine_uncached.c). Each begins its state with struct tarn_allocator.
+ * four: the caching engine (native_methods.c), the stream-ordered one (engine_async.c), the one
+ * without a cache (engine_uncached.c) and the one over a shared object (engine_pluggable.c). Each
+ * begins its state with struct tarn_allocator.
  *
  * Contract of every function unless it says otherwise:
  *   - what the public function of that name promises (tarn/allocator.h, tarn/graph_pool.h) holds;
@@ -22,6 +23,7 @@
 
 struct tn_engine_methods {
     const char *name;
+    const char *backend; /* as tarn_allocator_get_backend */
 
     /* What the engine says where an entry is NULL: `what` is PyTorch's name of the function.
      * TARN_ERR_NOT_SUPPORTED. NULL where no entry is. */

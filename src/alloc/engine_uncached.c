@@ -280,6 +280,7 @@ static enum tarn_status uncached_refuse(const char *what, struct tarn_error *err
 
 static const struct tn_engine_methods uncached_methods = {
     .name = "uncached",
+    .backend = "native",
     .refuse = uncached_refuse,
     .destroy = uncached_destroy,
     .alloc = uncached_alloc,

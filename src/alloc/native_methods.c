@@ -516,6 +516,7 @@ static enum tarn_status native_check_pool_live(struct tarn_allocator *allocator,
 
 const struct tn_engine_methods tn_native_methods = {
     .name = "native",
+    .backend = "native",
     .destroy = native_destroy,
     .alloc = native_alloc,
     .free = native_free,

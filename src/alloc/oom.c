@@ -4,6 +4,7 @@
 #include "alloc/engine.h"
 #include "alloc/request.h"
 #include "base/size_text.h"
+#include "device/process.h"
 
 #include <stdio.h>
 
@@ -69,7 +70,7 @@ enum tarn_status tn_oom_report(struct tn_engine *engine, const struct tn_request
     };
 
     /* Slow, and under the lock: the message tells one moment, and all else has failed. */
-    engine->device->ops->processes(engine->device, processes, TN_OOM_PROCESSES_MAX);
+    tn_processes_describe(engine->device, processes, TN_OOM_PROCESSES_MAX);
     (void)engine->device->ops->memory_info(engine->device, &oom.device_free, &oom.device_total);
     tn_engine_emit(engine, TARN_ACTION_OOM, oom.device_free, request->size, request->stream,
                    request->pool, request->stack);

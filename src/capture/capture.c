@@ -25,13 +25,14 @@ enum {
 struct build {
     struct tn_model *model;
     struct tn_live_copy *copies;
-    size_t count;                 /* of copies */
-    struct tarn_history *history; /* of the copy at hand */
-    struct tn_map stacks;         /* address of a piece to stack of the model */
-    struct tn_map extras;         /* address of a piece to extra of the model */
-    struct tn_vec frames;         /* uint32_t, of the stack at hand */
-    uint32_t plain_extra;         /* of events without a piece; TN_EXTRA_NONE = not yet made */
-    enum tarn_status status;      /* the first failure */
+    size_t count;                    /* of copies */
+    const struct tn_live_copy *host; /* of pinned memory, NULL = none */
+    struct tarn_history *history;    /* of the copy at hand */
+    struct tn_map stacks;            /* address of a piece to stack of the model */
+    struct tn_map extras;            /* address of a piece to extra of the model */
+    struct tn_vec frames;            /* uint32_t, of the stack at hand */
+    uint32_t plain_extra;            /* of events without a piece; TN_EXTRA_NONE = not yet made */
+    enum tarn_status status;         /* the first failure */
 };
 
 static bool build_check(struct build *build, enum tarn_status status)
@@ -190,29 +191,29 @@ static void build_segment(struct build *build, const struct tn_live_copy *copy,
     };
 }
 
-static void build_segments(struct build *build)
+/* Those of some copies; *count_out of them. NULL, and noted, without host memory. */
+static const struct tn_model_segment *build_segments(struct build *build,
+                                                     const struct tn_live_copy *copies,
+                                                     size_t count, size_t *count_out)
 {
     size_t total = 0;
     size_t done = 0;
 
-    for (size_t i = 0; i < build->count; i++) {
-        total += build->copies[i].segment_count;
+    for (size_t i = 0; i < count; i++) {
+        total += copies[i].segment_count;
     }
     struct tn_model_segment *segments = build_array(build, total, sizeof *segments);
 
-    if (!segments) {
-        return;
-    }
-    for (size_t i = 0; i < build->count; i++) {
-        const struct tn_live_copy *copy = &build->copies[i];
+    *count_out = segments ? total : 0;
+    for (size_t i = 0; segments && i < count; i++) {
+        const struct tn_live_copy *copy = &copies[i];
 
         build->history = copy->source.history;
         for (uint64_t k = 0; k < copy->segment_count && build->status == TARN_OK; k++) {
             build_segment(build, copy, &copy->segments[k], &segments[done++]);
         }
     }
-    build->model->segments = segments;
-    build->model->segment_count = total;
+    return segments;
 }
 
 /* ---- traces ---- */
@@ -287,12 +288,13 @@ static void build_entry(struct build *build, const struct tn_live_copy *copy,
     }
 }
 
-/* The entries of one device, from all histories. */
-static void build_trace(struct build *build, int device, struct tn_trace *trace)
+/* The entries of one device, from the histories of some copies. */
+static void build_trace(struct build *build, const struct tn_live_copy *copies, size_t count,
+                        int device, struct tn_trace *trace)
 {
     trace->first = build->model->entries.count;
-    for (size_t i = 0; i < build->count; i++) {
-        const struct tn_live_copy *copy = &build->copies[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct tn_live_copy *copy = &copies[i];
 
         build->history = copy->source.history;
         for (uint64_t k = 0; k < copy->history.count && build->status == TARN_OK; k++) {
@@ -304,7 +306,23 @@ static void build_trace(struct build *build, int device, struct tn_trace *trace)
     trace->count = build->model->entries.count - trace->first;
 }
 
-static void build_traces(struct build *build, const struct tarn_capture_options *options)
+/* `count` of them, by device. NULL, and noted, without host memory. */
+static const struct tn_trace *build_traces(struct build *build, const struct tn_live_copy *copies,
+                                           size_t copy_count, size_t count, bool without)
+{
+    struct tn_trace *traces = build_array(build, count, sizeof *traces);
+
+    for (size_t i = 0; traces && i < count; i++) {
+        traces[i] = (struct tn_trace){0};
+        if (!without) {
+            build_trace(build, copies, copy_count, (int)i, &traces[i]);
+        }
+    }
+    return traces;
+}
+
+/* Traces that there are, one a device. */
+static size_t trace_count(const struct build *build, const struct tarn_capture_options *options)
 {
     size_t count = options->device_count;
 
@@ -313,20 +331,30 @@ static void build_traces(struct build *build, const struct tarn_capture_options 
 
         count = needed > count ? needed : count;
     }
-    struct tn_trace *traces = build_array(build, count, sizeof *traces);
+    if (build->host) {
+        const size_t needed = (size_t)build->host->device + 1;
 
-    if (!traces) {
-        return;
+        count = needed > count ? needed : count;
     }
-    for (size_t i = 0; i < count; i++) {
-        traces[i] = (struct tn_trace){0};
-        if (!options->without_traces) {
-            build_trace(build, (int)i, &traces[i]);
-        }
+    return count;
+}
+
+static void build_memory(struct build *build, const struct tarn_capture_options *options)
+{
+    struct tn_model *model = build->model;
+    const size_t count = trace_count(build, options);
+
+    model->segments = build_segments(build, build->copies, build->count, &model->segment_count);
+    model->traces =
+        build_traces(build, build->copies, build->count, count, options->without_traces);
+    model->trace_count = model->traces ? count : 0;
+    model->has_traces = true;
+    if (build->host && build->status == TARN_OK) {
+        model->has_host = true;
+        model->host_segments = build_segments(build, build->host, 1, &model->host_segment_count);
+        model->host_traces = build_traces(build, build->host, 1, count, options->without_traces);
+        model->host_trace_count = model->host_traces ? count : 0;
     }
-    build->model->traces = traces;
-    build->model->trace_count = count;
-    build->model->has_traces = true;
 }
 
 /* ---- annotations and settings ---- */
@@ -429,16 +457,14 @@ static void build_settings(struct build *build, const struct tarn_config *config
 /* ---- all of it ---- */
 
 static enum tarn_status build_model(struct tn_model *model, struct tn_live_copy *copies,
-                                    size_t count, const struct tarn_capture_options *options)
+                                    size_t count, const struct tn_live_copy *host,
+                                    const struct tarn_capture_options *options)
 {
-    struct build build = {.model = model, .copies = copies, .count = count};
+    struct build build = {.model = model, .copies = copies, .count = count, .host = host};
 
     tn_vec_init(&build.frames, sizeof(uint32_t));
     if (build_check(&build, tn_keys_enter(model))) {
-        build_segments(&build);
-    }
-    if (build.status == TARN_OK) {
-        build_traces(&build, options);
+        build_memory(&build, options);
     }
     if (build.status == TARN_OK) {
         build_annotations(&build);
@@ -483,6 +509,7 @@ static enum tarn_status capture_sources(const struct tarn_capture_source *source
                                         struct tarn_error *error)
 {
     enum tarn_status status = TARN_OK;
+    struct tn_live_copy host = {.pinned = NULL};
     size_t done = 0;
 
     while (done < count && status == TARN_OK) {
@@ -490,15 +517,22 @@ static enum tarn_status capture_sources(const struct tarn_capture_source *source
                                    !history_is_known(sources, done), error);
         done += status == TARN_OK;
     }
+    if (status == TARN_OK && options->pinned) {
+        status = tn_live_copy_pinned(&host, options->pinned, options->pinned_history, error);
+        host.pinned = status ? NULL : options->pinned;
+    }
     if (status == TARN_OK) {
         const struct tarn_config config = copies[0].config;
 
         sort_copies(copies, count);
         copies[0].config = config;
-        status = build_model(model, copies, count, options);
+        status = build_model(model, copies, count, host.pinned ? &host : NULL, options);
         if (status) {
             (void)tn_fail(error, status, "no host memory for a snapshot");
         }
+    }
+    if (host.pinned) {
+        tn_live_copy_fini(&host);
     }
     for (size_t i = 0; i < done; i++) {
         tn_live_copy_fini(&copies[i]);
@@ -518,6 +552,12 @@ static enum tarn_status sources_check(const struct tarn_capture_source *sources,
                        DEVICES_MAX);
     }
     for (size_t i = 0; i < count; i++) {
+        if (options && options->pinned_history && options->pinned_history == sources[i].history) {
+            return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                           "the history of pinned memory is that of source %zu too: it needs one "
+                           "of its own",
+                           i);
+        }
         if (!sources[i].allocator || tn_allocator_ordinal(sources[i].allocator) >= DEVICES_MAX) {
             return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
                            "source %zu of a snapshot has no allocator, or one of a device above %d",

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
+#include "pinned/pinned_look.h"
 
 #include <string.h>
 
@@ -111,28 +112,24 @@ static enum tarn_status copy_try(struct tn_live_copy *copy,
     if (!rooms_get(copy)) {
         return copy_memory(error);
     }
+    if (copy->pinned) {
+        tn_pinned_look(copy->pinned, &look);
+        return TARN_OK;
+    }
     return tn_allocator_look(copy->source.allocator, options->only_pool ? &options->pool : NULL,
                              &look, error);
 }
 
-enum tarn_status tn_live_copy_init(struct tn_live_copy *copy,
-                                   const struct tarn_capture_source *source,
-                                   const struct tarn_capture_options *options, bool with_history,
-                                   struct tarn_error *error)
+/* What it is a copy of is in it. */
+static enum tarn_status copy_make(struct tn_live_copy *copy,
+                                  const struct tarn_capture_options *options,
+                                  struct tarn_error *error)
 {
     enum tarn_status status = TARN_OK;
 
-    *copy = (struct tn_live_copy){
-        .source = *source,
-        .device = tn_allocator_ordinal(source->allocator),
-        .has_history = with_history && source->history,
-        .has_stacks =
-            source->history && tn_allocator_stack_keeper(source->allocator) == source->history,
-    };
-    if (copy->has_history && !tn_history_copy_prepare(source->history, &copy->history)) {
+    if (copy->has_history && !tn_history_copy_prepare(copy->source.history, &copy->history)) {
         return copy_memory(error);
     }
-    tarn_allocator_get_config(source->allocator, &copy->config);
     for (int i = 0; i < TRIES; i++) {
         status = copy_try(copy, options, error);
         if (status || copy_is_whole(copy)) {
@@ -144,6 +141,37 @@ enum tarn_status tn_live_copy_init(struct tn_live_copy *copy,
         tn_live_copy_fini(copy);
     }
     return status;
+}
+
+enum tarn_status tn_live_copy_init(struct tn_live_copy *copy,
+                                   const struct tarn_capture_source *source,
+                                   const struct tarn_capture_options *options, bool with_history,
+                                   struct tarn_error *error)
+{
+    *copy = (struct tn_live_copy){
+        .source = *source,
+        .device = tn_allocator_ordinal(source->allocator),
+        .has_history = with_history && source->history,
+        .has_stacks =
+            source->history && tn_allocator_stack_keeper(source->allocator) == source->history,
+    };
+    tarn_allocator_get_config(source->allocator, &copy->config);
+    return copy_make(copy, options, error);
+}
+
+enum tarn_status tn_live_copy_pinned(struct tn_live_copy *copy, struct tarn_pinned *pinned,
+                                     struct tarn_history *history, struct tarn_error *error)
+{
+    const struct tarn_capture_options options = {.struct_size = sizeof options};
+
+    *copy = (struct tn_live_copy){
+        .source = {.history = history},
+        .pinned = pinned,
+        .has_history = history != NULL,
+        .has_stacks = history && tn_pinned_stack_keeper(pinned) == history,
+    };
+    copy->device = tn_pinned_ordinal(pinned);
+    return copy_make(copy, &options, error);
 }
 
 void tn_live_copy_fini(struct tn_live_copy *copy)

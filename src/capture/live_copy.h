@@ -22,7 +22,8 @@ struct tn_copied_segment {
 
 struct tn_live_copy {
     struct tarn_capture_source source;
-    int device; /* ordinal */
+    struct tarn_pinned *pinned; /* instead of source.allocator, where not NULL */
+    int device;                 /* ordinal */
     struct tarn_config config;
     struct tn_copied_segment *segments;
     uint64_t segment_count; /* those that there were; of which the first that had room are here */
@@ -42,6 +43,10 @@ enum tarn_status tn_live_copy_init(struct tn_live_copy *copy,
                                    const struct tarn_capture_source *source,
                                    const struct tarn_capture_options *options, bool with_history,
                                    struct tarn_error *error) TN_MUST_CHECK;
+/* The same of pinned memory and its history, which may be NULL. */
+enum tarn_status tn_live_copy_pinned(struct tn_live_copy *copy, struct tarn_pinned *pinned,
+                                     struct tarn_history *history,
+                                     struct tarn_error *error) TN_MUST_CHECK;
 void tn_live_copy_fini(struct tn_live_copy *copy);
 
 #endif

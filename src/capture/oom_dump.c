@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum {
-    PATH_MAX_BYTES = 4000
+    PATH_MAX_BYTES = TARN_OOM_PATH_BYTES - 1
 };
 
 struct tarn_oom_dump {
@@ -63,19 +63,18 @@ static const char *expansion(char letter, char *number, size_t size)
 }
 
 /* Adds a piece to the path; false when it becomes too long. */
-static bool path_add(struct tarn_oom_dump *dump, size_t *used, const char *piece, size_t length)
+static bool path_add(char *text, size_t *used, const char *piece, size_t length)
 {
     if (length > PATH_MAX_BYTES - *used) {
         return false;
     }
-    memcpy(dump->path + *used, piece, length);
+    memcpy(text + *used, piece, length);
     *used += length;
-    dump->path[*used] = '\0';
+    text[*used] = '\0';
     return true;
 }
 
-static enum tarn_status path_expand(struct tarn_oom_dump *dump, const char *path,
-                                    struct tarn_error *error)
+static enum tarn_status path_expand(const char *path, char *text, struct tarn_error *error)
 {
     char number[32];
     size_t used = 0;
@@ -90,12 +89,26 @@ static enum tarn_status path_expand(struct tarn_oom_dump *dump, const char *path
                               "%%%% may follow a per cent sign",
                               at - path);
         }
-        fits = path_add(dump, &used, piece, *at == '%' ? strlen(piece) : 1);
+        fits = path_add(text, &used, piece, *at == '%' ? strlen(piece) : 1);
         at += *at == '%';
     }
     return fits ? TARN_OK
                 : tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "the path of a dump has 1 to %d bytes",
                           PATH_MAX_BYTES);
+}
+
+/* NULL where neither the caller nor the environment says. */
+static const char *path_given(const char *path)
+{
+    return path ? path : getenv("TARN_DUMP_ON_OOM");
+}
+
+enum tarn_status tarn_oom_dump_expand(const char *path, char *text, struct tarn_error *error)
+{
+    const char *given = path_given(path);
+
+    text[0] = '\0';
+    return given ? path_expand(given, text, error) : TARN_OK;
 }
 
 /* ---- dumping ---- */
@@ -127,9 +140,9 @@ enum tarn_status tarn_dump_on_oom(struct tarn_allocator *allocator, struct tarn_
                                   const char *path, struct tarn_oom_dump **dump_out,
                                   struct tarn_error *error)
 {
-    const char *used = path ? path : getenv("TARN_DUMP_ON_OOM");
+    const char *given = path_given(path);
 
-    if (!used) {
+    if (!given) {
         *dump_out = NULL;
         return TARN_OK;
     }
@@ -139,7 +152,7 @@ enum tarn_status tarn_dump_on_oom(struct tarn_allocator *allocator, struct tarn_
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to dump when memory runs out");
     }
     dump->source = (struct tarn_capture_source){allocator, history};
-    enum tarn_status st = path_expand(dump, used, error);
+    enum tarn_status st = path_expand(given, dump->path, error);
 
     if (st == TARN_OK) {
         st = tarn_allocator_add_oom_observer(allocator, dump_observe, dump);

@@ -23,6 +23,10 @@ static struct tn_cuda *cuda_of(struct tarn_device *device)
 
 /* ---- one call ---- */
 
+#define FORKED                                                                                     \
+    "GPU %d was opened before this process was forked, and CUDA does not work in the child: open " \
+    "it there, or start the child as a new program"
+
 static bool was_forked(const struct tn_cuda *cuda)
 {
     return tn_os_forks() != cuda->forks;
@@ -90,10 +94,7 @@ bool tn_cuda_begin(struct tn_cuda_call *call, struct tarn_device *device,
     *call =
         (struct tn_cuda_call){.cuda = cuda, .purpose = purpose, .mode = TN_CU_CAPTURE_MODE_RELAXED};
     if (was_forked(cuda)) {
-        tn_cuda_refuse(call,
-                       "GPU %d was opened before this process was forked, and CUDA does not "
-                       "work in the child: open it there, or start the child as a new program",
-                       device->ordinal);
+        tn_cuda_refuse(call, FORKED, device->ordinal);
         return false;
     }
     if (!context_enter(call)) {
@@ -164,14 +165,24 @@ static enum tarn_status cuda_memory_info(struct tarn_device *device, uint64_t *f
     return tn_cuda_end(&call);
 }
 
-static void cuda_processes(struct tarn_device *device, char *text, size_t size)
+static enum tarn_status cuda_processes(struct tarn_device *device, tarn_process_visitor visit,
+                                       void *context, int *number_out)
 {
     struct tn_cuda *cuda = cuda_of(device);
+    char why[256];
 
-    text[0] = '\0';
-    if (!was_forked(cuda)) {
-        tn_nvml_processes(&cuda->nvml, cuda->bus_id, text, size);
+    if (was_forked(cuda)) {
+        say(cuda, FORKED, device->ordinal);
+        return TARN_ERR_DEVICE;
     }
+    *number_out = device->ordinal;
+    const enum tarn_status st =
+        tn_nvml_processes(&cuda->nvml, cuda->bus_id, visit, context, number_out, why, sizeof why);
+
+    if (st) {
+        say(cuda, "%s", why);
+    }
+    return st;
 }
 
 /* ---- events and streams ---- */

@@ -173,6 +173,7 @@ static enum tarn_status make(struct tarn_device *device, const char *call, enum 
     struct check_item *item = item_prepare(kind, size);
     uint64_t key = 0;
 
+    tn_assert(make_sized || make_plain);
     if (!item) {
         return TARN_ERR_HOST_MEMORY;
     }
@@ -275,11 +276,12 @@ static enum tarn_status check_memory_info(struct tarn_device *device, uint64_t *
     return inner->ops->memory_info(inner, free_out, total_out);
 }
 
-static void check_processes(struct tarn_device *device, char *text, size_t size)
+static enum tarn_status check_processes(struct tarn_device *device, tarn_process_visitor visit,
+                                        void *context, int *number_out)
 {
     struct tarn_device *inner = check_of(device)->inner;
 
-    inner->ops->processes(inner, text, size);
+    return inner->ops->processes(inner, visit, context, number_out);
 }
 
 static enum tarn_status check_event_record(struct tarn_device *device, tn_event_handle event,

@@ -52,10 +52,10 @@ struct tn_device_ops {
     enum tarn_status (*memory_info)(struct tarn_device *device, uint64_t *free_out,
                                     uint64_t *total_out);
 
-    /* What PyTorch's out-of-memory message says about the processes that use the device: a sentence
-     * and a blank for each, as many as fit into `size` bytes (at least 1); "" when not known. May
-     * take milliseconds. */
-    void (*processes)(struct tarn_device *device, char *text, size_t size);
+    /* As tarn_device_walk_processes; may take milliseconds. `number_out` is the device's number
+     * among all of the machine. TARN_ERR_NOT_FOUND and TARN_ERR_NOT_READY have a text as well. */
+    enum tarn_status (*processes)(struct tarn_device *device, tarn_process_visitor visit,
+                                  void *context, int *number_out);
 
     /* Events mark a point in a stream. `query` returns TARN_OK when everything before that point is
      * done and TARN_ERR_NOT_READY when not; `wait` blocks until then. An event that was never

@@ -3,17 +3,21 @@
 
 #include "base/dl.h"
 #include "base/host_mem.h"
-#include "base/size_text.h"
 
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 enum {
     PROCESSES_USUAL = 16, /* room for so many without host memory: it may be short just now */
     PROCESSES_MAX = 65536,
-    TRIES_MAX = 4, /* processes may start between two questions */
-    SENTENCE_MAX = 128
+    TRIES_MAX = 4 /* processes may start between two questions */
+};
+
+/* A list of processes, on the stack as long as it is short. */
+struct list {
+    struct tn_nvml_process usual[PROCESSES_USUAL];
+    struct tn_nvml_process *processes;
+    unsigned room;
+    unsigned count;
 };
 
 void tn_nvml_init(struct tn_nvml *nvml, const char *path)
@@ -27,90 +31,133 @@ void tn_nvml_fini(struct tn_nvml *nvml)
     tn_lock_fini(&nvml->lock);
 }
 
-static bool nvml_open_locked(struct tn_nvml *nvml)
+static enum tarn_status nvml_open_locked(struct tn_nvml *nvml)
 {
     char why[1];
     void *library = tn_dl_open(nvml->path, why, sizeof why);
 
-    return library && tn_dl_find(library, "nvmlInit_v2", &nvml->init) &&
-           tn_dl_find(library, "nvmlDeviceGetHandleByPciBusId_v2", &nvml->get_handle) &&
-           (tn_dl_find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml->get_processes) ||
-            tn_dl_find(library, "nvmlDeviceGetComputeRunningProcesses_v2", &nvml->get_processes)) &&
-           nvml->init() == TN_NVML_SUCCESS;
+    if (!library || !tn_dl_find(library, "nvmlInit_v2", &nvml->init) ||
+        !tn_dl_find(library, "nvmlDeviceGetHandleByPciBusId_v2", &nvml->get_handle) ||
+        (!tn_dl_find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml->get_processes) &&
+         !tn_dl_find(library, "nvmlDeviceGetComputeRunningProcesses_v2", &nvml->get_processes))) {
+        return TARN_ERR_NOT_FOUND;
+    }
+    if (!tn_dl_find(library, "nvmlDeviceGetIndex", &nvml->get_index)) {
+        nvml->get_index = NULL;
+    }
+    switch (nvml->init()) {
+    case TN_NVML_SUCCESS:
+        return TARN_OK;
+    case TN_NVML_DRIVER_NOT_LOADED:
+        return TARN_ERR_NOT_READY;
+    default:
+        return TARN_ERR_DEVICE;
+    }
 }
 
-static bool nvml_is_open(struct tn_nvml *nvml)
+static enum tarn_status nvml_open(struct tn_nvml *nvml, char *why, size_t size)
 {
     tn_lock_acquire(&nvml->lock);
     if (!nvml->tried) {
         nvml->tried = true;
-        nvml->open = nvml_open_locked(nvml);
+        nvml->opened = nvml_open_locked(nvml);
     }
-    const bool open = nvml->open;
+    const enum tarn_status opened = nvml->opened;
+
     tn_lock_release(&nvml->lock);
-    return open;
+    if (opened == TARN_ERR_NOT_FOUND) {
+        (void)snprintf(why, size, "%s cannot be loaded: it comes with the NVIDIA driver",
+                       nvml->path);
+    } else if (opened == TARN_ERR_NOT_READY) {
+        (void)snprintf(why, size, "NVML finds no NVIDIA driver: is its kernel module loaded?");
+    } else if (opened) {
+        (void)snprintf(why, size, "nvmlInit failed");
+    }
+    return opened;
 }
 
-/* Adds a sentence if all of it fits. */
-static void sentence_add(char *text, size_t size, const struct tn_nvml_process *process)
+static void list_fini(struct list *list)
 {
-    char sentence[SENTENCE_MAX];
-    const struct tn_size_text used = tn_size_text_message(process->used);
-    const size_t length = strlen(text);
-
-    if (process->pid == (unsigned)getpid()) {
-        (void)snprintf(sentence, sizeof sentence,
-                       "Including non-PyTorch memory, this process has %s memory in use. ",
-                       used.text);
-    } else {
-        (void)snprintf(sentence, sizeof sentence, "Process %u has %s memory in use. ", process->pid,
-                       used.text);
-    }
-    if (strlen(sentence) < size - length) {
-        memcpy(text + length, sentence, strlen(sentence) + 1);
-    }
+    tn_host_free(list->processes == list->usual ? NULL : list->processes,
+                 list->room * sizeof *list->processes);
 }
 
-static void processes_write(const struct tn_nvml_process *processes, unsigned count, char *text,
-                            size_t size)
+/* Room for `count`; false when there is none. */
+static bool list_grow(struct list *list, unsigned count)
 {
-    for (unsigned i = 0; i < count; i++) {
-        if (processes[i].used != TN_NVML_UNKNOWN) {
-            sentence_add(text, size, &processes[i]);
-        }
+    struct tn_nvml_process *more =
+        count <= PROCESSES_MAX ? tn_host_alloc(count * sizeof *more) : NULL;
+
+    if (!more) {
+        return false;
     }
+    list_fini(list);
+    list->processes = more;
+    list->room = count;
+    return true;
 }
 
-void tn_nvml_processes(struct tn_nvml *nvml, const char *bus_id, char *text, size_t size)
+/* Asks until the room is enough. */
+static enum tarn_status list_fill(struct list *list, struct tn_nvml *nvml, void *device, char *why,
+                                  size_t size)
 {
-    struct tn_nvml_process usual[PROCESSES_USUAL];
-    struct tn_nvml_process *processes = usual;
-    unsigned room = PROCESSES_USUAL;
-    unsigned count = room;
-    void *device = NULL;
     int result = TN_NVML_INSUFFICIENT_SIZE;
 
-    text[0] = '\0';
-    if (!nvml_is_open(nvml) || nvml->get_handle(bus_id, &device) != TN_NVML_SUCCESS) {
-        return;
-    }
     for (unsigned tries = 0; result == TN_NVML_INSUFFICIENT_SIZE && tries < TRIES_MAX; tries++) {
-        if (count > room) {
-            struct tn_nvml_process *more =
-                count <= PROCESSES_MAX ? tn_host_alloc(count * sizeof *more) : NULL;
-
-            if (!more) {
-                break;
-            }
-            tn_host_free(processes == usual ? NULL : processes, room * sizeof *processes);
-            processes = more;
-            room = count;
+        if (list->count > list->room && !list_grow(list, list->count)) {
+            (void)snprintf(why, size, "no host memory for a list of %u processes", list->count);
+            return TARN_ERR_HOST_MEMORY;
         }
-        count = room;
-        result = nvml->get_processes(device, &count, processes);
+        list->count = list->room;
+        result = nvml->get_processes(device, &list->count, list->processes);
     }
-    if (result == TN_NVML_SUCCESS) {
-        processes_write(processes, count < room ? count : room, text, size);
+    if (result != TN_NVML_SUCCESS) {
+        (void)snprintf(why, size, "nvmlDeviceGetComputeRunningProcesses: error %d", result);
+        return TARN_ERR_DEVICE;
     }
-    tn_host_free(processes == usual ? NULL : processes, room * sizeof *processes);
+    return TARN_OK;
+}
+
+static void list_show(const struct list *list, tarn_process_visitor visit, void *context)
+{
+    const unsigned count = list->count < list->room ? list->count : list->room;
+
+    for (unsigned i = 0; i < count; i++) {
+        const uint64_t used = list->processes[i].used;
+
+        visit(context, list->processes[i].pid,
+              used == TN_NVML_UNKNOWN ? TARN_PROCESS_BYTES_UNKNOWN : used);
+    }
+}
+
+enum tarn_status tn_nvml_processes(struct tn_nvml *nvml, const char *bus_id,
+                                   tarn_process_visitor visit, void *context, int *number_out,
+                                   char *why, size_t size)
+{
+    struct list list;
+    unsigned index = 0;
+    void *device = NULL;
+    enum tarn_status st = nvml_open(nvml, why, size);
+
+    if (st) {
+        return st;
+    }
+    const int result = nvml->get_handle(bus_id, &device);
+
+    if (result != TN_NVML_SUCCESS) {
+        (void)snprintf(why, size, "nvmlDeviceGetHandleByPciBusId: error %d", result);
+        return TARN_ERR_DEVICE;
+    }
+    list.processes = list.usual;
+    list.room = PROCESSES_USUAL;
+    list.count = PROCESSES_USUAL;
+    st = list_fill(&list, nvml, device, why, size);
+    if (st == TARN_OK) {
+        if (nvml->get_index && nvml->get_index(device, &index) == TN_NVML_SUCCESS) {
+            *number_out = (int)index;
+        }
+        list_show(&list, visit, context);
+    }
+    list_fini(&list);
+    return st;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which processes use a GPU, from NVIDIA's management library, opened at run time when it is first
- * asked. Without the library, or when it fails, nothing is known: PyTorch's message does without
- * that part then, and so does ours.
+ * asked.
  *
  * Thread-safe. Locks: `lock` (TN_LOCK_DEVICE) guards opening; a question takes milliseconds the
  * first time and tens of microseconds later.
@@ -11,6 +10,7 @@
 #define TN_DEVICE_NVML_H
 
 #include "base/lock.h"
+#include "tarn/device.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,16 +28,18 @@ struct tn_nvml_process {
 
 enum {
     TN_NVML_SUCCESS = 0,
-    TN_NVML_INSUFFICIENT_SIZE = 7
+    TN_NVML_INSUFFICIENT_SIZE = 7,
+    TN_NVML_DRIVER_NOT_LOADED = 9
 };
 
 struct tn_nvml {
     struct tn_lock lock;
     const char *path;
     bool tried;
-    bool open;
+    enum tarn_status opened; /* TARN_OK once it is open; what stopped it */
     int (*init)(void);
     int (*get_handle)(const char *bus_id, void **device);
+    int (*get_index)(void *device, unsigned *index); /* NULL in old libraries */
     int (*get_processes)(void *device, unsigned *count, struct tn_nvml_process *processes);
 };
 
@@ -45,9 +47,13 @@ struct tn_nvml {
 void tn_nvml_init(struct tn_nvml *nvml, const char *path);
 void tn_nvml_fini(struct tn_nvml *nvml);
 
-/* Writes what PyTorch's out-of-memory message says about processes that use the GPU at that PCI
- * address: a sentence and a blank for each, our own worded differently. Whole sentences only, as
- * many as fit into `size` bytes (at least 1); "" when nothing is known. */
-void tn_nvml_processes(struct tn_nvml *nvml, const char *bus_id, char *text, size_t size);
+/* Shows the processes that use the GPU at that PCI address, and stores its number as NVML counts,
+ * which no environment variable changes; *number_out stays as it is where that is not known.
+ * TARN_ERR_NOT_FOUND without the library, TARN_ERR_NOT_READY when it finds no driver,
+ * TARN_ERR_DEVICE when it fails, TARN_ERR_HOST_MEMORY for more than sixteen processes; then `why`
+ * says so in a sentence, and nothing was shown. */
+enum tarn_status tn_nvml_processes(struct tn_nvml *nvml, const char *bus_id,
+                                   tarn_process_visitor visit, void *context, int *number_out,
+                                   char *why, size_t size) TARN_MUST_CHECK;
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/os_map.h"
+#include "base/os_process.h"
 #include "device/last_error.h"
 
 #include <inttypes.h>
@@ -204,11 +205,21 @@ static enum tarn_status sim_memory_info(struct tarn_device *device, uint64_t *fr
     return tn_sim_leave(device, st);
 }
 
-static void sim_processes(struct tarn_device *device, char *text, size_t size)
+/* A simulated device is this process's alone. */
+static enum tarn_status sim_processes(struct tarn_device *device, tarn_process_visitor visit,
+                                      void *context, int *number_out)
 {
-    (void)device;
-    (void)size;
-    text[0] = '\0';
+    struct tn_sim *sim = sim_of(device);
+
+    tn_lock_acquire(&sim->lock);
+    const uint64_t used = device->total_memory - tn_sim_space_room(&sim->space);
+
+    tn_lock_release(&sim->lock);
+    *number_out = device->ordinal;
+    if (used > 0) {
+        visit(context, tn_os_process_id(), used);
+    }
+    return TARN_OK;
 }
 
 /* What the streams say about an unknown event, as the table's contract wants it. */

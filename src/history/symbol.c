@@ -2,6 +2,7 @@
 #include "history/symbol.h"
 
 #include "base/arena.h"
+#include "base/cxx_name.h"
 #include "base/host_mem.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -75,14 +76,33 @@ static const char *or_unknown(const char *text)
     return text ? text : "??";
 }
 
+/* The name as it is in the source, kept with the answers; NULL without host memory. */
+static const char *source_name(struct tn_symbols *symbols, const char *name)
+{
+    char *found = tn_cxx_name(name);
+
+    if (!found) {
+        return name;
+    }
+    const size_t size = strlen(found) + 1;
+    char *kept = tn_arena_alloc(&symbols->arena, size);
+
+    if (kept) {
+        memcpy(kept, found, size);
+    }
+    tn_cxx_name_free(found);
+    return kept;
+}
+
 static bool add_frame(struct tn_symbols *symbols, const char *name, const char *filename,
                       uint64_t line)
 {
-    struct tarn_stack_frame *frame = tn_vec_push(&symbols->frames);
+    const char *shown = source_name(symbols, or_unknown(name));
+    struct tarn_stack_frame *frame = shown ? tn_vec_push(&symbols->frames) : NULL;
 
     if (frame) {
         *frame = (struct tarn_stack_frame){
-            .name = or_unknown(name),
+            .name = shown,
             .filename = or_unknown(filename),
             .line = line,
         };
@@ -103,6 +123,17 @@ static const char *call_site(Dwarf_Die *die, Dwarf_Files *files, uint64_t *line_
     }
     *line_out = line;
     return dwarf_filesrc(files, number, NULL, NULL);
+}
+
+/* With its scopes and parameters where it is C++, which only the linker's name has; else as it is
+ * in the source. */
+static const char *function_name(Dwarf_Die *function)
+{
+    Dwarf_Attribute attribute;
+    const char *linked =
+        dwarf_formstring(dwarf_attr_integrate(function, DW_AT_linkage_name, &attribute));
+
+    return linked && strncmp(linked, "_Z", 2) == 0 ? linked : dwarf_diename(function);
 }
 
 /* Whether code can lie inside, as part of a function or of what has functions. */
@@ -186,7 +217,7 @@ static bool add_functions(struct tn_symbols *symbols, Dwarf_Die *unit, Dwarf_Add
     for (size_t i = find_functions(unit, address, functions); i > 0 && fits; i--) {
         Dwarf_Die *function = &functions[i - 1];
 
-        fits = add_frame(symbols, dwarf_diename(function), file, line);
+        fits = add_frame(symbols, function_name(function), file, line);
         line = 0;
         file = files && i > 1 ? call_site(function, files, &line) : NULL;
     }

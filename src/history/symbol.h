@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Return addresses to function, file and line, by the debug information of the program's own
- * modules (elfutils libdw). Inlined functions are frames of their own. Answers are kept, so that an
- * address is looked up once.
+ * modules (elfutils libdw). Inlined functions are frames of their own; functions of C++ have their
+ * scopes and parameters (base/cxx_name.h). Answers are kept, so that an address is looked up once.
  *
  * Owns: what libdw read, and the answers. Not thread-safe: its owner locks. Cost: milliseconds for
  * the first address of a module, then microseconds; a hash lookup for a known address. libdw takes

@@ -18,6 +18,7 @@
 #include "tarn/pinned.h"
 
 #include "alloc/counters.h"
+#include "alloc/size_class.h"
 #include "base/bits.h"
 #include "base/clock.h"
 #include "base/errinfo.h"
@@ -26,6 +27,7 @@
 #include "base/tree.h"
 #include "base/vec.h"
 #include "pinned/pinned_event.h"
+#include "pinned/pinned_look.h"
 #include "pinned/pinned_source.h"
 #include "pinned/pinned_stats.h"
 
@@ -59,6 +61,8 @@ struct tn_pinned_block {
     struct tn_tree_node node; /* of all blocks, by address */
     struct tn_pinned_memory memory;
     enum block_state state;
+    uint64_t requested;           /* bytes asked for by the last request */
+    uint64_t stack;               /* of it, or of its free; 0 = none, always in the cache */
     bool captured;                /* a stream under capture used it */
     uint32_t event_count;         /* that it waits for */
     struct tn_vec uses;           /* struct use, each once */
@@ -76,6 +80,7 @@ struct tarn_pinned {
     struct tn_pinned_events events;
     uint64_t asked; /* events out of the queue, which somebody is asking just now */
     struct tarn_pinned_stats stats;
+    struct tarn_sink sink; /* `receive` NULL: nobody listens */
     bool thread_runs;
     pthread_t thread;
     atomic_bool stops; /* the thread */
@@ -127,6 +132,60 @@ static enum tarn_status pointer_unknown(const void *memory, struct tarn_error *e
                    (uint64_t)(uintptr_t)memory);
 }
 
+/* ---- events ---- */
+
+/* Before the lock. */
+static uint64_t stack_capture(const struct tarn_pinned *pinned, enum tarn_context_level level)
+{
+    const struct tarn_sink *sink = &pinned->sink;
+
+    return sink->capture && sink->level >= level ? sink->capture(sink->context, level) : 0;
+}
+
+/* With the lock, as what follows. */
+static void stack_release(const struct tarn_pinned *pinned, uint64_t stack)
+{
+    if (stack != 0 && pinned->sink.release) {
+        pinned->sink.release(pinned->sink.context, stack);
+    }
+}
+
+/* The stack belongs to the block from now on. */
+static void block_keep_stack(const struct tarn_pinned *pinned, struct tn_pinned_block *block,
+                             uint64_t stack)
+{
+    stack_release(pinned, block->stack);
+    block->stack = stack;
+}
+
+static void block_emit(const struct tarn_pinned *pinned, const struct tn_pinned_block *block,
+                       enum tarn_action action, uint64_t size)
+{
+    const struct tarn_sink *sink = &pinned->sink;
+    const struct tarn_event event = {
+        .action = action,
+        .device = pinned->device->ordinal,
+        .address = block_start(block),
+        .size = size,
+        .stack = sink->level >= TARN_CONTEXT_ALLOC ? block->stack : 0,
+        .compile_context = tarn_compile_context(),
+        .user_metadata = tarn_user_metadata(),
+    };
+
+    if (sink->receive) {
+        sink->receive(sink->context, &event);
+    }
+}
+
+/* The block was handed out for a request. */
+static void block_begin(const struct tarn_pinned *pinned, struct tn_pinned_block *block,
+                        uint64_t requested, uint64_t stack)
+{
+    block->requested = requested;
+    block_keep_stack(pinned, block, stack);
+    block_emit(pinned, block, TARN_ACTION_ALLOC, requested);
+}
+
 /* ---- blocks that come back ---- */
 
 /* With the lock. */
@@ -134,6 +193,8 @@ static void block_cache(struct tarn_pinned *pinned, struct tn_pinned_block *bloc
 {
     const unsigned index = size_index(block->memory.size);
 
+    block_emit(pinned, block, TARN_ACTION_FREE_COMPLETED, block->requested);
+    block_keep_stack(pinned, block, 0);
     block->state = BLOCK_CACHED;
     block->captured = false;
     block->next = pinned->cached[index];
@@ -286,9 +347,16 @@ static enum tarn_status memory_give(struct tarn_pinned *pinned,
     return st;
 }
 
-/* A new block, handed out. */
-static enum tarn_status block_make(struct tarn_pinned *pinned, uint64_t size,
-                                   struct tn_pinned_block **block_out, struct tarn_error *error)
+/* What a caller asked for. */
+struct request {
+    uint64_t size;
+    uint64_t stack;
+};
+
+/* A new block of `size` bytes, handed out. */
+static enum tarn_status block_make(struct tarn_pinned *pinned, const struct request *request,
+                                   uint64_t size, struct tn_pinned_block **block_out,
+                                   struct tarn_error *error)
 {
     struct tn_pinned_block *block = tn_host_alloc_zero(sizeof *block);
 
@@ -308,6 +376,10 @@ static enum tarn_status block_make(struct tarn_pinned *pinned, uint64_t size,
     tn_vec_init(&block->uses, sizeof(struct use));
     tn_lock_acquire(&pinned->lock);
     tn_tree_insert(&pinned->blocks, &block->node);
+    block->stack = request->stack; /* shown with the event, kept by the ALLOC that follows */
+    block_emit(pinned, block, TARN_ACTION_SEGMENT_ALLOC, size);
+    block->stack = 0;
+    block_begin(pinned, block, request->size, request->stack);
     tn_stat_increase(&pinned->stats.allocations, 1);
     tn_stat_increase(&pinned->stats.allocated_bytes, size);
     tn_stat_increase(&pinned->stats.active_requests, 1);
@@ -317,20 +389,45 @@ static enum tarn_status block_make(struct tarn_pinned *pinned, uint64_t size,
     return TARN_OK;
 }
 
-static struct tn_pinned_block *block_take(struct tarn_pinned *pinned, uint64_t size)
+static struct tn_pinned_block *block_take(struct tarn_pinned *pinned, const struct request *request,
+                                          uint64_t size)
 {
     tn_lock_acquire(&pinned->lock);
     struct tn_pinned_block *block = block_reuse(pinned, size);
 
+    if (block) {
+        block_begin(pinned, block, request->size, request->stack);
+    }
     tn_lock_release(&pinned->lock);
     return block;
+}
+
+/* A cached block of that size, or a new one. */
+static enum tarn_status request_serve(struct tarn_pinned *pinned, const struct request *request,
+                                      struct tn_pinned_block **block_out, struct tarn_error *error)
+{
+    const uint64_t rounded = tn_pow2_ceil(request->size);
+    enum tarn_status st = TARN_OK;
+
+    if (!pinned->background) {
+        st = process_events(pinned, error);
+    }
+    *block_out = st == TARN_OK ? block_take(pinned, request, rounded) : NULL;
+    if (st == TARN_OK && !*block_out && pinned->background) {
+        process_events_of_size(pinned, rounded);
+        *block_out = block_take(pinned, request, rounded);
+        background_start(pinned);
+    }
+    if (st == TARN_OK && !*block_out) {
+        st = block_make(pinned, request, rounded, block_out, error);
+    }
+    return st;
 }
 
 enum tarn_status tarn_pinned_alloc(struct tarn_pinned *pinned, uint64_t size, void **memory_out,
                                    struct tarn_error *error)
 {
     struct tn_pinned_block *block = NULL;
-    enum tarn_status st = TARN_OK;
 
     if (size == 0) {
         *memory_out = NULL;
@@ -340,22 +437,15 @@ enum tarn_status tarn_pinned_alloc(struct tarn_pinned *pinned, uint64_t size, vo
         return tn_fail(error, TARN_ERR_OUT_OF_MEMORY,
                        "%" PRIu64 " bytes of pinned memory are more than any host has", size);
     }
-    const uint64_t rounded = tn_pow2_ceil(size);
+    const struct request request = {size, stack_capture(pinned, TARN_CONTEXT_STATE)};
+    const enum tarn_status st = request_serve(pinned, &request, &block, error);
 
-    if (!pinned->background) {
-        st = process_events(pinned, error);
-    }
-    block = st == TARN_OK ? block_take(pinned, rounded) : NULL;
-    if (st == TARN_OK && !block && pinned->background) {
-        process_events_of_size(pinned, rounded);
-        block = block_take(pinned, rounded);
-        background_start(pinned);
-    }
-    if (st == TARN_OK && !block) {
-        st = block_make(pinned, rounded, &block, error);
-    }
     if (block) {
         *memory_out = block->memory.start;
+    } else {
+        tn_lock_acquire(&pinned->lock);
+        stack_release(pinned, request.stack);
+        tn_lock_release(&pinned->lock);
     }
     return st;
 }
@@ -417,14 +507,30 @@ static void events_give_up(struct tarn_pinned *pinned, struct tn_pinned_event *l
     }
 }
 
+/* Its free was asked for and cannot fail any more: `stack` is who did, 0 = not known. With the
+ * lock. */
+static void block_end(const struct tarn_pinned *pinned, struct tn_pinned_block *block,
+                      uint64_t stack)
+{
+    if (stack != 0) {
+        block_keep_stack(pinned, block, stack);
+    }
+    block_emit(pinned, block, TARN_ACTION_FREE_REQUESTED, block->requested);
+}
+
 /* Frees a block that streams used; its state is BLOCK_WAITING already, so that nobody else does. */
 static enum tarn_status free_used(struct tarn_pinned *pinned, struct tn_pinned_block *block,
-                                  struct tarn_error *error)
+                                  uint64_t stack, struct tarn_error *error)
 {
     struct tn_pinned_event *list = NULL;
     enum tarn_status st = events_record(pinned, block, &list, error);
 
     tn_lock_acquire(&pinned->lock);
+    if (st == TARN_OK || pinned->catch_all) {
+        block_end(pinned, block, stack);
+    } else {
+        stack_release(pinned, stack);
+    }
     if (st == TARN_OK) {
         block_wait(pinned, block, list);
     } else {
@@ -445,12 +551,16 @@ enum tarn_status tarn_pinned_free(struct tarn_pinned *pinned, void *memory,
     if (!memory) {
         return TARN_OK;
     }
+    const uint64_t stack = stack_capture(pinned, TARN_CONTEXT_ALL);
+
     tn_lock_acquire(&pinned->lock);
     struct tn_pinned_block *block = block_find(pinned, memory);
 
     if (!block || block->memory.start != memory) {
         block = NULL;
+        stack_release(pinned, stack);
     } else if (block->captured) {
+        block_end(pinned, block, stack);
         block->state = BLOCK_OF_GRAPH;
         block->uses.count = 0;
         pinned->stats.graph_blocks++;
@@ -458,13 +568,14 @@ enum tarn_status tarn_pinned_free(struct tarn_pinned *pinned, void *memory,
         block->state = BLOCK_WAITING;
         used = true;
     } else {
+        block_end(pinned, block, stack);
         block_cache(pinned, block);
     }
     tn_lock_release(&pinned->lock);
     if (!block) {
         return pointer_unknown(memory, error);
     }
-    return used ? free_used(pinned, block, error) : TARN_OK;
+    return used ? free_used(pinned, block, stack, error) : TARN_OK;
 }
 
 /* ---- uses ---- */
@@ -596,6 +707,9 @@ enum tarn_status tarn_pinned_empty_cache(struct tarn_pinned *pinned, struct tarn
             (void)pinned_failed(pinned->device, st, "giving pinned memory back", error);
             block_restore(pinned, block);
         } else {
+            tn_lock_acquire(&pinned->lock);
+            block_emit(pinned, block, TARN_ACTION_SEGMENT_FREE, block->memory.size);
+            tn_lock_release(&pinned->lock);
             block_free(block);
         }
     }
@@ -635,6 +749,7 @@ void tarn_pinned_destroy(struct tarn_pinned *pinned)
         atomic_store_explicit(&pinned->stops, true, memory_order_relaxed);
         (void)pthread_join(pinned->thread, NULL);
     }
+    tarn_pinned_set_sink(pinned, NULL);
     tn_pinned_events_fini(&pinned->events);
     while (pinned->blocks.root) {
         struct tn_pinned_block *block = block_of(pinned->blocks.root);
@@ -648,7 +763,91 @@ void tarn_pinned_destroy(struct tarn_pinned *pinned)
     tn_host_free(pinned, sizeof *pinned);
 }
 
+/* ---- who listens ---- */
+
+void tarn_pinned_set_sink(struct tarn_pinned *pinned, const struct tarn_sink *sink)
+{
+    tn_lock_acquire(&pinned->lock);
+    for (const struct tn_tree_node *node = tn_tree_first(&pinned->blocks); node;
+         node = tn_tree_next(node)) {
+        block_keep_stack(pinned, block_of(node), 0);
+    }
+    pinned->sink = sink ? *sink : (struct tarn_sink){0};
+    tn_lock_release(&pinned->lock);
+}
+
 /* ---- looking ---- */
+
+/* False when the walk is to end. */
+static bool block_show(const struct tn_pinned_block *block, const struct tarn_walker *walker)
+{
+    const bool active = block->state != BLOCK_CACHED;
+    const struct tarn_block_info info = {
+        .address = block_start(block),
+        .size = block->memory.size,
+        .requested_size = block->requested,
+        .stack = block->stack,
+        .allocated = block->state == BLOCK_HANDED_OUT,
+        .active = active,
+    };
+    const struct tarn_segment_info segment = {
+        .address = info.address,
+        .total_size = info.size,
+        .allocated_size = info.allocated ? info.size : 0,
+        .active_size = active ? info.size : 0,
+        .requested_size = active ? info.requested_size : 0,
+        .is_large = info.size > TN_SMALL_SIZE,
+    };
+
+    return (!walker->segment || walker->segment(walker->context, &segment)) &&
+           (!walker->block || walker->block(walker->context, &info));
+}
+
+void tn_pinned_look(struct tarn_pinned *pinned, const struct tn_look *look)
+{
+    bool more = true;
+
+    tn_lock_acquire(&pinned->lock);
+    look->begin(look->context);
+    for (const struct tn_tree_node *node = tn_tree_first(&pinned->blocks); node && more;
+         node = tn_tree_next(node)) {
+        more = block_show(block_of(node), &look->walker);
+    }
+    (void)look->end(look->context);
+    tn_lock_release(&pinned->lock);
+}
+
+const void *tn_pinned_stack_keeper(struct tarn_pinned *pinned)
+{
+    tn_lock_acquire(&pinned->lock);
+    const void *keeper = pinned->sink.capture ? pinned->sink.context : NULL;
+
+    tn_lock_release(&pinned->lock);
+    return keeper;
+}
+
+int tn_pinned_ordinal(const struct tarn_pinned *pinned)
+{
+    return pinned->device->ordinal;
+}
+
+static void look_begin(void *context)
+{
+    (void)context;
+}
+
+static bool look_end(void *context)
+{
+    (void)context;
+    return false;
+}
+
+void tarn_pinned_walk(struct tarn_pinned *pinned, const struct tarn_walker *walker)
+{
+    const struct tn_look look = {.begin = look_begin, .walker = *walker, .end = look_end};
+
+    tn_pinned_look(pinned, &look);
+}
 
 void tarn_pinned_get_stats(struct tarn_pinned *pinned, struct tarn_pinned_stats *stats_out)
 {

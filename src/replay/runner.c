@@ -427,7 +427,7 @@ enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_progra
     st = bytes > 0 && (!runner->pointers || !runner->events)
              ? tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay")
              : tarn_sim_open(&options, &runner->device, error);
-    st = st ? st : tarn_allocator_create(runner->device, config, &runner->allocator, error);
+    st = st ? st : tn_allocator_create_own(runner->device, config, &runner->allocator, error);
     if (st == TARN_OK && room->limit && room->limit < options.capacity) {
         st = runner_limit(runner, room->limit, options.capacity, error);
     }

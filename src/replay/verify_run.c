@@ -65,7 +65,7 @@ enum tarn_status tn_verify_open(struct tn_verify_run *run, const char *path,
     st = tn_verify_read_ahead(run, path, error);
     st = st ? st : tarn_config_parse(run->log.conf, &config, error);
     st = st ? st : run_open_device(run, options, error);
-    st = st ? st : tarn_allocator_create(run->device, &config, &run->allocator, error);
+    st = st ? st : tn_allocator_create_own(run->device, &config, &run->allocator, error);
     st = st ? st : tarn_allocator_add_sink(run->allocator, &sink, error);
     if (st) {
         tn_verify_close(run);

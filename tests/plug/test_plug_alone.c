@@ -3,7 +3,9 @@
 #include "support/test.h"
 
 #include "plug/pytorch/plug.h"
+#include "support/temp.h"
 #include "tarn/host.h"
+#include "tarn/oom_dump.h"
 #include "tarn/sim.h"
 
 #include <stdlib.h>
@@ -127,6 +129,79 @@ static void a_pool_of_torchs_gets_null(void **state)
     assert_true(tarn_torch_last_error(&error));
     assert_int_equal(error.status, TARN_ERR_INVALID_POINTER);
     close_sim(6, device);
+}
+
+/* ---- snapshots when memory runs out ---- */
+
+static void device_runs_out(int ordinal)
+{
+    struct tarn_allocator *allocator = NULL;
+    tarn_ptr ptr;
+
+    assert_int_equal(tarn_torch_open_allocator(ordinal, &allocator, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_alloc(allocator, 60 * MIB, 0, &ptr, NULL),
+                     TARN_ERR_OUT_OF_MEMORY);
+}
+
+static size_t segments_of(const char *path)
+{
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_error error;
+
+    if (tarn_snapshot_load(path, NULL, &snapshot, &error)) {
+        fail_msg("%s", error.text);
+    }
+    const size_t count = tarn_snapshot_segment_count(snapshot);
+
+    tarn_snapshot_destroy(snapshot);
+    return count;
+}
+
+static void memory_that_runs_out_writes_a_file(void **state)
+{
+    struct tarn_device *device = open_sim(9, 64 * MIB);
+    const struct temp_folder folder = temp_folder_make();
+    struct tarn_allocator *allocator = NULL;
+    struct tarn_error error;
+    char asked[400];
+    char path[TARN_OOM_PATH_BYTES];
+    char wanted[400];
+    tarn_ptr ptr;
+
+    (void)state;
+    assert_int_equal(unsetenv("TARN_DUMP_ON_OOM"), 0);
+    assert_int_equal(setenv("RANK", "5", 1), 0);
+    (void)snprintf(asked, sizeof asked, "%s/oom-%%r-%%p.pickle", folder.path);
+    (void)snprintf(wanted, sizeof wanted, "%s/oom-5-%ld.pickle", folder.path, (long)getpid());
+    assert_int_equal(tarn_torch_dump_on_oom(asked, &error), TARN_OK);
+    assert_int_equal(tarn_torch_get_dump_on_oom(path, &error), TARN_OK);
+    assert_string_equal(path, wanted);
+    assert_int_equal(tarn_torch_open_allocator(9, &allocator, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_alloc(allocator, 30 * MIB, 0, &ptr, NULL), TARN_OK);
+    assert_int_equal(tarn_torch_oom_dumps(&error), 0);
+    device_runs_out(9);
+    assert_int_equal(tarn_torch_oom_dumps(&error), 1);
+    assert_int_equal(error.status, TARN_OK);
+    assert_int_equal(segments_of(path), 1);
+    assert_int_equal(unlink(path), 0);
+
+    /* none */
+    assert_int_equal(tarn_torch_dump_on_oom(NULL, &error), TARN_OK);
+    device_runs_out(9);
+    assert_int_equal(tarn_torch_oom_dumps(&error), 1);
+    assert_int_equal(access(path, F_OK), -1);
+
+    /* a path that cannot be, and one that may not */
+    assert_int_equal(tarn_torch_dump_on_oom("/no/such/folder/x.pickle", &error), TARN_OK);
+    device_runs_out(9);
+    assert_int_equal(tarn_torch_oom_dumps(&error), 2);
+    assert_int_equal(error.status, TARN_ERR_IO);
+    assert_non_null(strstr(error.text, "/no/such/folder/x.pickle"));
+    assert_int_equal(tarn_torch_dump_on_oom("%q", &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_torch_dump_on_oom(NULL, &error), TARN_OK);
+    assert_int_equal(unsetenv("RANK"), 0);
+    temp_folder_remove(&folder);
+    close_sim(9, device);
 }
 
 /* What a child's exit status says. */
@@ -375,6 +450,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(history_without_an_interpreter),
         cmocka_unit_test(histories_that_are_refused),
         cmocka_unit_test(snapshots_of_all_devices),
+        cmocka_unit_test(memory_that_runs_out_writes_a_file),
         cmocka_unit_test(a_forked_child_is_told),
         cmocka_unit_test(without_exceptions_the_process_ends),
         cmocka_unit_test(after_the_end),

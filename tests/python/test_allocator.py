@@ -3,11 +3,13 @@
 
 import json
 import os
+import pickle
+import tempfile
 import unittest
 
 import tarn
 from tarn import _ffi
-from tarn.allocator import stats_dict, summary_text
+from tarn.allocator import flat_stats, stats_dict, summary_text
 
 MIB = 1 << 20
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "snapshots")
@@ -25,6 +27,15 @@ class Devices(unittest.TestCase):
             self.assertEqual(info["backend"], "sim")
             self.assertEqual(info["total_memory"], 4096 * MIB)
             self.assertEqual(device.memory_info(), (4096 * MIB, 4096 * MIB))
+
+    def test_processes_are_listed(self):
+        with tarn.Device("sim:4GiB") as device, tarn.Allocator(device, "") as allocator:
+            self.assertEqual(device.list_processes(), "GPU:0\nno processes are running")
+            allocator.alloc(3 * MIB)
+            self.assertEqual(
+                device.list_processes(),
+                f"GPU:0\nprocess {os.getpid():>10d} uses {20:>12.3f} MB GPU memory",
+            )
 
     def test_a_wrong_device_is_an_error(self):
         with self.assertRaises(tarn.Error) as raised:
@@ -68,8 +79,78 @@ class Allocators(unittest.TestCase):
         self.assertIsNone(self.allocator.limit)
         self.allocator.set_memory_fraction(0.5)
         self.assertEqual(self.allocator.limit, 512 * MIB)
-        with self.assertRaises(tarn.Error):
-            self.allocator.set_memory_fraction(2.0)
+        self.assertEqual(self.allocator.memory_fraction, 0.5)
+        for wrong in (2.0, -0.1):
+            with self.assertRaises(ValueError) as raised:
+                self.allocator.set_memory_fraction(wrong)
+            self.assertEqual(
+                str(raised.exception), f"Invalid fraction value: {wrong}. Allowed range: 0~1"
+            )
+        with self.assertRaises(TypeError) as raised:
+            self.allocator.set_memory_fraction(1)
+        self.assertEqual(
+            str(raised.exception), "Invalid type for fraction argument, must be `float`"
+        )
+        self.allocator.set_memory_fraction(1.0)
+        self.assertEqual(self.allocator.memory_fraction, 1.0)
+
+    def test_the_backend_has_pytorchs_name(self):
+        self.assertEqual(self.allocator.backend, "native")
+        with tarn.Allocator(self.device, "backend:cudaMallocAsync") as other:
+            self.assertEqual(other.backend, "cudaMallocAsync")
+
+    def test_bytes_have_their_functions(self):
+        self.allocator.free(self.allocator.alloc(30 * MIB))
+        self.allocator.alloc(3 * MIB)
+        self.allocator.empty_cache()
+        self.assertEqual(self.allocator.memory_allocated(), 3 * MIB)
+        self.assertEqual(self.allocator.max_memory_allocated(), 30 * MIB)
+        self.assertEqual(self.allocator.memory_reserved(), 30 * MIB)
+        self.assertEqual(self.allocator.max_memory_reserved(), 30 * MIB)
+
+    def test_deprecated_names_warn(self):
+        for name, text in {
+            "memory_cached": "`torch.cuda.memory_cached` has been renamed to "
+            "`torch.cuda.memory_reserved`",
+            "max_memory_cached": "`torch.cuda.max_memory_cached` has been renamed to "
+            "`torch.cuda.max_memory_reserved`",
+            "reset_max_memory_allocated": "torch.cuda.reset_max_memory_allocated now calls "
+            "torch.cuda.reset_peak_memory_stats, which resets /all/ peak memory stats.",
+            "reset_max_memory_cached": "torch.cuda.reset_max_memory_cached now calls "
+            "torch.cuda.reset_peak_memory_stats, which resets /all/ peak memory stats.",
+        }.items():
+            with self.subTest(name=name), self.assertWarns(FutureWarning) as warned:
+                getattr(self.allocator, name)()
+            self.assertEqual(str(warned.warning), text)
+            self.assertEqual(warned.filename, __file__)
+
+    def test_a_snapshot_is_pytorchs(self):
+        self.allocator.alloc(3 * MIB, 5)
+        taken = self.allocator.snapshot()
+        self.assertEqual(
+            [(s["stream"], s["total_size"], s["allocated_size"]) for s in taken["segments"]],
+            [(5, 20 * MIB, 3 * MIB)],
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "dump.pickle")
+            self.allocator.dump_snapshot(path)
+            with open(path, "rb") as file:
+                self.assertEqual(pickle.load(file)["segments"], taken["segments"])
+
+    def test_usage_is_a_picture(self):
+        self.allocator.alloc(3 * MIB, 5)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "usage.svg")
+            for save, has_segments in (
+                (self.allocator.save_segment_usage, True),
+                (self.allocator.save_memory_usage, False),
+            ):
+                save(path)
+                with open(path, encoding="utf-8") as file:
+                    picture = file.read()
+                self.assertIn("<svg", picture)
+                self.assertIn("stream_5", picture)
+                self.assertEqual("seg_" in picture, has_segments)
 
     def test_a_pointer_that_is_none_of_ours(self):
         with self.assertRaises(tarn.Error) as raised:
@@ -84,6 +165,31 @@ class Allocators(unittest.TestCase):
     def test_counters_have_pytorchs_keys(self):
         expected = json.loads(recorded("cudagraph.nested_stats.json"))
         self.assertEqual(shape(self.allocator.stats()), shape(expected))
+
+
+class PinnedMemory(unittest.TestCase):
+    def test_memory_goes_round_and_is_counted(self):
+        with tarn.Device("sim:1GiB") as device, tarn.Pinned(device, "") as pinned:
+            self.assertIsNone(pinned.alloc(0))
+            pinned.free(None)
+            memory = pinned.alloc(3000)
+            self.assertNotEqual(memory, 0)
+            stats = pinned.stats()
+            self.assertEqual(stats["active_bytes"]["current"], 4096)
+            self.assertEqual(stats["host_alloc_time"]["count"], 1)
+            self.assertEqual(list(stats["host_free_time"]), ["total", "max", "min", "count", "avg"])
+            pinned.free(memory)
+            flat = pinned.flat_stats()
+            self.assertEqual(flat["active_bytes.current"], 0)
+            self.assertEqual(flat["allocated_bytes.current"], 4096)
+            self.assertEqual(list(flat), sorted(flat))
+            pinned.empty_cache()
+            pinned.reset_peak_stats()
+            pinned.reset_accumulated_stats()
+            self.assertEqual(pinned.flat_stats()["allocated_bytes.peak"], 0)
+            with self.assertRaises(tarn.Error) as raised:
+                pinned.free(memory)
+            self.assertEqual(raised.exception.status, "TARN_ERR_INVALID_POINTER")
 
 
 def shape(value):
@@ -115,6 +221,10 @@ class Reports(unittest.TestCase):
         nested = json.loads(recorded("cudagraph.nested_stats.json"))
         stats = stats_from(nested)
         self.assertEqual(stats_dict(stats), nested)
+        for name in ("tiny", "oom", "multistream"):
+            nested = json.loads(recorded(f"{name}.nested_stats.json"))
+            flat = json.loads(recorded(f"{name}.memory_stats.json"))
+            self.assertEqual(list(flat_stats(nested).items()), list(flat.items()))
         self.assertEqual(summary_text(stats, 0), recorded("cudagraph.summary.txt"))
         self.assertEqual(
             summary_text(stats, 0, abbreviated=True), recorded("cudagraph.summary_abbreviated.txt")

@@ -25,6 +25,9 @@ SCALARS = {
     "tarn_ptr": ctypes.c_uint64,
     "tarn_stream": ctypes.c_uint64,
     "const char*": ctypes.c_char_p,
+    "char*": POINTER(ctypes.c_char),
+    "const void*": ctypes.c_void_p,
+    "void**": POINTER(ctypes.c_void_p),
     "void*": ctypes.c_void_p,
     "enum tarn_status": ctypes.c_int,
     "uint64_t*": POINTER(ctypes.c_uint64),
@@ -32,8 +35,9 @@ SCALARS = {
     "size_t*": POINTER(ctypes.c_size_t),
     "tarn_torch_oom_observer": _ffi.OOM_OBSERVER,
     "enum tarn_snapshot_form": ctypes.c_int,
+    "enum tarn_flame_view": ctypes.c_int,
 }
-OPAQUE = ("tarn_device", "tarn_allocator", "tarn_history", "tarn_snapshot")
+OPAQUE = ("tarn_device", "tarn_allocator", "tarn_history", "tarn_snapshot", "tarn_pinned")
 
 
 def headers():
@@ -110,6 +114,10 @@ class Prototypes(unittest.TestCase):
         self.assertEqual(list(_ffi.CONTEXT_LEVELS.values()), [0, 1, 2, 3])
         with open(os.path.join(INCLUDE, "snapshot.h"), encoding="utf-8") as file:
             self.assertRegex(file.read(), r"enum tarn_snapshot_form \{\s*TARN_SNAPSHOT_PICKLE,")
+        with open(os.path.join(INCLUDE, "report.h"), encoding="utf-8") as file:
+            views = re.search(r"enum tarn_flame_view \{(.*?)\}", file.read(), re.S).group(1)
+        self.assertEqual(re.findall(r"TARN_FLAME_(\w+)", views), ["SEGMENTS", "MEMORY"])
+        self.assertEqual((_ffi.FLAME_SEGMENTS, _ffi.FLAME_MEMORY), (0, 1))
 
     def test_names_of_counters_are_the_headers(self):
         with open(os.path.join(INCLUDE, "stats.h"), encoding="utf-8") as file:
@@ -128,6 +136,7 @@ class Layouts(unittest.TestCase):
             "#include <stddef.h>",
             "#include <stdio.h>",
             '#include "plug/pytorch/plug.h"',
+            '#include "tarn/pinned.h"',
             '#include "tarn/report.h"',
             "int main(void) {",
         ]

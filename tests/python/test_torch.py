@@ -214,6 +214,71 @@ class Torch(unittest.TestCase):
         self.assertEqual(segments[1]["stream"], 7)
         self.assertEqual(segments[1]["requested_size"], 100)
 
+    def test_running_out_writes_a_snapshot(self):
+        with tempfile.TemporaryDirectory() as folder:
+            printed = self.passes(
+                """
+                import os
+                tarn.torch.install()
+                torch.cuda.memory._record_memory_history(stacks="python")
+                kept = torch.Memory(300 * MIB)
+                def too_much():
+                    torch.Memory(900 * MIB)
+                fails(torch.OutOfMemoryError, too_much)
+                print(tarn.torch.oom_dump_path())
+                tarn.torch.dump_on_oom(None)
+                assert tarn.torch.oom_dump_path() is None
+                os.rename(os.path.join(os.environ["FOLDER"], f"oom-3-{os.getpid()}.pickle"),
+                          os.path.join(os.environ["FOLDER"], "first.pickle"))
+                fails(torch.OutOfMemoryError, too_much)
+                assert os.listdir(os.environ["FOLDER"]) == ["first.pickle"]
+                """,
+                FOLDER=folder,
+                RANK="3",
+                TARN_DUMP_ON_OOM=os.path.join(folder, "oom-%r-%p.pickle"),
+            )
+            self.assertRegex(printed, r"/oom-3-\d+\.pickle\n$")
+            with open(os.path.join(folder, "first.pickle"), "rb") as file:
+                taken = pickle.load(file)
+        self.assertEqual([s["total_size"] for s in taken["segments"]], [300 << 20])
+        last = taken["device_traces"][0][-1]
+        self.assertEqual(last["action"], "oom")
+        self.assertIn("too_much", [frame["name"] for frame in last["frames"]])
+
+    def test_a_wrong_path_of_the_environment_is_said_at_once(self):
+        self.passes(
+            """
+            text = fails(tarn.Error, tarn.torch.install)
+            assert "only %p (process), %r (rank) and %% may follow" in text, text
+            assert not tarn.torch.is_installed()
+            """,
+            TARN_DUMP_ON_OOM="oom-%d.pickle",
+        )
+
+    def test_usage_is_a_picture(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "usage.svg")
+            self.passes(f"""
+                tarn.torch.install()
+                def saved(save, *arguments):
+                    save({path!r}, *arguments)
+                    with open({path!r}, encoding="utf-8") as file:
+                        picture = file.read()
+                    assert "<svg" in picture
+                    return picture
+                by_segment = torch.cuda.memory._save_segment_usage
+                by_state = torch.cuda.memory._save_memory_usage
+                assert "stream_" not in saved(by_segment)  # nothing is allocated yet
+                a = torch.Memory(3 * MIB, stream=9)
+                before = torch.cuda.memory._snapshot()
+                assert "seg_" in saved(by_segment) and "stream_9" in saved(by_segment)
+                assert "seg_" not in saved(by_state) and "stream_9" in saved(by_state)
+                del a
+                torch.cuda.memory.empty_cache()
+                assert "stream_9" not in saved(by_state)
+                assert "stream_9" in saved(by_state, before)  # the snapshot that is given
+            """)
+
     def test_a_large_snapshot(self):
         self.passes("""
             tarn.torch.install()

@@ -1414,6 +1414,14 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, void **device)
     return strcmp(bus_id, "0000:01:00.0") == 0 ? fake.nvml_handle_result : 6;
 }
 
+EXPORT int nvmlDeviceGetIndex(void *device, unsigned *index);
+
+int nvmlDeviceGetIndex(void *device, unsigned *index)
+{
+    *index = 3;
+    return device == &fake ? TN_NVML_SUCCESS : 2;
+}
+
 static int processes_tell(unsigned *count, struct tn_nvml_process *processes)
 {
     const unsigned room = *count;

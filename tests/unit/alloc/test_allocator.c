@@ -277,6 +277,23 @@ static void cache_info_is_the_largest_free_block(void **state)
     rig_close(&rig);
 }
 
+/* test_allocator_backend */
+static void the_backend_has_pytorchs_name(void **state)
+{
+    static const char *const backends[][2] = {{"", "native"},
+                                              {"backend:native", "native"},
+                                              {"backend:cudaMallocAsync", "cudaMallocAsync"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, backends[i][0]);
+        assert_string_equal(tarn_allocator_get_backend(rig.allocator), backends[i][1]);
+        rig_close(&rig);
+    }
+}
+
 /* test_set_per_process_memory_fraction, test_get_per_process_memory_fraction */
 static void a_fraction_limits_what_is_reserved(void **state)
 {
@@ -291,8 +308,11 @@ static void a_fraction_limits_what_is_reserved(void **state)
                          TARN_ERR_INVALID_ARGUMENT);
     }
     assert_int_equal(tarn_allocator_get_limit(rig.allocator), TARN_SIZE_UNLIMITED);
+    assert_string_equal(rig.error.text, "invalid fraction:-1e+300. Please set within [0, 1].");
+    assert_true(tarn_allocator_get_memory_fraction(rig.allocator) == 1.0);
     rig_limit(&rig, 0.5);
     assert_int_equal(tarn_allocator_get_limit(rig.allocator), 500 * MIB);
+    assert_true(tarn_allocator_get_memory_fraction(rig.allocator) == 0.5);
     const tarn_ptr a = rig_alloc(&rig, 498 * MIB, 0);
 
     rig_free(&rig, a);
@@ -639,6 +659,7 @@ int main(void)
         cmocka_unit_test(destroying_gives_live_blocks_back),
         cmocka_unit_test(base_allocation_is_the_segment),
         cmocka_unit_test(cache_info_is_the_largest_free_block),
+        cmocka_unit_test(the_backend_has_pytorchs_name),
         cmocka_unit_test(a_fraction_limits_what_is_reserved),
         cmocka_unit_test(two_halves_fit_one_after_the_other),
         cmocka_unit_test(stats_are_cut_at_the_callers_size),

@@ -78,6 +78,8 @@ static void every_block_is_the_devices(void **state)
 {
     struct tarn_device *device = sim_open(GIB);
     struct tarn_allocator *allocator = allocator_open(device, true);
+
+    assert_string_equal(tarn_allocator_get_backend(allocator), "native"); /* as in PyTorch */
     tarn_ptr base = 0;
     uint64_t size = 0;
     uint64_t largest = 0;

@@ -9,6 +9,10 @@
 #include "support/file.h"
 #include "tarn/stats.h"
 
+static const char *const names[] = {"tiny",         "gpt2_varlen",   "gpt2_varlen_expandable",
+                                    "resnet_sizes", "multistream",   "cudagraph",
+                                    "oom",          "llama_generate"};
+
 struct seen {
     json_t *recorded; /* as PyTorch wrote it */
     void *at;         /* iterator: the key that comes next */
@@ -26,11 +30,30 @@ static void see(void *context, const char *key, int64_t value)
     seen->values[seen->count++] = value;
 }
 
-/* The recorded value of a key into its field. */
+static json_t *recorded_file(const char *name, const char *kind)
+{
+    char path[128];
+
+    (void)snprintf(path, sizeof path, "snapshots/%s.%s", name, kind);
+    struct test_file file = test_file_read(path);
+    json_t *recorded = json_loads((const char *)file.bytes, 0, NULL);
+
+    assert_non_null(recorded);
+    free(file.bytes);
+    return recorded;
+}
+
+/* The recorded value of a flat key, from either form. */
 static int64_t recorded(const struct seen *seen, const char *key)
 {
     const json_t *value = json_object_get(seen->recorded, key);
+    char part[64];
 
+    for (const json_t *level = seen->recorded; !value && level; key += strcspn(key, ".") + 1) {
+        (void)snprintf(part, sizeof part, "%.*s", (int)strcspn(key, "."), key);
+        level = json_object_get(level, part);
+        value = json_is_integer(level) ? level : NULL;
+    }
     assert_non_null(value);
     return json_integer_value(value);
 }
@@ -77,21 +100,13 @@ static struct tarn_stats recorded_stats(const struct seen *seen)
 /* Every key and value of torch.cuda.memory_stats(), in its order. */
 static void keys_are_pytorchs(void **state)
 {
-    static const char *const names[] = {"tiny", "oom", "gpt2_varlen_expandable", "multistream"};
-
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        struct seen seen = {.count = 0};
-        char path[128];
+        struct seen seen = {.recorded = recorded_file(names[i], "memory_stats.json")};
         const char *key;
         json_t *value;
         size_t at = 0;
 
-        (void)snprintf(path, sizeof path, "snapshots/%s.memory_stats.json", names[i]);
-        struct test_file file = test_file_read(path);
-
-        seen.recorded = json_loads((const char *)file.bytes, 0, NULL);
-        assert_non_null(seen.recorded);
         seen.at = json_object_iter(seen.recorded);
         const struct tarn_stats stats = recorded_stats(&seen);
 
@@ -102,7 +117,76 @@ static void keys_are_pytorchs(void **state)
             assert_int_equal(seen.values[at++], json_integer_value(value));
         }
         json_decref(seen.recorded);
-        free(file.bytes);
+    }
+}
+
+/* The text that Python's json.dumps writes of such a dictionary. */
+struct dump {
+    char text[8192];
+    size_t length;
+    bool first; /* on its level */
+};
+
+static void dump_add(struct dump *dump, const char *text)
+{
+    assert_true(strlen(text) < sizeof dump->text - dump->length);
+    memcpy(dump->text + dump->length, text, strlen(text) + 1);
+    dump->length += strlen(text);
+}
+
+static void dump_key(struct dump *dump, const char *key)
+{
+    dump_add(dump, dump->first ? "\"" : ", \"");
+    dump_add(dump, key);
+    dump_add(dump, "\": ");
+    dump->first = false;
+}
+
+static void dump_begin(void *context, const char *key)
+{
+    struct dump *dump = context;
+
+    dump_key(dump, key);
+    dump_add(dump, "{");
+    dump->first = true;
+}
+
+static void dump_value(void *context, const char *key, int64_t value)
+{
+    char number[32];
+
+    (void)snprintf(number, sizeof number, "%lld", (long long)value);
+    dump_key(context, key);
+    dump_add(context, number);
+}
+
+static void dump_end(void *context)
+{
+    struct dump *dump = context;
+
+    dump_add(dump, "}");
+    dump->first = false;
+}
+
+/* torch.cuda.memory_stats_as_nested_dict(), written by Python, byte for byte. */
+static void levels_are_pytorchs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct dump dump = {.text = "{", .length = 1, .first = true};
+        const struct tarn_stats_visitor visitor = {&dump, dump_begin, dump_value, dump_end};
+        char path[128];
+        struct seen seen = {.recorded = recorded_file(names[i], "nested_stats.json")};
+        const struct tarn_stats stats = recorded_stats(&seen);
+
+        (void)snprintf(path, sizeof path, "snapshots/%s.nested_stats.json", names[i]);
+        struct test_file golden = test_file_read(path);
+
+        tarn_stats_walk_nested(&stats, &visitor);
+        dump_end(&dump);
+        assert_string_equal(dump.text, (const char *)golden.bytes);
+        json_decref(seen.recorded);
+        free(golden.bytes);
     }
 }
 
@@ -110,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_are_pytorchs),
+        cmocka_unit_test(levels_are_pytorchs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -451,6 +451,179 @@ static void every_host_allocation_may_fail(void **state)
     scene_close(&scene, true);
 }
 
+/* ---- pinned memory ---- */
+
+struct pinned_scene {
+    struct scene scene;
+    struct tarn_pinned *pinned;
+    struct tarn_history *history;
+    struct tarn_capture_options options;
+};
+
+static void pinned_open(struct pinned_scene *pinned)
+{
+    struct tarn_sink sink;
+
+    scene_open(&pinned->scene, "");
+    assert_int_equal(tarn_pinned_create(pinned->scene.rig.device, NULL, &pinned->pinned, NULL),
+                     TARN_OK);
+    assert_int_equal(tarn_history_create(NULL, &pinned->history, NULL), TARN_OK);
+    tarn_history_get_sink(pinned->history, TARN_CONTEXT_ALL, &sink);
+    tarn_pinned_set_sink(pinned->pinned, &sink);
+    pinned->options = (struct tarn_capture_options){.struct_size = sizeof pinned->options,
+                                                    .pinned = pinned->pinned,
+                                                    .pinned_history = pinned->history};
+}
+
+static void pinned_close(struct pinned_scene *pinned)
+{
+    struct tarn_history_usage usage = {.struct_size = sizeof usage};
+
+    tarn_pinned_set_sink(pinned->pinned, NULL);
+    tarn_history_clear(pinned->history);
+    tarn_history_get_usage(pinned->history, &usage);
+    assert_int_equal(usage.stacks, 0); /* nobody kept a reference */
+    tarn_pinned_destroy(pinned->pinned);
+    tarn_history_destroy(pinned->history);
+    scene_close(&pinned->scene, true);
+}
+
+static TN_NOINLINE void *pin_here(struct pinned_scene *pinned, uint64_t size)
+{
+    void *memory = NULL;
+
+    assert_int_equal(tarn_pinned_alloc(pinned->pinned, size, &memory, NULL), TARN_OK);
+    __asm__ volatile("" ::: "memory");
+    return memory;
+}
+
+static void pinned_use(struct pinned_scene *pinned)
+{
+    void *memory = pin_here(pinned, 3000);
+
+    (void)pin_here(pinned, 2 * MIB);
+    assert_int_equal(tarn_pinned_free(pinned->pinned, memory, NULL), TARN_OK);
+    (void)alloc_here(&pinned->scene, 1000, 0);
+}
+
+static void pinned_memory_is_shown_apart(void **state)
+{
+    static const uint8_t actions[] = {TN_TRACE_SEGMENT_ALLOC,  TN_TRACE_ALLOC,
+                                      TN_TRACE_SEGMENT_ALLOC,  TN_TRACE_ALLOC,
+                                      TN_TRACE_FREE_REQUESTED, TN_TRACE_FREE_COMPLETED};
+    struct pinned_scene pinned;
+
+    (void)state;
+    pinned_open(&pinned);
+    pinned_use(&pinned);
+    struct tarn_snapshot *snapshot = capture(&pinned.scene, &pinned.options);
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+    uint64_t bytes = 0;
+
+    assert_true(model->has_host);
+    assert_int_equal(model->segment_count, 1);
+    assert_int_equal(model->traces[0].count, 2);
+    assert_int_equal(model->host_segment_count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        const struct tn_model_segment *segment = &model->host_segments[i];
+        const bool is_large = segment->total_size == 2 * MIB;
+
+        bytes += segment->total_size;
+        assert_int_equal(segment->block_count, 1);
+        assert_int_equal(segment->is_large, is_large);
+        assert_int_equal(segment->blocks[0].state,
+                         is_large ? TN_BLOCK_ACTIVE_ALLOCATED : TN_BLOCK_INACTIVE);
+        assert_int_equal(stack_has(model, segment->blocks[0].stack, "pin_here"), is_large);
+    }
+    assert_int_equal(bytes, 2 * MIB + 4096);
+    assert_int_equal(model->host_trace_count, 1);
+    assert_int_equal(model->host_traces[0].count, sizeof actions);
+    for (uint64_t i = 0; i < sizeof actions; i++) {
+        const struct tn_trace_entry *entry = tn_trace_at(model, &model->host_traces[0], i);
+
+        assert_int_equal(entry->action, actions[i]);
+        assert_int_equal(stack_has(model, entry->stack, "pin_here"), i < 4);
+    }
+    tarn_snapshot_destroy(snapshot);
+    pinned.options.pinned_history = NULL; /* the blocks alone */
+    snapshot = capture(&pinned.scene, &pinned.options);
+    assert_int_equal(tn_snapshot_model(snapshot)->host_segment_count, 2);
+    assert_int_equal(tn_snapshot_model(snapshot)->host_traces[0].count, 0);
+    tarn_snapshot_destroy(snapshot);
+    pinned_close(&pinned);
+}
+
+static void pinned_memory_is_read_back_as_it_was(void **state)
+{
+    struct pinned_scene pinned;
+
+    (void)state;
+    pinned_open(&pinned);
+    pinned_use(&pinned);
+    struct tarn_snapshot *snapshot = capture(&pinned.scene, &pinned.options);
+
+    for (int form = TARN_SNAPSHOT_PICKLE; form <= TARN_SNAPSHOT_JSON; form++) {
+        struct test_collect collect = {0};
+        const struct tarn_writer writer = {test_collect_write, &collect};
+        struct tarn_snapshot *again = NULL;
+
+        assert_int_equal(
+            tarn_snapshot_write(snapshot, (enum tarn_snapshot_form)form, &writer, NULL), TARN_OK);
+        assert_int_equal(tarn_snapshot_load_memory(collect.text, collect.size, NULL, &again, NULL),
+                         TARN_OK);
+        same_model(tn_snapshot_model(snapshot), tn_snapshot_model(again));
+        tarn_snapshot_destroy(again);
+        free(collect.text);
+    }
+    tarn_snapshot_destroy(snapshot);
+    pinned_close(&pinned);
+}
+
+static void pinned_memory_needs_a_history_of_its_own(void **state)
+{
+    struct pinned_scene pinned;
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_error error;
+
+    (void)state;
+    pinned_open(&pinned);
+    const struct tarn_capture_source source = source_of(&pinned.scene);
+
+    pinned.options.pinned_history = source.history;
+    assert_int_equal(tarn_snapshot_capture(&source, 1, &pinned.options, &snapshot, &error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_string_equal(error.text, "the history of pinned memory is that of source 0 too: it "
+                                    "needs one of its own");
+    pinned_close(&pinned);
+}
+
+static void host_memory_for_pinned_may_fail(void **state)
+{
+    struct pinned_scene pinned;
+    struct tarn_snapshot *snapshot = NULL;
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+    uint64_t n = 0;
+
+    (void)state;
+    pinned_open(&pinned);
+    pinned_use(&pinned);
+    const struct tarn_capture_source source = source_of(&pinned.scene);
+
+    tarn_snapshot_destroy(capture(&pinned.scene, &pinned.options)); /* names are known then */
+    while (st != TARN_OK) {
+        const uint64_t before = tarn_host_usage().live_bytes;
+
+        tarn_host_fail_nth(++n);
+        st = tarn_snapshot_capture(&source, 1, &pinned.options, &snapshot, NULL);
+        tarn_host_fail_nth(0);
+        assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+        assert_true(st == TARN_OK || tarn_host_usage().live_bytes == before);
+    }
+    assert_true(n > 10);
+    tarn_snapshot_destroy(snapshot);
+    pinned_close(&pinned);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -462,6 +635,10 @@ int main(void)
         cmocka_unit_test(devices_share_a_history),
         cmocka_unit_test(stacks_are_the_historys_own),
         cmocka_unit_test(what_cannot_be_captured_is_said),
+        cmocka_unit_test(pinned_memory_is_shown_apart),
+        cmocka_unit_test(pinned_memory_is_read_back_as_it_was),
+        cmocka_unit_test(pinned_memory_needs_a_history_of_its_own),
+        cmocka_unit_test(host_memory_for_pinned_may_fail),
         cmocka_unit_test(many_blocks_are_copied),
         cmocka_unit_test(every_host_allocation_may_fail),
     };

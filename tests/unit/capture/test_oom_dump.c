@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct scene {
@@ -238,6 +239,101 @@ static void threads_that_fail_at_once_take_turns(void **state)
     scene_close(&scene);
 }
 
+/* In a child: an allocator of its own runs out, twice. */
+static int rank_runs_out(const char *rank, const char *path)
+{
+    struct tarn_allocator *allocator = NULL;
+    struct tarn_oom_dump *dump = NULL;
+    struct tarn_error error;
+    tarn_ptr ptr;
+    int wrong = setenv("RANK", rank, 1) != 0;
+
+    wrong += tarn_open("sim:64MiB", "", &allocator, &error) != TARN_OK;
+    wrong += tarn_dump_on_oom(allocator, NULL, path, &dump, &error) != TARN_OK;
+    wrong += tarn_allocator_alloc(allocator, 30 * MIB, 0, &ptr, &error) != TARN_OK;
+    for (int i = 0; i < 20; i++) {
+        wrong +=
+            tarn_allocator_alloc(allocator, 90 * MIB, 0, &ptr, &error) != TARN_ERR_OUT_OF_MEMORY;
+    }
+    wrong += tarn_oom_dump_status(dump, &error) != TARN_OK;
+    wrong += tarn_oom_dump_count(dump) != 20;
+    tarn_allocator_destroy(allocator);
+    tarn_oom_dump_destroy(dump);
+    return wrong;
+}
+
+static void ranks_run_out(const char *path)
+{
+    static const char *const ranks[] = {"0", "1"};
+    pid_t children[2];
+
+    for (int i = 0; i < 2; i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            _exit(rank_runs_out(ranks[i], path));
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        int status = -1;
+
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+}
+
+static void expect_whole(const char *path)
+{
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_error error;
+
+    if (tarn_snapshot_load(path, NULL, &snapshot, &error)) {
+        fail_msg("%s: %s", path, error.text);
+    }
+    assert_int_equal(tarn_snapshot_segment_count(snapshot), 1);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* Each to its own file, and both to one: that is then one of theirs, whole. */
+static void ranks_write_at_once(void **state)
+{
+    const struct temp_folder folder = temp_folder_make();
+    char path[400];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/rank-%%r.pickle", folder.path);
+    ranks_run_out(path);
+    for (int rank = 0; rank < 2; rank++) {
+        (void)snprintf(path, sizeof path, "%s/rank-%d.pickle", folder.path, rank);
+        expect_whole(path);
+    }
+    (void)snprintf(path, sizeof path, "%s/both.pickle", folder.path);
+    ranks_run_out(path);
+    expect_whole(path);
+    temp_folder_remove(&folder);
+}
+
+static void paths_can_be_expanded_alone(void **state)
+{
+    char text[TARN_OOM_PATH_BYTES] = "x";
+    char wanted[64];
+    struct tarn_error error;
+
+    (void)state;
+    assert_int_equal(unsetenv("TARN_DUMP_ON_OOM"), 0);
+    assert_int_equal(tarn_oom_dump_expand(NULL, text, &error), TARN_OK);
+    assert_string_equal(text, "");
+    assert_int_equal(setenv("TARN_DUMP_ON_OOM", "a-%p-%%", 1), 0);
+    assert_int_equal(tarn_oom_dump_expand(NULL, text, &error), TARN_OK);
+    (void)snprintf(wanted, sizeof wanted, "a-%ld-%%", (long)getpid());
+    assert_string_equal(text, wanted);
+    assert_int_equal(tarn_oom_dump_expand("b-%r", text, &error), TARN_OK);
+    assert_string_equal(text, "b-0");
+    assert_int_equal(tarn_oom_dump_expand("%x", text, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(unsetenv("TARN_DUMP_ON_OOM"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +342,8 @@ int main(void)
         cmocka_unit_test(wrong_paths_are_refused),
         cmocka_unit_test(a_dump_that_fails_says_so),
         cmocka_unit_test(host_memory_may_run_out_as_well),
+        cmocka_unit_test(ranks_write_at_once),
+        cmocka_unit_test(paths_can_be_expanded_alone),
         cmocka_unit_test(threads_that_fail_at_once_take_turns),
     };
 

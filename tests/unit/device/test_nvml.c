@@ -1,46 +1,86 @@
 /* SPDX-License-Identifier: MIT */
-/* What the out-of-memory message says about processes, and how it does without. */
+/* Which processes NVML shows, and what is said when it shows none. */
 #include "support/test.h"
 
 #include "support/cuda.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define BUS_ID "0000:01:00.0"
 
-static void expect_text(const char *path, const char *bus_id, const char *text)
+struct seen {
+    uint64_t count;
+    int64_t last;
+    uint64_t used; /* by all whose bytes are known */
+};
+
+static void see(void *context, int64_t process, uint64_t used)
+{
+    struct seen *seen = context;
+
+    seen->count++;
+    seen->last = process;
+    seen->used += used == TARN_PROCESS_BYTES_UNKNOWN ? 0 : used;
+}
+
+/* Asks twice: the library is opened once. */
+static void expect_failure(const char *path, const char *bus_id, enum tarn_status status,
+                           const char *text)
 {
     struct tn_nvml nvml;
-    char said[256] = "unset";
+    struct seen seen = {0};
 
     tn_nvml_init(&nvml, path);
-    tn_nvml_processes(&nvml, bus_id, said, sizeof said);
-    assert_string_equal(said, text);
-    tn_nvml_processes(&nvml, bus_id, said, sizeof said);
-    assert_string_equal(said, text);
+    for (int i = 0; i < 2; i++) {
+        char why[256] = "";
+        int number = 7;
+
+        assert_int_equal(tn_nvml_processes(&nvml, bus_id, see, &seen, &number, why, sizeof why),
+                         status);
+        assert_string_equal(why, text);
+        assert_int_equal(number, 7);
+    }
+    assert_int_equal(seen.count, 0);
     tn_nvml_fini(&nvml);
 }
 
-static void every_process_has_its_sentence(void **state)
+static struct seen expect_seen(struct tn_nvml *nvml)
+{
+    struct seen seen = {0};
+    char why[256] = "";
+    int number = 7;
+
+    if (tn_nvml_processes(nvml, BUS_ID, see, &seen, &number, why, sizeof why)) {
+        fail_msg("%s", why);
+    }
+    assert_int_equal(number, 3);
+    return seen;
+}
+
+static void processes_and_the_number_are_shown(void **state)
 {
     static const char *const paths[] = {FAKE_CUDA, FAKE_CUDA_11};
     const struct tn_nvml_process processes[] = {
         {.pid = 1, .used = 3 * GIB / 2},
         {.pid = 77, .used = TN_NVML_UNKNOWN},
-        {.pid = (unsigned)getpid(), .used = 500 * MIB},
+        {.pid = 4000000000, .used = 500 * MIB},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         const struct fake_cuda *fake = fake_open(paths[i]);
+        struct tn_nvml nvml;
 
-        expect_text(paths[i], BUS_ID, "");
+        tn_nvml_init(&nvml, paths[i]);
+        assert_int_equal(expect_seen(&nvml).count, 0);
         fake->set_processes(processes, 3);
-        expect_text(paths[i], BUS_ID,
-                    "Process 1 has 1.50 GiB memory in use. Including non-PyTorch memory, this "
-                    "process has 500.00 MiB memory in use. ");
+        const struct seen seen = expect_seen(&nvml);
+
+        assert_int_equal(seen.count, 3);
+        assert_int_equal(seen.last, 4000000000);
+        assert_int_equal(seen.used, 3 * GIB / 2 + 500 * MIB);
+        tn_nvml_fini(&nvml);
     }
 }
 
@@ -50,7 +90,9 @@ static void more_processes_than_usual_are_listed(void **state)
     const uint64_t host_bytes = tarn_host_usage().live_bytes;
     struct tn_nvml_process processes[40];
     struct tn_nvml nvml;
-    char text[4096] = "";
+    struct seen seen = {0};
+    char why[256] = "";
+    int number = 0;
 
     (void)state;
     for (unsigned i = 0; i < 40; i++) {
@@ -58,65 +100,50 @@ static void more_processes_than_usual_are_listed(void **state)
     }
     fake->set_processes(processes, 40);
     tn_nvml_init(&nvml, FAKE_CUDA);
-    tn_nvml_processes(&nvml, BUS_ID, text, sizeof text);
-    assert_non_null(strstr(text, "Process 100039 has 1024.00 KiB memory in use. "));
+    assert_int_equal(expect_seen(&nvml).used, 40 * MIB);
     assert_int_equal(tarn_host_usage().live_bytes, host_bytes);
     tarn_host_fail_nth(1);
-    tn_nvml_processes(&nvml, BUS_ID, text, sizeof text);
+    assert_int_equal(tn_nvml_processes(&nvml, BUS_ID, see, &seen, &number, why, sizeof why),
+                     TARN_ERR_HOST_MEMORY);
     tarn_host_fail_nth(0);
-    assert_string_equal(text, "");
+    assert_string_equal(why, "no host memory for a list of 40 processes");
+    assert_int_equal(seen.count, 0);
     tn_nvml_fini(&nvml);
 }
 
-static void only_whole_sentences_are_written(void **state)
-{
-    const struct fake_cuda *fake = fake_open(FAKE_CUDA);
-    const struct tn_nvml_process processes[] = {{.pid = 100000, .used = MIB},
-                                                {.pid = 2, .used = MIB}};
-    const char *const second = "Process 2 has 1024.00 KiB memory in use. ";
-    struct tn_nvml nvml;
-    char text[64];
-
-    (void)state;
-    fake->set_processes(processes, 2);
-    tn_nvml_init(&nvml, FAKE_CUDA);
-    tn_nvml_processes(&nvml, BUS_ID, text, 1);
-    assert_string_equal(text, "");
-    tn_nvml_processes(&nvml, BUS_ID, text, strlen(second));
-    assert_string_equal(text, "");
-    tn_nvml_processes(&nvml, BUS_ID, text, strlen(second) + 1);
-    assert_string_equal(text, second);
-    tn_nvml_fini(&nvml);
-}
-
-static void without_nvml_nothing_is_said(void **state)
+static void failures_have_their_sentences(void **state)
 {
     const struct fake_cuda *fake = fake_open(FAKE_CUDA);
     const struct tn_nvml_process process = {.pid = 1, .used = MIB};
 
     (void)state;
     fake->set_processes(&process, 1);
-    expect_text("/no/such/library.so", BUS_ID, "");
-    expect_text(FAKE_CUDA, "0000:77:00.0", "");
+    expect_failure("/no/such/library.so", BUS_ID, TARN_ERR_NOT_FOUND,
+                   "/no/such/library.so cannot be loaded: it comes with the NVIDIA driver");
+    expect_failure(FAKE_CUDA, "0000:77:00.0", TARN_ERR_DEVICE,
+                   "nvmlDeviceGetHandleByPciBusId: error 6");
     fake->set_nvml_results(1, 0, 0);
-    expect_text(FAKE_CUDA, BUS_ID, "");
+    expect_failure(FAKE_CUDA, BUS_ID, TARN_ERR_DEVICE, "nvmlInit failed");
+    fake->set_nvml_results(TN_NVML_DRIVER_NOT_LOADED, 0, 0);
+    expect_failure(FAKE_CUDA, BUS_ID, TARN_ERR_NOT_READY,
+                   "NVML finds no NVIDIA driver: is its kernel module loaded?");
     fake->set_nvml_results(0, 2, 0);
-    expect_text(FAKE_CUDA, BUS_ID, "");
+    expect_failure(FAKE_CUDA, BUS_ID, TARN_ERR_DEVICE, "nvmlDeviceGetHandleByPciBusId: error 2");
     fake->set_nvml_results(0, 0, 999);
-    expect_text(FAKE_CUDA, BUS_ID, "");
+    expect_failure(FAKE_CUDA, BUS_ID, TARN_ERR_DEVICE,
+                   "nvmlDeviceGetComputeRunningProcesses: error 999");
     fake->set_nvml_results(0, 0, TN_NVML_INSUFFICIENT_SIZE); /* time and again */
-    expect_text(FAKE_CUDA, BUS_ID, "");
+    expect_failure(FAKE_CUDA, BUS_ID, TARN_ERR_DEVICE,
+                   "nvmlDeviceGetComputeRunningProcesses: error 7");
     fake->set_nvml_results(0, 0, 0);
-    expect_text(FAKE_CUDA, BUS_ID, "Process 1 has 1024.00 KiB memory in use. ");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_process_has_its_sentence),
+        cmocka_unit_test(processes_and_the_number_are_shown),
         cmocka_unit_test(more_processes_than_usual_are_listed),
-        cmocka_unit_test(only_whole_sentences_are_written),
-        cmocka_unit_test(without_nvml_nothing_is_said),
+        cmocka_unit_test(failures_have_their_sentences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/test.h"
 
+#include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "history/symbol.h"
@@ -46,6 +48,58 @@ static void other_modules_are_named(void **state)
     tn_symbols_destroy(symbols);
 }
 
+/* A function as a C++ compiler names it. */
+int cxx_function(int x) __asm__("_ZN4tarn4test8functionEi");
+
+__attribute__((noinline)) int cxx_function(int x)
+{
+    return x + 1;
+}
+
+static void cxx_functions_have_their_names(void **state)
+{
+    const uint64_t address = (uint64_t)(uintptr_t)&cxx_function + 1;
+    struct tn_symbols *symbols = tn_symbols_create();
+    size_t count = 0;
+
+    (void)state;
+    if (!dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL)) {
+        (void)printf("skip: there is no libstdc++ here\n");
+        skip();
+    }
+    assert_int_equal(cxx_function(1), 2);
+    const struct tarn_stack_frame *frame = tn_symbols_find(symbols, address, &count);
+
+    assert_non_null(frame);
+    assert_int_equal(count, 1);
+    assert_string_equal(frame->name, "tarn::test::function(int)");
+    assert_non_null(strstr(frame->filename, "test_symbol.c"));
+    tn_symbols_destroy(symbols);
+}
+
+static void without_memory_for_a_name_there_is_no_answer(void **state)
+{
+    const uint64_t address = (uint64_t)(uintptr_t)&cxx_function + 1;
+    const uint64_t before = tarn_host_usage().live_bytes;
+    uint64_t n = 0;
+    size_t count = 0;
+    const struct tarn_stack_frame *frame = NULL;
+
+    (void)state;
+    while (!frame) {
+        struct tn_symbols *symbols = tn_symbols_create();
+
+        assert_non_null(symbols);
+        tarn_host_fail_nth(++n);
+        frame = tn_symbols_find(symbols, address, &count);
+        tarn_host_fail_nth(0);
+        assert_true(n < 20);
+        tn_symbols_destroy(symbols);
+        assert_int_equal(tarn_host_usage().live_bytes, before);
+    }
+    assert_true(n > 3);
+}
+
 static void host_memory_may_be_missing(void **state)
 {
     const uint64_t before = tarn_host_usage().live_bytes;
@@ -72,6 +126,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unknown_addresses_have_a_frame),
         cmocka_unit_test(other_modules_are_named),
+        cmocka_unit_test(cxx_functions_have_their_names),
+        cmocka_unit_test(without_memory_for_a_name_there_is_no_answer),
         cmocka_unit_test(host_memory_may_be_missing),
     };
 

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -503,10 +504,265 @@ static void threads_share_it(void **state)
     }
 }
 
+struct shown {
+    char text[2048];
+    size_t length;
+};
+
+static void show(struct shown *shown, const char *text)
+{
+    assert_true(strlen(text) < sizeof shown->text - shown->length);
+    memcpy(shown->text + shown->length, text, strlen(text) + 1);
+    shown->length += strlen(text);
+}
+
+static void show_value(void *context, const char *key, int64_t value)
+{
+    char text[128];
+
+    (void)snprintf(text, sizeof text, "%s=%lld ", key, (long long)value);
+    show(context, text);
+}
+
+static void show_begin(void *context, const char *key)
+{
+    show(context, key);
+    show(context, "{");
+}
+
+static void show_end(void *context)
+{
+    show(context, "} ");
+}
+
+/* PyTorch: test_host_memory_stats, the keys of host_memory_stats() */
+static void counters_have_pytorchs_keys(void **state)
+{
+    const struct tarn_pinned_stats stats = {
+        .struct_size = sizeof stats,
+        .allocations = {1, 2, 3, 4},
+        .active_requests = {5, 6, 7, 8},
+        .allocated_bytes = {9, 10, 11, 12},
+        .active_bytes = {13, 14, 15, 16},
+        .num_host_alloc = 17,
+        .num_host_free = 18,
+        .host_alloc_time = {.total = 100, .max = 60, .min = 10, .count = 3},
+    };
+    struct shown flat = {.length = 0};
+    struct shown levels = {.length = 0};
+    const struct tarn_stats_visitor visitor = {&levels, show_begin, show_value, show_end};
+
+    (void)state;
+    tarn_pinned_stats_walk(&stats, show_value, &flat);
+    assert_string_equal(
+        flat.text,
+        "active_bytes.allocated=15 active_bytes.current=13 active_bytes.freed=16 "
+        "active_bytes.peak=14 active_requests.allocated=7 active_requests.current=5 "
+        "active_requests.freed=8 active_requests.peak=6 allocated_bytes.allocated=11 "
+        "allocated_bytes.current=9 allocated_bytes.freed=12 allocated_bytes.peak=10 "
+        "allocations.allocated=3 allocations.current=1 allocations.freed=4 allocations.peak=2 "
+        "host_alloc_time.avg=33 host_alloc_time.count=3 host_alloc_time.max=60 "
+        "host_alloc_time.min=10 host_alloc_time.total=100 host_free_time.avg=0 "
+        "host_free_time.count=0 host_free_time.max=0 host_free_time.min=0 host_free_time.total=0 "
+        "num_host_alloc=17 num_host_free=18 ");
+    tarn_pinned_stats_walk_nested(&stats, &visitor);
+    assert_string_equal(
+        levels.text,
+        "num_host_alloc=17 num_host_free=18 allocations{current=1 peak=2 allocated=3 freed=4 } "
+        "active_requests{current=5 peak=6 allocated=7 freed=8 } allocated_bytes{current=9 peak=10 "
+        "allocated=11 freed=12 } active_bytes{current=13 peak=14 allocated=15 freed=16 } "
+        "host_alloc_time{total=100 max=60 min=10 count=3 avg=33 } host_free_time{total=0 max=0 "
+        "min=0 count=0 avg=0 } ");
+}
+
+/* ---- events ---- */
+
+/* A receiver that counts the references of its stacks, each of which is a new number. */
+struct ear {
+    char text[2048];
+    size_t length;
+    uint64_t stacks; /* handed out */
+    int64_t references;
+};
+
+static uint64_t ear_capture(void *context, enum tarn_context_level level)
+{
+    struct ear *ear = context;
+
+    (void)level;
+    ear->references++;
+    return ++ear->stacks;
+}
+
+static void ear_release(void *context, uint64_t stack)
+{
+    struct ear *ear = context;
+
+    assert_true(stack > 0 && stack <= ear->stacks);
+    ear->references--;
+}
+
+static void ear_receive(void *context, const struct tarn_event *event)
+{
+    struct ear *ear = context;
+    const int added = snprintf(ear->text + ear->length, sizeof ear->text - ear->length,
+                               "%s %llu #%llu\n", tarn_action_name(event->action),
+                               (unsigned long long)event->size, (unsigned long long)event->stack);
+
+    assert_true(added > 0 && (size_t)added < sizeof ear->text - ear->length);
+    assert_int_equal(event->stream, 0);
+    assert_int_not_equal(event->address, 0);
+    ear->length += (size_t)added;
+}
+
+static void listen(struct rig *rig, struct ear *ear, enum tarn_context_level level)
+{
+    const struct tarn_sink sink = {.context = ear,
+                                   .level = level,
+                                   .capture = ear_capture,
+                                   .receive = ear_receive,
+                                   .release = ear_release};
+
+    *ear = (struct ear){.length = 0};
+    tarn_pinned_set_sink(rig->pinned, &sink);
+}
+
+static void expect_heard(struct ear *ear, const char *text)
+{
+    assert_string_equal(ear->text, text);
+    ear->length = 0;
+    ear->text[0] = '\0';
+}
+
+static void events_tell_what_happens(void **state)
+{
+    struct ear ear;
+    struct rig rig;
+    void *memory = NULL;
+
+    (void)state;
+    rig_open(&rig);
+    listen(&rig, &ear, TARN_CONTEXT_ALL);
+    assert_int_equal(tarn_pinned_alloc(rig.pinned, 3000, &memory, NULL), TARN_OK);
+    expect_heard(&ear, "segment_alloc 4096 #1\nalloc 3000 #1\n");
+    assert_int_equal(ear.references, 1); /* the block's */
+    assert_int_equal(tarn_pinned_free(rig.pinned, memory, NULL), TARN_OK);
+    expect_heard(&ear, "free_requested 3000 #2\nfree_completed 3000 #2\n");
+    assert_int_equal(ear.references, 0);
+    assert_int_equal(tarn_pinned_alloc(rig.pinned, 4000, &memory, NULL), TARN_OK);
+    expect_heard(&ear, "alloc 4000 #3\n");
+    assert_int_equal(tarn_pinned_free(rig.pinned, (char *)memory + 1, NULL),
+                     TARN_ERR_INVALID_POINTER);
+    assert_int_equal(ear.references, 1);
+    assert_int_equal(tarn_pinned_free(rig.pinned, memory, NULL), TARN_OK);
+    ear.length = 0;
+    assert_int_equal(tarn_pinned_empty_cache(rig.pinned, NULL), TARN_OK);
+    expect_heard(&ear, "segment_free 4096 #0\n");
+    tarn_pinned_set_sink(rig.pinned, NULL);
+    rig_close(&rig);
+}
+
+static void levels_say_which_stacks_there_are(void **state)
+{
+    static const struct {
+        enum tarn_context_level level;
+        const char *heard;
+        int64_t kept;
+    } levels[] = {
+        {TARN_CONTEXT_NEVER, "segment_alloc 16 #0\nalloc 16 #0\n", 0},
+        {TARN_CONTEXT_STATE, "segment_alloc 16 #0\nalloc 16 #0\n", 1},
+        {TARN_CONTEXT_ALLOC, "segment_alloc 16 #1\nalloc 16 #1\n", 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        struct ear ear;
+        struct rig rig;
+        void *memory = NULL;
+
+        rig_open(&rig);
+        listen(&rig, &ear, levels[i].level);
+        assert_int_equal(tarn_pinned_alloc(rig.pinned, 16, &memory, NULL), TARN_OK);
+        expect_heard(&ear, levels[i].heard);
+        assert_int_equal(ear.references, levels[i].kept);
+        tarn_pinned_set_sink(rig.pinned, NULL); /* takes the stacks of blocks back */
+        assert_int_equal(ear.references, 0);
+        assert_int_equal(tarn_pinned_free(rig.pinned, memory, NULL), TARN_OK);
+        assert_int_equal(ear.length, 0);
+        rig_close(&rig);
+    }
+}
+
+static void a_free_that_waits_is_completed_later(void **state)
+{
+    struct ear ear;
+    struct rig rig;
+    void *memory = NULL;
+    void *other = NULL;
+
+    (void)state;
+    rig_open(&rig);
+    listen(&rig, &ear, TARN_CONTEXT_ALL);
+    assert_int_equal(tarn_pinned_alloc(rig.pinned, 100, &memory, NULL), TARN_OK);
+    ear.length = 0;
+    assert_int_equal(tarn_pinned_record_stream(rig.pinned, memory, NULL, 7, NULL), TARN_OK);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 7), TARN_OK);
+    assert_int_equal(tarn_pinned_free(rig.pinned, memory, NULL), TARN_OK);
+    expect_heard(&ear, "free_requested 100 #2\n");
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 7), TARN_OK);
+    assert_int_equal(tarn_pinned_alloc(rig.pinned, 90, &other, NULL), TARN_OK);
+    assert_ptr_equal(other, memory);
+    expect_heard(&ear, "free_completed 100 #2\nalloc 90 #3\n");
+    assert_int_equal(ear.references, 1);
+    assert_int_equal(tarn_pinned_free(rig.pinned, other, NULL), TARN_OK);
+    assert_int_equal(ear.references, 0);
+    rig_close(&rig);
+}
+
+static bool walk_segment(void *context, const struct tarn_segment_info *segment)
+{
+    struct shown *shown = context;
+    char text[128];
+
+    (void)snprintf(
+        text, sizeof text, "%llu/%llu/%llu/%llu:", (unsigned long long)segment->total_size,
+        (unsigned long long)segment->allocated_size, (unsigned long long)segment->active_size,
+        (unsigned long long)segment->requested_size);
+    show(shown, text);
+    return true;
+}
+
+static bool walk_block(void *context, const struct tarn_block_info *block)
+{
+    show(context, block->allocated ? "out " : block->active ? "waits " : "cached ");
+    return true;
+}
+
+static void a_walk_shows_every_block(void **state)
+{
+    struct shown shown = {.length = 0};
+    const struct tarn_walker walker = {
+        .context = &shown, .segment = walk_segment, .block = walk_block};
+    struct rig rig;
+    void *memory = NULL;
+
+    (void)state;
+    rig_open(&rig);
+    tarn_pinned_walk(rig.pinned, &walker);
+    assert_string_equal(shown.text, "");
+    assert_int_equal(tarn_pinned_alloc(rig.pinned, 3000, &memory, NULL), TARN_OK);
+    tarn_pinned_walk(rig.pinned, &walker);
+    assert_int_equal(tarn_pinned_free(rig.pinned, memory, NULL), TARN_OK);
+    tarn_pinned_walk(rig.pinned, &walker);
+    assert_string_equal(shown.text, "4096/4096/4096/3000:out 4096/0/0/0:cached ");
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_are_rounded_and_counted),
+        cmocka_unit_test(counters_have_pytorchs_keys),
         cmocka_unit_test(the_last_freed_is_taken_first),
         cmocka_unit_test(wrong_pointers_are_refused),
         cmocka_unit_test(a_block_waits_for_its_streams),
@@ -520,6 +776,10 @@ int main(void)
         cmocka_unit_test(with_catch_all_a_free_does_not_fail),
         cmocka_unit_test(every_failure_leaves_it_whole),
         cmocka_unit_test(threads_share_it),
+        cmocka_unit_test(events_tell_what_happens),
+        cmocka_unit_test(levels_say_which_stacks_there_are),
+        cmocka_unit_test(a_free_that_waits_is_completed_later),
+        cmocka_unit_test(a_walk_shows_every_block),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

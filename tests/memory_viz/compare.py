@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""compare.py TARN DUMP: what PyTorch's _memory_viz makes of snapshots that a program of libtarn
+dumped, and what tarn makes of them, byte for byte.
+
+_memory_viz is that of the torch that is installed, or the file that TARN_MEMORY_VIZ names. Without
+either everything is skipped.
+"""
+
+import contextlib
+import importlib.util
+import io
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+
+SETTINGS = ("", "expandable_segments:True", "max_split_size_mb:40,roundup_power2_divisions:4")
+
+
+def memory_viz():
+    """The module, or None and why not."""
+    path = os.environ.get("TARN_MEMORY_VIZ")
+    if path:
+        spec = importlib.util.spec_from_file_location("memory_viz", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module, None
+    try:
+        from torch.cuda import _memory_viz
+    except ImportError as error:
+        return None, f"{error}, and TARN_MEMORY_VIZ names no _memory_viz.py"
+    return _memory_viz, None
+
+
+def unchanged(folded):
+    """In the place of the script that draws flame graphs."""
+    return folded
+
+
+def views(viz):
+    """Name of a view: what PyTorch makes of a snapshot, and tarn's arguments for the same."""
+    return {
+        "stats": (viz.segsum, ["stats"]),
+        "trace": (viz.trace, ["trace", "--compat"]),
+        "segments": (lambda data: viz.segments(data, unchanged), ["segments", "--folded"]),
+        "memory": (lambda data: viz.memory(data, unchanged), ["memory", "--folded"]),
+    }
+
+
+def tarn_says(tarn, arguments, path):
+    command = [tarn, arguments[0], path, *arguments[1:]]
+    if "--folded" in arguments:
+        command += ["--output", "-"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def differs(name, theirs, ours):
+    """Shows where. Standard output of tarn has one newline more, as PyTorch's program."""
+    if ours in (theirs, theirs + "\n"):
+        return False
+    print(f"{name} differs")
+    for number, (a, b) in enumerate(zip(theirs.splitlines(), ours.splitlines()), 1):
+        if a != b:
+            print(f"line {number}\n  PyTorch: {a}\n  tarn:    {b}")
+            break
+    else:
+        print(f"  PyTorch has {len(theirs)} characters, tarn {len(ours)}")
+    return True
+
+
+def main(tarn, dump):
+    viz, why = memory_viz()
+    if viz is None:
+        print(f"skip: {why}")
+        print("0 passed, 0 failed, 1 skipped")
+        return 0
+    passed = failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for number, settings in enumerate(SETTINGS):
+            path = os.path.join(folder, f"{number}.pickle")
+            subprocess.run([dump, path, settings], check=True)
+            with open(path, "rb") as file:
+                data = pickle.load(file)
+            for name, (make, arguments) in views(viz).items():
+                with contextlib.redirect_stdout(io.StringIO()):
+                    theirs = make(data)
+                wrong = differs(f"{name} ({settings})", theirs, tarn_says(tarn, arguments, path))
+                failed += wrong
+                passed += not wrong
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
