@@ -118,6 +118,8 @@ static void numbers_are_read_whole(void **state)
     assert_true(run_parse(&run, "--size 3GiB --real -1.5", false));
     assert_int_equal(run.values.size, (uint64_t)3 << 30);
     assert_true(run.values.real < -1.4 && run.values.real > -1.6);
+    assert_true(run_parse(&run, "--size 80GB", false)); /* as cards are sold */
+    assert_int_equal(run.values.size, (uint64_t)80 * 1000 * 1000 * 1000);
     assert_true(run_parse(&run, "--size 512", false));
     assert_int_equal(run.values.size, 512);
     assert_true(run_parse(&run, "--number 18446744073709551615", false));
@@ -145,7 +147,8 @@ static void errors_name_the_option_and_what_is_allowed(void **state)
     expect_error("--number 1x", "option --number: \"1x\" is not a whole number");
     expect_error("--number -1", "\"-1\" is not a whole number");
     expect_error("--number 99999999999999999999", "is not a whole number");
-    expect_error("--size 1GB", "allowed: bytes, or a number with KiB");
+    expect_error("--size 1Gb", "allowed: bytes, or a number with KiB");
+    expect_error("--size 99999999999TB", "is not a size");
     expect_error("--size 99999999999TiB", "is not a size");
     expect_error("--real nan", "\"nan\" is not a number");
     expect_error("--real 1e999", "is not a number");
