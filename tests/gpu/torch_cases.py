@@ -723,7 +723,13 @@ def history():
         return torch.empty(2 * torch.cuda.mem_get_info()[1], dtype=torch.uint8, device="cuda")
 
     torch._C._cuda_attach_out_of_memory_observer(observer)
+    if sys.argv[2] == "tarn":
+        tarn.torch.dump_on_oom(f"{folder}/own-%p.pickle")
     fails(torch.OutOfMemoryError, greedy)
+    if sys.argv[2] == "tarn":
+        with open(f"{folder}/own-{os.getpid()}.pickle", "rb") as file:
+            actions = [e["action"] for e in pickle.load(file)["device_traces"][0]]
+        expect("oom" in actions, actions[-5:])
     with open(f"{folder}/oom.pickle", "rb") as file:
         last = [e for e in pickle.load(file)["device_traces"][0] if e["action"] == "oom"][-1]
     expect("greedy" in names(last["frames"]), last)
