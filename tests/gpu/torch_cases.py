@@ -515,8 +515,10 @@ def gpt2(steps=100):
 
 
 gpt2_again = gpt2
+gpt2_third = gpt2
 gpt2_expandable = gpt2
 gpt2_expandable_again = gpt2
+gpt2_expandable_third = gpt2
 
 
 def resnet_benchmark():

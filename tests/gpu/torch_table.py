@@ -6,6 +6,7 @@ torch_table.py table RESULTS: a line a case, pairs compared; the last line count
 """
 
 import json
+import statistics
 import sys
 
 # What two runs with the same work must agree in, and what may differ by how much.
@@ -67,8 +68,6 @@ def compare(name, ours, theirs, again):
         shown.append(ours["with_python"])
     if "step_ms" in ours:
         base = theirs["step_ms"]
-        if again:
-            base = (base + again["step_ms"]) / 2
         ratio = ours["step_ms"] / base
         shown.append(f"step {ours['step_ms']:.3f} / {base:.3f} ms = {ratio:.4f}")
         if name in TIMED and ratio > STEP_RATIO_MAX:
@@ -76,14 +75,24 @@ def compare(name, ours, theirs, again):
     return wrong, shown
 
 
+def first(repeats):
+    """The first of a run's repeats, with the median of all their times; None when there is none."""
+    if not repeats:
+        return None
+    times = [run["step_ms"] for run in repeats if "step_ms" in run]
+    return {**repeats[0], "step_ms": statistics.median(times)} if times else repeats[0]
+
+
 def judge(name, runs):
-    """(passed, text) of one case."""
-    for allocator, run in runs.items():
-        if not run["ok"]:
-            return False, f"{allocator}: {run.get('why', 'no result')}"
-    ours, theirs = runs.get("tarn"), runs.get("native")
+    """(passed, text) of one case: allocator to its runs."""
+    for allocator, repeats in runs.items():
+        for run in repeats:
+            if not run["ok"]:
+                return False, f"{allocator}: {run.get('why', 'no result')}"
+    ours, theirs = first(runs.get("tarn")), first(runs.get("native"))
     if ours and theirs:
-        wrong, shown = compare(name, ours, theirs, runs.get("again"))
+        again = runs["native"][1] if len(runs["native"]) > 1 else None
+        wrong, shown = compare(name, ours, theirs, again)
         return not wrong, "; ".join(wrong + shown)
     extra = {k: v for k, v in (ours or theirs).items() if isinstance(v, str)}
     hidden = ("case", "allocator", "torch")
@@ -91,17 +100,16 @@ def judge(name, runs):
 
 
 def collect(path):
-    """case: allocator: its run. Runs called CASE_again belong to their case."""
+    """case: allocator: its runs. Runs called CASE_again and CASE_third are repeats of the case."""
     cases = {}
     with open(path, encoding="utf-8") as file:
         runs = [json.loads(text) for text in file]
     names = {run["case"] for run in runs}
     for run in runs:
         name, allocator = run["case"], run["allocator"]
-        stem = name.removesuffix("_again")
-        if stem != name and stem in names:
-            name, allocator = stem, "again"
-        cases.setdefault(name, {})[allocator] = run
+        stem = name.removesuffix("_again").removesuffix("_third")
+        name = stem if stem in names else name
+        cases.setdefault(name, {}).setdefault(allocator, []).append(run)
     return cases
 
 

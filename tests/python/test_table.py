@@ -29,8 +29,11 @@ def run(**more):
 
 
 class Judging(unittest.TestCase):
-    def judge(self, **runs):
-        return torch_table.judge("gpt2", runs)
+    def judge(self, again=None, **runs):
+        repeats = {allocator: [one] for allocator, one in runs.items()}
+        if again:
+            repeats["native"].append(again)
+        return torch_table.judge("gpt2", repeats)
 
     def test_equal_runs_pass(self):
         fine, text = self.judge(tarn=run(), native=run())
@@ -55,17 +58,26 @@ class Judging(unittest.TestCase):
     def test_events_that_differ(self):
         more = {"cost": "off 1 ms", "with_python": "5 of 9", "annotations": [["step", "START"]]}
         ours, theirs = run(events="7 events ab", **more), run(events="7 events ab", **more)
-        fine, text = torch_table.judge("history", {"tarn": ours, "native": theirs})
+        fine, text = torch_table.judge("history", {"tarn": [ours], "native": [theirs]})
         self.assertTrue(fine)
         self.assertIn("7 events ab; a step recorded: off 1 ms / off 1 ms; 5 of 9", text)
         theirs["events"] = "7 events cd"
-        fine, text = torch_table.judge("history", {"tarn": ours, "native": theirs})
+        fine, text = torch_table.judge("history", {"tarn": [ours], "native": [theirs]})
         self.assertFalse(fine)
         self.assertIn("events differ", text)
         theirs.update(events="7 events ab", annotations=[])
-        fine, text = torch_table.judge("history", {"tarn": ours, "native": theirs})
+        fine, text = torch_table.judge("history", {"tarn": [ours], "native": [theirs]})
         self.assertFalse(fine)
         self.assertIn("annotations differ", text)
+
+    def test_the_median_of_repeats_counts(self):
+        ours = [run(step_ms=ms) for ms in (10.0, 10.5, 9.9)]
+        theirs = [run(step_ms=ms) for ms in (10.0, 9.0, 10.1)]
+        fine, text = torch_table.judge("gpt2", {"tarn": ours, "native": theirs})
+        self.assertTrue(fine)
+        self.assertIn("step 10.000 / 10.000 ms", text)
+        ours[2]["ok"] = False
+        self.assertFalse(torch_table.judge("gpt2", {"tarn": ours, "native": theirs})[0])
 
     def test_slow_steps(self):
         self.assertFalse(self.judge(tarn=run(step_ms=10.2), native=run())[0])
@@ -97,6 +109,8 @@ class Lines(unittest.TestCase):
             {"case": "gpt2", "allocator": "tarn", **run()},
             {"case": "gpt2", "allocator": "native", **run()},
             {"case": "gpt2_again", "allocator": "native", **run()},
+            {"case": "gpt2_third", "allocator": "tarn", **run(step_ms=99.0)},
+            {"case": "gpt2_third", "allocator": "tarn", **run()},
             {"case": "fork", "allocator": "tarn", "ok": False, "why": "it broke"},
         ]
         with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as results:
