@@ -42,6 +42,7 @@
     X(check)                                                                                       \
     X(top)                                                                                         \
     X(peak)                                                                                        \
+    X(live)                                                                                        \
     X(oom)                                                                                         \
     X(stats)                                                                                       \
     X(trace)                                                                                       \

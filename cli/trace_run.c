@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace_run.h"
 
-#include "device_opt.h"
 #include "report_run.h"
 #include "tarn/replay.h"
 
-const struct cli_trace_values cli_trace_defaults = {.device = CLI_DEVICE_ALL};
+const struct cli_trace_values cli_trace_defaults = {.select = CLI_SELECT_DEFAULTS};
 
 #define ROWS_OPT                                                                                   \
     {                                                                                              \
@@ -31,12 +30,12 @@ const struct cli_trace_values cli_trace_defaults = {.device = CLI_DEVICE_ALL};
 static const char *const orders[] = {"peak", "end", "allocated", "count", NULL};
 
 const struct cli_opt cli_trace_opts[] = {
-    CLI_DEVICE_OPT(struct cli_trace_values), ROWS_OPT, JSON_OPT, OUTPUT_OPT, {0}};
+    CLI_SELECT_OPTS(struct cli_trace_values), ROWS_OPT, JSON_OPT, OUTPUT_OPT, {0}};
 
 const struct cli_opt cli_info_opts[] = {
-    CLI_DEVICE_OPT(struct cli_trace_values), JSON_OPT, OUTPUT_OPT, {0}};
+    CLI_SELECT_OPTS(struct cli_trace_values), JSON_OPT, OUTPUT_OPT, {0}};
 
-const struct cli_opt cli_oom_opts[] = {CLI_DEVICE_OPT(struct cli_trace_values),
+const struct cli_opt cli_oom_opts[] = {CLI_SELECT_OPTS(struct cli_trace_values),
                                        {.name = "device-total",
                                         .kind = CLI_OPT_SIZE,
                                         .at = offsetof(struct cli_trace_values, device_total),
@@ -47,7 +46,7 @@ const struct cli_opt cli_oom_opts[] = {CLI_DEVICE_OPT(struct cli_trace_values),
                                        OUTPUT_OPT,
                                        {0}};
 
-const struct cli_opt cli_top_opts[] = {CLI_DEVICE_OPT(struct cli_trace_values),
+const struct cli_opt cli_top_opts[] = {CLI_SELECT_OPTS(struct cli_trace_values),
                                        {.name = "sort",
                                         .kind = CLI_OPT_CHOICE,
                                         .at = offsetof(struct cli_trace_values, order),
@@ -116,17 +115,38 @@ static enum tarn_status trace_write(const struct tarn_snapshot *snapshot, const 
     return run->report(snapshot, &options, writer, error);
 }
 
+void cli_hint(const struct cli_call *call, const char *text)
+{
+    if (call->terminal->err_is_terminal) {
+        (void)fprintf(stderr, "tarn: next: %s\n", text);
+    }
+}
+
 enum cli_exit cli_trace_run(const struct cli_call *call, cli_trace_report *report)
 {
     const struct cli_trace_values *values = call->values;
+    struct tarn_selection selection;
+    struct tarn_rules *rules;
     struct trace_run run = {.report = report,
                             .options = {.struct_size = sizeof run.options,
                                         .json = values->json,
                                         .rows = values->rows,
                                         .device_total = values->device_total,
                                         .would_fit = would_fit,
-                                        .order = (enum tarn_top_order)values->order}};
+                                        .order = (enum tarn_top_order)values->order,
+                                        .selection = &selection,
+                                        .by = (enum tarn_grouping)values->select.by}};
+    enum cli_exit code = cli_select_read(call->command, &values->select, &selection);
 
-    run.options.one_device = cli_device_is_given(values->device, &run.options.device);
-    return cli_report_run(call, values->output, trace_write, &run);
+    if (code == CLI_EXIT_OK) {
+        code = cli_select_rules(call->command, &values->select, &rules);
+    }
+    if (code) {
+        return code;
+    }
+    run.options.rules = rules;
+    run.options.one_device = cli_device_is_given(values->select.device, &run.options.device);
+    code = cli_report_run(call, values->output, trace_write, &run);
+    tarn_rules_destroy(rules);
+    return code;
 }

@@ -4,10 +4,11 @@
 #define CLI_TRACE_RUN_H
 
 #include "command.h"
+#include "select_opt.h"
 #include "tarn/report.h"
 
 struct cli_trace_values {
-    uint64_t device;
+    struct cli_select_values select;
     uint64_t device_total;
     uint64_t rows;
     const char *output;
@@ -28,5 +29,8 @@ typedef enum tarn_status cli_trace_report(const struct tarn_snapshot *snapshot,
 
 /* Loads the snapshot and writes the report. It may ask whether a run fits: replays tell. */
 enum cli_exit cli_trace_run(const struct cli_call *call, cli_trace_report *report);
+
+/* Says on stderr what to type next, when people read there: "tarn oom FILE says why". */
+void cli_hint(const struct cli_call *call, const char *text);
 
 #endif

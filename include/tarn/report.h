@@ -7,6 +7,7 @@
 #define TARN_REPORT_H
 
 #include "findings.h"
+#include "selection.h"
 #include "snapshot.h"
 #include "stats.h"
 #include "writer.h"
@@ -150,14 +151,28 @@ struct tarn_report_options {
     void *context;
 
     enum tarn_top_order order; /* of the rows of tarn_report_top */
+
+    const struct tarn_selection *selection; /* NULL: everything */
+    enum tarn_grouping by;                  /* what rows stand for */
+    const struct tarn_rules *rules;         /* for TARN_BY_CATEGORY; NULL: the default ones */
+
+    uint64_t life_max; /* of tarn_report_churn: entries that a short life has at most; 0 = 64 */
+
+    /* Of tarn_report_leaks. */
+    uint64_t parts; /* equal parts to cut the trace into; 0: at steps, else where stacks repeat */
+    const struct tarn_suppressions *suppressions; /* NULL: none */
+    uint64_t *leaks_out;                          /* how many were found, of all devices, or NULL */
 };
 
 /* All of these take `options` NULL, and fail with TARN_ERR_NOT_SUPPORTED when the file has no
- * trace, with TARN_ERR_NOT_FOUND when it has none of that device, with TARN_ERR_HOST_MEMORY, or
- * with what the writer returned. Sums of their tables equal the totals they print. */
+ * trace, with TARN_ERR_NOT_FOUND when it has none of that device or not what is selected, with
+ * TARN_ERR_INVALID_ARGUMENT for a pattern that is none, with TARN_ERR_HOST_MEMORY, or with what the
+ * writer returned. Sums of their tables equal the totals they print; with a selection they say what
+ * it leaves out. */
 
-/* What memory was made of, by stack, when most was in use and when most was reserved, with what was
- * there before the trace began. In use are bytes asked for, as `requested_bytes` counts them. */
+/* What memory was made of when most was in use and when most was reserved, or at the instant of the
+ * selection, with what was there before the trace began. In use are bytes asked for, as
+ * `requested_bytes` counts them. */
 TARN_API enum tarn_status tarn_report_peak(const struct tarn_snapshot *snapshot,
                                            const struct tarn_report_options *options,
                                            const struct tarn_writer *writer,
@@ -176,6 +191,12 @@ TARN_API enum tarn_status tarn_report_top(const struct tarn_snapshot *snapshot,
                                           const struct tarn_report_options *options,
                                           const struct tarn_writer *writer,
                                           struct tarn_error *error) TARN_MUST_CHECK;
+
+/* What memory is made of at the instant of the selection, else at the end. */
+TARN_API enum tarn_status tarn_report_live(const struct tarn_snapshot *snapshot,
+                                           const struct tarn_report_options *options,
+                                           const struct tarn_writer *writer,
+                                           struct tarn_error *error) TARN_MUST_CHECK;
 
 /* What is in the file and what is not: its form, settings, devices, entries by action, whether the
  * trace begins in mid-run, and what was odd when it was read. Does not need a trace. */
