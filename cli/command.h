@@ -44,6 +44,11 @@
     X(peak)                                                                                        \
     X(live)                                                                                        \
     X(oom)                                                                                         \
+    X(frag)                                                                                        \
+    X(churn)                                                                                       \
+    X(leaks)                                                                                       \
+    X(diff)                                                                                        \
+    X(ranks)                                                                                       \
     X(stats)                                                                                       \
     X(trace)                                                                                       \
     X(segments)                                                                                    \

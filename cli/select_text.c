@@ -155,3 +155,32 @@ bool cli_read_pool(const char *text, struct tarn_selection *selection)
     memcpy(selection->pool, pool, sizeof pool);
     return true;
 }
+
+bool cli_read_threshold(const char *text, double *percent_out, uint64_t *bytes_out)
+{
+    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    char digits[32];
+    const size_t length = real_length(text);
+
+    if (length == 0 || length >= sizeof digits) {
+        return false;
+    }
+    memcpy(digits, text, length);
+    digits[length] = '\0';
+    double value = strtod(digits, NULL);
+
+    if (strcmp(text + length, "%") == 0) {
+        *percent_out = value;
+        *bytes_out = 0;
+        return true;
+    }
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(text + length, units[i]) == 0 && value < 9e18) {
+            *percent_out = -1;
+            *bytes_out = (uint64_t)value;
+            return true;
+        }
+        value *= 1024;
+    }
+    return false;
+}

@@ -15,6 +15,10 @@ bool cli_read_time_span(const char *text, struct tarn_span *span_out);
 /* "peak", "reserved-peak", "start", "end", "oom", "oom:2", "event:17", "time:1.5", "step:3". */
 bool cli_read_instant(const char *text, struct tarn_instant *instant_out);
 
+/* "2%" or "1.5%": *percent_out, and *bytes_out is 0; "500", "20MiB": *bytes_out, and *percent_out
+ * is below 0. */
+bool cli_read_threshold(const char *text, double *percent_out, uint64_t *bytes_out);
+
 /* "default", "private" or "A,B". */
 bool cli_read_pool(const char *text, struct tarn_selection *selection);
 

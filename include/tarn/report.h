@@ -135,6 +135,9 @@ enum tarn_answer {
     TARN_ANSWER_YES
 };
 
+/* Of tarn_report_leaks; see tarn_suppressions_load. */
+struct tarn_suppressions;
+
 /* Of the reports on traces below. Zero bytes mean: text, every device, tables of ten rows. */
 struct tarn_report_options {
     uint32_t struct_size; /* sizeof(struct tarn_report_options) */
@@ -197,6 +200,87 @@ TARN_API enum tarn_status tarn_report_live(const struct tarn_snapshot *snapshot,
                                            const struct tarn_report_options *options,
                                            const struct tarn_writer *writer,
                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Who gives memory back at once: allocations freed within `life_max` entries, by how many. */
+TARN_API enum tarn_status tarn_report_churn(const struct tarn_snapshot *snapshot,
+                                            const struct tarn_report_options *options,
+                                            const struct tarn_writer *writer,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Where reserved memory is lost at the instant of the selection, else when most was reserved:
+ * inside of blocks, between them, and in segments that few small blocks pin; and how that was over
+ * the trace. Segments are shared, so a selection of blocks does not limit what is counted. */
+TARN_API enum tarn_status tarn_report_frag(const struct tarn_snapshot *snapshot,
+                                           const struct tarn_report_options *options,
+                                           const struct tarn_writer *writer,
+                                           struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Who holds more and more, from step to step. `options->leaks_out` says how many. */
+TARN_API enum tarn_status tarn_report_leaks(const struct tarn_snapshot *snapshot,
+                                            const struct tarn_report_options *options,
+                                            const struct tarn_writer *writer,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Stacks that are known and no leaks, in the form of LeakSanitizer: lines "leak:pattern", where a
+ * pattern is part of the name of a function or file, '*' stands for anything, and '^' and '$' for
+ * its ends. "-" is standard input. Caller owns *suppressions_out, destroy with
+ * tarn_suppressions_destroy. Fails as tarn_rules_load. */
+TARN_API enum tarn_status tarn_suppressions_load(const char *path,
+                                                 struct tarn_suppressions **suppressions_out,
+                                                 struct tarn_error *error) TARN_MUST_CHECK;
+
+/* NULL is allowed. */
+TARN_API void tarn_suppressions_destroy(struct tarn_suppressions *suppressions);
+
+/* Zero bytes mean: stacks with their lines, both at the same instant. */
+struct tarn_diff_options {
+    uint32_t struct_size;     /* sizeof(struct tarn_diff_options) */
+    bool ignore_lines;        /* frames that differ in their line are the same */
+    const char *strip_prefix; /* of names of files, or NULL */
+    bool folded;              /* lines "outermost;...;innermost BEFORE AFTER", for other tools */
+    struct tarn_instant to;   /* of the second; unsaid: that of the selection, else the peak */
+};
+
+struct tarn_diff_counts {
+    uint64_t before_bytes; /* in use, of all devices that were compared */
+    uint64_t after_bytes;
+    double growth_bytes;   /* the most that one device grew by; 0: none did */
+    double growth_percent; /* the same in percent of what it had before; of nothing 1e9 */
+};
+
+/* What changed between two snapshots, or two instants of one: what each stack, or other group, held
+ * and holds, what is new, what went. Groups are told by name, so the two may be of different runs.
+ * `options`, `how` and `counts_out` may be NULL. Fails like the reports above. */
+TARN_API enum tarn_status
+tarn_report_diff(const struct tarn_snapshot *before, const struct tarn_snapshot *after,
+                 const struct tarn_report_options *options, const struct tarn_diff_options *how,
+                 const struct tarn_writer *writer, struct tarn_diff_counts *counts_out,
+                 struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Many snapshots side by side, one at a time in memory: which rank stands out, and what it holds
+ * that the others do not. Guarded by its owner. */
+struct tarn_ranks;
+
+/* `options` may be NULL; what they point to is borrowed until the end. Caller owns *ranks_out,
+ * destroy with tarn_ranks_destroy. TARN_ERR_HOST_MEMORY. */
+TARN_API enum tarn_status tarn_ranks_create(const struct tarn_report_options *options,
+                                            struct tarn_ranks **ranks_out,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Adds the devices of a snapshot, each as a rank; `name` tells it. The snapshot is not used after
+ * the call. Fails like the reports above; nothing was added then. */
+TARN_API enum tarn_status tarn_ranks_add(struct tarn_ranks *ranks,
+                                         const struct tarn_snapshot *snapshot, const char *name,
+                                         struct tarn_error *error) TARN_MUST_CHECK;
+
+/* The peaks of all ranks, those that stand out first, and how these differ from the median one.
+ * TARN_ERR_STATE when nothing was added, TARN_ERR_HOST_MEMORY, or what the writer returned. */
+TARN_API enum tarn_status tarn_ranks_report(struct tarn_ranks *ranks,
+                                            const struct tarn_writer *writer,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+/* NULL is allowed. */
+TARN_API void tarn_ranks_destroy(struct tarn_ranks *ranks);
 
 /* What is in the file and what is not: its form, settings, devices, entries by action, whether the
  * trace begins in mid-run, and what was odd when it was read. Does not need a trace. */

@@ -31,7 +31,7 @@ static void gap_put(struct tn_text_out *out, const struct tn_scene *scene,
     if (tn_scene_is_part(scene)) {
         line_put(out, moment->left_out, "in use as well, left out by the selection");
     }
-    if (!is_limited || moment->left_out == 0) {
+    if (!is_limited || !tn_scene_picks_blocks(scene)) {
         line_put(out, moment->reserved > used ? moment->reserved - used : 0,
                  "reserved and not in use: cached, between blocks, or lost to rounding");
     }

@@ -386,6 +386,10 @@ static void frag_put(const struct tn_report_out *report, const struct tn_scene *
     }
     tn_text_printf(report->out, "device %" PRId64 "\n", scene->timeline->device);
     tn_scene_put_selection(report->out, scene);
+    if (tn_scene_limits_blocks(scene)) {
+        tn_text_puts(report->out, "segments are shared by blocks, so these are of all blocks in "
+                                  "that part of the trace\n");
+    }
     tn_text_putc(report->out, '\n');
     tn_moment_put(report->out, scene, "then", &frag->moment);
     state_put(report->out, &state, frag->layout.outside);
@@ -404,6 +408,7 @@ static enum tarn_status device_put(const struct tn_report_out *report, const str
     if (status) {
         return status;
     }
+    frag.moment = tn_timeline_at(&scene->whole, frag.moment.entry);
     if (!tn_layout_collect(&frag.layout, &scene->whole, frag.moment.entry)) {
         return TARN_ERR_HOST_MEMORY;
     }

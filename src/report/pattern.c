@@ -41,5 +41,10 @@ void tn_frame_text_set(struct tn_frame_text *text, const struct tn_model *model,
 
 bool tn_pattern_matches(const struct tn_pattern *pattern, const struct tn_frame_text *text)
 {
-    return regexec(&pattern->regex, text->text, 0, NULL, 0) == 0;
+    return tn_pattern_matches_text(pattern, text->text);
+}
+
+bool tn_pattern_matches_text(const struct tn_pattern *pattern, const char *text)
+{
+    return regexec(&pattern->regex, text, 0, NULL, 0) == 0;
 }

@@ -32,4 +32,7 @@ void tn_frame_text_set(struct tn_frame_text *text, const struct tn_model *model,
 
 bool tn_pattern_matches(const struct tn_pattern *pattern, const struct tn_frame_text *text);
 
+/* The same for any text that ends with NUL. */
+bool tn_pattern_matches_text(const struct tn_pattern *pattern, const char *text);
+
 #endif

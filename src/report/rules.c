@@ -3,16 +3,16 @@
 
 #include "base/errinfo.h"
 #include "base/host_mem.h"
-#include "base/input_line.h"
+#include "report/pattern_file.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum {
-    RULES_MAX = 10000,
-    LINE_MAX_BYTES = 4096,
     WHERE_MAX = 320
 };
+
+#define FILE_MAX ((uint64_t)TN_PATTERN_LINES_MAX * TN_PATTERN_LINE_MAX)
 
 /* For PyTorch, with stacks of Python, of C++, or of both. */
 static const char default_text[] =
@@ -45,159 +45,75 @@ const char *tarn_rules_default_text(void)
 
 /* ---- parsing ---- */
 
-/* A file of rules being read. */
-struct reading {
-    struct tarn_rules *rules;
-    const char *name;
-    uint64_t line;
-};
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-/* The line without blanks at both ends. */
-static void trim(const char **text, size_t *length)
-{
-    while (*length > 0 && is_blank((*text)[0])) {
-        (*text)++;
-        (*length)--;
-    }
-    while (*length > 0 && is_blank((*text)[*length - 1])) {
-        (*length)--;
-    }
-}
-
 static enum tarn_status no_memory(struct tarn_error *error)
 {
     return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the rules");
 }
 
 /* The number of a category; -1 when host memory is missing. There are few. */
-static int64_t category_get(struct tarn_rules *rules, const char *text, size_t length)
+static int64_t category_get(struct tarn_rules *rules, const char *word)
 {
     const char *const *names = rules->categories.items;
 
     for (size_t i = 0; i < rules->categories.count; i++) {
-        if (strlen(names[i]) == length && memcmp(names[i], text, length) == 0) {
+        if (strcmp(names[i], word) == 0) {
             return (int64_t)i;
         }
     }
-    char *name = tn_arena_alloc(&rules->arena, length + 1);
+    char *name = tn_arena_alloc(&rules->arena, strlen(word) + 1);
     const char **added = name ? tn_vec_push(&rules->categories) : NULL;
 
     if (!added) {
         return -1;
     }
-    memcpy(name, text, length);
-    name[length] = '\0';
+    memcpy(name, word, strlen(word) + 1);
     *added = name;
     return (int64_t)rules->categories.count - 1;
 }
 
-static enum tarn_status rule_add(struct reading *reading, int64_t category, const char *text,
-                                 size_t length, struct tarn_error *error)
+static enum tarn_status rule_add(void *context, const struct tn_pattern_line *line,
+                                 struct tarn_error *error)
 {
-    char pattern[LINE_MAX_BYTES + 1];
+    struct tarn_rules *rules = context;
+    const int64_t category = category_get(rules, line->word);
+    struct tn_rule *rule = category >= 0 ? tn_vec_push(&rules->rules) : NULL;
     char where[WHERE_MAX];
-
-    if (category < 0) {
-        return no_memory(error);
-    }
-    if (reading->rules->rules.count == RULES_MAX) {
-        return tn_fail(error, TARN_ERR_LIMIT, "%.200s, line %llu: more than %d rules",
-                       reading->name, (unsigned long long)reading->line, RULES_MAX);
-    }
-    memcpy(pattern, text, length);
-    pattern[length] = '\0';
-    (void)snprintf(where, sizeof where, "%.200s, line %llu", reading->name,
-                   (unsigned long long)reading->line);
-    struct tn_rule *rule = tn_vec_push(&reading->rules->rules);
 
     if (!rule) {
         return no_memory(error);
     }
+    (void)snprintf(where, sizeof where, "%.200s, line %llu", line->file,
+                   (unsigned long long)line->number);
     rule->category = (uint32_t)category;
-    const enum tarn_status status = tn_pattern_init(&rule->pattern, pattern, where, error);
+    const enum tarn_status status = tn_pattern_init(&rule->pattern, line->rest, where, error);
 
-    reading->rules->rules.count -= status != TARN_OK;
+    rules->rules.count -= status != TARN_OK;
     return status;
-}
-
-static enum tarn_status line_read(struct reading *reading, const char *text, size_t length,
-                                  struct tarn_error *error)
-{
-    reading->line++;
-    trim(&text, &length);
-    if (length == 0 || text[0] == '#') {
-        return TARN_OK;
-    }
-    if (memchr(text, '\0', length)) {
-        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                       "%.200s, line %llu: not text; a file of rules has lines \"category: "
-                       "pattern\"",
-                       reading->name, (unsigned long long)reading->line);
-    }
-    const char *colon = memchr(text, ':', length);
-    size_t category_length = colon ? (size_t)(colon - text) : 0;
-    const char *pattern = colon ? colon + 1 : text;
-    size_t pattern_length = colon ? length - category_length - 1 : 0;
-
-    trim(&text, &category_length);
-    trim(&pattern, &pattern_length);
-    if (category_length == 0 || pattern_length == 0) {
-        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                       "%.200s, line %llu: no rule; write \"category: pattern\", such as "
-                       "\"optimizer: /torch/optim/\"",
-                       reading->name, (unsigned long long)reading->line);
-    }
-    return rule_add(reading, category_get(reading->rules, text, category_length), pattern,
-                    pattern_length, error);
-}
-
-static enum tarn_status lines_read(struct reading *reading, struct tn_input *input,
-                                   struct tarn_error *error)
-{
-    for (;;) {
-        const char *line;
-        size_t length;
-        enum tarn_status status = tn_input_line(input, LINE_MAX_BYTES, &line, &length, error);
-
-        if (status == TARN_ERR_NOT_FOUND) {
-            return TARN_OK;
-        }
-        if (status == TARN_OK) {
-            status = line_read(reading, line, length, error);
-        }
-        if (status) {
-            return status;
-        }
-    }
 }
 
 /* Takes over the input. */
 static enum tarn_status rules_read(struct tn_input *input, const char *name,
                                    struct tarn_rules **rules_out, struct tarn_error *error)
 {
-    struct reading reading = {.rules = tn_host_alloc_zero(sizeof *reading.rules), .name = name};
-    enum tarn_status status;
+    struct tarn_rules *rules = tn_host_alloc_zero(sizeof *rules);
 
     *rules_out = NULL;
-    if (!reading.rules) {
+    if (!rules) {
         tn_input_close(input);
         return no_memory(error);
     }
-    tn_arena_init(&reading.rules->arena, &reading.rules->budget);
-    tn_vec_init(&reading.rules->categories, sizeof(const char *));
-    tn_vec_init(&reading.rules->rules, sizeof(struct tn_rule));
-    status = lines_read(&reading, input, error);
+    tn_arena_init(&rules->arena, &rules->budget);
+    tn_vec_init(&rules->categories, sizeof(const char *));
+    tn_vec_init(&rules->rules, sizeof(struct tn_rule));
+    const enum tarn_status status = tn_pattern_file_read(
+        input, name, "optimizer: /torch/optim/", rule_add, rules, error);
+
     tn_input_close(input);
     if (status) {
-        tarn_rules_destroy(reading.rules);
+        tarn_rules_destroy(rules);
         return status;
     }
-    *rules_out = reading.rules;
+    *rules_out = rules;
     return TARN_OK;
 }
 
@@ -205,7 +121,7 @@ enum tarn_status tn_rules_parse(const char *text, size_t size, const char *name,
                                 struct tarn_rules **rules_out, struct tarn_error *error)
 {
     struct tn_input input;
-    const struct tn_unpack_limits limits = {.max_bytes = UINT64_MAX};
+    const struct tn_unpack_limits limits = {.max_bytes = FILE_MAX};
     const enum tarn_status status = tn_input_open_memory(&input, text, size, &limits, error);
 
     return status ? status : rules_read(&input, name, rules_out, error);
@@ -215,7 +131,7 @@ enum tarn_status tarn_rules_load(const char *path, struct tarn_rules **rules_out
                                  struct tarn_error *error)
 {
     struct tn_input input;
-    const struct tn_unpack_limits limits = {.max_bytes = (uint64_t)RULES_MAX * LINE_MAX_BYTES};
+    const struct tn_unpack_limits limits = {.max_bytes = FILE_MAX};
     const enum tarn_status status = tn_input_open(&input, path, &limits, error);
 
     *rules_out = NULL;

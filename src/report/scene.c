@@ -171,10 +171,26 @@ static bool limits_memory(const struct tarn_selection *selection)
     return selection->one_stream || selection->pools != TARN_POOLS_ALL;
 }
 
+/* Whether blocks of one segment are told apart. */
+static bool picks_blocks(const struct tarn_selection *selection)
+{
+    return selection->size_min > 0 || selection->size_max > 0 || selection->match ||
+           selection->annotation;
+}
+
 static bool limits_blocks(const struct tarn_selection *selection)
 {
-    return limits_memory(selection) || selection->size_min > 0 || selection->size_max > 0 ||
-           selection->match || selection->annotation;
+    return limits_memory(selection) || picks_blocks(selection);
+}
+
+bool tn_scene_picks_blocks(const struct tn_scene *scene)
+{
+    return picks_blocks(&scene->query->selection);
+}
+
+bool tn_scene_limits_blocks(const struct tn_scene *scene)
+{
+    return limits_blocks(&scene->query->selection);
 }
 
 static bool limits_entries(const struct tarn_selection *selection)

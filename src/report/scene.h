@@ -56,6 +56,12 @@ static inline bool tn_scene_is_part(const struct tn_scene *scene)
     return scene->timeline == &scene->part;
 }
 
+/* Whether blocks are left out of moments that are looked at. */
+bool tn_scene_limits_blocks(const struct tn_scene *scene);
+
+/* Whether by more than stream and pool, which are those of whole segments. */
+bool tn_scene_picks_blocks(const struct tn_scene *scene);
+
 /* The moment of an instant; one that is not said is `usual`. TARN_ERR_NOT_FOUND when there is no
  * such moment in what is looked at. */
 enum tarn_status tn_scene_moment(const struct tn_scene *scene, const struct tarn_instant *instant,
