@@ -156,9 +156,10 @@ const struct cli_command cli_command_diff = {
     .arguments_min = 2,
     .arguments_max = 2,
     .help = "say what changed between two snapshots, by stack",
-    .details = "At the peaks unless --at says else; the same file twice compares two instants, with\n"
-               "--at and --to. Stacks are told by name, so files of different runs compare well.\n"
-               "The changes of all rows add up. --fail-above makes it a gate for tests.\n",
+    .details =
+        "At the peaks unless --at says else; the same file twice compares two instants, with\n"
+        "--at and --to. Stacks are told by name, so files of different runs compare well.\n"
+        "The changes of all rows add up. --fail-above makes it a gate for tests.\n",
     .opts = diff_opts,
     .values_size = sizeof(struct diff_values),
     .defaults = &diff_defaults,

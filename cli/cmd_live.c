@@ -4,7 +4,11 @@
 
 static enum cli_exit live_run(const struct cli_call *call)
 {
-    return cli_trace_run(call, tarn_report_live);
+    const enum cli_exit code = cli_trace_run(call, tarn_report_live);
+
+    cli_hint(call, code,
+             "\"tarn diff FILE FILE --at A --to B\" says what changed between two instants");
+    return code;
 }
 
 const struct cli_command cli_command_live = {

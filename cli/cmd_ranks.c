@@ -14,8 +14,10 @@ struct ranks_values {
 static const struct ranks_values ranks_defaults = {.select = CLI_SELECT_DEFAULTS};
 
 static const struct cli_opt ranks_opts[] = {
-    CLI_SELECT_OPTS(struct ranks_values), CLI_ROWS_OPT(struct ranks_values),
-    CLI_JSON_OPT(struct ranks_values),    CLI_OUTPUT_OPT(struct ranks_values),
+    CLI_SELECT_OPTS(struct ranks_values),
+    CLI_ROWS_OPT(struct ranks_values),
+    CLI_JSON_OPT(struct ranks_values),
+    CLI_OUTPUT_OPT(struct ranks_values),
     {0},
 };
 
@@ -105,9 +107,10 @@ const struct cli_command cli_command_ranks = {
     .arguments_min = 1,
     .arguments_max = -1,
     .help = "compare the snapshots of many ranks: which stands out, and why",
-    .details = "By what is in use at the peak of each, unless --at says else. Outliers are far from\n"
-               "the median (3.5 times the usual distance, and 1 % of it); each is compared with the\n"
-               "rank nearest to the median, by stack. One file at a time is in memory.\n",
+    .details =
+        "By what is in use at the peak of each, unless --at says else. Outliers are far from\n"
+        "the median (3.5 times the usual distance, and 1 % of it); each is compared with the\n"
+        "rank nearest to the median, by stack. One file at a time is in memory.\n",
     .opts = ranks_opts,
     .values_size = sizeof(struct ranks_values),
     .defaults = &ranks_defaults,

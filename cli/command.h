@@ -49,6 +49,7 @@
     X(leaks)                                                                                       \
     X(diff)                                                                                        \
     X(ranks)                                                                                       \
+    X(flame)                                                                                       \
     X(stats)                                                                                       \
     X(trace)                                                                                       \
     X(segments)                                                                                    \

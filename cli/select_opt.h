@@ -26,7 +26,10 @@ struct cli_select_values {
     const char *rules;
 };
 
-#define CLI_SELECT_DEFAULTS {.device = CLI_DEVICE_ALL, .stream = UINT64_MAX}
+#define CLI_SELECT_DEFAULTS                                                                        \
+    {                                                                                              \
+        .device = CLI_DEVICE_ALL, .stream = UINT64_MAX                                             \
+    }
 
 /* In the order of the enumerations. */
 extern const char *const cli_frames_choices[];

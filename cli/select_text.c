@@ -111,10 +111,10 @@ bool cli_read_instant(const char *text, struct tarn_instant *instant_out)
         enum tarn_instant_kind kind;
         read_value *read; /* NULL: a word alone */
     } words[] = {
-        {"peak", TARN_AT_PEAK, NULL},         {"reserved-peak", TARN_AT_RESERVED_PEAK, NULL},
-        {"start", TARN_AT_START, NULL},       {"end", TARN_AT_END, NULL},
-        {"oom:", TARN_AT_OOM, read_number},   {"event:", TARN_AT_ENTRY, read_number},
-        {"time:", TARN_AT_TIME, read_time},   {"step:", TARN_AT_STEP, read_number},
+        {"peak", TARN_AT_PEAK, NULL},       {"reserved-peak", TARN_AT_RESERVED_PEAK, NULL},
+        {"start", TARN_AT_START, NULL},     {"end", TARN_AT_END, NULL},
+        {"oom:", TARN_AT_OOM, read_number}, {"event:", TARN_AT_ENTRY, read_number},
+        {"time:", TARN_AT_TIME, read_time}, {"step:", TARN_AT_STEP, read_number},
     };
 
     if (strcmp(text, "oom") == 0) {

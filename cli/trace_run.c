@@ -132,9 +132,9 @@ static enum tarn_status trace_write(const struct tarn_snapshot *snapshot, const 
     return run->report(snapshot, &options, writer, error);
 }
 
-void cli_hint(const struct cli_call *call, const char *text)
+void cli_hint(const struct cli_call *call, enum cli_exit code, const char *text)
 {
-    if (call->terminal->err_is_terminal) {
+    if (code == CLI_EXIT_OK && call->terminal->err_is_terminal) {
         (void)fprintf(stderr, "tarn: next: %s\n", text);
     }
 }
@@ -150,8 +150,8 @@ enum cli_exit cli_trace_run_with(const struct cli_call *call, cli_trace_report *
     const struct cli_trace_values *values = call->values;
     struct tarn_selection selection;
     struct tarn_rules *rules;
-    struct trace_run run = {.report = report,
-                            .options = extra ? *extra : (struct tarn_report_options){.json = false}};
+    struct trace_run run = {
+        .report = report, .options = extra ? *extra : (struct tarn_report_options){.json = false}};
 
     run.options.struct_size = sizeof run.options;
     run.options.json = values->json;

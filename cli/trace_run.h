@@ -59,7 +59,7 @@ enum cli_exit cli_trace_run(const struct cli_call *call, cli_trace_report *repor
 enum cli_exit cli_trace_run_with(const struct cli_call *call, cli_trace_report *report,
                                  const struct tarn_report_options *extra);
 
-/* Says on stderr what to type next, when people read there: "tarn oom FILE says why". */
-void cli_hint(const struct cli_call *call, const char *text);
+/* Says on stderr what to type next, when people read there and the command went well. */
+void cli_hint(const struct cli_call *call, enum cli_exit code, const char *text);
 
 #endif

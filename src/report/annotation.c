@@ -300,8 +300,7 @@ bool tn_phases_steps(const struct tn_phases *phases, struct tn_vec *ends_out)
 
     tn_vec_init(ends_out, sizeof(uint64_t));
     if (!boundaries_collect(phases, "ProfilerStep", false, ends_out) ||
-        (ends_out->count == 0 &&
-         !boundaries_collect(phases, "Optimizer.step", true, ends_out))) {
+        (ends_out->count == 0 && !boundaries_collect(phases, "Optimizer.step", true, ends_out))) {
         return false;
     }
     uint64_t *ends = ends_out->items;

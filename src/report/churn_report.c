@@ -173,8 +173,7 @@ static double percent(uint64_t part, uint64_t all)
 static void row_put(struct tn_text_out *out, const struct churn *churn, const struct row *row)
 {
     tn_text_printf(out, "  %8" PRIu64 "  %5.1f%%  %10s  ", row->count,
-                   percent(row->count, churn->total.count),
-                   tn_size_text((double)row->bytes).text);
+                   percent(row->count, churn->total.count), tn_size_text((double)row->bytes).text);
     if (row->count == 0) {
         tn_text_puts(out, "     -           -          ");
     } else if (row->of_size == 0) {
@@ -201,8 +200,7 @@ static void churn_put(const struct tn_report_out *report, const struct tn_scene 
                    percent(churn->total.count, churn->allocations), churn->life_max);
     tn_text_printf(out, "%s of ", tn_size_text((double)churn->total.bytes).text);
     tn_text_printf(out, "%s asked for\n\n", tn_size_text((double)churn->allocated).text);
-    tn_text_printf(out,
-                   "    blocks   share       bytes    life   mostly of  so many  %s\n",
+    tn_text_printf(out, "    blocks   share       bytes    life   mostly of  so many  %s\n",
                    tn_grouping_heading(scene->keys.by));
     for (size_t i = 0; i < limit; i++) {
         row_put(out, churn, &rows[i]);

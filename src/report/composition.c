@@ -38,8 +38,7 @@ static void gap_put(struct tn_text_out *out, const struct tn_scene *scene,
 }
 
 void tn_composition_put(struct tn_text_out *out, const struct tn_scene *scene,
-                        const struct tn_composition *composition, const char *what,
-                        uint64_t limit)
+                        const struct tn_composition *composition, const char *what, uint64_t limit)
 {
     tn_moment_put(out, scene, what, &composition->moment);
     tn_groups_put(out, &scene->keys, &composition->groups, limit);

@@ -18,8 +18,7 @@ void tn_composition_fini(struct tn_composition *composition);
 
 /* `what` is its name, "most in use". */
 void tn_composition_put(struct tn_text_out *out, const struct tn_scene *scene,
-                        const struct tn_composition *composition, const char *what,
-                        uint64_t limit);
+                        const struct tn_composition *composition, const char *what, uint64_t limit);
 
 /* As the member `key`. */
 void tn_composition_put_json(struct tn_json_text *json, const struct tn_scene *scene,

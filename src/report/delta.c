@@ -169,9 +169,9 @@ static void kinds_sum(const struct tn_delta *delta, struct kind_sum sums[KIND_CO
 void tn_change_put(struct tn_text_out *out, int width, double change)
 {
     const struct tn_size_text text = tn_size_text(change < 0 ? -change : change);
+    const int blanks = width - 1 - (int)strlen(text.text);
 
-    tn_text_printf(out, "%*s%s%s", width - 1 - (int)strlen(text.text), "", change < 0 ? "-" : "+",
-                   text.text);
+    tn_text_printf(out, "%*s%s%s", blanks > 0 ? blanks : 0, "", change < 0 ? "-" : "+", text.text);
 }
 
 static void row_put(struct tn_text_out *out, const struct tn_delta_row *row)

@@ -46,8 +46,7 @@ static const struct tarn_instant *instant_of(const struct diff *diff, int number
 {
     const struct tarn_instant *to = &diff->how->to;
 
-    return number == 1 && to->kind != TARN_AT_UNSAID ? to
-                                                     : &diff->sides[number].query.selection.at;
+    return number == 1 && to->kind != TARN_AT_UNSAID ? to : &diff->sides[number].query.selection.at;
 }
 
 /* Opens the device on one side and adds what is in use. Of a device that a file does not have
@@ -70,16 +69,16 @@ static enum tarn_status side_open(struct diff *diff, int number, size_t device,
         side->has_device = false;
         return status;
     }
-    status = tn_scene_moment(&side->scene, instant_of(diff, number), TARN_AT_PEAK, &side->moment,
-                             error);
+    status =
+        tn_scene_moment(&side->scene, instant_of(diff, number), TARN_AT_PEAK, &side->moment, error);
     if (status) {
         return status;
     }
     if (!tn_groups_collect(&groups, &side->scene, side->moment.entry)) {
         return TARN_ERR_HOST_MEMORY;
     }
-    const bool good = tn_delta_add_groups(delta, names, (enum tn_delta_side)number,
-                                          &side->scene.keys, &groups);
+    const bool good =
+        tn_delta_add_groups(delta, names, (enum tn_delta_side)number, &side->scene.keys, &groups);
 
     tn_groups_fini(&groups);
     return good ? TARN_OK : TARN_ERR_HOST_MEMORY;
@@ -102,9 +101,8 @@ static double percent(double change, uint64_t of)
 
 static void counts_add(struct tarn_diff_counts *counts, const struct tn_delta_row *total)
 {
-    const double growth = total->bytes[1] > total->bytes[0]
-                              ? (double)total->bytes[1] - (double)total->bytes[0]
-                              : 0.0;
+    const double growth =
+        total->bytes[1] > total->bytes[0] ? (double)total->bytes[1] - (double)total->bytes[0] : 0.0;
     const double share = total->bytes[0] > 0 ? percent(growth, total->bytes[0])
                                              : (growth > 0 ? SHARE_OF_NOTHING : 0.0);
 

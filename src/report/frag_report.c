@@ -19,7 +19,7 @@
 #include <stdlib.h>
 
 enum {
-    PARTS = 10,    /* of the trace, for the table over time */
+    PARTS = 10,     /* of the trace, for the table over time */
     PINNED_PART = 8 /* blocks take at most one in so many bytes */
 };
 
@@ -91,8 +91,8 @@ static double percent(uint64_t part, uint64_t all)
 
 /* ---- pins ---- */
 
-static bool pin_add(struct pins *pins, const struct tn_scene *scene,
-                    const struct tn_layout *layout, const struct tn_layout_piece *piece)
+static bool pin_add(struct pins *pins, const struct tn_scene *scene, const struct tn_layout *layout,
+                    const struct tn_layout_piece *piece)
 {
     const struct tn_life *const *lives =
         (const struct tn_life *const *)layout->lives.items + piece->first;
@@ -169,8 +169,8 @@ static bool states_collect(const struct tn_scene *scene, struct state *states, s
     const size_t count = length < PARTS ? (size_t)length : PARTS;
 
     for (size_t i = 0; i < count; i++) {
-        const uint64_t entry = timeline->first + (uint64_t)((double)length * (double)(i + 1) /
-                                                            (double)count) - 1;
+        const uint64_t entry =
+            timeline->first + (uint64_t)((double)length * (double)(i + 1) / (double)count) - 1;
         struct tn_layout layout;
 
         if (!tn_layout_collect(&layout, &scene->whole, entry)) {
@@ -219,10 +219,10 @@ static void state_put(struct tn_text_out *out, const struct state *state, uint64
     state_line(out, state, state->slack, "internal: behind blocks, too little to split off");
     state_line(out, state, state->free, "free in segments");
     state_line(out, state, state->reserved, "reserved");
-    tn_text_printf(out, "  largest free piece: %s of %" PRIu64 ", so %.1f%% of what is free is "
-                        "fragmented\n",
-                   tn_size_text((double)state->largest).text, state->runs,
-                   external_percent(state));
+    tn_text_printf(out,
+                   "  largest free piece: %s of %" PRIu64 ", so %.1f%% of what is free is "
+                   "fragmented\n",
+                   tn_size_text((double)state->largest).text, state->runs, external_percent(state));
     if (outside > 0) {
         tn_text_printf(out, "  %s more in use in no segment that the file knows\n",
                        tn_size_text((double)outside).text);
@@ -233,7 +233,8 @@ static void layout_put(struct tn_text_out *out, const struct tn_layout *layout)
 {
     const struct tn_layout_row *rows = layout->rows.items;
 
-    tn_text_puts(out, "\n    reserved        free     largest  pieces  external  pool and stream\n");
+    tn_text_puts(out,
+                 "\n    reserved        free     largest  pieces  external  pool and stream\n");
     for (size_t i = 0; i < layout->rows.count; i++) {
         const struct state state = {.free = rows[i].free, .largest = rows[i].largest_free};
 
@@ -257,8 +258,8 @@ static void pin_put(struct tn_text_out *out, const struct pin *pin)
                    pin->blocks);
 }
 
-static void pins_put(struct tn_text_out *out, const struct tn_scene *scene,
-                     const struct pins *pins, size_t limit)
+static void pins_put(struct tn_text_out *out, const struct tn_scene *scene, const struct pins *pins,
+                     size_t limit)
 {
     const struct pin *rows = pins->rows.items;
 

@@ -28,8 +28,7 @@ static enum tarn_status patterns_init(struct patterns *patterns,
 {
     enum tarn_status status = TARN_OK;
 
-    *patterns =
-        (struct patterns){.has_match = selection->match, .has_hide = selection->hide};
+    *patterns = (struct patterns){.has_match = selection->match, .has_hide = selection->hide};
     if (patterns->has_match) {
         status = tn_pattern_init(&patterns->match, selection->match, "--match", error);
     }

@@ -265,8 +265,7 @@ static enum tarn_status device_put(const struct target *to, const struct tn_tota
     } else {
         device_text(to->out, totals);
     }
-    const enum tarn_status status =
-        totals->entries == 0 ? TARN_OK : device_trace_put(to, totals);
+    const enum tarn_status status = totals->entries == 0 ? TARN_OK : device_trace_put(to, totals);
 
     if (to->json) {
         tn_json_close(to->json);
@@ -275,7 +274,7 @@ static enum tarn_status device_put(const struct target *to, const struct tn_tota
 }
 
 static enum tarn_status devices_put(const struct target *to, const struct tn_vec *totals,
-                        const struct tarn_report_options *options)
+                                    const struct tarn_report_options *options)
 {
     const struct tn_totals *rows = totals->items;
 
@@ -290,7 +289,8 @@ static enum tarn_status devices_put(const struct target *to, const struct tn_vec
 }
 
 static enum tarn_status info_put(const struct target *to, const struct tarn_snapshot *snapshot,
-                     const struct tn_vec *totals, const struct tarn_report_options *options)
+                                 const struct tn_vec *totals,
+                                 const struct tarn_report_options *options)
 {
     struct target warnings = *to;
 
@@ -343,7 +343,6 @@ enum tarn_status tarn_report_info(const struct tarn_snapshot *snapshot,
         status = tn_text_finish(&out);
         return status ? tn_fail(error, status, "cannot write the report") : TARN_OK;
     }
-    return status == TARN_ERR_HOST_MEMORY
-               ? tn_fail(error, status, "no host memory for the report")
-               : status;
+    return status == TARN_ERR_HOST_MEMORY ? tn_fail(error, status, "no host memory for the report")
+                                          : status;
 }

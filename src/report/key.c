@@ -331,8 +331,8 @@ static void name_frame(struct name *name, const struct tn_keys *keys, uint64_t k
     }
     const struct tn_frame *frame = tn_model_frame(keys->model, (uint32_t)(key - KEY_FIRST));
 
-    name->text = tn_model_string(keys->model,
-                                 keys->by == TARN_BY_FUNCTION ? frame->name : frame->filename);
+    name->text =
+        tn_model_string(keys->model, keys->by == TARN_BY_FUNCTION ? frame->name : frame->filename);
     if (keys->by == TARN_BY_LINE || keys->by == TARN_BY_FRAME) {
         (void)snprintf(name->after, sizeof name->after, ":%" PRId64, frame->line);
     }
@@ -414,9 +414,9 @@ static void name_put(struct tn_text_out *out, const struct tn_keys *keys, const 
     tn_text_puts(out, name->after);
     if (keys->by == TARN_BY_FRAME && key >= KEY_FIRST) {
         tn_text_putc(out, ':');
-        string_put(out, tn_model_string(
-                            keys->model,
-                            tn_model_frame(keys->model, (uint32_t)(key - KEY_FIRST))->name));
+        string_put(out,
+                   tn_model_string(keys->model,
+                                   tn_model_frame(keys->model, (uint32_t)(key - KEY_FIRST))->name));
     }
 }
 

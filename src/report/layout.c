@@ -114,9 +114,9 @@ static void walk_life(struct walk *walk, const struct tn_life *life, uint64_t re
 
 /* The part of the layout that is one region and those that continue it; returns the region behind
  * them. */
-static const struct tn_region *region_walk(const struct tn_region *region, struct tn_layout_row *row,
-                                        const struct tn_vec *sorted, size_t *next, uint64_t entry,
-                                        uint64_t max_split)
+static const struct tn_region *region_walk(const struct tn_region *region,
+                                           struct tn_layout_row *row, const struct tn_vec *sorted,
+                                           size_t *next, uint64_t entry, uint64_t max_split)
 {
     const struct tn_life *const *lives = sorted->items;
     struct walk walk = {.row = row, .at = region->start, .max_split = max_split};

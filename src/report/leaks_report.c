@@ -102,8 +102,8 @@ static bool is_suppressed(struct leaks *leaks, const struct tn_report_out *repor
 static void life_count(const struct leaks *leaks, struct row *row, const struct tn_life *life)
 {
     const size_t from = life->start == TN_NEVER ? 0 : moment_find(leaks, life->start);
-    const size_t to = life->end == TN_NEVER ? leaks->repeats.at.count
-                                            : moment_find(leaks, life->end);
+    const size_t to =
+        life->end == TN_NEVER ? leaks->repeats.at.count : moment_find(leaks, life->end);
 
     if (from < to) {
         row->bytes[from] += life->size;
@@ -177,8 +177,8 @@ static bool is_growing(const struct leaks *leaks, const struct row *row)
 {
     const size_t moments = leaks->repeats.at.count;
 
-    return moments >= TN_REPEATS_MIN && row->bytes[moments - 1] > row->bytes[0] &&
-           row->grew >= 2 && row->grew >= (moments - 1) / 3;
+    return moments >= TN_REPEATS_MIN && row->bytes[moments - 1] > row->bytes[0] && row->grew >= 2 &&
+           row->grew >= (moments - 1) / 3;
 }
 
 static int row_compare(const void *left, const void *right)
@@ -318,8 +318,7 @@ static void leaks_put(const struct tn_report_out *report, const struct tn_scene 
 
 /* ---- JSON ---- */
 
-static void row_members(struct tn_json_text *json, const struct leaks *leaks,
-                        const struct row *row)
+static void row_members(struct tn_json_text *json, const struct leaks *leaks, const struct row *row)
 {
     tn_json_open_array(json, "bytes");
     for (size_t i = 0; i < leaks->repeats.at.count; i++) {

@@ -92,7 +92,8 @@ bool tn_name_find(struct tn_name_table *table, const struct tn_keys *keys, uint6
         *name_out = (uint32_t)found;
         return true;
     }
-    struct tn_name *added = name_make(table, keys, key, &made) ? tn_store_push(&table->names) : NULL;
+    struct tn_name *added =
+        name_make(table, keys, key, &made) ? tn_store_push(&table->names) : NULL;
 
     if (!added) {
         return false;

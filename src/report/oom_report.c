@@ -10,7 +10,7 @@
  */
 #include "base/errinfo.h"
 #include "base/size_text.h"
-#include "report/group.h"
+#include "report/delta.h"
 #include "report/layout.h"
 #include "report/report_out.h"
 
@@ -54,6 +54,10 @@ struct oom {
     struct tn_moment moment;
     struct tn_layout layout;
     struct tn_groups groups;
+    uint64_t since;  /* entry: what changed after it is told */
+    bool since_step; /* it is the end of a step, else the last tenth of the trace begins there */
+    struct tn_name_table names;
+    struct tn_delta delta;
     struct tn_layout_row own; /* of the request's pool and stream; zero if it has none */
     uint64_t room;            /* beyond what was reserved: the device's, or what the limit let
                                  the run reserve before */
@@ -116,6 +120,53 @@ static uint64_t others_of(const struct oom *oom, uint64_t device_total)
     return device_total > known ? device_total - known : 0;
 }
 
+static void oom_fini(struct oom *oom)
+{
+    tn_delta_fini(&oom->delta);
+    tn_name_table_fini(&oom->names);
+    tn_groups_fini(&oom->groups);
+    tn_layout_fini(&oom->layout);
+}
+
+/* Sets the moment from which changes are told: the end of the last step before the failure, if the
+ * program said steps, else a tenth of the trace before it. Neither is before what is looked at. */
+static void since_set(struct oom *oom, const struct tn_scene *scene)
+{
+    const struct tn_timeline *timeline = scene->timeline;
+    const uint64_t *ends = scene->steps.items;
+    const uint64_t tenth = (oom->number - timeline->first) / 10;
+
+    oom->since =
+        oom->number > timeline->first ? oom->number - 1 - tenth : tn_timeline_before(timeline);
+    for (size_t i = 0; i < scene->steps.count && ends[i] < oom->number; i++) {
+        if (ends[i] >= timeline->first) {
+            oom->since = ends[i];
+            oom->since_step = true;
+        }
+    }
+}
+
+/* What each group held then, and holds. */
+static bool delta_make(struct oom *oom, const struct tn_scene *scene)
+{
+    const struct tn_path_form form = {.ignore_lines = false};
+    struct tn_groups before;
+
+    since_set(oom, scene);
+    tn_name_table_init(&oom->names, &form);
+    tn_delta_init(&oom->delta, &oom->names);
+    if (!tn_groups_collect(&before, scene, oom->since)) {
+        return false;
+    }
+    const bool good =
+        tn_delta_add_groups(&oom->delta, &oom->names, TN_DELTA_BEFORE, &scene->keys, &before) &&
+        tn_delta_add_groups(&oom->delta, &oom->names, TN_DELTA_AFTER, &scene->keys, &oom->groups);
+
+    tn_groups_fini(&before);
+    tn_delta_sort(&oom->delta);
+    return good;
+}
+
 static bool oom_init(struct oom *oom, const struct tn_scene *scene, uint64_t number,
                      uint64_t device_total)
 {
@@ -136,6 +187,10 @@ static bool oom_init(struct oom *oom, const struct tn_scene *scene, uint64_t num
         tn_layout_fini(&oom->layout);
         return false;
     }
+    if (!delta_make(oom, scene)) {
+        oom_fini(oom);
+        return false;
+    }
     oom->is_limited = oom->device_free >= oom->segment;
     oom->room = oom->is_limited ? tn_timeline_reserved_max(timeline, number) - oom->moment.reserved
                                 : oom->device_free;
@@ -144,12 +199,6 @@ static bool oom_init(struct oom *oom, const struct tn_scene *scene, uint64_t num
     oom->verdict = judge(oom);
     oom->emptying_helps = oom->layout.total.whole + oom->room >= oom->segment;
     return true;
-}
-
-static void oom_fini(struct oom *oom)
-{
-    tn_groups_fini(&oom->groups);
-    tn_layout_fini(&oom->layout);
 }
 
 /* ---- text ---- */
@@ -282,6 +331,13 @@ static void oom_put(struct tn_text_out *out, const struct tn_scene *scene, const
         tn_text_printf(out, "  %10s          in use as well, left out by the selection\n",
                        size_of(&text[0], oom->moment.requested - oom->groups.bytes));
     }
+    if (oom->since == TN_NEVER) {
+        return;
+    }
+    tn_text_printf(out, "\n  what changed since entry %" PRIu64 ", %s\n", oom->since,
+                   oom->since_step ? "the end of the last step"
+                                   : "in the last tenth of the trace before it");
+    tn_delta_put(out, &oom->delta, scene->keys.by, limit);
 }
 
 /* ---- JSON ---- */
@@ -340,6 +396,15 @@ static void oom_put_json(struct tn_json_text *json, const struct tn_scene *scene
     layout_row_put_json(json, "all_pools", &oom->layout.total, true);
     tn_json_open_object(json, "holders");
     tn_groups_put_json(json, &scene->keys, &oom->groups, limit);
+    tn_json_close(json);
+    tn_json_open_object(json, "changes_since");
+    if (oom->since == TN_NEVER) {
+        tn_json_null(json, "entry");
+    } else {
+        tn_json_number(json, "entry", oom->since);
+    }
+    tn_json_bool(json, "is_end_of_a_step", oom->since_step);
+    tn_delta_put_json(json, &oom->delta, scene->keys.by, limit);
     tn_json_close(json);
     tn_json_close(json);
 }

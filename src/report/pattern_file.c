@@ -74,8 +74,7 @@ enum tarn_status tn_pattern_file_read(struct tn_input *input, const char *file, 
     for (;;) {
         const char *text;
         size_t length;
-        enum tarn_status status =
-            tn_input_line(input, TN_PATTERN_LINE_MAX, &text, &length, error);
+        enum tarn_status status = tn_input_line(input, TN_PATTERN_LINE_MAX, &text, &length, error);
 
         if (status == TARN_ERR_NOT_FOUND) {
             return TARN_OK;

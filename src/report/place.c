@@ -97,8 +97,7 @@ static bool lives_place(struct reading *reading)
     size_t next = reading->timeline->lives.count;
 
     for (uint64_t i = reading->timeline->trace->count; i > 0; i--) {
-        while (next > 0 &&
-               (lives[next - 1].start == TN_NEVER || lives[next - 1].start == i - 1)) {
+        while (next > 0 && (lives[next - 1].start == TN_NEVER || lives[next - 1].start == i - 1)) {
             next--;
             if (lives[next].start != TN_NEVER && !life_place(reading, &lives[next])) {
                 return false;

@@ -171,8 +171,7 @@ enum tarn_status tarn_ranks_add(struct tarn_ranks *ranks, const struct tarn_snap
         return status;
     }
     for (size_t i = 0; status == TARN_OK && i < model->trace_count; i++) {
-        if (model->traces[i].count > 0 &&
-            (!options->one_device || (size_t)options->device == i)) {
+        if (model->traces[i].count > 0 && (!options->one_device || (size_t)options->device == i)) {
             status = device_add(ranks, &query, i, name, error);
         }
     }
@@ -199,8 +198,7 @@ static int number_compare(const void *left, const void *right)
 static double median(double *numbers, size_t count)
 {
     qsort(numbers, count, sizeof *numbers, number_compare);
-    return count % 2 == 1 ? numbers[count / 2]
-                          : (numbers[count / 2 - 1] + numbers[count / 2]) / 2;
+    return count % 2 == 1 ? numbers[count / 2] : (numbers[count / 2 - 1] + numbers[count / 2]) / 2;
 }
 
 /* Numbers of all ranks. */
@@ -236,11 +234,10 @@ static struct spread distances_set(const struct tn_vec *ranks, double *numbers)
         const double distance = away((double)items[i].moment.requested, spread.middle);
 
         if (distance > 0) {
-            items[i].distance = usual > 0 && distance / usual < FAR_AWAY ? distance / usual
-                                                                         : FAR_AWAY;
+            items[i].distance =
+                usual > 0 && distance / usual < FAR_AWAY ? distance / usual : FAR_AWAY;
         }
-        items[i].is_outlier = ranks->count >= RANKS_MIN &&
-                              items[i].distance >= OUTLIER_DISTANCE &&
+        items[i].is_outlier = ranks->count >= RANKS_MIN && items[i].distance >= OUTLIER_DISTANCE &&
                               distance > spread.middle * OUTLIER_SHARE;
     }
     return spread;
@@ -386,8 +383,7 @@ static void rank_put_json(struct tn_json_text *json, const char *key, const stru
     tn_json_close(json);
 }
 
-static void spread_put_json(struct tn_json_text *json, const char *key,
-                            const struct spread *spread)
+static void spread_put_json(struct tn_json_text *json, const char *key, const struct spread *spread)
 {
     tn_json_open_object(json, key);
     tn_json_number(json, "least", (uint64_t)spread->least);

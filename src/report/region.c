@@ -64,13 +64,14 @@ static bool finals_add(struct tn_regions *regions, const struct tn_timeline *tim
     for (size_t i = 0; i < timeline->model->segment_count; i++) {
         const struct tn_model_segment *segment = &timeline->model->segments[i];
         const struct tn_region region = {.start = segment->address,
-                                      .end = tn_region_end(segment->address, segment->total_size),
-                                      .segment = segment->address,
-                                      .pool = segment->pool,
-                                      .has_pool = true,
-                                      .stream = segment->stream,
-                                      .is_large = segment->is_large,
-                                      .is_growing = segment->is_expandable};
+                                         .end =
+                                             tn_region_end(segment->address, segment->total_size),
+                                         .segment = segment->address,
+                                         .pool = segment->pool,
+                                         .has_pool = true,
+                                         .stream = segment->stream,
+                                         .is_large = segment->is_large,
+                                         .is_growing = segment->is_expandable};
 
         if (segment->device == timeline->device && !regions_add(regions, region)) {
             return false;
@@ -81,21 +82,21 @@ static bool finals_add(struct tn_regions *regions, const struct tn_timeline *tim
 
 /* What an entry took away. Its pool is known from newer files only; its size tells the class. */
 static struct tn_region region_given_back(const struct tn_model *model,
-                                       const struct tn_trace_entry *entry)
+                                          const struct tn_trace_entry *entry)
 {
     const bool is_growing = entry->action == TN_TRACE_SEGMENT_UNMAP;
 
     const struct tn_trace_extra *extra = tn_model_extra(model, entry->extra);
 
     return (struct tn_region){.start = entry->address,
-                           .end = tn_region_end(entry->address, entry->size),
-                           .segment = entry->address,
-                           .pool = extra->pool,
-                           .has_pool = extra->has_pool,
-                           .stream = entry->stream,
-                           .is_large = is_growing ? entry->size % LARGE_PAGES == 0
-                                                  : entry->size > SMALL_SEGMENT,
-                           .is_growing = is_growing};
+                              .end = tn_region_end(entry->address, entry->size),
+                              .segment = entry->address,
+                              .pool = extra->pool,
+                              .has_pool = extra->has_pool,
+                              .stream = entry->stream,
+                              .is_large = is_growing ? entry->size % LARGE_PAGES == 0
+                                                     : entry->size > SMALL_SEGMENT,
+                              .is_growing = is_growing};
 }
 
 bool tn_regions_init(struct tn_regions *regions, const struct tn_timeline *timeline)

@@ -105,8 +105,8 @@ static enum tarn_status rules_read(struct tn_input *input, const char *name,
     tn_arena_init(&rules->arena, &rules->budget);
     tn_vec_init(&rules->categories, sizeof(const char *));
     tn_vec_init(&rules->rules, sizeof(struct tn_rule));
-    const enum tarn_status status = tn_pattern_file_read(
-        input, name, "optimizer: /torch/optim/", rule_add, rules, error);
+    const enum tarn_status status =
+        tn_pattern_file_read(input, name, "optimizer: /torch/optim/", rule_add, rules, error);
 
     tn_input_close(input);
     if (status) {
@@ -124,6 +124,7 @@ enum tarn_status tn_rules_parse(const char *text, size_t size, const char *name,
     const struct tn_unpack_limits limits = {.max_bytes = FILE_MAX};
     const enum tarn_status status = tn_input_open_memory(&input, text, size, &limits, error);
 
+    *rules_out = NULL;
     return status ? status : rules_read(&input, name, rules_out, error);
 }
 

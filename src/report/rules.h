@@ -23,8 +23,8 @@ struct tn_rule {
 };
 
 struct tarn_rules {
-    struct tn_budget budget; /* without a limit */
-    struct tn_arena arena;   /* names */
+    struct tn_budget budget;  /* without a limit */
+    struct tn_arena arena;    /* names */
     struct tn_vec categories; /* const char *, in order of first sight */
     struct tn_vec rules;      /* struct tn_rule */
 };

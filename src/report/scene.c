@@ -153,8 +153,7 @@ static uint64_t reserved_before(struct wanted *wanted)
         }
     }
     for (uint64_t i = scene->whole.trace->count; i > 0; i--) {
-        const int64_t delta =
-            tn_reserved_delta(tn_trace_at(model, scene->whole.trace, i - 1));
+        const int64_t delta = tn_reserved_delta(tn_trace_at(model, scene->whole.trace, i - 1));
 
         if (delta != 0 && wants_memory(wanted, i - 1)) {
             reserved -= (uint64_t)delta;
@@ -469,9 +468,9 @@ static enum tarn_status time_moment(const struct tn_scene *scene, uint64_t time_
                        scene->whole.device);
     }
     const uint64_t room = (uint64_t)INT64_MAX - (zero > 0 ? (uint64_t)zero : 0);
-    const uint64_t entry =
-        time_us >= room ? scene->whole.trace->count
-                        : tn_timeline_find_time(&scene->whole, zero + (int64_t)time_us + 1);
+    const uint64_t entry = time_us >= room
+                               ? scene->whole.trace->count
+                               : tn_timeline_find_time(&scene->whole, zero + (int64_t)time_us + 1);
 
     return entry_moment(scene, entry > 0 ? entry - 1 : TN_NEVER, moment_out, error);
 }
@@ -625,8 +624,7 @@ void tn_scene_put_selection_json(struct tn_json_text *json, const struct tn_scen
         tn_json_number(json, NULL, selection->pool[1]);
         tn_json_close(json);
     } else if (selection->pools != TARN_POOLS_ALL) {
-        tn_json_word(json, "pool",
-                     selection->pools == TARN_POOLS_DEFAULT ? "default" : "private");
+        tn_json_word(json, "pool", selection->pools == TARN_POOLS_DEFAULT ? "default" : "private");
     }
     tn_json_number(json, "min_size", selection->size_min);
     if (selection->size_max > 0) {

@@ -93,6 +93,7 @@ enum tarn_status tn_suppressions_parse(const char *text, size_t size, const char
     const struct tn_unpack_limits limits = {.max_bytes = FILE_MAX};
     const enum tarn_status status = tn_input_open_memory(&input, text, size, &limits, error);
 
+    *suppressions_out = NULL;
     return status ? status : suppressions_read(&input, name, suppressions_out, error);
 }
 

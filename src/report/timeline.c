@@ -287,10 +287,10 @@ static void moment_step(const struct tn_timeline *timeline, struct tn_moment *no
     if (timeline->whole) {
         now->left_out += ((const uint64_t *)timeline->whole->deltas.items)[entry] - delta;
     }
-    now->reserved += timeline->reserved.count > 0
-                         ? ((const uint64_t *)timeline->reserved.items)[entry]
-                         : (uint64_t)tn_reserved_delta(
-                               tn_trace_at(timeline->model, timeline->trace, entry));
+    now->reserved +=
+        timeline->reserved.count > 0
+            ? ((const uint64_t *)timeline->reserved.items)[entry]
+            : (uint64_t)tn_reserved_delta(tn_trace_at(timeline->model, timeline->trace, entry));
 }
 
 static void peaks_find(struct tn_timeline *timeline)
@@ -457,8 +457,7 @@ static bool reserved_narrow(struct tn_timeline *timeline, const struct tn_narrow
     uint64_t *reserved = timeline->reserved.items;
 
     for (uint64_t i = 0; i < timeline->limit; i++) {
-        const int64_t delta =
-            tn_reserved_delta(tn_trace_at(timeline->model, timeline->trace, i));
+        const int64_t delta = tn_reserved_delta(tn_trace_at(timeline->model, timeline->trace, i));
 
         if (delta != 0 && narrowing->wants_memory(narrowing->context, i)) {
             reserved[i] = (uint64_t)delta;
@@ -469,8 +468,7 @@ static bool reserved_narrow(struct tn_timeline *timeline, const struct tn_narrow
 
 static void start_narrow(struct tn_timeline *timeline, const struct tn_narrowing *narrowing)
 {
-    const struct tn_moment whole =
-        tn_timeline_at(timeline->whole, tn_timeline_before(timeline));
+    const struct tn_moment whole = tn_timeline_at(timeline->whole, tn_timeline_before(timeline));
     const struct tn_life *lives = tn_timeline_lives(timeline);
     struct tn_moment start = {.entry = whole.entry, .reserved = whole.reserved};
 

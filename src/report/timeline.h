@@ -56,14 +56,14 @@ struct tn_timeline {
     struct tn_moment end;
     struct tn_moment requested_peak; /* the first of equals */
     struct tn_moment reserved_peak;
-    struct tn_vec ooms;      /* uint64_t: entries */
-    struct tn_vec deltas;    /* uint64_t an entry: bytes it adds, modulo 2^64 */
-    struct tn_vec reserved;  /* uint64_t an entry: bytes it adds to segments; empty: what the entry
+    struct tn_vec ooms;     /* uint64_t: entries */
+    struct tn_vec deltas;   /* uint64_t an entry: bytes it adds, modulo 2^64 */
+    struct tn_vec reserved; /* uint64_t an entry: bytes it adds to segments; empty: what the entry
                                 says */
     const struct tn_timeline *whole; /* what this is a selection of, or NULL */
-    uint64_t before_count;   /* lives that began before the first entry */
-    uint64_t doubled_allocs; /* of an address in use: its free is missing */
-    uint64_t unknown_frees;  /* of an address that the trace freed already */
+    uint64_t before_count;           /* lives that began before the first entry */
+    uint64_t doubled_allocs;         /* of an address in use: its free is missing */
+    uint64_t unknown_frees;          /* of an address that the trace freed already */
 };
 
 /* `device` must be one that has a trace. False when host memory is missing; then there is nothing

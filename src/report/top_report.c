@@ -105,8 +105,7 @@ static bool rows_fill(struct rows *rows, const struct tn_scene *scene, const str
     for (size_t i = 0; i < scene->timeline->lives.count; i++) {
         const struct row more = row_of(at, &lives[i]);
         uint64_t key;
-        struct row *row =
-            tn_key_find(&scene->keys, &lives[i], &key) ? row_get(rows, key) : NULL;
+        struct row *row = tn_key_find(&scene->keys, &lives[i], &key) ? row_get(rows, key) : NULL;
 
         if (!row) {
             return false;
