@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One SVG file that needs nothing else: the root on top and callers above what they call, or the
- * other way round, widths in proportion to bytes. Without a script it is a picture with a text for every box (hover shows it,
- * a screen reader reads it). The script adds zoom, search and the line that follows the pointer; it
- * holds no text of the file, and takes what it shows from the boxes as text.
+ * other way round, widths in proportion to bytes. Without a script it is a picture with a text for
+ * every box (hover shows it, a screen reader reads it). The script adds zoom, search and the line
+ * that follows the pointer; it holds no text of the file, and takes what it shows from the boxes as
+ * text.
  *
  * Each box carries its place in bytes (data-o, data-b, data-d: offset, bytes, depth), so that zoom
  * is exact. Boxes too narrow to see are left out, and their number and bytes said.

@@ -194,7 +194,7 @@ static int number_compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* The median of numbers, which are sorted by it; of an even count the mean of both in the middle. */
+/* The median of numbers, which it sorts; of an even count the mean of both in the middle. */
 static double median(double *numbers, size_t count)
 {
     qsort(numbers, count, sizeof *numbers, number_compare);

@@ -43,8 +43,8 @@ struct tn_scene {
     struct tn_keys keys;
 };
 
-/* `device` must have a trace. TARN_ERR_NOT_FOUND and TARN_ERR_NOT_SUPPORTED when what is selected is
- * not there, TARN_ERR_HOST_MEMORY; then there is nothing to release. The scene stays where it is
+/* `device` must have a trace. TARN_ERR_NOT_FOUND and TARN_ERR_NOT_SUPPORTED when what is selected
+ * is not there, TARN_ERR_HOST_MEMORY; then there is nothing to release. The scene stays where it is
  * until its end. */
 enum tarn_status tn_scene_init(struct tn_scene *scene, struct tn_query *query, size_t device,
                                struct tarn_error *error) TN_MUST_CHECK;

@@ -78,8 +78,8 @@ struct tn_narrowing {
     uint64_t limit;
     bool (*wants)(void *context, const struct tn_life *life); /* whole lives; NULL: all */
 
-    /* Whether an entry that adds or removes memory counts, and what was there before the first entry
-     * of the trace; NULL: all. */
+    /* Whether an entry that adds or removes memory counts, and what was there before the first
+     * entry of the trace; NULL: all. */
     bool (*wants_memory)(void *context, uint64_t entry);
     uint64_t reserved_before;
     void *context;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stacks, or other groups, by what they did over the whole trace: bytes they held when most was in
- * use (or at another instant), bytes they hold at the end, bytes and blocks they asked for. Blocks from before the trace count as asked for
- * by nobody known, unless the snapshot still has their stack.
+ * use (or at another instant), bytes they hold at the end, bytes and blocks they asked for. Blocks
+ * from before the trace count as asked for by nobody known, unless the snapshot still has their
+ * stack.
  */
 #include "base/size_text.h"
 #include "report/address_map.h"
