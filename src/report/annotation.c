@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/annotation.h"
 
+#include "base/assertion.h"
 #include "base/host_mem.h"
 #include "base/map.h"
 
@@ -95,6 +96,7 @@ static bool end_read(struct reading *reading, uint32_t name, uint64_t entry)
         }
         return outer != NULL;
     }
+    tn_assert(reading->outer.items && *last < reading->outer.count);
     struct tn_phase *phase = phase_at(reading->phases, *last);
     const uint64_t outer = ((const uint64_t *)reading->outer.items)[*last];
 

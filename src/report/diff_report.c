@@ -31,6 +31,8 @@ struct diff {
     struct side sides[2];
     const struct tarn_report_options *options;
     const struct tarn_diff_options *how;
+    struct tn_text_out out_text;
+    struct tn_json_text out_json;
     struct tn_text_out *out;
     struct tn_json_text *json; /* NULL: text */
     uint64_t limit;
@@ -251,15 +253,12 @@ static enum tarn_status traces_check(const struct tn_model *before, const struct
 static enum tarn_status diff_write(struct diff *diff, const struct tarn_writer *writer,
                                    struct tarn_error *error)
 {
-    struct tn_text_out out;
-    struct tn_json_text json;
-
-    tn_text_init(&out, writer);
-    diff->out = &out;
-    diff->json = diff->options->json && !diff->how->folded ? &json : NULL;
+    tn_text_init(&diff->out_text, writer);
+    diff->out = &diff->out_text;
+    diff->json = diff->options->json && !diff->how->folded ? &diff->out_json : NULL;
     if (diff->json) {
-        tn_json_begin(&json, &out, "tarn.diff/1");
-        tn_json_open_array(&json, "devices");
+        tn_json_begin(diff->json, diff->out, "tarn.diff/1");
+        tn_json_open_array(diff->json, "devices");
     }
     enum tarn_status status = devices_put(diff, error);
 
@@ -267,9 +266,9 @@ static enum tarn_status diff_write(struct diff *diff, const struct tarn_writer *
         return status;
     }
     if (diff->json) {
-        tn_json_end(&json);
+        tn_json_end(diff->json);
     }
-    status = tn_text_finish(&out);
+    status = tn_text_finish(diff->out);
     return status ? tn_fail(error, status, "cannot write the report") : TARN_OK;
 }
 

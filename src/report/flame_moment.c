@@ -158,7 +158,9 @@ static void folded_put(struct tn_text_out *out, const struct tn_model *model,
     if (path->group) {
         tn_text_puts(out, joint);
         for (size_t i = 0; i < path->group_length; i++) {
-            tn_text_putc(out, path->group[i] == ';' ? ',' : path->group[i]);
+            const char c = path->group[i];
+
+            tn_text_put(out, c == ';' ? "," : &c, 1);
         }
         joint = ";";
     }

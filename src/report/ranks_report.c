@@ -300,6 +300,8 @@ struct table {
     struct spread in_use;
     struct spread reserved;
     const struct rank *typical;
+    struct tn_text_out out_text;
+    struct tn_json_text out_json;
     struct tn_text_out *out;
     struct tn_json_text *json; /* NULL: text */
     uint64_t limit;
@@ -473,22 +475,19 @@ static void table_fill(struct table *table, double *numbers)
 static enum tarn_status table_write(struct table *table, const struct tarn_writer *writer,
                                     struct tarn_error *error)
 {
-    struct tn_text_out out;
-    struct tn_json_text json;
-
-    tn_text_init(&out, writer);
-    table->out = &out;
-    table->json = table->ranks->options.json ? &json : NULL;
+    tn_text_init(&table->out_text, writer);
+    table->out = &table->out_text;
+    table->json = table->ranks->options.json ? &table->out_json : NULL;
     if (table->json) {
-        tn_json_begin(&json, &out, "tarn.ranks/1");
+        tn_json_begin(table->json, table->out, "tarn.ranks/1");
     }
     if (!table_put(table)) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to compare ranks");
     }
     if (table->json) {
-        tn_json_end(&json);
+        tn_json_end(table->json);
     }
-    const enum tarn_status status = tn_text_finish(&out);
+    const enum tarn_status status = tn_text_finish(table->out);
 
     return status ? tn_fail(error, status, "cannot write the report") : TARN_OK;
 }
