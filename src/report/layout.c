@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/layout.h"
 
+#include "base/assertion.h"
 #include "report/region.h"
 
 #include <stdlib.h>
@@ -204,8 +205,10 @@ static bool rows_collect(struct tn_layout *layout, const struct tn_regions *regi
         timeline->model->settings.present ? timeline->model->settings.max_split_size : -1;
     const uint64_t max_split = setting > 0 ? (uint64_t)setting : UINT64_MAX;
     const struct tn_region *region = tn_regions_first(regions);
+    const size_t count = sorted->count;
     size_t next = 0;
 
+    tn_assert(lives || count == 0);
     while (region) {
         struct tn_layout_row *row = tn_vec_push(&layout->rows);
         struct tn_layout_piece *piece = row ? tn_vec_push(&layout->pieces) : NULL;
@@ -213,7 +216,7 @@ static bool rows_collect(struct tn_layout *layout, const struct tn_regions *regi
         if (!piece) {
             return false;
         }
-        for (; next < sorted->count && lives[next]->address < region->start; next++) {
+        for (; next < count && lives[next]->address < region->start; next++) {
             layout->outside += lives[next]->size;
         }
         piece->address = region->start;
@@ -222,7 +225,7 @@ static bool rows_collect(struct tn_layout *layout, const struct tn_regions *regi
         piece->count = next - piece->first;
         piece->row = *row;
     }
-    for (; next < sorted->count; next++) {
+    for (; next < count; next++) {
         layout->outside += lives[next]->size;
     }
     rows_merge(layout);

@@ -10,6 +10,7 @@
  */
 #include "tarn/report.h"
 
+#include "base/assertion.h"
 #include "base/host_mem.h"
 #include "base/size_text.h"
 #include "report/address_map.h"
@@ -218,6 +219,7 @@ static struct row rows_sum(const struct leaks *leaks, size_t from, size_t to)
     const struct row *rows = leaks->rows.items;
     struct row sum = {.key = 0};
 
+    tn_assert(rows || from >= to);
     for (size_t i = from; i < to; i++) {
         for (size_t k = 0; k < leaks->repeats.at.count; k++) {
             sum.bytes[k] += rows[i].bytes[k];
@@ -286,6 +288,7 @@ static void leaks_put(const struct tn_report_out *report, const struct tn_scene 
     const struct row more = rows_sum(leaks, limit, leaks->count);
     const struct row rest = rows_sum(leaks, leaks->count, leaks->rows.count);
 
+    tn_assert(rows || limit == 0);
     tn_text_printf(out, "%s that hold more and more: %zu\n", tn_grouping_plural(scene->keys.by),
                    leaks->count);
     tn_text_printf(out,
@@ -348,6 +351,7 @@ static void leaks_put_json(const struct tn_report_out *report, const struct tn_s
     const struct row rest = rows_sum(leaks, leaks->count, leaks->rows.count);
     struct tn_json_text *json = report->json;
 
+    tn_assert(rows || limit == 0);
     tn_json_word(json, "moments_by", kinds[leaks->repeats.kind]);
     tn_json_open_array(json, "moments");
     for (size_t i = 0; i < leaks->repeats.at.count; i++) {

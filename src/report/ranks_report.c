@@ -469,7 +469,7 @@ static void table_fill(struct table *table, double *numbers)
     for (size_t i = 0; i < ranks->count; i++) {
         table->sorted[i] = (const struct rank *)ranks->items + i;
     }
-    qsort(table->sorted, ranks->count, sizeof *table->sorted, rank_compare);
+    qsort(table->sorted, ranks->count, sizeof(const struct rank *), rank_compare);
 }
 
 static enum tarn_status table_write(struct table *table, const struct tarn_writer *writer,
@@ -507,7 +507,7 @@ enum tarn_status tarn_ranks_report(struct tarn_ranks *ranks, const struct tarn_w
     }
     double *numbers = tn_host_alloc(count * sizeof *numbers);
 
-    table.sorted = tn_host_alloc(count * sizeof *table.sorted);
+    table.sorted = tn_host_alloc(count * sizeof(const struct rank *));
     enum tarn_status status = TARN_ERR_HOST_MEMORY;
 
     if (numbers && table.sorted) {
@@ -516,7 +516,7 @@ enum tarn_status tarn_ranks_report(struct tarn_ranks *ranks, const struct tarn_w
     } else {
         (void)tn_fail(error, status, "no host memory to compare ranks");
     }
-    tn_host_free(table.sorted, count * sizeof *table.sorted);
+    tn_host_free(table.sorted, count * sizeof(const struct rank *));
     tn_host_free(numbers, count * sizeof *numbers);
     return status;
 }

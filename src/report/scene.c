@@ -48,7 +48,7 @@ enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *mo
     enum tarn_status status = tn_frame_view_init(&query->view, model, &query->selection, error);
 
     if (status == TARN_OK && query->by == TARN_BY_CATEGORY) {
-        status = categories_init(query, options->rules, error);
+        status = categories_init(query, options ? options->rules : NULL, error);
         if (status) {
             tn_frame_view_fini(&query->view);
         }
