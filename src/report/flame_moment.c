@@ -192,7 +192,7 @@ static void folded_put(struct tn_text_out *out, const struct tn_model *model,
 static bool holder_draw(struct flame_moment *moment, const struct tn_scene *scene,
                         const struct holder *holder)
 {
-    struct group_name name;
+    struct group_name name = {.length = 0};
     struct tn_flame_path path = {
         .device = moment->shows_device ? scene->timeline->device : -1,
         .stack = tn_frame_view_stack(&scene->query->view, holder->seen),

@@ -65,7 +65,7 @@ static bool is_hidden(const struct tn_model *model, const struct tn_frame *frame
 static void frames_look(struct tn_frame_view *view, const struct tarn_selection *selection,
                         const struct patterns *patterns)
 {
-    struct tn_frame_text text;
+    struct tn_frame_text text = {.text = ""};
 
     for (uint32_t i = 0; i < view->model->frames.count; i++) {
         const struct tn_frame *frame = tn_model_frame(view->model, i);

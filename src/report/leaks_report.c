@@ -162,7 +162,7 @@ static int slope_compare(const void *left, const void *right)
 
 static double slope_of(const struct leaks *leaks, const struct row *row)
 {
-    double slopes[PAIRS_MAX];
+    double slopes[PAIRS_MAX] = {0};
     size_t count = 0;
 
     for (size_t i = 0; i < leaks->repeats.at.count; i++) {

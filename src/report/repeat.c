@@ -80,7 +80,7 @@ static int distance_compare(const void *left, const void *right)
 /* Whether calls come at even distances, from near the beginning to near the end. */
 static bool is_even(const struct call *calls, size_t count, const struct tn_timeline *timeline)
 {
-    uint64_t distances[COUNT_MAX];
+    uint64_t distances[COUNT_MAX] = {0};
 
     for (size_t i = 0; i + 1 < count; i++) {
         distances[i] = calls[i + 1].entry - calls[i].entry;

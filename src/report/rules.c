@@ -191,9 +191,10 @@ static uint32_t frame_category(struct tn_categories *categories, uint32_t number
 {
     const struct tn_rule *rules = categories->rules->rules.items;
     uint32_t *known = &categories->of_frame[number];
-    struct tn_frame_text text;
 
     if (*known == 0) {
+        struct tn_frame_text text = {.text = ""};
+
         *known = 1;
         tn_frame_text_set(&text, categories->model, tn_model_frame(categories->model, number));
         for (size_t i = 0; i < categories->rules->rules.count; i++) {
