@@ -2,9 +2,7 @@
 /* `tarn compare`: segments that only one of two snapshots has. */
 #include "flame_run.h"
 #include "output.h"
-#include "tarn/snapshot.h"
-
-#include <string.h>
+#include "pair.h"
 
 static enum tarn_status write_stderr(void *context, const char *bytes, size_t size)
 {
@@ -27,8 +25,8 @@ static enum tarn_status lists_write(struct tarn_snapshot *const snapshots[2],
         counts.common_addresses == 0) {
         (void)fprintf(stderr,
                       "tarn compare: no segment has the same address in both files: they are "
-                      "probably of different runs, where addresses cannot match; compare by stack "
-                      "instead, with \"tarn memory --folded\" of each file and a diff of those\n");
+                      "probably of different runs, where addresses cannot match; \"tarn diff\" "
+                      "compares them by stack\n");
     }
     return status;
 }
@@ -56,23 +54,14 @@ static int pair_run(const struct cli_call *call, struct tarn_snapshot *const sna
 static enum cli_exit compare_run(const struct cli_call *call)
 {
     struct tarn_snapshot *snapshots[2];
-    int codes[2];
+    int code;
 
-    if (strcmp(call->arguments[0], "-") == 0 && strcmp(call->arguments[1], "-") == 0) {
-        return cli_fail(call->command, CLI_EXIT_USAGE,
-                        "only one of the two can be - (standard input)");
+    if (cli_pair_load(call, snapshots, &code)) {
+        code = pair_run(call, snapshots, code);
+        tarn_snapshot_destroy(snapshots[1]);
+        tarn_snapshot_destroy(snapshots[0]);
     }
-    snapshots[0] = cli_load_snapshot(call->command, call->arguments[0], &codes[0]);
-    if (!snapshots[0]) {
-        return (enum cli_exit)codes[0];
-    }
-    snapshots[1] = cli_load_snapshot(call->command, call->arguments[1], &codes[1]);
-    if (snapshots[1]) {
-        codes[1] = pair_run(call, snapshots, codes[0] ? codes[0] : codes[1]);
-    }
-    tarn_snapshot_destroy(snapshots[1]);
-    tarn_snapshot_destroy(snapshots[0]);
-    return (enum cli_exit)codes[1];
+    return (enum cli_exit)code;
 }
 
 const struct cli_command cli_command_compare = {

@@ -4,7 +4,11 @@
 
 static enum cli_exit info_run(const struct cli_call *call)
 {
-    return cli_trace_run(call, tarn_report_info);
+    const enum cli_exit code = cli_trace_run(call, tarn_report_info);
+
+    cli_hint(call, code,
+             "\"tarn peak\" says what memory was made of; \"tarn oom\" why requests failed");
+    return code;
 }
 
 const struct cli_command cli_command_info = {

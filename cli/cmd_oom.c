@@ -4,7 +4,12 @@
 
 static enum cli_exit oom_run(const struct cli_call *call)
 {
-    return cli_trace_run(call, tarn_report_oom);
+    const enum cli_exit code = cli_trace_run(call, tarn_report_oom);
+
+    cli_hint(call, code,
+             "\"tarn frag --at oom\" says where free memory is; \"tarn replay --conf ...\" tries "
+             "settings");
+    return code;
 }
 
 const struct cli_command cli_command_oom = {

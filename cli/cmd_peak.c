@@ -4,7 +4,11 @@
 
 static enum cli_exit peak_run(const struct cli_call *call)
 {
-    return cli_trace_run(call, tarn_report_peak);
+    const enum cli_exit code = cli_trace_run(call, tarn_report_peak);
+
+    cli_hint(call, code,
+             "\"tarn frag\" says why more is reserved than in use; \"tarn flame\" draws the peak");
+    return code;
 }
 
 const struct cli_command cli_command_peak = {

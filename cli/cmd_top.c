@@ -4,7 +4,11 @@
 
 static enum cli_exit top_run(const struct cli_call *call)
 {
-    return cli_trace_run(call, tarn_report_top);
+    const enum cli_exit code = cli_trace_run(call, tarn_report_top);
+
+    cli_hint(call, code,
+             "\"tarn top --by category\" sums it up; \"tarn leaks\" tells who holds more and more");
+    return code;
 }
 
 const struct cli_command cli_command_top = {

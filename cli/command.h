@@ -42,7 +42,14 @@
     X(check)                                                                                       \
     X(top)                                                                                         \
     X(peak)                                                                                        \
+    X(live)                                                                                        \
     X(oom)                                                                                         \
+    X(frag)                                                                                        \
+    X(churn)                                                                                       \
+    X(leaks)                                                                                       \
+    X(diff)                                                                                        \
+    X(ranks)                                                                                       \
+    X(flame)                                                                                       \
     X(stats)                                                                                       \
     X(trace)                                                                                       \
     X(segments)                                                                                    \

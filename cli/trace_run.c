@@ -1,42 +1,58 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace_run.h"
 
-#include "device_opt.h"
 #include "report_run.h"
 #include "tarn/replay.h"
 
-const struct cli_trace_values cli_trace_defaults = {.device = CLI_DEVICE_ALL};
+const struct cli_trace_values cli_trace_defaults = {.select = CLI_SELECT_DEFAULTS};
 
-#define ROWS_OPT                                                                                   \
-    {                                                                                              \
-        .name = "rows", .letter = 'n', .kind = CLI_OPT_NUMBER,                                     \
-        .at = offsetof(struct cli_trace_values, rows), .value = "N",                               \
-        .help = "rows of a table (10); the others are one row more"                                \
-    }
-
-#define JSON_OPT                                                                                   \
-    {                                                                                              \
-        .name = "json", .kind = CLI_OPT_FLAG, .at = offsetof(struct cli_trace_values, json),       \
-        .help = "print JSON, for programs"                                                         \
-    }
-
-#define OUTPUT_OPT                                                                                 \
-    {                                                                                              \
-        .name = "output", .letter = 'o', .kind = CLI_OPT_TEXT,                                     \
-        .at = offsetof(struct cli_trace_values, output), .value = "FILE",                          \
-        .help = "where to write; - is standard output, the default"                                \
-    }
+#define ROWS_OPT   CLI_ROWS_OPT(struct cli_trace_values)
+#define JSON_OPT   CLI_JSON_OPT(struct cli_trace_values)
+#define OUTPUT_OPT CLI_OUTPUT_OPT(struct cli_trace_values)
 
 /* In the order of enum tarn_top_order. */
 static const char *const orders[] = {"peak", "end", "allocated", "count", NULL};
 
 const struct cli_opt cli_trace_opts[] = {
-    CLI_DEVICE_OPT(struct cli_trace_values), ROWS_OPT, JSON_OPT, OUTPUT_OPT, {0}};
+    CLI_SELECT_OPTS(struct cli_trace_values), ROWS_OPT, JSON_OPT, OUTPUT_OPT, {0}};
 
 const struct cli_opt cli_info_opts[] = {
-    CLI_DEVICE_OPT(struct cli_trace_values), JSON_OPT, OUTPUT_OPT, {0}};
+    CLI_SELECT_OPTS(struct cli_trace_values), JSON_OPT, OUTPUT_OPT, {0}};
 
-const struct cli_opt cli_oom_opts[] = {CLI_DEVICE_OPT(struct cli_trace_values),
+const struct cli_opt cli_churn_opts[] = {
+    CLI_SELECT_OPTS(struct cli_trace_values),
+    {.name = "max-life",
+     .kind = CLI_OPT_NUMBER,
+     .at = offsetof(struct cli_trace_values, max_life),
+     .value = "N",
+     .help = "entries from allocation to free that are a short life (64)"},
+    ROWS_OPT,
+    JSON_OPT,
+    OUTPUT_OPT,
+    {0}};
+
+const struct cli_opt cli_leaks_opts[] = {
+    CLI_SELECT_OPTS(struct cli_trace_values),
+    {.name = "steps",
+     .kind = CLI_OPT_NUMBER,
+     .at = offsetof(struct cli_trace_values, steps),
+     .value = "N",
+     .help = "compare at the ends of so many equal parts of the trace"},
+    {.name = "suppressions",
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct cli_trace_values, suppressions),
+     .value = "FILE",
+     .help = "stacks that are no leaks, lines \"leak:pattern\""},
+    {.name = "fail",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct cli_trace_values, fail),
+     .help = "exit with 1 when something leaks"},
+    ROWS_OPT,
+    JSON_OPT,
+    OUTPUT_OPT,
+    {0}};
+
+const struct cli_opt cli_oom_opts[] = {CLI_SELECT_OPTS(struct cli_trace_values),
                                        {.name = "device-total",
                                         .kind = CLI_OPT_SIZE,
                                         .at = offsetof(struct cli_trace_values, device_total),
@@ -47,7 +63,7 @@ const struct cli_opt cli_oom_opts[] = {CLI_DEVICE_OPT(struct cli_trace_values),
                                        OUTPUT_OPT,
                                        {0}};
 
-const struct cli_opt cli_top_opts[] = {CLI_DEVICE_OPT(struct cli_trace_values),
+const struct cli_opt cli_top_opts[] = {CLI_SELECT_OPTS(struct cli_trace_values),
                                        {.name = "sort",
                                         .kind = CLI_OPT_CHOICE,
                                         .at = offsetof(struct cli_trace_values, order),
@@ -116,17 +132,48 @@ static enum tarn_status trace_write(const struct tarn_snapshot *snapshot, const 
     return run->report(snapshot, &options, writer, error);
 }
 
+void cli_hint(const struct cli_call *call, enum cli_exit code, const char *text)
+{
+    if (code == CLI_EXIT_OK && call->terminal->err_is_terminal) {
+        (void)fprintf(stderr, "tarn: next: %s\n", text);
+    }
+}
+
 enum cli_exit cli_trace_run(const struct cli_call *call, cli_trace_report *report)
 {
-    const struct cli_trace_values *values = call->values;
-    struct trace_run run = {.report = report,
-                            .options = {.struct_size = sizeof run.options,
-                                        .json = values->json,
-                                        .rows = values->rows,
-                                        .device_total = values->device_total,
-                                        .would_fit = would_fit,
-                                        .order = (enum tarn_top_order)values->order}};
+    return cli_trace_run_with(call, report, NULL);
+}
 
-    run.options.one_device = cli_device_is_given(values->device, &run.options.device);
-    return cli_report_run(call, values->output, trace_write, &run);
+enum cli_exit cli_trace_run_with(const struct cli_call *call, cli_trace_report *report,
+                                 const struct tarn_report_options *extra)
+{
+    const struct cli_trace_values *values = call->values;
+    struct tarn_selection selection;
+    struct tarn_rules *rules;
+    struct trace_run run = {
+        .report = report, .options = extra ? *extra : (struct tarn_report_options){.json = false}};
+
+    run.options.struct_size = sizeof run.options;
+    run.options.json = values->json;
+    run.options.rows = values->rows;
+    run.options.device_total = values->device_total;
+    run.options.would_fit = would_fit;
+    run.options.order = (enum tarn_top_order)values->order;
+    run.options.selection = &selection;
+    run.options.by = (enum tarn_grouping)values->select.by;
+    run.options.life_max = values->max_life;
+    run.options.parts = values->steps;
+    enum cli_exit code = cli_select_read(call->command, &values->select, &selection);
+
+    if (code == CLI_EXIT_OK) {
+        code = cli_select_rules(call->command, &values->select, &rules);
+    }
+    if (code) {
+        return code;
+    }
+    run.options.rules = rules;
+    run.options.one_device = cli_device_is_given(values->select.device, &run.options.device);
+    code = cli_report_run(call, values->output, trace_write, &run);
+    tarn_rules_destroy(rules);
+    return code;
 }

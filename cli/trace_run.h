@@ -4,15 +4,39 @@
 #define CLI_TRACE_RUN_H
 
 #include "command.h"
+#include "select_opt.h"
 #include "tarn/report.h"
 
+/* Rows of option tables; `type` has members `rows`, `json`, `output`. */
+#define CLI_ROWS_OPT(type)                                                                         \
+    {                                                                                              \
+        .name = "rows", .letter = 'n', .kind = CLI_OPT_NUMBER, .at = offsetof(type, rows),         \
+        .value = "N", .help = "rows of a table (10); the others are one row more"                  \
+    }
+
+#define CLI_JSON_OPT(type)                                                                         \
+    {                                                                                              \
+        .name = "json", .kind = CLI_OPT_FLAG, .at = offsetof(type, json),                          \
+        .help = "print JSON, for programs"                                                         \
+    }
+
+#define CLI_OUTPUT_OPT(type)                                                                       \
+    {                                                                                              \
+        .name = "output", .letter = 'o', .kind = CLI_OPT_TEXT, .at = offsetof(type, output),       \
+        .value = "FILE", .help = "where to write; - is standard output, the default"               \
+    }
+
 struct cli_trace_values {
-    uint64_t device;
+    struct cli_select_values select;
     uint64_t device_total;
     uint64_t rows;
     const char *output;
     bool json;
     int order; /* enum tarn_top_order */
+    uint64_t max_life;
+    uint64_t steps;
+    const char *suppressions;
+    bool fail;
 };
 
 extern const struct cli_trace_values cli_trace_defaults;
@@ -20,6 +44,8 @@ extern const struct cli_opt cli_trace_opts[]; /* for commands with tables */
 extern const struct cli_opt cli_oom_opts[];
 extern const struct cli_opt cli_top_opts[];
 extern const struct cli_opt cli_info_opts[];
+extern const struct cli_opt cli_churn_opts[];
+extern const struct cli_opt cli_leaks_opts[];
 
 typedef enum tarn_status cli_trace_report(const struct tarn_snapshot *snapshot,
                                           const struct tarn_report_options *options,
@@ -28,5 +54,12 @@ typedef enum tarn_status cli_trace_report(const struct tarn_snapshot *snapshot,
 
 /* Loads the snapshot and writes the report. It may ask whether a run fits: replays tell. */
 enum cli_exit cli_trace_run(const struct cli_call *call, cli_trace_report *report);
+
+/* The same; `extra` has what the report's own options give, and NULL is none. */
+enum cli_exit cli_trace_run_with(const struct cli_call *call, cli_trace_report *report,
+                                 const struct tarn_report_options *extra);
+
+/* Says on stderr what to type next, when people read there and the command went well. */
+void cli_hint(const struct cli_call *call, enum cli_exit code, const char *text);
 
 #endif

@@ -7,6 +7,7 @@
 #define TARN_REPORT_H
 
 #include "findings.h"
+#include "selection.h"
 #include "snapshot.h"
 #include "stats.h"
 #include "writer.h"
@@ -134,6 +135,9 @@ enum tarn_answer {
     TARN_ANSWER_YES
 };
 
+/* Of tarn_report_leaks; see tarn_suppressions_load. */
+struct tarn_suppressions;
+
 /* Of the reports on traces below. Zero bytes mean: text, every device, tables of ten rows. */
 struct tarn_report_options {
     uint32_t struct_size; /* sizeof(struct tarn_report_options) */
@@ -150,14 +154,28 @@ struct tarn_report_options {
     void *context;
 
     enum tarn_top_order order; /* of the rows of tarn_report_top */
+
+    const struct tarn_selection *selection; /* NULL: everything */
+    enum tarn_grouping by;                  /* what rows stand for */
+    const struct tarn_rules *rules;         /* for TARN_BY_CATEGORY; NULL: the default ones */
+
+    uint64_t life_max; /* of tarn_report_churn: entries that a short life has at most; 0 = 64 */
+
+    /* Of tarn_report_leaks. */
+    uint64_t parts; /* equal parts to cut the trace into; 0: at steps, else where stacks repeat */
+    const struct tarn_suppressions *suppressions; /* NULL: none */
+    uint64_t *leaks_out;                          /* how many were found, of all devices, or NULL */
 };
 
 /* All of these take `options` NULL, and fail with TARN_ERR_NOT_SUPPORTED when the file has no
- * trace, with TARN_ERR_NOT_FOUND when it has none of that device, with TARN_ERR_HOST_MEMORY, or
- * with what the writer returned. Sums of their tables equal the totals they print. */
+ * trace, with TARN_ERR_NOT_FOUND when it has none of that device or not what is selected, with
+ * TARN_ERR_INVALID_ARGUMENT for a pattern that is none, with TARN_ERR_HOST_MEMORY, or with what the
+ * writer returned. Sums of their tables equal the totals they print; with a selection they say what
+ * it leaves out. */
 
-/* What memory was made of, by stack, when most was in use and when most was reserved, with what was
- * there before the trace began. In use are bytes asked for, as `requested_bytes` counts them. */
+/* What memory was made of when most was in use and when most was reserved, or at the instant of the
+ * selection, with what was there before the trace began. In use are bytes asked for, as
+ * `requested_bytes` counts them. */
 TARN_API enum tarn_status tarn_report_peak(const struct tarn_snapshot *snapshot,
                                            const struct tarn_report_options *options,
                                            const struct tarn_writer *writer,
@@ -176,6 +194,111 @@ TARN_API enum tarn_status tarn_report_top(const struct tarn_snapshot *snapshot,
                                           const struct tarn_report_options *options,
                                           const struct tarn_writer *writer,
                                           struct tarn_error *error) TARN_MUST_CHECK;
+
+/* What memory is made of at the instant of the selection, else at the end. */
+TARN_API enum tarn_status tarn_report_live(const struct tarn_snapshot *snapshot,
+                                           const struct tarn_report_options *options,
+                                           const struct tarn_writer *writer,
+                                           struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Who gives memory back at once: allocations freed within `life_max` entries, by how many. */
+TARN_API enum tarn_status tarn_report_churn(const struct tarn_snapshot *snapshot,
+                                            const struct tarn_report_options *options,
+                                            const struct tarn_writer *writer,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Where reserved memory is lost at the instant of the selection, else when most was reserved:
+ * inside of blocks, between them, and in segments that few small blocks pin; and how that was over
+ * the trace. Segments are shared, so a selection of blocks does not limit what is counted. */
+TARN_API enum tarn_status tarn_report_frag(const struct tarn_snapshot *snapshot,
+                                           const struct tarn_report_options *options,
+                                           const struct tarn_writer *writer,
+                                           struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Who holds more and more, from step to step. `options->leaks_out` says how many. */
+TARN_API enum tarn_status tarn_report_leaks(const struct tarn_snapshot *snapshot,
+                                            const struct tarn_report_options *options,
+                                            const struct tarn_writer *writer,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Stacks that are known and no leaks, in the form of LeakSanitizer: lines "leak:pattern", where a
+ * pattern is part of the name of a function or file, '*' stands for anything, and '^' and '$' for
+ * its ends. "-" is standard input. Caller owns *suppressions_out, destroy with
+ * tarn_suppressions_destroy. Fails as tarn_rules_load. */
+TARN_API enum tarn_status tarn_suppressions_load(const char *path,
+                                                 struct tarn_suppressions **suppressions_out,
+                                                 struct tarn_error *error) TARN_MUST_CHECK;
+
+/* NULL is allowed. */
+TARN_API void tarn_suppressions_destroy(struct tarn_suppressions *suppressions);
+
+/* Zero bytes mean: stacks with their lines, both at the same instant. */
+struct tarn_diff_options {
+    uint32_t struct_size;     /* sizeof(struct tarn_diff_options) */
+    bool ignore_lines;        /* frames that differ in their line are the same */
+    const char *strip_prefix; /* of names of files, or NULL */
+    bool folded;              /* lines "outermost;...;innermost BEFORE AFTER", for other tools */
+    struct tarn_instant to;   /* of the second; unsaid: that of the selection, else the peak */
+};
+
+struct tarn_diff_counts {
+    uint64_t before_bytes; /* in use, of all devices that were compared */
+    uint64_t after_bytes;
+    double growth_bytes;   /* the most that one device grew by; 0: none did */
+    double growth_percent; /* the same in percent of what it had before; of nothing 1e9 */
+};
+
+/* What changed between two snapshots, or two instants of one: what each stack, or other group, held
+ * and holds, what is new, what went. Groups are told by name, so the two may be of different runs.
+ * `options`, `how` and `counts_out` may be NULL. Fails like the reports above. */
+TARN_API enum tarn_status
+tarn_report_diff(const struct tarn_snapshot *before, const struct tarn_snapshot *after,
+                 const struct tarn_report_options *options, const struct tarn_diff_options *how,
+                 const struct tarn_writer *writer, struct tarn_diff_counts *counts_out,
+                 struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Many snapshots side by side, one at a time in memory: which rank stands out, and what it holds
+ * that the others do not. Guarded by its owner. */
+struct tarn_ranks;
+
+/* `options` may be NULL; what they point to is borrowed until the end. Caller owns *ranks_out,
+ * destroy with tarn_ranks_destroy. TARN_ERR_HOST_MEMORY. */
+TARN_API enum tarn_status tarn_ranks_create(const struct tarn_report_options *options,
+                                            struct tarn_ranks **ranks_out,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Adds the devices of a snapshot, each as a rank; `name` tells it. The snapshot is not used after
+ * the call. Fails like the reports above; nothing was added then. */
+TARN_API enum tarn_status tarn_ranks_add(struct tarn_ranks *ranks,
+                                         const struct tarn_snapshot *snapshot, const char *name,
+                                         struct tarn_error *error) TARN_MUST_CHECK;
+
+/* The peaks of all ranks, those that stand out first, and how these differ from the median one.
+ * TARN_ERR_STATE when nothing was added, TARN_ERR_HOST_MEMORY, or what the writer returned. */
+TARN_API enum tarn_status tarn_ranks_report(struct tarn_ranks *ranks,
+                                            const struct tarn_writer *writer,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+/* NULL is allowed. */
+TARN_API void tarn_ranks_destroy(struct tarn_ranks *ranks);
+
+/* Zero bytes mean: an SVG picture with the root on top, of what is in use. */
+struct tarn_flame_moment_options {
+    uint32_t struct_size;     /* sizeof(struct tarn_flame_moment_options) */
+    bool folded;              /* lines "outermost;...;innermost BYTES" instead of a picture */
+    bool is_inverted;         /* stacks begin with the frame that asked */
+    bool root_below;          /* the classic flame graph */
+    struct tarn_instant from; /* said: what is held more at the selection's instant than then */
+};
+
+/* A flame graph of what is in use at the instant of the selection, else at the peak, or of what
+ * grew until then. With a grouping other than by stack its groups come first. `options` and `how`
+ * may be NULL. Fails like the reports above. */
+TARN_API enum tarn_status tarn_report_flame_moment(const struct tarn_snapshot *snapshot,
+                                                   const struct tarn_report_options *options,
+                                                   const struct tarn_flame_moment_options *how,
+                                                   const struct tarn_writer *writer,
+                                                   struct tarn_error *error) TARN_MUST_CHECK;
 
 /* What is in the file and what is not: its form, settings, devices, entries by action, whether the
  * trace begins in mid-run, and what was odd when it was read. Does not need a trace. */

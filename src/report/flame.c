@@ -265,6 +265,38 @@ bool tn_flame_add(struct tn_flame *flame, const struct tn_model *model,
     return path.node >= 0;
 }
 
+bool tn_flame_add_path(struct tn_flame *flame, const struct tn_model *model,
+                       const struct tn_flame_path *given)
+{
+    struct path path = {.flame = flame, .bytes = given->bytes};
+    const struct tn_stack *stack = &given->stack;
+
+    if (given->bytes == 0) {
+        return true;
+    }
+    if (!flame_use_model(flame, model)) {
+        return false;
+    }
+    tn_flame_node(flame, 0)->bytes += given->bytes;
+    if (given->device >= 0) {
+        path_step_number(&path, "device_", (uint64_t)given->device);
+    }
+    if (given->group) {
+        struct draft draft;
+
+        draft_begin(&draft, TN_FLAME_PLACE);
+        draft_add(&draft, given->group, given->group_length);
+        path_step(&path, label_get(flame, &draft));
+    }
+    if (stack->count == 0) {
+        path_step_text(&path, given->is_known ? "(no frames)" : "(not recorded)", TN_FLAME_NOTHING);
+    }
+    for (uint32_t i = 0; i < stack->count && path.node >= 0; i++) {
+        path_step_frame(&path, stack->frames[given->is_inverted ? i : stack->count - 1 - i]);
+    }
+    return path.node >= 0;
+}
+
 /* ---- layout ---- */
 
 /* A node among its siblings. */

@@ -56,6 +56,21 @@ void tn_flame_fini(struct tn_flame *flame);
 bool tn_flame_add(struct tn_flame *flame, const struct tn_model *model,
                   const struct tn_fold_line *line) TN_MUST_CHECK;
 
+/* A stack of frames, below what it is grouped by. */
+struct tn_flame_path {
+    int64_t device;    /* -1: not shown */
+    const char *group; /* or NULL; can be shown */
+    size_t group_length;
+    struct tn_stack stack;
+    bool is_known;    /* whether the file has frames of it, if none */
+    bool is_inverted; /* the innermost frame comes first */
+    uint64_t bytes;
+};
+
+/* The same for such a path. */
+bool tn_flame_add_path(struct tn_flame *flame, const struct tn_model *model,
+                       const struct tn_flame_path *path) TN_MUST_CHECK;
+
 /* Gives every node its offset: children from the left, most bytes first. */
 bool tn_flame_layout(struct tn_flame *flame) TN_MUST_CHECK;
 

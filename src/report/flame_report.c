@@ -50,7 +50,7 @@ static enum tarn_status sink_finish(struct sink *sink, bool good, const char *ti
     if (!sink->folded) {
         good = good && tn_flame_layout(&sink->flame);
         if (good) {
-            tn_flame_svg_put(&sink->out, &sink->flame, title);
+            tn_flame_svg_put(&sink->out, &sink->flame, title, false);
         }
         tn_flame_fini(&sink->flame);
     }

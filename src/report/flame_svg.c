@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One SVG file that needs nothing else: the root on top, callers above what they call, widths in
- * proportion to bytes. Without a script it is a picture with a text for every box (hover shows it,
- * a screen reader reads it). The script adds zoom, search and the line that follows the pointer; it
- * holds no text of the file, and takes what it shows from the boxes as text.
+ * One SVG file that needs nothing else: the root on top and callers above what they call, or the
+ * other way round, widths in proportion to bytes. Without a script it is a picture with a text for
+ * every box (hover shows it, a screen reader reads it). The script adds zoom, search and the line
+ * that follows the pointer; it holds no text of the file, and takes what it shows from the boxes as
+ * text.
  *
  * Each box carries its place in bytes (data-o, data-b, data-d: offset, bytes, depth), so that zoom
  * is exact. Boxes too narrow to see are left out, and their number and bytes said.
@@ -200,13 +201,14 @@ static void caption_put(struct tn_text_out *out, const struct tn_flame_label *la
     tn_text_puts(out, all <= room ? "" : "..");
 }
 
+/* `row` counts from the top. */
 static void box_put(struct tn_text_out *out, const struct tn_flame *flame,
-                    const struct tn_flame_node *node)
+                    const struct tn_flame_node *node, unsigned row)
 {
     const double all = (double)tn_flame_node(flame, 0)->bytes;
     const struct tn_flame_label *label = tn_flame_label(flame, node->label);
     const double x = MARGIN + (double)node->offset / all * INNER;
-    const unsigned y = TOP + node->depth * ROW;
+    const unsigned y = TOP + row * ROW;
 
     tn_text_printf(out,
                    "<g class=\"f\" data-o=\"%" PRIu64 "\" data-b=\"%" PRIu64 "\" data-d=\"%" PRIu32
@@ -264,15 +266,18 @@ static void notes_put(struct tn_text_out *out, const struct tn_flame *flame)
                    MARGIN, 400, WIDTH - MARGIN - 70, MARGIN);
 }
 
-void tn_flame_svg_put(struct tn_text_out *out, const struct tn_flame *flame, const char *title)
+void tn_flame_svg_put(struct tn_text_out *out, const struct tn_flame *flame, const char *title,
+                      bool root_below)
 {
+    const unsigned deepest = depth_drawn(flame);
+
     head_put(out, flame, title);
     notes_put(out, flame);
     for (uint32_t i = 0; i < flame->nodes.count && tn_flame_node(flame, 0)->bytes > 0; i++) {
         const struct tn_flame_node *node = tn_flame_node(flame, i);
 
         if (is_drawn(flame, node)) {
-            box_put(out, flame, node);
+            box_put(out, flame, node, root_below ? deepest - node->depth : node->depth);
         }
     }
     tn_text_puts(out, script);

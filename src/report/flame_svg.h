@@ -5,7 +5,9 @@
 
 #include "report/flame.h"
 
-/* Writes the tree, which has its layout, as one SVG file. `title` is shown as text. */
-void tn_flame_svg_put(struct tn_text_out *out, const struct tn_flame *flame, const char *title);
+/* Writes the tree, which has its layout, as one SVG file. `title` is shown as text. The root is on
+ * top, or at the bottom. */
+void tn_flame_svg_put(struct tn_text_out *out, const struct tn_flame *flame, const char *title,
+                      bool root_below);
 
 #endif

@@ -4,7 +4,6 @@
 #include "base/shown.h"
 #include "base/size_text.h"
 #include "report/report_out.h"
-#include "report/timeline.h"
 #include "report/totals.h"
 #include "snapshot/snapshot.h"
 
@@ -21,16 +20,18 @@ struct counts {
 /* Where a report goes; one of both is NULL. */
 struct target {
     const struct tn_model *model;
+    struct tn_query *query;
+    struct tarn_error *error;
     struct tn_text_out *out;
     struct tn_json_text *json;
 };
 
-static struct counts counts_of(const struct tn_model *model, const struct tn_trace *trace)
+static struct counts counts_of(const struct tn_timeline *timeline)
 {
     struct counts counts = {.with_stack = 0};
 
-    for (uint64_t i = 0; i < trace->count; i++) {
-        const struct tn_trace_entry *entry = tn_trace_at(model, trace, i);
+    for (uint64_t i = timeline->first; i < timeline->limit; i++) {
+        const struct tn_trace_entry *entry = tn_trace_at(timeline->model, timeline->trace, i);
 
         counts.actions[entry->action]++;
         if (entry->action != TN_TRACE_SNAPSHOT && entry->action != TN_TRACE_ANNOTATE) {
@@ -203,26 +204,60 @@ static void trace_json(struct tn_json_text *json, const struct tn_totals *totals
     tn_json_close(json);
 }
 
-static bool device_trace_put(const struct target *to, const struct tn_totals *totals)
+/* What of the trace is selected: blocks that were in use in it. */
+static void selected_put(const struct target *to, const struct tn_scene *scene)
 {
-    struct tn_timeline timeline;
-    const size_t device = (size_t)totals->device;
+    const struct tn_life *lives = tn_timeline_lives(scene->timeline);
+    uint64_t asked = 0;
 
-    if (!tn_timeline_init(&timeline, to->model, device)) {
-        return false;
+    for (size_t i = 0; i < scene->timeline->lives.count; i++) {
+        asked += lives[i].start != TN_NEVER ? lives[i].size : 0;
     }
-    const struct counts counts = counts_of(to->model, timeline.trace);
+    const uint64_t count = scene->timeline->lives.count - scene->timeline->before_count;
 
     if (to->json) {
-        trace_json(to->json, totals, &counts, &timeline);
-    } else {
-        trace_put(to->out, totals, &counts, &timeline);
+        tn_scene_put_selection_json(to->json, scene);
+        tn_json_number(to->json, "selected_allocations", count);
+        tn_json_number(to->json, "selected_allocated_bytes", asked);
+        tn_json_number(to->json, "selected_peak_bytes", scene->timeline->requested_peak.requested);
+        tn_json_number(to->json, "steps", scene->steps.count);
+        return;
     }
-    tn_timeline_fini(&timeline);
-    return true;
+    if (scene->steps.count > 0) {
+        tn_text_printf(to->out, "  steps: %zu, by their annotations\n", scene->steps.count);
+    }
+    if (tn_scene_is_part(scene)) {
+        tn_text_puts(to->out, "  ");
+        tn_scene_put_selection(to->out, scene);
+        tn_text_printf(to->out, "    %" PRIu64 " allocations of %s", count,
+                       tn_size_text((double)asked).text);
+        tn_text_printf(to->out, ", at most %s in use at once\n",
+                       tn_size_text((double)scene->timeline->requested_peak.requested).text);
+    }
 }
 
-static bool device_put(const struct target *to, const struct tn_totals *totals)
+static enum tarn_status device_trace_put(const struct target *to, const struct tn_totals *totals)
+{
+    struct tn_scene scene;
+    const enum tarn_status status =
+        tn_scene_init(&scene, to->query, (size_t)totals->device, to->error);
+
+    if (status) {
+        return status;
+    }
+    const struct counts counts = counts_of(scene.timeline);
+
+    if (to->json) {
+        trace_json(to->json, totals, &counts, &scene.whole);
+    } else {
+        trace_put(to->out, totals, &counts, &scene.whole);
+    }
+    selected_put(to, &scene);
+    tn_scene_fini(&scene);
+    return TARN_OK;
+}
+
+static enum tarn_status device_put(const struct target *to, const struct tn_totals *totals)
 {
     if (to->json) {
         tn_json_open_object(to->json, NULL);
@@ -230,31 +265,32 @@ static bool device_put(const struct target *to, const struct tn_totals *totals)
     } else {
         device_text(to->out, totals);
     }
-    const bool good = totals->entries == 0 || device_trace_put(to, totals);
+    const enum tarn_status status = totals->entries == 0 ? TARN_OK : device_trace_put(to, totals);
 
     if (to->json) {
         tn_json_close(to->json);
     }
-    return good;
+    return status;
 }
 
-static bool devices_put(const struct target *to, const struct tn_vec *totals,
-                        const struct tarn_report_options *options)
+static enum tarn_status devices_put(const struct target *to, const struct tn_vec *totals,
+                                    const struct tarn_report_options *options)
 {
     const struct tn_totals *rows = totals->items;
 
-    for (size_t i = 0; i < totals->count && to->out->status == TARN_OK; i++) {
-        const bool wanted = !options->one_device || rows[i].device == options->device;
+    enum tarn_status status = TARN_OK;
 
-        if (wanted && !device_put(to, &rows[i])) {
-            return false;
+    for (size_t i = 0; i < totals->count && status == TARN_OK; i++) {
+        if (!options->one_device || rows[i].device == options->device) {
+            status = device_put(to, &rows[i]);
         }
     }
-    return true;
+    return status;
 }
 
-static bool info_put(const struct target *to, const struct tarn_snapshot *snapshot,
-                     const struct tn_vec *totals, const struct tarn_report_options *options)
+static enum tarn_status info_put(const struct target *to, const struct tarn_snapshot *snapshot,
+                                 const struct tn_vec *totals,
+                                 const struct tarn_report_options *options)
 {
     struct target warnings = *to;
 
@@ -270,12 +306,12 @@ static bool info_put(const struct target *to, const struct tarn_snapshot *snapsh
         tn_json_close(to->json);
         tn_json_open_array(to->json, "devices");
     }
-    const bool good = devices_put(to, totals, options);
+    const enum tarn_status status = devices_put(to, totals, options);
 
-    if (good && to->json) {
+    if (status == TARN_OK && to->json) {
         tn_json_end(to->json);
     }
-    return good;
+    return status;
 }
 
 enum tarn_status tarn_report_info(const struct tarn_snapshot *snapshot,
@@ -286,19 +322,27 @@ enum tarn_status tarn_report_info(const struct tarn_snapshot *snapshot,
     const struct tarn_report_options *options = given ? given : &defaults;
     struct tn_text_out out;
     struct tn_json_text json = {.out = NULL};
-    const struct target to = {
-        .model = tn_snapshot_model(snapshot), .out = &out, .json = options->json ? &json : NULL};
+    struct tn_query query;
+    const struct target to = {.model = tn_snapshot_model(snapshot),
+                              .query = &query,
+                              .error = error,
+                              .out = &out,
+                              .json = options->json ? &json : NULL};
     struct tn_vec totals;
-
-    tn_text_init(&out, writer);
-    const bool good =
-        tn_totals_collect(to.model, &totals) && info_put(&to, snapshot, &totals, options);
-
-    tn_vec_fini(&totals);
-    const enum tarn_status status = tn_text_finish(&out);
+    enum tarn_status status = tn_query_init(&query, to.model, options, error);
 
     if (status) {
-        return tn_fail(error, status, "cannot write the report");
+        return status;
     }
-    return good ? TARN_OK : tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the report");
+    tn_text_init(&out, writer);
+    status = tn_totals_collect(to.model, &totals) ? info_put(&to, snapshot, &totals, options)
+                                                  : TARN_ERR_HOST_MEMORY;
+    tn_vec_fini(&totals);
+    tn_query_fini(&query);
+    if (status == TARN_OK) {
+        status = tn_text_finish(&out);
+        return status ? tn_fail(error, status, "cannot write the report") : TARN_OK;
+    }
+    return status == TARN_ERR_HOST_MEMORY ? tn_fail(error, status, "no host memory for the report")
+                                          : status;
 }

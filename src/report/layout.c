@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/layout.h"
 
-#include "base/store.h"
-#include "base/tree.h"
+#include "base/assertion.h"
+#include "report/region.h"
 
 #include <stdlib.h>
 
@@ -10,148 +10,16 @@ enum {
     GRAIN = 512 /* sizes of blocks are multiples */
 };
 
-#define SMALL_SEGMENT ((uint64_t)2 << 20)
-#define LARGE_PAGES   ((uint64_t)20 << 20) /* growing segments of the large pool map so much */
-#define LARGE_REST    ((uint64_t)1 << 20)  /* a rest of the large pool must be larger */
-
-/* A range of reserved addresses, [start, end). */
-struct region {
-    struct tn_tree_node node;
-    uint64_t start;
-    uint64_t end;
-    struct tn_pool_id pool;
-    uint64_t stream;
-    bool is_large;
-    bool is_growing;
-};
-
-/* Regions by address; they do not overlap. Removed ones stay in the store. */
-struct regions {
-    struct tn_budget budget;
-    struct tn_store store;
-    struct tn_tree tree;
-};
-
-static struct region *region_of(const struct tn_tree_node *node)
-{
-    return node ? TN_TREE_ENTRY(node, struct region, node) : NULL;
-}
-
-static int region_compare(const struct tn_tree_node *a, const struct tn_tree_node *b)
-{
-    return tn_tree_order_u64(region_of(a)->start, region_of(b)->start);
-}
-
-static void regions_init(struct regions *regions)
-{
-    regions->budget = (struct tn_budget){0};
-    tn_store_init(&regions->store, &regions->budget, sizeof(struct region));
-    tn_tree_init(&regions->tree, region_compare, NULL);
-}
-
-static void regions_fini(struct regions *regions)
-{
-    tn_store_fini(&regions->store);
-}
-
-static bool region_insert(struct regions *regions, struct region region)
-{
-    struct region *added = tn_store_push(&regions->store);
-
-    if (!added) {
-        return false;
-    }
-    *added = region;
-    tn_tree_insert(&regions->tree, &added->node);
-    return true;
-}
-
-/* Takes [start, end) out of whatever has it; a region that reaches beyond keeps its ends. */
-static bool regions_remove(struct regions *regions, uint64_t start, uint64_t end)
-{
-    const struct region key = {.start = start};
-    struct region *at = region_of(tn_tree_find_at_most(&regions->tree, &key.node));
-
-    if (!at || at->end <= start) {
-        at = region_of(tn_tree_find_at_least(&regions->tree, &key.node));
-    }
-    while (at && at->start < end) {
-        struct region *next = region_of(tn_tree_next(&at->node));
-        struct region rest = *at;
-
-        if (at->start < start) {
-            at->end = start;
-        } else {
-            tn_tree_remove(&regions->tree, &at->node);
-        }
-        if (rest.end > end) {
-            rest.start = end;
-            return region_insert(regions, rest);
-        }
-        at = next;
-    }
-    return true;
-}
-
-static bool regions_add(struct regions *regions, struct region region)
-{
-    return region.start >= region.end ||
-           (regions_remove(regions, region.start, region.end) && region_insert(regions, region));
-}
-
-static uint64_t end_of(uint64_t start, uint64_t size)
-{
-    return size > UINT64_MAX - start ? UINT64_MAX : start + size;
-}
-
-static bool finals_add(struct regions *regions, const struct tn_timeline *timeline)
-{
-    for (size_t i = 0; i < timeline->model->segment_count; i++) {
-        const struct tn_model_segment *segment = &timeline->model->segments[i];
-        const struct region region = {.start = segment->address,
-                                      .end = end_of(segment->address, segment->total_size),
-                                      .pool = segment->pool,
-                                      .stream = segment->stream,
-                                      .is_large = segment->is_large,
-                                      .is_growing = segment->is_expandable};
-
-        if (segment->device == timeline->device && !regions_add(regions, region)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* What an entry took away. Its pool is known from newer files only; its size tells the class. */
-static struct region region_given_back(const struct tn_model *model,
-                                       const struct tn_trace_entry *entry)
-{
-    const bool is_growing = entry->action == TN_TRACE_SEGMENT_UNMAP;
-
-    return (struct region){.start = entry->address,
-                           .end = end_of(entry->address, entry->size),
-                           .pool = tn_model_extra(model, entry->extra)->pool,
-                           .stream = entry->stream,
-                           .is_large = is_growing ? entry->size % LARGE_PAGES == 0
-                                                  : entry->size > SMALL_SEGMENT,
-                           .is_growing = is_growing};
-}
+#define LARGE_REST ((uint64_t)1 << 20) /* a rest of the large pool must be larger */
 
 /* Goes back from the end to right after `entry`. */
-static bool regions_go_back(struct regions *regions, const struct tn_timeline *timeline,
+static bool regions_go_back(struct tn_regions *regions, const struct tn_timeline *timeline,
                             uint64_t entry)
 {
     const uint64_t first = entry == TN_NEVER ? 0 : entry + 1;
 
     for (uint64_t i = timeline->trace->count; i > first; i--) {
-        const struct tn_trace_entry *undone = tn_trace_at(timeline->model, timeline->trace, i - 1);
-        const int64_t delta = tn_reserved_delta(undone);
-
-        if (delta > 0 &&
-            !regions_remove(regions, undone->address, end_of(undone->address, undone->size))) {
-            return false;
-        }
-        if (delta < 0 && !regions_add(regions, region_given_back(timeline->model, undone))) {
+        if (!tn_regions_undo(regions, timeline, i - 1)) {
             return false;
         }
     }
@@ -228,7 +96,7 @@ static void walk_gap(struct walk *walk, uint64_t end)
 static void walk_life(struct walk *walk, const struct tn_life *life, uint64_t region_end,
                       uint64_t entry)
 {
-    uint64_t end = end_of(life->address, rounded(life));
+    uint64_t end = tn_region_end(life->address, rounded(life));
 
     if (life->address > walk->at) {
         walk_gap(walk, life->address);
@@ -247,17 +115,17 @@ static void walk_life(struct walk *walk, const struct tn_life *life, uint64_t re
 
 /* The part of the layout that is one region and those that continue it; returns the region behind
  * them. */
-static const struct region *region_walk(const struct region *region, struct tn_layout_row *row,
-                                        const struct tn_vec *sorted, size_t *next, uint64_t entry,
-                                        uint64_t max_split)
+static const struct tn_region *region_walk(const struct tn_region *region,
+                                           struct tn_layout_row *row, const struct tn_vec *sorted,
+                                           size_t *next, uint64_t entry, uint64_t max_split)
 {
     const struct tn_life *const *lives = sorted->items;
     struct walk walk = {.row = row, .at = region->start, .max_split = max_split};
-    const struct region *last = region;
+    const struct tn_region *last = region;
 
     *row = (struct tn_layout_row){
         .pool = region->pool, .stream = region->stream, .is_large = region->is_large};
-    for (const struct region *more = region; more; more = region_of(tn_tree_next(&more->node))) {
+    for (const struct tn_region *more = region; more; more = tn_regions_next(more)) {
         if (more != region && !(more->is_growing && last->is_growing && more->start == last->end &&
                                 more->stream == region->stream)) {
             break;
@@ -271,7 +139,7 @@ static const struct region *region_walk(const struct region *region, struct tn_l
     }
     walk_gap(&walk, last->end);
     row->whole = row->free == row->reserved ? row->reserved : 0;
-    return region_of(tn_tree_next(&last->node));
+    return tn_regions_next(last);
 }
 
 /* ---- rows ---- */
@@ -328,29 +196,36 @@ static void rows_merge(struct tn_layout *layout)
     layout->rows.count = kept + 1;
 }
 
-static bool rows_collect(struct tn_layout *layout, const struct regions *regions,
-                         const struct tn_timeline *timeline, const struct tn_vec *sorted,
-                         uint64_t entry)
+static bool rows_collect(struct tn_layout *layout, const struct tn_regions *regions,
+                         const struct tn_timeline *timeline, uint64_t entry)
 {
+    const struct tn_vec *sorted = &layout->lives;
     const struct tn_life *const *lives = sorted->items;
     const int64_t setting =
         timeline->model->settings.present ? timeline->model->settings.max_split_size : -1;
     const uint64_t max_split = setting > 0 ? (uint64_t)setting : UINT64_MAX;
-    const struct region *region = region_of(tn_tree_first(&regions->tree));
+    const struct tn_region *region = tn_regions_first(regions);
+    const size_t count = sorted->count;
     size_t next = 0;
 
+    tn_assert(lives || count == 0);
     while (region) {
         struct tn_layout_row *row = tn_vec_push(&layout->rows);
+        struct tn_layout_piece *piece = row ? tn_vec_push(&layout->pieces) : NULL;
 
-        if (!row) {
+        if (!piece) {
             return false;
         }
-        for (; next < sorted->count && lives[next]->address < region->start; next++) {
+        for (; next < count && lives[next]->address < region->start; next++) {
             layout->outside += lives[next]->size;
         }
+        piece->address = region->start;
+        piece->first = next;
         region = region_walk(region, row, sorted, &next, entry, max_split);
+        piece->count = next - piece->first;
+        piece->row = *row;
     }
-    for (; next < sorted->count; next++) {
+    for (; next < count; next++) {
         layout->outside += lives[next]->size;
     }
     rows_merge(layout);
@@ -359,19 +234,19 @@ static bool rows_collect(struct tn_layout *layout, const struct regions *regions
 
 bool tn_layout_collect(struct tn_layout *layout, const struct tn_timeline *timeline, uint64_t entry)
 {
-    struct regions regions;
-    struct tn_vec sorted = {.items = NULL};
+    struct tn_regions regions;
 
     *layout = (struct tn_layout){.outside = 0};
     tn_vec_init(&layout->rows, sizeof(struct tn_layout_row));
-    regions_init(&regions);
-    const bool good = finals_add(&regions, timeline) &&
-                      regions_go_back(&regions, timeline, entry) &&
-                      lives_sort(&sorted, timeline, entry) &&
-                      rows_collect(layout, &regions, timeline, &sorted, entry);
+    tn_vec_init(&layout->pieces, sizeof(struct tn_layout_piece));
+    if (!tn_regions_init(&regions, timeline)) {
+        return false;
+    }
+    const bool good = regions_go_back(&regions, timeline, entry) &&
+                      lives_sort(&layout->lives, timeline, entry) &&
+                      rows_collect(layout, &regions, timeline, entry);
 
-    tn_vec_fini(&sorted);
-    regions_fini(&regions);
+    tn_regions_fini(&regions);
     if (!good) {
         tn_layout_fini(layout);
     }
@@ -380,5 +255,7 @@ bool tn_layout_collect(struct tn_layout *layout, const struct tn_timeline *timel
 
 void tn_layout_fini(struct tn_layout *layout)
 {
+    tn_vec_fini(&layout->lives);
+    tn_vec_fini(&layout->pieces);
     tn_vec_fini(&layout->rows);
 }

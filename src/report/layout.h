@@ -31,8 +31,18 @@ struct tn_layout_row {
     uint64_t whole; /* bytes of segments that are free as a whole */
 };
 
+/* One segment, or those in a row that one growing segment is made of. */
+struct tn_layout_piece {
+    uint64_t address;
+    struct tn_layout_row row;
+    size_t first; /* its blocks: so many from this number of `lives` on */
+    size_t count;
+};
+
 struct tn_layout {
-    struct tn_vec rows; /* struct tn_layout_row, by pool, stream and size class */
+    struct tn_vec rows;   /* struct tn_layout_row, by pool, stream and size class */
+    struct tn_vec pieces; /* struct tn_layout_piece, by address */
+    struct tn_vec lives;  /* const struct tn_life *, of the timeline, by address */
     struct tn_layout_row total;
     uint64_t outside; /* bytes of blocks in no segment: the trace does not say where they are */
 };

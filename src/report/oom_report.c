@@ -8,8 +8,9 @@
  * A trace has the rounded request only; the one before rounding is at most 511 bytes less, unless
  * roundup_power2_divisions is set.
  */
+#include "base/errinfo.h"
 #include "base/size_text.h"
-#include "report/group.h"
+#include "report/delta.h"
 #include "report/layout.h"
 #include "report/report_out.h"
 
@@ -53,6 +54,10 @@ struct oom {
     struct tn_moment moment;
     struct tn_layout layout;
     struct tn_groups groups;
+    uint64_t since;  /* entry: what changed after it is told */
+    bool since_step; /* it is the end of a step, else the last tenth of the trace begins there */
+    struct tn_name_table names;
+    struct tn_delta delta;
     struct tn_layout_row own; /* of the request's pool and stream; zero if it has none */
     uint64_t room;            /* beyond what was reserved: the device's, or what the limit let
                                  the run reserve before */
@@ -115,9 +120,57 @@ static uint64_t others_of(const struct oom *oom, uint64_t device_total)
     return device_total > known ? device_total - known : 0;
 }
 
-static bool oom_init(struct oom *oom, const struct tn_timeline *timeline, uint64_t number,
+static void oom_fini(struct oom *oom)
+{
+    tn_delta_fini(&oom->delta);
+    tn_name_table_fini(&oom->names);
+    tn_groups_fini(&oom->groups);
+    tn_layout_fini(&oom->layout);
+}
+
+/* Sets the moment from which changes are told: the end of the last step before the failure, if the
+ * program said steps, else a tenth of the trace before it. Neither is before what is looked at. */
+static void since_set(struct oom *oom, const struct tn_scene *scene)
+{
+    const struct tn_timeline *timeline = scene->timeline;
+    const uint64_t *ends = scene->steps.items;
+    const uint64_t tenth = (oom->number - timeline->first) / 10;
+
+    oom->since =
+        oom->number > timeline->first ? oom->number - 1 - tenth : tn_timeline_before(timeline);
+    for (size_t i = 0; i < scene->steps.count && ends[i] < oom->number; i++) {
+        if (ends[i] >= timeline->first) {
+            oom->since = ends[i];
+            oom->since_step = true;
+        }
+    }
+}
+
+/* What each group held then, and holds. */
+static bool delta_make(struct oom *oom, const struct tn_scene *scene)
+{
+    const struct tn_path_form form = {.ignore_lines = false};
+    struct tn_groups before;
+
+    since_set(oom, scene);
+    tn_name_table_init(&oom->names, &form);
+    tn_delta_init(&oom->delta, &oom->names);
+    if (!tn_groups_collect(&before, scene, oom->since)) {
+        return false;
+    }
+    const bool good =
+        tn_delta_add_groups(&oom->delta, &oom->names, TN_DELTA_BEFORE, &scene->keys, &before) &&
+        tn_delta_add_groups(&oom->delta, &oom->names, TN_DELTA_AFTER, &scene->keys, &oom->groups);
+
+    tn_groups_fini(&before);
+    tn_delta_sort(&oom->delta);
+    return good;
+}
+
+static bool oom_init(struct oom *oom, const struct tn_scene *scene, uint64_t number,
                      uint64_t device_total)
 {
+    const struct tn_timeline *timeline = &scene->whole; /* memory is not selected */
     const struct tn_trace_entry *entry = tn_trace_at(timeline->model, timeline->trace, number);
 
     *oom = (struct oom){.entry = entry,
@@ -130,8 +183,12 @@ static bool oom_init(struct oom *oom, const struct tn_timeline *timeline, uint64
     if (!tn_layout_collect(&oom->layout, timeline, number)) {
         return false;
     }
-    if (!tn_groups_collect(&oom->groups, timeline, number)) {
+    if (!tn_groups_collect(&oom->groups, scene, number)) {
         tn_layout_fini(&oom->layout);
+        return false;
+    }
+    if (!delta_make(oom, scene)) {
+        oom_fini(oom);
         return false;
     }
     oom->is_limited = oom->device_free >= oom->segment;
@@ -142,12 +199,6 @@ static bool oom_init(struct oom *oom, const struct tn_timeline *timeline, uint64
     oom->verdict = judge(oom);
     oom->emptying_helps = oom->layout.total.whole + oom->room >= oom->segment;
     return true;
-}
-
-static void oom_fini(struct oom *oom)
-{
-    tn_groups_fini(&oom->groups);
-    tn_layout_fini(&oom->layout);
 }
 
 /* ---- text ---- */
@@ -256,9 +307,10 @@ static void layout_put(struct tn_text_out *out, const struct tn_layout *layout)
     tn_text_puts(out, "total\n");
 }
 
-static void oom_put(struct tn_text_out *out, const struct tn_timeline *timeline,
-                    const struct oom *oom, uint64_t limit)
+static void oom_put(struct tn_text_out *out, const struct tn_scene *scene, const struct oom *oom,
+                    uint64_t limit)
 {
+    const struct tn_timeline *timeline = scene->timeline;
     struct tn_size_text text[3];
 
     tn_text_printf(out,
@@ -266,7 +318,7 @@ static void oom_put(struct tn_text_out *out, const struct tn_timeline *timeline,
                    " bytes, rounded) on stream %" PRIu64 "\n  asked for by ",
                    timeline->device, oom->number, size_of(&text[0], oom->request), oom->request,
                    oom->entry->stream);
-    tn_stack_put(out, timeline->model, oom->entry->stack, TN_SHOWN_PLAIN);
+    tn_stack_put(out, timeline->model, oom->entry->stack);
     tn_text_printf(out, "\n  %s reserved, %s of it in use\n",
                    size_of(&text[1], oom->moment.reserved),
                    size_of(&text[2], oom->moment.requested));
@@ -274,7 +326,18 @@ static void oom_put(struct tn_text_out *out, const struct tn_timeline *timeline,
     refusal_put(out, oom);
     layout_put(out, &oom->layout);
     tn_text_puts(out, "\n  who holds the memory\n");
-    tn_groups_put(out, timeline->model, &oom->groups, limit);
+    tn_groups_put(out, &scene->keys, &oom->groups, limit);
+    if (tn_scene_is_part(scene)) {
+        tn_text_printf(out, "  %10s          in use as well, left out by the selection\n",
+                       size_of(&text[0], oom->moment.requested - oom->groups.bytes));
+    }
+    if (oom->since == TN_NEVER) {
+        return;
+    }
+    tn_text_printf(out, "\n  what changed since entry %" PRIu64 ", %s\n", oom->since,
+                   oom->since_step ? "the end of the last step"
+                                   : "in the last tenth of the trace before it");
+    tn_delta_put(out, &oom->delta, scene->keys.by, limit);
 }
 
 /* ---- JSON ---- */
@@ -302,9 +365,10 @@ static void layout_row_put_json(struct tn_json_text *json, const char *key,
     tn_json_close(json);
 }
 
-static void oom_put_json(struct tn_json_text *json, const struct tn_timeline *timeline,
+static void oom_put_json(struct tn_json_text *json, const struct tn_scene *scene,
                          const struct oom *oom, uint64_t limit)
 {
+    const struct tn_timeline *timeline = scene->timeline;
     const struct tn_layout_row *rows = oom->layout.rows.items;
 
     tn_json_open_object(json, NULL);
@@ -331,59 +395,102 @@ static void oom_put_json(struct tn_json_text *json, const struct tn_timeline *ti
     tn_json_close(json);
     layout_row_put_json(json, "all_pools", &oom->layout.total, true);
     tn_json_open_object(json, "holders");
-    tn_groups_put_json(json, timeline->model, &oom->groups, limit);
+    tn_groups_put_json(json, &scene->keys, &oom->groups, limit);
+    tn_json_close(json);
+    tn_json_open_object(json, "changes_since");
+    if (oom->since == TN_NEVER) {
+        tn_json_null(json, "entry");
+    } else {
+        tn_json_number(json, "entry", oom->since);
+    }
+    tn_json_bool(json, "is_end_of_a_step", oom->since_step);
+    tn_delta_put_json(json, &oom->delta, scene->keys.by, limit);
     tn_json_close(json);
     tn_json_close(json);
 }
 
 /* ---- devices ---- */
 
-static bool ooms_put(const struct tn_report_out *report, const struct tn_timeline *timeline)
+static bool ooms_put(const struct tn_report_out *report, const struct tn_scene *scene,
+                     const uint64_t *ooms, size_t count)
 {
-    const uint64_t *ooms = timeline->ooms.items;
-    const size_t count = timeline->ooms.count < OOMS_MAX ? timeline->ooms.count : OOMS_MAX;
-
     for (size_t i = 0; i < count && report->out->status == TARN_OK; i++) {
         struct oom oom;
 
-        if (!oom_init(&oom, timeline, ooms[i], report->options->device_total)) {
+        if (!oom_init(&oom, scene, ooms[i], report->options->device_total)) {
             return false;
         }
         if (i < ANSWERS_MAX && report->options->would_fit) {
             oom.growing_helps =
-                report->options->would_fit(report->options->context, (int)timeline->device,
+                report->options->would_fit(report->options->context, (int)scene->timeline->device,
                                            oom.number, oom.moment.reserved + oom.room);
         }
         if (report->json) {
-            oom_put_json(report->json, timeline, &oom, report->limit);
+            oom_put_json(report->json, scene, &oom, report->limit);
         } else {
             tn_text_puts(report->out, i > 0 ? "\n" : "");
-            oom_put(report->out, timeline, &oom, report->limit);
+            oom_put(report->out, scene, &oom, report->limit);
         }
         oom_fini(&oom);
     }
     return true;
 }
 
-static bool device_put(const struct tn_report_out *report, size_t device)
+/* Which failures: all, or the one that the selection says. */
+static enum tarn_status ooms_find(const struct tn_scene *scene, const uint64_t **ooms_out,
+                                  size_t *count_out, struct tarn_error *error)
 {
-    struct tn_timeline timeline;
+    const struct tn_vec *ooms = &scene->timeline->ooms;
+    const struct tarn_instant *at = &scene->query->selection.at;
+    struct tn_moment moment;
 
-    if (!tn_timeline_init(&timeline, report->model, device)) {
-        return false;
+    *ooms_out = ooms->items;
+    *count_out = ooms->count;
+    if (at->kind == TARN_AT_UNSAID) {
+        return TARN_OK;
+    }
+    if (at->kind != TARN_AT_OOM) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "--at must be oom:N here; \"tarn live\" shows any other instant");
+    }
+    const enum tarn_status status = tn_scene_moment(scene, at, TARN_AT_OOM, &moment, error);
+
+    if (status == TARN_OK) {
+        *ooms_out += at->number - 1;
+        *count_out = 1;
+    }
+    return status;
+}
+
+static enum tarn_status device_put(const struct tn_report_out *report, const struct tn_scene *scene,
+                                   struct tarn_error *error)
+{
+    const struct tn_timeline *timeline = scene->timeline;
+    const uint64_t *ooms;
+    size_t count;
+    const enum tarn_status status = ooms_find(scene, &ooms, &count, error);
+
+    if (status) {
+        return status;
     }
     if (report->json) {
         tn_json_open_object(report->json, NULL);
-        tn_json_number(report->json, "device", device);
+        tn_json_signed(report->json, "device", timeline->device);
+        tn_scene_put_selection_json(report->json, scene);
         tn_json_open_array(report->json, "ooms");
-    } else if (timeline.ooms.count == 0) {
-        tn_text_printf(report->out, "device %zu: no request failed in %" PRIu64 " entries\n",
-                       device, timeline.trace->count);
+    } else {
+        tn_scene_put_selection(report->out, scene);
+        if (count == 0) {
+            tn_text_printf(report->out,
+                           "device %" PRId64 ": no request failed in %" PRIu64 " entries\n",
+                           timeline->device, timeline->limit - timeline->first);
+        }
     }
-    const bool good = ooms_put(report, &timeline);
+    const size_t more = count > OOMS_MAX ? count - OOMS_MAX : 0;
 
-    const size_t more = timeline.ooms.count > OOMS_MAX ? timeline.ooms.count - OOMS_MAX : 0;
-
+    if (!ooms_put(report, scene, ooms, count - more)) {
+        return TARN_ERR_HOST_MEMORY;
+    }
     if (report->json) {
         tn_json_close(report->json);
         tn_json_number(report->json, "later_ooms", more);
@@ -391,8 +498,7 @@ static bool device_put(const struct tn_report_out *report, size_t device)
     } else if (more > 0) {
         tn_text_printf(report->out, "\n%zu later requests failed as well\n", more);
     }
-    tn_timeline_fini(&timeline);
-    return good;
+    return TARN_OK;
 }
 
 enum tarn_status tarn_report_oom(const struct tarn_snapshot *snapshot,

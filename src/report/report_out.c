@@ -36,12 +36,30 @@ enum tarn_status tn_report_check_traces(const struct tn_model *model, bool one_d
     return TARN_OK;
 }
 
-static bool devices_put(const struct tn_report_out *report,
-                        const struct tarn_report_options *options, tn_report_device *device_put)
+static enum tarn_status device_put(const struct tn_report_out *report, struct tn_query *query,
+                                   size_t device, tn_report_device *put, struct tarn_error *error)
 {
+    struct tn_scene scene;
+    enum tarn_status status = tn_scene_init(&scene, query, device, error);
+
+    if (status == TARN_OK) {
+        status = put(report, &scene, error);
+        tn_scene_fini(&scene);
+    }
+    if (status == TARN_ERR_HOST_MEMORY) {
+        return tn_fail(error, status, "no host memory to follow the trace");
+    }
+    return status;
+}
+
+static enum tarn_status devices_put(const struct tn_report_out *report, struct tn_query *query,
+                                    tn_report_device *put, struct tarn_error *error)
+{
+    const struct tarn_report_options *options = report->options;
+    enum tarn_status status = TARN_OK;
     bool is_first = true;
 
-    for (size_t i = 0; i < report->model->trace_count; i++) {
+    for (size_t i = 0; status == TARN_OK && i < report->model->trace_count; i++) {
         const bool wanted = !options->one_device || (size_t)options->device == i;
 
         if (!wanted || report->model->traces[i].count == 0) {
@@ -50,21 +68,20 @@ static bool devices_put(const struct tn_report_out *report,
         if (!is_first && !report->json) {
             tn_text_putc(report->out, '\n');
         }
-        if (!device_put(report, i)) {
-            return false;
-        }
+        status = device_put(report, query, i, put, error);
         is_first = false;
     }
-    return true;
+    return status;
 }
 
 enum tarn_status tn_report_traces(const struct tarn_snapshot *snapshot,
                                   const struct tarn_report_options *given, const char *schema,
-                                  tn_report_device *device_put, const struct tarn_writer *writer,
+                                  tn_report_device *put, const struct tarn_writer *writer,
                                   struct tarn_error *error)
 {
     static const struct tarn_report_options defaults = {.struct_size = sizeof defaults};
     const struct tarn_report_options *options = given ? given : &defaults;
+    struct tn_query query;
     struct tn_text_out out;
     struct tn_json_text json = {.out = NULL};
     const struct tn_report_out report = {
@@ -77,6 +94,9 @@ enum tarn_status tn_report_traces(const struct tarn_snapshot *snapshot,
     enum tarn_status status =
         tn_report_check_traces(report.model, options->one_device, options->device, error);
 
+    if (status == TARN_OK) {
+        status = tn_query_init(&query, report.model, options, error);
+    }
     if (status) {
         return status;
     }
@@ -85,15 +105,14 @@ enum tarn_status tn_report_traces(const struct tarn_snapshot *snapshot,
         tn_json_begin(&json, &out, schema);
         tn_json_open_array(&json, "devices");
     }
-    const bool good = devices_put(&report, options, device_put);
-
-    if (good && report.json) {
+    status = devices_put(&report, &query, put, error);
+    tn_query_fini(&query);
+    if (status) {
+        return status;
+    }
+    if (report.json) {
         tn_json_end(&json);
     }
     status = tn_text_finish(&out);
-    if (status) {
-        return tn_fail(error, status, "cannot write the report");
-    }
-    return good ? TARN_OK
-                : tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to follow the trace");
+    return status ? tn_fail(error, status, "cannot write the report") : TARN_OK;
 }

@@ -3,9 +3,7 @@
 #ifndef TN_REPORT_REPORT_OUT_H
 #define TN_REPORT_REPORT_OUT_H
 
-#include "report/json_text.h"
-#include "snapshot/model.h"
-#include "tarn/report.h"
+#include "report/scene.h"
 
 /* Where a report goes. */
 struct tn_report_out {
@@ -16,13 +14,15 @@ struct tn_report_out {
     const struct tarn_report_options *options;
 };
 
-/* Writes what there is to say of a device that has a trace; false when host memory is missing. */
-typedef bool tn_report_device(const struct tn_report_out *report, size_t device);
+/* Writes what there is to say of a device that has a trace. TARN_ERR_HOST_MEMORY needs no text. */
+typedef enum tarn_status tn_report_device(const struct tn_report_out *report,
+                                          const struct tn_scene *scene, struct tarn_error *error);
 
-/* Calls it for each device that is wanted; JSON is an array "devices" in the document. */
+/* Calls it for each device that is wanted; JSON is an array "devices" in the document. A failure
+ * before the first is said before anything is written. */
 enum tarn_status tn_report_traces(const struct tarn_snapshot *snapshot,
                                   const struct tarn_report_options *options, const char *schema,
-                                  tn_report_device *device_put, const struct tarn_writer *writer,
+                                  tn_report_device *put, const struct tarn_writer *writer,
                                   struct tarn_error *error) TN_MUST_CHECK;
 
 /* TARN_ERR_NOT_SUPPORTED when the file has no trace at all, TARN_ERR_NOT_FOUND when it has none of

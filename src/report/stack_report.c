@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The stack of one trace entry. */
-#include "report/group.h"
+#include "report/key.h"
 #include "report/report_out.h"
 #include "snapshot/snapshot.h"
 
@@ -15,7 +15,6 @@ enum tarn_status tarn_report_stack(const struct tarn_snapshot *snapshot, int dev
         return TARN_ERR_NOT_FOUND;
     }
     tn_text_init(&out, writer);
-    tn_stack_put(&out, model, tn_trace_at(model, &model->traces[device], entry)->stack,
-                 TN_SHOWN_PLAIN);
+    tn_stack_put(&out, model, tn_trace_at(model, &model->traces[device], entry)->stack);
     return tn_text_finish(&out);
 }

@@ -27,6 +27,11 @@ static struct tn_life *life_add(struct reading *reading, struct tn_life life)
     return added;
 }
 
+static uint32_t metadata_of(const struct reading *reading, const struct tn_trace_entry *entry)
+{
+    return tn_model_extra(reading->timeline->model, entry->extra)->user_metadata;
+}
+
 static bool alloc_read(struct reading *reading, const struct tn_trace_entry *entry)
 {
     struct tn_timeline *timeline = reading->timeline;
@@ -47,7 +52,9 @@ static bool alloc_read(struct reading *reading, const struct tn_trace_entry *ent
                                               .start = reading->entry,
                                               .requested = TN_NEVER,
                                               .end = TN_NEVER,
-                                              .stack = entry->stack});
+                                              .stack = entry->stack,
+                                              .extra = entry->extra,
+                                              .metadata = metadata_of(reading, entry)});
 }
 
 /* A block that the trace frees without having allocated it was there before. The entry's stack is
@@ -121,6 +128,16 @@ static bool oom_read(struct reading *reading)
     return oom != NULL;
 }
 
+/* The program says something of a block that is in use. */
+static void annotate_read(struct reading *reading, const struct tn_trace_entry *entry)
+{
+    const uint64_t *number = tn_address_find(&reading->live, entry->address);
+
+    if (number) {
+        life_at(reading->timeline, *number)->metadata = metadata_of(reading, entry);
+    }
+}
+
 static bool entry_read(struct reading *reading, const struct tn_trace_entry *entry)
 {
     switch ((enum tn_trace_action)entry->action) {
@@ -132,12 +149,14 @@ static bool entry_read(struct reading *reading, const struct tn_trace_entry *ent
         return free_completed_read(reading, entry);
     case TN_TRACE_OOM:
         return oom_read(reading);
+    case TN_TRACE_ANNOTATE:
+        annotate_read(reading, entry);
+        break;
     case TN_TRACE_SEGMENT_ALLOC:
     case TN_TRACE_SEGMENT_FREE:
     case TN_TRACE_SEGMENT_MAP:
     case TN_TRACE_SEGMENT_UNMAP:
     case TN_TRACE_SNAPSHOT:
-    case TN_TRACE_ANNOTATE:
     case TN_TRACE_USER_DEFINED:
     case TN_TRACE_OTHER:
     case TN_TRACE_ACTION_COUNT:
@@ -224,20 +243,27 @@ static void start_set(struct tn_timeline *timeline)
         (struct tn_moment){.entry = TN_NEVER, .requested = requested, .reserved = reserved};
 }
 
+/* A zero for each entry. */
+static bool zeros_fill(struct tn_vec *vec, uint64_t count)
+{
+    if (!tn_vec_reserve(vec, (size_t)count)) {
+        return false;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        ((uint64_t *)vec->items)[i] = 0;
+    }
+    vec->count = (size_t)count;
+    return true;
+}
+
 /* What every entry adds to the bytes in use. */
 static bool deltas_fill(struct tn_timeline *timeline)
 {
-    const size_t count = (size_t)timeline->trace->count;
-
-    if (!tn_vec_reserve(&timeline->deltas, count)) {
+    if (!zeros_fill(&timeline->deltas, timeline->trace->count)) {
         return false;
     }
     uint64_t *deltas = timeline->deltas.items;
 
-    for (size_t i = 0; i < count; i++) {
-        deltas[i] = 0;
-    }
-    timeline->deltas.count = count;
     for (size_t i = 0; i < timeline->lives.count; i++) {
         const struct tn_life *life = life_at(timeline, i);
 
@@ -254,10 +280,17 @@ static bool deltas_fill(struct tn_timeline *timeline)
 /* From one entry to the next. */
 static void moment_step(const struct tn_timeline *timeline, struct tn_moment *now, uint64_t entry)
 {
+    const uint64_t delta = ((const uint64_t *)timeline->deltas.items)[entry];
+
     now->entry = entry;
-    now->requested += ((const uint64_t *)timeline->deltas.items)[entry];
+    now->requested += delta;
+    if (timeline->whole) {
+        now->left_out += ((const uint64_t *)timeline->whole->deltas.items)[entry] - delta;
+    }
     now->reserved +=
-        (uint64_t)tn_reserved_delta(tn_trace_at(timeline->model, timeline->trace, entry));
+        timeline->reserved.count > 0
+            ? ((const uint64_t *)timeline->reserved.items)[entry]
+            : (uint64_t)tn_reserved_delta(tn_trace_at(timeline->model, timeline->trace, entry));
 }
 
 static void peaks_find(struct tn_timeline *timeline)
@@ -266,7 +299,7 @@ static void peaks_find(struct tn_timeline *timeline)
 
     timeline->requested_peak = now;
     timeline->reserved_peak = now;
-    for (uint64_t i = 0; i < timeline->trace->count; i++) {
+    for (uint64_t i = timeline->first; i < timeline->limit; i++) {
         moment_step(timeline, &now, i);
         if (now.requested > timeline->requested_peak.requested) {
             timeline->requested_peak = now;
@@ -282,7 +315,7 @@ struct tn_moment tn_timeline_at(const struct tn_timeline *timeline, uint64_t ent
 {
     struct tn_moment now = timeline->start;
 
-    for (uint64_t i = 0; entry != TN_NEVER && i <= entry; i++) {
+    for (uint64_t i = timeline->first; entry != TN_NEVER && i <= entry; i++) {
         moment_step(timeline, &now, i);
     }
     return now;
@@ -293,7 +326,7 @@ uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t e
     struct tn_moment now = timeline->start;
     uint64_t most = now.reserved;
 
-    for (uint64_t i = 0; entry != TN_NEVER && i <= entry; i++) {
+    for (uint64_t i = timeline->first; entry != TN_NEVER && i <= entry; i++) {
         moment_step(timeline, &now, i);
         most = now.reserved > most ? now.reserved : most;
     }
@@ -312,15 +345,23 @@ static bool trace_read(struct reading *reading)
     return survivors_read(reading);
 }
 
+static void vecs_init(struct tn_timeline *timeline)
+{
+    tn_vec_init(&timeline->lives, sizeof(struct tn_life));
+    tn_vec_init(&timeline->ooms, sizeof(uint64_t));
+    tn_vec_init(&timeline->deltas, sizeof(uint64_t));
+    tn_vec_init(&timeline->reserved, sizeof(uint64_t));
+}
+
 bool tn_timeline_init(struct tn_timeline *timeline, const struct tn_model *model, size_t device)
 {
     struct reading reading = {.timeline = timeline};
 
-    *timeline = (struct tn_timeline){
-        .model = model, .trace = &model->traces[device], .device = (int64_t)device};
-    tn_vec_init(&timeline->lives, sizeof(struct tn_life));
-    tn_vec_init(&timeline->ooms, sizeof(uint64_t));
-    tn_vec_init(&timeline->deltas, sizeof(uint64_t));
+    *timeline = (struct tn_timeline){.model = model,
+                                     .trace = &model->traces[device],
+                                     .device = (int64_t)device,
+                                     .limit = model->traces[device].count};
+    vecs_init(timeline);
     const bool good = trace_read(&reading) && deltas_fill(timeline);
 
     tn_map_fini(&reading.live);
@@ -336,7 +377,132 @@ bool tn_timeline_init(struct tn_timeline *timeline, const struct tn_model *model
 
 void tn_timeline_fini(struct tn_timeline *timeline)
 {
+    tn_vec_fini(&timeline->reserved);
     tn_vec_fini(&timeline->deltas);
     tn_vec_fini(&timeline->ooms);
     tn_vec_fini(&timeline->lives);
+}
+
+/* ---- a part of it ---- */
+
+/* Cuts a life off at both ends of the part; false when nothing of it is left. */
+static bool life_cut(struct tn_life *life, const struct tn_narrowing *narrowing)
+{
+    if (life->start != TN_NEVER && life->start >= narrowing->limit) {
+        return false;
+    }
+    if (life->end != TN_NEVER && life->end < narrowing->first) {
+        return false;
+    }
+    if (life->start != TN_NEVER && life->start < narrowing->first) {
+        life->start = TN_NEVER;
+    }
+    if (life->requested != TN_NEVER && life->requested >= narrowing->limit) {
+        life->requested = TN_NEVER;
+    }
+    if (life->end != TN_NEVER && life->end >= narrowing->limit) {
+        life->end = TN_NEVER;
+    }
+    return true;
+}
+
+static bool lives_narrow(struct tn_timeline *timeline, const struct tn_narrowing *narrowing)
+{
+    const struct tn_life *lives = tn_timeline_lives(timeline->whole);
+
+    for (size_t i = 0; i < timeline->whole->lives.count; i++) {
+        struct tn_life life = lives[i];
+
+        if (!life_cut(&life, narrowing) ||
+            (narrowing->wants && !narrowing->wants(narrowing->context, &lives[i]))) {
+            continue;
+        }
+        struct tn_life *kept = tn_vec_push(&timeline->lives);
+
+        if (!kept) {
+            return false;
+        }
+        *kept = life;
+        timeline->before_count += life.start == TN_NEVER;
+    }
+    return true;
+}
+
+static bool ooms_narrow(struct tn_timeline *timeline)
+{
+    const uint64_t *ooms = timeline->whole->ooms.items;
+
+    for (size_t i = 0; i < timeline->whole->ooms.count; i++) {
+        if (ooms[i] >= timeline->first && ooms[i] < timeline->limit) {
+            uint64_t *kept = tn_vec_push(&timeline->ooms);
+
+            if (!kept) {
+                return false;
+            }
+            *kept = ooms[i];
+        }
+    }
+    return true;
+}
+
+/* What entries add to the segments that count. */
+static bool reserved_narrow(struct tn_timeline *timeline, const struct tn_narrowing *narrowing)
+{
+    if (!narrowing->wants_memory) {
+        return true;
+    }
+    if (!zeros_fill(&timeline->reserved, timeline->trace->count)) {
+        return false;
+    }
+    uint64_t *reserved = timeline->reserved.items;
+
+    for (uint64_t i = 0; i < timeline->limit; i++) {
+        const int64_t delta = tn_reserved_delta(tn_trace_at(timeline->model, timeline->trace, i));
+
+        if (delta != 0 && narrowing->wants_memory(narrowing->context, i)) {
+            reserved[i] = (uint64_t)delta;
+        }
+    }
+    return true;
+}
+
+static void start_narrow(struct tn_timeline *timeline, const struct tn_narrowing *narrowing)
+{
+    const struct tn_moment whole = tn_timeline_at(timeline->whole, tn_timeline_before(timeline));
+    const struct tn_life *lives = tn_timeline_lives(timeline);
+    struct tn_moment start = {.entry = whole.entry, .reserved = whole.reserved};
+
+    for (size_t i = 0; i < timeline->lives.count; i++) {
+        start.requested += lives[i].start == TN_NEVER ? lives[i].size : 0;
+    }
+    if (narrowing->wants_memory) {
+        start.reserved = narrowing->reserved_before;
+        for (uint64_t i = 0; i < timeline->first; i++) {
+            start.reserved += ((const uint64_t *)timeline->reserved.items)[i];
+        }
+    }
+    start.left_out = whole.requested - start.requested;
+    timeline->start = start;
+}
+
+bool tn_timeline_narrow(struct tn_timeline *timeline, const struct tn_timeline *whole,
+                        const struct tn_narrowing *narrowing)
+{
+    *timeline = (struct tn_timeline){.model = whole->model,
+                                     .trace = whole->trace,
+                                     .device = whole->device,
+                                     .first = narrowing->first,
+                                     .limit = narrowing->limit,
+                                     .doubled_allocs = whole->doubled_allocs,
+                                     .unknown_frees = whole->unknown_frees,
+                                     .whole = whole};
+    vecs_init(timeline);
+    if (!lives_narrow(timeline, narrowing) || !ooms_narrow(timeline) || !deltas_fill(timeline) ||
+        !reserved_narrow(timeline, narrowing)) {
+        tn_timeline_fini(timeline);
+        return false;
+    }
+    start_narrow(timeline, narrowing);
+    peaks_find(timeline);
+    return true;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks by what they did over the whole trace: bytes they held when most was in use, bytes they
- * hold at the end, bytes and blocks they asked for. Blocks from before the trace count as asked for
- * by nobody known, unless the snapshot still has their stack.
+ * Stacks, or other groups, by what they did over the whole trace: bytes they held when most was in
+ * use (or at another instant), bytes they hold at the end, bytes and blocks they asked for. Blocks
+ * from before the trace count as asked for by nobody known, unless the snapshot still has their
+ * stack.
  */
-#include "base/map.h"
 #include "base/size_text.h"
-#include "report/group.h"
+#include "report/address_map.h"
 #include "report/report_out.h"
 
 #include <inttypes.h>
@@ -14,8 +14,8 @@
 
 /* One stack, or a sum of several. */
 struct row {
-    uint32_t stack;
-    uint64_t key; /* what is sorted by */
+    uint64_t key;
+    uint64_t rank; /* what is sorted by */
     uint64_t peak;
     uint64_t end;
     uint64_t allocated; /* bytes asked for in the trace */
@@ -30,21 +30,20 @@ struct rows {
     struct row total;
 };
 
-static struct row *row_get(struct rows *rows, uint32_t stack)
+static struct row *row_get(struct rows *rows, uint64_t key)
 {
-    const uint64_t *number = tn_map_find(&rows->numbers, (uint64_t)stack + 1);
+    const uint64_t *number = tn_address_find(&rows->numbers, key);
 
     if (number) {
         return (struct row *)rows->vec.items + *number;
     }
-    if (!tn_map_reserve(&rows->numbers, 1)) {
+    if (!tn_address_put(&rows->numbers, key, rows->vec.count)) {
         return NULL;
     }
     struct row *row = tn_vec_push(&rows->vec);
 
     if (row) {
-        row->stack = stack;
-        tn_map_insert(&rows->numbers, (uint64_t)stack + 1, rows->vec.count - 1);
+        row->key = key;
     }
     return row;
 }
@@ -59,9 +58,9 @@ static void row_add(struct row *into, const struct row *from)
     into->freed += from->freed;
 }
 
-static struct row row_of(const struct tn_timeline *timeline, const struct tn_life *life)
+static struct row row_of(const struct tn_moment *at, const struct tn_life *life)
 {
-    struct row row = {.peak = tn_life_is_at(life, timeline->requested_peak.entry) ? life->size : 0,
+    struct row row = {.peak = tn_life_is_at(life, at->entry) ? life->size : 0,
                       .end = life->end == TN_NEVER ? life->size : 0};
 
     if (life->start != TN_NEVER) {
@@ -73,7 +72,7 @@ static struct row row_of(const struct tn_timeline *timeline, const struct tn_lif
     return row;
 }
 
-static uint64_t key_of(const struct row *row, enum tarn_top_order order)
+static uint64_t rank_of(const struct row *row, enum tarn_top_order order)
 {
     switch (order) {
     case TARN_TOP_BY_PEAK:
@@ -93,20 +92,21 @@ static int row_compare(const void *left, const void *right)
     const struct row *a = left;
     const struct row *b = right;
 
-    if (a->key != b->key) {
-        return a->key > b->key ? -1 : 1;
+    if (a->rank != b->rank) {
+        return a->rank > b->rank ? -1 : 1;
     }
-    return a->stack < b->stack ? -1 : a->stack > b->stack;
+    return a->key < b->key ? -1 : a->key > b->key;
 }
 
-static bool rows_fill(struct rows *rows, const struct tn_timeline *timeline,
+static bool rows_fill(struct rows *rows, const struct tn_scene *scene, const struct tn_moment *at,
                       enum tarn_top_order order)
 {
-    const struct tn_life *lives = tn_timeline_lives(timeline);
+    const struct tn_life *lives = tn_timeline_lives(scene->timeline);
 
-    for (size_t i = 0; i < timeline->lives.count; i++) {
-        const struct row more = row_of(timeline, &lives[i]);
-        struct row *row = row_get(rows, lives[i].stack);
+    for (size_t i = 0; i < scene->timeline->lives.count; i++) {
+        const struct row more = row_of(at, &lives[i]);
+        uint64_t key;
+        struct row *row = tn_key_find(&scene->keys, &lives[i], &key) ? row_get(rows, key) : NULL;
 
         if (!row) {
             return false;
@@ -117,7 +117,7 @@ static bool rows_fill(struct rows *rows, const struct tn_timeline *timeline,
     struct row *items = rows->vec.items;
 
     for (size_t i = 0; i < rows->vec.count; i++) {
-        items[i].key = key_of(&items[i], order);
+        items[i].rank = rank_of(&items[i], order);
     }
     if (rows->vec.count > 0) {
         qsort(items, rows->vec.count, sizeof *items, row_compare);
@@ -136,7 +136,27 @@ static struct row others_sum(const struct rows *rows, size_t limit)
     return others;
 }
 
+/* What no rule knows is said even where its row is among the others. */
+static struct row unclassified(const struct rows *rows)
+{
+    const struct row *items = rows->vec.items;
+
+    for (size_t i = 0; i < rows->vec.count; i++) {
+        if (items[i].key == TN_CATEGORY_UNCLASSIFIED) {
+            return items[i];
+        }
+    }
+    return (struct row){.peak = 0};
+}
+
 /* ---- text ---- */
+
+static bool is_at_peak(const struct tn_scene *scene)
+{
+    const enum tarn_instant_kind kind = scene->query->selection.at.kind;
+
+    return kind == TARN_AT_UNSAID || kind == TARN_AT_PEAK;
+}
 
 static void row_put(struct tn_text_out *out, const struct row *row)
 {
@@ -151,25 +171,35 @@ static void row_put(struct tn_text_out *out, const struct row *row)
     }
 }
 
-static void rows_put(const struct tn_report_out *report, const struct rows *rows, size_t limit)
+static void rows_put(const struct tn_report_out *report, const struct tn_scene *scene,
+                     const struct rows *rows, size_t limit)
 {
     const struct row *items = rows->vec.items;
     struct tn_text_out *out = report->out;
 
-    tn_text_puts(out, "     at peak      at end   allocated    blocks      life  allocated by\n");
+    tn_text_printf(out, "%s      at end   allocated    blocks      life  %s\n",
+                   is_at_peak(scene) ? "     at peak" : "  at instant",
+                   tn_grouping_heading(scene->keys.by));
     for (size_t i = 0; i < limit; i++) {
         row_put(out, &items[i]);
-        tn_stack_put(out, report->model, items[i].stack, TN_SHOWN_PLAIN);
+        tn_key_put(out, &scene->keys, items[i].key);
         tn_text_putc(out, '\n');
     }
     if (limit < rows->vec.count) {
         const struct row others = others_sum(rows, limit);
 
         row_put(out, &others);
-        tn_text_printf(out, "others (%zu stacks)\n", rows->vec.count - limit);
+        tn_text_printf(out, "others (%zu %s)\n", rows->vec.count - limit,
+                       tn_grouping_plural(scene->keys.by));
     }
     row_put(out, &rows->total);
     tn_text_puts(out, "total\n");
+    if (scene->keys.by == TARN_BY_CATEGORY) {
+        const struct row row = unclassified(rows);
+
+        row_put(out, &row);
+        tn_text_puts(out, "of it is unclassified\n");
+    }
 }
 
 /* ---- JSON ---- */
@@ -184,7 +214,8 @@ static void row_members(struct tn_json_text *json, const struct row *row)
     tn_json_number(json, "entries_from_allocation_to_free", row->entries);
 }
 
-static void rows_put_json(const struct tn_report_out *report, const struct rows *rows, size_t limit)
+static void rows_put_json(const struct tn_report_out *report, const struct tn_scene *scene,
+                          const struct rows *rows, size_t limit)
 {
     const struct row *items = rows->vec.items;
     const struct row others = others_sum(rows, limit);
@@ -194,12 +225,12 @@ static void rows_put_json(const struct tn_report_out *report, const struct rows 
     for (size_t i = 0; i < limit; i++) {
         tn_json_open_object(json, NULL);
         row_members(json, &items[i]);
-        tn_stack_put_json(json, "frames", report->model, items[i].stack);
+        tn_key_put_json(json, &scene->keys, items[i].key);
         tn_json_close(json);
     }
     tn_json_close(json);
     tn_json_open_object(json, "others");
-    tn_json_number(json, "stacks", rows->vec.count - limit);
+    tn_json_number(json, tn_grouping_plural(scene->keys.by), rows->vec.count - limit);
     row_members(json, &others);
     tn_json_close(json);
     tn_json_open_object(json, "total");
@@ -209,41 +240,61 @@ static void rows_put_json(const struct tn_report_out *report, const struct rows 
 
 /* ---- devices ---- */
 
-static void device_write(const struct tn_report_out *report, const struct tn_timeline *timeline,
-                         const struct rows *rows)
+/* What of the totals a selection does not take. */
+static void left_out_put(struct tn_text_out *out, const struct tn_scene *scene,
+                         const struct tn_moment *at)
 {
+    if (tn_scene_is_part(scene)) {
+        tn_text_printf(out, "  %10s  ", tn_size_text((double)at->left_out).text);
+        tn_text_printf(out, "%10s  left out of those in use\n",
+                       tn_size_text((double)scene->timeline->end.left_out).text);
+    }
+}
+
+static void device_write(const struct tn_report_out *report, const struct tn_scene *scene,
+                         const struct tn_moment *at, const struct rows *rows)
+{
+    const struct tn_timeline *timeline = scene->timeline;
     const size_t limit = report->limit < rows->vec.count ? (size_t)report->limit : rows->vec.count;
 
     if (report->json) {
         tn_json_open_object(report->json, NULL);
         tn_json_signed(report->json, "device", timeline->device);
-        rows_put_json(report, rows, limit);
+        tn_scene_put_selection_json(report->json, scene);
+        tn_json_open_object(report->json, "instant");
+        tn_moment_put_json(report->json, scene, at);
+        tn_json_close(report->json);
+        rows_put_json(report, scene, rows, limit);
         tn_json_close(report->json);
     } else {
         tn_text_printf(report->out, "device %" PRId64 ": %" PRIu64 " entries\n", timeline->device,
                        timeline->trace->count);
-        rows_put(report, rows, limit);
+        tn_scene_put_selection(report->out, scene);
+        rows_put(report, scene, rows, limit);
+        left_out_put(report->out, scene, at);
     }
 }
 
-static bool device_put(const struct tn_report_out *report, size_t device)
+static enum tarn_status device_put(const struct tn_report_out *report, const struct tn_scene *scene,
+                                   struct tarn_error *error)
 {
-    struct tn_timeline timeline;
     struct rows rows = {.total = {.peak = 0}};
+    struct tn_moment at;
+    enum tarn_status status =
+        tn_scene_moment(scene, &scene->query->selection.at, TARN_AT_PEAK, &at, error);
 
-    if (!tn_timeline_init(&timeline, report->model, device)) {
-        return false;
+    if (status) {
+        return status;
     }
     tn_vec_init(&rows.vec, sizeof(struct row));
-    const bool good = rows_fill(&rows, &timeline, report->options->order);
-
-    if (good) {
-        device_write(report, &timeline, &rows);
+    if (rows_fill(&rows, scene, &at, report->options->order)) {
+        device_write(report, scene, &at, &rows);
+    } else {
+        status = TARN_ERR_HOST_MEMORY;
     }
     tn_map_fini(&rows.numbers);
     tn_vec_fini(&rows.vec);
-    tn_timeline_fini(&timeline);
-    return good;
+    return status;
 }
 
 enum tarn_status tarn_report_top(const struct tarn_snapshot *snapshot,

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn diff`: what changed between two snapshots, by stack. */
+#include "output.h"
+#include "pair.h"
+#include "select_text.h"
+#include "trace_run.h"
+
+struct diff_values {
+    struct cli_select_values select;
+    uint64_t rows;
+    const char *output;
+    const char *strip_prefix;
+    const char *to;
+    const char *fail_above;
+    bool json;
+    bool folded;
+    bool ignore_lines;
+};
+
+static const struct diff_values diff_defaults = {.select = CLI_SELECT_DEFAULTS};
+
+static const struct cli_opt diff_opts[] = {
+    CLI_SELECT_OPTS(struct diff_values),
+    {.name = "to",
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct diff_values, to),
+     .value = "WHEN",
+     .help = "the instant in the second snapshot, if not that of --at (peak)"},
+    {.name = "ignore-lines",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct diff_values, ignore_lines),
+     .help = "frames that differ in their line only are the same"},
+    {.name = "strip-prefix",
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct diff_values, strip_prefix),
+     .value = "PATH",
+     .help = "leave that out where names of files begin with it"},
+    {.name = "fail-above",
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct diff_values, fail_above),
+     .value = "GROWTH",
+     .help = "exit with 1 when a device grew by more: 2% or 100MiB"},
+    {.name = "folded",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct diff_values, folded),
+     .help = "print stacks with both numbers, for differential flame graphs"},
+    CLI_ROWS_OPT(struct diff_values),
+    CLI_JSON_OPT(struct diff_values),
+    CLI_OUTPUT_OPT(struct diff_values),
+    {0},
+};
+
+/* What the options say, as the library takes it. */
+struct request {
+    struct tarn_selection selection;
+    struct tarn_report_options options;
+    struct tarn_diff_options how;
+    double percent_max; /* below 0: not limited */
+    uint64_t bytes_max; /* when `percent_max` is below 0 and --fail-above is given */
+};
+
+static enum cli_exit request_read(const struct cli_call *call, struct request *request)
+{
+    const struct diff_values *values = call->values;
+
+    request->options = (struct tarn_report_options){.struct_size = sizeof request->options,
+                                                    .json = values->json,
+                                                    .rows = values->rows,
+                                                    .selection = &request->selection,
+                                                    .by = (enum tarn_grouping)values->select.by};
+    request->options.one_device =
+        cli_device_is_given(values->select.device, &request->options.device);
+    request->how = (struct tarn_diff_options){.struct_size = sizeof request->how,
+                                              .ignore_lines = values->ignore_lines,
+                                              .strip_prefix = values->strip_prefix,
+                                              .folded = values->folded};
+    if (values->to && !cli_read_instant(values->to, &request->how.to)) {
+        return cli_fail(call->command, CLI_EXIT_USAGE,
+                        "option --to: \"%.60s\" is not an instant; allowed: as for --at",
+                        values->to);
+    }
+    if (values->fail_above &&
+        !cli_read_threshold(values->fail_above, &request->percent_max, &request->bytes_max)) {
+        return cli_fail(call->command, CLI_EXIT_USAGE,
+                        "option --fail-above: \"%.60s\" is not a growth; allowed: a percentage, "
+                        "such as 2%%, or a size, such as 100MiB",
+                        values->fail_above);
+    }
+    return cli_select_read(call->command, &values->select, &request->selection);
+}
+
+/* CLI_EXIT_GATE when it grew by more than is allowed. */
+static int gate(const struct cli_call *call, const struct request *request,
+                const struct tarn_diff_counts *counts, int code)
+{
+    const struct diff_values *values = call->values;
+    const bool is_above = request->percent_max >= 0
+                              ? counts->growth_percent > request->percent_max
+                              : counts->growth_bytes > (double)request->bytes_max;
+
+    if (!values->fail_above || !is_above || code) {
+        return code;
+    }
+    return (int)cli_fail(call->command, CLI_EXIT_GATE,
+                         "memory in use grew by more than %s: %.0f bytes, %.2f%%",
+                         values->fail_above, counts->growth_bytes, counts->growth_percent);
+}
+
+static int pair_run(const struct cli_call *call, struct request *request,
+                    struct tarn_snapshot *const snapshots[2], int code)
+{
+    const struct diff_values *values = call->values;
+    struct tarn_diff_counts counts = {.before_bytes = 0};
+    struct tarn_error error = {.offset = -1};
+    struct cli_output output;
+    const int opened = cli_output_open(&output, call->command, values->output);
+
+    if (opened) {
+        return opened;
+    }
+    const enum tarn_status status =
+        tarn_report_diff(snapshots[0], snapshots[1], &request->options, &request->how,
+                         &output.writer, &counts, &error);
+
+    code = cli_output_close(&output, call->command, status, &error, code);
+    return status ? code : gate(call, request, &counts, code);
+}
+
+static enum cli_exit diff_run(const struct cli_call *call)
+{
+    const struct diff_values *values = call->values;
+    struct tarn_snapshot *snapshots[2];
+    struct tarn_rules *rules = NULL;
+    struct request request;
+    int code = (int)request_read(call, &request);
+
+    if (code == CLI_EXIT_OK) {
+        code = (int)cli_select_rules(call->command, &values->select, &rules);
+    }
+    if (code) {
+        return (enum cli_exit)code;
+    }
+    request.options.rules = rules;
+    if (cli_pair_load(call, snapshots, &code)) {
+        code = pair_run(call, &request, snapshots, code);
+        tarn_snapshot_destroy(snapshots[1]);
+        tarn_snapshot_destroy(snapshots[0]);
+    }
+    tarn_rules_destroy(rules);
+    return (enum cli_exit)code;
+}
+
+const struct cli_command cli_command_diff = {
+    .name = "diff",
+    .arguments = "BEFORE AFTER",
+    .arguments_min = 2,
+    .arguments_max = 2,
+    .help = "say what changed between two snapshots, by stack",
+    .details =
+        "At the peaks unless --at says else; the same file twice compares two instants, with\n"
+        "--at and --to. Stacks are told by name, so files of different runs compare well.\n"
+        "The changes of all rows add up. --fail-above makes it a gate for tests.\n",
+    .opts = diff_opts,
+    .values_size = sizeof(struct diff_values),
+    .defaults = &diff_defaults,
+    .run = diff_run,
+};

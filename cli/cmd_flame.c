@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn flame`: a flame graph of any instant, or of what grew between two. */
+#include "output.h"
+#include "report_run.h"
+#include "select_text.h"
+#include "trace_run.h"
+
+struct flame_values {
+    struct cli_select_values select;
+    const char *output; /* NULL: not given */
+    const char *from;
+    int shape; /* position in `shapes` */
+    bool folded;
+    bool inverted;
+};
+
+static const struct flame_values flame_defaults = {.select = CLI_SELECT_DEFAULTS};
+
+static const char *const shapes[] = {"icicle", "flame", NULL};
+
+static const struct cli_opt flame_opts[] = {
+    CLI_SELECT_OPTS(struct flame_values),
+    {.name = "from",
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct flame_values, from),
+     .value = "WHEN",
+     .help = "draw what grew from then to --at (then the end)"},
+    {.name = "inverted",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct flame_values, inverted),
+     .help = "begin with the frames that asked"},
+    {.name = "shape",
+     .kind = CLI_OPT_CHOICE,
+     .at = offsetof(struct flame_values, shape),
+     .choices = shapes,
+     .help = "with the root on top, or at the bottom"},
+    {.name = "folded",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct flame_values, folded),
+     .help = "print folded stacks, for other tools, to standard output"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct flame_values, output),
+     .value = "FILE",
+     .help = "where to write (flame.svg); - is standard output"},
+    {0},
+};
+
+struct flame_request {
+    struct tarn_selection selection;
+    struct tarn_report_options options;
+    struct tarn_flame_moment_options how;
+};
+
+static enum tarn_status flame_write(const struct tarn_snapshot *snapshot, const void *context,
+                                    const struct tarn_writer *writer, struct tarn_error *error)
+{
+    const struct flame_request *request = context;
+
+    return tarn_report_flame_moment(snapshot, &request->options, &request->how, writer, error);
+}
+
+static enum cli_exit request_read(const struct cli_call *call, struct flame_request *request)
+{
+    const struct flame_values *values = call->values;
+
+    request->options = (struct tarn_report_options){.struct_size = sizeof request->options,
+                                                    .selection = &request->selection,
+                                                    .by = (enum tarn_grouping)values->select.by};
+    request->options.one_device =
+        cli_device_is_given(values->select.device, &request->options.device);
+    request->how = (struct tarn_flame_moment_options){.struct_size = sizeof request->how,
+                                                      .folded = values->folded,
+                                                      .is_inverted = values->inverted,
+                                                      .root_below = values->shape == 1};
+    if (values->from && !cli_read_instant(values->from, &request->how.from)) {
+        return cli_fail(call->command, CLI_EXIT_USAGE,
+                        "option --from: \"%.60s\" is not an instant; allowed: as for --at",
+                        values->from);
+    }
+    return cli_select_read(call->command, &values->select, &request->selection);
+}
+
+static enum cli_exit flame_run(const struct cli_call *call)
+{
+    const struct flame_values *values = call->values;
+    const char *usual = values->folded ? "-" : "flame.svg";
+    struct flame_request request;
+    struct tarn_rules *rules = NULL;
+    enum cli_exit code = request_read(call, &request);
+
+    if (code == CLI_EXIT_OK) {
+        code = cli_select_rules(call->command, &values->select, &rules);
+    }
+    if (code) {
+        return code;
+    }
+    request.options.rules = rules;
+    code = cli_report_run(call, values->output ? values->output : usual, flame_write, &request);
+    tarn_rules_destroy(rules);
+    return code;
+}
+
+const struct cli_command cli_command_flame = {
+    .name = "flame",
+    .arguments = "SNAPSHOT",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .help = "draw who holds memory at any instant, or what grew, as a flame graph",
+    .details =
+        "At the peak unless --at says else. With --from, what each stack holds more at --at\n"
+        "(the end) than then; what shrank is left out, and the title says how much. With\n"
+        "--by the groups come first, then their stacks.\n",
+    .opts = flame_opts,
+    .values_size = sizeof(struct flame_values),
+    .defaults = &flame_defaults,
+    .run = flame_run,
+};

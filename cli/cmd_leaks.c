@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn leaks`: memory that grows from step to step. */
+#include "trace_run.h"
+
+static enum cli_exit leaks_run(const struct cli_call *call)
+{
+    const struct cli_trace_values *values = call->values;
+    struct tarn_suppressions *suppressions = NULL;
+    struct tarn_error error = {.offset = -1};
+    uint64_t leaks = 0;
+    const enum tarn_status status =
+        values->suppressions ? tarn_suppressions_load(values->suppressions, &suppressions, &error)
+                             : TARN_OK;
+
+    if (status) {
+        return cli_fail_status(call->command, status, &error, NULL);
+    }
+    const struct tarn_report_options extra = {.suppressions = suppressions, .leaks_out = &leaks};
+    const enum cli_exit code = cli_trace_run_with(call, tarn_report_leaks, &extra);
+
+    tarn_suppressions_destroy(suppressions);
+    cli_hint(call, code,
+             "\"tarn flame --from step:1 --at end\" draws what grew, where steps are known");
+    return code == CLI_EXIT_OK && values->fail && leaks > 0 ? CLI_EXIT_GATE : code;
+}
+
+const struct cli_command cli_command_leaks = {
+    .name = "leaks",
+    .arguments = "SNAPSHOT",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .help = "list who holds more and more, from step to step",
+    .details =
+        "Compared at the ends of steps, if annotations tell them, else where a stack repeats at\n"
+        "even distances, else at the ends of equal parts. Growth is the median of all slopes, so\n"
+        "that one large allocation is no leak. From: the entry at which it was higher first.\n",
+    .opts = cli_leaks_opts,
+    .values_size = sizeof(struct cli_trace_values),
+    .defaults = &cli_trace_defaults,
+    .run = leaks_run,
+};

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn ranks`: many snapshots side by side. */
+#include "output.h"
+#include "tarn/snapshot.h"
+#include "trace_run.h"
+
+struct ranks_values {
+    struct cli_select_values select;
+    uint64_t rows;
+    const char *output;
+    bool json;
+};
+
+static const struct ranks_values ranks_defaults = {.select = CLI_SELECT_DEFAULTS};
+
+static const struct cli_opt ranks_opts[] = {
+    CLI_SELECT_OPTS(struct ranks_values),
+    CLI_ROWS_OPT(struct ranks_values),
+    CLI_JSON_OPT(struct ranks_values),
+    CLI_OUTPUT_OPT(struct ranks_values),
+    {0},
+};
+
+/* Adds one file; *code is that of the first file that is not whole. False when there is nothing to
+ * add, with *code set. */
+static bool file_add(const struct cli_call *call, struct tarn_ranks *ranks, const char *path,
+                     int *code)
+{
+    struct tarn_error error = {.offset = -1};
+    int loaded;
+    struct tarn_snapshot *snapshot = cli_load_snapshot(call->command, path, &loaded);
+
+    if (!snapshot) {
+        *code = loaded;
+        return false;
+    }
+    const enum tarn_status status = tarn_ranks_add(ranks, snapshot, path, &error);
+
+    tarn_snapshot_destroy(snapshot);
+    if (status) {
+        *code = (int)cli_fail_status(call->command, status, &error, path);
+        return false;
+    }
+    *code = *code ? *code : loaded;
+    return true;
+}
+
+static int files_run(const struct cli_call *call, struct tarn_ranks *ranks)
+{
+    const struct ranks_values *values = call->values;
+    struct tarn_error error = {.offset = -1};
+    struct cli_output output;
+    int code = CLI_EXIT_OK;
+
+    for (int i = 0; i < call->argument_count; i++) {
+        if (!file_add(call, ranks, call->arguments[i], &code)) {
+            return code;
+        }
+    }
+    const int opened = cli_output_open(&output, call->command, values->output);
+
+    if (opened) {
+        return opened;
+    }
+    const enum tarn_status status = tarn_ranks_report(ranks, &output.writer, &error);
+
+    return cli_output_close(&output, call->command, status, &error, code);
+}
+
+static enum cli_exit ranks_run(const struct cli_call *call)
+{
+    const struct ranks_values *values = call->values;
+    struct tarn_selection selection;
+    struct tarn_rules *rules = NULL;
+    struct tarn_ranks *ranks;
+    struct tarn_error error = {.offset = -1};
+    struct tarn_report_options options = {.struct_size = sizeof options,
+                                          .json = values->json,
+                                          .rows = values->rows,
+                                          .selection = &selection,
+                                          .by = (enum tarn_grouping)values->select.by};
+    int code = (int)cli_select_read(call->command, &values->select, &selection);
+
+    if (code == CLI_EXIT_OK) {
+        code = (int)cli_select_rules(call->command, &values->select, &rules);
+    }
+    if (code) {
+        return (enum cli_exit)code;
+    }
+    options.rules = rules;
+    options.one_device = cli_device_is_given(values->select.device, &options.device);
+    const enum tarn_status status = tarn_ranks_create(&options, &ranks, &error);
+
+    if (status) {
+        code = (int)cli_fail_status(call->command, status, &error, NULL);
+    } else {
+        code = files_run(call, ranks);
+    }
+    tarn_ranks_destroy(ranks);
+    tarn_rules_destroy(rules);
+    return (enum cli_exit)code;
+}
+
+const struct cli_command cli_command_ranks = {
+    .name = "ranks",
+    .arguments = "SNAPSHOT...",
+    .arguments_min = 1,
+    .arguments_max = -1,
+    .help = "compare the snapshots of many ranks: which stands out, and why",
+    .details =
+        "By what is in use at the peak of each, unless --at says else. Outliers are far from\n"
+        "the median (3.5 times the usual distance, and 1 % of it); each is compared with the\n"
+        "rank nearest to the median, by stack. One file at a time is in memory.\n",
+    .opts = ranks_opts,
+    .values_size = sizeof(struct ranks_values),
+    .defaults = &ranks_defaults,
+    .run = ranks_run,
+};

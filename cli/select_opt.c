@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#include "select_opt.h"
+
+#include "select_text.h"
+
+const char *const cli_frames_choices[] = {"all", "python", "cpp", NULL};
+
+const char *const cli_by_choices[] = {"stack",      "frame",    "function", "file",    "line",
+                                      "category",   "stream",   "pool",     "segment", "size",
+                                      "annotation", "metadata", "compile",  NULL};
+
+static enum cli_exit bad(const struct cli_command *command, const char *option, const char *text,
+                         const char *allowed)
+{
+    return cli_fail(command, CLI_EXIT_USAGE, "option --%s: \"%.60s\" is not %s", option, text,
+                    allowed);
+}
+
+enum cli_exit cli_select_read(const struct cli_command *command,
+                              const struct cli_select_values *values, struct tarn_selection *out)
+{
+    *out = (struct tarn_selection){
+        .struct_size = sizeof *out,
+        .one_stream = values->stream != UINT64_MAX,
+        .stream = values->stream,
+        .size_min = values->min_size,
+        .size_max = values->max_size,
+        .match = values->match,
+        .annotation = values->annotation,
+        .frames = (enum tarn_frames)values->frames,
+        .hide = values->hide,
+        .depth = values->depth > UINT32_MAX ? UINT32_MAX : (uint32_t)values->depth,
+    };
+    if (values->pool && !cli_read_pool(values->pool, out)) {
+        return bad(command, "pool", values->pool, "a pool; allowed: default, private, or A,B");
+    }
+    if (values->events && !cli_read_span(values->events, &out->entries)) {
+        return bad(command, "events", values->events, "a part of a trace, such as 100..200");
+    }
+    if (values->time && !cli_read_time_span(values->time, &out->time_us)) {
+        return bad(command, "time", values->time,
+                   "a span of time, such as 1.5..2 (seconds) or 300ms..");
+    }
+    if (values->step && !cli_read_span(values->step, &out->steps)) {
+        return bad(command, "step", values->step, "a step, such as 3, or steps, such as 3..5");
+    }
+    if (values->at && !cli_read_instant(values->at, &out->at)) {
+        return bad(command, "at", values->at,
+                   "an instant; allowed: peak, reserved-peak, start, end, oom[:N], event:N, "
+                   "time:T, step:N");
+    }
+    return CLI_EXIT_OK;
+}
+
+enum cli_exit cli_select_rules(const struct cli_command *command,
+                               const struct cli_select_values *values,
+                               struct tarn_rules **rules_out)
+{
+    struct tarn_error error = {.offset = -1};
+
+    *rules_out = NULL;
+    if (!values->rules) {
+        return CLI_EXIT_OK;
+    }
+    const enum tarn_status status = tarn_rules_load(values->rules, rules_out, &error);
+
+    return status ? cli_fail_status(command, status, &error, NULL) : CLI_EXIT_OK;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* The options that select and group, the same for every command that reports on traces. */
+#ifndef CLI_SELECT_OPT_H
+#define CLI_SELECT_OPT_H
+
+#include "command.h"
+#include "device_opt.h"
+#include "tarn/selection.h"
+
+struct cli_select_values {
+    uint64_t device; /* CLI_DEVICE_ALL: not given */
+    uint64_t stream; /* UINT64_MAX: not given */
+    const char *pool;
+    uint64_t min_size;
+    uint64_t max_size;
+    const char *match;
+    const char *annotation;
+    int frames; /* enum tarn_frames */
+    const char *hide;
+    uint64_t depth;
+    const char *events;
+    const char *time;
+    const char *step;
+    const char *at;
+    int by; /* enum tarn_grouping */
+    const char *rules;
+};
+
+#define CLI_SELECT_DEFAULTS                                                                        \
+    {                                                                                              \
+        .device = CLI_DEVICE_ALL, .stream = UINT64_MAX                                             \
+    }
+
+/* In the order of the enumerations. */
+extern const char *const cli_frames_choices[];
+extern const char *const cli_by_choices[];
+
+#define CLI_SELECT_ROW(type, member, word, sort, shown, words)                                     \
+    {                                                                                              \
+        .name = (word), .kind = (sort), .at = offsetof(type, select.member), .value = (shown),     \
+        .help = (words)                                                                            \
+    }
+
+/* Rows of an option table; `type` has a member `select`. */
+#define CLI_SELECT_OPTS(type)                                                                      \
+    {.name = "device",                                                                             \
+     .letter = 'd',                                                                                \
+     .kind = CLI_OPT_NUMBER,                                                                       \
+     .at = offsetof(type, select.device),                                                          \
+     .value = "N",                                                                                 \
+     .help = "only this device"},                                                                  \
+        CLI_SELECT_ROW(type, stream, "stream", CLI_OPT_NUMBER, "S", "only blocks of this stream"), \
+        CLI_SELECT_ROW(type, pool, "pool", CLI_OPT_TEXT, "POOL",                                   \
+                       "only blocks of this pool: default, private, or A,B"),                      \
+        CLI_SELECT_ROW(type, min_size, "min-size", CLI_OPT_SIZE, "SIZE",                           \
+                       "only blocks that large, or larger"),                                       \
+        CLI_SELECT_ROW(type, max_size, "max-size", CLI_OPT_SIZE, "SIZE",                           \
+                       "only blocks that large, or smaller"),                                      \
+        CLI_SELECT_ROW(type, match, "match", CLI_OPT_TEXT, "REGEX",                                \
+                       "only blocks with a frame like this: \"file:line:function\""),              \
+        CLI_SELECT_ROW(type, annotation, "annotation", CLI_OPT_TEXT, "NAME",                       \
+                       "only blocks asked for inside of this annotation"),                         \
+        CLI_SELECT_ROW(type, events, "events", CLI_OPT_TEXT, "A..B",                               \
+                       "only this part of the trace, by numbers of entries"),                      \
+        CLI_SELECT_ROW(type, time, "time", CLI_OPT_TEXT, "A..B",                                   \
+                       "the same by seconds from its beginning (or ms, us)"),                      \
+        CLI_SELECT_ROW(type, step, "step", CLI_OPT_TEXT, "N..M",                                   \
+                       "the same by steps of training, from 1"),                                   \
+        CLI_SELECT_ROW(type, at, "at", CLI_OPT_TEXT, "WHEN",                                       \
+                       "peak, reserved-peak, start, end, oom[:N], event:N, time:T or step:N"),     \
+        {.name = "frames",                                                                         \
+         .kind = CLI_OPT_CHOICE,                                                                   \
+         .at = offsetof(type, select.frames),                                                      \
+         .choices = cli_frames_choices,                                                            \
+         .help = "which frames of stacks count"},                                                  \
+        CLI_SELECT_ROW(type, hide, "hide", CLI_OPT_TEXT, "REGEX", "leave out frames like this"),   \
+        CLI_SELECT_ROW(type, depth, "depth", CLI_OPT_NUMBER, "N",                                  \
+                       "keep so many frames of a stack, the innermost"),                           \
+        {.name = "by",                                                                             \
+         .kind = CLI_OPT_CHOICE,                                                                   \
+         .at = offsetof(type, select.by),                                                          \
+         .choices = cli_by_choices,                                                                \
+         .help = "what rows stand for"},                                                           \
+        CLI_SELECT_ROW(type, rules, "rules", CLI_OPT_TEXT, "FILE",                                 \
+                       "rules of --by category, lines \"category: pattern\"")
+
+/* What was selected; it points into `values`. Says what is wrong and returns CLI_EXIT_USAGE, else
+ * CLI_EXIT_OK. */
+enum cli_exit cli_select_read(const struct cli_command *command,
+                              const struct cli_select_values *values,
+                              struct tarn_selection *selection_out);
+
+/* The rules; NULL without --rules. Says what is wrong with the file. */
+enum cli_exit cli_select_rules(const struct cli_command *command,
+                               const struct cli_select_values *values,
+                               struct tarn_rules **rules_out);
+
+#endif

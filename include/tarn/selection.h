@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a report on a trace looks at: which blocks, which part of the trace, which frames of stacks,
+ * which moment, and by what blocks are put together. The same for every report. Plain values: the
+ * caller owns them and every text they point to until the report returns.
+ */
+#ifndef TARN_SELECTION_H
+#define TARN_SELECTION_H
+
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a row of a table stands for. */
+enum tarn_grouping {
+    TARN_BY_STACK,
+    TARN_BY_FRAME,      /* the frame that asked: function, file and line */
+    TARN_BY_FUNCTION,   /* its function */
+    TARN_BY_FILE,       /* its file */
+    TARN_BY_LINE,       /* its file and line */
+    TARN_BY_CATEGORY,   /* what the rules make of the stack */
+    TARN_BY_STREAM,     /* */
+    TARN_BY_POOL,       /* default, or the number of a private one */
+    TARN_BY_SEGMENT,    /* the address of the segment */
+    TARN_BY_SIZE,       /* up to a power of two */
+    TARN_BY_ANNOTATION, /* the innermost that was open when the block was asked for */
+    TARN_BY_METADATA,   /* what the program said of the block: `user_metadata` */
+    TARN_BY_COMPILE     /* `compile_context` */
+};
+
+enum tarn_frames {
+    TARN_FRAMES_ALL,
+    TARN_FRAMES_PYTHON, /* of files that end in .py, and of the interpreter: <string> */
+    TARN_FRAMES_CPP     /* all others */
+};
+
+enum tarn_pools {
+    TARN_POOLS_ALL,
+    TARN_POOLS_DEFAULT,
+    TARN_POOLS_PRIVATE,
+    TARN_POOLS_ONE /* tarn_selection.pool */
+};
+
+/* A moment is right after an entry of the trace. */
+enum tarn_instant_kind {
+    TARN_AT_UNSAID, /* the report's own choice */
+    TARN_AT_PEAK,   /* most in use; the first of equals */
+    TARN_AT_RESERVED_PEAK,
+    TARN_AT_START, /* before the first entry */
+    TARN_AT_END,
+    TARN_AT_OOM,   /* `number`, from 1: a request that failed */
+    TARN_AT_ENTRY, /* `number`, from 0 */
+    TARN_AT_TIME,  /* `number`: microseconds from the first entry that has a time */
+    TARN_AT_STEP   /* `number`, from 1: the end of a step */
+};
+
+struct tarn_instant {
+    enum tarn_instant_kind kind;
+    uint64_t number;
+};
+
+/* A part of the trace, both ends in it. */
+struct tarn_span {
+    bool is_given;
+    uint64_t first;
+    uint64_t last; /* UINT64_MAX: to the end */
+};
+
+/* Zero bytes select everything. What limits blocks is combined with "and". Of a part of a trace
+ * that does not begin with it, blocks in use just before it are those "from before". */
+struct tarn_selection {
+    uint32_t struct_size; /* sizeof(struct tarn_selection) */
+
+    bool one_stream;
+    uint64_t stream;
+    enum tarn_pools pools;
+    uint64_t pool[2];
+    uint64_t size_min;      /* bytes asked for */
+    uint64_t size_max;      /* 0 = no limit */
+    const char *match;      /* POSIX regular expression: some frame of the stack matches */
+    const char *annotation; /* an annotation of that name, or NAME#..., was open when the block was
+                               asked for, or the program gave the block that name */
+
+    enum tarn_frames frames; /* others are not shown, and stacks that differ in them are one */
+    const char *hide;        /* POSIX regular expression: neither are frames that match */
+    uint32_t depth;          /* so many frames are kept, the innermost; 0 = all */
+
+    struct tarn_span entries; /* numbers from 0 */
+    struct tarn_span time_us; /* microseconds from the first entry that has a time */
+    struct tarn_span steps;   /* numbers from 1 */
+
+    struct tarn_instant at;
+};
+
+/* Frames are matched as "file:line:function", cut off at 4096 bytes. Steps are told by annotations:
+ * from one ProfilerStep#... to the next, else from the end of one Optimizer.step#... to that of the
+ * next; the first begins with the trace. */
+
+/* Rules that tell a category from a stack: lines "category: pattern", blank lines and lines that
+ * begin with '#' aside. A pattern is a POSIX extended regular expression on "file:line:function".
+ * From the outermost frame inwards, the first frame that a rule matches decides, by the first rule
+ * that matches it. Read only once loaded; any number of threads may use it. */
+struct tarn_rules;
+
+/* From a file, "-" is standard input. Caller owns *rules_out, destroy with tarn_rules_destroy.
+ * TARN_ERR_IO; TARN_ERR_INVALID_ARGUMENT with the number of a line that is no rule;
+ * TARN_ERR_LIMIT beyond 10,000 rules or 4,096 bytes a line; TARN_ERR_HOST_MEMORY. */
+TARN_API enum tarn_status tarn_rules_load(const char *path, struct tarn_rules **rules_out,
+                                          struct tarn_error *error) TARN_MUST_CHECK;
+
+/* The rules that reports use when they are given none, made for PyTorch. */
+TARN_API enum tarn_status tarn_rules_create_default(struct tarn_rules **rules_out,
+                                                    struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Their text, as a file to start from. Static storage. */
+TARN_API const char *tarn_rules_default_text(void);
+
+/* NULL is allowed. */
+TARN_API void tarn_rules_destroy(struct tarn_rules *rules);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

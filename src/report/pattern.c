@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/pattern.h"
+
+#include "base/errinfo.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+    REASON_MAX = 128
+};
+
+enum tarn_status tn_pattern_init(struct tn_pattern *pattern, const char *text, const char *what,
+                                 struct tarn_error *error)
+{
+    char reason[REASON_MAX];
+    const int code = regcomp(&pattern->regex, text, REG_EXTENDED | REG_NOSUB);
+
+    if (code == 0) {
+        return TARN_OK;
+    }
+    (void)regerror(code, &pattern->regex, reason, sizeof reason);
+    return tn_fail(error, code == REG_ESPACE ? TARN_ERR_HOST_MEMORY : TARN_ERR_INVALID_ARGUMENT,
+                   "%s: \"%.200s\" is not a regular expression: %s", what, text, reason);
+}
+
+void tn_pattern_fini(struct tn_pattern *pattern)
+{
+    regfree(&pattern->regex);
+}
+
+void tn_frame_text_set(struct tn_frame_text *text, const struct tn_model *model,
+                       const struct tn_frame *frame)
+{
+    const struct tn_string file = tn_model_string(model, frame->filename);
+    const struct tn_string name = tn_model_string(model, frame->name);
+
+    (void)snprintf(text->text, sizeof text->text, "%s:%" PRId64 ":%s", file.text, frame->line,
+                   name.text);
+}
+
+bool tn_pattern_matches(const struct tn_pattern *pattern, const struct tn_frame_text *text)
+{
+    return tn_pattern_matches_text(pattern, text->text);
+}
+
+bool tn_pattern_matches_text(const struct tn_pattern *pattern, const char *text)
+{
+    return regexec(&pattern->regex, text, 0, NULL, 0) == 0;
+}

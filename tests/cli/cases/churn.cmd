@@ -1,0 +1,1 @@
+churn -n 3 $data/snapshots/gpt2_varlen.pickle.gz

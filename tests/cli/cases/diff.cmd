@@ -1,0 +1,1 @@
+diff -n 3 $data/snapshots/gpt2_varlen.pickle.gz $data/snapshots/oom.pickle.gz

@@ -1,0 +1,1 @@
+diff --to never $data/snapshots/tiny.pickle.gz $data/snapshots/tiny.pickle.gz

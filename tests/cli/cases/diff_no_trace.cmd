@@ -1,0 +1,1 @@
+diff $data/snapshots/tiny.pickle.gz $data/snapshots/tiny.before.pickle.gz

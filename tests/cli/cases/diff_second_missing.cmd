@@ -1,0 +1,1 @@
+diff $data/snapshots/tiny.pickle.gz /nonexistent/b

@@ -1,0 +1,1 @@
+flame --from never $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+flame --shape round $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+flame --folded $data/snapshots/multistream.pickle.gz

@@ -1,0 +1,1 @@
+frag -n 3 $data/snapshots/cudagraph.pickle.gz

@@ -1,0 +1,1 @@
+frag --at oom $data/snapshots/oom.pickle.gz

@@ -1,0 +1,1 @@
+frag --help

@@ -1,0 +1,1 @@
+frag -n 1 --json $data/snapshots/tiny.pickle.gz

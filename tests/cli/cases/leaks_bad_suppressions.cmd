@@ -1,0 +1,1 @@
+version >/dev/null; echo 'race:leaf' >$tmp/s; cd $tmp && "$tarn" leaks --suppressions s $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+leaks --fail $data/snapshots/gpt2_varlen.pickle.gz

@@ -1,0 +1,1 @@
+live -n 3 --at peak $data/snapshots/multistream.pickle.gz

@@ -1,0 +1,1 @@
+live -n 2 --at oom $data/snapshots/oom.pickle.gz

@@ -1,0 +1,1 @@
+live --at noon $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+live --at peak --by annotation --json $data/snapshots/multistream.pickle.gz

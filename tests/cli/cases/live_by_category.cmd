@@ -1,0 +1,1 @@
+live --at peak --by category $data/snapshots/gpt2_varlen.pickle.gz

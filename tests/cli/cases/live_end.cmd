@@ -1,0 +1,1 @@
+live -n 2 $data/snapshots/gpt2_varlen.pickle.gz

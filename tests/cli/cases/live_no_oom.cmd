@@ -1,0 +1,1 @@
+live --at oom $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+live --by category --rules /nonexistent/rules $data/snapshots/tiny.pickle.gz

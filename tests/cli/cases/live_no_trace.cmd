@@ -1,0 +1,1 @@
+live $data/snapshots/oom.before.pickle.gz

@@ -1,0 +1,1 @@
+live $data/../../fuzz/corpus/pickle/cut

@@ -1,0 +1,1 @@
+oom --at peak $data/snapshots/oom.pickle.gz

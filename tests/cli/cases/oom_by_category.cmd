@@ -1,0 +1,1 @@
+oom --by category $data/snapshots/oom.pickle.gz

@@ -1,0 +1,1 @@
+peak -n 2 --pool private $data/snapshots/cudagraph.pickle.gz

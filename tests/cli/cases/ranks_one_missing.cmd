@@ -1,0 +1,1 @@
+ranks $data/snapshots/tiny.pickle.gz /nonexistent/r

@@ -1,0 +1,1 @@
+top -n 1 --at end --by line $data/snapshots/multistream.pickle.gz

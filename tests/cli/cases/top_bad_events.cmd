@@ -1,0 +1,1 @@
+top --events 9..1 $data/snapshots/tiny.pickle.gz

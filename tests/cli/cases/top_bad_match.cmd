@@ -1,0 +1,1 @@
+top --match '(' $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+top --pool mine $data/snapshots/tiny.pickle.gz

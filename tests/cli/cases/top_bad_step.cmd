@@ -1,0 +1,1 @@
+top --step last $data/snapshots/tiny.pickle.gz

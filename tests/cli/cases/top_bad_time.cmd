@@ -1,0 +1,1 @@
+top --time soon $data/snapshots/tiny.pickle.gz

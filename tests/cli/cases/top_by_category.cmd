@@ -1,0 +1,1 @@
+top --by category $data/snapshots/multistream.pickle.gz

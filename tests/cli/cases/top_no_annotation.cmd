@@ -1,0 +1,1 @@
+top --annotation forward $data/snapshots/multistream.pickle.gz

@@ -1,0 +1,1 @@
+top --step 1 $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/report.h"
+
+#include "tarn/report.h"
+
+struct asked {
+    const struct tarn_snapshot *snapshot;
+    struct tarn_report_options options;
+};
+
+static enum tarn_status churn(const void *context, const struct tarn_writer *writer,
+                              struct tarn_error *error)
+{
+    const struct asked *asked = context;
+
+    return tarn_report_churn(asked->snapshot, &asked->options, writer, error);
+}
+
+/* `a` comes and goes twice with 10 bytes and once with 20, `b` once with 1000; `c` stays. */
+static const char brief[] =
+    "{'segments': [], 'device_traces': [["
+    "{'action': 'alloc', 'addr': 900, 'size': 7, 'stream': 0, 'frames': ["
+    " {'name': 'c', 'filename': 'c.py', 'line': 3}]},"
+    "{'action': 'alloc', 'addr': 100, 'size': 10, 'stream': 0, 'frames': ["
+    " {'name': 'a', 'filename': 'a.py', 'line': 1}]},"
+    "{'action': 'free_completed', 'addr': 100, 'size': 10, 'stream': 0},"
+    "{'action': 'alloc', 'addr': 200, 'size': 1000, 'stream': 0, 'frames': ["
+    " {'name': 'b', 'filename': 'b.py', 'line': 2}]},"
+    "{'action': 'alloc', 'addr': 100, 'size': 10, 'stream': 0, 'frames': ["
+    " {'name': 'a', 'filename': 'a.py', 'line': 1}]},"
+    "{'action': 'free_completed', 'addr': 100, 'size': 10, 'stream': 0},"
+    "{'action': 'free_completed', 'addr': 200, 'size': 1000, 'stream': 0},"
+    "{'action': 'alloc', 'addr': 100, 'size': 20, 'stream': 0, 'frames': ["
+    " {'name': 'a', 'filename': 'a.py', 'line': 1}]},"
+    "{'action': 'free_completed', 'addr': 100, 'size': 20, 'stream': 0}]]}";
+
+static void by_how_many(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(brief);
+    struct asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+
+    (void)state;
+    report_says(churn, &asked,
+                "device 0\n"
+                "4 of 5 allocations (80.0%) were freed within 64 entries, 1.0KiB of 1.0KiB asked "
+                "for\n\n"
+                "    blocks   share       bytes    life   mostly of  so many  allocated by\n"
+                "         3   75.0%       40.0B     1.0       10.0B    66.7%  a.py:1:a\n"
+                "         1   25.0%     1000.0B     3.0     1000.0B   100.0%  b.py:2:b\n"
+                "         4  100.0%      1.0KiB     1.5           -          total\n");
+    asked.options.life_max = 2;
+    asked.options.rows = 1;
+    report_says(churn, &asked,
+                "device 0\n"
+                "3 of 5 allocations (60.0%) were freed within 2 entries, 40.0B of 1.0KiB asked "
+                "for\n\n"
+                "    blocks   share       bytes    life   mostly of  so many  allocated by\n"
+                "         3  100.0%       40.0B     1.0       10.0B    66.7%  a.py:1:a\n"
+                "         3  100.0%       40.0B     1.0           -          total\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void nothing_is_brief(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        report_parse("{'segments': [], 'device_traces': [["
+                     "{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': 0}]]}");
+    struct asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    char *text = report_text(churn, &asked);
+
+    (void)state;
+    assert_non_null(strstr(text, "0 of 1 allocations (0.0%) were freed within 64 entries"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void failures_leave_nothing(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("cudagraph");
+    const struct asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+
+    (void)state;
+    assert_true(report_fails_cleanly(churn, &asked) >= 10);
+    report_is_refused(churn, &asked);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_how_many),
+        cmocka_unit_test(nothing_is_brief),
+        cmocka_unit_test(failures_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

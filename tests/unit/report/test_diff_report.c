@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/report.h"
+
+#include "tarn/report.h"
+
+struct asked {
+    const struct tarn_snapshot *before;
+    const struct tarn_snapshot *after;
+    struct tarn_report_options options;
+    struct tarn_diff_options how;
+};
+
+static struct tarn_diff_counts counts;
+
+static enum tarn_status diff(const void *context, const struct tarn_writer *writer,
+                             struct tarn_error *error)
+{
+    const struct asked *asked = context;
+
+    return tarn_report_diff(asked->before, asked->after, &asked->options, &asked->how, writer,
+                            &counts, error);
+}
+
+static void says(const struct asked *asked, const char *part)
+{
+    char *text = report_text(diff, asked);
+
+    if (!strstr(text, part)) {
+        fail_msg("\"%s\" is not in:\n%s", part, text);
+    }
+    free(text);
+}
+
+/* One block each of `grown`, `gone` or `new`, in files below `root`, at different lines. */
+static struct tarn_snapshot *run(const char *root, int line, int grown, const char *other)
+{
+    char json[2048];
+
+    (void)snprintf(json, sizeof json,
+                   "{'segments': [], 'device_traces': [["
+                   "{'action': 'alloc', 'addr': 512, 'size': %d, 'stream': 0, 'frames': ["
+                   " {'name': 'grown', 'filename': '%s/a.py', 'line': %d}]},"
+                   "{'action': 'alloc', 'addr': 9000, 'size': 100, 'stream': 0, 'frames': ["
+                   " {'name': '%s', 'filename': '%s/b.py', 'line': 7}]}]]}",
+                   grown, root, line, other, root);
+    return report_parse(json);
+}
+
+static void told_by_name(void **state)
+{
+    struct asked asked = {run("/x", 1, 1000, "gone"),
+                          run("/x", 1, 3000, "new"),
+                          {.struct_size = sizeof asked.options},
+                          {.struct_size = sizeof asked.how}};
+
+    (void)state;
+    report_says(diff, &asked,
+                "device 0\n"
+                "before: 0.0B reserved, 1.1KiB in use, at entry 1 of 2\n"
+                "after: 0.0B reserved, 3.0KiB in use, at entry 1 of 2\n"
+                "in all +2.0KiB (+181.82%)\n\n"
+                "       change      before       after    blocks          allocated by\n"
+                "      +2.0KiB     1000.0B      2.9KiB        +0  grew    a.py:1:grown\n"
+                "      +100.0B        0.0B      100.0B        +1  new     b.py:7:new\n"
+                "      -100.0B      100.0B        0.0B        -1  gone    b.py:7:gone\n"
+                "      +2.0KiB      1.1KiB      3.0KiB        +0          total\n\n"
+                "      +100.0B  new     1 stacks\n"
+                "      +2.0KiB  grew    1 stacks\n"
+                "      -100.0B  gone    1 stacks\n");
+    assert_int_equal(counts.before_bytes, 1100);
+    assert_int_equal(counts.after_bytes, 3100);
+    assert_true(counts.growth_bytes == 2000);
+    assert_true(counts.growth_percent > 181.8 && counts.growth_percent < 181.9);
+    asked.options.rows = 1;
+    says(&asked, "        +0.0B      100.0B      100.0B        +0          others (2 stacks)\n");
+    asked.how.folded = true;
+    report_says(diff, &asked,
+                "/x/a.py:1:grown 1000 3000\n/x/b.py:7:new 0 100\n/x/b.py:7:gone 100 0\n");
+    tarn_snapshot_destroy((struct tarn_snapshot *)(uintptr_t)asked.after);
+    tarn_snapshot_destroy((struct tarn_snapshot *)(uintptr_t)asked.before);
+}
+
+static void lines_and_prefixes(void **state)
+{
+    struct tarn_snapshot *before = run("/home/me", 1, 500, "same");
+    struct tarn_snapshot *after = run("/srv", 2, 500, "same");
+    struct asked asked = {
+        before, after, {.struct_size = sizeof asked.options}, {.struct_size = sizeof asked.how}};
+
+    (void)state;
+    says(&asked, "  new     2 stacks\n");
+    asked.how.strip_prefix = "/home/me";
+    says(&asked, "  new     2 stacks\n");
+    tarn_snapshot_destroy(after);
+    after = run("", 2, 500, "same");
+    asked.after = after;
+    says(&asked, "        +0.0B  same    1 stacks\n");
+    asked.how.ignore_lines = true;
+    says(&asked, "        +0.0B  same    2 stacks\n");
+    asked.options.by = TARN_BY_FILE;
+    says(&asked, "        +0.0B  same    2 files\n");
+    asked.options.by = TARN_BY_LINE;
+    says(&asked, "        +0.0B  same    2 lines\n");
+    asked.options.by = TARN_BY_FRAME;
+    says(&asked, "        +0.0B  same    2 frames\n");
+    asked.options.by = TARN_BY_FUNCTION;
+    says(&asked, "        +0.0B  same    2 functions\n");
+    tarn_snapshot_destroy(after);
+    tarn_snapshot_destroy(before);
+}
+
+static void two_instants_of_one_file(void **state)
+{
+    struct tarn_snapshot *snapshot = run("/x", 1, 1000, "later");
+    struct tarn_selection selection = {.struct_size = sizeof selection, .at = {TARN_AT_ENTRY, 0}};
+    struct asked asked = {snapshot,
+                          snapshot,
+                          {.struct_size = sizeof asked.options, .selection = &selection},
+                          {.struct_size = sizeof asked.how, .to = {.kind = TARN_AT_END}}};
+
+    (void)state;
+    says(&asked, "      +100.0B        0.0B      100.0B        +1  new     b.py:7:later\n");
+    asked.options.json = true;
+    says(&asked, "\"kind\": \"new\",");
+    says(&asked, "\"path\": \"/x/b.py:7:later\"");
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void devices_that_one_lacks(void **state)
+{
+    struct tarn_snapshot *before = run("/x", 1, 1000, "a");
+    struct tarn_snapshot *after =
+        report_parse("{'segments': [], 'device_traces': [[], ["
+                     "{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': 0}]]}");
+    struct asked asked = {
+        before, after, {.struct_size = sizeof asked.options}, {.struct_size = sizeof asked.how}};
+    struct tarn_error error;
+
+    (void)state;
+    says(&asked, "after: has no trace of this device\nin all -1.1KiB (-100.00%)\n");
+    says(&asked, "device 1\nbefore: has no trace of this device\n");
+    assert_true(counts.growth_percent > 1e6);
+    asked.options.one_device = true;
+    asked.options.device = 2;
+    assert_int_equal(diff(&asked, NULL, &error), TARN_ERR_NOT_FOUND);
+    tarn_snapshot_destroy(after);
+    after = report_load("tiny.before");
+    asked.after = after;
+    assert_int_equal(diff(&asked, NULL, &error), TARN_ERR_NOT_SUPPORTED);
+    tarn_snapshot_destroy(after);
+    tarn_snapshot_destroy(before);
+}
+
+static void failures_leave_nothing(void **state)
+{
+    struct tarn_snapshot *before = report_load("tiny");
+    struct tarn_snapshot *after = report_load("cudagraph");
+    const struct asked asked = {
+        before, after, {.struct_size = sizeof asked.options}, {.struct_size = sizeof asked.how}};
+
+    (void)state;
+    assert_true(report_fails_cleanly(diff, &asked) >= 20);
+    report_is_refused(diff, &asked);
+    tarn_snapshot_destroy(after);
+    tarn_snapshot_destroy(before);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(told_by_name),
+        cmocka_unit_test(lines_and_prefixes),
+        cmocka_unit_test(two_instants_of_one_file),
+        cmocka_unit_test(devices_that_one_lacks),
+        cmocka_unit_test(failures_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

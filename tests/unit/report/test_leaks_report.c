@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/report.h"
+
+#include "report/suppress.h"
+#include "tarn/report.h"
+
+struct asked {
+    const struct tarn_snapshot *snapshot;
+    struct tarn_report_options options;
+};
+
+static enum tarn_status leaks(const void *context, const struct tarn_writer *writer,
+                              struct tarn_error *error)
+{
+    const struct asked *asked = context;
+
+    return tarn_report_leaks(asked->snapshot, &asked->options, writer, error);
+}
+
+static void says(const struct asked *asked, const char *part)
+{
+    char *text = report_text(leaks, asked);
+
+    if (!strstr(text, part)) {
+        fail_msg("\"%s\" is not in:\n%s", part, text);
+    }
+    free(text);
+}
+
+/* A run of 8 steps. In each, `work` comes and goes, `leak` keeps 100 bytes more; in the fourth
+ * `once` takes 5000 for good. `steps`: the program says them. */
+static struct tarn_snapshot *leaking(bool steps)
+{
+    static char json[32768];
+    size_t used = (size_t)snprintf(json, sizeof json, "{'segments': [], 'device_traces': [[");
+
+    for (int i = 0; i < 8; i++) {
+        const int time = 1000 + i * 100;
+
+        used += (size_t)snprintf(
+            json + used, sizeof json - used,
+            "%s{'action': 'alloc', 'addr': 512, 'size': 10, 'stream': 0, 'time_us': %d, 'frames': ["
+            " {'name': 'work', 'filename': 'w.py', 'line': 1}]},"
+            "{'action': 'alloc', 'addr': %d, 'size': 100, 'stream': 0, 'time_us': %d, 'frames': ["
+            " {'name': 'leak', 'filename': 'l.py', 'line': 2}]},"
+            "{'action': 'free_completed', 'addr': 512, 'size': 10, 'stream': 0, 'time_us': %d}",
+            i > 0 ? "," : "", time, 4096 + i * 512, time + 10, time + 20);
+        if (i == 3) {
+            used += (size_t)snprintf(
+                json + used, sizeof json - used,
+                ",{'action': 'alloc', 'addr': 65536, 'size': 5000, 'stream': 0, 'time_us': %d,"
+                " 'frames': [{'name': 'once', 'filename': 'o.py', 'line': 3}]}",
+                time + 30);
+        }
+    }
+    used += (size_t)snprintf(json + used, sizeof json - used, "]]");
+    if (steps) {
+        used += (size_t)snprintf(json + used, sizeof json - used, ",'external_annotations': [");
+        for (int i = 0; i < 8; i++) {
+            used += (size_t)snprintf(
+                json + used, sizeof json - used,
+                "%s{'stage': 'START', 'name': 'Optimizer.step#A', 'device': 0, 'time_us': %d},"
+                "{'stage': 'END', 'name': 'Optimizer.step#A', 'device': 0, 'time_us': %d}",
+                i > 0 ? "," : "", 1040 + i * 100, 1050 + i * 100);
+        }
+        used += (size_t)snprintf(json + used, sizeof json - used, "]");
+    }
+    (void)snprintf(json + used, sizeof json - used, "}");
+    return report_parse(json);
+}
+
+#define HEAD                                                                                       \
+    "     per step      change       first        last    blocks  grew in      from  allocated "   \
+    "by\n"
+
+static void steady_growth_is_found_one_jump_is_not(void **state)
+{
+    struct tarn_snapshot *snapshot = leaking(true);
+    uint64_t found = 9;
+    struct asked asked = {snapshot, {.struct_size = sizeof asked.options, .leaks_out = &found}};
+
+    (void)state;
+    report_says(
+        leaks, &asked,
+        "device 0\n"
+        "compared at 8 moments, the ends of steps\n\n"
+        "stacks that hold more and more: 1\n" HEAD
+        "      +100.0B      +700.0B      100.0B      800.0B         8    7 of 7          5  "
+        "l.py:2:leak\n"
+        "        +0.0B      +4.9KiB        0.0B      4.9KiB         1                       the "
+        "others (2 stacks)\n"
+        "      +100.0B      +5.6KiB      100.0B      5.7KiB         9                       "
+        "total\n");
+    assert_int_equal(found, 1);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void without_steps_a_stack_that_repeats_tells(void **state)
+{
+    struct tarn_snapshot *snapshot = leaking(false);
+    struct asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+
+    (void)state;
+    says(&asked, "compared at 8 moments, where this repeats: w.py:1:work\n");
+    says(&asked, "7 of 7");
+    asked.options.parts = 5;
+    says(&asked, "compared at 5 moments, the ends of equal parts\n");
+    says(&asked, "stacks that hold more and more: 1\n");
+    asked.options.parts = 3;
+    says(&asked, "too few to tell what grows: 4 are needed\n");
+    asked.options.parts = UINT64_MAX;
+    says(&asked, "compared at 25 moments, the ends of equal parts\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void suppressed_stacks_are_said(void **state)
+{
+    static const char text[] = "leak:l.py\n";
+    struct tarn_snapshot *snapshot = leaking(true);
+    struct tarn_suppressions *suppressions;
+    uint64_t found = 9;
+
+    (void)state;
+    assert_int_equal(tn_suppressions_parse(text, sizeof text - 1, "x", &suppressions, NULL),
+                     TARN_OK);
+    struct asked asked = {
+        snapshot,
+        {.struct_size = sizeof asked.options, .suppressions = suppressions, .leaks_out = &found}};
+
+    says(&asked, "stacks that hold more and more: 0\n");
+    says(&asked,
+         "        +0.0B      +700.0B      100.0B      800.0B         8                      "
+         " suppressed\n");
+    assert_int_equal(found, 0);
+    asked.options.json = true;
+    says(&asked, "\"moments_by\": \"steps\"");
+    assert_true(report_fails_cleanly(leaks, &asked) >= 10);
+    tarn_suppressions_destroy(suppressions);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void nothing_to_go_by(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        report_parse("{'segments': [], 'device_traces': [["
+                     "{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': 0}]]}");
+    const struct asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+
+    (void)state;
+    says(&asked, "compared at 1 moments, the ends of equal parts: nothing tells steps");
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void failures_leave_nothing(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("cudagraph");
+    const struct asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+
+    (void)state;
+    assert_true(report_fails_cleanly(leaks, &asked) >= 10);
+    report_is_refused(leaks, &asked);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steady_growth_is_found_one_jump_is_not),
+        cmocka_unit_test(without_steps_a_stack_that_repeats_tells),
+        cmocka_unit_test(suppressed_stacks_are_said),
+        cmocka_unit_test(nothing_to_go_by),
+        cmocka_unit_test(failures_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

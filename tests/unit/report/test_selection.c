@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/report.h"
+
+#include "tarn/report.h"
+
+struct asked {
+    const struct tarn_snapshot *snapshot;
+    struct tarn_selection selection;
+    struct tarn_report_options options;
+};
+
+static enum tarn_status live(const void *context, const struct tarn_writer *writer,
+                             struct tarn_error *error)
+{
+    const struct asked *asked = context;
+    struct tarn_report_options options = asked->options;
+
+    options.selection = &asked->selection;
+    return tarn_report_live(asked->snapshot, &options, writer, error);
+}
+
+static enum tarn_status info(const void *context, const struct tarn_writer *writer,
+                             struct tarn_error *error)
+{
+    const struct asked *asked = context;
+    struct tarn_report_options options = asked->options;
+
+    options.selection = &asked->selection;
+    return tarn_report_info(asked->snapshot, &options, writer, error);
+}
+
+static void says(const struct asked *asked, const char *part)
+{
+    char *text = report_text(live, asked);
+
+    if (!strstr(text, part)) {
+        fail_msg("\"%s\" is not in:\n%s", part, text);
+    }
+    free(text);
+}
+
+static void refuses(const struct asked *asked, enum tarn_status status, const char *part)
+{
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tarn_error error = {.status = TARN_OK};
+
+    assert_int_equal(live(asked, &writer, &error), status);
+    assert_int_equal(error.status, status);
+    assert_null(collect.text);
+    if (!strstr(error.text, part)) {
+        fail_msg("\"%s\" is not in: %s", part, error.text);
+    }
+}
+
+/* Two segments, of the default pool (stream 0) and a private one (stream 7); a block of 100 from
+ * before, and one of each kind: 1000 in the default pool, 20 in the private one, 3 KiB asked for
+ * while "load#1" is open inside of "ProfilerStep#4", 5 bytes with metadata set later. */
+static const char mixed[] =
+    "{'segments': ["
+    "{'address': 4096, 'total_size': 65536, 'device': 0, 'stream': 0, 'segment_pool_id': [0, 0],"
+    " 'blocks': [{'address': 4096, 'size': 512, 'requested_size': 100, 'state': 'active_allocated',"
+    "  'frames': []},{'address': 4608, 'size': 65024, 'state': 'inactive', 'frames': []}]},"
+    "{'address': 131072, 'total_size': 65536, 'device': 0, 'stream': 7, 'segment_pool_id': [0, 3],"
+    " 'blocks': [{'address': 131072, 'size': 65536, 'state': 'inactive', 'frames': []}]}],"
+    "'external_annotations': ["
+    "{'stage': 'START', 'name': 'ProfilerStep#3', 'device': 0, 'time_us': 1000},"
+    "{'stage': 'END', 'name': 'ProfilerStep#3', 'device': 0, 'time_us': 1025},"
+    "{'stage': 'START', 'name': 'ProfilerStep#4', 'device': 0, 'time_us': 1025},"
+    "{'stage': 'START', 'name': 'load#1', 'device': 0, 'time_us': 1028},"
+    "{'stage': 'END', 'name': 'load#1', 'device': 0, 'time_us': 1032},"
+    "{'stage': 'END', 'name': 'ProfilerStep#4', 'device': 0, 'time_us': 1055},"
+    "{'stage': 'START', 'name': 'ProfilerStep#5', 'device': 0, 'time_us': 1055}],"
+    "'device_traces': [["
+    "{'action': 'alloc', 'addr': 8192, 'size': 1000, 'stream': 0, 'time_us': 1010, 'frames': ["
+    " {'name': 'at::empty', 'filename': 'Empty.cpp', 'line': 9},"
+    " {'name': 'inner', 'filename': '/u/a.py', 'line': 1},"
+    " {'name': 'outer', 'filename': '/u/b.py', 'line': 2}]},"
+    "{'action': 'alloc', 'addr': 131072, 'size': 20, 'stream': 7, 'time_us': 1020, 'frames': ["
+    " {'name': 'at::empty', 'filename': 'Empty.cpp', 'line': 9},"
+    " {'name': 'inner', 'filename': '/u/a.py', 'line': 1},"
+    " {'name': 'other', 'filename': '/u/b.py', 'line': 5}]},"
+    "{'action': 'alloc', 'addr': 16384, 'size': 3072, 'stream': 0, 'time_us': 1030, 'frames': ["
+    " {'name': 'load', 'filename': '/u/c.py', 'line': 3}], 'compile_context': '0/0'},"
+    "{'action': 'alloc', 'addr': 32768, 'size': 5, 'stream': 0, 'time_us': 1040, 'frames': []},"
+    "{'action': 'annotate', 'addr': 32768, 'size': 5, 'stream': 0, 'time_us': 1041, 'frames': [],"
+    " 'user_metadata': 'kv_cache'},"
+    "{'action': 'free_requested', 'addr': 8192, 'size': 1000, 'stream': 0, 'time_us': 1050},"
+    "{'action': 'free_completed', 'addr': 8192, 'size': 1000, 'stream': 0, 'time_us': 1060},"
+    "{'action': 'alloc', 'addr': 49152, 'size': 7, 'stream': 0, 'time_us': 1070, 'frames': []}]]}";
+
+static struct asked asked_of(const struct tarn_snapshot *snapshot)
+{
+    return (struct asked){
+        .snapshot = snapshot,
+        .selection = {.struct_size = sizeof(struct tarn_selection), .at = {TARN_AT_ENTRY, 4}},
+        .options = {.struct_size = sizeof(struct tarn_report_options)}};
+}
+
+static void blocks_are_picked(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(mixed);
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    says(&asked, "4.1KiB  100.0%         5  total\n");
+    asked.selection.one_stream = true;
+    asked.selection.stream = 7;
+    says(&asked, "selected: stream 7\n\nthen: 64.0KiB reserved, 20.0B in use");
+    says(&asked, "       20.0B  100.0%         1  total\n"
+                 "      4.1KiB          in use as well, left out by the selection\n"
+                 "     64.0KiB          reserved and not in use");
+    asked.selection.one_stream = false;
+    asked.selection.pools = TARN_POOLS_PRIVATE;
+    says(&asked, "selected: private pools\n\nthen: 64.0KiB reserved, 20.0B in use");
+    asked.selection.pools = TARN_POOLS_DEFAULT;
+    says(&asked, "selected: the default pool\n\nthen: 64.0KiB reserved, 4.1KiB in use");
+    asked.selection.pools = TARN_POOLS_ONE;
+    asked.selection.pool[1] = 3;
+    says(&asked, "selected: pool (0, 3)\n\nthen: 64.0KiB reserved, 20.0B in use");
+    asked.selection.pools = TARN_POOLS_ALL;
+    asked.selection.size_min = 21;
+    asked.selection.size_max = 1000;
+    says(&asked, "selected: blocks of at least 21.0B, blocks of at most 1000.0B\n\n"
+                 "then: 128.0KiB reserved, 1.1KiB in use");
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void frames_are_picked(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(mixed);
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.selection.match = "b\\.py:[0-9]+:outer$";
+    says(&asked, "stacks with \"b\\.py:[0-9]+:outer$\"\n\nthen: 128.0KiB reserved, 1000.0B in use");
+    asked.selection.match = NULL;
+    asked.selection.frames = TARN_FRAMES_PYTHON;
+    says(&asked, "  a.py:1:inner < b.py:2:outer\n");
+    asked.selection.frames = TARN_FRAMES_CPP;
+    says(&asked, "     1020.0B   24.3%         2  Empty.cpp:9:at::empty\n");
+    asked.selection.frames = TARN_FRAMES_ALL;
+    asked.selection.hide = "Empty|b\\.py";
+    says(&asked, "     1020.0B   24.3%         2  a.py:1:inner\n");
+    asked.selection.hide = NULL;
+    asked.selection.depth = 2;
+    says(&asked, "         2  Empty.cpp:9:at::empty < a.py:1:inner\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void parts_are_picked(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(mixed);
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.selection.at.kind = TARN_AT_UNSAID;
+    asked.selection.entries = (struct tarn_span){true, 1, 2};
+    says(&asked, "selected: entries 1 to 2 of 8\n\nthen: 128.0KiB reserved, 4.1KiB in use, at "
+                 "entry 2 of 8\n");
+    says(&asked, "      1.1KiB          of the total was there before that part\n");
+    asked.selection.at.kind = TARN_AT_START;
+    says(&asked, "then: 128.0KiB reserved, 1.1KiB in use, before entry 1 of 8\n");
+    asked.selection.at.kind = TARN_AT_UNSAID;
+    asked.selection.entries.is_given = false;
+    asked.selection.time_us = (struct tarn_span){true, 10, 30};
+    says(&asked, "selected: entries 1 to 3 of 8\n");
+    asked.selection.time_us.last = UINT64_MAX;
+    says(&asked, "selected: entries 1 to 7 of 8\n");
+    asked.selection.time_us.is_given = false;
+
+    /* Steps begin at 1000 (before the trace), 1025 and 1055. */
+    asked.selection.steps = (struct tarn_span){true, 1, 1};
+    says(&asked, "selected: entries 0 to 1 of 8\n");
+    asked.selection.steps = (struct tarn_span){true, 2, 2};
+    says(&asked, "selected: entries 2 to 5 of 8\n");
+    asked.selection.steps = (struct tarn_span){true, 2, 9};
+    says(&asked, "selected: entries 2 to 7 of 8\n");
+    asked.selection.at = (struct tarn_instant){TARN_AT_STEP, 2};
+    says(&asked, "at entry 5 of 8\n");
+    asked.selection.steps.is_given = false;
+    asked.selection.at = (struct tarn_instant){TARN_AT_TIME, 31};
+    says(&asked, "at entry 4 of 8\n");
+    asked.selection.at.kind = TARN_AT_RESERVED_PEAK;
+    says(&asked, "then: 128.0KiB reserved, 100.0B in use, before the first entry\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void annotations_are_picked(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(mixed);
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.selection.annotation = "load";
+    says(&asked, "selected: annotation \"load\"\n\nthen: 128.0KiB reserved, 3.0KiB in use");
+    asked.selection.annotation = "kv_cache";
+    says(&asked, "then: 128.0KiB reserved, 5.0B in use");
+    asked.selection.annotation = NULL;
+    asked.options.by = TARN_BY_ANNOTATION;
+    says(&asked, "      3.0KiB   73.2%         1  load#1\n"
+                 "     1020.0B   24.3%         2  ProfilerStep#3\n"
+                 "      100.0B    2.4%         1  (no annotation)\n"
+                 "        5.0B    0.1%         1  ProfilerStep#4\n");
+    asked.options.by = TARN_BY_METADATA;
+    says(&asked, "        5.0B    0.1%         1  kv_cache\n");
+    asked.options.by = TARN_BY_COMPILE;
+    says(&asked, "      3.0KiB   73.2%         1  0/0\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void every_grouping(void **state)
+{
+    static const struct {
+        enum tarn_grouping by;
+        const char *row;
+    } rows[] = {
+        {TARN_BY_FRAME, "     1020.0B   24.3%         2  Empty.cpp:9:at::empty\n"},
+        {TARN_BY_FUNCTION, "     1020.0B   24.3%         2  at::empty\n"},
+        {TARN_BY_FILE, "      3.0KiB   73.2%         1  /u/c.py\n"},
+        {TARN_BY_LINE, "      3.0KiB   73.2%         1  c.py:3\n"},
+        {TARN_BY_STREAM, "       20.0B    0.5%         1  stream 7\n"},
+        {TARN_BY_POOL, "       20.0B    0.5%         1  private (0, 3)\n"},
+        {TARN_BY_SEGMENT, "       20.0B    0.5%         1  segment 0x20000\n"},
+        {TARN_BY_SIZE, "      3.0KiB   73.2%         1  up to 4.0KiB\n"},
+        {TARN_BY_CATEGORY, "      120.0B    2.9%         2  parameter (by lifetime)\n"},
+        {TARN_BY_CATEGORY, "  of it is unclassified\n"},
+    };
+    struct tarn_snapshot *snapshot = report_parse(mixed);
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        asked.options.by = rows[i].by;
+        says(&asked, rows[i].row);
+    }
+    asked.options.json = true;
+    asked.options.by = TARN_BY_FRAME;
+    says(&asked, "\"name\": \"Empty.cpp:9:at::empty\"\n");
+    asked.options.by = TARN_BY_POOL;
+    says(&asked, "\"by\": \"pool\",\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void what_is_not_there(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(mixed);
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.selection.match = "(";
+    refuses(&asked, TARN_ERR_INVALID_ARGUMENT, "--match: \"(\" is not a regular expression");
+    asked.selection.match = NULL;
+    asked.selection.hide = "[";
+    refuses(&asked, TARN_ERR_INVALID_ARGUMENT, "--hide: \"[\" is not a regular expression");
+    asked.selection.hide = NULL;
+    asked.selection.annotation = "nothing";
+    refuses(&asked, TARN_ERR_NOT_FOUND, "device 0 has no annotation \"nothing\"");
+    asked.selection.annotation = NULL;
+    asked.selection.entries = (struct tarn_span){true, 8, 9};
+    refuses(&asked, TARN_ERR_NOT_FOUND, "has entries 0 to 7, none of them in that part");
+    asked.selection.entries = (struct tarn_span){true, 6, 7};
+    refuses(&asked, TARN_ERR_NOT_FOUND, "is not in what is looked at: entries 6 to 7");
+    asked.selection.entries.is_given = false;
+    asked.selection.steps = (struct tarn_span){true, 3, 3};
+    refuses(&asked, TARN_ERR_NOT_FOUND, "has steps 1 to 2");
+    asked.selection.steps.is_given = false;
+    asked.selection.at = (struct tarn_instant){TARN_AT_OOM, 1};
+    refuses(&asked, TARN_ERR_NOT_FOUND, "0 requests failed on device 0");
+    asked.selection.at = (struct tarn_instant){TARN_AT_STEP, 0};
+    refuses(&asked, TARN_ERR_NOT_FOUND, "has steps 1 to 2");
+    asked.selection.at = (struct tarn_instant){TARN_AT_TIME, UINT64_MAX};
+    says(&asked, "at entry 7 of 8\n"); /* the end is long over */
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Neither annotations, nor times, nor steps. */
+static void a_file_without(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        report_parse("{'segments': [], 'device_traces': [["
+                     "{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': 0}]]}");
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.selection.at.kind = TARN_AT_UNSAID;
+    asked.selection.annotation = "a";
+    refuses(&asked, TARN_ERR_NOT_FOUND, "the file has no annotations of device 0");
+    asked.selection.annotation = NULL;
+    asked.selection.time_us = (struct tarn_span){true, 0, 1};
+    refuses(&asked, TARN_ERR_NOT_SUPPORTED, "has no times; pick a part with --events");
+    asked.selection.time_us.is_given = false;
+    asked.selection.steps = (struct tarn_span){true, 1, 1};
+    refuses(&asked, TARN_ERR_NOT_FOUND, "has no steps of device 0");
+    asked.selection.steps.is_given = false;
+    asked.selection.at = (struct tarn_instant){TARN_AT_TIME, 1};
+    refuses(&asked, TARN_ERR_NOT_SUPPORTED, "has no times; say --at event:N");
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Times and sizes at the ends of their types. */
+static void absurd_numbers(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        report_parse("{'segments': [], 'device_traces': [["
+                     "{'action': 'alloc', 'addr': 512, 'size': 18446744073709551615, 'stream': 0,"
+                     " 'time_us': 9223372036854775800},"
+                     "{'action': 'alloc', 'addr': 18446744073709551615, 'size': 0, 'stream': "
+                     "18446744073709551615, 'time_us': -9223372036854775807}]]}");
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.selection.at.kind = TARN_AT_UNSAID;
+    for (int by = TARN_BY_STACK; by <= TARN_BY_COMPILE; by++) {
+        asked.options.by = (enum tarn_grouping)by;
+        says(&asked, "total\n");
+    }
+    asked.selection.time_us = (struct tarn_span){true, 0, UINT64_MAX};
+    refuses(&asked, TARN_ERR_NOT_FOUND, "nothing is selected");
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void info_tells_of_a_selection(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(mixed);
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.selection.size_min = 20;
+    asked.selection.steps = (struct tarn_span){true, 1, 2};
+    char *text = report_text(info, &asked);
+
+    assert_non_null(strstr(text, "  steps: 2, by their annotations\n"));
+    assert_non_null(strstr(text, "  selected: blocks of at least 20.0B, entries 0 to 5 of 8\n"
+                                 "    3 allocations of 4.0KiB, at most 4.1KiB in use at once\n"));
+    free(text);
+    asked.options.json = true;
+    text = report_text(info, &asked);
+    assert_non_null(strstr(text, "\"selected_allocations\": 3,"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void failures_leave_nothing(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(mixed);
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.selection.hide = "b\\.py";
+    asked.selection.match = ".";
+    asked.selection.annotation = "ProfilerStep";
+    asked.selection.pools = TARN_POOLS_DEFAULT;
+    asked.selection.entries = (struct tarn_span){true, 0, 6};
+    for (int by = TARN_BY_STACK; by <= TARN_BY_COMPILE; by++) {
+        asked.options.by = (enum tarn_grouping)by;
+        assert_true(report_fails_cleanly(live, &asked) >= 10);
+        assert_true(report_fails_cleanly(info, &asked) >= 10);
+    }
+    report_is_refused(live, &asked);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_are_picked),
+        cmocka_unit_test(frames_are_picked),
+        cmocka_unit_test(parts_are_picked),
+        cmocka_unit_test(annotations_are_picked),
+        cmocka_unit_test(every_grouping),
+        cmocka_unit_test(what_is_not_there),
+        cmocka_unit_test(a_file_without),
+        cmocka_unit_test(absurd_numbers),
+        cmocka_unit_test(info_tells_of_a_selection),
+        cmocka_unit_test(failures_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
