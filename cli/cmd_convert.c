@@ -32,5 +32,7 @@ const struct cli_command cli_command_convert = {
     .details =
         "OUTPUT is JSON when its name ends in .json, else a pickle of protocol 4 that Python\n"
         "and PyTorch's viewer read. Both can be read again by every command here.\n",
+    .examples = "tarn convert dump.pickle dump.json\n"
+                "tarn convert dump.json again.pickle",
     .run = convert_run,
 };

@@ -4,6 +4,7 @@
  * the reader of its output goes away; ends with 130 when interrupted.
  */
 #include "command.h"
+#include "pager.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 static void end_interrupted(int signal_number)
 {
     (void)signal_number;
+    cli_pager_interrupted();
     _exit(CLI_EXIT_INTERRUPTED);
 }
 
