@@ -42,6 +42,7 @@
     X(man)                                                                                         \
     X(explain)                                                                                     \
     X(completion)                                                                                  \
+    X(export)                                                                                      \
     X(convert)                                                                                     \
     X(info)                                                                                        \
     X(check)                                                                                       \

@@ -47,7 +47,8 @@ shows_in_man() { # COMMAND
     done <"$work/examples"
 }
 
-for command in $(tarn help | awk '/^Options:/ { exit } found { print $1 } /^Commands:/ { found = 1 }'); do
+for command in $(tarn help |
+    awk '/^Options:/ { exit } found { print $1 } /^Commands:/ { found = 1 }'); do
     examples_of "$command" >"$work/examples"
     [ -s "$work/examples" ]
     count "$command has examples" $?

@@ -62,7 +62,8 @@ if has bash; then
     "$tarn" completion bash >"$work/tarn.bash" && bash -n "$work/tarn.bash"
     count "bash accepts its script" $?
     says "commands" "$(bash_completes tarn pe)" "peak "
-    says "commands after an option" "$(bash_completes tarn --color never comp)" "compare completion "
+    says "commands after an option" "$(bash_completes tarn --color never comp)" \
+        "compare completion "
     says "options of the program" "$(bash_completes tarn --vers)" "--version "
     says "options of a command" "$(bash_completes tarn oom --dev)" "--device --device-total "
     says "options of every command" "$(bash_completes tarn oom --no-p)" "--no-pager "
@@ -88,8 +89,8 @@ fi
 if has fish; then
     "$tarn" completion fish >"$work/tarn.fish" && fish --no-execute "$work/tarn.fish"
     count "fish accepts its script" $?
-    says "fish: commands" "$(HOME=$work fish -N -c "source $work/tarn.fish; complete -C 'tarn pea'" |
-        cut -f1)" "peak"
+    says "fish: commands" "$(HOME=$work fish -N -c "source $work/tarn.fish
+        complete -C 'tarn pea'" | cut -f1)" "peak"
     says "fish: choices" "$(HOME=$work fish -N -c "source $work/tarn.fish
         complete -C 'tarn top --sort al'" | cut -f1)" "allocated"
 fi
@@ -141,8 +142,8 @@ if has script; then
     says "--no-pager" "$(PAGER='sed s/tarn/paged/' on_terminal 'tarn help --no-pager help' |
         head -n 1)" "usage: tarn help [OPTION...] [COMMAND]"
     says "no pager" "$(PAGER='' on_terminal 'tarn version')" "tarn ${TARN_VERSION:-0.1.0}"
-    says "a pager that is not there" "$(PAGER=/nonexistent/pager on_terminal 'tarn help help; echo $?' |
-        tail -n 1)" "0"
+    says "a pager that is not there" "$(PAGER=/nonexistent/pager \
+        on_terminal 'tarn help help; echo $?' | tail -n 1)" "0"
 
     if has man; then
         on_terminal 'MANPAGER=cat tarn man peak' | grep -q 'USER COMMANDS\|User Commands'
