@@ -43,6 +43,7 @@
     X(explain)                                                                                     \
     X(completion)                                                                                  \
     X(export)                                                                                      \
+    X(trim)                                                                                        \
     X(convert)                                                                                     \
     X(info)                                                                                        \
     X(check)                                                                                       \

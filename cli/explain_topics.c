@@ -127,7 +127,7 @@
     "PyTorch writes it with pickle, which can run code when Python loads it. tarn reads\n"         \
     "the data and refuses what asks to import or call anything (exit code 4).\n"                   \
     "\n"                                                                                           \
-    "To share one:  tarn trim --anonymize --drop-cpp dump.pickle small.pickle.gz\n"                \
+    "To share one:  tarn trim --anonymize --drop-cpp dump.pickle public.pickle\n"                  \
     "To query it:   tarn export --to sqlite dump.pickle -o dump.db\n"
 
 #define TOPICS(X)                                                                                  \
