@@ -43,6 +43,7 @@
     X(explain)                                                                                     \
     X(completion)                                                                                  \
     X(export)                                                                                      \
+    X(profile)                                                                                     \
     X(trim)                                                                                        \
     X(convert)                                                                                     \
     X(info)                                                                                        \
