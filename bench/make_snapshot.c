@@ -2,12 +2,12 @@
 /*
  * make_snapshot FILE EVENTS DEPTH SEED: a large snapshot of one device, byte for byte as CPython's
  * pickle module writes what torch.cuda.memory._snapshot() gives: protocol 4 in frames of 64 KiB,
- * every dict, list and text put into the memo, lists in batches of 1,000, keys and frames taken from
- * the memo, the list of a stack written once for an allocation and taken from the memo by its
+ * every dict, list and text put into the memo, lists in batches of 1,000, keys and frames taken
+ * from the memo, the list of a stack written once for an allocation and taken from the memo by its
  * frees. The same arguments give the same bytes. Needs little memory however many events.
  *
- * What happens: blocks of up to 1 MiB come and go in segments of 64 MiB, a random one at a time, and
- * near the end one request fails. DEPTH is the mean length of a stack, of 4,000 different ones.
+ * What happens: blocks of up to 1 MiB come and go in segments of 64 MiB, a random one at a time,
+ * and near the end one request fails. DEPTH is the mean length of a stack, of 4,000 different ones.
  * The result agrees with itself: `tarn check` finds nothing.
  */
 #include <inttypes.h>
