@@ -5,7 +5,7 @@
  *
  *   read_mb, read_events    MB and millions of entries a second, from a file in the page cache
  *   read_bytes              host bytes an entry that the loaded snapshot holds, stacks included
- *   read_info, _peak, ...   seconds of a whole run of the program TARN
+ *   read_info, _peak, ...   milliseconds of a whole run of the program TARN
  *   read_rss                most resident memory of `tarn info` in MiB
  */
 #include "figure.h"
@@ -106,12 +106,12 @@ static double run_seconds(const char *tarn, const char *command, const char *pat
 static void measure_command(const char *tarn, const char *command, const char *name,
                             const char *path)
 {
-    double seconds[REPEATS];
+    double ms[REPEATS];
 
     for (size_t i = 0; i < REPEATS; i++) {
-        seconds[i] = run_seconds(tarn, command, path);
+        ms[i] = run_seconds(tarn, command, path) * 1000;
     }
-    figure_put(command, name, "s", seconds, REPEATS);
+    figure_put(command, name, "ms", ms, REPEATS);
 }
 
 int main(int argc, char **argv)

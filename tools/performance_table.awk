@@ -182,9 +182,9 @@ function print_reading_row(name) {
         spread("tarn", "read_mb_" name), figure("tarn", "read_events_" name, "%.2f"),
         figure("CPython", "read_mb_" name, "%.0f"), ratio("tarn", "CPython", "read_mb_" name)
     printf "| %s | %s | %s | %s | %s | %s |\n", figure("tarn", "read_bytes_" name, "%.1f"),
-        figure("tarn", "read_info_" name, "%.2f s"), figure("tarn", "read_rss_" name, "%.0f MiB"),
-        figure("tarn", "read_peak_" name, "%.2f s"), figure("tarn", "read_top_" name, "%.2f s"),
-        figure("tarn", "read_oom_" name, "%.2f s")
+        figure("tarn", "read_info_" name, "%.0f ms"), figure("tarn", "read_rss_" name, "%.0f MiB"),
+        figure("tarn", "read_peak_" name, "%.0f ms"), figure("tarn", "read_top_" name, "%.0f ms"),
+        figure("tarn", "read_oom_" name, "%.0f ms")
 }
 
 function print_reading(   i, any) {
