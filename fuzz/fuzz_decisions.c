@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (write(ends[1], bytes, size) == (ssize_t)size) {
         (void)close(ends[1]);
         (void)snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
-        if (tarn_verify_log(path, &result, &error) && error.text[0] == '\0') {
+        if (tarn_verify_log(path, NULL, &result, &error) && error.text[0] == '\0') {
             abort();
         }
     } else {

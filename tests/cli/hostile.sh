@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # hostile.sh PROGRAM HOSTILE: files that were made to do harm. Those of HOSTILE/unsafe ask to import
-# or call something: exit code 4, nothing on standard output, and a message of one line that shows
-# no control character of theirs. Those of HOSTILE/limits are damaged or want too much: exit code 3, 5
-# or 7.
+# or call something: exit code 4, nothing on standard output, and one line on standard error that
+# shows no control character of theirs. Those of HOSTILE/limits are damaged or want too much: exit
+# code 3, 5 or 7.
 set -u
 
 tarn=$1
