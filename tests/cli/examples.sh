@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # examples.sh PROGRAM DATA: every command has examples, help and its manual page show the same ones,
 # and each works. They run in a folder of their own, where before.pickle, dump.pickle,
-# dump.pickle.gz, oom.pickle and decisions.jsonl.gz are recordings of DATA (tests/data).
+# dump.pickle.gz, rank*.pickle, oom.pickle and decisions.jsonl.gz are recordings of DATA.
 set -u
 
 tarn=$1
@@ -31,6 +31,8 @@ cp "$data/snapshots/cudagraph.pickle.gz" dump.pickle.gz
 gunzip -c dump.pickle.gz >dump.pickle
 gunzip -c "$data/snapshots/cudagraph.before.pickle.gz" >before.pickle
 gunzip -c "$data/snapshots/oom.pickle.gz" >oom.pickle
+cp dump.pickle rank0.pickle
+cp dump.pickle rank1.pickle
 cp "$data/decisions/small_default.jsonl.gz" decisions.jsonl.gz
 [ ! -d "$data/profiles" ] || cp "$data/profiles/"* .
 
