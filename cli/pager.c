@@ -76,6 +76,20 @@ bool cli_pager_start_program(struct cli_pager *pager, const char *const *argumen
     return pager->child != 0;
 }
 
+/* Whether the first word of PAGER is plainly a program that is not there: output would be lost. */
+static bool is_missing(const char *command)
+{
+    char word[4096];
+    const size_t length = strcspn(command, " \t");
+
+    if (length >= sizeof word || strcspn(command, "=$`\"'\\(){};&|<>~") < length) {
+        return false; /* for the shell to say */
+    }
+    memcpy(word, command, length);
+    word[length] = '\0';
+    return !is_on_path(word);
+}
+
 void cli_pager_start(struct cli_pager *pager)
 {
     const char *program = getenv("PAGER");
@@ -86,7 +100,7 @@ void cli_pager_start(struct cli_pager *pager)
     pager->child = 0;
     if (!program) {
         (void)cli_pager_start_program(pager, less);
-    } else if (program[0] != '\0' && strcmp(program, "cat") != 0) {
+    } else if (program[0] != '\0' && strcmp(program, "cat") != 0 && !is_missing(program)) {
         (void)cli_pager_start_program(pager, shell);
     }
 }

@@ -116,7 +116,7 @@ if has mandoc; then
 fi
 if has groff; then
     for page in "$work/man/"*.1; do
-        groff -ww -man -Tutf8 "$page" 2>&1 >/dev/null
+        { groff -ww -man -Tutf8 "$page" >/dev/null; } 2>&1
     done >"$work/out"
     [ ! -s "$work/out" ] || cat "$work/out"
     [ ! -s "$work/out" ]
@@ -124,7 +124,7 @@ if has groff; then
 fi
 if has man; then
     for page in "$work/man/"*.1; do
-        man --warnings -l "$page" 2>&1 >/dev/null
+        { man --warnings -l "$page" >/dev/null; } 2>&1
     done >"$work/out"
     [ ! -s "$work/out" ]
     count "man warns of nothing" $?
