@@ -10,13 +10,16 @@ static void opts_walk(FILE *file, const struct cli_command *command,
                       void (*each)(FILE *file, const struct cli_command *command,
                                    const struct cli_opt *opt))
 {
-    const struct cli_opt *const tables[] = {
+    enum {
+        TABLES = 3
+    };
+    const struct cli_opt *const tables[TABLES] = {
         command ? command->opts : cli_program_opts,
         command && cli_command_reads_snapshots(command) ? cli_reading_opts : NULL,
         cli_common_opts,
     };
 
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+    for (size_t i = 0; i < TABLES; i++) {
         for (const struct cli_opt *opt = tables[i]; opt && opt->name; opt++) {
             each(file, command, opt);
         }

@@ -156,7 +156,10 @@ const char *const cli_topic_names[] = {
 
 static char letter_plain(char c)
 {
-    return c == '_' || c == ' ' ? '-' : (char)tolower((unsigned char)c);
+    if (c == '_' || c == ' ') {
+        return '-';
+    }
+    return (char)tolower((unsigned char)c);
 }
 
 const struct cli_topic *cli_topic_find(const char *name)

@@ -12,6 +12,7 @@
 static void end_interrupted(int signal_number)
 {
     (void)signal_number;
+    /* NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c): it only calls close and waitpid */
     cli_pager_interrupted();
     _exit(CLI_EXIT_INTERRUPTED);
 }

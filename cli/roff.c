@@ -59,8 +59,11 @@ void cli_roff_begin(struct cli_roff *roff, const char *name, const char *about)
 {
     puts_plain(roff, ".TH ");
     for (const char *c = name; *c; c++) {
-        const char upper = *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c;
+        char upper = *c;
 
+        if (upper >= 'a' && upper <= 'z') {
+            upper = (char)(upper - 'a' + 'A');
+        }
         puts_escaped(roff, &upper, 1);
     }
     puts_plain(roff, " 1 \"\" \"tarn " TARN_VERSION_STRING "\" \"User Commands\"\n");

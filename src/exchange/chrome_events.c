@@ -138,7 +138,7 @@ static enum tarn_status value_find(const struct reading *reading, size_t *size_o
 static enum tarn_status event_read(const struct reading *reading)
 {
     struct tn_input *input = reading->input;
-    size_t size;
+    size_t size = 0;
     enum tarn_status status = value_find(reading, &size);
 
     if (status == TARN_OK && *input->at == '{') {
@@ -189,7 +189,7 @@ static enum tarn_status events_read(const struct reading *reading)
 static enum tarn_status member_read(const struct reading *reading, const char *key, size_t key_size)
 {
     struct tn_input *input = reading->input;
-    size_t size;
+    size_t size = 0;
     const enum tarn_status status = value_find(reading, &size);
 
     if (status == TARN_OK) {
@@ -211,7 +211,7 @@ static enum tarn_status pair_read(const struct reading *reading, bool *has_event
 {
     struct tn_input *input = reading->input;
     char key[KEY_MAX];
-    size_t size;
+    size_t size = 0;
     enum tarn_status status = blanks_skip(reading);
 
     if (status == TARN_OK && *input->at != '"') {
@@ -223,7 +223,7 @@ static enum tarn_status pair_read(const struct reading *reading, bool *has_event
     if (status) {
         return status;
     }
-    const size_t key_size = size - 2 < KEY_MAX ? size - 2 : 0;
+    const size_t key_size = size >= 2 && size - 2 < KEY_MAX ? size - 2 : 0;
 
     memcpy(key, input->at + 1, key_size);
     input->at += size;

@@ -184,6 +184,7 @@ static bool device_put(struct chrome *chrome, size_t device)
         }
     }
     tn_timeline_fini(&timeline);
+    chrome->timeline = NULL;
     return true;
 }
 

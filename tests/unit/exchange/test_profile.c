@@ -184,6 +184,7 @@ static void bounds(void **state)
     enum {
         LARGE = 17 << 20
     };
+    static const char start[] = "[{\"a\":\"";
     char *text = malloc(LARGE);
     struct tarn_snapshot *snapshot;
     struct tarn_error error;
@@ -191,7 +192,9 @@ static void bounds(void **state)
     (void)state;
     assert_non_null(text);
     memset(text, 'x', LARGE);
-    memcpy(text, "[{\"a\":\"", 7);
+    for (size_t i = 0; i < sizeof start - 1; i++) {
+        text[i] = start[i];
+    }
     assert_int_equal(tarn_profile_load_memory(text, LARGE, NULL, &snapshot, NULL, &error),
                      TARN_ERR_LIMIT);
     memset(text, '[', LARGE);
