@@ -22,7 +22,7 @@ static enum tarn_status lists_write(struct tarn_snapshot *const snapshots[2],
         snapshots[0], snapshots[1], options, to_stderr ? &messages : &results, &counts, error);
 
     if (status == TARN_OK && counts.before > 0 && counts.after > 0 &&
-        counts.common_addresses == 0) {
+        counts.common_addresses == 0 && !cli_is_quiet()) {
         (void)fprintf(stderr,
                       "tarn compare: no segment has the same address in both files: they are "
                       "probably of different runs, where addresses cannot match; \"tarn diff\" "
@@ -74,6 +74,8 @@ const struct cli_command cli_command_compare = {
         "Prints the addresses of those segments, and writes a flame graph of what they hold.\n"
         "When the graph goes to standard output the addresses go to standard error.\n"
         "Segments are the same when address and size are: that says nothing about two runs.\n",
+    .examples = "tarn compare before.pickle dump.pickle -o changed.svg\n"
+                "tarn compare --folded before.pickle dump.pickle",
     .opts = cli_flame_opts,
     .values_size = sizeof(struct cli_flame_values),
     .defaults = &cli_flame_defaults,

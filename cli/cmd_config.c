@@ -288,7 +288,9 @@ const struct cli_command cli_command_config = {
     .arguments_max = 1,
     .help = "list allocator settings, or explain a settings string",
     .details = "SETTINGS is what PYTORCH_CUDA_ALLOC_CONF takes, such as\n"
-               "\"expandable_segments:True,max_split_size_mb:128\".",
+               "\"expandable_segments:True,max_split_size_mb:128\".\n",
+    .examples = "tarn config\n"
+                "tarn config 'expandable_segments:True,max_split_size_mb:128'",
     .opts = config_opts,
     .values_size = sizeof(struct config_values),
     .run = config_run,

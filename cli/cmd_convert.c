@@ -2,13 +2,29 @@
 /* `tarn convert`: a snapshot in another form. */
 #include "command.h"
 #include "output.h"
+#include "overwrite.h"
 #include "tarn/snapshot.h"
+
+struct convert_values {
+    bool force;
+};
+
+static const struct cli_opt convert_opts[] = {
+    CLI_FORCE_OPT(struct convert_values),
+    {0},
+};
 
 static enum cli_exit convert_run(const struct cli_call *call)
 {
+    const struct convert_values *values = call->values;
     const char *output = call->arguments[1];
+    const enum cli_exit checked = cli_overwrite_check(call->command, output, values->force);
     struct tarn_error error;
     int code;
+
+    if (checked) {
+        return checked;
+    }
     struct tarn_snapshot *snapshot = cli_load_snapshot(call->command, call->arguments[0], &code);
 
     if (!snapshot) {
@@ -32,5 +48,9 @@ const struct cli_command cli_command_convert = {
     .details =
         "OUTPUT is JSON when its name ends in .json, else a pickle of protocol 4 that Python\n"
         "and PyTorch's viewer read. Both can be read again by every command here.\n",
+    .examples = "tarn convert dump.pickle dump.json\n"
+                "tarn convert dump.json again.pickle",
+    .opts = convert_opts,
+    .values_size = sizeof(struct convert_values),
     .run = convert_run,
 };

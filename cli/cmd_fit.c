@@ -268,9 +268,8 @@ const struct cli_command cli_command_fit = {
     .help = "find the smallest device on which a recorded run would have run",
     .details = "The trace is replayed on smaller and smaller devices. With --device, exits with 1 "
                "if the run\n"
-               "does not fit; other settings are then searched for.\n"
-               "\n"
-               "  tarn fit dump.pickle --device 80GB\n",
+               "does not fit; other settings are then searched for.\n",
+    .examples = "tarn fit dump.pickle --device 80GB",
     .opts = fit_opts,
     .values_size = sizeof(struct fit_values),
     .defaults = &fit_defaults,

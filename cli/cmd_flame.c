@@ -112,6 +112,8 @@ const struct cli_command cli_command_flame = {
         "At the peak unless --at says else. With --from, what each stack holds more at --at\n"
         "(the end) than then; what shrank is left out, and the title says how much. With\n"
         "--by the groups come first, then their stacks.\n",
+    .examples = "tarn flame dump.pickle -o flame.svg\n"
+                "tarn flame --from start --folded dump.pickle -o -",
     .opts = flame_opts,
     .values_size = sizeof(struct flame_values),
     .defaults = &flame_defaults,

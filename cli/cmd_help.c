@@ -2,6 +2,8 @@
 /* `tarn help [COMMAND]` and the texts that --help prints. */
 #include "command.h"
 
+#include <string.h>
+
 void cli_help_program(FILE *file)
 {
     (void)fputs("usage: tarn [OPTION...] COMMAND [ARGUMENT...]\n\n"
@@ -14,7 +16,23 @@ void cli_help_program(FILE *file)
     (void)fputs("\nOptions:\n", file);
     cli_opt_print(file, cli_common_opts);
     cli_opt_print(file, cli_program_opts);
-    (void)fputs("\n\"tarn COMMAND --help\" explains a command.\n", file);
+    (void)fputs("\nExit codes:\n", file);
+    for (const struct cli_exit_row *row = cli_exit_rows; row->text; row++) {
+        (void)fprintf(file, "  %-4d%s\n", (int)row->code, row->text);
+    }
+    (void)fputs("\n\"tarn COMMAND --help\" explains a command, \"tarn man COMMAND\" shows its "
+                "manual page,\n\"tarn explain\" lists short texts about GPU memory.\n",
+                file);
+}
+
+/* One line an example, behind two blanks. */
+static void examples_print(FILE *file, const char *examples)
+{
+    (void)fputs("\nExamples:\n", file);
+    for (size_t length; *examples; examples += length + (examples[length] == '\n')) {
+        length = strcspn(examples, "\n");
+        (void)fprintf(file, "  %.*s\n", (int)length, examples);
+    }
 }
 
 void cli_help_command(FILE *file, const struct cli_command *command)
@@ -22,13 +40,19 @@ void cli_help_command(FILE *file, const struct cli_command *command)
     (void)fprintf(file, "usage: tarn %s [OPTION...]%s%s\n\n%s\n", command->name,
                   command->arguments[0] ? " " : "", command->arguments, command->help);
     if (command->details) {
-        (void)fprintf(file, "\n%s\n", command->details);
+        (void)fprintf(file, "\n%s", command->details);
     }
     (void)fputs("\nOptions:\n", file);
     if (command->opts) {
         cli_opt_print(file, command->opts);
     }
+    if (cli_command_reads_snapshots(command)) {
+        cli_opt_print(file, cli_reading_opts);
+    }
     cli_opt_print(file, cli_common_opts);
+    if (command->examples) {
+        examples_print(file, command->examples);
+    }
 }
 
 static enum cli_exit help_run(const struct cli_call *call)
@@ -50,5 +74,6 @@ const struct cli_command cli_command_help = {
     .arguments = "[COMMAND]",
     .arguments_max = 1,
     .help = "explain a command, or list all",
+    .examples = "tarn help peak",
     .run = help_run,
 };

@@ -34,6 +34,8 @@ const struct cli_command cli_command_leaks = {
         "Compared at the ends of steps, if annotations tell them, else where a stack repeats at\n"
         "even distances, else at the ends of equal parts. Growth is the median of all slopes, so\n"
         "that one large allocation is no leak. From: the entry at which it was higher first.\n",
+    .examples = "tarn leaks dump.pickle\n"
+                "tarn leaks --steps 8 -n 3 dump.pickle",
     .opts = cli_leaks_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

@@ -17,6 +17,8 @@ const struct cli_command cli_command_memory = {
                "The picture is one SVG file that needs nothing else: open it in a browser to zoom\n"
                "(click), search (/) and see details. An existing file is replaced, as by\n"
                "`python -m torch.cuda._memory_viz memory`.\n",
+    .examples = "tarn memory dump.pickle -o memory.svg\n"
+                "tarn memory --folded dump.pickle",
     .opts = cli_flame_opts,
     .values_size = sizeof(struct cli_flame_values),
     .defaults = &cli_flame_defaults,

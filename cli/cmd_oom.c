@@ -23,6 +23,8 @@ const struct cli_command cli_command_oom = {
         "too small pieces), wrong pool or stream (enough is free, elsewhere), really full, and\n"
         "outside the allocator (others hold what is missing; needs --device-total).\n"
         "Sizes are rounded as the allocator rounds them: reserved = used + slack + free.\n",
+    .examples = "tarn oom oom.pickle\n"
+                "tarn oom --device-total 80GiB oom.pickle",
     .opts = cli_oom_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

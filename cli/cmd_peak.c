@@ -20,6 +20,8 @@ const struct cli_command cli_command_peak = {
     .details = "By the stack that asked for it, with what was there before the trace began.\n"
                "In use are bytes asked for, as requested_bytes of torch.cuda.memory_stats counts\n"
                "them: until the free is complete. Tables add up.\n",
+    .examples = "tarn peak dump.pickle\n"
+                "tarn peak -n 20 --json -o peak.json dump.pickle",
     .opts = cli_trace_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

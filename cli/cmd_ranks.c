@@ -111,6 +111,7 @@ const struct cli_command cli_command_ranks = {
         "By what is in use at the peak of each, unless --at says else. Outliers are far from\n"
         "the median (3.5 times the usual distance, and 1 % of it); each is compared with the\n"
         "rank nearest to the median, by stack. One file at a time is in memory.\n",
+    .examples = "tarn ranks rank*.pickle",
     .opts = ranks_opts,
     .values_size = sizeof(struct ranks_values),
     .defaults = &ranks_defaults,

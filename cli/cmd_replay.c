@@ -414,9 +414,8 @@ const struct cli_command cli_command_replay = {
     .details =
         "The requests and frees of the trace go through the allocator on a simulated device.\n"
         "Under the settings of the recorded run every block comes out where it was. A limit that\n"
-        "the recorded run had is looked for (a snapshot does not say it) and kept.\n"
-        "\n"
-        "  tarn replay dump.pickle --conf '' --conf expandable_segments:True\n",
+        "the recorded run had is looked for (a snapshot does not say it) and kept.\n",
+    .examples = "tarn replay dump.pickle --conf '' --conf expandable_segments:True",
     .opts = replay_opts,
     .values_size = sizeof(struct replay_values),
     .defaults = &replay_defaults,

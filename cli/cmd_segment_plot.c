@@ -22,6 +22,7 @@ const struct cli_command cli_command_segment_plot = {
     .help = "write a page about how allocations lie in segments (no viewer in this version)",
     .details = "The page has the totals of the snapshot and says that the viewer is not in this\n"
                "version. It needs no network. An existing file is replaced.\n",
+    .examples = "tarn segment_plot dump.pickle -o segments.html",
     .opts = segment_plot_opts,
     .values_size = sizeof(struct cli_page_values),
     .defaults = &cli_page_defaults,

@@ -17,6 +17,7 @@ const struct cli_command cli_command_segments = {
                "The picture is one SVG file that needs nothing else: open it in a browser to zoom\n"
                "(click), search (/) and see details. An existing file is replaced, as by\n"
                "`python -m torch.cuda._memory_viz segments`.\n",
+    .examples = "tarn segments dump.pickle -o segments.svg",
     .opts = cli_flame_opts,
     .values_size = sizeof(struct cli_flame_values),
     .defaults = &cli_flame_defaults,

@@ -41,6 +41,8 @@ const struct cli_command cli_command_stats = {
         "The text is that of `python -m torch.cuda._memory_viz stats`, less its empty last line.\n"
         "SNAPSHOT is what torch.cuda.memory._dump_snapshot wrote, plain, gzip or zstd;\n"
         "- is standard input.\n",
+    .examples = "tarn stats dump.pickle\n"
+                "gunzip -c dump.pickle.gz | tarn stats -",
     .opts = stats_opts,
     .values_size = sizeof(struct stats_values),
     .run = stats_run,

@@ -60,6 +60,8 @@ const struct cli_command cli_command_trace = {
         "A device ends with TOTAL MEM: what is in use at the end, as far as it was asked for.\n"
         "With --compat everything is as `python -m torch.cuda._memory_viz trace` prints it,\n"
         "where that number means nothing.\n",
+    .examples = "tarn trace dump.pickle\n"
+                "tarn trace -d 0 --compat dump.pickle",
     .opts = trace_opts,
     .values_size = sizeof(struct trace_values),
     .defaults = &trace_defaults,

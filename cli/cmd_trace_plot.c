@@ -30,6 +30,7 @@ const struct cli_command cli_command_trace_plot = {
     .help = "write a page about memory over time (no viewer in this version)",
     .details = "The page has the totals of the snapshot and says that the viewer is not in this\n"
                "version. It needs no network. An existing file is replaced.\n",
+    .examples = "tarn trace_plot dump.pickle -o timeline.html",
     .opts = trace_plot_opts,
     .values_size = sizeof(struct cli_page_values),
     .defaults = &cli_page_defaults,

@@ -282,10 +282,9 @@ const struct cli_command cli_command_tune = {
     .help = "find the settings that suit recorded runs best",
     .details =
         "Replays the traces under many settings: each by itself, then on from the best. The same\n"
-        "traces give the same answer. Of several traces the sums count.\n"
-        "\n"
-        "  tarn tune dump.pickle\n"
-        "  tarn tune --goal capacity --limit 78GiB rank*.pickle\n",
+        "traces give the same answer. Of several traces the sums count.\n",
+    .examples = "tarn tune dump.pickle\n"
+                "tarn tune --goal capacity --limit 78GiB rank*.pickle",
     .opts = tune_opts,
     .values_size = sizeof(struct tune_values),
     .defaults = &tune_defaults,

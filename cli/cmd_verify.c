@@ -73,7 +73,9 @@ const struct cli_command cli_command_verify = {
         "With --memory, a GPU's memory lies behind the recorded addresses: each block is written\n"
         "when it is handed out and must hold the same when it is freed.\n"
         "Exits with 1 when anything differs and shows the first difference in full.\n",
+    .examples = "tarn verify decisions.jsonl.gz",
     .opts = verify_opts,
     .values_size = sizeof(struct verify_values),
+    .is_unpaged = true,
     .run = verify_run,
 };

@@ -13,5 +13,7 @@ const struct cli_command cli_command_version = {
     .name = "version",
     .arguments = "",
     .help = "print the version",
+    .examples = "tarn version",
+    .is_unpaged = true,
     .run = version_run,
 };

@@ -6,8 +6,9 @@
  *      help, its option table, the struct of values that the table fills, and its function;
  *   2. add a row X(NAME) to CLI_COMMANDS below (and the file to cli/CMakeLists.txt).
  *
- * Parsing, --help, "did you mean" and the list in `tarn help` follow. A command's function returns
- * an exit code; results go to stdout, everything else to stderr through cli_fail.
+ * Parsing, --help, "did you mean", the list in `tarn help`, the man page and the completion of
+ * shells follow. Tests run the examples (tests/cli/examples.sh says on which files). A command's
+ * function returns an exit code; results go to stdout, everything else to stderr through cli_fail.
  *
  *   struct stats_values { bool json; const char *output; };
  *
@@ -24,6 +25,7 @@
  *   const struct cli_command cli_command_stats = {
  *       .name = "stats", .arguments = "FILE", .arguments_min = 1, .arguments_max = 1,
  *       .help = "print the numbers of a snapshot", .opts = stats_opts,
+ *       .examples = "tarn stats dump.pickle",
  *       .values_size = sizeof(struct stats_values), .run = stats_run};
  */
 #ifndef CLI_COMMAND_H
@@ -37,6 +39,12 @@
 #define CLI_COMMANDS(X)                                                                            \
     X(config)                                                                                      \
     X(help)                                                                                        \
+    X(man)                                                                                         \
+    X(explain)                                                                                     \
+    X(completion)                                                                                  \
+    X(export)                                                                                      \
+    X(profile)                                                                                     \
+    X(trim)                                                                                        \
     X(convert)                                                                                     \
     X(info)                                                                                        \
     X(check)                                                                                       \
@@ -81,6 +89,9 @@ struct cli_command {
     int arguments_max;          /* -1 = any number */
     const char *help;           /* one line, lower case, no full stop */
     const char *details;        /* more lines for the command's own help, or NULL */
+    const char *examples;       /* command lines, one a line, each to be run in order */
+    const char *const *words;   /* what arguments may be, for completion; NULL: names of files */
+    bool is_unpaged;            /* prints little, or what no pager should get */
     const struct cli_opt *opts; /* or NULL */
     size_t values_size;         /* of the struct that `opts` fills */
     const void *defaults;       /* what it starts from; NULL = zero bytes */
@@ -94,10 +105,23 @@ CLI_COMMANDS(CLI_COMMAND_DECLARE)
 /* Options that every command has, and the program before the command. */
 struct cli_common_values {
     bool help;
+    bool no_pager;
+    bool quiet;
+    bool verbose;
     int color; /* enum cli_color */
 };
 
 extern const struct cli_opt cli_common_opts[];
+
+/* Options of every command that reads snapshots: one with SNAPSHOT or BEFORE among its arguments.
+ * cli_load_snapshot follows them. */
+struct cli_reading_values {
+    bool strict;
+    bool partial;
+};
+
+extern const struct cli_opt cli_reading_opts[];
+bool cli_command_reads_snapshots(const struct cli_command *command);
 
 /* Options that only the program has, before the command. */
 struct cli_program_values {
@@ -118,6 +142,9 @@ enum cli_exit cli_command_start(const struct cli_command *command, int argc, cha
 
 /* Says on stderr that there is no such command and which was probably meant. */
 enum cli_exit cli_command_unknown(const char *name);
+
+/* Whether an argument is the name of a command: "[COMMAND]". */
+bool cli_command_takes_command(const struct cli_command *command);
 
 /* Help of the program or of one command. */
 void cli_help_program(FILE *file);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "command.h"
 
+#include "output.h"
+#include "pager.h"
 #include "suggest.h"
 
 #include <stdarg.h>
@@ -24,6 +26,32 @@ const struct cli_opt cli_common_opts[] = {
      .at = offsetof(struct cli_common_values, color),
      .choices = cli_color_choices,
      .help = "when to use colour"},
+    {.name = "no-pager",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct cli_common_values, no_pager),
+     .help = "print to a terminal directly, without $PAGER"},
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct cli_common_values, quiet),
+     .help = "say nothing on standard error but errors"},
+    {.name = "verbose",
+     .letter = 'v',
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct cli_common_values, verbose),
+     .help = "say on standard error what was read, and what in it was odd"},
+    {0},
+};
+
+const struct cli_opt cli_reading_opts[] = {
+    {.name = "strict",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct cli_reading_values, strict),
+     .help = "take no snapshot that has anything unknown or odd (exit code 3)"},
+    {.name = "partial",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct cli_reading_values, partial),
+     .help = "a snapshot that ends early is fine: no message, exit code 0"},
     {0},
 };
 
@@ -55,6 +83,16 @@ const struct cli_command *cli_command_find(const char *name)
         }
     }
     return NULL;
+}
+
+bool cli_command_reads_snapshots(const struct cli_command *command)
+{
+    return strstr(command->arguments, "SNAPSHOT") || strstr(command->arguments, "BEFORE");
+}
+
+bool cli_command_takes_command(const struct cli_command *command)
+{
+    return strcmp(command->arguments, "[COMMAND]") == 0;
 }
 
 enum cli_exit cli_fail(const struct cli_command *command, enum cli_exit code, const char *format,
@@ -111,16 +149,34 @@ static enum cli_exit call_run(const struct cli_call *call)
     return command->run(call);
 }
 
+/* Runs it, behind a pager where that helps. */
+static enum cli_exit call_run_paged(const struct cli_call *call,
+                                    const struct cli_common_values *common)
+{
+    struct cli_pager pager = {.child = 0};
+
+    if (call->terminal->out_is_terminal && !common->no_pager && !call->command->is_unpaged) {
+        cli_pager_start(&pager);
+    }
+    const enum cli_exit code = call_run(call);
+
+    cli_pager_end(&pager);
+    return code;
+}
+
 enum cli_exit cli_command_start(const struct cli_command *command, int argc, char **argv,
                                 const struct cli_common_values *given)
 {
     struct cli_common_values common = *given;
+    struct cli_reading_values reading = {.strict = false};
     struct cli_terminal terminal;
     enum cli_exit code = CLI_EXIT_OK;
     void *values = calloc(1, command->values_size + 1);
     const struct cli_opt_set sets[] = {{command->opts ? command->opts : no_opts, values},
-                                       {cli_common_opts, &common}};
-    struct cli_opt_parser parser = {.sets = sets, .set_count = 2};
+                                       {cli_common_opts, &common},
+                                       {cli_reading_opts, &reading}};
+    struct cli_opt_parser parser = {.sets = sets,
+                                    .set_count = cli_command_reads_snapshots(command) ? 3 : 2};
     struct cli_call call = {
         .command = command, .terminal = &terminal, .values = values, .arguments = argv};
 
@@ -136,7 +192,11 @@ enum cli_exit cli_command_start(const struct cli_command *command, int argc, cha
         cli_help_command(stdout, command);
     } else {
         cli_terminal_init(&terminal, (enum cli_color)common.color);
-        code = call_run(&call);
+        cli_load_configure(&(struct cli_load_rules){.strict = reading.strict,
+                                                    .partial = reading.partial,
+                                                    .quiet = common.quiet,
+                                                    .verbose = common.verbose});
+        code = call_run_paged(&call, &common);
     }
     free(values);
     return code;

@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "exit_code.h"
 
+const struct cli_exit_row cli_exit_rows[] = {
+    {CLI_EXIT_OK, "fine"},
+    {CLI_EXIT_GATE, "a check that was asked for failed: contradictions, a difference, a threshold"},
+    {CLI_EXIT_USAGE, "wrong command, option or value"},
+    {CLI_EXIT_FORMAT, "not a snapshot, damaged, or of a kind that is not supported"},
+    {CLI_EXIT_UNSAFE, "refused: the file asks to import or run something"},
+    {CLI_EXIT_TRUNCATED, "the input ends early; what could be read was used"},
+    {CLI_EXIT_IO, "cannot read or write, or the output exists"},
+    {CLI_EXIT_LIMIT, "out of memory, or a limit was hit"},
+    {CLI_EXIT_INTERNAL, "a mistake of tarn, or a device that fails"},
+    {CLI_EXIT_INTERRUPTED, "interrupted"},
+    {CLI_EXIT_OK, NULL},
+};
+
 enum cli_exit cli_exit_from_status(enum tarn_status status)
 {
     switch (status) {

@@ -18,6 +18,15 @@ enum cli_exit {
     CLI_EXIT_INTERRUPTED = 130, /* by SIGINT */
 };
 
+/* What a code means, for help and manual pages. */
+struct cli_exit_row {
+    enum cli_exit code;
+    const char *text; /* one line, lower case, no full stop */
+};
+
+/* All codes in order; ends with a row without text. */
+extern const struct cli_exit_row cli_exit_rows[];
+
 /* The exit code for a status of the library. */
 enum cli_exit cli_exit_from_status(enum tarn_status status);
 

@@ -4,6 +4,7 @@
  * the reader of its output goes away; ends with 130 when interrupted.
  */
 #include "command.h"
+#include "pager.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -11,6 +12,8 @@
 static void end_interrupted(int signal_number)
 {
     (void)signal_number;
+    /* NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c): it only calls close and waitpid */
+    cli_pager_interrupted();
     _exit(CLI_EXIT_INTERRUPTED);
 }
 

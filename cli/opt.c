@@ -325,26 +325,34 @@ static void print_choices(char *text, size_t size, const struct cli_opt *opt)
     }
 }
 
+void cli_opt_left(const struct cli_opt *opt, char *left, size_t size)
+{
+    left[0] = '\0';
+    if (opt->letter) {
+        (void)snprintf(left, size, "-%c, ", opt->letter);
+    }
+    append(left, size, "--");
+    append(left, size, opt->name);
+    if (opt->kind == CLI_OPT_CHOICE) {
+        print_choices(left, size, opt);
+    } else if (opt->value) {
+        append(left, size, " ");
+        append(left, size, opt->value);
+    }
+}
+
 void cli_opt_print(FILE *file, const struct cli_opt *opts)
 {
     for (const struct cli_opt *opt = opts; opt->name; opt++) {
-        char left[96];
+        char left[CLI_OPT_LEFT_MAX];
+        char line[CLI_OPT_LEFT_MAX + 8];
 
-        if (opt->letter) {
-            (void)snprintf(left, sizeof left, "  -%c, --%s", opt->letter, opt->name);
+        cli_opt_left(opt, left, sizeof left);
+        (void)snprintf(line, sizeof line, "%s%s", opt->letter ? "  " : "      ", left);
+        if (strlen(line) > HELP_COLUMN - 2) {
+            (void)fprintf(file, "%s\n%*s%s\n", line, HELP_COLUMN, "", opt->help);
         } else {
-            (void)snprintf(left, sizeof left, "      --%s", opt->name);
-        }
-        if (opt->kind == CLI_OPT_CHOICE) {
-            print_choices(left, sizeof left, opt);
-        } else if (opt->value) {
-            append(left, sizeof left, " ");
-            append(left, sizeof left, opt->value);
-        }
-        if (strlen(left) > HELP_COLUMN - 2) {
-            (void)fprintf(file, "%s\n%*s%s\n", left, HELP_COLUMN, "", opt->help);
-        } else {
-            (void)fprintf(file, "%-*s%s\n", HELP_COLUMN, left, opt->help);
+            (void)fprintf(file, "%-*s%s\n", HELP_COLUMN, line, opt->help);
         }
     }
 }

@@ -67,6 +67,13 @@ struct cli_opt_parser {
  * */
 bool cli_opt_parse(struct cli_opt_parser *parser, int argc, char **argv, int *argument_count_out);
 
+enum {
+    CLI_OPT_LEFT_MAX = 256
+};
+
+/* The option as help shows it: "-o, --output FILE", "--color auto|always|never". */
+void cli_opt_left(const struct cli_opt *opt, char *left, size_t size);
+
 /* Prints one line a row: "  -o, --output FILE    help". */
 void cli_opt_print(FILE *file, const struct cli_opt *opts);
 

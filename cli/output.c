@@ -4,7 +4,9 @@
 #include "command.h"
 #include "tarn/snapshot.h"
 
+#include <stdarg.h>
 #include <string.h>
+#include <time.h>
 
 static enum tarn_status write_stdout(void *context, const char *bytes, size_t size)
 {
@@ -48,19 +50,99 @@ int cli_output_close(struct cli_output *output, const struct cli_command *comman
     return status ? (int)cli_fail_status(command, status, error, NULL) : code;
 }
 
+static struct cli_load_rules load_rules;
+
+void cli_load_configure(const struct cli_load_rules *rules)
+{
+    load_rules = *rules;
+}
+
+bool cli_is_quiet(void)
+{
+    return load_rules.quiet;
+}
+
+void cli_note(const char *format, ...)
+{
+    va_list args;
+
+    if (load_rules.quiet) {
+        return;
+    }
+    (void)fputs("tarn: ", stderr);
+    va_start(args, format);
+    (void)vfprintf(stderr, format, args);
+    va_end(args);
+    (void)fputc('\n', stderr);
+}
+
+static bool warning_note(void *context, const struct tarn_snapshot_warning *warning)
+{
+    (void)context;
+    cli_note("odd: %s (%llu times, first at byte %llu)", warning->text,
+             (unsigned long long)warning->count, (unsigned long long)warning->offset);
+    return true;
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void load_describe(const struct tarn_snapshot *snapshot, const char *path, double seconds)
+{
+    cli_note("%s: %zu segments, %llu trace entries, read in %.3f s", path,
+             tarn_snapshot_segment_count(snapshot),
+             (unsigned long long)tarn_snapshot_entry_count(snapshot), seconds);
+    (void)tarn_snapshot_walk_warnings(snapshot, warning_note, NULL);
+}
+
+static bool warning_first(void *context, const struct tarn_snapshot_warning *warning)
+{
+    *(struct tarn_snapshot_warning *)context = *warning;
+    return false;
+}
+
+/* With --strict nothing odd is taken. */
+static struct tarn_snapshot *strict_refuse(const struct cli_command *command,
+                                           struct tarn_snapshot *snapshot, int *exit_out)
+{
+    struct tarn_snapshot_warning first;
+
+    if (!snapshot || !load_rules.strict ||
+        tarn_snapshot_walk_warnings(snapshot, warning_first, &first) == 0) {
+        return snapshot;
+    }
+    *exit_out = (int)cli_fail(command, CLI_EXIT_FORMAT,
+                              "refused because of --strict: %s (first at byte %llu); without it "
+                              "the rest of the snapshot is used",
+                              first.text, (unsigned long long)first.offset);
+    tarn_snapshot_destroy(snapshot);
+    return NULL;
+}
+
 struct tarn_snapshot *cli_load_snapshot(const struct cli_command *command, const char *path,
                                         int *exit_out)
 {
+    const struct tarn_read_limits limits = {.struct_size = sizeof limits,
+                                            .strict = load_rules.strict};
     struct tarn_snapshot *snapshot = NULL;
     struct tarn_error error;
-    const enum tarn_status status = tarn_snapshot_load(path, NULL, &snapshot, &error);
+    const double begin = seconds_now();
+    const enum tarn_status status = tarn_snapshot_load(path, &limits, &snapshot, &error);
 
     *exit_out = CLI_EXIT_OK;
-    if (status) {
+    if (status && !(snapshot && load_rules.partial)) {
         *exit_out = (int)cli_fail_status(command, status, &error, NULL);
         if (snapshot) {
-            (void)fprintf(stderr, "tarn: what could be read follows\n");
+            cli_note("what could be read follows");
         }
     }
-    return snapshot;
+    if (snapshot && load_rules.verbose) {
+        load_describe(snapshot, path, seconds_now() - begin);
+    }
+    return strict_refuse(command, snapshot, exit_out);
 }

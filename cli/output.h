@@ -30,6 +30,22 @@ int cli_output_open(struct cli_output *output, const struct cli_command *command
 int cli_output_close(struct cli_output *output, const struct cli_command *command,
                      enum tarn_status status, struct tarn_error *error, int code);
 
+/* What options say about reading snapshots; counts for all that are loaded afterwards. */
+struct cli_load_rules {
+    bool strict;  /* what is unknown or odd makes it no snapshot */
+    bool partial; /* a missing end is fine */
+    bool quiet;   /* no notes, errors only */
+    bool verbose; /* more notes */
+};
+
+void cli_load_configure(const struct cli_load_rules *rules);
+
+/* Prints "tarn: ..." as one line to stderr, unless the user wants to hear nothing. */
+__attribute__((format(printf, 1, 2))) void cli_note(const char *format, ...);
+
+/* Whether that is printed. */
+bool cli_is_quiet(void);
+
 /* Loads a snapshot for a command: says on stderr what is wrong with the file, also when a part of
  * it can be used. NULL with *exit_out set when there is nothing to show; with a partial snapshot
  * *exit_out is what the command should return in the end, else CLI_EXIT_OK. */

@@ -15,6 +15,7 @@ BEGIN {
     allow("report", "base snapshot")
     allow("viewer", "base snapshot")
     allow("capture", "base alloc pinned history snapshot report")
+    allow("exchange", "base snapshot report")
     allow("replay", "base device alloc snapshot history capture")
 
     # Functions that nobody calls, and what to use instead.

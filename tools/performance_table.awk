@@ -22,6 +22,11 @@ BEGIN {
     event_goal["tarn-history-stacks"] = 250
     goal_lock_ms = 2
     goal_snapshot_ms = 20
+    # ... for reading snapshots.
+    goal_read_mb = 1000
+    goal_read_times = 8
+    goal_read_bytes = 48
+    goal_read_seconds = 0.5
     goal_bytes = 96
     goal_growth = 2
     bad = 0
@@ -86,7 +91,7 @@ function print_pattern(pattern) {
 }
 
 function is_pattern(name) {
-    return name !~ /^(scale|history)_/
+    return name !~ /^(scale|history|read)_/
 }
 
 function print_patterns(   i, pattern, met, goals, any) {
@@ -168,6 +173,41 @@ function print_scale(   i, any) {
     print_growth("tarn-expandable")
 }
 
+function figure(allocator, pattern, format) {
+    return has(allocator, pattern) ? sprintf(format, median[allocator, pattern]) : "-"
+}
+
+function print_reading_row(name) {
+    printf "| %s | %s | %s | %s | %s | %s ", name, figure("tarn", "read_mb_" name, "%.0f"),
+        spread("tarn", "read_mb_" name), figure("tarn", "read_events_" name, "%.2f"),
+        figure("CPython", "read_mb_" name, "%.0f"), ratio("tarn", "CPython", "read_mb_" name)
+    printf "| %s | %s | %s | %s | %s | %s |\n", figure("tarn", "read_bytes_" name, "%.1f"),
+        figure("tarn", "read_info_" name, "%.0f ms"), figure("tarn", "read_rss_" name, "%.0f MiB"),
+        figure("tarn", "read_peak_" name, "%.0f ms"), figure("tarn", "read_top_" name, "%.0f ms"),
+        figure("tarn", "read_oom_" name, "%.0f ms")
+}
+
+function print_reading(   i, any) {
+    for (i = 1; i <= patterns; i++) {
+        any = any || names[i] ~ /^read_mb_/
+    }
+    if (!any) {
+        return
+    }
+    printf "\n| snapshot | MB/s (goal: %d, or %d times CPython) | fastest to slowest |",
+        goal_read_mb, goal_read_times
+    printf " million entries/s | `pickle.load`, MB/s | times CPython |"
+    printf " host bytes an entry (goal: %d and stacks) | `info` | resident | `peak` | `top` |",
+        goal_read_bytes
+    printf " `oom` (goal of these three: %.1f s) |\n", goal_read_seconds
+    print "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    for (i = 1; i <= patterns; i++) {
+        if (names[i] ~ /^read_mb_/) {
+            print_reading_row(substr(names[i], length("read_mb_") + 1))
+        }
+    }
+}
+
 function print_event_row(name,   allocators, count, i) {
     count = split("tarn-history-off tarn-history tarn-history-stacks tarn-history-unwind",
         allocators, " ")
@@ -219,6 +259,7 @@ function print_run(   key) {
     printf "\n### %s, %s, commit %s\n\nFrom `bench/results/%s`.\n\n", machine, date, commit, source
     print_patterns()
     print_history()
+    print_reading()
     print_scale()
     for (key in median) {
         delete median[key]

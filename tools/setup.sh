@@ -43,7 +43,7 @@ need_for_build() {
     need_tool cmake cmake
     need_tool ninja ninja-build
     need_tool pkg-config pkg-config
-    need_libs zlib libzstd jansson libdw
+    need_libs zlib libzstd jansson libdw sqlite3
 }
 
 need_for_test() {

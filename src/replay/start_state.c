@@ -199,9 +199,6 @@ static int known_block_compare(const void *a, const void *b)
     const struct known_block *x = a;
     const struct known_block *y = b;
 
-    if (x->gone != y->gone) {
-        return x->gone ? 1 : -1;
-    }
     return (x->address > y->address) - (x->address < y->address);
 }
 
@@ -272,14 +269,12 @@ static bool start_add_segment(struct rebuild *r, const struct known_segment *seg
         .is_expandable = segment->is_expandable,
         .first_block = program->start_blocks.count,
     };
-    while (*next < r->blocks.count && !blocks[*next].gone &&
-           blocks[*next].address < segment->address) {
+    while (*next < r->blocks.count && blocks[*next].address < segment->address) {
         (*next)++; /* in no segment */
     }
-    for (; *next < r->blocks.count && !blocks[*next].gone && blocks[*next].address < end;
-         (*next)++) {
+    for (; *next < r->blocks.count && blocks[*next].address < end; (*next)++) {
         const struct known_block *block = &blocks[*next];
-        const bool last = *next + 1 == r->blocks.count || block[1].gone || block[1].address >= end;
+        const bool last = *next + 1 == r->blocks.count || block[1].address >= end;
         const uint64_t size = block_size(block, segment, last ? end : block[1].address);
 
         if (!block_fits(block, segment, size)) {
@@ -303,14 +298,29 @@ static bool start_add_segment(struct rebuild *r, const struct known_segment *seg
     return true;
 }
 
+/* Most blocks of a trace came and went in it: they need not be sorted. */
+static void blocks_sort(struct rebuild *r)
+{
+    struct known_block *blocks = r->blocks.items;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < r->blocks.count; i++) {
+        if (!blocks[i].gone) {
+            blocks[kept++] = blocks[i];
+        }
+    }
+    r->blocks.count = kept;
+    if (kept > 1) {
+        qsort(blocks, kept, sizeof *blocks, known_block_compare);
+    }
+}
+
 static bool rebuild_finish(struct rebuild *r)
 {
     const struct known_segment *segments = r->segments.items;
     size_t next = 0;
 
-    if (r->blocks.count > 1) {
-        qsort(r->blocks.items, r->blocks.count, sizeof(struct known_block), known_block_compare);
-    }
+    blocks_sort(r);
     if (r->segments.count > 1) {
         qsort(r->segments.items, r->segments.count, sizeof(struct known_segment),
               known_segment_compare);

@@ -44,8 +44,8 @@ END
 
 for name in cudagraph multistream oom resnet_sizes tiny tiny.before; do
     file=$data/$name.pickle.gz
-    "$tarn" convert "$file" "$work/a.pickle" && "$tarn" convert "$file" "$work/a.json" &&
-        "$tarn" convert "$work/a.json" "$work/b.pickle"
+    "$tarn" convert -f "$file" "$work/a.pickle" && "$tarn" convert -f "$file" "$work/a.json" &&
+        "$tarn" convert -f "$work/a.json" "$work/b.pickle"
     count "$name is converted" $?
     same_stats "$file" "$work/a.pickle" && same_stats "$file" "$work/a.json" &&
         same_stats "$file" "$work/b.pickle"
@@ -60,6 +60,9 @@ for name in cudagraph multistream oom resnet_sizes tiny tiny.before; do
     fi
 done
 
+"$tarn" convert "$data/tiny.pickle.gz" "$work/a.pickle" 2>"$work/said"
+[ $? -eq 6 ] && grep -q "exists and is left as it is" "$work/said"
+count "a file that exists" $?
 "$tarn" convert "$work/none.pickle" "$work/c.pickle" 2>/dev/null
 [ $? -eq 6 ] && [ ! -e "$work/c.pickle" ]
 count "a file that is not there" $?

@@ -1,1 +1,1 @@
-version -q
+version -x

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn profile`: a snapshot from a profile. */
+#include "tarn/profile.h"
+
+#include "command.h"
+#include "output.h"
+#include "overwrite.h"
+
+struct profile_values {
+    bool force;
+};
+
+static const struct cli_opt profile_opts[] = {
+    CLI_FORCE_OPT(struct profile_values),
+    {0},
+};
+
+static enum tarn_status snapshot_save(const struct tarn_snapshot *snapshot, const char *path,
+                                      struct tarn_error *error)
+{
+    const struct tarn_writer writer = cli_output_writer();
+
+    return cli_output_is_stdout(path)
+               ? tarn_snapshot_write(snapshot, TARN_SNAPSHOT_PICKLE, &writer, error)
+               : tarn_snapshot_save(snapshot, path, error);
+}
+
+static void info_note(const struct tarn_profile_info *info)
+{
+    if (info->unknown > 0) {
+        cli_note("%llu events of memory do not say address, bytes or device; left out",
+                 (unsigned long long)info->unknown);
+    }
+    if (info->before_bytes > 0) {
+        cli_note("%llu bytes were in use on GPUs before the profile began; of those only what it "
+                 "frees is in the snapshot",
+                 (unsigned long long)info->before_bytes);
+    }
+    if (info->slices == 0) {
+        cli_note("the profile says nothing of who allocated; record it with with_stack=True");
+    }
+}
+
+static enum cli_exit profile_run(const struct cli_call *call)
+{
+    const struct profile_values *values = call->values;
+    struct tarn_profile_info info = {.struct_size = sizeof info};
+    struct tarn_error error = {.offset = -1};
+    struct tarn_snapshot *snapshot;
+    const enum cli_exit checked =
+        cli_overwrite_check(call->command, call->arguments[1], values->force);
+
+    if (checked) {
+        return checked;
+    }
+    enum tarn_status status = tarn_profile_load(call->arguments[0], NULL, &snapshot, &info, &error);
+
+    if (status == TARN_OK) {
+        info_note(&info);
+        status = snapshot_save(snapshot, call->arguments[1], &error);
+        tarn_snapshot_destroy(snapshot);
+    }
+    return status ? cli_fail_status(call->command, status, &error, NULL) : CLI_EXIT_OK;
+}
+
+const struct cli_command cli_command_profile = {
+    .name = "profile",
+    .arguments = "TRACE OUTPUT",
+    .arguments_min = 2,
+    .arguments_max = 2,
+    .help = "make a snapshot of a profile's memory timeline",
+    .details =
+        "TRACE is the Chrome trace that torch.profiler exports after a run with "
+        "profile_memory=True\n"
+        "(and with_stack=True, for stacks), plain, gzip or zstd. OUTPUT is a snapshot that every\n"
+        "command here reads: JSON when its name ends in .json, else a pickle; - is standard "
+        "output.\n"
+        "As with PyTorch's own _profile_to_snapshot there is one segment a device, and the CPU is\n"
+        "the device behind the last GPU.\n",
+    .examples = "tarn profile profile.json.gz memory.pickle\n"
+                "tarn profile profile.json.gz - | tarn peak -",
+    .opts = profile_opts,
+    .values_size = sizeof(struct profile_values),
+    .is_unpaged = true,
+    .run = profile_run,
+};

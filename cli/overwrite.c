@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+#include "overwrite.h"
+
+#include "output.h"
+
+#include <sys/stat.h>
+
+enum cli_exit cli_overwrite_check(const struct cli_command *command, const char *path, bool force)
+{
+    struct stat info;
+
+    if (force || cli_output_is_stdout(path) || stat(path, &info) != 0 || !S_ISREG(info.st_mode)) {
+        return CLI_EXIT_OK;
+    }
+    return cli_fail(command, CLI_EXIT_IO,
+                    "%s exists and is left as it is; --force replaces it, or give another name",
+                    path);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory snapshots from profiles: the Chrome trace that torch.profiler exports after a run with
+ * profile_memory=True. As PyTorch's own _profile_to_snapshot makes them: one segment a device
+ * around all addresses that occur, the allocations and frees as its trace, and the CPU as one
+ * device more behind the last GPU.
+ *
+ * The stack of an allocation is what was running on its thread: Python functions (with_stack=True)
+ * and operators.
+ */
+#ifndef TARN_PROFILE_H
+#define TARN_PROFILE_H
+
+#include "snapshot.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a profile did not say, or said strangely. */
+struct tarn_profile_info {
+    uint32_t struct_size;  /* sizeof(struct tarn_profile_info), set by the caller */
+    uint64_t events;       /* of memory */
+    uint64_t slices;       /* functions and operators */
+    uint64_t unknown;      /* events of memory without address, bytes or device: left out */
+    uint64_t before_bytes; /* in use on GPUs before the first event, by its totals: not in the
+                              snapshot, but for what is freed later */
+};
+
+/* Reads a profile, plain, gzip or zstd; "-" is standard input. Nothing in it is called. `limits`
+ * and `info` may be NULL. Caller owns *snapshot_out, destroy with tarn_snapshot_destroy; NULL after
+ * a failure. TARN_ERR_IO; TARN_ERR_FORMAT, with the position, for what is no Chrome trace;
+ * TARN_ERR_NOT_SUPPORTED when it has no events of memory; TARN_ERR_TRUNCATED; TARN_ERR_LIMIT;
+ * TARN_ERR_HOST_MEMORY. */
+TARN_API enum tarn_status tarn_profile_load(const char *path, const struct tarn_read_limits *limits,
+                                            struct tarn_snapshot **snapshot_out,
+                                            struct tarn_profile_info *info,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+/* The same from memory, which is not used after the call. */
+TARN_API enum tarn_status tarn_profile_load_memory(const void *bytes, size_t size,
+                                                   const struct tarn_read_limits *limits,
+                                                   struct tarn_snapshot **snapshot_out,
+                                                   struct tarn_profile_info *info,
+                                                   struct tarn_error *error) TARN_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Implements tarn/profile.h in three steps: gather events of memory and slices of time
+ * (chrome_events.h), find for each event the slices that its thread was in, build the model.
+ */
+#include "tarn/profile.h"
+
+#include "base/errinfo.h"
+#include "base/vec.h"
+#include "exchange/chrome_events.h"
+#include "exchange/profile_model.h"
+#include "snapshot/keys.h"
+#include "snapshot/snapshot.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    RATIO_DEFAULT = 2000,
+    FRAMES_DEFAULT = 4096
+};
+
+struct gathering {
+    struct tn_profile profile;
+    struct tarn_error *error;
+    struct tarn_profile_info info;
+};
+
+/* ---- one event ---- */
+
+static int64_t to_ns(double microseconds)
+{
+    const double ns = microseconds * 1000;
+
+    return ns >= -9e18 && ns <= 9e18 ? llround(ns) : 0;
+}
+
+static int64_t integer_of(const json_t *object, const char *key, int64_t otherwise)
+{
+    const json_t *value = json_object_get(object, key);
+
+    return json_is_integer(value) ? json_integer_value(value) : otherwise;
+}
+
+static enum tarn_status no_memory(const struct gathering *gathering)
+{
+    return tn_fail(gathering->error, TARN_ERR_HOST_MEMORY, "no host memory to read a profile");
+}
+
+/* "train.py(12): step" is a function of a file; anything else an operator. */
+static enum tarn_status frame_of(struct gathering *gathering, const char *name, uint32_t *frame_out)
+{
+    struct tn_model *model = gathering->profile.model;
+    const char *mark = strstr(name, "): ");
+    const char *open = mark;
+    struct tn_frame frame = {.line = 0};
+    const char *file = "none";
+    size_t file_size = 4;
+
+    while (open && open > name && open[-1] >= '0' && open[-1] <= '9') {
+        open--;
+    }
+    if (open && open > name && open < mark && mark - open < 10 && open[-1] == '(') {
+        file = name;
+        file_size = (size_t)(open - 1 - name);
+        frame.line = strtol(open, NULL, 10);
+        name = mark + 3;
+    }
+    enum tarn_status status = tn_model_add_string(model, name, strlen(name), &frame.name);
+
+    if (status == TARN_OK) {
+        status = tn_model_add_string(model, file, file_size, &frame.filename);
+    }
+    if (status == TARN_OK) {
+        status = tn_model_add_frame(model, &frame, frame_out);
+    }
+    return status ? no_memory(gathering) : TARN_OK;
+}
+
+static enum tarn_status slice_add(struct gathering *gathering, const json_t *event,
+                                  const char *name)
+{
+    const double begin = json_number_value(json_object_get(event, "ts"));
+    const double length = json_number_value(json_object_get(event, "dur"));
+    struct tn_profile_slice *slice = tn_vec_push(&gathering->profile.slices);
+
+    if (!slice) {
+        return no_memory(gathering);
+    }
+    slice->thread = integer_of(event, "tid", 0);
+    slice->begin_ns = to_ns(begin);
+    slice->end_ns = to_ns(begin + (length > 0 ? length : 0));
+    gathering->info.slices++;
+    return frame_of(gathering, name, &slice->frame);
+}
+
+static enum tarn_status memory_add(struct gathering *gathering, const json_t *event)
+{
+    const json_t *args = json_object_get(event, "args");
+    const int64_t bytes = integer_of(args, "Bytes", 0);
+    const int64_t address = integer_of(args, "Addr", 0);
+    const int64_t type = integer_of(args, "Device Type", -1);
+    const int64_t id = integer_of(args, "Device Id", -1);
+    const bool is_cpu = type == 0;
+    struct tn_profile_event *made;
+
+    if (bytes == 0 || bytes == INT64_MIN || address == 0 || type < 0 ||
+        (!is_cpu && (id < 0 || id >= TN_PROFILE_DEVICES_MAX))) {
+        gathering->info.unknown++;
+        return TARN_OK;
+    }
+    made = tn_vec_push(&gathering->profile.events);
+    if (!made) {
+        return no_memory(gathering);
+    }
+    *made = (struct tn_profile_event){
+        .order = gathering->info.events++,
+        .time_ns = to_ns(json_number_value(json_object_get(event, "ts"))),
+        .thread = integer_of(event, "tid", 0),
+        .address = (uint64_t)address,
+        .bytes = bytes,
+        .total = integer_of(args, "Total Allocated", -1),
+        .device = is_cpu ? TN_PROFILE_CPU : (int32_t)id,
+        .stack = TN_STACK_EMPTY,
+    };
+    return TARN_OK;
+}
+
+static bool is_slice(const json_t *event)
+{
+    const char *kind = json_string_value(json_object_get(event, "cat"));
+    const char *phase = json_string_value(json_object_get(event, "ph"));
+
+    return kind && phase && strcmp(phase, "X") == 0 &&
+           (strcmp(kind, "python_function") == 0 || strcmp(kind, "cpu_op") == 0 ||
+            strcmp(kind, "user_annotation") == 0);
+}
+
+/* Most events are kernels and arrows: they are not worth parsing. */
+static bool is_interesting(const char *text, size_t size)
+{
+    static const char *const words[] = {"[memory]", "python_function", "cpu_op", "user_annotation"};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const size_t length = strlen(words[i]);
+
+        for (const char *at = text; (at = memchr(at, words[i][0], size - (size_t)(at - text)));
+             at++) {
+            if (size - (size_t)(at - text) >= length && memcmp(at, words[i], length) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static enum tarn_status event_gather(void *context, const char *text, size_t size, uint64_t offset)
+{
+    struct gathering *gathering = context;
+    json_error_t why;
+    enum tarn_status status = TARN_OK;
+
+    if (!is_interesting(text, size)) {
+        return TARN_OK;
+    }
+    json_t *event = json_loadb(text, size, 0, &why);
+
+    if (!event) {
+        /* Without memory the library mostly says nothing. */
+        return json_error_code(&why) == json_error_out_of_memory || why.text[0] == '\0'
+                   ? no_memory(gathering)
+                   : tn_fail_at(gathering->error, TARN_ERR_FORMAT, (int64_t)offset,
+                                "a malformed event at byte %llu: %s", (unsigned long long)offset,
+                                why.text);
+    }
+    const char *name = json_string_value(json_object_get(event, "name"));
+
+    if (name && strcmp(name, "[memory]") == 0) {
+        status = memory_add(gathering, event);
+    } else if (name && is_slice(event)) {
+        status = slice_add(gathering, event, name);
+    }
+    json_decref(event);
+    return status;
+}
+
+/* Times of newer profiles count from a moment of their own. */
+static void member_gather(void *context, const char *key, size_t key_size, const char *text,
+                          size_t size)
+{
+    struct gathering *gathering = context;
+    static const char wanted[] = "baseTimeNanoseconds";
+    char digits[24] = "";
+
+    if (key_size == sizeof wanted - 1 && memcmp(key, wanted, key_size) == 0 &&
+        size < sizeof digits) {
+        memcpy(digits, text, size);
+        gathering->profile.base_ns = strtoll(digits, NULL, 10);
+    }
+}
+
+/* ---- all of them ---- */
+
+static uint64_t before_bytes(const struct tn_profile *profile)
+{
+    const struct tn_profile_event *events = profile->events.items;
+    bool seen[TN_PROFILE_DEVICES_MAX] = {false};
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < profile->events.count; i++) {
+        const int32_t device = events[i].device;
+
+        if (device != TN_PROFILE_CPU && !seen[device]) {
+            seen[device] = true;
+            if (events[i].total > events[i].bytes && events[i].total >= 0) {
+                bytes += (uint64_t)events[i].total - (uint64_t)events[i].bytes;
+            }
+        }
+    }
+    return bytes;
+}
+
+static enum tarn_status profile_read(struct tn_input *input, struct tarn_snapshot *snapshot,
+                                     uint32_t max_frames, struct tarn_profile_info *info,
+                                     struct tarn_error *error)
+{
+    struct gathering gathering = {.error = error};
+    const struct tn_chrome_visitor visitor = {event_gather, member_gather, &gathering};
+
+    tn_profile_init(&gathering.profile, tn_snapshot_model_mutable(snapshot));
+    enum tarn_status status = tn_keys_enter(gathering.profile.model);
+
+    if (status) {
+        (void)no_memory(&gathering);
+    } else {
+        status = tn_chrome_read(input, &visitor, error);
+    }
+    if (status == TARN_OK && gathering.info.events == 0) {
+        status = tn_fail(error, TARN_ERR_NOT_SUPPORTED,
+                         "the profile has no events of memory; record it with "
+                         "torch.profiler.profile(profile_memory=True, with_stack=True)");
+    }
+    if (status == TARN_OK && !tn_profile_build(&gathering.profile, max_frames)) {
+        status = no_memory(&gathering);
+    }
+    if (info) {
+        const uint32_t size = info->struct_size;
+
+        *info = gathering.info;
+        info->struct_size = size;
+        info->before_bytes = before_bytes(&gathering.profile);
+    }
+    tn_profile_fini(&gathering.profile);
+    return status;
+}
+
+static enum tarn_status profile_load(struct tn_input *input, const struct tarn_read_limits *limits,
+                                     struct tarn_snapshot **snapshot_out,
+                                     struct tarn_profile_info *info, struct tarn_error *error)
+{
+    struct tarn_snapshot *snapshot;
+    enum tarn_status status = tn_snapshot_create(limits ? limits->max_memory : 0, &snapshot);
+
+    if (status) {
+        return tn_fail(error, status, "no host memory to read a profile");
+    }
+    status = profile_read(input, snapshot,
+                          limits && limits->max_frames ? limits->max_frames : FRAMES_DEFAULT, info,
+                          error);
+    if (status) {
+        tarn_snapshot_destroy(snapshot);
+    } else {
+        *snapshot_out = snapshot;
+    }
+    return status;
+}
+
+static struct tn_unpack_limits unpack_limits(const struct tarn_read_limits *limits)
+{
+    return (struct tn_unpack_limits){
+        .max_bytes = limits && limits->max_bytes ? limits->max_bytes : (uint64_t)1 << 36,
+        .max_ratio = limits && limits->max_ratio ? limits->max_ratio : RATIO_DEFAULT};
+}
+
+enum tarn_status tarn_profile_load(const char *path, const struct tarn_read_limits *limits,
+                                   struct tarn_snapshot **snapshot_out,
+                                   struct tarn_profile_info *info, struct tarn_error *error)
+{
+    const struct tn_unpack_limits unpack = unpack_limits(limits);
+    struct tn_input input;
+    enum tarn_status status = tn_input_open(&input, path, &unpack, error);
+
+    *snapshot_out = NULL;
+    if (status == TARN_OK) {
+        status = profile_load(&input, limits, snapshot_out, info, error);
+        tn_input_close(&input);
+    }
+    return status;
+}
+
+enum tarn_status tarn_profile_load_memory(const void *bytes, size_t size,
+                                          const struct tarn_read_limits *limits,
+                                          struct tarn_snapshot **snapshot_out,
+                                          struct tarn_profile_info *info, struct tarn_error *error)
+{
+    const struct tn_unpack_limits unpack = unpack_limits(limits);
+    struct tn_input input;
+    enum tarn_status status = tn_input_open_memory(&input, bytes, size, &unpack, error);
+
+    *snapshot_out = NULL;
+    if (status == TARN_OK) {
+        status = profile_load(&input, limits, snapshot_out, info, error);
+        tn_input_close(&input);
+    }
+    return status;
+}

@@ -1,0 +1,1 @@
+export --to csv --table blocks $data/snapshots/tiny.pickle.gz

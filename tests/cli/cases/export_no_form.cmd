@@ -1,0 +1,1 @@
+export $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+export --to sqlite --table events $data/snapshots/tiny.pickle.gz

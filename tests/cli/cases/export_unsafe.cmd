@@ -1,0 +1,1 @@
+export --to sqlite -o $tmp/x $data/../../fuzz/corpus/pickle/unsafe

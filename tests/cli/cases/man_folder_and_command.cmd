@@ -1,0 +1,1 @@
+man --folder $tmp peak

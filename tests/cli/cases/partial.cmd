@@ -1,0 +1,1 @@
+stats --partial $data/../../fuzz/corpus/pickle/cut

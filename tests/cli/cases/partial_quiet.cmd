@@ -1,0 +1,1 @@
+stats -q $data/../../fuzz/corpus/pickle/cut

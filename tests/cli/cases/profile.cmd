@@ -1,0 +1,1 @@
+profile -q $data/profiles/profile.json.gz - | "$tarn" trace -

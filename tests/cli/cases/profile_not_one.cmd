@@ -1,0 +1,1 @@
+profile $data/snapshots/tiny.pickle.gz $tmp/x

@@ -1,0 +1,1 @@
+profile $data/profiles/profile.json.gz $tmp/x.pickle && "$tarn" check $tmp/x.pickle

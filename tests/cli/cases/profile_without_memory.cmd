@@ -1,0 +1,1 @@
+profile $data/measured.json $tmp/x

@@ -1,0 +1,1 @@
+check --strict $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+info --strict $data/../../fuzz/corpus/pickle/ordered_dict

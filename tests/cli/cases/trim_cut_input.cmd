@@ -1,0 +1,1 @@
+trim $data/../../fuzz/corpus/pickle/cut $tmp/x && "$tarn" check $tmp/x

@@ -1,0 +1,1 @@
+trim -d 7 $data/snapshots/tiny.pickle.gz $tmp/x

@@ -1,0 +1,1 @@
+check -v $data/../../fuzz/corpus/pickle/many_keys

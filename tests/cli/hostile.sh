@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# hostile.sh PROGRAM HOSTILE: files that were made to do harm. Those of HOSTILE/unsafe ask to import
+# or call something: exit code 4, nothing on standard output, and one line on standard error that
+# shows no control character of theirs. Those of HOSTILE/limits are damaged or want too much: exit
+# code 3, 5 or 7.
+set -u
+
+tarn=$1
+hostile=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0
+failed=0
+
+verdict() { # NAME STATUS
+    if [ "$2" -eq 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAIL $1"
+    fi
+}
+
+# Leaves code, and whether nothing but one harmless line was said.
+run() { # COMMAND FILE
+    timeout 60 "$tarn" "$1" "$2" >"$work/out" 2>"$work/err" </dev/null
+    code=$?
+    [ "$(wc -l <"$work/err")" -eq 1 ] &&
+        ! LC_ALL=C tr -d '\n' <"$work/err" | LC_ALL=C grep -q '[[:cntrl:]]'
+    harmless=$?
+}
+
+for file in "$hostile"/unsafe/*; do
+    for command in info stats check; do
+        run "$command" "$file"
+        [ $code -eq 4 ] && [ $harmless -eq 0 ] && [ ! -s "$work/out" ]
+        verdict "$command of unsafe/$(basename "$file"): exit code $code" $?
+    done
+done
+for file in "$hostile"/limits/*; do
+    run info "$file"
+    { [ $code -eq 3 ] || [ $code -eq 5 ] || [ $code -eq 7 ]; } && [ $harmless -eq 0 ]
+    verdict "limits/$(basename "$file"): exit code $code" $?
+done
+
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 100 ]
