@@ -189,8 +189,8 @@ struct tarn_track_event {
     uint64_t bytes;
 };
 
-/* Applies events in order, until one fails: *applied_out (may be NULL) is how many were applied, the
- * error names the one that was not and says why. TARN_ERR_NOT_FOUND for ids that are not known,
+/* Applies events in order, until one fails: *applied_out (may be NULL) is how many were applied,
+ * the error names the one that was not and says why. TARN_ERR_NOT_FOUND for ids that are not known,
  * TARN_ERR_STATE for a module that is left but was not entered, and in `one_iteration`,
  * TARN_ERR_INVALID_ARGUMENT for numbers out of range, TARN_ERR_LIMIT for more bytes than can be
  * counted, TARN_ERR_HOST_MEMORY. */
@@ -212,9 +212,9 @@ enum tarn_track_moment {
     TARN_TRACK_PEAKS,      /* each device at its own peak: maybe different moments */
     TARN_TRACK_ONE_MOMENT, /* all devices when their sum was largest */
     TARN_TRACK_AT_END,     /* as NOW; of a replayed log, before the program took its model apart: a
-                              log goes on while variables die, so of the deletions that it ends with,
-                              those from the first on that is no activation or temporary do not
-                              count */
+                              log goes on while variables die, so of the deletions that it ends
+                              with, those from the first on that is no activation or temporary do
+                              not count */
     TARN_TRACK_MOMENT_COUNT
 };
 
@@ -244,8 +244,8 @@ TARN_API enum tarn_status
 tarn_tracker_get_module(struct tarn_tracker *tracker, size_t index,
                         struct tarn_track_module *module_out) TARN_MUST_CHECK;
 
-/* The state number `state_index` of a module, and rows of its call number `call`, from 0; calls that
- * `calls_kept` has dropped are no longer counted. TARN_ERR_NOT_FOUND. */
+/* The state number `state_index` of a module, and rows of its call number `call`, from 0; calls
+ * that `calls_kept` has dropped are no longer counted. TARN_ERR_NOT_FOUND. */
 TARN_API enum tarn_status tarn_tracker_get_state(struct tarn_tracker *tracker, size_t index,
                                                  size_t state_index, uint32_t *state_out,
                                                  size_t *call_count_out) TARN_MUST_CHECK;
@@ -265,8 +265,8 @@ struct tarn_track_iteration {
     int64_t peak[TARN_TRACK_CATEGORIES_MAX];   /* what the peak was made of */
 };
 
-/* How many there are, the one in progress among them, and number `index` of them. Those with nothing
- * in them do not count. TARN_ERR_NOT_FOUND. */
+/* How many there are, the one in progress among them, and number `index` of them. Those in which
+ * no operator has ended do not count. TARN_ERR_NOT_FOUND. */
 TARN_API size_t tarn_tracker_count_iterations(struct tarn_tracker *tracker);
 TARN_API enum tarn_status
 tarn_tracker_get_iteration(struct tarn_tracker *tracker, size_t index,
@@ -301,8 +301,8 @@ TARN_API enum tarn_status tarn_tracker_write_modules(struct tarn_tracker *tracke
                                                      struct tarn_error *error) TARN_MUST_CHECK;
 
 /* {"peak": ..., "current": ..., "modules": ...} as Python's json.dumps writes PyTorch's
- * dictionaries, one line; "current" is TARN_TRACK_AT_END. With `everything` also "moment", "iterations" and "owners", which holds
- * who had what in that moment. */
+ * dictionaries, one line; "current" is TARN_TRACK_AT_END. With `everything` also "moment",
+ * "iterations" and "owners", which holds who had what in that moment. */
 TARN_API enum tarn_status tarn_tracker_write_json(struct tarn_tracker *tracker, bool everything,
                                                   const struct tarn_writer *writer,
                                                   struct tarn_error *error) TARN_MUST_CHECK;
@@ -321,8 +321,8 @@ TARN_API enum tarn_status tarn_tracker_write_iterations(struct tarn_tracker *tra
                                                         const struct tarn_writer *writer,
                                                         struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Recomputes everything that is kept twice; returns the number of contradictions, which are added to
- * `findings`. */
+/* Recomputes everything that is kept twice; returns the number of contradictions, which are
+ * added to `findings`. */
 TARN_API uint64_t tarn_tracker_check(struct tarn_tracker *tracker, struct tarn_findings *findings);
 
 /* What replaying a log showed. */
@@ -336,8 +336,8 @@ struct tarn_track_replay {
 
 /* Applies a recorded log of events, one JSON object a line (docs/tracker.md), plain, gzip or zstd;
  * "-" is standard input. `replay_out` may be NULL. `after`, which may be NULL, gets our snapshot
- * after each event as a line of JSON. On failure, what came before it was applied: TARN_ERR_FORMAT for what
- * makes no sense, TARN_ERR_TRUNCATED when the log ends in the middle of an event, TARN_ERR_IO,
+ * after each event as a line of JSON. On failure, what came before it was applied:
+ * TARN_ERR_FORMAT for what makes no sense, TARN_ERR_TRUNCATED when the log ends in the middle of an event, TARN_ERR_IO,
  * TARN_ERR_LIMIT, TARN_ERR_HOST_MEMORY; the text names the line and the event. */
 TARN_API enum tarn_status tarn_tracker_replay_log(struct tarn_tracker *tracker, const char *path,
                                                   const struct tarn_writer *after,

@@ -277,11 +277,9 @@ static struct scope_news news_of(const struct tarn_tracker *t, const struct tarn
 {
     struct scope_news news = {.innermost =
                                   tn_track_name(t, TARN_TRACK_MODULE, tn_track_innermost(t))};
-    const uint64_t *found = tn_map_find(&t->modules, event->id + 1);
+    const struct tn_module *module = tn_track_module_find(t, event->id);
 
-    if ((event_begins_scope(event) || event_ends_scope(event)) && found) {
-        const struct tn_module *module = (const struct tn_module *)(uintptr_t)*found; /* NOLINT */
-
+    if ((event_begins_scope(event) || event_ends_scope(event)) && module) {
         news.module = tn_track_name(t, TARN_TRACK_MODULE, module->name);
         news.begins = event_begins_scope(event);
         news.backward = (event->flags & TARN_TRACK_BACKWARD) ||

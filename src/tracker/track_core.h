@@ -89,6 +89,9 @@ const struct tn_breakdown *tn_track_breakdown(const struct tarn_tracker *tracker
                                               enum tarn_track_moment moment);
 
 struct tn_scope *tn_track_scope(const struct tarn_tracker *tracker, uint32_t name);
+/* NULL when it is not known. */
+struct tn_module *tn_track_module_find(const struct tarn_tracker *tracker, uint64_t id);
+
 struct tn_module *tn_track_module_at(const struct tarn_tracker *tracker, size_t at);
 const char *tn_track_name(const struct tarn_tracker *tracker, enum tarn_track_names names,
                           uint32_t id);

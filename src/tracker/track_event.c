@@ -82,7 +82,7 @@ uint32_t tn_track_innermost(const struct tarn_tracker *t)
     return t->active.count > 0 ? active_names(t)[t->active.count - 1] : TN_MODULE_GLOBAL;
 }
 
-static struct tn_module *module_find(const struct tarn_tracker *t, uint64_t id)
+struct tn_module *tn_track_module_find(const struct tarn_tracker *t, uint64_t id)
 {
     const uint64_t *found = tn_map_find(&t->modules, id + 1);
 
@@ -481,7 +481,7 @@ static enum tarn_status apply_enter(struct tarn_tracker *t, const struct tarn_tr
                                     struct tarn_error *error)
 {
     enum tarn_status st = finish_entering(t, event, error);
-    struct tn_module *module = module_find(t, event->id);
+    struct tn_module *module = tn_track_module_find(t, event->id);
     const bool is_new = !module;
     const bool recomputes = module && (event->flags & TARN_TRACK_BACKWARD);
 
@@ -544,7 +544,7 @@ static enum tarn_status apply_output(struct tarn_tracker *t, const struct tarn_t
 static enum tarn_status module_get(struct tarn_tracker *t, const struct tarn_track_event *event,
                                    struct tn_module **module_out, struct tarn_error *error)
 {
-    *module_out = module_find(t, event->id);
+    *module_out = tn_track_module_find(t, event->id);
     return *module_out ? TARN_OK
                        : event_fail(event, TARN_ERR_NOT_FOUND, error,
                                     "it is not known: never entered, or forgotten since");
