@@ -7,9 +7,9 @@
  *   tracker_depth_N   one event at a time, N modules active
  *   tracker_batch_N   a hundred events a call
  */
+#include "tarn/tracker.h"
 #include "draw.h"
 #include "figure.h"
-#include "tarn/tracker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,10 +68,8 @@ static struct tarn_tracker *open_at_depth(unsigned depth)
         apply(tracker, enter, 2);
     }
     for (uint64_t i = 0; i < LIVE; i++) {
-        const struct tarn_track_event create = {.kind = TARN_TRACK_CREATE,
-                                                .category = TARN_TRACK_AUTO,
-                                                .id = i,
-                                                .bytes = 1000 + i};
+        const struct tarn_track_event create = {
+            .kind = TARN_TRACK_CREATE, .category = TARN_TRACK_AUTO, .id = i, .bytes = 1000 + i};
 
         apply(tracker, &create, 1);
     }

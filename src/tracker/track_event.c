@@ -17,35 +17,42 @@
 
 /* ---- saying what is wrong ---- */
 
-static const char *const kind_texts[TARN_TRACK_KIND_COUNT] = {
-    [TARN_TRACK_CREATE] = "creation of storage",
-    [TARN_TRACK_CLASSIFY] = "classification of storage",
-    [TARN_TRACK_RESIZE] = "resizing of storage",
-    [TARN_TRACK_DELETE] = "deletion of storage",
-    [TARN_TRACK_ENTER] = "entering of module",
-    [TARN_TRACK_INPUT] = "input from storage",
-    [TARN_TRACK_OUTPUT] = "output to storage",
-    [TARN_TRACK_READY] = "readiness of the module entered; id",
-    [TARN_TRACK_LEAVE] = "leaving of module",
-    [TARN_TRACK_ENTER_BACKWARD] = "entering in backward of module",
-    [TARN_TRACK_LEAVE_BACKWARD] = "leaving in backward of module",
-    [TARN_TRACK_END_BACKWARD] = "end of backward; id",
-    [TARN_TRACK_BEGIN_STEP] = "begin of an optimizer's step; id",
-    [TARN_TRACK_END_STEP] = "end of an optimizer's step; id",
-    [TARN_TRACK_OP_DONE] = "end of an operator; id",
-    [TARN_TRACK_ACTIVE] = "naming of an active module; id",
-    [TARN_TRACK_START] = "start; id",
-    [TARN_TRACK_RESET_MODULES] = "reset of module statistics; id",
-    [TARN_TRACK_FORGET_MODULE] = "forgetting of module",
-    [TARN_TRACK_BEGIN_ITERATION] = "begin of an iteration; id",
+/* How messages call an event, and whether its id says more. */
+static const struct kind_text {
+    const char *text;
+    bool has_id;
+} kind_texts[TARN_TRACK_KIND_COUNT] = {
+    [TARN_TRACK_CREATE] = {"creation of storage", true},
+    [TARN_TRACK_CLASSIFY] = {"classification of storage", true},
+    [TARN_TRACK_RESIZE] = {"resizing of storage", true},
+    [TARN_TRACK_DELETE] = {"deletion of storage", true},
+    [TARN_TRACK_ENTER] = {"entering of module", true},
+    [TARN_TRACK_INPUT] = {"input from storage", true},
+    [TARN_TRACK_OUTPUT] = {"output to storage", true},
+    [TARN_TRACK_READY] = {"readiness of a module", false},
+    [TARN_TRACK_LEAVE] = {"leaving of module", true},
+    [TARN_TRACK_ENTER_BACKWARD] = {"entering in backward of module", true},
+    [TARN_TRACK_LEAVE_BACKWARD] = {"leaving in backward of module", true},
+    [TARN_TRACK_END_BACKWARD] = {"end of backward", false},
+    [TARN_TRACK_BEGIN_STEP] = {"begin of an optimizer's step", false},
+    [TARN_TRACK_END_STEP] = {"end of an optimizer's step", false},
+    [TARN_TRACK_OP_DONE] = {"end of an operator", false},
+    [TARN_TRACK_ACTIVE] = {"list of active modules", false},
+    [TARN_TRACK_START] = {"start", false},
+    [TARN_TRACK_RESET_MODULES] = {"reset of module statistics", false},
+    [TARN_TRACK_FORGET_MODULE] = {"forgetting of module", true},
+    [TARN_TRACK_BEGIN_ITERATION] = {"begin of an iteration", false},
 };
 
 TN_COLD static enum tarn_status event_fail(const struct tarn_track_event *event,
                                            enum tarn_status status, struct tarn_error *error,
                                            const char *why)
 {
-    return tn_fail(error, status, "%s %llu: %s", kind_texts[event->kind],
-                   (unsigned long long)event->id, why);
+    const struct kind_text *kind = &kind_texts[event->kind];
+
+    return kind->has_id ? tn_fail(error, status, "%s %llu: %s", kind->text,
+                                  (unsigned long long)event->id, why)
+                        : tn_fail(error, status, "%s: %s", kind->text, why);
 }
 
 TN_COLD static enum tarn_status no_memory(const struct tarn_track_event *event,

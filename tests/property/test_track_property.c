@@ -40,8 +40,7 @@ static uint64_t draw(struct pair *pair, uint64_t below)
 
 static void pair_open(struct pair *pair, unsigned seed)
 {
-    struct tarn_tracker_options options = {.struct_size = sizeof options,
-                                           .all_storages = seed % 2};
+    struct tarn_tracker_options options = {.struct_size = sizeof options, .all_storages = seed % 2};
     uint32_t id;
 
     tm_init(&pair->model);
@@ -51,19 +50,19 @@ static void pair_open(struct pair *pair, unsigned seed)
     assert_int_equal(tarn_tracker_create(&options, &pair->tracker, NULL), TARN_OK);
     for (uint32_t i = 0; i < TM_DEVICES; i++) {
         pair->model.rounds[i] = i != 1;
-        assert_int_equal(tarn_tracker_add_name(pair->tracker, TARN_TRACK_DEVICE, device_names[i],
-                                               &id, NULL),
-                         TARN_OK);
+        assert_int_equal(
+            tarn_tracker_add_name(pair->tracker, TARN_TRACK_DEVICE, device_names[i], &id, NULL),
+            TARN_OK);
         assert_int_equal(id, i);
     }
     for (uint32_t i = 0; i < TM_NAMES; i++) {
-        assert_int_equal(tarn_tracker_add_name(pair->tracker, TARN_TRACK_MODULE, module_names[i],
-                                               &id, NULL),
-                         TARN_OK);
+        assert_int_equal(
+            tarn_tracker_add_name(pair->tracker, TARN_TRACK_MODULE, module_names[i], &id, NULL),
+            TARN_OK);
         assert_int_equal(id, i);
     }
-    assert_int_equal(
-        tarn_tracker_add_name(pair->tracker, TARN_TRACK_CATEGORY, "Mine", &id, NULL), TARN_OK);
+    assert_int_equal(tarn_tracker_add_name(pair->tracker, TARN_TRACK_CATEGORY, "Mine", &id, NULL),
+                     TARN_OK);
     assert_int_equal(id, TM_CATEGORIES - 1);
     assert_int_equal(tarn_tracker_add_name(pair->tracker, TARN_TRACK_STATE, "Peak-Mine", &id, NULL),
                      TARN_OK);
@@ -152,9 +151,8 @@ static void check_module(const struct pair *pair, size_t index, const struct tar
         for (size_t call = 0; call < call_count; call++) {
             size_t count = 0;
 
-            assert_int_equal(tarn_tracker_get_call(pair->tracker, index, s, call, rows, TM_DEVICES,
-                                                   &count),
-                             0);
+            assert_int_equal(
+                tarn_tracker_get_call(pair->tracker, index, s, call, rows, TM_DEVICES, &count), 0);
             check_rows(pair, "a module's call", rows, count, &module->calls[state][call]);
         }
     }

@@ -13,8 +13,8 @@ enum {
     TM_DEVICES = 3,
     TM_CATEGORIES = 8,
     TM_STATES = 9,
-    TM_NAMES = 6,    /* of modules; 0 is outside of all */
-    TM_MODULES = 8,  /* ids from 0 */
+    TM_NAMES = 6,   /* of modules; 0 is outside of all */
+    TM_MODULES = 8, /* ids from 0 */
     TM_STORAGES = 24,
     TM_CALLS = 400
 };
