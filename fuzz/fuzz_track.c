@@ -32,8 +32,8 @@ static void write_all(struct tarn_tracker *tracker)
     const struct tarn_writer writer = {drop, &written};
 
     for (int form = 0; form < TARN_TRACK_FORM_COUNT; form++) {
-        must(!tarn_tracker_write_rows(tracker, TARN_TRACK_AT_END, "KiB",
-                                      (enum tarn_track_form)form, &writer, NULL));
+        must(!tarn_tracker_write_rows(tracker, TARN_TRACK_AT_END, "KiB", (enum tarn_track_form)form,
+                                      &writer, NULL));
         must(!tarn_tracker_write_modules(tracker, 3, "B", (enum tarn_track_form)form, &writer,
                                          NULL));
     }

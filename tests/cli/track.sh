@@ -90,7 +90,7 @@ refuse "deleted twice" 3 \
     "line 319, deletion of storage 31: it is not known: never created, or deleted before"
 echo '{"op": "create", "storages": [[1, -8, "cpu"]], "category": "Temp"}' >"$tmp/log"
 refuse "negative size" 3 \
-    "line 1, create: a storage is not [id, bytes, device] with numbers from 0 on"
+    "line 1, create: a storage is not ?id, bytes, device? with numbers from 0 on"
 gzip -dc "$log" | sed '/"op": "pre_forward"/d' >"$tmp/log"
 refuse "left, not entered" 3 \
     "line 38, leaving of module *: it is not known: never entered, or forgotten since"

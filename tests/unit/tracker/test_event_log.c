@@ -36,6 +36,7 @@ static void recorded_logs_replay(void **state)
     static const char *const names[] = {"conv_cpu", "mlp_cuda", "checkpointed_cuda"};
     struct tarn_findings findings = TARN_FINDINGS_INIT;
     char path[1024];
+    char name[64];
 
     (void)state;
     for (size_t i = 0; i < 3; i++) {
@@ -50,8 +51,8 @@ static void recorded_logs_replay(void **state)
         assert_int_equal(result.differing, 0);
         assert_true(result.compared > 300);
         assert_int_equal(tarn_tracker_check(tracker, &findings), 0);
-        (void)snprintf(path, sizeof path, "tracker/%s.result.json.gz", names[i]);
-        struct test_file expected = test_file_read(path);
+        (void)snprintf(name, sizeof name, "tracker/%s.result.json.gz", names[i]);
+        struct test_file expected = test_file_read(name);
 
         assert_int_equal(tarn_tracker_write_json(tracker, false, &writer, NULL), TARN_OK);
         assert_int_equal(collect.text[--collect.size], '\n');
