@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * tracker [--origin TEXT] [--scale X]: what the memory tracker costs, in nanoseconds per event: an
- * operator that makes one tensor, its end, and a tensor that dies, at some depth of modules, with many
- * storages alive. One line of CSV each on standard output (figure.h):
+ * operator that makes one tensor, its end, and a tensor that dies, at some depth of
+ * modules, with many storages alive. One line of CSV each on standard output (figure.h):
  *
  *   tracker_depth_N   one event at a time, N modules active
  *   tracker_batch_N   a hundred events a call

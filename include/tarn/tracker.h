@@ -337,8 +337,8 @@ struct tarn_track_replay {
 /* Applies a recorded log of events, one JSON object a line (docs/tracker.md), plain, gzip or zstd;
  * "-" is standard input. `replay_out` may be NULL. `after`, which may be NULL, gets our snapshot
  * after each event as a line of JSON. On failure, what came before it was applied:
- * TARN_ERR_FORMAT for what makes no sense, TARN_ERR_TRUNCATED when the log ends in the middle of an event, TARN_ERR_IO,
- * TARN_ERR_LIMIT, TARN_ERR_HOST_MEMORY; the text names the line and the event. */
+ * TARN_ERR_FORMAT for what makes no sense, TARN_ERR_TRUNCATED when the log ends in the middle of an
+ * event, TARN_ERR_IO, TARN_ERR_LIMIT, TARN_ERR_HOST_MEMORY; the text names line and event. */
 TARN_API enum tarn_status tarn_tracker_replay_log(struct tarn_tracker *tracker, const char *path,
                                                   const struct tarn_writer *after,
                                                   struct tarn_track_replay *replay_out,

@@ -265,7 +265,8 @@ class MemTracker(TorchDispatchMode):
         while at < count:
             applied = ctypes.c_size_t()
             error = _ffi.TarnError()
-            rest = ctypes.cast(ctypes.byref(array, at * _EVENT_BYTES), ctypes.POINTER(_ffi.TrackEvent))
+            left = ctypes.byref(array, at * _EVENT_BYTES)
+            rest = ctypes.cast(left, ctypes.POINTER(_ffi.TrackEvent))
             status = lib.tarn_tracker_apply(
                 self._handle, rest, count - at, ctypes.byref(applied), ctypes.byref(error)
             )

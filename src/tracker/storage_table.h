@@ -12,9 +12,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-enum {
-    TN_STORAGE_NONE = UINT32_MAX
-};
+#define TN_STORAGE_NONE UINT32_MAX
 
 struct tn_storage {
     uint64_t id;

@@ -289,6 +289,7 @@ static enum tarn_status apply_classify(struct tarn_tracker *t, const struct tarn
         if (st) {
             return st;
         }
+        tn_assert(storage != NULL);
     } else if (is_new_modules) {
         if (!tn_owner_get(&t->owners, module, storage->device, &owner)) {
             return no_memory(event, error);

@@ -532,5 +532,9 @@ enum tarn_status tarn_tracker_write_iterations(struct tarn_tracker *t, const cha
     const struct tn_track_unit *unit = NULL;
     const enum tarn_status st = tn_track_unit_find(name, &unit, error);
 
-    return st ? st : tn_track_write(t, print_iterations, unit, writer, error);
+    if (st) {
+        return st;
+    }
+    tn_assert(unit != NULL);
+    return tn_track_write(t, print_iterations, unit, writer, error);
 }

@@ -205,7 +205,7 @@ static void put_legend(struct tn_text_out *out, const struct tarn_tracker *t,
             between = ", ";
         }
     }
-    tn_text_printf(out, "\n\n%13s  %13s  %6s\n", "with below", "itself", "");
+    tn_text_printf(out, "\n\n%13s  %13s\n", "with below", "itself");
 }
 
 static void put_tree(struct tn_text_out *out, const struct tarn_tracker *t, const struct tree *tree,

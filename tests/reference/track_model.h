@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A second tracker, written from the description of PyTorch's only: everything is recomputed from a
- * list of storages whenever somebody asks, and copied whole at every peak. Slow, small numbers only;
- * running out of room ends the program.
+ * list of storages whenever somebody asks, and copied whole at every peak. Slow, small numbers
+ * only; running out of room ends the program.
  */
 #ifndef TESTS_REFERENCE_TRACK_MODEL_H
 #define TESTS_REFERENCE_TRACK_MODEL_H

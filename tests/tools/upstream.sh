@@ -34,7 +34,8 @@ check_row() { # ROOT UPSTREAM FILE CASES NOTES: says what is wrong with the row
     grep -qw -- "$2" "$1/$3" || echo "$2: $3 does not say its name"
     [ -n "$4" ] || echo "$2: no case of $3"
     for case in $4; do
-        grep -q -e "cmocka_unit_test($case)" -e "^def $case(" "$1/$3" || echo "$2: $3 does not run $case"
+        grep -q -e "cmocka_unit_test($case)" -e "^def $case(" "$1/$3" ||
+            echo "$2: $3 does not run $case"
     done
 }
 

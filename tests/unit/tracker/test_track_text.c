@@ -227,7 +227,7 @@ static void everything_is_written(void **state)
         "================  ========  ===========  ========  ==========  ============  ======  "
         "==========  =======  =======\n"
         "1324 B when most was there: 300 B Parameter (P), 1024 B Activation (A)\n\n"
-        "   with below         itself        \n"
+        "   with below         itself\n"
         "       1324 B          300 B  100.0%  PPAAAAAAAA  M\n"
         "       1024 B         1024 B   77.3%  AAAAAAAA      M.l\n"
         "iteration           begin            peak             end  what grew\n"
