@@ -31,7 +31,7 @@ struct event_log {
     struct tarn_tracker *tracker;
     const struct tarn_writer *after; /* or NULL */
     struct tn_input input;
-    struct tarn_track_replay *replay;
+    struct tarn_track_replay replay;
     json_t *line;   /* owned, the current one */
     json_t *inputs; /* owned, of the module that is not ready yet; NULL = none is */
     bool started;
@@ -52,8 +52,8 @@ TN_COLD static enum tarn_status log_fail(const struct event_log *log, enum tarn_
     va_start(args, format);
     (void)vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    return tn_fail_at(error, status, (int64_t)log->replay->events, "line %" PRIu64 ", %s",
-                      log->replay->events, what);
+    return tn_fail_at(error, status, (int64_t)log->replay.events, "line %" PRIu64 ", %s",
+                      log->replay.events, what);
 }
 
 /* ---- fields ---- */
@@ -512,10 +512,10 @@ static enum tarn_status line_read(struct event_log *log, struct tarn_error *erro
         if (error) {
             inner = *error;
         }
-        log->replay->events++;
+        log->replay.events++;
         return log_fail(log, st, error, "%.900s", inner.text);
     }
-    log->replay->events++;
+    log->replay.events++;
     log->line = json_loadb(text, length, JSON_REJECT_DUPLICATES, &json_error);
     if (!log->line) {
         return line_fail(log, &json_error, error);
@@ -602,7 +602,7 @@ static enum tarn_status text_append(void *context, const char *bytes, size_t siz
 /* The first difference: both sides, cut off where there is no room. */
 static void note_difference(struct event_log *log, const json_t *recorded)
 {
-    struct tarn_track_replay *replay = log->replay;
+    struct tarn_track_replay *replay = &log->replay;
     const struct tarn_writer writer = {text_append, replay};
     char text[200] = ""; /* what does not fit is left out */
 
@@ -625,9 +625,9 @@ static enum tarn_status event_compare(struct event_log *log, struct tarn_error *
         const bool same = now_is(log->tracker, recorded);
 
         tn_lock_release(&log->tracker->lock);
-        log->replay->compared++;
-        log->replay->differing += !same;
-        if (!same && log->replay->first[0] == '\0') {
+        log->replay.compared++;
+        log->replay.differing += !same;
+        if (!same && log->replay.first[0] == '\0') {
             note_difference(log, recorded);
         }
     }
@@ -646,7 +646,7 @@ static enum tarn_status log_run(struct event_log *log, struct tarn_error *error)
     if (st != TARN_ERR_NOT_FOUND) {
         return st;
     }
-    if (log->replay->events == 0) {
+    if (log->replay.events == 0) {
         return tn_fail(error, TARN_ERR_FORMAT, "the log has no events");
     }
     return log_make_ready(log, error);
@@ -656,16 +656,14 @@ static enum tarn_status log_run(struct event_log *log, struct tarn_error *error)
 static enum tarn_status log_replay(struct event_log *log, struct tarn_track_replay *replay_out,
                                    struct tarn_error *error)
 {
-    struct tarn_track_replay own = {.struct_size = sizeof own};
-    enum tarn_status st;
+    const enum tarn_status st = log_run(log, error);
 
-    log->replay = &own;
-    st = log_run(log, error);
     json_decref(log->line);
     json_decref(log->inputs);
     tn_input_close(&log->input);
     if (replay_out) {
-        *replay_out = own;
+        *replay_out = log->replay;
+        replay_out->struct_size = sizeof *replay_out;
     }
     return st;
 }

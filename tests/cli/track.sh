@@ -66,15 +66,19 @@ for log in "$data"/*.jsonl.gz; do
     count "$name: tree, iterations, everything" $?
 done
 
+# says PATTERN: whether standard error is that sentence.
+says() {
+    # shellcheck disable=SC2254
+    case "$(cat "$tmp/err")" in
+    "tarn track: "$1) ;;
+    *) false ;;
+    esac
+}
+
 # refuse NAME EXIT PATTERN: of the log in $tmp/log; the pattern is for the one line on stderr.
 refuse() {
     "$tarn" track "$tmp/log" >"$tmp/out" 2>"$tmp/err"
-    [ $? -eq "$2" ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && [ ! -s "$tmp/out" ] &&
-        # shellcheck disable=SC2254
-        case "$(cat "$tmp/err")" in
-        "tarn track: "$3) ;;
-        *) false ;;
-        esac
+    [ $? -eq "$2" ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && [ ! -s "$tmp/out" ] && says "$3"
     status=$?
     [ $status -eq 0 ] || cat "$tmp/err"
     count "$1" $status
