@@ -68,6 +68,7 @@
     X(replay)                                                                                      \
     X(tune)                                                                                        \
     X(fit)                                                                                         \
+    X(track)                                                                                       \
     X(verify)                                                                                      \
     X(version)
 

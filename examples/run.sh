@@ -10,7 +10,7 @@ passed=0
 failed=0
 
 for settings in "" expandable_segments:True; do
-    for example in hello streams graph limit ipc; do
+    for example in hello streams graph limit ipc tracker; do
         echo "$example $device $settings"
         if PYTORCH_ALLOC_CONF=$settings "$folder/$example" "$device"; then
             passed=$((passed + 1))

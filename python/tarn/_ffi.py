@@ -19,6 +19,7 @@ from ctypes import (
     c_int,
     c_int64,
     c_size_t,
+    c_uint16,
     c_uint32,
     c_uint64,
     c_void_p,
@@ -60,6 +61,17 @@ CONFIG_TEXT_MAX = 1024
 OOM_PATH_BYTES = 4001
 ROUNDUP_INTERVALS = 16
 SIZE_UNLIMITED = 2**64 - 1
+TRACK_CATEGORIES_MAX = 32
+TRACK_BACKWARD = 1
+TRACK_AUTO = 0xFFFF
+TRACK_DEVICES_MAX = 64
+
+# enum tarn_track_kind, in the order of the C enumeration.
+TRACK_KINDS = (
+    "CREATE", "CLASSIFY", "RESIZE", "DELETE", "ENTER", "INPUT", "OUTPUT", "READY", "LEAVE",
+    "ENTER_BACKWARD", "LEAVE_BACKWARD", "END_BACKWARD", "BEGIN_STEP", "END_STEP", "OP_DONE",
+    "ACTIVE", "START", "RESET_MODULES", "FORGET_MODULE", "BEGIN_ITERATION",
+)  # fmt: skip
 
 # enum tarn_stat_kind and enum tarn_stat_pool: PyTorch's keys, in the order of the C enumerations.
 STAT_KINDS = (
@@ -256,6 +268,57 @@ class HistoryUsage(Structure):
     ]
 
 
+class TrackerOptions(Structure):
+    _c_name_ = "tarn_tracker_options"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("calls_kept", c_uint32),
+        ("granularity", c_uint64),
+        ("all_storages", c_bool),
+        ("one_iteration", c_bool),
+        ("label_allocations", c_bool),
+        ("scope", c_void_p),
+        ("scope_context", c_void_p),
+    ]
+
+
+class TrackEvent(Structure):
+    _c_name_ = "tarn_track_event"
+    _fields_ = [
+        ("kind", c_uint16),
+        ("flags", c_uint16),
+        ("category", c_uint32),
+        ("name", c_uint32),
+        ("reserved", c_uint32),
+        ("id", c_uint64),
+        ("bytes", c_uint64),
+    ]
+
+
+class TrackRow(Structure):
+    _c_name_ = "tarn_track_row"
+    _fields_ = [
+        ("device", c_uint32),
+        ("reserved", c_uint32),
+        ("total", c_int64),
+        ("bytes", c_int64 * TRACK_CATEGORIES_MAX),
+    ]
+
+
+class TrackModule(Structure):
+    _c_name_ = "tarn_track_module"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("name", c_uint32),
+        ("id", c_uint64),
+        ("parameter_bytes", c_int64),
+        ("buffer_bytes", c_int64),
+        ("input_bytes", c_int64),
+        ("output_bytes", c_int64),
+        ("state_count", c_uint32),
+    ]
+
+
 WRITE = CFUNCTYPE(c_int, c_void_p, POINTER(c_char), c_size_t)
 
 
@@ -266,7 +329,8 @@ class Writer(Structure):
 
 STRUCTURES = (
     TarnError, DeviceInfo, PoolId, Stat, Stats, Config, CaptureSource, CaptureOptions, ReadLimits,
-    FlameOptions, Duration, PinnedStats, Recording, HistoryUsage, Writer,
+    FlameOptions, Duration, PinnedStats, Recording, HistoryUsage, TrackerOptions, TrackEvent,
+    TrackRow, TrackModule, Writer,
 )  # fmt: skip
 
 OOM_OBSERVER = CFUNCTYPE(None, c_int, c_uint64, c_uint64, c_uint64)
@@ -331,6 +395,35 @@ LIBRARY = {
     "tarn_snapshot_write": (c_int, [c_void_p, c_int, POINTER(Writer), _ERROR]),
     "tarn_snapshot_save": (c_int, [c_void_p, c_char_p, _ERROR]),
     "tarn_snapshot_destroy": (None, [c_void_p]),
+    "tarn_tracker_create": (c_int, [POINTER(TrackerOptions), _HANDLE, _ERROR]),
+    "tarn_tracker_destroy": (None, [c_void_p]),
+    "tarn_tracker_add_name": (c_int, [c_void_p, c_int, c_char_p, POINTER(c_uint32), _ERROR]),
+    "tarn_tracker_apply": (
+        c_int, [c_void_p, POINTER(TrackEvent), c_size_t, POINTER(c_size_t), _ERROR]
+    ),
+    "tarn_tracker_get_rows": (
+        None, [c_void_p, c_int, POINTER(TrackRow), c_size_t, POINTER(c_size_t)]
+    ),
+    "tarn_tracker_count_modules": (c_size_t, [c_void_p]),
+    "tarn_tracker_get_module": (c_int, [c_void_p, c_size_t, POINTER(TrackModule)]),
+    "tarn_tracker_get_state": (
+        c_int, [c_void_p, c_size_t, c_size_t, POINTER(c_uint32), POINTER(c_size_t)]
+    ),
+    "tarn_tracker_get_call": (
+        c_int,
+        [c_void_p, c_size_t, c_size_t, c_size_t, POINTER(TrackRow), c_size_t, POINTER(c_size_t)],
+    ),
+    "tarn_tracker_write_rows": (
+        c_int, [c_void_p, c_int, c_char_p, c_int, POINTER(Writer), _ERROR]
+    ),
+    "tarn_tracker_write_modules": (
+        c_int, [c_void_p, c_uint32, c_char_p, c_int, POINTER(Writer), _ERROR]
+    ),
+    "tarn_tracker_write_tree": (
+        c_int, [c_void_p, c_int, c_uint32, c_char_p, c_uint32, POINTER(Writer), _ERROR]
+    ),
+    "tarn_tracker_write_iterations": (c_int, [c_void_p, c_char_p, POINTER(Writer), _ERROR]),
+    "tarn_tracker_write_json": (c_int, [c_void_p, c_bool, POINTER(Writer), _ERROR]),
     "tarn_report_summary": (c_int, [POINTER(Stats), c_int, c_bool, POINTER(Writer)]),
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # examples.sh PROGRAM DATA: every command has examples, help and its manual page show the same ones,
 # and each works. They run in a folder of their own, where before.pickle, dump.pickle,
-# dump.pickle.gz, rank*.pickle, oom.pickle and decisions.jsonl.gz are recordings of DATA.
+# dump.pickle.gz, rank*.pickle, oom.pickle, decisions.jsonl.gz and model.jsonl.gz are recordings.
 set -u
 
 tarn=$1
@@ -34,6 +34,9 @@ gunzip -c "$data/snapshots/oom.pickle.gz" >oom.pickle
 cp dump.pickle rank0.pickle
 cp dump.pickle rank1.pickle
 cp "$data/decisions/small_default.jsonl.gz" decisions.jsonl.gz
+for log in "$data/tracker/"*.jsonl.gz; do
+    cp "$log" model.jsonl.gz # any of them
+done
 [ ! -d "$data/profiles" ] || cp "$data/profiles/"* .
 
 examples_of() { # COMMAND

@@ -21,6 +21,16 @@ import traceback
 import torch
 
 import tarn.torch
+from tracker_cases import (  # noqa: F401  found by name
+    tracker_attribution,
+    tracker_checkpointing,
+    tracker_equivalence,
+    tracker_gpt2,
+    tracker_iterations,
+    tracker_labels,
+    tracker_llama,
+    tracker_resnet,
+)
 
 MIB = 1 << 20
 GIB = 1 << 30

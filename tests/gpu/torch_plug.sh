@@ -62,6 +62,14 @@ growth             tarn   -
 growth_again       native -
 history            native -
 history            tarn   -
+tracker_equivalence native -
+tracker_checkpointing native -
+tracker_attribution native -
+tracker_gpt2       native -
+tracker_resnet     native -
+tracker_llama      native -
+tracker_iterations native -
+tracker_labels     tarn   -
 "
 
 if [ "${1:-}" = list ]; then

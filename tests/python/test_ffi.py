@@ -36,8 +36,15 @@ SCALARS = {
     "tarn_torch_oom_observer": _ffi.OOM_OBSERVER,
     "enum tarn_snapshot_form": ctypes.c_int,
     "enum tarn_flame_view": ctypes.c_int,
+    "enum tarn_track_form": ctypes.c_int,
+    "enum tarn_track_moment": ctypes.c_int,
+    "enum tarn_track_names": ctypes.c_int,
+    "uint32_t": ctypes.c_uint32,
+    "uint32_t*": POINTER(ctypes.c_uint32),
 }
-OPAQUE = ("tarn_device", "tarn_allocator", "tarn_history", "tarn_snapshot", "tarn_pinned")
+OPAQUE = (
+    "tarn_device", "tarn_allocator", "tarn_history", "tarn_snapshot", "tarn_pinned", "tarn_tracker",
+)  # fmt: skip
 
 
 def headers():
@@ -119,6 +126,20 @@ class Prototypes(unittest.TestCase):
         self.assertEqual(re.findall(r"TARN_FLAME_(\w+)", views), ["SEGMENTS", "MEMORY"])
         self.assertEqual((_ffi.FLAME_SEGMENTS, _ffi.FLAME_MEMORY), (0, 1))
 
+    def test_numbers_of_the_tracker_are_the_headers(self):
+        with open(os.path.join(INCLUDE, "tracker.h"), encoding="utf-8") as file:
+            text = re.sub(r"/\*.*?\*/", " ", file.read(), flags=re.S)
+        kinds = re.search(r"enum tarn_track_kind \{(.*?)TARN_TRACK_KIND_COUNT", text, re.S).group(1)
+        self.assertEqual(tuple(re.findall(r"TARN_TRACK_(\w+)", kinds)), _ffi.TRACK_KINDS)
+        for name, value in (
+            ("BACKWARD", _ffi.TRACK_BACKWARD),
+            ("CATEGORIES_MAX", _ffi.TRACK_CATEGORIES_MAX),
+            ("DEVICES_MAX", _ffi.TRACK_DEVICES_MAX),
+            ("AUTO", _ffi.TRACK_AUTO),
+        ):
+            found = re.search(rf"TARN_TRACK_{name} = (\w+)", text).group(1)
+            self.assertEqual(int(found, 0), value, name)
+
     def test_names_of_counters_are_the_headers(self):
         with open(os.path.join(INCLUDE, "stats.h"), encoding="utf-8") as file:
             keys = re.findall(r'X\(\w+, "(\w+)"', file.read())
@@ -138,6 +159,7 @@ class Layouts(unittest.TestCase):
             '#include "plug/pytorch/plug.h"',
             '#include "tarn/pinned.h"',
             '#include "tarn/report.h"',
+            '#include "tarn/tracker.h"',
             "int main(void) {",
         ]
         expected = []

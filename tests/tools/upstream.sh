@@ -34,7 +34,8 @@ check_row() { # ROOT UPSTREAM FILE CASES NOTES: says what is wrong with the row
     grep -qw -- "$2" "$1/$3" || echo "$2: $3 does not say its name"
     [ -n "$4" ] || echo "$2: no case of $3"
     for case in $4; do
-        grep -q "cmocka_unit_test($case)" "$1/$3" || echo "$2: $3 does not run $case"
+        grep -q -e "cmocka_unit_test($case)" -e "^def $case(" "$1/$3" ||
+            echo "$2: $3 does not run $case"
     done
 }
 
@@ -54,6 +55,7 @@ expect() { # NAME WANTED ACTUAL
 }
 
 printf '/* test_known */\nstatic void one(void **state)\n    cmocka_unit_test(one),\n' >"$work/t.c"
+printf '# test_known\ndef two():\n' >"$work/t.py"
 sample() { # NAME WANTED ROW
     printf '| upstream | here | notes |\n|---|---|---|\n%s\n' "$3" >"$work/table.md"
     expect "$1" "$2" "$(check_table "$work" "$work/table.md")"

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn track`: replays a log of the memory tracker and shows what held memory. */
+#include "command.h"
+#include "output.h"
+#include "tarn/tracker.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum track_display {
+    DISPLAY_NONE,
+    DISPLAY_CURRENT,
+    DISPLAY_PEAK,
+    DISPLAY_MOMENT
+};
+
+enum {
+    BAR_WIDTH = 40,
+    DEPTH_DEFAULT = 2 /* as PyTorch's */
+};
+
+struct track_values {
+    bool json;
+    bool everything;
+    int display;
+    bool modulewise;
+    uint64_t depth; /* UINT64_MAX = not given */
+    int units;
+    bool tabulate;
+    bool tree;
+    bool iterations;
+    bool after;
+    const char *output;
+};
+
+static const char *const display_choices[] = {"none", "current", "peak", "moment", NULL};
+static const char *const units_choices[] = {"B", "KiB", "MiB", "GiB", NULL};
+
+enum {
+    UNITS_B,
+    UNITS_MIB = 2
+};
+
+static const struct track_values track_defaults = {.units = -1, .depth = UINT64_MAX};
+
+static const struct cli_opt track_opts[] = {
+    {.name = "display",
+     .kind = CLI_OPT_CHOICE,
+     .at = offsetof(struct track_values, display),
+     .choices = display_choices,
+     .help = "bytes by device and category, as display_snapshot prints them"},
+    {.name = "modulewise",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct track_values, modulewise),
+     .help = "the same for each module in each state, as display_modulewise_snapshots"},
+    {.name = "tree",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct track_values, tree),
+     .help = "the tree of modules with what each had when most was there (the default)"},
+    {.name = "iterations",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct track_values, iterations),
+     .help = "a line for each iteration: begin, peak, end, and what grew"},
+    {.name = "json",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct track_values, json),
+     .help = "peak, current and all modules as one line of JSON"},
+    {.name = "everything",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct track_values, everything),
+     .help = "with --json: also the peak's one moment, iterations, and bytes by module"},
+    {.name = "after",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct track_values, after),
+     .help = "what is there after each event, a line of JSON each"},
+    {.name = "units",
+     .kind = CLI_OPT_CHOICE,
+     .at = offsetof(struct track_values, units),
+     .choices = units_choices,
+     .help = "unit of bytes; MiB for --tree and --iterations, else B"},
+    {.name = "depth",
+     .kind = CLI_OPT_NUMBER,
+     .at = offsetof(struct track_values, depth),
+     .value = "N",
+     .help = "levels of modules to show: 2 with --modulewise, else all"},
+    {.name = "tabulate",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct track_values, tabulate),
+     .help = "tables instead of lists"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct track_values, output),
+     .value = "FILE",
+     .help = "write to FILE instead of standard output"},
+    {0},
+};
+
+static const char *units_of(const struct track_values *values, int otherwise)
+{
+    return units_choices[values->units >= 0 ? values->units : otherwise];
+}
+
+static uint32_t depth_of(const struct track_values *values, uint32_t otherwise)
+{
+    if (values->depth == UINT64_MAX) {
+        return otherwise;
+    }
+    return values->depth < UINT32_MAX ? (uint32_t)values->depth : UINT32_MAX;
+}
+
+static enum tarn_status write_display(struct tarn_tracker *tracker,
+                                      const struct track_values *values,
+                                      const struct tarn_writer *writer, struct tarn_error *error)
+{
+    static const enum tarn_track_moment moments[] = {
+        [DISPLAY_CURRENT] = TARN_TRACK_AT_END,
+        [DISPLAY_PEAK] = TARN_TRACK_PEAKS,
+        [DISPLAY_MOMENT] = TARN_TRACK_ONE_MOMENT,
+    };
+
+    return tarn_tracker_write_rows(tracker, moments[values->display], units_of(values, UNITS_B),
+                                   values->tabulate ? TARN_TRACK_TABLE : TARN_TRACK_TEXT, writer,
+                                   error);
+}
+
+/* Everything that was asked for, in this order; the tree when nothing was. */
+static enum tarn_status write_all(struct tarn_tracker *tracker, const struct track_values *values,
+                                  const struct tarn_writer *writer, struct tarn_error *error)
+{
+    const bool asked = values->display || values->modulewise || values->iterations ||
+                       values->json || values->after;
+    enum tarn_status st = TARN_OK;
+
+    if (values->display) {
+        st = write_display(tracker, values, writer, error);
+    }
+    if (!st && values->modulewise) {
+        st = tarn_tracker_write_modules(
+            tracker, depth_of(values, DEPTH_DEFAULT), units_of(values, UNITS_B),
+            values->tabulate ? TARN_TRACK_TABLE : TARN_TRACK_TEXT, writer, error);
+    }
+    if (!st && (values->tree || !asked)) {
+        st = tarn_tracker_write_tree(tracker, TARN_TRACK_ONE_MOMENT, depth_of(values, 0),
+                                     units_of(values, UNITS_MIB), BAR_WIDTH, writer, error);
+    }
+    if (!st && values->iterations) {
+        st = tarn_tracker_write_iterations(tracker, units_of(values, UNITS_MIB), writer, error);
+    }
+    if (!st && values->json) {
+        st = tarn_tracker_write_json(tracker, values->everything, writer, error);
+    }
+    return st;
+}
+
+static enum tarn_status replay_and_write(struct tarn_tracker *tracker, const struct cli_call *call,
+                                         const struct tarn_writer *writer,
+                                         struct tarn_track_replay *replay, struct tarn_error *error)
+{
+    const struct track_values *values = call->values;
+    const enum tarn_status st = tarn_tracker_replay_log(
+        tracker, call->arguments[0], values->after ? writer : NULL, replay, error);
+
+    return st ? st : write_all(tracker, values, writer, error);
+}
+
+static enum cli_exit track_run(const struct cli_call *call)
+{
+    const struct track_values *values = call->values;
+    struct tarn_track_replay replay = {.struct_size = sizeof replay};
+    struct tarn_tracker *tracker = NULL;
+    struct cli_output output;
+    struct tarn_error error = {.offset = -1};
+    enum tarn_status status = tarn_tracker_create(NULL, &tracker, &error);
+    int code;
+
+    if (status) {
+        return cli_fail_status(call->command, status, &error, NULL);
+    }
+    code = cli_output_open(&output, call->command, values->output);
+    if (code == CLI_EXIT_OK) {
+        status = replay_and_write(tracker, call, &output.writer, &replay, &error);
+        code = cli_output_close(&output, call->command, status, &error, code);
+    }
+    if (code == CLI_EXIT_OK && replay.differing > 0) {
+        code = (int)cli_fail(call->command, CLI_EXIT_GATE,
+                             "%" PRIu64 " of %" PRIu64 " recorded snapshots differ: %s",
+                             replay.differing, replay.compared, replay.first);
+    }
+    tarn_tracker_destroy(tracker);
+    return (enum cli_exit)code;
+}
+
+const struct cli_command cli_command_track = {
+    .name = "track",
+    .arguments = "LOG",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .help = "say which modules of a recorded training run held memory, as what, and when",
+    .details =
+        "LOG has the events of a memory tracker (JSON lines, plain, gzip or zstd; - is standard\n"
+        "input; docs/tracker.md). Each snapshot recorded in it is compared: exits with 1, after\n"
+        "the results, when one differs.\n",
+    .examples = "tarn track model.jsonl.gz\n"
+                "tarn track --modulewise --depth 2 --units MiB --tabulate model.jsonl.gz",
+    .opts = track_opts,
+    .values_size = sizeof(struct track_values),
+    .defaults = &track_defaults,
+    .run = track_run,
+};

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writing what a tracker knows. A text is put together in host memory under the tracker's lock and
+ * handed to the writer without it: writers are the caller's and may wait.
+ */
+#ifndef TN_TRACKER_TRACK_TEXT_H
+#define TN_TRACKER_TRACK_TEXT_H
+
+#include "base/text_out.h"
+#include "tracker/track_core.h"
+
+enum {
+    TN_AMOUNT_MAX = 48
+};
+
+/* A unit of bytes: "B", "KiB", "MiB", "GiB". */
+struct tn_track_unit {
+    const char *name;
+    unsigned shift;
+};
+
+struct tn_amount {
+    char text[TN_AMOUNT_MAX];
+};
+
+/* TARN_ERR_INVALID_ARGUMENT with PyTorch's message. */
+enum tarn_status tn_track_unit_find(const char *name, const struct tn_track_unit **unit_out,
+                                    struct tarn_error *error) TN_MUST_CHECK;
+
+/* As Python prints round(bytes / unit, 2) and the unit: "12.25 MiB", "0.0 KiB"; "17 B". */
+struct tn_amount tn_amount_format(int64_t bytes, const struct tn_track_unit *unit);
+
+/* Whether that is more than 0. */
+bool tn_amount_shows(int64_t bytes, const struct tn_track_unit *unit);
+
+/* Prints into `out` under the lock. */
+typedef enum tarn_status tn_track_print(struct tn_text_out *out, const struct tarn_tracker *tracker,
+                                        const void *how);
+
+/* Runs `print` and hands its text to the writer. */
+enum tarn_status tn_track_write(struct tarn_tracker *tracker, tn_track_print *print,
+                                const void *how, const struct tarn_writer *writer,
+                                struct tarn_error *error) TN_MUST_CHECK;
+
+/* A name as it may be shown. */
+void tn_track_put_name(struct tn_text_out *out, const struct tarn_tracker *tracker,
+                       enum tarn_track_names names, uint32_t id);
+
+/* Positions in `order`, sorted by name as people count: runs of digits are numbers, letters compare
+ * without case. The caller frees them; NULL when host memory is missing. */
+size_t *tn_track_sorted_modules(const struct tarn_tracker *tracker);
+void tn_track_sorted_free(size_t *sorted, size_t count);
+
+/* Levels of a name: parts between dots. */
+uint32_t tn_track_depth(const char *name);
+
+/* Below, equal or above 0, as the sort above. */
+int tn_natural_compare(const char *a, const char *b);
+
+#endif
