@@ -14,7 +14,6 @@
 #include <string.h>
 
 #define RANGE_GAP         ((uint64_t)8 << 30)
-#define DEVICE_BOUND_NONE ((uint64_t)1 << 40)
 
 /* A segment of a private pool that was there at the end. */
 struct region {
@@ -389,7 +388,7 @@ static uint64_t device_bound(struct compile *c)
 
     if (!sorted) {
         c->no_memory = c->no_memory || bytes > 0;
-        return DEVICE_BOUND_NONE;
+        return TN_DEVICE_BOUND_NONE;
     }
     memcpy(sorted, map_addresses->items, bytes);
     qsort(sorted, map_addresses->count, sizeof *sorted, address_compare);
@@ -402,7 +401,7 @@ static uint64_t device_bound(struct compile *c)
         }
     }
     tn_host_free(sorted, bytes);
-    return smallest ? smallest / 9 * 8 - TN_LARGE_BUFFER : DEVICE_BOUND_NONE;
+    return smallest ? smallest / 9 * 8 - TN_LARGE_BUFFER : TN_DEVICE_BOUND_NONE;
 }
 
 static enum tarn_status compile_trace(struct compile *c, struct tarn_error *error)
