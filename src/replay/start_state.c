@@ -5,6 +5,7 @@
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/map.h"
+#include "replay/limit.h"
 
 #include <stdlib.h>
 
@@ -23,6 +24,7 @@ struct known_segment {
     tarn_stream stream;
     bool is_large;
     bool is_expandable;
+    bool is_private; /* of a captured graph's pool, or a MemPool */
     bool gone;
 };
 
@@ -33,7 +35,10 @@ struct rebuild {
     struct tn_map block_at; /* address to index + 1 */
     struct tn_map segment_at;
     uint64_t unknown_allocs; /* allocations in the trace whose block is not there afterwards */
-    uint64_t impossible;     /* blocks and segments that no allocator can have had */
+    uint64_t unknown_bytes;  /* of these */
+    uint64_t private_count;  /* segments of private pools that were there at the beginning */
+    uint64_t private_bytes;
+    uint64_t impossible; /* blocks and segments that no allocator can have had */
     bool no_memory;
 };
 
@@ -58,7 +63,7 @@ static void rebuild_add_block(struct rebuild *r, const struct known_block *block
     tn_map_insert(&r->block_at, block->address, r->blocks.count);
 }
 
-static void rebuild_drop_block(struct rebuild *r, uint64_t address)
+static void rebuild_drop_block(struct rebuild *r, uint64_t address, uint64_t size)
 {
     uint64_t index;
 
@@ -66,6 +71,7 @@ static void rebuild_drop_block(struct rebuild *r, uint64_t address)
         ((struct known_block *)r->blocks.items)[index - 1].gone = true;
     } else {
         r->unknown_allocs++;
+        r->unknown_bytes += size;
     }
 }
 
@@ -102,6 +108,7 @@ static void take_final_segment(struct rebuild *r, const struct tn_model_segment 
         .stream = segment->stream,
         .is_large = segment->is_large,
         .is_expandable = segment->is_expandable,
+        .is_private = segment->pool.id[0] != 0 || segment->pool.id[1] != 0,
     };
 
     rebuild_add_segment(r, &known);
@@ -164,7 +171,7 @@ static void undo_entry(struct rebuild *r, const struct tn_trace_entry *entry)
 {
     switch ((enum tn_trace_action)entry->action) {
     case TN_TRACE_ALLOC:
-        rebuild_drop_block(r, entry->address);
+        rebuild_drop_block(r, entry->address, entry->size);
         break;
     case TN_TRACE_FREE_REQUESTED:
         undo_free(r, entry);
@@ -261,6 +268,8 @@ static bool start_add_segment(struct rebuild *r, const struct known_segment *seg
     if (!start) {
         return false;
     }
+    r->private_count += segment->is_private;
+    r->private_bytes += segment->is_private ? segment->size : 0;
     *start = (struct tn_start_segment){
         .address = segment->address,
         .size = segment->size,
@@ -339,15 +348,16 @@ static void rebuild_note(struct rebuild *r)
 {
     struct tn_program *program = r->program;
     const size_t segments = program->start_segments.count;
+    const uint64_t bytes = tn_limit_reserved_at_start(program);
 
     program->complete = segments == 0;
     if (segments > 0) {
         tn_program_note(
             program,
-            "the trace begins in mid-run: %zu segments and %zu blocks were there before "
-            "its first entry; they were rebuilt from the final segments, and peaks are "
+            "the trace begins in mid-run: %zu segments (%llu bytes) and %zu blocks were there "
+            "before its first entry; they were rebuilt from the final segments, and peaks are "
             "those of the recorded part",
-            segments, program->start_blocks.count);
+            segments, (unsigned long long)bytes, program->start_blocks.count);
     }
     if (r->impossible > 0) {
         tn_program_note(program,
@@ -356,10 +366,18 @@ static void rebuild_note(struct rebuild *r)
                         (unsigned long long)r->impossible);
     }
     if (r->unknown_allocs > 0) {
+        tn_program_note(
+            program,
+            "%llu allocations of the trace (%llu bytes) are neither freed in it nor in "
+            "the final segments; their blocks count as used until their place is taken again",
+            (unsigned long long)r->unknown_allocs, (unsigned long long)r->unknown_bytes);
+    }
+    if (r->private_count > 0) {
         tn_program_note(program,
-                        "%llu allocations of the trace are neither freed in it nor in the final "
-                        "segments; their blocks count as used from there on",
-                        (unsigned long long)r->unknown_allocs);
+                        "%llu segments of private pools (%llu bytes) were there before the trace: "
+                        "whose use began where is not known, so what they have free counts as the "
+                        "default pool's",
+                        (unsigned long long)r->private_count, (unsigned long long)r->private_bytes);
     }
 }
 
