@@ -427,7 +427,7 @@ static enum cli_exit scale_run(const struct cli_call *call)
     if (found != CLI_EXIT_OK) {
         return found;
     }
-    scale.snapshot = cli_load_snapshot(call->command, call->arguments[0], &code);
+    scale.snapshot = cli_load_recording(call->command, call->arguments[0], &code);
     if (!scale.snapshot) {
         return (enum cli_exit)code;
     }

@@ -40,6 +40,7 @@ struct compile {
     uint64_t unknown_frees;
     uint64_t unknown_free_bytes;
     uint64_t actions[TN_TRACE_ACTION_COUNT]; /* entries of each */
+    struct tn_vec last_uses;                 /* uint64_t: the last request of each pool, by place */
     struct tn_vec implied; /* uint32_t: slots freed because their place was taken again */
     struct tn_spans spans; /* what is live, when no free was recorded */
     struct tn_op nowhere;  /* what is written to when there is no memory */
@@ -201,8 +202,36 @@ static bool gives_back(const struct tn_trace_entry *entry)
     return entry->action == TN_TRACE_SEGMENT_FREE || entry->action == TN_TRACE_SEGMENT_UNMAP;
 }
 
-/* A pool's segments only go back when nobody uses it any more: of all in the run of entries that
- * begins here, the uses end. */
+/* Where each pool got its last request. */
+static void compile_last_uses(struct compile *c)
+{
+    for (uint64_t i = 0; i < c->trace->count && !c->no_memory; i++) {
+        const struct tn_trace_entry *entry = tn_trace_at(c->model, c->trace, i);
+        const bool asks = entry->action == TN_TRACE_ALLOC || entry->action == TN_TRACE_OOM;
+        const uint16_t pool = asks ? alloc_pool(c, entry, i) : 0;
+
+        while (c->last_uses.count <= pool && !c->no_memory) {
+            uint64_t *last = tn_vec_push(&c->last_uses);
+
+            c->no_memory = !last;
+            if (last) {
+                *last = 0;
+            }
+        }
+        if (asks && !c->no_memory) {
+            ((uint64_t *)c->last_uses.items)[pool] = i;
+        }
+    }
+}
+
+static bool pool_is_used_later(const struct compile *c, uint16_t pool, uint64_t index)
+{
+    return pool < c->last_uses.count && ((const uint64_t *)c->last_uses.items)[pool] > index;
+}
+
+/* A pool's segments go back when nobody uses it any more, or for want of memory; in a pool that is
+ * used afterwards it was the latter. Of all others in the run of entries that begins here, the uses
+ * end. */
 static void compile_releases(struct compile *c, uint64_t index)
 {
     uint16_t last = 0;
@@ -214,7 +243,7 @@ static void compile_releases(struct compile *c, uint64_t index)
         if (!gives_back(entry)) {
             break;
         }
-        if (pool != last && pool != 0) {
+        if (pool != last && pool != 0 && !pool_is_used_later(c, pool, index)) {
             compile_add(c, TN_OP_RELEASE, index)->pool = pool;
         }
         last = pool;
@@ -552,6 +581,9 @@ static void compile_spans(struct compile *c)
         return;
     }
     for (size_t i = 0; i < count && has_no_frees(c); i++) {
+        while (tn_spans_take(&c->spans, blocks[i].address, blocks[i].size)) {
+            ; /* a file from outside says anything */
+        }
         tn_spans_add(&c->spans, blocks[i].address, blocks[i].size, blocks[i].slot);
     }
 }
@@ -562,6 +594,7 @@ static enum tarn_status compile_trace(struct compile *c, struct tarn_error *erro
     compile_start(c);
     compile_spans(c);
     compile_regions(c);
+    compile_last_uses(c);
     for (uint64_t i = 0; i < c->trace->count && !c->no_memory; i++) {
         compile_entry(c, i);
     }
@@ -591,6 +624,7 @@ enum tarn_status tn_program_init(struct tn_program *program, const struct tn_mod
     tn_vec_init(&c.regions, sizeof(struct region));
     tn_vec_init(&c.queues, sizeof(uint64_t));
     tn_vec_init(&c.implied, sizeof(uint32_t));
+    tn_vec_init(&c.last_uses, sizeof(uint64_t));
     if (device < 0 || (size_t)device >= model->trace_count || model->traces[device].count == 0) {
         return tn_fail(error, TARN_ERR_NOT_FOUND,
                        "the snapshot has no trace of device %d: record with "
@@ -610,6 +644,7 @@ enum tarn_status tn_program_init(struct tn_program *program, const struct tn_mod
     tn_map_fini(&c.start_waiting);
     tn_vec_fini(&c.queues);
     tn_vec_fini(&c.implied);
+    tn_vec_fini(&c.last_uses);
     tn_spans_fini(&c.spans);
     tn_vec_fini(&c.regions);
     if (st) {

@@ -98,6 +98,35 @@ static void rebuild_drop_segment(struct rebuild *r, uint64_t address)
     }
 }
 
+/* Pages that were mapped are not known of any more. What was mapped at once may have been unmapped in
+ * pieces, and the final segments run over both. */
+static void rebuild_drop_pages(struct rebuild *r, const struct tn_trace_entry *entry)
+{
+    const size_t count = r->segments.count;
+    const uint64_t end =
+        entry->size > UINT64_MAX - entry->address ? UINT64_MAX : entry->address + entry->size;
+
+    for (size_t i = 0; i < count; i++) {
+        struct known_segment *segment = &((struct known_segment *)r->segments.items)[i];
+        struct known_segment behind = *segment;
+
+        if (segment->gone || !segment->is_expandable || segment->address >= end ||
+            entry->address >= segment->address + segment->size) {
+            continue;
+        }
+        if (segment->address < entry->address) {
+            segment->size = entry->address - segment->address;
+        } else {
+            rebuild_drop_segment(r, segment->address);
+        }
+        if (behind.address + behind.size > end) {
+            behind.size = behind.address + behind.size - end;
+            behind.address = end;
+            rebuild_add_segment(r, &behind);
+        }
+    }
+}
+
 /* ---- the end of the trace ---- */
 
 static void take_final_segment(struct rebuild *r, const struct tn_model_segment *segment)
@@ -180,8 +209,10 @@ static void undo_entry(struct rebuild *r, const struct tn_trace_entry *entry)
         undo_completion(r, entry);
         break;
     case TN_TRACE_SEGMENT_ALLOC:
-    case TN_TRACE_SEGMENT_MAP:
         rebuild_drop_segment(r, entry->address);
+        break;
+    case TN_TRACE_SEGMENT_MAP:
+        rebuild_drop_pages(r, entry);
         break;
     case TN_TRACE_SEGMENT_FREE:
         undo_segment_free(r, entry, false);
