@@ -363,10 +363,11 @@ static void note_segments(struct compile *c)
     if (c->actions[TN_TRACE_SEGMENT_ALLOC] > 0 || c->actions[TN_TRACE_SEGMENT_MAP] > 0) {
         return;
     }
-    if (known == 0) {
+    if (known == 0 && c->program->alloc_count > 0) {
         tn_program_note(c->program, "nothing is recorded of segments: where memory came from, and "
                                     "what limited the run, is not known");
-    } else if (c->program->start_blocks.count == 0) { /* nothing in use: hardly in mid-run */
+    } else if (known > 0 &&
+               c->program->start_blocks.count == 0) { /* nothing in use: hardly in mid-run */
         tn_program_note(c->program,
                         "no segments are recorded in the trace: all %llu bytes of the final ones "
                         "count as there from its beginning, so less may have been reserved then",

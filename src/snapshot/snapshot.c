@@ -136,10 +136,14 @@ static bool input_is_json(const struct tn_input *input)
  * the pickle reader too, which refuses them by name. */
 static enum tarn_status input_check_form(struct tn_input *input, struct tarn_error *error)
 {
-    const enum tarn_status status = tn_input_need(input, FORM_BYTES, error);
+    struct tarn_error failure; /* few bytes are no failure yet */
+    const enum tarn_status status = tn_input_need(input, FORM_BYTES, &failure);
     const size_t size = (size_t)(input->end - input->at);
 
-    if (status != TARN_OK && status != TARN_ERR_TRUNCATED) {
+    if (status != TARN_OK && (status != TARN_ERR_TRUNCATED || size == 1)) {
+        if (error) {
+            *error = failure;
+        }
         return status;
     }
     if (size == 0) {
@@ -147,7 +151,7 @@ static enum tarn_status input_check_form(struct tn_input *input, struct tarn_err
     }
     if (input->at[0] == PROTO || input->at[0] == 'c' || input->at[0] == 'i' ||
         input_is_json(input) || tn_rmm_begins(input->at, size)) {
-        return size < 2 ? status : TARN_OK;
+        return TARN_OK;
     }
     return tn_fail_at(error, TARN_ERR_FORMAT, 0, "%s is not a snapshot: %s", input->source.name,
                       describe_form(input->at, size));
