@@ -458,23 +458,23 @@ static void entries_name_their_pools(void **state)
         {TN_TRACE_ALLOC, A, 512, 0},
         {TN_TRACE_FREE_REQUESTED, A, 512, 0},
         {TN_TRACE_FREE_COMPLETED, A, 512, 0},
+        {TN_TRACE_OOM, 0, 4096, 0},
         {TN_TRACE_SEGMENT_FREE, A + 8 * MIB, 2 * MIB, 0}, /* of the default pool */
         {TN_TRACE_SEGMENT_FREE, A, 2 * MIB, 0},
-        {TN_TRACE_OOM, 0, 4096, 0},
     };
     struct made made = {0};
     struct tarn_error error;
 
     (void)state;
     trace_open(&made.trace, rows, 7, NULL, 0);
-    name_pool(&made, 0, 4, 7);
-    name_pool(&made, 5, 2, 7);
+    name_pool(&made, 0, 5, 7);
+    name_pool(&made, 6, 1, 7);
     assert_int_equal(tn_program_init(&made.program, &made.trace.model, 0, default_config(), &error),
                      TARN_OK);
     assert_int_equal(op_at(&made, 0)->pool, 1);
-    op_is(&made, 2, TN_OP_RELEASE, TN_NO_SLOT, 0, 4); /* before anything is given back */
-    assert_int_equal(op_at(&made, 2)->pool, 1);
-    assert_int_equal(op_at(&made, 4)->pool, 1); /* the failed request */
+    assert_int_equal(op_at(&made, 2)->pool, 1);       /* the failed request */
+    op_is(&made, 3, TN_OP_RELEASE, TN_NO_SLOT, 0, 5); /* before anything is given back */
+    assert_int_equal(op_at(&made, 3)->pool, 1);
     assert_int_equal(((struct tarn_pool_id *)made.program.pools.items)[1].second, 7);
     made_close(&made);
 }
