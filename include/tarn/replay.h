@@ -103,8 +103,8 @@ TARN_API enum tarn_status tarn_replay_fit(const struct tarn_replay *replay, cons
 
 /* Which requests of a trace would be of another size, were the run larger or smaller. */
 enum tarn_scale_what {
-    TARN_SCALE_BATCH, /* made and freed within the trace and not by an optimizer: what grows with the
-                         batch, and gradients that do not outlive the trace */
+    TARN_SCALE_BATCH, /* made and freed within the trace and not by an optimizer: what grows with
+                       * the batch, and gradients that do not outlive the trace */
     TARN_SCALE_ALL,   /* every request of the trace */
     TARN_SCALE_MATCH  /* with a frame whose function or file `pattern` matches */
 };
@@ -141,8 +141,8 @@ TARN_API enum tarn_status tarn_replay_scale(const struct tarn_replay *replay,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
 /* The largest factor, given to all rules instead of their own, with which no request fails under
- * these options: by bisection, to 1/128, each step tried out. 0 when even the smallest factor is too
- * large, 1024 when the largest is not. Errors as above and those of tarn_replay_run. */
+ * these options: by bisection, to 1/128, each step tried out. 0 when even the smallest factor is
+ * too large, 1024 when the largest is not. Errors as above and those of tarn_replay_run. */
 TARN_API enum tarn_status
 tarn_replay_scale_largest(const struct tarn_replay *replay, const struct tarn_snapshot *snapshot,
                           const struct tarn_scale_rule *rules, size_t count,

@@ -98,8 +98,8 @@ static void rebuild_drop_segment(struct rebuild *r, uint64_t address)
     }
 }
 
-/* Pages that were mapped are not known of any more. What was mapped at once may have been unmapped in
- * pieces, and the final segments run over both. */
+/* Pages that were mapped are not known of any more. What was mapped at once may have been unmapped
+ * in pieces, and the final segments run over both. */
 static void rebuild_drop_pages(struct rebuild *r, const struct tn_trace_entry *entry)
 {
     const size_t count = r->segments.count;

@@ -3,6 +3,7 @@
 
 #include "base/errinfo.h"
 #include "base/input_line.h"
+#include "snapshot/keys.h"
 
 #include <string.h>
 
@@ -306,7 +307,7 @@ enum tarn_status tn_rmm_read(struct tn_input *input, struct tn_model *model,
     struct reader r = {.model = model, .error = error};
     struct tn_trace *trace = tn_arena_alloc_array(&model->arena, 1, sizeof *trace);
 
-    if (!trace) {
+    if (!trace || tn_keys_enter(model)) { /* writers need the keys */
         return tn_fail(error, tn_model_memory_status(model), "no memory for an RMM log");
     }
     const uint64_t first = model->entries.count;

@@ -5,9 +5,9 @@
  *   Thread,Time,Action,Pointer,Size,Stream
  *   2342727,15:47:02.841961,allocate,0x10012400000,1048576,0x0
  *
- * Actions are `allocate`, `free` (in older descriptions `deallocate`) and `allocate failure`. A free
- * is complete at once: RMM orders it by the stream. Times are of a day; those that begin again at
- * midnight go on. There are no segments, stacks or settings in such a log.
+ * Actions are `allocate`, `free` (in some descriptions `deallocate`) and `allocate failure`. A
+ * free is complete at once: RMM orders it by the stream. Times are of a day; those that begin again
+ * at midnight go on. There are no segments, stacks or settings in such a log.
  */
 #ifndef TN_SNAPSHOT_RMM_READ_H
 #define TN_SNAPSHOT_RMM_READ_H

@@ -513,6 +513,11 @@ static void limits_lie_between_what_was_had_and_what_was_refused(void **state)
         {TN_TRACE_OOM, 500 * MIB, 300 * MIB, 0}, /* the device had room: a limit refused */
         {TN_TRACE_OOM, 50 * MIB, 200 * MIB, 0},  /* the device refused */
     };
+    static const struct trace_row refused[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A, 100 * MIB, 0},
+        {TN_TRACE_ALLOC, A, 100 * MIB, 0},
+        {TN_TRACE_OOM, 50 * MIB, 200 * MIB, 0}, /* the device refused */
+    };
     struct tarn_config config;
     struct made made;
     struct tarn_error error;
@@ -527,8 +532,12 @@ static void limits_lie_between_what_was_had_and_what_was_refused(void **state)
     assert_int_equal(made.program.limit.below, UINT64_MAX); /* nothing was refused */
     made_close(&made);
     made_open(&made, &rows[2], 2, NULL, 0);
+    assert_false(made.program.limit.by_device); /* nothing is known of segments */
+    assert_int_equal(made.program.limit.below, UINT64_MAX);
+    made_close(&made);
+    made_open(&made, refused, 3, NULL, 0);
     assert_true(made.program.limit.by_device);
-    assert_int_equal(made.program.limit.device, 50 * MIB);
+    assert_int_equal(made.program.limit.device, 150 * MIB);
     made_close(&made);
 
     /* A collection says that its share of the limit was held. */
