@@ -445,10 +445,9 @@ const struct cli_command cli_command_scale = {
     .help = "estimate what a recorded run would take with a larger batch",
     .details = "Sizes of selected requests are multiplied, then the trace is replayed. That is an "
                "estimate:\n"
-               "a larger run may use other algorithms and ask for other workspaces.\n"
-               "\n"
-               "  tarn scale dump.pickle --factor batch=1.5,2,4\n"
-               "  tarn scale dump.pickle --match 'attention=2' --device 80GB\n",
+               "a larger run may use other algorithms and ask for other workspaces.\n",
+    .examples = "tarn scale dump.pickle --factor batch=1.5,2,4\n"
+                "tarn scale dump.pickle --match 'attention=2' --device 80GB",
     .opts = scale_opts,
     .values_size = sizeof(struct scale_values),
     .defaults = &scale_defaults,

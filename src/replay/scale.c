@@ -361,12 +361,14 @@ enum tarn_status tarn_replay_scale_largest(const struct tarn_replay *replay,
         *factor_out = 0;
         return st;
     }
-    for (high = 2; st == TARN_OK && fits && high < FACTOR_MAX; high *= 2) { /* near the answer */
-        st = try_factor(replay, snapshot, copy, count, high, options, &fits, error);
-        low = fits ? high : low;
-        if (!fits) {
-            break;
-        }
+    high = 1;
+    while (st == TARN_OK && fits) { /* near the answer; the largest factor does not fit */
+        low = high > 1 ? high : low;
+        high *= 2;
+        st = high < FACTOR_MAX
+                 ? try_factor(replay, snapshot, copy, count, high, options, &fits, error)
+                 : TARN_OK;
+        fits = fits && high < FACTOR_MAX;
     }
     while (st == TARN_OK && high - low > FACTOR_STEP) {
         const double middle = floor((low + high) / 2 / FACTOR_STEP) * FACTOR_STEP;
