@@ -394,7 +394,7 @@ static enum cli_exit replay_snapshot(const struct cli_call *call,
 static enum cli_exit replay_run(const struct cli_call *call)
 {
     int code;
-    struct tarn_snapshot *snapshot = cli_load_snapshot(call->command, call->arguments[0], &code);
+    struct tarn_snapshot *snapshot = cli_load_recording(call->command, call->arguments[0], &code);
 
     if (!snapshot) {
         return (enum cli_exit)code;

@@ -68,6 +68,7 @@
     X(replay)                                                                                      \
     X(tune)                                                                                        \
     X(fit)                                                                                         \
+    X(scale)                                                                                       \
     X(track)                                                                                       \
     X(verify)                                                                                      \
     X(version)

@@ -2,13 +2,29 @@
 #include "replay_load.h"
 
 #include "output.h"
+#include "tarn/verify.h"
 
 #include <stdio.h>
+
+struct tarn_snapshot *cli_load_recording(const struct cli_command *command, const char *path,
+                                         int *exit_out)
+{
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_error error;
+
+    if (!tarn_verify_is_log(path)) {
+        return cli_load_snapshot(command, path, exit_out);
+    }
+    const enum tarn_status status = tarn_verify_snapshot(path, &snapshot, &error);
+
+    *exit_out = status ? (int)cli_fail_status(command, status, &error, path) : (int)CLI_EXIT_OK;
+    return snapshot;
+}
 
 struct tarn_replay *cli_replay_load(const struct cli_command *command, const char *path, int device,
                                     int *exit_out)
 {
-    struct tarn_snapshot *snapshot = cli_load_snapshot(command, path, exit_out);
+    struct tarn_snapshot *snapshot = cli_load_recording(command, path, exit_out);
     struct tarn_replay *replay = NULL;
     struct tarn_error error;
 

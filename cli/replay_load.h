@@ -6,6 +6,10 @@
 #include "command.h"
 #include "tarn/replay.h"
 
+/* As cli_load_snapshot, also of decision logs, which become one. */
+struct tarn_snapshot *cli_load_recording(const struct cli_command *command, const char *path,
+                                         int *exit_out);
+
 /* The replay of one device's trace (-1: the first that has one); the caller's. NULL with *exit_out
  * set, and said on stderr, when there is none; else *exit_out is what the command should return in
  * the end. */

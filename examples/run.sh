@@ -6,6 +6,7 @@ set -u
 
 folder=$1
 device=${2:-sim:2GiB,backed}
+recorded=$(dirname "$0")/../tests/data/snapshots/tiny.pickle.gz
 passed=0
 failed=0
 
@@ -19,5 +20,11 @@ for settings in "" expandable_segments:True; do
         fi
     done
 done
+echo "what_if"
+if "$folder/what_if" "$recorded"; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+fi
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]

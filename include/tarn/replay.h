@@ -101,6 +101,54 @@ TARN_API enum tarn_status tarn_replay_fit(const struct tarn_replay *replay, cons
                                           uint64_t *capacity_out,
                                           struct tarn_error *error) TARN_MUST_CHECK;
 
+/* Which requests of a trace would be of another size, were the run larger or smaller. */
+enum tarn_scale_what {
+    TARN_SCALE_BATCH, /* made and freed within the trace and not by an optimizer: what grows with
+                       * the batch, and gradients that do not outlive the trace */
+    TARN_SCALE_ALL,   /* every request of the trace */
+    TARN_SCALE_MATCH  /* with a frame whose function or file `pattern` matches */
+};
+
+struct tarn_scale_rule {
+    enum tarn_scale_what what;
+    const char *pattern; /* POSIX extended regular expression; only for TARN_SCALE_MATCH */
+    double factor;       /* 2^-10 to 2^10; sizes are rounded up to whole bytes */
+};
+
+/* What was scaled. An optimizer's are requests with a frame whose file lies in a folder `optim` or
+ * whose function has `optimizer` in its name. */
+struct tarn_scale_info {
+    uint32_t struct_size;    /* in: sizeof(struct tarn_scale_info) */
+    uint64_t requests;       /* of the trace, those that failed when recorded included */
+    uint64_t selected;       /* of these, the ones that got a factor */
+    uint64_t bytes;          /* sum of what was asked for */
+    uint64_t bytes_selected; /* sum of what the selected asked for */
+    uint64_t bytes_unscaled; /* of blocks that were there before the trace: they stay as they are */
+};
+
+/* Makes a replay in which the sizes of selected requests are multiplied; a request gets the factor
+ * of the first rule that selects it. `snapshot` is the one that `replay` was made of. What runs is
+ * an ESTIMATE: a larger run may ask for other things, too (other algorithms, other workspaces).
+ * The new replay keeps the limit that was found for the recorded run, not its addresses. Caller
+ * owns *scaled_out, free with tarn_replay_destroy; `info_out` may be NULL.
+ * TARN_ERR_INVALID_ARGUMENT for another snapshot, no rule, a factor out of bounds or a pattern that
+ * is none; TARN_ERR_HOST_MEMORY. */
+TARN_API enum tarn_status tarn_replay_scale(const struct tarn_replay *replay,
+                                            const struct tarn_snapshot *snapshot,
+                                            const struct tarn_scale_rule *rules, size_t count,
+                                            struct tarn_replay **scaled_out,
+                                            struct tarn_scale_info *info_out,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+/* The largest factor, given to all rules instead of their own, with which no request fails under
+ * these options: by bisection, to 1/128, each step tried out. 0 when even the smallest factor is
+ * too large, 1024 when the largest is not. Errors as above and those of tarn_replay_run. */
+TARN_API enum tarn_status
+tarn_replay_scale_largest(const struct tarn_replay *replay, const struct tarn_snapshot *snapshot,
+                          const struct tarn_scale_rule *rules, size_t count,
+                          const struct tarn_replay_options *options, double *factor_out,
+                          struct tarn_error *error) TARN_MUST_CHECK;
+
 /* What is to be small. What settings have in common is decided by the others, in this order; before
  * all of them come requests that fail. */
 enum tarn_tune_goal {

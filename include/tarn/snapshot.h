@@ -2,8 +2,9 @@
 /*
  * Memory snapshots of PyTorch: load and look at what torch.cuda.memory._dump_snapshot wrote.
  *
- * A file is a pickle (protocol 2 to 5) or JSON with the same keys, plain, gzip or zstd. It may come
- * from anyone: nothing in it is ever imported or called, and its size in memory is limited.
+ * A file is a pickle (protocol 2 to 5), JSON with the same keys, or a log of RMM's
+ * logging_resource_adaptor (one trace, no segments), plain, gzip or zstd. It may come from anyone:
+ * nothing in it is ever imported or called, and its size in memory is limited.
  *
  * A loaded snapshot is read only; any number of threads may use it. Destroy it once.
  */

@@ -9,6 +9,7 @@
 #define TARN_VERIFY_H
 
 #include "device.h"
+#include "snapshot.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,6 +44,19 @@ TARN_API enum tarn_status tarn_verify_log(const char *path,
                                           const struct tarn_verify_options *options,
                                           struct tarn_verify_result *result_out,
                                           struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Whether the file at `path` begins like a decision log. False for what cannot be read twice (a
+ * pipe, standard input). Any thread. */
+TARN_API bool tarn_verify_is_log(const char *path);
+
+/* The log at `path` as a snapshot: what the recorded process would have dumped at its end, with the
+ * whole trace and the pools, without stacks and times; settings are those at the end. The calls are
+ * made here to get there, so it fails with TARN_ERR_FORMAT when one comes out otherwise, and as
+ * tarn_verify_log does. Caller owns *snapshot_out, destroy with tarn_snapshot_destroy. Any thread.
+ */
+TARN_API enum tarn_status tarn_verify_snapshot(const char *path,
+                                               struct tarn_snapshot **snapshot_out,
+                                               struct tarn_error *error) TARN_MUST_CHECK;
 
 #ifdef __cplusplus
 }

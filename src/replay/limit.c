@@ -105,6 +105,9 @@ void tn_limit_find_bounds(struct tn_program *program, const struct tn_model *mod
         reserved = tn_limit_reserved_after(reserved, tn_trace_at(model, trace, i));
         limit->at_least = reserved > limit->at_least ? reserved : limit->at_least;
     }
+    if (limit->at_least == 0) { /* nothing is known of segments */
+        return;
+    }
     reserved = tn_limit_reserved_at_start(program);
     for (uint64_t i = 0; i < trace->count; i++) {
         const struct tn_trace_entry *entry = tn_trace_at(model, trace, i);

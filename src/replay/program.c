@@ -6,6 +6,7 @@
 #include "base/host_mem.h"
 #include "base/map.h"
 #include "replay/limit.h"
+#include "replay/span.h"
 #include "replay/start_state.h"
 
 #include <stdarg.h>
@@ -13,8 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RANGE_GAP         ((uint64_t)8 << 30)
-#define DEVICE_BOUND_NONE ((uint64_t)1 << 40)
+#define RANGE_GAP ((uint64_t)8 << 30)
 
 /* A segment of a private pool that was there at the end. */
 struct region {
@@ -38,7 +38,12 @@ struct compile {
     uint64_t reserved;
     struct tn_vec regions; /* struct region: the final segments of private pools, by address */
     uint64_t unknown_frees;
-    struct tn_op nowhere; /* what is written to when there is no memory */
+    uint64_t unknown_free_bytes;
+    uint64_t actions[TN_TRACE_ACTION_COUNT]; /* entries of each */
+    struct tn_vec last_uses;                 /* uint64_t: the last request of each pool, by place */
+    struct tn_vec implied; /* uint32_t: slots freed because their place was taken again */
+    struct tn_spans spans; /* what is live, when no free was recorded */
+    struct tn_op nowhere;  /* what is written to when there is no memory */
     bool no_memory;
 };
 
@@ -197,8 +202,36 @@ static bool gives_back(const struct tn_trace_entry *entry)
     return entry->action == TN_TRACE_SEGMENT_FREE || entry->action == TN_TRACE_SEGMENT_UNMAP;
 }
 
-/* A pool's segments only go back when nobody uses it any more: of all in the run of entries that
- * begins here, the uses end. */
+/* Where each pool got its last request. */
+static void compile_last_uses(struct compile *c)
+{
+    for (uint64_t i = 0; i < c->trace->count && !c->no_memory; i++) {
+        const struct tn_trace_entry *entry = tn_trace_at(c->model, c->trace, i);
+        const bool asks = entry->action == TN_TRACE_ALLOC || entry->action == TN_TRACE_OOM;
+        const uint16_t pool = asks ? alloc_pool(c, entry, i) : 0;
+
+        while (c->last_uses.count <= pool && !c->no_memory) {
+            uint64_t *last = tn_vec_push(&c->last_uses);
+
+            c->no_memory = !last;
+            if (last) {
+                *last = 0;
+            }
+        }
+        if (asks && !c->no_memory) {
+            ((uint64_t *)c->last_uses.items)[pool] = i;
+        }
+    }
+}
+
+static bool pool_is_used_later(const struct compile *c, uint16_t pool, uint64_t index)
+{
+    return pool < c->last_uses.count && ((const uint64_t *)c->last_uses.items)[pool] > index;
+}
+
+/* A pool's segments go back when nobody uses it any more, or for want of memory; in a pool that is
+ * used afterwards it was the latter. Of all others in the run of entries that begins here, the uses
+ * end. */
 static void compile_releases(struct compile *c, uint64_t index)
 {
     uint16_t last = 0;
@@ -210,10 +243,135 @@ static void compile_releases(struct compile *c, uint64_t index)
         if (!gives_back(entry)) {
             break;
         }
-        if (pool != last && pool != 0) {
+        if (pool != last && pool != 0 && !pool_is_used_later(c, pool, index)) {
             compile_add(c, TN_OP_RELEASE, index)->pool = pool;
         }
         last = pool;
+    }
+}
+
+/* ---- what was not recorded ---- */
+
+static void count_actions(struct compile *c)
+{
+    for (uint64_t i = 0; i < c->trace->count; i++) {
+        c->actions[tn_trace_at(c->model, c->trace, i)->action]++;
+    }
+}
+
+/* Recorded without completions (skip_actions): frees count as complete at once. */
+static bool has_no_completions(const struct compile *c)
+{
+    return c->actions[TN_TRACE_FREE_REQUESTED] > 0 && c->actions[TN_TRACE_FREE_COMPLETED] == 0;
+}
+
+/* Recorded without any free. */
+static bool has_no_frees(const struct compile *c)
+{
+    return c->actions[TN_TRACE_FREE_REQUESTED] == 0 && c->actions[TN_TRACE_FREE_COMPLETED] == 0;
+}
+
+/* The free of what lies where the entry puts a block was not recorded: it is made now. */
+static void compile_implied_free(struct compile *c, uint32_t slot, uint64_t index)
+{
+    uint32_t *implied = tn_vec_push(&c->implied);
+
+    if (implied) {
+        *implied = slot;
+        compile_add(c, TN_OP_FREE, index)->slot = slot;
+    } else {
+        c->no_memory = true;
+    }
+}
+
+static void compile_implied_frees(struct compile *c, const struct tn_trace_entry *entry,
+                                  uint64_t index)
+{
+    const uint32_t slot = compile_take(&c->live, entry->address);
+    const struct tn_span *span;
+
+    if (!has_no_frees(c)) {
+        if (slot != TN_NO_SLOT) {
+            compile_implied_free(c, slot, index);
+        }
+        return;
+    }
+    while ((span = tn_spans_take(&c->spans, entry->address, entry->size)) != NULL) {
+        compile_implied_free(c, span->slot, index);
+    }
+    tn_spans_add(&c->spans, entry->address, entry->size, c->program->slot_count);
+}
+
+/* The most bytes in use at one time: no peak can be further from the truth. */
+static uint64_t live_peak(struct compile *c)
+{
+    const struct tn_op *ops = c->program->ops.items;
+    const struct tn_start_block *blocks = c->program->start_blocks.items;
+    const size_t bytes = (size_t)c->program->slot_count * sizeof(uint64_t);
+    uint64_t *sizes = tn_host_alloc_zero(bytes); /* by slot */
+    uint64_t now = 0;
+    uint64_t peak = 0;
+
+    if (!sizes) {
+        c->no_memory = true;
+        return 0;
+    }
+    for (size_t i = 0; i < c->program->start_blocks.count; i++) {
+        sizes[blocks[i].slot] = blocks[i].size;
+        now += blocks[i].size;
+    }
+    for (size_t i = 0; i < c->program->ops.count; i++) {
+        if (ops[i].kind == TN_OP_ALLOC) {
+            sizes[ops[i].slot] = ops[i].size;
+            now += ops[i].size;
+        } else if (ops[i].kind == TN_OP_FREE || ops[i].kind == TN_OP_FREE_WAITS) {
+            now -= sizes[ops[i].slot];
+        }
+        peak = now > peak ? now : peak;
+    }
+    tn_host_free(sizes, bytes);
+    return peak;
+}
+
+static void note_frees(struct compile *c)
+{
+    if (c->unknown_frees > 0) {
+        tn_program_note(c->program,
+                        "%llu frees are of blocks that nothing is known of, %llu bytes in all; "
+                        "they were left out",
+                        (unsigned long long)c->unknown_frees,
+                        (unsigned long long)c->unknown_free_bytes);
+    }
+    if (has_no_completions(c)) {
+        tn_program_note(c->program,
+                        "the trace has no free_completed entries: its frees count as complete at "
+                        "once, so memory that waited for other streams is missing from peaks");
+    }
+    if (c->implied.count > 0) {
+        tn_program_note(c->program,
+                        "%llu frees are missing from the trace: they are made when their place is "
+                        "taken again, so peaks are too high; of the %llu bytes that count as in "
+                        "use at most, any part may have been free",
+                        (unsigned long long)c->implied.count, (unsigned long long)live_peak(c));
+    }
+}
+
+static void note_segments(struct compile *c)
+{
+    const uint64_t known = tn_limit_reserved_at_start(c->program);
+
+    if (c->actions[TN_TRACE_SEGMENT_ALLOC] > 0 || c->actions[TN_TRACE_SEGMENT_MAP] > 0) {
+        return;
+    }
+    if (known == 0 && c->program->alloc_count > 0) {
+        tn_program_note(c->program, "nothing is recorded of segments: where memory came from, and "
+                                    "what limited the run, is not known");
+    } else if (known > 0 &&
+               c->program->start_blocks.count == 0) { /* nothing in use: hardly in mid-run */
+        tn_program_note(c->program,
+                        "no segments are recorded in the trace: all %llu bytes of the final ones "
+                        "count as there from its beginning, so less may have been reserved then",
+                        (unsigned long long)known);
     }
 }
 
@@ -221,6 +379,7 @@ static void compile_releases(struct compile *c, uint64_t index)
 
 static void compile_alloc(struct compile *c, const struct tn_trace_entry *entry, uint64_t index)
 {
+    compile_implied_frees(c, entry, index);
     struct tn_op *op = compile_add(c, TN_OP_ALLOC, index);
 
     op->size = entry->size;
@@ -239,10 +398,12 @@ static void compile_free(struct compile *c, const struct tn_trace_entry *entry, 
     const struct tn_trace_entry *next =
         index + 1 < c->trace->count ? tn_trace_at(c->model, c->trace, index + 1) : NULL;
     const bool at_once =
-        next && next->action == TN_TRACE_FREE_COMPLETED && next->address == entry->address;
+        has_no_completions(c) ||
+        (next && next->action == TN_TRACE_FREE_COMPLETED && next->address == entry->address);
 
     if (slot == TN_NO_SLOT) {
         c->unknown_frees++;
+        c->unknown_free_bytes += entry->size;
         return;
     }
     struct tn_op *op = compile_add(c, at_once ? TN_OP_FREE : TN_OP_FREE_WAITS, index);
@@ -289,6 +450,11 @@ static void compile_completion(struct compile *c, const struct tn_trace_entry *e
     }
     if (slot != TN_NO_SLOT) {
         compile_add(c, TN_OP_COMPLETE, index)->slot = slot;
+    } else if (c->actions[TN_TRACE_FREE_REQUESTED] == 0) { /* recorded without requests to free */
+        slot = compile_take(&c->live, entry->address);
+        if (slot != TN_NO_SLOT) {
+            compile_add(c, TN_OP_FREE, index)->slot = slot;
+        }
     }
 }
 
@@ -389,7 +555,7 @@ static uint64_t device_bound(struct compile *c)
 
     if (!sorted) {
         c->no_memory = c->no_memory || bytes > 0;
-        return DEVICE_BOUND_NONE;
+        return TN_DEVICE_BOUND_NONE;
     }
     memcpy(sorted, map_addresses->items, bytes);
     qsort(sorted, map_addresses->count, sizeof *sorted, address_compare);
@@ -402,22 +568,39 @@ static uint64_t device_bound(struct compile *c)
         }
     }
     tn_host_free(sorted, bytes);
-    return smallest ? smallest / 9 * 8 - TN_LARGE_BUFFER : DEVICE_BOUND_NONE;
+    return smallest ? smallest / 9 * 8 - TN_LARGE_BUFFER : TN_DEVICE_BOUND_NONE;
+}
+
+/* Blocks that are there at the start, and those of the trace. */
+static void compile_spans(struct compile *c)
+{
+    const struct tn_start_block *blocks = c->program->start_blocks.items;
+    const size_t count = c->program->start_blocks.count;
+
+    if (!tn_spans_init(&c->spans, has_no_frees(c) ? count + c->trace->count : 0)) {
+        c->no_memory = true;
+        return;
+    }
+    for (size_t i = 0; i < count && has_no_frees(c); i++) {
+        while (tn_spans_take(&c->spans, blocks[i].address, blocks[i].size)) {
+            ; /* a file from outside says anything */
+        }
+        tn_spans_add(&c->spans, blocks[i].address, blocks[i].size, blocks[i].slot);
+    }
 }
 
 static enum tarn_status compile_trace(struct compile *c, struct tarn_error *error)
 {
+    count_actions(c);
     compile_start(c);
+    compile_spans(c);
     compile_regions(c);
+    compile_last_uses(c);
     for (uint64_t i = 0; i < c->trace->count && !c->no_memory; i++) {
         compile_entry(c, i);
     }
-    if (c->unknown_frees > 0) {
-        tn_program_note(c->program,
-                        "%llu frees are of blocks that nothing is known of; they were "
-                        "left out",
-                        (unsigned long long)c->unknown_frees);
-    }
+    note_frees(c);
+    note_segments(c);
     c->program->queue_count = (uint32_t)c->queues.count;
     c->program->device_bound = device_bound(c);
     c->program->entry_count = c->trace->count;
@@ -441,6 +624,8 @@ enum tarn_status tn_program_init(struct tn_program *program, const struct tn_mod
     tn_vec_init(&program->pools, sizeof(struct tarn_pool_id));
     tn_vec_init(&c.regions, sizeof(struct region));
     tn_vec_init(&c.queues, sizeof(uint64_t));
+    tn_vec_init(&c.implied, sizeof(uint32_t));
+    tn_vec_init(&c.last_uses, sizeof(uint64_t));
     if (device < 0 || (size_t)device >= model->trace_count || model->traces[device].count == 0) {
         return tn_fail(error, TARN_ERR_NOT_FOUND,
                        "the snapshot has no trace of device %d: record with "
@@ -459,6 +644,9 @@ enum tarn_status tn_program_init(struct tn_program *program, const struct tn_mod
     tn_map_fini(&c.waiting);
     tn_map_fini(&c.start_waiting);
     tn_vec_fini(&c.queues);
+    tn_vec_fini(&c.implied);
+    tn_vec_fini(&c.last_uses);
+    tn_spans_fini(&c.spans);
     tn_vec_fini(&c.regions);
     if (st) {
         tn_program_fini(program);

@@ -30,6 +30,8 @@
 #define TN_NO_SLOT  UINT32_MAX
 #define TN_NO_QUEUE UINT32_MAX /* never completed in the trace */
 
+#define TN_DEVICE_BOUND_NONE ((uint64_t)1 << 40) /* bytes; nothing is known of the device */
+
 enum tn_op_kind {
     TN_OP_ALLOC,      /* `size` bytes on `stream`; the pointer goes to `slot` */
     TN_OP_FREE,       /* of `slot` */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements tarn/replay.h. */
-#include "tarn/replay.h"
+/* Implements tarn/replay.h: making and running replays. */
+#include "replay/replay.h"
 
 #include "base/errinfo.h"
 #include "base/host_mem.h"
@@ -11,12 +11,6 @@
 #include "snapshot/snapshot.h"
 
 #include <string.h>
-
-struct tarn_replay {
-    struct tn_program program;
-    struct tarn_config config; /* of the recorded run, as far as it can be read */
-    char *conf;                /* as text */
-};
 
 /* First device with a trace that is not empty, or 0. */
 static int first_traced_device(const struct tn_model *model)
@@ -48,35 +42,51 @@ static void note_limit(struct tn_program *program)
     }
 }
 
-enum tarn_status tarn_replay_create(const struct tarn_snapshot *snapshot, int device,
+/* A replay with everything but a limit. On failure there is nothing to release. */
+static enum tarn_status replay_make(const struct tn_model *model, int device, const char *conf,
+                                    const struct tarn_config *config,
                                     struct tarn_replay **replay_out, struct tarn_error *error)
 {
-    const struct tn_model *model = tn_snapshot_model(snapshot);
-    const char *conf = tn_model_string(model, model->settings.conf).text;
     struct tarn_replay *replay = tn_host_alloc_zero(sizeof *replay);
     enum tarn_status st;
 
     if (!replay) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay");
     }
-    /* Bad settings are told when they are to be used. */
-    const bool readable = tarn_config_parse(conf, &replay->config, NULL) == TARN_OK;
-
-    st = readable ? TARN_OK : tarn_config_parse("", &replay->config, error);
-    st = st ? st
-            : tn_program_init(&replay->program, model,
-                              device < 0 ? first_traced_device(model) : device, &replay->config,
-                              error);
+    replay->config = *config;
+    st = tn_program_init(&replay->program, model, device, config, error);
     if (st) {
         tn_host_free(replay, sizeof *replay);
         return st;
     }
     replay->conf = tn_host_strdup(conf);
     if (!replay->conf) {
-        st = tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay");
-    } else if (readable) {
-        st = tn_limit_search(&replay->program, &replay->config, error);
+        tarn_replay_destroy(replay);
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay");
     }
+    *replay_out = replay;
+    return TARN_OK;
+}
+
+enum tarn_status tarn_replay_create(const struct tarn_snapshot *snapshot, int device,
+                                    struct tarn_replay **replay_out, struct tarn_error *error)
+{
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+    const char *conf = tn_model_string(model, model->settings.conf).text;
+    struct tarn_replay *replay = NULL;
+    struct tarn_config config;
+
+    /* Bad settings are told when they are to be used. */
+    const bool readable = tarn_config_parse(conf, &config, NULL) == TARN_OK;
+    enum tarn_status st = readable ? TARN_OK : tarn_config_parse("", &config, error);
+
+    st = st ? st
+            : replay_make(model, device < 0 ? first_traced_device(model) : device, conf, &config,
+                          &replay, error);
+    if (st) {
+        return st;
+    }
+    st = readable ? tn_limit_search(&replay->program, &config, error) : TARN_OK;
     if (st) {
         tarn_replay_destroy(replay);
         return st;
@@ -84,6 +94,27 @@ enum tarn_status tarn_replay_create(const struct tarn_snapshot *snapshot, int de
     note_limit(&replay->program);
     *replay_out = replay;
     return TARN_OK;
+}
+
+bool tn_replay_is_of(const struct tarn_replay *replay, const struct tn_model *model)
+{
+    const size_t device = (size_t)replay->program.device;
+
+    return device < model->trace_count &&
+           model->traces[device].count == replay->program.entry_count;
+}
+
+enum tarn_status tn_replay_repeat(const struct tarn_replay *replay, const struct tn_model *model,
+                                  struct tarn_replay **replay_out, struct tarn_error *error)
+{
+    const enum tarn_status st = replay_make(model, replay->program.device, replay->conf,
+                                            &replay->config, replay_out, error);
+
+    if (st == TARN_OK) {
+        (*replay_out)->program.limit = replay->program.limit;
+        note_limit(&(*replay_out)->program);
+    }
+    return st;
 }
 
 void tarn_replay_destroy(struct tarn_replay *replay)
@@ -212,10 +243,8 @@ enum tarn_status tarn_replay_capture(const struct tarn_replay *replay,
                                      struct tarn_snapshot **snapshot_out, struct tarn_error *error)
 {
     const struct tn_model *model = recorded ? tn_snapshot_model(recorded) : NULL;
-    const size_t device = (size_t)replay->program.device;
 
-    if (!model || device >= model->trace_count ||
-        model->traces[device].count != replay->program.entry_count) {
+    if (!model || !tn_replay_is_of(replay, model)) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
                        "the snapshot is not the one that the replay was made of");
     }

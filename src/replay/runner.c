@@ -72,8 +72,8 @@ static enum tarn_status start_plain_segment(struct tn_runner *runner,
                                segment->stream, !segment->is_large, pieces->items, pieces->count,
                                &address, error);
     for (uint64_t i = 0; st == TARN_OK && i < segment->block_count; i++) {
-        tn_assert(runner->pointers && blocks);
-        runner->pointers[blocks[i].slot] = blocks[i].address - segment->address + address;
+        tn_assert(runner->handles && blocks);
+        runner->handles[blocks[i].slot].ptr = blocks[i].address - segment->address + address;
     }
     return st;
 }
@@ -88,9 +88,10 @@ static enum tarn_status start_allocate(struct tn_runner *runner,
     enum tarn_status st = TARN_OK;
 
     for (uint64_t i = 0; st == TARN_OK && i < segment->block_count; i++) {
-        tn_assert(runner->pointers && blocks);
-        st = tarn_allocator_alloc(runner->allocator, blocks[i].requested ? blocks[i].requested : 1,
-                                  segment->stream, &runner->pointers[blocks[i].slot], error);
+        tn_assert(runner->handles && blocks);
+        st = tarn_allocator_alloc_handle(runner->allocator,
+                                         blocks[i].requested ? blocks[i].requested : 1,
+                                         segment->stream, &runner->handles[blocks[i].slot], error);
     }
     return st;
 }
@@ -182,7 +183,7 @@ static bool every_stream(void *context, tarn_stream stream)
 
 /* Requests of a private pool are routed there one by one: nothing else is deferred meanwhile. */
 static enum tarn_status alloc_in_pool(const struct tn_runner *runner, const struct tn_op *op,
-                                      tarn_ptr *ptr_out, struct tarn_error *error)
+                                      struct tarn_handle *handle_out, struct tarn_error *error)
 {
     const struct tarn_pool_id id = ((struct tarn_pool_id *)runner->program->pools.items)[op->pool];
     enum tarn_status st =
@@ -191,18 +192,19 @@ static enum tarn_status alloc_in_pool(const struct tn_runner *runner, const stru
     if (st) {
         return st;
     }
-    st = tarn_allocator_alloc(runner->allocator, op->size, op->stream, ptr_out, error);
+    st = tarn_allocator_alloc_handle(runner->allocator, op->size, op->stream, handle_out, error);
     const enum tarn_status ended = tarn_allocator_end_pool(runner->allocator, id, error);
 
     return st ? st : ended;
 }
 
 static enum tarn_status request(const struct tn_runner *runner, const struct tn_op *op,
-                                tarn_ptr *ptr_out, struct tarn_error *error)
+                                struct tarn_handle *handle_out, struct tarn_error *error)
 {
     return op->pool == 0 || !tn_allocator_is_native(runner->allocator)
-               ? tarn_allocator_alloc(runner->allocator, op->size, op->stream, ptr_out, error)
-               : alloc_in_pool(runner, op, ptr_out, error);
+               ? tarn_allocator_alloc_handle(runner->allocator, op->size, op->stream, handle_out,
+                                             error)
+               : alloc_in_pool(runner, op, handle_out, error);
 }
 
 static enum tarn_status run_release(const struct tn_runner *runner, const struct tn_op *op,
@@ -221,14 +223,15 @@ static enum tarn_status run_alloc(struct tn_runner *runner, const struct tn_op *
                                   struct tarn_error *error)
 {
     struct tarn_replay_result *result = runner->result;
-    const enum tarn_status st = request(runner, op, &runner->pointers[op->slot], error);
+    struct tarn_handle *handle = &runner->handles[op->slot];
+    const enum tarn_status st = request(runner, op, handle, error);
 
     result->allocations++;
     if (st == TARN_ERR_OUT_OF_MEMORY) {
         result->first_oom = result->first_oom < 0 ? (int64_t)op->entry : result->first_oom;
-        runner->pointers[op->slot] = 0;
+        *handle = (struct tarn_handle){0};
     }
-    if (st == TARN_OK && runner->pointers[op->slot] == op->address) {
+    if (st == TARN_OK && handle->ptr == op->address) {
         result->same_address++;
     } else if (result->first_other < 0) {
         result->first_other = (int64_t)op->entry;
@@ -240,8 +243,8 @@ static enum tarn_status run_alloc(struct tn_runner *runner, const struct tn_op *
 static enum tarn_status run_try(struct tn_runner *runner, const struct tn_op *op,
                                 struct tarn_error *error)
 {
-    tarn_ptr ptr = 0;
-    const enum tarn_status st = request(runner, op, &ptr, error);
+    struct tarn_handle handle = {0};
+    const enum tarn_status st = request(runner, op, &handle, error);
 
     if (st == TARN_ERR_OUT_OF_MEMORY) {
         runner->result->first_oom =
@@ -251,7 +254,7 @@ static enum tarn_status run_try(struct tn_runner *runner, const struct tn_op *op
     if (runner->result->first_other < 0) {
         runner->result->first_other = (int64_t)op->entry;
     }
-    return st ? st : tarn_allocator_free(runner->allocator, ptr, error);
+    return st ? st : tarn_allocator_free_handle(runner->allocator, handle, error);
 }
 
 /* The event that the free just made recorded last on that stream. */
@@ -284,18 +287,18 @@ static enum tarn_status stream_begin_work(const struct tn_runner *runner, tarn_s
 static enum tarn_status run_free_waits(struct tn_runner *runner, uint32_t slot, uint32_t queue,
                                        struct tarn_error *error)
 {
-    const tarn_ptr ptr = runner->pointers[slot];
+    const struct tarn_handle handle = runner->handles[slot];
     const tarn_stream stream = queue_stream(queue == TN_NO_QUEUE ? UINT32_MAX : queue);
     enum tarn_status st;
 
-    if (ptr == 0) {
+    if (handle.ptr == 0) {
         return TARN_OK;
     }
     st = stream_begin_work(runner, stream, error);
-    st = st ? st : tarn_allocator_record_stream(runner->allocator, ptr, stream, error);
-    st = st ? st : tarn_allocator_free(runner->allocator, ptr, error);
+    st = st ? st : tarn_allocator_record_stream(runner->allocator, handle.ptr, stream, error);
+    st = st ? st : tarn_allocator_free_handle(runner->allocator, handle, error);
     if (st == TARN_OK) {
-        runner->pointers[slot] = 0;
+        runner->handles[slot] = (struct tarn_handle){0};
         runner->events[slot] =
             tn_allocator_is_native(runner->allocator) ? last_event(runner, stream) : stream;
     }
@@ -340,8 +343,8 @@ static enum tarn_status run_op(struct tn_runner *runner, const struct tn_op *op,
     case TN_OP_ALLOC:
         return run_alloc(runner, op, error);
     case TN_OP_FREE:
-        st = tarn_allocator_free(runner->allocator, runner->pointers[op->slot], error);
-        runner->pointers[op->slot] = 0;
+        st = tarn_allocator_free_handle(runner->allocator, runner->handles[op->slot], error);
+        runner->handles[op->slot] = (struct tarn_handle){0};
         return st;
     case TN_OP_FREE_WAITS:
         return run_free_waits(runner, op->slot, op->queue, error);
@@ -409,7 +412,7 @@ enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_progra
                                 const struct tarn_config *config, const struct tn_runner_room *room,
                                 struct tarn_error *error)
 {
-    const size_t bytes = (size_t)program->slot_count * sizeof(uint64_t);
+    const size_t slots = program->slot_count;
     const struct tarn_sim_options options = {
         .struct_size = sizeof options,
         .ordinal = program->device,
@@ -422,9 +425,9 @@ enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_progra
     *runner = (struct tn_runner){.program = program,
                                  .is_limited = room->device || room->limit,
                                  .keeps_addresses = !room->base_address};
-    runner->pointers = tn_host_alloc_zero(bytes);
-    runner->events = tn_host_alloc_zero(bytes);
-    st = bytes > 0 && (!runner->pointers || !runner->events)
+    runner->handles = tn_host_alloc_zero(slots * sizeof *runner->handles);
+    runner->events = tn_host_alloc_zero(slots * sizeof *runner->events);
+    st = slots > 0 && (!runner->handles || !runner->events)
              ? tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay")
              : tarn_sim_open(&options, &runner->device, error);
     st = st ? st : tn_allocator_create_own(runner->device, config, &runner->allocator, error);
@@ -439,12 +442,12 @@ enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_progra
 
 void tn_runner_close(struct tn_runner *runner)
 {
-    const size_t bytes = (size_t)runner->program->slot_count * sizeof(uint64_t);
+    const size_t slots = runner->program->slot_count;
 
     tarn_allocator_destroy(runner->allocator);
     tarn_device_close(runner->device);
-    tn_host_free(runner->pointers, bytes);
-    tn_host_free(runner->events, bytes);
+    tn_host_free(runner->handles, slots * sizeof *runner->handles);
+    tn_host_free(runner->events, slots * sizeof *runner->events);
 }
 
 enum tarn_status tn_runner_begin(struct tn_runner *runner, struct tarn_replay_result *result,

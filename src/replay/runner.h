@@ -24,11 +24,11 @@ struct tn_runner {
     const struct tn_program *program;
     struct tarn_device *device;
     struct tarn_allocator *allocator;
-    tarn_ptr *pointers; /* by slot; 0 = nothing */
-    uint64_t *events;   /* by slot: event of a free that waits */
-    bool check;         /* every invariant after every operation */
-    bool stop_at_other; /* end where the run first differs from the recorded one */
-    bool is_limited;    /* the allocator decides itself when it is short */
+    struct tarn_handle *handles; /* by slot; all zero = nothing */
+    uint64_t *events;            /* by slot: event of a free that waits */
+    bool check;                  /* every invariant after every operation */
+    bool stop_at_other;          /* end where the run first differs from the recorded one */
+    bool is_limited;             /* the allocator decides itself when it is short */
     bool keeps_addresses;
     uint64_t maps_seen; /* ranges so far: a new growing segment begins at the next one's address */
     uint64_t entry;     /* of the trace, which the operation at hand stands for */

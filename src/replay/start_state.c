@@ -5,6 +5,7 @@
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/map.h"
+#include "replay/limit.h"
 
 #include <stdlib.h>
 
@@ -23,6 +24,7 @@ struct known_segment {
     tarn_stream stream;
     bool is_large;
     bool is_expandable;
+    bool is_private; /* of a captured graph's pool, or a MemPool */
     bool gone;
 };
 
@@ -33,7 +35,10 @@ struct rebuild {
     struct tn_map block_at; /* address to index + 1 */
     struct tn_map segment_at;
     uint64_t unknown_allocs; /* allocations in the trace whose block is not there afterwards */
-    uint64_t impossible;     /* blocks and segments that no allocator can have had */
+    uint64_t unknown_bytes;  /* of these */
+    uint64_t private_count;  /* segments of private pools that were there at the beginning */
+    uint64_t private_bytes;
+    uint64_t impossible; /* blocks and segments that no allocator can have had */
     bool no_memory;
 };
 
@@ -58,7 +63,7 @@ static void rebuild_add_block(struct rebuild *r, const struct known_block *block
     tn_map_insert(&r->block_at, block->address, r->blocks.count);
 }
 
-static void rebuild_drop_block(struct rebuild *r, uint64_t address)
+static void rebuild_drop_block(struct rebuild *r, uint64_t address, uint64_t size)
 {
     uint64_t index;
 
@@ -66,6 +71,7 @@ static void rebuild_drop_block(struct rebuild *r, uint64_t address)
         ((struct known_block *)r->blocks.items)[index - 1].gone = true;
     } else {
         r->unknown_allocs++;
+        r->unknown_bytes += size;
     }
 }
 
@@ -92,6 +98,35 @@ static void rebuild_drop_segment(struct rebuild *r, uint64_t address)
     }
 }
 
+/* Pages that were mapped are not known of any more. What was mapped at once may have been unmapped
+ * in pieces, and the final segments run over both. */
+static void rebuild_drop_pages(struct rebuild *r, const struct tn_trace_entry *entry)
+{
+    const size_t count = r->segments.count;
+    const uint64_t end =
+        entry->size > UINT64_MAX - entry->address ? UINT64_MAX : entry->address + entry->size;
+
+    for (size_t i = 0; i < count; i++) {
+        struct known_segment *segment = &((struct known_segment *)r->segments.items)[i];
+        struct known_segment behind = *segment;
+
+        if (segment->gone || !segment->is_expandable || segment->address >= end ||
+            entry->address >= segment->address + segment->size) {
+            continue;
+        }
+        if (segment->address < entry->address) {
+            segment->size = entry->address - segment->address;
+        } else {
+            rebuild_drop_segment(r, segment->address);
+        }
+        if (behind.address + behind.size > end) {
+            behind.size = behind.address + behind.size - end;
+            behind.address = end;
+            rebuild_add_segment(r, &behind);
+        }
+    }
+}
+
 /* ---- the end of the trace ---- */
 
 static void take_final_segment(struct rebuild *r, const struct tn_model_segment *segment)
@@ -102,6 +137,7 @@ static void take_final_segment(struct rebuild *r, const struct tn_model_segment 
         .stream = segment->stream,
         .is_large = segment->is_large,
         .is_expandable = segment->is_expandable,
+        .is_private = segment->pool.id[0] != 0 || segment->pool.id[1] != 0,
     };
 
     rebuild_add_segment(r, &known);
@@ -164,7 +200,7 @@ static void undo_entry(struct rebuild *r, const struct tn_trace_entry *entry)
 {
     switch ((enum tn_trace_action)entry->action) {
     case TN_TRACE_ALLOC:
-        rebuild_drop_block(r, entry->address);
+        rebuild_drop_block(r, entry->address, entry->size);
         break;
     case TN_TRACE_FREE_REQUESTED:
         undo_free(r, entry);
@@ -173,8 +209,10 @@ static void undo_entry(struct rebuild *r, const struct tn_trace_entry *entry)
         undo_completion(r, entry);
         break;
     case TN_TRACE_SEGMENT_ALLOC:
-    case TN_TRACE_SEGMENT_MAP:
         rebuild_drop_segment(r, entry->address);
+        break;
+    case TN_TRACE_SEGMENT_MAP:
+        rebuild_drop_pages(r, entry);
         break;
     case TN_TRACE_SEGMENT_FREE:
         undo_segment_free(r, entry, false);
@@ -261,6 +299,8 @@ static bool start_add_segment(struct rebuild *r, const struct known_segment *seg
     if (!start) {
         return false;
     }
+    r->private_count += segment->is_private;
+    r->private_bytes += segment->is_private ? segment->size : 0;
     *start = (struct tn_start_segment){
         .address = segment->address,
         .size = segment->size,
@@ -339,15 +379,16 @@ static void rebuild_note(struct rebuild *r)
 {
     struct tn_program *program = r->program;
     const size_t segments = program->start_segments.count;
+    const uint64_t bytes = tn_limit_reserved_at_start(program);
 
     program->complete = segments == 0;
     if (segments > 0) {
         tn_program_note(
             program,
-            "the trace begins in mid-run: %zu segments and %zu blocks were there before "
-            "its first entry; they were rebuilt from the final segments, and peaks are "
+            "the trace begins in mid-run: %zu segments (%llu bytes) and %zu blocks were there "
+            "before its first entry; they were rebuilt from the final segments, and peaks are "
             "those of the recorded part",
-            segments, program->start_blocks.count);
+            segments, (unsigned long long)bytes, program->start_blocks.count);
     }
     if (r->impossible > 0) {
         tn_program_note(program,
@@ -356,10 +397,18 @@ static void rebuild_note(struct rebuild *r)
                         (unsigned long long)r->impossible);
     }
     if (r->unknown_allocs > 0) {
+        tn_program_note(
+            program,
+            "%llu allocations of the trace (%llu bytes) are neither freed in it nor in "
+            "the final segments; their blocks count as used until their place is taken again",
+            (unsigned long long)r->unknown_allocs, (unsigned long long)r->unknown_bytes);
+    }
+    if (r->private_count > 0) {
         tn_program_note(program,
-                        "%llu allocations of the trace are neither freed in it nor in the final "
-                        "segments; their blocks count as used from there on",
-                        (unsigned long long)r->unknown_allocs);
+                        "%llu segments of private pools (%llu bytes) were there before the trace: "
+                        "whose use began where is not known, so what they have free counts as the "
+                        "default pool's",
+                        (unsigned long long)r->private_count, (unsigned long long)r->private_bytes);
     }
 }
 

@@ -11,6 +11,7 @@
 #include "snapshot/decode.h"
 #include "snapshot/json_read.h"
 #include "snapshot/pickle.h"
+#include "snapshot/rmm_read.h"
 #include "snapshot/warning.h"
 
 #include <string.h>
@@ -29,6 +30,7 @@ enum {
     MEMORY_LEAST = 256 << 20,
     MEMORY_PER_BYTE = 16,
     STACK_VALUES_MAX = 16 << 20,
+    FORM_BYTES = 7, /* that tell the form */
     PROTO = 0x80
 };
 
@@ -134,18 +136,22 @@ static bool input_is_json(const struct tn_input *input)
  * the pickle reader too, which refuses them by name. */
 static enum tarn_status input_check_form(struct tn_input *input, struct tarn_error *error)
 {
-    const enum tarn_status status = tn_input_need(input, 2, error);
+    struct tarn_error failure; /* few bytes are no failure yet */
+    const enum tarn_status status = tn_input_need(input, FORM_BYTES, &failure);
     const size_t size = (size_t)(input->end - input->at);
 
-    if (status != TARN_OK && status != TARN_ERR_TRUNCATED) {
+    if (status != TARN_OK && (status != TARN_ERR_TRUNCATED || size == 1)) {
+        if (error) {
+            *error = failure;
+        }
         return status;
     }
     if (size == 0) {
         return tn_fail_at(error, TARN_ERR_TRUNCATED, 0, "%s is empty", input->source.name);
     }
     if (input->at[0] == PROTO || input->at[0] == 'c' || input->at[0] == 'i' ||
-        input_is_json(input)) {
-        return status;
+        input_is_json(input) || tn_rmm_begins(input->at, size)) {
+        return TARN_OK;
     }
     return tn_fail_at(error, TARN_ERR_FORMAT, 0, "%s is not a snapshot: %s", input->source.name,
                       describe_form(input->at, size));
@@ -218,6 +224,21 @@ static enum tarn_status read_pickle(struct tarn_snapshot *snapshot, struct tn_in
     return status;
 }
 
+/* What there is of a log that is cut off is kept. */
+static enum tarn_status read_rmm(struct tarn_snapshot *snapshot, struct tn_input *input,
+                                 struct tarn_error *error, bool *keep_out)
+{
+    const enum tarn_status status = tn_rmm_read(input, &snapshot->model, error);
+
+    if (status == TARN_ERR_TRUNCATED) {
+        snapshot->model.is_partial = true;
+        tn_warning_add(&snapshot->model, TN_WARNING_ENDS_EARLY, TN_STRING_NONE,
+                       tn_input_offset(input));
+    }
+    *keep_out = status == TARN_OK || status == TARN_ERR_TRUNCATED;
+    return status;
+}
+
 /* Whether the snapshot is worth keeping after a failure is told by *keep_out. */
 static enum tarn_status snapshot_read(struct tarn_snapshot *snapshot, struct tn_input *input,
                                       const struct tarn_read_limits *limits,
@@ -226,6 +247,10 @@ static enum tarn_status snapshot_read(struct tarn_snapshot *snapshot, struct tn_
     const struct tn_decode_limits decode_limits = {.max_depth = limits->max_depth,
                                                    .max_frames = limits->max_frames};
     struct tn_decoder decoder;
+
+    if (tn_rmm_begins(input->at, (size_t)(input->end - input->at))) {
+        return read_rmm(snapshot, input, error, keep_out);
+    }
     enum tarn_status status = tn_decoder_init(&decoder, &snapshot->model, &decode_limits, error);
 
     if (status != TARN_OK) {

@@ -186,7 +186,7 @@ static void failed_requests_are_tried_and_noted(void **state)
     assert_int_equal(made.program.oom_count, 2);
     assert_int_equal(made.program.alloc_count, 0);
     assert_int_equal(made.program.note_count, 0);
-    assert_int_equal(made.program.limit.below, 100 * MIB);
+    assert_int_equal(made.program.limit.below, UINT64_MAX); /* nothing was reserved */
     made_close(&made);
 }
 
@@ -235,24 +235,165 @@ static void what_was_there_before_has_the_first_slots(void **state)
     made_close(&made);
 }
 
-static void frees_of_nothing_known_are_left_out_and_noted(void **state)
+/* Traces recorded with skip_actions. */
+
+static bool has_note(const struct made *made, const char *begin)
 {
+    for (uint32_t i = 0; i < made->program.note_count; i++) {
+        if (strncmp(made->program.notes[i], begin, strlen(begin)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void without_completions_frees_are_complete_at_once(void **state)
+{
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A, 2 * MIB, 0}, {TN_TRACE_ALLOC, A, 512, 0},
+        {TN_TRACE_FREE_REQUESTED, A, 512, 0},    {TN_TRACE_ALLOC, A, 512, 0},
+        {TN_TRACE_FREE_REQUESTED, A, 512, 0},
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 5, NULL, 0);
+    op_is(&made, 1, TN_OP_FREE, 0, 0, 2);
+    op_is(&made, 3, TN_OP_FREE, 1, 0, 4);
+    assert_true(has_note(&made, "the trace has no free_completed entries: "));
+    assert_int_equal(made.program.note_count, 1);
+    made_close(&made);
+}
+
+static void without_requests_to_free_completions_are_the_frees(void **state)
+{
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A, 2 * MIB, 0}, {TN_TRACE_ALLOC, A, 512, 0},
+        {TN_TRACE_FREE_COMPLETED, A, 512, 0},    {TN_TRACE_ALLOC, A, 512, 0},
+        {TN_TRACE_FREE_COMPLETED, A, 512, 0},
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 5, NULL, 0);
+    assert_int_equal(made.program.ops.count, 4);
+    op_is(&made, 1, TN_OP_FREE, 0, 0, 2);
+    op_is(&made, 3, TN_OP_FREE, 1, 0, 4);
+    assert_int_equal(made.program.note_count, 0);
+    made_close(&made);
+}
+
+/* A block that lies over others says that they were freed, also where it only begins or ends in
+ * one. */
+static void without_frees_a_place_taken_again_is_free(void **state)
+{
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A, 20 * MIB, 0},  {TN_TRACE_ALLOC, A, 4 * MIB, 0},
+        {TN_TRACE_ALLOC, A + 4 * MIB, 4 * MIB, 0}, {TN_TRACE_ALLOC, A + 10 * MIB, 4 * MIB, 0},
+        {TN_TRACE_ALLOC, A + 2 * MIB, 3 * MIB, 0}, /* over the first two */
+        {TN_TRACE_ALLOC, A + 2 * MIB, 3 * MIB, 0}, /* the same place */
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 6, NULL, 0);
+    assert_int_equal(made.program.ops.count, 8);
+    op_is(&made, 3, TN_OP_FREE, 0, 0, 4);
+    op_is(&made, 4, TN_OP_FREE, 1, 0, 4);
+    op_is(&made, 5, TN_OP_ALLOC, 3, 0, 4);
+    op_is(&made, 6, TN_OP_FREE, 3, 0, 5);
+    assert_true(has_note(&made,
+                         "3 frees are missing from the trace: they are made when their place "
+                         "is taken again, so peaks are too high; of the 12582912 bytes"));
+    made_close(&made);
+}
+
+static void one_missing_free_is_made_when_its_place_is_taken(void **state)
+{
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A, 2 * MIB, 0},
+        {TN_TRACE_ALLOC, A, 512, 0},
+        {TN_TRACE_ALLOC, A, 1024, 0},
+        {TN_TRACE_FREE_REQUESTED, A, 1024, 0},
+        {TN_TRACE_FREE_COMPLETED, A, 1024, 0},
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 5, NULL, 0);
+    op_is(&made, 1, TN_OP_FREE, 0, 0, 2);
+    op_is(&made, 3, TN_OP_FREE, 1, 0, 3);
+    assert_true(has_note(&made, "1 frees are missing from the trace: "));
+    made_close(&made);
+}
+
+static void without_segments_that_is_said(void **state)
+{
+    static const struct tn_model_block blocks[] = {{.address = A, .size = 2 * MIB}};
+    static const struct tn_model_segment segments[] = {
+        {.address = A, .total_size = 2 * MIB, .blocks = blocks, .block_count = 1}};
     static const struct trace_row rows[] = {
         {TN_TRACE_ALLOC, A, 512, 0},
         {TN_TRACE_FREE_REQUESTED, A, 512, 0},
         {TN_TRACE_FREE_COMPLETED, A, 512, 0},
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 3, NULL, 0);
+    assert_int_equal(made.program.note_count, 1);
+    assert_true(has_note(&made, "nothing is recorded of segments: "));
+    made_close(&made);
+    made_open(&made, rows, 3, segments, 1);
+    assert_true(has_note(&made, "no segments are recorded in the trace: all 2097152 bytes"));
+    made_close(&made);
+}
+
+/* Segments of a pool went back for want of memory, and it is used afterwards: its uses go on. */
+static void a_pool_that_is_used_later_is_not_released(void **state)
+{
+    static const struct tn_model_block blocks[] = {{.address = A, .size = 20 * MIB}};
+    static const struct tn_model_segment segments[] = {{.address = A,
+                                                        .total_size = 20 * MIB,
+                                                        .is_large = true,
+                                                        .pool = {.id = {0, 7}},
+                                                        .blocks = blocks,
+                                                        .block_count = 1}};
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A, 20 * MIB, 0}, {TN_TRACE_ALLOC, A, 2 * MIB, 0},
+        {TN_TRACE_FREE_REQUESTED, A, 2 * MIB, 0}, {TN_TRACE_FREE_COMPLETED, A, 2 * MIB, 0},
+        {TN_TRACE_SEGMENT_FREE, A, 20 * MIB, 0},  {TN_TRACE_SEGMENT_ALLOC, A, 20 * MIB, 0},
+        {TN_TRACE_ALLOC, A, 2 * MIB, 0},          {TN_TRACE_FREE_REQUESTED, A, 2 * MIB, 0},
+        {TN_TRACE_FREE_COMPLETED, A, 2 * MIB, 0},
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 9, segments, 1);
+    for (size_t i = 0; i < made.program.ops.count; i++) {
+        assert_int_not_equal(op_at(&made, i)->kind, TN_OP_RELEASE);
+    }
+    made_close(&made);
+}
+
+static void frees_of_nothing_known_are_left_out_and_noted(void **state)
+{
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A, 2 * MIB, 0},    {TN_TRACE_ALLOC, A, 512, 0},
+        {TN_TRACE_FREE_REQUESTED, A, 512, 0},       {TN_TRACE_FREE_COMPLETED, A, 512, 0},
         {TN_TRACE_FREE_REQUESTED, A, 512, 0}, /* again */
         {TN_TRACE_FREE_REQUESTED, A + MIB, 512, 0},
     };
     struct made made;
 
     (void)state;
-    made_open(&made, rows, 5, NULL, 0);
+    made_open(&made, rows, 6, NULL, 0);
     assert_int_equal(made.program.ops.count, 2);
-    op_is(&made, 1, TN_OP_FREE, 0, 0, 1);
+    op_is(&made, 1, TN_OP_FREE, 0, 0, 2);
     assert_int_equal(made.program.note_count, 1);
-    assert_string_equal(made.program.notes[0], "2 frees are of blocks that nothing is known of; "
-                                               "they were left out");
+    assert_string_equal(made.program.notes[0],
+                        "2 frees are of blocks that nothing is known of, 1024 bytes in all; they "
+                        "were left out");
     made_close(&made);
 }
 
@@ -317,23 +458,23 @@ static void entries_name_their_pools(void **state)
         {TN_TRACE_ALLOC, A, 512, 0},
         {TN_TRACE_FREE_REQUESTED, A, 512, 0},
         {TN_TRACE_FREE_COMPLETED, A, 512, 0},
+        {TN_TRACE_OOM, 0, 4096, 0},
         {TN_TRACE_SEGMENT_FREE, A + 8 * MIB, 2 * MIB, 0}, /* of the default pool */
         {TN_TRACE_SEGMENT_FREE, A, 2 * MIB, 0},
-        {TN_TRACE_OOM, 0, 4096, 0},
     };
     struct made made = {0};
     struct tarn_error error;
 
     (void)state;
     trace_open(&made.trace, rows, 7, NULL, 0);
-    name_pool(&made, 0, 4, 7);
-    name_pool(&made, 5, 2, 7);
+    name_pool(&made, 0, 5, 7);
+    name_pool(&made, 6, 1, 7);
     assert_int_equal(tn_program_init(&made.program, &made.trace.model, 0, default_config(), &error),
                      TARN_OK);
     assert_int_equal(op_at(&made, 0)->pool, 1);
-    op_is(&made, 2, TN_OP_RELEASE, TN_NO_SLOT, 0, 4); /* before anything is given back */
-    assert_int_equal(op_at(&made, 2)->pool, 1);
-    assert_int_equal(op_at(&made, 4)->pool, 1); /* the failed request */
+    assert_int_equal(op_at(&made, 2)->pool, 1);       /* the failed request */
+    op_is(&made, 3, TN_OP_RELEASE, TN_NO_SLOT, 0, 5); /* before anything is given back */
+    assert_int_equal(op_at(&made, 3)->pool, 1);
     assert_int_equal(((struct tarn_pool_id *)made.program.pools.items)[1].second, 7);
     made_close(&made);
 }
@@ -372,6 +513,11 @@ static void limits_lie_between_what_was_had_and_what_was_refused(void **state)
         {TN_TRACE_OOM, 500 * MIB, 300 * MIB, 0}, /* the device had room: a limit refused */
         {TN_TRACE_OOM, 50 * MIB, 200 * MIB, 0},  /* the device refused */
     };
+    static const struct trace_row refused[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A, 100 * MIB, 0},
+        {TN_TRACE_ALLOC, A, 100 * MIB, 0},
+        {TN_TRACE_OOM, 50 * MIB, 200 * MIB, 0}, /* the device refused */
+    };
     struct tarn_config config;
     struct made made;
     struct tarn_error error;
@@ -386,8 +532,12 @@ static void limits_lie_between_what_was_had_and_what_was_refused(void **state)
     assert_int_equal(made.program.limit.below, UINT64_MAX); /* nothing was refused */
     made_close(&made);
     made_open(&made, &rows[2], 2, NULL, 0);
+    assert_false(made.program.limit.by_device); /* nothing is known of segments */
+    assert_int_equal(made.program.limit.below, UINT64_MAX);
+    made_close(&made);
+    made_open(&made, refused, 3, NULL, 0);
     assert_true(made.program.limit.by_device);
-    assert_int_equal(made.program.limit.device, 50 * MIB);
+    assert_int_equal(made.program.limit.device, 150 * MIB);
     made_close(&made);
 
     /* A collection says that its share of the limit was held. */
@@ -548,6 +698,12 @@ int main(void)
         cmocka_unit_test(failed_requests_are_tried_and_noted),
         cmocka_unit_test(what_was_there_before_has_the_first_slots),
         cmocka_unit_test(frees_of_nothing_known_are_left_out_and_noted),
+        cmocka_unit_test(without_completions_frees_are_complete_at_once),
+        cmocka_unit_test(without_requests_to_free_completions_are_the_frees),
+        cmocka_unit_test(without_frees_a_place_taken_again_is_free),
+        cmocka_unit_test(one_missing_free_is_made_when_its_place_is_taken),
+        cmocka_unit_test(without_segments_that_is_said),
+        cmocka_unit_test(a_pool_that_is_used_later_is_not_released),
         cmocka_unit_test(requests_go_to_the_pools_of_the_final_segments),
         cmocka_unit_test(entries_name_their_pools),
         cmocka_unit_test(what_is_given_back_in_a_request_is_for_want),

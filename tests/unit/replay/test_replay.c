@@ -196,9 +196,9 @@ static void a_trace_from_mid_run_keeps_its_addresses(void **state)
     assert_int_equal(result.same_address, 19866);
     assert_int_equal(figure(&result, "reserved_bytes.all.peak"), 757071872);
     assert_string_equal(tarn_replay_get_note(replay, 0),
-                        "the trace begins in mid-run: 45 segments and 202 blocks were there before "
-                        "its first entry; they were rebuilt from the final segments, and peaks are "
-                        "those of the recorded part");
+                        "the trace begins in mid-run: 45 segments (757071872 bytes) and 202 blocks "
+                        "were there before its first entry; they were rebuilt from the final "
+                        "segments, and peaks are those of the recorded part");
     assert_null(tarn_replay_get_note(replay, 1));
     tarn_replay_destroy(replay);
 }

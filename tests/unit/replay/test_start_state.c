@@ -153,11 +153,12 @@ static void the_final_state_stands_where_nothing_happened(void **state)
              (struct tn_start_block){
                  .address = A + 8 * MIB, .size = 12 * MIB, .requested = 11 * MIB, .waiting = true});
     assert_false(made.program.complete);
-    notes_are(&made,
-              "the trace begins in mid-run: 2 segments and 2 blocks were there before its first "
-              "entry; they were rebuilt from the final segments, and peaks are those of the "
-              "recorded part",
-              NULL);
+    notes_are(
+        &made,
+        "the trace begins in mid-run: 2 segments (23068672 bytes) and 2 blocks were there before "
+        "its first entry; they were rebuilt from the final segments, and peaks are those of the "
+        "recorded part",
+        NULL);
     made_close(&made);
 }
 
@@ -320,11 +321,69 @@ static void what_contradicts_is_left_out_and_noted(void **state)
     block_is(&made, 0,
              (struct tn_start_block){.address = A + 2 * MIB, .size = 2 * MIB, .requested = MIB});
     notes_are(&made,
-              "the trace begins in mid-run: 1 segments and 1 blocks were there before its first "
+              "the trace begins in mid-run: 1 segments (20971520 bytes) and 1 blocks were there "
+              "before its first "
               "entry; they were rebuilt from the final segments, and peaks are those of the "
               "recorded part",
               "6 segments or blocks contradict others or are of no possible size; they were left "
               "out");
+    made_close(&made);
+}
+
+/* Pages were mapped at once, unmapped in pieces, and mapped again as one. */
+static void pages_are_undone_by_range(void **state)
+{
+    static const struct tn_model_block blocks[] = {{.address = A, .size = 60 * MIB}};
+    static const struct tn_model_segment segments[] = {{.address = A,
+                                                        .total_size = 60 * MIB,
+                                                        .is_large = true,
+                                                        .is_expandable = true,
+                                                        .blocks = blocks,
+                                                        .block_count = 1}};
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_MAP, A, 60 * MIB, 0},
+        {TN_TRACE_SEGMENT_UNMAP, A + 20 * MIB, 20 * MIB, 0},
+        {TN_TRACE_SEGMENT_UNMAP, A, 20 * MIB, 0},
+        {TN_TRACE_SEGMENT_MAP, A, 40 * MIB, 0},
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 4, segments, 1);
+    assert_true(made.program.complete);
+    assert_int_equal(made.program.start_segments.count, 0);
+    made_close(&made);
+    made_open(&made, rows + 1, 3, segments, 1); /* what was mapped before the trace */
+    assert_false(made.program.complete);
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < made.program.start_segments.count; i++) {
+        bytes += ((const struct tn_start_segment *)made.program.start_segments.items)[i].size;
+    }
+    assert_int_equal(bytes, 60 * MIB);
+    made_close(&made);
+}
+
+static void private_pools_of_before_are_noted(void **state)
+{
+    static const struct tn_model_block blocks[] = {{.address = A, .size = 20 * MIB}};
+    static const struct tn_model_segment segments[] = {{.address = A,
+                                                        .total_size = 20 * MIB,
+                                                        .is_large = true,
+                                                        .pool = {.id = {0, 3}},
+                                                        .blocks = blocks,
+                                                        .block_count = 1}};
+    static const struct trace_row rows[] = {{TN_TRACE_ALLOC, A, 2 * MIB, 0},
+                                            {TN_TRACE_FREE_REQUESTED, A, 2 * MIB, 0},
+                                            {TN_TRACE_FREE_COMPLETED, A, 2 * MIB, 0}};
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 3, segments, 1);
+    assert_string_equal(made.program.notes[1],
+                        "1 segments of private pools (20971520 bytes) were there before the trace: "
+                        "whose use began where is not known, so what they have free counts as the "
+                        "default pool's");
     made_close(&made);
 }
 
@@ -338,8 +397,8 @@ static void an_allocation_that_vanished_is_noted(void **state)
     made_open(&made, rows, 2, NULL, 0);
     assert_true(made.program.complete);
     notes_are(&made,
-              "1 allocations of the trace are neither freed in it nor in the final segments; their "
-              "blocks count as used from there on",
+              "1 allocations of the trace (512 bytes) are neither freed in it nor in the final "
+              "segments; their blocks count as used until their place is taken again",
               NULL);
     made_close(&made);
 }
@@ -394,6 +453,8 @@ int main(void)
         cmocka_unit_test(a_size_follows_from_the_request),
         cmocka_unit_test(a_request_of_nothing_is_a_block_of_512),
         cmocka_unit_test(what_contradicts_is_left_out_and_noted),
+        cmocka_unit_test(pages_are_undone_by_range),
+        cmocka_unit_test(private_pools_of_before_are_noted),
         cmocka_unit_test(an_allocation_that_vanished_is_noted),
         cmocka_unit_test(every_host_failure_is_reported),
     };

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn scale`: an estimate of what a larger run would have taken. */
+#include "json_out.h"
+#include "output.h"
+#include "replay_load.h"
+#include "size_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SCALE_RULES_MAX = 16,
+    SCALE_FACTORS_MAX = 16, /* of one rule */
+    SCALE_NAME_MAX = 200
+};
+
+struct scale_values {
+    struct cli_opt_texts factors;
+    struct cli_opt_texts matches;
+    const char *conf;
+    uint64_t memory_limit;
+    bool no_limit;
+    uint64_t card;
+    uint64_t reserve;
+    uint64_t device;
+    bool json;
+};
+
+static const struct scale_values scale_defaults = {.device = UINT64_MAX,
+                                                   .reserve = (uint64_t)1 << 30};
+
+static const struct cli_opt scale_opts[] = {
+    {.name = "factor",
+     .kind = CLI_OPT_TEXTS,
+     .at = offsetof(struct scale_values, factors),
+     .value = "NAME=N[,N...]",
+     .help = "multiply requests: batch (made and freed within the trace, not by an optimizer) or "
+             "all (default: batch=1.25,1.5,2)"},
+    {.name = "match",
+     .kind = CLI_OPT_TEXTS,
+     .at = offsetof(struct scale_values, matches),
+     .value = "REGEX=N[,N...]",
+     .help = "multiply requests with a frame whose function or file matches; goes before --factor"},
+    {.name = "conf",
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct scale_values, conf),
+     .value = "SETTINGS",
+     .help = "settings to run under (default: those of the recorded run)"},
+    {.name = "memory-limit",
+     .kind = CLI_OPT_SIZE,
+     .at = offsetof(struct scale_values, memory_limit),
+     .value = "SIZE",
+     .help = "what the allocator may reserve (default: as the recorded run, where that shows)"},
+    {.name = "no-limit",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct scale_values, no_limit),
+     .help = "no limit, whatever the recorded run had"},
+    {.name = "device",
+     .kind = CLI_OPT_SIZE,
+     .at = offsetof(struct scale_values, card),
+     .value = "SIZE",
+     .help = "run on a device of that size, such as 80GB, and find the largest factor that fits"},
+    {.name = "reserve",
+     .kind = CLI_OPT_SIZE,
+     .at = offsetof(struct scale_values, reserve),
+     .value = "SIZE",
+     .help = "what CUDA and others take of the device (default: 1 GiB)"},
+    {.name = "of-device",
+     .kind = CLI_OPT_NUMBER,
+     .at = offsetof(struct scale_values, device),
+     .value = "N",
+     .help = "whose trace (default: the first device that has one)"},
+    {.name = "json",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct scale_values, json),
+     .help = "print JSON"},
+    {0},
+};
+
+struct scale_factors {
+    double items[SCALE_FACTORS_MAX];
+    int count;
+};
+
+struct scale_row {
+    char name[SCALE_NAME_MAX];
+    struct tarn_replay_result result;
+    struct tarn_scale_info info; /* nothing is selected in the first row */
+};
+
+struct scale {
+    const struct cli_call *call;
+    struct tarn_snapshot *snapshot;
+    struct tarn_replay *replay;
+    struct tarn_replay *last; /* the last scaled one, for its notes; NULL before */
+    struct tarn_replay_options options;
+    struct tarn_scale_rule rules[SCALE_RULES_MAX];
+    char patterns[SCALE_RULES_MAX][SCALE_NAME_MAX];
+    struct scale_factors factors[SCALE_RULES_MAX];
+    int rule_count;
+    struct scale_row rows[SCALE_FACTORS_MAX + 1]; /* the first is the run as it was */
+    int row_count;
+    double largest; /* factor that fits the device; only with one */
+};
+
+/* ---- what is asked for ---- */
+
+static bool factors_read(const char *text, struct scale_factors *factors)
+{
+    for (factors->count = 0; factors->count < SCALE_FACTORS_MAX;) {
+        char *end;
+        const double factor = strtod(text, &end);
+
+        if (end == text || (*end != ',' && *end != '\0') ||
+            !(factor >= 0x1p-10 && factor <= 0x1p10)) {
+            return false;
+        }
+        factors->items[factors->count++] = factor;
+        if (*end == '\0') {
+            return true;
+        }
+        text = end + 1;
+    }
+    return false;
+}
+
+/* NAME=FACTORS; a pattern may have '=' in it, so the last one counts. */
+static bool rule_read(struct scale *scale, const char *text, bool is_pattern)
+{
+    const char *equals = strrchr(text, '=');
+    const size_t length = equals ? (size_t)(equals - text) : 0;
+    struct tarn_scale_rule *rule = &scale->rules[scale->rule_count];
+    char *name = scale->patterns[scale->rule_count];
+
+    if (length == 0 || length >= SCALE_NAME_MAX || scale->rule_count == SCALE_RULES_MAX ||
+        !factors_read(equals + 1, &scale->factors[scale->rule_count])) {
+        return false;
+    }
+    memcpy(name, text, length);
+    name[length] = '\0';
+    rule->pattern = is_pattern ? name : NULL;
+    rule->what = is_pattern                 ? TARN_SCALE_MATCH
+                 : strcmp(name, "all") == 0 ? TARN_SCALE_ALL
+                                            : TARN_SCALE_BATCH;
+    scale->rule_count++;
+    return is_pattern || rule->what == TARN_SCALE_ALL || strcmp(name, "batch") == 0;
+}
+
+/* The rows: one for each factor of the longest list; shorter lists must have one factor. */
+static bool rows_count(struct scale *scale)
+{
+    int most = 1;
+
+    for (int i = 0; i < scale->rule_count; i++) {
+        most = scale->factors[i].count > most ? scale->factors[i].count : most;
+    }
+    for (int i = 0; i < scale->rule_count; i++) {
+        if (scale->factors[i].count != most && scale->factors[i].count != 1) {
+            return false;
+        }
+    }
+    scale->row_count = most + 1;
+    return true;
+}
+
+static enum cli_exit rules_read(struct scale *scale)
+{
+    const struct scale_values *values = scale->call->values;
+    const bool is_default = values->factors.count == 0 && values->matches.count == 0;
+
+    for (int i = 0; i < values->matches.count; i++) {
+        if (!rule_read(scale, values->matches.items[i], true)) {
+            return cli_fail(scale->call->command, CLI_EXIT_USAGE,
+                            "--match takes REGEX=N, N from 1/1024 to 1024, not '%s'",
+                            values->matches.items[i]);
+        }
+    }
+    for (int i = 0; i < values->factors.count; i++) {
+        if (!rule_read(scale, values->factors.items[i], false)) {
+            return cli_fail(scale->call->command, CLI_EXIT_USAGE,
+                            "--factor takes batch=N or all=N, N from 1/1024 to 1024, not '%s'",
+                            values->factors.items[i]);
+        }
+    }
+    if (is_default && !rule_read(scale, "batch=1.25,1.5,2", false)) {
+        return CLI_EXIT_USAGE;
+    }
+    return rows_count(scale) ? CLI_EXIT_OK
+                             : cli_fail(scale->call->command, CLI_EXIT_USAGE,
+                                        "lists of factors go side by side: give each as many, or "
+                                        "one");
+}
+
+/* ---- finding out ---- */
+
+static double row_factor(const struct scale *scale, int rule, int row)
+{
+    const struct scale_factors *factors = &scale->factors[rule];
+
+    return factors->items[factors->count == 1 ? 0 : row - 1];
+}
+
+static void row_name(const struct scale *scale, int row, char *name)
+{
+    size_t used = 0;
+
+    name[0] = '\0';
+    for (int i = 0; i < scale->rule_count && used < SCALE_NAME_MAX; i++) {
+        used += (size_t)snprintf(name + used, SCALE_NAME_MAX - used, "%s%s=%.6g", i ? ", " : "",
+                                 scale->patterns[i], row_factor(scale, i, row));
+    }
+}
+
+static enum tarn_status row_run(struct scale *scale, int index, struct tarn_error *error)
+{
+    struct scale_row *row = &scale->rows[index];
+    enum tarn_status status = TARN_OK;
+
+    row->result.struct_size = sizeof row->result;
+    row->info.struct_size = sizeof row->info;
+    if (index == 0) {
+        (void)snprintf(row->name, sizeof row->name, "as recorded");
+        return tarn_replay_run(scale->replay, &scale->options, &row->result, error);
+    }
+    row_name(scale, index, row->name);
+    for (int i = 0; i < scale->rule_count; i++) {
+        scale->rules[i].factor = row_factor(scale, i, index);
+    }
+    tarn_replay_destroy(scale->last);
+    scale->last = NULL;
+    status = tarn_replay_scale(scale->replay, scale->snapshot, scale->rules,
+                               (size_t)scale->rule_count, &scale->last, &row->info, error);
+    return status ? status : tarn_replay_run(scale->last, &scale->options, &row->result, error);
+}
+
+static enum tarn_status scale_find(struct scale *scale, struct tarn_error *error)
+{
+    const struct scale_values *values = scale->call->values;
+    enum tarn_status status = TARN_OK;
+
+    for (int i = 0; i < scale->row_count && status == TARN_OK; i++) {
+        status = row_run(scale, i, error);
+    }
+    if (status == TARN_OK && values->card > 0) {
+        status = tarn_replay_scale_largest(scale->replay, scale->snapshot, scale->rules,
+                                           (size_t)scale->rule_count, &scale->options,
+                                           &scale->largest, error);
+    }
+    return status;
+}
+
+/* ---- output ---- */
+
+static uint64_t row_peak(const struct scale_row *row, enum tarn_stat_kind kind)
+{
+    return (uint64_t)row->result.stats.by_pool[kind][TARN_STAT_ALL].peak;
+}
+
+static void factor_json(struct cli_json *json, const char *key, double factor)
+{
+    char text[32];
+
+    (void)snprintf(text, sizeof text, "%.10g", factor);
+    cli_json_text(json, key, text);
+}
+
+static void row_json(struct cli_json *json, const struct scale_row *row)
+{
+    cli_json_open_object(json, NULL);
+    cli_json_text(json, "scale", row->name);
+    cli_json_number(json, "requests_scaled", row->info.selected);
+    cli_json_number(json, "bytes_scaled", row->info.bytes_selected);
+    cli_json_number(json, "peak_reserved", row_peak(row, TARN_STAT_RESERVED_BYTES));
+    cli_json_number(json, "peak_allocated", row_peak(row, TARN_STAT_ALLOCATED_BYTES));
+    cli_json_number(json, "peak_requested", row_peak(row, TARN_STAT_REQUESTED_BYTES));
+    cli_json_signed(json, "num_ooms", row->result.stats.num_ooms);
+    cli_json_signed(json, "first_oom_entry", row->result.first_oom);
+    cli_json_close(json);
+}
+
+static void notes_json(struct cli_json *json, const struct tarn_replay *replay)
+{
+    const char *note;
+
+    cli_json_open_array(json, "notes");
+    for (size_t i = 0; (note = tarn_replay_get_note(replay, i)) != NULL; i++) {
+        cli_json_text(json, NULL, note);
+    }
+    cli_json_close(json);
+}
+
+static void scale_json(const struct scale *scale)
+{
+    const struct scale_values *values = scale->call->values;
+    struct cli_json json;
+
+    cli_json_begin(&json, stdout, "tarn.scale/1", false);
+    cli_json_bool(&json, "estimate", true);
+    cli_json_text(&json, "conf", scale->options.conf);
+    cli_json_open_array(&json, "rows");
+    for (int i = 0; i < scale->row_count; i++) {
+        row_json(&json, &scale->rows[i]);
+    }
+    cli_json_close(&json);
+    if (values->card > 0) {
+        cli_json_number(&json, "device", values->card);
+        cli_json_number(&json, "reserve", values->reserve);
+        factor_json(&json, "largest_factor", scale->largest);
+    }
+    notes_json(&json, scale->last);
+    cli_json_end(&json);
+}
+
+static void row_text(const struct scale *scale, int index, int width)
+{
+    const struct scale_row *row = &scale->rows[index];
+    const uint64_t reserved = row_peak(row, TARN_STAT_RESERVED_BYTES);
+    const uint64_t recorded = row_peak(&scale->rows[0], TARN_STAT_RESERVED_BYTES);
+
+    (void)printf("%-*s%10" PRIu64, width, row->name, row->info.selected);
+    (void)printf("%15s", cli_size_text(reserved).text);
+    (void)printf("%16s", cli_size_text(row_peak(row, TARN_STAT_ALLOCATED_BYTES)).text);
+    (void)printf("%9.2f%6" PRId64, recorded ? (double)reserved / (double)recorded : 1.0,
+                 row->result.stats.num_ooms);
+    if (row->result.first_oom >= 0) {
+        (void)printf("  first at entry %" PRId64, row->result.first_oom);
+    }
+    (void)putchar('\n');
+}
+
+static void print_largest(const struct scale *scale)
+{
+    const struct scale_values *values = scale->call->values;
+
+    (void)printf("\na device of %s, ", cli_size_text(values->card).text);
+    (void)printf("of which CUDA and others take %s: ", cli_size_text(values->reserve).text);
+    if (scale->largest == 0) {
+        (void)printf("the run does not fit, however small the scaled requests are\n");
+    } else if (scale->largest >= 0x1p10) {
+        (void)printf("the run fits, however large the scaled requests are\n");
+    } else {
+        (void)printf("the largest factor that fits is about %.2f\n", scale->largest);
+    }
+}
+
+static void scale_text(const struct scale *scale)
+{
+    const struct scale_values *values = scale->call->values;
+    int width = 13;
+
+    for (int i = 0; i < scale->row_count; i++) {
+        const int length = (int)strlen(scale->rows[i].name);
+
+        width = length + 2 > width ? length + 2 : width;
+    }
+    (void)printf("%s: an ESTIMATE of a larger run, with settings %s\n\n", scale->call->arguments[0],
+                 cli_conf_name(scale->options.conf));
+    (void)printf("%-*s%10s%15s%16s%9s%6s\n", width, "requests", "scaled", "peak reserved",
+                 "peak allocated", "times", "OOMs");
+    for (int i = 0; i < scale->row_count; i++) {
+        row_text(scale, i, width);
+    }
+    if (values->card > 0) {
+        print_largest(scale);
+    }
+    (void)putchar('\n');
+    cli_replay_print_notes(scale->last);
+}
+
+/* ---- running ---- */
+
+static enum cli_exit scale_options(struct scale *scale, const struct tarn_replay_info *info)
+{
+    const struct scale_values *values = scale->call->values;
+
+    scale->options = (struct tarn_replay_options){
+        .struct_size = sizeof scale->options,
+        .conf = values->conf ? values->conf : info->conf,
+        .memory_limit = values->no_limit ? UINT64_MAX : values->memory_limit,
+        .device_total = values->card > values->reserve ? values->card - values->reserve : 0,
+    };
+    return values->card == 0 || values->card > values->reserve
+               ? CLI_EXIT_OK
+               : cli_fail(scale->call->command, CLI_EXIT_USAGE,
+                          "nothing is left of --device after --reserve");
+}
+
+static enum cli_exit scale_snapshot(struct scale *scale)
+{
+    const struct cli_call *call = scale->call;
+    const struct scale_values *values = call->values;
+    const int device = values->device == UINT64_MAX ? -1 : (int)(values->device & INT32_MAX);
+    struct tarn_replay_info info = {.struct_size = sizeof info};
+    struct tarn_error error;
+    enum tarn_status status = tarn_replay_create(scale->snapshot, device, &scale->replay, &error);
+
+    if (status) {
+        return cli_fail_status(call->command, status, &error, call->arguments[0]);
+    }
+    tarn_replay_get_info(scale->replay, &info);
+    enum cli_exit code = scale_options(scale, &info);
+
+    if (code == CLI_EXIT_OK) {
+        status = scale_find(scale, &error);
+        if (status) {
+            code = cli_fail_status(call->command, status, &error,
+                                   status == TARN_ERR_CONFIG ? "--conf" : NULL);
+        } else {
+            (values->json ? scale_json : scale_text)(scale);
+        }
+    }
+    tarn_replay_destroy(scale->last);
+    tarn_replay_destroy(scale->replay);
+    return code;
+}
+
+static enum cli_exit scale_run(const struct cli_call *call)
+{
+    static struct scale scale; /* large */
+    int code;
+
+    scale = (struct scale){.call = call};
+    enum cli_exit found = rules_read(&scale);
+
+    if (found != CLI_EXIT_OK) {
+        return found;
+    }
+    scale.snapshot = cli_load_recording(call->command, call->arguments[0], &code);
+    if (!scale.snapshot) {
+        return (enum cli_exit)code;
+    }
+    found = scale_snapshot(&scale);
+    tarn_snapshot_destroy(scale.snapshot);
+    found = found == CLI_EXIT_OK && ferror(stdout) ? CLI_EXIT_IO : found;
+    return code != CLI_EXIT_OK ? (enum cli_exit)code : found;
+}
+
+const struct cli_command cli_command_scale = {
+    .name = "scale",
+    .arguments = "SNAPSHOT",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .help = "estimate what a recorded run would take with a larger batch",
+    .details = "Sizes of selected requests are multiplied, then the trace is replayed. That is an "
+               "estimate:\n"
+               "a larger run may use other algorithms and ask for other workspaces.\n",
+    .examples = "tarn scale dump.pickle --factor batch=1.5,2,4\n"
+                "tarn scale dump.pickle --match 'attention=2' --device 80GB",
+    .opts = scale_opts,
+    .values_size = sizeof(struct scale_values),
+    .defaults = &scale_defaults,
+    .run = scale_run,
+};

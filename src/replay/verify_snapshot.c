@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A decision log as a snapshot: its calls are made once more, with a history listening, and what
+ * the allocator then holds is captured. So everything is there that a snapshot of the recorded
+ * process would have had, pools among it, but for stacks and times.
+ */
+#include "base/errinfo.h"
+#include "base/host_mem.h"
+#include "base/input_line.h"
+#include "replay/verify_run.h"
+#include "snapshot/snapshot.h"
+#include "tarn/capture.h"
+#include "tarn/history.h"
+
+#include <string.h>
+
+enum {
+    HEADER_MAX_BYTES = 1 << 20,
+    ENTRIES_MAX = 64 << 20
+};
+
+bool tarn_verify_is_log(const char *path)
+{
+    static const char key[] = "\"brief\"";
+    struct tn_input input;
+    const char *line = NULL;
+    size_t length = 0;
+    bool found = false;
+
+    if (tn_input_open(&input, path, &(struct tn_unpack_limits){UINT64_MAX, 0}, NULL)) {
+        return false;
+    }
+    /* What is no plain file cannot be opened a second time. */
+    if (input.source.size >= 0 &&
+        tn_input_line(&input, HEADER_MAX_BYTES, &line, &length, NULL) == TARN_OK && length > 0 &&
+        line[0] == '{') {
+        for (size_t i = 0; !found && i + sizeof key - 1 <= length; i++) {
+            found = memcmp(line + i, key, sizeof key - 1) == 0;
+        }
+    }
+    tn_input_close(&input);
+    return found;
+}
+
+/* The clock of this run says nothing about the recorded one. */
+static void forget_times(struct tn_model *model)
+{
+    for (uint64_t i = 0; i < model->entries.count; i++) {
+        struct tn_trace_entry *entry = tn_store_at(&model->entries, i);
+
+        entry->time_us = TN_TIME_NONE;
+    }
+}
+
+static enum tarn_status run_and_capture(struct tn_verify_run *run, struct tarn_history *history,
+                                        struct tarn_snapshot **snapshot_out,
+                                        struct tarn_error *error)
+{
+    const struct tarn_capture_source source = {.allocator = run->allocator, .history = history};
+    struct tarn_sink sink;
+
+    tarn_history_get_sink(history, TARN_CONTEXT_NEVER, &sink);
+    enum tarn_status st = tarn_allocator_add_sink(run->allocator, &sink, error);
+
+    st = st ? st : tn_verify_calls(run, error);
+    if (st == TARN_OK && run->result->differing > 0) {
+        st = tn_fail(error, TARN_ERR_FORMAT,
+                     "%llu of %llu calls of the decision log come out otherwise here, so what they "
+                     "led to is not known: tarn verify shows the first",
+                     (unsigned long long)run->result->differing,
+                     (unsigned long long)run->result->calls);
+    }
+    st = st ? st : tarn_snapshot_capture(&source, 1, NULL, snapshot_out, error);
+    if (st == TARN_OK) {
+        forget_times(tn_snapshot_model_mutable(*snapshot_out));
+    }
+    return st;
+}
+
+enum tarn_status tarn_verify_snapshot(const char *path, struct tarn_snapshot **snapshot_out,
+                                      struct tarn_error *error)
+{
+    const struct tarn_history_options options = {
+        .struct_size = sizeof options, .stack_source = TARN_STACK_NONE, .max_entries = ENTRIES_MAX};
+    struct tarn_verify_result result = {.struct_size = sizeof result};
+    struct tarn_history *history = NULL;
+    struct tn_verify_run *run = tn_host_alloc(sizeof *run);
+
+    if (!run) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a decision log");
+    }
+    enum tarn_status st = tarn_history_create(&options, &history, error);
+
+    st = st ? st : tn_verify_open(run, path, NULL, error);
+    if (st == TARN_OK) {
+        run->result = &result;
+        st = run_and_capture(run, history, snapshot_out, error);
+        tn_verify_close(run);
+    }
+    tarn_history_destroy(history);
+    tn_host_free(run, sizeof *run);
+    return st;
+}

@@ -1,0 +1,1 @@
+replay "$data/logs/changed.jsonl"

@@ -1,0 +1,1 @@
+trace "$data/logs/rmm.csv"
