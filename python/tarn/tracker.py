@@ -562,7 +562,8 @@ class MemTracker(TorchDispatchMode):
                 register_optimizer_step_pre_hook(self._before_step),
                 register_optimizer_step_post_hook(self._after_step),
                 register_module_forward_pre_hook(self._before_forward),
-                register_module_forward_hook(self._after_forward),
+                # Also when a forward pass ends by an exception: recomputing stops early by one.
+                register_module_forward_hook(self._after_forward, always_call=True),
             ]
             self._patch_resize()
         return self

@@ -289,7 +289,10 @@ def difference(mine, other, path):
     if len(mine) != len(other) or (isinstance(mine, dict) and mine.keys() != other.keys()):
         return f"{path}: {list(keys)} is not {list(other)}"
     found = (difference(mine[key], other[key], f"{path}/{key}") for key in keys)
-    return next((text for text in found if text), None)
+    text = next((text for text in found if text), None)
+    if text and "Total" in keys:
+        return f"{text}: {mine} is not {other}"
+    return text
 
 
 def compare_trackers(make):
