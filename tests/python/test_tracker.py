@@ -166,6 +166,33 @@ class Tracker(unittest.TestCase):
         assert len(stats.snapshots[State.PRE_FW_AC]) == len(stats.snapshots[State.POST_FW_AC]) == 1
         """)
 
+    def test_recomputation_that_stops_early_has_ended(self):
+        self.passes("""
+        class Enough(Exception):
+            pass
+
+        class Stops(Linear):
+            enough = False
+            def forward(self, x):
+                out = super().forward(x)
+                if self.enough:
+                    raise Enough
+                return out
+
+        model = Stops(1000)
+        x = torch.Tensor(torch.UntypedStorage(512), "cuda:0")
+        with MemTracker() as tracker:
+            model(x)
+            torch.state.graph_task = 3
+            model.enough = True
+            fails(Enough, model, x)
+            temp = torch.call("cuda:0", 512)
+            torch.state.graph_task = -1
+            row = tracker.get_tracker_snapshot()[torch.device("cuda:0")]
+        assert row["Temp"] == 512, row
+        assert len(tracker.memory_tracking[model].snapshots[State.POST_FW_AC]) == 1
+        """)
+
     def test_wrappers(self):
         self.passes("""
         def tensor(size):

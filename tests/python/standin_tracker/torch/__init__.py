@@ -79,6 +79,7 @@ class Handle:
 
 
 PRE_FORWARD, FORWARD, PRE_STEP, POST_STEP, MODES, MULTI, AT_END = [], [], [], [], [], [], []
+ALWAYS = []  # of FORWARD: also when the forward pass raises
 state = types.SimpleNamespace(graph_task=-1, metadata="")
 
 
@@ -109,7 +110,13 @@ class Module:
     def __call__(self, *inputs):
         for hook in list(PRE_FORWARD):
             hook(self, inputs)
-        outputs = self.forward(*inputs)
+        try:
+            outputs = self.forward(*inputs)
+        except Exception:
+            for hook in list(FORWARD):
+                if hook in ALWAYS:
+                    hook(self, inputs, None)
+            raise
         for hook in list(FORWARD):
             hook(self, inputs, outputs)
         return outputs
@@ -150,6 +157,12 @@ def _register(hooks):
     return lambda hook: Handle(hooks, hook)
 
 
+def _register_forward(hook, always_call=False):
+    if always_call:
+        ALWAYS.append(hook)
+    return Handle(FORWARD, hook)
+
+
 def _module(name, **contents):
     module = types.ModuleType(name)
     vars(module).update(contents)
@@ -168,7 +181,7 @@ _module("torch.nn", Module=Module, Parameter=Parameter)
 _module("torch.nn.modules")
 _module(
     "torch.nn.modules.module",
-    register_module_forward_hook=_register(FORWARD),
+    register_module_forward_hook=_register_forward,
     register_module_forward_pre_hook=_register(PRE_FORWARD),
 )
 _module("torch.optim", Optimizer=Optimizer)
