@@ -18,8 +18,7 @@ static enum cli_exit trace_plot_run(const struct cli_call *call)
 {
     const struct cli_page_values *values = call->values;
 
-    return cli_page_run(call,
-                        values->segments ? TARN_VIEW_SEGMENTS : TARN_VIEW_TIMELINE);
+    return cli_page_run(call, values->segments ? TARN_VIEW_SEGMENTS : TARN_VIEW_TIMELINE);
 }
 
 const struct cli_command cli_command_trace_plot = {

@@ -42,9 +42,10 @@ const struct cli_command cli_command_view = {
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "write a page to look at: memory over time, blocks, stacks, failed requests",
-    .details = "One HTML file for any browser, with the data in it. It needs no other file and no\n"
-               "network, and can be mailed. An existing file is replaced. In the page, ? lists the\n"
-               "keys.\n",
+    .details =
+        "One HTML file for any browser, with the data in it. It needs no other file and no\n"
+        "network, and can be mailed. An existing file is replaced. In the page, ? lists the\n"
+        "keys.\n",
     .opts = view_opts,
     .values_size = sizeof(struct cli_page_values),
     .defaults = &cli_view_defaults,

@@ -10,7 +10,7 @@ import { VIEWS, initialState, readFragment, stateFragment } from './state.js';
 import { countOf, countText, shareText, shownText, sizeText, timeText } from './format.js';
 import { element, themeOf } from './paint.js';
 import { drawFirstPicture, drawOverview } from './overview.js';
-import { drawTimeline, hitTimeline, stackingOrder, timelineColumns } from './timeline.js';
+import { drawTimeline, hitTimeline, timelineColumns } from './timeline.js';
 import { Extents, drawBlocks, hitBlocks, paintSome, pileAt } from './blocks.js';
 import { drawMap, hitMap } from './map.js';
 import { FLAMES, drawFlame, flamePlan, hitFlame } from './flame.js';
@@ -226,7 +226,7 @@ class App {
     state.life = Math.floor(state.life);
     state.high = Math.max(0.01, Math.min(1, state.high));
     state.low = Math.max(0, Math.min(state.high - 0.005, state.low));
-    if (!GROUPINGS.some((g) => g.id === state.by)) state.by = 'own';
+    if (!GROUPINGS.some((g) => g.id === state.by)) state.by = 'line';
     if (!FLAMES.some((f) => f.id === state.flame)) state.flame = 'live';
     if (state.axis !== 'time') state.axis = 'event';
     if (state.mode !== 'pile') state.mode = 'address';
@@ -624,7 +624,7 @@ class App {
     const { state, source, curve, grouping } = this;
     const entry = this.entryAtCursor();
     const sums = grouping.sumsAt(entry);
-    const largest = stackingOrder(grouping.count).filter((g) => sums[g] > 0).sort((a, b) => sums[b] - sums[a]).slice(0, 3)
+    const largest = grouping.order.filter((g) => sums[g] > 0).sort((a, b) => sums[b] - sums[a]).slice(0, 3)
       .map((g) => `${grouping.text(g)} ${sizeText(sums[g])}`).join('; ');
     return `${VIEW_TEXTS[state.view]} of ${source.name}. ${this.cursorText()}: ${sizeText(curve.requested(entry))} in use of ${sizeText(curve.reserved(entry))} reserved. Largest: ${largest || 'nothing'}. The view Table has all figures.`;
   }
@@ -980,7 +980,7 @@ function figuresOf(app) {
     rows: () => tableRows(app),
     oom: (/** @type {number} */ entry) => ({ facts: oomFacts(app, entry), holders: oomHolders(app, entry) }),
     layout: (/** @type {number} */ entry) => layoutRows(app.source, layoutAt(app.source, entry).segments),
-    columns: timelineColumns, pile: pileAt, explain: explainOom, flame: () => flamePlan(app), order: stackingOrder,
+    columns: timelineColumns, pile: pileAt, explain: explainOom, flame: () => flamePlan(app),
   };
 }
 

@@ -7,7 +7,7 @@
 // pixel adds its share of colour to it, so nothing is ever left out. While a new picture is being
 // painted the old one is shown stretched.
 import { Axis } from './axis.js';
-import { countText, sizeText, sizeTicks, timeText } from './format.js';
+import { countText, sizeText, sizeTicks, tickText, timeText } from './format.js';
 import { livesAt, roundedSize } from './layout.js';
 import { colourBytes, groupColour, openCanvas } from './paint.js';
 import { LEFT, drawCursors, drawLanes, drawPlaceAxis, timelineBox } from './timeline.js';
@@ -308,7 +308,7 @@ function drawHeightAxis(app, context, box, scale, y) {
   context.textAlign = 'right';
   context.fillStyle = theme.muted;
   for (let tick = Math.ceil(scale.low / step) * step; tick <= scale.high; tick += step) {
-    context.fillText(tick === 0 ? '0' : sizeText(tick), box.left - 8, Math.min(box.bottom - 5, Math.max(box.top + 6, y(tick))));
+    context.fillText(tickText(tick), box.left - 8, Math.min(box.bottom - 5, Math.max(box.top + 6, y(tick))));
     context.fillStyle = theme.strong;
     context.fillRect(box.left - 5, Math.round(y(tick)), 5, 1);
     context.fillStyle = theme.muted;

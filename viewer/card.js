@@ -4,7 +4,6 @@
 import { countOf, countText, shownText, sizeText, timeText } from './format.js';
 import { livesAt, roundedSize } from './layout.js';
 import { element, groupColour, swatch } from './paint.js';
-import { stackingOrder } from './timeline.js';
 import { KIND_NAMES, NEVER } from './trace.js';
 
 const FRAMES_SHOWN = 80;
@@ -16,7 +15,7 @@ function legendPart(app) {
   const entry = app.entryAtCursor();
   const sums = grouping.sumsAt(entry);
   const total = app.curve.requested(entry);
-  const rows = stackingOrder(grouping.count).filter((group) => group > 0 || grouping.others > 0)
+  const rows = [...grouping.order].reverse().filter((group) => group > 0 || grouping.others > 0)
     .filter((group) => group < grouping.count - 1 || grouping.rest >= 0);
   const list = rows.map((group) => {
     const key = group > 0 && group < grouping.count - 1 ? grouping.keys[grouping.shown[group - 1]].key : '';
@@ -27,9 +26,14 @@ function legendPart(app) {
     }, swatch(groupColour(theme, group, grouping.count)), element('span', { class: 'label' }, grouping.text(group)),
     element('span', { class: 'number' }, sizeText(sums[group]))));
   });
+  const line = (/** @type {string} */ name, /** @type {number} */ bytes, /** @type {string} */ colour, kind = '') =>
+    element('div', { class: `row ${kind}`, title: `${countText(bytes)} bytes` }, colour ? swatch(colour) : null,
+      element('span', { class: 'label' }, name), element('span', { class: 'number' }, sizeText(bytes)));
+  const reserved = app.curve.reserved(entry);
   return element('section', {}, element('h2', {}, 'In use ', app.cursorText()),
-    element('ul', { class: 'legend' }, ...list),
-    element('div', { class: 'row total' }, element('span', { class: 'label' }, 'total'), element('span', { class: 'number' }, sizeText(total))));
+    element('ul', { class: 'legend' }, ...list), line('in use', total, '', 'total'),
+    reserved > 0 ? line('reserved, not in use', Math.max(0, reserved - total), theme.strong) : null,
+    reserved > 0 ? line('reserved', reserved, '', 'total') : null);
 }
 
 /** What changed between the mark and the cursor. @param {any} app */

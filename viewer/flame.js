@@ -5,7 +5,7 @@ import { countOf, shareText, sizeText } from './format.js';
 import { fitText, inkOn, openCanvas } from './paint.js';
 import { NEVER } from './trace.js';
 
-const ROW = 20;
+const FLAME_ROW = 20;
 
 /** What the boxes can show. */
 export const FLAMES = [
@@ -139,11 +139,11 @@ export function drawFlame(app, canvas, width, height) {
   app.flameScroll = Math.max(0, app.flameScroll || 0);
   const path = [];
   for (let node = focus.parent; node; node = node.parent) path.unshift(node);
-  path.forEach((node, i) => boxes.push({ x: 8, y: i * ROW, width: width - 16, node }));
+  path.forEach((node, i) => boxes.push({ x: 8, y: i * FLAME_ROW, width: width - 16, node }));
   const stack = [{ node: focus, x: 8, width: width - 16 }];
   while (stack.length > 0) {
     const { node, x, width: wide } = /** @type {any} */ (stack.pop());
-    boxes.push({ x, y: node.depth * ROW, width: wide, node });
+    boxes.push({ x, y: node.depth * FLAME_ROW, width: wide, node });
     let at = x;
     const children = [.../** @type {FlameNode} */ (node).children.values()];
     children.sort((a, b) => b.bytes - a.bytes);
@@ -153,7 +153,7 @@ export function drawFlame(app, canvas, width, height) {
       at += childWide;
     }
   }
-  const deepest = boxes.reduce((most, box) => Math.max(most, box.y), 0) + ROW + 16;
+  const deepest = boxes.reduce((most, box) => Math.max(most, box.y), 0) + FLAME_ROW + 16;
   app.flameScroll = Math.min(app.flameScroll, Math.max(0, deepest - height));
   for (const box of boxes) drawFlameBox(app, context, box, height, focus);
 }
@@ -162,21 +162,21 @@ export function drawFlame(app, canvas, width, height) {
  * @param {FlameNode} focus */
 function drawFlameBox(app, context, box, height, focus) {
   const y = box.y - app.flameScroll + 8;
-  if (y + ROW < 0 || y > height) return;
+  if (y + FLAME_ROW < 0 || y > height) return;
   const colour = flameColour(app, box.node);
   const isAbove = box.node.depth < focus.depth;
   const isMatch = app.frameMatches && app.frameMatches[box.node.frame];
   context.globalAlpha = isAbove ? 0.45 : box.node.library && box.node.parent ? 0.55 : 1;
   if (app.frameMatches && !isMatch) context.globalAlpha *= 0.4;
   context.fillStyle = colour;
-  context.fillRect(box.x, y, Math.max(0.6, box.width - 0.8), ROW - 1);
+  context.fillRect(box.x, y, Math.max(0.6, box.width - 0.8), FLAME_ROW - 1);
   const isFaint = context.globalAlpha < 0.9;
   context.globalAlpha = 1;
   const label = box.node.parent ? box.node.text : `all ${sizeText(box.node.bytes)}`;
   const text = box.width > 24 ? fitText(context, label, box.width - 8) : '';
   if (text) {
     context.fillStyle = isFaint ? app.theme.text : inkOn(colour);
-    context.fillText(text, box.x + 4, y + ROW / 2);
+    context.fillText(text, box.x + 4, y + FLAME_ROW / 2);
   }
 }
 
@@ -186,7 +186,7 @@ export function hitFlame(app, px, py) {
   if (!picture || !picture.boxes) return null;
   const y = py - 8 + (app.flameScroll || 0);
   const box = picture.boxes.findLast((/** @type {any} */ b) =>
-    px >= b.x && px < b.x + b.width && y >= b.y && y < b.y + ROW);
+    px >= b.x && px < b.x + b.width && y >= b.y && y < b.y + FLAME_ROW);
   if (!box) return null;
   const { node } = box;
   const { names } = app.source;

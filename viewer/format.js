@@ -17,6 +17,11 @@ export function sizeText(bytes) {
   return `${sign}${value.toFixed(digits)} ${UNITS[unit]}`;
 }
 
+/** The same for the ticks of an axis, which are round: "8 GiB". @param {number} bytes */
+export function tickText(bytes) {
+  return bytes === 0 ? '0' : sizeText(bytes).replace(/(\.\d*?)0+ /, '$1 ').replace('. ', ' ');
+}
+
 /** 35860 as "35,860". @param {number} number */
 export function countText(number) {
   return Math.round(number).toString().replace(/\B(?=(\d{3})+(?!\d))/g, ',');

@@ -5,9 +5,9 @@ import { baseName, shownText } from './format.js';
 
 /** What blocks can be grouped by. */
 export const GROUPINGS = [
+  { id: 'line', text: 'allocating line', hint: 'the innermost frame' },
   { id: 'own', text: 'your code', hint: 'the innermost line that is not of a library' },
   { id: 'stack', text: 'stack', hint: 'the whole stack of the allocation' },
-  { id: 'line', text: 'allocating line', hint: 'the innermost frame' },
   { id: 'file', text: 'file', hint: 'the file of your code' },
   { id: 'phase', text: 'phase', hint: 'forward, backward or optimizer, by names in the stack' },
   { id: 'category', text: 'category', hint: 'categories or metadata of the recording' },
@@ -149,6 +149,7 @@ export class Grouping {
     this.count = this.shown.length + 2; // others first, what does not match last
     if (this.rest >= 0) this.groupOfKey[this.rest] = this.count - 1;
     this.makeTables();
+    this.makeOrder();
   }
 
   /** Groups by stack, place and detail, so that finding one is a look-up. */
@@ -158,6 +159,26 @@ export class Grouping {
       Uint8Array.from(/** @type {Uint32Array} */ (keys), (key) => group[key]);
     this.groupOfStack = of(this.keyOfStack);
     this.isByStack = !['place', 'category', 'origin'].includes(this.by);
+  }
+
+  /** The order in which groups are stacked, from the ground: those whose bytes stay longest first, so
+   * that what comes and goes does so on top of what is always there. */
+  makeOrder() {
+    const { source, count } = this;
+    const bytes = new Float64Array(count);
+    const stay = new Float64Array(count);
+    for (let life = 0; life < source.lives; life++) {
+      const group = this.group(life);
+      const start = source.lifeStart[life] === NEVER ? 0 : source.lifeStart[life];
+      const end = source.lifeEnd[life] === NEVER ? source.count : source.lifeEnd[life];
+      bytes[group] += source.size(life);
+      stay[group] += source.size(life) * (end - start);
+    }
+    const length = (/** @type {number} */ group) => (bytes[group] > 0 ? stay[group] / bytes[group] : 0);
+    const order = [...bytes.keys()].filter((group) => group > 0 && group < count - 1);
+    order.sort((a, b) => length(b) - length(a) || a - b);
+    /** @type {number[]} */
+    this.order = [...order, 0, count - 1];
   }
 
   /** @param {number} life */

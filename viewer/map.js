@@ -6,7 +6,7 @@ import { layoutAt, layoutRows } from './layout.js';
 import { FONT, FONT_BOLD, fitText, groupColour, inkOn, openCanvas } from './paint.js';
 import { lifeLines } from './blocks.js';
 
-const ROW = 22;
+const BAND = 22;
 const GAP = 6;
 const HEAD = 40;
 const ROWS_MAX = 14; // of a group, roughly: the scale is chosen for it
@@ -33,12 +33,12 @@ export function mapPlan(app, width) {
       const wide = Math.max(3, ((segment.end - segment.address) / perRow) * room);
       if (x > 0 && x + wide > room + 0.5) {
         x = 0;
-        y += ROW + GAP;
+        y += BAND + GAP;
       }
       places.push({ segment, x: EDGE + x, y, width: Math.min(wide, room) });
       x += wide + 3;
     }
-    y += ROW + 20;
+    y += BAND + 20;
   }
   return { heads, places, total, outside, height: y, view: state.view };
 }
@@ -55,7 +55,7 @@ export function drawMap(app, canvas, width, height) {
   context.translate(0, -app.mapScroll);
   for (const head of plan.heads) drawHead(app, context, head, width);
   for (const place of plan.places) {
-    if (place.y + ROW < app.mapScroll || place.y > app.mapScroll + height) continue;
+    if (place.y + BAND < app.mapScroll || place.y > app.mapScroll + height) continue;
     drawSegment(app, context, place);
   }
   context.restore();
@@ -97,14 +97,14 @@ function drawHead(app, context, head, width) {
 function drawHatch(context, colour, x, y, width) {
   context.save();
   context.beginPath();
-  context.rect(x, y, width, ROW);
+  context.rect(x, y, width, BAND);
   context.clip();
   context.strokeStyle = colour;
   context.lineWidth = 1.5;
   context.beginPath();
-  for (let at = x - ROW; at < x + width; at += 5) {
-    context.moveTo(at, y + ROW);
-    context.lineTo(at + ROW, y);
+  for (let at = x - BAND; at < x + width; at += 5) {
+    context.moveTo(at, y + BAND);
+    context.lineTo(at + BAND, y);
   }
   context.stroke();
   context.restore();
@@ -117,35 +117,35 @@ function drawSegment(app, context, place) {
   const entry = app.entryAtCursor();
   const times = width / (segment.end - segment.address);
   context.fillStyle = theme.free;
-  context.fillRect(x, y, width, ROW);
+  context.fillRect(x, y, width, BAND);
   for (const piece of segment.pieces) {
     const from = x + (piece.from - segment.address) * times;
     const wide = (piece.to - piece.from) * times;
     if (piece.kind === 'slack') {
       context.fillStyle = theme.slack;
-      context.fillRect(from, y, wide, ROW);
+      context.fillRect(from, y, wide, BAND);
     } else if (piece.kind === 'block') {
       const colour = groupColour(theme, grouping.group(piece.life), grouping.count);
       context.globalAlpha = state.group !== '' && app.groupOfSelection !== grouping.group(piece.life) ? 0.25 : 1;
       context.fillStyle = colour;
-      context.fillRect(from, y, wide > 3 ? wide - 0.75 : wide, ROW);
+      context.fillRect(from, y, wide > 3 ? wide - 0.75 : wide, BAND);
       context.globalAlpha = 1;
       if (source.isPending(piece.life, entry)) drawHatch(context, theme.pending, from, y, wide);
       if (piece.life === state.life) {
         context.strokeStyle = theme.text;
         context.lineWidth = 2;
-        context.strokeRect(from, y - 1, Math.max(2, wide), ROW + 2);
+        context.strokeRect(from, y - 1, Math.max(2, wide), BAND + 2);
       }
       const text = wide > 60 ? fitText(context, sizeText(source.size(piece.life)), wide - 8) : '';
       if (text) {
         context.fillStyle = inkOn(colour);
-        context.fillText(text, from + 5, y + ROW / 2 + 0.5);
+        context.fillText(text, from + 5, y + BAND / 2 + 0.5);
       }
     }
   }
   context.strokeStyle = theme.strong;
   context.lineWidth = 1;
-  context.strokeRect(Math.round(x) + 0.5, y + 0.5, Math.max(1, Math.round(width) - 1), ROW - 1);
+  context.strokeRect(Math.round(x) + 0.5, y + 0.5, Math.max(1, Math.round(width) - 1), BAND - 1);
 }
 
 /** @param {any} app @param {number} px @param {number} py */
@@ -154,7 +154,7 @@ export function hitMap(app, px, py) {
   if (!picture || !picture.plan) return null;
   const y = py + (app.mapScroll || 0);
   const place = picture.plan.places.find((/** @type {any} */ p) =>
-    px >= p.x && px <= p.x + p.width && y >= p.y && y < p.y + ROW);
+    px >= p.x && px <= p.x + p.width && y >= p.y && y < p.y + BAND);
   if (!place) return null;
   const { segment } = place;
   const at = segment.address + ((px - place.x) / place.width) * (segment.end - segment.address);

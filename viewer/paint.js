@@ -91,8 +91,8 @@ export function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (key.startsWith('on')) made.addEventListener(key.slice(2), value);
-    else if (value === true) made.setAttribute(key, '');
-    else if (value !== false && value !== null && value !== undefined) made.setAttribute(key, String(value));
+    else if (value === true && !key.startsWith('aria')) made.setAttribute(key, '');
+    else if (value !== null && value !== undefined && (value !== false || key.startsWith('aria'))) made.setAttribute(key, String(value));
   }
   for (const child of children) if (child !== null && child !== undefined) made.append(child);
   return made;

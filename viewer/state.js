@@ -20,7 +20,7 @@ const SHORT = /** @type {const} */ ({
 /** @returns {State} */
 export function initialState() {
   return {
-    view: 'timeline', source: 0, from: 0, to: -1, cursor: -2, mark: -2, by: 'own', axis: 'event',
+    view: 'timeline', source: 0, from: 0, to: -1, cursor: -2, mark: -2, by: 'line', axis: 'event',
     mode: 'address', flame: 'live', query: '', filter: false, life: -1, group: '', segments: false,
     low: 0, high: 1, sort: 'live', up: false,
   };

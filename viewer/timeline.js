@@ -2,7 +2,7 @@
 // Bytes in use over time, stacked by group. A column of pixels shows the composition at the moment
 // of the column at which most is in use, so that no peak is lost however far one zooms out.
 import { Axis } from './axis.js';
-import { countText, shareText, sizeText, sizeTicks, roundTicks, shownText, timeText } from './format.js';
+import { countText, shareText, sizeText, sizeTicks, tickText, roundTicks, shownText, timeText } from './format.js';
 import { FONT, FONT_BOLD, fitText, groupColour, inkOn, openCanvas } from './paint.js';
 import { KIND } from './trace.js';
 
@@ -50,14 +50,6 @@ export function timelineTop(columns) {
   for (const value of columns.most) top = Math.max(top, value);
   for (const value of columns.reserved) top = Math.max(top, value);
   return Math.max(1, top) * 1.06;
-}
-
-/** Groups in the order in which they are stacked, from the ground. @param {number} count */
-export function stackingOrder(count) {
-  const order = [];
-  for (let group = 1; group < count - 1; group++) order.push(group);
-  order.push(0, count - 1);
-  return order;
 }
 
 /** @param {any} app @param {HTMLCanvasElement} canvas @param {number} width @param {number} height */
@@ -111,7 +103,7 @@ function drawAreas(app, context, box, data, columns, y) {
     context.fillRect(x(from), y(data.reserved[from]), (to - from) * step, y(0) - y(data.reserved[from]));
   });
   if (state.segments) return;
-  for (const group of stackingOrder(grouping.count)) {
+  for (const group of grouping.order) {
     const isOther = state.group !== '' && app.groupOfSelection !== group;
     context.globalAlpha = isOther ? 0.25 : 1;
     context.fillStyle = groupColour(theme, group, grouping.count);
@@ -182,7 +174,7 @@ function drawBytesAxis(app, context, box, scale, y) {
     context.lineTo(box.right, at);
     context.stroke();
     context.fillStyle = theme.muted;
-    context.fillText(tick === 0 ? '0' : sizeText(tick), box.left - 8, at);
+    context.fillText(tickText(tick), box.left - 8, at);
   }
   context.textAlign = 'left';
 }
@@ -337,7 +329,7 @@ export function hitTimeline(app, px, py) {
   let found = -1;
   const bytes = picture.scale.low +
     ((box.bottom - py) / (box.bottom - box.top)) * (picture.scale.high - picture.scale.low);
-  for (const group of stackingOrder(grouping.count)) {
+  for (const group of grouping.order) {
     const sum = data.sums[i * data.groups + group];
     if (!state.segments && bytes >= ground && bytes < ground + sum) {
       found = group;

@@ -283,13 +283,15 @@ export class Source {
     const [kinds, times, stacks, addresses, sizes, backs, places, extras, plains] = columns;
     let kind = kinds.byte();
     const entry = state.entry++;
-    const stack = stacks.varint();
+    let stack = stacks.varint();
     state.time += times.step();
     if (state.time > state.latest) state.latest = state.time;
     this.time[entry] = state.latest;
     this.stack[entry] = stack;
     if (kind === KIND.FREE || kind === KIND.FREE_REQUESTED || kind === KIND.FREE_COMPLETED) {
       const life = state.life - backs.varint();
+      stack = stack === 0 ? this.lifeStack[life] : stack - 1;
+      this.stack[entry] = stack;
       if (kind !== KIND.FREE_COMPLETED) this.lifeAsked[life] = entry;
       if (kind === KIND.FREE_COMPLETED) this.lifeEnd[life] = entry;
       this.ref[entry] = life;

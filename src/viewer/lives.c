@@ -109,9 +109,8 @@ bool tn_lives_carry(struct tn_lives *lives, struct tn_vec *carried_out)
     }
     for (uint64_t i = 0; i < lives->live.capacity; i++) {
         if (lives->live.slots[i].key != 0) {
-            const uint64_t *found =
-                bsearch(&lives->live.slots[i].value, carried_out->items, carried_out->count,
-                        sizeof(uint64_t), number_compare);
+            const uint64_t *found = bsearch(&lives->live.slots[i].value, carried_out->items,
+                                            carried_out->count, sizeof(uint64_t), number_compare);
 
             lives->live.slots[i].value = (uint64_t)(found - (const uint64_t *)carried_out->items);
         }

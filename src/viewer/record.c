@@ -46,8 +46,12 @@ static void addresses_look_at(struct tn_record *record)
         const struct tn_model_segment *segment = &source->segments[i];
 
         for (size_t k = 0; tn_source_has(source, i) && k < segment->block_count; k++) {
-            bits |= segment->blocks[k].address;
-            base = segment->blocks[k].address < base ? segment->blocks[k].address : base;
+            const struct tn_model_block *block = &segment->blocks[k];
+
+            if (block->state != TN_BLOCK_INACTIVE) {
+                bits |= block->address;
+                base = block->address < base ? block->address : base;
+            }
         }
         if (tn_source_has(source, i)) {
             bits |= segment->address;
@@ -92,6 +96,21 @@ void tn_record_fini(struct tn_record *record)
     tn_column_fini(&record->before);
 }
 
+static uint64_t size_of(const struct tn_record *record, uint64_t life)
+{
+    const uint64_t told = ((const uint64_t *)record->told.items)[life];
+
+    return entry_at(record, told & ENTRY)->size;
+}
+
+/* Of the allocation; TN_STACK_NONE when it is not in the page. */
+static uint32_t stack_of(const struct tn_record *record, uint64_t life)
+{
+    const uint64_t told = ((const uint64_t *)record->told.items)[life];
+
+    return told & BEFORE ? TN_STACK_NONE : entry_at(record, told & ENTRY)->stack;
+}
+
 /* ---- numbers into columns ---- */
 
 static void address_put(struct tn_record *record, struct tn_column *column, uint64_t address)
@@ -116,10 +135,16 @@ static void time_put(struct tn_record *record, const struct tn_trace_entry *entr
     record->time_last = time > record->time_last ? time : record->time_last;
 }
 
-static void stack_put(struct tn_record *record, const struct tn_trace_entry *entry)
+/* Most frees have the stack of the allocation: that is 0 there, and other numbers one more. */
+static void stack_put(struct tn_record *record, enum tn_record_kind kind,
+                      const struct tn_trace_entry *entry, const struct tn_life_step *step)
 {
-    tn_column_put_varint(column_of(record, TN_COLUMN_STACK),
-                         tn_names_stack(record->names, entry->stack));
+    uint64_t number = tn_names_stack(record->names, entry->stack);
+
+    if (kind >= TN_RECORD_FREE_REQUESTED && kind <= TN_RECORD_FREE) {
+        number = entry->stack == stack_of(record, step->life) ? 0 : number + 1;
+    }
+    tn_column_put_varint(column_of(record, TN_COLUMN_STACK), number);
 }
 
 static void extra_put(struct tn_record *record, const struct tn_trace_entry *entry)
@@ -148,13 +173,6 @@ static void plain_put(struct tn_record *record, uint64_t number)
 }
 
 /* ---- entries ---- */
-
-static uint64_t size_of(const struct tn_record *record, uint64_t life)
-{
-    const uint64_t told = ((const uint64_t *)record->told.items)[life];
-
-    return entry_at(record, told & ENTRY)->size;
-}
 
 static enum tn_record_kind free_kind(const struct tn_life_step *step, bool is_completed)
 {
@@ -235,9 +253,10 @@ static void details_put(struct tn_record *record, enum tn_record_kind kind,
     case TN_RECORD_OOM:
         plain_put(record, entry->size);
         plain_put(record, entry->address); /* free bytes of the device */
-        tn_column_put_varint(column_of(record, TN_COLUMN_PLACE),
-                             tn_places_get(record->places, entry->stream,
-                                           tn_model_extra(record->source->model, entry->extra)->pool));
+        tn_column_put_varint(
+            column_of(record, TN_COLUMN_PLACE),
+            tn_places_get(record->places, entry->stream,
+                          tn_model_extra(record->source->model, entry->extra)->pool));
         return;
     case TN_RECORD_SNAPSHOT:
         plain_put(record, entry->size);
@@ -326,14 +345,15 @@ static bool entry_put(struct tn_record *record, uint64_t *number)
         return false;
     }
     enum tn_record_kind kind = kind_of(entry, &step);
-    const bool is_two = (kind == TN_RECORD_FREE_REQUESTED || kind == TN_RECORD_OLD_FREE_REQUESTED) &&
-                        is_pair(record, *number);
+    const bool is_two =
+        (kind == TN_RECORD_FREE_REQUESTED || kind == TN_RECORD_OLD_FREE_REQUESTED) &&
+        is_pair(record, *number);
 
     kind = is_two ? kind + 2 : kind;
     totals_step(record, *number, entry, &step);
     tn_column_put_byte(column_of(record, TN_COLUMN_KIND), (uint8_t)kind);
     time_put(record, entry);
-    stack_put(record, entry);
+    stack_put(record, kind, entry, &step);
     details_put(record, kind, entry, &step);
     ++*number;
     if (is_two) {
@@ -471,8 +491,7 @@ static bool spans_put(struct tn_record *record, struct tn_text_out *out)
         tn_column_put_varint(column, spans[i].size);
         entry_number_put(record, column, spans[i].start);
         entry_number_put(record, column, spans[i].end);
-        tn_column_put_varint(column,
-                             tn_places_get(record->places, spans[i].stream, spans[i].pool));
+        tn_column_put_varint(column, tn_places_get(record->places, spans[i].stream, spans[i].pool));
         tn_column_put_varint(column, tn_names_stack(record->names, spans[i].stack));
         tn_column_put_byte(column, (uint8_t)(spans[i].is_large | spans[i].is_growing << 1));
     }

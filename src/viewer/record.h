@@ -68,22 +68,22 @@ struct tn_record {
                            bit 62: it was there before */
     struct tn_column columns[TN_COLUMN_COUNT];
     struct tn_column chunk;
-    struct tn_column before;    /* lives from before that are not in the trace */
-    uint64_t first;             /* entry that the page begins with */
-    uint64_t carried;           /* lives that were in use then, numbered first */
-    uint64_t survivors;         /* lives that the trace has no word of, numbered last */
-    uint64_t unit;              /* divides all addresses; a power of two */
-    uint64_t base;              /* the lowest address */
-    uint64_t at;                /* address last written, in units from `base` */
-    int64_t time;               /* last written */
-    int64_t time_first;         /* TN_TIME_NONE: no entry has one */
-    int64_t time_last;          /* the greatest */
-    uint64_t requested;         /* bytes in use less those from before, modulo 2^64 */
-    uint64_t requested_before;  /* bytes in use before the first entry */
-    uint64_t reserved;          /* now */
-    uint64_t chunk_entries;     /* in the columns */
-    size_t chunks;              /* written */
-    size_t number;              /* of the source, for names of sections */
+    struct tn_column before;           /* lives from before that are not in the trace */
+    uint64_t first;                    /* entry that the page begins with */
+    uint64_t carried;                  /* lives that were in use then, numbered first */
+    uint64_t survivors;                /* lives that the trace has no word of, numbered last */
+    uint64_t unit;                     /* divides all addresses; a power of two */
+    uint64_t base;                     /* the lowest address */
+    uint64_t at;                       /* address last written, in units from `base` */
+    int64_t time;                      /* last written */
+    int64_t time_first;                /* TN_TIME_NONE: no entry has one */
+    int64_t time_last;                 /* the greatest */
+    uint64_t requested;                /* bytes in use less those from before, modulo 2^64 */
+    uint64_t requested_before;         /* bytes in use before the first entry */
+    uint64_t reserved;                 /* now */
+    uint64_t chunk_entries;            /* in the columns */
+    size_t chunks;                     /* written */
+    size_t number;                     /* of the source, for names of sections */
     uint64_t overview[2][TN_OVERVIEW]; /* most requested, as `requested`, and reserved */
 };
 

@@ -105,7 +105,8 @@ bool tn_section_put(struct tn_text_out *out, const char *name, const struct tn_c
     if (column->failed || deflateInit(&packing.stream, LEVEL) != Z_OK) {
         return false;
     }
-    tn_text_printf(out, "<script type=\"application/octet-stream\" data-name=\"%s\" data-size=\"%zu\">",
+    tn_text_printf(out,
+                   "<script type=\"application/octet-stream\" data-name=\"%s\" data-size=\"%zu\">",
                    name, column->bytes.count);
     section_pack(&packing, column);
     tn_text_puts(out, "</script>\n");

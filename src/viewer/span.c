@@ -18,6 +18,7 @@ struct ranges {
     struct tn_store store;   /* removed ones stay */
     struct tn_tree tree;
     struct tn_vec *done; /* struct tn_span: begun */
+    bool is_end; /* the segments of the snapshot are being added: what makes room has had no time */
 };
 
 static struct range *range_of(const struct tn_tree_node *node)
@@ -51,7 +52,7 @@ static bool range_insert(struct ranges *ranges, struct range range)
 static bool span_add(struct ranges *ranges, const struct range *range, uint64_t start, uint64_t end,
                      uint64_t entry)
 {
-    struct tn_span *span = tn_vec_push(ranges->done);
+    struct tn_span *span = ranges->is_end ? NULL : tn_vec_push(ranges->done);
 
     if (span) {
         *span = range->span;
@@ -59,7 +60,7 @@ static bool span_add(struct ranges *ranges, const struct range *range, uint64_t 
         span->size = end - start;
         span->start = entry;
     }
-    return span != NULL;
+    return span || ranges->is_end;
 }
 
 /* What of [start, end) is reserved began at `entry`; ranges that reach beyond keep their ends. */
@@ -108,6 +109,7 @@ static bool range_add(struct ranges *ranges, const struct tn_span *span, uint64_
 
 static bool finals_add(struct ranges *ranges, const struct tn_view_source *source)
 {
+    ranges->is_end = true;
     for (size_t i = 0; i < source->segment_count; i++) {
         const struct tn_model_segment *segment = &source->segments[i];
         const struct tn_span span = {.address = segment->address,
@@ -122,6 +124,7 @@ static bool finals_add(struct ranges *ranges, const struct tn_view_source *sourc
             return false;
         }
     }
+    ranges->is_end = false;
     return true;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A page: the bundle with the data of each source in the middle. Everything is written in one pass
- * over each trace. A page with a limit may need more passes, whose output is only counted.
+ * over each trace. A page with a limit is put together in host memory; if it turns out to be too
+ * large it is made again with fewer entries.
  */
 #include "tarn/viewer.h"
 
@@ -19,7 +20,6 @@
 
 enum {
     SOURCES_MAX = 256, /* devices: a page with more would be of no use */
-    FEW_BYTES = 12,    /* an entry, in a page; most take 2 */
     TRIES = 8
 };
 
@@ -34,22 +34,22 @@ struct page {
     uint64_t kept;         /* entries that the page may have */
 };
 
-/* Counts what is written; without `to` that is all. */
-struct counter {
-    const struct tarn_writer *to;
+/* Keeps what is written as long as it fits, and counts all of it. */
+struct keeper {
+    struct tn_column kept;
     uint64_t bytes;
-    uint64_t limit; /* 0 = none */
+    uint64_t limit;
 };
 
-static enum tarn_status counter_write(void *context, const char *bytes, size_t size)
+static enum tarn_status keeper_write(void *context, const char *bytes, size_t size)
 {
-    struct counter *counter = context;
+    struct keeper *keeper = context;
 
-    counter->bytes += size;
-    if (counter->limit > 0 && counter->bytes > counter->limit) {
-        return TARN_ERR_LIMIT;
+    keeper->bytes += size;
+    if (keeper->bytes <= keeper->limit) {
+        tn_column_put(&keeper->kept, bytes, size);
     }
-    return counter->to ? counter->to->write(counter->to->context, bytes, size) : TARN_OK;
+    return keeper->kept.failed ? TARN_ERR_HOST_MEMORY : TARN_OK;
 }
 
 /* ---- sources ---- */
@@ -203,8 +203,7 @@ static bool annotations_put(const struct page *page, struct tn_names *names,
 }
 
 static bool source_put(const struct page *page, size_t number, struct tn_names *names,
-                       struct tn_places *places, struct tn_view_head *head,
-                       struct tn_text_out *out)
+                       struct tn_places *places, struct tn_view_head *head, struct tn_text_out *out)
 {
     const struct tn_view_source *source =
         (const struct tn_view_source *)page->sources.items + number;
@@ -279,60 +278,63 @@ static enum tarn_status page_put(const struct page *page, const struct tarn_writ
 
 /* ---- the limit ---- */
 
-/* How many entries fit. A first guess comes from the size of the whole page. */
-static enum tarn_status page_fit(struct page *page, struct tarn_error *error)
+/* The page with as many entries as fit. A guess how many comes from the size of the page before. */
+static enum tarn_status page_fit(struct page *page, struct keeper *keeper, struct tarn_error *error)
 {
-    const uint64_t limit = page->options->max_bytes;
+    const struct tarn_writer writer = {keeper_write, keeper};
 
     for (int i = 0; i < TRIES; i++) {
-        struct counter counter = {.to = NULL};
-        const struct tarn_writer writer = {counter_write, &counter};
+        tn_column_clear(&keeper->kept);
+        keeper->bytes = 0;
         const enum tarn_status status = page_put(page, &writer);
 
         if (status) {
             return tn_fail(error, status, "no host memory for the page");
         }
-        if (counter.bytes <= limit) {
+        if (keeper->bytes <= keeper->limit) {
             return TARN_OK;
         }
         if (page->kept == 0) {
             break;
         }
-        const double share = (double)limit / (double)counter.bytes * 0.97;
+        const double share = (double)keeper->limit / (double)keeper->bytes * 0.97;
 
         page->kept = i + 2 < TRIES ? (uint64_t)((double)page->kept * share) : 0;
     }
     return tn_fail(error, TARN_ERR_LIMIT,
                    "the page does not fit into %" PRIu64
                    " bytes, not even without the trace; give a larger --max-size",
-                   limit);
+                   keeper->limit);
 }
 
-/* More than the page will have: the entries, and all that the model holds beside them. */
-static uint64_t size_guess(const struct page *page)
+static enum tarn_status page_write_limited(struct page *page, const struct tarn_writer *writer,
+                                           struct tarn_error *error)
 {
-    const uint64_t entries = page->model->entries.count;
+    struct keeper keeper = {.limit = page->options->max_bytes};
 
-    return (1 << 20) + FEW_BYTES * entries + page->model->budget.used -
-           entries * sizeof(struct tn_trace_entry);
+    tn_column_init(&keeper.kept);
+    enum tarn_status status = page_fit(page, &keeper, error);
+
+    if (status == TARN_OK) {
+        status = writer->write(writer->context, keeper.kept.bytes.items, keeper.kept.bytes.count);
+        if (status) {
+            (void)tn_fail(error, status, "cannot write the page");
+        }
+    }
+    tn_column_fini(&keeper.kept);
+    return status;
 }
 
 static enum tarn_status page_write(struct page *page, const struct tarn_writer *writer,
                                    struct tarn_error *error)
 {
-    const uint64_t limit = page->options->max_bytes;
-    struct counter counter = {.to = writer, .limit = limit};
-    const struct tarn_writer counted = {counter_write, &counter};
     enum tarn_status status = sources_find(page, error);
 
     page->kept = page->entries;
-    if (status == TARN_OK && limit > 0 && limit < size_guess(page)) {
-        status = page_fit(page, error);
+    if (status || page->options->max_bytes > 0) {
+        return status ? status : page_write_limited(page, writer, error);
     }
-    if (status) {
-        return status;
-    }
-    status = page_put(page, &counted);
+    status = page_put(page, writer);
     if (status == TARN_ERR_HOST_MEMORY) {
         return tn_fail(error, status, "no host memory for the page");
     }
