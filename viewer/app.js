@@ -22,26 +22,54 @@ import { findMatches } from './search.js';
 import { explainOom, layoutAt, layoutRows } from './layout.js';
 
 const VIEW_TEXTS = /** @type {Record<string, string>} */ ({
-  timeline: 'Timeline', blocks: 'Blocks', map: 'Map', flame: 'Flame', table: 'Table', oom: 'OOM',
+  timeline: 'Timeline',
+  blocks: 'Blocks',
+  map: 'Map',
+  flame: 'Flame',
+  table: 'Table',
+  oom: 'OOM',
   info: 'Info',
 });
-const CANVAS_VIEWS = /** @type {Record<string, {draw: Function, hit: Function, isOverTime: boolean}>} */ ({
-  timeline: { draw: drawTimeline, hit: hitTimeline, isOverTime: true },
-  blocks: { draw: drawBlocks, hit: hitBlocks, isOverTime: true },
-  map: { draw: drawMap, hit: hitMap, isOverTime: false },
-  flame: { draw: drawFlame, hit: hitFlame, isOverTime: false },
+const CANVAS_VIEWS =
+  /** @type {Record<string, {draw: Function, hit: Function, isOverTime: boolean}>} */ ({
+    timeline: { draw: drawTimeline, hit: hitTimeline, isOverTime: true },
+    blocks: { draw: drawBlocks, hit: hitBlocks, isOverTime: true },
+    map: { draw: drawMap, hit: hitMap, isOverTime: false },
+    flame: { draw: drawFlame, hit: hitFlame, isOverTime: false },
+  });
+const DOCUMENT_VIEWS = /** @type {Record<string, Function>} */ ({
+  table: fillTable,
+  oom: fillOom,
+  info: fillInfo,
 });
-const DOCUMENT_VIEWS = /** @type {Record<string, Function>} */ ({ table: fillTable, oom: fillOom, info: fillInfo });
 
 const KEYS = [
-  ['1 \u2026 7', 'views'], ['\u2190 \u2192', 'move the cursor an entry; with Shift, a tenth of the window'],
-  ['[ ]', 'previous, next entry'], [', .', 'previous, next step or annotation'],
-  ['a d', 'move the window'], ['w s  + -', 'zoom in, out'], ['0', 'show all'], ['Home End', 'cursor to the start, the end'],
-  ['p', 'cursor to the peak; P: of reserved'], ['o O', 'next, previous failed request'],
-  ['m', 'set or clear the mark at the cursor'], ['z', 'zoom to mark and cursor'], ['/', 'search'], ['n N', 'next, previous match'],
-  ['f', 'only what matches'], ['x', 'entries or time on the axis'], ['g', 'next grouping'], ['b', 'blocks by address or piled'],
-  ['i', 'invert the flame'], ['space', 'play the map'], ['t', 'light or dark'], ['Esc', 'clear the selection'], ['?', 'this list'],
-  ['wheel', 'zoom at the pointer; Shift: move; Ctrl: height'], ['drag', 'move; Shift: choose a range'], ['click', 'set the cursor, choose'],
+  ['1 \u2026 7', 'views'],
+  ['\u2190 \u2192', 'move the cursor an entry; with Shift, a tenth of the window'],
+  ['[ ]', 'previous, next entry'],
+  [', .', 'previous, next step or annotation'],
+  ['a d', 'move the window'],
+  ['w s  + -', 'zoom in, out'],
+  ['0', 'show all'],
+  ['Home End', 'cursor to the start, the end'],
+  ['p', 'cursor to the peak; P: of reserved'],
+  ['o O', 'next, previous failed request'],
+  ['m', 'set or clear the mark at the cursor'],
+  ['z', 'zoom to mark and cursor'],
+  ['/', 'search'],
+  ['n N', 'next, previous match'],
+  ['f', 'only what matches'],
+  ['x', 'entries or time on the axis'],
+  ['g', 'next grouping'],
+  ['b', 'blocks by address or piled'],
+  ['i', 'invert the flame'],
+  ['space', 'play the map'],
+  ['t', 'light or dark'],
+  ['Esc', 'clear the selection'],
+  ['?', 'this list'],
+  ['wheel', 'zoom at the pointer; Shift: move; Ctrl: height'],
+  ['drag', 'move; Shift: choose a range'],
+  ['click', 'set the cursor, choose'],
   ['double click', 'zoom in here'],
 ];
 
@@ -73,6 +101,36 @@ class App {
     this.annotations = { spans: /** @type {any[]} */ ([]), depth: 0 };
     this.rawAnnotations = /** @type {any[]} */ ([]);
     this.isDrawing = false;
+    this.isPainting = false;
+    // What a view leaves for the next one: the picture drawn last, and how far it was scrolled.
+    /** @type {any} */
+    this.picture = null;
+    /** @type {any} */
+    this.blocksJob = null;
+    /** @type {any} */
+    this.flameFocus = null;
+    this.mapScroll = 0;
+    this.flameScroll = 0;
+    this.controlsKey = '';
+    this.overviewKey = '';
+    this.sizes = new Float64Array(0);
+    this.groupOfSelection = -1;
+    this.capacity = 0;
+    /** @type {number | undefined} */
+    this.addressTimer = undefined;
+    /** @type {number | undefined} */
+    this.sayTimer = undefined;
+    /** @type {number | undefined} */
+    this.searchTimer = undefined;
+    // Of the source that is shown; set before anything is drawn.
+    /** @type {Source} */
+    this.source = /** @type {any} */ (null);
+    /** @type {Curve} */
+    this.curve = /** @type {any} */ (null);
+    /** @type {Extents} */
+    this.extents = /** @type {any} */ (null);
+    /** @type {Grouping} */
+    this.grouping = /** @type {any} */ (null);
     this.frames = /** @type {number[]} */ ([]);
   }
 
@@ -117,8 +175,12 @@ class App {
   placeAnnotations() {
     const { source } = this;
     const zero = source.info.time ?? 0;
-    const mine = source.hasTime && !source.info.host
-      ? this.rawAnnotations.filter((span) => span.device < 0 || span.device === source.info.device) : [];
+    const mine =
+      source.hasTime && !source.info.host
+        ? this.rawAnnotations.filter(
+            (span) => span.device < 0 || span.device === source.info.device,
+          )
+        : [];
     const colours = new Map();
     let depth = 0;
     const spans = mine.map((span) => {
@@ -126,15 +188,25 @@ class App {
       if (!colours.has(text)) colours.set(text, colours.size);
       depth = Math.max(depth, span.depth + 1);
       return {
-        name: shownText(span.name, 200), from: span.from, to: span.to, depth: span.depth, colour: colours.get(text),
-        start: source.atTime(span.from - zero), end: isFinite(span.to) ? source.atTime(span.to - zero) : source.count,
+        name: shownText(span.name, 200),
+        from: span.from,
+        to: span.to,
+        depth: span.depth,
+        colour: colours.get(text),
+        start: source.atTime(span.from - zero),
+        end: isFinite(span.to) ? source.atTime(span.to - zero) : source.count,
       };
     });
     this.annotations = { spans, depth };
   }
 
   group() {
-    this.grouping = new Grouping(this.source, this.state.by, this.curve, this.state.filter ? this.matching : null);
+    this.grouping = new Grouping(
+      this.source,
+      this.state.by,
+      this.curve,
+      this.state.filter ? this.matching : null,
+    );
     this.groupingNumber++;
     this.findGroupOfSelection();
   }
@@ -160,8 +232,10 @@ class App {
     this.matches = findMatches(this.source, query);
     this.matching = this.matches.stacks;
     this.frameMatches = this.matches.frames;
-    found.textContent = this.matches.blocks > 0
-      ? `${countOf(this.matches.blocks, 'block')}, ${sizeText(this.matches.bytes)}` : 'nothing matches';
+    found.textContent =
+      this.matches.blocks > 0
+        ? `${countOf(this.matches.blocks, 'block')}, ${sizeText(this.matches.bytes)}`
+        : 'nothing matches';
   }
 
   // ---- state ----
@@ -182,10 +256,20 @@ class App {
     }
     this.clampState();
     if (state.query !== before.query) this.search(state.query);
-    if (state.by !== before.by || state.filter !== before.filter || (state.filter && state.query !== before.query)) this.group();
+    if (
+      state.by !== before.by ||
+      state.filter !== before.filter ||
+      (state.filter && state.query !== before.query)
+    )
+      this.group();
     if (state.group !== before.group) this.findGroupOfSelection();
     if (state.view !== before.view) this.stop();
-    if (state.cursor !== before.cursor || state.life !== before.life || state.view !== before.view) this.say();
+    if (
+      state.cursor !== before.cursor ||
+      state.life !== before.life ||
+      state.view !== before.view
+    )
+      this.say();
     this.keepAddress(state.view !== before.view);
     this.refresh();
   }
@@ -241,7 +325,9 @@ class App {
       try {
         if (isStep) history.pushState(null, '', fragment);
         else history.replaceState(null, '', fragment);
-      } catch { /* some viewers of files allow no history: the page works without */ }
+      } catch {
+        /* some viewers of files allow no history: the page works without */
+      }
     };
     if (isStep) put();
     else this.addressTimer = setTimeout(put, 120);
@@ -268,7 +354,8 @@ class App {
     const { state, source } = this;
     if (source.count === 0) return 'when the snapshot was taken';
     const entry = this.entryAtCursor();
-    const name = entry < 0 ? 'before the first entry' : `at entry ${countText(entry + source.info.skipped)}`;
+    const name =
+      entry < 0 ? 'before the first entry' : `at entry ${countText(entry + source.info.skipped)}`;
     return state.cursor < -1 ? `at the peak, ${name}` : name;
   }
 
@@ -298,8 +385,12 @@ class App {
 
   /** @param {any} event */
   eventLines(event) {
-    const lines = [[KIND_NAMES[event.kind], ''], [this.placeName(event.entry), '']];
-    if (event.size > 0) lines.push([event.kind === KIND.OOM ? 'asked for' : 'size', sizeText(event.size)]);
+    const lines = [
+      [KIND_NAMES[event.kind], ''],
+      [this.placeName(event.entry), ''],
+    ];
+    if (event.size > 0)
+      lines.push([event.kind === KIND.OOM ? 'asked for' : 'size', sizeText(event.size)]);
     if (event.kind === KIND.OOM) lines.push(['free on the device', sizeText(event.free)]);
     if (event.address >= 0) lines.push(['address', this.source.hex(event.address)]);
     return lines;
@@ -332,11 +423,21 @@ class App {
   /** @param {number} times @param {number} [around] place */
   zoom(times, around) {
     const { state, source } = this;
-    const middle = around ?? (state.cursor >= state.from && state.cursor <= state.to ? state.cursor : (state.from + state.to) / 2);
-    const span = Math.max(Math.min(4, source.count), Math.min(source.count, (state.to - state.from) * times));
+    const middle =
+      around ??
+      (state.cursor >= state.from && state.cursor <= state.to
+        ? state.cursor
+        : (state.from + state.to) / 2);
+    const span = Math.max(
+      Math.min(4, source.count),
+      Math.min(source.count, (state.to - state.from) * times),
+    );
     const share = (middle - state.from) / Math.max(1e-9, state.to - state.from);
     const from = middle - span * share;
-    this.set({ from: Math.max(0, Math.min(source.count - span, from)), to: Math.max(0, Math.min(source.count - span, from)) + span });
+    this.set({
+      from: Math.max(0, Math.min(source.count - span, from)),
+      to: Math.max(0, Math.min(source.count - span, from)) + span,
+    });
   }
 
   /** @param {number} share of the window */
@@ -390,7 +491,10 @@ class App {
   nextOom(step) {
     const at = this.entryAtCursor();
     const ooms = this.source.ooms;
-    const next = step > 0 ? ooms.find((entry) => entry > at) ?? ooms[0] : ooms.findLast((entry) => entry < at) ?? ooms[ooms.length - 1];
+    const next =
+      step > 0
+        ? (ooms.find((entry) => entry > at) ?? ooms[0])
+        : (ooms.findLast((entry) => entry < at) ?? ooms[ooms.length - 1]);
     if (next !== undefined) this.moveCursor(next);
   }
 
@@ -398,8 +502,12 @@ class App {
   nextStep(step) {
     const at = this.entryAtCursor();
     const all = this.annotations.spans.map((span) => Math.floor(span.start));
-    const spots = all.length > 0 ? all
-      : this.source.events.filter((event) => event.kind >= KIND.SNAPSHOT).map((event) => event.entry);
+    const spots =
+      all.length > 0
+        ? all
+        : this.source.events
+            .filter((event) => event.kind >= KIND.SNAPSHOT)
+            .map((event) => event.entry);
     spots.sort((a, b) => a - b);
     const next = step > 0 ? spots.find((spot) => spot > at) : spots.findLast((spot) => spot < at);
     if (next !== undefined) this.moveCursor(next);
@@ -414,7 +522,10 @@ class App {
       const next = this.entryAtCursor() + Math.max(1, Math.round((state.to - state.from) / 400));
       if (next >= Math.min(source.count - 1, state.to)) this.isPlaying = false;
       this.moveCursor(next, true);
-      setTimeout(() => requestAnimationFrame(step), matchMedia('(prefers-reduced-motion: reduce)').matches ? 400 : 30);
+      setTimeout(
+        () => requestAnimationFrame(step),
+        matchMedia('(prefers-reduced-motion: reduce)').matches ? 400 : 30,
+      );
     };
     if (this.isPlaying) requestAnimationFrame(step);
     this.refresh();
@@ -509,10 +620,17 @@ class App {
     const tabs = byId('tabs');
     if (!tabs.firstChild) {
       VIEWS.forEach((view, i) => {
-        const tab = element('button', {
-          role: 'tab', id: `tab-${view}`, 'aria-controls': 'stage', title: `${VIEW_TEXTS[view]} (${i + 1})`,
-          onclick: () => this.set({ view }),
-        }, VIEW_TEXTS[view]);
+        const tab = element(
+          'button',
+          {
+            role: 'tab',
+            id: `tab-${view}`,
+            'aria-controls': 'stage',
+            title: `${VIEW_TEXTS[view]} (${i + 1})`,
+            onclick: () => this.set({ view }),
+          },
+          VIEW_TEXTS[view],
+        );
         tabs.append(tab);
       });
     }
@@ -522,7 +640,10 @@ class App {
       tab.tabIndex = view === this.state.view ? 0 : -1;
       if (view === 'oom') {
         const count = this.source.ooms.length;
-        tab.replaceChildren(VIEW_TEXTS.oom, ...(count > 0 ? [element('span', { class: 'badge' }, countText(count))] : []));
+        tab.replaceChildren(
+          VIEW_TEXTS.oom,
+          ...(count > 0 ? [element('span', { class: 'badge' }, countText(count))] : []),
+        );
       }
     });
     byId('stage').setAttribute('aria-labelledby', `tab-${this.state.view}`);
@@ -531,8 +652,11 @@ class App {
   /** @param {string} label @param {{id: string, text: string, hint?: string}[]} choices
    * @param {string} value @param {(id: string) => void} choose */
   choice(label, choices, value, choose) {
-    const select = element('select', { onchange: (/** @type {any} */ event) => choose(event.target.value) },
-      ...choices.map((c) => element('option', { value: c.id, title: c.hint }, c.text)));
+    const select = element(
+      'select',
+      { onchange: (/** @type {any} */ event) => choose(event.target.value) },
+      ...choices.map((c) => element('option', { value: c.id, title: c.hint }, c.text)),
+    );
     /** @type {HTMLSelectElement} */ (select).value = value;
     return element('label', {}, label, select);
   }
@@ -540,14 +664,31 @@ class App {
   /** @param {string} label @param {[string, string][]} choices @param {string} value
    * @param {(id: string) => void} choose */
   switch(label, choices, value, choose) {
-    return element('span', { class: 'switch', role: 'group', 'aria-label': label },
-      ...choices.map(([id, text]) => element('button', { 'aria-pressed': id === value, onclick: () => choose(id) }, text)));
+    return element(
+      'span',
+      { class: 'switch', role: 'group', 'aria-label': label },
+      ...choices.map(([id, text]) =>
+        element('button', { 'aria-pressed': id === value, onclick: () => choose(id) }, text),
+      ),
+    );
   }
 
   drawControls() {
     const { state, source, head } = this;
-    const key = JSON.stringify([state.view, state.by, state.axis, state.mode, state.flame, state.segments, state.source,
-      this.isInverted, this.ownOnly, this.isPlaying, state.query !== '', state.filter]);
+    const key = JSON.stringify([
+      state.view,
+      state.by,
+      state.axis,
+      state.mode,
+      state.flame,
+      state.segments,
+      state.source,
+      this.isInverted,
+      this.ownOnly,
+      this.isPlaying,
+      state.query !== '',
+      state.filter,
+    ]);
     const figure = this.figureText();
     if (this.controlsKey === key) {
       document.querySelector('#controls .figure')?.replaceChildren(...figure);
@@ -556,36 +697,113 @@ class App {
     this.controlsKey = key;
     const parts = [];
     if (head.sources.length > 1) {
-      parts.push(this.choice('', head.sources.map((/** @type {any} */ info, /** @type {number} */ i) => ({
-        id: String(i), text: info.host ? `pinned memory ${info.device}` : `device ${info.device}`,
-      })), String(state.source), (id) => this.set({ source: Number(id) })));
+      parts.push(
+        this.choice(
+          '',
+          head.sources.map((/** @type {any} */ info, /** @type {number} */ i) => ({
+            id: String(i),
+            text: info.host ? `pinned memory ${info.device}` : `device ${info.device}`,
+          })),
+          String(state.source),
+          (id) => this.set({ source: Number(id) }),
+        ),
+      );
     }
     const isOverTime = CANVAS_VIEWS[state.view]?.isOverTime;
     if (state.view === 'timeline') {
-      parts.push(this.switch('What is drawn', [['', 'Allocations'], ['s', 'Segments']], state.segments ? 's' : '', (id) => this.set({ segments: id === 's' })));
+      parts.push(
+        this.switch(
+          'What is drawn',
+          [
+            ['', 'Allocations'],
+            ['s', 'Segments'],
+          ],
+          state.segments ? 's' : '',
+          (id) => this.set({ segments: id === 's' }),
+        ),
+      );
     }
-    if (['timeline', 'blocks', 'map', 'table'].includes(state.view) && !(state.segments && state.view === 'timeline')) {
+    if (
+      ['timeline', 'blocks', 'map', 'table'].includes(state.view) &&
+      !(state.segments && state.view === 'timeline')
+    ) {
       const hasCategory = this.names.extras.length > 1;
-      parts.push(this.choice('Colour by', GROUPINGS.filter((g) => g.id !== 'category' || hasCategory), state.by, (by) => this.set({ by, group: '' })));
+      parts.push(
+        this.choice(
+          'Colour by',
+          GROUPINGS.filter((g) => g.id !== 'category' || hasCategory),
+          state.by,
+          (by) => this.set({ by, group: '' }),
+        ),
+      );
     }
     if (state.view === 'blocks') {
-      parts.push(this.switch('How blocks lie', [['address', 'By address'], ['pile', 'Piled']], state.mode, (mode) => this.set({ mode, low: 0, high: 1 })));
+      parts.push(
+        this.switch(
+          'How blocks lie',
+          [
+            ['address', 'By address'],
+            ['pile', 'Piled'],
+          ],
+          state.mode,
+          (mode) => this.set({ mode, low: 0, high: 1 }),
+        ),
+      );
     }
     if (isOverTime && source.hasTime) {
-      parts.push(this.switch('Axis', [['event', 'Entries'], ['time', 'Time']], state.axis, (axis) => this.set({ axis })));
+      parts.push(
+        this.switch(
+          'Axis',
+          [
+            ['event', 'Entries'],
+            ['time', 'Time'],
+          ],
+          state.axis,
+          (axis) => this.set({ axis }),
+        ),
+      );
     }
     if (state.view === 'map') {
-      parts.push(element('button', { onclick: () => this.play(), 'aria-pressed': this.isPlaying, title: 'Space' }, this.isPlaying ? 'Pause' : 'Play'));
+      parts.push(
+        element(
+          'button',
+          { onclick: () => this.play(), 'aria-pressed': this.isPlaying, title: 'Space' },
+          this.isPlaying ? 'Pause' : 'Play',
+        ),
+      );
     }
     if (state.view === 'flame') {
-      parts.push(this.choice('Bytes', FLAMES, state.flame, (flame) => this.set({ flame })),
-        element('button', { 'aria-pressed': this.isInverted, class: 'tool', title: 'i', onclick: () => this.invert() }, 'Inverted'),
-        element('button', { 'aria-pressed': this.ownOnly, class: 'tool', onclick: () => { this.ownOnly = !this.ownOnly; this.refresh(); } }, 'Your code only'));
+      parts.push(
+        this.choice('Bytes', FLAMES, state.flame, (flame) => this.set({ flame })),
+        element(
+          'button',
+          {
+            'aria-pressed': this.isInverted,
+            class: 'tool',
+            title: 'i',
+            onclick: () => this.invert(),
+          },
+          'Inverted',
+        ),
+        element(
+          'button',
+          {
+            'aria-pressed': this.ownOnly,
+            class: 'tool',
+            onclick: () => {
+              this.ownOnly = !this.ownOnly;
+              this.refresh();
+            },
+          },
+          'Your code only',
+        ),
+      );
     }
     byId('filter').setAttribute('aria-pressed', String(state.filter));
     byId('filter').hidden = state.query === '';
     parts.push(element('span', { class: 'figure' }, ...figure));
     byId('controls').replaceChildren(...parts);
+    byId('controls').hidden = parts.length === 1 && figure.length === 0;
   }
 
   invert() {
@@ -600,8 +818,13 @@ class App {
     const entry = this.entryAtCursor();
     const requested = curve.requested(entry);
     const reserved = curve.reserved(entry);
-    return [`${this.cursorText()}: `, element('b', {}, sizeText(requested)), ' in use of ', element('b', {}, sizeText(reserved)),
-      ` reserved${reserved > 0 ? ` (${shareText(requested, reserved)})` : ''}`];
+    return [
+      `${this.cursorText()}: `,
+      element('b', {}, sizeText(requested)),
+      ' in use of ',
+      element('b', {}, sizeText(reserved)),
+      ` reserved${reserved > 0 ? ` (${shareText(requested, reserved)})` : ''}`,
+    ];
   }
 
   drawStatus() {
@@ -610,13 +833,30 @@ class App {
       byId('status').replaceChildren(element('span', {}, limits(this)[0]));
       return;
     }
-    const time = source.hasTime ? `, ${timeText(source.timeAt(state.to) - source.timeAt(state.from))}` : '';
+    const time = source.hasTime
+      ? `, ${timeText(source.timeAt(state.to) - source.timeAt(state.from))}`
+      : '';
     const first = Math.floor(state.from) + source.info.skipped;
     const all = state.from <= 0 && state.to >= source.count;
     byId('status').replaceChildren(
-      element('span', {}, all ? `all ${countOf(source.count, 'entry', 'entries')}${time}`
-        : `entries ${countText(first)} to ${countText(Math.ceil(state.to) - 1 + source.info.skipped)}, ${countText(state.to - state.from)} of ${countText(source.count)}${time}`),
-      element('span', {}, 'most in use ', element('b', {}, sizeText(curve.peak.value)), ', most reserved ', element('b', {}, sizeText(curve.reservedPeak.value))));
+      element(
+        'span',
+        {},
+        all
+          ? `all ${countOf(source.count, 'entry', 'entries')}${time}`
+          : `entries ${countText(first)} to ` +
+              `${countText(Math.ceil(state.to) - 1 + source.info.skipped)}, ` +
+              `${countText(state.to - state.from)} of ${countText(source.count)}${time}`,
+      ),
+      element(
+        'span',
+        {},
+        'most in use ',
+        element('b', {}, sizeText(curve.peak.value)),
+        ', most reserved ',
+        element('b', {}, sizeText(curve.reservedPeak.value)),
+      ),
+    );
   }
 
   /** The picture in words. */
@@ -624,9 +864,18 @@ class App {
     const { state, source, curve, grouping } = this;
     const entry = this.entryAtCursor();
     const sums = grouping.sumsAt(entry);
-    const largest = grouping.order.filter((g) => sums[g] > 0).sort((a, b) => sums[b] - sums[a]).slice(0, 3)
-      .map((g) => `${grouping.text(g)} ${sizeText(sums[g])}`).join('; ');
-    return `${VIEW_TEXTS[state.view]} of ${source.name}. ${this.cursorText()}: ${sizeText(curve.requested(entry))} in use of ${sizeText(curve.reserved(entry))} reserved. Largest: ${largest || 'nothing'}. The view Table has all figures.`;
+    const largest = grouping.order
+      .filter((g) => sums[g] > 0)
+      .sort((a, b) => sums[b] - sums[a])
+      .slice(0, 3)
+      .map((g) => `${grouping.text(g)} ${sizeText(sums[g])}`)
+      .join('; ');
+    return (
+      `${VIEW_TEXTS[state.view]} of ${source.name}. ` +
+      `${this.cursorText()}: ${sizeText(curve.requested(entry))} in use ` +
+      `of ${sizeText(curve.reserved(entry))} reserved. Largest: ` +
+      `${largest || 'nothing'}. The view Table has all figures.`
+    );
   }
 
   /** Tells screen readers. @param {string} [text] */
@@ -635,8 +884,12 @@ class App {
     this.sayTimer = setTimeout(() => {
       const { state, source, curve } = this;
       const entry = this.entryAtCursor();
-      let words = text || `${this.placeName(entry)}: ${sizeText(curve.requested(entry))} in use, ${sizeText(curve.reserved(entry))} reserved`;
-      if (!text && state.life >= 0) words += `. Block of ${sizeText(source.size(state.life))} chosen`;
+      let words =
+        text ||
+        `${this.placeName(entry)}: ${sizeText(curve.requested(entry))} ` +
+          `in use, ${sizeText(curve.reserved(entry))} reserved`;
+      if (!text && state.life >= 0)
+        words += `. Block of ${sizeText(source.size(state.life))} chosen`;
       byId('live').textContent = words;
     }, 250);
   }
@@ -652,10 +905,23 @@ class App {
 
   showKeys() {
     const dialog = /** @type {HTMLDialogElement} */ (byId('keys'));
-    dialog.replaceChildren(element('h2', {}, 'Keys, mouse and touch'),
-      element('div', { class: 'keys' }, ...KEYS.map(([key, text]) => element('div', {}, element('kbd', {}, key), element('span', {}, text)))),
-      element('p', { class: 'note' }, 'The address of the page holds what you see: send it, or the file, to a colleague. Nothing is ever sent anywhere by the page itself.'),
-      element('form', { method: 'dialog' }, element('button', { autofocus: true }, 'Close')));
+    dialog.replaceChildren(
+      element('h2', {}, 'Keys, mouse and touch'),
+      element(
+        'div',
+        { class: 'keys' },
+        ...KEYS.map(([key, text]) =>
+          element('div', {}, element('kbd', {}, key), element('span', {}, text)),
+        ),
+      ),
+      element(
+        'p',
+        { class: 'note' },
+        'The address of the page holds what you see: send it, or the file, ' +
+          'to a colleague. Nothing is ever sent anywhere by the page itself.',
+      ),
+      element('form', { method: 'dialog' }, element('button', { autofocus: true }, 'Close')),
+    );
     dialog.showModal();
   }
 
@@ -706,7 +972,11 @@ class App {
       tip.hidden = true;
       return;
     }
-    tip.replaceChildren(...hit.lines.map(([name, value]) => element('div', {}, element('span', {}, name), value ? element('span', {}, value) : null)));
+    tip.replaceChildren(
+      ...hit.lines.map((/** @type {string[]} */ [name, value]) =>
+        element('div', {}, element('span', {}, name), value ? element('span', {}, value) : null),
+      ),
+    );
     tip.hidden = false;
     const stage = byId('stage').getBoundingClientRect();
     const { width, height } = tip.getBoundingClientRect();
@@ -734,7 +1004,17 @@ function listenToPointer(app) {
     const point = at(event);
     down.set(event.pointerId, point);
     canvas.setPointerCapture(event.pointerId);
-    start = { ...point, from: app.state.from, to: app.state.to, scroll: app.mapScroll || 0, flameScroll: app.flameScroll || 0, moved: false, shift: event.shiftKey, low: app.state.low, high: app.state.high };
+    start = {
+      ...point,
+      from: app.state.from,
+      to: app.state.to,
+      scroll: app.mapScroll || 0,
+      flameScroll: app.flameScroll || 0,
+      moved: false,
+      shift: event.shiftKey,
+      low: app.state.low,
+      high: app.state.high,
+    };
     if (down.size === 2) start.pinch = pinchOf(down);
   });
   canvas.addEventListener('pointermove', (event) => {
@@ -751,7 +1031,8 @@ function listenToPointer(app) {
   });
   const end = (/** @type {PointerEvent} */ event) => {
     const point = at(event);
-    if (start && !start.moved && event.type === 'pointerup' && down.size === 1) clickAt(app, point, event.shiftKey);
+    if (start && !start.moved && event.type === 'pointerup' && down.size === 1)
+      clickAt(app, point, event.shiftKey);
     down.delete(event.pointerId);
     if (down.size === 0) start = null;
   };
@@ -761,23 +1042,27 @@ function listenToPointer(app) {
   canvas.addEventListener('dblclick', (event) => {
     if (view()?.isOverTime && app.picture?.box) app.zoom(0.25, placeOf(at(event).x));
   });
-  canvas.addEventListener('wheel', (event) => {
-    event.preventDefault();
-    const point = at(event);
-    const lines = event.deltaMode === 1 ? 32 : 1;
-    const amount = (event.deltaY || event.deltaX) * lines;
-    if (!view()?.isOverTime) {
-      if (app.state.view === 'map') app.mapScroll = (app.mapScroll || 0) + amount;
-      else app.flameScroll = (app.flameScroll || 0) + amount;
-      app.refresh();
-    } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-      app.pan((event.deltaX || event.deltaY) * lines * 0.0008);
-    } else if (event.ctrlKey) {
-      zoomHeight(app, point, amount);
-    } else if (app.picture?.box) {
-      app.zoom(Math.exp(Math.max(-200, Math.min(200, amount)) * 0.0022), placeOf(point.x));
-    }
-  }, { passive: false });
+  canvas.addEventListener(
+    'wheel',
+    (event) => {
+      event.preventDefault();
+      const point = at(event);
+      const lines = event.deltaMode === 1 ? 32 : 1;
+      const amount = (event.deltaY || event.deltaX) * lines;
+      if (!view()?.isOverTime) {
+        if (app.state.view === 'map') app.mapScroll = (app.mapScroll || 0) + amount;
+        else app.flameScroll = (app.flameScroll || 0) + amount;
+        app.refresh();
+      } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+        app.pan((event.deltaX || event.deltaY) * lines * 0.0008);
+      } else if (event.ctrlKey) {
+        zoomHeight(app, point, amount);
+      } else if (app.picture?.box) {
+        app.zoom(Math.exp(Math.max(-200, Math.min(200, amount)) * 0.0022), placeOf(point.x));
+      }
+    },
+    { passive: false },
+  );
 }
 
 /** @param {Map<number, {x: number, y: number}>} down */
@@ -861,8 +1146,18 @@ function listenToOverview(app) {
   let drag = /** @type {any} */ (null);
   const place = (/** @type {PointerEvent} */ event) => {
     const box = overview.getBoundingClientRect();
-    const axis = new Axis(app.source, app.state.axis, 0, Math.max(1, app.source.count), box.width);
-    return { place: axis.place(Math.max(0, Math.min(box.width, event.clientX - box.left))), axis, x: event.clientX - box.left };
+    const axis = new Axis(
+      app.source,
+      app.state.axis,
+      0,
+      Math.max(1, app.source.count),
+      box.width,
+    );
+    return {
+      place: axis.place(Math.max(0, Math.min(box.width, event.clientX - box.left))),
+      axis,
+      x: event.clientX - box.left,
+    };
   };
   overview.addEventListener('pointerdown', (event) => {
     if (!app.source || app.source.count === 0) return;
@@ -871,9 +1166,22 @@ function listenToOverview(app) {
     const from = spot.axis.pixel(state.from);
     const to = spot.axis.pixel(state.to);
     const isAll = state.from <= 0 && state.to >= app.source.count;
-    const edge = isAll ? '' : Math.abs(spot.x - from) < 7 ? 'from' : Math.abs(spot.x - to) < 7 ? 'to' : '';
+    const edge = isAll
+      ? ''
+      : Math.abs(spot.x - from) < 7
+        ? 'from'
+        : Math.abs(spot.x - to) < 7
+          ? 'to'
+          : '';
     const isInside = spot.x > from && spot.x < to && !isAll;
-    drag = { kind: edge || (isInside ? 'move' : 'new'), place: spot.place, from: state.from, to: state.to, moved: false, x: spot.x };
+    drag = {
+      kind: edge || (isInside ? 'move' : 'new'),
+      place: spot.place,
+      from: state.from,
+      to: state.to,
+      moved: false,
+      x: spot.x,
+    };
     overview.setPointerCapture(event.pointerId);
   });
   overview.addEventListener('pointermove', (event) => {
@@ -883,11 +1191,16 @@ function listenToOverview(app) {
     if (!drag.moved) return;
     const by = spot.place - drag.place;
     if (drag.kind === 'from') app.set({ from: Math.min(spot.place, drag.to - 4), to: drag.to });
-    else if (drag.kind === 'to') app.set({ from: drag.from, to: Math.max(spot.place, drag.from + 4) });
+    else if (drag.kind === 'to')
+      app.set({ from: drag.from, to: Math.max(spot.place, drag.from + 4) });
     else if (drag.kind === 'move') {
-      const from = Math.max(0, Math.min(app.source.count - (drag.to - drag.from), drag.from + by));
+      const from = Math.max(
+        0,
+        Math.min(app.source.count - (drag.to - drag.from), drag.from + by),
+      );
       app.set({ from, to: from + drag.to - drag.from });
-    } else app.set({ from: Math.min(spot.place, drag.place), to: Math.max(spot.place, drag.place) });
+    } else
+      app.set({ from: Math.min(spot.place, drag.place), to: Math.max(spot.place, drag.place) });
   });
   overview.addEventListener('pointerup', () => {
     if (drag && !drag.moved) app.moveCursor(drag.place);
@@ -904,29 +1217,56 @@ function listenToKeys(app) {
   const keys = {
     ArrowLeft: (event) => moveBy(event.shiftKey ? -tenth() : -1),
     ArrowRight: (event) => moveBy(event.shiftKey ? tenth() : 1),
-    '[': () => moveBy(-1), ']': () => moveBy(1), ',': () => app.nextStep(-1), '.': () => app.nextStep(1),
-    a: () => app.pan(-0.2), d: () => app.pan(0.2), w: () => app.zoom(0.6), s: () => app.zoom(1 / 0.6),
-    '+': () => app.zoom(0.6), '=': () => app.zoom(0.6), '-': () => app.zoom(1 / 0.6),
+    '[': () => moveBy(-1),
+    ']': () => moveBy(1),
+    ',': () => app.nextStep(-1),
+    '.': () => app.nextStep(1),
+    a: () => app.pan(-0.2),
+    d: () => app.pan(0.2),
+    w: () => app.zoom(0.6),
+    s: () => app.zoom(1 / 0.6),
+    '+': () => app.zoom(0.6),
+    '=': () => app.zoom(0.6),
+    '-': () => app.zoom(1 / 0.6),
     0: () => app.set({ from: 0, to: app.source.count, low: 0, high: 1 }),
-    Home: () => app.moveCursor(-1), End: () => app.moveCursor(app.source.count - 1),
-    p: () => app.moveCursor(app.curve.peak.entry), P: () => app.moveCursor(app.curve.reservedPeak.entry),
-    o: () => app.nextOom(1), O: () => app.nextOom(-1),
-    m: () => app.set({ mark: app.state.mark >= -1 && app.state.mark === app.entryAtCursor() ? -2 : app.entryAtCursor() }),
+    Home: () => app.moveCursor(-1),
+    End: () => app.moveCursor(app.source.count - 1),
+    p: () => app.moveCursor(app.curve.peak.entry),
+    P: () => app.moveCursor(app.curve.reservedPeak.entry),
+    o: () => app.nextOom(1),
+    O: () => app.nextOom(-1),
+    m: () =>
+      app.set({
+        mark:
+          app.state.mark >= -1 && app.state.mark === app.entryAtCursor()
+            ? -2
+            : app.entryAtCursor(),
+      }),
     z: () => {
       if (app.state.mark >= -1) {
         const [from, to] = [app.state.mark, app.entryAtCursor()].sort((x, y) => x - y);
         app.set({ from: Math.max(0, from), to: to + 1 });
       }
     },
-    '/': () => byId('search').focus(), n: () => app.nextMatch(1), N: () => app.nextMatch(-1),
-    f: () => { if (app.state.query !== '') app.set({ filter: !app.state.filter }); },
+    '/': () => byId('search').focus(),
+    n: () => app.nextMatch(1),
+    N: () => app.nextMatch(-1),
+    f: () => {
+      if (app.state.query !== '') app.set({ filter: !app.state.filter });
+    },
     x: () => app.set({ axis: app.state.axis === 'time' ? 'event' : 'time' }),
     g: () => {
       const all = GROUPINGS.filter((c) => c.id !== 'category' || app.names.extras.length > 1);
-      app.set({ by: all[(all.findIndex((c) => c.id === app.state.by) + 1) % all.length].id, group: '' });
+      app.set({
+        by: all[(all.findIndex((c) => c.id === app.state.by) + 1) % all.length].id,
+        group: '',
+      });
     },
     b: () => app.set({ mode: app.state.mode === 'pile' ? 'address' : 'pile', low: 0, high: 1 }),
-    i: () => app.invert(), ' ': () => app.play(), t: () => app.setTheme(!app.isDark), '?': () => app.showKeys(),
+    i: () => app.invert(),
+    ' ': () => app.play(),
+    t: () => app.setTheme(!app.isDark),
+    '?': () => app.showKeys(),
     Escape: () => {
       app.flameFocus = null;
       app.showTip(null, 0, 0);
@@ -945,7 +1285,8 @@ function listenToKeys(app) {
       }
       return;
     }
-    if (target.tagName === 'SELECT' || /** @type {HTMLDialogElement} */ (byId('keys')).open) return;
+    if (target.tagName === 'SELECT' || /** @type {HTMLDialogElement} */ (byId('keys')).open)
+      return;
     if (target.tagName === 'BUTTON' && (event.key === ' ' || event.key === 'Enter')) return;
     if (!CANVAS_VIEWS[app.state.view] && ['Home', 'End', ' '].includes(event.key)) return;
     const view = VIEWS[Number(event.key) - 1];
@@ -961,10 +1302,23 @@ function showBroken(error) {
   const isKnown = error instanceof BadPage;
   const text = error instanceof Error ? error.message : String(error);
   const panel = byId('broken');
-  panel.replaceChildren(element('h2', {}, 'This page cannot be shown'),
-    element('p', {}, isKnown ? `Its data cannot be read: ${text}.` : `The program in it stopped: ${text}`),
-    element('p', {}, isKnown ? 'The file was probably changed or cut off on its way here. Ask for it again, or write it anew with \u201ctarn view\u201d.'
-      : 'Please report this with the snapshot, if you may give it away. \u201ctarn peak\u201d and \u201ctarn oom\u201d print what the page would show.'));
+  panel.replaceChildren(
+    element('h2', {}, 'This page cannot be shown'),
+    element(
+      'p',
+      {},
+      isKnown ? `Its data cannot be read: ${text}.` : `The program in it stopped: ${text}`,
+    ),
+    element(
+      'p',
+      {},
+      isKnown
+        ? 'The file was probably changed or cut off on its way here. ' +
+            'Ask for it again, or write it anew with \u201ctarn view\u201d.'
+        : 'Please report this with the snapshot, if you may give it away. \u201ctarn ' +
+            'peak\u201d and \u201ctarn oom\u201d print what the page would show.',
+    ),
+  );
   panel.hidden = false;
   document.body.classList.remove('loading');
   if (!isKnown) console.error(error);
@@ -974,13 +1328,27 @@ function showBroken(error) {
 function figuresOf(app) {
   return {
     app,
-    get isReady() { return Boolean(app.source) && !app.blocksJob && !document.body.classList.contains('loading'); },
+    get isReady() {
+      return (
+        Boolean(app.source) && !app.blocksJob && !document.body.classList.contains('loading')
+      );
+    },
     peak: () => ({ requested: app.curve.peak, reserved: app.curve.reservedPeak }),
-    at: (/** @type {number} */ entry) => ({ requested: app.curve.requested(entry), reserved: app.curve.reserved(entry) }),
+    at: (/** @type {number} */ entry) => ({
+      requested: app.curve.requested(entry),
+      reserved: app.curve.reserved(entry),
+    }),
     rows: () => tableRows(app),
-    oom: (/** @type {number} */ entry) => ({ facts: oomFacts(app, entry), holders: oomHolders(app, entry) }),
-    layout: (/** @type {number} */ entry) => layoutRows(app.source, layoutAt(app.source, entry).segments),
-    columns: timelineColumns, pile: pileAt, explain: explainOom, flame: () => flamePlan(app),
+    oom: (/** @type {number} */ entry) => ({
+      facts: oomFacts(app, entry),
+      holders: oomHolders(app, entry),
+    }),
+    layout: (/** @type {number} */ entry) =>
+      layoutRows(app.source, layoutAt(app.source, entry).segments),
+    columns: timelineColumns,
+    pile: pileAt,
+    explain: explainOom,
+    flame: () => flamePlan(app),
   };
 }
 
@@ -988,7 +1356,8 @@ async function start() {
   const wantsDark = matchMedia('(prefers-color-scheme: dark)');
   document.documentElement.classList.toggle('dark', wantsDark.matches);
   const head = JSON.parse(new TextDecoder().decode(await readSection('head')));
-  if (head.form !== 1 || !Array.isArray(head.sources)) throw new BadPage('it is of another version of the viewer');
+  if (head.form !== 1 || !Array.isArray(head.sources))
+    throw new BadPage('it is of another version of the viewer');
   byId('title').textContent = shownText(head.title, 200);
   if (head.sources.length === 0) {
     byId('empty').textContent = 'The snapshot is empty: it has no segments and no trace.';

@@ -22,7 +22,10 @@ export class Extents {
     const ranges = source.spans.map((span) => [span.address, span.address + span.size]);
     for (let life = 0; life < source.lives; life++) {
       if (ranges.length > 0 && source.spans.length > 0) break;
-      ranges.push([source.lifeAddress[life], source.lifeAddress[life] + roundedSize(source.size(life))]);
+      ranges.push([
+        source.lifeAddress[life],
+        source.lifeAddress[life] + roundedSize(source.size(life)),
+      ]);
     }
     ranges.sort((a, b) => a[0] - b[0]);
     /** @type {number[]} */
@@ -103,7 +106,12 @@ export class Raster {
     }
   }
 
-  /** Over what is below. @param {Raster | null} below @param {number[]} paper @returns {ImageData} */
+  /**
+   * Over what is below.
+   * @param {Raster | null} below
+   * @param {number[]} paper
+   * @returns {ImageData}
+   */
   picture(below, paper) {
     const image = new ImageData(this.width, this.height);
     const bytes = image.data;
@@ -129,8 +137,13 @@ function* paintByAddress(app, axis, raster, ground, scale) {
   const y = (/** @type {number} */ address) =>
     raster.height * (1 - (extents.height(address) - scale.low) / (scale.high - scale.low));
   for (const span of source.spans) {
-    ground.add(axis.pixel(Math.max(0, span.start)), y(span.address + span.size),
-      axis.pixel(Math.min(source.count, span.end)), y(span.address), 0);
+    ground.add(
+      axis.pixel(Math.max(0, span.start)),
+      y(span.address + span.size),
+      axis.pixel(Math.min(source.count, span.end)),
+      y(span.address),
+      0,
+    );
   }
   yield;
   for (let life = 0; life < source.lives; life++) {
@@ -139,15 +152,22 @@ function* paintByAddress(app, axis, raster, ground, scale) {
     const end = source.lifeEnd[life] === NEVER ? source.count : source.lifeEnd[life];
     if (end <= axis.from || start >= axis.to) continue;
     const address = source.lifeAddress[life];
-    raster.add(axis.pixel(start), y(address + roundedSize(source.size(life))), axis.pixel(end),
-      y(address), grouping.group(life));
+    raster.add(
+      axis.pixel(start),
+      y(address + roundedSize(source.size(life))),
+      axis.pixel(end),
+      y(address),
+      grouping.group(life),
+    );
   }
 }
 
 /** The blocks that stand on each other right after an entry, oldest first.
  * @param {import('./trace.js').Source} source @param {number} entry */
 export function pileAt(source, entry) {
+  /** @type {number[]} */
   const old = [];
+  /** @type {number[]} */
   const list = [];
   for (let life = 0; life < source.lives; life++) {
     if (source.isLive(life, entry)) (source.lifeStart[life] === NEVER ? old : list).push(life);
@@ -176,8 +196,13 @@ function* paintPile(app, axis, raster, scale) {
       if (source.lifeEnd[life] !== NEVER && source.lifeEnd[life] <= entry) continue;
       list[kept++] = life;
       const size = source.size(life);
-      raster.add(i, raster.height - (ground + size - scale.low) * times, i + 1,
-        raster.height - (ground - scale.low) * times, grouping.group(life));
+      raster.add(
+        i,
+        raster.height - (ground + size - scale.low) * times,
+        i + 1,
+        raster.height - (ground - scale.low) * times,
+        grouping.group(life),
+      );
       ground += size;
     }
     list.length = kept;
@@ -192,11 +217,29 @@ export function blocksScale(app) {
   return { low: state.low * top, high: state.high * top, top };
 }
 
-/** Everything that the picture depends on. @param {any} app @param {number} width @param {number} height */
+/**
+ * Everything that the picture depends on.
+ * @param {any} app
+ * @param {number} width
+ * @param {number} height
+ */
 function pictureKey(app, width, height) {
   const { state, source, theme, grouping } = app;
-  return [width, height, window.devicePixelRatio, state.from, state.to, state.axis, state.mode,
-    state.low, state.high, source.number, theme.paper, app.groupingNumber, grouping.by].join();
+  return [
+    width,
+    height,
+    window.devicePixelRatio,
+    state.from,
+    state.to,
+    state.axis,
+    state.mode,
+    state.low,
+    state.high,
+    source.number,
+    theme.paper,
+    app.groupingNumber,
+    grouping.by,
+  ].join();
 }
 
 /** Starts to paint; the picture is there when `ready` is called.
@@ -216,17 +259,31 @@ function startPicture(app, width, height) {
   const ground = new Raster(wide, high, [colourBytes(theme.free)]);
   const scale = blocksScale(app);
   return {
-    work: source.count === 0 && source.lives === 0 ? [].values()
-      : state.mode === 'pile' ? paintPile(app, axis, raster, scale)
-        : paintByAddress(app, axis, raster, ground, scale),
+    work:
+      source.count === 0 && source.lives === 0
+        ? [].values()
+        : state.mode === 'pile'
+          ? paintPile(app, axis, raster, scale)
+          : paintByAddress(app, axis, raster, ground, scale),
     finish() {
       const canvas = document.createElement('canvas');
       canvas.width = wide;
       canvas.height = high;
       const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
       const isPile = state.mode === 'pile';
-      context.putImageData(raster.picture(isPile ? null : ground, colourBytes(theme.paper)), 0, 0);
-      return { canvas, from: axis.from, to: axis.to, low: scale.low, high: scale.high, mode: state.mode };
+      context.putImageData(
+        raster.picture(isPile ? null : ground, colourBytes(theme.paper)),
+        0,
+        0,
+      );
+      return {
+        canvas,
+        from: axis.from,
+        to: axis.to,
+        low: scale.low,
+        high: scale.high,
+        mode: state.mode,
+      };
     },
   };
 }
@@ -246,7 +303,12 @@ export function paintSome(app, milliseconds = 12) {
   return false;
 }
 
-/** @param {any} app @param {HTMLCanvasElement} canvas @param {number} width @param {number} height */
+/**
+ * @param {any} app
+ * @param {HTMLCanvasElement} canvas
+ * @param {number} width
+ * @param {number} height
+ */
 export function drawBlocks(app, canvas, width, height) {
   const { theme } = app;
   const key = pictureKey(app, width, height);
@@ -271,7 +333,13 @@ export function drawBlocks(app, canvas, width, height) {
     context.imageSmoothingEnabled = false;
     const x0 = box.left + box.axis.pixel(picture.from);
     const x1 = box.left + box.axis.pixel(picture.to);
-    context.drawImage(picture.canvas, x0, y(picture.high), x1 - x0, y(picture.low) - y(picture.high));
+    context.drawImage(
+      picture.canvas,
+      x0,
+      y(picture.high),
+      x1 - x0,
+      y(picture.low) - y(picture.high),
+    );
     drawSelected(app, context, box, y);
     context.restore();
   }
@@ -303,12 +371,19 @@ function drawSelected(app, context, box, y) {
  * @param {(at: number) => number} y */
 function drawHeightAxis(app, context, box, scale, y) {
   const { theme, state } = app;
-  const ticks = sizeTicks(scale.high - scale.low, Math.max(2, Math.floor((box.bottom - box.top) / 56)));
+  const ticks = sizeTicks(
+    scale.high - scale.low,
+    Math.max(2, Math.floor((box.bottom - box.top) / 56)),
+  );
   const step = ticks[1] || scale.high;
   context.textAlign = 'right';
   context.fillStyle = theme.muted;
   for (let tick = Math.ceil(scale.low / step) * step; tick <= scale.high; tick += step) {
-    context.fillText(tickText(tick), box.left - 8, Math.min(box.bottom - 5, Math.max(box.top + 6, y(tick))));
+    context.fillText(
+      tickText(tick),
+      box.left - 8,
+      Math.min(box.bottom - 5, Math.max(box.top + 6, y(tick))),
+    );
     context.fillStyle = theme.strong;
     context.fillRect(box.left - 5, Math.round(y(tick)), 5, 1);
     context.fillStyle = theme.muted;
@@ -329,12 +404,16 @@ export function hitBlocks(app, px, py) {
   if (!picture || !picture.scale || px < picture.box.left || px > picture.box.right) return null;
   const { box, scale } = picture;
   if (py < box.top || py > box.bottom || source.count + source.lives === 0) return null;
-  const height = scale.low + ((box.bottom - py) / (box.bottom - box.top)) * (scale.high - scale.low);
+  const height =
+    scale.low + ((box.bottom - py) / (box.bottom - box.top)) * (scale.high - scale.low);
   let entry = box.axis.entry(px - box.left);
   let found = -1;
   if (state.mode === 'pile') {
     const next = Math.ceil(box.axis.place(px + 1 - box.left));
-    entry = source.count > 0 ? curve.most(entry, Math.max(entry + 1, Math.min(next, source.count))).entry : -1;
+    entry =
+      source.count > 0
+        ? curve.most(entry, Math.max(entry + 1, Math.min(next, source.count))).entry
+        : -1;
     let ground = 0;
     for (const life of pileAt(source, entry)) {
       if (height >= ground && height < ground + source.size(life)) found = life;
@@ -351,8 +430,10 @@ export function hitBlocks(app, px, py) {
   if (found >= 0) lines.push(...lifeLines(app, found));
   else if (state.mode !== 'pile') {
     const address = extents.address(height);
-    const span = source.spans.find((/** @type {any} */ s) =>
-      s.start <= entry && s.end > entry && address >= s.address && address < s.address + s.size);
+    const span = source.spans.find(
+      (/** @type {any} */ s) =>
+        s.start <= entry && s.end > entry && address >= s.address && address < s.address + s.size,
+    );
     lines.push([span ? 'reserved, not in use' : 'not reserved', source.hex(address)]);
   }
   return { entry, group: found >= 0 ? app.grouping.group(found) : -1, life: found, lines };
@@ -371,8 +452,12 @@ export function lifeLines(app, life) {
   if (start === NEVER) lines.push(['from before the recording', '']);
   else if (end === NEVER) lines.push(['still in use at the end', '']);
   else {
-    lines.push(['lasted', source.hasTime ? timeText(source.time[end] - source.time[start])
-      : `${countText(end - start)} entries`]);
+    lines.push([
+      'lasted',
+      source.hasTime
+        ? timeText(source.time[end] - source.time[start])
+        : `${countText(end - start)} entries`,
+    ]);
   }
   return lines;
 }

@@ -14,11 +14,15 @@ export class Curve {
     this.before = new Float64Array(buckets); // in use before the bucket's first entry
     /** @type {{most: Float64Array, least: Float64Array, at: Uint32Array}[]} */
     this.levels = [];
+    this.reservedAt = [-1];
+    this.reservedValue = [source.info.reserved];
+    this.reservedPeak = { value: source.info.reserved, entry: -1 };
     this.addLevel(buckets);
     this.fillBase();
     while (this.levels[this.levels.length - 1].most.length > UP) this.fillNext();
     this.makeReserved();
-    this.peak = source.count > 0 ? this.most(0, source.count) : { value: source.info.requested, entry: -1 };
+    this.peak =
+      source.count > 0 ? this.most(0, source.count) : { value: source.info.requested, entry: -1 };
     if (!(this.peak.value > source.info.requested)) {
       this.peak = { value: source.info.requested, entry: -1 };
     }
@@ -27,7 +31,9 @@ export class Curve {
   /** @param {number} count */
   addLevel(count) {
     const level = {
-      most: new Float64Array(count), least: new Float64Array(count), at: new Uint32Array(count),
+      most: new Float64Array(count),
+      least: new Float64Array(count),
+      at: new Uint32Array(count),
     };
     this.levels.push(level);
     return level;
@@ -176,7 +182,11 @@ export class Curve {
     while (from < to) {
       let level = 0;
       let width = 1;
-      while (level + 1 < this.levels.length && from % (width * UP) === 0 && from + width * UP <= to) {
+      while (
+        level + 1 < this.levels.length &&
+        from % (width * UP) === 0 &&
+        from + width * UP <= to
+      ) {
         width *= UP;
         level++;
       }

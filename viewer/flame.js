@@ -15,7 +15,11 @@ export const FLAMES = [
   { id: 'growth', text: 'grown from mark to cursor' },
 ];
 
-/** Bytes and blocks of each stack. @param {any} app @returns {{bytes: Float64Array, blocks: Float64Array}} */
+/**
+ * Bytes and blocks of each stack.
+ * @param {any} app
+ * @returns {{bytes: Float64Array, blocks: Float64Array}}
+ */
 export function bytesOfStacks(app) {
   const { source, state, curve } = app;
   const count = source.names.stackNode.length;
@@ -42,15 +46,28 @@ export function bytesOfStacks(app) {
   return { bytes, blocks };
 }
 
-/** @typedef {{frame: number, text: string, bytes: number, blocks: number, own: number, depth: number,
- *   x: number, children: Map<string, FlameNode>, parent: FlameNode | null, library: boolean}} FlameNode */
+/**
+ * @typedef {{frame: number, text: string, bytes: number, blocks: number, own: number,
+ *   depth: number, x: number, children: Map<string, FlameNode>, parent: FlameNode | null,
+ *   library: boolean}} FlameNode
+ */
 
-/** @param {FlameNode | null} parent @param {number} frame @param {string} text @param {boolean} library
- * @returns {FlameNode} */
+/**
+ * @param {FlameNode | null} parent @param {number} frame @param {string} text
+ * @param {boolean} library @returns {FlameNode}
+ */
 function flameNode(parent, frame, text, library) {
   return {
-    frame, text, bytes: 0, blocks: 0, own: 0, depth: parent ? parent.depth + 1 : 0, x: 0,
-    children: new Map(), parent, library,
+    frame,
+    text,
+    bytes: 0,
+    blocks: 0,
+    own: 0,
+    depth: parent ? parent.depth + 1 : 0,
+    x: 0,
+    children: new Map(),
+    parent,
+    library,
   };
 }
 
@@ -75,8 +92,10 @@ export function flameTree(app) {
     let node = root;
     root.bytes += bytes[stack];
     root.blocks += blocks[stack];
-    const steps = frames.length > 0 ? frames.map((/** @type {number} */ frame) => [frame, names.frameText(frame)])
-      : [[0, names.stackText(stack)]];
+    const steps =
+      frames.length > 0
+        ? frames.map((/** @type {number} */ frame) => [frame, names.frameText(frame)])
+        : [[0, names.stackText(stack)]];
     for (const [frame, text] of steps) {
       const key = `${text}|${names.frameFile[frame]}`;
       let child = node.children.get(key);
@@ -93,7 +112,11 @@ export function flameTree(app) {
   return { root, shrunk, stacks };
 }
 
-/** Colour by file: the same file has the same everywhere. @param {any} app @param {FlameNode} node */
+/**
+ * Colour by file: the same file has the same everywhere.
+ * @param {any} app
+ * @param {FlameNode} node
+ */
 function flameColour(app, node) {
   if (!node.parent) return app.theme.strong;
   if (node.frame === 0) return app.theme.others;
@@ -106,8 +129,16 @@ function flameColour(app, node) {
 /** @param {any} app */
 export function flamePlan(app) {
   const { source, state } = app;
-  const key = [source.number, app.entryAtCursor(), state.flame, state.mark, app.isInverted, app.ownOnly,
-    state.flame === 'range' ? state.from + '-' + state.to : '', state.filter ? state.query : ''].join();
+  const key = [
+    source.number,
+    app.entryAtCursor(),
+    state.flame,
+    state.mark,
+    app.isInverted,
+    app.ownOnly,
+    state.flame === 'range' ? state.from + '-' + state.to : '',
+    state.filter ? state.query : '',
+  ].join();
   if (app.flameKey !== key) {
     app.flameKey = key;
     app.flame = flameTree(app);
@@ -116,7 +147,12 @@ export function flamePlan(app) {
   return app.flame;
 }
 
-/** @param {any} app @param {HTMLCanvasElement} canvas @param {number} width @param {number} height */
+/**
+ * @param {any} app
+ * @param {HTMLCanvasElement} canvas
+ * @param {number} width
+ * @param {number} height
+ */
 export function drawFlame(app, canvas, width, height) {
   const { theme } = app;
   const { context } = openCanvas(canvas, width, height);
@@ -129,9 +165,13 @@ export function drawFlame(app, canvas, width, height) {
   if (!(root.bytes > 0)) {
     context.fillStyle = theme.muted;
     context.textAlign = 'center';
-    context.fillText(app.state.flame === 'growth' && app.state.mark < -1
-      ? 'Press m to set a mark, then move the cursor: this shows what grew in between.'
-      : 'Nothing is in use here.', width / 2, height / 2);
+    context.fillText(
+      app.state.flame === 'growth' && app.state.mark < -1
+        ? 'Press m to set a mark, then move the cursor: this shows what grew in between.'
+        : 'Nothing is in use here.',
+      width / 2,
+      height / 2,
+    );
     context.textAlign = 'left';
     return;
   }
@@ -158,7 +198,8 @@ export function drawFlame(app, canvas, width, height) {
   for (const box of boxes) drawFlameBox(app, context, box, height, focus);
 }
 
-/** @param {any} app @param {CanvasRenderingContext2D} context @param {any} box @param {number} height
+/** @param {any} app @param {CanvasRenderingContext2D} context @param {any} box @param {number}
+ * height
  * @param {FlameNode} focus */
 function drawFlameBox(app, context, box, height, focus) {
   const y = box.y - app.flameScroll + 8;
@@ -185,8 +226,9 @@ export function hitFlame(app, px, py) {
   const { picture, flame } = app;
   if (!picture || !picture.boxes) return null;
   const y = py - 8 + (app.flameScroll || 0);
-  const box = picture.boxes.findLast((/** @type {any} */ b) =>
-    px >= b.x && px < b.x + b.width && y >= b.y && y < b.y + FLAME_ROW);
+  const box = picture.boxes.findLast(
+    (/** @type {any} */ b) => px >= b.x && px < b.x + b.width && y >= b.y && y < b.y + FLAME_ROW,
+  );
   if (!box) return null;
   const { node } = box;
   const { names } = app.source;

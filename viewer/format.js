@@ -19,12 +19,18 @@ export function sizeText(bytes) {
 
 /** The same for the ticks of an axis, which are round: "8 GiB". @param {number} bytes */
 export function tickText(bytes) {
-  return bytes === 0 ? '0' : sizeText(bytes).replace(/(\.\d*?)0+ /, '$1 ').replace('. ', ' ');
+  return bytes === 0
+    ? '0'
+    : sizeText(bytes)
+        .replace(/(\.\d*?)0+ /, '$1 ')
+        .replace('. ', ' ');
 }
 
 /** 35860 as "35,860". @param {number} number */
 export function countText(number) {
-  return Math.round(number).toString().replace(/\B(?=(\d{3})+(?!\d))/g, ',');
+  return Math.round(number)
+    .toString()
+    .replace(/\B(?=(\d{3})+(?!\d))/g, ',');
 }
 
 /** @param {number} number @param {string} one @param {string} [more] */
@@ -41,7 +47,8 @@ export function timeText(us) {
   const seconds = Math.round(us / 1e6);
   const pad = (/** @type {number} */ n) => String(n).padStart(2, '0');
   const hours = Math.floor(seconds / 3600);
-  return `${hours > 0 ? hours + ':' : ''}${pad(Math.floor(seconds / 60) % 60)}:${pad(seconds % 60)}`;
+  const minutes = pad(Math.floor(seconds / 60) % 60);
+  return `${hours > 0 ? hours + ':' : ''}${minutes}:${pad(seconds % 60)}`;
 }
 
 /** @param {number} part @param {number} whole */
@@ -55,7 +62,9 @@ export function shownText(text, limit = 4000) {
   const cut = text.length > limit ? text.slice(0, limit) + '\u2026' : text;
   return cut.replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}\u2028\u2029]/gu, (c) => {
     const code = /** @type {number} */ (c.codePointAt(0));
-    return code < 256 ? '\\x' + code.toString(16).padStart(2, '0') : '\\u{' + code.toString(16) + '}';
+    return code < 256
+      ? '\\x' + code.toString(16).padStart(2, '0')
+      : '\\u{' + code.toString(16) + '}';
   });
 }
 

@@ -63,12 +63,35 @@ export class Grouping {
     this.by = by;
     /** @type {{key: string, text: string, stack: number}[]} */
     this.keys = [];
+    this.matching = matching;
+    this.rest = -1; // key of what does not match
+    this.recorded = 0;
+    this.old = 0;
+    this.others = 0; // keys without a group of their own
+    this.count = 2; // groups
+    /** @type {number[]} */
+    this.shown = []; // keys with a group of their own
+    /** @type {number[]} */
+    this.order = [];
+    this.keyOfStack = new Uint32Array(0);
+    this.keyOfPlace = new Uint32Array(0);
+    this.keyOfExtra = new Uint32Array(0);
+    this.groupOfKey = new Uint8Array(0);
+    this.groupOfStack = new Uint8Array(0);
+    this.sums = new Float64Array(0);
+    this.now = new Float64Array(0); // of the groups after entry `at`
+    this.at = -2;
     this.makeKeys(matching);
     this.rank(curve.peak.entry);
     this.makeCheckpoints();
   }
 
-  /** @param {string} key @param {string} text @param {Map<string, number>} numbers @param {number} stack */
+  /**
+   * @param {string} key
+   * @param {string} text
+   * @param {Map<string, number>} numbers
+   * @param {number} stack
+   */
   keyNumber(key, text, numbers, stack) {
     let number = numbers.get(key);
     if (number === undefined) {
@@ -95,11 +118,16 @@ export class Grouping {
     this.keyOfExtra = new Uint32Array(names.extras.length);
     for (let stack = 0; stack < count; stack++) {
       const isOut = matching && !matching[stack];
-      this.keyOfStack[stack] = isOut ? rest
-        : ['place', 'category', 'origin'].includes(by) ? 0 : put(...stackKey(names, by, stack), stack);
+      this.keyOfStack[stack] = isOut
+        ? rest
+        : ['place', 'category', 'origin'].includes(by)
+          ? 0
+          : put(...stackKey(names, by, stack), stack);
     }
     if (by === 'place') {
-      this.keyOfPlace.forEach((_, i, all) => { all[i] = put(`p${i}`, source.placeText(i)); });
+      this.keyOfPlace.forEach((_, i, all) => {
+        all[i] = put(`p${i}`, source.placeText(i));
+      });
     } else if (by === 'category') {
       names.extras.forEach((extra, i) => {
         const text = extra.category || extra.metadata || '(none)';
@@ -109,7 +137,6 @@ export class Grouping {
       this.recorded = put('recorded', 'allocated in the recording');
       this.old = put('old', 'from before the recording');
     }
-    this.matching = matching;
     this.rest = rest;
   }
 
@@ -119,7 +146,8 @@ export class Grouping {
     const stack = source.lifeStack[life];
     if (this.matching && !this.matching[stack]) return this.rest;
     if (this.by === 'place') return this.keyOfPlace[source.lifePlace[life]];
-    if (this.by === 'category') return this.keyOfExtra[source.lifeExtra ? source.lifeExtra[life] : 0];
+    if (this.by === 'category')
+      return this.keyOfExtra[source.lifeExtra ? source.lifeExtra[life] : 0];
     if (this.by === 'origin') {
       return /** @type {number} */ (source.lifeStart[life] === NEVER ? this.old : this.recorded);
     }
@@ -144,7 +172,7 @@ export class Grouping {
     this.others = order.length - this.shown.length;
     this.groupOfKey = new Uint8Array(this.keys.length);
     this.shown.forEach((key, i) => {
-      /** @type {Uint8Array} */ (this.groupOfKey)[key] = i + 1;
+      this.groupOfKey[key] = i + 1;
     });
     this.count = this.shown.length + 2; // others first, what does not match last
     if (this.rest >= 0) this.groupOfKey[this.rest] = this.count - 1;
@@ -154,14 +182,15 @@ export class Grouping {
 
   /** Groups by stack, place and detail, so that finding one is a look-up. */
   makeTables() {
-    const group = /** @type {Uint8Array} */ (this.groupOfKey);
+    const group = this.groupOfKey;
     const of = (/** @type {Uint32Array | undefined} */ keys) =>
       Uint8Array.from(/** @type {Uint32Array} */ (keys), (key) => group[key]);
     this.groupOfStack = of(this.keyOfStack);
     this.isByStack = !['place', 'category', 'origin'].includes(this.by);
   }
 
-  /** The order in which groups are stacked, from the ground: those whose bytes stay longest first, so
+  /** The order in which groups are stacked, from the ground: those whose bytes stay longest
+   * first, so
    * that what comes and goes does so on top of what is always there. */
   makeOrder() {
     const { source, count } = this;
@@ -174,26 +203,26 @@ export class Grouping {
       bytes[group] += source.size(life);
       stay[group] += source.size(life) * (end - start);
     }
-    const length = (/** @type {number} */ group) => (bytes[group] > 0 ? stay[group] / bytes[group] : 0);
+    const length = (/** @type {number} */ group) =>
+      bytes[group] > 0 ? stay[group] / bytes[group] : 0;
     const order = [...bytes.keys()].filter((group) => group > 0 && group < count - 1);
     order.sort((a, b) => length(b) - length(a) || a - b);
-    /** @type {number[]} */
     this.order = [...order, 0, count - 1];
   }
 
   /** @param {number} life */
   group(life) {
     if (this.isByStack) {
-      return /** @type {Uint8Array} */ (this.groupOfStack)[this.source.lifeStack[life]];
+      return this.groupOfStack[this.source.lifeStack[life]];
     }
-    return /** @type {Uint8Array} */ (this.groupOfKey)[this.key(life)];
+    return this.groupOfKey[this.key(life)];
   }
 
   /** Name of a group. @param {number} group */
   text(group) {
     if (group === 0) return `others (${this.others})`;
     if (group === this.count - 1) return '(not matching the filter)';
-    return this.keys[/** @type {number[]} */ (this.shown)[group - 1]].text;
+    return this.keys[this.shown[group - 1]].text;
   }
 
   makeCheckpoints() {
@@ -233,13 +262,13 @@ export class Grouping {
   /** Bytes of each group right after an entry. Borrowed until the next call.
    * @param {number} entry @returns {Float64Array} */
   sumsAt(entry) {
-    const now = /** @type {Float64Array} */ (this.now);
+    const now = this.now;
     if (this.source.count === 0) return now;
     const point = Math.floor(Math.max(0, entry) / CHECKPOINT);
-    let at = /** @type {number} */ (this.at);
+    let at = this.at;
     if (at > entry || at < point * CHECKPOINT - 1) {
       const from = point * this.count;
-      now.set(/** @type {Float64Array} */ (this.sums).subarray(from, from + this.count));
+      now.set(this.sums.subarray(from, from + this.count));
       at = point * CHECKPOINT - 1;
     }
     while (at < entry) this.apply(now, ++at);
@@ -253,8 +282,18 @@ export class Grouping {
 export function groupRows(grouping, cursor, peak) {
   const { source } = grouping;
   const rows = grouping.keys.map((key, i) => ({
-    key: i, text: key.text, stack: key.stack, live: 0, blocks: 0, before: 0, peak: 0, end: 0,
-    allocated: 0, count: 0, entries: 0, freed: 0,
+    key: i,
+    text: key.text,
+    stack: key.stack,
+    live: 0,
+    blocks: 0,
+    before: 0,
+    peak: 0,
+    end: 0,
+    allocated: 0,
+    count: 0,
+    entries: 0,
+    freed: 0,
   }));
   for (let life = 0; life < source.lives; life++) {
     const row = rows[grouping.key(life)];
@@ -277,5 +316,7 @@ export function groupRows(grouping, cursor, peak) {
       }
     }
   }
-  return rows.filter((row) => row.live || row.peak || row.end || row.allocated || row.count || row.blocks);
+  return rows.filter(
+    (row) => row.live || row.peak || row.end || row.allocated || row.count || row.blocks,
+  );
 }

@@ -79,14 +79,30 @@ export function layoutAt(source, entry) {
   for (const span of spans) {
     const last = segments[segments.length - 1];
     const end = span.address + span.size;
-    if (last && last.growing && span.growing && last.end === span.address &&
-        source.head.places[last.place]?.[0] === source.head.places[span.place]?.[0]) {
+    if (
+      last &&
+      last.growing &&
+      span.growing &&
+      last.end === span.address &&
+      source.head.places[last.place]?.[0] === source.head.places[span.place]?.[0]
+    ) {
       last.end = end;
       last.spans++;
     } else {
       segments.push({
-        address: span.address, end, place: span.place, large: span.large, growing: span.growing,
-        pieces: [], used: 0, waiting: 0, slack: 0, free: 0, spans: 1, freeRuns: 0, largestFree: 0,
+        address: span.address,
+        end,
+        place: span.place,
+        large: span.large,
+        growing: span.growing,
+        pieces: [],
+        used: 0,
+        waiting: 0,
+        slack: 0,
+        free: 0,
+        spans: 1,
+        freeRuns: 0,
+        largestFree: 0,
         stack: span.stack,
       });
     }
@@ -127,8 +143,17 @@ function addToRow(row, segment) {
 /** @returns {Row} */
 function emptyRow(place = -1, large = false) {
   return {
-    place, large, segments: 0, reserved: 0, used: 0, waiting: 0, slack: 0, free: 0, freeRuns: 0,
-    largestFree: 0, whole: 0,
+    place,
+    large,
+    segments: 0,
+    reserved: 0,
+    used: 0,
+    waiting: 0,
+    slack: 0,
+    free: 0,
+    freeRuns: 0,
+    largestFree: 0,
+    whole: 0,
   };
 }
 
@@ -179,12 +204,29 @@ export function explainOom(source, curve, entry) {
   const isLimited = event.free >= segment;
   const reserved = curve.reserved(entry);
   const room = isLimited ? curve.reservedMost(-1, entry + 1) - reserved : event.free;
-  const verdict = own.free >= event.size ? 'fragmented'
-    : total.free >= event.size ? 'wrong pool or stream'
-      : total.free + room >= event.size ? 'fragmented' : 'really full';
+  const verdict =
+    own.free >= event.size
+      ? 'fragmented'
+      : total.free >= event.size
+        ? 'wrong pool or stream'
+        : total.free + room >= event.size
+          ? 'fragmented'
+          : 'really full';
   return {
-    entry, size: event.size, free: event.free, place: event.place, segment, isLimited, reserved,
-    requested: curve.requested(entry), rows, total, own, large, room, verdict,
+    entry,
+    size: event.size,
+    free: event.free,
+    place: event.place,
+    segment,
+    isLimited,
+    reserved,
+    requested: curve.requested(entry),
+    rows,
+    total,
+    own,
+    large,
+    room,
+    verdict,
     emptyingHelps: total.whole + room >= segment,
   };
 }

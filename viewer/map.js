@@ -43,7 +43,12 @@ export function mapPlan(app, width) {
   return { heads, places, total, outside, height: y, view: state.view };
 }
 
-/** @param {any} app @param {HTMLCanvasElement} canvas @param {number} width @param {number} height */
+/**
+ * @param {any} app
+ * @param {HTMLCanvasElement} canvas
+ * @param {number} width
+ * @param {number} height
+ */
 export function drawMap(app, canvas, width, height) {
   const { theme } = app;
   const { context } = openCanvas(canvas, width, height);
@@ -67,16 +72,27 @@ export function drawMap(app, canvas, width, height) {
   app.picture = { plan };
 }
 
-/** @param {any} app @param {CanvasRenderingContext2D} context @param {any} head @param {number} width */
+/**
+ * @param {any} app
+ * @param {CanvasRenderingContext2D} context
+ * @param {any} head
+ * @param {number} width
+ */
 function drawHead(app, context, head, width) {
   const { theme, source } = app;
   const { row } = head;
   const title = `${row.large ? 'Large' : 'Small'} pool, ${source.placeText(row.place)}`;
-  const free = row.free > 0
-    ? `${sizeText(row.free)} free in ${countOf(row.freeRuns, 'piece')}, the largest ${sizeText(row.largestFree)}`
-    : 'nothing free';
-  const parts = [`${countOf(row.segments, 'segment')} of ${sizeText(row.reserved)}`,
-    `${sizeText(row.used)} used`, free, `${sizeText(row.slack)} lost to rounding`];
+  const free =
+    row.free > 0
+      ? `${sizeText(row.free)} free in ${countOf(row.freeRuns, 'piece')}, ` +
+        `the largest ${sizeText(row.largestFree)}`
+      : 'nothing free';
+  const parts = [
+    `${countOf(row.segments, 'segment')} of ${sizeText(row.reserved)}`,
+    `${sizeText(row.used)} used`,
+    free,
+    `${sizeText(row.slack)} lost to rounding`,
+  ];
   if (row.waiting > 0) parts.push(`${sizeText(row.waiting)} waiting to be freed`);
   context.fillStyle = theme.text;
   context.font = FONT_BOLD;
@@ -92,7 +108,8 @@ function drawHead(app, context, head, width) {
   return titleWidth;
 }
 
-/** @param {CanvasRenderingContext2D} context @param {string} colour @param {number} x @param {number} y
+/** @param {CanvasRenderingContext2D} context @param {string} colour @param {number} x @param
+ * {number} y
  * @param {number} width */
 function drawHatch(context, colour, x, y, width) {
   context.save();
@@ -126,7 +143,8 @@ function drawSegment(app, context, place) {
       context.fillRect(from, y, wide, BAND);
     } else if (piece.kind === 'block') {
       const colour = groupColour(theme, grouping.group(piece.life), grouping.count);
-      context.globalAlpha = state.group !== '' && app.groupOfSelection !== grouping.group(piece.life) ? 0.25 : 1;
+      context.globalAlpha =
+        state.group !== '' && app.groupOfSelection !== grouping.group(piece.life) ? 0.25 : 1;
       context.fillStyle = colour;
       context.fillRect(from, y, wide > 3 ? wide - 0.75 : wide, BAND);
       context.globalAlpha = 1;
@@ -153,8 +171,9 @@ export function hitMap(app, px, py) {
   const { picture, source } = app;
   if (!picture || !picture.plan) return null;
   const y = py + (app.mapScroll || 0);
-  const place = picture.plan.places.find((/** @type {any} */ p) =>
-    px >= p.x && px <= p.x + p.width && y >= p.y && y < p.y + BAND);
+  const place = picture.plan.places.find(
+    (/** @type {any} */ p) => px >= p.x && px <= p.x + p.width && y >= p.y && y < p.y + BAND,
+  );
   if (!place) return null;
   const { segment } = place;
   const at = segment.address + ((px - place.x) / place.width) * (segment.end - segment.address);
@@ -162,11 +181,18 @@ export function hitMap(app, px, py) {
   const lines = [];
   if (piece && piece.kind === 'block') {
     lines.push(...lifeLines(app, piece.life));
-    if (source.isPending(piece.life, app.entryAtCursor())) lines.push(['its free waits for another stream', '']);
+    if (source.isPending(piece.life, app.entryAtCursor()))
+      lines.push(['its free waits for another stream', '']);
   } else if (piece) {
-    lines.push([piece.kind === 'slack' ? 'lost to rounding: too small to be split off' : 'free', sizeText(piece.to - piece.from)]);
+    lines.push([
+      piece.kind === 'slack' ? 'lost to rounding: too small to be split off' : 'free',
+      sizeText(piece.to - piece.from),
+    ]);
     lines.push(['address', source.hex(piece.from)]);
   }
-  lines.push([segment.growing ? 'expandable segment' : 'segment', `${source.hex(segment.address)}, ${sizeText(segment.end - segment.address)}`]);
+  lines.push([
+    segment.growing ? 'expandable segment' : 'segment',
+    `${source.hex(segment.address)}, ${sizeText(segment.end - segment.address)}`,
+  ]);
   return { entry: -2, group: -1, life: piece && piece.kind === 'block' ? piece.life : -1, lines };
 }

@@ -9,17 +9,22 @@ import { Axis } from './axis.js';
 export function drawFirstPicture(canvas, info, theme) {
   const { width, height } = canvas.getBoundingClientRect();
   const { context } = openCanvas(canvas, width, height);
-  const top = Math.max(1, ...info.overview.map((/** @type {number[]} */ pair) => pair[1]),
-    ...info.overview.map((/** @type {number[]} */ pair) => pair[0]));
+  const top = Math.max(
+    1,
+    ...info.overview.map((/** @type {number[]} */ pair) => pair[1]),
+    ...info.overview.map((/** @type {number[]} */ pair) => pair[0]),
+  );
   context.fillStyle = theme.paper;
   context.fillRect(0, 0, width, height);
   const step = width / info.overview.length;
-  info.overview.forEach((/** @type {number[]} */ [requested, reserved], /** @type {number} */ i) => {
-    context.fillStyle = theme.free;
-    context.fillRect(i * step, height * (1 - reserved / top), step + 0.5, height);
-    context.fillStyle = theme.strong;
-    context.fillRect(i * step, height * (1 - requested / top), step + 0.5, height);
-  });
+  info.overview.forEach(
+    (/** @type {number[]} */ [requested, reserved], /** @type {number} */ i) => {
+      context.fillStyle = theme.free;
+      context.fillRect(i * step, height * (1 - reserved / top), step + 0.5, height);
+      context.fillStyle = theme.strong;
+      context.fillRect(i * step, height * (1 - requested / top), step + 0.5, height);
+    },
+  );
 }
 
 /** @param {any} app @param {HTMLCanvasElement} canvas */
@@ -27,7 +32,14 @@ export function drawOverview(app, canvas) {
   const { width, height } = canvas.getBoundingClientRect();
   const { source, curve, theme, state } = app;
   const axis = new Axis(source, state.axis, 0, Math.max(1, source.count), width);
-  const key = [width, height, state.axis, source.number, theme.paper, window.devicePixelRatio].join();
+  const key = [
+    width,
+    height,
+    state.axis,
+    source.number,
+    theme.paper,
+    window.devicePixelRatio,
+  ].join();
   if (app.overviewKey !== key) {
     app.overviewKey = key;
     app.overviewPicture = document.createElement('canvas');
@@ -55,13 +67,21 @@ export function drawOverview(app, canvas) {
     context.fillRect(from, 0, to - from, height);
     context.strokeStyle = theme.accent;
     context.lineWidth = 1;
-    context.strokeRect(Math.round(from) + 0.5, 0.5, Math.max(1, Math.round(to - from) - 1), height - 1);
+    context.strokeRect(
+      Math.round(from) + 0.5,
+      0.5,
+      Math.max(1, Math.round(to - from) - 1),
+      height - 1,
+    );
     context.fillStyle = theme.accent;
     for (const at of [from, to]) context.fillRect(Math.round(at) - 1.5, height / 2 - 8, 4, 16);
   }
   context.fillStyle = theme.warn;
   for (const entry of source.ooms) context.fillRect(axis.pixel(entry) - 1, 0, 2, height);
-  for (const [place, colour] of [[state.mark, theme.mark], [state.cursor, theme.cursor]]) {
+  for (const [place, colour] of [
+    [state.mark, theme.mark],
+    [state.cursor, theme.cursor],
+  ]) {
     if (place >= -1) {
       context.fillStyle = colour;
       context.fillRect(Math.round(axis.pixel(Math.max(0, place))), 0, 2, height);

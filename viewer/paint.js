@@ -2,21 +2,73 @@
 // Colours of the two themes, and canvases that are sharp on every screen.
 
 const LIGHT = {
-  paper: '#ffffff', panel: '#f6f7f9', text: '#1b2129', muted: '#57606c', line: '#dfe3e8',
-  strong: '#b9c0c9', accent: '#0b5fd0', warn: '#c0271f', reserved: '#1b2129', free: '#e9ecf0',
-  slack: '#c9ced6', pending: '#b35900', cursor: '#0b5fd0', mark: '#8a2be2', least: 'rgba(255,255,255,0.35)',
-  others: '#9aa3ae', rest: '#d4d9df', range: 'rgba(11,95,208,0.12)',
-  groups: ['#4472b8', '#e0863c', '#4c9f70', '#c8545c', '#8a6cb8', '#b5985a', '#d184b0', '#4aa3b5',
-    '#6b7f2f', '#9c5f3f', '#7f9fe0', '#d6b93c'],
+  paper: '#ffffff',
+  panel: '#f6f7f9',
+  text: '#1b2129',
+  muted: '#57606c',
+  line: '#dfe3e8',
+  strong: '#b9c0c9',
+  accent: '#0b5fd0',
+  warn: '#c0271f',
+  reserved: '#1b2129',
+  free: '#e9ecf0',
+  slack: '#c9ced6',
+  pending: '#b35900',
+  cursor: '#0b5fd0',
+  mark: '#8a2be2',
+  least: 'rgba(255,255,255,0.35)',
+  others: '#9aa3ae',
+  rest: '#d4d9df',
+  range: 'rgba(11,95,208,0.12)',
+  groups: [
+    '#4472b8',
+    '#e0863c',
+    '#4c9f70',
+    '#c8545c',
+    '#8a6cb8',
+    '#b5985a',
+    '#d184b0',
+    '#4aa3b5',
+    '#6b7f2f',
+    '#9c5f3f',
+    '#7f9fe0',
+    '#d6b93c',
+  ],
 };
 
 const DARK = {
-  paper: '#14171b', panel: '#1b1f25', text: '#e8ebef', muted: '#a3acb8', line: '#2b313a',
-  strong: '#4a525e', accent: '#6fb1ff', warn: '#ff7b72', reserved: '#e8ebef', free: '#262c34',
-  slack: '#48505c', pending: '#ffb057', cursor: '#6fb1ff', mark: '#cf9bff', least: 'rgba(20,23,27,0.35)',
-  others: '#7b8592', rest: '#363d47', range: 'rgba(111,177,255,0.16)',
-  groups: ['#5d8fdb', '#e89a57', '#5fb585', '#de6c74', '#a386d6', '#c9ae72', '#dd97c2', '#5fbccf',
-    '#93aa4e', '#bd7b58', '#a0b9f0', '#e3ca5c'],
+  paper: '#14171b',
+  panel: '#1b1f25',
+  text: '#e8ebef',
+  muted: '#a3acb8',
+  line: '#2b313a',
+  strong: '#4a525e',
+  accent: '#6fb1ff',
+  warn: '#ff7b72',
+  reserved: '#e8ebef',
+  free: '#262c34',
+  slack: '#48505c',
+  pending: '#ffb057',
+  cursor: '#6fb1ff',
+  mark: '#cf9bff',
+  least: 'rgba(20,23,27,0.35)',
+  others: '#7b8592',
+  rest: '#363d47',
+  range: 'rgba(111,177,255,0.16)',
+  groups: [
+    '#5d8fdb',
+    '#e89a57',
+    '#5fb585',
+    '#de6c74',
+    '#a386d6',
+    '#c9ae72',
+    '#dd97c2',
+    '#5fbccf',
+    '#93aa4e',
+    '#bd7b58',
+    '#a0b9f0',
+    '#e3ca5c',
+  ],
 };
 
 /** @typedef {typeof LIGHT} Theme */
@@ -26,7 +78,12 @@ export function themeOf(isDark) {
   return isDark ? DARK : LIGHT;
 }
 
-/** Colour of a group of a grouping. @param {Theme} theme @param {number} group @param {number} count */
+/**
+ * Colour of a group of a grouping.
+ * @param {Theme} theme
+ * @param {number} group
+ * @param {number} count
+ */
 export function groupColour(theme, group, count) {
   if (group === 0) return theme.others;
   if (group === count - 1) return theme.rest;
@@ -92,7 +149,8 @@ export function element(name, attributes = {}, ...children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (key.startsWith('on')) made.addEventListener(key.slice(2), value);
     else if (value === true && !key.startsWith('aria')) made.setAttribute(key, '');
-    else if (value !== null && value !== undefined && (value !== false || key.startsWith('aria'))) made.setAttribute(key, String(value));
+    else if (value !== null && value !== undefined && (value !== false || key.startsWith('aria')))
+      made.setAttribute(key, String(value));
   }
   for (const child of children) if (child !== null && child !== undefined) made.append(child);
   return made;

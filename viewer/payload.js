@@ -18,7 +18,9 @@ function base64Bytes(text) {
 
 /** @param {Uint8Array} packed @param {number} size */
 async function inflate(packed, size) {
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
+  const stream = new Blob([/** @type {any} */ (packed)])
+    .stream()
+    .pipeThrough(new DecompressionStream('deflate'));
   const reader = stream.getReader();
   const bytes = new Uint8Array(size);
   let at = 0;
@@ -46,7 +48,9 @@ export async function readSection(name) {
     element.remove();
     return await inflate(packed, size);
   } catch (error) {
-    throw new BadPage(`section \u201c${name}\u201d is damaged: ${/** @type {Error} */ (error).message}`);
+    throw new BadPage(
+      `section \u201c${name}\u201d is damaged: ${/** @type {Error} */ (error).message}`,
+    );
   }
 }
 
@@ -89,7 +93,8 @@ export class Numbers {
 
   /** Every number must have been there, and nothing else. */
   finish() {
-    if (this.at !== this.end) throw new BadPage('a column of the data does not end where it should');
+    if (this.at !== this.end)
+      throw new BadPage('a column of the data does not end where it should');
   }
 }
 

@@ -16,8 +16,12 @@ function matchingFrames(names, query) {
     return found;
   };
   for (let frame = 1; frame < matches.length; frame++) {
-    matches[frame] = has(names.frameName[frame]) || has(names.frameFile[frame]) ||
-      names.frameText(frame).toLowerCase().includes(word) ? 1 : 0;
+    matches[frame] =
+      has(names.frameName[frame]) ||
+      has(names.frameFile[frame]) ||
+      names.frameText(frame).toLowerCase().includes(word)
+        ? 1
+        : 0;
   }
   return matches;
 }
@@ -32,7 +36,8 @@ export function findMatches(source, query) {
   }
   const stacks = Uint8Array.from(names.stackNode, (node) => nodes[node]);
   const extras = Uint8Array.from(names.extras, (extra) =>
-    `${extra.metadata} ${extra.category}`.toLowerCase().includes(query.toLowerCase()) ? 1 : 0);
+    `${extra.metadata} ${extra.category}`.toLowerCase().includes(query.toLowerCase()) ? 1 : 0,
+  );
   const address = /^0x[0-9a-f]+$/i.test(query) ? Number(BigInt(query) - source.base) : NaN;
   let blocks = 0;
   let bytes = 0;
@@ -42,7 +47,11 @@ export function findMatches(source, query) {
     const size = source.size(life);
     const start = source.lifeAddress[life];
     const isAt = address >= start && address < start + Math.max(1, size);
-    if (stacks[source.lifeStack[life]] || isAt || (source.lifeExtra && extras[source.lifeExtra[life]])) {
+    if (
+      stacks[source.lifeStack[life]] ||
+      isAt ||
+      (source.lifeExtra && extras[source.lifeExtra[life]])
+    ) {
       blocks++;
       bytes += size;
       lives.push(life);

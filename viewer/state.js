@@ -12,17 +12,49 @@
 export const VIEWS = ['timeline', 'blocks', 'map', 'flame', 'table', 'oom', 'info'];
 
 const SHORT = /** @type {const} */ ({
-  view: 'v', source: 'd', from: 'a', to: 'b', cursor: 'c', mark: 'm', by: 'g', axis: 'x', mode: 'y',
-  flame: 'f', query: 'q', filter: 'o', life: 'l', group: 'k', segments: 's', low: 'p', high: 'r',
-  sort: 't', up: 'u',
+  view: 'v',
+  source: 'd',
+  from: 'a',
+  to: 'b',
+  cursor: 'c',
+  mark: 'm',
+  by: 'g',
+  axis: 'x',
+  mode: 'y',
+  flame: 'f',
+  query: 'q',
+  filter: 'o',
+  life: 'l',
+  group: 'k',
+  segments: 's',
+  low: 'p',
+  high: 'r',
+  sort: 't',
+  up: 'u',
 });
 
 /** @returns {State} */
 export function initialState() {
   return {
-    view: 'timeline', source: 0, from: 0, to: -1, cursor: -2, mark: -2, by: 'line', axis: 'event',
-    mode: 'address', flame: 'live', query: '', filter: false, life: -1, group: '', segments: false,
-    low: 0, high: 1, sort: 'live', up: false,
+    view: 'timeline',
+    source: 0,
+    from: 0,
+    to: -1,
+    cursor: -2,
+    mark: -2,
+    by: 'line',
+    axis: 'event',
+    mode: 'address',
+    flame: 'live',
+    query: '',
+    filter: false,
+    life: -1,
+    group: '',
+    segments: false,
+    low: 0,
+    high: 1,
+    sort: 'live',
+    up: false,
   };
 }
 

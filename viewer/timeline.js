@@ -2,7 +2,16 @@
 // Bytes in use over time, stacked by group. A column of pixels shows the composition at the moment
 // of the column at which most is in use, so that no peak is lost however far one zooms out.
 import { Axis } from './axis.js';
-import { countText, shareText, sizeText, sizeTicks, tickText, roundTicks, shownText, timeText } from './format.js';
+import {
+  countText,
+  shareText,
+  sizeText,
+  sizeTicks,
+  tickText,
+  roundTicks,
+  shownText,
+  timeText,
+} from './format.js';
 import { FONT, FONT_BOLD, fitText, groupColour, inkOn, openCanvas } from './paint.js';
 import { KIND } from './trace.js';
 
@@ -11,7 +20,12 @@ const LANE = 18;
 const LANES_MAX = 3;
 const FOOT = 24;
 
-/** Where things are in the picture. @param {any} app @param {number} width @param {number} height */
+/**
+ * Where things are in the picture.
+ * @param {any} app
+ * @param {number} width
+ * @param {number} height
+ */
 export function timelineBox(app, width, height) {
   const { source, state } = app;
   const lanes = Math.min(LANES_MAX, app.annotations.depth) + (source.events.length > 0 ? 1 : 0);
@@ -52,7 +66,12 @@ export function timelineTop(columns) {
   return Math.max(1, top) * 1.06;
 }
 
-/** @param {any} app @param {HTMLCanvasElement} canvas @param {number} width @param {number} height */
+/**
+ * @param {any} app
+ * @param {HTMLCanvasElement} canvas
+ * @param {number} width
+ * @param {number} height
+ */
 export function drawTimeline(app, canvas, width, height) {
   const { theme, state } = app;
   const { context, ratio } = openCanvas(canvas, width, height);
@@ -99,9 +118,18 @@ function drawAreas(app, context, box, data, columns, y) {
   const ground = new Float64Array(columns);
   const x = (/** @type {number} */ i) => box.left + i * step;
   context.fillStyle = theme.free;
-  eachRun(columns, (i) => data.reserved[i], (from, to) => {
-    context.fillRect(x(from), y(data.reserved[from]), (to - from) * step, y(0) - y(data.reserved[from]));
-  });
+  eachRun(
+    columns,
+    (i) => data.reserved[i],
+    (from, to) => {
+      context.fillRect(
+        x(from),
+        y(data.reserved[from]),
+        (to - from) * step,
+        y(0) - y(data.reserved[from]),
+      );
+    },
+  );
   if (state.segments) return;
   for (const group of grouping.order) {
     const isOther = state.group !== '' && app.groupOfSelection !== group;
@@ -121,13 +149,17 @@ function drawAreas(app, context, box, data, columns, y) {
   }
   context.globalAlpha = 1;
   context.fillStyle = theme.least;
-  eachRun(columns, (i) => (data.least[i] < data.most[i] ? data.least[i] + data.most[i] : -1), (from, to) => {
-    for (let i = from; i < to; i++) {
-      if (data.least[i] < data.most[i]) {
-        context.fillRect(x(i), y(data.most[i]), step, y(data.least[i]) - y(data.most[i]));
+  eachRun(
+    columns,
+    (i) => (data.least[i] < data.most[i] ? data.least[i] + data.most[i] : -1),
+    (from, to) => {
+      for (let i = from; i < to; i++) {
+        if (data.least[i] < data.most[i]) {
+          context.fillRect(x(i), y(data.most[i]), step, y(data.least[i]) - y(data.most[i]));
+        }
       }
-    }
-  });
+    },
+  );
 }
 
 /** @param {any} app @param {CanvasRenderingContext2D} context @param {any} box @param {any} data
@@ -163,7 +195,9 @@ function drawBytesAxis(app, context, box, scale, y) {
   const count = Math.max(2, Math.floor((box.bottom - box.top) / 56));
   let ticks = sizeTicks(scale.high - scale.low, count);
   const step = ticks.length > 1 ? ticks[1] : scale.high;
-  ticks = ticks.map((tick) => tick + Math.ceil(scale.low / step) * step).filter((tick) => tick <= scale.high);
+  ticks = ticks
+    .map((tick) => tick + Math.ceil(scale.low / step) * step)
+    .filter((tick) => tick <= scale.high);
   context.textAlign = 'right';
   context.strokeStyle = theme.line;
   context.lineWidth = 1;
@@ -184,7 +218,12 @@ function placeText(app, value, isTime) {
   return isTime ? timeText(value) : countText(value + app.source.info.skipped);
 }
 
-/** The axis below the picture. @param {any} app @param {CanvasRenderingContext2D} context @param {any} box */
+/**
+ * The axis below the picture.
+ * @param {any} app
+ * @param {CanvasRenderingContext2D} context
+ * @param {any} box
+ */
 export function drawPlaceAxis(app, context, box) {
   const { theme } = app;
   const { axis } = box;
@@ -202,7 +241,8 @@ export function drawPlaceAxis(app, context, box) {
     const text = placeText(app, tick, axis.isTime);
     const half = context.measureText(text).width / 2;
     context.fillRect(Math.round(x), box.bottom, 1, 4);
-    if (x + half < box.right - 70) context.fillText(text, Math.max(box.left + half, x), box.bottom + 13);
+    if (x + half < box.right - 70)
+      context.fillText(text, Math.max(box.left + half, x), box.bottom + 13);
   }
   context.textAlign = 'right';
   context.font = 'italic ' + FONT;
@@ -287,7 +327,8 @@ function drawEventMark(context, theme, kind, x, y) {
 export function drawCursors(app, context, box, height) {
   const { theme, state } = app;
   const { axis } = box;
-  const at = (/** @type {number} */ entry) => box.left + axis.pixel(Math.max(0, entry) + (axis.isTime ? 0 : 0.5));
+  const at = (/** @type {number} */ entry) =>
+    box.left + axis.pixel(Math.max(0, entry) + (axis.isTime ? 0 : 0.5));
   context.save();
   context.beginPath();
   context.rect(box.left - 1, 0, axis.width + 2, height);
@@ -297,7 +338,10 @@ export function drawCursors(app, context, box, height) {
     context.fillStyle = theme.range;
     context.fillRect(from, box.top, to - from, box.bottom - box.top);
   }
-  for (const [entry, colour, text] of [[state.mark, theme.mark, 'mark'], [state.cursor, theme.cursor, '']]) {
+  for (const [entry, colour, text] of [
+    [state.mark, theme.mark, 'mark'],
+    [state.cursor, theme.cursor, ''],
+  ]) {
     if (entry < -1) continue;
     const x = Math.round(at(entry));
     context.fillStyle = colour;
@@ -317,17 +361,22 @@ export function hitTimeline(app, px, py) {
   if (!picture || px < picture.box.left || px > picture.box.right) return null;
   const { box, data, columns } = picture;
   if (py < box.top) return hitLanes(app, box, px, py);
-  const i = Math.max(0, Math.min(columns - 1, Math.floor(((px - box.left) / box.axis.width) * columns)));
+  const i = Math.max(
+    0,
+    Math.min(columns - 1, Math.floor(((px - box.left) / box.axis.width) * columns)),
+  );
   const entry = data.moment[i];
   const lines = [
     [`${app.placeName(entry)}`, ''],
     ['in use', sizeText(data.most[i])],
     ['reserved', sizeText(data.reserved[i])],
   ];
-  if (data.least[i] < data.most[i]) lines.splice(2, 0, ['least in this column', sizeText(data.least[i])]);
+  if (data.least[i] < data.most[i])
+    lines.splice(2, 0, ['least in this column', sizeText(data.least[i])]);
   let ground = 0;
   let found = -1;
-  const bytes = picture.scale.low +
+  const bytes =
+    picture.scale.low +
     ((box.bottom - py) / (box.bottom - box.top)) * (picture.scale.high - picture.scale.low);
   for (const group of grouping.order) {
     const sum = data.sums[i * data.groups + group];
@@ -350,11 +399,16 @@ function hitLanes(app, box, px, py) {
   const place = box.axis.place(px - box.left);
   const rows = Math.min(LANES_MAX, app.annotations.depth);
   if (depth >= 0 && depth < rows) {
-    const span = app.annotations.spans.find((/** @type {any} */ s) =>
-      s.depth === depth && s.start <= place && s.end >= place);
+    const span = app.annotations.spans.find(
+      (/** @type {any} */ s) => s.depth === depth && s.start <= place && s.end >= place,
+    );
     if (!span) return null;
-    const lines = [[shownText(span.name, 200), ''], ['from entry', countText(span.start + source.info.skipped)]];
-    if (isFinite(span.from) && isFinite(span.to)) lines.push(['lasted', timeText(span.to - span.from)]);
+    const lines = [
+      [shownText(span.name, 200), ''],
+      ['from entry', countText(span.start + source.info.skipped)],
+    ];
+    if (isFinite(span.from) && isFinite(span.to))
+      lines.push(['lasted', timeText(span.to - span.from)]);
     return { entry: Math.floor(span.start), group: -1, lines, life: -1 };
   }
   let near = null;

@@ -1,30 +1,66 @@
 // SPDX-License-Identifier: MIT
-// A snapshot in memory: texts, stacks, and for each source (a device, or pinned memory) its entries,
+// A snapshot in memory: texts, stacks, and for each source (a device, or pinned memory) its
+// entries,
 // blocks and segments, in typed arrays.
 import { BadPage, Numbers, breathe, readSection } from './payload.js';
 import { baseName, shownText } from './format.js';
 
 /** Kinds of entries; the numbers are those of src/viewer/record.h. */
 export const KIND = {
-  ALLOC: 0, FREE_REQUESTED: 1, FREE_COMPLETED: 2, FREE: 3, OLD_FREE_REQUESTED: 4,
-  OLD_FREE_COMPLETED: 5, OLD_FREE: 6, LOST_FREE_REQUESTED: 7, LOST_FREE_COMPLETED: 8,
-  SEGMENT_ALLOC: 9, SEGMENT_FREE: 10, SEGMENT_MAP: 11, SEGMENT_UNMAP: 12, SNAPSHOT: 13, OOM: 14,
-  ANNOTATE: 15, USER_DEFINED: 16, OTHER: 17, ALLOC_AGAIN: 18,
+  ALLOC: 0,
+  FREE_REQUESTED: 1,
+  FREE_COMPLETED: 2,
+  FREE: 3,
+  OLD_FREE_REQUESTED: 4,
+  OLD_FREE_COMPLETED: 5,
+  OLD_FREE: 6,
+  LOST_FREE_REQUESTED: 7,
+  LOST_FREE_COMPLETED: 8,
+  SEGMENT_ALLOC: 9,
+  SEGMENT_FREE: 10,
+  SEGMENT_MAP: 11,
+  SEGMENT_UNMAP: 12,
+  SNAPSHOT: 13,
+  OOM: 14,
+  ANNOTATE: 15,
+  USER_DEFINED: 16,
+  OTHER: 17,
+  ALLOC_AGAIN: 18,
 };
 
 /** Names of entries after decoding; kinds 3 to 6 are then gone. */
-export const KIND_NAMES = ['alloc', 'free requested', 'free completed', '', '', '', '',
-  'free of a free block', 'free of a free block', 'segment alloc', 'segment free', 'segment map',
-  'segment unmap', 'snapshot', 'out of memory', 'annotate', 'user defined', 'other',
-  'alloc of a block in use'];
+export const KIND_NAMES = [
+  'alloc',
+  'free requested',
+  'free completed',
+  '',
+  '',
+  '',
+  '',
+  'free of a free block',
+  'free of a free block',
+  'segment alloc',
+  'segment free',
+  'segment map',
+  'segment unmap',
+  'snapshot',
+  'out of memory',
+  'annotate',
+  'user defined',
+  'other',
+  'alloc of a block in use',
+];
 
 /** As a start: before the first entry. As an end: never. */
 export const NEVER = 0xffffffff;
 
 /** @param {number} count @param {number} below every number is */
 function numbersBelow(count, below) {
-  return below <= 256 ? new Uint8Array(count)
-    : below <= 65536 ? new Uint16Array(count) : new Uint32Array(count);
+  return below <= 256
+    ? new Uint8Array(count)
+    : below <= 65536
+      ? new Uint16Array(count)
+      : new Uint32Array(count);
 }
 
 /** @param {Uint8Array} bytes */
@@ -49,7 +85,10 @@ export class Names {
     this.nodeParent = new Uint32Array(1);
     this.nodeFrame = new Uint32Array(1);
     this.stackNode = new Uint32Array(1);
-    /** @type {{metadata: string, compile: string, category: string, internal: string, action: string}[]} */
+    /**
+     * @type {{metadata: string, compile: string, category: string, internal: string, action:
+     * string}[]}
+     */
     this.extras = [{ metadata: '', compile: '', category: '', internal: '', action: '' }];
     /** @type {string[]} */
     this.frameTexts = [];
@@ -70,8 +109,10 @@ export class Names {
     const extra = allVarints(await readSection('extras'));
     for (let i = 0; i + 4 < extra.length; i += 5) {
       this.extras.push({
-        metadata: this.text(extra[i]), compile: this.text(extra[i + 1]),
-        category: this.text(extra[i + 2]), internal: this.text(extra[i + 3]),
+        metadata: this.text(extra[i]),
+        compile: this.text(extra[i + 1]),
+        category: this.text(extra[i + 2]),
+        internal: this.text(extra[i + 3]),
         action: this.text(extra[i + 4]),
       });
     }
@@ -126,7 +167,10 @@ export class Names {
       const file = baseName(this.text(this.frameFile[frame]));
       const line = this.frameLine[frame];
       const name = this.text(this.frameName[frame]);
-      text = shownText(file ? `${file}${line ? ':' + line : ''} ${name}` : name || '(no name)', 300);
+      text = shownText(
+        file ? `${file}${line ? ':' + line : ''} ${name}` : name || '(no name)',
+        300,
+      );
       this.frameTexts[frame] = text;
     }
     return text;
@@ -147,15 +191,19 @@ export class Names {
     return list;
   }
 
-  /** The innermost frame, and the innermost one of the user's code where that is another.
-   * @param {number} stack */
+  /** The innermost frame and up to three more that say most: those not of PyTorch, and the innermost
+   * one of the user's code. @param {number} stack */
   stackText(stack) {
     if (stack === 0) return '(not recorded)';
     const frames = this.frames(stack);
     if (frames.length === 0) return '(no frames)';
-    const own = frames.find((frame) => !this.isLibrary(frame));
-    const first = this.frameText(frames[0]);
-    return own === undefined || own === frames[0] ? first : `${first} \u2190 ${this.frameText(own)}`;
+    const rest = frames.slice(1);
+    const isTorch = (/** @type {number} */ frame) =>
+      /\/torch\/|<frozen/.test(this.text(this.frameFile[frame]));
+    const shown = rest.filter((frame) => !isTorch(frame)).slice(0, 2);
+    const own = rest.find((frame) => !this.isLibrary(frame));
+    if (own !== undefined && !shown.includes(own)) shown.push(own);
+    return [frames[0], ...shown].map((frame) => this.frameText(frame)).join(' \u2190 ');
   }
 }
 
@@ -188,14 +236,20 @@ export class Source {
     this.lifeEnd = new Uint32Array(this.lives).fill(NEVER);
     this.lifePlace = numbersBelow(this.lives, head.places.length);
     this.lifeStack = numbersBelow(this.lives, names.stackNode.length);
-    this.lifeExtra = names.extras.length > 1 ? numbersBelow(this.lives, names.extras.length) : null;
-    /** @type {{entry: number, kind: number, address: number, size: number, place: number, free: number, extra: number, life: number}[]} */
+    this.lifeExtra =
+      names.extras.length > 1 ? numbersBelow(this.lives, names.extras.length) : null;
+    /**
+     * @type {{entry: number, kind: number, address: number, size: number, place: number, free:
+     * number, extra: number, life: number}[]}
+     */
     this.events = [];
     /** Spans of reserved memory.
-     * @type {{address: number, size: number, start: number, end: number, place: number, stack: number, large: boolean, growing: boolean}[]} */
+     * @type {{address: number, size: number, start: number, end: number, place: number, stack:
+     * number, large: boolean, growing: boolean}[]} */
     this.spans = [];
     /** @type {number[]} */
     this.ooms = [];
+    /** @type {Float64Array} */
     this.sizes = new Float64Array(0);
     this.pendingAtStart = new Set();
   }
@@ -248,9 +302,14 @@ export class Source {
       const stack = numbers.varint();
       const flags = numbers.byte();
       this.spans.push({
-        address: address * this.info.unit, size, place, stack,
-        start: start === 0 ? -1 : start - 1, end: end === 0 ? Infinity : end - 1,
-        large: (flags & 1) > 0, growing: (flags & 2) > 0,
+        address: address * this.info.unit,
+        size,
+        place,
+        stack,
+        start: start === 0 ? -1 : start - 1,
+        end: end === 0 ? Infinity : end - 1,
+        large: (flags & 1) > 0,
+        growing: (flags & 2) > 0,
       });
     }
     numbers.finish();
@@ -301,8 +360,10 @@ export class Source {
       }
     } else if (kind <= KIND.OLD_FREE || kind === KIND.ALLOC_AGAIN) {
       const isAlloc = kind === KIND.ALLOC || kind === KIND.ALLOC_AGAIN;
-      const life = kind === KIND.ALLOC_AGAIN ? this.endOld(state.life - backs.varint(), entry, state)
-        : state.life++;
+      const life =
+        kind === KIND.ALLOC_AGAIN
+          ? this.endOld(state.life - backs.varint(), entry, state)
+          : state.life++;
       state.address += addresses.step();
       this.ref[entry] = life;
       this.lifeAddress[life] = state.address * this.info.unit;
@@ -385,7 +446,11 @@ export class Source {
     return (start === NEVER || start <= entry) && (end === NEVER || end > entry);
   }
 
-  /** Whether its free was asked for and is not complete. @param {number} life @param {number} entry */
+  /**
+   * Whether its free was asked for and is not complete.
+   * @param {number} life
+   * @param {number} entry
+   */
   isPending(life, entry) {
     const asked = this.lifeAsked[life];
     if (asked !== NEVER && asked <= entry) return true;
@@ -448,13 +513,20 @@ export class Source {
     return low - 1 + (us - from) / Math.max(1e-9, this.time[low] - from);
   }
 
-  /** "large pool" is of segments; this is "stream 0" or "pool (0, 2), stream 1". @param {number} place */
+  /**
+   * "large pool" is of segments; this is "stream 0" or "pool (0, 2), stream 1".
+   * @param {number} place
+   */
   placeText(place) {
     const found = this.head.places[place];
     if (!found) return 'unknown';
     const [stream, a, b] = found;
-    const pool = a === '0' && b === '0' ? '' : a === '18446744073709551615' ? 'unknown pool, '
-      : `private pool (${a}, ${b}), `;
+    const pool =
+      a === '0' && b === '0'
+        ? ''
+        : a === '18446744073709551615'
+          ? 'unknown pool, '
+          : `private pool (${a}, ${b}), `;
     return `${pool}stream ${stream}`;
   }
 }

@@ -38,8 +38,8 @@ bool tn_lives_step(struct tn_lives *lives, const struct tn_trace_entry *entry,
 /* The life of the block in use at an address now, or TN_LIFE_NONE. */
 uint64_t tn_lives_at(const struct tn_lives *lives, uint64_t address);
 
-/* Numbers anew the lives that last now, from 0 on, and forgets the others' numbers. `carried_out` is
- * an empty vector of uint64_t and gets their old numbers, in order. False when host memory is
+/* Numbers anew the lives that last now, from 0 on, and forgets the others' numbers. `carried_out`
+ * is an empty vector of uint64_t and gets their old numbers, in order. False when host memory is
  * missing. */
 bool tn_lives_carry(struct tn_lives *lives, struct tn_vec *carried_out) TN_MUST_CHECK;
 

@@ -14,7 +14,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "viewer/column.h"
-#include "viewer/source.h"
+#include "viewer/view_source.h"
 
 /* `id` of a pool that nobody knows. */
 #define TN_POOL_UNKNOWN UINT64_MAX

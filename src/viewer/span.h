@@ -10,7 +10,7 @@
 #define TN_VIEWER_SPAN_H
 
 #include "base/vec.h"
-#include "viewer/source.h"
+#include "viewer/view_source.h"
 
 #define TN_SPAN_OPEN UINT64_MAX
 

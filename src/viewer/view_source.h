@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What one tab of the page shows: the trace and the segments of a device, or of pinned memory. */
-#ifndef TN_VIEWER_SOURCE_H
-#define TN_VIEWER_SOURCE_H
+#ifndef TN_VIEWER_VIEW_SOURCE_H
+#define TN_VIEWER_VIEW_SOURCE_H
 
 #include "snapshot/model.h"
 
