@@ -79,6 +79,7 @@ export class Raster {
     this.green = new Float32Array(width * height);
     this.blue = new Float32Array(width * height);
     this.share = new Float32Array(width * height);
+    this.painted = 0; // pixels in all, once there is a picture
   }
 
   /** Adds a rectangle, in pixels with fractions. @param {number} x0 @param {number} y0
@@ -115,8 +116,10 @@ export class Raster {
   picture(below, paper) {
     const image = new ImageData(this.width, this.height);
     const bytes = image.data;
+    this.painted = 0;
     for (let i = 0, at = 0; i < this.share.length; i++, at += 4) {
       const ground = Math.max(0, 1 - this.share[i]);
+      this.painted += this.share[i];
       const over = this.share[i] > 1 ? 1 / this.share[i] : 1;
       const low = below ? Math.min(1, below.share[i]) : 0;
       const lowOver = below && below.share[i] > 1 ? 1 / below.share[i] : 1;
@@ -278,6 +281,7 @@ function startPicture(app, width, height) {
       );
       return {
         canvas,
+        painted: raster.painted,
         from: axis.from,
         to: axis.to,
         low: scale.low,

@@ -191,8 +191,8 @@ export class Names {
     return list;
   }
 
-  /** The innermost frame and up to three more that say most: those not of PyTorch, and the innermost
-   * one of the user's code. @param {number} stack */
+  /** The innermost frame and up to three more that say most: those not of PyTorch, and the
+   * innermost one of the user's code. @param {number} stack */
   stackText(stack) {
     if (stack === 0) return '(not recorded)';
     const frames = this.frames(stack);
