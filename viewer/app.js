@@ -602,7 +602,9 @@ class App {
     const step = async () => {
       while (this.blocksJob && this.state.view === 'blocks') {
         if (paintSome(this)) this.refresh();
-        await breathe();
+        if (this.blocksJob && performance.now() < this.blocksJob.due) {
+          await new Promise((done) => setTimeout(done, 10));
+        } else await breathe();
       }
       this.isPainting = false;
     };

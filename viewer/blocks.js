@@ -14,6 +14,7 @@ import { LEFT, drawCursors, drawLanes, drawPlaceAxis, timelineBox } from './time
 import { KIND, NEVER } from './trace.js';
 
 const SLICE = 20000; // blocks between looks at the clock
+const REST = 60; // milliseconds without a change before a new picture is painted
 
 /** Addresses that were ever reserved, without the gaps between them. */
 export class Extents {
@@ -296,10 +297,12 @@ function startPicture(app, width, height) {
 export function paintSome(app, milliseconds = 12) {
   const job = app.blocksJob;
   if (!job) return false;
+  if (performance.now() < job.due) return false;
+  job.started ??= job.start();
   const until = performance.now() + milliseconds;
   while (performance.now() < until) {
-    if (job.work.next().done) {
-      app.blocksPicture = job.finish();
+    if (job.started.work.next().done) {
+      app.blocksPicture = job.started.finish();
       app.blocksJob = null;
       return true;
     }
@@ -318,8 +321,10 @@ export function drawBlocks(app, canvas, width, height) {
   const key = pictureKey(app, width, height);
   if (app.blocksKey !== key) {
     app.blocksKey = key;
-    app.blocksJob = startPicture(app, width, height);
-    paintSome(app, 20);
+    // While one moves, the old picture is enough.
+    const due = app.blocksPicture ? performance.now() + REST : 0;
+    app.blocksJob = { due, started: null, start: () => startPicture(app, width, height) };
+    paintSome(app, 8);
   }
   const { context } = openCanvas(canvas, width, height);
   const box = timelineBox(app, width, height);

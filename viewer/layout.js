@@ -23,7 +23,7 @@ export function livesAt(source, entry) {
 /**
  * @typedef {{from: number, to: number, kind: 'block' | 'slack' | 'free', life: number}} Piece
  * @typedef {{address: number, end: number, place: number, large: boolean, growing: boolean,
- *   pieces: Piece[], used: number, waiting: number, slack: number, free: number, spans: number,
+ *   pieces: Piece[], used: number, waiting: number, slack: number, free: number, 
  *   freeRuns: number, largestFree: number, stack: number}} Segment
  */
 
@@ -87,7 +87,6 @@ export function layoutAt(source, entry) {
       source.head.places[last.place]?.[0] === source.head.places[span.place]?.[0]
     ) {
       last.end = end;
-      last.spans++;
     } else {
       segments.push({
         address: span.address,
@@ -100,7 +99,6 @@ export function layoutAt(source, entry) {
         waiting: 0,
         slack: 0,
         free: 0,
-        spans: 1,
         freeRuns: 0,
         largestFree: 0,
         stack: span.stack,
@@ -129,7 +127,7 @@ export function layoutAt(source, entry) {
 /** @param {Row} row @param {Segment} segment */
 function addToRow(row, segment) {
   const reserved = segment.end - segment.address;
-  row.segments += segment.spans;
+  row.segments++;
   row.reserved += reserved;
   row.used += segment.used;
   row.waiting += segment.waiting;

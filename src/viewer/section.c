@@ -58,10 +58,17 @@ static void base64_put(struct tn_text_out *out, const uint8_t *bytes, size_t siz
                                (left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) |
                                (left > 2 ? bytes[i + 2] : 0);
 
-        text[used++] = letters[three >> 18];
-        text[used++] = letters[three >> 12 & 63];
-        text[used++] = left > 1 ? letters[three >> 6 & 63] : '=';
-        text[used++] = left > 2 ? letters[three & 63] : '=';
+        text[used] = letters[three >> 18];
+        text[used + 1] = letters[three >> 12 & 63];
+        text[used + 2] = letters[three >> 6 & 63];
+        text[used + 3] = letters[three & 63];
+        used += 4;
+    }
+    if (size % 3 > 0) {
+        text[used - 1] = '=';
+    }
+    if (size % 3 == 1) {
+        text[used - 2] = '=';
     }
     tn_text_put(out, text, used);
 }

@@ -14,9 +14,19 @@ export function findBrowser() {
 export async function openBrowser() {
   return chromium.launch({
     executablePath: findBrowser(),
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync',
-      '--disable-background-networking', '--disable-component-update', '--disable-default-apps',
-      '--enable-precise-memory-info', '--js-flags=--expose-gc', '--font-render-hinting=none'],
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-sync',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-default-apps',
+      '--enable-precise-memory-info',
+      '--js-flags=--expose-gc',
+      '--font-render-hinting=none',
+    ],
   });
 }
 
@@ -24,8 +34,10 @@ export async function openBrowser() {
 export async function openPage(browser, file, options = {}) {
   const context = await browser.newContext({
     viewport: { width: options.width || 1440, height: options.height || 900 },
-    colorScheme: options.dark ? 'dark' : 'light', deviceScaleFactor: options.ratio || 1,
-    hasTouch: Boolean(options.touch), reducedMotion: 'reduce',
+    colorScheme: options.dark ? 'dark' : 'light',
+    deviceScaleFactor: options.ratio || 1,
+    hasTouch: Boolean(options.touch),
+    reducedMotion: 'reduce',
   });
   const page = await context.newPage();
   const troubles = [];
@@ -43,8 +55,13 @@ export async function openPage(browser, file, options = {}) {
 
 export async function whenReady(page) {
   await page.waitForFunction(
-    () => window.tarnView?.isReady || !document.getElementById('broken').hidden ||
-      !document.getElementById('empty').hidden, null, { timeout: 120000, polling: 20 });
+    () =>
+      window.tarnView?.isReady ||
+      !document.getElementById('broken').hidden ||
+      !document.getElementById('empty').hidden,
+    null,
+    { timeout: 120000, polling: 20 },
+  );
 }
 
 /** Draws now, not with the next frame. */

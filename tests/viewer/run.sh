@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run.sh PROGRAM [FOLDER]: the viewer's page in headless Chromium (suite.mjs). Pictures of every view
-# go to FOLDER. Its tools come from npm once, into build/npm; without node, Chromium or npm's packages
-# all of it is skipped, with the reason.
+# run.sh PROGRAM [FOLDER]: the viewer's page in headless Chromium (suite.mjs). Pictures of every
+# view go to FOLDER. Its tools come from npm once, into build/npm; without node, Chromium or npm's
+# packages all of it is skipped, with the reason.
 set -u
 
 tarn=$1
