@@ -23,7 +23,7 @@ export function livesAt(source, entry) {
 /**
  * @typedef {{from: number, to: number, kind: 'block' | 'slack' | 'free', life: number}} Piece
  * @typedef {{address: number, end: number, place: number, large: boolean, growing: boolean,
- *   pieces: Piece[], used: number, waiting: number, slack: number, free: number, 
+ *   pieces: Piece[], used: number, waiting: number, slack: number, free: number,
  *   freeRuns: number, largestFree: number, stack: number}} Segment
  */
 
