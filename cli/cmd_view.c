@@ -46,6 +46,8 @@ const struct cli_command cli_command_view = {
         "One HTML file for any browser, with the data in it. It needs no other file and no\n"
         "network, and can be mailed. An existing file is replaced. In the page, ? lists the\n"
         "keys.\n",
+    .examples = "tarn view dump.pickle\n"
+                "tarn view dump.pickle -o share.html --redact paths --title 'step 100'",
     .opts = view_opts,
     .values_size = sizeof(struct cli_page_values),
     .defaults = &cli_view_defaults,

@@ -63,7 +63,7 @@ static void addresses_look_at(struct tn_record *record)
 }
 
 bool tn_record_init(struct tn_record *record, const struct tn_view_source *source,
-                    struct tn_names *names, struct tn_places *places, uint64_t first)
+                    struct tn_names *names, struct tn_view_places *places, uint64_t first)
 {
     *record = (struct tn_record){.source = source,
                                  .names = names,
@@ -157,9 +157,9 @@ static void where_put(struct tn_record *record, const struct tn_trace_entry *ent
 {
     address_put(record, column_of(record, TN_COLUMN_ADDRESS), entry->address);
     tn_column_put_varint(column_of(record, TN_COLUMN_SIZE),
-                         tn_places_size(record->places, entry->size));
+                         tn_view_places_size(record->places, entry->size));
     tn_column_put_varint(column_of(record, TN_COLUMN_PLACE),
-                         tn_places_of_entry(record->places, record->source->model, entry));
+                         tn_view_places_of_entry(record->places, record->source->model, entry));
 }
 
 static void back_put(struct tn_record *record, uint64_t life)
@@ -255,8 +255,8 @@ static void details_put(struct tn_record *record, enum tn_record_kind kind,
         plain_put(record, entry->address); /* free bytes of the device */
         tn_column_put_varint(
             column_of(record, TN_COLUMN_PLACE),
-            tn_places_get(record->places, entry->stream,
-                          tn_model_extra(record->source->model, entry->extra)->pool));
+            tn_view_places_get(record->places, entry->stream,
+                               tn_model_extra(record->source->model, entry->extra)->pool));
         return;
     case TN_RECORD_SNAPSHOT:
         plain_put(record, entry->size);
@@ -413,7 +413,7 @@ static void old_put(struct tn_record *record, uint64_t address, uint64_t size, u
     struct tn_column *column = &record->before;
 
     address_put(record, column, address);
-    tn_column_put_varint(column, tn_places_size(record->places, size));
+    tn_column_put_varint(column, tn_view_places_size(record->places, size));
     tn_column_put_varint(column, place);
     tn_column_put_varint(column, tn_names_stack(record->names, stack));
     tn_column_put_byte(column, is_asked);
@@ -434,8 +434,8 @@ static void survivors_put(struct tn_record *record)
             if (block->state != TN_BLOCK_INACTIVE &&
                 tn_lives_at(&record->lives, block->address) == TN_LIFE_NONE) {
                 old_put(record, block->address, block->requested_size,
-                        tn_places_get(record->places, segment->stream, segment->pool), block->stack,
-                        block->state == TN_BLOCK_ACTIVE_PENDING_FREE);
+                        tn_view_places_get(record->places, segment->stream, segment->pool),
+                        block->stack, block->state == TN_BLOCK_ACTIVE_PENDING_FREE);
                 record->survivors++;
             }
         }
@@ -461,7 +461,7 @@ static bool skipped_read(struct tn_record *record)
         const struct tn_trace_entry *entry = entry_at(record, told[i] & ENTRY);
 
         old_put(record, entry->address, entry->size,
-                tn_places_of_entry(record->places, record->source->model, entry),
+                tn_view_places_of_entry(record->places, record->source->model, entry),
                 told[i] & BEFORE ? TN_STACK_NONE : entry->stack, (told[i] & ASKED) != 0);
     }
     record->carried = carried.count;
@@ -491,7 +491,8 @@ static bool spans_put(struct tn_record *record, struct tn_text_out *out)
         tn_column_put_varint(column, spans[i].size);
         entry_number_put(record, column, spans[i].start);
         entry_number_put(record, column, spans[i].end);
-        tn_column_put_varint(column, tn_places_get(record->places, spans[i].stream, spans[i].pool));
+        tn_column_put_varint(column,
+                             tn_view_places_get(record->places, spans[i].stream, spans[i].pool));
         tn_column_put_varint(column, tn_names_stack(record->names, spans[i].stack));
         tn_column_put_byte(column, (uint8_t)(spans[i].is_large | spans[i].is_growing << 1));
     }
@@ -505,7 +506,7 @@ bool tn_record_put(struct tn_record *record, size_t number, struct tn_text_out *
 
     record->number = number;
     record->reserved = record->spans.reserved;
-    tn_places_look_at(record->places, record->source);
+    tn_view_places_look_at(record->places, record->source);
     if (!spans_put(record, out)) {
         return false;
     }

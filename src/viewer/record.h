@@ -11,8 +11,8 @@
 
 #include "viewer/lives.h"
 #include "viewer/names.h"
-#include "viewer/place.h"
 #include "viewer/span.h"
+#include "viewer/view_place.h"
 
 enum {
     TN_RECORD_CHUNK = 1 << 18, /* entries */
@@ -50,9 +50,9 @@ enum tn_record_column {
     TN_COLUMN_TIME,    /* step from the entry before, microseconds */
     TN_COLUMN_STACK,   /* number of names.h */
     TN_COLUMN_ADDRESS, /* step from the last one, in units */
-    TN_COLUMN_SIZE,    /* number of place.h */
+    TN_COLUMN_SIZE,    /* number of view_place.h */
     TN_COLUMN_BACK,    /* lives told of so far, less the number of the one meant */
-    TN_COLUMN_PLACE,   /* number of place.h */
+    TN_COLUMN_PLACE,   /* number of view_place.h */
     TN_COLUMN_EXTRA,   /* number of names.h */
     TN_COLUMN_PLAIN,   /* numbers as they are */
     TN_COLUMN_COUNT
@@ -61,7 +61,7 @@ enum tn_record_column {
 struct tn_record {
     const struct tn_view_source *source;
     struct tn_names *names;
-    struct tn_places *places;
+    struct tn_view_places *places;
     struct tn_lives lives;
     struct tn_spans spans;
     struct tn_vec told; /* uint64_t a life: entry that told of it; bit 63: its free is asked for,
@@ -90,7 +90,8 @@ struct tn_record {
 /* False when host memory is missing; then there is nothing to release. The page will have the
  * entries from `first` on. */
 bool tn_record_init(struct tn_record *record, const struct tn_view_source *source,
-                    struct tn_names *names, struct tn_places *places, uint64_t first) TN_MUST_CHECK;
+                    struct tn_names *names, struct tn_view_places *places,
+                    uint64_t first) TN_MUST_CHECK;
 void tn_record_fini(struct tn_record *record);
 
 /* Writes the sections of the source, whose names begin with d and `number`. False when host memory

@@ -187,10 +187,10 @@ void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record)
     overview_put(out, record);
 }
 
-bool tn_view_head_put(struct tn_view_head *head, const struct tn_places *places,
+bool tn_view_head_put(struct tn_view_head *head, const struct tn_view_places *places,
                       struct tn_text_out *out)
 {
-    const struct tn_place *place = places->places.items;
+    const struct tn_view_place *place = places->places.items;
 
     tn_text_puts(&head->out, "],\"places\":[");
     for (size_t i = 0; i < places->places.count; i++) {

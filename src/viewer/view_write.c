@@ -203,7 +203,8 @@ static bool annotations_put(const struct page *page, struct tn_names *names,
 }
 
 static bool source_put(const struct page *page, size_t number, struct tn_names *names,
-                       struct tn_places *places, struct tn_view_head *head, struct tn_text_out *out)
+                       struct tn_view_places *places, struct tn_view_head *head,
+                       struct tn_text_out *out)
 {
     const struct tn_view_source *source =
         (const struct tn_view_source *)page->sources.items + number;
@@ -223,8 +224,9 @@ static bool source_put(const struct page *page, size_t number, struct tn_names *
     return good;
 }
 
-static bool sections_put(const struct page *page, struct tn_names *names, struct tn_places *places,
-                         struct tn_view_head *head, struct tn_text_out *out)
+static bool sections_put(const struct page *page, struct tn_names *names,
+                         struct tn_view_places *places, struct tn_view_head *head,
+                         struct tn_text_out *out)
 {
     for (size_t i = 0; i < page->sources.count && out->status == TARN_OK; i++) {
         if (!source_put(page, i, names, places, head, out)) {
@@ -239,19 +241,19 @@ static bool sections_put(const struct page *page, struct tn_names *names, struct
 static bool data_put(const struct page *page, struct tn_text_out *out)
 {
     struct tn_names names;
-    struct tn_places places;
+    struct tn_view_places places;
     struct tn_view_head *head = tn_host_alloc(sizeof *head);
 
     if (!head || !tn_names_init(&names, page->model, page->options->redact)) {
         tn_host_free(head, sizeof *head);
         return false;
     }
-    tn_places_init(&places);
+    tn_view_places_init(&places);
     tn_view_head_init(head, page->model, page->options);
     const bool good = sections_put(page, &names, &places, head, out);
 
     tn_view_head_fini(head);
-    tn_places_fini(&places);
+    tn_view_places_fini(&places);
     tn_names_fini(&names);
     tn_host_free(head, sizeof *head);
     return good;

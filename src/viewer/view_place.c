@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-#include "viewer/place.h"
+#include "viewer/view_place.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-void tn_places_init(struct tn_places *places)
+void tn_view_places_init(struct tn_view_places *places)
 {
-    *places = (struct tn_places){.failed = false};
-    tn_vec_init(&places->places, sizeof(struct tn_place));
+    *places = (struct tn_view_places){.failed = false};
+    tn_vec_init(&places->places, sizeof(struct tn_view_place));
     tn_vec_init(&places->segments, sizeof(const struct tn_model_segment *));
     tn_id_table_init(&places->ids, &places->budget);
     tn_column_init(&places->size_column);
 }
 
-void tn_places_fini(struct tn_places *places)
+void tn_view_places_fini(struct tn_view_places *places)
 {
     tn_vec_fini(&places->places);
     tn_vec_fini(&places->segments);
@@ -38,7 +38,7 @@ static bool is_default(struct tn_pool_id pool)
     return pool.id[0] == 0 && pool.id[1] == 0;
 }
 
-void tn_places_look_at(struct tn_places *places, const struct tn_view_source *source)
+void tn_view_places_look_at(struct tn_view_places *places, const struct tn_view_source *source)
 {
     struct tn_vec *list = &places->segments;
 
@@ -61,7 +61,7 @@ void tn_places_look_at(struct tn_places *places, const struct tn_view_source *so
     }
 }
 
-static struct tn_pool_id pool_at(const struct tn_places *places, uint64_t address)
+static struct tn_pool_id pool_at(const struct tn_view_places *places, uint64_t address)
 {
     const struct tn_model_segment *const *segments = places->segments.items;
     size_t low = 0;
@@ -87,22 +87,22 @@ static struct tn_pool_id pool_at(const struct tn_places *places, uint64_t addres
 
 static bool place_equal(const void *owner, uint32_t id, const void *key)
 {
-    const struct tn_places *places = owner;
+    const struct tn_view_places *places = owner;
 
-    return memcmp((const struct tn_place *)places->places.items + id, key,
-                  sizeof(struct tn_place)) == 0;
+    return memcmp((const struct tn_view_place *)places->places.items + id, key,
+                  sizeof(struct tn_view_place)) == 0;
 }
 
-uint32_t tn_places_get(struct tn_places *places, uint64_t stream, struct tn_pool_id pool)
+uint32_t tn_view_places_get(struct tn_view_places *places, uint64_t stream, struct tn_pool_id pool)
 {
-    const struct tn_place key = {stream, pool};
+    const struct tn_view_place key = {stream, pool};
     const uint32_t hash = tn_hash_bytes(&key, sizeof key);
     const int64_t found = tn_id_table_find(&places->ids, hash, place_equal, places, &key);
 
     if (found >= 0) {
         return (uint32_t)found;
     }
-    struct tn_place *place = tn_vec_push(&places->places);
+    struct tn_view_place *place = tn_vec_push(&places->places);
 
     if (!place || !tn_id_table_add(&places->ids, hash, (uint32_t)places->places.count - 1)) {
         places->failed = true;
@@ -112,16 +112,16 @@ uint32_t tn_places_get(struct tn_places *places, uint64_t stream, struct tn_pool
     return (uint32_t)places->places.count - 1;
 }
 
-uint32_t tn_places_of_entry(struct tn_places *places, const struct tn_model *model,
-                            const struct tn_trace_entry *entry)
+uint32_t tn_view_places_of_entry(struct tn_view_places *places, const struct tn_model *model,
+                                 const struct tn_trace_entry *entry)
 {
     const struct tn_trace_extra *extra = tn_model_extra(model, entry->extra);
 
-    return tn_places_get(places, entry->stream,
-                         extra->has_pool ? extra->pool : pool_at(places, entry->address));
+    return tn_view_places_get(places, entry->stream,
+                              extra->has_pool ? extra->pool : pool_at(places, entry->address));
 }
 
-uint64_t tn_places_size(struct tn_places *places, uint64_t size)
+uint64_t tn_view_places_size(struct tn_view_places *places, uint64_t size)
 {
     const uint64_t key = size < UINT64_MAX ? size + 1 : UINT64_MAX;
     const uint64_t *found = tn_map_find(&places->sizes, key);

@@ -7,8 +7,8 @@
  * Owns its tables; remembers that host memory was missing. Guarded by its owner. Cost: O(1)
  * expected, O(log segments) without a pool.
  */
-#ifndef TN_VIEWER_PLACE_H
-#define TN_VIEWER_PLACE_H
+#ifndef TN_VIEWER_VIEW_PLACE_H
+#define TN_VIEWER_VIEW_PLACE_H
 
 #include "base/id_table.h"
 #include "base/map.h"
@@ -19,14 +19,14 @@
 /* `id` of a pool that nobody knows. */
 #define TN_POOL_UNKNOWN UINT64_MAX
 
-struct tn_place {
+struct tn_view_place {
     uint64_t stream;
     struct tn_pool_id pool;
 };
 
-struct tn_places {
+struct tn_view_places {
     struct tn_budget budget; /* without a limit */
-    struct tn_vec places;    /* struct tn_place */
+    struct tn_vec places;    /* struct tn_view_place */
     struct tn_id_table ids;
     struct tn_map sizes; /* size + 1 -> number */
     struct tn_column size_column;
@@ -35,15 +35,15 @@ struct tn_places {
     bool failed;
 };
 
-void tn_places_init(struct tn_places *places);
-void tn_places_fini(struct tn_places *places);
+void tn_view_places_init(struct tn_view_places *places);
+void tn_view_places_fini(struct tn_view_places *places);
 
 /* The source whose entries are looked at next. */
-void tn_places_look_at(struct tn_places *places, const struct tn_view_source *source);
+void tn_view_places_look_at(struct tn_view_places *places, const struct tn_view_source *source);
 
-uint32_t tn_places_get(struct tn_places *places, uint64_t stream, struct tn_pool_id pool);
-uint32_t tn_places_of_entry(struct tn_places *places, const struct tn_model *model,
-                            const struct tn_trace_entry *entry);
-uint64_t tn_places_size(struct tn_places *places, uint64_t size);
+uint32_t tn_view_places_get(struct tn_view_places *places, uint64_t stream, struct tn_pool_id pool);
+uint32_t tn_view_places_of_entry(struct tn_view_places *places, const struct tn_model *model,
+                                 const struct tn_trace_entry *entry);
+uint64_t tn_view_places_size(struct tn_view_places *places, uint64_t size);
 
 #endif
