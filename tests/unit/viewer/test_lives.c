@@ -33,12 +33,12 @@ static void blocks_are_numbered_as_they_appear(void **state)
     assert_true(step.is_new && step.life == 2 && step.ended == 0);
     step = step_of(&lives, TN_TRACE_ANNOTATE, 512);
     assert_true(!step.is_new && step.life == 2);
-    step = step_of(&lives, TN_TRACE_ALLOC, 1024); /* free again, so not from before */
+    (void)step_of(&lives, TN_TRACE_ALLOC, 1024); /* free again, so not from before */
     step = step_of(&lives, TN_TRACE_FREE_COMPLETED, 1024);
     assert_true(!step.is_new && step.life == 3);
     step = step_of(&lives, TN_TRACE_SEGMENT_ALLOC, 4096);
     assert_true(!step.is_new && step.life == TN_LIFE_NONE);
-    step = step_of(&lives, TN_TRACE_ALLOC, UINT64_MAX);
+    (void)step_of(&lives, TN_TRACE_ALLOC, UINT64_MAX);
     assert_int_equal(tn_lives_at(&lives, UINT64_MAX), 4);
     assert_int_equal(lives.count, 5);
     tn_lives_fini(&lives);

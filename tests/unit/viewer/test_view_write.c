@@ -133,7 +133,7 @@ static void too_many_devices_are_refused(void **state)
         DEVICES = 257,
         ROOM = 96
     };
-    char *json = malloc((DEVICES + 1) * ROOM);
+    char *json = malloc((size_t)(DEVICES + 1) * ROOM);
     size_t used = 0;
 
     (void)state;
