@@ -81,12 +81,12 @@ bool tn_record_init(struct tn_record *record, const struct tn_view_source *sourc
         record->overview[0][i] = TN_OVERVIEW_NONE;
     }
     addresses_look_at(record);
-    return tn_spans_init(&record->spans, source, first);
+    return tn_view_spans_init(&record->spans, source, first);
 }
 
 void tn_record_fini(struct tn_record *record)
 {
-    tn_spans_fini(&record->spans);
+    tn_view_spans_fini(&record->spans);
     tn_lives_fini(&record->lives);
     tn_vec_fini(&record->told);
     for (int i = 0; i < TN_COLUMN_COUNT; i++) {
@@ -474,12 +474,12 @@ static bool skipped_read(struct tn_record *record)
 
 static void entry_number_put(struct tn_record *record, struct tn_column *column, uint64_t entry)
 {
-    tn_column_put_varint(column, entry == TN_SPAN_OPEN ? 0 : entry - record->first + 1);
+    tn_column_put_varint(column, entry == TN_VIEW_SPAN_OPEN ? 0 : entry - record->first + 1);
 }
 
 static bool spans_put(struct tn_record *record, struct tn_text_out *out)
 {
-    const struct tn_span *spans = record->spans.spans.items;
+    const struct tn_view_span *spans = record->spans.spans.items;
     struct tn_column *column = &record->chunk;
     char name[48];
 

@@ -11,8 +11,8 @@
 
 #include "viewer/lives.h"
 #include "viewer/names.h"
-#include "viewer/span.h"
 #include "viewer/view_place.h"
+#include "viewer/view_span.h"
 
 enum {
     TN_RECORD_CHUNK = 1 << 18, /* entries */
@@ -63,7 +63,7 @@ struct tn_record {
     struct tn_names *names;
     struct tn_view_places *places;
     struct tn_lives lives;
-    struct tn_spans spans;
+    struct tn_view_spans spans;
     struct tn_vec told; /* uint64_t a life: entry that told of it; bit 63: its free is asked for,
                            bit 62: it was there before */
     struct tn_column columns[TN_COLUMN_COUNT];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "viewer/span.h"
+#include "viewer/view_span.h"
 
 #include "base/store.h"
 #include "base/tree.h"
@@ -9,7 +9,7 @@
 /* A range that is reserved at the moment that has been reached, [span.address, end). */
 struct range {
     struct tn_tree_node node;
-    struct tn_span span; /* its start and size are not known yet */
+    struct tn_view_span span; /* its start and size are not known yet */
     uint64_t end;
 };
 
@@ -17,7 +17,7 @@ struct ranges {
     struct tn_budget budget; /* without a limit */
     struct tn_store store;   /* removed ones stay */
     struct tn_tree tree;
-    struct tn_vec *done; /* struct tn_span: begun */
+    struct tn_vec *done; /* struct tn_view_span: begun */
     bool is_end; /* the segments of the snapshot are being added: what makes room has had no time */
 };
 
@@ -52,7 +52,7 @@ static bool range_insert(struct ranges *ranges, struct range range)
 static bool span_add(struct ranges *ranges, const struct range *range, uint64_t start, uint64_t end,
                      uint64_t entry)
 {
-    struct tn_span *span = ranges->is_end ? NULL : tn_vec_push(ranges->done);
+    struct tn_view_span *span = ranges->is_end ? NULL : tn_vec_push(ranges->done);
 
     if (span) {
         *span = range->span;
@@ -97,7 +97,7 @@ static bool ranges_begin(struct ranges *ranges, uint64_t start, uint64_t end, ui
 
 /* Reserved up to `span->end`. What overlaps is a contradiction of the file; the later word of the
  * walk stands, and the earlier one gets no time. */
-static bool range_add(struct ranges *ranges, const struct tn_span *span, uint64_t size)
+static bool range_add(struct ranges *ranges, const struct tn_view_span *span, uint64_t size)
 {
     const uint64_t end = end_of(span->address, size);
     const uint64_t now = span->end;
@@ -112,13 +112,13 @@ static bool finals_add(struct ranges *ranges, const struct tn_view_source *sourc
     ranges->is_end = true;
     for (size_t i = 0; i < source->segment_count; i++) {
         const struct tn_model_segment *segment = &source->segments[i];
-        const struct tn_span span = {.address = segment->address,
-                                     .end = TN_SPAN_OPEN,
-                                     .pool = segment->pool,
-                                     .stream = segment->stream,
-                                     .stack = segment->stack,
-                                     .is_large = segment->is_large,
-                                     .is_growing = segment->is_expandable};
+        const struct tn_view_span span = {.address = segment->address,
+                                          .end = TN_VIEW_SPAN_OPEN,
+                                          .pool = segment->pool,
+                                          .stream = segment->stream,
+                                          .stack = segment->stack,
+                                          .is_large = segment->is_large,
+                                          .is_growing = segment->is_expandable};
 
         if (tn_source_has(source, i) && !range_add(ranges, &span, segment->total_size)) {
             return false;
@@ -137,13 +137,13 @@ static bool entry_undo(struct ranges *ranges, const struct tn_view_source *sourc
         return ranges_begin(ranges, entry->address, end_of(entry->address, entry->size), number);
     }
     if (entry->action == TN_TRACE_SEGMENT_FREE || is_growing) {
-        const struct tn_span span = {.address = entry->address,
-                                     .end = number,
-                                     .pool = tn_model_extra(source->model, entry->extra)->pool,
-                                     .stream = entry->stream,
-                                     .stack = entry->stack,
-                                     .is_large = tn_source_is_large(entry->size, is_growing),
-                                     .is_growing = is_growing};
+        const struct tn_view_span span = {.address = entry->address,
+                                          .end = number,
+                                          .pool = tn_model_extra(source->model, entry->extra)->pool,
+                                          .stream = entry->stream,
+                                          .stack = entry->stack,
+                                          .is_large = tn_source_is_large(entry->size, is_growing),
+                                          .is_growing = is_growing};
 
         return range_add(ranges, &span, entry->size);
     }
@@ -159,7 +159,7 @@ static bool walk_back(struct ranges *ranges, const struct tn_view_source *source
     }
     for (struct range *range = range_of(tn_tree_first(&ranges->tree)); range;
          range = range_of(tn_tree_next(&range->node))) {
-        if (!span_add(ranges, range, range->span.address, range->end, TN_SPAN_OPEN)) {
+        if (!span_add(ranges, range, range->span.address, range->end, TN_VIEW_SPAN_OPEN)) {
             return false;
         }
     }
@@ -168,8 +168,8 @@ static bool walk_back(struct ranges *ranges, const struct tn_view_source *source
 
 static int span_compare(const void *left, const void *right)
 {
-    const struct tn_span *a = left;
-    const struct tn_span *b = right;
+    const struct tn_view_span *a = left;
+    const struct tn_view_span *b = right;
     const uint64_t start_a = a->start + 1; /* those from before the first entry come first */
     const uint64_t start_b = b->start + 1;
 
@@ -198,28 +198,29 @@ static uint64_t reserved_before(const struct tn_view_source *source, uint64_t fi
     return reserved;
 }
 
-bool tn_spans_init(struct tn_spans *spans, const struct tn_view_source *source, uint64_t first)
+bool tn_view_spans_init(struct tn_view_spans *spans, const struct tn_view_source *source,
+                        uint64_t first)
 {
     struct ranges ranges = {.done = &spans->spans};
 
-    tn_vec_init(&spans->spans, sizeof(struct tn_span));
+    tn_vec_init(&spans->spans, sizeof(struct tn_view_span));
     tn_store_init(&ranges.store, &ranges.budget, sizeof(struct range));
     tn_tree_init(&ranges.tree, range_compare, NULL);
     const bool good = finals_add(&ranges, source) && walk_back(&ranges, source, first);
 
     tn_store_fini(&ranges.store);
     if (!good) {
-        tn_spans_fini(spans);
+        tn_view_spans_fini(spans);
         return false;
     }
     if (spans->spans.count > 0) {
-        qsort(spans->spans.items, spans->spans.count, sizeof(struct tn_span), span_compare);
+        qsort(spans->spans.items, spans->spans.count, sizeof(struct tn_view_span), span_compare);
     }
     spans->reserved = reserved_before(source, first);
     return true;
 }
 
-void tn_spans_fini(struct tn_spans *spans)
+void tn_view_spans_fini(struct tn_view_spans *spans)
 {
     tn_vec_fini(&spans->spans);
 }

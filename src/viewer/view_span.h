@@ -6,19 +6,19 @@
  *
  * Owns: the spans; borrows the model. Cost: O(log n) an entry that changes segments.
  */
-#ifndef TN_VIEWER_SPAN_H
-#define TN_VIEWER_SPAN_H
+#ifndef TN_VIEWER_VIEW_SPAN_H
+#define TN_VIEWER_VIEW_SPAN_H
 
 #include "base/vec.h"
 #include "viewer/view_source.h"
 
-#define TN_SPAN_OPEN UINT64_MAX
+#define TN_VIEW_SPAN_OPEN UINT64_MAX
 
-struct tn_span {
+struct tn_view_span {
     uint64_t address;
     uint64_t size;
-    uint64_t start; /* entry, TN_SPAN_OPEN: before the first */
-    uint64_t end;   /* entry, TN_SPAN_OPEN: never */
+    uint64_t start; /* entry, TN_VIEW_SPAN_OPEN: before the first */
+    uint64_t end;   /* entry, TN_VIEW_SPAN_OPEN: never */
     struct tn_pool_id pool;
     uint64_t stream;
     uint32_t stack;
@@ -26,15 +26,15 @@ struct tn_span {
     bool is_growing;
 };
 
-struct tn_spans {
-    struct tn_vec spans; /* struct tn_span, by start, then address */
+struct tn_view_spans {
+    struct tn_vec spans; /* struct tn_view_span, by start, then address */
     uint64_t reserved;   /* bytes before the first entry, by the sizes of entries */
 };
 
 /* Of the entries from number `first` on. False when host memory is missing; then there is nothing
  * to release. */
-bool tn_spans_init(struct tn_spans *spans, const struct tn_view_source *source,
-                   uint64_t first) TN_MUST_CHECK;
-void tn_spans_fini(struct tn_spans *spans);
+bool tn_view_spans_init(struct tn_view_spans *spans, const struct tn_view_source *source,
+                        uint64_t first) TN_MUST_CHECK;
+void tn_view_spans_fini(struct tn_view_spans *spans);
 
 #endif
