@@ -9,11 +9,11 @@ RECORDED = tests/data/snapshots/gpt2_varlen.pickle.gz
 
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
-.PHONY: help build run test bench lint format sanitize install clean
+.PHONY: help build run test test-viewer bench lint format sanitize install clean
 .PHONY: setup-build setup-test setup-lint setup-sanitize
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 build: setup-build build/release/build.ninja ## the release program, build/tarn
 	@cmake --build --preset release -j $(JOBS)
@@ -30,6 +30,9 @@ run: build ## build, then replay a recorded training run
 test: setup-test build build/check/build.ninja ## all tests, with every internal check on
 	@cmake --build --preset check -j $(JOBS)
 	@tools/run_tests.sh build/check -j $(JOBS)
+
+test-viewer: build ## the viewer's page in headless Chromium; pictures of it in build/viewer
+	@tests/viewer/run.sh build/tarn build/viewer
 
 bench: build ## patterns, recorded runs, recording and scale, timed, to bench/results/
 	@bench/take.sh build/release tests/data/snapshots/gpt2_varlen.pickle.gz \

@@ -11,7 +11,7 @@ static const struct cli_opt segment_plot_opts[] = {
 
 static enum cli_exit segment_plot_run(const struct cli_call *call)
 {
-    return cli_page_run(call, TARN_PAGE_STATE);
+    return cli_page_run(call, TARN_VIEW_MAP);
 }
 
 const struct cli_command cli_command_segment_plot = {
@@ -19,9 +19,8 @@ const struct cli_command cli_command_segment_plot = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "write a page about how allocations lie in segments (no viewer in this version)",
-    .details = "The page has the totals of the snapshot and says that the viewer is not in this\n"
-               "version. It needs no network. An existing file is replaced.\n",
+    .help = "write a page to look at, opened at how allocations lie in segments",
+    .details = "The page of \"tarn view\". It needs no network. An existing file is replaced.\n",
     .examples = "tarn segment_plot dump.pickle -o segments.html",
     .opts = segment_plot_opts,
     .values_size = sizeof(struct cli_page_values),

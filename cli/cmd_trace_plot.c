@@ -18,8 +18,7 @@ static enum cli_exit trace_plot_run(const struct cli_call *call)
 {
     const struct cli_page_values *values = call->values;
 
-    return cli_page_run(call,
-                        values->segments ? TARN_PAGE_SEGMENT_TIMELINE : TARN_PAGE_MEMORY_TIMELINE);
+    return cli_page_run(call, values->segments ? TARN_VIEW_SEGMENTS : TARN_VIEW_TIMELINE);
 }
 
 const struct cli_command cli_command_trace_plot = {
@@ -27,9 +26,8 @@ const struct cli_command cli_command_trace_plot = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "write a page about memory over time (no viewer in this version)",
-    .details = "The page has the totals of the snapshot and says that the viewer is not in this\n"
-               "version. It needs no network. An existing file is replaced.\n",
+    .help = "write a page to look at, opened at memory over time",
+    .details = "The page of \"tarn view\". It needs no network. An existing file is replaced.\n",
     .examples = "tarn trace_plot dump.pickle -o timeline.html",
     .opts = trace_plot_opts,
     .values_size = sizeof(struct cli_page_values),

@@ -63,6 +63,7 @@
     X(segments)                                                                                    \
     X(memory)                                                                                      \
     X(compare)                                                                                     \
+    X(view)                                                                                        \
     X(trace_plot)                                                                                  \
     X(segment_plot)                                                                                \
     X(replay)                                                                                      \

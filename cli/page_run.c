@@ -4,27 +4,60 @@
 #include "device_opt.h"
 #include "report_run.h"
 
+#include <string.h>
+
+#define PAGE_MAX ((uint64_t)64 << 20)
+
+enum {
+    NAME_MAX_BYTES = 256
+};
+
 const struct cli_page_values cli_page_defaults = {.device = CLI_DEVICE_ALL,
                                                   .output = "output.html"};
-
-struct page_run {
-    enum tarn_page_view view;
-    struct tarn_page_options options;
-};
+const struct cli_page_values cli_view_defaults = {.device = CLI_DEVICE_ALL, .max_bytes = PAGE_MAX};
 
 static enum tarn_status page_write(const struct tarn_snapshot *snapshot, const void *context,
                                    const struct tarn_writer *writer, struct tarn_error *error)
 {
-    const struct page_run *run = context;
-
-    return tarn_report_page(snapshot, run->view, &run->options, writer, error);
+    return tarn_view_write(snapshot, context, writer, error);
 }
 
-enum cli_exit cli_page_run(const struct cli_call *call, enum tarn_page_view view)
+/* The name of a snapshot's file without its folder: "dump.pickle.gz". */
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (strcmp(path, "-") == 0) {
+        return "snapshot";
+    }
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* "dump.html" for "folder/dump.pickle.gz": what the snapshot is called up to its first dot. */
+static const char *output_name(char name[NAME_MAX_BYTES], const char *path)
+{
+    const char *file = file_name(path);
+    size_t length = strcspn(file, ".");
+
+    length = length > 0 ? length : strlen(file);
+    length = length < NAME_MAX_BYTES - 6 ? length : NAME_MAX_BYTES - 6;
+    memcpy(name, file, length);
+    memcpy(name + length, ".html", sizeof ".html");
+    return name;
+}
+
+enum cli_exit cli_page_run(const struct cli_call *call, enum tarn_view view)
 {
     const struct cli_page_values *values = call->values;
-    struct page_run run = {.view = view, .options = {.struct_size = sizeof run.options}};
+    const char *path = call->arguments[0];
+    struct tarn_view_options options = {.struct_size = sizeof options,
+                                        .view = view,
+                                        .redact = (enum tarn_view_redact)values->redact,
+                                        .title = values->title ? values->title : file_name(path),
+                                        .max_bytes = values->max_bytes};
+    char name[NAME_MAX_BYTES];
 
-    run.options.one_device = cli_device_is_given(values->device, &run.options.device);
-    return cli_report_run(call, values->output, page_write, &run);
+    options.one_device = cli_device_is_given(values->device, &options.device);
+    return cli_report_run(call, values->output ? values->output : output_name(name, path),
+                          page_write, &options);
 }

@@ -4,17 +4,21 @@
 #define CLI_PAGE_RUN_H
 
 #include "command.h"
-#include "tarn/report.h"
+#include "tarn/viewer.h"
 
 struct cli_page_values {
     uint64_t device;
-    const char *output;
+    const char *output; /* NULL: named after the snapshot */
+    const char *title;  /* NULL: the snapshot's name */
+    int redact;         /* enum tarn_view_redact */
+    uint64_t max_bytes;
     bool segments; /* only trace_plot has the option */
 };
 
-extern const struct cli_page_values cli_page_defaults;
+extern const struct cli_page_values cli_page_defaults; /* of PyTorch's commands */
+extern const struct cli_page_values cli_view_defaults;
 
-enum cli_exit cli_page_run(const struct cli_call *call, enum tarn_page_view view);
+enum cli_exit cli_page_run(const struct cli_call *call, enum tarn_view view);
 
 #define CLI_PAGE_OUTPUT_OPT                                                                        \
     {                                                                                              \

@@ -7,6 +7,7 @@
 
 #include "tarn/host.h"
 #include "tarn/report.h"
+#include "tarn/viewer.h"
 
 #include <stdlib.h>
 
@@ -41,7 +42,7 @@ static void reports_write(const struct tarn_snapshot *snapshot, bool json)
     (void)!tarn_report_flame(snapshot, TARN_FLAME_SEGMENTS, &flame, &writer, &error);
     (void)!tarn_report_compare(snapshot, snapshot, &flame, &writer, &error);
     (void)!tarn_report_compare_lists(snapshot, snapshot, &flame, &writer, NULL, &error);
-    (void)!tarn_report_page(snapshot, TARN_PAGE_STATE, NULL, &writer, &error);
+    (void)!tarn_view_write(snapshot, NULL, &writer, &error);
     (void)!tarn_report_info(snapshot, &options, &writer, &error);
     (void)!tarn_report_peak(snapshot, &options, &writer, &error);
     (void)!tarn_report_top(snapshot, &options, &writer, &error);

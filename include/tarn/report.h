@@ -100,28 +100,6 @@ TARN_API enum tarn_status tarn_report_stack(const struct tarn_snapshot *snapshot
                                             uint64_t entry,
                                             const struct tarn_writer *writer) TARN_MUST_CHECK;
 
-enum tarn_page_view {
-    TARN_PAGE_MEMORY_TIMELINE,  /* PyTorch's "Active Memory Timeline" */
-    TARN_PAGE_SEGMENT_TIMELINE, /* "Active Cached Segment Timeline" */
-    TARN_PAGE_STATE             /* "Allocator State History" */
-};
-
-/* Zero bytes mean: every device. */
-struct tarn_page_options {
-    uint32_t struct_size; /* sizeof(struct tarn_page_options) */
-    bool one_device;      /* only `device` */
-    int device;
-};
-
-/* An HTML page for that view. It needs no other file and no network. This version has no viewer:
- * the page says so, and shows the totals of each device. `options` may be NULL.
- * TARN_ERR_HOST_MEMORY, or what the writer returned. */
-TARN_API enum tarn_status tarn_report_page(const struct tarn_snapshot *snapshot,
-                                           enum tarn_page_view view,
-                                           const struct tarn_page_options *options,
-                                           const struct tarn_writer *writer,
-                                           struct tarn_error *error) TARN_MUST_CHECK;
-
 enum tarn_top_order {
     TARN_TOP_BY_PEAK,      /* bytes held when most was in use */
     TARN_TOP_BY_END,       /* bytes held at the end */

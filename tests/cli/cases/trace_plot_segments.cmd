@@ -1,1 +1,1 @@
-trace_plot -s -d 0 -o - $data/snapshots/oom.pickle.gz | grep h1
+trace_plot -s -d 0 -o - $data/snapshots/oom.pickle.gz | tail -1

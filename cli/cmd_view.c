@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn view`: a snapshot as a page to look at. */
+#include "device_opt.h"
+#include "page_run.h"
+
+static const char *const redact_choices[] = {"nothing", "paths", "all", NULL};
+
+static const struct cli_opt view_opts[] = {
+    CLI_DEVICE_OPT(struct cli_page_values),
+    {.name = "output",
+     .letter = 'o',
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct cli_page_values, output),
+     .value = "FILE",
+     .help = "where to write (SNAPSHOT.html, here); - is standard output"},
+    {.name = "title",
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct cli_page_values, title),
+     .value = "TEXT",
+     .help = "title of the page (the snapshot's name)"},
+    {.name = "redact",
+     .kind = CLI_OPT_CHOICE,
+     .at = offsetof(struct cli_page_values, redact),
+     .choices = redact_choices,
+     .help = "what to leave out: folders of source files, or every text of the file"},
+    {.name = "max-size",
+     .kind = CLI_OPT_SIZE,
+     .at = offsetof(struct cli_page_values, max_bytes),
+     .value = "SIZE",
+     .help = "of the page (64MiB); the oldest entries are left out to fit, 0 = no limit"},
+    {0},
+};
+
+static enum cli_exit view_run(const struct cli_call *call)
+{
+    return cli_page_run(call, TARN_VIEW_TIMELINE);
+}
+
+const struct cli_command cli_command_view = {
+    .name = "view",
+    .arguments = "SNAPSHOT",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .help = "write a page to look at: memory over time, blocks, stacks, failed requests",
+    .details =
+        "One HTML file for any browser, with the data in it. It needs no other file and no\n"
+        "network, and can be mailed. An existing file is replaced. In the page, ? lists the\n"
+        "keys.\n",
+    .examples = "tarn view dump.pickle\n"
+                "tarn view dump.pickle -o share.html --redact paths --title 'step 100'",
+    .opts = view_opts,
+    .values_size = sizeof(struct cli_page_values),
+    .defaults = &cli_view_defaults,
+    .run = view_run,
+};

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+# cmake -DFOLDER=viewer -DMODULES=a.js,b.js -DOUTPUT=bundle.c -P TarnBundle.cmake
+#
+# Makes the page of the viewer from page.html, style.css and the modules, which are joined in the
+# order given: each is written so that it needs only those before it, and their names are distinct.
+# The page's security policy names the hashes of its one style and its one script.
+cmake_minimum_required(VERSION 3.25)
+string(REPLACE "," ";" MODULES "${MODULES}")
+
+# What a reader of the source needs and a browser does not: comments that are lines of their own,
+# and indentation.
+function(squeeze variable text)
+    string(REGEX REPLACE "\n */[*][*]([^*]|[*]+[^*/])*[*]+/" "" text "\n${text}")
+    string(REGEX REPLACE "\n *//[^\n]*" "" text "${text}")
+    string(REGEX REPLACE "\n[ \n]+" "\n" text "${text}")
+    set(${variable} "${text}" PARENT_SCOPE)
+endfunction()
+
+set(script "")
+foreach(module IN LISTS MODULES)
+    file(READ "${FOLDER}/${module}" text)
+    string(REGEX REPLACE "(^|\n)import [^;]*;\n" "\\1" text "${text}")
+    string(REGEX REPLACE "(^|\n)export " "\\1" text "${text}")
+    squeeze(text "${text}")
+    string(APPEND script "${text}")
+endforeach()
+file(READ "${FOLDER}/style.css" style)
+string(REGEX REPLACE "/[*]([^*]|[*]+[^*/])*[*]+/" "" style "${style}")
+squeeze(style "${style}")
+
+# The hash of a text as a policy writes it: SHA-256 in base64.
+set(LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+function(policy_hash variable text)
+    string(SHA256 hex "${text}")
+    string(APPEND hex "00") # 33 bytes: 44 letters, of which the last is padding
+    set(base64 "")
+    foreach(at RANGE 0 60 6)
+        string(SUBSTRING ${hex} ${at} 6 three)
+        foreach(shift 18 12 6 0)
+            math(EXPR letter "(0x${three} >> ${shift}) & 63")
+            string(SUBSTRING ${LETTERS} ${letter} 1 letter)
+            string(APPEND base64 ${letter})
+        endforeach()
+    endforeach()
+    string(SUBSTRING ${base64} 0 43 base64)
+    set(${variable} "sha256-${base64}=" PARENT_SCOPE)
+endfunction()
+policy_hash(style_hash "${style}")
+policy_hash(script_hash "${script}")
+
+file(READ "${FOLDER}/page.html" page)
+string(REGEX REPLACE "<!--([^-]|-[^-])*-->\n?" "" page "${page}")
+string(REPLACE "@STYLE_HASH@" "${style_hash}" page "${page}")
+string(REPLACE "@SCRIPT_HASH@" "${script_hash}" page "${page}")
+string(REPLACE "@STYLE@" "${style}" page "${page}")
+string(REPLACE "@SCRIPT@" "${script}" page "${page}")
+if(page MATCHES "[^\n -~]")
+    message(FATAL_ERROR "the viewer's files must be ASCII: write \\u escapes")
+endif()
+
+function(put_array name text)
+    file(WRITE "${OUTPUT}.part" "${text}")
+    file(READ "${OUTPUT}.part" hex HEX)
+    file(REMOVE "${OUTPUT}.part")
+    string(LENGTH "${hex}" size)
+    math(EXPR size "${size} / 2")
+    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+    file(APPEND "${OUTPUT}.new" "const char ${name}[] = {${bytes}};\n"
+        "const size_t ${name}_size = ${size};\n")
+endfunction()
+
+file(WRITE "${OUTPUT}.new"
+    "/* Made by cmake/TarnBundle.cmake. */\n#include \"viewer/bundle.h\"\n\n")
+string(FIND "${page}" "@TITLE@" at)
+string(SUBSTRING "${page}" 0 ${at} part)
+put_array(tn_bundle_start "${part}")
+math(EXPR at "${at} + 7")
+string(SUBSTRING "${page}" ${at} -1 page)
+string(FIND "${page}" "@DATA@" at)
+string(SUBSTRING "${page}" 0 ${at} part)
+put_array(tn_bundle_middle "${part}")
+math(EXPR at "${at} + 6")
+string(SUBSTRING "${page}" ${at} -1 part)
+put_array(tn_bundle_end "${part}")
+file(RENAME "${OUTPUT}.new" "${OUTPUT}")

@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: MIT */
+#include "viewer/record.h"
+
+#include "viewer/section.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define ASKED  ((uint64_t)1 << 63)
+#define BEFORE ((uint64_t)1 << 62)
+#define ENTRY  (BEFORE - 1)
+
+static const struct tn_trace_entry *entry_at(const struct tn_record *record, uint64_t number)
+{
+    return tn_trace_at(record->source->model, record->source->trace, number);
+}
+
+static struct tn_column *column_of(struct tn_record *record, enum tn_record_column column)
+{
+    return &record->columns[column];
+}
+
+static bool has_address(const struct tn_trace_entry *entry)
+{
+    return entry->action <= TN_TRACE_SEGMENT_UNMAP;
+}
+
+/* ---- what is known beforehand ---- */
+
+/* All addresses: their lowest, and what divides them. */
+static void addresses_look_at(struct tn_record *record)
+{
+    const struct tn_view_source *source = record->source;
+    uint64_t bits = 0;
+    uint64_t base = UINT64_MAX;
+
+    for (uint64_t i = 0; i < source->trace->count; i++) {
+        const struct tn_trace_entry *entry = entry_at(record, i);
+
+        if (has_address(entry)) {
+            bits |= entry->address;
+            base = entry->address < base ? entry->address : base;
+        }
+    }
+    for (size_t i = 0; i < source->segment_count; i++) {
+        const struct tn_model_segment *segment = &source->segments[i];
+
+        for (size_t k = 0; tn_source_has(source, i) && k < segment->block_count; k++) {
+            const struct tn_model_block *block = &segment->blocks[k];
+
+            if (block->state != TN_BLOCK_INACTIVE) {
+                bits |= block->address;
+                base = block->address < base ? block->address : base;
+            }
+        }
+        if (tn_source_has(source, i)) {
+            bits |= segment->address;
+            base = segment->address < base ? segment->address : base;
+        }
+    }
+    record->base = base == UINT64_MAX ? 0 : base;
+    record->unit = bits == 0 ? 1 : bits & (0 - bits);
+}
+
+bool tn_record_init(struct tn_record *record, const struct tn_view_source *source,
+                    struct tn_names *names, struct tn_view_places *places, uint64_t first)
+{
+    *record = (struct tn_record){.source = source,
+                                 .names = names,
+                                 .places = places,
+                                 .first = first,
+                                 .time_first = TN_TIME_NONE};
+    tn_lives_init(&record->lives);
+    tn_vec_init(&record->told, sizeof(uint64_t));
+    for (int i = 0; i < TN_COLUMN_COUNT; i++) {
+        tn_column_init(&record->columns[i]);
+    }
+    tn_column_init(&record->chunk);
+    tn_column_init(&record->before);
+    for (int i = 0; i < TN_OVERVIEW; i++) {
+        record->overview[0][i] = TN_OVERVIEW_NONE;
+    }
+    addresses_look_at(record);
+    return tn_view_spans_init(&record->spans, source, first);
+}
+
+void tn_record_fini(struct tn_record *record)
+{
+    tn_view_spans_fini(&record->spans);
+    tn_lives_fini(&record->lives);
+    tn_vec_fini(&record->told);
+    for (int i = 0; i < TN_COLUMN_COUNT; i++) {
+        tn_column_fini(&record->columns[i]);
+    }
+    tn_column_fini(&record->chunk);
+    tn_column_fini(&record->before);
+}
+
+static uint64_t size_of(const struct tn_record *record, uint64_t life)
+{
+    const uint64_t told = ((const uint64_t *)record->told.items)[life];
+
+    return entry_at(record, told & ENTRY)->size;
+}
+
+/* Of the allocation; TN_STACK_NONE when it is not in the page. */
+static uint32_t stack_of(const struct tn_record *record, uint64_t life)
+{
+    const uint64_t told = ((const uint64_t *)record->told.items)[life];
+
+    return told & BEFORE ? TN_STACK_NONE : entry_at(record, told & ENTRY)->stack;
+}
+
+/* ---- numbers into columns ---- */
+
+static void address_put(struct tn_record *record, struct tn_column *column, uint64_t address)
+{
+    const uint64_t at = (address - record->base) / record->unit;
+
+    tn_column_put_step(column, record->at, at);
+    record->at = at;
+}
+
+static void time_put(struct tn_record *record, const struct tn_trace_entry *entry)
+{
+    if (entry->time_us != TN_TIME_NONE && record->time_first == TN_TIME_NONE) {
+        record->time_first = entry->time_us;
+        record->time = entry->time_us;
+        record->time_last = entry->time_us;
+    }
+    const int64_t time = entry->time_us == TN_TIME_NONE ? record->time : entry->time_us;
+
+    tn_column_put_step(column_of(record, TN_COLUMN_TIME), (uint64_t)record->time, (uint64_t)time);
+    record->time = time;
+    record->time_last = time > record->time_last ? time : record->time_last;
+}
+
+/* Most frees have the stack of the allocation: that is 0 there, and other numbers one more. */
+static void stack_put(struct tn_record *record, enum tn_record_kind kind,
+                      const struct tn_trace_entry *entry, const struct tn_life_step *step)
+{
+    uint64_t number = tn_names_stack(record->names, entry->stack);
+
+    if (kind >= TN_RECORD_FREE_REQUESTED && kind <= TN_RECORD_FREE) {
+        number = entry->stack == stack_of(record, step->life) ? 0 : number + 1;
+    }
+    tn_column_put_varint(column_of(record, TN_COLUMN_STACK), number);
+}
+
+static void extra_put(struct tn_record *record, const struct tn_trace_entry *entry)
+{
+    tn_column_put_varint(column_of(record, TN_COLUMN_EXTRA),
+                         tn_names_extra(record->names, entry->extra));
+}
+
+static void where_put(struct tn_record *record, const struct tn_trace_entry *entry)
+{
+    address_put(record, column_of(record, TN_COLUMN_ADDRESS), entry->address);
+    tn_column_put_varint(column_of(record, TN_COLUMN_SIZE),
+                         tn_view_places_size(record->places, entry->size));
+    tn_column_put_varint(column_of(record, TN_COLUMN_PLACE),
+                         tn_view_places_of_entry(record->places, record->source->model, entry));
+}
+
+static void back_put(struct tn_record *record, uint64_t life)
+{
+    tn_column_put_varint(column_of(record, TN_COLUMN_BACK), record->lives.count - life);
+}
+
+static void plain_put(struct tn_record *record, uint64_t number)
+{
+    tn_column_put_varint(column_of(record, TN_COLUMN_PLAIN), number);
+}
+
+/* ---- entries ---- */
+
+static enum tn_record_kind free_kind(const struct tn_life_step *step, bool is_completed)
+{
+    enum tn_record_kind kind = TN_RECORD_FREE_REQUESTED;
+
+    if (step->is_new) {
+        kind = TN_RECORD_OLD_FREE_REQUESTED;
+    } else if (step->life == TN_LIFE_NONE) {
+        kind = TN_RECORD_LOST_FREE_REQUESTED;
+    }
+    return is_completed ? kind + 1 : kind;
+}
+
+static enum tn_record_kind kind_of(const struct tn_trace_entry *entry,
+                                   const struct tn_life_step *step)
+{
+    switch ((enum tn_trace_action)entry->action) {
+    case TN_TRACE_ALLOC:
+        return step->ended == TN_LIFE_NONE ? TN_RECORD_ALLOC : TN_RECORD_ALLOC_AGAIN;
+    case TN_TRACE_FREE_REQUESTED:
+        return free_kind(step, false);
+    case TN_TRACE_FREE_COMPLETED:
+        return free_kind(step, true);
+    case TN_TRACE_SEGMENT_ALLOC:
+        return TN_RECORD_SEGMENT_ALLOC;
+    case TN_TRACE_SEGMENT_FREE:
+        return TN_RECORD_SEGMENT_FREE;
+    case TN_TRACE_SEGMENT_MAP:
+        return TN_RECORD_SEGMENT_MAP;
+    case TN_TRACE_SEGMENT_UNMAP:
+        return TN_RECORD_SEGMENT_UNMAP;
+    case TN_TRACE_SNAPSHOT:
+        return TN_RECORD_SNAPSHOT;
+    case TN_TRACE_OOM:
+        return TN_RECORD_OOM;
+    case TN_TRACE_ANNOTATE:
+        return TN_RECORD_ANNOTATE;
+    case TN_TRACE_USER_DEFINED:
+        return TN_RECORD_USER_DEFINED;
+    case TN_TRACE_OTHER:
+    case TN_TRACE_ACTION_COUNT:
+        break;
+    }
+    return TN_RECORD_OTHER;
+}
+
+/* The numbers that a record of that kind has beside its kind, time and stack. viewer/trace.js reads
+ * them in the same order. */
+static void details_put(struct tn_record *record, enum tn_record_kind kind,
+                        const struct tn_trace_entry *entry, const struct tn_life_step *step)
+{
+    switch (kind) {
+    case TN_RECORD_ALLOC_AGAIN:
+        back_put(record, step->ended);
+        where_put(record, entry);
+        extra_put(record, entry);
+        return;
+    case TN_RECORD_ALLOC:
+        where_put(record, entry);
+        extra_put(record, entry);
+        return;
+    case TN_RECORD_FREE_REQUESTED:
+    case TN_RECORD_FREE_COMPLETED:
+    case TN_RECORD_FREE:
+        back_put(record, step->life);
+        return;
+    case TN_RECORD_OLD_FREE_REQUESTED:
+    case TN_RECORD_OLD_FREE_COMPLETED:
+    case TN_RECORD_OLD_FREE:
+    case TN_RECORD_LOST_FREE_REQUESTED:
+    case TN_RECORD_LOST_FREE_COMPLETED:
+    case TN_RECORD_SEGMENT_ALLOC:
+    case TN_RECORD_SEGMENT_FREE:
+    case TN_RECORD_SEGMENT_MAP:
+    case TN_RECORD_SEGMENT_UNMAP:
+        where_put(record, entry);
+        return;
+    case TN_RECORD_OOM:
+        plain_put(record, entry->size);
+        plain_put(record, entry->address); /* free bytes of the device */
+        tn_column_put_varint(
+            column_of(record, TN_COLUMN_PLACE),
+            tn_view_places_get(record->places, entry->stream,
+                               tn_model_extra(record->source->model, entry->extra)->pool));
+        return;
+    case TN_RECORD_SNAPSHOT:
+        plain_put(record, entry->size);
+        return;
+    case TN_RECORD_ANNOTATE:
+        plain_put(record, step->life == TN_LIFE_NONE ? 0 : record->lives.count - step->life);
+        extra_put(record, entry);
+        return;
+    case TN_RECORD_USER_DEFINED:
+    case TN_RECORD_OTHER:
+        extra_put(record, entry);
+        return;
+    }
+}
+
+/* Bytes in use and reserved after the entry. */
+static void totals_step(struct tn_record *record, uint64_t number,
+                        const struct tn_trace_entry *entry, const struct tn_life_step *step)
+{
+    const uint64_t count = record->source->trace->count - record->first;
+    const uint64_t column = (number - record->first) * TN_OVERVIEW / count;
+    uint64_t *requested = &record->overview[0][column];
+    uint64_t *reserved = &record->overview[1][column];
+
+    if (step->ended != TN_LIFE_NONE) {
+        record->requested -= size_of(record, step->ended);
+    }
+    if (entry->action == TN_TRACE_ALLOC) {
+        record->requested += entry->size;
+    } else if (step->is_new) {
+        record->requested_before += entry->size;
+    }
+    if (entry->action == TN_TRACE_FREE_COMPLETED && step->life != TN_LIFE_NONE) {
+        record->requested -= size_of(record, step->life);
+    }
+    record->reserved += tn_source_reserves(entry);
+    if ((int64_t)record->requested > (int64_t)*requested) {
+        *requested = record->requested;
+    }
+    *reserved = record->reserved > *reserved ? record->reserved : *reserved;
+}
+
+/* Notes what the entry says of its block. False when host memory is missing. */
+static bool life_step(struct tn_record *record, uint64_t number, struct tn_life_step *step_out)
+{
+    const struct tn_trace_entry *entry = entry_at(record, number);
+
+    if (!tn_lives_step(&record->lives, entry, step_out)) {
+        return false;
+    }
+    if (step_out->is_new) {
+        uint64_t *told = tn_vec_push(&record->told);
+
+        if (!told) {
+            return false;
+        }
+        *told = number | (entry->action == TN_TRACE_ALLOC ? 0 : BEFORE);
+    }
+    if (entry->action == TN_TRACE_FREE_REQUESTED && step_out->life != TN_LIFE_NONE) {
+        ((uint64_t *)record->told.items)[step_out->life] |= ASKED;
+    }
+    return true;
+}
+
+/* Whether the next entry completes the free that this one asks for, with nothing new to say. */
+static bool is_pair(const struct tn_record *record, uint64_t number)
+{
+    const struct tn_trace_entry *entry = entry_at(record, number);
+
+    if (entry->action != TN_TRACE_FREE_REQUESTED || number + 1 >= record->source->trace->count) {
+        return false;
+    }
+    const struct tn_trace_entry *next = entry_at(record, number + 1);
+
+    return next->action == TN_TRACE_FREE_COMPLETED && next->address == entry->address &&
+           next->stack == entry->stack;
+}
+
+/* One record, of one or two entries; *number is then that of the next entry. */
+static bool entry_put(struct tn_record *record, uint64_t *number)
+{
+    const struct tn_trace_entry *entry = entry_at(record, *number);
+    struct tn_life_step step;
+
+    if (!life_step(record, *number, &step)) {
+        return false;
+    }
+    enum tn_record_kind kind = kind_of(entry, &step);
+    const bool is_two =
+        (kind == TN_RECORD_FREE_REQUESTED || kind == TN_RECORD_OLD_FREE_REQUESTED) &&
+        is_pair(record, *number);
+
+    kind = is_two ? kind + 2 : kind;
+    totals_step(record, *number, entry, &step);
+    tn_column_put_byte(column_of(record, TN_COLUMN_KIND), (uint8_t)kind);
+    time_put(record, entry);
+    stack_put(record, kind, entry, &step);
+    details_put(record, kind, entry, &step);
+    ++*number;
+    if (is_two) {
+        entry = entry_at(record, *number);
+        if (!life_step(record, *number, &step)) {
+            return false;
+        }
+        totals_step(record, *number, entry, &step);
+        time_put(record, entry);
+        ++*number;
+    }
+    record->chunk_entries += is_two ? 2 : 1;
+    return true;
+}
+
+static bool chunk_put(struct tn_record *record, struct tn_text_out *out)
+{
+    char name[48];
+
+    tn_column_clear(&record->chunk);
+    tn_column_put_varint(&record->chunk, record->chunk_entries);
+    for (int i = 0; i < TN_COLUMN_COUNT; i++) {
+        tn_column_put_varint(&record->chunk, record->columns[i].bytes.count);
+    }
+    for (int i = 0; i < TN_COLUMN_COUNT; i++) {
+        struct tn_column *column = &record->columns[i];
+
+        tn_column_put(&record->chunk, column->bytes.items, column->bytes.count);
+        record->chunk.failed = record->chunk.failed || column->failed;
+        tn_column_clear(column);
+    }
+    (void)snprintf(name, sizeof name, "d%zu.trace.%zu", record->number, record->chunks++);
+    record->chunk_entries = 0;
+    return tn_section_put(out, name, &record->chunk);
+}
+
+static bool entries_put(struct tn_record *record, struct tn_text_out *out)
+{
+    const uint64_t count = record->source->trace->count;
+
+    for (uint64_t i = record->first; i < count && out->status == TARN_OK;) {
+        if (!entry_put(record, &i)) {
+            return false;
+        }
+        if ((record->chunk_entries >= TN_RECORD_CHUNK || i >= count) && !chunk_put(record, out)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- what was there before ---- */
+
+static void old_put(struct tn_record *record, uint64_t address, uint64_t size, uint32_t place,
+                    uint32_t stack, bool is_asked)
+{
+    struct tn_column *column = &record->before;
+
+    address_put(record, column, address);
+    tn_column_put_varint(column, tn_view_places_size(record->places, size));
+    tn_column_put_varint(column, place);
+    tn_column_put_varint(column, tn_names_stack(record->names, stack));
+    tn_column_put_byte(column, is_asked);
+    record->requested_before += size;
+}
+
+/* Blocks in use at the end that the trace has no word of. Of a cut file nobody knows which. */
+static void survivors_put(struct tn_record *record)
+{
+    const struct tn_view_source *source = record->source;
+
+    for (size_t i = 0; !source->model->is_partial && i < source->segment_count; i++) {
+        const struct tn_model_segment *segment = &source->segments[i];
+
+        for (size_t k = 0; tn_source_has(source, i) && k < segment->block_count; k++) {
+            const struct tn_model_block *block = &segment->blocks[k];
+
+            if (block->state != TN_BLOCK_INACTIVE &&
+                tn_lives_at(&record->lives, block->address) == TN_LIFE_NONE) {
+                old_put(record, block->address, block->requested_size,
+                        tn_view_places_get(record->places, segment->stream, segment->pool),
+                        block->stack, block->state == TN_BLOCK_ACTIVE_PENDING_FREE);
+                record->survivors++;
+            }
+        }
+    }
+}
+
+/* The entries that the page does not have: what is in use after them comes first in it. */
+static bool skipped_read(struct tn_record *record)
+{
+    struct tn_life_step step;
+    struct tn_vec carried;
+    bool good = true;
+
+    tn_vec_init(&carried, sizeof(uint64_t));
+    for (uint64_t i = 0; i < record->first && good; i++) {
+        good = life_step(record, i, &step);
+    }
+    good = good && (record->first == 0 || tn_lives_carry(&record->lives, &carried));
+    for (size_t i = 0; good && i < carried.count; i++) {
+        uint64_t *told = record->told.items;
+
+        told[i] = told[((const uint64_t *)carried.items)[i]];
+        const struct tn_trace_entry *entry = entry_at(record, told[i] & ENTRY);
+
+        old_put(record, entry->address, entry->size,
+                tn_view_places_of_entry(record->places, record->source->model, entry),
+                told[i] & BEFORE ? TN_STACK_NONE : entry->stack, (told[i] & ASKED) != 0);
+    }
+    record->carried = carried.count;
+    record->told.count = good ? carried.count : record->told.count;
+    tn_vec_fini(&carried);
+    return good;
+}
+
+/* ---- segments ---- */
+
+static void entry_number_put(struct tn_record *record, struct tn_column *column, uint64_t entry)
+{
+    tn_column_put_varint(column, entry == TN_VIEW_SPAN_OPEN ? 0 : entry - record->first + 1);
+}
+
+static bool spans_put(struct tn_record *record, struct tn_text_out *out)
+{
+    const struct tn_view_span *spans = record->spans.spans.items;
+    struct tn_column *column = &record->chunk;
+    char name[48];
+
+    tn_column_clear(column);
+    record->at = 0;
+    tn_column_put_varint(column, record->spans.spans.count);
+    for (size_t i = 0; i < record->spans.spans.count; i++) {
+        address_put(record, column, spans[i].address);
+        tn_column_put_varint(column, spans[i].size);
+        entry_number_put(record, column, spans[i].start);
+        entry_number_put(record, column, spans[i].end);
+        tn_column_put_varint(column,
+                             tn_view_places_get(record->places, spans[i].stream, spans[i].pool));
+        tn_column_put_varint(column, tn_names_stack(record->names, spans[i].stack));
+        tn_column_put_byte(column, (uint8_t)(spans[i].is_large | spans[i].is_growing << 1));
+    }
+    (void)snprintf(name, sizeof name, "d%zu.spans", record->number);
+    return tn_section_put(out, name, column);
+}
+
+bool tn_record_put(struct tn_record *record, size_t number, struct tn_text_out *out)
+{
+    char name[48];
+
+    record->number = number;
+    record->reserved = record->spans.reserved;
+    tn_view_places_look_at(record->places, record->source);
+    if (!spans_put(record, out)) {
+        return false;
+    }
+    record->at = 0;
+    if (!skipped_read(record)) {
+        return false;
+    }
+    const uint64_t after_carried = record->at;
+
+    record->at = 0;
+    if (!entries_put(record, out)) {
+        return false;
+    }
+    record->at = after_carried;
+    survivors_put(record);
+    (void)snprintf(name, sizeof name, "d%zu.before", number);
+    return tn_section_put(out, name, &record->before);
+}

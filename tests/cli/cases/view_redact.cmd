@@ -1,0 +1,1 @@
+view -o $tmp/a --redact all $data/snapshots/oom.pickle.gz && "$tarn" view -o $tmp/b --redact paths $data/snapshots/oom.pickle.gz && "$tarn" view -o $tmp/c $data/snapshots/oom.pickle.gz && [ $(wc -c <$tmp/a) -lt $(wc -c <$tmp/b) ] && [ $(wc -c <$tmp/b) -lt $(wc -c <$tmp/c) ] && echo smaller each time

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// Opens pages in headless Chromium, and holds each against what holds for every page: it asks the
+// network for nothing, breaks no security policy and throws nothing.
+import { existsSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { chromium } from 'playwright-core';
+
+const PATHS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+
+export function findBrowser() {
+  return process.env.CHROMIUM || PATHS.find((path) => existsSync(path)) || '';
+}
+
+export async function openBrowser() {
+  return chromium.launch({
+    executablePath: findBrowser(),
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-sync',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-default-apps',
+      '--enable-precise-memory-info',
+      '--js-flags=--expose-gc',
+      '--font-render-hinting=none',
+    ],
+  });
+}
+
+/** A page with its troubles: requests, errors and refusals of its policy. */
+export async function openPage(browser, file, options = {}) {
+  const context = await browser.newContext({
+    viewport: { width: options.width || 1440, height: options.height || 900 },
+    colorScheme: options.dark ? 'dark' : 'light',
+    deviceScaleFactor: options.ratio || 1,
+    hasTouch: Boolean(options.touch),
+    reducedMotion: 'reduce',
+  });
+  const page = await context.newPage();
+  const troubles = [];
+  page.on('request', (request) => {
+    if (!/^(file|data|blob):/.test(request.url())) troubles.push(`asked for ${request.url()}`);
+  });
+  page.on('pageerror', (error) => troubles.push(`threw ${error.message}`));
+  page.on('console', (message) => {
+    if (message.type() === 'error') troubles.push(`said ${message.text()}`);
+  });
+  await page.goto(pathToFileURL(file).href + (options.hash || ''));
+  if (!options.broken) await whenReady(page);
+  return { page, troubles, close: () => context.close() };
+}
+
+export async function whenReady(page) {
+  await page.waitForFunction(
+    () =>
+      window.tarnView?.isReady ||
+      !document.getElementById('broken').hidden ||
+      !document.getElementById('empty').hidden,
+    null,
+    { timeout: 120000, polling: 20 },
+  );
+}
+
+/** Draws now, not with the next frame. */
+export async function draw(page) {
+  await page.evaluate(() => window.tarnView.app.draw());
+  await whenReady(page);
+  await page.evaluate(() => window.tarnView.app.draw());
+}

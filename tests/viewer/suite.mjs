@@ -1,0 +1,771 @@
+// SPDX-License-Identifier: MIT
+// suite.mjs TARN SNAPSHOTS AXE [FOLDER]: pages of recorded snapshots in a browser. Prints a line
+// for
+// each case that fails and ends with the count. With FOLDER it leaves pictures of every view there.
+import { execFileSync } from 'node:child_process';
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { draw, openBrowser, openPage, whenReady } from './browser.mjs';
+
+const [, , tarn, data, axePath, pictures] = process.argv;
+const work = mkdtempSync(join(tmpdir(), 'tarn-viewer-'));
+const counts = { passed: 0, failed: 0 };
+const RECORDED = [
+  'tiny',
+  'oom',
+  'cudagraph',
+  'multistream',
+  'gpt2_varlen',
+  'gpt2_varlen_expandable',
+  'resnet_sizes',
+  'llama_generate',
+];
+const VIEWS = ['timeline', 'blocks', 'map', 'flame', 'table', 'oom', 'info'];
+
+function expect(what, value, wanted) {
+  const good = JSON.stringify(value) === JSON.stringify(wanted);
+  if (good) counts.passed++;
+  else {
+    counts.failed++;
+    console.log(`FAIL ${what}: ${JSON.stringify(value)}, expected ${JSON.stringify(wanted)}`);
+  }
+}
+
+function expectTrue(what, good, value = '') {
+  if (good) counts.passed++;
+  else {
+    counts.failed++;
+    console.log(`FAIL ${what} ${value}`);
+  }
+}
+
+function writePage(name, snapshot, ...more) {
+  const file = join(work, `${name}.html`);
+  execFileSync(tarn, ['view', snapshot, '-o', file, ...more]);
+  return file;
+}
+
+function report(command, snapshot, ...more) {
+  const text = execFileSync(tarn, [command, snapshot, '--json', ...more], { maxBuffer: 1 << 28 });
+  return JSON.parse(text).data.devices;
+}
+
+// ---- figures are those of the program ----
+
+async function truth(browser) {
+  for (const name of RECORDED) {
+    const snapshot = join(data, `${name}.pickle.gz`);
+    const { page, troubles, close } = await openPage(browser, writePage(name, snapshot));
+    await peakIsTrue(page, name, report('peak', snapshot)[0]);
+    await topIsTrue(page, name, report('top', snapshot, '-n', '100000')[0]);
+    for (const oom of report('oom', snapshot, '-n', '100000')[0].ooms)
+      await oomIsTrue(page, name, oom);
+    expect(`${name}: troubles`, troubles, []);
+    await close();
+  }
+}
+
+async function peakIsTrue(page, name, wanted) {
+  const found = await page.evaluate(() => window.tarnView.peak());
+  const entry = (peak) => (peak.entry < 0 ? null : peak.entry);
+  expect(
+    `${name}: most in use`,
+    [entry(found.requested), found.requested.value],
+    [wanted.requested_peak.entry, wanted.requested_peak.requested_bytes],
+  );
+  expect(
+    `${name}: most reserved`,
+    [entry(found.reserved), found.reserved.value],
+    [wanted.reserved_peak.entry, wanted.reserved_peak.reserved_bytes],
+  );
+  for (const peak of [wanted.requested_peak, wanted.reserved_peak]) {
+    const at = await page.evaluate((e) => window.tarnView.at(e), peak.entry ?? -1);
+    expect(`${name}: at ${peak.entry}`, at, {
+      requested: peak.requested_bytes,
+      reserved: peak.reserved_bytes,
+    });
+  }
+}
+
+/** Rows by stack: bytes and counts, in one order for both sides. */
+async function topIsTrue(page, name, wanted) {
+  await page.evaluate(() => window.tarnView.app.set({ by: 'stack', view: 'table' }));
+  const rows = await page.evaluate(() => window.tarnView.rows());
+  const order = (a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1);
+  const found = rows.map((row) => [
+    row.peak,
+    row.end,
+    row.allocated,
+    row.count,
+    row.freed,
+    row.entries,
+  ]);
+  const list = wanted.stacks.map((row) => [
+    row.peak_bytes,
+    row.end_bytes,
+    row.allocated_bytes,
+    row.allocations,
+    row.freed,
+    row.entries_from_allocation_to_free,
+  ]);
+  expect(`${name}: stacks`, found.sort(order), list.sort(order));
+}
+
+async function oomIsTrue(page, name, wanted) {
+  const { facts, holders } = await page.evaluate((e) => window.tarnView.oom(e), wanted.entry);
+  const pool = (row) => [
+    row.reserved,
+    row.used,
+    row.waiting,
+    row.slack,
+    row.free,
+    row.largestFree,
+    row.freeRuns,
+    row.whole,
+  ];
+  const poolOf = (row) => [
+    row.reserved_bytes,
+    row.used_bytes,
+    row.waiting_bytes,
+    row.slack_bytes,
+    row.free_bytes,
+    row.largest_free_bytes,
+    row.free_pieces,
+    row.whole_free_segment_bytes,
+  ];
+  expect(`${name}: pools`, facts.rows.map(pool), wanted.pools.map(poolOf));
+  expect(`${name}: all pools`, pool(facts.total), poolOf(wanted.all_pools));
+  expect(
+    `${name}: verdict`,
+    [facts.verdict, facts.emptyingHelps, facts.isLimited, facts.segment],
+    [
+      wanted.verdict,
+      wanted.emptying_the_cache_helps,
+      wanted.refused_by_a_limit_of_the_allocator,
+      wanted.segment_bytes,
+    ],
+  );
+  expect(
+    `${name}: holders`,
+    holders.map((row) => [row.live, row.blocks]),
+    wanted.holders.groups.map((row) => [row.bytes, row.blocks]),
+  );
+}
+
+/** A page that had to be small knows of what it has as much as the whole one. */
+async function smallerPagesAreTrue(browser) {
+  for (const [name, size] of [
+    ['gpt2_varlen', 215000],
+    ['llama_generate', 200000],
+    ['gpt2_varlen_expandable', 215000],
+  ]) {
+    const small = writePage(
+      `small_${name}`,
+      join(data, `${name}.pickle.gz`),
+      '--max-size',
+      String(size),
+    );
+    const parts = [];
+    for (const file of [small, join(work, `${name}.html`)]) {
+      const { page, troubles, close } = await openPage(browser, file);
+      parts.push(
+        await page.evaluate((skipped) => {
+          const { app } = window.tarnView;
+          const skip = skipped ?? app.source.info.skipped;
+          const from = app.source.info.skipped;
+          const rows = [];
+          for (let i = 0; i <= 20; i++) {
+            const entry =
+              skip - from - 1 + Math.floor(((app.source.count - (skip - from)) * i) / 20);
+            const layout = window.tarnView.layout(entry);
+            rows.push([
+              window.tarnView.at(entry),
+              layout.total,
+              layout.rows.map((row) => [row.used, row.free, row.slack]),
+            ]);
+          }
+          return { skip, rows };
+        }, parts[0]?.skip),
+      );
+      expect(`small ${name}: troubles`, troubles, []);
+      await close();
+    }
+    expectTrue(`small ${name}: something was left out`, parts[0].skip > 0, parts[0].skip);
+    expect(`small ${name}: figures`, parts[0].rows, parts[1].rows);
+  }
+}
+
+// ---- pictures are the figures ----
+
+/** Heights of what is coloured in columns of the timeline, against the sums, in pixels. */
+async function timelineIsTrue(browser, name, ratio, hash) {
+  const { page, close } = await openPage(browser, join(work, `${name}.html`), { ratio, hash });
+  await draw(page);
+  const worst = await page.evaluate((scale) => {
+    const { app } = window.tarnView;
+    const { box, data, columns, y } = app.picture;
+    const context = app.canvas.getContext('2d');
+    const bytes = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+    const colours = [...app.theme.groups, app.theme.others].map(bytes);
+    let most = 0;
+    for (let i = 3; i < columns - 3; i += 7) {
+      const x = Math.round((box.left + ((i + 0.5) * box.axis.width) / columns) * scale);
+      const pixels = context.getImageData(
+        x,
+        Math.round(box.top * scale),
+        1,
+        Math.round((box.bottom - box.top) * scale),
+      ).data;
+      let high = 0;
+      for (let at = 0; at < pixels.length; at += 4) {
+        const isGroup = colours.some(
+          (c) =>
+            Math.abs(c[0] - pixels[at]) +
+              Math.abs(c[1] - pixels[at + 1]) +
+              Math.abs(c[2] - pixels[at + 2]) <
+            12,
+        );
+        if (isGroup) high++;
+      }
+      const isSmooth = data.least[i] === data.most[i];
+      if (isSmooth) most = Math.max(most, Math.abs(high / scale - (y(0) - y(data.most[i]))));
+    }
+    return most;
+  }, ratio);
+  // Up to one pixel at the edge of each of the areas that are stacked.
+  expectTrue(`${name}: heights of the timeline at ratio ${ratio}`, worst <= 14 / ratio, worst);
+  await close();
+}
+
+/** Sums of the columns: every group adds up to what is in use, at the moment with most of it. */
+async function columnsAddUp(browser, name) {
+  const { page, close } = await openPage(browser, join(work, `${name}.html`));
+  const bad = await page.evaluate(() => {
+    const { app } = window.tarnView;
+    const { source, curve } = app;
+    const wrong = [];
+    for (const [from, to] of [
+      [0, source.count],
+      [source.count * 0.3, source.count * 0.4],
+      [10, 60],
+    ]) {
+      app.state.from = from;
+      app.state.to = to;
+      app.draw();
+      const { data, columns, box } = app.picture;
+      const { first, end } = box.axis.ranges(columns);
+      for (let i = 0; i < columns; i++) {
+        let sum = 0;
+        for (let group = 0; group < data.groups; group++)
+          sum += data.sums[i * data.groups + group];
+        let most = -Infinity;
+        if (i % 37 === 0)
+          for (let entry = first[i]; entry < end[i]; entry++)
+            most = Math.max(most, curve.requested(entry));
+        if (sum !== data.most[i] || (i % 37 === 0 && most !== data.most[i]))
+          wrong.push([from, i, sum, data.most[i], most]);
+      }
+    }
+    return wrong.slice(0, 3);
+  });
+  expect(`${name}: columns`, bad, []);
+  await close();
+}
+
+/** The painted area of the blocks is the sum of their areas, however small they are, and what is
+ * large enough to have an inside has the colour of its group there. */
+async function blocksAreTrue(browser, name, mode) {
+  const { page, close } = await openPage(browser, join(work, `${name}.html`), {
+    hash: `#v=blocks&y=${mode}`,
+  });
+  await draw(page);
+  const found = await page.evaluate((how) => {
+    const { app } = window.tarnView;
+    const { source, extents, curve, picture, blocksPicture, grouping, theme } = app;
+    const { canvas } = blocksPicture;
+    const { axis } = picture.box;
+    const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+    const times = canvas.height / (blocksPicture.high - blocksPicture.low);
+    let area = 0;
+    let inside = 0;
+    let wrong = 0;
+    if (how === 'pile') {
+      const { first, end } = axis.ranges(canvas.width);
+      for (let i = 0; i < canvas.width; i++) area += curve.most(first[i], end[i]).value * times;
+      return { area, painted: blocksPicture.painted, inside: 1, wrong };
+    }
+    for (let life = 0; life < source.lives; life++) {
+      const start = source.lifeStart[life] === 0xffffffff ? 0 : source.lifeStart[life];
+      const stop = source.lifeEnd[life] === 0xffffffff ? source.count : source.lifeEnd[life];
+      const size = Math.ceil(source.size(life) / 512) * 512;
+      const wide = ((stop - start) / source.count) * canvas.width;
+      area += wide * size * times;
+      if (wide < 8 || size * times < 8) continue;
+      const x = Math.floor(((start + stop) / 2 / source.count) * canvas.width);
+      const y = Math.floor(
+        canvas.height - (extents.height(source.lifeAddress[life]) + size / 2) * times,
+      );
+      const group = grouping.group(life);
+      const colour = group === 0 ? theme.others : theme.groups[group - 1];
+      const away = [1, 3, 5].reduce(
+        (sum, at, k) =>
+          sum +
+          Math.abs(
+            parseInt(colour.slice(at, at + 2), 16) - pixels[(y * canvas.width + x) * 4 + k],
+          ),
+        0,
+      );
+      inside++;
+      if (away > 6) wrong++;
+    }
+    return { area, painted: blocksPicture.painted, inside, wrong };
+  }, mode);
+  expectTrue(
+    `${name}: area of blocks, ${mode}`,
+    Math.abs(found.painted / found.area - 1) < 0.002,
+    JSON.stringify(found),
+  );
+  expectTrue(`${name}: colours of blocks, ${mode}`, found.wrong === 0, JSON.stringify(found));
+  if (name === 'cudagraph') expectTrue(`${name}: large blocks, ${mode}`, found.inside > 0);
+  await close();
+}
+
+// ---- what people do ----
+
+async function interactions(browser) {
+  const { page, troubles, close } = await openPage(browser, join(work, 'oom.html'));
+  const state = () => page.evaluate(() => ({ ...window.tarnView.app.state }));
+  const span = async () => {
+    const s = await state();
+    return s.to - s.from;
+  };
+  const all = await span();
+  await page.mouse.move(500, 500);
+  await page.mouse.wheel(0, -300);
+  await page.waitForTimeout(60);
+  const zoomed = await span();
+  expectTrue('the wheel zooms in', zoomed < all * 0.7, zoomed);
+  const before = (await state()).from;
+  await page.mouse.down();
+  await page.mouse.move(300, 500, { steps: 4 });
+  await page.mouse.up();
+  expectTrue('a drag moves', (await state()).from > before);
+  await page.keyboard.press('0');
+  expect('0 shows all', await span(), all);
+  await page.mouse.click(500, 500);
+  const clicked = (await state()).cursor;
+  expectTrue('a click sets the cursor', clicked > 0, clicked);
+  await page.keyboard.press('ArrowRight');
+  expect('an arrow moves the cursor', (await state()).cursor, clicked + 1);
+  await page.keyboard.press('p');
+  expect('p goes to the peak', (await state()).cursor, 4442);
+  await page.keyboard.press('o');
+  expect('o goes to the failed request', (await state()).cursor, 4458);
+  await page.keyboard.press('m');
+  await page.keyboard.press('Home');
+  expectTrue('m sets the mark', (await state()).mark === 4458 && (await state()).cursor === -1);
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('t');
+  expectTrue(
+    't turns dark',
+    await page.evaluate(() => document.documentElement.classList.contains('dark')),
+  );
+  for (const [i, view] of VIEWS.entries()) {
+    await page.keyboard.press(String(i + 1));
+    await draw(page);
+    expect(`key ${i + 1}`, (await state()).view, view);
+  }
+  await page.keyboard.press('?');
+  expectTrue('? lists the keys', await page.evaluate(() => document.getElementById('keys').open));
+  await page.keyboard.press('Escape');
+  await searching(page);
+  await overviewBrush(page, span);
+  expect('troubles while doing things', troubles, []);
+  await close();
+}
+
+async function searching(page) {
+  await page.keyboard.press('1');
+  await page.keyboard.press('/');
+  await page.keyboard.type('_init_group');
+  await page.waitForTimeout(250);
+  const wanted = await page.evaluate(() => {
+    const { source } = window.tarnView.app;
+    let bytes = 0;
+    let blocks = 0;
+    for (let life = 0; life < source.lives; life++) {
+      const frames = source.names.frames(source.lifeStack[life]);
+      if (frames.some((frame) => source.names.frameText(frame).includes('_init_group'))) {
+        blocks++;
+        bytes += source.size(life);
+      }
+    }
+    return `${blocks} blocks, ${(bytes / 2 ** 20).toFixed(0)} MiB`;
+  });
+  expect('search counts blocks and bytes', await page.textContent('#found'), wanted);
+  await page.keyboard.press('Enter');
+  const life = await page.evaluate(() => window.tarnView.app.state.life);
+  expectTrue('Enter goes to the first match', life >= 0, life);
+  expectTrue('its card shows', (await page.textContent('#panel')).includes('Allocated by'));
+  await page.keyboard.press('f');
+  await draw(page);
+  expectTrue(
+    'f shows only matches',
+    (await page.textContent('#panel')).includes('not matching the filter'),
+  );
+  const sum = await page.evaluate(() => {
+    const { app } = window.tarnView;
+    return [...app.grouping.sumsAt(4442)].reduce((a, b) => a + b) - app.curve.requested(4442);
+  });
+  expect('with a filter groups still add up', sum, 0);
+  await page.fill('#search', '');
+  await page.waitForTimeout(200);
+  await page.keyboard.press('Escape');
+}
+
+async function overviewBrush(page, span) {
+  const box = await (await page.$('#overview')).boundingBox();
+  await page.mouse.move(box.x + box.width * 0.25, box.y + 20);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.5, box.y + 20, { steps: 5 });
+  await page.mouse.up();
+  const count = await page.evaluate(() => window.tarnView.app.source.count);
+  expectTrue(
+    'a brush on the overview chooses the window',
+    Math.abs((await span()) / count - 0.25) < 0.01,
+    await span(),
+  );
+}
+
+async function deepLinks(browser) {
+  const file = join(work, 'gpt2_varlen.html');
+  const first = await openPage(browser, file, {
+    hash: '#v=blocks&a=4000&b=9000&c=5876&g=stack&x=time&y=pile',
+  });
+  await draw(first.page);
+  const state = await first.page.evaluate(() => ({ ...window.tarnView.app.state }));
+  expect(
+    'a link is followed',
+    [state.view, state.from, state.to, state.cursor, state.by, state.axis, state.mode],
+    ['blocks', 4000, 9000, 5876, 'stack', 'time', 'pile'],
+  );
+  await first.page.keyboard.press('ArrowLeft');
+  await first.page.keyboard.press('4');
+  await first.page.waitForTimeout(250);
+  const hash = await first.page.evaluate(() => location.hash);
+  const second = await openPage(browser, file, { hash });
+  expect(
+    'its address shows the same',
+    await second.page.evaluate(() => ({ ...window.tarnView.app.state })),
+    await first.page.evaluate(() => ({ ...window.tarnView.app.state })),
+  );
+  await first.page.goBack();
+  await first.page.waitForTimeout(150);
+  expect(
+    'going back returns to the view',
+    await first.page.evaluate(() => window.tarnView.app.state.view),
+    'blocks',
+  );
+  await first.close();
+  await second.close();
+  const odd = await openPage(browser, file, {
+    hash: '#v=nothing&a=NaN&b=-7&c=1e99&g=%E0%A4%A&l=99999999&p=9&y=%%%&d=77',
+  });
+  await draw(odd.page);
+  expect(
+    'a wrong link does no harm',
+    [odd.troubles, await odd.page.isHidden('#broken')],
+    [[], true],
+  );
+  await odd.close();
+}
+
+// ---- files that mean no good ----
+
+const HOSTILE = [
+  '</script><script>document.title="owned"</script>',
+  '"><img src=x onerror=alert(1)>',
+  '\u202egnp.exe',
+  'nul\u0000in\u0007it',
+  '\ud800',
+  'x'.repeat(10000),
+  '=cmd|calc',
+  '<!--',
+  '{{7*7}}',
+];
+
+function hostileSnapshot() {
+  const stack = HOSTILE.map((text, i) => ({ name: text, filename: `/a/${text}`, line: i }));
+  const deep = Array.from({ length: 500 }, (_, i) => ({
+    name: `f${i}`,
+    filename: 'deep.py',
+    line: i,
+  }));
+  const trace = [];
+  HOSTILE.forEach((text, i) =>
+    trace.push({
+      action: 'alloc',
+      addr: 4096 * (i + 1),
+      size: 600 + i,
+      stream: 0,
+      time_us: 1000 + i,
+      frames: i % 2 ? stack : deep,
+      user_metadata: text,
+      compile_context: text,
+      category: text,
+    }),
+  );
+  trace.push({ action: HOSTILE[0], addr: 1, size: 2, stream: 0, time_us: 5 });
+  trace.push({
+    action: 'oom',
+    device_free: 2 ** 53,
+    size: 2 ** 60,
+    stream: 2 ** 53,
+    time_us: 9,
+    frames: stack,
+  });
+  trace.push({ action: 'free_completed', addr: 77, size: 5, stream: 3, time_us: -9 });
+  trace.push({ action: 'alloc', addr: 4096, size: 1, stream: 0, time_us: 1e15 });
+  const file = join(work, 'hostile.json');
+  writeFileSync(
+    file,
+    JSON.stringify({
+      segments: [
+        {
+          device: 0,
+          address: 4096,
+          total_size: 1 << 20,
+          stream: 0,
+          segment_type: 'small',
+          blocks: [
+            { size: 1 << 20, requested_size: 9, state: 'active_pending_free', frames: stack },
+          ],
+        },
+      ],
+      device_traces: [trace],
+      allocator_settings: { PYTORCH_CUDA_ALLOC_CONF: HOSTILE[0], [HOSTILE[1]]: HOSTILE[2] },
+      external_annotations: HOSTILE.map((name, i) => ({
+        stage: i % 3 ? 'START' : 'END',
+        name,
+        device: 0,
+        time_us: 1000 + i,
+      })),
+    }),
+  );
+  return file;
+}
+
+async function hostile(browser) {
+  const file = writePage('hostile', hostileSnapshot(), '--title', HOSTILE[0]);
+  for (const view of VIEWS) {
+    for (const by of ['line', 'category']) {
+      const { page, troubles, close } = await openPage(browser, file, {
+        hash: `#v=${view}&g=${by}&l=1&c=3`,
+      });
+      await draw(page);
+      const found = await page.evaluate(() => [
+        document.title.includes('</script>'),
+        document.images.length,
+        document.scripts.length,
+        /[\u202e\u0000\u0007]/.test(document.body.innerText),
+        document.getElementById('broken').hidden,
+      ]);
+      expect(
+        `hostile names, ${view} by ${by}`,
+        [...found, troubles],
+        [true, 0, 1, false, true, []],
+      );
+      await close();
+    }
+  }
+}
+
+async function brokenPages(browser) {
+  const text = readFileSync(join(work, 'tiny.html'), 'latin1');
+  const section = /data-name="d0\.trace\.0" data-size="(\d+)">([^<]+)</.exec(text);
+  const cases = {
+    'a section that is gone': text.replace(
+      /<script type="application[^>]*data-name="frames"[^<]*<\/script>/,
+      '',
+    ),
+    'a changed byte': text.replace(
+      section[2],
+      section[2].slice(0, 40) + (section[2][40] === 'A' ? 'B' : 'A') + section[2].slice(41),
+    ),
+    'a section cut short': text.replace(section[2], section[2].slice(0, 60)),
+    'no base64': text.replace(section[2], '@@@@'),
+    'a wrong size': text.replace(
+      `data-name="d0.trace.0" data-size="${section[1]}"`,
+      'data-name="d0.trace.0" data-size="7"',
+    ),
+    'a size that would fill memory': text.replace(
+      `data-name="d0.trace.0" data-size="${section[1]}"`,
+      'data-name="d0.trace.0" data-size="99999999999999"',
+    ),
+    'sections of another page': text.replace(
+      section[2],
+      /data-name="d0\.trace\.0" data-size="\d+">([^<]+)</.exec(
+        readFileSync(join(work, 'oom.html'), 'latin1'),
+      )[1],
+    ),
+    'no head': text.replace(/data-name="head"/, 'data-name="tail"'),
+  };
+  for (const [name, changed] of Object.entries(cases)) {
+    expectTrue(`${name}: the page was changed`, changed !== text);
+    const file = join(work, 'broken.html');
+    writeFileSync(file, changed, 'latin1');
+    const { page, close } = await openPage(browser, file, { broken: true });
+    await page
+      .waitForFunction(() => !document.getElementById('broken').hidden, null, { timeout: 15000 })
+      .catch(() => {});
+    expectTrue(
+      `${name}: a panel says so`,
+      (await page.innerText('#broken')).includes('cannot be read'),
+      await page.innerText('#broken'),
+    );
+    await close();
+  }
+}
+
+async function oddFiles(browser) {
+  const files = {
+    list: [],
+    nothing: { segments: [], device_traces: [] },
+    segments: {
+      segments: [
+        {
+          device: 1,
+          address: 512,
+          total_size: 2097152,
+          stream: 0,
+          segment_type: 'small',
+          blocks: [{ size: 2097152, state: 'active_allocated', requested_size: 5, frames: [] }],
+        },
+      ],
+      device_traces: [],
+    },
+    one: { segments: [], device_traces: [[{ action: 'alloc', addr: 512, size: 10, stream: 0 }]] },
+    pinned: {
+      segments: [],
+      device_traces: [[]],
+      host_segments: [],
+      host_traces: [[{ action: 'alloc', addr: 512, size: 10, stream: 0, time_us: 5 }]],
+    },
+  };
+  for (const [name, value] of Object.entries(files)) {
+    const json = join(work, `${name}.json`);
+    writeFileSync(json, JSON.stringify(value));
+    const file = writePage(`odd_${name}`, json);
+    for (const view of VIEWS) {
+      const { page, troubles, close } = await openPage(browser, file, { hash: `#v=${view}` });
+      await page.waitForTimeout(30);
+      expect(`file "${name}", ${view}`, [troubles, await page.isHidden('#broken')], [[], true]);
+      await close();
+    }
+  }
+}
+
+// ---- people who do not see the pictures ----
+
+async function accessibility(browser) {
+  const source = readFileSync(axePath, 'utf8');
+  for (const dark of [false, true]) {
+    const { page, close } = await openPage(browser, join(work, 'oom.html'), {
+      dark,
+      hash: '#c=4000&l=20',
+    });
+    for (const view of VIEWS) {
+      await page.evaluate((v) => window.tarnView.app.set({ view: v }), view);
+      await draw(page);
+      const bad = await page
+        .evaluate(async (code) => {
+          if (!window.axe) new Function(code)();
+          const found = await window.axe.run(document, { resultTypes: ['violations'] });
+          return found.violations.map(
+            (v) =>
+              `${v.id}: ${v.nodes
+                .map((n) => n.target)
+                .join(' ')
+                .slice(0, 200)}`,
+          );
+        }, source)
+        .catch((error) => [error.message]);
+      expect(`axe, ${view}${dark ? ', dark' : ''}`, bad, []);
+    }
+    const words = await page.getAttribute('#canvas', 'aria-label');
+    expectTrue('a picture has words', /in use of .* reserved/.test(words || ''), words);
+    await close();
+  }
+}
+
+// ---- to be looked at ----
+
+async function takePictures(browser) {
+  mkdirSync(pictures, { recursive: true });
+  const shots = [
+    ['gpt2_varlen', '#c=5876'],
+    ['oom', '#c=4442'],
+    ['cudagraph', ''],
+    ['llama_generate', ''],
+  ];
+  for (const [name, hash] of shots) {
+    for (const dark of [false, true]) {
+      const { page, close } = await openPage(browser, join(work, `${name}.html`), { dark, hash });
+      for (const view of VIEWS) {
+        await page.evaluate((v) => window.tarnView.app.set({ view: v }), view);
+        await draw(page);
+        await page.screenshot({
+          path: join(pictures, `${name}_${view}${dark ? '_dark' : ''}.png`),
+        });
+      }
+      await close();
+    }
+  }
+  copyFileSync(join(work, 'gpt2_varlen.html'), join(pictures, 'gpt2_varlen.html'));
+}
+
+async function main() {
+  const browser = await openBrowser();
+  try {
+    await truth(browser);
+    await smallerPagesAreTrue(browser);
+    for (const name of RECORDED) await columnsAddUp(browser, name);
+    await timelineIsTrue(browser, 'gpt2_varlen', 1, '#g=origin&a=4000&b=7000');
+    await timelineIsTrue(browser, 'oom', 2, '#g=origin');
+    for (const name of ['cudagraph', 'oom', 'gpt2_varlen']) {
+      await blocksAreTrue(browser, name, 'address');
+      await blocksAreTrue(browser, name, 'pile');
+    }
+    await interactions(browser);
+    await deepLinks(browser);
+    await hostile(browser);
+    await brokenPages(browser);
+    await oddFiles(browser);
+    if (axePath) await accessibility(browser);
+    if (pictures) await takePictures(browser);
+  } finally {
+    await browser.close();
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+await main().catch((error) => {
+  counts.failed++;
+  console.log(`FAIL ${error.stack}`);
+});
+if (process.env.TEST_COUNTS) {
+  writeFileSync(
+    process.env.TEST_COUNTS,
+    `${counts.passed} passed, ${counts.failed} failed, 0 skipped\n`,
+  );
+}
+console.log(`${counts.passed} passed, ${counts.failed} failed, 0 skipped`);
+process.exit(counts.failed > 0 ? 1 : 0);

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: MIT
+// The panel at the side: the legend with its figures at the cursor, a range, and the card of the
+// chosen block.
+import { countOf, countText, shownText, sizeText, timeText } from './format.js';
+import { livesAt, roundedSize } from './layout.js';
+import { element, groupColour, swatch } from './paint.js';
+import { KIND_NAMES, NEVER } from './trace.js';
+
+const FRAMES_SHOWN = 80;
+const EVENTS_AROUND = 7;
+
+/** @param {any} app */
+function legendPart(app) {
+  const { grouping, theme, state } = app;
+  const entry = app.entryAtCursor();
+  const sums = grouping.sumsAt(entry);
+  const total = app.curve.requested(entry);
+  const rows = [...grouping.order]
+    .reverse()
+    .filter((group) => group > 0 || grouping.others > 0)
+    .filter((group) => group < grouping.count - 1 || grouping.rest >= 0);
+  const list = rows.map((group) => {
+    const key =
+      group > 0 && group < grouping.count - 1 ? grouping.keys[grouping.shown[group - 1]].key : '';
+    const isChosen = key !== '' && state.group === key;
+    return element(
+      'li',
+      {},
+      element(
+        'button',
+        {
+          class: `link row${isChosen ? ' chosen' : ''}${sums[group] > 0 ? '' : ' nil'}`,
+          'aria-pressed': isChosen,
+          title: `${grouping.text(group)}\n${countText(sums[group])} bytes`,
+          onclick: () => app.selectGroup(key),
+          disabled: key === '',
+        },
+        swatch(groupColour(theme, group, grouping.count)),
+        element('span', { class: 'label' }, grouping.text(group)),
+        element('span', { class: 'number' }, sizeText(sums[group])),
+      ),
+    );
+  });
+  const line = (
+    /** @type {string} */ name,
+    /** @type {number} */ bytes,
+    /** @type {string} */ colour,
+    kind = '',
+  ) =>
+    element(
+      'div',
+      { class: `row ${kind}`, title: `${countText(bytes)} bytes` },
+      colour ? swatch(colour) : null,
+      element('span', { class: 'label' }, name),
+      element('span', { class: 'number' }, sizeText(bytes)),
+    );
+  const reserved = app.curve.reserved(entry);
+  return element(
+    'section',
+    {},
+    element('h2', {}, 'In use ', app.cursorText()),
+    element('ul', { class: 'legend' }, ...list),
+    line('in use', total, '', 'total'),
+    reserved > 0
+      ? line('reserved, not in use', Math.max(0, reserved - total), theme.strong)
+      : null,
+    reserved > 0 ? line('reserved', reserved, '', 'total') : null,
+  );
+}
+
+/** What changed between the mark and the cursor. @param {any} app */
+function rangePart(app) {
+  const { state, curve, source } = app;
+  if (state.mark < -1 || state.cursor < -1) return null;
+  const [from, to] = [state.mark, state.cursor].sort((a, b) => a - b);
+  const most =
+    source.count > 0 ? curve.most(Math.max(0, from), Math.max(1, to + 1)) : { value: 0 };
+  const change = curve.requested(to) - curve.requested(from);
+  let allocs = 0;
+  let bytes = 0;
+  let kept = 0;
+  let keptBytes = 0;
+  for (let life = 0; life < source.lives; life++) {
+    const start = source.lifeStart[life];
+    if (start === NEVER || start <= from || start > to) continue;
+    allocs++;
+    bytes += source.size(life);
+    if (source.isLive(life, to)) {
+      kept++;
+      keptBytes += source.size(life);
+    }
+  }
+  const took = source.hasTime ? timeText(source.timeAt(to) - source.timeAt(from)) : '';
+  return element(
+    'section',
+    {},
+    element('h2', {}, 'From mark to cursor'),
+    element(
+      'dl',
+      { class: 'facts' },
+      ...facts([
+        ['entries', `${countText(to - from)}${took ? ', ' + took : ''}`],
+        ['in use', `${change >= 0 ? '+' : ''}${sizeText(change)}`],
+        ['most in between', sizeText(most.value)],
+        ['allocated', `${sizeText(bytes)} in ${countOf(allocs, 'block')}`],
+        ['of these still there', `${sizeText(keptBytes)} in ${countOf(kept, 'block')}`],
+      ]),
+    ),
+    element(
+      'p',
+      { class: 'bar' },
+      element(
+        'button',
+        { onclick: () => app.set({ view: 'flame', flame: 'growth' }) },
+        'Who grew',
+      ),
+      element('button', { onclick: () => app.set({ mark: -2 }) }, 'Clear the mark'),
+    ),
+  );
+}
+
+/** @param {[string, string | Node][]} pairs */
+function facts(pairs) {
+  return pairs.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]);
+}
+
+/** A stack, innermost frame first. @param {any} app @param {number} stack */
+function stackList(app, stack) {
+  const { names } = app.source;
+  const frames = names.frames(stack);
+  if (frames.length === 0) {
+    return element(
+      'p',
+      { class: 'note' },
+      stack === 0
+        ? 'No stack was recorded: the block is from before ' +
+            'the recording, or stacks were not asked for.'
+        : 'The stack has no frames: it was taken where neither Python nor C++ ' +
+            'frames were recorded, as in the backward pass without stacks="all".',
+    );
+  }
+  const items = frames.slice(0, FRAMES_SHOWN).map((/** @type {number} */ frame) => {
+    const file = names.text(names.frameFile[frame]);
+    const fx = names.frameFx[frame];
+    return element(
+      'li',
+      { class: names.isLibrary(frame) ? 'library' : '', title: shownText(file, 500) },
+      names.frameText(frame),
+      fx.length > 0
+        ? element(
+            'div',
+            { class: 'note' },
+            `torch.fx: ${fx
+              .map((/** @type {number} */ text) => shownText(names.text(text), 120))
+              .filter(Boolean)
+              .join(' ')}`,
+          )
+        : null,
+    );
+  });
+  if (frames.length > FRAMES_SHOWN)
+    items.push(element('li', {}, `${countOf(frames.length - FRAMES_SHOWN, 'frame')} more`));
+  return element('ol', { class: 'stack' }, ...items);
+}
+
+/**
+ * Blocks of the same stack and size, and what lies beside it.
+ * @param {any} app
+ * @param {number} life
+ */
+function relatives(app, life) {
+  const { source } = app;
+  const stack = source.lifeStack[life];
+  const entry = app.entryAtCursor();
+  let siblings = 0;
+  let siblingBytes = 0;
+  let live = 0;
+  for (let other = 0; other < source.lives; other++) {
+    if (source.lifeStack[other] !== stack || stack === 0) continue;
+    siblings++;
+    siblingBytes += source.size(other);
+    if (source.isLive(other, entry)) live++;
+  }
+  const start = source.lifeStart[life] === NEVER ? -1 : source.lifeStart[life];
+  const around = livesAt(source, source.isLive(life, entry) ? entry : start);
+  const at = around.indexOf(life);
+  const neighbour = (/** @type {number} */ other, /** @type {string} */ word) =>
+    other === undefined
+      ? null
+      : element(
+          'button',
+          { class: 'link', onclick: () => app.selectLife(other) },
+          `${word}: ${sizeText(source.size(other))}, ` +
+            `${source.names.stackText(source.lifeStack[other])}`,
+        );
+  return element(
+    'div',
+    {},
+    siblings > 1
+      ? element(
+          'p',
+          {},
+          `${countOf(siblings, 'block')} of ${sizeText(siblingBytes)} ` +
+            `came from this stack, ${countText(live)} in use at the cursor. `,
+          element(
+            'button',
+            { class: 'link', onclick: () => app.likeThis(life) },
+            'Show all like this',
+          ),
+        )
+      : null,
+    element(
+      'div',
+      { class: 'neighbours' },
+      neighbour(around[at + 1], 'above'),
+      at > 0 ? neighbour(around[at - 1], 'below') : null,
+    ),
+  );
+}
+
+/** @param {any} app */
+function lifePart(app) {
+  const { source, state } = app;
+  const life = state.life;
+  if (!(life >= 0 && life < source.lives)) return null;
+  const size = source.size(life);
+  const start = source.lifeStart[life];
+  const end = source.lifeEnd[life];
+  const asked = source.lifeAsked[life];
+  const stack = source.lifeStack[life];
+  const extra = source.lifeExtra ? source.names.extras[source.lifeExtra[life]] : null;
+  /** @type {[string, string | Node][]} */
+  const list = [
+    ['asked for', `${sizeText(size)} (${countText(size)} bytes)`],
+    ['takes', `${sizeText(roundedSize(size))}, rounded up to 512 bytes`],
+    ['address', element('code', {}, source.hex(source.lifeAddress[life]))],
+    ['where', source.placeText(source.lifePlace[life])],
+    ['allocated', start === NEVER ? 'before the recording' : jumpButton(app, start)],
+    ['freed', end === NEVER ? 'not in the recording' : jumpButton(app, end)],
+  ];
+  if (asked !== NEVER && end !== NEVER && end > asked + 1) {
+    list.push([
+      'free waited',
+      source.hasTime
+        ? timeText(source.time[end] - source.time[asked])
+        : countOf(end - asked, 'entry', 'entries'),
+    ]);
+  }
+  if (start !== NEVER && end !== NEVER) {
+    list.push([
+      'lasted',
+      countOf(end - start, 'entry', 'entries') +
+        (source.hasTime ? ', ' + timeText(source.time[end] - source.time[start]) : ''),
+    ]);
+  }
+  for (const [name, text] of [
+    ['metadata', extra?.metadata],
+    ['compiled by', extra?.compile === 'N/A' ? '' : extra?.compile],
+    ['category', extra?.category],
+    ['internal', extra?.internal],
+  ]) {
+    if (text) list.push([String(name), shownText(text, 600)]);
+  }
+  const freeStack =
+    end !== NEVER && start !== NEVER
+      ? source.stack[end]
+      : start === NEVER && asked !== NEVER
+        ? source.stack[asked]
+        : 0;
+  return element(
+    'section',
+    { class: 'card' },
+    element(
+      'h2',
+      {},
+      `Block of ${sizeText(size)}`,
+      element(
+        'button',
+        {
+          class: 'close',
+          title: 'Close (Esc)',
+          'aria-label': 'Close the card',
+          onclick: () => app.set({ life: -1 }),
+        },
+        '\u00d7',
+      ),
+    ),
+    element('dl', { class: 'facts' }, ...facts(list)),
+    relatives(app, life),
+    element('h3', {}, 'Allocated by'),
+    stackList(app, stack),
+    freeStack > 0 && freeStack !== stack ? element('h3', {}, 'Freed by') : null,
+    freeStack > 0 && freeStack !== stack ? stackList(app, freeStack) : null,
+  );
+}
+
+/** @param {any} app @param {number} entry */
+function jumpButton(app, entry) {
+  const { source } = app;
+  const time = source.hasTime ? `, ${timeText(source.time[entry])}` : '';
+  return element(
+    'button',
+    { class: 'link', onclick: () => app.moveCursor(entry) },
+    `entry ${countText(entry + source.info.skipped)}${time}`,
+  );
+}
+
+/** The entries around the cursor. @param {any} app */
+function eventsPart(app) {
+  const { source } = app;
+  if (source.count === 0) return null;
+  const at = Math.max(0, app.entryAtCursor());
+  const from = Math.max(0, Math.min(at - EVENTS_AROUND, source.count - 2 * EVENTS_AROUND - 1));
+  const items = [];
+  for (let entry = from; entry < Math.min(source.count, from + 2 * EVENTS_AROUND + 1); entry++) {
+    items.push(
+      element(
+        'li',
+        {},
+        element(
+          'button',
+          {
+            class: `link row${entry === at ? ' chosen' : ''}`,
+            'aria-current': entry === at,
+            onclick: () => app.moveCursor(entry, true),
+          },
+          element('span', { class: 'number' }, countText(entry + source.info.skipped)),
+          element(
+            'span',
+            { class: 'label' },
+            `${KIND_NAMES[source.kind[entry]]} ${app.entryDetail(entry)}`,
+          ),
+        ),
+      ),
+    );
+  }
+  return element(
+    'section',
+    {},
+    element('h2', {}, 'Entries'),
+    element('ol', { class: 'legend events' }, ...items),
+  );
+}
+
+/** The chosen group, when it is of one stack. @param {any} app */
+function groupPart(app) {
+  const { state, grouping } = app;
+  const key = grouping.keys.find(
+    (/** @type {any} */ k) => k.key === state.group && state.group !== '',
+  );
+  if (!key || key.stack < 0) return null;
+  return element(
+    'section',
+    {},
+    element('h3', {}, grouping.by === 'stack' ? 'Stack of the group' : 'A stack of the group'),
+    stackList(app, key.stack),
+  );
+}
+
+/** @param {any} app @param {HTMLElement} into */
+export function fillPanel(app, into) {
+  const parts = [
+    lifePart(app),
+    rangePart(app),
+    legendPart(app),
+    groupPart(app),
+    app.state.view === 'map' ? eventsPart(app) : null,
+  ];
+  into.replaceChildren(.../** @type {Node[]} */ (parts.filter(Boolean)));
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+// Stacks as an icicle: the width of a box is what its frame and those it called hold. From the
+// outermost frame on, or inverted, from the line that allocates.
+import { countOf, shareText, sizeText } from './format.js';
+import { fitText, inkOn, openCanvas } from './paint.js';
+import { NEVER } from './trace.js';
+
+const FLAME_ROW = 20;
+
+/** What the boxes can show. */
+export const FLAMES = [
+  { id: 'live', text: 'in use at the cursor' },
+  { id: 'peak', text: 'in use at the peak' },
+  { id: 'range', text: 'asked for in the window' },
+  { id: 'growth', text: 'grown from mark to cursor' },
+];
+
+/**
+ * Bytes and blocks of each stack.
+ * @param {any} app
+ * @returns {{bytes: Float64Array, blocks: Float64Array}}
+ */
+export function bytesOfStacks(app) {
+  const { source, state, curve } = app;
+  const count = source.names.stackNode.length;
+  const bytes = new Float64Array(count);
+  const blocks = new Float64Array(count);
+  const cursor = app.entryAtCursor();
+  const mark = state.mark >= -1 ? state.mark : -1;
+  for (let life = 0; life < source.lives; life++) {
+    const stack = source.lifeStack[life];
+    let times = 0;
+    if (state.flame === 'range') {
+      const start = source.lifeStart[life];
+      times = start !== NEVER && start >= state.from && start < state.to ? 1 : 0;
+    } else if (state.flame === 'growth') {
+      times = (source.isLive(life, cursor) ? 1 : 0) - (source.isLive(life, mark) ? 1 : 0);
+    } else {
+      times = source.isLive(life, state.flame === 'peak' ? curve.peak.entry : cursor) ? 1 : 0;
+    }
+    if (times !== 0 && !(app.matching && state.filter && !app.matching[stack])) {
+      bytes[stack] += times * source.size(life);
+      blocks[stack] += times;
+    }
+  }
+  return { bytes, blocks };
+}
+
+/**
+ * @typedef {{frame: number, text: string, bytes: number, blocks: number, own: number,
+ *   depth: number, x: number, children: Map<string, FlameNode>, parent: FlameNode | null,
+ *   library: boolean}} FlameNode
+ */
+
+/**
+ * @param {FlameNode | null} parent @param {number} frame @param {string} text
+ * @param {boolean} library @returns {FlameNode}
+ */
+function flameNode(parent, frame, text, library) {
+  return {
+    frame,
+    text,
+    bytes: 0,
+    blocks: 0,
+    own: 0,
+    depth: parent ? parent.depth + 1 : 0,
+    x: 0,
+    children: new Map(),
+    parent,
+    library,
+  };
+}
+
+/** The tree of what grew, and what it grew by. Stacks that shrank are told apart.
+ * @param {any} app @returns {{root: FlameNode, shrunk: number, stacks: number}} */
+export function flameTree(app) {
+  const { names } = app.source;
+  const { bytes, blocks } = bytesOfStacks(app);
+  const root = flameNode(null, 0, 'all', true);
+  let shrunk = 0;
+  let stacks = 0;
+  for (let stack = 0; stack < bytes.length; stack++) {
+    if (bytes[stack] < 0) shrunk -= bytes[stack];
+    if (!(bytes[stack] > 0)) continue;
+    stacks++;
+    let frames = names.frames(stack);
+    if (app.ownOnly) {
+      const own = frames.filter((/** @type {number} */ frame) => !names.isLibrary(frame));
+      if (own.length > 0) frames = own;
+    }
+    if (!app.isInverted) frames = frames.reverse();
+    let node = root;
+    root.bytes += bytes[stack];
+    root.blocks += blocks[stack];
+    const steps =
+      frames.length > 0
+        ? frames.map((/** @type {number} */ frame) => [frame, names.frameText(frame)])
+        : [[0, names.stackText(stack)]];
+    for (const [frame, text] of steps) {
+      const key = `${text}|${names.frameFile[frame]}`;
+      let child = node.children.get(key);
+      if (!child) {
+        child = flameNode(node, frame, text, frame > 0 && names.isLibrary(frame));
+        node.children.set(key, child);
+      }
+      child.bytes += bytes[stack];
+      child.blocks += blocks[stack];
+      node = child;
+    }
+    node.own += bytes[stack];
+  }
+  return { root, shrunk, stacks };
+}
+
+/**
+ * Colour by file: the same file has the same everywhere.
+ * @param {any} app
+ * @param {FlameNode} node
+ */
+function flameColour(app, node) {
+  if (!node.parent) return app.theme.strong;
+  if (node.frame === 0) return app.theme.others;
+  const file = app.source.names.text(app.source.names.frameFile[node.frame]);
+  let hash = 17;
+  for (let i = 0; i < file.length; i++) hash = (hash * 31 + file.charCodeAt(i)) >>> 0;
+  return app.theme.groups[hash % app.theme.groups.length];
+}
+
+/** @param {any} app */
+export function flamePlan(app) {
+  const { source, state } = app;
+  const key = [
+    source.number,
+    app.entryAtCursor(),
+    state.flame,
+    state.mark,
+    app.isInverted,
+    app.ownOnly,
+    state.flame === 'range' ? state.from + '-' + state.to : '',
+    state.filter ? state.query : '',
+  ].join();
+  if (app.flameKey !== key) {
+    app.flameKey = key;
+    app.flame = flameTree(app);
+    app.flameFocus = null;
+  }
+  return app.flame;
+}
+
+/**
+ * @param {any} app
+ * @param {HTMLCanvasElement} canvas
+ * @param {number} width
+ * @param {number} height
+ */
+export function drawFlame(app, canvas, width, height) {
+  const { theme } = app;
+  const { context } = openCanvas(canvas, width, height);
+  const { root } = flamePlan(app);
+  context.fillStyle = theme.paper;
+  context.fillRect(0, 0, width, height);
+  /** @type {{x: number, y: number, width: number, node: FlameNode}[]} */
+  const boxes = [];
+  app.picture = { boxes };
+  if (!(root.bytes > 0)) {
+    context.fillStyle = theme.muted;
+    context.textAlign = 'center';
+    context.fillText(
+      app.state.flame === 'growth' && app.state.mark < -1
+        ? 'Press m to set a mark, then move the cursor: this shows what grew in between.'
+        : 'Nothing is in use here.',
+      width / 2,
+      height / 2,
+    );
+    context.textAlign = 'left';
+    return;
+  }
+  const focus = app.flameFocus || root;
+  app.flameScroll = Math.max(0, app.flameScroll || 0);
+  const path = [];
+  for (let node = focus.parent; node; node = node.parent) path.unshift(node);
+  path.forEach((node, i) => boxes.push({ x: 8, y: i * FLAME_ROW, width: width - 16, node }));
+  const stack = [{ node: focus, x: 8, width: width - 16 }];
+  while (stack.length > 0) {
+    const { node, x, width: wide } = /** @type {any} */ (stack.pop());
+    boxes.push({ x, y: node.depth * FLAME_ROW, width: wide, node });
+    let at = x;
+    const children = [.../** @type {FlameNode} */ (node).children.values()];
+    children.sort((a, b) => b.bytes - a.bytes);
+    for (const child of children) {
+      const childWide = (child.bytes / node.bytes) * wide;
+      if (childWide >= 0.4) stack.push({ node: child, x: at, width: childWide });
+      at += childWide;
+    }
+  }
+  const deepest = boxes.reduce((most, box) => Math.max(most, box.y), 0) + FLAME_ROW + 16;
+  app.flameScroll = Math.min(app.flameScroll, Math.max(0, deepest - height));
+  for (const box of boxes) drawFlameBox(app, context, box, height, focus);
+}
+
+/** @param {any} app @param {CanvasRenderingContext2D} context @param {any} box @param {number}
+ * height
+ * @param {FlameNode} focus */
+function drawFlameBox(app, context, box, height, focus) {
+  const y = box.y - app.flameScroll + 8;
+  if (y + FLAME_ROW < 0 || y > height) return;
+  const colour = flameColour(app, box.node);
+  const isAbove = box.node.depth < focus.depth;
+  const isMatch = app.frameMatches && app.frameMatches[box.node.frame];
+  context.globalAlpha = isAbove ? 0.45 : box.node.library && box.node.parent ? 0.55 : 1;
+  if (app.frameMatches && !isMatch) context.globalAlpha *= 0.4;
+  context.fillStyle = colour;
+  context.fillRect(box.x, y, Math.max(0.6, box.width - 0.8), FLAME_ROW - 1);
+  const isFaint = context.globalAlpha < 0.9;
+  context.globalAlpha = 1;
+  const label = box.node.parent ? box.node.text : `all ${sizeText(box.node.bytes)}`;
+  const text = box.width > 24 ? fitText(context, label, box.width - 8) : '';
+  if (text) {
+    context.fillStyle = isFaint ? app.theme.text : inkOn(colour);
+    context.fillText(text, box.x + 4, y + FLAME_ROW / 2);
+  }
+}
+
+/** @param {any} app @param {number} px @param {number} py */
+export function hitFlame(app, px, py) {
+  const { picture, flame } = app;
+  if (!picture || !picture.boxes) return null;
+  const y = py - 8 + (app.flameScroll || 0);
+  const box = picture.boxes.findLast(
+    (/** @type {any} */ b) => px >= b.x && px < b.x + b.width && y >= b.y && y < b.y + FLAME_ROW,
+  );
+  if (!box) return null;
+  const { node } = box;
+  const { names } = app.source;
+  const lines = [
+    [node.text, ''],
+    [sizeText(node.bytes), `${shareText(node.bytes, flame.root.bytes)} of all`],
+    [countOf(node.blocks, 'block'), node.own > 0 ? `${sizeText(node.own)} of its own` : ''],
+  ];
+  const file = node.frame > 0 ? names.text(names.frameFile[node.frame]) : '';
+  if (file) lines.push([file.slice(-90), '']);
+  return { entry: -2, group: -1, life: -1, lines, node };
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// Numbers and texts as people read them.
+
+const UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
+
+/** 10444095488 as "9.73 GiB". @param {number} bytes */
+export function sizeText(bytes) {
+  const sign = bytes < 0 ? '-' : '';
+  let value = Math.abs(bytes);
+  let unit = 0;
+  while (value >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  if (unit === 0) return `${sign}${Math.round(value)} ${value === 1 ? 'byte' : 'bytes'}`;
+  const digits = value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  return `${sign}${value.toFixed(digits)} ${UNITS[unit]}`;
+}
+
+/** The same for the ticks of an axis, which are round: "8 GiB". @param {number} bytes */
+export function tickText(bytes) {
+  return bytes === 0
+    ? '0'
+    : sizeText(bytes)
+        .replace(/(\.\d*?)0+ /, '$1 ')
+        .replace('. ', ' ');
+}
+
+/** 35860 as "35,860". @param {number} number */
+export function countText(number) {
+  return Math.round(number)
+    .toString()
+    .replace(/\B(?=(\d{3})+(?!\d))/g, ',');
+}
+
+/** @param {number} number @param {string} one @param {string} [more] */
+export function countOf(number, one, more) {
+  return `${countText(number)} ${number === 1 ? one : more || one + 's'}`;
+}
+
+/** Microseconds as "1.234 s". @param {number} us */
+export function timeText(us) {
+  const value = Math.abs(us);
+  if (value < 1000) return `${Math.round(us)} \u00b5s`;
+  if (value < 1e6) return `${(us / 1e3).toFixed(value < 1e4 ? 2 : 1)} ms`;
+  if (value < 120e6) return `${(us / 1e6).toFixed(value < 1e7 ? 3 : 2)} s`;
+  const seconds = Math.round(us / 1e6);
+  const pad = (/** @type {number} */ n) => String(n).padStart(2, '0');
+  const hours = Math.floor(seconds / 3600);
+  const minutes = pad(Math.floor(seconds / 60) % 60);
+  return `${hours > 0 ? hours + ':' : ''}${minutes}:${pad(seconds % 60)}`;
+}
+
+/** @param {number} part @param {number} whole */
+export function shareText(part, whole) {
+  return whole > 0 ? `${((part / whole) * 100).toFixed(1)} %` : '';
+}
+
+/** Text of the file, with what does not show, or would reorder what is around it, as escapes.
+ * @param {string} text @param {number} [limit] */
+export function shownText(text, limit = 4000) {
+  const cut = text.length > limit ? text.slice(0, limit) + '\u2026' : text;
+  return cut.replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}\u2028\u2029]/gu, (c) => {
+    const code = /** @type {number} */ (c.codePointAt(0));
+    return code < 256
+      ? '\\x' + code.toString(16).padStart(2, '0')
+      : '\\u{' + code.toString(16) + '}';
+  });
+}
+
+/** The end of a path. @param {string} path */
+export function baseName(path) {
+  return path.slice(Math.max(path.lastIndexOf('/'), path.lastIndexOf('\\')) + 1);
+}
+
+/** Round numbers of bytes for an axis from 0 to `top`: powers of two times 1, 2 or 4.
+ * @param {number} top @param {number} count */
+export function sizeTicks(top, count) {
+  let step = 1;
+  while (top / step > count) step *= 2;
+  const ticks = [];
+  for (let at = 0; at <= top * 1.0001; at += step) ticks.push(at);
+  return ticks;
+}
+
+/** Round numbers between two, about `count` of them.
+ * @param {number} low @param {number} high @param {number} count */
+export function roundTicks(low, high, count) {
+  const rough = (high - low) / Math.max(1, count);
+  if (!(rough > 0) || !isFinite(rough)) return [];
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const times = [1, 2, 5, 10].find((n) => n * power >= rough) || 10;
+  const step = times * power;
+  const ticks = [];
+  for (let at = Math.ceil(low / step) * step; at <= high; at += step) ticks.push(at);
+  return ticks;
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT
+// Blocks by what they have in common, and how much each group holds at any entry.
+import { KIND, NEVER } from './trace.js';
+import { baseName, shownText } from './format.js';
+
+/** What blocks can be grouped by. */
+export const GROUPINGS = [
+  { id: 'line', text: 'allocating line', hint: 'the innermost frame' },
+  { id: 'own', text: 'your code', hint: 'the innermost line that is not of a library' },
+  { id: 'stack', text: 'stack', hint: 'the whole stack of the allocation' },
+  { id: 'file', text: 'file', hint: 'the file of your code' },
+  { id: 'phase', text: 'phase', hint: 'forward, backward or optimizer, by names in the stack' },
+  { id: 'category', text: 'category', hint: 'categories or metadata of the recording' },
+  { id: 'place', text: 'pool and stream', hint: 'where the allocator keeps it' },
+  { id: 'origin', text: 'recorded or before', hint: 'allocated in the recording or before it' },
+];
+
+export const GROUPS_MAX = 12; // with a colour of their own
+const CHECKPOINT = 256;
+
+/** @param {import('./trace.js').Names} names @param {number} stack */
+function phaseOf(names, stack) {
+  for (const frame of names.frames(stack)) {
+    const name = names.text(names.frameName[frame]);
+    const file = names.text(names.frameFile[frame]);
+    if (/backward|autograd::Engine|_engine_run/.test(name)) return 'backward';
+    if (/optim/.test(file) || name === '_init_group' || name === 'zero_grad') return 'optimizer';
+    if (name === 'forward') return 'forward';
+  }
+  return stack === 0 ? 'not recorded' : 'other';
+}
+
+/** The key of a stack for a grouping, and the text of that key.
+ * @param {import('./trace.js').Names} names @param {string} by @param {number} stack
+ * @returns {[string, string]} */
+function stackKey(names, by, stack) {
+  if (by === 'stack') return [`s${stack}`, names.stackText(stack)];
+  if (by === 'phase') {
+    const phase = phaseOf(names, stack);
+    return [phase, phase];
+  }
+  const frames = names.frames(stack);
+  if (frames.length === 0) {
+    const text = names.stackText(stack);
+    return [text, text];
+  }
+  const own = frames.find((frame) => !names.isLibrary(frame)) ?? frames[0];
+  if (by === 'file') {
+    const file = names.text(names.frameFile[own]);
+    return [`f${file}`, shownText(baseName(file) || '(no file)')];
+  }
+  const frame = by === 'line' ? frames[0] : own;
+  return [`${names.frameText(frame)}|${names.frameFile[frame]}`, names.frameText(frame)];
+}
+
+/** A grouping of the blocks of a source. Group 0 is "others"; 1 ... are the largest. */
+export class Grouping {
+  /** @param {import('./trace.js').Source} source @param {string} by
+   * @param {import('./curve.js').Curve} curve
+   * @param {Uint8Array | null} matching by stack: with a filter, which are wanted */
+  constructor(source, by, curve, matching) {
+    this.source = source;
+    this.by = by;
+    /** @type {{key: string, text: string, stack: number}[]} */
+    this.keys = [];
+    this.matching = matching;
+    this.rest = -1; // key of what does not match
+    this.recorded = 0;
+    this.old = 0;
+    this.others = 0; // keys without a group of their own
+    this.count = 2; // groups
+    /** @type {number[]} */
+    this.shown = []; // keys with a group of their own
+    /** @type {number[]} */
+    this.order = [];
+    this.keyOfStack = new Uint32Array(0);
+    this.keyOfPlace = new Uint32Array(0);
+    this.keyOfExtra = new Uint32Array(0);
+    this.groupOfKey = new Uint8Array(0);
+    this.groupOfStack = new Uint8Array(0);
+    this.sums = new Float64Array(0);
+    this.now = new Float64Array(0); // of the groups after entry `at`
+    this.at = -2;
+    this.makeKeys(matching);
+    this.rank(curve.peak.entry);
+    this.makeCheckpoints();
+  }
+
+  /**
+   * @param {string} key
+   * @param {string} text
+   * @param {Map<string, number>} numbers
+   * @param {number} stack
+   */
+  keyNumber(key, text, numbers, stack) {
+    let number = numbers.get(key);
+    if (number === undefined) {
+      number = this.keys.length;
+      numbers.set(key, number);
+      this.keys.push({ key, text, stack });
+    }
+    return number;
+  }
+
+  /** Numbers every key, and finds that of each stack, place or detail.
+   * @param {Uint8Array | null} matching */
+  makeKeys(matching) {
+    const { source, by } = this;
+    const { names } = source;
+    /** @type {Map<string, number>} */
+    const numbers = new Map();
+    const rest = matching ? this.keyNumber('', '(not matching the filter)', numbers, -1) : -1;
+    const put = (/** @type {string} */ key, /** @type {string} */ text, stack = -1) =>
+      this.keyNumber(key, text, numbers, stack);
+    const count = names.stackNode.length;
+    this.keyOfStack = new Uint32Array(count);
+    this.keyOfPlace = new Uint32Array(source.head.places.length);
+    this.keyOfExtra = new Uint32Array(names.extras.length);
+    for (let stack = 0; stack < count; stack++) {
+      const isOut = matching && !matching[stack];
+      this.keyOfStack[stack] = isOut
+        ? rest
+        : ['place', 'category', 'origin'].includes(by)
+          ? 0
+          : put(...stackKey(names, by, stack), stack);
+    }
+    if (by === 'place') {
+      this.keyOfPlace.forEach((_, i, all) => {
+        all[i] = put(`p${i}`, source.placeText(i));
+      });
+    } else if (by === 'category') {
+      names.extras.forEach((extra, i) => {
+        const text = extra.category || extra.metadata || '(none)';
+        this.keyOfExtra[i] = put(`c${text}`, shownText(text, 200));
+      });
+    } else if (by === 'origin') {
+      this.recorded = put('recorded', 'allocated in the recording');
+      this.old = put('old', 'from before the recording');
+    }
+    this.rest = rest;
+  }
+
+  /** The key of a block. @param {number} life */
+  key(life) {
+    const { source } = this;
+    const stack = source.lifeStack[life];
+    if (this.matching && !this.matching[stack]) return this.rest;
+    if (this.by === 'place') return this.keyOfPlace[source.lifePlace[life]];
+    if (this.by === 'category')
+      return this.keyOfExtra[source.lifeExtra ? source.lifeExtra[life] : 0];
+    if (this.by === 'origin') {
+      return /** @type {number} */ (source.lifeStart[life] === NEVER ? this.old : this.recorded);
+    }
+    return this.keyOfStack[stack];
+  }
+
+  /** The groups that get a colour: those that hold most at the peak, then those that ask for most.
+   * @param {number} peak */
+  rank(peak) {
+    const { source } = this;
+    const atPeak = new Float64Array(this.keys.length);
+    const total = new Float64Array(this.keys.length);
+    for (let life = 0; life < source.lives; life++) {
+      const key = this.key(life);
+      const size = source.size(life);
+      total[key] += size;
+      if (source.isLive(life, peak)) atPeak[key] += size;
+    }
+    const order = [...this.keys.keys()].filter((key) => total[key] > 0 && key !== this.rest);
+    order.sort((a, b) => atPeak[b] - atPeak[a] || total[b] - total[a] || a - b);
+    this.shown = order.slice(0, GROUPS_MAX);
+    this.others = order.length - this.shown.length;
+    this.groupOfKey = new Uint8Array(this.keys.length);
+    this.shown.forEach((key, i) => {
+      this.groupOfKey[key] = i + 1;
+    });
+    this.count = this.shown.length + 2; // others first, what does not match last
+    if (this.rest >= 0) this.groupOfKey[this.rest] = this.count - 1;
+    this.makeTables();
+    this.makeOrder();
+  }
+
+  /** Groups by stack, place and detail, so that finding one is a look-up. */
+  makeTables() {
+    const group = this.groupOfKey;
+    const of = (/** @type {Uint32Array | undefined} */ keys) =>
+      Uint8Array.from(/** @type {Uint32Array} */ (keys), (key) => group[key]);
+    this.groupOfStack = of(this.keyOfStack);
+    this.isByStack = !['place', 'category', 'origin'].includes(this.by);
+  }
+
+  /** The order in which groups are stacked, from the ground: those whose bytes stay longest
+   * first, so
+   * that what comes and goes does so on top of what is always there. */
+  makeOrder() {
+    const { source, count } = this;
+    const bytes = new Float64Array(count);
+    const stay = new Float64Array(count);
+    for (let life = 0; life < source.lives; life++) {
+      const group = this.group(life);
+      const start = source.lifeStart[life] === NEVER ? 0 : source.lifeStart[life];
+      const end = source.lifeEnd[life] === NEVER ? source.count : source.lifeEnd[life];
+      bytes[group] += source.size(life);
+      stay[group] += source.size(life) * (end - start);
+    }
+    const length = (/** @type {number} */ group) =>
+      bytes[group] > 0 ? stay[group] / bytes[group] : 0;
+    const order = [...bytes.keys()].filter((group) => group > 0 && group < count - 1);
+    order.sort((a, b) => length(b) - length(a) || a - b);
+    this.order = [...order, 0, count - 1];
+  }
+
+  /** @param {number} life */
+  group(life) {
+    if (this.isByStack) {
+      return this.groupOfStack[this.source.lifeStack[life]];
+    }
+    return this.groupOfKey[this.key(life)];
+  }
+
+  /** Name of a group. @param {number} group */
+  text(group) {
+    if (group === 0) return `others (${this.others})`;
+    if (group === this.count - 1) return '(not matching the filter)';
+    return this.keys[this.shown[group - 1]].text;
+  }
+
+  makeCheckpoints() {
+    const { source, count } = this;
+    const points = Math.ceil(source.count / CHECKPOINT) + 1;
+    const sums = new Float64Array(points * count);
+    const now = new Float64Array(count);
+    for (let life = 0; life < source.lives; life++) {
+      if (source.lifeStart[life] === NEVER) now[this.group(life)] += source.size(life);
+    }
+    for (let entry = 0; entry < source.count; entry++) {
+      if (entry % CHECKPOINT === 0) sums.set(now, (entry / CHECKPOINT) * count);
+      this.apply(now, entry);
+    }
+    this.sums = sums;
+    this.now = source.count > 0 ? new Float64Array(count) : now;
+    this.at = source.count > 0 ? -2 : -1;
+  }
+
+  /** @param {Float64Array} sums @param {number} entry */
+  apply(sums, entry) {
+    const { source } = this;
+    const kind = source.kind[entry];
+    if (kind === KIND.ALLOC || kind === KIND.ALLOC_AGAIN) {
+      const life = source.ref[entry];
+      sums[this.group(life)] += source.size(life);
+      if (kind === KIND.ALLOC_AGAIN) {
+        const ended = source.endedBy().get(entry);
+        if (ended !== undefined) sums[this.group(ended)] -= source.size(ended);
+      }
+    } else if (kind === KIND.FREE_COMPLETED) {
+      const life = source.ref[entry];
+      sums[this.group(life)] -= source.size(life);
+    }
+  }
+
+  /** Bytes of each group right after an entry. Borrowed until the next call.
+   * @param {number} entry @returns {Float64Array} */
+  sumsAt(entry) {
+    const now = this.now;
+    if (this.source.count === 0) return now;
+    const point = Math.floor(Math.max(0, entry) / CHECKPOINT);
+    let at = this.at;
+    if (at > entry || at < point * CHECKPOINT - 1) {
+      const from = point * this.count;
+      now.set(this.sums.subarray(from, from + this.count));
+      at = point * CHECKPOINT - 1;
+    }
+    while (at < entry) this.apply(now, ++at);
+    this.at = at;
+    return now;
+  }
+}
+
+/** Rows of the table: every key with what it holds and asked for. Columns as of `tarn top`.
+ * @param {Grouping} grouping @param {number} cursor @param {number} peak */
+export function groupRows(grouping, cursor, peak) {
+  const { source } = grouping;
+  const rows = grouping.keys.map((key, i) => ({
+    key: i,
+    text: key.text,
+    stack: key.stack,
+    live: 0,
+    blocks: 0,
+    before: 0,
+    peak: 0,
+    end: 0,
+    allocated: 0,
+    count: 0,
+    entries: 0,
+    freed: 0,
+  }));
+  for (let life = 0; life < source.lives; life++) {
+    const row = rows[grouping.key(life)];
+    const size = source.size(life);
+    const start = source.lifeStart[life];
+    const end = source.lifeEnd[life];
+    if (source.isLive(life, cursor)) {
+      row.live += size;
+      row.blocks++;
+      if (start === NEVER) row.before += size;
+    }
+    if (source.isLive(life, peak)) row.peak += size;
+    if (end === NEVER) row.end += size;
+    if (start !== NEVER) {
+      row.allocated += size;
+      row.count++;
+      if (end !== NEVER) {
+        row.entries += end - start;
+        row.freed++;
+      }
+    }
+  }
+  return rows.filter(
+    (row) => row.live || row.peak || row.end || row.allocated || row.count || row.blocks,
+  );
+}

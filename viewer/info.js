@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+// What is in the file and what is not.
+import { countOf, countText, shownText, sizeText, timeText } from './format.js';
+import { element } from './paint.js';
+import { KIND_NAMES, NEVER } from './trace.js';
+
+/** @param {string} name @param {string | Node} value */
+function fact(name, value) {
+  return [element('dt', {}, name), element('dd', {}, value)];
+}
+
+/** What keeps the recording from being the whole story, in sentences. @param {any} app */
+export function limits(app) {
+  const { source, head } = app;
+  const lines = [];
+  const { info } = source;
+  if (source.count === 0) {
+    lines.push(
+      head.list
+        ? 'The file is a list of segments only: there is no history in it.'
+        : 'No history was recorded for this device: call ' +
+            'torch.cuda.memory._record_memory_history() before what is to be seen.',
+    );
+  }
+  if (info.skipped > 0) {
+    lines.push(
+      `The page begins with entry ${countText(info.skipped)}: the ` +
+        `${countText(info.skipped)} before it were left out to keep it small (--max-size).`,
+    );
+  }
+  let old = 0;
+  let bytes = 0;
+  for (let life = 0; life < source.lives; life++) {
+    if (source.lifeStart[life] === NEVER) {
+      old++;
+      bytes += source.size(life);
+    }
+  }
+  if (old > 0 && source.count > 0) {
+    lines.push(
+      `${countOf(old, 'block')} of ${sizeText(bytes)} were ` +
+        `in use before the first entry: the recording began ` +
+        `in mid-run, or its ring overflowed. Where the trace ` +
+        `frees such a block, who allocated it is not known.`,
+    );
+  }
+  if (head.partial) lines.push('The file ends early: what could be read is shown.');
+  if (head.legacy)
+    lines.push(
+      'The file is of an old form, in which blocks have a history and no stacks of their own.',
+    );
+  if (head.redacted !== 'nothing') {
+    lines.push(
+      head.redacted === 'paths'
+        ? 'Folders of source files were left out of this page.'
+        : 'Names, files and other texts were left out of this page.',
+    );
+  }
+  return lines;
+}
+
+/** @param {any} app @param {HTMLElement} into */
+export function fillInfo(app, into) {
+  const { source, head, curve } = app;
+  const kinds = new Map();
+  for (let entry = 0; entry < source.count; entry++) {
+    const name = KIND_NAMES[source.kind[entry]];
+    kinds.set(name, (kinds.get(name) || 0) + 1);
+  }
+  let withStack = 0;
+  for (let entry = 0; entry < source.count; entry++) withStack += source.stack[entry] > 0 ? 1 : 0;
+  const at = (/** @type {any} */ peak) =>
+    peak.entry < 0
+      ? 'before the first entry'
+      : `at entry ${countText(peak.entry + source.info.skipped)}`;
+  const span =
+    source.hasTime && source.count > 1 ? `, ${timeText(source.time[source.count - 1])}` : '';
+  const sum =
+    [...kinds.values()].length > 0
+      ? element(
+          'table',
+          { class: 'figures narrow' },
+          element('caption', {}, 'Entries by action'),
+          element(
+            'tbody',
+            {},
+            ...[...kinds]
+              .sort((a, b) => b[1] - a[1])
+              .map(([name, count]) =>
+                element(
+                  'tr',
+                  {},
+                  element('th', { scope: 'row' }, name),
+                  element('td', {}, countText(count)),
+                ),
+              ),
+          ),
+        )
+      : null;
+  const settings = head.settings.map((/** @type {any} */ [name, value]) =>
+    element(
+      'tr',
+      {},
+      element('th', { scope: 'row' }, shownText(String(name), 200)),
+      element('td', {}, value === '' ? '(default)' : shownText(String(value), 500)),
+    ),
+  );
+  into.replaceChildren(
+    element(
+      'div',
+      { class: 'page' },
+      element('h2', {}, shownText(head.title, 300)),
+      element(
+        'dl',
+        {},
+        ...fact('Source', source.name),
+        ...fact(
+          'Trace',
+          source.count > 0 ? countOf(source.count, 'entry', 'entries') + span : 'none',
+        ),
+        ...fact('Most in use', `${sizeText(curve.peak.value)} ${at(curve.peak)}`),
+        ...fact(
+          'Most reserved',
+          `${sizeText(curve.reservedPeak.value)} ${at(curve.reservedPeak)}`,
+        ),
+        ...fact(
+          'At the end',
+          `${sizeText(curve.requested(source.count - 1))} in use, ` +
+            `${sizeText(curve.reserved(source.count - 1))} reserved`,
+        ),
+        ...fact(
+          'Stacks',
+          `${countText(source.names.stackNode.length - 1)} different; ` +
+            `${countText(withStack)} of ${countOf(source.count, 'entry', 'entries')} have one`,
+        ),
+        ...fact('Annotations', countText(app.annotations.spans.length)),
+        ...fact('Written by', `tarn ${head.tool}`),
+      ),
+      element(
+        'p',
+        { class: 'note' },
+        'In use are bytes asked for, until the free is complete: what ' +
+          'torch.cuda.memory_stats calls requested_bytes. Reserved are the bytes of segments.',
+      ),
+      ...limits(app).map((line) => element('p', { class: 'limit' }, line)),
+      sum,
+      settings.length > 0
+        ? element(
+            'table',
+            { class: 'figures narrow left' },
+            element('caption', {}, 'Allocator settings'),
+            element('tbody', {}, ...settings),
+          )
+        : null,
+      head.warnings.length > 0
+        ? element(
+            'table',
+            { class: 'figures narrow left' },
+            element('caption', {}, 'Oddities of the file'),
+            element(
+              'tbody',
+              {},
+              ...head.warnings.map((/** @type {any} */ [text, count]) =>
+                element(
+                  'tr',
+                  {},
+                  element('th', { scope: 'row' }, shownText(text, 300)),
+                  element('td', {}, countText(count)),
+                ),
+              ),
+            ),
+          )
+        : null,
+    ),
+  );
+}

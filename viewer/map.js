@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// Segments and blocks at the cursor, by pool and stream. Each group has its own scale, so that
+// segments of 2 MiB can be seen beside those of gigabytes.
+import { countOf, sizeText } from './format.js';
+import { layoutAt, layoutRows } from './layout.js';
+import { FONT, FONT_BOLD, fitText, groupColour, inkOn, openCanvas } from './paint.js';
+import { lifeLines } from './blocks.js';
+
+const BAND = 22;
+const GAP = 6;
+const HEAD = 40;
+const ROWS_MAX = 14; // of a group, roughly: the scale is chosen for it
+const EDGE = 16;
+
+/** Where every segment is drawn. @param {any} app @param {number} width */
+export function mapPlan(app, width) {
+  const { source, state } = app;
+  const { segments, outside } = layoutAt(source, app.entryAtCursor());
+  const { rows, total } = layoutRows(source, segments);
+  const room = Math.max(50, width - 2 * EDGE);
+  const places = [];
+  const heads = [];
+  let y = 12;
+  for (const row of rows) {
+    const own = segments.filter((s) => s.place === row.place && s.large === row.large);
+    own.sort((a, b) => b.end - b.address - (a.end - a.address) || a.address - b.address);
+    const widest = own[0].end - own[0].address;
+    const perRow = Math.max(widest, row.reserved / ROWS_MAX);
+    heads.push({ y, row, perRow });
+    y += HEAD;
+    let x = 0;
+    for (const segment of own) {
+      const wide = Math.max(3, ((segment.end - segment.address) / perRow) * room);
+      if (x > 0 && x + wide > room + 0.5) {
+        x = 0;
+        y += BAND + GAP;
+      }
+      places.push({ segment, x: EDGE + x, y, width: Math.min(wide, room) });
+      x += wide + 3;
+    }
+    y += BAND + 20;
+  }
+  return { heads, places, total, outside, height: y, view: state.view };
+}
+
+/**
+ * @param {any} app
+ * @param {HTMLCanvasElement} canvas
+ * @param {number} width
+ * @param {number} height
+ */
+export function drawMap(app, canvas, width, height) {
+  const { theme } = app;
+  const { context } = openCanvas(canvas, width, height);
+  const plan = mapPlan(app, width);
+  context.fillStyle = theme.paper;
+  context.fillRect(0, 0, width, height);
+  app.mapScroll = Math.max(0, Math.min(app.mapScroll || 0, plan.height - height));
+  context.save();
+  context.translate(0, -app.mapScroll);
+  for (const head of plan.heads) drawHead(app, context, head, width);
+  for (const place of plan.places) {
+    if (place.y + BAND < app.mapScroll || place.y > app.mapScroll + height) continue;
+    drawSegment(app, context, place);
+  }
+  context.restore();
+  if (plan.height > height) {
+    const share = height / plan.height;
+    context.fillStyle = theme.strong;
+    context.fillRect(width - 6, app.mapScroll * share, 4, Math.max(20, height * share));
+  }
+  app.picture = { plan };
+}
+
+/**
+ * @param {any} app
+ * @param {CanvasRenderingContext2D} context
+ * @param {any} head
+ * @param {number} width
+ */
+function drawHead(app, context, head, width) {
+  const { theme, source } = app;
+  const { row } = head;
+  const title = `${row.large ? 'Large' : 'Small'} pool, ${source.placeText(row.place)}`;
+  const free =
+    row.free > 0
+      ? `${sizeText(row.free)} free in ${countOf(row.freeRuns, 'piece')}, ` +
+        `the largest ${sizeText(row.largestFree)}`
+      : 'nothing free';
+  const parts = [
+    `${countOf(row.segments, 'segment')} of ${sizeText(row.reserved)}`,
+    `${sizeText(row.used)} used`,
+    free,
+    `${sizeText(row.slack)} lost to rounding`,
+  ];
+  if (row.waiting > 0) parts.push(`${sizeText(row.waiting)} waiting to be freed`);
+  context.fillStyle = theme.text;
+  context.font = FONT_BOLD;
+  context.fillText(title, EDGE, head.y + 8);
+  const titleWidth = context.measureText(title).width;
+  context.font = FONT;
+  context.fillStyle = theme.muted;
+  context.textAlign = 'right';
+  const scale = `full width = ${sizeText(head.perRow)}`;
+  context.fillText(scale, width - EDGE, head.y + 8);
+  context.textAlign = 'left';
+  context.fillText(fitText(context, parts.join(' \u00b7 '), width - 2 * EDGE), EDGE, head.y + 26);
+  return titleWidth;
+}
+
+/** @param {CanvasRenderingContext2D} context @param {string} colour @param {number} x @param
+ * {number} y
+ * @param {number} width */
+function drawHatch(context, colour, x, y, width) {
+  context.save();
+  context.beginPath();
+  context.rect(x, y, width, BAND);
+  context.clip();
+  context.strokeStyle = colour;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  for (let at = x - BAND; at < x + width; at += 5) {
+    context.moveTo(at, y + BAND);
+    context.lineTo(at + BAND, y);
+  }
+  context.stroke();
+  context.restore();
+}
+
+/** @param {any} app @param {CanvasRenderingContext2D} context @param {any} place */
+function drawSegment(app, context, place) {
+  const { theme, source, grouping, state } = app;
+  const { segment, x, y, width } = place;
+  const entry = app.entryAtCursor();
+  const times = width / (segment.end - segment.address);
+  context.fillStyle = theme.free;
+  context.fillRect(x, y, width, BAND);
+  for (const piece of segment.pieces) {
+    const from = x + (piece.from - segment.address) * times;
+    const wide = (piece.to - piece.from) * times;
+    if (piece.kind === 'slack') {
+      context.fillStyle = theme.slack;
+      context.fillRect(from, y, wide, BAND);
+    } else if (piece.kind === 'block') {
+      const colour = groupColour(theme, grouping.group(piece.life), grouping.count);
+      context.globalAlpha =
+        state.group !== '' && app.groupOfSelection !== grouping.group(piece.life) ? 0.25 : 1;
+      context.fillStyle = colour;
+      context.fillRect(from, y, wide > 3 ? wide - 0.75 : wide, BAND);
+      context.globalAlpha = 1;
+      if (source.isPending(piece.life, entry)) drawHatch(context, theme.pending, from, y, wide);
+      if (piece.life === state.life) {
+        context.strokeStyle = theme.text;
+        context.lineWidth = 2;
+        context.strokeRect(from, y - 1, Math.max(2, wide), BAND + 2);
+      }
+      const text = wide > 60 ? fitText(context, sizeText(source.size(piece.life)), wide - 8) : '';
+      if (text) {
+        context.fillStyle = inkOn(colour);
+        context.fillText(text, from + 5, y + BAND / 2 + 0.5);
+      }
+    }
+  }
+  context.strokeStyle = theme.strong;
+  context.lineWidth = 1;
+  context.strokeRect(Math.round(x) + 0.5, y + 0.5, Math.max(1, Math.round(width) - 1), BAND - 1);
+}
+
+/** @param {any} app @param {number} px @param {number} py */
+export function hitMap(app, px, py) {
+  const { picture, source } = app;
+  if (!picture || !picture.plan) return null;
+  const y = py + (app.mapScroll || 0);
+  const place = picture.plan.places.find(
+    (/** @type {any} */ p) => px >= p.x && px <= p.x + p.width && y >= p.y && y < p.y + BAND,
+  );
+  if (!place) return null;
+  const { segment } = place;
+  const at = segment.address + ((px - place.x) / place.width) * (segment.end - segment.address);
+  const piece = segment.pieces.find((/** @type {any} */ p) => at >= p.from && at < p.to);
+  const lines = [];
+  if (piece && piece.kind === 'block') {
+    lines.push(...lifeLines(app, piece.life));
+    if (source.isPending(piece.life, app.entryAtCursor()))
+      lines.push(['its free waits for another stream', '']);
+  } else if (piece) {
+    lines.push([
+      piece.kind === 'slack' ? 'lost to rounding: too small to be split off' : 'free',
+      sizeText(piece.to - piece.from),
+    ]);
+    lines.push(['address', source.hex(piece.from)]);
+  }
+  lines.push([
+    segment.growing ? 'expandable segment' : 'segment',
+    `${source.hex(segment.address)}, ${sizeText(segment.end - segment.address)}`,
+  ]);
+  return { entry: -2, group: -1, life: piece && piece.kind === 'block' ? piece.life : -1, lines };
+}

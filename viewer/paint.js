@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+// Colours of the two themes, and canvases that are sharp on every screen.
+
+const LIGHT = {
+  paper: '#ffffff',
+  panel: '#f6f7f9',
+  text: '#1b2129',
+  muted: '#57606c',
+  line: '#dfe3e8',
+  strong: '#b9c0c9',
+  accent: '#0b5fd0',
+  warn: '#c0271f',
+  reserved: '#1b2129',
+  free: '#e9ecf0',
+  slack: '#c9ced6',
+  pending: '#b35900',
+  cursor: '#0b5fd0',
+  mark: '#8a2be2',
+  least: 'rgba(255,255,255,0.35)',
+  others: '#9aa3ae',
+  rest: '#d4d9df',
+  range: 'rgba(11,95,208,0.12)',
+  groups: [
+    '#4472b8',
+    '#e0863c',
+    '#4c9f70',
+    '#c8545c',
+    '#8a6cb8',
+    '#b5985a',
+    '#d184b0',
+    '#4aa3b5',
+    '#6b7f2f',
+    '#9c5f3f',
+    '#7f9fe0',
+    '#d6b93c',
+  ],
+};
+
+const DARK = {
+  paper: '#14171b',
+  panel: '#1b1f25',
+  text: '#e8ebef',
+  muted: '#a3acb8',
+  line: '#2b313a',
+  strong: '#4a525e',
+  accent: '#6fb1ff',
+  warn: '#ff7b72',
+  reserved: '#e8ebef',
+  free: '#262c34',
+  slack: '#48505c',
+  pending: '#ffb057',
+  cursor: '#6fb1ff',
+  mark: '#cf9bff',
+  least: 'rgba(20,23,27,0.35)',
+  others: '#7b8592',
+  rest: '#363d47',
+  range: 'rgba(111,177,255,0.16)',
+  groups: [
+    '#5d8fdb',
+    '#e89a57',
+    '#5fb585',
+    '#de6c74',
+    '#a386d6',
+    '#c9ae72',
+    '#dd97c2',
+    '#5fbccf',
+    '#93aa4e',
+    '#bd7b58',
+    '#a0b9f0',
+    '#e3ca5c',
+  ],
+};
+
+/** @typedef {typeof LIGHT} Theme */
+
+/** @param {boolean} isDark @returns {Theme} */
+export function themeOf(isDark) {
+  return isDark ? DARK : LIGHT;
+}
+
+/**
+ * Colour of a group of a grouping.
+ * @param {Theme} theme
+ * @param {number} group
+ * @param {number} count
+ */
+export function groupColour(theme, group, count) {
+  if (group === 0) return theme.others;
+  if (group === count - 1) return theme.rest;
+  return theme.groups[(group - 1) % theme.groups.length];
+}
+
+/** "#rrggbb" as three numbers. @param {string} colour */
+export function colourBytes(colour) {
+  const number = parseInt(colour.slice(1), 16);
+  return [number >> 16, (number >> 8) & 255, number & 255];
+}
+
+export const FONT = '12px system-ui, -apple-system, "Segoe UI", "Noto Sans", sans-serif';
+export const FONT_BOLD = '600 ' + FONT;
+
+/** Fits a canvas to its box and gives a context in CSS pixels.
+ * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height */
+export function openCanvas(canvas, width, height) {
+  const ratio = Math.max(1, Math.min(3, window.devicePixelRatio || 1));
+  const wide = Math.max(1, Math.round(width * ratio));
+  const high = Math.max(1, Math.round(height * ratio));
+  if (canvas.width !== wide || canvas.height !== high) {
+    canvas.width = wide;
+    canvas.height = high;
+  }
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.font = FONT;
+  context.textBaseline = 'middle';
+  context.textAlign = 'left';
+  context.globalAlpha = 1;
+  return { context, ratio };
+}
+
+/** Text cut to a width. @param {CanvasRenderingContext2D} context @param {string} text
+ * @param {number} width */
+export function fitText(context, text, width) {
+  if (width < 12) return '';
+  if (context.measureText(text).width <= width) return text;
+  let low = 0;
+  let high = Math.min(text.length, Math.ceil(width / 2));
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (context.measureText(text.slice(0, middle) + '\u2026').width <= width) low = middle;
+    else high = middle - 1;
+  }
+  return low > 1 ? text.slice(0, low) + '\u2026' : '';
+}
+
+/** Black or white, whichever reads on a colour. @param {string} colour */
+export function inkOn(colour) {
+  const [r, g, b] = colourBytes(colour).map((byte) => {
+    const part = byte / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.2 ? '#10141a' : '#ffffff';
+}
+
+/** An element with children. @param {string} name @param {Record<string, any>} [attributes]
+ * @param {...(Node | string | null | undefined)} children @returns {HTMLElement} */
+export function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith('on')) made.addEventListener(key.slice(2), value);
+    else if (value === true && !key.startsWith('aria')) made.setAttribute(key, '');
+    else if (value !== null && value !== undefined && (value !== false || key.startsWith('aria')))
+      made.setAttribute(key, String(value));
+  }
+  for (const child of children) if (child !== null && child !== undefined) made.append(child);
+  return made;
+}
+
+/** A patch of colour before a name. @param {string} colour */
+export function swatch(colour) {
+  const made = element('span', { class: 'swatch', 'aria-hidden': 'true' });
+  made.style.backgroundColor = colour;
+  return made;
+}

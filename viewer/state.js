@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// What is being looked at. All of it is in the fragment of the page's address, so that a link, or
+// going back, shows the same picture.
+
+/**
+ * @typedef {{view: string, source: number, from: number, to: number, cursor: number, mark: number,
+ *   by: string, axis: string, mode: string, flame: string, query: string, filter: boolean,
+ *   life: number, group: string, segments: boolean, low: number, high: number,
+ *   sort: string, up: boolean}} State
+ */
+
+export const VIEWS = ['timeline', 'blocks', 'map', 'flame', 'table', 'oom', 'info'];
+
+const SHORT = /** @type {const} */ ({
+  view: 'v',
+  source: 'd',
+  from: 'a',
+  to: 'b',
+  cursor: 'c',
+  mark: 'm',
+  by: 'g',
+  axis: 'x',
+  mode: 'y',
+  flame: 'f',
+  query: 'q',
+  filter: 'o',
+  life: 'l',
+  group: 'k',
+  segments: 's',
+  low: 'p',
+  high: 'r',
+  sort: 't',
+  up: 'u',
+});
+
+/** @returns {State} */
+export function initialState() {
+  return {
+    view: 'timeline',
+    source: 0,
+    from: 0,
+    to: -1,
+    cursor: -2,
+    mark: -2,
+    by: 'line',
+    axis: 'event',
+    mode: 'address',
+    flame: 'live',
+    query: '',
+    filter: false,
+    life: -1,
+    group: '',
+    segments: false,
+    low: 0,
+    high: 1,
+    sort: 'live',
+    up: false,
+  };
+}
+
+/** @param {State} state */
+export function stateFragment(state) {
+  const initial = /** @type {any} */ (initialState());
+  const parts = [];
+  for (const [name, short] of Object.entries(SHORT)) {
+    let value = /** @type {any} */ (state)[name];
+    if (value === initial[name]) continue;
+    if (typeof value === 'number') value = Number.isInteger(value) ? value : value.toFixed(3);
+    if (typeof value === 'boolean') value = value ? 1 : 0;
+    parts.push(`${short}=${encodeURIComponent(value)}`);
+  }
+  return parts.join('&');
+}
+
+/** What a fragment says; what it says wrongly is ignored.
+ * @param {string} fragment @param {State} state */
+export function readFragment(fragment, state) {
+  const into = /** @type {any} */ (state);
+  const initial = /** @type {any} */ (initialState());
+  for (const part of fragment.replace(/^#/, '').split('&')) {
+    const equals = part.indexOf('=');
+    const short = part.slice(0, equals);
+    const name = Object.keys(SHORT).find((key) => /** @type {any} */ (SHORT)[key] === short);
+    if (!name || equals < 0) continue;
+    let text;
+    try {
+      text = decodeURIComponent(part.slice(equals + 1));
+    } catch {
+      continue;
+    }
+    if (typeof initial[name] === 'number') {
+      if (text !== '' && isFinite(Number(text))) into[name] = Number(text);
+    } else if (typeof initial[name] === 'boolean') {
+      into[name] = text === '1';
+    } else {
+      into[name] = text.slice(0, 500);
+    }
+  }
+  if (!VIEWS.includes(state.view)) state.view = 'timeline';
+}

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: MIT
+// Bytes in use over time, stacked by group. A column of pixels shows the composition at the moment
+// of the column at which most is in use, so that no peak is lost however far one zooms out.
+import { Axis } from './axis.js';
+import {
+  countText,
+  shareText,
+  sizeText,
+  sizeTicks,
+  tickText,
+  roundTicks,
+  shownText,
+  timeText,
+} from './format.js';
+import { FONT, FONT_BOLD, fitText, groupColour, inkOn, openCanvas } from './paint.js';
+import { KIND } from './trace.js';
+
+export const LEFT = 76; // room for the labels of bytes
+const LANE = 18;
+const LANES_MAX = 3;
+const FOOT = 24;
+
+/**
+ * Where things are in the picture.
+ * @param {any} app
+ * @param {number} width
+ * @param {number} height
+ */
+export function timelineBox(app, width, height) {
+  const { source, state } = app;
+  const lanes = Math.min(LANES_MAX, app.annotations.depth) + (source.events.length > 0 ? 1 : 0);
+  const top = 8 + lanes * LANE;
+  const axis = new Axis(source, state.axis, state.from, state.to, Math.max(1, width - LEFT - 12));
+  return { left: LEFT, top, bottom: height - FOOT, axis, lanes, right: LEFT + axis.width };
+}
+
+/** The columns of the picture: their moments, and what is in use then. The truth of the picture is
+ * here: drawing only turns these numbers into heights.
+ * @param {any} app @param {Axis} axis @param {number} columns */
+export function timelineColumns(app, axis, columns) {
+  const { curve, grouping, source, state } = app;
+  const { first, end } = axis.ranges(columns);
+  const groups = grouping.count;
+  const moment = new Float64Array(columns);
+  const most = new Float64Array(columns);
+  const least = new Float64Array(columns);
+  const reserved = new Float64Array(columns);
+  const sums = new Float64Array(columns * groups);
+  for (let i = 0; i < columns; i++) {
+    const found = curve.most(first[i], end[i]);
+    moment[i] = found.entry;
+    most[i] = found.value;
+    least[i] = found.least;
+    reserved[i] = curve.reservedMost(first[i], end[i]);
+    if (!state.segments) sums.set(grouping.sumsAt(found.entry), i * groups);
+  }
+  return { moment, most, least, reserved, sums, groups, source };
+}
+
+/** The highest value to be drawn, with room above.
+ * @param {{most: Float64Array, reserved: Float64Array}} columns */
+export function timelineTop(columns) {
+  let top = 0;
+  for (const value of columns.most) top = Math.max(top, value);
+  for (const value of columns.reserved) top = Math.max(top, value);
+  return Math.max(1, top) * 1.06;
+}
+
+/**
+ * @param {any} app
+ * @param {HTMLCanvasElement} canvas
+ * @param {number} width
+ * @param {number} height
+ */
+export function drawTimeline(app, canvas, width, height) {
+  const { theme, state } = app;
+  const { context, ratio } = openCanvas(canvas, width, height);
+  const box = timelineBox(app, width, height);
+  const columns = Math.max(1, Math.round(box.axis.width * ratio));
+  const data = timelineColumns(app, box.axis, columns);
+  const high = timelineTop(data);
+  const scale = { low: state.low * high, high: state.high * high };
+  const y = (/** @type {number} */ bytes) =>
+    box.bottom - ((bytes - scale.low) / (scale.high - scale.low)) * (box.bottom - box.top);
+  context.fillStyle = theme.paper;
+  context.fillRect(0, 0, width, height);
+  drawBytesAxis(app, context, box, scale, y);
+  context.save();
+  context.beginPath();
+  context.rect(box.left, box.top, box.axis.width, box.bottom - box.top);
+  context.clip();
+  drawAreas(app, context, box, data, columns, y);
+  drawReserved(app, context, box, data, columns, y);
+  context.restore();
+  drawPlaceAxis(app, context, box);
+  drawLanes(app, context, box);
+  drawCursors(app, context, box, height);
+  app.picture = { box, data, columns, y, scale, high };
+}
+
+/** Runs of equal columns. @param {number} columns @param {(i: number) => number} value
+ * @param {(from: number, to: number) => void} put */
+function eachRun(columns, value, put) {
+  let from = 0;
+  for (let i = 1; i <= columns; i++) {
+    if (i === columns || value(i) !== value(from)) {
+      put(from, i);
+      from = i;
+    }
+  }
+}
+
+/** @param {any} app @param {CanvasRenderingContext2D} context @param {any} box @param {any} data
+ * @param {number} columns @param {(bytes: number) => number} y */
+function drawAreas(app, context, box, data, columns, y) {
+  const { theme, grouping, state } = app;
+  const step = box.axis.width / columns;
+  const ground = new Float64Array(columns);
+  const x = (/** @type {number} */ i) => box.left + i * step;
+  context.fillStyle = theme.free;
+  eachRun(
+    columns,
+    (i) => data.reserved[i],
+    (from, to) => {
+      context.fillRect(
+        x(from),
+        y(data.reserved[from]),
+        (to - from) * step,
+        y(0) - y(data.reserved[from]),
+      );
+    },
+  );
+  if (state.segments) return;
+  for (const group of grouping.order) {
+    const isOther = state.group !== '' && app.groupOfSelection !== group;
+    context.globalAlpha = isOther ? 0.25 : 1;
+    context.fillStyle = groupColour(theme, group, grouping.count);
+    const sum = (/** @type {number} */ i) => data.sums[i * data.groups + group];
+    let from = 0;
+    for (let i = 1; i <= columns; i++) {
+      if (i < columns && sum(i) === sum(from) && ground[i] === ground[from]) continue;
+      if (sum(from) > 0) {
+        const upper = y(ground[from] + sum(from));
+        context.fillRect(x(from), upper, (i - from) * step, y(ground[from]) - upper);
+      }
+      from = i;
+    }
+    for (let i = 0; i < columns; i++) ground[i] += sum(i);
+  }
+  context.globalAlpha = 1;
+  context.fillStyle = theme.least;
+  eachRun(
+    columns,
+    (i) => (data.least[i] < data.most[i] ? data.least[i] + data.most[i] : -1),
+    (from, to) => {
+      for (let i = from; i < to; i++) {
+        if (data.least[i] < data.most[i]) {
+          context.fillRect(x(i), y(data.most[i]), step, y(data.least[i]) - y(data.most[i]));
+        }
+      }
+    },
+  );
+}
+
+/** @param {any} app @param {CanvasRenderingContext2D} context @param {any} box @param {any} data
+ * @param {number} columns @param {(bytes: number) => number} y */
+function drawReserved(app, context, box, data, columns, y) {
+  const step = box.axis.width / columns;
+  context.strokeStyle = app.theme.reserved;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  for (let i = 0; i < columns; i++) {
+    const at = y(data.reserved[i]);
+    if (i === 0) context.moveTo(box.left, at);
+    context.lineTo(box.left + i * step, at);
+    context.lineTo(box.left + (i + 1) * step, at);
+  }
+  context.stroke();
+  const limit = app.capacity;
+  if (limit) {
+    context.setLineDash([6, 4]);
+    context.strokeStyle = app.theme.warn;
+    context.beginPath();
+    context.moveTo(box.left, y(limit));
+    context.lineTo(box.right, y(limit));
+    context.stroke();
+    context.setLineDash([]);
+  }
+}
+
+/** @param {any} app @param {CanvasRenderingContext2D} context @param {any} box @param {any} scale
+ * @param {(bytes: number) => number} y */
+function drawBytesAxis(app, context, box, scale, y) {
+  const { theme } = app;
+  const count = Math.max(2, Math.floor((box.bottom - box.top) / 56));
+  let ticks = sizeTicks(scale.high - scale.low, count);
+  const step = ticks.length > 1 ? ticks[1] : scale.high;
+  ticks = ticks
+    .map((tick) => tick + Math.ceil(scale.low / step) * step)
+    .filter((tick) => tick <= scale.high);
+  context.textAlign = 'right';
+  context.strokeStyle = theme.line;
+  context.lineWidth = 1;
+  for (const tick of ticks) {
+    const at = Math.round(y(tick)) + 0.5;
+    context.beginPath();
+    context.moveTo(box.left, at);
+    context.lineTo(box.right, at);
+    context.stroke();
+    context.fillStyle = theme.muted;
+    context.fillText(tickText(tick), box.left - 8, at);
+  }
+  context.textAlign = 'left';
+}
+
+/** Text of a place on the axis. @param {any} app @param {number} value @param {boolean} isTime */
+function placeText(app, value, isTime) {
+  return isTime ? timeText(value) : countText(value + app.source.info.skipped);
+}
+
+/**
+ * The axis below the picture.
+ * @param {any} app
+ * @param {CanvasRenderingContext2D} context
+ * @param {any} box
+ */
+export function drawPlaceAxis(app, context, box) {
+  const { theme } = app;
+  const { axis } = box;
+  const ticks = roundTicks(axis.low, axis.high, axis.width / 110);
+  context.strokeStyle = theme.strong;
+  context.lineWidth = 1;
+  context.beginPath();
+  context.moveTo(box.left, box.bottom + 0.5);
+  context.lineTo(box.right, box.bottom + 0.5);
+  context.stroke();
+  context.fillStyle = theme.muted;
+  context.textAlign = 'center';
+  for (const tick of ticks) {
+    const x = box.left + ((tick - axis.low) / (axis.high - axis.low)) * axis.width;
+    const text = placeText(app, tick, axis.isTime);
+    const half = context.measureText(text).width / 2;
+    context.fillRect(Math.round(x), box.bottom, 1, 4);
+    if (x + half < box.right - 70)
+      context.fillText(text, Math.max(box.left + half, x), box.bottom + 13);
+  }
+  context.textAlign = 'right';
+  context.font = 'italic ' + FONT;
+  context.fillText(axis.isTime ? 'time' : 'trace entry', box.right, box.bottom + 13);
+  context.font = FONT;
+  context.textAlign = 'left';
+}
+
+/** Annotations and what happened beside allocations, above the picture.
+ * @param {any} app @param {CanvasRenderingContext2D} context @param {any} box */
+export function drawLanes(app, context, box) {
+  const { theme, source } = app;
+  const { axis } = box;
+  const rows = Math.min(LANES_MAX, app.annotations.depth);
+  context.save();
+  context.beginPath();
+  context.rect(box.left, 0, axis.width, box.bottom);
+  context.clip();
+  const lastPixel = new Float64Array(LANES_MAX).fill(-2);
+  for (const span of app.annotations.spans) {
+    if (span.depth >= LANES_MAX || span.end < axis.from || span.start > axis.to) continue;
+    const from = box.left + Math.max(-2, axis.pixel(span.start));
+    const to = box.left + Math.min(axis.width + 2, axis.pixel(span.end));
+    if (to - from < 1 && from - lastPixel[span.depth] < 1) continue;
+    lastPixel[span.depth] = to;
+    const y = 4 + span.depth * LANE;
+    const colour = theme.groups[span.colour % theme.groups.length];
+    context.globalAlpha = 0.85;
+    context.fillStyle = colour;
+    context.fillRect(from, y, Math.max(1, to - from - 1), LANE - 3);
+    context.globalAlpha = 1;
+    const text = fitText(context, span.name, to - from - 10);
+    if (text) {
+      context.fillStyle = inkOn(colour);
+      context.fillText(text, from + 5, y + (LANE - 3) / 2);
+    }
+  }
+  const y = 4 + rows * LANE;
+  let last = -9;
+  for (const event of source.events) {
+    if (event.entry < axis.from - 1 || event.entry > axis.to) continue;
+    const x = box.left + axis.pixel(event.entry);
+    if (event.kind === KIND.OOM) {
+      drawOomMark(context, theme, x, y, box.bottom);
+    } else if (x - last >= 1) {
+      last = x;
+      drawEventMark(context, theme, event.kind, x, y);
+    }
+  }
+  context.restore();
+}
+
+/** @param {CanvasRenderingContext2D} context @param {any} theme @param {number} x @param {number} y
+ * @param {number} bottom */
+function drawOomMark(context, theme, x, y, bottom) {
+  context.fillStyle = theme.warn;
+  context.fillRect(x - 0.5, y + 8, 1, bottom - y - 8);
+  context.beginPath();
+  context.moveTo(x - 6, y);
+  context.lineTo(x + 6, y);
+  context.lineTo(x, y + 11);
+  context.fill();
+}
+
+/** @param {CanvasRenderingContext2D} context @param {any} theme @param {number} kind
+ * @param {number} x @param {number} y */
+function drawEventMark(context, theme, kind, x, y) {
+  const isUp = kind === KIND.SEGMENT_ALLOC || kind === KIND.SEGMENT_MAP;
+  const isDown = kind === KIND.SEGMENT_FREE || kind === KIND.SEGMENT_UNMAP;
+  context.fillStyle = theme.muted;
+  if (isUp) context.fillRect(x, y, 1, 6);
+  else if (isDown) context.fillRect(x, y + 7, 1, 6);
+  else {
+    context.beginPath();
+    context.arc(x, y + 6, 3, 0, 7);
+    context.fill();
+  }
+}
+
+/** The cursor, the mark and what lies between. @param {any} app
+ * @param {CanvasRenderingContext2D} context @param {any} box @param {number} height */
+export function drawCursors(app, context, box, height) {
+  const { theme, state } = app;
+  const { axis } = box;
+  const at = (/** @type {number} */ entry) =>
+    box.left + axis.pixel(Math.max(0, entry) + (axis.isTime ? 0 : 0.5));
+  context.save();
+  context.beginPath();
+  context.rect(box.left - 1, 0, axis.width + 2, height);
+  context.clip();
+  if (state.mark >= -1 && state.cursor >= -1) {
+    const [from, to] = [at(state.mark), at(state.cursor)].sort((a, b) => a - b);
+    context.fillStyle = theme.range;
+    context.fillRect(from, box.top, to - from, box.bottom - box.top);
+  }
+  for (const [entry, colour, text] of [
+    [state.mark, theme.mark, 'mark'],
+    [state.cursor, theme.cursor, ''],
+  ]) {
+    if (entry < -1) continue;
+    const x = Math.round(at(entry));
+    context.fillStyle = colour;
+    context.fillRect(x - 0.75, box.top - 2, 1.5, box.bottom - box.top + 4);
+    if (text) {
+      context.font = FONT_BOLD;
+      context.fillText(text, x + 5, box.top + 10);
+      context.font = FONT;
+    }
+  }
+  context.restore();
+}
+
+/** What is at a point of the picture. @param {any} app @param {number} px @param {number} py */
+export function hitTimeline(app, px, py) {
+  const { picture, grouping, source, state, curve } = app;
+  if (!picture || px < picture.box.left || px > picture.box.right) return null;
+  const { box, data, columns } = picture;
+  if (py < box.top) return hitLanes(app, box, px, py);
+  const i = Math.max(
+    0,
+    Math.min(columns - 1, Math.floor(((px - box.left) / box.axis.width) * columns)),
+  );
+  const entry = data.moment[i];
+  const lines = [
+    [`${app.placeName(entry)}`, ''],
+    ['in use', sizeText(data.most[i])],
+    ['reserved', sizeText(data.reserved[i])],
+  ];
+  if (data.least[i] < data.most[i])
+    lines.splice(2, 0, ['least in this column', sizeText(data.least[i])]);
+  let ground = 0;
+  let found = -1;
+  const bytes =
+    picture.scale.low +
+    ((box.bottom - py) / (box.bottom - box.top)) * (picture.scale.high - picture.scale.low);
+  for (const group of grouping.order) {
+    const sum = data.sums[i * data.groups + group];
+    if (!state.segments && bytes >= ground && bytes < ground + sum) {
+      found = group;
+      lines.push([grouping.text(group), `${sizeText(sum)}, ${shareText(sum, data.most[i])}`]);
+    }
+    ground += sum;
+  }
+  if (found < 0 && bytes < curve.reserved(entry)) {
+    lines.push(['reserved, not in use', sizeText(Math.max(0, data.reserved[i] - data.most[i]))]);
+  }
+  return { entry: source.count > 0 ? entry : -1, group: found, lines, life: -1 };
+}
+
+/** @param {any} app @param {any} box @param {number} px @param {number} py */
+function hitLanes(app, box, px, py) {
+  const { source } = app;
+  const depth = Math.floor((py - 4) / LANE);
+  const place = box.axis.place(px - box.left);
+  const rows = Math.min(LANES_MAX, app.annotations.depth);
+  if (depth >= 0 && depth < rows) {
+    const span = app.annotations.spans.find(
+      (/** @type {any} */ s) => s.depth === depth && s.start <= place && s.end >= place,
+    );
+    if (!span) return null;
+    const lines = [
+      [shownText(span.name, 200), ''],
+      ['from entry', countText(span.start + source.info.skipped)],
+    ];
+    if (isFinite(span.from) && isFinite(span.to))
+      lines.push(['lasted', timeText(span.to - span.from)]);
+    return { entry: Math.floor(span.start), group: -1, lines, life: -1 };
+  }
+  let near = null;
+  let best = 6;
+  for (const event of source.events) {
+    const away = Math.abs(box.left + box.axis.pixel(event.entry) - px);
+    if (away < best || (away < 6 && event.kind === KIND.OOM)) {
+      best = event.kind === KIND.OOM ? -1 : away;
+      near = event;
+    }
+  }
+  return near ? { entry: near.entry, group: -1, life: -1, lines: app.eventLines(near) } : null;
+}
