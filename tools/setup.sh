@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# setup.sh [build|test|lint|sanitize]...: installs what those jobs need and this machine lacks.
+# setup.sh [build|test|viewer|lint|sanitize]...: installs what those jobs need and this machine lacks.
 #
 # It looks for the tools and libraries themselves, so it does not matter how they got here. What is
 # missing comes from apt-get when we are root or sudo asks for no password; otherwise the command to
@@ -51,6 +51,13 @@ need_for_test() {
     need_libs cmocka
     need_tool g++ g++
     need_tool python3 python3
+}
+
+need_for_viewer() {
+    need_for_build
+    has chromium-browser || need_tool chromium chromium
+    need_tool node nodejs
+    need_tool npm npm
 }
 
 need_for_lint() {
@@ -104,9 +111,9 @@ check_cmake() {
 [ $# -gt 0 ] || set -- build
 for job in "$@"; do
     case $job in
-    build | test | lint | sanitize) ;;
+    build | test | viewer | lint | sanitize) ;;
     *)
-        echo "usage: tools/setup.sh [build|test|lint|sanitize]..." >&2
+        echo "usage: tools/setup.sh [build|test|viewer|lint|sanitize]..." >&2
         exit 2
         ;;
     esac
