@@ -84,7 +84,7 @@ static enum tarn_answer replay_answer(const struct tarn_replay *replay, uint64_t
 {
     struct tarn_replay_info info = {.struct_size = sizeof info};
     struct tarn_replay_result result = {.struct_size = sizeof result};
-    struct tarn_replay_options options = {.struct_size = sizeof options};
+    struct tarn_replay_options options = {.struct_size = sizeof options, .entries = entry + 1};
     char conf[CONF_MAX];
 
     tarn_replay_get_info(replay, &info);

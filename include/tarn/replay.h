@@ -59,6 +59,7 @@ struct tarn_replay_options {
                               device_total is 0, too; UINT64_MAX = no limit */
     uint64_t base_address; /* where the simulated device begins, a multiple of 2 MiB below 2^57; 0 =
                               segments get the recorded addresses */
+    uint64_t entries;      /* of the trace to replay, from its first on; 0 = all */
 };
 
 struct tarn_replay_result {

@@ -221,6 +221,9 @@ static enum tarn_status replay_run(const struct tarn_replay *replay,
         return st;
     }
     runner.check = wanted.check;
+    if (wanted.entries > 0) {
+        runner.entries = wanted.entries;
+    }
     st = run_and_capture(&runner, recorded, &result, snapshot_out, error);
     tn_runner_close(&runner);
     if (st == TARN_OK) {

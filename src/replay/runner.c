@@ -381,17 +381,19 @@ static enum tarn_status run_ops(struct tn_runner *runner, struct tarn_error *err
     const size_t count = runner->program->ops.count;
     enum tarn_status st = TARN_OK;
 
-    for (size_t i = 0; st == TARN_OK && i < count; i++) {
-        runner->entry = ops[i].entry;
-        st = run_op(runner, &ops[i], error);
+    size_t done = 0;
+
+    for (; st == TARN_OK && done < count && ops[done].entry < runner->entries; done++) {
+        runner->entry = ops[done].entry;
+        st = run_op(runner, &ops[done], error);
         if (st == TARN_OK && runner->check) {
-            st = runner_check(runner, &ops[i], error);
+            st = runner_check(runner, &ops[done], error);
         }
         if (runner->stop_at_other && runner->result->first_other >= 0) {
             break;
         }
     }
-    runner->result->operations = count;
+    runner->result->operations = done;
     return st;
 }
 
@@ -423,6 +425,7 @@ enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_progra
     enum tarn_status st;
 
     *runner = (struct tn_runner){.program = program,
+                                 .entries = UINT64_MAX,
                                  .is_limited = room->device || room->limit,
                                  .keeps_addresses = !room->base_address};
     runner->handles = tn_host_alloc_zero(slots * sizeof *runner->handles);

@@ -27,6 +27,7 @@ struct tn_runner {
     struct tarn_handle *handles; /* by slot; all zero = nothing */
     uint64_t *events;            /* by slot: event of a free that waits */
     bool check;                  /* every invariant after every operation */
+    uint64_t entries;            /* of the trace that are replayed, from its first on */
     bool stop_at_other;          /* end where the run first differs from the recorded one */
     bool is_limited;             /* the allocator decides itself when it is short */
     bool keeps_addresses;

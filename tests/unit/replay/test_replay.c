@@ -296,6 +296,9 @@ static void a_run_out_of_memory_comes_out_exactly(void **state)
     result = run(replay, (struct tarn_replay_options){.memory_limit = UINT64_MAX});
     assert_int_equal(result.first_oom, -1);
     assert_true(figure(&result, "reserved_bytes.all.peak") > (int64_t)(7168 * MIB));
+    result = run(replay, (struct tarn_replay_options){.entries = 4458}); /* up to before it */
+    assert_int_equal(result.first_oom, -1);
+    assert_int_equal(result.same_address, result.allocations);
     result = run(replay, (struct tarn_replay_options){.memory_limit = 6000 * MIB});
     assert_true(result.first_oom >= 0 && result.first_oom < 4458);
     assert_true(figure(&result, "reserved_bytes.all.peak") <= (int64_t)(6000 * MIB));
