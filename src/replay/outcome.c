@@ -157,6 +157,7 @@ static enum tarn_status copy_annotations(struct tn_model *to, const struct tn_mo
     enum tarn_status st = annotations ? TARN_OK : tn_model_memory_status(to);
 
     for (size_t i = 0; i < from->annotation_count && st == TARN_OK; i++) {
+        tn_assert(annotations);
         annotations[i] = from->annotations[i];
         annotations[i].fields = NULL;
         annotations[i].field_count = 0;

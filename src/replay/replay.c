@@ -2,6 +2,7 @@
 /* Implements tarn/replay.h: making and running replays. */
 #include "replay/replay.h"
 
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/size_text.h"
@@ -86,6 +87,7 @@ enum tarn_status tarn_replay_create(const struct tarn_snapshot *snapshot, int de
     if (st) {
         return st;
     }
+    tn_assert(replay);
     st = readable ? tn_limit_search(&replay->program, &config, error) : TARN_OK;
     if (st) {
         tarn_replay_destroy(replay);

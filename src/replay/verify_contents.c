@@ -9,9 +9,7 @@
 
 #include <string.h>
 
-enum {
-    PIECE = 16 << 10 /* bytes at each end; smaller blocks are filled whole */
-};
+#define PIECE ((uint64_t)16 << 10) /* bytes at each end; smaller blocks are filled whole */
 
 enum tarn_status tn_verify_contents_open(struct tn_verify_run *run, struct tarn_error *error)
 {
