@@ -21,6 +21,7 @@ BEGIN {
     event_goal["tarn-history"] = 25
     event_goal["tarn-history-stacks"] = 250
     goal_lock_ms = 2
+    goal_tracker = 150
     goal_snapshot_ms = 20
     # ... for reading snapshots.
     goal_read_mb = 1000
@@ -91,7 +92,7 @@ function print_pattern(pattern) {
 }
 
 function is_pattern(name) {
-    return name !~ /^(scale|history|read)_/
+    return name !~ /^(scale|history|read|tracker)_/
 }
 
 function print_patterns(   i, pattern, met, goals, any) {
@@ -237,6 +238,7 @@ function print_history(   i, any) {
         any = any || names[i] ~ /^history_event_/
     }
     if (!any) {
+        print_snapshot_times()
         return
     }
     printf "\n| pattern, ns per recorded event | off | fastest to slowest |"
@@ -252,6 +254,20 @@ function print_history(   i, any) {
     print_snapshot_times()
 }
 
+function print_tracker(   i, any) {
+    for (i = 1; i <= patterns; i++) {
+        if (names[i] ~ /^tracker_/) {
+            if (!any++) {
+                printf "\n| the tracker, ns per event (goal: %d) | median | fastest to slowest |\n",
+                    goal_tracker
+                print "|---|--:|--:|"
+            }
+            printf "| %s | %s | %s |\n", substr(names[i], length("tracker_") + 1),
+                ns("tarn", names[i]), spread("tarn", names[i])
+        }
+    }
+}
+
 function print_run(   key) {
     if (patterns == 0) {
         return
@@ -260,6 +276,7 @@ function print_run(   key) {
     print_patterns()
     print_history()
     print_reading()
+    print_tracker()
     print_scale()
     for (key in median) {
         delete median[key]

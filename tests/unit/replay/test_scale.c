@@ -94,12 +94,12 @@ static void rules_select_what_they_say(void **state)
         int64_t peak;
     } rows[] = {
         {{TARN_SCALE_BATCH, NULL, 2.5}, 1, 4194305 + 10485763}, /* rounded up */
-        {{TARN_SCALE_ALL, NULL, 2}, 4, 4 * 4194305},
-        {{TARN_SCALE_MATCH, "^MyOpt", 3}, 1, 4 * 4194305},
-        {{TARN_SCALE_MATCH, "optim/(sgd|adam)", 3}, 1, 4 * 4194305},
-        {{TARN_SCALE_MATCH, "forward", 2}, 2, 4 * 4194305},
-        {{TARN_SCALE_MATCH, "nowhere", 2}, 0, 2 * 4194305},
-        {{TARN_SCALE_ALL, NULL, 0.5}, 4, 2 * 2097153},
+        {{TARN_SCALE_ALL, NULL, 2}, 4, 4 * INT64_C(4194305)},
+        {{TARN_SCALE_MATCH, "^MyOpt", 3}, 1, 4 * INT64_C(4194305)},
+        {{TARN_SCALE_MATCH, "optim/(sgd|adam)", 3}, 1, 4 * INT64_C(4194305)},
+        {{TARN_SCALE_MATCH, "forward", 2}, 2, 4 * INT64_C(4194305)},
+        {{TARN_SCALE_MATCH, "nowhere", 2}, 0, 2 * INT64_C(4194305)},
+        {{TARN_SCALE_ALL, NULL, 0.5}, 4, 2 * INT64_C(2097153)},
     };
     struct made made = open_bytes(trace);
 
