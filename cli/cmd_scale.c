@@ -131,13 +131,14 @@ static bool rule_read(struct scale *scale, const char *text, bool is_pattern)
 {
     const char *equals = strrchr(text, '=');
     const size_t length = equals ? (size_t)(equals - text) : 0;
-    struct tarn_scale_rule *rule = &scale->rules[scale->rule_count];
-    char *name = scale->patterns[scale->rule_count];
 
     if (length == 0 || length >= SCALE_NAME_MAX || scale->rule_count == SCALE_RULES_MAX ||
         !factors_read(equals + 1, &scale->factors[scale->rule_count])) {
         return false;
     }
+    struct tarn_scale_rule *rule = &scale->rules[scale->rule_count];
+    char *name = scale->patterns[scale->rule_count];
+
     memcpy(name, text, length);
     name[length] = '\0';
     rule->pattern = is_pattern ? name : NULL;

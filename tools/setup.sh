@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# setup.sh [build|test|viewer|lint|sanitize]...: installs what those jobs need and this machine lacks.
+# setup.sh [build|test|viewer|lint|sanitize]...: installs what those jobs need and is missing here.
 #
 # It looks for the tools and libraries themselves, so it does not matter how they got here. What is
 # missing comes from apt-get when we are root or sudo asks for no password; otherwise the command to
