@@ -16,15 +16,17 @@ shift
 
 out=$here/results/$file
 mkdir -p "$here/results"
-echo "$header" >"$out"
-echo "bench: patterns and recorded runs, about half a minute"
-"$build/bench/bench" --origin "$origin" "$@" >>"$out"
-echo "bench: recording, about two minutes"
-"$build/bench/history" --origin "$origin" >>"$out"
-"$build/bench/snapshot" --origin "$origin" >>"$out"
-"$build/bench/tracker" --origin "$origin" >>"$out"
-echo "bench: many live blocks, many streams, about a minute"
-"$build/bench/scale" --origin "$origin" >>"$out"
-"$here/read.sh" "$build" "$origin" >>"$out"
+{
+    echo "$header"
+    echo "bench: patterns and recorded runs, about half a minute" >&2
+    "$build/bench/bench" --origin "$origin" "$@"
+    echo "bench: recording, snapshots and the tracker, about two minutes" >&2
+    "$build/bench/history" --origin "$origin"
+    "$build/bench/snapshot" --origin "$origin"
+    "$build/bench/tracker" --origin "$origin"
+    echo "bench: many live blocks, many streams, about a minute" >&2
+    "$build/bench/scale" --origin "$origin"
+    "$here/read.sh" "$build" "$origin"
+} >"$out"
 awk -F, '{ printf "%-19s %-37s %-5s %11s %11s %11s\n", $4, $5, $6, $7, $8, $9 }' "$out"
 echo "written to bench/results/$file"

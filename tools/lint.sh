@@ -63,7 +63,9 @@ check_tidy() {
 
 check_cppcheck() {
     [ -s "$cache/clang/compile_commands.json" ] || return 1
-    cppcheck --project="$cache/clang/compile_commands.json" --cppcheck-build-dir="$cache/cppcheck" \
+    # The viewer's page as an array: it would look at 150,000 bytes one by one, for minutes.
+    cppcheck -i"$cache/clang/src/viewer/bundle.c" \
+        --project="$cache/clang/compile_commands.json" --cppcheck-build-dir="$cache/cppcheck" \
         -j "$jobs" --quiet --error-exitcode=1 --inline-suppr --std=c11 \
         --enable=warning,performance,portability --suppressions-list=tools/cppcheck.txt
 }
