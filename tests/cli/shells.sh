@@ -136,7 +136,7 @@ on_terminal() { # COMMAND LINE
     TERM=xterm script -qec "$1" /dev/null </dev/null 2>/dev/null | tr -d '\r'
 }
 
-if has script; then
+if has script && [ "$(on_terminal 'echo yes')" = yes ]; then
     says "\$PAGER gets what is long" "$(PAGER='sed s/tarn/paged/' on_terminal 'tarn help help' |
         head -n 1)" "usage: paged help [OPTION...] [COMMAND]"
     says "--no-pager" "$(PAGER='sed s/tarn/paged/' on_terminal 'tarn help --no-pager help' |
@@ -149,6 +149,8 @@ if has script; then
         on_terminal 'MANPAGER=cat tarn man peak' | grep -q 'USER COMMANDS\|User Commands'
         count "manual pages on a terminal are laid out" $?
     fi
+else
+    skip "pagers: there is no script, or no pseudo-terminal to be had"
 fi
 says "no pager without a terminal" "$(PAGER='sed s/tarn/paged/' tarn help help | head -n 1)" \
     "usage: tarn help [OPTION...] [COMMAND]"
