@@ -150,7 +150,8 @@ if has script && [ "$(on_terminal 'echo yes')" = yes ]; then
         count "manual pages on a terminal are laid out" $?
     fi
 else
-    skip "pagers: there is no script, or no pseudo-terminal to be had"
+    echo "skip: pagers: there is no script, or no pseudo-terminal to be had"
+    skipped=$((skipped + 1))
 fi
 says "no pager without a terminal" "$(PAGER='sed s/tarn/paged/' tarn help help | head -n 1)" \
     "usage: tarn help [OPTION...] [COMMAND]"
