@@ -7,7 +7,7 @@ const char *const cli_frames_choices[] = {"all", "python", "cpp", NULL};
 
 const char *const cli_by_choices[] = {"stack",      "frame",    "function", "file",    "line",
                                       "category",   "stream",   "pool",     "segment", "size",
-                                      "annotation", "metadata", "compile",  NULL};
+                                      "annotation", "metadata", "compile",  "module",  NULL};
 
 static enum cli_exit bad(const struct cli_command *command, const char *option, const char *text,
                          const char *allowed)

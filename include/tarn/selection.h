@@ -21,13 +21,14 @@ enum tarn_grouping {
     TARN_BY_FILE,       /* its file */
     TARN_BY_LINE,       /* its file and line */
     TARN_BY_CATEGORY,   /* what the rules make of the stack */
-    TARN_BY_STREAM,     /* */
+    TARN_BY_STREAM,     /* by its handle */
     TARN_BY_POOL,       /* default, or the number of a private one */
     TARN_BY_SEGMENT,    /* the address of the segment */
     TARN_BY_SIZE,       /* up to a power of two */
     TARN_BY_ANNOTATION, /* the innermost that was open when the block was asked for */
     TARN_BY_METADATA,   /* what the program said of the block: `user_metadata` */
-    TARN_BY_COMPILE     /* `compile_context` */
+    TARN_BY_COMPILE,    /* `compile_context` */
+    TARN_BY_MODULE      /* the module that the tracker's labels name, in `user_metadata` */
 };
 
 enum tarn_frames {

@@ -36,6 +36,7 @@ static const struct grouping_words words[] = {
     [TARN_BY_ANNOTATION] = {"annotation", "annotations", "annotation"},
     [TARN_BY_METADATA] = {"metadata", "texts", "metadata"},
     [TARN_BY_COMPILE] = {"compile", "contexts", "compile context"},
+    [TARN_BY_MODULE] = {"module", "modules", "module"},
 };
 
 const char *tn_grouping_plural(enum tarn_grouping by)
@@ -211,6 +212,7 @@ bool tn_key_find(const struct tn_keys *keys, const struct tn_life *life, uint64_
         *key_out = life->annotation;
         break;
     case TARN_BY_METADATA:
+    case TARN_BY_MODULE:
         *key_out = life->metadata;
         break;
     case TARN_BY_COMPILE:
@@ -402,6 +404,9 @@ static void name_set(struct name *name, const struct tn_keys *keys, uint64_t key
         break;
     case TARN_BY_COMPILE:
         name_string(name, keys->model, key, "(not compiled)");
+        break;
+    case TARN_BY_MODULE:
+        name_string(name, keys->model, key, "(outside of all modules)");
         break;
     }
 }

@@ -179,7 +179,7 @@ static void adds_up(const json_t *object, const char *list, const char *key)
 static const enum tarn_grouping groupings[] = {
     TARN_BY_STACK,   TARN_BY_FRAME,      TARN_BY_FUNCTION, TARN_BY_FILE,    TARN_BY_LINE,
     TARN_BY_STREAM,  TARN_BY_CATEGORY,   TARN_BY_POOL,     TARN_BY_SEGMENT, TARN_BY_SIZE,
-    TARN_BY_COMPILE, TARN_BY_ANNOTATION, TARN_BY_METADATA,
+    TARN_BY_COMPILE, TARN_BY_ANNOTATION, TARN_BY_METADATA, TARN_BY_MODULE,
 };
 
 enum {

@@ -311,7 +311,7 @@ static void absurd_numbers(void **state)
 
     (void)state;
     asked.selection.at.kind = TARN_AT_UNSAID;
-    for (int by = TARN_BY_STACK; by <= TARN_BY_COMPILE; by++) {
+    for (int by = TARN_BY_STACK; by <= TARN_BY_MODULE; by++) {
         asked.options.by = (enum tarn_grouping)by;
         says(&asked, "total\n");
     }
@@ -352,7 +352,7 @@ static void failures_leave_nothing(void **state)
     asked.selection.annotation = "ProfilerStep";
     asked.selection.pools = TARN_POOLS_DEFAULT;
     asked.selection.entries = (struct tarn_span){true, 0, 6};
-    for (int by = TARN_BY_STACK; by <= TARN_BY_COMPILE; by++) {
+    for (int by = TARN_BY_STACK; by <= TARN_BY_MODULE; by++) {
         asked.options.by = (enum tarn_grouping)by;
         assert_true(report_fails_cleanly(live, &asked) >= 10);
         assert_true(report_fails_cleanly(info, &asked) >= 10);

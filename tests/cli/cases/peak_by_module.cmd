@@ -1,0 +1,1 @@
+peak --by module "$data/snapshots/tiny.pickle.gz"
