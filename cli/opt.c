@@ -145,30 +145,42 @@ static bool read_number(const char *text, uint64_t *number_out, const char **end
     return errno == 0;
 }
 
-static bool read_size(const char *text, uint64_t *size_out)
+bool cli_opt_unit(const char *unit, uint64_t *bytes_out)
 {
-    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
-    static const char *const decimal_units[] = {"KB", "MB", "GB", "TB"};
-    uint64_t factor = 1000;
-    uint64_t number = 0;
-    const char *end = NULL;
+    static const struct {
+        const char *name;
+        uint64_t bytes;
+    } units[] = {{"", 1},
+                 {"KiB", (uint64_t)1 << 10},
+                 {"MiB", (uint64_t)1 << 20},
+                 {"GiB", (uint64_t)1 << 30},
+                 {"TiB", (uint64_t)1 << 40},
+                 {"KB", 1000},
+                 {"MB", 1000000},
+                 {"GB", 1000000000},
+                 {"TB", 1000000000000}};
 
-    if (!read_number(text, &number, &end)) {
-        return false;
-    }
-    for (unsigned i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcmp(end, units[i]) == 0) {
-            *size_out = number << (10 * i);
-            return number <= UINT64_MAX >> (10 * i);
-        }
-    }
-    for (unsigned i = 0; i < sizeof decimal_units / sizeof *decimal_units; i++, factor *= 1000) {
-        if (strcmp(end, decimal_units[i]) == 0) {
-            *size_out = number * factor;
-            return number <= UINT64_MAX / factor;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(unit, units[i].name) == 0) {
+            *bytes_out = units[i].bytes;
+            return true;
         }
     }
     return false;
+}
+
+static bool read_size(const char *text, uint64_t *size_out)
+{
+    uint64_t number = 0;
+    uint64_t unit;
+    const char *end = NULL;
+
+    if (!read_number(text, &number, &end) || !cli_opt_unit(end, &unit) ||
+        number > UINT64_MAX / unit) {
+        return false;
+    }
+    *size_out = number * unit;
+    return true;
 }
 
 static bool read_real(const char *text, double *real_out)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "select_text.h"
 
+#include "opt.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -158,8 +160,8 @@ bool cli_read_pool(const char *text, struct tarn_selection *selection)
 
 bool cli_read_threshold(const char *text, double *percent_out, uint64_t *bytes_out)
 {
-    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
     char digits[32];
+    uint64_t unit;
     const size_t length = real_length(text);
 
     if (length == 0 || length >= sizeof digits) {
@@ -167,20 +169,17 @@ bool cli_read_threshold(const char *text, double *percent_out, uint64_t *bytes_o
     }
     memcpy(digits, text, length);
     digits[length] = '\0';
-    double value = strtod(digits, NULL);
+    const double value = strtod(digits, NULL);
 
     if (strcmp(text + length, "%") == 0) {
         *percent_out = value;
         *bytes_out = 0;
         return true;
     }
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcmp(text + length, units[i]) == 0 && value < 9e18) {
-            *percent_out = -1;
-            *bytes_out = (uint64_t)value;
-            return true;
-        }
-        value *= 1024;
+    if (!cli_opt_unit(text + length, &unit) || value * (double)unit >= 9e18) {
+        return false;
     }
-    return false;
+    *percent_out = -1;
+    *bytes_out = (uint64_t)(value * (double)unit);
+    return true;
 }

@@ -97,7 +97,7 @@ static void pools(void **state)
 
 static void thresholds(void **state)
 {
-    static const char *const bad[] = {"", "%", "x", "2%%", "-1%", "1.2.3%", "5 MiB", "5MB", "nan"};
+    static const char *const bad[] = {"", "%", "x", "2%%", "-1%", "1.2.3%", "5 MiB", "5Mb", "nan"};
     double percent;
     uint64_t bytes;
 
@@ -108,6 +108,8 @@ static void thresholds(void **state)
     assert_true(cli_read_threshold("1.5KiB", &percent, &bytes));
     assert_true(percent < 0);
     assert_int_equal(bytes, 1536);
+    assert_true(cli_read_threshold("5MB", &percent, &bytes)); /* as every size */
+    assert_int_equal(bytes, 5000000);
     assert_true(cli_read_threshold("0", &percent, &bytes));
     assert_true(percent < 0);
     assert_int_equal(bytes, 0);
