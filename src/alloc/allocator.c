@@ -327,26 +327,38 @@ enum tarn_status tarn_allocator_walk_pool(struct tarn_allocator *allocator, stru
 enum tarn_status tarn_allocator_add_sink(struct tarn_allocator *allocator,
                                          const struct tarn_sink *sink, struct tarn_error *error)
 {
-    return allocator->methods->add_sink(allocator, sink, error);
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->add_sink ? methods->add_sink(allocator, sink, error)
+                             : methods->refuse("recordHistory", error);
 }
 
 enum tarn_status tarn_allocator_set_sink(struct tarn_allocator *allocator, const void *context,
                                          bool on, enum tarn_context_level level,
                                          struct tarn_error *error)
 {
-    return allocator->methods->set_sink(allocator, context, on, level, error);
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->set_sink ? methods->set_sink(allocator, context, on, level, error)
+                             : methods->refuse("recordHistory", error);
 }
 
 enum tarn_status tarn_allocator_remove_sink(struct tarn_allocator *allocator, const void *context,
                                             struct tarn_error *error)
 {
-    return allocator->methods->remove_sink(allocator, context, error);
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->remove_sink ? methods->remove_sink(allocator, context, error)
+                                : methods->refuse("recordHistory", error);
 }
 
 enum tarn_status tarn_allocator_annotate(struct tarn_allocator *allocator, tarn_ptr ptr,
                                          const char *text, struct tarn_error *error)
 {
-    return allocator->methods->annotate(allocator, ptr, text ? text : "", error);
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->annotate ? methods->annotate(allocator, ptr, text ? text : "", error)
+                             : methods->refuse("annotate", error);
 }
 
 enum tarn_status tn_allocator_look(struct tarn_allocator *allocator,
@@ -358,17 +370,25 @@ enum tarn_status tn_allocator_look(struct tarn_allocator *allocator,
 
 void tn_allocator_mark_snapshot(struct tarn_allocator *allocator)
 {
-    allocator->methods->mark_snapshot(allocator);
+    if (allocator->methods->mark_snapshot) {
+        allocator->methods->mark_snapshot(allocator);
+    }
 }
 
 enum tarn_status tarn_allocator_add_oom_observer(struct tarn_allocator *allocator,
                                                  tarn_oom_observer observer, void *context)
 {
-    return allocator->methods->add_oom_observer(allocator, observer, context);
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->add_oom_observer ? methods->add_oom_observer(allocator, observer, context)
+                                     : methods->refuse("attachOutOfMemoryObserver", NULL);
 }
 
 enum tarn_status tarn_allocator_add_memory_callback(struct tarn_allocator *allocator,
                                                     tarn_memory_callback callback, void *context)
 {
-    return allocator->methods->add_memory_callback(allocator, callback, context);
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->add_memory_callback ? methods->add_memory_callback(allocator, callback, context)
+                                        : methods->refuse("FreeMemoryCallback", NULL);
 }

@@ -668,65 +668,6 @@ static enum tarn_status async_look(struct tarn_allocator *allocator,
     return async_walk(allocator, pool, NULL, error);
 }
 
-static enum tarn_status async_add_sink(struct tarn_allocator *allocator,
-                                       const struct tarn_sink *sink, struct tarn_error *error)
-{
-    (void)allocator;
-    (void)sink;
-    return refuse("recordHistory", error);
-}
-
-static enum tarn_status async_set_sink(struct tarn_allocator *allocator, const void *context,
-                                       bool on, enum tarn_context_level level,
-                                       struct tarn_error *error)
-{
-    (void)allocator;
-    (void)context;
-    (void)on;
-    (void)level;
-    return refuse("recordHistory", error);
-}
-
-static enum tarn_status async_remove_sink(struct tarn_allocator *allocator, const void *context,
-                                          struct tarn_error *error)
-{
-    (void)allocator;
-    (void)context;
-    return refuse("recordHistory", error);
-}
-
-static enum tarn_status async_annotate(struct tarn_allocator *allocator, tarn_ptr ptr,
-                                       const char *text, struct tarn_error *error)
-{
-    (void)allocator;
-    (void)ptr;
-    (void)text;
-    return refuse("annotate", error);
-}
-
-static void async_mark_snapshot(struct tarn_allocator *allocator)
-{
-    (void)allocator;
-}
-
-static enum tarn_status async_add_oom_observer(struct tarn_allocator *allocator,
-                                               tarn_oom_observer observer, void *context)
-{
-    (void)allocator;
-    (void)observer;
-    (void)context;
-    return TARN_ERR_NOT_SUPPORTED;
-}
-
-static enum tarn_status async_add_memory_callback(struct tarn_allocator *allocator,
-                                                  tarn_memory_callback callback, void *context)
-{
-    (void)allocator;
-    (void)callback;
-    (void)context;
-    return TARN_ERR_NOT_SUPPORTED;
-}
-
 /* ---- life ---- */
 
 enum tarn_status tn_async_create(struct tarn_device *device, const struct tarn_config *config,
@@ -794,13 +735,6 @@ static const struct tn_engine_methods async_methods = {
     .check = async_check,
     .walk = async_walk,
     .look = async_look,
-    .add_sink = async_add_sink,
-    .set_sink = async_set_sink,
-    .remove_sink = async_remove_sink,
-    .annotate = async_annotate,
-    .mark_snapshot = async_mark_snapshot,
-    .add_oom_observer = async_add_oom_observer,
-    .add_memory_callback = async_add_memory_callback,
     .begin_pool = async_begin_pool,
     .end_pool = async_end_pool,
     .release_pool = async_release_pool,

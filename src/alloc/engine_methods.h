@@ -12,8 +12,8 @@
  *   - thread-safe: the engine takes its own lock;
  *   - what an engine cannot do fails with TARN_ERR_NOT_SUPPORTED and PyTorch's sentence, nothing
  *     changed;
- *   - no entry is NULL but those of handles, of pools and of sharing, where an engine has none: the
- *     front does without, and refuses for it.
+ *   - no entry is NULL but those of handles, of pools, of sharing and of who listens, where an
+ *     engine has none: the front does without, and refuses for it.
  */
 #ifndef TN_ALLOC_ENGINE_METHODS_H
 #define TN_ALLOC_ENGINE_METHODS_H

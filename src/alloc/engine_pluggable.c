@@ -407,65 +407,6 @@ static enum tarn_status pluggable_look(struct tarn_allocator *allocator,
     return refuse("snapshot", error);
 }
 
-static enum tarn_status pluggable_add_sink(struct tarn_allocator *allocator,
-                                           const struct tarn_sink *sink, struct tarn_error *error)
-{
-    (void)allocator;
-    (void)sink;
-    return refuse("recordHistory", error);
-}
-
-static enum tarn_status pluggable_set_sink(struct tarn_allocator *allocator, const void *context,
-                                           bool on, enum tarn_context_level level,
-                                           struct tarn_error *error)
-{
-    (void)allocator;
-    (void)context;
-    (void)on;
-    (void)level;
-    return refuse("recordHistory", error);
-}
-
-static enum tarn_status pluggable_remove_sink(struct tarn_allocator *allocator, const void *context,
-                                              struct tarn_error *error)
-{
-    (void)allocator;
-    (void)context;
-    return refuse("recordHistory", error);
-}
-
-static enum tarn_status pluggable_annotate(struct tarn_allocator *allocator, tarn_ptr ptr,
-                                           const char *text, struct tarn_error *error)
-{
-    (void)allocator;
-    (void)ptr;
-    (void)text;
-    return refuse("annotate", error);
-}
-
-static void pluggable_mark_snapshot(struct tarn_allocator *allocator)
-{
-    (void)allocator;
-}
-
-static enum tarn_status pluggable_add_oom_observer(struct tarn_allocator *allocator,
-                                                   tarn_oom_observer observer, void *context)
-{
-    (void)allocator;
-    (void)observer;
-    (void)context;
-    return refuse("attachOutOfMemoryObserver", NULL);
-}
-
-static enum tarn_status pluggable_add_memory_callback(struct tarn_allocator *allocator,
-                                                      tarn_memory_callback callback, void *context)
-{
-    (void)allocator;
-    (void)callback;
-    (void)context;
-    return refuse("FreeMemoryCallback", NULL);
-}
-
 static const struct tn_engine_methods pluggable_methods = {
     .name = "pluggable",
     .backend = "pluggable",
@@ -489,11 +430,4 @@ static const struct tn_engine_methods pluggable_methods = {
     .check = pluggable_check,
     .walk = pluggable_walk,
     .look = pluggable_look,
-    .add_sink = pluggable_add_sink,
-    .set_sink = pluggable_set_sink,
-    .remove_sink = pluggable_remove_sink,
-    .annotate = pluggable_annotate,
-    .mark_snapshot = pluggable_mark_snapshot,
-    .add_oom_observer = pluggable_add_oom_observer,
-    .add_memory_callback = pluggable_add_memory_callback,
 };
