@@ -6,7 +6,7 @@
 #include "support/collect.h"
 #include "support/file.h"
 #include "tarn/host.h"
-#include "tarn/snapshot.h"
+#include "tarn/report.h"
 
 /* A recorded snapshot, by the name of its file without what it ends in. */
 static inline struct tarn_snapshot *report_load(const char *name)
@@ -44,6 +44,12 @@ static inline struct tarn_snapshot *report_parse(const char *json)
 /* A report under test, as a function of a writer. */
 typedef enum tarn_status report_function(const void *context, const struct tarn_writer *writer,
                                          struct tarn_error *error);
+
+/* The context of most: what to report on, and how. */
+struct report_asked {
+    const struct tarn_snapshot *snapshot;
+    struct tarn_report_options options;
+};
 
 /* The report's text; free with free(). */
 static inline char *report_text(report_function *report, const void *context)
@@ -102,6 +108,18 @@ static inline void report_is_refused(report_function *report, const void *contex
     assert_int_equal(error.status, TARN_ERR_IO);
     assert_int_equal(tarn_host_usage().live_bytes, live);
     free(collect.text);
+}
+
+/* Both, on a recorded snapshot with default options; there are `least` host allocations or more. */
+static inline void report_leaves_nothing(report_function *report, const char *name, uint64_t least)
+{
+    struct tarn_snapshot *snapshot = report_load(name);
+    const struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+
+    assert_true(report_fails_cleanly(report, &asked) >= least);
+    report_is_refused(report, &asked);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
 }
 
 #endif

@@ -5,15 +5,10 @@
 #include "snapshot/snapshot.h"
 #include "tarn/report.h"
 
-struct asked {
-    const struct tarn_snapshot *snapshot;
-    struct tarn_report_options options;
-};
-
 static enum tarn_status peak(const void *context, const struct tarn_writer *writer,
                              struct tarn_error *error)
 {
-    const struct asked *asked = context;
+    const struct report_asked *asked = context;
 
     return tarn_report_peak(asked->snapshot, &asked->options, writer, error);
 }
@@ -123,7 +118,7 @@ static void a_trace_that_begins_in_mid_run(void **state)
 static void tables_add_up(void **state)
 {
     struct tarn_snapshot *snapshot = report_parse(mid_run);
-    struct asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
 
     (void)state;
     report_says(peak, &asked,
@@ -153,7 +148,8 @@ static void tables_add_up(void **state)
 static void json_has_everything(void **state)
 {
     struct tarn_snapshot *snapshot = report_parse(mid_run);
-    struct asked asked = {snapshot, {.struct_size = sizeof asked.options, .json = true, .rows = 1}};
+    struct report_asked asked = {snapshot,
+                                 {.struct_size = sizeof asked.options, .json = true, .rows = 1}};
     char *text = report_text(peak, &asked);
 
     (void)state;
@@ -172,7 +168,7 @@ static void json_has_everything(void **state)
 static void failures_leave_nothing(void **state)
 {
     struct tarn_snapshot *snapshot = report_load("cudagraph");
-    struct asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
     struct tarn_error error;
     struct test_collect collect = {0};
     const struct tarn_writer writer = {test_collect_write, &collect};
