@@ -41,9 +41,10 @@ struct compile {
     uint64_t unknown_free_bytes;
     uint64_t actions[TN_TRACE_ACTION_COUNT]; /* entries of each */
     struct tn_vec last_uses;                 /* uint64_t: the last request of each pool, by place */
-    struct tn_vec implied; /* uint32_t: slots freed because their place was taken again */
-    struct tn_spans spans; /* what is live, when no free was recorded */
-    struct tn_op nowhere;  /* what is written to when there is no memory */
+    struct tn_vec free_slots;                /* uint32_t */
+    uint64_t implied_frees;                  /* made because their place was taken again */
+    struct tn_spans spans;                   /* what is live, when no free was recorded */
+    struct tn_op nowhere;                    /* what is written to when there is no memory */
     bool no_memory;
 };
 
@@ -90,6 +91,33 @@ static uint32_t compile_take(struct tn_map *map, uint64_t address)
     uint64_t value;
 
     return tn_map_take(map, address, &value) ? (uint32_t)(value - 1) : TN_NO_SLOT;
+}
+
+/* A slot that nothing is in: few are live at a time, and they stay in the processor's caches. */
+static uint32_t compile_new_slot(struct compile *c)
+{
+    struct tn_vec *unused = &c->free_slots;
+
+    return unused->count > 0 ? ((const uint32_t *)unused->items)[--unused->count]
+                             : c->program->slot_count++;
+}
+
+static void compile_end_slot(struct compile *c, uint32_t slot)
+{
+    uint32_t *unused = tn_vec_push(&c->free_slots);
+
+    if (unused) {
+        *unused = slot;
+    } else {
+        c->no_memory = true;
+    }
+}
+
+/* A free that is complete at once. */
+static void compile_whole_free(struct compile *c, uint32_t slot, uint64_t index)
+{
+    compile_add(c, TN_OP_FREE, index)->slot = slot;
+    compile_end_slot(c, slot);
 }
 
 /* ---- private pools ---- */
@@ -259,6 +287,13 @@ static void count_actions(struct compile *c)
     }
 }
 
+/* About as many operations as the trace asks for: more only where it is odd. */
+static size_t operations_bound(const struct compile *c)
+{
+    return (size_t)(c->actions[TN_TRACE_ALLOC] + c->actions[TN_TRACE_FREE_REQUESTED] +
+                    c->actions[TN_TRACE_OOM]);
+}
+
 /* Recorded without completions (skip_actions): frees count as complete at once. */
 static bool has_no_completions(const struct compile *c)
 {
@@ -274,14 +309,8 @@ static bool has_no_frees(const struct compile *c)
 /* The free of what lies where the entry puts a block was not recorded: it is made now. */
 static void compile_implied_free(struct compile *c, uint32_t slot, uint64_t index)
 {
-    uint32_t *implied = tn_vec_push(&c->implied);
-
-    if (implied) {
-        *implied = slot;
-        compile_add(c, TN_OP_FREE, index)->slot = slot;
-    } else {
-        c->no_memory = true;
-    }
+    c->implied_frees++;
+    compile_whole_free(c, slot, index);
 }
 
 static void compile_implied_frees(struct compile *c, const struct tn_trace_entry *entry,
@@ -299,7 +328,6 @@ static void compile_implied_frees(struct compile *c, const struct tn_trace_entry
     while ((span = tn_spans_take(&c->spans, entry->address, entry->size)) != NULL) {
         compile_implied_free(c, span->slot, index);
     }
-    tn_spans_add(&c->spans, entry->address, entry->size, c->program->slot_count);
 }
 
 /* The most bytes in use at one time: no peak can be further from the truth. */
@@ -347,12 +375,12 @@ static void note_frees(struct compile *c)
                         "the trace has no free_completed entries: its frees count as complete at "
                         "once, so memory that waited for other streams is missing from peaks");
     }
-    if (c->implied.count > 0) {
+    if (c->implied_frees > 0) {
         tn_program_note(c->program,
                         "%llu frees are missing from the trace: they are made when their place is "
                         "taken again, so peaks are too high; of the %llu bytes that count as in "
                         "use at most, any part may have been free",
-                        (unsigned long long)c->implied.count, (unsigned long long)live_peak(c));
+                        (unsigned long long)c->implied_frees, (unsigned long long)live_peak(c));
     }
 }
 
@@ -386,9 +414,12 @@ static void compile_alloc(struct compile *c, const struct tn_trace_entry *entry,
     op->stream = entry->stream;
     op->address = entry->address;
     op->pool = alloc_pool(c, entry, index);
-    op->slot = c->program->slot_count++;
+    op->slot = compile_new_slot(c);
     c->program->alloc_count++;
     compile_set(c, &c->live, entry->address, op->slot);
+    if (has_no_frees(c)) {
+        tn_spans_add(&c->spans, entry->address, entry->size, op->slot);
+    }
 }
 
 /* A free whose completion is the next entry is one operation; any other waits. */
@@ -406,13 +437,15 @@ static void compile_free(struct compile *c, const struct tn_trace_entry *entry, 
         c->unknown_free_bytes += entry->size;
         return;
     }
-    struct tn_op *op = compile_add(c, at_once ? TN_OP_FREE : TN_OP_FREE_WAITS, index);
+    if (at_once) {
+        compile_whole_free(c, slot, index);
+        return;
+    }
+    struct tn_op *op = compile_add(c, TN_OP_FREE_WAITS, index);
 
     op->slot = slot;
     op->queue = TN_NO_QUEUE;
-    if (!at_once) {
-        compile_set(c, &c->waiting, entry->address, (uint32_t)(c->program->ops.count - 1));
-    }
+    compile_set(c, &c->waiting, entry->address, (uint32_t)(c->program->ops.count - 1));
 }
 
 /* A queue whose frees all came before this one: they complete before it, too, because completions
@@ -450,10 +483,11 @@ static void compile_completion(struct compile *c, const struct tn_trace_entry *e
     }
     if (slot != TN_NO_SLOT) {
         compile_add(c, TN_OP_COMPLETE, index)->slot = slot;
+        compile_end_slot(c, slot);
     } else if (c->actions[TN_TRACE_FREE_REQUESTED] == 0) { /* recorded without requests to free */
         slot = compile_take(&c->live, entry->address);
         if (slot != TN_NO_SLOT) {
-            compile_add(c, TN_OP_FREE, index)->slot = slot;
+            compile_whole_free(c, slot, index);
         }
     }
 }
@@ -592,6 +626,9 @@ static void compile_spans(struct compile *c)
 static enum tarn_status compile_trace(struct compile *c, struct tarn_error *error)
 {
     count_actions(c);
+    if (!tn_vec_reserve(&c->program->ops, operations_bound(c))) {
+        c->no_memory = true;
+    }
     compile_start(c);
     compile_spans(c);
     compile_regions(c);
@@ -624,7 +661,7 @@ enum tarn_status tn_program_init(struct tn_program *program, const struct tn_mod
     tn_vec_init(&program->pools, sizeof(struct tarn_pool_id));
     tn_vec_init(&c.regions, sizeof(struct region));
     tn_vec_init(&c.queues, sizeof(uint64_t));
-    tn_vec_init(&c.implied, sizeof(uint32_t));
+    tn_vec_init(&c.free_slots, sizeof(uint32_t));
     tn_vec_init(&c.last_uses, sizeof(uint64_t));
     if (device < 0 || (size_t)device >= model->trace_count || model->traces[device].count == 0) {
         return tn_fail(error, TARN_ERR_NOT_FOUND,
@@ -644,7 +681,7 @@ enum tarn_status tn_program_init(struct tn_program *program, const struct tn_mod
     tn_map_fini(&c.waiting);
     tn_map_fini(&c.start_waiting);
     tn_vec_fini(&c.queues);
-    tn_vec_fini(&c.implied);
+    tn_vec_fini(&c.free_slots);
     tn_vec_fini(&c.last_uses);
     tn_spans_fini(&c.spans);
     tn_vec_fini(&c.regions);

@@ -17,6 +17,8 @@
  * late), the state at its beginning is rebuilt: from the final segments, walking the trace
  * backwards. What cannot be known is said in the notes.
  *
+ * A slot holds one block at a time: once that is free, the next request may get it.
+ *
  * Owns: its arrays. Immutable once made; any number of runs may use it at once.
  */
 #ifndef TN_REPLAY_PROGRAM_H

@@ -43,7 +43,7 @@ struct scaling {
     struct rule rules[RULES_MAX];
     size_t rule_count;
     size_t stack_count;
-    uint8_t *freed; /* by slot: freed within the trace */
+    uint8_t *freed; /* by slot, going backwards: what is in it now is freed later in the trace */
     size_t slot_count;
     bool changes; /* some size */
     struct tarn_scale_info info;
@@ -148,26 +148,20 @@ static void scale_op(struct scaling *s, struct tn_op *op)
     }
 }
 
-static void find_freed(struct scaling *s, const struct tn_program *program)
-{
-    const struct tn_op *ops = program->ops.items;
-
-    for (size_t i = 0; i < program->ops.count; i++) {
-        if (ops[i].kind == TN_OP_FREE || ops[i].kind == TN_OP_FREE_WAITS) {
-            s->freed[ops[i].slot] = 1;
-        }
-    }
-}
-
 static void scale_program(struct scaling *s, struct tn_program *program)
 {
     struct tn_op *ops = program->ops.items;
     const struct tn_start_block *blocks = program->start_blocks.items;
 
-    find_freed(s, program);
-    for (size_t i = 0; i < program->ops.count; i++) {
+    for (size_t i = program->ops.count; i-- > 0;) {
+        if (ops[i].kind == TN_OP_FREE || ops[i].kind == TN_OP_FREE_WAITS) {
+            s->freed[ops[i].slot] = 1;
+        }
         if (ops[i].kind == TN_OP_ALLOC || ops[i].kind == TN_OP_TRY) {
             scale_op(s, &ops[i]);
+        }
+        if (ops[i].kind == TN_OP_ALLOC) {
+            s->freed[ops[i].slot] = 0;
         }
     }
     for (size_t i = 0; i < program->start_blocks.count; i++) {
