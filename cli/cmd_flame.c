@@ -91,7 +91,7 @@ static enum cli_exit flame_run(const struct cli_call *call)
     enum cli_exit code = request_read(call, &request);
 
     if (code == CLI_EXIT_OK) {
-        code = cli_select_rules(call->command, &values->select, &rules);
+        code = cli_rules_load(call->command, values->select.rules, &rules);
     }
     if (code) {
         return code;

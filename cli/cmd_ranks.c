@@ -82,7 +82,7 @@ static enum cli_exit ranks_run(const struct cli_call *call)
     int code = (int)cli_select_read(call->command, &values->select, &selection);
 
     if (code == CLI_EXIT_OK) {
-        code = (int)cli_select_rules(call->command, &values->select, &rules);
+        code = (int)cli_rules_load(call->command, values->select.rules, &rules);
     }
     if (code) {
         return (enum cli_exit)code;

@@ -3,6 +3,7 @@
 #include "json_out.h"
 #include "output.h"
 #include "replay_load.h"
+#include "select_opt.h"
 #include "size_text.h"
 
 #include <inttypes.h>
@@ -19,6 +20,7 @@ enum {
 struct scale_values {
     struct cli_opt_texts factors;
     struct cli_opt_texts matches;
+    const char *rules;
     const char *conf;
     uint64_t memory_limit;
     bool no_limit;
@@ -36,13 +38,19 @@ static const struct cli_opt scale_opts[] = {
      .kind = CLI_OPT_TEXTS,
      .at = offsetof(struct scale_values, factors),
      .value = "NAME=N[,N...]",
-     .help = "multiply requests: batch (made and freed within the trace, not by an optimizer) or "
-             "all (default: batch=1.25,1.5,2)"},
+     .help =
+         "multiply requests: batch (made and freed within the trace, not by an optimizer), all, "
+         "or a category, such as activation (default: batch=1.25,1.5,2)"},
     {.name = "match",
      .kind = CLI_OPT_TEXTS,
      .at = offsetof(struct scale_values, matches),
      .value = "REGEX=N[,N...]",
      .help = "multiply requests with a frame whose function or file matches; goes before --factor"},
+    {.name = "rules",
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct scale_values, rules),
+     .value = "FILE",
+     .help = "rules that tell categories, lines \"category: pattern\""},
     {.name = "conf",
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct scale_values, conf),
@@ -90,14 +98,22 @@ struct scale_row {
     struct tarn_scale_info info; /* nothing is selected in the first row */
 };
 
+struct category_wanted {
+    const struct tarn_categories *categories;
+    const char *name;
+};
+
 struct scale {
     const struct cli_call *call;
     struct tarn_snapshot *snapshot;
     struct tarn_replay *replay;
     struct tarn_replay *last; /* the last scaled one, for its notes; NULL before */
     struct tarn_replay_options options;
+    struct tarn_rules *category_rules;  /* NULL: the default ones */
+    struct tarn_categories *categories; /* NULL: none are asked for */
     struct tarn_scale_rule rules[SCALE_RULES_MAX];
     char patterns[SCALE_RULES_MAX][SCALE_NAME_MAX];
+    struct category_wanted wanted[SCALE_RULES_MAX];
     struct scale_factors factors[SCALE_RULES_MAX];
     int rule_count;
     struct scale_row rows[SCALE_FACTORS_MAX + 1]; /* the first is the run as it was */
@@ -126,6 +142,13 @@ static bool factors_read(const char *text, struct scale_factors *factors)
     return false;
 }
 
+static enum tarn_scale_what rule_what(const char *name)
+{
+    return strcmp(name, "all") == 0     ? TARN_SCALE_ALL
+           : strcmp(name, "batch") == 0 ? TARN_SCALE_BATCH
+                                        : TARN_SCALE_CHOSEN;
+}
+
 /* NAME=FACTORS; a pattern may have '=' in it, so the last one counts. */
 static bool rule_read(struct scale *scale, const char *text, bool is_pattern)
 {
@@ -141,12 +164,10 @@ static bool rule_read(struct scale *scale, const char *text, bool is_pattern)
 
     memcpy(name, text, length);
     name[length] = '\0';
-    rule->pattern = is_pattern ? name : NULL;
-    rule->what = is_pattern                 ? TARN_SCALE_MATCH
-                 : strcmp(name, "all") == 0 ? TARN_SCALE_ALL
-                                            : TARN_SCALE_BATCH;
+    *rule = (struct tarn_scale_rule){.what = is_pattern ? TARN_SCALE_MATCH : rule_what(name),
+                                     .pattern = name};
     scale->rule_count++;
-    return is_pattern || rule->what == TARN_SCALE_ALL || strcmp(name, "batch") == 0;
+    return true;
 }
 
 /* The rows: one for each factor of the longest list; shorter lists must have one factor. */
@@ -181,7 +202,8 @@ static enum cli_exit rules_read(struct scale *scale)
     for (int i = 0; i < values->factors.count; i++) {
         if (!rule_read(scale, values->factors.items[i], false)) {
             return cli_fail(scale->call->command, CLI_EXIT_USAGE,
-                            "--factor takes batch=N or all=N, N from 1/1024 to 1024, not '%s'",
+                            "--factor takes NAME=N (batch, all or a category), N from 1/1024 to "
+                            "1024, not '%s'",
                             values->factors.items[i]);
         }
     }
@@ -192,6 +214,50 @@ static enum cli_exit rules_read(struct scale *scale)
                              : cli_fail(scale->call->command, CLI_EXIT_USAGE,
                                         "lists of factors go side by side: give each as many, or "
                                         "one");
+}
+
+/* ---- categories ---- */
+
+static bool category_chooses(void *context, uint64_t entry)
+{
+    const struct category_wanted *wanted = context;
+    const char *name = tarn_categories_get(wanted->categories, entry);
+
+    return name && strcmp(name, wanted->name) == 0;
+}
+
+/* Rules of categories learn what they choose by. */
+static enum cli_exit categories_find(struct scale *scale, int device)
+{
+    const struct cli_command *command = scale->call->command;
+    struct tarn_error error;
+
+    for (int i = 0; i < scale->rule_count; i++) {
+        struct tarn_scale_rule *rule = &scale->rules[i];
+
+        if (rule->what != TARN_SCALE_CHOSEN) {
+            continue;
+        }
+        const enum tarn_status status =
+            scale->categories
+                ? TARN_OK
+                : tarn_categories_create(scale->snapshot, device, scale->category_rules,
+                                         &scale->categories, &error);
+
+        if (status) {
+            return cli_fail_status(command, status, &error, scale->call->arguments[0]);
+        }
+        if (!tarn_categories_have(scale->categories, rule->pattern)) {
+            return cli_fail(command, CLI_EXIT_USAGE,
+                            "no category is called \"%.60s\": --factor takes batch, all, or one "
+                            "that \"tarn top --by category\" lists",
+                            rule->pattern);
+        }
+        scale->wanted[i] = (struct category_wanted){scale->categories, rule->pattern};
+        rule->chooses = category_chooses;
+        rule->context = &scale->wanted[i];
+    }
+    return CLI_EXIT_OK;
 }
 
 /* ---- finding out ---- */
@@ -403,6 +469,7 @@ static enum cli_exit scale_snapshot(struct scale *scale)
     tarn_replay_get_info(scale->replay, &info);
     enum cli_exit code = scale_options(scale, &info);
 
+    code = code == CLI_EXIT_OK ? categories_find(scale, info.device) : code;
     if (code == CLI_EXIT_OK) {
         status = scale_find(scale, &error);
         if (status) {
@@ -420,20 +487,20 @@ static enum cli_exit scale_snapshot(struct scale *scale)
 static enum cli_exit scale_run(const struct cli_call *call)
 {
     static struct scale scale; /* large */
-    int code;
+    const struct scale_values *values = call->values;
+    int code = CLI_EXIT_OK;
 
     scale = (struct scale){.call = call};
-    enum cli_exit found = rules_read(&scale);
+    enum cli_exit found = cli_rules_load(call->command, values->rules, &scale.category_rules);
 
-    if (found != CLI_EXIT_OK) {
-        return found;
+    found = found == CLI_EXIT_OK ? rules_read(&scale) : found;
+    if (found == CLI_EXIT_OK) {
+        scale.snapshot = cli_load_recording(call->command, call->arguments[0], &code);
+        found = scale.snapshot ? scale_snapshot(&scale) : CLI_EXIT_OK;
     }
-    scale.snapshot = cli_load_recording(call->command, call->arguments[0], &code);
-    if (!scale.snapshot) {
-        return (enum cli_exit)code;
-    }
-    found = scale_snapshot(&scale);
     tarn_snapshot_destroy(scale.snapshot);
+    tarn_categories_destroy(scale.categories);
+    tarn_rules_destroy(scale.category_rules);
     found = found == CLI_EXIT_OK && ferror(stdout) ? CLI_EXIT_IO : found;
     return code != CLI_EXIT_OK ? (enum cli_exit)code : found;
 }
@@ -448,6 +515,7 @@ const struct cli_command cli_command_scale = {
                "estimate:\n"
                "a larger run may use other algorithms and ask for other workspaces.\n",
     .examples = "tarn scale dump.pickle --factor batch=1.5,2,4\n"
+                "tarn scale dump.pickle --factor activation=2\n"
                 "tarn scale dump.pickle --match 'attention=2' --device 80GB",
     .opts = scale_opts,
     .values_size = sizeof(struct scale_values),

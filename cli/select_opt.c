@@ -52,17 +52,16 @@ enum cli_exit cli_select_read(const struct cli_command *command,
     return CLI_EXIT_OK;
 }
 
-enum cli_exit cli_select_rules(const struct cli_command *command,
-                               const struct cli_select_values *values,
-                               struct tarn_rules **rules_out)
+enum cli_exit cli_rules_load(const struct cli_command *command, const char *path,
+                             struct tarn_rules **rules_out)
 {
     struct tarn_error error = {.offset = -1};
 
     *rules_out = NULL;
-    if (!values->rules) {
+    if (!path) {
         return CLI_EXIT_OK;
     }
-    const enum tarn_status status = tarn_rules_load(values->rules, rules_out, &error);
+    const enum tarn_status status = tarn_rules_load(path, rules_out, &error);
 
     return status ? cli_fail_status(command, status, &error, NULL) : CLI_EXIT_OK;
 }

@@ -90,9 +90,8 @@ enum cli_exit cli_select_read(const struct cli_command *command,
                               const struct cli_select_values *values,
                               struct tarn_selection *selection_out);
 
-/* The rules; NULL without --rules. Says what is wrong with the file. */
-enum cli_exit cli_select_rules(const struct cli_command *command,
-                               const struct cli_select_values *values,
-                               struct tarn_rules **rules_out);
+/* The rules of --rules; NULL without it. Says what is wrong with the file. */
+enum cli_exit cli_rules_load(const struct cli_command *command, const char *path,
+                             struct tarn_rules **rules_out);
 
 #endif

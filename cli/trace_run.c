@@ -166,7 +166,7 @@ enum cli_exit cli_trace_run_with(const struct cli_call *call, cli_trace_report *
     enum cli_exit code = cli_select_read(call->command, &values->select, &selection);
 
     if (code == CLI_EXIT_OK) {
-        code = cli_select_rules(call->command, &values->select, &rules);
+        code = cli_rules_load(call->command, values->select.rules, &rules);
     }
     if (code) {
         return code;

@@ -107,13 +107,18 @@ enum tarn_scale_what {
     TARN_SCALE_BATCH, /* made and freed within the trace and not by an optimizer: what grows with
                        * the batch, and gradients that do not outlive the trace */
     TARN_SCALE_ALL,   /* every request of the trace */
-    TARN_SCALE_MATCH  /* with a frame whose function or file `pattern` matches */
+    TARN_SCALE_MATCH, /* with a frame whose function or file `pattern` matches */
+    TARN_SCALE_CHOSEN /* that `chooses` picks, by category for example (selection.h) */
 };
 
 struct tarn_scale_rule {
     enum tarn_scale_what what;
     const char *pattern; /* POSIX extended regular expression; only for TARN_SCALE_MATCH */
     double factor;       /* 2^-10 to 2^10; sizes are rounded up to whole bytes */
+
+    /* Whether the request that is this entry of the trace is scaled; only for TARN_SCALE_CHOSEN. */
+    bool (*chooses)(void *context, uint64_t entry);
+    void *context;
 };
 
 /* What was scaled. An optimizer's are requests with a frame whose file lies in a folder `optim` or
@@ -132,8 +137,8 @@ struct tarn_scale_info {
  * an ESTIMATE: a larger run may ask for other things, too (other algorithms, other workspaces).
  * The new replay keeps the limit that was found for the recorded run, not its addresses. Caller
  * owns *scaled_out, free with tarn_replay_destroy; `info_out` may be NULL.
- * TARN_ERR_INVALID_ARGUMENT for another snapshot, no rule, a factor out of bounds or a pattern that
- * is none; TARN_ERR_HOST_MEMORY. */
+ * TARN_ERR_INVALID_ARGUMENT for another snapshot, no rule, a factor out of bounds, a pattern that
+ * is none or no function that chooses; TARN_ERR_HOST_MEMORY. */
 TARN_API enum tarn_status tarn_replay_scale(const struct tarn_replay *replay,
                                             const struct tarn_snapshot *snapshot,
                                             const struct tarn_scale_rule *rules, size_t count,

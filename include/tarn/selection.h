@@ -121,6 +121,31 @@ TARN_API const char *tarn_rules_default_text(void);
 /* NULL is allowed. */
 TARN_API void tarn_rules_destroy(struct tarn_rules *rules);
 
+/* The category of what each entry of one device's trace asked for, as reports by category have it:
+ * by the rules, else by how long the block lived. A request that failed has its stack only. Read
+ * only once made; any number of threads may use it. */
+struct tarn_categories;
+struct tarn_snapshot;
+
+/* `rules` NULL: the default ones. Borrows the snapshot and the rules until its end. Caller owns
+ * *categories_out, destroy with tarn_categories_destroy. TARN_ERR_NOT_FOUND when the device has no
+ * trace; TARN_ERR_HOST_MEMORY. */
+TARN_API enum tarn_status tarn_categories_create(const struct tarn_snapshot *snapshot, int device,
+                                                 const struct tarn_rules *rules,
+                                                 struct tarn_categories **categories_out,
+                                                 struct tarn_error *error) TARN_MUST_CHECK;
+
+/* NULL is allowed. */
+TARN_API void tarn_categories_destroy(struct tarn_categories *categories);
+
+/* Name of an entry's category; "unclassified" for one that asks for nothing, too. NULL beyond the
+ * trace. Lives as long as the categories. */
+TARN_API const char *tarn_categories_get(const struct tarn_categories *categories, uint64_t entry);
+
+/* Whether the rules know a category of that name; "unclassified" is one, and so are those told by
+ * lifetime, "parameter" and "temporary". */
+TARN_API bool tarn_categories_have(const struct tarn_categories *categories, const char *name);
+
 #ifdef __cplusplus
 }
 #endif

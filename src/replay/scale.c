@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A recorded run as it would be were it larger. The program is made anew and the sizes of selected
- * requests are multiplied. A request is judged by the stack of its trace entry; stacks are shared,
- * so each is looked at once a rule.
+ * requests are multiplied. A request is judged by the stack of its trace entry (stacks are shared,
+ * so each is looked at once a rule) or by who asked.
  */
 #include "alloc/size_class.h"
 #include "base/errinfo.h"
@@ -120,6 +120,8 @@ static bool rule_selects(const struct scaling *s, const struct rule *rule, const
         return !outlives_trace(s, op) && !stack_has_frame(s, rule, stack);
     case TARN_SCALE_MATCH:
         return stack_has_frame(s, rule, stack);
+    case TARN_SCALE_CHOSEN:
+        return rule->given.chooses(rule->given.context, op->entry);
     }
     return false;
 }
@@ -186,12 +188,13 @@ static enum tarn_status rule_init(struct scaling *s, const struct tarn_scale_rul
     struct rule *rule = &s->rules[s->rule_count];
     char why[PATTERN_ERROR_MAX];
 
-    if ((unsigned)given->what > TARN_SCALE_MATCH ||
+    if ((unsigned)given->what > TARN_SCALE_CHOSEN ||
         !(given->factor >= FACTOR_MIN && given->factor <= FACTOR_MAX) ||
-        (given->what == TARN_SCALE_MATCH && !given->pattern)) {
+        (given->what == TARN_SCALE_MATCH && !given->pattern) ||
+        (given->what == TARN_SCALE_CHOSEN && !given->chooses)) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
                        "a factor is a number from 1/1024 to 1024, for requests that are selected "
-                       "by batch, all or a pattern");
+                       "by batch, all, a pattern or a function");
     }
     *rule = (struct rule){.given = *given, .verdicts = tn_host_alloc_zero(s->stack_count)};
     if (!rule->verdicts) {

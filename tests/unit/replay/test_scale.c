@@ -76,7 +76,7 @@ static struct tarn_replay_result scaled(const struct made *made,
     "{\"action\":\"" action "\",\"addr\":" #address ",\"size\":4194305,\"stream\":0,"              \
     "\"frames\":[{\"name\":\"f\",\"filename\":\"a.c\",\"line\":1}," frame "]}"
 #define PLAIN   "{\"name\":\"forward\",\"filename\":\"model.py\",\"line\":3}"
-#define ADAM    "{\"name\":\"step\",\"filename\":\"torch/optim/adam.py\",\"line\":3}"
+#define ADAM    "{\"name\":\"step\",\"filename\":\"/torch/optim/adam.py\",\"line\":3}"
 #define WRAPPER "{\"name\":\"MyOptimizer_step\",\"filename\":\"train.py\",\"line\":3}"
 #define LIFE(address, frame)                                                                       \
     ENTRY("alloc", address, frame)                                                                 \
@@ -93,13 +93,13 @@ static void rules_select_what_they_say(void **state)
         uint64_t selected;
         int64_t peak;
     } rows[] = {
-        {{TARN_SCALE_BATCH, NULL, 2.5}, 1, 4194305 + 10485763}, /* rounded up */
-        {{TARN_SCALE_ALL, NULL, 2}, 4, 4 * INT64_C(4194305)},
-        {{TARN_SCALE_MATCH, "^MyOpt", 3}, 1, 4 * INT64_C(4194305)},
-        {{TARN_SCALE_MATCH, "optim/(sgd|adam)", 3}, 1, 4 * INT64_C(4194305)},
-        {{TARN_SCALE_MATCH, "forward", 2}, 2, 4 * INT64_C(4194305)},
-        {{TARN_SCALE_MATCH, "nowhere", 2}, 0, 2 * INT64_C(4194305)},
-        {{TARN_SCALE_ALL, NULL, 0.5}, 4, 2 * INT64_C(2097153)},
+        {{TARN_SCALE_BATCH, NULL, 2.5, NULL, NULL}, 1, 4194305 + 10485763}, /* rounded up */
+        {{TARN_SCALE_ALL, NULL, 2, NULL, NULL}, 4, 4 * INT64_C(4194305)},
+        {{TARN_SCALE_MATCH, "^MyOpt", 3, NULL, NULL}, 1, 4 * INT64_C(4194305)},
+        {{TARN_SCALE_MATCH, "optim/(sgd|adam)", 3, NULL, NULL}, 1, 4 * INT64_C(4194305)},
+        {{TARN_SCALE_MATCH, "forward", 2, NULL, NULL}, 2, 4 * INT64_C(4194305)},
+        {{TARN_SCALE_MATCH, "nowhere", 2, NULL, NULL}, 0, 2 * INT64_C(4194305)},
+        {{TARN_SCALE_ALL, NULL, 0.5, NULL, NULL}, 4, 2 * INT64_C(2097153)},
     };
     struct made made = open_bytes(trace);
 
@@ -118,10 +118,32 @@ static void rules_select_what_they_say(void **state)
     made_close(&made);
 }
 
+static bool is_even(void *context, uint64_t entry)
+{
+    ++*(int *)context;
+    return entry % 2 == 0;
+}
+
+/* The requests are entries 0, 1, 4 and 7. */
+static void a_function_chooses_entries(void **state)
+{
+    struct made made = open_bytes(trace);
+    struct tarn_scale_info info;
+    int asked = 0;
+    const struct tarn_scale_rule rule = {TARN_SCALE_CHOSEN, NULL, 3, is_even, &asked};
+    const struct tarn_replay_result result = scaled(&made, &rule, 1, &info);
+
+    (void)state;
+    assert_int_equal(asked, 4);
+    assert_int_equal(info.selected, 2);
+    assert_int_equal(peak(&result, TARN_STAT_REQUESTED_BYTES), 6 * INT64_C(4194305));
+    made_close(&made);
+}
+
 static void the_first_rule_that_selects_counts(void **state)
 {
-    static const struct tarn_scale_rule rules[] = {{TARN_SCALE_MATCH, "adam", 4},
-                                                   {TARN_SCALE_ALL, NULL, 2}};
+    static const struct tarn_scale_rule rules[] = {{TARN_SCALE_MATCH, "adam", 4, NULL, NULL},
+                                                   {TARN_SCALE_ALL, NULL, 2, NULL, NULL}};
     struct made made = open_bytes(trace);
     struct tarn_scale_info info;
     const struct tarn_replay_result result = scaled(&made, rules, 2, &info);
@@ -135,7 +157,7 @@ static void the_first_rule_that_selects_counts(void **state)
 static void a_factor_of_one_is_the_run_as_it_was(void **state)
 {
     static const char *const names[] = {"tiny", "cudagraph", "oom", "gpt2_varlen_expandable"};
-    const struct tarn_scale_rule rule = {TARN_SCALE_ALL, NULL, 1};
+    const struct tarn_scale_rule rule = {TARN_SCALE_ALL, NULL, 1, NULL, NULL};
 
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -151,7 +173,8 @@ static void a_factor_of_one_is_the_run_as_it_was(void **state)
 
 static void twice_the_run_asks_for_twice_as_much(void **state)
 {
-    const struct tarn_scale_rule rules[] = {{TARN_SCALE_ALL, NULL, 1}, {TARN_SCALE_ALL, NULL, 2}};
+    const struct tarn_scale_rule rules[] = {{TARN_SCALE_ALL, NULL, 1, NULL, NULL},
+                                            {TARN_SCALE_ALL, NULL, 2, NULL, NULL}};
     struct made made = open_file("gpt2_varlen");
     struct tarn_scale_info info;
     const struct tarn_replay_result once = scaled(&made, &rules[0], 1, &info);
@@ -166,7 +189,7 @@ static void twice_the_run_asks_for_twice_as_much(void **state)
 
 static void it_is_called_an_estimate(void **state)
 {
-    const struct tarn_scale_rule rule = {TARN_SCALE_BATCH, NULL, 2};
+    const struct tarn_scale_rule rule = {TARN_SCALE_BATCH, NULL, 2, NULL, NULL};
     struct made made = open_file("llama_generate");
     struct tarn_replay *replay = NULL;
 
@@ -182,7 +205,7 @@ static void it_is_called_an_estimate(void **state)
 
 static bool fits(const struct made *made, double factor, uint64_t device)
 {
-    const struct tarn_scale_rule rule = {TARN_SCALE_BATCH, NULL, factor};
+    const struct tarn_scale_rule rule = {TARN_SCALE_BATCH, NULL, factor, NULL, NULL};
     const struct tarn_replay_options options = {.struct_size = sizeof options,
                                                 .device_total = device};
     struct tarn_replay_result result = {.struct_size = sizeof result};
@@ -197,7 +220,7 @@ static bool fits(const struct made *made, double factor, uint64_t device)
 
 static void the_largest_factor_fits_and_one_step_more_does_not(void **state)
 {
-    const struct tarn_scale_rule rule = {TARN_SCALE_BATCH, NULL, 0};
+    const struct tarn_scale_rule rule = {TARN_SCALE_BATCH, NULL, 0, NULL, NULL};
     struct made made = open_file("multistream");
 
     (void)state;
@@ -221,7 +244,7 @@ static void the_largest_factor_fits_and_one_step_more_does_not(void **state)
 
 static void the_ends_of_the_factors_are_found(void **state)
 {
-    const struct tarn_scale_rule nothing = {TARN_SCALE_MATCH, "nowhere", 0};
+    const struct tarn_scale_rule nothing = {TARN_SCALE_MATCH, "nowhere", 0, NULL, NULL};
     struct made made = open_bytes(trace);
     struct tarn_replay_options options = {.struct_size = sizeof options, .device_total = 64 * MIB};
     double factor = -1;
@@ -242,9 +265,10 @@ static void the_ends_of_the_factors_are_found(void **state)
 static void misuse_is_refused(void **state)
 {
     static const struct tarn_scale_rule rows[] = {
-        {TARN_SCALE_ALL, NULL, 0},  {TARN_SCALE_ALL, NULL, 1025},
-        {TARN_SCALE_ALL, NULL, -1}, {TARN_SCALE_MATCH, NULL, 2},
-        {TARN_SCALE_MATCH, "(", 2}, {(enum tarn_scale_what)9, NULL, 2},
+        {TARN_SCALE_ALL, NULL, 0, NULL, NULL},    {TARN_SCALE_ALL, NULL, 1025, NULL, NULL},
+        {TARN_SCALE_ALL, NULL, -1, NULL, NULL},   {TARN_SCALE_MATCH, NULL, 2, NULL, NULL},
+        {TARN_SCALE_MATCH, "(", 2, NULL, NULL},   {(enum tarn_scale_what)9, NULL, 2, NULL, NULL},
+        {TARN_SCALE_CHOSEN, NULL, 2, NULL, NULL},
     };
     struct tarn_scale_rule many[17];
     struct made made = open_bytes(trace);
@@ -255,7 +279,7 @@ static void misuse_is_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < 17; i++) {
-        many[i] = (struct tarn_scale_rule){TARN_SCALE_ALL, NULL, 2};
+        many[i] = (struct tarn_scale_rule){TARN_SCALE_ALL, NULL, 2, NULL, NULL};
     }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(
@@ -278,8 +302,8 @@ static void misuse_is_refused(void **state)
 
 static void every_host_failure_is_reported(void **state)
 {
-    static const struct tarn_scale_rule rules[] = {{TARN_SCALE_MATCH, "adam", 4},
-                                                   {TARN_SCALE_ALL, NULL, 2}};
+    static const struct tarn_scale_rule rules[] = {{TARN_SCALE_MATCH, "adam", 4, NULL, NULL},
+                                                   {TARN_SCALE_ALL, NULL, 2, NULL, NULL}};
     struct made made = open_bytes(trace);
     const uint64_t live = tarn_host_usage().live_bytes;
     enum tarn_status st = TARN_ERR_HOST_MEMORY;
@@ -307,6 +331,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rules_select_what_they_say),
+        cmocka_unit_test(a_function_chooses_entries),
         cmocka_unit_test(the_first_rule_that_selects_counts),
         cmocka_unit_test(a_factor_of_one_is_the_run_as_it_was),
         cmocka_unit_test(twice_the_run_asks_for_twice_as_much),
