@@ -6,12 +6,12 @@
  */
 #include "alloc/size_class.h"
 #include "base/errinfo.h"
+#include "base/expression.h"
 #include "base/host_mem.h"
 #include "replay/replay.h"
 #include "snapshot/snapshot.h"
 
 #include <math.h>
-#include <regex.h>
 #include <string.h>
 #include <strings.h>
 
@@ -20,8 +20,7 @@
 #define FACTOR_STEP 0x1p-7
 
 enum {
-    RULES_MAX = 16,
-    PATTERN_ERROR_MAX = 96
+    RULES_MAX = 16
 };
 
 /* What is known of a stack. */
@@ -186,7 +185,7 @@ static enum tarn_status rule_init(struct scaling *s, const struct tarn_scale_rul
                                   struct tarn_error *error)
 {
     struct rule *rule = &s->rules[s->rule_count];
-    char why[PATTERN_ERROR_MAX];
+    char why[TN_EXPRESSION_REASON_MAX];
 
     if ((unsigned)given->what > TARN_SCALE_CHOSEN ||
         !(given->factor >= FACTOR_MIN && given->factor <= FACTOR_MAX) ||
@@ -200,15 +199,14 @@ static enum tarn_status rule_init(struct scaling *s, const struct tarn_scale_rul
     if (!rule->verdicts) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to select requests");
     }
-    const int code = given->what == TARN_SCALE_MATCH
-                         ? regcomp(&rule->regex, given->pattern, REG_EXTENDED | REG_NOSUB)
-                         : 0;
+    const enum tarn_status st = given->what == TARN_SCALE_MATCH
+                                    ? tn_expression_init(&rule->regex, given->pattern, why)
+                                    : TARN_OK;
 
-    if (code != 0) {
-        (void)regerror(code, &rule->regex, why, sizeof why);
+    if (st) {
         tn_host_free(rule->verdicts, s->stack_count);
-        return tn_fail(error, code == REG_ESPACE ? TARN_ERR_HOST_MEMORY : TARN_ERR_INVALID_ARGUMENT,
-                       "'%s' is no extended regular expression: %s", given->pattern, why);
+        return tn_fail(error, st, "'%s' is no extended regular expression: %s", given->pattern,
+                       why);
     }
     s->rule_count++;
     return TARN_OK;

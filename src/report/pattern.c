@@ -6,22 +6,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum {
-    REASON_MAX = 128
-};
-
 enum tarn_status tn_pattern_init(struct tn_pattern *pattern, const char *text, const char *what,
                                  struct tarn_error *error)
 {
-    char reason[REASON_MAX];
-    const int code = regcomp(&pattern->regex, text, REG_EXTENDED | REG_NOSUB);
+    char reason[TN_EXPRESSION_REASON_MAX];
+    const enum tarn_status status = tn_expression_init(&pattern->regex, text, reason);
 
-    if (code == 0) {
-        return TARN_OK;
-    }
-    (void)regerror(code, &pattern->regex, reason, sizeof reason);
-    return tn_fail(error, code == REG_ESPACE ? TARN_ERR_HOST_MEMORY : TARN_ERR_INVALID_ARGUMENT,
-                   "%s: \"%.200s\" is not a regular expression: %s", what, text, reason);
+    return status ? tn_fail(error, status, "%s: \"%.200s\" is not a regular expression: %s", what,
+                            text, reason)
+                  : TARN_OK;
 }
 
 void tn_pattern_fini(struct tn_pattern *pattern)

@@ -4,9 +4,8 @@
 #define TN_REPORT_PATTERN_H
 
 #include "base/attr.h"
+#include "base/expression.h"
 #include "snapshot/model.h"
-
-#include <regex.h>
 
 enum {
     TN_PATTERN_TEXT_MAX = 4096 /* bytes of a frame that are looked at */

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/expression.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What is in open parentheses so far. */
+struct level {
+    uint64_t sum;
+    uint64_t last; /* of that, what a repetition behind it repeats */
+};
+
+/* Reads an expression as far as its weight goes: what is no expression the C library finds. */
+struct scale {
+    const char *at;
+    struct level levels[TN_EXPRESSION_DEPTH_MAX + 1];
+    unsigned depth;
+    bool too_deep;
+};
+
+static void weigh(struct scale *scale, uint64_t weight)
+{
+    struct level *level = &scale->levels[scale->depth];
+
+    level->last = weight;
+    level->sum += weight;
+}
+
+static void open_group(struct scale *scale)
+{
+    scale->too_deep = scale->depth == TN_EXPRESSION_DEPTH_MAX;
+    if (!scale->too_deep) {
+        scale->levels[++scale->depth] = (struct level){0};
+    }
+}
+
+static void close_group(struct scale *scale)
+{
+    const uint64_t inside = scale->levels[scale->depth].sum;
+
+    if (scale->depth > 0) {
+        scale->depth--;
+        weigh(scale, inside + 1);
+    }
+}
+
+/* Behind the '['. */
+static void skip_bracket(struct scale *scale)
+{
+    scale->at += *scale->at == '^';
+    scale->at += *scale->at == ']';
+    while (*scale->at && *scale->at != ']') {
+        const char kind = scale->at[0] == '[' ? scale->at[1] : '\0';
+
+        if (kind == ':' || kind == '.' || kind == '=') { /* as in [[:alpha:]] */
+            const char end[] = {kind, ']', '\0'};
+            const char *close = strstr(scale->at + 2, end);
+
+            scale->at = close ? close + 1 : scale->at;
+        }
+        scale->at++;
+    }
+    scale->at += *scale->at == ']';
+}
+
+/* A number, at most one more than any weight may be. */
+static uint64_t read_number(struct scale *scale)
+{
+    uint64_t number = 0;
+
+    for (; *scale->at >= '0' && *scale->at <= '9'; scale->at++) {
+        number = number * 10 + (uint64_t)(*scale->at - '0');
+        number = number > TN_EXPRESSION_WEIGHT_MAX ? TN_EXPRESSION_WEIGHT_MAX + 1 : number;
+    }
+    return number;
+}
+
+/* Behind the '{': {n}, {n,} or {n,m}. */
+static void repeat(struct scale *scale)
+{
+    struct level *level = &scale->levels[scale->depth];
+    const uint64_t least = read_number(scale);
+    uint64_t most = least;
+
+    if (*scale->at == ',') {
+        scale->at++;
+        most = read_number(scale);
+        most = most > least ? most : least + 1; /* {n,} is a loop behind n */
+    }
+    most += most == 0;
+    level->sum += level->last * (most - 1);
+    level->last *= most;
+    scale->at += *scale->at == '}';
+}
+
+static void weigh_next(struct scale *scale)
+{
+    switch (*scale->at++) {
+    case '\\':
+        scale->at += *scale->at != '\0';
+        weigh(scale, 1);
+        break;
+    case '[':
+        skip_bracket(scale);
+        weigh(scale, 1);
+        break;
+    case '(':
+        open_group(scale);
+        break;
+    case ')':
+        close_group(scale);
+        break;
+    case '{':
+        repeat(scale);
+        break;
+    case '|':
+    case '*':
+    case '+':
+    case '?':
+        scale->levels[scale->depth].sum++;
+        break;
+    default:
+        weigh(scale, 1);
+    }
+}
+
+/* Why the expression is too large, or NULL. */
+static const char *find_excess(const char *text)
+{
+    struct scale scale = {.at = text};
+
+    while (*scale.at && !scale.too_deep &&
+           scale.levels[scale.depth].sum <= TN_EXPRESSION_WEIGHT_MAX) {
+        weigh_next(&scale);
+    }
+    if (scale.too_deep) {
+        return "more than 100 parentheses lie in each other";
+    }
+    return *scale.at || scale.levels[scale.depth].sum > TN_EXPRESSION_WEIGHT_MAX
+               ? "with its repetitions written out it is longer than 4000 characters"
+               : NULL;
+}
+
+static_assert(TN_EXPRESSION_DEPTH_MAX == 100 && TN_EXPRESSION_WEIGHT_MAX == 4000,
+              "the sentences say these numbers");
+
+enum tarn_status tn_expression_init(regex_t *regex, const char *text,
+                                    char reason[TN_EXPRESSION_REASON_MAX])
+{
+    const char *excess = find_excess(text);
+
+    if (excess) {
+        (void)snprintf(reason, TN_EXPRESSION_REASON_MAX, "%s", excess);
+        return TARN_ERR_INVALID_ARGUMENT;
+    }
+    const int code = regcomp(regex, text, REG_EXTENDED | REG_NOSUB);
+
+    if (code != 0) {
+        (void)regerror(code, regex, reason, TN_EXPRESSION_REASON_MAX);
+    }
+    return code == 0            ? TARN_OK
+           : code == REG_ESPACE ? TARN_ERR_HOST_MEMORY
+                                : TARN_ERR_INVALID_ARGUMENT;
+}

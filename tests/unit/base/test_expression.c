@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* Which regular expressions are compiled, and which are too large. */
+#include "support/test.h"
+
+#include "base/expression.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *refusal(const char *text)
+{
+    static char reason[TN_EXPRESSION_REASON_MAX];
+    regex_t regex;
+
+    (void)snprintf(reason, sizeof reason, "taken");
+    if (tn_expression_init(&regex, text, reason) == TARN_OK) {
+        regfree(&regex);
+    }
+    return reason;
+}
+
+static void matches_what_it_says(void **state)
+{
+    char reason[TN_EXPRESSION_REASON_MAX];
+    regex_t regex;
+
+    (void)state;
+    assert_int_equal(tn_expression_init(&regex, "^(a|[[:digit:]]{2,3})+\\)$", reason), TARN_OK);
+    assert_int_equal(regexec(&regex, "a12a)", 0, NULL, 0), 0);
+    assert_int_equal(regexec(&regex, "a1)", 0, NULL, 0), REG_NOMATCH);
+    regfree(&regex);
+}
+
+static void what_is_written_out_is_bounded(void **state)
+{
+    static const char *const large[] = {
+        "((a{255}){255}){255}", "a{4001}",  "a{99999999999999999999}", "(ab){2,2000}", "a{64}{64}",
+        "(a{4000}|b)",          "x{4000,}", "[[:alpha:]]{4001}",       "(a{0,4001})*", "\\({4001}",
+    };
+    static const char *const small[] = {
+        "a{3999}",     "[]{4001}", "[^]{9999}]", "[[:alpha:]{9999}]",
+        "(a{60}){60}", "\\{4001}", "a|b|c*",     "[[.{.]9999]",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+        if (!strstr(refusal(large[i]), "written out")) {
+            fail_msg("%s: %s", large[i], refusal(large[i]));
+        }
+    }
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++) {
+        assert_null(strstr(refusal(small[i]), "written out"));
+    }
+}
+
+static void parentheses_are_bounded(void **state)
+{
+    char text[2 * 101 + 2];
+
+    (void)state;
+    memset(text, '(', 101);
+    text[101] = 'a';
+    memset(text + 102, ')', 101);
+    text[sizeof text - 1] = '\0';
+    assert_non_null(strstr(refusal(text), "parentheses"));
+    text[sizeof text - 2] = '\0'; /* one less of each */
+    assert_string_equal(refusal(text + 1), "taken");
+    assert_string_equal(refusal("(a)(b)(c))"), refusal("(a)(b)(c))")); /* more closed than open */
+}
+
+static void what_is_none_is_refused_with_the_reason(void **state)
+{
+    static const char *const none[] = {"(", "[a", "a{2,1}", "*{", "[[:what:]]", "\\"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_string_not_equal(refusal(none[i]), "taken");
+        assert_true(strlen(refusal(none[i])) > 5);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(matches_what_it_says),
+        cmocka_unit_test(what_is_written_out_is_bounded),
+        cmocka_unit_test(parentheses_are_bounded),
+        cmocka_unit_test(what_is_none_is_refused_with_the_reason),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
