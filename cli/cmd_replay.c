@@ -220,6 +220,11 @@ static bool print_oom(const struct replay_runs *runs, int index)
     if (entry < 0) {
         return true;
     }
+    if (runs->results[index].start_failed) {
+        (void)printf("%s: what was there before the trace does not fit; nothing was replayed\n",
+                     cli_conf_name(runs->confs[index]));
+        return true;
+    }
     (void)printf("%s: memory runs out first at entry %" PRId64 ", asked for by ",
                  cli_conf_name(runs->confs[index]), entry);
     const bool written =

@@ -72,6 +72,8 @@ struct tarn_replay_result {
                               -1 = none */
     int64_t first_oom;     /* trace entry of the first request that failed, -1 = none */
     uint64_t wall_ns;      /* of the run alone */
+    bool start_failed;     /* what was there before the trace does not fit: nothing was run, which
+                              counts as one request that failed, at entry 0 */
 };
 
 /* Runs the replay once. Fails with TARN_ERR_CONFIG for bad settings; running out of simulated

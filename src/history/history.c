@@ -59,7 +59,7 @@ static uint64_t history_capture(void *context, enum tarn_context_level level)
 
     (void)level;
     words[0] = history->host.capture ? history->host.capture(history->host.context) : 0;
-    uint64_t hash = words[0];
+    uint64_t hash = tn_stack_hash(0, words[0]);
     const size_t count = walk_stack(history, words + 1, &hash);
 
     if (count == 0 && words[0] == 0) {

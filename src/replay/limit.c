@@ -74,23 +74,26 @@ bool tn_limit_gave_back(const struct tn_program *program, const struct tn_model 
             (collects > 0.0 && (double)reserved > collects * known));
 }
 
-/* What a request that was short says: with its memory the allocator would have been over. */
+/* What a request that was short says: with its memory the allocator would have been over, or, where
+ * it collects garbage, that share of the limit was reserved. */
 static void bound_from_shortage(struct tn_limit *limit, uint64_t reserved, uint64_t request,
                                 const struct tarn_config *config)
 {
     const double collects = config->garbage_collection_threshold;
-    uint64_t below = UINT64_MAX;
+    const double share = collects > 0.0 ? (double)reserved / collects : 0.0;
+    uint64_t below = 0;
 
-    if (!tn_add_u64(reserved, request, &below) || below <= limit->at_least) {
+    if (!tn_add_u64(reserved, request, &below)) {
         below = UINT64_MAX;
     }
-    if (below == UINT64_MAX &&
-        collects > 0.0) { /* a collection: that share of the limit was held */
-        const double share = (double)reserved / collects;
-
-        below = share < 0x1p62 ? (uint64_t)share + 1 : UINT64_MAX;
+    if (share >= 0x1p62) {
+        below = UINT64_MAX;
+    } else if (share >= (double)below) {
+        below = (uint64_t)share + 1;
     }
-    limit->below = below < limit->below ? below : limit->below;
+    if (below > limit->at_least && below < limit->below) {
+        limit->below = below;
+    }
 }
 
 void tn_limit_find_bounds(struct tn_program *program, const struct tn_model *model,

@@ -453,28 +453,55 @@ void tn_runner_close(struct tn_runner *runner)
     tn_host_free(runner->events, slots * sizeof *runner->events);
 }
 
+/* Segments of the start are put there, not asked for: no limit stopped them. */
+static bool start_is_over_limit(const struct tn_runner *runner)
+{
+    const struct tn_engine *engine =
+        tn_allocator_is_native(runner->allocator) ? tn_allocator_engine(runner->allocator) : NULL;
+
+    return engine && tn_engine_limit_is_set(engine) && engine->reserved > engine->limit;
+}
+
+static enum tarn_status begin(struct tn_runner *runner, struct tarn_error *error)
+{
+    enum tarn_status st = runner_start(runner, error);
+
+    if (st == TARN_OK && start_is_over_limit(runner)) {
+        st = TARN_ERR_OUT_OF_MEMORY;
+    }
+    st = st ? st : start_waiting(runner, error);
+    return st ? st : runner_script(runner, error);
+}
+
 enum tarn_status tn_runner_begin(struct tn_runner *runner, struct tarn_replay_result *result,
                                  struct tarn_error *error)
 {
-    enum tarn_status st;
-
     runner->result = result;
     result->first_other = -1;
     result->first_oom = -1;
-    st = runner_start(runner, error);
-    st = st ? st : start_waiting(runner, error);
-    return st ? st : runner_script(runner, error);
+    const enum tarn_status st = begin(runner, error);
+
+    if (st != TARN_ERR_OUT_OF_MEMORY) {
+        return st;
+    }
+    result->start_failed = true;
+    result->first_oom = 0;
+    result->first_other = 0;
+    return TARN_OK;
 }
 
 enum tarn_status tn_runner_finish(struct tn_runner *runner, struct tarn_error *error)
 {
     struct tarn_replay_result *result = runner->result;
-    const uint64_t begin = tn_clock_now_ns();
-    const enum tarn_status st = run_ops(runner, error);
+    const uint64_t begin_ns = tn_clock_now_ns();
+    const enum tarn_status st = result->start_failed ? TARN_OK : run_ops(runner, error);
 
-    result->wall_ns = tn_clock_now_ns() - begin;
+    result->wall_ns = tn_clock_now_ns() - begin_ns;
     result->stats.struct_size = sizeof result->stats;
     tarn_allocator_get_stats(runner->allocator, &result->stats);
+    if (result->start_failed) {
+        result->stats.num_ooms = 1;
+    }
     return st;
 }
 
