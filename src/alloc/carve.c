@@ -3,10 +3,11 @@
 
 #include "alloc/core_check.h"
 #include "alloc/engine_native.h"
+#include "alloc/expandable.h"
 #include "alloc/segment.h"
 
-void tn_carve(struct tn_engine *engine, struct tn_block *block, const struct tn_carve_piece *pieces,
-              uint64_t count, uint64_t stack)
+static void hand_out(struct tn_engine *engine, struct tn_block *block,
+                     const struct tn_carve_piece *pieces, uint64_t count, uint64_t stack)
 {
     struct tn_block *at = block;
 
@@ -17,50 +18,92 @@ void tn_carve(struct tn_engine *engine, struct tn_block *block, const struct tn_
                                  at->size > pieces[i].size, tn_engine_keep_stack(engine, stack));
         at = at->next;
     }
-    at = block;
+}
+
+static void take_back(struct tn_engine *engine, struct tn_block *block)
+{
+    const enum tarn_status st = tn_native_free_locked(engine, block, 0, NULL);
+
+    tn_assert(st == TARN_OK); /* it has no uses */
+    (void)st;
+}
+
+/* Blocks that are handed out stay the nodes they are, whatever is freed beside them. */
+static void free_pieces(struct tn_engine *engine, struct tn_block *block,
+                        const struct tn_carve_piece *pieces, uint64_t count)
+{
     for (uint64_t i = 0; i < count; i++) {
-        struct tn_block *next = at->next; /* handed out still: its node stays */
+        struct tn_block *next = block->next;
 
-        if (!pieces[i].allocated) {
-            const enum tarn_status st = tn_native_free_locked(engine, at, 0, NULL);
-
-            tn_assert(st == TARN_OK); /* it has no uses */
-            (void)st;
+        if (!pieces[i].allocated && !pieces[i].unmapped) {
+            take_back(engine, block);
         }
-        at = next;
+        block = next;
     }
 }
 
-static enum tarn_status carve_segment_locked(struct tn_engine *engine, uint64_t size,
-                                             tarn_stream stream, bool small,
+/* Before anything else is free beside them: nothing but they are unmapped. */
+static enum tarn_status unmap_pieces(struct tn_engine *engine, struct tn_block *block,
+                                     const struct tn_carve_piece *pieces, uint64_t count,
+                                     struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+
+    for (uint64_t i = 0; i < count && st == TARN_OK; i++) {
+        struct tn_block *next = block->next;
+
+        if (pieces[i].unmapped) {
+            take_back(engine, block);
+            st = tn_expandable_unmap(engine, block, 0, error);
+        }
+        block = next;
+    }
+    return st;
+}
+
+void tn_carve(struct tn_engine *engine, struct tn_block *block, const struct tn_carve_piece *pieces,
+              uint64_t count, uint64_t stack)
+{
+    hand_out(engine, block, pieces, count, stack);
+    free_pieces(engine, block, pieces, count);
+}
+
+static enum tarn_status carve_segment_locked(struct tn_engine *engine,
+                                             const struct tn_carve_segment *segment,
                                              const struct tn_carve_piece *pieces, uint64_t count,
                                              tarn_ptr *address_out, struct tarn_error *error)
 {
-    struct tn_free_set *set = tn_pool_get_set(small ? &engine->small : &engine->large, stream);
+    struct tn_pool *pool = segment->is_small ? &engine->small : &engine->large;
+    struct tn_free_set *set = tn_pool_get_set(pool, segment->stream);
     struct tn_block *block = NULL;
 
     if (!set || !tn_ptr_map_reserve(&engine->map, count) ||
-        !tn_engine_reserve_spares(engine, (uint32_t)count)) {
+        !tn_engine_reserve_spares(engine, (uint32_t)count + 2)) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a segment's blocks");
     }
-    const enum tarn_status st = tn_segment_alloc(engine, set, size, 0, &block, error);
+    const enum tarn_status st =
+        segment->grows ? tn_expandable_alloc(engine, set, segment->size, 0, &block, error)
+                       : tn_segment_alloc(engine, set, segment->size, 0, &block, error);
 
     if (st) {
         return st;
     }
     *address_out = block->address;
     tn_engine_file(engine, block);
-    tn_carve(engine, block, pieces, count, 0);
-    return TARN_OK;
+    hand_out(engine, block, pieces, count, 0);
+    const enum tarn_status unmapped = unmap_pieces(engine, block, pieces, count, error);
+
+    free_pieces(engine, block, pieces, count);
+    return unmapped;
 }
 
-enum tarn_status tn_carve_segment(struct tn_engine *engine, uint64_t size, tarn_stream stream,
-                                  bool small, const struct tn_carve_piece *pieces, uint64_t count,
+enum tarn_status tn_carve_segment(struct tn_engine *engine, const struct tn_carve_segment *segment,
+                                  const struct tn_carve_piece *pieces, uint64_t count,
                                   tarn_ptr *address_out, struct tarn_error *error)
 {
     tn_engine_lock(engine);
     const enum tarn_status st =
-        carve_segment_locked(engine, size, stream, small, pieces, count, address_out, error);
+        carve_segment_locked(engine, segment, pieces, count, address_out, error);
 
     tn_core_assert(engine);
     tn_engine_unlock(engine);

@@ -14,6 +14,14 @@ struct tn_carve_piece {
     uint64_t size; /* bytes, a multiple of 512 */
     uint64_t requested;
     bool allocated; /* false: free again at the end */
+    bool unmapped;  /* and its pages given back; only in a growing segment, whole pages */
+};
+
+struct tn_carve_segment {
+    uint64_t size;
+    tarn_stream stream;
+    bool is_small;
+    bool grows; /* the mapped beginning of a growing segment; `size` is of whole pages */
 };
 
 /* `block` is free, in its set, and the pieces are not larger than it; what they leave stays free.
@@ -22,10 +30,11 @@ struct tn_carve_piece {
 void tn_carve(struct tn_engine *engine, struct tn_block *block, const struct tn_carve_piece *pieces,
               uint64_t count, uint64_t stack);
 
-/* Makes a segment of the default pool with these blocks: as if they had been allocated in a run
- * that is not known. The device gives the address. Takes the lock. */
-enum tarn_status tn_carve_segment(struct tn_engine *engine, uint64_t size, tarn_stream stream,
-                                  bool small, const struct tn_carve_piece *pieces, uint64_t count,
+/* Makes a segment of the default pool with these blocks, which fill it: as if they had been
+ * allocated in a run that is not known. The device gives the address. Takes the lock. After a
+ * failure there may be a part of it. */
+enum tarn_status tn_carve_segment(struct tn_engine *engine, const struct tn_carve_segment *segment,
+                                  const struct tn_carve_piece *pieces, uint64_t count,
                                   tarn_ptr *address_out, struct tarn_error *error) TN_MUST_CHECK;
 
 #endif

@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RANGE_GAP ((uint64_t)8 << 30)
-
 /* A segment of a private pool that was there at the end. */
 struct region {
     uint64_t address;
@@ -578,23 +576,34 @@ static int address_compare(const void *a, const void *b)
 }
 
 /* Growing segments reserve 9/8 of the device each, so where one begins behind another says how
- * large the device can have been. What lies closer together than RANGE_GAP is taken for one range.
+ * large the device can have been. What lies closer together than TN_RANGE_GAP is taken for one range.
  * */
 static uint64_t device_bound(struct compile *c)
 {
     const struct tn_vec *map_addresses = &c->program->map_addresses;
-    const size_t bytes = map_addresses->count * sizeof(uint64_t);
+    const struct tn_vec *start = &c->program->start_segments;
+    const size_t bytes = (map_addresses->count + start->count) * sizeof(uint64_t);
     uint64_t *sorted = tn_host_alloc(bytes);
+    size_t count = map_addresses->count;
     uint64_t smallest = 0;
 
     if (!sorted) {
         c->no_memory = c->no_memory || bytes > 0;
         return TN_DEVICE_BOUND_NONE;
     }
-    memcpy(sorted, map_addresses->items, bytes);
-    qsort(sorted, map_addresses->count, sizeof *sorted, address_compare);
-    for (size_t i = 1, first = 0; i < map_addresses->count; i++) {
-        if (sorted[i] - sorted[i - 1] > RANGE_GAP) {
+    if (count > 0) {
+        memcpy(sorted, map_addresses->items, count * sizeof *sorted);
+    }
+    for (size_t i = 0; i < start->count; i++) {
+        const struct tn_start_segment *segment = (const struct tn_start_segment *)start->items + i;
+
+        if (segment->is_expandable) {
+            sorted[count++] = segment->address;
+        }
+    }
+    qsort(sorted, count, sizeof *sorted, address_compare);
+    for (size_t i = 1, first = 0; i < count; i++) {
+        if (sorted[i] - sorted[i - 1] > TN_RANGE_GAP) {
             const uint64_t size = sorted[i] - sorted[first];
 
             smallest = smallest == 0 || size < smallest ? size : smallest;

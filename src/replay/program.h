@@ -32,6 +32,7 @@
 #define TN_NO_SLOT  UINT32_MAX
 #define TN_NO_QUEUE UINT32_MAX /* never completed in the trace */
 
+#define TN_RANGE_GAP         ((uint64_t)8 << 30) /* bytes between two growing segments, at least */
 #define TN_DEVICE_BOUND_NONE ((uint64_t)1 << 40) /* bytes; nothing is known of the device */
 
 enum tn_op_kind {

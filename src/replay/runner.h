@@ -31,6 +31,7 @@ struct tn_runner {
     bool stop_at_other;          /* end where the run first differs from the recorded one */
     bool is_limited;             /* the allocator decides itself when it is short */
     bool keeps_addresses;
+    uint64_t start_address; /* of the range that is rebuilt; 0 = none is */
     uint64_t maps_seen; /* ranges so far: a new growing segment begins at the next one's address */
     uint64_t entry;     /* of the trace, which the operation at hand stands for */
     struct tarn_replay_result *result;
