@@ -3,12 +3,14 @@
 #include "output.h"
 #include "pair.h"
 #include "select_text.h"
+#include "size_text.h"
 #include "trace_run.h"
 
 struct diff_values {
     struct cli_select_values select;
     uint64_t rows;
     const char *output;
+    bool force;
     const char *strip_prefix;
     const char *to;
     const char *fail_above;
@@ -66,6 +68,7 @@ static enum cli_exit request_read(const struct cli_call *call, struct request *r
     request->options = (struct tarn_report_options){.struct_size = sizeof request->options,
                                                     .json = values->json,
                                                     .rows = values->rows,
+                                                    .units = cli_units(),
                                                     .selection = &request->selection,
                                                     .by = (enum tarn_grouping)values->select.by};
     request->options.one_device =
@@ -132,8 +135,11 @@ static enum cli_exit diff_run(const struct cli_call *call)
     struct tarn_snapshot *snapshots[2];
     struct tarn_rules *rules = NULL;
     struct request request;
-    int code = (int)request_read(call, &request);
+    int code = (int)cli_overwrite_check(call->command, values->output, values->force);
 
+    if (code == CLI_EXIT_OK) {
+        code = (int)request_read(call, &request);
+    }
     if (code == CLI_EXIT_OK) {
         code = (int)cli_rules_load(call->command, values->select.rules, &rules);
     }
@@ -162,6 +168,7 @@ const struct cli_command cli_command_diff = {
         "The changes of all rows add up. --fail-above makes it a gate for tests.\n",
     .examples = "tarn diff rank0.pickle rank1.pickle\n"
                 "tarn diff --fail-above 2% rank0.pickle rank1.pickle",
+    .prints_sizes = true,
     .opts = diff_opts,
     .values_size = sizeof(struct diff_values),
     .defaults = &diff_defaults,

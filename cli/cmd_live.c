@@ -21,6 +21,7 @@ const struct cli_command cli_command_live = {
                "failed, --at event:N right after an entry of the trace. Tables add up.\n",
     .examples = "tarn live dump.pickle\n"
                 "tarn live --at event:100 --by function dump.pickle",
+    .prints_sizes = true,
     .opts = cli_trace_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

@@ -22,6 +22,7 @@ const struct cli_command cli_command_peak = {
                "them: until the free is complete. Tables add up.\n",
     .examples = "tarn peak dump.pickle\n"
                 "tarn peak -n 20 --json -o peak.json dump.pickle",
+    .prints_sizes = true,
     .opts = cli_trace_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

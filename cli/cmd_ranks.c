@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn ranks`: many snapshots side by side. */
 #include "output.h"
+#include "size_text.h"
 #include "tarn/snapshot.h"
 #include "trace_run.h"
 
@@ -8,6 +9,7 @@ struct ranks_values {
     struct cli_select_values select;
     uint64_t rows;
     const char *output;
+    bool force;
     bool json;
 };
 
@@ -77,10 +79,14 @@ static enum cli_exit ranks_run(const struct cli_call *call)
     struct tarn_report_options options = {.struct_size = sizeof options,
                                           .json = values->json,
                                           .rows = values->rows,
+                                          .units = cli_units(),
                                           .selection = &selection,
                                           .by = (enum tarn_grouping)values->select.by};
-    int code = (int)cli_select_read(call->command, &values->select, &selection);
+    int code = (int)cli_overwrite_check(call->command, values->output, values->force);
 
+    if (code == CLI_EXIT_OK) {
+        code = (int)cli_select_read(call->command, &values->select, &selection);
+    }
     if (code == CLI_EXIT_OK) {
         code = (int)cli_rules_load(call->command, values->select.rules, &rules);
     }
@@ -112,6 +118,7 @@ const struct cli_command cli_command_ranks = {
         "the median (3.5 times the usual distance, and 1 % of it); each is compared with the\n"
         "rank nearest to the median, by stack. One file at a time is in memory.\n",
     .examples = "tarn ranks rank*.pickle",
+    .prints_sizes = true,
     .opts = ranks_opts,
     .values_size = sizeof(struct ranks_values),
     .defaults = &ranks_defaults,

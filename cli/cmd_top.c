@@ -23,6 +23,7 @@ const struct cli_command cli_command_top = {
         "add up. What was there before the trace began is in the row (not recorded), unless the\n"
         "snapshot still has its stack.\n",
     .examples = "tarn top --sort count -n 5 dump.pickle",
+    .prints_sizes = true,
     .opts = cli_top_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

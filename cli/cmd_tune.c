@@ -285,6 +285,8 @@ const struct cli_command cli_command_tune = {
         "traces give the same answer. Of several traces the sums count.\n",
     .examples = "tarn tune dump.pickle\n"
                 "tarn tune --goal capacity --limit 78GiB rank*.pickle",
+    .prints_sizes = true,
+    .is_redirected = true,
     .opts = tune_opts,
     .values_size = sizeof(struct tune_values),
     .defaults = &tune_defaults,

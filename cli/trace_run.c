@@ -2,6 +2,7 @@
 #include "trace_run.h"
 
 #include "report_run.h"
+#include "size_text.h"
 #include "tarn/replay.h"
 
 const struct cli_trace_values cli_trace_defaults = {.select = CLI_SELECT_DEFAULTS};
@@ -163,7 +164,12 @@ enum cli_exit cli_trace_run_with(const struct cli_call *call, cli_trace_report *
     run.options.by = (enum tarn_grouping)values->select.by;
     run.options.life_max = values->max_life;
     run.options.parts = values->steps;
-    enum cli_exit code = cli_select_read(call->command, &values->select, &selection);
+    run.options.units = cli_units();
+    enum cli_exit code = cli_overwrite_check(call->command, values->output, values->force);
+
+    if (code == CLI_EXIT_OK) {
+        code = cli_select_read(call->command, &values->select, &selection);
+    }
 
     if (code == CLI_EXIT_OK) {
         code = cli_rules_load(call->command, values->select.rules, &rules);

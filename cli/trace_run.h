@@ -4,10 +4,11 @@
 #define CLI_TRACE_RUN_H
 
 #include "command.h"
+#include "overwrite.h"
 #include "select_opt.h"
 #include "tarn/report.h"
 
-/* Rows of option tables; `type` has members `rows`, `json`, `output`. */
+/* Rows of option tables; `type` has members `rows`, `json`, `output` with `force`. */
 #define CLI_ROWS_OPT(type)                                                                         \
     {                                                                                              \
         .name = "rows", .letter = 'n', .kind = CLI_OPT_NUMBER, .at = offsetof(type, rows),         \
@@ -21,16 +22,20 @@
     }
 
 #define CLI_OUTPUT_OPT(type)                                                                       \
-    {                                                                                              \
-        .name = "output", .letter = 'o', .kind = CLI_OPT_TEXT, .at = offsetof(type, output),       \
-        .value = "FILE", .help = "where to write; - is standard output, the default"               \
-    }
+    {.name = "output",                                                                             \
+     .letter = 'o',                                                                                \
+     .kind = CLI_OPT_TEXT,                                                                         \
+     .at = offsetof(type, output),                                                                 \
+     .value = "FILE",                                                                              \
+     .help = "where to write; - is standard output, the default"},                                 \
+        CLI_FORCE_OPT(type)
 
 struct cli_trace_values {
     struct cli_select_values select;
     uint64_t device_total;
     uint64_t rows;
     const char *output;
+    bool force;
     bool json;
     int order; /* enum tarn_top_order */
     uint64_t max_life;

@@ -205,6 +205,7 @@ class FlameOptions(Structure):
         ("one_device", c_bool),
         ("device", c_int),
         ("folded", c_bool),
+        ("units", c_int),
     ]
 
 

@@ -17,7 +17,8 @@ void tn_composition_fini(struct tn_composition *composition)
 
 static void line_put(struct tn_text_out *out, uint64_t bytes, const char *what)
 {
-    tn_text_printf(out, "  %10s          %s\n", tn_size_text((double)bytes).text, what);
+    tn_text_put_size(out, (double)bytes);
+    tn_text_printf(out, "          %s\n", what);
 }
 
 /* Why reserved is more than in use. Of one stream or pool nobody says what else is in its segments

@@ -94,7 +94,8 @@ void tn_groups_fini(struct tn_groups *groups)
 
 static void row_put(struct tn_text_out *out, uint64_t bytes, uint64_t all, uint64_t count)
 {
-    tn_text_printf(out, "  %10s  %5.1f%%  %8" PRIu64 "  ", tn_size_text((double)bytes).text,
+    tn_text_put_size(out, (double)bytes);
+    tn_text_printf(out, "  %5.1f%%  %8" PRIu64 "  ",
                    all > 0 ? (double)bytes / (double)all * 100 : 0.0, count);
 }
 
@@ -131,7 +132,8 @@ void tn_groups_put(struct tn_text_out *out, const struct tn_keys *keys,
     const struct tn_group *rows = groups->rows.items;
 
     limit = limit < groups->rows.count ? limit : groups->rows.count;
-    tn_text_printf(out, "       bytes   share    blocks  %s\n", tn_grouping_heading(keys->by));
+    tn_text_put_head(out, "#bytes   share    blocks  ");
+    tn_text_printf(out, "%s\n", tn_grouping_heading(keys->by));
     for (size_t i = 0; i < limit; i++) {
         row_put(out, rows[i].bytes, groups->bytes, rows[i].count);
         tn_key_put(out, keys, rows[i].key);

@@ -41,6 +41,7 @@ enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *mo
     *query = (struct tn_query){.model = model};
     if (options) {
         query->by = options->by;
+        query->units = options->json ? TARN_UNITS_IEC : options->units;
         if (options->selection) {
             query->selection = *options->selection;
         }
@@ -389,6 +390,7 @@ enum tarn_status tn_scene_init(struct tn_scene *scene, struct tn_query *query, s
     }
     scene->timeline = &scene->whole;
     scene->keys = (struct tn_keys){.by = query->by,
+                                   .units = query->units,
                                    .model = query->model,
                                    .view = &query->view,
                                    .categories = &query->categories,
@@ -570,11 +572,11 @@ static void blocks_put(struct tn_text_out *out, const struct tarn_selection *sel
     }
     if (selection->size_min > 0) {
         wish_put(out, joint, "blocks of at least ");
-        tn_text_puts(out, tn_size_text((double)selection->size_min).text);
+        tn_text_puts(out, tn_text_size(out, (double)selection->size_min).text);
     }
     if (selection->size_max > 0) {
         wish_put(out, joint, "blocks of at most ");
-        tn_text_puts(out, tn_size_text((double)selection->size_max).text);
+        tn_text_puts(out, tn_text_size(out, (double)selection->size_max).text);
     }
     if (selection->match) {
         wish_put(out, joint, "stacks with ");
@@ -644,8 +646,9 @@ void tn_moment_put(struct tn_text_out *out, const struct tn_scene *scene, const 
 {
     const struct tn_timeline *timeline = scene->timeline;
 
-    tn_text_printf(out, "%s: %s reserved, ", what, tn_size_text((double)moment->reserved).text);
-    tn_text_printf(out, "%s in use, ", tn_size_text((double)moment->requested).text);
+    tn_text_printf(out, "%s: %s reserved, ", what,
+                   tn_text_size(out, (double)moment->reserved).text);
+    tn_text_printf(out, "%s in use, ", tn_text_size(out, (double)moment->requested).text);
     if (moment->entry == TN_NEVER) {
         tn_text_puts(out, "before the first entry\n");
     } else if (moment->entry == tn_timeline_before(timeline)) {

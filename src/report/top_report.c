@@ -160,10 +160,10 @@ static bool is_at_peak(const struct tn_scene *scene)
 
 static void row_put(struct tn_text_out *out, const struct row *row)
 {
-    tn_text_printf(out, "  %10s  ", tn_size_text((double)row->peak).text);
-    tn_text_printf(out, "%10s  ", tn_size_text((double)row->end).text);
-    tn_text_printf(out, "%10s  %8" PRIu64 "  ", tn_size_text((double)row->allocated).text,
-                   row->count);
+    tn_text_put_size(out, (double)row->peak);
+    tn_text_put_size(out, (double)row->end);
+    tn_text_put_size(out, (double)row->allocated);
+    tn_text_printf(out, "  %8" PRIu64 "  ", row->count);
     if (row->freed > 0) {
         tn_text_printf(out, "%8" PRIu64 "  ", row->entries / row->freed);
     } else {
@@ -177,9 +177,9 @@ static void rows_put(const struct tn_report_out *report, const struct tn_scene *
     const struct row *items = rows->vec.items;
     struct tn_text_out *out = report->out;
 
-    tn_text_printf(out, "%s      at end   allocated    blocks      life  %s\n",
-                   is_at_peak(scene) ? "     at peak" : "  at instant",
-                   tn_grouping_heading(scene->keys.by));
+    tn_text_put_head(out, is_at_peak(scene) ? "#at peak" : "#at instant");
+    tn_text_put_head(out, "#at end#allocated    blocks      life  ");
+    tn_text_printf(out, "%s\n", tn_grouping_heading(scene->keys.by));
     for (size_t i = 0; i < limit; i++) {
         row_put(out, &items[i]);
         tn_key_put(out, &scene->keys, items[i].key);
@@ -245,9 +245,9 @@ static void left_out_put(struct tn_text_out *out, const struct tn_scene *scene,
                          const struct tn_moment *at)
 {
     if (tn_scene_is_part(scene)) {
-        tn_text_printf(out, "  %10s  ", tn_size_text((double)at->left_out).text);
-        tn_text_printf(out, "%10s  left out of those in use\n",
-                       tn_size_text((double)scene->timeline->end.left_out).text);
+        tn_text_put_size(out, (double)at->left_out);
+        tn_text_put_size(out, (double)scene->timeline->end.left_out);
+        tn_text_puts(out, "  left out of those in use\n");
     }
 }
 
