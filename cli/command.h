@@ -123,6 +123,7 @@ extern const struct cli_opt cli_common_opts[];
 struct cli_reading_values {
     bool strict;
     bool partial;
+    int progress; /* enum cli_progress_when */
 };
 
 /* Of commands that print sizes for people. */

@@ -4,6 +4,7 @@
 #include "output.h"
 #include "overwrite.h"
 #include "pager.h"
+#include "progress.h"
 #include "redirect.h"
 #include "size_text.h"
 #include "suggest.h"
@@ -56,6 +57,11 @@ static const struct cli_opt reading_opts[] = {
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct cli_reading_values, partial),
      .help = "a snapshot that ends early is fine: no message, exit code 0"},
+    {.name = "progress",
+     .kind = CLI_OPT_CHOICE,
+     .at = offsetof(struct cli_reading_values, progress),
+     .choices = cli_progress_choices,
+     .help = "when to say on standard error how far long work is"},
     {0},
 };
 
@@ -248,6 +254,10 @@ static enum cli_exit call_start(struct cli_call *call, const struct shared_value
                                                 .partial = shared->reading.partial,
                                                 .quiet = common->quiet,
                                                 .verbose = common->verbose});
+    cli_progress_configure(cli_progress_decide((enum cli_progress_when)shared->reading.progress,
+                                               terminal.err_is_terminal, getenv("TERM"),
+                                               common->quiet),
+                           cli_terminal_err_width());
     code = call_run_paged(call, common->no_pager);
     return cli_redirect_end(&redirect, call->command, code);
 }
