@@ -54,7 +54,7 @@ static const struct cli_opt diff_opts[] = {
 
 /* What the options say, as the library takes it. */
 struct request {
-    struct tarn_selection selection;
+    struct cli_selected selected;
     struct tarn_report_options options;
     struct tarn_diff_options how;
     double percent_max; /* below 0: not limited */
@@ -68,11 +68,7 @@ static enum cli_exit request_read(const struct cli_call *call, struct request *r
     request->options = (struct tarn_report_options){.struct_size = sizeof request->options,
                                                     .json = values->json,
                                                     .rows = values->rows,
-                                                    .units = cli_units(),
-                                                    .selection = &request->selection,
-                                                    .by = (enum tarn_grouping)values->select.by};
-    request->options.one_device =
-        cli_device_is_given(values->select.device, &request->options.device);
+                                                    .units = cli_units()};
     request->how = (struct tarn_diff_options){.struct_size = sizeof request->how,
                                               .ignore_lines = values->ignore_lines,
                                               .strip_prefix = values->strip_prefix,
@@ -89,7 +85,10 @@ static enum cli_exit request_read(const struct cli_call *call, struct request *r
                         "such as 2%%, or a size, such as 100MiB",
                         values->fail_above);
     }
-    return cli_select_read(call->command, &values->select, &request->selection);
+    const enum cli_exit code = cli_select_read(call->command, &values->select, &request->selected);
+
+    cli_select_apply(&request->selected, &values->select, &request->options);
+    return code;
 }
 
 /* CLI_EXIT_GATE when it grew by more than is allowed. */
@@ -133,26 +132,21 @@ static enum cli_exit diff_run(const struct cli_call *call)
 {
     const struct diff_values *values = call->values;
     struct tarn_snapshot *snapshots[2];
-    struct tarn_rules *rules = NULL;
     struct request request;
     int code = (int)cli_overwrite_check(call->command, values->output, values->force);
 
     if (code == CLI_EXIT_OK) {
         code = (int)request_read(call, &request);
     }
-    if (code == CLI_EXIT_OK) {
-        code = (int)cli_rules_load(call->command, values->select.rules, &rules);
-    }
     if (code) {
         return (enum cli_exit)code;
     }
-    request.options.rules = rules;
     if (cli_pair_load(call, snapshots, &code)) {
         code = pair_run(call, &request, snapshots, code);
         tarn_snapshot_destroy(snapshots[1]);
         tarn_snapshot_destroy(snapshots[0]);
     }
-    tarn_rules_destroy(rules);
+    cli_select_release(&request.selected);
     return (enum cli_exit)code;
 }
 

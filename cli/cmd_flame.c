@@ -51,7 +51,7 @@ static const struct cli_opt flame_opts[] = {
 };
 
 struct flame_request {
-    struct tarn_selection selection;
+    struct cli_selected selected;
     struct tarn_report_options options;
     struct tarn_flame_moment_options how;
 };
@@ -68,12 +68,8 @@ static enum cli_exit request_read(const struct cli_call *call, struct flame_requ
 {
     const struct flame_values *values = call->values;
 
-    request->options = (struct tarn_report_options){.struct_size = sizeof request->options,
-                                                    .selection = &request->selection,
-                                                    .units = cli_units(),
-                                                    .by = (enum tarn_grouping)values->select.by};
-    request->options.one_device =
-        cli_device_is_given(values->select.device, &request->options.device);
+    request->options =
+        (struct tarn_report_options){.struct_size = sizeof request->options, .units = cli_units()};
     request->how = (struct tarn_flame_moment_options){.struct_size = sizeof request->how,
                                                       .folded = values->folded,
                                                       .is_inverted = values->inverted,
@@ -83,7 +79,10 @@ static enum cli_exit request_read(const struct cli_call *call, struct flame_requ
                         "option --from: \"%.60s\" is not an instant; allowed: as for --at",
                         values->from);
     }
-    return cli_select_read(call->command, &values->select, &request->selection);
+    const enum cli_exit code = cli_select_read(call->command, &values->select, &request->selected);
+
+    cli_select_apply(&request->selected, &values->select, &request->options);
+    return code;
 }
 
 static enum cli_exit flame_run(const struct cli_call *call)
@@ -92,21 +91,16 @@ static enum cli_exit flame_run(const struct cli_call *call)
     const char *usual = values->folded ? "-" : "flame.svg";
     const char *path = values->output ? values->output : usual;
     struct flame_request request;
-    struct tarn_rules *rules = NULL;
     enum cli_exit code = cli_overwrite_check(call->command, path, values->force);
 
     if (code == CLI_EXIT_OK) {
         code = request_read(call, &request);
     }
-    if (code == CLI_EXIT_OK) {
-        code = cli_rules_load(call->command, values->select.rules, &rules);
-    }
     if (code) {
         return code;
     }
-    request.options.rules = rules;
     code = cli_report_run(call, path, flame_write, &request);
-    tarn_rules_destroy(rules);
+    cli_select_release(&request.selected);
     return code;
 }
 

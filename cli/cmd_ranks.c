@@ -72,29 +72,22 @@ static int files_run(const struct cli_call *call, struct tarn_ranks *ranks)
 static enum cli_exit ranks_run(const struct cli_call *call)
 {
     const struct ranks_values *values = call->values;
-    struct tarn_selection selection;
-    struct tarn_rules *rules = NULL;
+    struct cli_selected selected;
     struct tarn_ranks *ranks;
     struct tarn_error error = {.offset = -1};
     struct tarn_report_options options = {.struct_size = sizeof options,
                                           .json = values->json,
                                           .rows = values->rows,
-                                          .units = cli_units(),
-                                          .selection = &selection,
-                                          .by = (enum tarn_grouping)values->select.by};
+                                          .units = cli_units()};
     int code = (int)cli_overwrite_check(call->command, values->output, values->force);
 
     if (code == CLI_EXIT_OK) {
-        code = (int)cli_select_read(call->command, &values->select, &selection);
-    }
-    if (code == CLI_EXIT_OK) {
-        code = (int)cli_rules_load(call->command, values->select.rules, &rules);
+        code = (int)cli_select_read(call->command, &values->select, &selected);
     }
     if (code) {
         return (enum cli_exit)code;
     }
-    options.rules = rules;
-    options.one_device = cli_device_is_given(values->select.device, &options.device);
+    cli_select_apply(&selected, &values->select, &options);
     const enum tarn_status status = tarn_ranks_create(&options, &ranks, &error);
 
     if (status) {
@@ -103,7 +96,7 @@ static enum cli_exit ranks_run(const struct cli_call *call)
         code = files_run(call, ranks);
     }
     tarn_ranks_destroy(ranks);
-    tarn_rules_destroy(rules);
+    cli_select_release(&selected);
     return (enum cli_exit)code;
 }
 

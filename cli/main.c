@@ -13,7 +13,7 @@
 static void end_interrupted(int signal_number)
 {
     (void)signal_number;
-    /* NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c): it only calls close, waitpid and write */
+    /* NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c): only close, waitpid and write */
     cli_pager_interrupted();
     cli_progress_interrupted();
     _exit(CLI_EXIT_INTERRUPTED);

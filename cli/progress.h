@@ -50,8 +50,8 @@ enum {
     CLI_PROGRESS_LINE_MAX = 256
 };
 
-/* The line: "reading dump.pickle: 25 %, 1.00 GiB of 4.00 GiB, 512 MB/s, 6 s left". What is not known
- * (total 0) is left out, as is a rate of no time. Longer ones are cut off at `width`. */
+/* The line: "reading dump.pickle: 25 %, 1.00 GiB of 4.00 GiB, 512 MB/s, 6 s left". What is not
+ * known (total 0) is left out, as is a rate of no time. Longer ones are cut off at `width`. */
 int cli_progress_text(char line[CLI_PROGRESS_LINE_MAX], const struct cli_progress *progress,
                       uint64_t done, uint64_t total, double seconds, unsigned width);
 

@@ -149,8 +149,7 @@ enum cli_exit cli_trace_run_with(const struct cli_call *call, cli_trace_report *
                                  const struct tarn_report_options *extra)
 {
     const struct cli_trace_values *values = call->values;
-    struct tarn_selection selection;
-    struct tarn_rules *rules;
+    struct cli_selected selected;
     struct trace_run run = {
         .report = report, .options = extra ? *extra : (struct tarn_report_options){.json = false}};
 
@@ -160,26 +159,19 @@ enum cli_exit cli_trace_run_with(const struct cli_call *call, cli_trace_report *
     run.options.device_total = values->device_total;
     run.options.would_fit = would_fit;
     run.options.order = (enum tarn_top_order)values->order;
-    run.options.selection = &selection;
-    run.options.by = (enum tarn_grouping)values->select.by;
     run.options.life_max = values->max_life;
     run.options.parts = values->steps;
     run.options.units = cli_units();
     enum cli_exit code = cli_overwrite_check(call->command, values->output, values->force);
 
     if (code == CLI_EXIT_OK) {
-        code = cli_select_read(call->command, &values->select, &selection);
-    }
-
-    if (code == CLI_EXIT_OK) {
-        code = cli_rules_load(call->command, values->select.rules, &rules);
+        code = cli_select_read(call->command, &values->select, &selected);
     }
     if (code) {
         return code;
     }
-    run.options.rules = rules;
-    run.options.one_device = cli_device_is_given(values->select.device, &run.options.device);
+    cli_select_apply(&selected, &values->select, &run.options);
     code = cli_report_run(call, values->output, trace_write, &run);
-    tarn_rules_destroy(rules);
+    cli_select_release(&selected);
     return code;
 }

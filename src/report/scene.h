@@ -12,6 +12,7 @@
 
 #include "report/annotation.h"
 #include "report/key.h"
+#include "report/where_view.h"
 #include "tarn/report.h"
 
 struct tn_query {
@@ -23,6 +24,7 @@ struct tn_query {
     struct tarn_rules *own_rules; /* NULL: the caller's, or none are needed */
     struct tn_categories categories;
     bool has_categories;
+    struct tn_where_view where; /* for an expression */
 };
 
 /* `options` may be NULL. TARN_ERR_INVALID_ARGUMENT for a pattern that is none,
@@ -41,6 +43,7 @@ struct tn_scene {
     struct tn_vec steps; /* uint64_t: see tn_phases_steps */
     struct tn_places places;
     bool has_places;
+    struct tn_where_place where; /* what it is asked about */
     struct tn_keys keys;
 };
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# slow_input.sh PROGRAM SNAPSHOT: long reading is told on a terminal, in one line that goes away, and
-# nowhere else. Input comes through a named pipe that pauses for longer than work stays untold.
+# slow_input.sh PROGRAM SNAPSHOT: long reading is told on a terminal, in one line that goes away,
+# and nowhere else. Input comes through a named pipe that pauses for longer than work stays untold.
 set -u
 
 tarn=$1
@@ -23,8 +23,10 @@ count() { # NAME STATUS
 gunzip -c "$2" >"$work/plain"
 mkfifo "$work/pipe"
 
+# $work/open is there once the program has opened the pipe.
 feed() { # PAUSE
-    { head -c 1000 "$work/plain"; sleep "$1"; tail -c +1001 "$work/plain"; } >"$work/pipe" &
+    rm -f "$work/open"
+    { : >"$work/open"; head -c 1000 "$work/plain"; sleep "$1"; tail -c +1001 "$work/plain"; } >"$work/pipe" &
     feeder=$!
 }
 
@@ -51,14 +53,16 @@ count "--progress=always tells" $?
     [ "$(tr -cd '\n' <"$work/said" | wc -c)" -eq 0 ]
 count "the line is erased" $?
 
-told 0 --progress=always
+"$tarn" check "$work/plain" --progress=always >"$work/out" 2>"$work/said"
 [ ! -s "$work/said" ]
 count "what is quick is not told" $?
 
 feed 0.8
 "$tarn" check "$work/pipe" >"$work/out" 2>"$work/said" &
 reader=$!
-sleep 0.3
+while [ ! -e "$work/open" ]; do
+    sleep 0.05
+done
 kill -USR1 "$reader"
 wait "$reader"
 count "a question does not end the program" $?
