@@ -5,7 +5,7 @@
 #include "size_text.h"
 #include "tarn/replay.h"
 
-const struct cli_trace_values cli_trace_defaults = {.select = CLI_SELECT_DEFAULTS};
+const struct cli_trace_values cli_trace_defaults = {.select = CLI_SELECT_DEFAULTS, .min_share = 1};
 
 #define ROWS_OPT   CLI_ROWS_OPT(struct cli_trace_values)
 #define JSON_OPT   CLI_JSON_OPT(struct cli_trace_values)
@@ -16,6 +16,13 @@ static const char *const orders[] = {"peak", "end", "allocated", "count", NULL};
 
 const struct cli_opt cli_trace_opts[] = {
     CLI_SELECT_OPTS(struct cli_trace_values), ROWS_OPT, JSON_OPT, OUTPUT_OPT, {0}};
+
+const struct cli_opt cli_tree_opts[] = {CLI_SELECT_OPTS(struct cli_trace_values),
+                                        CLI_TREE_OPTS(struct cli_trace_values),
+                                        ROWS_OPT,
+                                        JSON_OPT,
+                                        OUTPUT_OPT,
+                                        {0}};
 
 const struct cli_opt cli_info_opts[] = {
     CLI_SELECT_OPTS(struct cli_trace_values), JSON_OPT, OUTPUT_OPT, {0}};
@@ -70,6 +77,7 @@ const struct cli_opt cli_top_opts[] = {CLI_SELECT_OPTS(struct cli_trace_values),
                                         .at = offsetof(struct cli_trace_values, order),
                                         .choices = orders,
                                         .help = "what comes first"},
+                                       CLI_TREE_OPTS(struct cli_trace_values),
                                        ROWS_OPT,
                                        JSON_OPT,
                                        OUTPUT_OPT,
@@ -162,6 +170,8 @@ enum cli_exit cli_trace_run_with(const struct cli_call *call, cli_trace_report *
     run.options.life_max = values->max_life;
     run.options.parts = values->steps;
     run.options.units = cli_units();
+    run.options.tree = values->tree;
+    run.options.min_share = values->min_share;
     enum cli_exit code = cli_overwrite_check(call->command, values->output, values->force);
 
     if (code == CLI_EXIT_OK) {

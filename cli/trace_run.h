@@ -30,6 +30,17 @@
      .help = "where to write; - is standard output, the default"},                                 \
         CLI_FORCE_OPT(type)
 
+/* Rows for `tree` and `min_share`. */
+#define CLI_TREE_OPTS(type)                                                                        \
+    {.name = "tree",                                                                               \
+     .kind = CLI_OPT_FLAG,                                                                         \
+     .at = offsetof(type, tree),                                                                   \
+     .help = "show stacks as a tree of calls, callers first"},                                     \
+    {                                                                                              \
+        .name = "min-share", .kind = CLI_OPT_REAL, .at = offsetof(type, min_share),                \
+        .value = "PERCENT", .help = "of a row of the tree (1); with less it is among the others"   \
+    }
+
 struct cli_trace_values {
     struct cli_select_values select;
     uint64_t device_total;
@@ -38,6 +49,8 @@ struct cli_trace_values {
     bool force;
     bool json;
     int order; /* enum tarn_top_order */
+    bool tree;
+    double min_share;
     uint64_t max_life;
     uint64_t steps;
     const char *suppressions;
@@ -46,6 +59,7 @@ struct cli_trace_values {
 
 extern const struct cli_trace_values cli_trace_defaults;
 extern const struct cli_opt cli_trace_opts[]; /* for commands with tables */
+extern const struct cli_opt cli_tree_opts[];  /* whose tables can be trees */
 extern const struct cli_opt cli_oom_opts[];
 extern const struct cli_opt cli_top_opts[];
 extern const struct cli_opt cli_info_opts[];

@@ -142,6 +142,12 @@ struct tarn_report_options {
 
     enum tarn_units units; /* of sizes in text */
 
+    /* Of tarn_report_peak, _live and _top: stacks as a tree of calls, callers first, instead of a
+     * table (in JSON besides it). A row with less than `min_share` percent of the total, or beyond
+     * `rows` of its caller, is among its caller's others; so what is below a row adds up to it. */
+    bool tree;
+    double min_share;
+
     uint64_t life_max; /* of tarn_report_churn: entries that a short life has at most; 0 = 64 */
 
     /* Of tarn_report_leaks. */

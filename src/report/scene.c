@@ -43,10 +43,16 @@ enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *mo
     *query = (struct tn_query){.model = model};
     if (options) {
         query->by = options->by;
+        query->tree = options->tree;
+        query->min_share = options->min_share;
         query->units = options->json ? TARN_UNITS_IEC : options->units;
         if (options->selection) {
             query->selection = *options->selection;
         }
+    }
+    if (query->tree && query->by != TARN_BY_STACK) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "a tree is one of stacks: it cannot be by %s", tn_grouping_name(query->by));
     }
     enum tarn_status status = tn_frame_view_init(&query->view, model, &query->selection, error);
 

@@ -25,6 +25,8 @@ struct tn_query {
     struct tn_categories categories;
     bool has_categories;
     struct tn_where_view where; /* for an expression */
+    bool tree;                  /* stacks as a tree of calls */
+    double min_share;           /* percent; of its rows */
 };
 
 /* `options` may be NULL. TARN_ERR_INVALID_ARGUMENT for a pattern that is none,

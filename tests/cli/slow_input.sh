@@ -26,7 +26,12 @@ mkfifo "$work/pipe"
 # $work/open is there once the program has opened the pipe.
 feed() { # PAUSE
     rm -f "$work/open"
-    { : >"$work/open"; head -c 1000 "$work/plain"; sleep "$1"; tail -c +1001 "$work/plain"; } >"$work/pipe" &
+    {
+        : >"$work/open"
+        head -c 1000 "$work/plain"
+        sleep "$1"
+        tail -c +1001 "$work/plain"
+    } >"$work/pipe" &
     feeder=$!
 }
 
