@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Any bytes as an expression. A refused one says why and where; an accepted one picks blocks of a
- * small trace. Repetitions and references to groups are left to the C library's own tests: matching
- * them may take any time and memory.
+ * small trace. References to groups are left out: matching them may take any time.
  */
 #include "fuzz_target.h"
 
@@ -65,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(text, data, size);
     }
     text[size] = '\0';
-    if (strpbrk(text, "{*+\\")) {
+    if (strchr(text, '\\')) {
         free(text);
         return 0;
     }
