@@ -15,6 +15,7 @@ struct diff_values {
     const char *to;
     const char *fail_above;
     bool json;
+    struct cli_form_values form;
     bool folded;
     bool ignore_lines;
 };
@@ -48,6 +49,7 @@ static const struct cli_opt diff_opts[] = {
      .help = "print stacks with both numbers, for differential flame graphs"},
     CLI_ROWS_OPT(struct diff_values),
     CLI_JSON_OPT(struct diff_values),
+    CLI_FORM_OPTS(struct diff_values),
     CLI_OUTPUT_OPT(struct diff_values),
     {0},
 };
@@ -57,6 +59,7 @@ struct request {
     struct cli_selected selected;
     struct tarn_report_options options;
     struct tarn_diff_options how;
+    enum cli_rows_form form;
     double percent_max; /* below 0: not limited */
     uint64_t bytes_max; /* when `percent_max` is below 0 and --fail-above is given */
 };
@@ -65,10 +68,17 @@ static enum cli_exit request_read(const struct cli_call *call, struct request *r
 {
     const struct diff_values *values = call->values;
 
-    request->options = (struct tarn_report_options){.struct_size = sizeof request->options,
-                                                    .json = values->json,
-                                                    .rows = values->rows,
-                                                    .units = cli_units()};
+    if (cli_form_read(call->command, &values->form, values->json, &request->form)) {
+        return CLI_EXIT_USAGE;
+    }
+    if (values->folded && request->form != CLI_ROWS_NONE) {
+        return cli_fail(call->command, CLI_EXIT_USAGE, "--folded has no rows for --jsonl or --csv");
+    }
+    request->options =
+        (struct tarn_report_options){.struct_size = sizeof request->options,
+                                     .json = values->json || request->form != CLI_ROWS_NONE,
+                                     .rows = values->rows,
+                                     .units = cli_units()};
     request->how = (struct tarn_diff_options){.struct_size = sizeof request->how,
                                               .ignore_lines = values->ignore_lines,
                                               .strip_prefix = values->strip_prefix,
@@ -108,11 +118,27 @@ static int gate(const struct cli_call *call, const struct request *request,
                          values->fail_above, counts->growth_bytes, counts->growth_percent);
 }
 
+/* A comparison of two snapshots. */
+struct asked {
+    const struct request *request;
+    struct tarn_snapshot *const *snapshots;
+    struct tarn_diff_counts counts;
+};
+
+static enum tarn_status pair_ask(void *context, const struct tarn_writer *writer,
+                                 struct tarn_error *error)
+{
+    struct asked *asked = context;
+
+    return tarn_report_diff(asked->snapshots[0], asked->snapshots[1], &asked->request->options,
+                            &asked->request->how, writer, &asked->counts, error);
+}
+
 static int pair_run(const struct cli_call *call, struct request *request,
                     struct tarn_snapshot *const snapshots[2], int code)
 {
     const struct diff_values *values = call->values;
-    struct tarn_diff_counts counts = {.before_bytes = 0};
+    struct asked asked = {.request = request, .snapshots = snapshots};
     struct tarn_error error = {.offset = -1};
     struct cli_output output;
     const int opened = cli_output_open(&output, call->command, values->output);
@@ -121,11 +147,10 @@ static int pair_run(const struct cli_call *call, struct request *request,
         return opened;
     }
     const enum tarn_status status =
-        tarn_report_diff(snapshots[0], snapshots[1], &request->options, &request->how,
-                         &output.writer, &counts, &error);
+        cli_form_write(request->form, pair_ask, &asked, &output.writer, &error);
 
     code = cli_output_close(&output, call->command, status, &error, code);
-    return status ? code : gate(call, request, &counts, code);
+    return status ? code : gate(call, request, &asked.counts, code);
 }
 
 static enum cli_exit diff_run(const struct cli_call *call)

@@ -123,7 +123,8 @@ extern const struct cli_opt cli_common_opts[];
 struct cli_reading_values {
     bool strict;
     bool partial;
-    int progress; /* enum cli_progress_when */
+    int progress;       /* enum cli_progress_when */
+    uint64_t mem_limit; /* bytes; 0 = the library's */
 };
 
 /* Of commands that print sizes for people. */

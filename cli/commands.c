@@ -62,6 +62,11 @@ static const struct cli_opt reading_opts[] = {
      .at = offsetof(struct cli_reading_values, progress),
      .choices = cli_progress_choices,
      .help = "when to say on standard error how far long work is"},
+    {.name = "mem-limit",
+     .kind = CLI_OPT_SIZE,
+     .at = offsetof(struct cli_reading_values, mem_limit),
+     .value = "SIZE",
+     .help = "what a snapshot may take of memory; more is exit code 7 (by its size)"},
     {0},
 };
 
@@ -252,6 +257,7 @@ static enum cli_exit call_start(struct cli_call *call, const struct shared_value
     cli_units_configure((enum tarn_units)shared->units.units);
     cli_load_configure(&(struct cli_load_rules){.strict = shared->reading.strict,
                                                 .partial = shared->reading.partial,
+                                                .mem_limit = shared->reading.mem_limit,
                                                 .quiet = common->quiet,
                                                 .verbose = common->verbose});
     cli_progress_configure(cli_progress_decide((enum cli_progress_when)shared->reading.progress,

@@ -133,6 +133,7 @@ struct tarn_snapshot *cli_load_snapshot(const struct cli_command *command, const
     const struct tarn_read_limits limits = {
         .struct_size = sizeof limits,
         .strict = load_rules.strict,
+        .max_memory = load_rules.mem_limit,
         .progress = cli_progress_begin(&progress, "reading", name, true)};
     struct tarn_snapshot *snapshot = NULL;
     struct tarn_error error;

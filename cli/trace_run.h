@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "overwrite.h"
+#include "rows_out.h"
 #include "select_opt.h"
 #include "tarn/report.h"
 
@@ -20,6 +21,22 @@
         .name = "json", .kind = CLI_OPT_FLAG, .at = offsetof(type, json),                          \
         .help = "print JSON, for programs"                                                         \
     }
+
+/* `type` has a member `form`. */
+#define CLI_FORM_OPTS(type)                                                                        \
+    {.name = "jsonl",                                                                              \
+     .kind = CLI_OPT_FLAG,                                                                         \
+     .at = offsetof(type, form.jsonl),                                                             \
+     .help = "print the rows, one JSON object a line"},                                            \
+    {                                                                                              \
+        .name = "csv", .kind = CLI_OPT_FLAG, .at = offsetof(type, form.csv),                       \
+        .help = "print the rows as CSV, a first line of names"                                     \
+    }
+
+struct cli_form_values {
+    bool jsonl;
+    bool csv;
+};
 
 #define CLI_OUTPUT_OPT(type)                                                                       \
     {.name = "output",                                                                             \
@@ -48,6 +65,7 @@ struct cli_trace_values {
     const char *output;
     bool force;
     bool json;
+    struct cli_form_values form;
     int order; /* enum tarn_top_order */
     bool tree;
     double min_share;
@@ -70,6 +88,18 @@ typedef enum tarn_status cli_trace_report(const struct tarn_snapshot *snapshot,
                                           const struct tarn_report_options *options,
                                           const struct tarn_writer *writer,
                                           struct tarn_error *error);
+
+/* Reads which form of output is wanted; more than one is said to be wrong, and CLI_EXIT_USAGE. */
+enum cli_exit cli_form_read(const struct cli_command *command, const struct cli_form_values *values,
+                            bool json, enum cli_rows_form *form_out);
+
+/* A report as a function of where it goes. */
+typedef enum tarn_status cli_write(void *context, const struct tarn_writer *writer,
+                                   struct tarn_error *error);
+
+/* Writes a report in that form: rows are made of what it writes, which is JSON then. */
+enum tarn_status cli_form_write(enum cli_rows_form form, cli_write *report, void *context,
+                                const struct tarn_writer *writer, struct tarn_error *error);
 
 /* Loads the snapshot and writes the report. It may ask whether a run fits: replays tell. */
 enum cli_exit cli_trace_run(const struct cli_call *call, cli_trace_report *report);
