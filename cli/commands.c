@@ -241,19 +241,20 @@ static enum cli_exit call_run_paged(const struct cli_call *call, bool no_pager)
 }
 
 /* Follows the options that are not the command's own, and runs it. */
-static enum cli_exit call_start(struct cli_call *call, const struct shared_values *shared)
+static enum cli_exit call_start(const struct cli_call *parsed, const struct shared_values *shared)
 {
     const struct cli_common_values *common = &shared->common;
     struct cli_terminal terminal;
+    struct cli_call call = *parsed;
     struct cli_redirect redirect;
-    enum cli_exit code = cli_redirect_begin(&redirect, call->command, shared->redirect.output,
+    enum cli_exit code = cli_redirect_begin(&redirect, call.command, shared->redirect.output,
                                             shared->redirect.force);
 
     if (code) {
         return code;
     }
     cli_terminal_init(&terminal, (enum cli_color)common->color);
-    call->terminal = &terminal;
+    call.terminal = &terminal;
     cli_units_configure((enum tarn_units)shared->units.units);
     cli_load_configure(&(struct cli_load_rules){.strict = shared->reading.strict,
                                                 .partial = shared->reading.partial,
@@ -264,8 +265,8 @@ static enum cli_exit call_start(struct cli_call *call, const struct shared_value
                                                terminal.err_is_terminal, getenv("TERM"),
                                                common->quiet),
                            cli_terminal_err_width());
-    code = call_run_paged(call, common->no_pager);
-    return cli_redirect_end(&redirect, call->command, code);
+    code = call_run_paged(&call, common->no_pager);
+    return cli_redirect_end(&redirect, call.command, code);
 }
 
 enum cli_exit cli_command_start(const struct cli_command *command, int argc, char **argv,

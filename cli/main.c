@@ -13,8 +13,9 @@
 static void end_interrupted(int signal_number)
 {
     (void)signal_number;
-    /* NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c): only close, waitpid and write */
+    /* NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c): it only calls close and waitpid */
     cli_pager_interrupted();
+    /* NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c): it only calls write */
     cli_progress_interrupted();
     _exit(CLI_EXIT_INTERRUPTED);
 }

@@ -530,8 +530,8 @@ static void random_expressions_agree_with_a_slow_evaluation(void **state)
         for (uint64_t seed = 0; seed < EXPRESSIONS; seed++) {
             count += expression_check(snapshot, seed + 1);
         }
-        assert_true(count > EXPRESSIONS * BLOCKS / 10); /* neither all nor none */
-        assert_true(count < EXPRESSIONS * BLOCKS / 10 * 9);
+        assert_true(count > (size_t)EXPRESSIONS * BLOCKS / 10); /* neither all nor none */
+        assert_true(count < (size_t)EXPRESSIONS * BLOCKS / 10 * 9);
         tarn_snapshot_destroy(snapshot);
     }
     assert_int_equal(tarn_host_usage().live_bytes, 0);
