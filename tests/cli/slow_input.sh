@@ -75,6 +75,18 @@ wait "$feeder"
 grep -q '^tarn: reading pipe: ' "$work/said"
 count "it is answered" $?
 
+feed 0.8
+"$tarn" check "$work/pipe" >"$work/out" 2>"$work/said" &
+reader=$!
+while [ ! -e "$work/open" ]; do
+    sleep 0.05
+done
+kill -INT "$reader"
+wait "$reader"
+[ $? -eq 130 ] && [ ! -s "$work/said" ]
+count "an interrupted program ends with 130 and says nothing" $?
+wait "$feeder"
+
 on_terminal() { # WORDS: the program's, run by a shell; what the terminal got is in $work/said
     TERM=xterm script -qec "$1" /dev/null </dev/null 2>/dev/null | tr '\r' '\n' >"$work/said"
 }
