@@ -81,6 +81,7 @@ const struct cli_command cli_command_check = {
         "file asks to run something, 5 when its end is missing.\n",
     .examples = "tarn check dump.pickle\n"
                 "tarn check --json dump.pickle",
+    .is_redirected = true,
     .opts = check_opts,
     .values_size = sizeof(struct check_values),
     .run = check_run,

@@ -21,6 +21,7 @@ const struct cli_command cli_command_churn = {
         "are mostly of one size, one block that is kept would do: out=, in-place, a cache.\n",
     .examples = "tarn churn dump.pickle\n"
                 "tarn churn --max-life 4 --by size dump.pickle",
+    .prints_sizes = true,
     .opts = cli_churn_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

@@ -76,6 +76,7 @@ const struct cli_command cli_command_compare = {
         "Segments are the same when address and size are: that says nothing about two runs.\n",
     .examples = "tarn compare before.pickle dump.pickle -o changed.svg\n"
                 "tarn compare --folded before.pickle dump.pickle",
+    .prints_sizes = true,
     .opts = cli_flame_opts,
     .values_size = sizeof(struct cli_flame_values),
     .defaults = &cli_flame_defaults,

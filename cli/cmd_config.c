@@ -291,6 +291,7 @@ const struct cli_command cli_command_config = {
                "\"expandable_segments:True,max_split_size_mb:128\".\n",
     .examples = "tarn config\n"
                 "tarn config 'expandable_segments:True,max_split_size_mb:128'",
+    .is_redirected = true,
     .opts = config_opts,
     .values_size = sizeof(struct config_values),
     .run = config_run,

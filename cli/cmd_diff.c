@@ -3,16 +3,19 @@
 #include "output.h"
 #include "pair.h"
 #include "select_text.h"
+#include "size_text.h"
 #include "trace_run.h"
 
 struct diff_values {
     struct cli_select_values select;
     uint64_t rows;
     const char *output;
+    bool force;
     const char *strip_prefix;
     const char *to;
     const char *fail_above;
     bool json;
+    struct cli_form_values form;
     bool folded;
     bool ignore_lines;
 };
@@ -46,15 +49,17 @@ static const struct cli_opt diff_opts[] = {
      .help = "print stacks with both numbers, for differential flame graphs"},
     CLI_ROWS_OPT(struct diff_values),
     CLI_JSON_OPT(struct diff_values),
+    CLI_FORM_OPTS(struct diff_values),
     CLI_OUTPUT_OPT(struct diff_values),
     {0},
 };
 
 /* What the options say, as the library takes it. */
 struct request {
-    struct tarn_selection selection;
+    struct cli_selected selected;
     struct tarn_report_options options;
     struct tarn_diff_options how;
+    enum cli_rows_form form;
     double percent_max; /* below 0: not limited */
     uint64_t bytes_max; /* when `percent_max` is below 0 and --fail-above is given */
 };
@@ -63,13 +68,17 @@ static enum cli_exit request_read(const struct cli_call *call, struct request *r
 {
     const struct diff_values *values = call->values;
 
-    request->options = (struct tarn_report_options){.struct_size = sizeof request->options,
-                                                    .json = values->json,
-                                                    .rows = values->rows,
-                                                    .selection = &request->selection,
-                                                    .by = (enum tarn_grouping)values->select.by};
-    request->options.one_device =
-        cli_device_is_given(values->select.device, &request->options.device);
+    if (cli_form_read(call->command, &values->form, values->json, &request->form)) {
+        return CLI_EXIT_USAGE;
+    }
+    if (values->folded && request->form != CLI_ROWS_NONE) {
+        return cli_fail(call->command, CLI_EXIT_USAGE, "--folded has no rows for --jsonl or --csv");
+    }
+    request->options =
+        (struct tarn_report_options){.struct_size = sizeof request->options,
+                                     .json = values->json || request->form != CLI_ROWS_NONE,
+                                     .rows = values->rows,
+                                     .units = cli_units()};
     request->how = (struct tarn_diff_options){.struct_size = sizeof request->how,
                                               .ignore_lines = values->ignore_lines,
                                               .strip_prefix = values->strip_prefix,
@@ -86,7 +95,10 @@ static enum cli_exit request_read(const struct cli_call *call, struct request *r
                         "such as 2%%, or a size, such as 100MiB",
                         values->fail_above);
     }
-    return cli_select_read(call->command, &values->select, &request->selection);
+    const enum cli_exit code = cli_select_read(call->command, &values->select, &request->selected);
+
+    cli_select_apply(&request->selected, &values->select, &request->options);
+    return code;
 }
 
 /* CLI_EXIT_GATE when it grew by more than is allowed. */
@@ -106,11 +118,27 @@ static int gate(const struct cli_call *call, const struct request *request,
                          values->fail_above, counts->growth_bytes, counts->growth_percent);
 }
 
+/* A comparison of two snapshots. */
+struct asked {
+    const struct request *request;
+    struct tarn_snapshot *const *snapshots;
+    struct tarn_diff_counts counts;
+};
+
+static enum tarn_status pair_ask(void *context, const struct tarn_writer *writer,
+                                 struct tarn_error *error)
+{
+    struct asked *asked = context;
+
+    return tarn_report_diff(asked->snapshots[0], asked->snapshots[1], &asked->request->options,
+                            &asked->request->how, writer, &asked->counts, error);
+}
+
 static int pair_run(const struct cli_call *call, struct request *request,
                     struct tarn_snapshot *const snapshots[2], int code)
 {
     const struct diff_values *values = call->values;
-    struct tarn_diff_counts counts = {.before_bytes = 0};
+    struct asked asked = {.request = request, .snapshots = snapshots};
     struct tarn_error error = {.offset = -1};
     struct cli_output output;
     const int opened = cli_output_open(&output, call->command, values->output);
@@ -119,34 +147,31 @@ static int pair_run(const struct cli_call *call, struct request *request,
         return opened;
     }
     const enum tarn_status status =
-        tarn_report_diff(snapshots[0], snapshots[1], &request->options, &request->how,
-                         &output.writer, &counts, &error);
+        cli_form_write(request->form, pair_ask, &asked, &output.writer, &error);
 
     code = cli_output_close(&output, call->command, status, &error, code);
-    return status ? code : gate(call, request, &counts, code);
+    return status ? code : gate(call, request, &asked.counts, code);
 }
 
 static enum cli_exit diff_run(const struct cli_call *call)
 {
     const struct diff_values *values = call->values;
     struct tarn_snapshot *snapshots[2];
-    struct tarn_rules *rules = NULL;
     struct request request;
-    int code = (int)request_read(call, &request);
+    int code = (int)cli_overwrite_check(call->command, values->output, values->force);
 
     if (code == CLI_EXIT_OK) {
-        code = (int)cli_rules_load(call->command, values->select.rules, &rules);
+        code = (int)request_read(call, &request);
     }
     if (code) {
         return (enum cli_exit)code;
     }
-    request.options.rules = rules;
     if (cli_pair_load(call, snapshots, &code)) {
         code = pair_run(call, &request, snapshots, code);
         tarn_snapshot_destroy(snapshots[1]);
         tarn_snapshot_destroy(snapshots[0]);
     }
-    tarn_rules_destroy(rules);
+    cli_select_release(&request.selected);
     return (enum cli_exit)code;
 }
 
@@ -162,6 +187,7 @@ const struct cli_command cli_command_diff = {
         "The changes of all rows add up. --fail-above makes it a gate for tests.\n",
     .examples = "tarn diff rank0.pickle rank1.pickle\n"
                 "tarn diff --fail-above 2% rank0.pickle rank1.pickle",
+    .prints_sizes = true,
     .opts = diff_opts,
     .values_size = sizeof(struct diff_values),
     .defaults = &diff_defaults,

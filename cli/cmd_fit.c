@@ -270,6 +270,8 @@ const struct cli_command cli_command_fit = {
                "if the run\n"
                "does not fit; other settings are then searched for.\n",
     .examples = "tarn fit dump.pickle --device 80GB",
+    .prints_sizes = true,
+    .is_redirected = true,
     .opts = fit_opts,
     .values_size = sizeof(struct fit_values),
     .defaults = &fit_defaults,

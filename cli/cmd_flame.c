@@ -3,11 +3,13 @@
 #include "output.h"
 #include "report_run.h"
 #include "select_text.h"
+#include "size_text.h"
 #include "trace_run.h"
 
 struct flame_values {
     struct cli_select_values select;
     const char *output; /* NULL: not given */
+    bool force;
     const char *from;
     int shape; /* position in `shapes` */
     bool folded;
@@ -44,11 +46,12 @@ static const struct cli_opt flame_opts[] = {
      .at = offsetof(struct flame_values, output),
      .value = "FILE",
      .help = "where to write (flame.svg); - is standard output"},
+    CLI_FORCE_OPT(struct flame_values),
     {0},
 };
 
 struct flame_request {
-    struct tarn_selection selection;
+    struct cli_selected selected;
     struct tarn_report_options options;
     struct tarn_flame_moment_options how;
 };
@@ -65,11 +68,8 @@ static enum cli_exit request_read(const struct cli_call *call, struct flame_requ
 {
     const struct flame_values *values = call->values;
 
-    request->options = (struct tarn_report_options){.struct_size = sizeof request->options,
-                                                    .selection = &request->selection,
-                                                    .by = (enum tarn_grouping)values->select.by};
-    request->options.one_device =
-        cli_device_is_given(values->select.device, &request->options.device);
+    request->options =
+        (struct tarn_report_options){.struct_size = sizeof request->options, .units = cli_units()};
     request->how = (struct tarn_flame_moment_options){.struct_size = sizeof request->how,
                                                       .folded = values->folded,
                                                       .is_inverted = values->inverted,
@@ -79,26 +79,28 @@ static enum cli_exit request_read(const struct cli_call *call, struct flame_requ
                         "option --from: \"%.60s\" is not an instant; allowed: as for --at",
                         values->from);
     }
-    return cli_select_read(call->command, &values->select, &request->selection);
+    const enum cli_exit code = cli_select_read(call->command, &values->select, &request->selected);
+
+    cli_select_apply(&request->selected, &values->select, &request->options);
+    return code;
 }
 
 static enum cli_exit flame_run(const struct cli_call *call)
 {
     const struct flame_values *values = call->values;
     const char *usual = values->folded ? "-" : "flame.svg";
+    const char *path = values->output ? values->output : usual;
     struct flame_request request;
-    struct tarn_rules *rules = NULL;
-    enum cli_exit code = request_read(call, &request);
+    enum cli_exit code = cli_overwrite_check(call->command, path, values->force);
 
     if (code == CLI_EXIT_OK) {
-        code = cli_rules_load(call->command, values->select.rules, &rules);
+        code = request_read(call, &request);
     }
     if (code) {
         return code;
     }
-    request.options.rules = rules;
-    code = cli_report_run(call, values->output ? values->output : usual, flame_write, &request);
-    tarn_rules_destroy(rules);
+    code = cli_report_run(call, path, flame_write, &request);
+    cli_select_release(&request.selected);
     return code;
 }
 
@@ -114,6 +116,7 @@ const struct cli_command cli_command_flame = {
         "--by the groups come first, then their stacks.\n",
     .examples = "tarn flame dump.pickle -o flame.svg\n"
                 "tarn flame --from start --folded dump.pickle -o -",
+    .prints_sizes = true,
     .opts = flame_opts,
     .values_size = sizeof(struct flame_values),
     .defaults = &flame_defaults,

@@ -23,6 +23,7 @@ const struct cli_command cli_command_frag = {
         "keep from being given back. reserved = asked for + rounding + slack + free.\n",
     .examples = "tarn frag dump.pickle\n"
                 "tarn frag --at end --json dump.pickle",
+    .prints_sizes = true,
     .opts = cli_trace_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

@@ -37,19 +37,18 @@ static void examples_print(FILE *file, const char *examples)
 
 void cli_help_command(FILE *file, const struct cli_command *command)
 {
+    const struct cli_opt *tables[CLI_COMMAND_TABLES_MAX];
+
     (void)fprintf(file, "usage: tarn %s [OPTION...]%s%s\n\n%s\n", command->name,
                   command->arguments[0] ? " " : "", command->arguments, command->help);
     if (command->details) {
         (void)fprintf(file, "\n%s", command->details);
     }
     (void)fputs("\nOptions:\n", file);
-    if (command->opts) {
-        cli_opt_print(file, command->opts);
+    cli_command_tables(command, tables);
+    for (size_t i = 0; tables[i]; i++) {
+        cli_opt_print(file, tables[i]);
     }
-    if (cli_command_reads_snapshots(command)) {
-        cli_opt_print(file, cli_reading_opts);
-    }
-    cli_opt_print(file, cli_common_opts);
     if (command->examples) {
         examples_print(file, command->examples);
     }

@@ -20,6 +20,7 @@ const struct cli_command cli_command_info = {
     .details = "Form, settings, devices, entries by action, how many have stacks, and whether the\n"
                "trace begins in mid-run because its ring overflowed or recording began late.\n",
     .examples = "tarn info dump.pickle",
+    .prints_sizes = true,
     .opts = cli_info_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

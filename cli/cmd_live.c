@@ -20,8 +20,10 @@ const struct cli_command cli_command_live = {
     .details = "At the end of the trace unless --at says else: --at oom is the first request that\n"
                "failed, --at event:N right after an entry of the trace. Tables add up.\n",
     .examples = "tarn live dump.pickle\n"
-                "tarn live --at event:100 --by function dump.pickle",
-    .opts = cli_trace_opts,
+                "tarn live --at event:100 --by function dump.pickle\n"
+                "tarn live --where 'size >= 1MiB && life > 2s' dump.pickle",
+    .prints_sizes = true,
+    .opts = cli_tree_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,
     .run = live_run,

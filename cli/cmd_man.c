@@ -72,6 +72,7 @@ static void program_put(struct cli_roff *roff)
 
 static void command_put(struct cli_roff *roff, const struct cli_command *command)
 {
+    const struct cli_opt *tables[CLI_COMMAND_TABLES_MAX];
     char name[64];
     char line[256];
 
@@ -86,13 +87,10 @@ static void command_put(struct cli_roff *roff, const struct cli_command *command
         cli_roff_text(roff, command->details);
     }
     cli_roff_section(roff, "OPTIONS");
-    if (command->opts) {
-        cli_roff_opts(roff, command->opts);
+    cli_command_tables(command, tables);
+    for (size_t i = 0; tables[i]; i++) {
+        cli_roff_opts(roff, tables[i]);
     }
-    if (cli_command_reads_snapshots(command)) {
-        cli_roff_opts(roff, cli_reading_opts);
-    }
-    cli_roff_opts(roff, cli_common_opts);
     exit_codes_put(roff);
     if (command->examples) {
         cli_roff_section(roff, "EXAMPLES");

@@ -19,6 +19,7 @@ const struct cli_command cli_command_memory = {
                "`python -m torch.cuda._memory_viz memory`.\n",
     .examples = "tarn memory dump.pickle -o memory.svg\n"
                 "tarn memory --folded dump.pickle",
+    .prints_sizes = true,
     .opts = cli_flame_opts,
     .values_size = sizeof(struct cli_flame_values),
     .defaults = &cli_flame_defaults,

@@ -25,6 +25,7 @@ const struct cli_command cli_command_oom = {
         "Sizes are rounded as the allocator rounds them: reserved = used + slack + free.\n",
     .examples = "tarn oom oom.pickle\n"
                 "tarn oom --device-total 80GiB oom.pickle",
+    .prints_sizes = true,
     .opts = cli_oom_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

@@ -21,8 +21,10 @@ const struct cli_command cli_command_peak = {
                "In use are bytes asked for, as requested_bytes of torch.cuda.memory_stats counts\n"
                "them: until the free is complete. Tables add up.\n",
     .examples = "tarn peak dump.pickle\n"
+                "tarn peak --tree --min-share 5 dump.pickle\n"
                 "tarn peak -n 20 --json -o peak.json dump.pickle",
-    .opts = cli_trace_opts,
+    .prints_sizes = true,
+    .opts = cli_tree_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,
     .run = peak_run,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn ranks`: many snapshots side by side. */
 #include "output.h"
+#include "size_text.h"
 #include "tarn/snapshot.h"
 #include "trace_run.h"
 
@@ -8,17 +9,17 @@ struct ranks_values {
     struct cli_select_values select;
     uint64_t rows;
     const char *output;
+    bool force;
     bool json;
+    struct cli_form_values form;
 };
 
 static const struct ranks_values ranks_defaults = {.select = CLI_SELECT_DEFAULTS};
 
 static const struct cli_opt ranks_opts[] = {
-    CLI_SELECT_OPTS(struct ranks_values),
-    CLI_ROWS_OPT(struct ranks_values),
-    CLI_JSON_OPT(struct ranks_values),
-    CLI_OUTPUT_OPT(struct ranks_values),
-    {0},
+    CLI_SELECT_OPTS(struct ranks_values), CLI_ROWS_OPT(struct ranks_values),
+    CLI_JSON_OPT(struct ranks_values),    CLI_FORM_OPTS(struct ranks_values),
+    CLI_OUTPUT_OPT(struct ranks_values),  {0},
 };
 
 /* Adds one file; *code is that of the first file that is not whole. False when there is nothing to
@@ -45,7 +46,13 @@ static bool file_add(const struct cli_call *call, struct tarn_ranks *ranks, cons
     return true;
 }
 
-static int files_run(const struct cli_call *call, struct tarn_ranks *ranks)
+static enum tarn_status ranks_ask(void *context, const struct tarn_writer *writer,
+                                  struct tarn_error *error)
+{
+    return tarn_ranks_report(context, writer, error);
+}
+
+static int files_run(const struct cli_call *call, struct tarn_ranks *ranks, enum cli_rows_form form)
 {
     const struct ranks_values *values = call->values;
     struct tarn_error error = {.offset = -1};
@@ -62,7 +69,7 @@ static int files_run(const struct cli_call *call, struct tarn_ranks *ranks)
     if (opened) {
         return opened;
     }
-    const enum tarn_status status = tarn_ranks_report(ranks, &output.writer, &error);
+    const enum tarn_status status = cli_form_write(form, ranks_ask, ranks, &output.writer, &error);
 
     return cli_output_close(&output, call->command, status, &error, code);
 }
@@ -70,34 +77,34 @@ static int files_run(const struct cli_call *call, struct tarn_ranks *ranks)
 static enum cli_exit ranks_run(const struct cli_call *call)
 {
     const struct ranks_values *values = call->values;
-    struct tarn_selection selection;
-    struct tarn_rules *rules = NULL;
+    struct cli_selected selected;
     struct tarn_ranks *ranks;
     struct tarn_error error = {.offset = -1};
-    struct tarn_report_options options = {.struct_size = sizeof options,
-                                          .json = values->json,
-                                          .rows = values->rows,
-                                          .selection = &selection,
-                                          .by = (enum tarn_grouping)values->select.by};
-    int code = (int)cli_select_read(call->command, &values->select, &selection);
+    struct tarn_report_options options = {
+        .struct_size = sizeof options, .rows = values->rows, .units = cli_units()};
+    enum cli_rows_form form;
+    int code = (int)cli_form_read(call->command, &values->form, values->json, &form);
 
+    options.json = values->json || form != CLI_ROWS_NONE;
     if (code == CLI_EXIT_OK) {
-        code = (int)cli_rules_load(call->command, values->select.rules, &rules);
+        code = (int)cli_overwrite_check(call->command, values->output, values->force);
+    }
+    if (code == CLI_EXIT_OK) {
+        code = (int)cli_select_read(call->command, &values->select, &selected);
     }
     if (code) {
         return (enum cli_exit)code;
     }
-    options.rules = rules;
-    options.one_device = cli_device_is_given(values->select.device, &options.device);
+    cli_select_apply(&selected, &values->select, &options);
     const enum tarn_status status = tarn_ranks_create(&options, &ranks, &error);
 
     if (status) {
         code = (int)cli_fail_status(call->command, status, &error, NULL);
     } else {
-        code = files_run(call, ranks);
+        code = files_run(call, ranks, form);
     }
     tarn_ranks_destroy(ranks);
-    tarn_rules_destroy(rules);
+    cli_select_release(&selected);
     return (enum cli_exit)code;
 }
 
@@ -112,6 +119,7 @@ const struct cli_command cli_command_ranks = {
         "the median (3.5 times the usual distance, and 1 % of it); each is compared with the\n"
         "rank nearest to the median, by stack. One file at a time is in memory.\n",
     .examples = "tarn ranks rank*.pickle",
+    .prints_sizes = true,
     .opts = ranks_opts,
     .values_size = sizeof(struct ranks_values),
     .defaults = &ranks_defaults,

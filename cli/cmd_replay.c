@@ -4,6 +4,7 @@
 #include "json_out.h"
 #include "measured.h"
 #include "output.h"
+#include "overwrite.h"
 #include "replay_load.h"
 #include "size_text.h"
 #include "tarn/replay.h"
@@ -19,6 +20,7 @@ struct replay_values {
     uint64_t base_address;
     uint64_t device;
     const char *output;
+    bool force;
     bool no_limit;
     const char *measured;
     const char *workload;
@@ -61,6 +63,7 @@ static const struct cli_opt replay_opts[] = {
      .at = offsetof(struct replay_values, output),
      .value = "FILE",
      .help = "write what the (last) replay leaves behind as a snapshot"},
+    CLI_FORCE_OPT(struct replay_values),
     {.name = "device",
      .kind = CLI_OPT_NUMBER,
      .at = offsetof(struct replay_values, device),
@@ -398,7 +401,12 @@ static enum cli_exit replay_snapshot(const struct cli_call *call,
 
 static enum cli_exit replay_run(const struct cli_call *call)
 {
-    int code;
+    const struct replay_values *values = call->values;
+    int code = (int)cli_overwrite_check(call->command, values->output, values->force);
+
+    if (code) {
+        return (enum cli_exit)code;
+    }
     struct tarn_snapshot *snapshot = cli_load_recording(call->command, call->arguments[0], &code);
 
     if (!snapshot) {
@@ -421,6 +429,7 @@ const struct cli_command cli_command_replay = {
         "Under the settings of the recorded run every block comes out where it was. A limit that\n"
         "the recorded run had is looked for (a snapshot does not say it) and kept.\n",
     .examples = "tarn replay dump.pickle --conf '' --conf expandable_segments:True",
+    .prints_sizes = true,
     .opts = replay_opts,
     .values_size = sizeof(struct replay_values),
     .defaults = &replay_defaults,

@@ -517,6 +517,8 @@ const struct cli_command cli_command_scale = {
     .examples = "tarn scale dump.pickle --factor batch=1.5,2,4\n"
                 "tarn scale dump.pickle --factor activation=2\n"
                 "tarn scale dump.pickle --match 'attention=2' --device 80GB",
+    .prints_sizes = true,
+    .is_redirected = true,
     .opts = scale_opts,
     .values_size = sizeof(struct scale_values),
     .defaults = &scale_defaults,

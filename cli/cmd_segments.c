@@ -18,6 +18,7 @@ const struct cli_command cli_command_segments = {
                "(click), search (/) and see details. An existing file is replaced, as by\n"
                "`python -m torch.cuda._memory_viz segments`.\n",
     .examples = "tarn segments dump.pickle -o segments.svg",
+    .prints_sizes = true,
     .opts = cli_flame_opts,
     .values_size = sizeof(struct cli_flame_values),
     .defaults = &cli_flame_defaults,

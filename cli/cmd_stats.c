@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn stats`: the segment summary of PyTorch's _memory_viz. */
 #include "report_run.h"
+#include "size_text.h"
 #include "tarn/report.h"
 
 struct stats_values {
@@ -21,7 +22,7 @@ static enum tarn_status stats_write(const struct tarn_snapshot *snapshot, const 
                                     const struct tarn_writer *writer, struct tarn_error *error)
 {
     (void)context;
-    return tarn_report_stats(snapshot, writer, error);
+    return tarn_report_stats(snapshot, cli_units(), writer, error);
 }
 
 static enum cli_exit stats_run(const struct cli_call *call)
@@ -43,6 +44,7 @@ const struct cli_command cli_command_stats = {
         "- is standard input.\n",
     .examples = "tarn stats dump.pickle\n"
                 "gunzip -c dump.pickle.gz | tarn stats -",
+    .prints_sizes = true,
     .opts = stats_opts,
     .values_size = sizeof(struct stats_values),
     .run = stats_run,

@@ -22,7 +22,9 @@ const struct cli_command cli_command_top = {
         "asked for in the trace, and the mean life of a block in trace entries. The columns\n"
         "add up. What was there before the trace began is in the row (not recorded), unless the\n"
         "snapshot still has its stack.\n",
-    .examples = "tarn top --sort count -n 5 dump.pickle",
+    .examples = "tarn top --sort count -n 5 dump.pickle\n"
+                "tarn top --tree --sort allocated dump.pickle",
+    .prints_sizes = true,
     .opts = cli_top_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

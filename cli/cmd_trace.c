@@ -2,6 +2,7 @@
 /* `tarn trace`: the entries of a trace as lines that look like Python. */
 #include "device_opt.h"
 #include "report_run.h"
+#include "size_text.h"
 #include "tarn/report.h"
 
 struct trace_values {
@@ -32,8 +33,8 @@ static enum tarn_status trace_write(const struct tarn_snapshot *snapshot, const 
                                     const struct tarn_writer *writer, struct tarn_error *error)
 {
     const struct trace_values *values = context;
-    struct tarn_trace_text_options options = {.struct_size = sizeof options,
-                                              .compat = values->compat};
+    struct tarn_trace_text_options options = {
+        .struct_size = sizeof options, .compat = values->compat, .units = cli_units()};
 
     options.one_device = cli_device_is_given(values->device, &options.device);
     const enum tarn_status status = tarn_report_trace(snapshot, &options, writer, error);
@@ -62,6 +63,7 @@ const struct cli_command cli_command_trace = {
         "where that number means nothing.\n",
     .examples = "tarn trace dump.pickle\n"
                 "tarn trace -d 0 --compat dump.pickle",
+    .prints_sizes = true,
     .opts = trace_opts,
     .values_size = sizeof(struct trace_values),
     .defaults = &trace_defaults,

@@ -2,6 +2,7 @@
 /* `tarn track`: replays a log of the memory tracker and shows what held memory. */
 #include "command.h"
 #include "output.h"
+#include "overwrite.h"
 #include "tarn/tracker.h"
 
 #include <inttypes.h>
@@ -31,6 +32,7 @@ struct track_values {
     bool iterations;
     bool after;
     const char *output;
+    bool force;
 };
 
 static const char *const display_choices[] = {"none", "current", "peak", "moment", NULL};
@@ -93,6 +95,7 @@ static const struct cli_opt track_opts[] = {
      .at = offsetof(struct track_values, output),
      .value = "FILE",
      .help = "write to FILE instead of standard output"},
+    CLI_FORCE_OPT(struct track_values),
     {0},
 };
 
@@ -171,8 +174,12 @@ static enum cli_exit track_run(const struct cli_call *call)
     struct tarn_tracker *tracker = NULL;
     struct cli_output output;
     struct tarn_error error = {.offset = -1};
+    int code = (int)cli_overwrite_check(call->command, values->output, values->force);
+
+    if (code) {
+        return (enum cli_exit)code;
+    }
     enum tarn_status status = tarn_tracker_create(NULL, &tracker, &error);
-    int code;
 
     if (status) {
         return cli_fail_status(call->command, status, &error, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn tune`: the settings that suit recorded runs best. */
 #include "json_out.h"
+#include "progress.h"
 #include "replay_load.h"
 #include "size_text.h"
 
@@ -196,6 +197,7 @@ static void tune_text(const struct tune *tune)
 static enum cli_exit tune_search(struct tune *tune)
 {
     const struct tune_values *values = tune->call->values;
+    struct cli_progress progress;
     const struct tarn_tune_options options = {
         .struct_size = sizeof options,
         .goal = (enum tarn_tune_goal)values->goal,
@@ -203,12 +205,14 @@ static enum cli_exit tune_search(struct tune *tune)
         .threads = (uint32_t)values->threads,
         .memory_limit = values->no_limit ? UINT64_MAX : values->memory_limit,
         .device_total = values->device_total,
+        .progress = cli_progress_begin(&progress, "trying settings", NULL, false),
     };
     struct tarn_error error;
     const enum tarn_status status =
         tarn_replay_tune((const struct tarn_replay *const *)tune->replays, tune->count, &options,
                          tune->rows, (size_t)values->rows + 1, &tune->row_count, &error);
 
+    cli_progress_end(&progress);
     if (status) {
         return cli_fail_status(tune->call->command, status, &error, NULL);
     }
@@ -285,6 +289,8 @@ const struct cli_command cli_command_tune = {
         "traces give the same answer. Of several traces the sums count.\n",
     .examples = "tarn tune dump.pickle\n"
                 "tarn tune --goal capacity --limit 78GiB rank*.pickle",
+    .prints_sizes = true,
+    .is_redirected = true,
     .opts = tune_opts,
     .values_size = sizeof(struct tune_values),
     .defaults = &tune_defaults,

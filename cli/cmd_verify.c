@@ -74,6 +74,7 @@ const struct cli_command cli_command_verify = {
         "when it is handed out and must hold the same when it is freed.\n"
         "Exits with 1 when anything differs and shows the first difference in full.\n",
     .examples = "tarn verify decisions.jsonl.gz",
+    .is_redirected = true,
     .opts = verify_opts,
     .values_size = sizeof(struct verify_values),
     .is_unpaged = true,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn view`: a snapshot as a page to look at. */
 #include "device_opt.h"
+#include "overwrite.h"
 #include "page_run.h"
 
 static const char *const redact_choices[] = {"nothing", "paths", "all", NULL};
@@ -13,6 +14,7 @@ static const struct cli_opt view_opts[] = {
      .at = offsetof(struct cli_page_values, output),
      .value = "FILE",
      .help = "where to write (SNAPSHOT.html, here); - is standard output"},
+    CLI_FORCE_OPT(struct cli_page_values),
     {.name = "title",
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct cli_page_values, title),
@@ -42,10 +44,8 @@ const struct cli_command cli_command_view = {
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "write a page to look at: memory over time, blocks, stacks, failed requests",
-    .details =
-        "One HTML file for any browser, with the data in it. It needs no other file and no\n"
-        "network, and can be mailed. An existing file is replaced. In the page, ? lists the\n"
-        "keys.\n",
+    .details = "One HTML file for any browser, with the data in it. It needs no other file and no\n"
+               "network, and can be mailed. In the page, ? lists the keys.\n",
     .examples = "tarn view dump.pickle\n"
                 "tarn view dump.pickle -o share.html --redact paths --title 'step 100'",
     .opts = view_opts,

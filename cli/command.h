@@ -95,6 +95,8 @@ struct cli_command {
     const char *examples;       /* command lines, one a line, each to be run in order */
     const char *const *words;   /* what arguments may be, for completion; NULL: names of files */
     bool is_unpaged;            /* prints little, or what no pager should get */
+    bool prints_sizes;          /* has --units */
+    bool is_redirected;         /* has -o and -f: a file may get what it prints */
     const struct cli_opt *opts; /* or NULL */
     size_t values_size;         /* of the struct that `opts` fills */
     const void *defaults;       /* what it starts from; NULL = zero bytes */
@@ -121,10 +123,29 @@ extern const struct cli_opt cli_common_opts[];
 struct cli_reading_values {
     bool strict;
     bool partial;
+    int progress;       /* enum cli_progress_when */
+    uint64_t mem_limit; /* bytes; 0 = the library's */
 };
 
-extern const struct cli_opt cli_reading_opts[];
-bool cli_command_reads_snapshots(const struct cli_command *command);
+/* Of commands that print sizes for people. */
+struct cli_units_values {
+    int units; /* enum tarn_units */
+};
+
+/* Of commands that print to stdout and know no files. */
+struct cli_redirect_values {
+    const char *output;
+    bool force;
+};
+
+enum {
+    CLI_COMMAND_TABLES_MAX = 6
+};
+
+/* The tables of options that a command has, its own first, those of all commands last; ends with
+ * NULL. */
+void cli_command_tables(const struct cli_command *command,
+                        const struct cli_opt *tables_out[CLI_COMMAND_TABLES_MAX]);
 
 /* Options that only the program has, before the command. */
 struct cli_program_values {

@@ -2,9 +2,14 @@
 #include "command.h"
 
 #include "output.h"
+#include "overwrite.h"
 #include "pager.h"
+#include "progress.h"
+#include "redirect.h"
+#include "size_text.h"
 #include "suggest.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +48,7 @@ const struct cli_opt cli_common_opts[] = {
     {0},
 };
 
-const struct cli_opt cli_reading_opts[] = {
+static const struct cli_opt reading_opts[] = {
     {.name = "strict",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct cli_reading_values, strict),
@@ -52,6 +57,36 @@ const struct cli_opt cli_reading_opts[] = {
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct cli_reading_values, partial),
      .help = "a snapshot that ends early is fine: no message, exit code 0"},
+    {.name = "progress",
+     .kind = CLI_OPT_CHOICE,
+     .at = offsetof(struct cli_reading_values, progress),
+     .choices = cli_progress_choices,
+     .help = "when to say on standard error how far long work is"},
+    {.name = "mem-limit",
+     .kind = CLI_OPT_SIZE,
+     .at = offsetof(struct cli_reading_values, mem_limit),
+     .value = "SIZE",
+     .help = "what a snapshot may take of memory; more is exit code 7 (by its size)"},
+    {0},
+};
+
+static const struct cli_opt units_opts[] = {
+    {.name = "units",
+     .kind = CLI_OPT_CHOICE,
+     .at = offsetof(struct cli_units_values, units),
+     .choices = cli_units_choices,
+     .help = "of sizes: by 1024, by 1000, or whole bytes; JSON always has bytes"},
+    {0},
+};
+
+static const struct cli_opt redirect_opts[] = {
+    {.name = "output",
+     .letter = 'o',
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct cli_redirect_values, output),
+     .value = "FILE",
+     .help = "where to write; - is standard output, the default"},
+    CLI_FORCE_OPT(struct cli_redirect_values),
     {0},
 };
 
@@ -62,8 +97,6 @@ const struct cli_opt cli_program_opts[] = {
      .help = "print the version and exit"},
     {0},
 };
-
-static const struct cli_opt no_opts[] = {{0}};
 
 /* '-' and '_' are the same in names. */
 static bool name_equals(const char *name, const char *word)
@@ -85,9 +118,53 @@ const struct cli_command *cli_command_find(const char *name)
     return NULL;
 }
 
-bool cli_command_reads_snapshots(const struct cli_command *command)
+/* Values of the tables that are not a command's own. */
+struct shared_values {
+    struct cli_redirect_values redirect;
+    struct cli_units_values units;
+    struct cli_reading_values reading;
+    struct cli_common_values common;
+};
+
+static bool reads_snapshots(const struct cli_command *command)
 {
     return strstr(command->arguments, "SNAPSHOT") || strstr(command->arguments, "BEFORE");
+}
+
+/* The tables that a command has, with where their values go. */
+static size_t sets_make(const struct cli_command *command, void *own, struct shared_values *shared,
+                        struct cli_opt_set sets[CLI_COMMAND_TABLES_MAX])
+{
+    const struct {
+        bool is_there;
+        struct cli_opt_set set;
+    } all[] = {{command->opts != NULL, {command->opts, own}},
+               {command->is_redirected, {redirect_opts, &shared->redirect}},
+               {command->prints_sizes, {units_opts, &shared->units}},
+               {reads_snapshots(command), {reading_opts, &shared->reading}},
+               {true, {cli_common_opts, &shared->common}}};
+    size_t count = 0;
+
+    static_assert(sizeof all / sizeof *all < CLI_COMMAND_TABLES_MAX, "one more for the end");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i].is_there) {
+            sets[count++] = all[i].set;
+        }
+    }
+    return count;
+}
+
+void cli_command_tables(const struct cli_command *command,
+                        const struct cli_opt *tables_out[CLI_COMMAND_TABLES_MAX])
+{
+    struct cli_opt_set sets[CLI_COMMAND_TABLES_MAX];
+    struct shared_values shared;
+    const size_t count = sets_make(command, NULL, &shared, sets);
+
+    for (size_t i = 0; i < count; i++) {
+        tables_out[i] = sets[i].opts;
+    }
+    tables_out[count] = NULL;
 }
 
 bool cli_command_takes_command(const struct cli_command *command)
@@ -150,12 +227,11 @@ static enum cli_exit call_run(const struct cli_call *call)
 }
 
 /* Runs it, behind a pager where that helps. */
-static enum cli_exit call_run_paged(const struct cli_call *call,
-                                    const struct cli_common_values *common)
+static enum cli_exit call_run_paged(const struct cli_call *call, bool no_pager)
 {
     struct cli_pager pager = {.child = 0};
 
-    if (call->terminal->out_is_terminal && !common->no_pager && !call->command->is_unpaged) {
+    if (call->terminal->out_is_terminal && !no_pager && !call->command->is_unpaged) {
         cli_pager_start(&pager);
     }
     const enum cli_exit code = call_run(call);
@@ -164,21 +240,45 @@ static enum cli_exit call_run_paged(const struct cli_call *call,
     return code;
 }
 
+/* Follows the options that are not the command's own, and runs it. */
+static enum cli_exit call_start(const struct cli_call *parsed, const struct shared_values *shared)
+{
+    const struct cli_common_values *common = &shared->common;
+    struct cli_terminal terminal;
+    struct cli_call call = *parsed;
+    struct cli_redirect redirect;
+    enum cli_exit code = cli_redirect_begin(&redirect, call.command, shared->redirect.output,
+                                            shared->redirect.force);
+
+    if (code) {
+        return code;
+    }
+    cli_terminal_init(&terminal, (enum cli_color)common->color);
+    call.terminal = &terminal;
+    cli_units_configure((enum tarn_units)shared->units.units);
+    cli_load_configure(&(struct cli_load_rules){.strict = shared->reading.strict,
+                                                .partial = shared->reading.partial,
+                                                .mem_limit = shared->reading.mem_limit,
+                                                .quiet = common->quiet,
+                                                .verbose = common->verbose});
+    cli_progress_configure(cli_progress_decide((enum cli_progress_when)shared->reading.progress,
+                                               terminal.err_is_terminal, getenv("TERM"),
+                                               common->quiet),
+                           cli_terminal_err_width());
+    code = call_run_paged(&call, common->no_pager);
+    return cli_redirect_end(&redirect, call.command, code);
+}
+
 enum cli_exit cli_command_start(const struct cli_command *command, int argc, char **argv,
                                 const struct cli_common_values *given)
 {
-    struct cli_common_values common = *given;
-    struct cli_reading_values reading = {.strict = false};
-    struct cli_terminal terminal;
+    struct shared_values shared = {.common = *given};
     enum cli_exit code = CLI_EXIT_OK;
     void *values = calloc(1, command->values_size + 1);
-    const struct cli_opt_set sets[] = {{command->opts ? command->opts : no_opts, values},
-                                       {cli_common_opts, &common},
-                                       {cli_reading_opts, &reading}};
+    struct cli_opt_set sets[CLI_COMMAND_TABLES_MAX];
     struct cli_opt_parser parser = {.sets = sets,
-                                    .set_count = cli_command_reads_snapshots(command) ? 3 : 2};
-    struct cli_call call = {
-        .command = command, .terminal = &terminal, .values = values, .arguments = argv};
+                                    .set_count = sets_make(command, values, &shared, sets)};
+    struct cli_call call = {.command = command, .values = values, .arguments = argv};
 
     if (!values) {
         return cli_fail(command, CLI_EXIT_LIMIT, "out of memory");
@@ -188,15 +288,10 @@ enum cli_exit cli_command_start(const struct cli_command *command, int argc, cha
     }
     if (!cli_opt_parse(&parser, argc, argv, &call.argument_count)) {
         code = cli_fail(command, CLI_EXIT_USAGE, "%s", parser.error);
-    } else if (common.help) {
+    } else if (shared.common.help) {
         cli_help_command(stdout, command);
     } else {
-        cli_terminal_init(&terminal, (enum cli_color)common.color);
-        cli_load_configure(&(struct cli_load_rules){.strict = reading.strict,
-                                                    .partial = reading.partial,
-                                                    .quiet = common.quiet,
-                                                    .verbose = common.verbose});
-        code = call_run_paged(&call, &common);
+        code = call_start(&call, &shared);
     }
     free(values);
     return code;

@@ -10,17 +10,14 @@ static void opts_walk(FILE *file, const struct cli_command *command,
                       void (*each)(FILE *file, const struct cli_command *command,
                                    const struct cli_opt *opt))
 {
-    enum {
-        TABLES = 3
-    };
-    const struct cli_opt *const tables[TABLES] = {
-        command ? command->opts : cli_program_opts,
-        command && cli_command_reads_snapshots(command) ? cli_reading_opts : NULL,
-        cli_common_opts,
-    };
+    const struct cli_opt *tables[CLI_COMMAND_TABLES_MAX] = {cli_program_opts, cli_common_opts,
+                                                            NULL};
 
-    for (size_t i = 0; i < TABLES; i++) {
-        for (const struct cli_opt *opt = tables[i]; opt && opt->name; opt++) {
+    if (command) {
+        cli_command_tables(command, tables);
+    }
+    for (size_t i = 0; tables[i]; i++) {
+        for (const struct cli_opt *opt = tables[i]; opt->name; opt++) {
             each(file, command, opt);
         }
     }

@@ -44,6 +44,7 @@ enum cli_exit cli_exit_from_status(enum tarn_status status)
     case TARN_ERR_DEVICE:
     case TARN_ERR_NOT_READY:
     case TARN_ERR_INTERNAL:
+    case TARN_ERR_CANCELLED: /* the program stops no call */
     case TARN_STATUS_COUNT:
         break;
     }

@@ -130,6 +130,36 @@
     "To share one:  tarn trim --anonymize --drop-cpp dump.pickle public.pickle\n"                  \
     "To query it:   tarn export --to sqlite dump.pickle -o dump.db\n"
 
+#define WHERE                                                                                      \
+    "--where EXPR looks at blocks for which the expression holds, in every report that has\n"      \
+    "the option:\n"                                                                                \
+    "\n"                                                                                           \
+    "  tarn peak dump.pickle --where 'size >= 64MiB && (frame ~ \"attention\" || life > 2s)'\n"    \
+    "\n"                                                                                           \
+    "Comparisons are joined by && (first) and ||, turned round by !, with parentheses.\n"          \
+    "\n"                                                                                           \
+    "  size                       bytes asked for: 512, 64MiB, 1.5GB\n"                            \
+    "  life (or age)              from the allocation to the free, as far as the trace shows\n"    \
+    "                             it: entries (100), or a time (2s, 300ms, 5us, 1.5min, 1h)\n"     \
+    "  start, end                 of that: entries from 0, or a time from the first one on\n"      \
+    "  address, segment           addresses, such as 0x7f0000000000\n"                             \
+    "  stream, device             numbers\n"                                                       \
+    "  pool                       default, private, or A,B; only == and !=\n"                      \
+    "  category                   as --by category says, with --rules\n"                           \
+    "  annotation                 the innermost that was open\n"                                   \
+    "  metadata, compile          what the program and the compiler said of the block\n"           \
+    "  frame, function, file      of some frame of the stack; a frame is file:line:function\n"     \
+    "  freed, before              alone: freed in the trace; in use before it\n"                   \
+    "\n"                                                                                           \
+    "Numbers have == != < <= > >=. Texts have == and != (all of it, or all before a #; of\n"       \
+    "a file also what follows a /), and ~ and !~ for POSIX extended regular expressions.\n"        \
+    "They stand in single or double quotes unless they are one word; \\\" is a quote in\n"         \
+    "quotes. Put the whole into single quotes for the shell.\n"                                    \
+    "\n"                                                                                           \
+    "What is not known of a block, as the pool of a segment that is gone, equals nothing, is\n"    \
+    "neither more nor less, and matches nothing. != and !~ are the opposites of == and ~, so\n"    \
+    "they hold for it.\n"
+
 #define TOPICS(X)                                                                                  \
     X("fragmentation", "memory is free, and yet a request fails", FRAGMENTATION)                   \
     X("expandable-segments", "segments that grow where they are", EXPANDABLE_SEGMENTS)             \
@@ -140,7 +170,8 @@
     X("oom-verdicts", "what the verdicts of `tarn oom` mean, and what helps", OOM_VERDICTS)        \
     X("record-stream", "blocks that several streams use", RECORD_STREAM)                           \
     X("history", "how to record, and what a trace that begins in mid-run lacks", HISTORY)          \
-    X("snapshots", "what is in the file, and how to share it", SNAPSHOTS)
+    X("snapshots", "what is in the file, and how to share it", SNAPSHOTS)                          \
+    X("where", "expressions that pick blocks, for --where", WHERE)
 
 const struct cli_topic cli_topics[] = {
 #define TOPIC_ROW(name, about, text) {name, about, text},

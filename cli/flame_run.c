@@ -3,6 +3,7 @@
 
 #include "device_opt.h"
 #include "report_run.h"
+#include "size_text.h"
 
 const struct cli_flame_values cli_flame_defaults = {.device = CLI_DEVICE_ALL};
 
@@ -23,7 +24,8 @@ const struct cli_opt cli_flame_opts[] = {
 
 struct tarn_flame_options cli_flame_options(const struct cli_flame_values *values)
 {
-    struct tarn_flame_options options = {.struct_size = sizeof options, .folded = values->folded};
+    struct tarn_flame_options options = {
+        .struct_size = sizeof options, .folded = values->folded, .units = cli_units()};
 
     options.one_device = cli_device_is_given(values->device, &options.device);
     return options;

@@ -5,6 +5,7 @@
  */
 #include "command.h"
 #include "pager.h"
+#include "progress.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@ static void end_interrupted(int signal_number)
     (void)signal_number;
     /* NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c): it only calls close and waitpid */
     cli_pager_interrupted();
+    /* NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c): it only calls write */
+    cli_progress_interrupted();
     _exit(CLI_EXIT_INTERRUPTED);
 }
 
@@ -42,8 +45,18 @@ static enum cli_exit program_run(int argc, char **argv)
     return cli_command_start(command, count - 1, argv + 1, &common);
 }
 
+/* Whoever waits may ask how far it is. Reads are not interrupted by it. */
+static void answer_questions(void)
+{
+    struct sigaction action = {.sa_handler = cli_progress_ask, .sa_flags = SA_RESTART};
+
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGUSR1, &action, NULL);
+}
+
 int main(int argc, char **argv)
 {
+    answer_questions();
     (void)signal(SIGPIPE, SIG_DFL); /* also when the parent process ignored it */
     (void)signal(SIGINT, end_interrupted);
     const enum cli_exit code = argc > 0 ? program_run(argc - 1, argv + 1) : CLI_EXIT_USAGE;

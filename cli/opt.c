@@ -156,6 +156,7 @@ bool cli_opt_unit(const char *unit, uint64_t *bytes_out)
                  {"GiB", (uint64_t)1 << 30},
                  {"TiB", (uint64_t)1 << 40},
                  {"KB", 1000},
+                 {"kB", 1000},
                  {"MB", 1000000},
                  {"GB", 1000000000},
                  {"TB", 1000000000000}};

@@ -74,7 +74,8 @@ enum {
 /* The option as help shows it: "-o, --output FILE", "--color auto|always|never". */
 void cli_opt_left(const struct cli_opt *opt, char *left, size_t size);
 
-/* Bytes that a unit stands for: "", KiB to TiB, KB to TB; false when there is none of that name. */
+/* Bytes that a unit stands for: "", KiB to TiB, KB or kB to TB; false when there is none of that
+ * name. */
 bool cli_opt_unit(const char *unit, uint64_t *bytes_out);
 
 /* Prints one line a row: "  -o, --output FILE    help". */

@@ -2,6 +2,7 @@
 #include "output.h"
 
 #include "command.h"
+#include "progress.h"
 #include "tarn/snapshot.h"
 
 #include <stdarg.h>
@@ -127,13 +128,19 @@ static struct tarn_snapshot *strict_refuse(const struct cli_command *command,
 struct tarn_snapshot *cli_load_snapshot(const struct cli_command *command, const char *path,
                                         int *exit_out)
 {
-    const struct tarn_read_limits limits = {.struct_size = sizeof limits,
-                                            .strict = load_rules.strict};
+    struct cli_progress progress;
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    const struct tarn_read_limits limits = {
+        .struct_size = sizeof limits,
+        .strict = load_rules.strict,
+        .max_memory = load_rules.mem_limit,
+        .progress = cli_progress_begin(&progress, "reading", name, true)};
     struct tarn_snapshot *snapshot = NULL;
     struct tarn_error error;
     const double begin = seconds_now();
     const enum tarn_status status = tarn_snapshot_load(path, &limits, &snapshot, &error);
 
+    cli_progress_end(&progress);
     *exit_out = CLI_EXIT_OK;
     if (status && !(snapshot && load_rules.partial)) {
         *exit_out = (int)cli_fail_status(command, status, &error, NULL);

@@ -32,10 +32,11 @@ int cli_output_close(struct cli_output *output, const struct cli_command *comman
 
 /* What options say about reading snapshots; counts for all that are loaded afterwards. */
 struct cli_load_rules {
-    bool strict;  /* what is unknown or odd makes it no snapshot */
-    bool partial; /* a missing end is fine */
-    bool quiet;   /* no notes, errors only */
-    bool verbose; /* more notes */
+    bool strict;        /* what is unknown or odd makes it no snapshot */
+    bool partial;       /* a missing end is fine */
+    bool quiet;         /* no notes, errors only */
+    bool verbose;       /* more notes */
+    uint64_t mem_limit; /* of a snapshot; 0 = by its size */
 };
 
 void cli_load_configure(const struct cli_load_rules *rules);

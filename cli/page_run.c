@@ -2,6 +2,7 @@
 #include "page_run.h"
 
 #include "device_opt.h"
+#include "overwrite.h"
 #include "report_run.h"
 
 #include <string.h>
@@ -12,8 +13,8 @@ enum {
     NAME_MAX_BYTES = 256
 };
 
-const struct cli_page_values cli_page_defaults = {.device = CLI_DEVICE_ALL,
-                                                  .output = "output.html"};
+const struct cli_page_values cli_page_defaults = {
+    .device = CLI_DEVICE_ALL, .output = "output.html", .force = true};
 const struct cli_page_values cli_view_defaults = {.device = CLI_DEVICE_ALL, .max_bytes = PAGE_MAX};
 
 static enum tarn_status page_write(const struct tarn_snapshot *snapshot, const void *context,
@@ -57,7 +58,9 @@ enum cli_exit cli_page_run(const struct cli_call *call, enum tarn_view view)
                                         .max_bytes = values->max_bytes};
     char name[NAME_MAX_BYTES];
 
+    const char *output = values->output ? values->output : output_name(name, path);
+    const enum cli_exit code = cli_overwrite_check(call->command, output, values->force);
+
     options.one_device = cli_device_is_given(values->device, &options.device);
-    return cli_report_run(call, values->output ? values->output : output_name(name, path),
-                          page_write, &options);
+    return code ? code : cli_report_run(call, output, page_write, &options);
 }

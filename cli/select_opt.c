@@ -16,8 +16,9 @@ static enum cli_exit bad(const struct cli_command *command, const char *option, 
                     allowed);
 }
 
-enum cli_exit cli_select_read(const struct cli_command *command,
-                              const struct cli_select_values *values, struct tarn_selection *out)
+static enum cli_exit selection_read(const struct cli_command *command,
+                                    const struct cli_select_values *values,
+                                    struct tarn_selection *out)
 {
     *out = (struct tarn_selection){
         .struct_size = sizeof *out,
@@ -64,4 +65,52 @@ enum cli_exit cli_rules_load(const struct cli_command *command, const char *path
     const enum tarn_status status = tarn_rules_load(path, rules_out, &error);
 
     return status ? cli_fail_status(command, status, &error, NULL) : CLI_EXIT_OK;
+}
+
+static enum cli_exit where_read(const struct cli_command *command,
+                                const struct cli_select_values *values,
+                                struct cli_selected *selected)
+{
+    struct tarn_error error = {.offset = -1};
+    const enum tarn_status status =
+        values->where ? tarn_where_parse(values->where, &selected->where, &error) : TARN_OK;
+
+    selected->selection.where = selected->where;
+    if (status == TARN_ERR_LIMIT) { /* the user's, no machine's */
+        return cli_fail(command, CLI_EXIT_USAGE, "option --where: %s", error.text);
+    }
+    return status ? cli_fail_status(command, status, &error, "option --where") : CLI_EXIT_OK;
+}
+
+enum cli_exit cli_select_read(const struct cli_command *command,
+                              const struct cli_select_values *values, struct cli_selected *selected)
+{
+    *selected = (struct cli_selected){.rules = NULL};
+    enum cli_exit code = selection_read(command, values, &selected->selection);
+
+    if (code == CLI_EXIT_OK) {
+        code = where_read(command, values, selected);
+    }
+    if (code == CLI_EXIT_OK) {
+        code = cli_rules_load(command, values->rules, &selected->rules);
+    }
+    if (code) {
+        cli_select_release(selected);
+    }
+    return code;
+}
+
+void cli_select_release(struct cli_selected *selected)
+{
+    tarn_where_destroy(selected->where);
+    tarn_rules_destroy(selected->rules);
+}
+
+void cli_select_apply(const struct cli_selected *selected, const struct cli_select_values *values,
+                      struct tarn_report_options *options)
+{
+    options->selection = &selected->selection;
+    options->rules = selected->rules;
+    options->by = (enum tarn_grouping)values->by;
+    options->one_device = cli_device_is_given(values->device, &options->device);
 }

@@ -5,7 +5,7 @@
 
 #include "command.h"
 #include "device_opt.h"
-#include "tarn/selection.h"
+#include "tarn/report.h"
 
 struct cli_select_values {
     uint64_t device; /* CLI_DEVICE_ALL: not given */
@@ -15,6 +15,7 @@ struct cli_select_values {
     uint64_t max_size;
     const char *match;
     const char *annotation;
+    const char *where;
     int frames; /* enum tarn_frames */
     const char *hide;
     uint64_t depth;
@@ -60,6 +61,8 @@ extern const char *const cli_by_choices[];
                        "only blocks with a frame like this: \"file:line:function\""),              \
         CLI_SELECT_ROW(type, annotation, "annotation", CLI_OPT_TEXT, "NAME",                       \
                        "only blocks asked for inside of this annotation"),                         \
+        CLI_SELECT_ROW(type, where, "where", CLI_OPT_TEXT, "EXPR",                                 \
+                       "only blocks for which this holds; \"tarn explain where\" says how"),       \
         CLI_SELECT_ROW(type, events, "events", CLI_OPT_TEXT, "A..B",                               \
                        "only this part of the trace, by numbers of entries"),                      \
         CLI_SELECT_ROW(type, time, "time", CLI_OPT_TEXT, "A..B",                                   \
@@ -84,14 +87,26 @@ extern const char *const cli_by_choices[];
         CLI_SELECT_ROW(type, rules, "rules", CLI_OPT_TEXT, "FILE",                                 \
                        "rules of --by category, lines \"category: pattern\"")
 
-/* What was selected; it points into `values`. Says what is wrong and returns CLI_EXIT_USAGE, else
- * CLI_EXIT_OK. */
+/* What was selected, as reports take it. */
+struct cli_selected {
+    struct tarn_selection selection; /* points into the values and what follows */
+    struct tarn_rules *rules;        /* NULL without --rules */
+    struct tarn_where *where;        /* NULL without --where */
+};
+
+/* Says what is wrong with an option or the file of rules, and returns an exit code; nothing to
+ * release then. */
 enum cli_exit cli_select_read(const struct cli_command *command,
                               const struct cli_select_values *values,
-                              struct tarn_selection *selection_out);
+                              struct cli_selected *selected_out);
+void cli_select_release(struct cli_selected *selected);
 
 /* The rules of --rules; NULL without it. Says what is wrong with the file. */
 enum cli_exit cli_rules_load(const struct cli_command *command, const char *path,
                              struct tarn_rules **rules_out);
+
+/* Sets what of a report's options the selection says. */
+void cli_select_apply(const struct cli_selected *selected, const struct cli_select_values *values,
+                      struct tarn_report_options *options);
 
 #endif

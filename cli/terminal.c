@@ -50,6 +50,16 @@ static unsigned terminal_width(void)
     return width < WIDTH_MIN ? WIDTH_MIN : (unsigned)width;
 }
 
+unsigned cli_terminal_err_width(void)
+{
+    struct winsize size = {0};
+
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) {
+        return WIDTH_DEFAULT - 1;
+    }
+    return size.ws_col - 1U;
+}
+
 void cli_terminal_init(struct cli_terminal *terminal, enum cli_color color)
 {
     const char *no_color = getenv("NO_COLOR");

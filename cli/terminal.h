@@ -37,6 +37,9 @@ enum cli_style {
 /* Looks at stdout, stderr and the environment. */
 void cli_terminal_init(struct cli_terminal *terminal, enum cli_color color);
 
+/* Columns of a line on stderr that does not wrap; 79 where that is no terminal. */
+unsigned cli_terminal_err_width(void);
+
 /* What to print on stdout to begin a style (PLAIN ends it); "" without colour. */
 const char *cli_terminal_style(const struct cli_terminal *terminal, enum cli_style style);
 

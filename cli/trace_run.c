@@ -2,19 +2,29 @@
 #include "trace_run.h"
 
 #include "report_run.h"
+#include "size_text.h"
 #include "tarn/replay.h"
 
-const struct cli_trace_values cli_trace_defaults = {.select = CLI_SELECT_DEFAULTS};
+const struct cli_trace_values cli_trace_defaults = {.select = CLI_SELECT_DEFAULTS, .min_share = 1};
 
 #define ROWS_OPT   CLI_ROWS_OPT(struct cli_trace_values)
 #define JSON_OPT   CLI_JSON_OPT(struct cli_trace_values)
+#define FORM_OPTS  CLI_FORM_OPTS(struct cli_trace_values)
 #define OUTPUT_OPT CLI_OUTPUT_OPT(struct cli_trace_values)
 
 /* In the order of enum tarn_top_order. */
 static const char *const orders[] = {"peak", "end", "allocated", "count", NULL};
 
 const struct cli_opt cli_trace_opts[] = {
-    CLI_SELECT_OPTS(struct cli_trace_values), ROWS_OPT, JSON_OPT, OUTPUT_OPT, {0}};
+    CLI_SELECT_OPTS(struct cli_trace_values), ROWS_OPT, JSON_OPT, FORM_OPTS, OUTPUT_OPT, {0}};
+
+const struct cli_opt cli_tree_opts[] = {CLI_SELECT_OPTS(struct cli_trace_values),
+                                        CLI_TREE_OPTS(struct cli_trace_values),
+                                        ROWS_OPT,
+                                        JSON_OPT,
+                                        FORM_OPTS,
+                                        OUTPUT_OPT,
+                                        {0}};
 
 const struct cli_opt cli_info_opts[] = {
     CLI_SELECT_OPTS(struct cli_trace_values), JSON_OPT, OUTPUT_OPT, {0}};
@@ -28,6 +38,7 @@ const struct cli_opt cli_churn_opts[] = {
      .help = "entries from allocation to free that are a short life (64)"},
     ROWS_OPT,
     JSON_OPT,
+    FORM_OPTS,
     OUTPUT_OPT,
     {0}};
 
@@ -49,6 +60,7 @@ const struct cli_opt cli_leaks_opts[] = {
      .help = "exit with 1 when something leaks"},
     ROWS_OPT,
     JSON_OPT,
+    FORM_OPTS,
     OUTPUT_OPT,
     {0}};
 
@@ -60,6 +72,7 @@ const struct cli_opt cli_oom_opts[] = {CLI_SELECT_OPTS(struct cli_trace_values),
                                         .help = "memory of the device, which snapshots do not say"},
                                        ROWS_OPT,
                                        JSON_OPT,
+                                       FORM_OPTS,
                                        OUTPUT_OPT,
                                        {0}};
 
@@ -69,8 +82,10 @@ const struct cli_opt cli_top_opts[] = {CLI_SELECT_OPTS(struct cli_trace_values),
                                         .at = offsetof(struct cli_trace_values, order),
                                         .choices = orders,
                                         .help = "what comes first"},
+                                       CLI_TREE_OPTS(struct cli_trace_values),
                                        ROWS_OPT,
                                        JSON_OPT,
+                                       FORM_OPTS,
                                        OUTPUT_OPT,
                                        {0}};
 
@@ -120,16 +135,60 @@ static enum tarn_answer would_fit(void *context, int device, uint64_t entry, uin
 struct trace_run {
     cli_trace_report *report;
     struct tarn_report_options options;
+    enum cli_rows_form form;
 };
+
+/* A report on one snapshot. */
+struct trace_asked {
+    const struct trace_run *run;
+    const struct tarn_snapshot *snapshot;
+};
+
+enum cli_exit cli_form_read(const struct cli_command *command, const struct cli_form_values *values,
+                            bool json, enum cli_rows_form *form_out)
+{
+    *form_out = values->jsonl ? CLI_ROWS_JSONL : values->csv ? CLI_ROWS_CSV : CLI_ROWS_NONE;
+    if (json + values->jsonl + values->csv > 1) {
+        return cli_fail(command, CLI_EXIT_USAGE, "give one of --json, --jsonl and --csv");
+    }
+    return CLI_EXIT_OK;
+}
+
+enum tarn_status cli_form_write(enum cli_rows_form form, cli_write *report, void *context,
+                                const struct tarn_writer *writer, struct tarn_error *error)
+{
+    struct cli_rows_out rows;
+    const struct tarn_writer collecting = cli_rows_writer(&rows);
+
+    if (form == CLI_ROWS_NONE) {
+        return report(context, writer, error);
+    }
+    enum tarn_status status = report(context, &collecting, error);
+
+    if (status == TARN_OK) {
+        status = cli_rows_write(&rows, form, writer, error);
+    }
+    cli_rows_fini(&rows);
+    return status;
+}
+
+static enum tarn_status trace_ask(void *context, const struct tarn_writer *writer,
+                                  struct tarn_error *error)
+{
+    const struct trace_asked *asked = context;
+    struct tarn_report_options options = asked->run->options;
+
+    options.context = (void *)(uintptr_t)asked->snapshot; /* would_fit only reads it */
+    return asked->run->report(asked->snapshot, &options, writer, error);
+}
 
 static enum tarn_status trace_write(const struct tarn_snapshot *snapshot, const void *context,
                                     const struct tarn_writer *writer, struct tarn_error *error)
 {
     const struct trace_run *run = context;
-    struct tarn_report_options options = run->options;
+    struct trace_asked asked = {run, snapshot};
 
-    options.context = (void *)(uintptr_t)snapshot; /* would_fit only reads it */
-    return run->report(snapshot, &options, writer, error);
+    return cli_form_write(run->form, trace_ask, &asked, writer, error);
 }
 
 void cli_hint(const struct cli_call *call, enum cli_exit code, const char *text)
@@ -148,32 +207,34 @@ enum cli_exit cli_trace_run_with(const struct cli_call *call, cli_trace_report *
                                  const struct tarn_report_options *extra)
 {
     const struct cli_trace_values *values = call->values;
-    struct tarn_selection selection;
-    struct tarn_rules *rules;
+    struct cli_selected selected;
     struct trace_run run = {
         .report = report, .options = extra ? *extra : (struct tarn_report_options){.json = false}};
 
     run.options.struct_size = sizeof run.options;
-    run.options.json = values->json;
     run.options.rows = values->rows;
     run.options.device_total = values->device_total;
     run.options.would_fit = would_fit;
     run.options.order = (enum tarn_top_order)values->order;
-    run.options.selection = &selection;
-    run.options.by = (enum tarn_grouping)values->select.by;
     run.options.life_max = values->max_life;
     run.options.parts = values->steps;
-    enum cli_exit code = cli_select_read(call->command, &values->select, &selection);
+    run.options.units = cli_units();
+    run.options.tree = values->tree;
+    run.options.min_share = values->min_share;
+    enum cli_exit code = cli_form_read(call->command, &values->form, values->json, &run.form);
 
+    run.options.json = values->json || run.form != CLI_ROWS_NONE;
     if (code == CLI_EXIT_OK) {
-        code = cli_rules_load(call->command, values->select.rules, &rules);
+        code = cli_overwrite_check(call->command, values->output, values->force);
+    }
+    if (code == CLI_EXIT_OK) {
+        code = cli_select_read(call->command, &values->select, &selected);
     }
     if (code) {
         return code;
     }
-    run.options.rules = rules;
-    run.options.one_device = cli_device_is_given(values->select.device, &run.options.device);
+    cli_select_apply(&selected, &values->select, &run.options);
     code = cli_report_run(call, values->output, trace_write, &run);
-    tarn_rules_destroy(rules);
+    cli_select_release(&selected);
     return code;
 }

@@ -4,10 +4,12 @@
 #define CLI_TRACE_RUN_H
 
 #include "command.h"
+#include "overwrite.h"
+#include "rows_out.h"
 #include "select_opt.h"
 #include "tarn/report.h"
 
-/* Rows of option tables; `type` has members `rows`, `json`, `output`. */
+/* Rows of option tables; `type` has members `rows`, `json`, `output` with `force`. */
 #define CLI_ROWS_OPT(type)                                                                         \
     {                                                                                              \
         .name = "rows", .letter = 'n', .kind = CLI_OPT_NUMBER, .at = offsetof(type, rows),         \
@@ -20,10 +22,40 @@
         .help = "print JSON, for programs"                                                         \
     }
 
-#define CLI_OUTPUT_OPT(type)                                                                       \
+/* `type` has a member `form`. */
+#define CLI_FORM_OPTS(type)                                                                        \
+    {.name = "jsonl",                                                                              \
+     .kind = CLI_OPT_FLAG,                                                                         \
+     .at = offsetof(type, form.jsonl),                                                             \
+     .help = "print the rows, one JSON object a line"},                                            \
     {                                                                                              \
-        .name = "output", .letter = 'o', .kind = CLI_OPT_TEXT, .at = offsetof(type, output),       \
-        .value = "FILE", .help = "where to write; - is standard output, the default"               \
+        .name = "csv", .kind = CLI_OPT_FLAG, .at = offsetof(type, form.csv),                       \
+        .help = "print the rows as CSV, a first line of names"                                     \
+    }
+
+struct cli_form_values {
+    bool jsonl;
+    bool csv;
+};
+
+#define CLI_OUTPUT_OPT(type)                                                                       \
+    {.name = "output",                                                                             \
+     .letter = 'o',                                                                                \
+     .kind = CLI_OPT_TEXT,                                                                         \
+     .at = offsetof(type, output),                                                                 \
+     .value = "FILE",                                                                              \
+     .help = "where to write; - is standard output, the default"},                                 \
+        CLI_FORCE_OPT(type)
+
+/* Rows for `tree` and `min_share`. */
+#define CLI_TREE_OPTS(type)                                                                        \
+    {.name = "tree",                                                                               \
+     .kind = CLI_OPT_FLAG,                                                                         \
+     .at = offsetof(type, tree),                                                                   \
+     .help = "show stacks as a tree of calls, callers first"},                                     \
+    {                                                                                              \
+        .name = "min-share", .kind = CLI_OPT_REAL, .at = offsetof(type, min_share),                \
+        .value = "PERCENT", .help = "of a row of the tree (1); with less it is among the others"   \
     }
 
 struct cli_trace_values {
@@ -31,8 +63,12 @@ struct cli_trace_values {
     uint64_t device_total;
     uint64_t rows;
     const char *output;
+    bool force;
     bool json;
+    struct cli_form_values form;
     int order; /* enum tarn_top_order */
+    bool tree;
+    double min_share;
     uint64_t max_life;
     uint64_t steps;
     const char *suppressions;
@@ -41,6 +77,7 @@ struct cli_trace_values {
 
 extern const struct cli_trace_values cli_trace_defaults;
 extern const struct cli_opt cli_trace_opts[]; /* for commands with tables */
+extern const struct cli_opt cli_tree_opts[];  /* whose tables can be trees */
 extern const struct cli_opt cli_oom_opts[];
 extern const struct cli_opt cli_top_opts[];
 extern const struct cli_opt cli_info_opts[];
@@ -51,6 +88,18 @@ typedef enum tarn_status cli_trace_report(const struct tarn_snapshot *snapshot,
                                           const struct tarn_report_options *options,
                                           const struct tarn_writer *writer,
                                           struct tarn_error *error);
+
+/* Reads which form of output is wanted; more than one is said to be wrong, and CLI_EXIT_USAGE. */
+enum cli_exit cli_form_read(const struct cli_command *command, const struct cli_form_values *values,
+                            bool json, enum cli_rows_form *form_out);
+
+/* A report as a function of where it goes. */
+typedef enum tarn_status cli_write(void *context, const struct tarn_writer *writer,
+                                   struct tarn_error *error);
+
+/* Writes a report in that form: rows are made of what it writes, which is JSON then. */
+enum tarn_status cli_form_write(enum cli_rows_form form, cli_write *report, void *context,
+                                const struct tarn_writer *writer, struct tarn_error *error);
 
 /* Loads the snapshot and writes the report. It may ask whether a run fits: replays tell. */
 enum cli_exit cli_trace_run(const struct cli_call *call, cli_trace_report *report);

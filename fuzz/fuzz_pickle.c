@@ -37,7 +37,7 @@ static void reports_write(const struct tarn_snapshot *snapshot, bool json)
     struct tarn_findings findings = TARN_FINDINGS_INIT;
     struct tarn_error error;
 
-    (void)!tarn_report_stats(snapshot, &writer, &error);
+    (void)!tarn_report_stats(snapshot, TARN_UNITS_IEC, &writer, &error);
     (void)!tarn_report_trace(snapshot, NULL, &writer, &error);
     (void)!tarn_report_flame(snapshot, TARN_FLAME_SEGMENTS, &flame, &writer, &error);
     (void)!tarn_report_compare(snapshot, snapshot, &flame, &writer, &error);

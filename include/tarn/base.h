@@ -34,6 +34,13 @@ typedef uint64_t tarn_ptr;
 /* Handle of a stream; 0 is the device's default stream. */
 typedef uint64_t tarn_stream;
 
+/* How reports write amounts of bytes for people. JSON always has whole bytes. */
+enum tarn_units {
+    TARN_UNITS_IEC,  /* "1.5GiB", by 1024: what PyTorch's tools print */
+    TARN_UNITS_SI,   /* "1.6GB", by 1000 */
+    TARN_UNITS_BYTES /* "1610612736" */
+};
+
 /* Version of the library at run time, e.g. "0.1.0". Static storage; any thread. */
 TARN_API const char *tarn_version(void);
 

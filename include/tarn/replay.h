@@ -173,6 +173,7 @@ struct tarn_tune_options {
     uint32_t threads;      /* the result does not depend on it */
     uint64_t memory_limit; /* these two as in struct tarn_replay_options */
     uint64_t device_total;
+    struct tarn_progress progress; /* settings begun, of those that will be tried at most */
 };
 
 enum {
@@ -196,7 +197,8 @@ struct tarn_tune_row {
  * each trace under its own recorded settings, named as those of the first; the others come best
  * first, of those with the same results only the one with the fewest options. At most `capacity`
  * rows are stored in `rows`, *count_out says how many.
- * TARN_ERR_INVALID_ARGUMENT for no trace or no room for rows, TARN_ERR_HOST_MEMORY. */
+ * TARN_ERR_INVALID_ARGUMENT for no trace or no room for rows, TARN_ERR_HOST_MEMORY,
+ * TARN_ERR_CANCELLED. */
 TARN_API enum tarn_status tarn_replay_tune(const struct tarn_replay *const *replays, size_t count,
                                            const struct tarn_tune_options *options,
                                            struct tarn_tune_row *rows, size_t capacity,

@@ -16,11 +16,12 @@
 extern "C" {
 #endif
 
-/* What `_memory_viz stats` prints: one line of letters a segment of 20 MiB and more, then totals.
+/* What `_memory_viz stats` prints: one line of letters a segment of 20 MiB and more, then totals;
+ * with TARN_UNITS_IEC byte for byte.
  * Fails with what the writer returned, with TARN_ERR_MISMATCH when the blocks of a segment do not
  * add up to its size (written so far: the lines before), or with TARN_ERR_HOST_MEMORY. */
 TARN_API enum tarn_status tarn_report_stats(const struct tarn_snapshot *snapshot,
-                                            const struct tarn_writer *writer,
+                                            enum tarn_units units, const struct tarn_writer *writer,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
 /* What `torch.cuda.memory_summary` prints for these counters, its final newline included.
@@ -35,6 +36,7 @@ struct tarn_trace_text_options {
     bool one_device;      /* only `device` */
     int device;
     bool compat; /* end each device as PyTorch does, with a TOTAL MEM that means nothing */
+    enum tarn_units units;
 };
 
 /* What `_memory_viz trace` prints: a trace as lines that look like Python. The total of a device is
@@ -57,6 +59,7 @@ struct tarn_flame_options {
     bool one_device;      /* only `device` */
     int device;
     bool folded; /* the folded lines that PyTorch hands to flamegraph.pl */
+    enum tarn_units units;
 };
 
 /* A flame graph of the blocks at the time of the snapshot, in bytes. The picture needs no other
@@ -136,6 +139,14 @@ struct tarn_report_options {
     const struct tarn_selection *selection; /* NULL: everything */
     enum tarn_grouping by;                  /* what rows stand for */
     const struct tarn_rules *rules;         /* for TARN_BY_CATEGORY; NULL: the default ones */
+
+    enum tarn_units units; /* of sizes in text */
+
+    /* Of tarn_report_peak, _live and _top: stacks as a tree of calls, callers first, instead of a
+     * table (in JSON besides it). A row with less than `min_share` percent of the total, or beyond
+     * `rows` of its caller, is among its caller's others; so what is below a row adds up to it. */
+    bool tree;
+    double min_share;
 
     uint64_t life_max; /* of tarn_report_churn: entries that a short life has at most; 0 = 64 */
 

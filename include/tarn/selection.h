@@ -69,6 +69,9 @@ struct tarn_span {
     uint64_t last; /* UINT64_MAX: to the end */
 };
 
+/* An expression that picks blocks. Read only once made; any number of threads may use it. */
+struct tarn_where;
+
 /* Zero bytes select everything. What limits blocks is combined with "and". Of a part of a trace
  * that does not begin with it, blocks in use just before it are those "from before". */
 struct tarn_selection {
@@ -84,6 +87,8 @@ struct tarn_selection {
     const char *annotation; /* an annotation of that name, or NAME#..., was open when the block was
                                asked for, or the program gave the block that name */
 
+    const struct tarn_where *where; /* it holds for the block; NULL: no limit */
+
     enum tarn_frames frames; /* others are not shown, and stacks that differ in them are one */
     const char *hide;        /* POSIX regular expression: neither are frames that match */
     uint32_t depth;          /* so many frames are kept, the innermost; 0 = all */
@@ -94,6 +99,33 @@ struct tarn_selection {
 
     struct tarn_instant at;
 };
+
+/* Makes one of a text such as `size >= 64MiB && (frame ~ "attention" || life > 2s)`: comparisons,
+ * joined by && (first) and ||, turned round by !, with parentheses.
+ *
+ *   size                       bytes asked for: 512, 64MiB, 1.5GB
+ *   life (or age)              from the allocation to the free, both cut to the trace: entries, or
+ *                              a time with us, ms, s, min or h
+ *   start, end                 of that: entries from 0, or a time from the first one on
+ *   address, segment, stream, device    numbers, also 0x...
+ *   pool                       default, private, or A,B; only == and !=
+ *   category, annotation (the innermost), metadata, compile    texts
+ *   frame ("file:line:function"), function, file    texts; some frame of the stack is so
+ *   freed, before              alone: freed in the trace; in use before it
+ *
+ * Numbers have == != < <= > >=. Texts have == and != (all of it, or all before a '#'; of a file
+ * also what follows a '/'), and ~ and !~ for POSIX extended regular expressions; they stand in
+ * quotes unless they are one word. "=" is "==". What is not known of a block is equal to nothing,
+ * neither more nor less, and matches nothing; != and !~ are the opposites of == and ~.
+ *
+ * Caller owns *where_out, destroy with tarn_where_destroy. TARN_ERR_INVALID_ARGUMENT with the
+ * column and what was expected there, error->offset is the byte; TARN_ERR_LIMIT beyond 4,096 bytes,
+ * 256 comparisons or 32 parentheses in parentheses; TARN_ERR_HOST_MEMORY. */
+TARN_API enum tarn_status tarn_where_parse(const char *text, struct tarn_where **where_out,
+                                           struct tarn_error *error) TARN_MUST_CHECK;
+
+/* NULL is allowed. */
+TARN_API void tarn_where_destroy(struct tarn_where *where);
 
 /* Frames are matched as "file:line:function", cut off at 4096 bytes. Steps are told by annotations:
  * from one ProfilerStep#... to the next, else from the end of one Optimizer.step#... to that of the

@@ -32,6 +32,10 @@ struct tarn_read_limits {
     uint64_t max_ratio;   /* unpacked to packed size beyond 16 MiB; 0 = 2000 */
     uint32_t max_frames;  /* of one stack; 0 = 4096 */
     bool strict;          /* refuse also harmless imports (OrderedDict and its like) */
+
+    /* In bytes of the file as it is, packed if it is packed; of a pipe the total is unknown.
+     * Called after each piece that is read: of 64 KiB to 256 KiB, but for the last. */
+    struct tarn_progress progress;
 };
 
 /* Loads a file; "-" is standard input. `limits` may be NULL. Caller owns *snapshot_out, destroy
@@ -41,6 +45,7 @@ struct tarn_read_limits {
  *   TARN_ERR_UNSAFE     the pickle asks to import or call something; the error names it
  *   TARN_ERR_LIMIT      a limit was hit
  *   TARN_ERR_TRUNCATED  the input ends early
+ *   TARN_ERR_CANCELLED  limits->progress said so
  *   TARN_ERR_HOST_MEMORY
  * *snapshot_out is NULL after a failure, with one exception: after TARN_ERR_TRUNCATED it may hold
  * what could be read (see tarn_snapshot_is_partial), which the caller then owns as well. */

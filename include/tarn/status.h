@@ -32,7 +32,8 @@ extern "C" {
     X(ERR_TRUNCATED, 14, "input ends early")                                                       \
     X(ERR_LIMIT, 15, "limit exceeded")                                                             \
     X(ERR_MISMATCH, 16, "does not match")                                                          \
-    X(ERR_INTERNAL, 17, "internal error")
+    X(ERR_INTERNAL, 17, "internal error")                                                          \
+    X(ERR_CANCELLED, 18, "stopped by the caller")
 
 enum tarn_status {
 #define TARN_STATUS_ENUM(name, number, text) TARN_##name = number,
@@ -50,6 +51,15 @@ struct tarn_error {
     enum tarn_status status;        /* same as the returned code */
     int64_t offset;                 /* byte or character position in the input, or -1 */
     char text[TARN_ERROR_TEXT_MAX]; /* NUL-terminated, cut off when longer */
+};
+
+/* How a long call tells its caller how far it is, and asks whether to go on. `report` is called
+ * only from the thread that made the call, with `done` rising up to `total` (0: unknown) in the
+ * units that the call documents, not under any lock; it may not use what the call works on. When it
+ * returns false, the call ends soon, with TARN_ERR_CANCELLED. Zero bytes: nothing is reported. */
+struct tarn_progress {
+    bool (*report)(void *context, uint64_t done, uint64_t total);
+    void *context;
 };
 
 /* Name of a code ("TARN_ERR_CONFIG") and its text; "unknown status" for other numbers. Static

@@ -184,6 +184,14 @@ class CaptureOptions(Structure):
     ]
 
 
+class Progress(Structure):
+    _c_name_ = "tarn_progress"
+    _fields_ = [
+        ("report", c_void_p),
+        ("context", c_void_p),
+    ]
+
+
 class ReadLimits(Structure):
     _c_name_ = "tarn_read_limits"
     _fields_ = [
@@ -195,6 +203,7 @@ class ReadLimits(Structure):
         ("max_ratio", c_uint64),
         ("max_frames", c_uint32),
         ("strict", c_bool),
+        ("progress", Progress),
     ]
 
 
@@ -205,6 +214,7 @@ class FlameOptions(Structure):
         ("one_device", c_bool),
         ("device", c_int),
         ("folded", c_bool),
+        ("units", c_int),
     ]
 
 
@@ -328,7 +338,8 @@ class Writer(Structure):
 
 
 STRUCTURES = (
-    TarnError, DeviceInfo, PoolId, Stat, Stats, Config, CaptureSource, CaptureOptions, ReadLimits,
+    TarnError, DeviceInfo, PoolId, Stat, Stats, Config, CaptureSource, CaptureOptions, Progress,
+    ReadLimits,
     FlameOptions, Duration, PinnedStats, Recording, HistoryUsage, TrackerOptions, TrackEvent,
     TrackRow, TrackModule, Writer,
 )  # fmt: skip

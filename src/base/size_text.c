@@ -4,19 +4,47 @@
 #include <math.h>
 #include <stdio.h>
 
-struct tn_size_text tn_size_text(double bytes)
+enum {
+    PREFIX_COUNT = 9
+};
+
+static struct tn_size_text amount_text(double bytes, double step,
+                                       const char *const prefixes[PREFIX_COUNT])
 {
-    static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi"};
-    const unsigned last = sizeof units / sizeof *units - 1;
     struct tn_size_text result;
     unsigned unit = 0;
 
-    while (unit < last && fabs(bytes) >= 1024.0) {
-        bytes /= 1024.0;
+    while (unit < PREFIX_COUNT - 1 && fabs(bytes) >= step) {
+        bytes /= step;
         unit++;
     }
-    (void)snprintf(result.text, sizeof result.text, "%.1f%sB", bytes, units[unit]);
+    (void)snprintf(result.text, sizeof result.text, "%.1f%sB", bytes, prefixes[unit]);
     return result;
+}
+
+struct tn_size_text tn_size_text(double bytes)
+{
+    static const char *const prefixes[PREFIX_COUNT] = {"",   "Ki", "Mi", "Gi", "Ti",
+                                                       "Pi", "Ei", "Zi", "Yi"};
+
+    return amount_text(bytes, 1024.0, prefixes);
+}
+
+struct tn_size_text tn_size_text_in(enum tarn_units units, double bytes)
+{
+    static const char *const prefixes[PREFIX_COUNT] = {"", "k", "M", "G", "T", "P", "E", "Z", "Y"};
+    struct tn_size_text result;
+
+    switch (units) {
+    case TARN_UNITS_SI:
+        return amount_text(bytes, 1000.0, prefixes);
+    case TARN_UNITS_BYTES:
+        (void)snprintf(result.text, sizeof result.text, "%.0f", bytes);
+        return result;
+    case TARN_UNITS_IEC:
+        break;
+    }
+    return tn_size_text(bytes);
 }
 
 struct tn_size_text tn_size_text_message(uint64_t bytes)

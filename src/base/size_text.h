@@ -3,7 +3,7 @@
 #ifndef TN_BASE_SIZE_TEXT_H
 #define TN_BASE_SIZE_TEXT_H
 
-#include <stdint.h>
+#include "tarn/base.h"
 
 enum {
     TN_SIZE_TEXT_MAX = 32
@@ -16,6 +16,9 @@ struct tn_size_text {
 /* As the tools: "1.5KiB", "0.0B". Divides by 1024 until the amount is below 1024. Matches
  * `Bytes.__repr__` of _memory_viz.py. */
 struct tn_size_text tn_size_text(double bytes);
+
+/* The same in the units that the reader wants: "1.6kB", and whole bytes without a unit. */
+struct tn_size_text tn_size_text_in(enum tarn_units units, double bytes);
 
 /* As the allocator's messages (C++ format_size): "512 bytes", "2.00 MiB". A unit is used up to and
  * with 1024 of it; GiB is the largest. */

@@ -83,6 +83,12 @@ enum tarn_status tn_source_read(struct tn_source *source, void *bytes, size_t si
         }
     }
     source->taken += (uint64_t)got;
+    if (source->progress.report &&
+        !source->progress.report(source->progress.context, source->taken,
+                                 source->size > 0 ? (uint64_t)source->size : 0)) {
+        return tn_fail(error, TARN_ERR_CANCELLED, "reading %s was stopped by the caller",
+                       source->name);
+    }
     *got_out = (size_t)got;
     return TARN_OK;
 }

@@ -14,9 +14,10 @@ struct tn_source {
     bool owns_fd;
     const uint8_t *memory;
     size_t memory_left;
-    uint64_t taken;   /* bytes handed out */
-    int64_t size;     /* of a regular file or memory; -1 = unknown */
-    const char *name; /* for messages; borrowed */
+    uint64_t taken;                /* bytes handed out */
+    int64_t size;                  /* of a regular file or memory; -1 = unknown */
+    const char *name;              /* for messages; borrowed */
+    struct tarn_progress progress; /* is told after each read; at first nobody */
 };
 
 /* `path` "-" is standard input. Borrows `path`. */
@@ -28,7 +29,8 @@ void tn_source_init_memory(struct tn_source *source, const void *bytes, size_t s
 
 void tn_source_close(struct tn_source *source);
 
-/* Up to `size` bytes; *got_out is 0 only at the end. */
+/* Up to `size` bytes; *got_out is 0 only at the end. TARN_ERR_IO; TARN_ERR_CANCELLED when the
+ * listener wants no more: the bytes are lost then. */
 enum tarn_status tn_source_read(struct tn_source *source, void *bytes, size_t size, size_t *got_out,
                                 struct tarn_error *error) TARN_MUST_CHECK;
 

@@ -9,6 +9,7 @@ void tn_text_init(struct tn_text_out *out, const struct tarn_writer *writer)
 {
     out->writer = writer;
     out->status = TARN_OK;
+    out->units = TARN_UNITS_IEC;
     out->used = 0;
 }
 
@@ -61,6 +62,42 @@ void tn_text_printf(struct tn_text_out *out, const char *format, ...)
         return;
     }
     tn_text_put(out, line, (size_t)size);
+}
+
+/* ---- sizes ---- */
+
+struct tn_size_text tn_text_size(const struct tn_text_out *out, double bytes)
+{
+    return tn_size_text_in(out->units, bytes);
+}
+
+int tn_text_size_width(const struct tn_text_out *out)
+{
+    return out->units == TARN_UNITS_BYTES ? 15 : 10; /* below a petabyte; "1023.9KiB" and a blank */
+}
+
+void tn_text_put_size(struct tn_text_out *out, double bytes)
+{
+    tn_text_printf(out, "  %*s", tn_text_size_width(out), tn_text_size(out, bytes).text);
+}
+
+void tn_text_put_head(struct tn_text_out *out, const char *text)
+{
+    while (*text) {
+        const bool is_size = *text == '#';
+        const char *end = text + is_size;
+
+        while (*end && *end != '#' && !(is_size && end[0] == ' ' && end[1] == ' ')) {
+            end++;
+        }
+        if (is_size) {
+            tn_text_printf(out, "  %*.*s", tn_text_size_width(out), (int)(end - text - 1),
+                           text + 1);
+        } else {
+            tn_text_put(out, text, (size_t)(end - text));
+        }
+        text = end;
+    }
 }
 
 enum tarn_status tn_text_finish(struct tn_text_out *out)

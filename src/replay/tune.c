@@ -66,7 +66,8 @@ struct tune {
     uint32_t count;
     uint32_t computed;
     _Atomic uint32_t next; /* to be computed */
-    bool is_limited;       /* without a limit nothing is ever collected */
+    _Atomic bool cancelled;
+    bool is_limited; /* without a limit nothing is ever collected */
 };
 
 /* ---- one pick ---- */
@@ -119,15 +120,23 @@ static enum tarn_status try_trace(const struct tune *tune, const struct tarn_rep
     return st;
 }
 
-static void *compute(void *context)
+/* Only the thread that searches says how far it is. */
+static void tell(struct tune *tune, uint32_t begun)
 {
-    struct tune *tune = context;
+    const struct tarn_progress *progress = &tune->options.progress;
 
+    if (progress->report && !progress->report(progress->context, begun, tune->options.tries)) {
+        atomic_store(&tune->cancelled, true);
+    }
+}
+
+static void compute(struct tune *tune, bool tells)
+{
     for (;;) {
         const uint32_t index = atomic_fetch_add(&tune->next, 1);
 
-        if (index >= tune->count) {
-            return NULL;
+        if (index >= tune->count || atomic_load(&tune->cancelled)) {
+            return;
         }
         struct tried *tried = &tune->tried[index];
 
@@ -135,7 +144,16 @@ static void *compute(void *context)
             tried->status =
                 try_trace(tune, tune->replays[i], index ? tried->row.conf : NULL, &tried->row);
         }
+        if (tells) {
+            tell(tune, index);
+        }
     }
+}
+
+static void *compute_aside(void *context)
+{
+    compute(context, false);
+    return NULL;
 }
 
 /* ---- order ---- */
@@ -233,10 +251,10 @@ static enum tarn_status run_round(struct tune *tune)
 
     atomic_store(&tune->next, tune->computed);
     while (started + 1 < tune->options.threads && started + tune->computed + 1 < tune->count &&
-           pthread_create(&threads[started], NULL, compute, tune) == 0) {
+           pthread_create(&threads[started], NULL, compute_aside, tune) == 0) {
         started++;
     }
-    (void)compute(tune);
+    compute(tune, true);
     for (uint32_t i = 0; i < started; i++) {
         (void)pthread_join(threads[i], NULL);
     }
@@ -244,7 +262,7 @@ static enum tarn_status run_round(struct tune *tune)
         st = tune->tried[i].status;
     }
     tune->computed = tune->count;
-    return st;
+    return atomic_load(&tune->cancelled) ? TARN_ERR_CANCELLED : st;
 }
 
 /* The best that was not gone on from; NULL when there is none. */
@@ -396,6 +414,9 @@ enum tarn_status tarn_replay_tune(const struct tarn_replay *const *replays, size
         *count_out = give_rows(&tune, rows, capacity);
     }
     tn_host_free(tune.tried, bytes);
+    if (st == TARN_ERR_CANCELLED) {
+        return tn_fail(error, st, "the search was stopped by the caller");
+    }
     return st ? tn_fail(error, st, "a replay of the search failed: %s", tarn_status_text(st))
               : TARN_OK;
 }

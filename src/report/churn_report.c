@@ -172,16 +172,21 @@ static double percent(uint64_t part, uint64_t all)
 
 static void row_put(struct tn_text_out *out, const struct churn *churn, const struct row *row)
 {
-    tn_text_printf(out, "  %8" PRIu64 "  %5.1f%%  %10s  ", row->count,
-                   percent(row->count, churn->total.count), tn_size_text((double)row->bytes).text);
+    const int width = tn_text_size_width(out);
+
+    tn_text_printf(out, "  %8" PRIu64 "  %5.1f%%", row->count,
+                   percent(row->count, churn->total.count));
+    tn_text_put_size(out, (double)row->bytes);
     if (row->count == 0) {
-        tn_text_puts(out, "     -           -          ");
-    } else if (row->of_size == 0) {
-        tn_text_printf(out, "%6.1f           -          ",
-                       (double)row->entries / (double)row->count);
+        tn_text_printf(out, "       -  %*s          ", width, "-");
+        return;
+    }
+    tn_text_printf(out, "  %6.1f", (double)row->entries / (double)row->count);
+    if (row->of_size == 0) {
+        tn_text_printf(out, "  %*s           ", width, "-");
     } else {
-        tn_text_printf(out, "%6.1f  %10s  %6.1f%%  ", (double)row->entries / (double)row->count,
-                       tn_size_text((double)row->size).text, percent(row->of_size, row->count));
+        tn_text_put_size(out, (double)row->size);
+        tn_text_printf(out, "  %6.1f%%  ", percent(row->of_size, row->count));
     }
 }
 
@@ -198,10 +203,10 @@ static void churn_put(const struct tn_report_out *report, const struct tn_scene 
                    " entries, ",
                    churn->total.count, churn->allocations,
                    percent(churn->total.count, churn->allocations), churn->life_max);
-    tn_text_printf(out, "%s of ", tn_size_text((double)churn->total.bytes).text);
-    tn_text_printf(out, "%s asked for\n\n", tn_size_text((double)churn->allocated).text);
-    tn_text_printf(out, "    blocks   share       bytes    life   mostly of  so many  %s\n",
-                   tn_grouping_heading(scene->keys.by));
+    tn_text_printf(out, "%s of ", tn_text_size(out, (double)churn->total.bytes).text);
+    tn_text_printf(out, "%s asked for\n\n", tn_text_size(out, (double)churn->allocated).text);
+    tn_text_put_head(out, "    blocks   share#bytes    life#mostly of  so many  ");
+    tn_text_printf(out, "%s\n", tn_grouping_heading(scene->keys.by));
     for (size_t i = 0; i < limit; i++) {
         row_put(out, churn, &rows[i]);
         tn_key_put(out, &scene->keys, rows[i].key);

@@ -17,7 +17,8 @@ void tn_composition_fini(struct tn_composition *composition)
 
 static void line_put(struct tn_text_out *out, uint64_t bytes, const char *what)
 {
-    tn_text_printf(out, "  %10s          %s\n", tn_size_text((double)bytes).text, what);
+    tn_text_put_size(out, (double)bytes);
+    tn_text_printf(out, "          %s\n", what);
 }
 
 /* Why reserved is more than in use. Of one stream or pool nobody says what else is in its segments
@@ -37,25 +38,34 @@ static void gap_put(struct tn_text_out *out, const struct tn_scene *scene,
     }
 }
 
-void tn_composition_put(struct tn_text_out *out, const struct tn_scene *scene,
+bool tn_composition_put(struct tn_text_out *out, const struct tn_scene *scene,
                         const struct tn_composition *composition, const char *what, uint64_t limit)
 {
     tn_moment_put(out, scene, what, &composition->moment);
-    tn_groups_put(out, &scene->keys, &composition->groups, limit);
+    if (!scene->query->tree) {
+        tn_groups_put(out, &scene->keys, &composition->groups, limit);
+    } else if (!tn_groups_put_tree(out, scene, &composition->groups, limit)) {
+        return false;
+    }
     gap_put(out, scene, &composition->moment);
     if (composition->groups.before > 0) {
         line_put(out, composition->groups.before,
                  scene->timeline->first > 0 ? "of the total was there before that part"
                                             : "of the total was there before the first entry");
     }
+    return true;
 }
 
-void tn_composition_put_json(struct tn_json_text *json, const struct tn_scene *scene,
+bool tn_composition_put_json(struct tn_json_text *json, const struct tn_scene *scene,
                              const struct tn_composition *composition, const char *key,
                              uint64_t limit)
 {
     tn_json_open_object(json, key);
     tn_moment_put_json(json, scene, &composition->moment);
     tn_groups_put_json(json, &scene->keys, &composition->groups, limit);
+    const bool good =
+        !scene->query->tree || tn_groups_put_tree_json(json, scene, &composition->groups, limit);
+
     tn_json_close(json);
+    return good;
 }

@@ -16,13 +16,14 @@ bool tn_composition_init(struct tn_composition *composition, const struct tn_sce
                          const struct tn_moment *moment) TN_MUST_CHECK;
 void tn_composition_fini(struct tn_composition *composition);
 
-/* `what` is its name, "most in use". */
-void tn_composition_put(struct tn_text_out *out, const struct tn_scene *scene,
-                        const struct tn_composition *composition, const char *what, uint64_t limit);
+/* `what` is its name, "most in use". False when host memory is missing for a tree of calls. */
+bool tn_composition_put(struct tn_text_out *out, const struct tn_scene *scene,
+                        const struct tn_composition *composition, const char *what,
+                        uint64_t limit) TN_MUST_CHECK;
 
-/* As the member `key`. */
-void tn_composition_put_json(struct tn_json_text *json, const struct tn_scene *scene,
+/* The same as the member `key`. */
+bool tn_composition_put_json(struct tn_json_text *json, const struct tn_scene *scene,
                              const struct tn_composition *composition, const char *key,
-                             uint64_t limit);
+                             uint64_t limit) TN_MUST_CHECK;
 
 #endif

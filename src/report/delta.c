@@ -166,21 +166,31 @@ static void kinds_sum(const struct tn_delta *delta, struct kind_sum sums[KIND_CO
 
 /* ---- text ---- */
 
-void tn_change_put(struct tn_text_out *out, int width, double change)
+static void change_put(struct tn_text_out *out, int width, double change)
 {
-    const struct tn_size_text text = tn_size_text(change < 0 ? -change : change);
-    const int blanks = width - 1 - (int)strlen(text.text);
+    const struct tn_size_text text = tn_text_size(out, change < 0 ? -change : change);
+    const int blanks = width - (int)strlen(text.text);
 
     tn_text_printf(out, "%*s%s%s", blanks > 0 ? blanks : 0, "", change < 0 ? "-" : "+", text.text);
 }
 
-static void row_put(struct tn_text_out *out, const struct tn_delta_row *row)
+void tn_change_put(struct tn_text_out *out, double change)
+{
+    change_put(out, 0, change);
+}
+
+void tn_change_put_column(struct tn_text_out *out, double change)
 {
     tn_text_puts(out, "  ");
-    tn_change_put(out, 11, (double)row->bytes[1] - (double)row->bytes[0]);
-    tn_text_printf(out, "  %10s", tn_size_text((double)row->bytes[0]).text);
-    tn_text_printf(out, "  %10s  %+8" PRId64 "  ", tn_size_text((double)row->bytes[1]).text,
-                   (int64_t)(row->blocks[1] - row->blocks[0]));
+    change_put(out, tn_text_size_width(out), change);
+}
+
+static void row_put(struct tn_text_out *out, const struct tn_delta_row *row)
+{
+    tn_change_put_column(out, (double)row->bytes[1] - (double)row->bytes[0]);
+    tn_text_put_size(out, (double)row->bytes[0]);
+    tn_text_put_size(out, (double)row->bytes[1]);
+    tn_text_printf(out, "  %+8" PRId64 "  ", (int64_t)(row->blocks[1] - row->blocks[0]));
 }
 
 void tn_delta_put(struct tn_text_out *out, const struct tn_delta *delta, enum tarn_grouping by,
@@ -189,8 +199,9 @@ void tn_delta_put(struct tn_text_out *out, const struct tn_delta *delta, enum ta
     const struct tn_delta_row *rows = delta->rows.items;
 
     limit = limit < delta->rows.count ? limit : delta->rows.count;
-    tn_text_printf(out, "       change      before       after    blocks          %s\n",
-                   tn_grouping_heading(by));
+    tn_text_printf(out, "  %*s", tn_text_size_width(out) + 1, "change");
+    tn_text_put_head(out, "#before#after    blocks          ");
+    tn_text_printf(out, "%s\n", tn_grouping_heading(by));
     for (size_t i = 0; i < limit; i++) {
         const struct tn_name *name = tn_name_at(delta->names, rows[i].name);
 
@@ -218,8 +229,7 @@ void tn_delta_put_kinds(struct tn_text_out *out, const struct tn_delta *delta,
     kinds_sum(delta, sums);
     for (int i = 0; i < KIND_COUNT; i++) {
         if (sums[i].count > 0) {
-            tn_text_puts(out, "  ");
-            tn_change_put(out, 11, sums[i].change);
+            tn_change_put_column(out, sums[i].change);
             tn_text_printf(out, "  %-6s  %" PRIu64 " %s\n", kind_names[i], sums[i].count,
                            tn_grouping_plural(by));
         }

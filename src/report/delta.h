@@ -55,7 +55,10 @@ void tn_delta_put_kinds(struct tn_text_out *out, const struct tn_delta *delta,
 void tn_delta_put_json(struct tn_json_text *json, const struct tn_delta *delta,
                        enum tarn_grouping by, uint64_t limit);
 
-/* "+1.5KiB", right-aligned. */
-void tn_change_put(struct tn_text_out *out, int width, double change);
+/* "+1.5KiB" */
+void tn_change_put(struct tn_text_out *out, double change);
+
+/* The same as a column of a table: two blanks, then one more character than sizes have. */
+void tn_change_put_column(struct tn_text_out *out, double change);
 
 #endif

@@ -148,7 +148,7 @@ static void text_put(const struct diff *diff, size_t device, const struct tn_del
         }
     }
     tn_text_puts(diff->out, "in all ");
-    tn_change_put(diff->out, 1, change);
+    tn_change_put(diff->out, change);
     if (delta->total.bytes[0] > 0) {
         tn_text_printf(diff->out, " (%+.2f%%)", percent(change, delta->total.bytes[0]));
     }
@@ -254,6 +254,7 @@ static enum tarn_status diff_write(struct diff *diff, const struct tarn_writer *
                                    struct tarn_error *error)
 {
     tn_text_init(&diff->out_text, writer);
+    diff->out_text.units = diff->sides[0].query.units;
     diff->out = &diff->out_text;
     diff->json = diff->options->json && !diff->how->folded ? &diff->out_json : NULL;
     if (diff->json) {

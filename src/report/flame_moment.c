@@ -289,11 +289,11 @@ static void title_make(const struct flame_moment *moment, char *title, size_t si
     }
     if (moment->shrank > 0) {
         used += snprintf(title + used, size - (size_t)used, ", without %s that shrank",
-                         tn_size_text((double)moment->shrank).text);
+                         tn_text_size(&moment->out, (double)moment->shrank).text);
     }
     if (moment->left_out > 0) {
         (void)snprintf(title + used, size - (size_t)used, ", without %s not selected",
-                       tn_size_text((double)moment->left_out).text);
+                       tn_text_size(&moment->out, (double)moment->left_out).text);
     }
 }
 
@@ -355,6 +355,7 @@ enum tarn_status tarn_report_flame_moment(const struct tarn_snapshot *snapshot,
     }
     moment.shows_device = devices_count(&moment) > 1;
     tn_text_init(&moment.out, writer);
+    moment.out.units = moment.query.units;
     if (tn_flame_init(&moment.flame, "all") == TARN_OK) {
         status = moment_write(&moment, error);
         tn_flame_fini(&moment.flame);

@@ -35,11 +35,13 @@ static bool sink_visit(void *context, const struct tn_fold_line *line)
     return tn_flame_add(&sink->flame, sink->model, line);
 }
 
-static enum tarn_status sink_init(struct sink *sink, bool folded, const struct tarn_writer *writer)
+static enum tarn_status sink_init(struct sink *sink, const struct tarn_flame_options *options,
+                                  const struct tarn_writer *writer)
 {
     tn_text_init(&sink->out, writer);
-    sink->folded = folded;
-    return folded ? TARN_OK : tn_flame_init(&sink->flame, "all");
+    sink->out.units = options->units;
+    sink->folded = options->folded;
+    return options->folded ? TARN_OK : tn_flame_init(&sink->flame, "all");
 }
 
 /* Draws, if that is wanted, and releases. `good` is false when a line found no host memory, or no
@@ -79,7 +81,7 @@ enum tarn_status tarn_report_flame(const struct tarn_snapshot *snapshot, enum ta
     const struct tn_fold_visitor visitor = {sink_visit, &sink};
     bool good = true;
 
-    if (sink_init(&sink, options->folded, writer)) {
+    if (sink_init(&sink, options, writer)) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the tree");
     }
     for (size_t i = 0; good && i < model->segment_count; i++) {
@@ -193,7 +195,7 @@ enum tarn_status tarn_report_compare(const struct tarn_snapshot *before,
     if (status) {
         return status;
     }
-    if (sink_init(&sink, options->folded, writer)) {
+    if (sink_init(&sink, options, writer)) {
         pair_fini(&pair);
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the tree");
     }

@@ -216,7 +216,7 @@ static void box_put(struct tn_text_out *out, const struct tn_flame *flame,
                    node->offset, node->bytes, node->depth);
     tn_text_put_shown(out, label->text, label->length, TN_SHOWN_XML);
     tn_text_printf(out, " (%s, %.2f%%, %" PRIu64 " bytes)</title>",
-                   tn_size_text((double)node->bytes).text, (double)node->bytes / all * 100,
+                   tn_text_size(out, (double)node->bytes).text, (double)node->bytes / all * 100,
                    node->bytes);
     tn_text_printf(out, "<rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\" fill=\"", x, y,
                    width_of(flame, node), ROW - 1);
@@ -252,10 +252,10 @@ static void notes_put(struct tn_text_out *out, const struct tn_flame *flame)
     const struct left_out left = bytes ? left_out_count(flame) : (struct left_out){0, 0};
 
     tn_text_printf(out, "<text x=\"%d\" y=\"46\">%s in all (%" PRIu64 " bytes)", MARGIN,
-                   tn_size_text((double)bytes).text, bytes);
+                   tn_text_size(out, (double)bytes).text, bytes);
     if (left.boxes > 0) {
         tn_text_printf(out, "; %" PRIu64 " boxes too narrow to draw (%s)", left.boxes,
-                       tn_size_text((double)left.bytes).text);
+                       tn_text_size(out, (double)left.bytes).text);
     }
     tn_text_puts(out, "</text>\n");
     tn_text_printf(out,

@@ -187,29 +187,28 @@ static bool states_collect(const struct tn_scene *scene, struct state *states, s
 
 static void states_put(struct tn_text_out *out, const struct state *states, size_t count)
 {
-    tn_text_puts(out, "\nover time\n"
-                      "       entry    reserved   asked for    rounding       slack        free"
-                      "     largest  pieces  external\n");
+    tn_text_puts(out, "\nover time\n");
+    tn_text_put_head(out, "       entry#reserved#asked for#rounding#slack#free#largest"
+                          "  pieces  external\n");
     for (size_t i = 0; i < count; i++) {
         const struct state *state = &states[i];
 
-        tn_text_printf(out, "  %10" PRIu64 "  %10s", state->entry,
-                       tn_size_text((double)state->reserved).text);
-        tn_text_printf(out, "  %10s", tn_size_text((double)state->asked).text);
-        tn_text_printf(out, "  %10s", tn_size_text((double)state->rounding).text);
-        tn_text_printf(out, "  %10s", tn_size_text((double)state->slack).text);
-        tn_text_printf(out, "  %10s", tn_size_text((double)state->free).text);
-        tn_text_printf(out, "  %10s  %6" PRIu64 "  %7.1f%%\n",
-                       tn_size_text((double)state->largest).text, state->runs,
-                       external_percent(state));
+        tn_text_printf(out, "  %10" PRIu64, state->entry);
+        tn_text_put_size(out, (double)state->reserved);
+        tn_text_put_size(out, (double)state->asked);
+        tn_text_put_size(out, (double)state->rounding);
+        tn_text_put_size(out, (double)state->slack);
+        tn_text_put_size(out, (double)state->free);
+        tn_text_put_size(out, (double)state->largest);
+        tn_text_printf(out, "  %6" PRIu64 "  %7.1f%%\n", state->runs, external_percent(state));
     }
 }
 
 static void state_line(struct tn_text_out *out, const struct state *state, uint64_t bytes,
                        const char *what)
 {
-    tn_text_printf(out, "  %10s  %5.1f%%  %s\n", tn_size_text((double)bytes).text,
-                   percent(bytes, state->reserved), what);
+    tn_text_put_size(out, (double)bytes);
+    tn_text_printf(out, "  %5.1f%%  %s\n", percent(bytes, state->reserved), what);
 }
 
 static void state_put(struct tn_text_out *out, const struct state *state, uint64_t outside)
@@ -222,10 +221,11 @@ static void state_put(struct tn_text_out *out, const struct state *state, uint64
     tn_text_printf(out,
                    "  largest free piece: %s of %" PRIu64 ", so %.1f%% of what is free is "
                    "fragmented\n",
-                   tn_size_text((double)state->largest).text, state->runs, external_percent(state));
+                   tn_text_size(out, (double)state->largest).text, state->runs,
+                   external_percent(state));
     if (outside > 0) {
         tn_text_printf(out, "  %s more in use in no segment that the file knows\n",
-                       tn_size_text((double)outside).text);
+                       tn_text_size(out, (double)outside).text);
     }
 }
 
@@ -233,15 +233,14 @@ static void layout_put(struct tn_text_out *out, const struct tn_layout *layout)
 {
     const struct tn_layout_row *rows = layout->rows.items;
 
-    tn_text_puts(out,
-                 "\n    reserved        free     largest  pieces  external  pool and stream\n");
+    tn_text_put_head(out, "\n#reserved#free#largest  pieces  external  pool and stream\n");
     for (size_t i = 0; i < layout->rows.count; i++) {
         const struct state state = {.free = rows[i].free, .largest = rows[i].largest_free};
 
-        tn_text_printf(out, "  %10s", tn_size_text((double)rows[i].reserved).text);
-        tn_text_printf(out, "  %10s", tn_size_text((double)rows[i].free).text);
-        tn_text_printf(out, "  %10s  %6" PRIu64 "  %7.1f%%  %s",
-                       tn_size_text((double)rows[i].largest_free).text, rows[i].free_runs,
+        tn_text_put_size(out, (double)rows[i].reserved);
+        tn_text_put_size(out, (double)rows[i].free);
+        tn_text_put_size(out, (double)rows[i].largest_free);
+        tn_text_printf(out, "  %6" PRIu64 "  %7.1f%%  %s", rows[i].free_runs,
                        external_percent(&state), rows[i].is_large ? "large" : "small");
         if (rows[i].pool.id[0] != 0 || rows[i].pool.id[1] != 0) {
             tn_text_printf(out, " of private (%" PRIu64 ", %" PRIu64 ")", rows[i].pool.id[0],
@@ -253,9 +252,9 @@ static void layout_put(struct tn_text_out *out, const struct tn_layout *layout)
 
 static void pin_put(struct tn_text_out *out, const struct pin *pin)
 {
-    tn_text_printf(out, "  %10s", tn_size_text((double)pin->free).text);
-    tn_text_printf(out, "  %10s  %8" PRIu64 "  ", tn_size_text((double)pin->used).text,
-                   pin->blocks);
+    tn_text_put_size(out, (double)pin->free);
+    tn_text_put_size(out, (double)pin->used);
+    tn_text_printf(out, "  %8" PRIu64 "  ", pin->blocks);
 }
 
 static void pins_put(struct tn_text_out *out, const struct tn_scene *scene, const struct pins *pins,
@@ -267,10 +266,10 @@ static void pins_put(struct tn_text_out *out, const struct tn_scene *scene, cons
         tn_text_puts(out, "\nno segment is pinned by few small blocks\n");
         return;
     }
-    tn_text_printf(out,
-                   "\npinned: %zu segments whose blocks take an eighth of them at most\n"
-                   "      unused        used    blocks  segment             largest block %s\n",
-                   pins->rows.count, tn_grouping_heading(scene->keys.by));
+    tn_text_printf(out, "\npinned: %zu segments whose blocks take an eighth of them at most\n",
+                   pins->rows.count);
+    tn_text_put_head(out, "#unused#used    blocks  segment             largest block ");
+    tn_text_printf(out, "%s\n", tn_grouping_heading(scene->keys.by));
     for (size_t i = 0; i < limit; i++) {
         pin_put(out, &rows[i]);
         tn_text_printf(out, "0x%-16" PRIx64 "  ", rows[i].address);

@@ -3,6 +3,7 @@
 
 #include "base/size_text.h"
 #include "report/address_map.h"
+#include "report/call_tree.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -94,7 +95,8 @@ void tn_groups_fini(struct tn_groups *groups)
 
 static void row_put(struct tn_text_out *out, uint64_t bytes, uint64_t all, uint64_t count)
 {
-    tn_text_printf(out, "  %10s  %5.1f%%  %8" PRIu64 "  ", tn_size_text((double)bytes).text,
+    tn_text_put_size(out, (double)bytes);
+    tn_text_printf(out, "  %5.1f%%  %8" PRIu64 "  ",
                    all > 0 ? (double)bytes / (double)all * 100 : 0.0, count);
 }
 
@@ -131,7 +133,8 @@ void tn_groups_put(struct tn_text_out *out, const struct tn_keys *keys,
     const struct tn_group *rows = groups->rows.items;
 
     limit = limit < groups->rows.count ? limit : groups->rows.count;
-    tn_text_printf(out, "       bytes   share    blocks  %s\n", tn_grouping_heading(keys->by));
+    tn_text_put_head(out, "#bytes   share    blocks  ");
+    tn_text_printf(out, "%s\n", tn_grouping_heading(keys->by));
     for (size_t i = 0; i < limit; i++) {
         row_put(out, rows[i].bytes, groups->bytes, rows[i].count);
         tn_key_put(out, keys, rows[i].key);
@@ -188,4 +191,74 @@ void tn_groups_put_json(struct tn_json_text *json, const struct tn_keys *keys,
     if (keys->by == TARN_BY_CATEGORY) {
         tn_json_number(json, "unclassified_bytes", unclassified(groups).bytes);
     }
+}
+
+/* ---- trees ---- */
+
+enum {
+    COUNT, /* of the numbers of a row; the bytes are its rank */
+    BEFORE
+};
+
+static void calls_put(struct tn_text_out *out, const struct tn_call_sums *sums,
+                      const struct tn_call_sums *all)
+{
+    row_put(out, sums->rank, all->rank, sums->numbers[COUNT]);
+}
+
+static void calls_put_json(struct tn_json_text *json, const struct tn_call_sums *sums)
+{
+    numbers_put_json(json, sums->rank, sums->numbers[COUNT], sums->numbers[BEFORE]);
+}
+
+static bool tree_fill(struct tn_call_tree *tree, const struct tn_groups *groups)
+{
+    const struct tn_group *rows = groups->rows.items;
+
+    for (size_t i = 0; i < groups->rows.count; i++) {
+        const struct tn_call_sums sums = {
+            .rank = rows[i].bytes, .numbers = {[COUNT] = rows[i].count, [BEFORE] = rows[i].before}};
+
+        if (!tn_call_tree_add(tree, rows[i].key, &sums)) {
+            return false;
+        }
+    }
+    return tn_call_tree_sort(tree);
+}
+
+/* To one of both. */
+static bool tree_put(struct tn_text_out *out, struct tn_json_text *json,
+                     const struct tn_scene *scene, const struct tn_groups *groups, uint64_t limit)
+{
+    const struct tn_call_rows rows = {.put = calls_put,
+                                      .put_json = calls_put_json,
+                                      .limit = limit,
+                                      .min_share = scene->query->min_share};
+    struct tn_call_tree tree;
+
+    if (!tn_call_tree_init(&tree, &scene->keys)) {
+        return false;
+    }
+    const bool good = tree_fill(&tree, groups);
+
+    if (good && json) {
+        tn_call_tree_put_json(json, &tree, &rows);
+    } else if (good) {
+        tn_text_put_head(out, "#bytes   share    blocks  calls\n");
+        tn_call_tree_put(out, &tree, &rows);
+    }
+    tn_call_tree_fini(&tree);
+    return good;
+}
+
+bool tn_groups_put_tree(struct tn_text_out *out, const struct tn_scene *scene,
+                        const struct tn_groups *groups, uint64_t limit)
+{
+    return tree_put(out, NULL, scene, groups, limit);
+}
+
+bool tn_groups_put_tree_json(struct tn_json_text *json, const struct tn_scene *scene,
+                             const struct tn_groups *groups, uint64_t limit)
+{
+    return tree_put(NULL, json, scene, groups, limit);
 }

@@ -33,7 +33,15 @@ void tn_groups_fini(struct tn_groups *groups);
 void tn_groups_put(struct tn_text_out *out, const struct tn_keys *keys,
                    const struct tn_groups *groups, uint64_t limit);
 
-/* The same as members of the open object: "groups", each with its frames or name, "others",
+/* Instead of the table its stacks as a tree of calls. False when host memory is missing. */
+bool tn_groups_put_tree(struct tn_text_out *out, const struct tn_scene *scene,
+                        const struct tn_groups *groups, uint64_t limit) TN_MUST_CHECK;
+
+/* The same as the member "tree". */
+bool tn_groups_put_tree_json(struct tn_json_text *json, const struct tn_scene *scene,
+                             const struct tn_groups *groups, uint64_t limit) TN_MUST_CHECK;
+
+/* The table as members of the open object: "groups", each with its frames or name, "others",
  * "total". */
 void tn_groups_put_json(struct tn_json_text *json, const struct tn_keys *keys,
                         const struct tn_groups *groups, uint64_t limit);

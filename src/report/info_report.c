@@ -155,18 +155,21 @@ static void trace_put(struct tn_text_out *out, const struct tn_totals *totals,
         tn_text_printf(out,
                        "  the trace begins in mid-run: %s was reserved and %" PRIu64
                        " blocks of %s in use before it\n",
-                       tn_size_text((double)timeline->start.reserved).text, timeline->before_count,
-                       tn_size_text((double)timeline->start.requested).text);
+                       tn_text_size(out, (double)timeline->start.reserved).text,
+                       timeline->before_count,
+                       tn_text_size(out, (double)timeline->start.requested).text);
     }
 }
 
 static void device_text(struct tn_text_out *out, const struct tn_totals *totals)
 {
     tn_text_printf(out, "\ndevice %" PRId64 "\n  now: %s reserved in %" PRIu64 " segments",
-                   totals->device, tn_size_text((double)totals->reserved).text, totals->segments);
+                   totals->device, tn_text_size(out, (double)totals->reserved).text,
+                   totals->segments);
     tn_text_printf(out, ", %s in %" PRIu64 " blocks in use",
-                   tn_size_text((double)totals->active).text, totals->blocks);
-    tn_text_printf(out, ", %s of it asked for\n", tn_size_text((double)totals->requested).text);
+                   tn_text_size(out, (double)totals->active).text, totals->blocks);
+    tn_text_printf(out, ", %s of it asked for\n",
+                   tn_text_size(out, (double)totals->requested).text);
     if (totals->entries == 0) {
         tn_text_puts(out, "  no trace: history was not recorded\n");
     }
@@ -230,9 +233,10 @@ static void selected_put(const struct target *to, const struct tn_scene *scene)
         tn_text_puts(to->out, "  ");
         tn_scene_put_selection(to->out, scene);
         tn_text_printf(to->out, "    %" PRIu64 " allocations of %s", count,
-                       tn_size_text((double)asked).text);
-        tn_text_printf(to->out, ", at most %s in use at once\n",
-                       tn_size_text((double)scene->timeline->requested_peak.requested).text);
+                       tn_text_size(to->out, (double)asked).text);
+        tn_text_printf(
+            to->out, ", at most %s in use at once\n",
+            tn_text_size(to->out, (double)scene->timeline->requested_peak.requested).text);
     }
 }
 
@@ -335,6 +339,7 @@ enum tarn_status tarn_report_info(const struct tarn_snapshot *snapshot,
         return status;
     }
     tn_text_init(&out, writer);
+    out.units = query.units;
     status = tn_totals_collect(to.model, &totals) ? info_put(&to, snapshot, &totals, options)
                                                   : TARN_ERR_HOST_MEMORY;
     tn_vec_fini(&totals);

@@ -354,14 +354,13 @@ static void name_pool(struct name *name, const struct tn_keys *keys, uint64_t ke
     }
 }
 
-static void name_size(struct name *name, uint64_t bits)
+static void name_size(struct name *name, enum tarn_units units, uint64_t bits)
 {
-    if (bits >= 64) {
-        (void)snprintf(name->before, sizeof name->before, "more than 8.0EiB");
-        return;
-    }
-    (void)snprintf(name->before, sizeof name->before, "up to %s",
-                   tn_size_text((double)((uint64_t)1 << bits)).text);
+    const bool is_last = bits >= 64;
+    const uint64_t bytes = (uint64_t)1 << (is_last ? 63 : bits);
+
+    (void)snprintf(name->before, sizeof name->before, "%s %s", is_last ? "more than" : "up to",
+                   tn_size_text_in(units, (double)bytes).text);
 }
 
 static void name_set(struct name *name, const struct tn_keys *keys, uint64_t key)
@@ -394,7 +393,7 @@ static void name_set(struct name *name, const struct tn_keys *keys, uint64_t key
                        key == 0 ? "(unknown segment)" : "segment 0x%" PRIx64, key);
         break;
     case TARN_BY_SIZE:
-        name_size(name, key);
+        name_size(name, keys->units, key);
         break;
     case TARN_BY_ANNOTATION:
         name_string(name, keys->model, key, "(no annotation)");

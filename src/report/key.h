@@ -16,6 +16,7 @@
 
 struct tn_keys {
     enum tarn_grouping by;
+    enum tarn_units units; /* of sizes in names */
     const struct tn_model *model;
     struct tn_frame_view *view;
     const struct tn_categories *categories; /* for TARN_BY_CATEGORY */

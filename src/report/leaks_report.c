@@ -265,13 +265,11 @@ static void row_put(struct tn_text_out *out, const struct leaks *leaks, const st
 {
     const size_t last = leaks->repeats.at.count - 1;
 
-    tn_text_puts(out, "  ");
-    tn_change_put(out, 11, row->slope);
-    tn_text_puts(out, "  ");
-    tn_change_put(out, 11, (double)row->bytes[last] - (double)row->bytes[0]);
-    tn_text_printf(out, "  %10s", tn_size_text((double)row->bytes[0]).text);
-    tn_text_printf(out, "  %10s  %8" PRIu64 "  ", tn_size_text((double)row->bytes[last]).text,
-                   row->blocks);
+    tn_change_put_column(out, row->slope);
+    tn_change_put_column(out, (double)row->bytes[last] - (double)row->bytes[0]);
+    tn_text_put_size(out, (double)row->bytes[0]);
+    tn_text_put_size(out, (double)row->bytes[last]);
+    tn_text_printf(out, "  %8" PRIu64 "  ", row->blocks);
     if (is_one) {
         tn_text_printf(out, "%3u of %-3zu  %7" PRIu64 "  ", row->grew, last,
                        moment_at(leaks, row->first_growth));
@@ -291,10 +289,10 @@ static void leaks_put(const struct tn_report_out *report, const struct tn_scene 
     tn_assert(rows || limit == 0);
     tn_text_printf(out, "%s that hold more and more: %zu\n", tn_grouping_plural(scene->keys.by),
                    leaks->count);
-    tn_text_printf(out,
-                   "     per step      change       first        last    blocks  grew in    "
-                   "  from  %s\n",
-                   tn_grouping_heading(scene->keys.by));
+    tn_text_printf(out, "  %*s", tn_text_size_width(out) + 1, "per step");
+    tn_text_printf(out, "  %*s", tn_text_size_width(out) + 1, "change");
+    tn_text_put_head(out, "#first#last    blocks  grew in      from  ");
+    tn_text_printf(out, "%s\n", tn_grouping_heading(scene->keys.by));
     for (size_t i = 0; i < limit; i++) {
         row_put(out, leaks, &rows[i], true);
         tn_key_put(out, &scene->keys, rows[i].key);
@@ -423,7 +421,7 @@ static void device_write(const struct tn_report_out *report, const struct tn_sce
     leaks_put(report, scene, leaks, limit);
     if (tn_scene_is_part(scene)) {
         tn_text_printf(report->out, "  %s in use at the end are left out by the selection\n",
-                       tn_size_text((double)scene->timeline->end.left_out).text);
+                       tn_text_size(report->out, (double)scene->timeline->end.left_out).text);
     }
 }
 

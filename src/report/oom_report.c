@@ -203,9 +203,9 @@ static bool oom_init(struct oom *oom, const struct tn_scene *scene, uint64_t num
 
 /* ---- text ---- */
 
-static const char *size_of(struct tn_size_text *text, uint64_t bytes)
+static const char *size_of(struct tn_size_text *text, const struct tn_text_out *out, uint64_t bytes)
 {
-    *text = tn_size_text((double)bytes);
+    *text = tn_text_size(out, (double)bytes);
     return text->text;
 }
 
@@ -221,21 +221,21 @@ static void verdict_put(struct tn_text_out *out, const struct oom *oom)
         tn_text_printf(out,
                        "%s is free in the request's own pool and stream, enough for %s, but the "
                        "largest of %" PRIu64 " pieces has %s",
-                       size_of(&a, oom->own.free), size_of(&b, oom->request), oom->own.free_runs,
-                       size_of(&c, oom->own.largest_free));
+                       size_of(&a, out, oom->own.free), size_of(&b, out, oom->request),
+                       oom->own.free_runs, size_of(&c, out, oom->own.largest_free));
         break;
     case VERDICT_ELSEWHERE:
         tn_text_printf(out,
                        "%s is free, enough for %s, but only %s of it in the request's own pool "
                        "and stream",
-                       size_of(&a, oom->layout.total.free), size_of(&b, oom->request),
-                       size_of(&c, oom->own.free));
+                       size_of(&a, out, oom->layout.total.free), size_of(&b, out, oom->request),
+                       size_of(&c, out, oom->own.free));
         break;
     case VERDICT_FULL:
     case VERDICT_OUTSIDE:
         tn_text_printf(out, "only %s of %s reserved is free: in one piece it would not do for %s",
-                       size_of(&a, oom->layout.total.free), size_of(&b, oom->moment.reserved),
-                       size_of(&c, oom->request));
+                       size_of(&a, out, oom->layout.total.free),
+                       size_of(&b, out, oom->moment.reserved), size_of(&c, out, oom->request));
         break;
     }
     tn_text_puts(out, "\n");
@@ -250,25 +250,25 @@ static void refusal_put(struct tn_text_out *out, const struct oom *oom)
         tn_text_printf(out,
                        "  the device had %s free: a limit of the allocator refused, such as "
                        "set_per_process_memory_fraction\n",
-                       size_of(&a, oom->device_free));
+                       size_of(&a, out, oom->device_free));
     } else {
         tn_text_printf(out, "  the device had %s free, and %s was asked of it\n",
-                       size_of(&a, oom->device_free), size_of(&b, oom->segment));
+                       size_of(&a, out, oom->device_free), size_of(&b, out, oom->segment));
     }
     if (oom->others > 0) {
         tn_text_printf(out, "  %s of the device is not of this allocator\n",
-                       size_of(&a, oom->others));
+                       size_of(&a, out, oom->others));
     }
     if (oom->layout.total.waiting > 0) {
         tn_text_printf(out,
                        "  %s is freed but waits for other streams; when they are done it can be "
                        "used again\n",
-                       size_of(&a, oom->layout.total.waiting));
+                       size_of(&a, out, oom->layout.total.waiting));
     }
     tn_text_printf(out,
                    "  emptying the cache would %s: %s is in segments that are free as a whole\n",
                    oom->emptying_helps ? "have made room" : "not have helped",
-                   size_of(&a, oom->layout.total.whole));
+                   size_of(&a, out, oom->layout.total.whole));
     if (oom->growing_helps != TARN_ANSWER_UNKNOWN) {
         tn_text_printf(out, "  expandable_segments:True would %s\n",
                        oom->growing_helps == TARN_ANSWER_YES
@@ -280,20 +280,19 @@ static void refusal_put(struct tn_text_out *out, const struct oom *oom)
 
 static void layout_row_put(struct tn_text_out *out, const struct tn_layout_row *row)
 {
-    struct tn_size_text text[5];
-
-    tn_text_printf(out, "  %10s  %10s  %10s  %10s  %10s  %6" PRIu64 "  ",
-                   size_of(&text[0], row->reserved), size_of(&text[1], row->used),
-                   size_of(&text[2], row->slack), size_of(&text[3], row->free),
-                   size_of(&text[4], row->largest_free), row->free_runs);
+    tn_text_put_size(out, (double)row->reserved);
+    tn_text_put_size(out, (double)row->used);
+    tn_text_put_size(out, (double)row->slack);
+    tn_text_put_size(out, (double)row->free);
+    tn_text_put_size(out, (double)row->largest_free);
+    tn_text_printf(out, "  %6" PRIu64 "  ", row->free_runs);
 }
 
 static void layout_put(struct tn_text_out *out, const struct tn_layout *layout)
 {
     const struct tn_layout_row *rows = layout->rows.items;
 
-    tn_text_puts(out, "\n    reserved        used       slack        free     largest  pieces  "
-                      "pool and stream\n");
+    tn_text_put_head(out, "\n#reserved#used#slack#free#largest  pieces  pool and stream\n");
     for (size_t i = 0; i < layout->rows.count; i++) {
         layout_row_put(out, &rows[i]);
         tn_text_printf(out, "%s", rows[i].is_large ? "large" : "small");
@@ -316,20 +315,20 @@ static void oom_put(struct tn_text_out *out, const struct tn_scene *scene, const
     tn_text_printf(out,
                    "device %" PRId64 ", entry %" PRIu64 ": no memory for %s (%" PRIu64
                    " bytes, rounded) on stream %" PRIu64 "\n  asked for by ",
-                   timeline->device, oom->number, size_of(&text[0], oom->request), oom->request,
-                   oom->entry->stream);
+                   timeline->device, oom->number, size_of(&text[0], out, oom->request),
+                   oom->request, oom->entry->stream);
     tn_stack_put(out, timeline->model, oom->entry->stack);
     tn_text_printf(out, "\n  %s reserved, %s of it in use\n",
-                   size_of(&text[1], oom->moment.reserved),
-                   size_of(&text[2], oom->moment.requested));
+                   size_of(&text[1], out, oom->moment.reserved),
+                   size_of(&text[2], out, oom->moment.requested));
     verdict_put(out, oom);
     refusal_put(out, oom);
     layout_put(out, &oom->layout);
     tn_text_puts(out, "\n  who holds the memory\n");
     tn_groups_put(out, &scene->keys, &oom->groups, limit);
     if (tn_scene_is_part(scene)) {
-        tn_text_printf(out, "  %10s          in use as well, left out by the selection\n",
-                       size_of(&text[0], oom->moment.requested - oom->groups.bytes));
+        tn_text_put_size(out, (double)(oom->moment.requested - oom->groups.bytes));
+        tn_text_puts(out, "          in use as well, left out by the selection\n");
     }
     if (oom->since == TN_NEVER) {
         return;

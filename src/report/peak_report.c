@@ -28,18 +28,19 @@ static bool moment_put(const struct tn_report_out *report, const struct tn_scene
                        const struct tn_moment *moment, const char *what, const char *key)
 {
     struct tn_composition composition;
+    bool good;
 
     if (!tn_composition_init(&composition, scene, moment)) {
         return false;
     }
     if (report->json) {
-        tn_composition_put_json(report->json, scene, &composition, key, report->limit);
+        good = tn_composition_put_json(report->json, scene, &composition, key, report->limit);
     } else {
         tn_text_putc(report->out, '\n');
-        tn_composition_put(report->out, scene, &composition, what, report->limit);
+        good = tn_composition_put(report->out, scene, &composition, what, report->limit);
     }
     tn_composition_fini(&composition);
-    return true;
+    return good;
 }
 
 /* The instant that the selection says, else `usual`. */

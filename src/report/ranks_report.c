@@ -335,9 +335,9 @@ static void file_put(struct tn_text_out *out, const struct rank *rank)
 
 static void spread_put(struct tn_text_out *out, const char *what, const struct spread *spread)
 {
-    tn_text_printf(out, "%s: least %s", what, tn_size_text(spread->least).text);
-    tn_text_printf(out, ", median %s", tn_size_text(spread->middle).text);
-    tn_text_printf(out, ", most %s\n", tn_size_text(spread->most).text);
+    tn_text_printf(out, "%s: least %s", what, tn_text_size(out, spread->least).text);
+    tn_text_printf(out, ", median %s", tn_text_size(out, spread->middle).text);
+    tn_text_printf(out, ", most %s\n", tn_text_size(out, spread->most).text);
 }
 
 static void rows_put(const struct table *table)
@@ -347,7 +347,7 @@ static void rows_put(const struct table *table)
     uint64_t others[2] = {0, 0};
     uint64_t total[2] = {0, 0};
 
-    tn_text_puts(out, "\n      in use    reserved  distance\n");
+    tn_text_put_head(out, "\n#in use#reserved  distance\n");
     for (size_t i = 0; i < table->count; i++) {
         const struct rank *rank = table->sorted[i];
 
@@ -358,19 +358,20 @@ static void rows_put(const struct table *table)
             others[1] += rank->reserved_peak;
             continue;
         }
-        tn_text_printf(out, "  %10s", tn_size_text((double)rank->moment.requested).text);
-        tn_text_printf(out, "  %10s  %8.1f  ", tn_size_text((double)rank->reserved_peak).text,
-                       rank->distance);
+        tn_text_put_size(out, (double)rank->moment.requested);
+        tn_text_put_size(out, (double)rank->reserved_peak);
+        tn_text_printf(out, "  %8.1f  ", rank->distance);
         file_put(out, rank);
         tn_text_puts(out, rank->is_outlier ? "  outlier\n" : "\n");
     }
     if (limit < table->count) {
-        tn_text_printf(out, "  %10s", tn_size_text((double)others[0]).text);
-        tn_text_printf(out, "  %10s            others (%zu ranks)\n",
-                       tn_size_text((double)others[1]).text, table->count - limit);
+        tn_text_put_size(out, (double)others[0]);
+        tn_text_put_size(out, (double)others[1]);
+        tn_text_printf(out, "            others (%zu ranks)\n", table->count - limit);
     }
-    tn_text_printf(out, "  %10s", tn_size_text((double)total[0]).text);
-    tn_text_printf(out, "  %10s            total\n", tn_size_text((double)total[1]).text);
+    tn_text_put_size(out, (double)total[0]);
+    tn_text_put_size(out, (double)total[1]);
+    tn_text_puts(out, "            total\n");
 }
 
 static void rank_put_json(struct tn_json_text *json, const char *key, const struct rank *rank)
@@ -476,6 +477,7 @@ static enum tarn_status table_write(struct table *table, const struct tarn_write
                                     struct tarn_error *error)
 {
     tn_text_init(&table->out_text, writer);
+    table->out_text.units = table->ranks->options.units;
     table->out = &table->out_text;
     table->json = table->ranks->options.json ? &table->out_json : NULL;
     if (table->json) {

@@ -101,6 +101,7 @@ enum tarn_status tn_report_traces(const struct tarn_snapshot *snapshot,
         return status;
     }
     tn_text_init(&out, writer);
+    out.units = query.units;
     if (report.json) {
         tn_json_begin(&json, &out, schema);
         tn_json_open_array(&json, "devices");

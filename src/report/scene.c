@@ -16,6 +16,7 @@ static enum tarn_status no_memory(struct tarn_error *error)
     return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to follow the trace");
 }
 
+/* After a failure tn_query_fini releases what there is. */
 static enum tarn_status categories_init(struct tn_query *query, const struct tarn_rules *rules,
                                         struct tarn_error *error)
 {
@@ -28,11 +29,12 @@ static enum tarn_status categories_init(struct tn_query *query, const struct tar
         rules = query->own_rules;
     }
     query->has_categories = tn_categories_init(&query->categories, rules, query->model);
-    if (!query->has_categories) {
-        tarn_rules_destroy(query->own_rules);
-        return no_memory(error);
-    }
-    return TARN_OK;
+    return query->has_categories ? TARN_OK : no_memory(error);
+}
+
+static bool where_uses(const struct tn_query *query, enum tn_where_field field)
+{
+    return query->selection.where && tn_where_uses(query->selection.where, field);
 }
 
 enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *model,
@@ -41,23 +43,39 @@ enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *mo
     *query = (struct tn_query){.model = model};
     if (options) {
         query->by = options->by;
+        query->tree = options->tree;
+        query->min_share = options->min_share;
+        query->units = options->json ? TARN_UNITS_IEC : options->units;
         if (options->selection) {
             query->selection = *options->selection;
         }
     }
+    if (query->tree && query->by != TARN_BY_STACK) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "a tree is one of stacks: it cannot be by %s", tn_grouping_name(query->by));
+    }
     enum tarn_status status = tn_frame_view_init(&query->view, model, &query->selection, error);
 
-    if (status == TARN_OK && query->by == TARN_BY_CATEGORY) {
+    if (status) {
+        return status;
+    }
+    if (query->by == TARN_BY_CATEGORY || where_uses(query, TN_WHERE_CATEGORY)) {
         status = categories_init(query, options ? options->rules : NULL, error);
-        if (status) {
-            tn_frame_view_fini(&query->view);
-        }
+    }
+    if (status == TARN_OK && query->selection.where &&
+        !tn_where_view_init(&query->where, query->selection.where, model,
+                            query->has_categories ? &query->categories : NULL)) {
+        status = no_memory(error);
+    }
+    if (status) {
+        tn_query_fini(query);
     }
     return status;
 }
 
 void tn_query_fini(struct tn_query *query)
 {
+    tn_where_view_fini(&query->where);
     if (query->has_categories) {
         tn_categories_fini(&query->categories);
     }
@@ -114,7 +132,9 @@ static bool wants_life(void *context, const struct tn_life *life)
            (selection->size_max == 0 || life->size <= selection->size_max) &&
            is_wanted_pool(wanted->scene, life->place) &&
            tn_frame_view_matches(&wanted->scene->query->view, life->stack) &&
-           is_annotated(wanted, life);
+           is_annotated(wanted, life) &&
+           (!selection->where ||
+            tn_where_takes(&wanted->scene->query->where, &wanted->scene->where, life));
 }
 
 static bool wants_memory(void *context, uint64_t number)
@@ -174,7 +194,7 @@ static bool limits_memory(const struct tarn_selection *selection)
 static bool picks_blocks(const struct tarn_selection *selection)
 {
     return selection->size_min > 0 || selection->size_max > 0 || selection->match ||
-           selection->annotation;
+           selection->annotation || selection->where;
 }
 
 static bool limits_blocks(const struct tarn_selection *selection)
@@ -324,12 +344,33 @@ static enum tarn_status marks_make(struct wanted *wanted, struct tarn_error *err
                    scene->whole.device, name);
 }
 
+/* What an expression is asked about. */
+static enum tarn_status where_make(struct tn_scene *scene, struct tarn_error *error)
+{
+    const struct tarn_where *where = scene->query->selection.where;
+
+    scene->where = (struct tn_where_place){.whole = &scene->whole,
+                                           .places = &scene->places,
+                                           .categories = &scene->query->categories,
+                                           .zero = tn_timeline_first_time(&scene->whole)};
+    if (where && where->uses_time && scene->where.zero == TN_TIME_NONE) {
+        return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
+                       "the trace of device %" PRId64
+                       " has no times; compare with numbers of entries in --where",
+                       scene->whole.device);
+    }
+    return TARN_OK;
+}
+
 static enum tarn_status part_make(struct tn_scene *scene, struct tarn_error *error)
 {
     const struct tarn_selection *selection = &scene->query->selection;
     struct wanted wanted = {.scene = scene};
     enum tarn_status status = window_find(scene, &wanted.narrowing, error);
 
+    if (status == TARN_OK) {
+        status = where_make(scene, error);
+    }
     if (status == TARN_OK) {
         status = marks_make(&wanted, error);
     }
@@ -350,15 +391,17 @@ static enum tarn_status part_make(struct tn_scene *scene, struct tarn_error *err
 
 /* ---- scenes ---- */
 
-/* Sets what keys need of each life. */
+/* Sets what keys and expressions need of each life. */
 static bool lives_mark(struct tn_scene *scene)
 {
     struct tn_life *lives = scene->whole.lives.items;
     const uint64_t *ends = scene->steps.items;
     const uint64_t first_step = scene->steps.count > 0 ? ends[0] : 0;
 
-    if (scene->query->by == TARN_BY_ANNOTATION) {
-        return tn_phases_mark(&scene->phases, &scene->whole);
+    if (scene->query->by == TARN_BY_ANNOTATION || where_uses(scene->query, TN_WHERE_ANNOTATION)) {
+        if (!tn_phases_mark(&scene->phases, &scene->whole)) {
+            return false;
+        }
     }
     for (size_t i = 0; scene->query->has_categories && i < scene->whole.lives.count; i++) {
         lives[i].category = tn_category_of(&scene->query->categories, &lives[i], first_step);
@@ -371,7 +414,8 @@ static bool places_make(struct tn_scene *scene)
     const struct tn_query *query = scene->query;
 
     if (query->by == TARN_BY_POOL || query->by == TARN_BY_SEGMENT ||
-        query->selection.pools != TARN_POOLS_ALL) {
+        query->selection.pools != TARN_POOLS_ALL || where_uses(query, TN_WHERE_POOL) ||
+        where_uses(query, TN_WHERE_SEGMENT)) {
         scene->has_places = tn_places_init(&scene->places, &scene->whole);
         return scene->has_places;
     }
@@ -389,6 +433,7 @@ enum tarn_status tn_scene_init(struct tn_scene *scene, struct tn_query *query, s
     }
     scene->timeline = &scene->whole;
     scene->keys = (struct tn_keys){.by = query->by,
+                                   .units = query->units,
                                    .model = query->model,
                                    .view = &query->view,
                                    .categories = &query->categories,
@@ -570,11 +615,11 @@ static void blocks_put(struct tn_text_out *out, const struct tarn_selection *sel
     }
     if (selection->size_min > 0) {
         wish_put(out, joint, "blocks of at least ");
-        tn_text_puts(out, tn_size_text((double)selection->size_min).text);
+        tn_text_puts(out, tn_text_size(out, (double)selection->size_min).text);
     }
     if (selection->size_max > 0) {
         wish_put(out, joint, "blocks of at most ");
-        tn_text_puts(out, tn_size_text((double)selection->size_max).text);
+        tn_text_puts(out, tn_text_size(out, (double)selection->size_max).text);
     }
     if (selection->match) {
         wish_put(out, joint, "stacks with ");
@@ -583,6 +628,11 @@ static void blocks_put(struct tn_text_out *out, const struct tarn_selection *sel
     if (selection->annotation) {
         wish_put(out, joint, "annotation ");
         quoted_put(out, selection->annotation);
+    }
+    if (selection->where) {
+        wish_put(out, joint, "blocks where ");
+        tn_text_put_shown(out, selection->where->text, strlen(selection->where->text),
+                          TN_SHOWN_PLAIN);
     }
 }
 
@@ -636,6 +686,9 @@ void tn_scene_put_selection_json(struct tn_json_text *json, const struct tn_scen
     if (selection->annotation) {
         tn_json_text(json, "annotation", selection->annotation, strlen(selection->annotation));
     }
+    if (selection->where) {
+        tn_json_text(json, "where", selection->where->text, strlen(selection->where->text));
+    }
     tn_json_close(json);
 }
 
@@ -644,8 +697,9 @@ void tn_moment_put(struct tn_text_out *out, const struct tn_scene *scene, const 
 {
     const struct tn_timeline *timeline = scene->timeline;
 
-    tn_text_printf(out, "%s: %s reserved, ", what, tn_size_text((double)moment->reserved).text);
-    tn_text_printf(out, "%s in use, ", tn_size_text((double)moment->requested).text);
+    tn_text_printf(out, "%s: %s reserved, ", what,
+                   tn_text_size(out, (double)moment->reserved).text);
+    tn_text_printf(out, "%s in use, ", tn_text_size(out, (double)moment->requested).text);
     if (moment->entry == TN_NEVER) {
         tn_text_puts(out, "before the first entry\n");
     } else if (moment->entry == tn_timeline_before(timeline)) {

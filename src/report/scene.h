@@ -12,16 +12,21 @@
 
 #include "report/annotation.h"
 #include "report/key.h"
+#include "report/where_view.h"
 #include "tarn/report.h"
 
 struct tn_query {
     const struct tn_model *model;
     struct tarn_selection selection;
     enum tarn_grouping by;
+    enum tarn_units units; /* of sizes in text; JSON has those of the default in names of groups */
     struct tn_frame_view view;
     struct tarn_rules *own_rules; /* NULL: the caller's, or none are needed */
     struct tn_categories categories;
     bool has_categories;
+    struct tn_where_view where; /* for an expression */
+    bool tree;                  /* stacks as a tree of calls */
+    double min_share;           /* percent; of its rows */
 };
 
 /* `options` may be NULL. TARN_ERR_INVALID_ARGUMENT for a pattern that is none,
@@ -40,6 +45,7 @@ struct tn_scene {
     struct tn_vec steps; /* uint64_t: see tn_phases_steps */
     struct tn_places places;
     bool has_places;
+    struct tn_where_place where; /* what it is asked about */
     struct tn_keys keys;
 };
 

@@ -7,6 +7,7 @@
  */
 #include "base/size_text.h"
 #include "report/address_map.h"
+#include "report/call_tree.h"
 #include "report/report_out.h"
 
 #include <inttypes.h>
@@ -160,10 +161,10 @@ static bool is_at_peak(const struct tn_scene *scene)
 
 static void row_put(struct tn_text_out *out, const struct row *row)
 {
-    tn_text_printf(out, "  %10s  ", tn_size_text((double)row->peak).text);
-    tn_text_printf(out, "%10s  ", tn_size_text((double)row->end).text);
-    tn_text_printf(out, "%10s  %8" PRIu64 "  ", tn_size_text((double)row->allocated).text,
-                   row->count);
+    tn_text_put_size(out, (double)row->peak);
+    tn_text_put_size(out, (double)row->end);
+    tn_text_put_size(out, (double)row->allocated);
+    tn_text_printf(out, "  %8" PRIu64 "  ", row->count);
     if (row->freed > 0) {
         tn_text_printf(out, "%8" PRIu64 "  ", row->entries / row->freed);
     } else {
@@ -177,9 +178,9 @@ static void rows_put(const struct tn_report_out *report, const struct tn_scene *
     const struct row *items = rows->vec.items;
     struct tn_text_out *out = report->out;
 
-    tn_text_printf(out, "%s      at end   allocated    blocks      life  %s\n",
-                   is_at_peak(scene) ? "     at peak" : "  at instant",
-                   tn_grouping_heading(scene->keys.by));
+    tn_text_put_head(out, is_at_peak(scene) ? "#at peak" : "#at instant");
+    tn_text_put_head(out, "#at end#allocated    blocks      life  ");
+    tn_text_printf(out, "%s\n", tn_grouping_heading(scene->keys.by));
     for (size_t i = 0; i < limit; i++) {
         row_put(out, &items[i]);
         tn_key_put(out, &scene->keys, items[i].key);
@@ -238,6 +239,91 @@ static void rows_put_json(const struct tn_report_out *report, const struct tn_sc
     tn_json_close(json);
 }
 
+/* ---- trees ---- */
+
+enum {
+    PEAK, /* of the numbers of a row */
+    END,
+    ALLOCATED,
+    COUNT,
+    ENTRIES,
+    FREED
+};
+
+static struct row row_from(const struct tn_call_sums *sums)
+{
+    return (struct row){.rank = sums->rank,
+                        .peak = sums->numbers[PEAK],
+                        .end = sums->numbers[END],
+                        .allocated = sums->numbers[ALLOCATED],
+                        .count = sums->numbers[COUNT],
+                        .entries = sums->numbers[ENTRIES],
+                        .freed = sums->numbers[FREED]};
+}
+
+static void calls_put(struct tn_text_out *out, const struct tn_call_sums *sums,
+                      const struct tn_call_sums *all)
+{
+    const struct row row = row_from(sums);
+
+    row_put(out, &row);
+    tn_text_printf(out, "%5.1f%%  ",
+                   all->rank > 0 ? (double)sums->rank / (double)all->rank * 100 : 0.0);
+}
+
+static void calls_put_json(struct tn_json_text *json, const struct tn_call_sums *sums)
+{
+    const struct row row = row_from(sums);
+
+    row_members(json, &row);
+}
+
+static bool tree_fill(struct tn_call_tree *tree, const struct rows *rows)
+{
+    const struct row *items = rows->vec.items;
+
+    for (size_t i = 0; i < rows->vec.count; i++) {
+        const struct tn_call_sums sums = {.rank = items[i].rank,
+                                          .numbers = {[PEAK] = items[i].peak,
+                                                      [END] = items[i].end,
+                                                      [ALLOCATED] = items[i].allocated,
+                                                      [COUNT] = items[i].count,
+                                                      [ENTRIES] = items[i].entries,
+                                                      [FREED] = items[i].freed}};
+
+        if (!tn_call_tree_add(tree, items[i].key, &sums)) {
+            return false;
+        }
+    }
+    return tn_call_tree_sort(tree);
+}
+
+/* False when host memory is missing. */
+static bool tree_put(const struct tn_report_out *report, const struct tn_scene *scene,
+                     const struct rows *rows)
+{
+    const struct tn_call_rows how = {.put = calls_put,
+                                     .put_json = calls_put_json,
+                                     .limit = report->limit,
+                                     .min_share = scene->query->min_share};
+    struct tn_call_tree tree;
+
+    if (!tn_call_tree_init(&tree, &scene->keys)) {
+        return false;
+    }
+    const bool good = tree_fill(&tree, rows);
+
+    if (good && report->json) {
+        tn_call_tree_put_json(report->json, &tree, &how);
+    } else if (good) {
+        tn_text_put_head(report->out, is_at_peak(scene) ? "#at peak" : "#at instant");
+        tn_text_put_head(report->out, "#at end#allocated    blocks      life   share  calls\n");
+        tn_call_tree_put(report->out, &tree, &how);
+    }
+    tn_call_tree_fini(&tree);
+    return good;
+}
+
 /* ---- devices ---- */
 
 /* What of the totals a selection does not take. */
@@ -245,15 +331,17 @@ static void left_out_put(struct tn_text_out *out, const struct tn_scene *scene,
                          const struct tn_moment *at)
 {
     if (tn_scene_is_part(scene)) {
-        tn_text_printf(out, "  %10s  ", tn_size_text((double)at->left_out).text);
-        tn_text_printf(out, "%10s  left out of those in use\n",
-                       tn_size_text((double)scene->timeline->end.left_out).text);
+        tn_text_put_size(out, (double)at->left_out);
+        tn_text_put_size(out, (double)scene->timeline->end.left_out);
+        tn_text_puts(out, "  left out of those in use\n");
     }
 }
 
-static void device_write(const struct tn_report_out *report, const struct tn_scene *scene,
+/* False when host memory is missing. */
+static bool device_write(const struct tn_report_out *report, const struct tn_scene *scene,
                          const struct tn_moment *at, const struct rows *rows)
 {
+    bool good = true;
     const struct tn_timeline *timeline = scene->timeline;
     const size_t limit = report->limit < rows->vec.count ? (size_t)report->limit : rows->vec.count;
 
@@ -265,14 +353,20 @@ static void device_write(const struct tn_report_out *report, const struct tn_sce
         tn_moment_put_json(report->json, scene, at);
         tn_json_close(report->json);
         rows_put_json(report, scene, rows, limit);
+        good = !scene->query->tree || tree_put(report, scene, rows);
         tn_json_close(report->json);
     } else {
         tn_text_printf(report->out, "device %" PRId64 ": %" PRIu64 " entries\n", timeline->device,
                        timeline->trace->count);
         tn_scene_put_selection(report->out, scene);
-        rows_put(report, scene, rows, limit);
+        if (scene->query->tree) {
+            good = tree_put(report, scene, rows);
+        } else {
+            rows_put(report, scene, rows, limit);
+        }
         left_out_put(report->out, scene, at);
     }
+    return good;
 }
 
 static enum tarn_status device_put(const struct tn_report_out *report, const struct tn_scene *scene,
@@ -287,9 +381,8 @@ static enum tarn_status device_put(const struct tn_report_out *report, const str
         return status;
     }
     tn_vec_init(&rows.vec, sizeof(struct row));
-    if (rows_fill(&rows, scene, &at, report->options->order)) {
-        device_write(report, scene, &at, &rows);
-    } else {
+    if (!rows_fill(&rows, scene, &at, report->options->order) ||
+        !device_write(report, scene, &at, &rows)) {
         status = TARN_ERR_HOST_MEMORY;
     }
     tn_map_fini(&rows.numbers);

@@ -38,7 +38,7 @@ struct trace_text {
 
 static void size_put(struct tn_text_out *out, uint64_t size)
 {
-    tn_text_puts(out, tn_size_text((double)size).text);
+    tn_text_puts(out, tn_text_size(out, (double)size).text);
 }
 
 static void name_put(struct tn_text_out *out, uint64_t name)
@@ -224,7 +224,8 @@ static bool device_put(struct trace_text *text, size_t device, bool compat)
     }
     const double total = compat ? total_compat(text->model, trace) : total_live(text, device);
 
-    tn_text_printf(text->out, "TOTAL MEM: %s%s", tn_size_text(total).text, compat ? "" : "\n");
+    tn_text_printf(text->out, "TOTAL MEM: %s%s", tn_text_size(text->out, total).text,
+                   compat ? "" : "\n");
     return true;
 }
 
@@ -290,6 +291,7 @@ enum tarn_status tarn_report_trace(const struct tarn_snapshot *snapshot,
     }
     tn_cover_init(&finals);
     tn_text_init(&out, writer);
+    out.units = options->units;
     const bool good = finals_add(&finals, model) && devices_write(&out, model, &finals, options);
 
     tn_cover_fini(&finals);

@@ -272,6 +272,8 @@ static enum tarn_status snapshot_load(struct tn_input *input, const struct tarn_
 {
     struct tarn_snapshot *snapshot = NULL;
     bool keep = false;
+
+    input->source.progress = limits->progress;
     enum tarn_status status = input_check_form(input, error);
 
     if (status != TARN_OK) {

@@ -67,9 +67,36 @@ static void tools_change_unit_at_1024(void **state)
     }
 }
 
+static void readers_choose_the_units(void **state)
+{
+    static const struct {
+        enum tarn_units units;
+        double bytes;
+        const char *text;
+    } rows[] = {
+        {TARN_UNITS_IEC, 1536, "1.5KiB"},
+        {TARN_UNITS_SI, 0, "0.0B"},
+        {TARN_UNITS_SI, 999, "999.0B"},
+        {TARN_UNITS_SI, 1000, "1.0kB"},
+        {TARN_UNITS_SI, -2500000, "-2.5MB"},
+        {TARN_UNITS_SI, 80e9, "80.0GB"},
+        {TARN_UNITS_BYTES, 0, "0"},
+        {TARN_UNITS_BYTES, 1536, "1536"},
+        {TARN_UNITS_BYTES, 85899345920, "85899345920"},
+        {TARN_UNITS_BYTES, -1, "-1"},
+        {TARN_UNITS_BYTES, 18446744073709551615.0, "18446744073709551616"}, /* as a double */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_string_equal(tn_size_text_in(rows[i].units, rows[i].bytes).text, rows[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(readers_choose_the_units),
         cmocka_unit_test(messages_change_unit_above_1024),
         cmocka_unit_test(tools_change_unit_at_1024),
     };

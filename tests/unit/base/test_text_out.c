@@ -55,9 +55,38 @@ static void a_line_that_does_not_fit_is_an_error(void **state)
     free(collect.text);
 }
 
+static void columns_of_sizes_stay_aligned(void **state)
+{
+    static const char *const tables[] = {
+        [TARN_UNITS_IEC] = "       bytes    first of  what\n      1.5KiB        0.0B  x",
+        [TARN_UNITS_SI] = "       bytes    first of  what\n       1.5kB        0.0B  x",
+        [TARN_UNITS_BYTES] =
+            "            bytes         first of  what\n             1536                0  x",
+    };
+
+    (void)state;
+    for (int units = TARN_UNITS_IEC; units <= TARN_UNITS_BYTES; units++) {
+        struct test_collect collect = {0};
+        const struct tarn_writer writer = {test_collect_write, &collect};
+        struct tn_text_out out;
+
+        tn_text_init(&out, &writer);
+        out.units = (enum tarn_units)units;
+        tn_text_put_head(&out, "#bytes#first of  what\n");
+        tn_text_put_size(&out, 1536);
+        tn_text_put_size(&out, 0);
+        tn_text_puts(&out, "  x");
+        assert_int_equal(tn_text_finish(&out), TARN_OK);
+        assert_int_equal(collect.size, strlen(tables[units]));
+        assert_memory_equal(collect.text, tables[units], collect.size);
+        free(collect.text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_of_sizes_stay_aligned),
         cmocka_unit_test(pieces_arrive_in_order),
         cmocka_unit_test(the_first_failure_sticks),
         cmocka_unit_test(a_line_that_does_not_fit_is_an_error),

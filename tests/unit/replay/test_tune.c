@@ -222,6 +222,50 @@ static void collection_is_only_tried_under_a_limit(void **state)
     tarn_replay_destroy(replay);
 }
 
+struct heard {
+    uint64_t calls;
+    uint64_t last;
+    uint64_t total;
+    uint64_t stop_at; /* calls */
+};
+
+static bool hear(void *context, uint64_t done, uint64_t total)
+{
+    struct heard *heard = context;
+
+    assert_true(done >= heard->last && done <= total);
+    heard->last = done;
+    heard->total = total;
+    return ++heard->calls != heard->stop_at;
+}
+
+static void progress_is_told_and_may_stop_it(void **state)
+{
+    struct tarn_replay *replay = replay_of("tiny");
+    const struct tarn_replay *const replays[] = {replay};
+    struct tarn_tune_row rows[ROWS];
+    struct heard heard = {0};
+    struct tarn_tune_options options = {
+        .struct_size = sizeof options, .tries = 8, .threads = 1, .progress = {hear, &heard}};
+    struct tarn_error error;
+    size_t count = 0;
+
+    (void)state;
+    assert_int_equal(tarn_replay_tune(replays, 1, &options, rows, ROWS, &count, &error), TARN_OK);
+    assert_int_equal(heard.total, 8);
+    assert_int_equal(heard.calls, 9); /* the recorded settings first */
+    heard = (struct heard){.stop_at = 2};
+    assert_int_equal(tarn_replay_tune(replays, 1, &options, rows, ROWS, &count, &error),
+                     TARN_ERR_CANCELLED);
+    assert_string_equal(error.text, "the search was stopped by the caller");
+    assert_int_equal(heard.calls, 2);
+    options.threads = 3;
+    heard = (struct heard){.stop_at = 1};
+    (void)!tarn_replay_tune(replays, 1, &options, rows, ROWS, &count, &error);
+    assert_true(heard.calls <= 1);
+    tarn_replay_destroy(replay);
+}
+
 static void misuse_is_refused(void **state)
 {
     struct tarn_replay *replay = replay_of("tiny");
@@ -279,6 +323,7 @@ int main(void)
         cmocka_unit_test(the_answer_does_not_depend_on_the_threads),
         cmocka_unit_test(several_traces_are_summed),
         cmocka_unit_test(collection_is_only_tried_under_a_limit),
+        cmocka_unit_test(progress_is_told_and_may_stop_it),
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(every_host_failure_is_reported),
     };

@@ -423,6 +423,74 @@ static void every_grouping_adds_up(void **state)
 }
 
 /* Changes between any two runs add up, and are those of the totals. */
+/* Every row of a tree is the sum of the rows below it, if there are any; the first is the total. */
+static void tree_adds_up(const json_t *object, const char *key)
+{
+    const json_t *rows = json_object_get(object, "tree");
+    const size_t count = json_array_size(rows);
+    uint64_t *below = calloc(count, sizeof *below);
+    bool *has_below = calloc(count, sizeof *has_below);
+
+    assert_true(count > 0 && below && has_below);
+    assert_int_equal(number(json_array_get(rows, 0), key),
+                     number(json_object_get(object, "total"), key));
+    for (size_t i = 0; i < count; i++) {
+        const json_t *row = json_array_get(rows, i);
+
+        assert_int_equal(number(row, "id"), i);
+        assert_int_equal(json_is_null(json_object_get(row, "parent")), i == 0);
+        if (i > 0) {
+            const uint64_t parent = number(row, "parent");
+
+            assert_true(parent < i);
+            below[parent] += number(row, key);
+            has_below[parent] = true;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (has_below[i]) {
+            assert_int_equal(below[i], number(json_array_get(rows, i), key));
+        }
+    }
+    free(has_below);
+    free(below);
+}
+
+static void trees_add_up(void **state)
+{
+    static const struct {
+        uint64_t rows;
+        double min_share;
+    } shapes[] = {{0, 0}, {3, 0}, {1, 10}, {1000000, 1}, {1000000, 0}};
+
+    (void)state;
+    for (size_t run = 0; run < sizeof runs / sizeof *runs; run++) {
+        struct tarn_snapshot *snapshot = report_load(runs[run]);
+
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            const struct tarn_report_options options = {.struct_size = sizeof options,
+                                                        .json = true,
+                                                        .tree = true,
+                                                        .one_device = true,
+                                                        .rows = shapes[i].rows,
+                                                        .min_share = shapes[i].min_share};
+            json_t *root;
+            const json_t *device = device_of(tarn_report_peak, snapshot, &options, &root);
+
+            tree_adds_up(json_object_get(device, "requested_peak"), "bytes");
+            tree_adds_up(json_object_get(device, "reserved_peak"), "blocks");
+            json_decref(root);
+            device = device_of(tarn_report_top, snapshot, &options, &root);
+            tree_adds_up(device, "peak_bytes");
+            tree_adds_up(device, "end_bytes");
+            tree_adds_up(device, "allocated_bytes");
+            tree_adds_up(device, "allocations");
+            json_decref(root);
+        }
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
 static void differences_add_up(void **state)
 {
     (void)state;
@@ -474,6 +542,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_adds_up),
         cmocka_unit_test(every_grouping_adds_up),
+        cmocka_unit_test(trees_add_up),
         cmocka_unit_test(differences_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,7 @@ static void by_how_many(void **state)
                 "    blocks   share       bytes    life   mostly of  so many  allocated by\n"
                 "         3   75.0%       40.0B     1.0       10.0B    66.7%  a.py:1:a\n"
                 "         1   25.0%     1000.0B     3.0     1000.0B   100.0%  b.py:2:b\n"
-                "         4  100.0%      1.0KiB     1.5           -          total\n");
+                "         4  100.0%      1.0KiB     1.5           -           total\n");
     asked.options.life_max = 2;
     asked.options.rows = 1;
     report_says(churn, &asked,
@@ -51,7 +51,7 @@ static void by_how_many(void **state)
                 "for\n\n"
                 "    blocks   share       bytes    life   mostly of  so many  allocated by\n"
                 "         3  100.0%       40.0B     1.0       10.0B    66.7%  a.py:1:a\n"
-                "         3  100.0%       40.0B     1.0           -          total\n");
+                "         3  100.0%       40.0B     1.0           -           total\n");
     tarn_snapshot_destroy(snapshot);
 }
 

@@ -65,7 +65,7 @@ static struct tarn_snapshot *leaking(bool steps)
 }
 
 #define HEAD                                                                                       \
-    "     per step      change       first        last    blocks  grew in      from  allocated "   \
+    "     per step       change       first        last    blocks  grew in      from  allocated "  \
     "by\n"
 
 static void steady_growth_is_found_one_jump_is_not(void **state)

@@ -30,7 +30,7 @@ static void stats_equal_the_goldens(void **state)
 
         (void)snprintf(golden_name, sizeof golden_name, "snapshots/%s.stats.txt", names[i]);
         struct test_file golden = test_file_read(golden_name);
-        assert_int_equal(tarn_report_stats(snapshot, &writer, NULL), TARN_OK);
+        assert_int_equal(tarn_report_stats(snapshot, TARN_UNITS_IEC, &writer, NULL), TARN_OK);
         assert_string_equal(collect.text, (char *)golden.bytes);
         free(golden.bytes);
         free(collect.text);
@@ -46,7 +46,7 @@ static void a_refusing_writer_stops_the_report(void **state)
     struct tarn_snapshot *snapshot = load("cudagraph");
 
     (void)state;
-    assert_int_equal(tarn_report_stats(snapshot, &writer, &error), TARN_ERR_IO);
+    assert_int_equal(tarn_report_stats(snapshot, TARN_UNITS_IEC, &writer, &error), TARN_ERR_IO);
     assert_int_equal(error.status, TARN_ERR_IO);
     free(collect.text);
     tarn_snapshot_destroy(snapshot);
@@ -64,7 +64,7 @@ static void every_host_failure_is_reported(void **state)
         const struct tarn_writer writer = {test_collect_write, &collect};
 
         tarn_host_fail_nth(n);
-        status = tarn_report_stats(snapshot, &writer, NULL);
+        status = tarn_report_stats(snapshot, TARN_UNITS_IEC, &writer, NULL);
         tarn_host_fail_nth(0);
         assert_true(status == TARN_OK || status == TARN_ERR_HOST_MEMORY);
         assert_int_equal(tarn_host_usage().live_bytes, live);
@@ -111,13 +111,13 @@ static void odd_sizes_are_refused_not_drawn(void **state)
     struct tarn_snapshot *snapshot = load_one_block(huge, "active_allocated", huge);
 
     (void)state;
-    assert_int_equal(tarn_report_stats(snapshot, &writer, NULL), TARN_ERR_LIMIT);
+    assert_int_equal(tarn_report_stats(snapshot, TARN_UNITS_IEC, &writer, NULL), TARN_ERR_LIMIT);
     tarn_snapshot_destroy(snapshot);
     snapshot = load_one_block(huge, "active_allocated", small);
-    assert_int_equal(tarn_report_stats(snapshot, &writer, NULL), TARN_ERR_MISMATCH);
+    assert_int_equal(tarn_report_stats(snapshot, TARN_UNITS_IEC, &writer, NULL), TARN_ERR_MISMATCH);
     tarn_snapshot_destroy(snapshot);
     snapshot = load_one_block(small, "active_allocated", small);
-    assert_int_equal(tarn_report_stats(snapshot, &writer, NULL), TARN_OK);
+    assert_int_equal(tarn_report_stats(snapshot, TARN_UNITS_IEC, &writer, NULL), TARN_OK);
     assert_non_null(strstr(collect.text, "total_allocated: 1.0MiB\ntotal_free: 0.0B\n"));
     tarn_snapshot_destroy(snapshot);
     free(collect.text);

@@ -442,6 +442,60 @@ static void standard_input_is_read(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+struct heard {
+    uint64_t calls;
+    uint64_t last;
+    uint64_t total;
+    uint64_t stop_at; /* calls */
+};
+
+static bool hear(void *context, uint64_t done, uint64_t total)
+{
+    struct heard *heard = context;
+
+    assert_true(done >= heard->last && done <= total);
+    heard->last = done;
+    heard->total = total;
+    return ++heard->calls != heard->stop_at;
+}
+
+static void progress_is_told_and_may_stop_reading(void **state)
+{
+    static const char *const names[] = {"tiny", "gpt2_varlen", "resnet_sizes"};
+    struct tarn_snapshot *snapshot;
+    struct tarn_error error;
+    struct heard heard;
+    const struct tarn_read_limits limits = {.struct_size = sizeof limits,
+                                            .progress = {hear, &heard}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[1024];
+
+        (void)snprintf(path, sizeof path, "%s/snapshots/%s.pickle.gz", TEST_DATA_DIR, names[i]);
+        heard = (struct heard){0};
+        assert_int_equal(tarn_snapshot_load(path, &limits, &snapshot, &error), TARN_OK);
+        tarn_snapshot_destroy(snapshot);
+        assert_true(heard.calls > 0);
+        assert_true(heard.total > 0);
+        assert_int_equal(heard.last, heard.total); /* to the last byte */
+        const uint64_t calls = heard.calls;
+
+        /* The last calls come after all that matters was read. */
+        for (uint64_t stop = 1; stop <= calls; stop++) {
+            heard = (struct heard){.stop_at = stop};
+            const enum tarn_status status = tarn_snapshot_load(path, &limits, &snapshot, &error);
+
+            assert_true(status == TARN_ERR_CANCELLED || (status == TARN_OK && stop + 2 >= calls));
+            assert_int_equal(snapshot != NULL, status == TARN_OK);
+            if (status) {
+                assert_non_null(strstr(error.text, "stopped by the caller"));
+            }
+            tarn_snapshot_destroy(snapshot);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -456,6 +510,7 @@ int main(void)
         cmocka_unit_test(other_files_are_named),
         cmocka_unit_test(padding_is_fine_and_more_is_a_warning),
         cmocka_unit_test(standard_input_is_read),
+        cmocka_unit_test(progress_is_told_and_may_stop_reading),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

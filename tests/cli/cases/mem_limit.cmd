@@ -1,0 +1,1 @@
+check --mem-limit 2MiB $data/snapshots/gpt2_varlen.pickle.gz

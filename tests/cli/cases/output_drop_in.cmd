@@ -1,0 +1,1 @@
+version >/dev/null; for c in stats trace segments memory trace_plot segment_plot; do echo old >$tmp/$c; "$tarn" $c -o $tmp/$c $data/snapshots/tiny.pickle.gz; echo "$c $? $(grep -c "^old$" $tmp/$c)"; done

@@ -1,0 +1,1 @@
+version >/dev/null; for c in info peak live top oom frag churn leaks ranks check fit tune scale flame view; do echo old >$tmp/$c; "$tarn" $c -o $tmp/$c $data/snapshots/tiny.pickle.gz; echo "$c $? $(cat $tmp/$c)"; done

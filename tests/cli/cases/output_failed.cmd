@@ -1,0 +1,1 @@
+version >/dev/null; for c in info peak diff check fit tune scale; do echo old >$tmp/$c; "$tarn" $c -f -o $tmp/$c $tmp/none $tmp/none 2>/dev/null || "$tarn" $c -f -o $tmp/$c $tmp/none; echo "$c $? $(cat $tmp/$c)"; done; ls $tmp | wc -l

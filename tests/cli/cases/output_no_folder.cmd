@@ -1,0 +1,1 @@
+check -o $tmp/none/c $data/snapshots/tiny.pickle.gz

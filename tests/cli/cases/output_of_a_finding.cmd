@@ -1,0 +1,3 @@
+check -o $tmp/c - <<END; echo $?; cat $tmp/c
+[{"address": 100, "total_size": 8, "blocks": [{"size": 4, "state": "inactive"}]}]
+END

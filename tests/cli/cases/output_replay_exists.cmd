@@ -1,0 +1,1 @@
+version >/dev/null; echo old >$tmp/r; "$tarn" replay -o $tmp/r $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+check -o $tmp/c $tmp/none; ls $tmp

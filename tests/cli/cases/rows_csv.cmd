@@ -1,0 +1,1 @@
+peak --csv -n 2 $data/snapshots/multistream.pickle.gz

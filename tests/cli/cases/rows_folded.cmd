@@ -1,0 +1,1 @@
+diff --csv --folded $data/snapshots/oom.pickle.gz $data/snapshots/multistream.pickle.gz

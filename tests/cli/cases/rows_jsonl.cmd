@@ -1,0 +1,1 @@
+leaks --jsonl -n 2 $data/snapshots/tiny.pickle.gz

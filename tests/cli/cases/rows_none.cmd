@@ -1,0 +1,1 @@
+oom --csv $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+top --csv -o $tmp/x $data/snapshots/tiny.pickle.gz && cat $tmp/x

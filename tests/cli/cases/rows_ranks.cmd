@@ -1,0 +1,1 @@
+ranks --jsonl $data/snapshots/tiny.pickle.gz | sed "s#$data#DATA#"

@@ -1,0 +1,1 @@
+top --csv --json $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+live --tree --by file $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+peak --units KiB $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+churn -n 3 --units bytes $data/snapshots/gpt2_varlen.pickle.gz

@@ -1,0 +1,1 @@
+info --units bytes $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+peak -n 3 --units si $data/snapshots/gpt2_varlen.pickle.gz

@@ -1,0 +1,1 @@
+live --by size --units si $data/snapshots/gpt2_varlen.pickle.gz

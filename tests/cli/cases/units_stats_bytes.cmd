@@ -1,0 +1,1 @@
+stats --units bytes $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+top -n 3 --units bytes $data/snapshots/gpt2_varlen.pickle.gz

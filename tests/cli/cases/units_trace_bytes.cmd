@@ -1,0 +1,1 @@
+trace --units bytes $data/snapshots/tiny.pickle.gz | tail -n 3

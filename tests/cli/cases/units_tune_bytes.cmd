@@ -1,0 +1,1 @@
+tune --units bytes -n 4 $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+top --where "((((((((((((((((((((((((((((((((((freed" $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+top --where "size >= 64MiB && agee > 2s" $data/snapshots/tiny.pickle.gz

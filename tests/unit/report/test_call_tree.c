@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* Trees of calls in the reports that have them; that their rows add up on recorded runs is in
+ * test_adds_up.c. */
+#include "support/report.h"
+
+#include "tarn/report.h"
+
+static enum tarn_status live(const void *context, const struct tarn_writer *writer,
+                             struct tarn_error *error)
+{
+    const struct report_asked *asked = context;
+
+    return tarn_report_live(asked->snapshot, &asked->options, writer, error);
+}
+
+static enum tarn_status top(const void *context, const struct tarn_writer *writer,
+                            struct tarn_error *error)
+{
+    const struct report_asked *asked = context;
+
+    return tarn_report_top(asked->snapshot, &asked->options, writer, error);
+}
+
+/* main calls f, which asks for 1000 itself and calls g for 200 and h, by four more, for 30; and it
+ * calls k for 4, freed at the end. One block has no frames. */
+static const char calls[] =
+    "{'segments': [], 'device_traces': [["
+    "{'action': 'alloc', 'addr': 1000, 'size': 1000, 'stream': 0, 'frames': ["
+    " {'name': 'f', 'filename': '/u/m.py', 'line': 2},"
+    " {'name': 'main', 'filename': '/u/m.py', 'line': 1}]},"
+    "{'action': 'alloc', 'addr': 3000, 'size': 200, 'stream': 0, 'frames': ["
+    " {'name': 'g', 'filename': '/u/m.py', 'line': 3},"
+    " {'name': 'f', 'filename': '/u/m.py', 'line': 2},"
+    " {'name': 'main', 'filename': '/u/m.py', 'line': 1}]},"
+    "{'action': 'alloc', 'addr': 4000, 'size': 30, 'stream': 0, 'frames': ["
+    " {'name': 'h', 'filename': '/u/m.py', 'line': 9},"
+    " {'name': 'e', 'filename': '/u/m.py', 'line': 8},"
+    " {'name': 'd', 'filename': '/u/m.py', 'line': 7},"
+    " {'name': 'c', 'filename': '/u/m.py', 'line': 6},"
+    " {'name': 'b', 'filename': '/u/m.py', 'line': 5},"
+    " {'name': 'f', 'filename': '/u/m.py', 'line': 2},"
+    " {'name': 'main', 'filename': '/u/m.py', 'line': 1}]},"
+    "{'action': 'alloc', 'addr': 5000, 'size': 4, 'stream': 0, 'frames': ["
+    " {'name': 'k', 'filename': '/u/m.py', 'line': 4},"
+    " {'name': 'main', 'filename': '/u/m.py', 'line': 1}]},"
+    "{'action': 'alloc', 'addr': 6000, 'size': 5, 'stream': 0, 'frames': []},"
+    "{'action': 'free_completed', 'addr': 5000, 'size': 4, 'stream': 0}]]}";
+
+static struct report_asked asked_of(const struct tarn_snapshot *snapshot)
+{
+    return (struct report_asked){snapshot,
+                                 {.struct_size = sizeof(struct tarn_report_options), .tree = true}};
+}
+
+static void rows_are_chains_and_what_is_left(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(calls);
+    struct report_asked asked = asked_of(snapshot);
+    const struct tarn_selection peak = {.struct_size = sizeof peak, .at = {TARN_AT_PEAK, 0}};
+
+    (void)state;
+    asked.options.selection = &peak;
+    report_says(live, &asked,
+                "device 0\n\nthen: 0.0B reserved, 1.2KiB in use, at entry 4 of 6\n"
+                "       bytes   share    blocks  calls\n"
+                "      1.2KiB  100.0%         5  total\n"
+                "      1.2KiB   99.6%         4    m.py:1:main\n"
+                "      1.2KiB   99.3%         3      m.py:2:f\n"
+                "      200.0B   16.1%         1        m.py:3:g\n"
+                "       30.0B    2.4%         1        m.py:5:b > (2 more) > m.py:8:e > m.py:9:h\n"
+                "     1000.0B   80.7%         1        (itself)\n"
+                "        4.0B    0.3%         1      m.py:4:k\n"
+                "        5.0B    0.4%         1    (no frames)\n"
+                "        0.0B          reserved and not in use: cached, between blocks, or lost to "
+                "rounding\n");
+    asked.options.min_share = 3;
+    report_says(live, &asked,
+                "device 0\n\nthen: 0.0B reserved, 1.2KiB in use, at entry 4 of 6\n"
+                "       bytes   share    blocks  calls\n"
+                "      1.2KiB  100.0%         5  total\n"
+                "      1.2KiB   99.6%         4    m.py:1:main\n"
+                "      1.2KiB   99.3%         3      m.py:2:f\n"
+                "      200.0B   16.1%         1        m.py:3:g\n"
+                "       30.0B    2.4%         1        others (1 calls)\n"
+                "     1000.0B   80.7%         1        (itself)\n"
+                "        4.0B    0.3%         1      others (1 calls)\n"
+                "        5.0B    0.4%         1    others (1 calls)\n"
+                "        0.0B          reserved and not in use: cached, between blocks, or lost to "
+                "rounding\n");
+    asked.options.min_share = 0;
+    asked.options.rows = 1;
+    asked.options.units = TARN_UNITS_BYTES;
+    report_says(live, &asked,
+                "device 0\n\nthen: 0 reserved, 1239 in use, at entry 4 of 6\n"
+                "            bytes   share    blocks  calls\n"
+                "             1239  100.0%         5  total\n"
+                "             1234   99.6%         4    m.py:1:main\n"
+                "             1230   99.3%         3      m.py:2:f\n"
+                "              200   16.1%         1        m.py:3:g\n"
+                "               30    2.4%         1        others (1 calls)\n"
+                "             1000   80.7%         1        (itself)\n"
+                "                4    0.3%         1      others (1 calls)\n"
+                "                5    0.4%         1    others (1 calls)\n"
+                "                0          reserved and not in use: cached, between blocks, or "
+                "lost to rounding\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void top_sorts_and_shares_by_its_order(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(calls);
+    struct report_asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.options.order = TARN_TOP_BY_COUNT;
+    report_says(
+        top, &asked,
+        "device 0: 6 entries\n"
+        "     at peak      at end   allocated    blocks      life   share  calls\n"
+        "      1.2KiB      1.2KiB      1.2KiB         5         2  100.0%  total\n"
+        "      1.2KiB      1.2KiB      1.2KiB         4         2   80.0%    m.py:1:main\n"
+        "      1.2KiB      1.2KiB      1.2KiB         3         -   60.0%      m.py:2:f\n"
+        "      200.0B      200.0B      200.0B         1         -   20.0%        m.py:3:g\n"
+        "       30.0B       30.0B       30.0B         1         -   20.0%        m.py:5:b > "
+        "(2 more) > m.py:8:e > m.py:9:h\n"
+        "     1000.0B     1000.0B     1000.0B         1         -   20.0%        (itself)\n"
+        "        4.0B        0.0B        4.0B         1         2   20.0%      m.py:4:k\n"
+        "        5.0B        5.0B        5.0B         1         -   20.0%    (no frames)\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* A block of which nothing is recorded, and a trace of which nothing is left. */
+static void few_stacks_are_a_tree(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        report_parse("{'segments': [], 'device_traces': [[{'action': 'free_completed', 'addr': 1, "
+                     "'size': 8, 'stream': 0}]]}");
+    struct report_asked asked = asked_of(snapshot);
+    const struct tarn_selection start = {.struct_size = sizeof start, .at = {TARN_AT_START, 0}};
+
+    (void)state;
+    report_says(live, &asked,
+                "device 0\n\nthen: 0.0B reserved, 0.0B in use, at entry 0 of 1\n"
+                "       bytes   share    blocks  calls\n"
+                "        0.0B    0.0%         0  total\n"
+                "        0.0B          reserved and not in use: cached, between blocks, or lost to "
+                "rounding\n");
+    asked.options.selection = &start;
+    report_says(live, &asked,
+                "device 0\n\nthen: 0.0B reserved, 8.0B in use, before the first entry\n"
+                "       bytes   share    blocks  calls\n"
+                "        8.0B  100.0%         1  total\n"
+                "        8.0B  100.0%         1    (not recorded)\n"
+                "        0.0B          reserved and not in use: cached, between blocks, or lost to "
+                "rounding\n"
+                "        8.0B          of the total was there before the first entry\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void only_stacks_have_calls(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(calls);
+    struct report_asked asked = asked_of(snapshot);
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tarn_error error;
+
+    (void)state;
+    asked.options.by = TARN_BY_FILE;
+    assert_int_equal(live(&asked, &writer, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_string_equal(error.text, "a tree is one of stacks: it cannot be by file");
+    assert_null(collect.text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void failures_leave_nothing(void **state)
+{
+    static const char *const names[] = {"tiny", "multistream"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct tarn_snapshot *snapshot = report_load(names[i]);
+        struct report_asked asked = asked_of(snapshot);
+
+        for (int json = 0; json < 2; json++) {
+            asked.options.json = json;
+            assert_true(report_fails_cleanly(live, &asked) > 10);
+            assert_true(report_fails_cleanly(top, &asked) > 10);
+            report_is_refused(top, &asked);
+        }
+        tarn_snapshot_destroy(snapshot);
+    }
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_chains_and_what_is_left),
+        cmocka_unit_test(top_sorts_and_shares_by_its_order),
+        cmocka_unit_test(few_stacks_are_a_tree),
+        cmocka_unit_test(only_stacks_have_calls),
+        cmocka_unit_test(failures_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
