@@ -576,8 +576,8 @@ static int address_compare(const void *a, const void *b)
 }
 
 /* Growing segments reserve 9/8 of the device each, so where one begins behind another says how
- * large the device can have been. What lies closer together than TN_RANGE_GAP is taken for one range.
- * */
+ * large the device can have been. What lies closer together than TN_RANGE_GAP is taken for one
+ * range. */
 static uint64_t device_bound(struct compile *c)
 {
     const struct tn_vec *map_addresses = &c->program->map_addresses;

@@ -8,6 +8,7 @@
 #include "base/size_text.h"
 #include "replay/limit.h"
 #include "replay/outcome.h"
+#include "replay/pool_search.h"
 #include "replay/runner.h"
 #include "snapshot/snapshot.h"
 
@@ -69,6 +70,19 @@ static enum tarn_status replay_make(const struct tn_model *model, int device, co
     return TARN_OK;
 }
 
+/* What no snapshot says. Without the right pools no limit may bring a run out exactly. */
+static enum tarn_status find_out(struct tn_program *program, const struct tn_model *model,
+                                 const struct tarn_config *config, struct tarn_error *error)
+{
+    enum tarn_status st = tn_limit_search(program, config, error);
+
+    st = st ? st : tn_pool_search(program, model, config, error);
+    if (st == TARN_OK && program->limit.bytes == 0) {
+        st = tn_limit_search(program, config, error);
+    }
+    return st;
+}
+
 enum tarn_status tarn_replay_create(const struct tarn_snapshot *snapshot, int device,
                                     struct tarn_replay **replay_out, struct tarn_error *error)
 {
@@ -88,7 +102,9 @@ enum tarn_status tarn_replay_create(const struct tarn_snapshot *snapshot, int de
         return st;
     }
     tn_assert(replay);
-    st = readable ? tn_limit_search(&replay->program, &config, error) : TARN_OK;
+    if (readable) {
+        st = find_out(&replay->program, model, &config, error);
+    }
     if (st) {
         tarn_replay_destroy(replay);
         return st;

@@ -292,6 +292,7 @@ static enum tarn_status run_alloc(struct tn_runner *runner, const struct tn_op *
         result->same_address++;
     } else if (result->first_other < 0) {
         result->first_other = (int64_t)op->entry;
+        runner->other = handle->ptr;
     }
     return st == TARN_ERR_OUT_OF_MEMORY ? TARN_OK : st;
 }

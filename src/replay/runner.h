@@ -33,6 +33,7 @@ struct tn_runner {
     bool keeps_addresses;
     uint64_t start_address; /* of the range that is rebuilt; 0 = none is */
     uint64_t maps_seen; /* ranges so far: a new growing segment begins at the next one's address */
+    tarn_ptr other;     /* what the first request that was placed elsewhere got; 0 = nothing */
     uint64_t entry;     /* of the trace, which the operation at hand stands for */
     struct tarn_replay_result *result;
 };

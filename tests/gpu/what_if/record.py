@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""record.py CASE SETTINGS FRACTION FOLDER: runs one workload with PyTorch's own allocator and writes
-what it recorded: NAME.pickle.gz, NAME.json (settings, counters) and what PyTorch's _memory_viz
-prints of it. `record.py list` prints the cases, a line each: CASE SETTINGS FRACTION.
+"""record.py CASE SETTINGS FRACTION FOLDER: runs one workload with PyTorch's own allocator and
+writes what it recorded: NAME.pickle.gz, NAME.json (settings, counters) and what PyTorch's
+_memory_viz prints of it. `record.py list` prints the cases, a line each: CASE SETTINGS FRACTION.
 
 The same case asks for the same memory under all settings, so that what a replay predicts can be
 held against what was measured (check.py).
@@ -107,7 +107,8 @@ def lstm(rng, steps=12):
 
 
 def classify(model, batch):
-    return nn.functional.cross_entropy(model(batch), torch.zeros(len(batch), dtype=torch.long).cuda())
+    wanted = torch.zeros(len(batch), dtype=torch.long).cuda()
+    return nn.functional.cross_entropy(model(batch), wanted)
 
 
 def mobilenet(rng):
@@ -129,7 +130,6 @@ def bert(rng):
     from transformers import BertConfig, BertForMaskedLM
 
     model = BertForMaskedLM(BertConfig(num_hidden_layers=6, attn_implementation="eager")).cuda()
-    model.gradient_checkpointing_enable({"use_reentrant": False})
     texts = (torch.randint(0, 30000, (rng.randint(1, 12), rng.randint(32, 512))).cuda()
              for _ in range(5))
     train(model, texts, lambda m, text: m(text, labels=text).loss)
@@ -152,8 +152,9 @@ def generate(rng):
 class Unet(nn.Module):
     def __init__(self, width=48):
         super().__init__()
+        widths = [3] + [width << i for i in range(4)]
         self.down = nn.ModuleList(
-            nn.Conv2d(3 if i == 0 else width << (i - 1), width << i, 3, padding=1) for i in range(4))
+            nn.Conv2d(a, b, 3, padding=1) for a, b in zip(widths, widths[1:]))
         self.up = nn.ModuleList(
             nn.Conv2d((width << i) + (width << (i - 1)), width << (i - 1), 3, padding=1)
             for i in (3, 2, 1))

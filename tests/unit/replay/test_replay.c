@@ -17,20 +17,25 @@
 #define TEST_DATA_DIR "tests/data" /* the build says where it is */
 #endif
 
-static struct tarn_replay *replay_of(const char *name)
+static struct tarn_replay *replay_in(const char *folder, const char *name)
 {
     char path[1024];
     struct tarn_snapshot *snapshot = NULL;
     struct tarn_replay *replay = NULL;
     struct tarn_error error;
 
-    (void)snprintf(path, sizeof path, "%s/snapshots/%s.pickle.gz", TEST_DATA_DIR, name);
+    (void)snprintf(path, sizeof path, "%s/%s/%s.pickle.gz", TEST_DATA_DIR, folder, name);
     if (tarn_snapshot_load(path, NULL, &snapshot, &error) ||
         tarn_replay_create(snapshot, -1, &replay, &error)) {
         fail_msg("%s: %s", name, error.text);
     }
     tarn_snapshot_destroy(snapshot);
     return replay;
+}
+
+static struct tarn_replay *replay_of(const char *name)
+{
+    return replay_in("snapshots", name);
 }
 
 static struct tarn_replay_result run(const struct tarn_replay *replay,
@@ -150,6 +155,68 @@ static void recorded_settings_reproduce_the_run(void **state)
         figures_equal(rows[i].workload, rows[i].conf, &result);
         tarn_replay_destroy(replay);
     }
+}
+
+/* Pools of graphs that were gone at the end, the limit behind collected garbage, and what lay in
+ * growing segments before the trace: the recorded run comes out exactly with them only. */
+static void what_no_snapshot_says_is_found(void **state)
+{
+    static const struct {
+        const char *workload;
+        const char *conf;
+        uint64_t allocations;
+        uint64_t limit;
+        const char *note;
+    } rows[] = {
+        {"graphs", "", 209, 0, "segments of private pools"},
+        {"graphs_expandable", "expandable_segments:True", 209, 0, "segments of private pools"},
+        {"collected", "max_split_size_mb:200,garbage_collection_threshold:0.7", 3050,
+         14 * 1024 * MIB, "the recorded run had a memory limit of 14.00 GiB"},
+        {"late_expandable", "expandable_segments:True", 332, 0, "the trace begins in mid-run"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tarn_replay *replay = replay_in("what_if", rows[i].workload);
+        const struct tarn_replay_info info = info_of(replay);
+        const struct tarn_replay_result result =
+            run(replay, (struct tarn_replay_options){.check = true});
+        const char *note = tarn_replay_get_note(replay, 0);
+
+        assert_string_equal(info.conf, rows[i].conf);
+        assert_int_equal(info.memory_limit, rows[i].limit);
+        assert_int_equal(result.allocations, rows[i].allocations);
+        assert_int_equal(result.same_address, rows[i].allocations);
+        assert_int_equal(result.first_other, -1);
+        assert_non_null(note);
+        assert_memory_equal(note, rows[i].note, strlen(rows[i].note));
+        if (info.complete) {
+            figures_equal(rows[i].workload, rows[i].conf, &result);
+        }
+        tarn_replay_destroy(replay);
+    }
+}
+
+/* 500 MiB were there before the first entry. */
+static void a_start_that_does_not_fit_is_said(void **state)
+{
+    struct tarn_replay *replay = replay_in("what_if", "late_expandable");
+    const struct tarn_replay_options rooms[] = {
+        {.device_total = 300 * MIB}, {.memory_limit = 300 * MIB}, {.device_total = 512 * MIB}};
+    uint64_t capacity = 0;
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        const struct tarn_replay_result result = run(replay, rooms[i]);
+
+        assert_int_equal(result.start_failed, i < 2);
+        assert_int_equal(result.first_oom, i < 2 ? 0 : -1);
+        assert_int_equal(result.allocations, i < 2 ? 0 : 332);
+        assert_int_equal(result.stats.num_ooms, i < 2);
+    }
+    assert_int_equal(tarn_replay_fit(replay, NULL, &capacity, NULL), TARN_OK);
+    assert_true(capacity > 300 * MIB && capacity <= 512 * MIB);
+    tarn_replay_destroy(replay);
 }
 
 /* What growing segments would have taken, from runs recorded without them, equals what the GPU took
@@ -677,44 +744,68 @@ static void nonsense_is_survived(void **state)
 
 /* ---- host memory ---- */
 
-static void every_host_failure_is_reported(void **state)
+/* Fails each host allocation of making and running a replay; returns how many failures were told.
+ * The others were none: a simulated device without host memory is short of memory, too, and then
+ * the allocator tries again. */
+static uint64_t fail_each(const char *file, const char *conf, uint64_t allocations)
 {
-    static const char *const confs[] = {"", "expandable_segments:True"};
+    const struct tarn_replay_options options = {.struct_size = sizeof options, .conf = conf};
     struct tarn_snapshot *snapshot = NULL;
-    const uint64_t before = tarn_host_usage().live_bytes;
     uint64_t failures = 0;
+    uint64_t calls = UINT64_MAX;
 
-    (void)state;
-    assert_int_equal(
-        tarn_snapshot_load(TEST_DATA_DIR "/snapshots/tiny.pickle.gz", NULL, &snapshot, NULL),
-        TARN_OK);
+    assert_int_equal(tarn_snapshot_load(file, NULL, &snapshot, NULL), TARN_OK);
     const uint64_t live = tarn_host_usage().live_bytes;
 
-    for (size_t c = 0; c < 2; c++) {
-        const struct tarn_replay_options options = {.struct_size = sizeof options,
-                                                    .conf = confs[c]};
-        enum tarn_status st = TARN_ERR_HOST_MEMORY;
+    for (uint64_t n = 1; n <= calls; n++) {
+        const uint64_t before = tarn_host_usage().alloc_calls;
+        struct tarn_replay *replay = NULL;
+        struct tarn_replay_result result = {.struct_size = sizeof result};
+        struct tarn_error error = {.status = TARN_OK};
 
-        for (uint64_t n = 1; st != TARN_OK; n++) {
-            struct tarn_replay *replay = NULL;
-            struct tarn_replay_result result = {.struct_size = sizeof result};
-            struct tarn_error error = {.status = TARN_OK};
+        tarn_host_fail_nth(n);
+        enum tarn_status st = tarn_replay_create(snapshot, -1, &replay, &error);
 
-            tarn_host_fail_nth(n);
-            st = tarn_replay_create(snapshot, -1, &replay, &error);
-            st = st ? st : tarn_replay_run(replay, &options, &result, &error);
-            tarn_host_fail_nth(0);
-            tarn_replay_destroy(replay);
-            assert_int_equal(tarn_host_usage().live_bytes, live);
-            assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
-            assert_int_equal(error.status, st);
-            assert_true(st || result.allocations == 9);
-            failures += st != TARN_OK;
-        }
+        st = st ? st : tarn_replay_run(replay, &options, &result, &error);
+        calls = tarn_host_usage().alloc_calls - before;
+        tarn_host_fail_nth(0);
+        tarn_replay_destroy(replay);
+        assert_int_equal(tarn_host_usage().live_bytes, live);
+        assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+        assert_int_equal(error.status, st);
+        assert_true(st || result.allocations == allocations);
+        failures += st != TARN_OK;
+        calls = st ? UINT64_MAX : calls;
     }
     tarn_snapshot_destroy(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, before);
-    assert_true(failures > 30);
+    return failures;
+}
+
+static void every_host_failure_is_reported(void **state)
+{
+    static const struct {
+        const char *file;
+        const char *conf;
+        uint64_t allocations;
+        uint64_t least;
+    } rows[] = {
+        {TEST_DATA_DIR "/snapshots/tiny.pickle.gz", "", 9, 15},
+        {TEST_DATA_DIR "/snapshots/tiny.pickle.gz", "expandable_segments:True", 9, 15},
+        {TEST_DATA_DIR "/what_if/graphs.pickle.gz", NULL, 209, 100},
+        {TEST_DATA_DIR "/what_if/late_expandable.pickle.gz", NULL, 332, 50},
+    };
+    const uint64_t before = tarn_host_usage().live_bytes;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const uint64_t failures = fail_each(rows[i].file, rows[i].conf, rows[i].allocations);
+
+        if (failures < rows[i].least) {
+            fail_msg("%s: only %llu allocations to fail", rows[i].file,
+                     (unsigned long long)failures);
+        }
+        assert_int_equal(tarn_host_usage().live_bytes, before);
+    }
 }
 
 int main(void)
@@ -736,6 +827,8 @@ int main(void)
         cmocka_unit_test(blocks_from_before_the_trace_are_rebuilt),
         cmocka_unit_test(without_a_trace_there_is_no_replay),
         cmocka_unit_test(nonsense_is_survived),
+        cmocka_unit_test(what_no_snapshot_says_is_found),
+        cmocka_unit_test(a_start_that_does_not_fit_is_said),
         cmocka_unit_test(every_host_failure_is_reported),
     };
 
