@@ -12,6 +12,7 @@ import { livesAt, roundedSize } from './layout.js';
 import { colourBytes, groupColour, openCanvas } from './paint.js';
 import { LEFT, drawCursors, drawLanes, drawPlaceAxis, timelineBox } from './timeline.js';
 import { KIND, NEVER } from './trace.js';
+import { placeName } from './words.js';
 
 const SLICE = 20000; // blocks between looks at the clock
 const REST = 60; // milliseconds without a change before a new picture is painted
@@ -435,7 +436,7 @@ export function hitBlocks(app, px, py) {
       if (address >= from && address < from + roundedSize(source.size(life))) found = life;
     }
   }
-  const lines = [[app.placeName(entry), '']];
+  const lines = [[placeName(source, entry), '']];
   if (found >= 0) lines.push(...lifeLines(app, found));
   else if (state.mode !== 'pile') {
     const address = extents.address(height);

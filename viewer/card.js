@@ -3,8 +3,10 @@
 // chosen block.
 import { countOf, countText, shownText, sizeText, timeText } from './format.js';
 import { livesAt, roundedSize } from './layout.js';
+import { chooseGroup, chooseLife, chooseLikeThis, moveCursor } from './moves.js';
 import { element, groupColour, swatch } from './paint.js';
 import { KIND_NAMES, NEVER } from './trace.js';
+import { cursorText, entryDetail } from './words.js';
 
 const FRAMES_SHOWN = 80;
 const EVENTS_AROUND = 7;
@@ -32,7 +34,7 @@ function legendPart(app) {
           class: `link row${isChosen ? ' chosen' : ''}${sums[group] > 0 ? '' : ' nil'}`,
           'aria-pressed': isChosen,
           title: `${grouping.text(group)}\n${countText(sums[group])} bytes`,
-          onclick: () => app.selectGroup(key),
+          onclick: () => chooseGroup(app, key),
           disabled: key === '',
         },
         swatch(groupColour(theme, group, grouping.count)),
@@ -58,7 +60,7 @@ function legendPart(app) {
   return element(
     'section',
     {},
-    element('h2', {}, 'In use ', app.cursorText()),
+    element('h2', {}, 'In use ', cursorText(app)),
     element('ul', { class: 'legend' }, ...list),
     line('in use', total, '', 'total'),
     reserved > 0
@@ -189,7 +191,7 @@ function relatives(app, life) {
       ? null
       : element(
           'button',
-          { class: 'link', onclick: () => app.selectLife(other) },
+          { class: 'link', onclick: () => chooseLife(app, other) },
           `${word}: ${sizeText(source.size(other))}, ` +
             `${source.names.stackText(source.lifeStack[other])}`,
         );
@@ -204,7 +206,7 @@ function relatives(app, life) {
             `came from this stack, ${countText(live)} in use at the cursor. `,
           element(
             'button',
-            { class: 'link', onclick: () => app.likeThis(life) },
+            { class: 'link', onclick: () => chooseLikeThis(app, life) },
             'Show all like this',
           ),
         )
@@ -300,7 +302,7 @@ function jumpButton(app, entry) {
   const time = source.hasTime ? `, ${timeText(source.time[entry])}` : '';
   return element(
     'button',
-    { class: 'link', onclick: () => app.moveCursor(entry) },
+    { class: 'link', onclick: () => moveCursor(app, entry) },
     `entry ${countText(entry + source.info.skipped)}${time}`,
   );
 }
@@ -322,13 +324,13 @@ function eventsPart(app) {
           {
             class: `link row${entry === at ? ' chosen' : ''}`,
             'aria-current': entry === at,
-            onclick: () => app.moveCursor(entry, true),
+            onclick: () => moveCursor(app, entry, true),
           },
           element('span', { class: 'number' }, countText(entry + source.info.skipped)),
           element(
             'span',
             { class: 'label' },
-            `${KIND_NAMES[source.kind[entry]]} ${app.entryDetail(entry)}`,
+            `${KIND_NAMES[source.kind[entry]]} ${entryDetail(source, entry)}`,
           ),
         ),
       ),

@@ -15,6 +15,11 @@ export const GROUPINGS = [
   { id: 'origin', text: 'recorded or before', hint: 'allocated in the recording or before it' },
 ];
 
+/** Those that a recording has something for. @param {import('./trace.js').Names} names */
+export function groupingsOf(names) {
+  return GROUPINGS.filter((g) => g.id !== 'category' || names.extras.length > 1);
+}
+
 export const GROUPS_MAX = 12; // with a colour of their own
 const CHECKPOINT = 256;
 

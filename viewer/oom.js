@@ -3,6 +3,7 @@
 import { countOf, countText, shareText, sizeText } from './format.js';
 import { Grouping, groupRows } from './group.js';
 import { explainOom } from './layout.js';
+import { jumpTo } from './moves.js';
 import { element } from './paint.js';
 import { sumRows } from './table.js';
 
@@ -150,10 +151,10 @@ function oomPart(app, entry, number) {
     element(
       'p',
       { class: 'bar' },
-      element('button', { onclick: () => app.jump(entry, 'map') }, 'Show the map then'),
+      element('button', { onclick: () => jumpTo(app, entry, 'map') }, 'Show the map then'),
       element(
         'button',
-        { onclick: () => app.jump(entry, 'timeline') },
+        { onclick: () => jumpTo(app, entry, 'timeline') },
         'Show it on the timeline',
       ),
     ),

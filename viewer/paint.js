@@ -142,6 +142,11 @@ export function inkOn(colour) {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.2 ? '#10141a' : '#ffffff';
 }
 
+/** @template {HTMLElement} T @param {string} id @returns {T} */
+export function byId(id) {
+  return /** @type {T} */ (document.getElementById(id));
+}
+
 /** An element with children. @param {string} name @param {Record<string, any>} [attributes]
  * @param {...(Node | string | null | undefined)} children @returns {HTMLElement} */
 export function element(name, attributes = {}, ...children) {

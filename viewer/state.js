@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What is being looked at. All of it is in the fragment of the page's address, so that a link, or
 // going back, shows the same picture.
+import { FLAMES } from './flame.js';
+import { GROUPINGS } from './group.js';
 
 /**
  * @typedef {{view: string, source: number, from: number, to: number, cursor: number, mark: number,
@@ -97,4 +99,26 @@ export function readFragment(fragment, state) {
     }
   }
   if (!VIEWS.includes(state.view)) state.view = 'timeline';
+}
+
+/** Brings everything back to what there is. @param {State} state
+ * @param {import('./trace.js').Source} source */
+export function clampState(state, source) {
+  const count = source.count;
+  const least = Math.min(count, 4);
+  if (!(state.to > state.from)) state.to = count;
+  let span = Math.max(least, Math.min(count, state.to - state.from));
+  if (!isFinite(span)) span = count;
+  state.from = Math.max(0, Math.min(count - span, state.from));
+  state.to = state.from + span;
+  state.cursor = Math.max(-2, Math.min(count - 1, Math.floor(state.cursor)));
+  state.mark = Math.max(-2, Math.min(count - 1, Math.floor(state.mark)));
+  if (!(state.life >= 0 && state.life < source.lives)) state.life = -1;
+  state.life = Math.floor(state.life);
+  state.high = Math.max(0.01, Math.min(1, state.high));
+  state.low = Math.max(0, Math.min(state.high - 0.005, state.low));
+  if (!GROUPINGS.some((g) => g.id === state.by)) state.by = 'line';
+  if (!FLAMES.some((f) => f.id === state.flame)) state.flame = 'live';
+  if (state.axis !== 'time') state.axis = 'event';
+  if (state.mode !== 'pile') state.mode = 'address';
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Groups as a table: what they hold and ask for. It says in words what the pictures show.
 import { countText, shareText, sizeText } from './format.js';
-import { groupRows } from './group.js';
+import { copyText } from './clipboard.js';
+import { GROUPINGS, groupRows } from './group.js';
+import { chooseGroup } from './moves.js';
 import { element, groupColour, swatch } from './paint.js';
+import { cursorText } from './words.js';
 
 const ROWS_SHOWN = 300;
 
@@ -105,7 +108,7 @@ function tableRow(app, row, sum) {
     'button',
     {
       class: 'link name',
-      onclick: () => app.selectGroup(grouping.keys[row.key].key),
+      onclick: () => chooseGroup(app, grouping.keys[row.key].key),
       title: row.text,
     },
     swatch(groupColour(theme, group, grouping.count)),
@@ -131,6 +134,11 @@ function exactText(column, row) {
 function csvCell(text) {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return `"${safe.replace(/"/g, '""')}"`;
+}
+
+/** @param {any} app */
+function groupingText(app) {
+  return GROUPINGS.find((g) => g.id === app.state.by)?.text || '';
 }
 
 /** The whole table as text for other programs; bytes are exact.
@@ -230,7 +238,7 @@ export function fillTable(app, into) {
     element(
       'caption',
       {},
-      `What each group holds ${app.cursorText()}, held at the peak, and asked for in all`,
+      `What each group holds ${cursorText(app)}, held at the peak, and asked for in all`,
     ),
     element(
       'thead',
@@ -238,14 +246,17 @@ export function fillTable(app, into) {
       element(
         'tr',
         {},
-        head('name', app.groupingText(), 'what blocks are grouped by'),
+        head('name', groupingText(app), 'what blocks are grouped by'),
         ...COLUMNS.map((column) => head(column.id, column.head, column.hint)),
       ),
     ),
     body,
     foot,
   );
-  const copy = (/** @type {'csv' | 'markdown'} */ form) => () => app.copy(tableText(app, form));
+  const copy = (/** @type {'csv' | 'markdown'} */ form) => async () => {
+    await copyText(tableText(app, form));
+    app.say('copied');
+  };
   into.replaceChildren(
     element(
       'div',

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// For tests and for programs: the figures that the page shows, as numbers.
+import { pileAt } from './blocks.js';
+import { flamePlan } from './flame.js';
+import { explainOom, layoutAt, layoutRows } from './layout.js';
+import { oomFacts, oomHolders } from './oom.js';
+import { tableRows } from './table.js';
+import { timelineColumns } from './timeline.js';
+
+/** @param {any} app */
+export function figuresOf(app) {
+  return {
+    app,
+    get isReady() {
+      return (
+        Boolean(app.source) && !app.blocksJob && !document.body.classList.contains('loading')
+      );
+    },
+    peak: () => ({ requested: app.curve.peak, reserved: app.curve.reservedPeak }),
+    at: (/** @type {number} */ entry) => ({
+      requested: app.curve.requested(entry),
+      reserved: app.curve.reserved(entry),
+    }),
+    rows: () => tableRows(app),
+    oom: (/** @type {number} */ entry) => ({
+      facts: oomFacts(app, entry),
+      holders: oomHolders(app, entry),
+    }),
+    layout: (/** @type {number} */ entry) =>
+      layoutRows(app.source, layoutAt(app.source, entry).segments),
+    columns: timelineColumns,
+    pile: pileAt,
+    explain: explainOom,
+    flame: () => flamePlan(app),
+  };
+}
