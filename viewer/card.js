@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The panel at the side: the legend with its figures at the cursor, a range, and the card of the
 // chosen block.
-import { countOf, countText, shownText, sizeText, timeText } from './format.js';
+import { countOf, countText, shareText, shownText, sizeText, timeText } from './format.js';
 import { livesAt, roundedSize } from './layout.js';
 import { chooseGroup, chooseLife, chooseLikeThis, moveCursor } from './moves.js';
 import { element, groupColour, swatch } from './paint.js';
@@ -17,6 +17,7 @@ function legendPart(app) {
   const entry = app.entryAtCursor();
   const sums = grouping.sumsAt(entry);
   const total = app.curve.requested(entry);
+  const unclassified = sums[grouping.unclassified()] || 0;
   const rows = [...grouping.order]
     .reverse()
     .filter((group) => group > 0 || grouping.others > 0)
@@ -63,6 +64,13 @@ function legendPart(app) {
     element('h2', {}, 'In use ', cursorText(app)),
     element('ul', { class: 'legend' }, ...list),
     line('in use', total, '', 'total'),
+    grouping.by === 'category'
+      ? line(
+          `of it unclassified${total > 0 ? `, ${shareText(unclassified, total)}` : ''}`,
+          unclassified,
+          '',
+        )
+      : null,
     reserved > 0
       ? line('reserved, not in use', Math.max(0, reserved - total), theme.strong)
       : null,
@@ -230,7 +238,8 @@ function lifePart(app) {
   const end = source.lifeEnd[life];
   const asked = source.lifeAsked[life];
   const stack = source.lifeStack[life];
-  const extra = source.lifeExtra ? source.names.extras[source.lifeExtra[life]] : null;
+  const extra = source.extra(life);
+  const said = source.names.extras[source.said(life)];
   /** @type {[string, string | Node][]} */
   const list = [
     ['asked for', `${sizeText(size)} (${countText(size)} bytes)`],
@@ -256,10 +265,11 @@ function lifePart(app) {
     ]);
   }
   for (const [name, text] of [
-    ['metadata', extra?.metadata],
-    ['compiled by', extra?.compile === 'N/A' ? '' : extra?.compile],
-    ['category', extra?.category],
-    ['internal', extra?.internal],
+    ['metadata', said.metadata],
+    ['category', source.head.categories[source.category(life)]],
+    ['compiled by', extra.compile === 'N/A' ? '' : extra.compile],
+    ['recorded category', extra.category],
+    ['internal', extra.internal],
   ]) {
     if (text) list.push([String(name), shownText(text, 600)]);
   }

@@ -2,6 +2,7 @@
 // For tests and for programs: the figures that the page shows, as numbers.
 import { pileAt } from './blocks.js';
 import { flamePlan } from './flame.js';
+import { Grouping, groupRows } from './group.js';
 import { explainOom, layoutAt, layoutRows } from './layout.js';
 import { oomFacts, oomHolders } from './oom.js';
 import { tableRows } from './table.js';
@@ -22,6 +23,10 @@ export function figuresOf(app) {
       reserved: app.curve.reserved(entry),
     }),
     rows: () => tableRows(app),
+    groups: (/** @type {string} */ by, /** @type {number} */ entry) =>
+      groupRows(new Grouping(app.source, by, app.curve, null), entry, app.curve.peak.entry)
+        .filter((row) => row.blocks > 0)
+        .map((row) => [row.text, row.live, row.blocks]),
     oom: (/** @type {number} */ entry) => ({
       facts: oomFacts(app, entry),
       holders: oomHolders(app, entry),

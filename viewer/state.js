@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What is being looked at. All of it is in the fragment of the page's address, so that a link, or
 // going back, shows the same picture.
-import { FLAMES } from './flame.js';
+import { BOXES, FLAMES } from './flame.js';
 import { GROUPINGS } from './group.js';
 
 /**
  * @typedef {{view: string, source: number, from: number, to: number, cursor: number, mark: number,
- *   by: string, axis: string, mode: string, flame: string, query: string, filter: boolean,
+ *   by: string, axis: string, mode: string, flame: string, boxes: string, query: string, filter: boolean,
  *   life: number, group: string, segments: boolean, low: number, high: number,
  *   sort: string, up: boolean}} State
  */
@@ -24,6 +24,7 @@ const SHORT = /** @type {const} */ ({
   axis: 'x',
   mode: 'y',
   flame: 'f',
+  boxes: 'w',
   query: 'q',
   filter: 'o',
   life: 'l',
@@ -48,6 +49,7 @@ export function initialState() {
     axis: 'event',
     mode: 'address',
     flame: 'live',
+    boxes: 'stack',
     query: '',
     filter: false,
     life: -1,
@@ -119,6 +121,7 @@ export function clampState(state, source) {
   state.low = Math.max(0, Math.min(state.high - 0.005, state.low));
   if (!GROUPINGS.some((g) => g.id === state.by)) state.by = 'line';
   if (!FLAMES.some((f) => f.id === state.flame)) state.flame = 'live';
+  if (!BOXES.some((b) => b.id === state.boxes)) state.boxes = 'stack';
   if (state.axis !== 'time') state.axis = 'event';
   if (state.mode !== 'pile') state.mode = 'address';
 }

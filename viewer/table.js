@@ -136,6 +136,12 @@ function csvCell(text) {
   return `"${safe.replace(/"/g, '""')}"`;
 }
 
+/** What no rule knows, also when nothing is. @param {any} app @param {any[]} rows */
+function unclassifiedRow(app, rows) {
+  const key = app.grouping.keyOfCategory[0];
+  return sumRows(rows.filter((row) => row.key === key));
+}
+
 /** @param {any} app */
 function groupingText(app) {
   return GROUPINGS.find((g) => g.id === app.state.by)?.text || '';
@@ -220,18 +226,18 @@ export function fillTable(app, into) {
       ),
     );
   }
-  const foot = element(
-    'tfoot',
-    {},
+  const sumLine = (/** @type {string} */ text, /** @type {any} */ part) =>
     element(
       'tr',
       {},
-      element('th', { scope: 'row' }, 'total'),
+      element('th', { scope: 'row' }, text),
       ...COLUMNS.map((column) =>
-        element('td', { title: exactText(column, sum) }, column.text(sum, sum)),
+        element('td', { title: exactText(column, part) }, column.text(part, sum)),
       ),
-    ),
-  );
+    );
+  const foot = element('tfoot', {}, sumLine('total', sum));
+  if (state.by === 'category')
+    foot.append(sumLine('of it unclassified', unclassifiedRow(app, rows)));
   const table = element(
     'table',
     { class: 'figures' },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The bar under the tabs: how the view is drawn, and what is in use at the cursor.
-import { FLAMES } from './flame.js';
+import { FLAMES, boxesOf } from './flame.js';
 import { groupingsOf } from './group.js';
 import { byId, element } from './paint.js';
 import { CANVAS_VIEWS } from './views.js';
@@ -115,6 +115,7 @@ function flameControls(app) {
   if (app.state.view !== 'flame') return [];
   return [
     makeChoice('Bytes', FLAMES, app.state.flame, (flame) => app.set({ flame })),
+    makeChoice('Boxes', boxesOf(app.names), app.state.boxes, (boxes) => app.set({ boxes })),
     element(
       'button',
       {
@@ -149,6 +150,7 @@ function toolbarKey(app) {
     state.axis,
     state.mode,
     state.flame,
+    state.boxes,
     state.segments,
     state.source,
     app.isInverted,
