@@ -35,6 +35,9 @@ const KEYS = [
   ['drag', 'move; Shift: choose a range'],
   ['click', 'set the cursor, choose'],
   ['double click', 'zoom in here'],
+  ['one finger', 'drag: move; tap: set the cursor, choose; twice: zoom in'],
+  ['finger rests', 'what is there, and the card of a block'],
+  ['two fingers', 'zoom and move'],
 ];
 
 const ZOOM_IN = 0.6;

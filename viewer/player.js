@@ -12,9 +12,10 @@ export class Player {
   }
 
   toggle() {
-    this.isPlaying = !this.isPlaying;
-    if (this.isPlaying && this.app.state.view !== 'map') this.app.set({ view: 'map' });
-    if (this.isPlaying) requestAnimationFrame(() => this.step());
+    const willPlay = !this.isPlaying;
+    if (willPlay && this.app.state.view !== 'map') this.app.set({ view: 'map' });
+    this.isPlaying = willPlay; // a change of the view has stopped it
+    if (willPlay) requestAnimationFrame(() => this.step());
     this.app.refresh();
   }
 

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Mouse and touch on the picture: drag, pinch, wheel, click.
+// Mouse and touch on the picture. A mouse drags, turns its wheel and clicks. One finger drags, two
+// pinch and drag, a tap is a click, two taps zoom in, and a finger that rests opens the card.
 import { Axis } from './axis.js';
 import { panWindow, zoomWindow } from './moves.js';
+import { byId } from './paint.js';
 import { showTip } from './tip.js';
 import { CANVAS_VIEWS } from './views.js';
 
 const STILL = 4; // pixels that a click may move
+const FINGER_STILL = 10; // and a tap
 const LINE = 32; // pixels of a line of a wheel that counts lines
+const LONG = 500; // milliseconds until a finger that rests is a long press
+const TWICE = 350; // milliseconds between two taps that are one gesture
+const TWICE_NEAR = 32; // pixels between them
+const ZOOM_TWICE = 0.25;
 
 /** @typedef {{x: number, y: number}} Point */
 
@@ -25,6 +32,10 @@ export class Pointer {
     this.down = new Map();
     /** @type {any} */
     this.start = null;
+    /** @type {number | undefined} */
+    this.longTimer = undefined;
+    this.wasTouch = false;
+    this.lastTap = { time: -Infinity, x: 0, y: 0 };
   }
 
   listen() {
@@ -35,10 +46,12 @@ export class Pointer {
     canvas.addEventListener('pointercancel', (event) => this.release(event));
     canvas.addEventListener('pointerleave', () => showTip(null, 0, 0));
     canvas.addEventListener('dblclick', (event) => {
-      if (this.view()?.isOverTime && this.app.picture?.box)
-        zoomWindow(this.app, 0.25, this.placeOf(this.at(event).x));
+      if (!this.wasTouch) this.zoomIn(this.at(event));
     });
     canvas.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
+    canvas.addEventListener('contextmenu', (event) => {
+      if (this.wasTouch) event.preventDefault(); // a long press has a meaning here
+    });
   }
 
   view() {
@@ -59,20 +72,31 @@ export class Pointer {
 
   /** @param {PointerEvent} event */
   press(event) {
-    const { app } = this;
     const point = this.at(event);
     this.down.set(event.pointerId, point);
     this.canvas.setPointerCapture(event.pointerId);
+    this.wasTouch = event.pointerType === 'touch';
+    clearTimeout(this.longTimer);
+    if (this.wasTouch && this.down.size === 1)
+      this.longTimer = setTimeout(() => this.longPress(point), LONG);
+    this.begin(point, event.shiftKey);
+  }
+
+  /** A movement begins here. @param {Point} point @param {boolean} shift */
+  begin(point, shift) {
+    const { app } = this;
     this.start = {
       ...point,
       from: app.state.from,
       to: app.state.to,
       scroll: app.mapScroll || 0,
       flameScroll: app.flameScroll || 0,
-      moved: false,
-      shift: event.shiftKey,
+      moved: this.down.size > 1,
+      isLong: false,
+      shift,
       low: app.state.low,
       high: app.state.high,
+      axis: app.picture?.box?.axis,
     };
     if (this.down.size === 2) this.start.pinch = pinchOf(this.down);
   }
@@ -86,8 +110,10 @@ export class Pointer {
       showTip(app.picture ? this.view()?.hit(app, point.x, point.y) : null, point.x, point.y);
       return;
     }
-    if (Math.abs(point.x - start.x) + Math.abs(point.y - start.y) > STILL) start.moved = true;
-    if (!start.moved) return;
+    const still = this.wasTouch ? FINGER_STILL : STILL;
+    if (Math.abs(point.x - start.x) + Math.abs(point.y - start.y) > still) start.moved = true;
+    if (!start.moved || start.isLong) return;
+    clearTimeout(this.longTimer);
     showTip(null, 0, 0);
     this.drag(point);
   }
@@ -95,10 +121,56 @@ export class Pointer {
   /** @param {PointerEvent} event */
   release(event) {
     const { down, start } = this;
-    if (start && !start.moved && event.type === 'pointerup' && down.size === 1)
-      this.click(this.at(event), event.shiftKey);
+    const isClick =
+      start && !start.moved && !start.isLong && event.type === 'pointerup' && down.size === 1;
+    clearTimeout(this.longTimer);
     down.delete(event.pointerId);
+    if (isClick) {
+      if (this.wasTouch) this.tap(this.at(event));
+      else this.click(this.at(event), event.shiftKey);
+    }
+    if (start?.hasCard) byId('panel').scrollIntoView({ block: 'nearest' });
     if (down.size === 0) this.start = null;
+    else if (start && !start.isLong) this.goOn([...down.values()][0]);
+  }
+
+  /** One finger of two was lifted: the other goes on from where it is. @param {Point} point */
+  goOn(point) {
+    this.begin(point, false);
+    this.start.moved = true;
+  }
+
+  /** @param {Point} point */
+  tap(point) {
+    const { time, x, y } = this.lastTap;
+    const now = performance.now();
+    const isNear = Math.abs(point.x - x) + Math.abs(point.y - y) < TWICE_NEAR;
+    if (isNear && now - time < TWICE && this.view()?.isOverTime) {
+      this.lastTap.time = -Infinity;
+      this.zoomIn(point);
+      return;
+    }
+    this.lastTap = { time: now, ...point };
+    this.click(point, false);
+  }
+
+  /** What is under the finger, in full: its card, or what a mouse shows beside it.
+   * @param {Point} point */
+  longPress(point) {
+    const { app, start } = this;
+    if (!start || start.moved || this.down.size !== 1) return;
+    const hit = app.picture ? this.view()?.hit(app, point.x, point.y) : null;
+    start.isLong = true;
+    if (!hit) return;
+    this.choose(hit, false);
+    showTip(hit, point.x, point.y);
+    start.hasCard = hit.life >= 0;
+  }
+
+  /** @param {Point} point */
+  zoomIn(point) {
+    if (this.view()?.isOverTime && this.app.picture?.box)
+      zoomWindow(this.app, ZOOM_TWICE, this.placeOf(point.x));
   }
 
   /** @param {Point} point */
@@ -120,12 +192,23 @@ export class Pointer {
     } else this.pan(point);
   }
 
+  /** What was between the fingers when there were two stays there, and so does what is under
+   * them. */
   pinch() {
-    const { start } = this;
+    const { app, start } = this;
+    const { source } = app;
+    const { axis, pinch } = start;
+    const left = app.picture.box.left;
     const now = pinchOf(this.down);
-    const times = start.pinch.away / now.away;
-    start.pinch = now;
-    zoomWindow(this.app, times, this.placeOf(now.x));
+    const times = pinch.away / now.away;
+    const span = (axis.high - axis.low) * times;
+    const held = axis.low + ((pinch.x - left) / axis.width) * (axis.high - axis.low);
+    const low = held - ((now.x - left) / axis.width) * span;
+    const place = (/** @type {number} */ value) => (axis.isTime ? source.atTime(value) : value);
+    const least = Math.min(4, source.count);
+    const wide = Math.max(least, Math.min(source.count, place(low + span) - place(low)));
+    const from = Math.max(0, Math.min(source.count - wide, place(low)));
+    app.set({ from, to: from + wide });
   }
 
   /** What was under the pointer when it went down stays under it. @param {Point} point */
@@ -179,12 +262,16 @@ export class Pointer {
   /** @param {Point} point @param {boolean} isShift */
   click(point, isShift) {
     const { app } = this;
+    const hit = app.picture ? this.view()?.hit(app, point.x, point.y) : null;
+    showTip(null, 0, 0);
+    if (hit) this.choose(hit, isShift);
+    else app.set({ life: -1 });
+  }
+
+  /** @param {any} hit @param {boolean} isShift */
+  choose(hit, isShift) {
+    const { app } = this;
     const { state } = app;
-    const hit = this.view()?.hit(app, point.x, point.y);
-    if (!hit) {
-      app.set({ life: -1 });
-      return;
-    }
     if (hit.node) {
       app.flameFocus = hit.node.parent ? hit.node : null;
       app.refresh();

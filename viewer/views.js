@@ -70,7 +70,17 @@ export function drawTabs(app) {
       );
     }
   });
-  byId('stage').setAttribute('aria-labelledby', `tab-${app.state.view}`);
+  const id = `tab-${app.state.view}`;
+  if (byId('stage').getAttribute('aria-labelledby') !== id) showTab(tabs, byId(id));
+  byId('stage').setAttribute('aria-labelledby', id);
+}
+
+/** Where they do not all fit. @param {HTMLElement} tabs @param {HTMLElement} tab */
+function showTab(tabs, tab) {
+  const left = tab.offsetLeft - tabs.offsetLeft;
+  if (left < tabs.scrollLeft) tabs.scrollLeft = left;
+  else if (left + tab.offsetWidth > tabs.scrollLeft + tabs.clientWidth)
+    tabs.scrollLeft = left + tab.offsetWidth - tabs.clientWidth;
 }
 
 /** Arrows go from tab to tab. @param {any} app */

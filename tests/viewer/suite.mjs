@@ -18,6 +18,7 @@ import {
   writePage,
 } from './check.mjs';
 import { groupsAreTrue, rulesAreTrue } from './groups.mjs';
+import { touching } from './touch.mjs';
 
 const RECORDED = [
   'tiny',
@@ -721,6 +722,7 @@ async function main() {
       await blocksAreTrue(browser, name, 'pile');
     }
     await interactions(browser);
+    await touching(browser, VIEWS);
     await deepLinks(browser);
     await hostile(browser);
     await brokenPages(browser);
