@@ -21,6 +21,7 @@ import { figuresOf } from './figures.js';
 import { listenToKeys, showKeys } from './keys.js';
 import { panWindow, zoomWindow } from './moves.js';
 import { Player } from './player.js';
+import { Printer } from './print.js';
 import { Pointer } from './pointer.js';
 import { listenToSearch, searchFor } from './searchbar.js';
 import { drawStatus } from './statusbar.js';
@@ -42,6 +43,7 @@ class App {
     this.address = new Address(this);
     this.announcer = new Announcer(this);
     this.player = new Player(this);
+    this.printer = new Printer(this);
     this.groupingNumber = 0;
     this.isDark = document.documentElement.classList.contains('dark');
     this.theme = themeOf(this.isDark);
@@ -321,7 +323,7 @@ class App {
     new ResizeObserver(() => this.refresh()).observe(byId('stage'));
     byId('theme').addEventListener('click', () => this.setTheme(!this.isDark));
     byId('help').addEventListener('click', () => showKeys());
-    window.addEventListener('beforeprint', () => this.draw());
+    this.printer.listen();
   }
 }
 

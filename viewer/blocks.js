@@ -294,6 +294,12 @@ function startPicture(app, width, height) {
   };
 }
 
+/** Paints all that is left to be painted. @param {any} app */
+export function finishBlocks(app) {
+  if (app.blocksJob) app.blocksJob.due = 0;
+  while (app.blocksJob) paintSome(app, 1000);
+}
+
 /** Goes on painting for some milliseconds; true when the picture is new. @param {any} app */
 export function paintSome(app, milliseconds = 12) {
   const job = app.blocksJob;

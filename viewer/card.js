@@ -4,7 +4,7 @@
 import { countOf, countText, shareText, shownText, sizeText, timeText } from './format.js';
 import { livesAt, roundedSize } from './layout.js';
 import { chooseGroup, chooseLife, chooseLikeThis, moveCursor } from './moves.js';
-import { element, groupColour, swatch } from './paint.js';
+import { element, groupColour, replaceContent, swatch } from './paint.js';
 import { KIND_NAMES, NEVER } from './trace.js';
 import { cursorText, entryDetail } from './words.js';
 
@@ -34,6 +34,7 @@ function legendPart(app) {
         {
           class: `link row${isChosen ? ' chosen' : ''}${sums[group] > 0 ? '' : ' nil'}`,
           'aria-pressed': isChosen,
+          'data-key': `group ${key}`,
           title: `${grouping.text(group)}\n${countText(sums[group])} bytes`,
           onclick: () => chooseGroup(app, key),
           disabled: key === '',
@@ -378,5 +379,5 @@ export function fillPanel(app, into) {
     groupPart(app),
     app.state.view === 'map' ? eventsPart(app) : null,
   ];
-  into.replaceChildren(.../** @type {Node[]} */ (parts.filter(Boolean)));
+  replaceContent(into, .../** @type {Node[]} */ (parts.filter(Boolean)));
 }

@@ -4,6 +4,7 @@ import { pileAt } from './blocks.js';
 import { flamePlan } from './flame.js';
 import { Grouping, groupRows } from './group.js';
 import { explainOom, layoutAt, layoutRows } from './layout.js';
+import { mapPlan } from './map.js';
 import { oomFacts, oomHolders } from './oom.js';
 import { tableRows } from './table.js';
 import { timelineColumns } from './timeline.js';
@@ -34,6 +35,7 @@ export function figuresOf(app) {
     layout: (/** @type {number} */ entry) =>
       layoutRows(app.source, layoutAt(app.source, entry).segments),
     columns: timelineColumns,
+    mapHeight: (/** @type {number} */ width) => mapPlan(app, width).height,
     pile: pileAt,
     explain: explainOom,
     flame: () => flamePlan(app),

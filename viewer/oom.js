@@ -4,7 +4,7 @@ import { countOf, countText, shareText, sizeText } from './format.js';
 import { Grouping, groupRows } from './group.js';
 import { explainOom } from './layout.js';
 import { jumpTo } from './moves.js';
-import { element } from './paint.js';
+import { element, replaceContent } from './paint.js';
 import { sumRows } from './table.js';
 
 const HOLDERS = 10;
@@ -204,5 +204,5 @@ export function fillOom(app, into) {
       ),
     );
   }
-  into.replaceChildren(page);
+  replaceContent(into, page);
 }

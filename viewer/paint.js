@@ -161,6 +161,32 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
+/** @param {Element} into */
+function reachable(into) {
+  return [...into.querySelectorAll('button, select, input, [tabindex]')];
+}
+
+/** What stays the same of something that is made anew. @param {Element} thing */
+function focusKey(thing) {
+  const own = thing.getAttribute('data-key') ?? thing.getAttribute('aria-label');
+  return `${thing.tagName} ${own ?? thing.textContent}`;
+}
+
+/** Puts new children in the place of the old ones. What had the focus has it again: somebody who
+ * has only a keyboard would have to begin at the top of the page.
+ * @param {Element} into @param {...Node} children */
+export function replaceContent(into, ...children) {
+  const focused = into.contains(document.activeElement) ? document.activeElement : null;
+  const key = focused ? focusKey(focused) : '';
+  const index = focused ? reachable(into).indexOf(focused) : -1;
+  into.replaceChildren(...children);
+  if (index < 0) return;
+  const now = reachable(into);
+  const again =
+    now.find((thing) => focusKey(thing) === key) ?? now[Math.min(index, now.length - 1)];
+  /** @type {HTMLElement | undefined} */ (again)?.focus({ preventScroll: true });
+}
+
 /** A patch of colour before a name. @param {string} colour */
 export function swatch(colour) {
   const made = element('span', { class: 'swatch', 'aria-hidden': 'true' });

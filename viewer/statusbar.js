@@ -4,8 +4,8 @@ import { countOf, countText, sizeText, timeText } from './format.js';
 import { limits } from './info.js';
 import { byId, element } from './paint.js';
 
-/** @param {any} app */
-function windowText(app) {
+/** Which part is shown. @param {any} app */
+export function windowText(app) {
   const { state, source } = app;
   const time = source.hasTime
     ? `, ${timeText(source.timeAt(state.to) - source.timeAt(state.from))}`

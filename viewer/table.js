@@ -4,7 +4,7 @@ import { countText, shareText, sizeText } from './format.js';
 import { copyText } from './clipboard.js';
 import { GROUPINGS, groupRows } from './group.js';
 import { chooseGroup } from './moves.js';
-import { element, groupColour, swatch } from './paint.js';
+import { element, groupColour, replaceContent, swatch } from './paint.js';
 import { cursorText } from './words.js';
 
 const ROWS_SHOWN = 300;
@@ -108,6 +108,7 @@ function tableRow(app, row, sum) {
     'button',
     {
       class: 'link name',
+      'aria-pressed': isChosen,
       onclick: () => chooseGroup(app, grouping.keys[row.key].key),
       title: row.text,
     },
@@ -184,8 +185,8 @@ export function tableText(app, form) {
   return [line(heads), `|${'---|'.repeat(heads.length)}`, ...cells.map(line)].join('\n') + '\n';
 }
 
-/** @param {any} app @param {HTMLElement} into */
-export function fillTable(app, into) {
+/** The groups, the largest of them by themselves. @param {any} app @param {number} most */
+export function figuresTable(app, most) {
   const { state } = app;
   const rows = tableRows(app);
   const sum = sumRows(rows);
@@ -206,14 +207,14 @@ export function fillTable(app, into) {
       },
       element(
         'button',
-        { class: 'link', onclick: sortBy(id) },
+        { class: 'link', 'data-key': `sort ${id}`, onclick: sortBy(id) },
         text,
         isSorted ? (state.up ? ' \u25b4' : ' \u25be') : '',
       ),
     );
   };
-  const shown = rows.slice(0, ROWS_SHOWN);
-  const rest = rows.slice(ROWS_SHOWN);
+  const shown = rows.slice(0, most);
+  const rest = rows.slice(most);
   const body = element('tbody', {}, ...shown.map((row) => tableRow(app, row, sum)));
   if (rest.length > 0) {
     const others = sumRows(rest);
@@ -238,7 +239,7 @@ export function fillTable(app, into) {
   const foot = element('tfoot', {}, sumLine('total', sum));
   if (state.by === 'category')
     foot.append(sumLine('of it unclassified', unclassifiedRow(app, rows)));
-  const table = element(
+  return element(
     'table',
     { class: 'figures' },
     element(
@@ -259,11 +260,16 @@ export function fillTable(app, into) {
     body,
     foot,
   );
+}
+
+/** @param {any} app @param {HTMLElement} into */
+export function fillTable(app, into) {
   const copy = (/** @type {'csv' | 'markdown'} */ form) => async () => {
     await copyText(tableText(app, form));
     app.say('copied');
   };
-  into.replaceChildren(
+  replaceContent(
+    into,
     element(
       'div',
       { class: 'page wide' },
@@ -273,7 +279,7 @@ export function fillTable(app, into) {
         element('button', { onclick: copy('csv') }, 'Copy as CSV'),
         element('button', { onclick: copy('markdown') }, 'Copy as Markdown'),
       ),
-      table,
+      figuresTable(app, ROWS_SHOWN),
     ),
   );
 }

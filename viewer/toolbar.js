@@ -2,7 +2,7 @@
 // The bar under the tabs: how the view is drawn, and what is in use at the cursor.
 import { FLAMES, boxesOf } from './flame.js';
 import { groupingsOf } from './group.js';
-import { byId, element } from './paint.js';
+import { byId, element, replaceContent } from './paint.js';
 import { CANVAS_VIEWS } from './views.js';
 import { figureText } from './words.js';
 
@@ -11,7 +11,10 @@ import { figureText } from './words.js';
 function makeChoice(label, choices, value, choose) {
   const select = element(
     'select',
-    { onchange: (/** @type {any} */ event) => choose(event.target.value) },
+    {
+      'data-key': label,
+      onchange: (/** @type {any} */ event) => choose(event.target.value),
+    },
     ...choices.map((c) => element('option', { value: c.id, title: c.hint }, c.text)),
   );
   /** @type {HTMLSelectElement} */ (select).value = value;
@@ -105,7 +108,12 @@ function playButton(app) {
   if (app.state.view !== 'map') return null;
   return element(
     'button',
-    { onclick: () => player.toggle(), 'aria-pressed': player.isPlaying, title: 'Space' },
+    {
+      'data-key': 'play',
+      onclick: () => player.toggle(),
+      'aria-pressed': player.isPlaying,
+      title: 'Space',
+    },
     player.isPlaying ? 'Pause' : 'Play',
   );
 }
@@ -184,6 +192,6 @@ export function drawToolbar(app) {
   ].filter((part) => part !== null);
   byId('filter').setAttribute('aria-pressed', String(state.filter));
   byId('filter').hidden = state.query === '';
-  byId('controls').replaceChildren(.../** @type {Node[]} */ (parts));
+  replaceContent(byId('controls'), .../** @type {Node[]} */ (parts));
   byId('controls').hidden = parts.length === 1 && figure.length === 0;
 }

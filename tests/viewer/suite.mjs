@@ -18,6 +18,7 @@ import {
   writePage,
 } from './check.mjs';
 import { groupsAreTrue, rulesAreTrue } from './groups.mjs';
+import { printing } from './print.mjs';
 import { touching } from './touch.mjs';
 
 const RECORDED = [
@@ -723,6 +724,8 @@ async function main() {
     }
     await interactions(browser);
     await touching(browser, VIEWS);
+    if (pictures) mkdirSync(pictures, { recursive: true });
+    await printing(browser);
     await deepLinks(browser);
     await hostile(browser);
     await brokenPages(browser);
