@@ -19,6 +19,7 @@ import {
 } from './check.mjs';
 import { groupsAreTrue, rulesAreTrue } from './groups.mjs';
 import { printing } from './print.mjs';
+import { reaching } from './reach.mjs';
 import { touching } from './touch.mjs';
 
 const RECORDED = [
@@ -726,6 +727,7 @@ async function main() {
     await touching(browser, VIEWS);
     if (pictures) mkdirSync(pictures, { recursive: true });
     await printing(browser);
+    await reaching(browser);
     await deepLinks(browser);
     await hostile(browser);
     await brokenPages(browser);
