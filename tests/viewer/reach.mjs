@@ -25,7 +25,8 @@ async function tabTo(page, what, wanted) {
   for (let i = 0; i < 80; i++) {
     await page.keyboard.press('Tab');
     const at = await focus(page);
-    if (!at.ring) expectTrue(`keyboard: ${what}: ${at.text} shows the focus`, false, at.tag);
+    if (!at.ring && at.tag !== 'BODY')
+      expectTrue(`keyboard: ${what}: ${at.text} shows the focus`, false, at.tag);
     if (wanted(at)) return at;
   }
   expectTrue(`keyboard: Tab reaches ${what}`, false);
@@ -79,7 +80,11 @@ async function walkPanel(page) {
   const before = await state(page);
   await page.keyboard.press('ArrowRight');
   expect('keyboard: the cursor moves', (await state(page)).cursor, before.cursor + 1);
-  const row = await tabTo(page, 'a group', (at) => /^adam.*_init_group/.test(at.text));
+  const row = await tabTo(
+    page,
+    'a group',
+    (at) => at.inside === 'panel' && /^\w+\.py:\d/.test(at.text),
+  );
   await page.keyboard.press('Enter');
   await draw(page);
   expectTrue('keyboard: a group is chosen', (await state(page)).group !== '');
