@@ -47,11 +47,9 @@ class App {
     this.groupingNumber = 0;
     this.isDark = document.documentElement.classList.contains('dark');
     this.theme = themeOf(this.isDark);
-    this.ownOnly = false;
-    this.isInverted = false;
     /** @type {any} */
     this.matches = null;
-    /** @type {Uint8Array | null} by stack */
+    /** @type {Uint8Array | null} by block */
     this.matching = null;
     /** @type {Uint8Array | null} by frame */
     this.frameMatches = null;
@@ -224,11 +222,6 @@ class App {
   /** @param {number} share of the window */
   pan(share) {
     panWindow(this, share);
-  }
-
-  invert() {
-    this.isInverted = !this.isInverted;
-    this.refresh();
   }
 
   /** @param {boolean} isDark */

@@ -8,6 +8,7 @@ import { mapPlan } from './map.js';
 import { oomFacts, oomHolders } from './oom.js';
 import { tableRows } from './table.js';
 import { timelineColumns } from './timeline.js';
+import { CANVAS_VIEWS } from './views.js';
 
 /** @param {any} app */
 export function figuresOf(app) {
@@ -36,6 +37,8 @@ export function figuresOf(app) {
       layoutRows(app.source, layoutAt(app.source, entry).segments),
     columns: timelineColumns,
     mapHeight: (/** @type {number} */ width) => mapPlan(app, width).height,
+    hit: (/** @type {number} */ x, /** @type {number} */ y) =>
+      CANVAS_VIEWS[app.state.view].hit(app, x, y),
     pile: pileAt,
     explain: explainOom,
     flame: () => flamePlan(app),

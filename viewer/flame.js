@@ -67,7 +67,7 @@ function flameCells(app, grouping) {
   for (let life = 0; life < source.lives; life++) {
     const count = times(life);
     const stack = source.lifeStack[life];
-    if (count === 0 || (wanted && !wanted[stack])) continue;
+    if (count === 0 || (wanted && !wanted[life])) continue;
     const outer = grouping ? grouping.key(life) : 0;
     const number = outer * stacks + stack;
     let cell = cells.get(number);
@@ -114,11 +114,11 @@ function stackSteps(app, stack) {
     const text = names.stackText(stack);
     return [{ frame: 0, text, key: text }];
   }
-  if (app.ownOnly) {
+  if (app.state.own) {
     const own = frames.filter((/** @type {number} */ frame) => !names.isLibrary(frame));
     if (own.length > 0) frames = own;
   }
-  if (!app.isInverted) frames = frames.reverse();
+  if (!app.state.inverted) frames = frames.reverse();
   return frames.map((/** @type {number} */ frame) => ({
     frame,
     text: names.frameText(frame),
@@ -197,8 +197,8 @@ export function flamePlan(app) {
     state.flame,
     state.boxes,
     state.mark,
-    app.isInverted,
-    app.ownOnly,
+    app.state.inverted,
+    app.state.own,
     state.flame === 'range' ? state.from + '-' + state.to : '',
     state.filter ? state.query : '',
   ].join();
@@ -262,6 +262,14 @@ export function drawFlame(app, canvas, width, height) {
   for (const box of boxes) drawFlameBox(app, context, box, height, focus);
 }
 
+/** What the outermost box says. @param {any} app */
+function rootText(app) {
+  const { root, shrunk } = app.flame;
+  if (app.state.flame !== 'growth') return `all ${sizeText(root.bytes)}`;
+  const less = shrunk > 0 ? `; elsewhere ${sizeText(shrunk)} less, not shown` : '';
+  return `grown by ${sizeText(root.bytes)}${less}`;
+}
+
 /** @param {any} app @param {CanvasRenderingContext2D} context @param {any} box @param {number}
  * height
  * @param {FlameNode} focus */
@@ -277,7 +285,7 @@ function drawFlameBox(app, context, box, height, focus) {
   context.fillRect(box.x, y, Math.max(0.6, box.width - 0.8), FLAME_ROW - 1);
   const isFaint = context.globalAlpha < 0.9;
   context.globalAlpha = 1;
-  const label = box.node.parent ? box.node.text : `all ${sizeText(box.node.bytes)}`;
+  const label = box.node.parent ? box.node.text : rootText(app);
   const text = box.width > 24 ? fitText(context, label, box.width - 8) : '';
   if (text) {
     context.fillStyle = isFaint ? app.theme.text : inkOn(colour);
@@ -297,7 +305,7 @@ export function hitFlame(app, px, py) {
   const { node } = box;
   const { names } = app.source;
   const lines = [
-    [node.text, ''],
+    [node.parent ? node.text : rootText(app), ''],
     [sizeText(node.bytes), `${shareText(node.bytes, flame.root.bytes)} of all`],
     [countOf(node.blocks, 'block'), node.own > 0 ? `${sizeText(node.own)} of its own` : ''],
   ];

@@ -58,7 +58,7 @@ function stackKey(names, by, stack) {
 export class Grouping {
   /** @param {import('./trace.js').Source} source @param {string} by
    * @param {import('./curve.js').Curve} curve
-   * @param {Uint8Array | null} matching by stack: with a filter, which are wanted */
+   * @param {Uint8Array | null} matching by block: with a filter, which are wanted */
   constructor(source, by, curve, matching) {
     this.source = source;
     this.by = by;
@@ -113,16 +113,15 @@ export class Grouping {
     this.rest = matching ? this.keyNumber('', '(not matching the filter)', numbers, -1) : -1;
     const put = (/** @type {string} */ key, /** @type {string} */ text, stack = -1) =>
       this.keyNumber(key, text, numbers, stack);
-    if (this.isByStack) this.makeStackKeys(matching, put);
+    if (this.isByStack) this.makeStackKeys(put);
     else this.makeOtherKeys(put);
   }
 
-  /** @param {Uint8Array | null} matching
-   * @param {(key: string, text: string, stack?: number) => number} put */
-  makeStackKeys(matching, put) {
+  /** @param {(key: string, text: string, stack?: number) => number} put */
+  makeStackKeys(put) {
     const { names } = this.source;
     this.keyOfStack = Uint32Array.from(names.stackNode, (_, stack) =>
-      matching && !matching[stack] ? this.rest : put(...stackKey(names, this.by, stack), stack),
+      put(...stackKey(names, this.by, stack), stack),
     );
   }
 
@@ -153,8 +152,7 @@ export class Grouping {
   /** The key of a block. @param {number} life */
   key(life) {
     const { source } = this;
-    const stack = source.lifeStack[life];
-    if (this.matching && !this.matching[stack]) return this.rest;
+    if (this.matching && !this.matching[life]) return this.rest;
     switch (this.by) {
       case 'place':
         return this.keyOfPlace[source.lifePlace[life]];
@@ -168,7 +166,7 @@ export class Grouping {
       case 'compile':
         return this.keyOfExtra[source.lifeExtra ? source.lifeExtra[life] : 0];
       default:
-        return this.keyOfStack[stack];
+        return this.keyOfStack[source.lifeStack[life]];
     }
   }
 
@@ -233,7 +231,7 @@ export class Grouping {
 
   /** @param {number} life */
   group(life) {
-    if (this.isByStack) {
+    if (this.isByStack && !this.matching) {
       return this.groupOfStack[this.source.lifeStack[life]];
     }
     return this.groupOfKey[this.key(life)];

@@ -40,6 +40,7 @@ const KEYS = [
   ['two fingers', 'zoom and move'],
 ];
 
+const SLIDER_KEYS = ['ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown', 'Home', 'End'];
 const ZOOM_IN = 0.6;
 const PAN = 0.2; // of the window
 
@@ -137,7 +138,7 @@ const ACTIONS = {
   x: (app) => app.set({ axis: app.state.axis === 'time' ? 'event' : 'time' }),
   g: nextGrouping,
   b: (app) => app.set({ mode: app.state.mode === 'pile' ? 'address' : 'pile', low: 0, high: 1 }),
-  i: (app) => app.invert(),
+  i: (app) => app.set({ inverted: !app.state.inverted }),
   ' ': (app) => app.player.toggle(),
   t: (app) => app.setTheme(!app.isDark),
   '?': () => showKeys(),
@@ -156,6 +157,7 @@ function searchKey(app, event) {
 function isTaken(app, event) {
   const { tagName } = /** @type {HTMLElement} */ (event.target);
   if (tagName === 'SELECT' || /** @type {HTMLDialogElement} */ (byId('keys')).open) return true;
+  if (tagName === 'INPUT' && SLIDER_KEYS.includes(event.key)) return true;
   if (tagName === 'BUTTON' && (event.key === ' ' || event.key === 'Enter')) return true;
   return !CANVAS_VIEWS[app.state.view] && ['Home', 'End', ' '].includes(event.key);
 }
@@ -164,7 +166,7 @@ function isTaken(app, event) {
 export function listenToKeys(app) {
   window.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !app.source) return;
-    if (/** @type {HTMLElement} */ (event.target).tagName === 'INPUT') {
+    if (/** @type {HTMLElement} */ (event.target).id === 'search') {
       searchKey(app, event);
       return;
     }

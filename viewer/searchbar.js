@@ -18,7 +18,7 @@ export function searchFor(app, query) {
     return;
   }
   app.matches = findMatches(app.source, query);
-  app.matching = app.matches.stacks;
+  app.matching = app.matches.has;
   app.frameMatches = app.matches.frames;
   found.textContent =
     app.matches.blocks > 0

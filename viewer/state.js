@@ -6,7 +6,8 @@ import { GROUPINGS } from './group.js';
 
 /**
  * @typedef {{view: string, source: number, from: number, to: number, cursor: number, mark: number,
- *   by: string, axis: string, mode: string, flame: string, boxes: string, query: string, filter: boolean,
+ *   by: string, axis: string, mode: string, flame: string, boxes: string,
+ *   inverted: boolean, own: boolean, query: string, filter: boolean,
  *   life: number, group: string, segments: boolean, low: number, high: number,
  *   sort: string, up: boolean}} State
  */
@@ -25,6 +26,8 @@ const SHORT = /** @type {const} */ ({
   mode: 'y',
   flame: 'f',
   boxes: 'w',
+  inverted: 'i',
+  own: 'e',
   query: 'q',
   filter: 'o',
   life: 'l',
@@ -50,6 +53,8 @@ export function initialState() {
     mode: 'address',
     flame: 'live',
     boxes: 'stack',
+    inverted: false,
+    own: false,
     query: '',
     filter: false,
     life: -1,

@@ -2,9 +2,10 @@
 // The bar under the tabs: how the view is drawn, and what is in use at the cursor.
 import { FLAMES, boxesOf } from './flame.js';
 import { groupingsOf } from './group.js';
+import { moveCursor } from './moves.js';
 import { byId, element, replaceContent } from './paint.js';
 import { CANVAS_VIEWS } from './views.js';
-import { figureText } from './words.js';
+import { cursorText, figureText } from './words.js';
 
 /** @param {string} label @param {{id: string, text: string, hint?: string}[]} choices
  * @param {string} value @param {(id: string) => void} choose */
@@ -68,9 +69,8 @@ function groupingChoice(app) {
   const { state } = app;
   const isGrouped = ['timeline', 'blocks', 'map', 'table'].includes(state.view);
   if (!isGrouped || (state.segments && state.view === 'timeline')) return null;
-  return makeChoice('Colour by', groupingsOf(app.names), state.by, (by) =>
-    app.set({ by, group: '' }),
-  );
+  const label = state.view === 'table' ? 'Group by' : 'Colour by';
+  return makeChoice(label, groupingsOf(app.names), state.by, (by) => app.set({ by, group: '' }));
 }
 
 /** @param {any} app */
@@ -118,6 +118,29 @@ function playButton(app) {
   );
 }
 
+/** The cursor as a slider over the window. @param {any} app */
+function cursorSlider(app) {
+  if (!['map', 'flame'].includes(app.state.view) || app.source.count === 0) return null;
+  const slider = element('input', {
+    type: 'range',
+    id: 'scrub',
+    'data-key': 'scrub',
+    'aria-label': 'Cursor, an entry of the window',
+    oninput: (/** @type {any} */ event) => moveCursor(app, Number(event.target.value), true),
+  });
+  placeSlider(app, /** @type {HTMLInputElement} */ (slider));
+  return slider;
+}
+
+/** @param {any} app @param {HTMLInputElement | null} slider */
+function placeSlider(app, slider) {
+  if (!slider) return;
+  slider.min = String(Math.floor(app.state.from) - (app.state.from <= 0 ? 1 : 0));
+  slider.max = String(Math.ceil(app.state.to) - 1);
+  slider.value = String(app.entryAtCursor());
+  slider.setAttribute('aria-valuetext', cursorText(app));
+}
+
 /** @param {any} app */
 function flameControls(app) {
   if (app.state.view !== 'flame') return [];
@@ -127,22 +150,19 @@ function flameControls(app) {
     element(
       'button',
       {
-        'aria-pressed': app.isInverted,
+        'aria-pressed': app.state.inverted,
         class: 'tool',
         title: 'i',
-        onclick: () => app.invert(),
+        onclick: () => app.set({ inverted: !app.state.inverted }),
       },
       'Inverted',
     ),
     element(
       'button',
       {
-        'aria-pressed': app.ownOnly,
+        'aria-pressed': app.state.own,
         class: 'tool',
-        onclick: () => {
-          app.ownOnly = !app.ownOnly;
-          app.refresh();
-        },
+        onclick: () => app.set({ own: !app.state.own }),
       },
       'Your code only',
     ),
@@ -161,8 +181,8 @@ function toolbarKey(app) {
     state.boxes,
     state.segments,
     state.source,
-    app.isInverted,
-    app.ownOnly,
+    app.state.inverted,
+    app.state.own,
     app.player.isPlaying,
     state.query !== '',
     state.filter,
@@ -177,6 +197,7 @@ export function drawToolbar(app) {
   const key = toolbarKey(app);
   if (app.toolbarKey === key) {
     document.querySelector('#controls .figure')?.replaceChildren(...figure);
+    placeSlider(app, document.querySelector('#scrub'));
     return;
   }
   app.toolbarKey = key;
@@ -187,6 +208,7 @@ export function drawToolbar(app) {
     modeSwitch(app),
     axisSwitch(app),
     playButton(app),
+    cursorSlider(app),
     ...flameControls(app),
     element('span', { class: 'figure' }, ...figure),
   ].filter((part) => part !== null);

@@ -17,6 +17,7 @@ import {
   work,
   writePage,
 } from './check.mjs';
+import { doing } from './doing.mjs';
 import { groupsAreTrue, rulesAreTrue } from './groups.mjs';
 import { printing } from './print.mjs';
 import { reaching } from './reach.mjs';
@@ -728,6 +729,7 @@ async function main() {
     if (pictures) mkdirSync(pictures, { recursive: true });
     await printing(browser);
     await reaching(browser);
+    await doing(browser);
     await deepLinks(browser);
     await hostile(browser);
     await brokenPages(browser);
