@@ -150,9 +150,8 @@ async function enlarged(browser) {
     await page.evaluate((v) => window.tarnView.app.set({ view: v }), view);
     await draw(page);
     const found = await page.evaluate(() => {
-      const cut = [
-        ...document.querySelectorAll('header button, #controls button, #controls select'),
-      ]
+      const things = 'header button, #controls button, #controls select';
+      const cut = [...document.querySelectorAll(things)]
         .filter((e) => e.getClientRects().length > 0)
         .filter((e) => {
           const box = e.getBoundingClientRect();
