@@ -7,8 +7,8 @@
  * Number 0 of each is "none". With a redaction the texts are cut or replaced here, once for the
  * whole page.
  *
- * Owns its tables; borrows the model and the rules' answers. When host memory is missing it remembers that and numbers
- * become 0. Guarded by its owner. Cost: O(frames) for a new stack, else O(1).
+ * Owns its tables; borrows the model and the rules' answers. When host memory is missing it
+ * remembers that and numbers become 0. Guarded by its owner. Cost: O(frames) for a new stack, else O(1).
  */
 #ifndef TN_VIEWER_NAMES_H
 #define TN_VIEWER_NAMES_H

@@ -171,7 +171,7 @@ async function enlarged(browser) {
   await close();
 }
 
-/** Where the system says the colours, what is chosen is still told apart, and groups keep theirs. */
+/** Where the system says the colours, what is chosen is told apart, and groups keep theirs. */
 async function forcedColours(browser) {
   const { page, close } = await openPage(browser, OOM(), { hash: '#c=4442&g=line' });
   await page.emulateMedia({ forcedColors: 'active' });

@@ -225,7 +225,7 @@ async function scrolling(browser) {
     const { page, fingers, box, close } = await openPhone(browser, 'gpt2_varlen', `#v=${view}`, {
       height: 600,
     });
-    const [x, y] = [box.x + 200, box.y + 200];
+    const [x, y] = [box.x + 200, box.y + 120];
     await fingers.slide([[x, y]], [[x, y - 150]]);
     const found = await page.evaluate((name) => window.tarnView.app[name], scroll);
     expectTrue(`a finger scrolls the ${view}`, found > 100, found);
