@@ -8,7 +8,8 @@
  * whole page.
  *
  * Owns its tables; borrows the model and the rules' answers. When host memory is missing it
- * remembers that and numbers become 0. Guarded by its owner. Cost: O(frames) for a new stack, else O(1).
+ * remembers that and numbers become 0. Guarded by its owner. Cost: O(frames) for a new stack, else
+ * O(1).
  */
 #ifndef TN_VIEWER_NAMES_H
 #define TN_VIEWER_NAMES_H
