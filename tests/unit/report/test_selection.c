@@ -226,6 +226,7 @@ static void an_empty_label_is_none(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct asked asked = asked_of(snapshot);
 
+        asked.selection.at.kind = TARN_AT_END;
         asked.options.by = rows[i].by;
         says(&asked, rows[i].row);
     }
