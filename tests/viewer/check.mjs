@@ -2,7 +2,7 @@
 // What the parts of the suite share: what they were called with, pages and reports of the program,
 // and counting.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -30,6 +30,7 @@ export function expectTrue(what, good, value = '') {
 
 export function writePage(name, snapshot, ...more) {
   const file = join(work, `${name}.html`);
+  rmSync(file, { force: true }); // a page that is there is left alone
   execFileSync(tarn, ['view', snapshot, '-o', file, ...more]);
   return file;
 }
