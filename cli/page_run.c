@@ -4,6 +4,7 @@
 #include "device_opt.h"
 #include "overwrite.h"
 #include "report_run.h"
+#include "select_opt.h"
 
 #include <string.h>
 
@@ -59,8 +60,15 @@ enum cli_exit cli_page_run(const struct cli_call *call, enum tarn_view view)
     char name[NAME_MAX_BYTES];
 
     const char *output = values->output ? values->output : output_name(name, path);
-    const enum cli_exit code = cli_overwrite_check(call->command, output, values->force);
+    struct tarn_rules *rules = NULL;
+    enum cli_exit code = cli_overwrite_check(call->command, output, values->force);
 
+    if (code == CLI_EXIT_OK) {
+        code = cli_rules_load(call->command, values->rules, &rules);
+    }
+    options.rules = rules;
     options.one_device = cli_device_is_given(values->device, &options.device);
-    return code ? code : cli_report_run(call, output, page_write, &options);
+    code = code ? code : cli_report_run(call, output, page_write, &options);
+    tarn_rules_destroy(rules);
+    return code;
 }

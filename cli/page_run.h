@@ -12,8 +12,9 @@ struct cli_page_values {
     const char *title;  /* NULL: the snapshot's name */
     int redact;         /* enum tarn_view_redact */
     uint64_t max_bytes;
-    bool force;    /* PyTorch's commands replace files */
-    bool segments; /* only trace_plot has the option */
+    const char *rules; /* NULL: the default ones */
+    bool force;        /* PyTorch's commands replace files */
+    bool segments;     /* only trace_plot has the option */
 };
 
 extern const struct cli_page_values cli_page_defaults; /* of PyTorch's commands */

@@ -13,7 +13,7 @@ BEGIN {
     allow("pinned", "base device alloc")
     allow("tracker", "base")
     allow("report", "base snapshot")
-    allow("viewer", "base snapshot")
+    allow("viewer", "base snapshot report")
     allow("capture", "base alloc pinned history snapshot report")
     allow("exchange", "base snapshot report")
     allow("replay", "base device alloc snapshot history capture")

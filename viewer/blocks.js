@@ -12,6 +12,7 @@ import { livesAt, roundedSize } from './layout.js';
 import { colourBytes, groupColour, openCanvas } from './paint.js';
 import { LEFT, drawCursors, drawLanes, drawPlaceAxis, timelineBox } from './timeline.js';
 import { KIND, NEVER } from './trace.js';
+import { placeName } from './words.js';
 
 const SLICE = 20000; // blocks between looks at the clock
 const REST = 60; // milliseconds without a change before a new picture is painted
@@ -293,6 +294,12 @@ function startPicture(app, width, height) {
   };
 }
 
+/** Paints all that is left to be painted. @param {any} app */
+export function finishBlocks(app) {
+  if (app.blocksJob) app.blocksJob.due = 0;
+  while (app.blocksJob) paintSome(app, 1000);
+}
+
 /** Goes on painting for some milliseconds; true when the picture is new. @param {any} app */
 export function paintSome(app, milliseconds = 12) {
   const job = app.blocksJob;
@@ -435,7 +442,7 @@ export function hitBlocks(app, px, py) {
       if (address >= from && address < from + roundedSize(source.size(life))) found = life;
     }
   }
-  const lines = [[app.placeName(entry), '']];
+  const lines = [[placeName(source, entry), '']];
   if (found >= 0) lines.push(...lifeLines(app, found));
   else if (state.mode !== 'pile') {
     const address = extents.address(height);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The panel at the side: the legend with its figures at the cursor, a range, and the card of the
 // chosen block.
-import { countOf, countText, shownText, sizeText, timeText } from './format.js';
+import { countOf, countText, shareText, shownText, sizeText, timeText } from './format.js';
 import { livesAt, roundedSize } from './layout.js';
-import { element, groupColour, swatch } from './paint.js';
+import { chooseGroup, chooseLife, chooseLikeThis, moveCursor } from './moves.js';
+import { element, groupColour, replaceContent, swatch } from './paint.js';
 import { KIND_NAMES, NEVER } from './trace.js';
+import { cursorText, entryDetail } from './words.js';
 
 const FRAMES_SHOWN = 80;
 const EVENTS_AROUND = 7;
@@ -15,6 +17,7 @@ function legendPart(app) {
   const entry = app.entryAtCursor();
   const sums = grouping.sumsAt(entry);
   const total = app.curve.requested(entry);
+  const unclassified = sums[grouping.unclassified()] || 0;
   const rows = [...grouping.order]
     .reverse()
     .filter((group) => group > 0 || grouping.others > 0)
@@ -31,8 +34,9 @@ function legendPart(app) {
         {
           class: `link row${isChosen ? ' chosen' : ''}${sums[group] > 0 ? '' : ' nil'}`,
           'aria-pressed': isChosen,
+          'data-key': `group ${key}`,
           title: `${grouping.text(group)}\n${countText(sums[group])} bytes`,
-          onclick: () => app.selectGroup(key),
+          onclick: () => chooseGroup(app, key),
           disabled: key === '',
         },
         swatch(groupColour(theme, group, grouping.count)),
@@ -58,9 +62,16 @@ function legendPart(app) {
   return element(
     'section',
     {},
-    element('h2', {}, 'In use ', app.cursorText()),
+    element('h2', {}, 'In use ', cursorText(app)),
     element('ul', { class: 'legend' }, ...list),
     line('in use', total, '', 'total'),
+    grouping.by === 'category'
+      ? line(
+          `of it unclassified${total > 0 ? `, ${shareText(unclassified, total)}` : ''}`,
+          unclassified,
+          '',
+        )
+      : null,
     reserved > 0
       ? line('reserved, not in use', Math.max(0, reserved - total), theme.strong)
       : null,
@@ -189,7 +200,7 @@ function relatives(app, life) {
       ? null
       : element(
           'button',
-          { class: 'link', onclick: () => app.selectLife(other) },
+          { class: 'link', onclick: () => chooseLife(app, other) },
           `${word}: ${sizeText(source.size(other))}, ` +
             `${source.names.stackText(source.lifeStack[other])}`,
         );
@@ -204,7 +215,7 @@ function relatives(app, life) {
             `came from this stack, ${countText(live)} in use at the cursor. `,
           element(
             'button',
-            { class: 'link', onclick: () => app.likeThis(life) },
+            { class: 'link', onclick: () => chooseLikeThis(app, life) },
             'Show all like this',
           ),
         )
@@ -228,7 +239,8 @@ function lifePart(app) {
   const end = source.lifeEnd[life];
   const asked = source.lifeAsked[life];
   const stack = source.lifeStack[life];
-  const extra = source.lifeExtra ? source.names.extras[source.lifeExtra[life]] : null;
+  const extra = source.extra(life);
+  const said = source.names.extras[source.said(life)];
   /** @type {[string, string | Node][]} */
   const list = [
     ['asked for', `${sizeText(size)} (${countText(size)} bytes)`],
@@ -254,10 +266,11 @@ function lifePart(app) {
     ]);
   }
   for (const [name, text] of [
-    ['metadata', extra?.metadata],
-    ['compiled by', extra?.compile === 'N/A' ? '' : extra?.compile],
-    ['category', extra?.category],
-    ['internal', extra?.internal],
+    ['metadata', said.metadata],
+    ['category', source.head.categories[source.category(life)]],
+    ['compiled by', extra.compile === 'N/A' ? '' : extra.compile],
+    ['recorded category', extra.category],
+    ['internal', extra.internal],
   ]) {
     if (text) list.push([String(name), shownText(text, 600)]);
   }
@@ -300,7 +313,7 @@ function jumpButton(app, entry) {
   const time = source.hasTime ? `, ${timeText(source.time[entry])}` : '';
   return element(
     'button',
-    { class: 'link', onclick: () => app.moveCursor(entry) },
+    { class: 'link', onclick: () => moveCursor(app, entry) },
     `entry ${countText(entry + source.info.skipped)}${time}`,
   );
 }
@@ -322,13 +335,13 @@ function eventsPart(app) {
           {
             class: `link row${entry === at ? ' chosen' : ''}`,
             'aria-current': entry === at,
-            onclick: () => app.moveCursor(entry, true),
+            onclick: () => moveCursor(app, entry, true),
           },
           element('span', { class: 'number' }, countText(entry + source.info.skipped)),
           element(
             'span',
             { class: 'label' },
-            `${KIND_NAMES[source.kind[entry]]} ${app.entryDetail(entry)}`,
+            `${KIND_NAMES[source.kind[entry]]} ${entryDetail(source, entry)}`,
           ),
         ),
       ),
@@ -366,5 +379,5 @@ export function fillPanel(app, into) {
     groupPart(app),
     app.state.view === 'map' ? eventsPart(app) : null,
   ];
-  into.replaceChildren(.../** @type {Node[]} */ (parts.filter(Boolean)));
+  replaceContent(into, .../** @type {Node[]} */ (parts.filter(Boolean)));
 }

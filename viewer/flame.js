@@ -2,6 +2,7 @@
 // Stacks as an icicle: the width of a box is what its frame and those it called hold. From the
 // outermost frame on, or inverted, from the line that allocates.
 import { countOf, shareText, sizeText } from './format.js';
+import { Grouping, groupingsOf } from './group.js';
 import { fitText, inkOn, openCanvas } from './paint.js';
 import { NEVER } from './trace.js';
 
@@ -15,35 +16,66 @@ export const FLAMES = [
   { id: 'growth', text: 'grown from mark to cursor' },
 ];
 
-/**
- * Bytes and blocks of each stack.
- * @param {any} app
- * @returns {{bytes: Float64Array, blocks: Float64Array}}
- */
-export function bytesOfStacks(app) {
+/** What the outermost boxes stand for. */
+export const BOXES = [
+  { id: 'stack', text: 'stacks' },
+  { id: 'module', text: 'modules, then stacks' },
+  { id: 'category', text: 'categories, then stacks' },
+];
+
+/** Those that a recording has something for. @param {import('./trace.js').Names} names */
+export function boxesOf(names) {
+  const groupings = groupingsOf(names);
+  return BOXES.filter(({ id }) => id === 'stack' || groupings.some((g) => g.id === id));
+}
+
+/** How often a block counts: once or not at all; for growth -1 when it has gone.
+ * @param {any} app @returns {(life: number) => number} */
+function timesOf(app) {
   const { source, state, curve } = app;
-  const count = source.names.stackNode.length;
-  const bytes = new Float64Array(count);
-  const blocks = new Float64Array(count);
   const cursor = app.entryAtCursor();
   const mark = state.mark >= -1 ? state.mark : -1;
-  for (let life = 0; life < source.lives; life++) {
-    const stack = source.lifeStack[life];
-    let times = 0;
-    if (state.flame === 'range') {
-      const start = source.lifeStart[life];
-      times = start !== NEVER && start >= state.from && start < state.to ? 1 : 0;
-    } else if (state.flame === 'growth') {
-      times = (source.isLive(life, cursor) ? 1 : 0) - (source.isLive(life, mark) ? 1 : 0);
-    } else {
-      times = source.isLive(life, state.flame === 'peak' ? curve.peak.entry : cursor) ? 1 : 0;
-    }
-    if (times !== 0 && !(app.matching && state.filter && !app.matching[stack])) {
-      bytes[stack] += times * source.size(life);
-      blocks[stack] += times;
-    }
+  const live = (/** @type {number} */ life, /** @type {number} */ entry) =>
+    source.isLive(life, entry) ? 1 : 0;
+  switch (state.flame) {
+    case 'range':
+      return (life) => {
+        const start = source.lifeStart[life];
+        return start !== NEVER && start >= state.from && start < state.to ? 1 : 0;
+      };
+    case 'growth':
+      return (life) => live(life, cursor) - live(life, mark);
+    case 'peak':
+      return (life) => live(life, curve.peak.entry);
+    default:
+      return (life) => live(life, cursor);
   }
-  return { bytes, blocks };
+}
+
+/** @typedef {{outer: number, stack: number, bytes: number, blocks: number}} FlameCell */
+
+/** Bytes and blocks of each stack; `outer` is a key of a grouping by the outermost boxes, 0 without
+ * one.
+ * @param {any} app @param {Grouping | null} grouping @returns {Iterable<FlameCell>} */
+function flameCells(app, grouping) {
+  const { source } = app;
+  const times = timesOf(app);
+  const stacks = source.names.stackNode.length;
+  const wanted = app.state.filter ? app.matching : null;
+  /** @type {Map<number, FlameCell>} */
+  const cells = new Map();
+  for (let life = 0; life < source.lives; life++) {
+    const count = times(life);
+    const stack = source.lifeStack[life];
+    if (count === 0 || (wanted && !wanted[life])) continue;
+    const outer = grouping ? grouping.key(life) : 0;
+    const number = outer * stacks + stack;
+    let cell = cells.get(number);
+    if (!cell) cells.set(number, (cell = { outer, stack, bytes: 0, blocks: 0 }));
+    cell.bytes += count * source.size(life);
+    cell.blocks += count;
+  }
+  return cells.values();
 }
 
 /**
@@ -71,43 +103,72 @@ function flameNode(parent, frame, text, library) {
   };
 }
 
+/** @typedef {{frame: number, text: string, key: string}} FlameStep */
+
+/** The boxes of a stack, from the outermost on. @param {any} app @param {number} stack
+ * @returns {FlameStep[]} */
+function stackSteps(app, stack) {
+  const { names } = app.source;
+  let frames = names.frames(stack);
+  if (frames.length === 0) {
+    const text = names.stackText(stack);
+    return [{ frame: 0, text, key: text }];
+  }
+  if (app.state.own) {
+    const own = frames.filter((/** @type {number} */ frame) => !names.isLibrary(frame));
+    if (own.length > 0) frames = own;
+  }
+  if (!app.state.inverted) frames = frames.reverse();
+  return frames.map((/** @type {number} */ frame) => ({
+    frame,
+    text: names.frameText(frame),
+    key: `${names.frameText(frame)}|${names.frameFile[frame]}`,
+  }));
+}
+
+/** The boxes around stacks: a category, or a module inside of those that have it.
+ * @param {string} by @param {{key: string, text: string}} key @returns {FlameStep[]} */
+function outerSteps(by, key) {
+  const isPath = by === 'module' && key.text[0] !== '(';
+  const parts = isPath ? key.text.split('.') : [key.text];
+  return parts.map((text) => ({ frame: 0, text, key: `outer ${text}` }));
+}
+
+/** @param {FlameNode} root @param {FlameStep[]} steps @param {FlameCell} cell
+ * @param {(frame: number) => boolean} isLibrary */
+function addToFlame(root, steps, cell, isLibrary) {
+  let node = root;
+  root.bytes += cell.bytes;
+  root.blocks += cell.blocks;
+  for (const { frame, text, key } of steps) {
+    let child = node.children.get(key);
+    if (!child) {
+      child = flameNode(node, frame, text, frame > 0 && isLibrary(frame));
+      node.children.set(key, child);
+    }
+    child.bytes += cell.bytes;
+    child.blocks += cell.blocks;
+    node = child;
+  }
+  node.own += cell.bytes;
+}
+
 /** The tree of what grew, and what it grew by. Stacks that shrank are told apart.
  * @param {any} app @returns {{root: FlameNode, shrunk: number, stacks: number}} */
 export function flameTree(app) {
-  const { names } = app.source;
-  const { bytes, blocks } = bytesOfStacks(app);
+  const { source, state, curve } = app;
+  const grouping =
+    state.boxes === 'stack' ? null : new Grouping(source, state.boxes, curve, null);
+  const isLibrary = (/** @type {number} */ frame) => source.names.isLibrary(frame);
   const root = flameNode(null, 0, 'all', true);
   let shrunk = 0;
   let stacks = 0;
-  for (let stack = 0; stack < bytes.length; stack++) {
-    if (bytes[stack] < 0) shrunk -= bytes[stack];
-    if (!(bytes[stack] > 0)) continue;
+  for (const cell of flameCells(app, grouping)) {
+    if (cell.bytes < 0) shrunk -= cell.bytes;
+    if (!(cell.bytes > 0)) continue;
     stacks++;
-    let frames = names.frames(stack);
-    if (app.ownOnly) {
-      const own = frames.filter((/** @type {number} */ frame) => !names.isLibrary(frame));
-      if (own.length > 0) frames = own;
-    }
-    if (!app.isInverted) frames = frames.reverse();
-    let node = root;
-    root.bytes += bytes[stack];
-    root.blocks += blocks[stack];
-    const steps =
-      frames.length > 0
-        ? frames.map((/** @type {number} */ frame) => [frame, names.frameText(frame)])
-        : [[0, names.stackText(stack)]];
-    for (const [frame, text] of steps) {
-      const key = `${text}|${names.frameFile[frame]}`;
-      let child = node.children.get(key);
-      if (!child) {
-        child = flameNode(node, frame, text, frame > 0 && names.isLibrary(frame));
-        node.children.set(key, child);
-      }
-      child.bytes += bytes[stack];
-      child.blocks += blocks[stack];
-      node = child;
-    }
-    node.own += bytes[stack];
+    const outer = grouping ? outerSteps(state.boxes, grouping.keys[cell.outer]) : [];
+    addToFlame(root, [...outer, ...stackSteps(app, cell.stack)], cell, isLibrary);
   }
   return { root, shrunk, stacks };
 }
@@ -119,8 +180,9 @@ export function flameTree(app) {
  */
 function flameColour(app, node) {
   if (!node.parent) return app.theme.strong;
-  if (node.frame === 0) return app.theme.others;
-  const file = app.source.names.text(app.source.names.frameFile[node.frame]);
+  if (node.frame === 0 && app.state.boxes === 'stack') return app.theme.others;
+  const { names } = app.source;
+  const file = node.frame === 0 ? node.text : names.text(names.frameFile[node.frame]);
   let hash = 17;
   for (let i = 0; i < file.length; i++) hash = (hash * 31 + file.charCodeAt(i)) >>> 0;
   return app.theme.groups[hash % app.theme.groups.length];
@@ -133,9 +195,10 @@ export function flamePlan(app) {
     source.number,
     app.entryAtCursor(),
     state.flame,
+    state.boxes,
     state.mark,
-    app.isInverted,
-    app.ownOnly,
+    app.state.inverted,
+    app.state.own,
     state.flame === 'range' ? state.from + '-' + state.to : '',
     state.filter ? state.query : '',
   ].join();
@@ -194,8 +257,17 @@ export function drawFlame(app, canvas, width, height) {
     }
   }
   const deepest = boxes.reduce((most, box) => Math.max(most, box.y), 0) + FLAME_ROW + 16;
+  app.picture.height = deepest;
   app.flameScroll = Math.min(app.flameScroll, Math.max(0, deepest - height));
   for (const box of boxes) drawFlameBox(app, context, box, height, focus);
+}
+
+/** What the outermost box says. @param {any} app */
+function rootText(app) {
+  const { root, shrunk } = app.flame;
+  if (app.state.flame !== 'growth') return `all ${sizeText(root.bytes)}`;
+  const less = shrunk > 0 ? `; elsewhere ${sizeText(shrunk)} less, not shown` : '';
+  return `grown by ${sizeText(root.bytes)}${less}`;
 }
 
 /** @param {any} app @param {CanvasRenderingContext2D} context @param {any} box @param {number}
@@ -213,7 +285,7 @@ function drawFlameBox(app, context, box, height, focus) {
   context.fillRect(box.x, y, Math.max(0.6, box.width - 0.8), FLAME_ROW - 1);
   const isFaint = context.globalAlpha < 0.9;
   context.globalAlpha = 1;
-  const label = box.node.parent ? box.node.text : `all ${sizeText(box.node.bytes)}`;
+  const label = box.node.parent ? box.node.text : rootText(app);
   const text = box.width > 24 ? fitText(context, label, box.width - 8) : '';
   if (text) {
     context.fillStyle = isFaint ? app.theme.text : inkOn(colour);
@@ -233,7 +305,7 @@ export function hitFlame(app, px, py) {
   const { node } = box;
   const { names } = app.source;
   const lines = [
-    [node.text, ''],
+    [node.parent ? node.text : rootText(app), ''],
     [sizeText(node.bytes), `${shareText(node.bytes, flame.root.bytes)} of all`],
     [countOf(node.blocks, 'block'), node.own > 0 ? `${sizeText(node.own)} of its own` : ''],
   ];

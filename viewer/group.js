@@ -9,36 +9,37 @@ export const GROUPINGS = [
   { id: 'own', text: 'your code', hint: 'the innermost line that is not of a library' },
   { id: 'stack', text: 'stack', hint: 'the whole stack of the allocation' },
   { id: 'file', text: 'file', hint: 'the file of your code' },
-  { id: 'phase', text: 'phase', hint: 'forward, backward or optimizer, by names in the stack' },
-  { id: 'category', text: 'category', hint: 'categories or metadata of the recording' },
+  { id: 'module', text: 'module', hint: 'what the program said of the block: its metadata' },
+  { id: 'category', text: 'category', hint: 'what the rules make of the stack' },
+  { id: 'label', text: 'recorded category', hint: 'the category that the recording gives' },
+  { id: 'compile', text: 'compile context', hint: 'the compiled function' },
   { id: 'place', text: 'pool and stream', hint: 'where the allocator keeps it' },
   { id: 'origin', text: 'recorded or before', hint: 'allocated in the recording or before it' },
 ];
 
+/** What a detail of an allocation says, for groupings by it; '' is nothing.
+ * @type {Record<string, {of: (extra: any) => string, none: string}>} */
+const DETAILS = {
+  module: { of: (extra) => extra.metadata, none: '(outside of all modules)' },
+  label: { of: (extra) => extra.category, none: '(none)' },
+  compile: { of: (extra) => extra.compile, none: '(not compiled)' },
+};
+
+/** Those that a recording has something for. @param {import('./trace.js').Names} names */
+export function groupingsOf(names) {
+  return GROUPINGS.filter(
+    ({ id }) => !DETAILS[id] || names.extras.some((extra) => DETAILS[id].of(extra) !== ''),
+  );
+}
+
 export const GROUPS_MAX = 12; // with a colour of their own
 const CHECKPOINT = 256;
-
-/** @param {import('./trace.js').Names} names @param {number} stack */
-function phaseOf(names, stack) {
-  for (const frame of names.frames(stack)) {
-    const name = names.text(names.frameName[frame]);
-    const file = names.text(names.frameFile[frame]);
-    if (/backward|autograd::Engine|_engine_run/.test(name)) return 'backward';
-    if (/optim/.test(file) || name === '_init_group' || name === 'zero_grad') return 'optimizer';
-    if (name === 'forward') return 'forward';
-  }
-  return stack === 0 ? 'not recorded' : 'other';
-}
 
 /** The key of a stack for a grouping, and the text of that key.
  * @param {import('./trace.js').Names} names @param {string} by @param {number} stack
  * @returns {[string, string]} */
 function stackKey(names, by, stack) {
   if (by === 'stack') return [`s${stack}`, names.stackText(stack)];
-  if (by === 'phase') {
-    const phase = phaseOf(names, stack);
-    return [phase, phase];
-  }
   const frames = names.frames(stack);
   if (frames.length === 0) {
     const text = names.stackText(stack);
@@ -57,7 +58,7 @@ function stackKey(names, by, stack) {
 export class Grouping {
   /** @param {import('./trace.js').Source} source @param {string} by
    * @param {import('./curve.js').Curve} curve
-   * @param {Uint8Array | null} matching by stack: with a filter, which are wanted */
+   * @param {Uint8Array | null} matching by block: with a filter, which are wanted */
   constructor(source, by, curve, matching) {
     this.source = source;
     this.by = by;
@@ -76,6 +77,8 @@ export class Grouping {
     this.keyOfStack = new Uint32Array(0);
     this.keyOfPlace = new Uint32Array(0);
     this.keyOfExtra = new Uint32Array(0);
+    this.keyOfCategory = new Uint32Array(0);
+    this.isByStack = ['line', 'own', 'stack', 'file'].includes(by);
     this.groupOfKey = new Uint8Array(0);
     this.groupOfStack = new Uint8Array(0);
     this.sums = new Float64Array(0);
@@ -105,53 +108,66 @@ export class Grouping {
   /** Numbers every key, and finds that of each stack, place or detail.
    * @param {Uint8Array | null} matching */
   makeKeys(matching) {
-    const { source, by } = this;
-    const { names } = source;
     /** @type {Map<string, number>} */
     const numbers = new Map();
-    const rest = matching ? this.keyNumber('', '(not matching the filter)', numbers, -1) : -1;
+    this.rest = matching ? this.keyNumber('', '(not matching the filter)', numbers, -1) : -1;
     const put = (/** @type {string} */ key, /** @type {string} */ text, stack = -1) =>
       this.keyNumber(key, text, numbers, stack);
-    const count = names.stackNode.length;
-    this.keyOfStack = new Uint32Array(count);
-    this.keyOfPlace = new Uint32Array(source.head.places.length);
-    this.keyOfExtra = new Uint32Array(names.extras.length);
-    for (let stack = 0; stack < count; stack++) {
-      const isOut = matching && !matching[stack];
-      this.keyOfStack[stack] = isOut
-        ? rest
-        : ['place', 'category', 'origin'].includes(by)
-          ? 0
-          : put(...stackKey(names, by, stack), stack);
-    }
+    if (this.isByStack) this.makeStackKeys(put);
+    else this.makeOtherKeys(put);
+  }
+
+  /** @param {(key: string, text: string, stack?: number) => number} put */
+  makeStackKeys(put) {
+    const { names } = this.source;
+    this.keyOfStack = Uint32Array.from(names.stackNode, (_, stack) =>
+      put(...stackKey(names, this.by, stack), stack),
+    );
+  }
+
+  /** @param {(key: string, text: string, stack?: number) => number} put */
+  makeOtherKeys(put) {
+    const { source, by } = this;
+    const { head, names } = source;
+    const detail = DETAILS[by];
     if (by === 'place') {
-      this.keyOfPlace.forEach((_, i, all) => {
-        all[i] = put(`p${i}`, source.placeText(i));
-      });
+      this.keyOfPlace = Uint32Array.from(head.places, (_, i) =>
+        put(`p${i}`, source.placeText(i)),
+      );
     } else if (by === 'category') {
-      names.extras.forEach((extra, i) => {
-        const text = extra.category || extra.metadata || '(none)';
-        this.keyOfExtra[i] = put(`c${text}`, shownText(text, 200));
-      });
+      this.keyOfCategory = Uint32Array.from(head.categories, (text) =>
+        put(`c${text}`, shownText(text, 200)),
+      );
     } else if (by === 'origin') {
       this.recorded = put('recorded', 'allocated in the recording');
       this.old = put('old', 'from before the recording');
+    } else {
+      this.keyOfExtra = Uint32Array.from(names.extras, (extra) => {
+        const text = detail.of(extra);
+        return put(`t${text}`, text === '' ? detail.none : shownText(text, 200));
+      });
     }
-    this.rest = rest;
   }
 
   /** The key of a block. @param {number} life */
   key(life) {
     const { source } = this;
-    const stack = source.lifeStack[life];
-    if (this.matching && !this.matching[stack]) return this.rest;
-    if (this.by === 'place') return this.keyOfPlace[source.lifePlace[life]];
-    if (this.by === 'category')
-      return this.keyOfExtra[source.lifeExtra ? source.lifeExtra[life] : 0];
-    if (this.by === 'origin') {
-      return /** @type {number} */ (source.lifeStart[life] === NEVER ? this.old : this.recorded);
+    if (this.matching && !this.matching[life]) return this.rest;
+    switch (this.by) {
+      case 'place':
+        return this.keyOfPlace[source.lifePlace[life]];
+      case 'category':
+        return this.keyOfCategory[source.category(life)];
+      case 'origin':
+        return source.lifeStart[life] === NEVER ? this.old : this.recorded;
+      case 'module':
+        return this.keyOfExtra[source.said(life)];
+      case 'label':
+      case 'compile':
+        return this.keyOfExtra[source.lifeExtra ? source.lifeExtra[life] : 0];
+      default:
+        return this.keyOfStack[source.lifeStack[life]];
     }
-    return this.keyOfStack[stack];
   }
 
   /** The groups that get a colour: those that hold most at the peak, then those that ask for most.
@@ -169,6 +185,7 @@ export class Grouping {
     const order = [...this.keys.keys()].filter((key) => total[key] > 0 && key !== this.rest);
     order.sort((a, b) => atPeak[b] - atPeak[a] || total[b] - total[a] || a - b);
     this.shown = order.slice(0, GROUPS_MAX);
+    this.showUnclassified(order);
     this.others = order.length - this.shown.length;
     this.groupOfKey = new Uint8Array(this.keys.length);
     this.shown.forEach((key, i) => {
@@ -180,18 +197,20 @@ export class Grouping {
     this.makeOrder();
   }
 
-  /** Groups by stack, place and detail, so that finding one is a look-up. */
+  /** What the rules say nothing of is never among the others. @param {number[]} order */
+  showUnclassified(order) {
+    const key = this.by === 'category' ? this.keyOfCategory[0] : -1;
+    if (order.includes(key) && !this.shown.includes(key)) this.shown[GROUPS_MAX - 1] = key;
+  }
+
+  /** Groups by stack, so that finding one is a look-up. */
   makeTables() {
     const group = this.groupOfKey;
-    const of = (/** @type {Uint32Array | undefined} */ keys) =>
-      Uint8Array.from(/** @type {Uint32Array} */ (keys), (key) => group[key]);
-    this.groupOfStack = of(this.keyOfStack);
-    this.isByStack = !['place', 'category', 'origin'].includes(this.by);
+    this.groupOfStack = Uint8Array.from(this.keyOfStack, (key) => group[key]);
   }
 
   /** The order in which groups are stacked, from the ground: those whose bytes stay longest
-   * first, so
-   * that what comes and goes does so on top of what is always there. */
+   * first, so that what comes and goes does so on top of what is always there. */
   makeOrder() {
     const { source, count } = this;
     const bytes = new Float64Array(count);
@@ -212,10 +231,15 @@ export class Grouping {
 
   /** @param {number} life */
   group(life) {
-    if (this.isByStack) {
+    if (this.isByStack && !this.matching) {
       return this.groupOfStack[this.source.lifeStack[life]];
     }
     return this.groupOfKey[this.key(life)];
+  }
+
+  /** The group of what the rules say nothing of; -1 without one. */
+  unclassified() {
+    return this.by === 'category' ? this.groupOfKey[this.keyOfCategory[0]] || -1 : -1;
   }
 
   /** Name of a group. @param {number} group */

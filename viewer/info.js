@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What is in the file and what is not.
 import { countOf, countText, shownText, sizeText, timeText } from './format.js';
-import { element } from './paint.js';
+import { element, replaceContent } from './paint.js';
 import { KIND_NAMES, NEVER } from './trace.js';
 
 /** @param {string} name @param {string | Node} value */
@@ -105,7 +105,8 @@ export function fillInfo(app, into) {
       element('td', {}, value === '' ? '(default)' : shownText(String(value), 500)),
     ),
   );
-  into.replaceChildren(
+  replaceContent(
+    into,
     element(
       'div',
       { class: 'page' },

@@ -64,12 +64,12 @@ export function drawMap(app, canvas, width, height) {
     drawSegment(app, context, place);
   }
   context.restore();
-  if (plan.height > height) {
+  if (plan.height > height && !app.printer.isOn) {
     const share = height / plan.height;
     context.fillStyle = theme.strong;
     context.fillRect(width - 6, app.mapScroll * share, 4, Math.max(20, height * share));
   }
-  app.picture = { plan };
+  app.picture = { plan, height: plan.height };
 }
 
 /**

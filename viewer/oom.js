@@ -3,7 +3,8 @@
 import { countOf, countText, shareText, sizeText } from './format.js';
 import { Grouping, groupRows } from './group.js';
 import { explainOom } from './layout.js';
-import { element } from './paint.js';
+import { jumpTo } from './moves.js';
+import { element, replaceContent } from './paint.js';
 import { sumRows } from './table.js';
 
 const HOLDERS = 10;
@@ -150,10 +151,10 @@ function oomPart(app, entry, number) {
     element(
       'p',
       { class: 'bar' },
-      element('button', { onclick: () => app.jump(entry, 'map') }, 'Show the map then'),
+      element('button', { onclick: () => jumpTo(app, entry, 'map') }, 'Show the map then'),
       element(
         'button',
-        { onclick: () => app.jump(entry, 'timeline') },
+        { onclick: () => jumpTo(app, entry, 'timeline') },
         'Show it on the timeline',
       ),
     ),
@@ -203,5 +204,5 @@ export function fillOom(app, into) {
       ),
     );
   }
-  into.replaceChildren(page);
+  replaceContent(into, page);
 }

@@ -142,6 +142,11 @@ export function inkOn(colour) {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.2 ? '#10141a' : '#ffffff';
 }
 
+/** @template {HTMLElement} T @param {string} id @returns {T} */
+export function byId(id) {
+  return /** @type {T} */ (document.getElementById(id));
+}
+
 /** An element with children. @param {string} name @param {Record<string, any>} [attributes]
  * @param {...(Node | string | null | undefined)} children @returns {HTMLElement} */
 export function element(name, attributes = {}, ...children) {
@@ -154,6 +159,32 @@ export function element(name, attributes = {}, ...children) {
   }
   for (const child of children) if (child !== null && child !== undefined) made.append(child);
   return made;
+}
+
+/** @param {Element} into */
+function reachable(into) {
+  return [...into.querySelectorAll('button, select, input, [tabindex]')];
+}
+
+/** What stays the same of something that is made anew. @param {Element} thing */
+function focusKey(thing) {
+  const own = thing.getAttribute('data-key') ?? thing.getAttribute('aria-label');
+  return `${thing.tagName} ${own ?? thing.textContent}`;
+}
+
+/** Puts new children in the place of the old ones. What had the focus has it again: somebody who
+ * has only a keyboard would have to begin at the top of the page.
+ * @param {Element} into @param {...Node} children */
+export function replaceContent(into, ...children) {
+  const focused = into.contains(document.activeElement) ? document.activeElement : null;
+  const key = focused ? focusKey(focused) : '';
+  const index = focused ? reachable(into).indexOf(focused) : -1;
+  into.replaceChildren(...children);
+  if (index < 0) return;
+  const now = reachable(into);
+  const again =
+    now.find((thing) => focusKey(thing) === key) ?? now[Math.min(index, now.length - 1)];
+  /** @type {HTMLElement | undefined} */ (again)?.focus({ preventScroll: true });
 }
 
 /** A patch of colour before a name. @param {string} colour */

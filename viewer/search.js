@@ -35,14 +35,16 @@ export function findMatches(source, query) {
     nodes[node] = frames[names.nodeFrame[node]] || nodes[names.nodeParent[node]];
   }
   const stacks = Uint8Array.from(names.stackNode, (node) => nodes[node]);
+  const word = query.toLowerCase();
   const extras = Uint8Array.from(names.extras, (extra) =>
-    `${extra.metadata} ${extra.category}`.toLowerCase().includes(query.toLowerCase()) ? 1 : 0,
+    `${extra.metadata} ${extra.category}`.toLowerCase().includes(word) ? 1 : 0,
   );
   const address = /^0x[0-9a-f]+$/i.test(query) ? Number(BigInt(query) - source.base) : NaN;
   let blocks = 0;
   let bytes = 0;
   /** @type {number[]} */
   const lives = [];
+  const has = new Uint8Array(source.lives);
   for (let life = 0; life < source.lives; life++) {
     const size = source.size(life);
     const start = source.lifeAddress[life];
@@ -50,12 +52,14 @@ export function findMatches(source, query) {
     if (
       stacks[source.lifeStack[life]] ||
       isAt ||
-      (source.lifeExtra && extras[source.lifeExtra[life]])
+      (source.lifeExtra && extras[source.lifeExtra[life]]) ||
+      extras[source.said(life)]
     ) {
+      has[life] = 1;
       blocks++;
       bytes += size;
       lives.push(life);
     }
   }
-  return { frames, stacks, blocks, bytes, lives };
+  return { frames, has, blocks, bytes, lives };
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // What is being looked at. All of it is in the fragment of the page's address, so that a link, or
 // going back, shows the same picture.
+import { BOXES, FLAMES } from './flame.js';
+import { GROUPINGS } from './group.js';
 
 /**
  * @typedef {{view: string, source: number, from: number, to: number, cursor: number, mark: number,
- *   by: string, axis: string, mode: string, flame: string, query: string, filter: boolean,
+ *   by: string, axis: string, mode: string, flame: string, boxes: string,
+ *   inverted: boolean, own: boolean, query: string, filter: boolean,
  *   life: number, group: string, segments: boolean, low: number, high: number,
  *   sort: string, up: boolean}} State
  */
@@ -22,6 +25,9 @@ const SHORT = /** @type {const} */ ({
   axis: 'x',
   mode: 'y',
   flame: 'f',
+  boxes: 'w',
+  inverted: 'i',
+  own: 'e',
   query: 'q',
   filter: 'o',
   life: 'l',
@@ -46,6 +52,9 @@ export function initialState() {
     axis: 'event',
     mode: 'address',
     flame: 'live',
+    boxes: 'stack',
+    inverted: false,
+    own: false,
     query: '',
     filter: false,
     life: -1,
@@ -97,4 +106,27 @@ export function readFragment(fragment, state) {
     }
   }
   if (!VIEWS.includes(state.view)) state.view = 'timeline';
+}
+
+/** Brings everything back to what there is. @param {State} state
+ * @param {import('./trace.js').Source} source */
+export function clampState(state, source) {
+  const count = source.count;
+  const least = Math.min(count, 4);
+  if (!(state.to > state.from)) state.to = count;
+  let span = Math.max(least, Math.min(count, state.to - state.from));
+  if (!isFinite(span)) span = count;
+  state.from = Math.max(0, Math.min(count - span, state.from));
+  state.to = state.from + span;
+  state.cursor = Math.max(-2, Math.min(count - 1, Math.floor(state.cursor)));
+  state.mark = Math.max(-2, Math.min(count - 1, Math.floor(state.mark)));
+  if (!(state.life >= 0 && state.life < source.lives)) state.life = -1;
+  state.life = Math.floor(state.life);
+  state.high = Math.max(0.01, Math.min(1, state.high));
+  state.low = Math.max(0, Math.min(state.high - 0.005, state.low));
+  if (!GROUPINGS.some((g) => g.id === state.by)) state.by = 'line';
+  if (!FLAMES.some((f) => f.id === state.flame)) state.flame = 'live';
+  if (!BOXES.some((b) => b.id === state.boxes)) state.boxes = 'stack';
+  if (state.axis !== 'time') state.axis = 'event';
+  if (state.mode !== 'pile') state.mode = 'address';
 }

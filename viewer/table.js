@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Groups as a table: what they hold and ask for. It says in words what the pictures show.
 import { countText, shareText, sizeText } from './format.js';
-import { groupRows } from './group.js';
-import { element, groupColour, swatch } from './paint.js';
+import { copyText } from './clipboard.js';
+import { GROUPINGS, groupRows } from './group.js';
+import { chooseGroup } from './moves.js';
+import { element, groupColour, replaceContent, swatch } from './paint.js';
+import { cursorText } from './words.js';
 
 const ROWS_SHOWN = 300;
 
@@ -105,7 +108,8 @@ function tableRow(app, row, sum) {
     'button',
     {
       class: 'link name',
-      onclick: () => app.selectGroup(grouping.keys[row.key].key),
+      'aria-pressed': isChosen,
+      onclick: () => chooseGroup(app, grouping.keys[row.key].key),
       title: row.text,
     },
     swatch(groupColour(theme, group, grouping.count)),
@@ -131,6 +135,17 @@ function exactText(column, row) {
 function csvCell(text) {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return `"${safe.replace(/"/g, '""')}"`;
+}
+
+/** What no rule knows, also when nothing is. @param {any} app @param {any[]} rows */
+function unclassifiedRow(app, rows) {
+  const key = app.grouping.keyOfCategory[0];
+  return sumRows(rows.filter((row) => row.key === key));
+}
+
+/** @param {any} app */
+function groupingText(app) {
+  return GROUPINGS.find((g) => g.id === app.state.by)?.text || '';
 }
 
 /** The whole table as text for other programs; bytes are exact.
@@ -170,8 +185,8 @@ export function tableText(app, form) {
   return [line(heads), `|${'---|'.repeat(heads.length)}`, ...cells.map(line)].join('\n') + '\n';
 }
 
-/** @param {any} app @param {HTMLElement} into */
-export function fillTable(app, into) {
+/** The groups, the largest of them by themselves. @param {any} app @param {number} most */
+export function figuresTable(app, most) {
   const { state } = app;
   const rows = tableRows(app);
   const sum = sumRows(rows);
@@ -192,14 +207,14 @@ export function fillTable(app, into) {
       },
       element(
         'button',
-        { class: 'link', onclick: sortBy(id) },
+        { class: 'link', 'data-key': `sort ${id}`, onclick: sortBy(id) },
         text,
         isSorted ? (state.up ? ' \u25b4' : ' \u25be') : '',
       ),
     );
   };
-  const shown = rows.slice(0, ROWS_SHOWN);
-  const rest = rows.slice(ROWS_SHOWN);
+  const shown = rows.slice(0, most);
+  const rest = rows.slice(most);
   const body = element('tbody', {}, ...shown.map((row) => tableRow(app, row, sum)));
   if (rest.length > 0) {
     const others = sumRows(rest);
@@ -212,25 +227,25 @@ export function fillTable(app, into) {
       ),
     );
   }
-  const foot = element(
-    'tfoot',
-    {},
+  const sumLine = (/** @type {string} */ text, /** @type {any} */ part) =>
     element(
       'tr',
       {},
-      element('th', { scope: 'row' }, 'total'),
+      element('th', { scope: 'row' }, text),
       ...COLUMNS.map((column) =>
-        element('td', { title: exactText(column, sum) }, column.text(sum, sum)),
+        element('td', { title: exactText(column, part) }, column.text(part, sum)),
       ),
-    ),
-  );
-  const table = element(
+    );
+  const foot = element('tfoot', {}, sumLine('total', sum));
+  if (state.by === 'category')
+    foot.append(sumLine('of it unclassified', unclassifiedRow(app, rows)));
+  return element(
     'table',
     { class: 'figures' },
     element(
       'caption',
       {},
-      `What each group holds ${app.cursorText()}, held at the peak, and asked for in all`,
+      `What each group holds ${cursorText(app)}, held at the peak, and asked for in all`,
     ),
     element(
       'thead',
@@ -238,15 +253,23 @@ export function fillTable(app, into) {
       element(
         'tr',
         {},
-        head('name', app.groupingText(), 'what blocks are grouped by'),
+        head('name', groupingText(app), 'what blocks are grouped by'),
         ...COLUMNS.map((column) => head(column.id, column.head, column.hint)),
       ),
     ),
     body,
     foot,
   );
-  const copy = (/** @type {'csv' | 'markdown'} */ form) => () => app.copy(tableText(app, form));
-  into.replaceChildren(
+}
+
+/** @param {any} app @param {HTMLElement} into */
+export function fillTable(app, into) {
+  const copy = (/** @type {'csv' | 'markdown'} */ form) => async () => {
+    await copyText(tableText(app, form));
+    app.say('copied');
+  };
+  replaceContent(
+    into,
     element(
       'div',
       { class: 'page wide' },
@@ -256,7 +279,7 @@ export function fillTable(app, into) {
         element('button', { onclick: copy('csv') }, 'Copy as CSV'),
         element('button', { onclick: copy('markdown') }, 'Copy as Markdown'),
       ),
-      table,
+      figuresTable(app, ROWS_SHOWN),
     ),
   );
 }

@@ -14,6 +14,7 @@ import {
 } from './format.js';
 import { FONT, FONT_BOLD, fitText, groupColour, inkOn, openCanvas } from './paint.js';
 import { KIND } from './trace.js';
+import { eventLines, placeName } from './words.js';
 
 export const LEFT = 76; // room for the labels of bytes
 const LANE = 18;
@@ -367,7 +368,7 @@ export function hitTimeline(app, px, py) {
   );
   const entry = data.moment[i];
   const lines = [
-    [`${app.placeName(entry)}`, ''],
+    [placeName(source, entry), ''],
     ['in use', sizeText(data.most[i])],
     ['reserved', sizeText(data.reserved[i])],
   ];
@@ -420,5 +421,7 @@ function hitLanes(app, box, px, py) {
       near = event;
     }
   }
-  return near ? { entry: near.entry, group: -1, life: -1, lines: app.eventLines(near) } : null;
+  return near
+    ? { entry: near.entry, group: -1, life: -1, lines: eventLines(source, near) }
+    : null;
 }

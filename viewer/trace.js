@@ -85,6 +85,7 @@ export class Names {
     this.nodeParent = new Uint32Array(1);
     this.nodeFrame = new Uint32Array(1);
     this.stackNode = new Uint32Array(1);
+    this.stackCategory = new Uint32Array(1); // what the rules say of the stack; 0: nothing
     /**
      * @type {{metadata: string, compile: string, category: string, internal: string, action:
      * string}[]}
@@ -147,7 +148,13 @@ export class Names {
     numbers.finish();
     this.nodeParent = Uint32Array.from(parent);
     this.nodeFrame = Uint32Array.from(frame);
-    this.stackNode = Uint32Array.from([0, ...allVarints(await readSection('stacks'))]);
+    const stacks = allVarints(await readSection('stacks')); // node and category of each
+    this.stackNode = new Uint32Array(1 + stacks.length / 2);
+    this.stackCategory = new Uint32Array(1 + stacks.length / 2);
+    for (let i = 0; i + 1 < stacks.length; i += 2) {
+      this.stackNode[1 + i / 2] = stacks[i];
+      this.stackCategory[1 + i / 2] = stacks[i + 1];
+    }
     for (let i = 1; i < parent.length; i++) {
       if (!(parent[i] < i) || !(frame[i] < this.frameName.length)) {
         throw new BadPage('the stacks contradict themselves');
@@ -252,6 +259,12 @@ export class Source {
     /** @type {Float64Array} */
     this.sizes = new Float64Array(0);
     this.pendingAtStart = new Set();
+    /** What the program said of a block after its allocation: number of the extra, by life.
+     * @type {Map<number, number>} */
+    this.lifeSaid = new Map();
+    /** How many entries before the page's first one a block came, by life.
+     * @type {Map<number, number>} */
+    this.lifeAge = new Map();
   }
 
   /** @param {Float64Array} sizes @param {(share: number) => void} progress */
@@ -283,6 +296,12 @@ export class Source {
       this.lifePlace[life] = numbers.varint();
       this.lifeStack[life] = numbers.varint();
       this.lifeStart[life] = NEVER;
+      const extra = numbers.varint();
+      const said = numbers.varint();
+      const age = numbers.varint();
+      if (this.lifeExtra) this.lifeExtra[life] = extra;
+      if (said > 0) this.lifeSaid.set(life, said - 1);
+      if (age > 0) this.lifeAge.set(life, age);
       if (numbers.byte()) this.pendingAtStart.add(life);
     }
     numbers.finish();
@@ -426,6 +445,7 @@ export class Source {
       const back = plains.varint();
       event.life = back === 0 ? -1 : state.life - back;
       event.extra = extras.varint();
+      if (back > 0) this.lifeSaid.set(event.life, event.extra);
     } else {
       event.extra = extras.varint();
     }
@@ -436,6 +456,31 @@ export class Source {
   /** Bytes asked for. @param {number} life */
   size(life) {
     return this.sizes[this.lifeSize[life]];
+  }
+
+  /** What the file says of the allocation. @param {number} life */
+  extra(life) {
+    return this.names.extras[this.lifeExtra ? this.lifeExtra[life] : 0];
+  }
+
+  /** Number of the extra with what the program said of the block last. @param {number} life */
+  said(life) {
+    return this.lifeSaid.get(life) ?? (this.lifeExtra ? this.lifeExtra[life] : 0);
+  }
+
+  /** The category of a block: what the rules say of its stack, else a guess from how long it lived.
+   * The rule is that of src/report/rules.h. @param {number} life */
+  category(life) {
+    const category = this.names.stackCategory[this.lifeStack[life]];
+    if (category > 0) return category;
+    const hints = this.head.categories.length - 2;
+    const age = this.lifeAge.get(life);
+    const start = age === undefined ? this.lifeStart[life] : -age;
+    const end = this.lifeEnd[life];
+    if (end === NEVER) {
+      return start === NEVER || start + this.info.skipped <= this.info.step ? hints : 0;
+    }
+    return start !== NEVER && end - start <= this.head.temporary ? hints + 1 : 0;
   }
 
   /** Whether the block is in use right after an entry; -1: before the first.

@@ -7,6 +7,7 @@
 #ifndef TARN_VIEWER_H
 #define TARN_VIEWER_H
 
+#include "selection.h"
 #include "snapshot.h"
 #include "writer.h"
 
@@ -45,6 +46,7 @@ struct tarn_view_options {
     uint64_t max_bytes; /* of the page; 0 = no limit. The oldest entries of a trace that does not
                            fit are left out, as if the recording had begun later, and the page
                            says so */
+    const struct tarn_rules *rules; /* for colours by category; NULL = the default ones */
 };
 
 /* Writes the page. The same snapshot and options give the same bytes. `options` may be NULL. Fails

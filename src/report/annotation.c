@@ -318,3 +318,21 @@ bool tn_phases_steps(const struct tn_phases *phases, struct tn_vec *ends_out)
     }
     return true;
 }
+
+bool tn_trace_first_step(const struct tn_model *model, const struct tn_trace *trace, int64_t device,
+                         uint64_t *entry_out)
+{
+    const struct tn_timeline timeline = {.model = model, .trace = trace, .device = device};
+    struct tn_phases phases;
+    struct tn_vec ends;
+
+    if (!tn_phases_init(&phases, &timeline)) {
+        return false;
+    }
+    const bool good = tn_phases_steps(&phases, &ends);
+
+    *entry_out = good ? tn_steps_first(&ends) : 0;
+    tn_vec_fini(&ends);
+    tn_phases_fini(&phases);
+    return good;
+}

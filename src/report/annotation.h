@@ -42,6 +42,16 @@ uint64_t tn_phases_cover(const struct tn_phases *phases, const char *name, uint8
  * tells steps. The caller ends the vector, also after a failure. */
 bool tn_phases_steps(const struct tn_phases *phases, struct tn_vec *ends_out) TN_MUST_CHECK;
 
+/* The entry that ends the first step of those; 0 when nothing tells steps. */
+static inline uint64_t tn_steps_first(const struct tn_vec *ends)
+{
+    return ends->count > 0 ? *(const uint64_t *)ends->items : 0;
+}
+
+/* The same for a trace that is not followed. False when host memory is missing. */
+bool tn_trace_first_step(const struct tn_model *model, const struct tn_trace *trace, int64_t device,
+                         uint64_t *entry_out) TN_MUST_CHECK;
+
 /* The first entry at or after a time; the trace's length when there is none. */
 uint64_t tn_timeline_find_time(const struct tn_timeline *timeline, int64_t time_us);
 

@@ -175,6 +175,12 @@ static uint64_t size_class(uint64_t size)
     return bits;
 }
 
+/* An empty text says as little as none. */
+static uint64_t string_key(const struct tn_keys *keys, uint32_t string)
+{
+    return tn_model_string(keys->model, string).length == 0 ? TN_STRING_NONE : string;
+}
+
 bool tn_key_find(const struct tn_keys *keys, const struct tn_life *life, uint64_t *key_out)
 {
     uint32_t seen = 0;
@@ -213,10 +219,10 @@ bool tn_key_find(const struct tn_keys *keys, const struct tn_life *life, uint64_
         break;
     case TARN_BY_METADATA:
     case TARN_BY_MODULE:
-        *key_out = life->metadata;
+        *key_out = string_key(keys, life->metadata);
         break;
     case TARN_BY_COMPILE:
-        *key_out = tn_model_extra(keys->model, life->extra)->compile_context;
+        *key_out = string_key(keys, tn_model_extra(keys->model, life->extra)->compile_context);
         break;
     }
     return true;

@@ -207,8 +207,7 @@ static uint32_t frame_category(struct tn_categories *categories, uint32_t number
     return *known - 1;
 }
 
-/* 0: no frame says anything. */
-static uint32_t stack_category(struct tn_categories *categories, uint32_t number)
+uint32_t tn_category_of_stack(struct tn_categories *categories, uint32_t number)
 {
     const struct tn_stack stack = tn_model_stack(categories->model, number);
     uint32_t *known = &categories->of_stack[number];
@@ -222,11 +221,16 @@ static uint32_t stack_category(struct tn_categories *categories, uint32_t number
     return *known - 1;
 }
 
+uint32_t tn_category_count(const struct tn_categories *categories)
+{
+    return (uint32_t)categories->rules->categories.count + 3;
+}
+
 uint32_t tn_category_of(struct tn_categories *categories, const struct tn_life *life,
                         uint64_t first_step)
 {
     const uint32_t hints = (uint32_t)categories->rules->categories.count + 1;
-    const uint32_t category = stack_category(categories, life->stack);
+    const uint32_t category = tn_category_of_stack(categories, life->stack);
 
     if (category != TN_CATEGORY_UNCLASSIFIED) {
         return category;

@@ -53,6 +53,13 @@ bool tn_categories_init(struct tn_categories *categories, const struct tarn_rule
                         const struct tn_model *model) TN_MUST_CHECK;
 void tn_categories_fini(struct tn_categories *categories);
 
+/* What the rules say of a stack; TN_CATEGORY_UNCLASSIFIED when no frame says anything. */
+uint32_t tn_category_of_stack(struct tn_categories *categories, uint32_t stack);
+
+/* How many there are, from 0 on: "unclassified", those of the rules, "parameter (by lifetime)" and
+ * "temporary (by lifetime)". */
+uint32_t tn_category_count(const struct tn_categories *categories);
+
 /* The category of a block. The first step ends at entry `first_step`. */
 uint32_t tn_category_of(struct tn_categories *categories, const struct tn_life *life,
                         uint64_t first_step);

@@ -395,8 +395,7 @@ static enum tarn_status part_make(struct tn_scene *scene, struct tarn_error *err
 static bool lives_mark(struct tn_scene *scene)
 {
     struct tn_life *lives = scene->whole.lives.items;
-    const uint64_t *ends = scene->steps.items;
-    const uint64_t first_step = scene->steps.count > 0 ? ends[0] : 0;
+    const uint64_t first_step = tn_steps_first(&scene->steps);
 
     if (scene->query->by == TARN_BY_ANNOTATION || where_uses(scene->query, TN_WHERE_ANNOTATION)) {
         if (!tn_phases_mark(&scene->phases, &scene->whole)) {

@@ -21,11 +21,11 @@ static void numbering_fini(struct tn_numbering *numbering)
 }
 
 bool tn_names_init(struct tn_names *names, const struct tn_model *model,
-                   enum tarn_view_redact redact)
+                   struct tn_categories *categories, enum tarn_view_redact redact)
 {
     bool good = true;
 
-    *names = (struct tn_names){.model = model, .redact = redact};
+    *names = (struct tn_names){.model = model, .categories = categories, .redact = redact};
     for (size_t i = 0; i < sizeof names->strings / sizeof names->strings[0]; i++) {
         good = numbering_init(&names->strings[i], model->strings.count) && good;
     }
@@ -171,6 +171,7 @@ uint32_t tn_names_stack(struct tn_names *names, uint32_t stack)
         node = node_child(names, node, frame_number(names, frames.frames[i - 1]));
     }
     tn_column_put_varint(&names->stack_column, node);
+    tn_column_put_varint(&names->stack_column, tn_category_of_stack(names->categories, stack));
     *number = ++names->stacks.used;
     return *number;
 }

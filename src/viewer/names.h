@@ -7,14 +7,16 @@
  * Number 0 of each is "none". With a redaction the texts are cut or replaced here, once for the
  * whole page.
  *
- * Owns its tables; borrows the model. When host memory is missing it remembers that and numbers
- * become 0. Guarded by its owner. Cost: O(frames) for a new stack, else O(1).
+ * Owns its tables; borrows the model and the rules' answers. When host memory is missing it
+ * remembers that and numbers become 0. Guarded by its owner. Cost: O(frames) for a new stack, else
+ * O(1).
  */
 #ifndef TN_VIEWER_NAMES_H
 #define TN_VIEWER_NAMES_H
 
 #include "base/map.h"
 #include "base/text_out.h"
+#include "report/rules.h"
 #include "snapshot/model.h"
 #include "tarn/viewer.h"
 #include "viewer/column.h"
@@ -34,6 +36,7 @@ enum tn_text_kind {
 
 struct tn_names {
     const struct tn_model *model;
+    struct tn_categories *categories;
     enum tarn_view_redact redact;
     bool failed;
     struct tn_numbering strings[3]; /* by enum tn_text_kind: each is redacted its own way */
@@ -47,13 +50,13 @@ struct tn_names {
     struct tn_column text_bytes;
     struct tn_column frame_column; /* name, file, line as step from 0, four of torch.fx */
     struct tn_column node_column;  /* own number less the parent's, frame */
-    struct tn_column stack_column; /* node */
+    struct tn_column stack_column; /* node, category */
     struct tn_column extra_column; /* metadata, compile context, category, internal, action */
 };
 
 /* False when host memory is missing; then there is nothing to release. */
 bool tn_names_init(struct tn_names *names, const struct tn_model *model,
-                   enum tarn_view_redact redact) TN_MUST_CHECK;
+                   struct tn_categories *categories, enum tarn_view_redact redact) TN_MUST_CHECK;
 void tn_names_fini(struct tn_names *names);
 
 uint32_t tn_names_text(struct tn_names *names, uint32_t string, enum tn_text_kind kind);

@@ -407,17 +407,35 @@ static bool entries_put(struct tn_record *record, struct tn_text_out *out)
 
 /* ---- what was there before ---- */
 
-static void old_put(struct tn_record *record, uint64_t address, uint64_t size, uint32_t place,
-                    uint32_t stack, bool is_asked)
+/* A block that was in use before the first entry of the page. */
+struct old_block {
+    uint64_t address;
+    uint64_t size;
+    uint64_t age; /* entries of the trace before the page's first that knew it; 0: it was there
+                     before all of them */
+    uint32_t place;
+    uint32_t stack;
+    uint32_t extra;       /* of the allocation */
+    const uint64_t *said; /* extra of what the program said of it later; NULL: nothing */
+    bool is_asked;
+};
+
+/* viewer/trace.js reads them in the same order. */
+static void old_put(struct tn_record *record, const struct old_block *block)
 {
     struct tn_column *column = &record->before;
 
-    address_put(record, column, address);
-    tn_column_put_varint(column, tn_view_places_size(record->places, size));
-    tn_column_put_varint(column, place);
-    tn_column_put_varint(column, tn_names_stack(record->names, stack));
-    tn_column_put_byte(column, is_asked);
-    record->requested_before += size;
+    address_put(record, column, block->address);
+    tn_column_put_varint(column, tn_view_places_size(record->places, block->size));
+    tn_column_put_varint(column, block->place);
+    tn_column_put_varint(column, tn_names_stack(record->names, block->stack));
+    tn_column_put_varint(column, tn_names_extra(record->names, block->extra));
+    tn_column_put_varint(
+        column,
+        block->said ? 1 + (uint64_t)tn_names_extra(record->names, (uint32_t)*block->said) : 0);
+    tn_column_put_varint(column, block->age);
+    tn_column_put_byte(column, block->is_asked);
+    record->requested_before += block->size;
 }
 
 /* Blocks in use at the end that the trace has no word of. Of a cut file nobody knows which. */
@@ -433,40 +451,92 @@ static void survivors_put(struct tn_record *record)
 
             if (block->state != TN_BLOCK_INACTIVE &&
                 tn_lives_at(&record->lives, block->address) == TN_LIFE_NONE) {
-                old_put(record, block->address, block->requested_size,
-                        tn_view_places_get(record->places, segment->stream, segment->pool),
-                        block->stack, block->state == TN_BLOCK_ACTIVE_PENDING_FREE);
+                const struct old_block old = {
+                    .address = block->address,
+                    .size = block->requested_size,
+                    .place = tn_view_places_get(record->places, segment->stream, segment->pool),
+                    .stack = block->stack,
+                    .is_asked = block->state == TN_BLOCK_ACTIVE_PENDING_FREE};
+
+                old_put(record, &old);
                 record->survivors++;
             }
         }
     }
 }
 
-/* The entries that the page does not have: what is in use after them comes first in it. */
-static bool skipped_read(struct tn_record *record)
+/* Notes what the program says of a block. False when host memory is missing. */
+static bool said_step(struct tn_map *said, const struct tn_trace_entry *entry,
+                      const struct tn_life_step *step)
 {
-    struct tn_life_step step;
+    if (entry->action != TN_TRACE_ANNOTATE || step->life == TN_LIFE_NONE) {
+        return true;
+    }
+    uint64_t *last = tn_map_find(said, step->life + 1);
+
+    if (last) {
+        *last = entry->extra;
+        return true;
+    }
+    if (!tn_map_reserve(said, 1)) {
+        return false;
+    }
+    tn_map_insert(said, step->life + 1, entry->extra);
+    return true;
+}
+
+/* A block of the entries that the page does not have, by what `told` and `said` have of it. */
+static struct old_block carried_block(struct tn_record *record, uint64_t told, const uint64_t *said)
+{
+    const struct tn_trace_entry *entry = entry_at(record, told & ENTRY);
+    const bool is_known = (told & BEFORE) == 0;
+
+    return (struct old_block){
+        .address = entry->address,
+        .size = entry->size,
+        .age = is_known ? record->first - (told & ENTRY) : 0,
+        .place = tn_view_places_of_entry(record->places, record->source->model, entry),
+        .stack = is_known ? entry->stack : TN_STACK_NONE,
+        .extra = is_known ? entry->extra : TN_EXTRA_NONE,
+        .said = said,
+        .is_asked = (told & ASKED) != 0};
+}
+
+/* The lives that last, which get new numbers, from 0 on. */
+static bool carried_put(struct tn_record *record, const struct tn_map *said)
+{
     struct tn_vec carried;
-    bool good = true;
 
     tn_vec_init(&carried, sizeof(uint64_t));
-    for (uint64_t i = 0; i < record->first && good; i++) {
-        good = life_step(record, i, &step);
-    }
-    good = good && (record->first == 0 || tn_lives_carry(&record->lives, &carried));
+    const bool good = record->first == 0 || tn_lives_carry(&record->lives, &carried);
+
     for (size_t i = 0; good && i < carried.count; i++) {
+        const uint64_t life = ((const uint64_t *)carried.items)[i];
         uint64_t *told = record->told.items;
 
-        told[i] = told[((const uint64_t *)carried.items)[i]];
-        const struct tn_trace_entry *entry = entry_at(record, told[i] & ENTRY);
+        told[i] = told[life];
+        const struct old_block old = carried_block(record, told[i], tn_map_find(said, life + 1));
 
-        old_put(record, entry->address, entry->size,
-                tn_view_places_of_entry(record->places, record->source->model, entry),
-                told[i] & BEFORE ? TN_STACK_NONE : entry->stack, (told[i] & ASKED) != 0);
+        old_put(record, &old);
     }
     record->carried = carried.count;
     record->told.count = good ? carried.count : record->told.count;
     tn_vec_fini(&carried);
+    return good;
+}
+
+/* The entries that the page does not have: what is in use after them comes first in it. */
+static bool skipped_read(struct tn_record *record)
+{
+    struct tn_map said = {0};
+    struct tn_life_step step;
+    bool good = true;
+
+    for (uint64_t i = 0; i < record->first && good; i++) {
+        good = life_step(record, i, &step) && said_step(&said, entry_at(record, i), &step);
+    }
+    good = good && carried_put(record, &said);
+    tn_map_fini(&said);
     return good;
 }
 

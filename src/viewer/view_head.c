@@ -97,6 +97,21 @@ static void settings_put(struct tn_text_out *out, const struct tn_model *model)
     tn_text_puts(out, "],");
 }
 
+/* Names of the numbers that stacks have in the page, and what lifetimes are held against. */
+static void categories_put(struct tn_text_out *out, const struct tn_categories *categories)
+{
+    tn_text_puts(out, "\"categories\":[");
+    for (uint32_t i = 0; i < tn_category_count(categories); i++) {
+        const char *hint;
+        const char *name = tn_category_name(categories, i, &hint);
+
+        tn_text_puts(out, i > 0 ? ",\"" : "\"");
+        tn_text_put_shown(out, name, strlen(name), TN_SHOWN_JSON);
+        tn_text_printf(out, "%s\"", hint);
+    }
+    tn_text_printf(out, "],\"temporary\":%d,", TN_TEMPORARY_ENTRIES);
+}
+
 static const char *view_word(enum tarn_view view)
 {
     static const char *const words[] = {
@@ -109,6 +124,7 @@ static const char *view_word(enum tarn_view view)
 }
 
 void tn_view_head_init(struct tn_view_head *head, const struct tn_model *model,
+                       const struct tn_categories *categories,
                        const struct tarn_view_options *options)
 {
     static const char *const redactions[] = {[TARN_VIEW_REDACT_NOTHING] = "nothing",
@@ -136,6 +152,7 @@ void tn_view_head_init(struct tn_view_head *head, const struct tn_model *model,
         warnings_put(out, model);
         settings_put(out, model);
     }
+    categories_put(out, categories);
     tn_text_puts(out, "\"sources\":[");
 }
 
@@ -163,7 +180,8 @@ static void overview_put(struct tn_text_out *out, const struct tn_record *record
     tn_text_puts(out, "]}");
 }
 
-void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record)
+void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record,
+                      uint64_t first_step)
 {
     struct tn_text_out *out = &head->out;
 
@@ -174,6 +192,7 @@ void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record)
                    record->source->trace->count - record->first, record->first, record->chunks);
     tn_text_printf(out, "\"lives\":%" PRIu64 ",\"carried\":%" PRIu64 ",\"survivors\":%" PRIu64 ",",
                    record->lives.count + record->survivors, record->carried, record->survivors);
+    tn_text_printf(out, "\"step\":%" PRIu64 ",", first_step);
     tn_text_printf(out, "\"base\":\"%" PRIu64 "\",\"unit\":%" PRIu64 ",", record->base,
                    record->unit);
     if (record->time_first == TN_TIME_NONE) {

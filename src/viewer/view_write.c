@@ -9,6 +9,8 @@
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/shown.h"
+#include "report/annotation.h"
+#include "report/rules.h"
 #include "snapshot/snapshot.h"
 #include "viewer/bundle.h"
 #include "viewer/section.h"
@@ -29,6 +31,8 @@ static const struct tn_trace no_trace = {0, 0};
 struct page {
     const struct tn_model *model;
     const struct tarn_view_options *options;
+    struct tarn_rules *own_rules; /* NULL: the caller's */
+    struct tn_categories categories;
     struct tn_vec sources; /* struct tn_view_source */
     uint64_t entries;      /* of all of them */
     uint64_t kept;         /* entries that the page may have */
@@ -209,7 +213,13 @@ static bool source_put(const struct page *page, size_t number, struct tn_names *
     const struct tn_view_source *source =
         (const struct tn_view_source *)page->sources.items + number;
     struct tn_record *record = tn_host_alloc(sizeof *record);
+    uint64_t first_step = 0;
 
+    if (!source->is_host &&
+        !tn_trace_first_step(page->model, source->trace, source->device, &first_step)) {
+        tn_host_free(record, sizeof *record);
+        return false;
+    }
     if (!record || !tn_record_init(record, source, names, places, first_of(page, source))) {
         tn_host_free(record, sizeof *record);
         return false;
@@ -217,7 +227,7 @@ static bool source_put(const struct page *page, size_t number, struct tn_names *
     const bool good = tn_record_put(record, number, out);
 
     if (good) {
-        tn_view_head_add(head, record);
+        tn_view_head_add(head, record, first_step);
     }
     tn_record_fini(record);
     tn_host_free(record, sizeof *record);
@@ -238,18 +248,18 @@ static bool sections_put(const struct page *page, struct tn_names *names,
            tn_view_head_put(head, places, out);
 }
 
-static bool data_put(const struct page *page, struct tn_text_out *out)
+static bool data_put(struct page *page, struct tn_text_out *out)
 {
     struct tn_names names;
     struct tn_view_places places;
     struct tn_view_head *head = tn_host_alloc(sizeof *head);
 
-    if (!head || !tn_names_init(&names, page->model, page->options->redact)) {
+    if (!head || !tn_names_init(&names, page->model, &page->categories, page->options->redact)) {
         tn_host_free(head, sizeof *head);
         return false;
     }
     tn_view_places_init(&places);
-    tn_view_head_init(head, page->model, page->options);
+    tn_view_head_init(head, page->model, &page->categories, page->options);
     const bool good = sections_put(page, &names, &places, head, out);
 
     tn_view_head_fini(head);
@@ -259,7 +269,7 @@ static bool data_put(const struct page *page, struct tn_text_out *out)
     return good;
 }
 
-static enum tarn_status page_put(const struct page *page, const struct tarn_writer *writer)
+static enum tarn_status page_put(struct page *page, const struct tarn_writer *writer)
 {
     const char *title =
         page->options->title && *page->options->title ? page->options->title : "GPU memory";
@@ -343,6 +353,25 @@ static enum tarn_status page_write(struct page *page, const struct tarn_writer *
     return status ? tn_fail(error, status, "cannot write the page") : TARN_OK;
 }
 
+static enum tarn_status categories_init(struct page *page, struct tarn_error *error)
+{
+    const struct tarn_rules *rules = page->options->rules;
+
+    if (!rules) {
+        const enum tarn_status status = tarn_rules_create_default(&page->own_rules, error);
+
+        if (status) {
+            return status;
+        }
+        rules = page->own_rules;
+    }
+    if (!tn_categories_init(&page->categories, rules, page->model)) {
+        tarn_rules_destroy(page->own_rules);
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the page");
+    }
+    return TARN_OK;
+}
+
 enum tarn_status tarn_view_write(const struct tarn_snapshot *snapshot,
                                  const struct tarn_view_options *options,
                                  const struct tarn_writer *writer, struct tarn_error *error)
@@ -351,9 +380,15 @@ enum tarn_status tarn_view_write(const struct tarn_snapshot *snapshot,
     struct page page = {.model = tn_snapshot_model(snapshot),
                         .options = options ? options : &defaults};
 
-    tn_vec_init(&page.sources, sizeof(struct tn_view_source));
-    const enum tarn_status status = page_write(&page, writer, error);
+    enum tarn_status status = categories_init(&page, error);
 
+    if (status) {
+        return status;
+    }
+    tn_vec_init(&page.sources, sizeof(struct tn_view_source));
+    status = page_write(&page, writer, error);
     tn_vec_fini(&page.sources);
+    tn_categories_fini(&page.categories);
+    tarn_rules_destroy(page.own_rules);
     return status;
 }

@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: MIT
 // suite.mjs TARN SNAPSHOTS AXE [FOLDER]: pages of recorded snapshots in a browser. Prints a line
-// for
-// each case that fails and ends with the count. With FOLDER it leaves pictures of every view there.
-import { execFileSync } from 'node:child_process';
-import {
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+// for each case that fails and ends with the count. With FOLDER it leaves pictures of every view
+// there.
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { draw, openBrowser, openPage, whenReady } from './browser.mjs';
+import { draw, openBrowser, openPage } from './browser.mjs';
+import {
+  VIEWS,
+  axePath,
+  counts,
+  data,
+  expect,
+  expectTrue,
+  pictures,
+  report,
+  work,
+  writePage,
+} from './check.mjs';
+import { doing } from './doing.mjs';
+import { groupsAreTrue, rulesAreTrue } from './groups.mjs';
+import { printing } from './print.mjs';
+import { reaching } from './reach.mjs';
+import { touching } from './touch.mjs';
 
-const [, , tarn, data, axePath, pictures] = process.argv;
-const work = mkdtempSync(join(tmpdir(), 'tarn-viewer-'));
-const counts = { passed: 0, failed: 0 };
 const RECORDED = [
   'tiny',
   'oom',
@@ -28,35 +33,6 @@ const RECORDED = [
   'resnet_sizes',
   'llama_generate',
 ];
-const VIEWS = ['timeline', 'blocks', 'map', 'flame', 'table', 'oom', 'info'];
-
-function expect(what, value, wanted) {
-  const good = JSON.stringify(value) === JSON.stringify(wanted);
-  if (good) counts.passed++;
-  else {
-    counts.failed++;
-    console.log(`FAIL ${what}: ${JSON.stringify(value)}, expected ${JSON.stringify(wanted)}`);
-  }
-}
-
-function expectTrue(what, good, value = '') {
-  if (good) counts.passed++;
-  else {
-    counts.failed++;
-    console.log(`FAIL ${what} ${value}`);
-  }
-}
-
-function writePage(name, snapshot, ...more) {
-  const file = join(work, `${name}.html`);
-  execFileSync(tarn, ['view', snapshot, '-o', file, ...more]);
-  return file;
-}
-
-function report(command, snapshot, ...more) {
-  const text = execFileSync(tarn, [command, snapshot, '--json', ...more], { maxBuffer: 1 << 28 });
-  return JSON.parse(text).data.devices;
-}
 
 // ---- figures are those of the program ----
 
@@ -66,6 +42,7 @@ async function truth(browser) {
     const { page, troubles, close } = await openPage(browser, writePage(name, snapshot));
     await peakIsTrue(page, name, report('peak', snapshot)[0]);
     await topIsTrue(page, name, report('top', snapshot, '-n', '100000')[0]);
+    await groupsAreTrue(page, name, snapshot);
     for (const oom of report('oom', snapshot, '-n', '100000')[0].ooms)
       await oomIsTrue(page, name, oom);
     expect(`${name}: troubles`, troubles, []);
@@ -187,6 +164,8 @@ async function smallerPagesAreTrue(browser) {
               skip - from - 1 + Math.floor(((app.source.count - (skip - from)) * i) / 20);
             const layout = window.tarnView.layout(entry);
             rows.push([
+              window.tarnView.groups('category', entry),
+              window.tarnView.groups('module', entry),
               window.tarnView.at(entry),
               layout.total,
               layout.rows.map((row) => [row.used, row.free, row.slack]),
@@ -566,7 +545,7 @@ function hostileSnapshot() {
 async function hostile(browser) {
   const file = writePage('hostile', hostileSnapshot(), '--title', HOSTILE[0]);
   for (const view of VIEWS) {
-    for (const by of ['line', 'category']) {
+    for (const by of ['line', 'module', 'label']) {
       const { page, troubles, close } = await openPage(browser, file, {
         hash: `#v=${view}&g=${by}&l=1&c=3`,
       });
@@ -736,6 +715,7 @@ async function main() {
   const browser = await openBrowser();
   try {
     await truth(browser);
+    await rulesAreTrue(browser);
     await smallerPagesAreTrue(browser);
     for (const name of RECORDED) await columnsAddUp(browser, name);
     await timelineIsTrue(browser, 'gpt2_varlen', 1, '#g=origin&a=4000&b=7000');
@@ -745,6 +725,11 @@ async function main() {
       await blocksAreTrue(browser, name, 'pile');
     }
     await interactions(browser);
+    await touching(browser, VIEWS);
+    if (pictures) mkdirSync(pictures, { recursive: true });
+    await printing(browser);
+    await reaching(browser);
+    await doing(browser);
     await deepLinks(browser);
     await hostile(browser);
     await brokenPages(browser);

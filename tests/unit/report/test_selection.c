@@ -209,6 +209,30 @@ static void annotations_are_picked(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+static void an_empty_label_is_none(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': [], 'device_traces': [[{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': "
+        "0, 'user_metadata': '', 'compile_context': ''}, {'action': 'alloc', 'addr': 1024,"
+        " 'size': 9, 'stream': 0}]]}");
+    static const struct {
+        enum tarn_grouping by;
+        const char *row;
+    } rows[] = {{TARN_BY_METADATA, "       18.0B  100.0%         2  (none)\n"},
+                {TARN_BY_MODULE, "       18.0B  100.0%         2  (outside of all modules)\n"},
+                {TARN_BY_COMPILE, "       18.0B  100.0%         2  (not compiled)\n"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct asked asked = asked_of(snapshot);
+
+        asked.selection.at.kind = TARN_AT_END;
+        asked.options.by = rows[i].by;
+        says(&asked, rows[i].row);
+    }
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void every_grouping(void **state)
 {
     static const struct {
@@ -365,15 +389,11 @@ static void failures_leave_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_are_picked),
-        cmocka_unit_test(frames_are_picked),
-        cmocka_unit_test(parts_are_picked),
-        cmocka_unit_test(annotations_are_picked),
-        cmocka_unit_test(every_grouping),
-        cmocka_unit_test(what_is_not_there),
-        cmocka_unit_test(a_file_without),
-        cmocka_unit_test(absurd_numbers),
-        cmocka_unit_test(info_tells_of_a_selection),
+        cmocka_unit_test(blocks_are_picked),      cmocka_unit_test(frames_are_picked),
+        cmocka_unit_test(parts_are_picked),       cmocka_unit_test(annotations_are_picked),
+        cmocka_unit_test(an_empty_label_is_none), cmocka_unit_test(every_grouping),
+        cmocka_unit_test(what_is_not_there),      cmocka_unit_test(a_file_without),
+        cmocka_unit_test(absurd_numbers),         cmocka_unit_test(info_tells_of_a_selection),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

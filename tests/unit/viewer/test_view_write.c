@@ -2,6 +2,7 @@
 /* Pages as a whole; what is in their sections is looked at in a browser by tests/viewer. */
 #include "support/report.h"
 
+#include "report/rules.h"
 #include "tarn/viewer.h"
 
 struct asked {
@@ -207,6 +208,58 @@ static void failures_leave_nothing(void **state)
     assert_int_equal(tarn_host_usage().live_bytes, 0);
 }
 
+/* Of blocks that a cut page begins with it needs what was said of them, and of steps. */
+static void labels_of_cut_pages_fail_cleanly(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': [], 'device_traces': [[{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': "
+        "0, 'time_us': 1}, {'action': 'alloc', 'addr': 1024, 'size': 9, 'stream': 0, 'time_us': 2},"
+        "{'action': 'annotate', 'addr': 512, 'size': 9, 'stream': 0, 'user_metadata': 'Net.a'},"
+        "{'action': 'annotate', 'addr': 512, 'size': 9, 'stream': 0, 'user_metadata': 'Net.b'},"
+        "{'action': 'annotate', 'addr': 4096, 'size': 9, 'stream': 0, 'user_metadata': 'Net.c'},"
+        "{'action': 'alloc', 'addr': 2048, 'size': 77, 'stream': 7, 'time_us': 1000000},"
+        "{'action': 'alloc', 'addr': 65536, 'size': 123, 'stream': 8, 'time_us': 3000000}]],"
+        "'external_annotations': [{'stage': 'START', 'name': 'ProfilerStep#1', 'time_us': 2},"
+        "{'stage': 'END', 'name': 'ProfilerStep#1', 'time_us': 1000000}]}");
+    struct asked asked = asked_for(snapshot);
+    char *whole = report_text(page, &asked);
+
+    (void)state;
+    asked.options.max_bytes = strlen(whole) - 1;
+    char *cut = report_text(page, &asked);
+
+    assert_true(strlen(cut) < strlen(whole));
+    assert_true(report_fails_cleanly(page, &asked) > 20);
+    free(cut);
+    free(whole);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+static void rules_of_ones_own_are_used(void **state)
+{
+    static const char own[] = "everything: .\n";
+    struct tarn_snapshot *snapshot = report_load("tiny");
+    struct asked asked = asked_for(snapshot);
+    struct tarn_rules *rules;
+    struct tarn_error error;
+    char *by_default = report_text(page, &asked);
+
+    (void)state;
+    assert_int_equal(tn_rules_parse(own, sizeof own - 1, "own", &rules, &error), TARN_OK);
+    asked.options.rules = rules;
+    char *text = report_text(page, &asked);
+
+    check_form(text);
+    assert_string_not_equal(text, by_default);
+    assert_true(report_fails_cleanly(page, &asked) > 20);
+    free(text);
+    free(by_default);
+    tarn_rules_destroy(rules);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +270,8 @@ int main(void)
         cmocka_unit_test(too_many_devices_are_refused),
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(labels_of_cut_pages_fail_cleanly),
+        cmocka_unit_test(rules_of_ones_own_are_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+// What people do beyond looking: going from mark to mark, letting it run, what grew, copying,
+// looking for labels, and pages that are given away.
+import { readFileSync, statSync } from 'node:fs';
+import { gunzipSync } from 'node:zlib';
+import { join } from 'node:path';
+import { draw, openPage } from './browser.mjs';
+import { data, expect, expectTrue, report, work, writePage } from './check.mjs';
+
+const state = (page) => page.evaluate(() => ({ ...window.tarnView.app.state }));
+
+/** One event of each kind that a recording has is where its lane says, and named. */
+async function markers(browser, name, wanted) {
+  const { page, close } = await openPage(browser, join(work, `${name}.html`));
+  const found = await page.evaluate(() => {
+    const { app, hit } = window.tarnView;
+    const seen = new Map();
+    for (const event of app.source.events) if (!seen.has(event.kind)) seen.set(event.kind, event);
+    const texts = [];
+    for (const event of seen.values()) {
+      app.state.from = Math.max(0, event.entry - 3);
+      app.state.to = app.state.from + 8;
+      app.draw();
+      const { box } = app.picture;
+      const x = box.left + box.axis.pixel(event.entry);
+      const at = hit(x, box.top - 8);
+      const ink = app.canvas
+        .getContext('2d')
+        .getImageData(Math.round(x) - 5, Math.round(box.top) - 22, 11, 20).data;
+      let drawn = 0;
+      for (let i = 4; i < ink.length; i += 4) if (ink[i] !== ink[0]) drawn++;
+      texts.push([at?.lines[0][0], at?.entry === event.entry, drawn > 0]);
+    }
+    return texts.sort();
+  });
+  expect(
+    `${name}: events over the timeline`,
+    found,
+    wanted.map((kind) => [kind, true, true]),
+  );
+  await close();
+}
+
+async function stepping(browser) {
+  const { page, close } = await openPage(browser, join(work, 'gpt2_varlen.html'), {
+    hash: '#c=100',
+  });
+  const starts = await page.evaluate(() =>
+    window.tarnView.app.annotations.spans.map((s) => Math.floor(s.start)),
+  );
+  const next = Math.min(...starts.filter((s) => s > 100));
+  await page.keyboard.press('.');
+  expect('. goes to the next annotation', (await state(page)).cursor, next);
+  await page.keyboard.press('.');
+  await page.keyboard.press(',');
+  expect(', goes back', (await state(page)).cursor, next);
+  await page.keyboard.press(']');
+  expect('] goes an entry on', (await state(page)).cursor, next + 1);
+  await page.keyboard.press('[');
+  expect('[ goes an entry back', (await state(page)).cursor, next);
+  await close();
+}
+
+async function playing(browser) {
+  const { page, close } = await openPage(browser, join(work, 'oom.html'), {
+    hash: '#v=timeline&c=3000&a=2990&b=3400',
+  });
+  await page.keyboard.press('Space');
+  await page.waitForFunction(() => window.tarnView.app.state.cursor > 3002);
+  expect('space plays the map, from any view', (await state(page)).view, 'map');
+  await page.keyboard.press('Space');
+  await draw(page);
+  const { cursor } = await state(page);
+  expect('the slider is at the cursor', await page.inputValue('#scrub'), String(cursor));
+  await page.focus('#scrub');
+  await page.keyboard.press('ArrowRight');
+  expect('an arrow on it moves the cursor', (await state(page)).cursor, cursor + 1);
+  await page.keyboard.press('End');
+  expect('to the end of the window', (await state(page)).cursor, 3399);
+  await page.keyboard.press('1');
+  expect('and keys go on working', (await state(page)).view, 'timeline');
+  await close();
+}
+
+/** What grew less what shrank is the difference of what was in use, as the program has it. */
+async function growing(browser) {
+  const name = 'gpt2_varlen';
+  const snapshot = join(data, `${name}.pickle.gz`);
+  const { page, close } = await openPage(browser, join(work, `${name}.html`), {
+    hash: '#v=flame&f=growth&m=2000&c=12000',
+  });
+  await draw(page);
+  const at = (entry) => report('live', snapshot, '--at', `event:${entry}`)[0].instant;
+  const grown = await page.evaluate(() => {
+    const { root, shrunk } = window.tarnView.flame();
+    return root.bytes - shrunk;
+  });
+  expect('growth', grown, at(12000).requested_bytes - at(2000).requested_bytes);
+  const words = await page.evaluate(() => window.tarnView.hit(40, 16).lines[0][0]);
+  expectTrue('growth: says what shrank', /^grown by .* less, not shown$/.test(words), words);
+  await close();
+}
+
+async function copying(browser) {
+  const { page, close } = await openPage(browser, join(work, 'oom.html'), {
+    hash: '#v=table&c=4442&g=category',
+  });
+  await draw(page);
+  const wanted = report('top', join(data, 'oom.pickle.gz'), '--by', 'category')[0].stacks[0];
+  const copied = async (label) => {
+    await page.evaluate(() => {
+      const keep = { writeText: async (text) => (window.copiedText = text) };
+      Object.defineProperty(navigator, 'clipboard', { value: keep, configurable: true });
+    });
+    await page.click(`text=${label}`);
+    return page.evaluate(() => window.copiedText.split('\n'));
+  };
+  const csv = await copied('Copy as CSV');
+  expect(
+    'CSV has exact bytes',
+    csv[1].split(',').slice(0, 6),
+    ['"activation"', wanted.peak_bytes, 249, wanted.peak_bytes, wanted.allocated_bytes, 700].map(
+      String,
+    ),
+  );
+  const table = await copied('Copy as Markdown');
+  expectTrue('Markdown is a table', /^\|---\|/.test(table[1]), table[1]);
+  expect('with all rows', table.length, csv.length + 1);
+  await close();
+}
+
+/** Labels are found, counted and filtered as stacks are. */
+async function labels(browser) {
+  const { page, close } = await openPage(browser, join(work, 'labelled.html'), {
+    hash: '#q=Net.embed&g=module',
+  });
+  await draw(page);
+  expect('a label is found', await page.textContent('#found'), '1 block, 3.91 KiB');
+  await page.keyboard.press('f');
+  await draw(page);
+  const sums = await page.evaluate(() => {
+    const { app } = window.tarnView;
+    return [...app.grouping.sumsAt(60)].map((bytes, g) => [app.grouping.text(g), bytes]);
+  });
+  expectTrue(
+    'and the filter leaves it',
+    sums.some(([text, bytes]) => text === 'Net.embed' && bytes === 4000),
+    JSON.stringify(sums),
+  );
+  await close();
+}
+
+/** What is said in the address is all of what is looked at. */
+async function flameLink(browser) {
+  const { page, close } = await openPage(browser, join(work, 'oom.html'), {
+    hash: '#v=flame&f=peak&w=category&i=1&e=1',
+  });
+  await draw(page);
+  const pressed = await page.$$eval('#controls .tool', (all) =>
+    all.map((b) => b.getAttribute('aria-pressed')),
+  );
+  expect('a link holds how the flame is drawn', pressed, ['true', 'true']);
+  await page.keyboard.press('i');
+  await page.waitForFunction(() => !/i=1/.test(location.hash));
+  expectTrue('and follows it', /w=category/.test(page.url()), page.url());
+  await close();
+}
+
+/** Pages that are given away have what may be given away. */
+async function givenAway(browser) {
+  const snapshot = join(data, 'oom.pickle.gz');
+  const folders = /site-packages|\/torch\/|\/root\/|\/home\//;
+  expectTrue('the file has folders', folders.test(gunzipSync(readFileSync(snapshot))));
+  for (const [redact, names] of [
+    ['paths', true],
+    ['all', false],
+  ]) {
+    const file = writePage(
+      `redact_${redact}`,
+      snapshot,
+      '--redact',
+      redact,
+      '--title',
+      'a <b> & c',
+    );
+    const { page, troubles, close } = await openPage(browser, file);
+    const found = await page.evaluate(() => {
+      const { names: n } = window.tarnView.app;
+      return {
+        texts: n.texts.join('\n'),
+        title: [document.title, document.getElementById('title').textContent],
+      };
+    });
+    expect(`redact ${redact}: title`, found.title, ['a <b> & c', 'a <b> & c']);
+    expectTrue(`redact ${redact}: no folders`, !folders.test(found.texts));
+    expect(`redact ${redact}: functions`, /_init_group/.test(found.texts), names);
+    await page.evaluate(() => window.tarnView.app.set({ view: 'info' }));
+    await draw(page);
+    expectTrue(
+      `redact ${redact}: Info says so`,
+      /left out of this page/.test(await page.innerText('#document')),
+    );
+    expect(`redact ${redact}: troubles`, troubles, []);
+    await close();
+  }
+}
+
+async function cutPagesSaySo(browser) {
+  const snapshot = join(data, 'oom.pickle.gz');
+  const limit = statSync(writePage('oom', snapshot)).size - 4000;
+  const file = writePage('cut', snapshot, '--max-size', String(limit));
+  const { page, close } = await openPage(browser, file, { hash: '#v=info' });
+  await draw(page);
+  expectTrue('a page is as small as it must be', statSync(file).size <= limit);
+  const words = await page.innerText('#document');
+  expectTrue('a cut page says so', /The page begins with entry [1-9]/.test(words), words);
+  await close();
+}
+
+export async function doing(browser) {
+  const common = ['segment alloc', 'segment free', 'snapshot'];
+  await markers(browser, 'oom', ['out of memory', ...common].sort());
+  await stepping(browser);
+  await playing(browser);
+  await growing(browser);
+  await copying(browser);
+  await labels(browser);
+  await flameLink(browser);
+  await givenAway(browser);
+  await cutPagesSaySo(browser);
+}

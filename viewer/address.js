@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// The page's address holds what is being looked at: kept after every change, read at the start and
+// when somebody goes back.
+import { byId } from './paint.js';
+import { initialState, readFragment, stateFragment } from './state.js';
+
+const ADDRESS_REST = 120; // milliseconds without a change
+
+/** @param {string} fragment @param {boolean} isStep */
+function putAddress(fragment, isStep) {
+  try {
+    if (isStep) history.pushState(null, '', fragment);
+    else history.replaceState(null, '', fragment);
+  } catch {
+    /* some viewers of files allow no history: the page works without */
+  }
+}
+
+export class Address {
+  /** @param {any} app */
+  constructor(app) {
+    this.app = app;
+    /** @type {number | undefined} */
+    this.timer = undefined;
+  }
+
+  /** @param {boolean} isStep whether going back should return here */
+  keep(isStep) {
+    const fragment = '#' + stateFragment(this.app.state);
+    if (fragment === location.hash || (fragment === '#' && location.hash === '')) return;
+    clearTimeout(this.timer);
+    if (isStep) putAddress(fragment, true);
+    else this.timer = setTimeout(() => putAddress(fragment, false), ADDRESS_REST);
+  }
+
+  read() {
+    const { head } = this.app;
+    const state = initialState();
+    state.view = head.view === 'segments' ? 'timeline' : head.view;
+    state.segments = head.view === 'segments';
+    readFragment(location.hash, state);
+    if (!(state.source >= 0 && state.source < head.sources.length)) state.source = 0;
+    state.source = Math.floor(state.source);
+    return state;
+  }
+
+  /** The address changed: shows what it says. */
+  follow() {
+    const { app } = this;
+    if (location.hash === '#' + stateFragment(app.state)) return;
+    const before = { ...app.state };
+    Object.assign(app.state, this.read());
+    if (app.state.to < 0) app.state.to = app.source.count;
+    /** @type {HTMLInputElement} */ (byId('search')).value = app.state.query;
+    app.settle(before);
+  }
+
+  listen() {
+    window.addEventListener('hashchange', () => this.follow());
+    window.addEventListener('popstate', () => this.follow());
+  }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// For tests and for programs: the figures that the page shows, as numbers.
+import { pileAt } from './blocks.js';
+import { flamePlan } from './flame.js';
+import { Grouping, groupRows } from './group.js';
+import { explainOom, layoutAt, layoutRows } from './layout.js';
+import { mapPlan } from './map.js';
+import { oomFacts, oomHolders } from './oom.js';
+import { tableRows } from './table.js';
+import { timelineColumns } from './timeline.js';
+import { CANVAS_VIEWS } from './views.js';
+
+/** @param {any} app */
+export function figuresOf(app) {
+  return {
+    app,
+    get isReady() {
+      return (
+        Boolean(app.source) && !app.blocksJob && !document.body.classList.contains('loading')
+      );
+    },
+    peak: () => ({ requested: app.curve.peak, reserved: app.curve.reservedPeak }),
+    at: (/** @type {number} */ entry) => ({
+      requested: app.curve.requested(entry),
+      reserved: app.curve.reserved(entry),
+    }),
+    rows: () => tableRows(app),
+    groups: (/** @type {string} */ by, /** @type {number} */ entry) =>
+      groupRows(new Grouping(app.source, by, app.curve, null), entry, app.curve.peak.entry)
+        .filter((row) => row.blocks > 0)
+        .map((row) => [row.text, row.live, row.blocks]),
+    oom: (/** @type {number} */ entry) => ({
+      facts: oomFacts(app, entry),
+      holders: oomHolders(app, entry),
+    }),
+    layout: (/** @type {number} */ entry) =>
+      layoutRows(app.source, layoutAt(app.source, entry).segments),
+    columns: timelineColumns,
+    mapHeight: (/** @type {number} */ width) => mapPlan(app, width).height,
+    hit: (/** @type {number} */ x, /** @type {number} */ y) =>
+      CANVAS_VIEWS[app.state.view].hit(app, x, y),
+    pile: pileAt,
+    explain: explainOom,
+    flame: () => flamePlan(app),
+  };
+}

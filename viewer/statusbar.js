@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// The line at the foot: which part is shown, and the most of the whole.
+import { countOf, countText, sizeText, timeText } from './format.js';
+import { limits } from './info.js';
+import { byId, element } from './paint.js';
+
+/** Which part is shown. @param {any} app */
+export function windowText(app) {
+  const { state, source } = app;
+  const time = source.hasTime
+    ? `, ${timeText(source.timeAt(state.to) - source.timeAt(state.from))}`
+    : '';
+  if (state.from <= 0 && state.to >= source.count)
+    return `all ${countOf(source.count, 'entry', 'entries')}${time}`;
+  const { skipped } = source.info;
+  return (
+    `entries ${countText(Math.floor(state.from) + skipped)} to ` +
+    `${countText(Math.ceil(state.to) - 1 + skipped)}, ` +
+    `${countText(state.to - state.from)} of ${countText(source.count)}${time}`
+  );
+}
+
+/** @param {any} app */
+export function drawStatus(app) {
+  const { source, curve } = app;
+  if (source.count === 0) {
+    byId('status').replaceChildren(element('span', {}, limits(app)[0]));
+    return;
+  }
+  byId('status').replaceChildren(
+    element('span', {}, windowText(app)),
+    element(
+      'span',
+      {},
+      'most in use ',
+      element('b', {}, sizeText(curve.peak.value)),
+      ', most reserved ',
+      element('b', {}, sizeText(curve.reservedPeak.value)),
+    ),
+  );
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+// The bar under the tabs: how the view is drawn, and what is in use at the cursor.
+import { FLAMES, boxesOf } from './flame.js';
+import { groupingsOf } from './group.js';
+import { moveCursor } from './moves.js';
+import { byId, element, replaceContent } from './paint.js';
+import { CANVAS_VIEWS } from './views.js';
+import { cursorText, figureText } from './words.js';
+
+/** @param {string} label @param {{id: string, text: string, hint?: string}[]} choices
+ * @param {string} value @param {(id: string) => void} choose */
+function makeChoice(label, choices, value, choose) {
+  const select = element(
+    'select',
+    {
+      'data-key': label,
+      onchange: (/** @type {any} */ event) => choose(event.target.value),
+    },
+    ...choices.map((c) => element('option', { value: c.id, title: c.hint }, c.text)),
+  );
+  /** @type {HTMLSelectElement} */ (select).value = value;
+  return element('label', {}, label, select);
+}
+
+/** @param {string} label @param {[string, string][]} choices @param {string} value
+ * @param {(id: string) => void} choose */
+function makeSwitch(label, choices, value, choose) {
+  return element(
+    'span',
+    { class: 'switch', role: 'group', 'aria-label': label },
+    ...choices.map(([id, text]) =>
+      element('button', { 'aria-pressed': id === value, onclick: () => choose(id) }, text),
+    ),
+  );
+}
+
+/** A device, or pinned memory. @param {any} app */
+function sourceChoice(app) {
+  const { head, state } = app;
+  if (head.sources.length < 2) return null;
+  return makeChoice(
+    '',
+    head.sources.map((/** @type {any} */ info, /** @type {number} */ i) => ({
+      id: String(i),
+      text: info.host ? `pinned memory ${info.device}` : `device ${info.device}`,
+    })),
+    String(state.source),
+    (id) => app.set({ source: Number(id) }),
+  );
+}
+
+/** @param {any} app */
+function contentSwitch(app) {
+  const { state } = app;
+  if (state.view !== 'timeline') return null;
+  return makeSwitch(
+    'What is drawn',
+    [
+      ['', 'Allocations'],
+      ['s', 'Segments'],
+    ],
+    state.segments ? 's' : '',
+    (id) => app.set({ segments: id === 's' }),
+  );
+}
+
+/** @param {any} app */
+function groupingChoice(app) {
+  const { state } = app;
+  const isGrouped = ['timeline', 'blocks', 'map', 'table'].includes(state.view);
+  if (!isGrouped || (state.segments && state.view === 'timeline')) return null;
+  const label = state.view === 'table' ? 'Group by' : 'Colour by';
+  return makeChoice(label, groupingsOf(app.names), state.by, (by) => app.set({ by, group: '' }));
+}
+
+/** @param {any} app */
+function modeSwitch(app) {
+  const { state } = app;
+  if (state.view !== 'blocks') return null;
+  return makeSwitch(
+    'How blocks lie',
+    [
+      ['address', 'By address'],
+      ['pile', 'Piled'],
+    ],
+    state.mode,
+    (mode) => app.set({ mode, low: 0, high: 1 }),
+  );
+}
+
+/** @param {any} app */
+function axisSwitch(app) {
+  if (!CANVAS_VIEWS[app.state.view]?.isOverTime || !app.source.hasTime) return null;
+  return makeSwitch(
+    'Axis',
+    [
+      ['event', 'Entries'],
+      ['time', 'Time'],
+    ],
+    app.state.axis,
+    (axis) => app.set({ axis }),
+  );
+}
+
+/** @param {any} app */
+function playButton(app) {
+  const { player } = app;
+  if (app.state.view !== 'map') return null;
+  return element(
+    'button',
+    {
+      'data-key': 'play',
+      onclick: () => player.toggle(),
+      'aria-pressed': player.isPlaying,
+      title: 'Space',
+    },
+    player.isPlaying ? 'Pause' : 'Play',
+  );
+}
+
+/** The cursor as a slider over the window. @param {any} app */
+function cursorSlider(app) {
+  if (!['map', 'flame'].includes(app.state.view) || app.source.count === 0) return null;
+  const slider = element('input', {
+    type: 'range',
+    id: 'scrub',
+    'data-key': 'scrub',
+    'aria-label': 'Cursor, an entry of the window',
+    oninput: (/** @type {any} */ event) => moveCursor(app, Number(event.target.value), true),
+  });
+  placeSlider(app, /** @type {HTMLInputElement} */ (slider));
+  return slider;
+}
+
+/** @param {any} app @param {HTMLInputElement | null} slider */
+function placeSlider(app, slider) {
+  if (!slider) return;
+  slider.min = String(Math.floor(app.state.from) - (app.state.from <= 0 ? 1 : 0));
+  slider.max = String(Math.ceil(app.state.to) - 1);
+  slider.value = String(app.entryAtCursor());
+  slider.setAttribute('aria-valuetext', cursorText(app));
+}
+
+/** @param {any} app */
+function flameControls(app) {
+  if (app.state.view !== 'flame') return [];
+  return [
+    makeChoice('Bytes', FLAMES, app.state.flame, (flame) => app.set({ flame })),
+    makeChoice('Boxes', boxesOf(app.names), app.state.boxes, (boxes) => app.set({ boxes })),
+    element(
+      'button',
+      {
+        'aria-pressed': app.state.inverted,
+        class: 'tool',
+        title: 'i',
+        onclick: () => app.set({ inverted: !app.state.inverted }),
+      },
+      'Inverted',
+    ),
+    element(
+      'button',
+      {
+        'aria-pressed': app.state.own,
+        class: 'tool',
+        onclick: () => app.set({ own: !app.state.own }),
+      },
+      'Your code only',
+    ),
+  ];
+}
+
+/** Everything that the bar depends on but the figure. @param {any} app */
+function toolbarKey(app) {
+  const { state } = app;
+  return JSON.stringify([
+    state.view,
+    state.by,
+    state.axis,
+    state.mode,
+    state.flame,
+    state.boxes,
+    state.segments,
+    state.source,
+    app.state.inverted,
+    app.state.own,
+    app.player.isPlaying,
+    state.query !== '',
+    state.filter,
+  ]);
+}
+
+/** @param {any} app */
+export function drawToolbar(app) {
+  const { state } = app;
+  const hasFigure = state.view !== 'info' && state.view !== 'oom';
+  const figure = hasFigure ? figureText(app) : [];
+  const key = toolbarKey(app);
+  if (app.toolbarKey === key) {
+    document.querySelector('#controls .figure')?.replaceChildren(...figure);
+    placeSlider(app, document.querySelector('#scrub'));
+    return;
+  }
+  app.toolbarKey = key;
+  const parts = [
+    sourceChoice(app),
+    contentSwitch(app),
+    groupingChoice(app),
+    modeSwitch(app),
+    axisSwitch(app),
+    playButton(app),
+    cursorSlider(app),
+    ...flameControls(app),
+    element('span', { class: 'figure' }, ...figure),
+  ].filter((part) => part !== null);
+  byId('filter').setAttribute('aria-pressed', String(state.filter));
+  byId('filter').hidden = state.query === '';
+  replaceContent(byId('controls'), .../** @type {Node[]} */ (parts));
+  byId('controls').hidden = parts.length === 1 && figure.length === 0;
+}
