@@ -1380,7 +1380,7 @@ async function start() {
   if (app.state.to < 0) app.state.to = app.source.count;
   app.clampState();
   app.search(app.state.query);
-  app.group();
+  if (app.state.filter) app.group();
   /** @type {HTMLInputElement} */ (byId('search')).value = app.state.query;
   wantsDark.addEventListener('change', () => app.setTheme(wantsDark.matches));
   app.listen();

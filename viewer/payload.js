@@ -9,22 +9,23 @@ const SECTION_MAX = 2 ** 30;
 // What a character of U+0080 and above stands for, by src/viewer/letters.c.
 const FORBIDDEN = [0, 13, 60, 26];
 
-/** The bytes of letters: seven bits each, those from U+0080 on twelve.
+/** The bytes of letters: seven bits each, those from U+0080 on, of two bytes, twelve.
  * @param {string} text */
 function lettersBytes(text) {
-  const count = text.length;
-  const bytes = new Uint8Array(Math.ceil(count * 1.5));
+  const letters = new TextEncoder().encode(text);
+  const bytes = letters; // they are fewer: what is written has been read
   let used = 0;
   let bits = 0;
   let held = 0;
-  for (let i = 0; i < count; i++) {
-    const code = text.charCodeAt(i);
+  for (let i = 0; i < letters.length; i++) {
+    let code = letters[i];
     if (code < 128) {
       bits = (bits << 7) | code;
       held += 7;
     } else {
-      if (code > 255) throw new BadPage('it has characters that it cannot have');
-      bits = (bits << 12) | (FORBIDDEN[(code - 128) >> 5] << 5) | (code & 31);
+      if (code > 0xc3) throw new BadPage('it has characters that it cannot have');
+      code = ((code & 1) << 6) | (letters[++i] & 63);
+      bits = (bits << 12) | (FORBIDDEN[code >> 5] << 5) | (code & 31);
       held += 12;
       if (held >= 16) {
         held -= 8;
@@ -124,11 +125,15 @@ export class Numbers {
 /** Numbers that are spread over planes of bytes: the lowest bytes of all of them, then the next.
  * @param {Uint8Array} bytes @param {number} at @param {number} count @param {number} width */
 export function planeNumbers(bytes, at, count, width) {
-  if (width === 1) return new Uint32Array(bytes.subarray(at, at + count));
   if (width > 8) throw new BadPage('its numbers are too large');
   const numbers = width <= 4 ? new Uint32Array(count) : new Float64Array(count);
-  for (let plane = 0, times = 1; plane < width; plane++, times *= 256, at += count) {
-    for (let i = 0; i < count; i++) numbers[i] += bytes[at + i] * times;
+  if (width === 1) numbers.set(bytes.subarray(at, at + count));
+  else if (width === 2) {
+    for (let i = 0; i < count; i++, at++) numbers[i] = bytes[at] | (bytes[at + count] << 8);
+  } else {
+    for (let plane = 0, times = 1; plane < width; plane++, times *= 256, at += count) {
+      for (let i = 0; i < count; i++) numbers[i] += bytes[at + i] * times;
+    }
   }
   return numbers;
 }

@@ -260,6 +260,7 @@ export class Source {
     this.stack = numbersBelow(this.count, names.stackNode.length);
     this.time = info.span < 2 ** 32 ? new Uint32Array(this.count) : new Float64Array(this.count);
     this.lifeAddress = new Float64Array(this.lives);
+    /** Bytes asked for. @type {Uint32Array | Float64Array} */
     this.lifeSize = new Uint32Array(this.lives);
     this.lifeStart = new Uint32Array(this.lives);
     this.lifeAsked = new Uint32Array(this.lives).fill(NEVER);
@@ -290,6 +291,7 @@ export class Source {
   /** @param {Float64Array} sizes @param {(share: number) => void} progress */
   async read(sizes, progress) {
     this.sizes = sizes;
+    if (sizes.some((size) => !(size < 2 ** 32))) this.lifeSize = new Float64Array(this.lives);
     this.readBefore(await readSection(`d${this.number}.before`));
     this.readSpans(await readSection(`d${this.number}.spans`));
     const state = this.start();
@@ -312,7 +314,7 @@ export class Source {
       const life = i < carried ? i : this.lives - survivors + i - carried;
       address += numbers.step();
       this.lifeAddress[life] = address * this.info.unit;
-      this.lifeSize[life] = numbers.varint();
+      this.lifeSize[life] = this.sizes[numbers.varint()];
       this.lifePlace[life] = numbers.varint();
       this.lifeStack[life] = numbers.varint();
       this.lifeStart[life] = NEVER;
@@ -411,13 +413,14 @@ export class Source {
     }
   }
 
-  /** Entries; those of most are read here, the others by readRare. The order of a record's numbers
-   * is that of details_put in src/viewer/record.c.
+  /** Entries; those of most are read here, the others by readRare. The order of a record's
+   * numbers is that of details_put in src/viewer/record.c.
    * @param {Column[]} columns @param {Progress} state */
   readRecords(columns, state) {
     const { kind: kinds, ref, stack: stacks, lifeAddress, lifeSize, lifeStart, lifeAsked } = this;
     const { lifeEnd, lifePlace, lifeStack, lifeExtra } = this;
     const { row, place, shelf } = state;
+    const bytes = this.sizes;
     const { unit } = this.info;
     const [kindColumn, , stackColumn, freeStacks, reuses, addresses] = columns;
     const [sizes, behinds, places, extras] = columns.slice(6);
@@ -441,7 +444,7 @@ export class Source {
         ref[entry] = life;
         stacks[entry] = stack;
         lifeAddress[life] = address;
-        lifeSize[life] = sizes.next();
+        lifeSize[life] = bytes[sizes.next()];
         lifePlace[life] = places.next();
         lifeStart[life] = entry;
         lifeStack[life] = stack;
@@ -490,7 +493,7 @@ export class Source {
       const life = this.beginLife(state);
       state.address += addresses.step();
       this.lifeAddress[life] = state.address * this.info.unit;
-      this.lifeSize[life] = sizes.next();
+      this.lifeSize[life] = this.sizes[sizes.next()];
       this.lifePlace[life] = places.next();
       this.lifeStart[life] = NEVER;
       const isDone = kind === KIND.OLD_FREE_COMPLETED;
@@ -506,7 +509,7 @@ export class Source {
       this.ended.set(entry, old);
       const life = this.beginLife(state);
       this.lifeAddress[life] = this.lifeAddress[old];
-      this.lifeSize[life] = sizes.next();
+      this.lifeSize[life] = this.sizes[sizes.next()];
       this.lifePlace[life] = places.next();
       this.lifeStart[life] = entry;
       this.lifeStack[life] = number;
@@ -577,7 +580,7 @@ export class Source {
 
   /** Bytes asked for. @param {number} life */
   size(life) {
-    return this.sizes[this.lifeSize[life]];
+    return this.lifeSize[life];
   }
 
   /** Whether the block is in use right after an entry; -1: before the first.
@@ -602,8 +605,8 @@ export class Source {
   /** What the entry adds to the bytes in use. @param {number} entry */
   delta(entry) {
     const kind = this.kind[entry];
-    if (kind === KIND.ALLOC) return this.sizes[this.lifeSize[this.ref[entry]]];
-    if (kind === KIND.FREE_COMPLETED) return -this.sizes[this.lifeSize[this.ref[entry]]];
+    if (kind === KIND.ALLOC) return this.lifeSize[this.ref[entry]];
+    if (kind === KIND.FREE_COMPLETED) return -this.lifeSize[this.ref[entry]];
     if (kind === KIND.ALLOC_AGAIN) return this.size(this.ref[entry]) - this.endedSize(entry);
     return 0;
   }

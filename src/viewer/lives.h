@@ -34,9 +34,9 @@ struct tn_lives {
 struct tn_life_step {
     uint64_t life;   /* TN_LIFE_NONE: of none, or of a block that is free already */
     uint64_t ended;  /* life that an allocation of the same address ends: its free is missing */
-    uint64_t behind; /* lives in the row behind the one told of already, or else the one ended */
-    uint64_t reuse;  /* of an allocation: 1 more than addresses on the shelf behind its own; 0: its
-                        address is not there */
+    uint64_t behind; /* lives in the row behind the one ended, or else the one told of before */
+    uint64_t reuse;  /* of an allocation: 1 more than addresses on the shelf behind its own; 0: it
+                        is not there */
     bool is_new;
 };
 
