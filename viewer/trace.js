@@ -375,7 +375,8 @@ export class Source {
     const count = head.varint();
     /** @type {{count: number, width: number}[]} */
     const shapes = [];
-    for (let i = 0; i < TRACE_COLUMNS; i++) shapes.push({ count: head.varint(), width: head.byte() });
+    for (let i = 0; i < TRACE_COLUMNS; i++)
+      shapes.push({ count: head.varint(), width: head.byte() });
     let at = head.at;
     const size = shapes.reduce((sum, shape) => sum + shape.count * shape.width, at);
     const [kinds, times] = shapes;

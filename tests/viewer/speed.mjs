@@ -119,7 +119,8 @@ async function measure(browser, file, mode) {
   );
 }
 
-for (const mode of Object.keys(MODES)) {
+const wanted = process.env.RASTER ? [process.env.RASTER] : Object.keys(MODES);
+for (const mode of wanted) {
   const browser = await openBrowser(mode);
   console.log(`# ${mode}: ${(await rasterOf(browser)).join(', ')}`);
   for (const file of process.argv.slice(2)) await measure(browser, file, mode);
