@@ -62,6 +62,9 @@ async function inflate(packed, size) {
 /** The bytes of a section; its element goes, so that each is held once.
  * @param {string} name @returns {Promise<Uint8Array>} */
 export async function readSection(name) {
+  if (document.characterSet !== 'UTF-8') {
+    throw new BadPage(`it was sent as ${document.characterSet}, and is UTF-8`);
+  }
   const element = document.querySelector(`script[data-name="${name}"]`);
   const size = Number(element?.getAttribute('data-size'));
   if (!element || !(size >= 0 && size <= SECTION_MAX)) {

@@ -51,8 +51,8 @@ bool tn_lives_step(struct tn_lives *lives, const struct tn_trace_entry *entry,
 uint64_t tn_lives_at(const struct tn_lives *lives, uint64_t address);
 
 /* Numbers anew the lives that last now, from 0 on and in this order in the row, and forgets the
- * others' numbers and the shelf. `carried_out` is an empty vector of uint64_t and gets their old numbers, in order. False when host memory is
- * missing. */
+ * others' numbers and the shelf. `carried_out` is an empty vector of uint64_t and gets their old
+ * numbers, in order. False when host memory is missing. */
 bool tn_lives_carry(struct tn_lives *lives, struct tn_vec *carried_out) TN_MUST_CHECK;
 
 #endif

@@ -205,8 +205,7 @@ async function smallerPagesAreTrue(browser) {
 
 // ---- pictures are the figures ----
 
-/** Bytes of a page; what a recorded run takes is known to the byte, so a page that grew is no noise.
- */
+/** Sizes of pages: they are the same on every machine. */
 function pagesAreSmall() {
   for (const [name, most] of [
     ['tiny', 180],
@@ -674,6 +673,23 @@ async function brokenPages(browser) {
   }
 }
 
+/** A server may say that the page is of another character set than it says itself. */
+async function wrongCharset(browser) {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  const body = readFileSync(join(work, 'tiny.html'));
+  await page.route('**/*', (route) =>
+    route.fulfill({ body, contentType: 'text/html; charset=iso-8859-1' }),
+  );
+  await page.goto('http://tarn.test/');
+  await page
+    .waitForFunction(() => !document.getElementById('broken').hidden, null, { timeout: 15000 })
+    .catch(() => {});
+  const text = await page.innerText('#broken');
+  expectTrue('another character set: a panel says so', text.includes('is UTF-8'), text);
+  await context.close();
+}
+
 async function oddFiles(browser) {
   const files = {
     list: [],
@@ -817,6 +833,7 @@ async function main() {
     await deepLinks(browser);
     await hostile(browser);
     await brokenPages(browser);
+    await wrongCharset(browser);
     await oddFiles(browser);
     if (axePath) await accessibility(browser);
     if (pictures) await takePictures(browser);
