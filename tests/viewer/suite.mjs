@@ -255,7 +255,7 @@ async function heightsAreTrue(page, what, ratio) {
     const colours = [...app.theme.groups, app.theme.others].map(bytes);
     let most = 0;
     for (let i = 3; i < columns - 3; i += 7) {
-      const x = Math.round((box.left + ((i + 0.5) * box.axis.width) / columns) * scale);
+      const x = Math.floor((box.left + ((i + 0.5) * box.axis.width) / columns) * scale);
       const pixels = context.getImageData(
         x,
         Math.round(box.top * scale),
@@ -274,7 +274,9 @@ async function heightsAreTrue(page, what, ratio) {
         if (isGroup) high++;
       }
       const isSmooth = data.least[i] === data.most[i];
-      if (isSmooth) most = Math.max(most, Math.abs(high / scale - (y(0) - y(data.most[i]))));
+      const away = (k) => Math.abs(high / scale - (y(0) - y(data.most[k])));
+      // Where a column's border lies within a pixel, that pixel is also of the column beside it.
+      if (isSmooth) most = Math.max(most, Math.min(away(i - 1), away(i), away(i + 1)));
     }
     return most;
   }, ratio);
