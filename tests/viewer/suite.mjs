@@ -274,9 +274,14 @@ async function heightsAreTrue(page, what, ratio) {
         if (isGroup) high++;
       }
       const isSmooth = data.least[i] === data.most[i];
-      const away = (k) => Math.abs(high / scale - (y(0) - y(data.most[k])));
-      // Where a column's border lies within a pixel, that pixel is also of the column beside it.
-      if (isSmooth) most = Math.max(most, Math.min(away(i - 1), away(i), away(i + 1)));
+      // Where the width is no whole number of pixels, two columns share most of them.
+      const isSame = (k) =>
+        data.sums
+          .slice(k * data.groups, (k + 1) * data.groups)
+          .every((sum, group) => sum === data.sums[i * data.groups + group]);
+      const isWhole = Math.abs(box.axis.width * scale - columns) < 1e-6;
+      if (isSmooth && (isWhole || (isSame(i - 1) && isSame(i + 1))))
+        most = Math.max(most, Math.abs(high / scale - (y(0) - y(data.most[i]))));
     }
     return most;
   }, ratio);
