@@ -254,7 +254,7 @@ async function heightsAreTrue(page, what, ratio) {
     const bytes = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
     const colours = [...app.theme.groups, app.theme.others].map(bytes);
     let most = 0;
-    for (let i = 3; i < columns - 3; i += 7) {
+    for (let i = 4; i < columns - 4; i += 7) {
       const x = Math.floor((box.left + ((i + 0.5) * box.axis.width) / columns) * scale);
       const pixels = context.getImageData(
         x,
@@ -280,7 +280,9 @@ async function heightsAreTrue(page, what, ratio) {
           .slice(k * data.groups, (k + 1) * data.groups)
           .every((sum, group) => sum === data.sums[i * data.groups + group]);
       const isWhole = Math.abs(box.axis.width * scale - columns) < 1e-6;
-      if (isSmooth && (isWhole || (isSame(i - 1) && isSame(i + 1))))
+      // A step of the line of reserved bytes lies over the columns beside it.
+      const isFlat = [-4, 4].every((k) => data.reserved[i + k] === data.reserved[i]);
+      if (isFlat && isSmooth && (isWhole || (isSame(i - 1) && isSame(i + 1))))
         most = Math.max(most, Math.abs(high / scale - (y(0) - y(data.most[i]))));
     }
     return most;
