@@ -324,7 +324,7 @@ async function start() {
   const wantsDark = matchMedia('(prefers-color-scheme: dark)');
   document.documentElement.classList.toggle('dark', wantsDark.matches);
   const head = JSON.parse(new TextDecoder().decode(await readSection('head')));
-  if (head.form !== 1 || !Array.isArray(head.sources))
+  if (head.form !== 2 || !Array.isArray(head.sources))
     throw new BadPage('it is of another version of the viewer');
   byId('title').textContent = shownText(head.title, 200);
   if (head.sources.length === 0) {
@@ -346,7 +346,7 @@ async function start() {
   if (app.state.to < 0) app.state.to = app.source.count;
   clampState(app.state, app.source);
   searchFor(app, app.state.query);
-  app.group();
+  if (app.state.filter) app.group();
   /** @type {HTMLInputElement} */ (byId('search')).value = app.state.query;
   wantsDark.addEventListener('change', () => app.setTheme(wantsDark.matches));
   app.listen();

@@ -14,7 +14,7 @@ import { LEFT, drawCursors, drawLanes, drawPlaceAxis, timelineBox } from './time
 import { KIND, NEVER } from './trace.js';
 import { placeName } from './words.js';
 
-const SLICE = 20000; // blocks between looks at the clock
+const SLICE = 1000; // blocks between looks at the clock
 const REST = 60; // milliseconds without a change before a new picture is painted
 
 /** Addresses that were ever reserved, without the gaps between them. */
@@ -274,7 +274,9 @@ function startPicture(app, width, height) {
       const canvas = document.createElement('canvas');
       canvas.width = wide;
       canvas.height = high;
-      const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
+      const context = /** @type {CanvasRenderingContext2D} */ (
+        canvas.getContext('2d', { willReadFrequently: true })
+      );
       const isPile = state.mode === 'pile';
       context.putImageData(
         raster.picture(isPile ? null : ground, colourBytes(theme.paper)),

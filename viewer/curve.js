@@ -41,6 +41,7 @@ export class Curve {
 
   fillBase() {
     const { source, before } = this;
+    const { kind, ref, lifeSize } = source;
     const level = this.levels[0];
     let now = source.info.requested;
     for (let bucket = 0; bucket < before.length; bucket++) {
@@ -51,7 +52,9 @@ export class Curve {
       let at = first;
       before[bucket] = now;
       for (let entry = first; entry < end; entry++) {
-        now += source.delta(entry);
+        if (kind[entry] === KIND.ALLOC) now += lifeSize[ref[entry]];
+        else if (kind[entry] === KIND.FREE_COMPLETED) now -= lifeSize[ref[entry]];
+        else if (kind[entry] === KIND.ALLOC_AGAIN) now += source.delta(entry);
         if (now > most) {
           most = now;
           at = entry;

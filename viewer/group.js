@@ -79,8 +79,9 @@ export class Grouping {
     this.keyOfExtra = new Uint32Array(0);
     this.keyOfCategory = new Uint32Array(0);
     this.isByStack = ['line', 'own', 'stack', 'file'].includes(by);
+    this.isLookUp = this.isByStack && !matching; // the key of a block is that of its stack
     this.groupOfKey = new Uint8Array(0);
-    this.groupOfStack = new Uint8Array(0);
+    this.groupOfLife = new Uint8Array(0);
     this.sums = new Float64Array(0);
     this.now = new Float64Array(0); // of the groups after entry `at`
     this.at = -2;
@@ -174,13 +175,19 @@ export class Grouping {
    * @param {number} peak */
   rank(peak) {
     const { source } = this;
+    const { lifeSize, lifeStart, lifeEnd, lifeStack } = source;
+    const { isLookUp, keyOfStack } = this;
     const atPeak = new Float64Array(this.keys.length);
     const total = new Float64Array(this.keys.length);
+    const stay = new Float64Array(this.keys.length); // bytes times entries
     for (let life = 0; life < source.lives; life++) {
-      const key = this.key(life);
-      const size = source.size(life);
+      const key = isLookUp ? keyOfStack[lifeStack[life]] : this.key(life);
+      const size = lifeSize[life];
+      const start = lifeStart[life] === NEVER ? -1 : lifeStart[life];
+      const end = lifeEnd[life];
       total[key] += size;
-      if (source.isLive(life, peak)) atPeak[key] += size;
+      if (start <= peak && end > peak) atPeak[key] += size; // NEVER is above all entries
+      stay[key] += size * (Math.min(end, source.count) - Math.max(0, start));
     }
     const order = [...this.keys.keys()].filter((key) => total[key] > 0 && key !== this.rest);
     order.sort((a, b) => atPeak[b] - atPeak[a] || total[b] - total[a] || a - b);
@@ -194,7 +201,7 @@ export class Grouping {
     this.count = this.shown.length + 2; // others first, what does not match last
     if (this.rest >= 0) this.groupOfKey[this.rest] = this.count - 1;
     this.makeTables();
-    this.makeOrder();
+    this.makeOrder(total, stay);
   }
 
   /** What the rules say nothing of is never among the others. @param {number[]} order */
@@ -203,25 +210,29 @@ export class Grouping {
     if (order.includes(key) && !this.shown.includes(key)) this.shown[GROUPS_MAX - 1] = key;
   }
 
-  /** Groups by stack, so that finding one is a look-up. */
+  /** The group of each life, so that finding one is a look-up. */
   makeTables() {
-    const group = this.groupOfKey;
-    this.groupOfStack = Uint8Array.from(this.keyOfStack, (key) => group[key]);
+    const { source, groupOfKey, keyOfStack, isLookUp } = this;
+    const { lifeStack } = source;
+    const groupOfStack = Uint8Array.from(keyOfStack, (key) => groupOfKey[key]);
+    const groups = new Uint8Array(source.lives);
+    for (let life = 0; life < groups.length; life++) {
+      groups[life] = isLookUp ? groupOfStack[lifeStack[life]] : groupOfKey[this.key(life)];
+    }
+    this.groupOfLife = groups;
   }
 
   /** The order in which groups are stacked, from the ground: those whose bytes stay longest
-   * first, so that what comes and goes does so on top of what is always there. */
-  makeOrder() {
-    const { source, count } = this;
+   * first, so that what comes and goes does so on top of what is always there.
+   * @param {Float64Array} total @param {Float64Array} stays by key */
+  makeOrder(total, stays) {
+    const { count } = this;
     const bytes = new Float64Array(count);
     const stay = new Float64Array(count);
-    for (let life = 0; life < source.lives; life++) {
-      const group = this.group(life);
-      const start = source.lifeStart[life] === NEVER ? 0 : source.lifeStart[life];
-      const end = source.lifeEnd[life] === NEVER ? source.count : source.lifeEnd[life];
-      bytes[group] += source.size(life);
-      stay[group] += source.size(life) * (end - start);
-    }
+    this.groupOfKey.forEach((group, key) => {
+      bytes[group] += total[key];
+      stay[group] += stays[key];
+    });
     const length = (/** @type {number} */ group) =>
       bytes[group] > 0 ? stay[group] / bytes[group] : 0;
     const order = [...bytes.keys()].filter((group) => group > 0 && group < count - 1);
@@ -231,10 +242,7 @@ export class Grouping {
 
   /** @param {number} life */
   group(life) {
-    if (this.isByStack && !this.matching) {
-      return this.groupOfStack[this.source.lifeStack[life]];
-    }
-    return this.groupOfKey[this.key(life)];
+    return this.groupOfLife[life];
   }
 
   /** The group of what the rules say nothing of; -1 without one. */
@@ -257,29 +265,32 @@ export class Grouping {
     for (let life = 0; life < source.lives; life++) {
       if (source.lifeStart[life] === NEVER) now[this.group(life)] += source.size(life);
     }
-    for (let entry = 0; entry < source.count; entry++) {
-      if (entry % CHECKPOINT === 0) sums.set(now, (entry / CHECKPOINT) * count);
-      this.apply(now, entry);
+    for (let point = 0; point * CHECKPOINT < source.count; point++) {
+      sums.set(now, point * count);
+      const first = point * CHECKPOINT;
+      this.apply(now, first, Math.min(source.count, first + CHECKPOINT));
     }
     this.sums = sums;
     this.now = source.count > 0 ? new Float64Array(count) : now;
     this.at = source.count > 0 ? -2 : -1;
   }
 
-  /** @param {Float64Array} sums @param {number} entry */
-  apply(sums, entry) {
-    const { source } = this;
-    const kind = source.kind[entry];
-    if (kind === KIND.ALLOC || kind === KIND.ALLOC_AGAIN) {
-      const life = source.ref[entry];
-      sums[this.group(life)] += source.size(life);
-      if (kind === KIND.ALLOC_AGAIN) {
-        const ended = source.endedBy().get(entry);
-        if (ended !== undefined) sums[this.group(ended)] -= source.size(ended);
+  /** Adds what entries [first, end) change. @param {Float64Array} sums @param {number} first
+   * @param {number} end */
+  apply(sums, first, end) {
+    const { source, groupOfLife } = this;
+    const { kind, ref, lifeSize } = source;
+    for (let entry = first; entry < end; entry++) {
+      const what = kind[entry];
+      if (what === KIND.FREE_COMPLETED) {
+        const life = ref[entry];
+        sums[groupOfLife[life]] -= lifeSize[life];
+      } else if (what === KIND.ALLOC || what === KIND.ALLOC_AGAIN) {
+        const life = ref[entry];
+        sums[groupOfLife[life]] += lifeSize[life];
+        const ended = what === KIND.ALLOC ? undefined : source.endedBy().get(entry);
+        if (ended !== undefined) sums[groupOfLife[ended]] -= lifeSize[ended];
       }
-    } else if (kind === KIND.FREE_COMPLETED) {
-      const life = source.ref[entry];
-      sums[this.group(life)] -= source.size(life);
     }
   }
 
@@ -295,8 +306,8 @@ export class Grouping {
       now.set(this.sums.subarray(from, from + this.count));
       at = point * CHECKPOINT - 1;
     }
-    while (at < entry) this.apply(now, ++at);
-    this.at = at;
+    this.apply(now, at + 1, entry + 1);
+    this.at = Math.max(at, entry);
     return now;
   }
 }

@@ -99,7 +99,9 @@ export function colourBytes(colour) {
 export const FONT = '12px system-ui, -apple-system, "Segoe UI", "Noto Sans", sans-serif';
 export const FONT_BOLD = '600 ' + FONT;
 
-/** Fits a canvas to its box and gives a context in CSS pixels.
+/** Fits a canvas to its box and gives a context in CSS pixels. The processor draws: to send each of
+ * thousands of small shapes to a graphics card takes longer, and much longer where one is only
+ * played.
  * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height */
 export function openCanvas(canvas, width, height) {
   const ratio = Math.max(1, Math.min(3, window.devicePixelRatio || 1));
@@ -109,7 +111,9 @@ export function openCanvas(canvas, width, height) {
     canvas.width = wide;
     canvas.height = high;
   }
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
+  const context = /** @type {CanvasRenderingContext2D} */ (
+    canvas.getContext('2d', { willReadFrequently: true })
+  );
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.font = FONT;
   context.textBaseline = 'middle';

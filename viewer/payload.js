@@ -1,19 +1,43 @@
 // SPDX-License-Identifier: MIT
-// The data of the page: sections in script elements that no browser runs, deflated, in base64.
+// The data of the page: sections in script elements that no browser runs, deflated, as letters.
 
 /** What is wrong with the page's data, in words for its reader. */
 export class BadPage extends Error {}
 
 const SECTION_MAX = 2 ** 30;
 
-/** @param {string} text */
-function base64Bytes(text) {
-  const native = /** @type {any} */ (Uint8Array).fromBase64;
-  if (native) return native.call(Uint8Array, text);
-  const binary = atob(text);
-  const bytes = new Uint8Array(binary.length);
-  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
-  return bytes;
+// What a character of U+0080 and above stands for, by src/viewer/letters.c.
+const FORBIDDEN = [0, 13, 60, 26];
+
+/** The bytes of letters: seven bits each, those from U+0080 on, of two bytes, twelve.
+ * @param {string} text */
+function lettersBytes(text) {
+  const letters = new TextEncoder().encode(text);
+  const bytes = letters; // they are fewer: what is written has been read
+  let used = 0;
+  let bits = 0;
+  let held = 0;
+  for (let i = 0; i < letters.length; i++) {
+    let code = letters[i];
+    if (code < 128) {
+      bits = (bits << 7) | code;
+      held += 7;
+    } else {
+      if (code > 0xc3) throw new BadPage('it has characters that it cannot have');
+      code = ((code & 1) << 6) | (letters[++i] & 63);
+      bits = (bits << 12) | (FORBIDDEN[code >> 5] << 5) | (code & 31);
+      held += 12;
+      if (held >= 16) {
+        held -= 8;
+        bytes[used++] = bits >> held;
+      }
+    }
+    if (held >= 8) {
+      held -= 8;
+      bytes[used++] = bits >> held;
+    }
+  }
+  return bytes.subarray(0, used);
 }
 
 /** @param {Uint8Array} packed @param {number} size */
@@ -38,13 +62,16 @@ async function inflate(packed, size) {
 /** The bytes of a section; its element goes, so that each is held once.
  * @param {string} name @returns {Promise<Uint8Array>} */
 export async function readSection(name) {
+  if (document.characterSet !== 'UTF-8') {
+    throw new BadPage(`it was sent as ${document.characterSet}, and is UTF-8`);
+  }
   const element = document.querySelector(`script[data-name="${name}"]`);
   const size = Number(element?.getAttribute('data-size'));
   if (!element || !(size >= 0 && size <= SECTION_MAX)) {
     throw new BadPage(`section \u201c${name}\u201d is missing: the file was cut off or changed`);
   }
   try {
-    const packed = base64Bytes(element.textContent || '');
+    const packed = lettersBytes(element.textContent || '');
     element.remove();
     return await inflate(packed, size);
   } catch (error) {
@@ -96,6 +123,22 @@ export class Numbers {
     if (this.at !== this.end)
       throw new BadPage('a column of the data does not end where it should');
   }
+}
+
+/** Numbers that are spread over planes of bytes: the lowest bytes of all of them, then the next.
+ * @param {Uint8Array} bytes @param {number} at @param {number} count @param {number} width */
+export function planeNumbers(bytes, at, count, width) {
+  if (width > 8) throw new BadPage('its numbers are too large');
+  const numbers = width <= 4 ? new Uint32Array(count) : new Float64Array(count);
+  if (width === 1) numbers.set(bytes.subarray(at, at + count));
+  else if (width === 2) {
+    for (let i = 0; i < count; i++, at++) numbers[i] = bytes[at] | (bytes[at + count] << 8);
+  } else {
+    for (let plane = 0, times = 1; plane < width; plane++, times *= 256, at += count) {
+      for (let i = 0; i < count; i++) numbers[i] += bytes[at + i] * times;
+    }
+  }
+  return numbers;
 }
 
 /** Lets the browser draw and answer. */

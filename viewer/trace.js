@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A snapshot in memory: texts, stacks, and for each source (a device, or pinned memory) its
-// entries,
-// blocks and segments, in typed arrays.
-import { BadPage, Numbers, breathe, readSection } from './payload.js';
+// entries, blocks and segments, in typed arrays.
+import { BadPage, Numbers, breathe, planeNumbers, readSection } from './payload.js';
 import { baseName, shownText } from './format.js';
 
 /** Kinds of entries; the numbers are those of src/viewer/record.h. */
@@ -216,8 +215,39 @@ export class Names {
 
 /** Sizes of blocks, by number. @param {Uint8Array} bytes */
 export function readSizes(bytes) {
-  return Float64Array.from(allVarints(bytes));
+  const numbers = new Numbers(bytes);
+  const list = [];
+  let size = 0;
+  while (!numbers.isAtEnd()) list.push((size += numbers.step()));
+  numbers.finish();
+  return Float64Array.from(list);
 }
+
+/** What follows from the entries read so far.
+ * @typedef {{entry: number, life: number, address: number, time: number, latest: number,
+ *   row: Uint32Array, place: Uint32Array, rowCount: number, shelf: Uint32Array,
+ *   shelfCount: number}} Progress */
+
+/** The numbers of a column, one after another. */
+class Column {
+  /** @param {Uint32Array | Float64Array} numbers */
+  constructor(numbers) {
+    this.numbers = numbers;
+    this.at = 0;
+  }
+
+  next() {
+    return this.numbers[this.at++];
+  }
+
+  /** A signed one. */
+  step() {
+    const number = this.next();
+    return number % 2 === 0 ? number / 2 : -(number + 1) / 2;
+  }
+}
+
+const TRACE_COLUMNS = 11; // of a piece of the trace; src/viewer/record.h has their meaning
 
 /** One device, or pinned memory. */
 export class Source {
@@ -237,6 +267,7 @@ export class Source {
     this.stack = numbersBelow(this.count, names.stackNode.length);
     this.time = info.span < 2 ** 32 ? new Uint32Array(this.count) : new Float64Array(this.count);
     this.lifeAddress = new Float64Array(this.lives);
+    /** Bytes asked for. @type {Uint32Array | Float64Array} */
     this.lifeSize = new Uint32Array(this.lives);
     this.lifeStart = new Uint32Array(this.lives);
     this.lifeAsked = new Uint32Array(this.lives).fill(NEVER);
@@ -265,14 +296,18 @@ export class Source {
     /** How many entries before the page's first one a block came, by life.
      * @type {Map<number, number>} */
     this.lifeAge = new Map();
+    /** Lives that an allocation of their address ends, by its entry.
+     * @type {Map<number, number>} */
+    this.ended = new Map();
   }
 
   /** @param {Float64Array} sizes @param {(share: number) => void} progress */
   async read(sizes, progress) {
     this.sizes = sizes;
+    if (sizes.some((size) => !(size < 2 ** 32))) this.lifeSize = new Float64Array(this.lives);
     this.readBefore(await readSection(`d${this.number}.before`));
     this.readSpans(await readSection(`d${this.number}.spans`));
-    const state = { entry: 0, life: this.info.carried, address: 0, time: 0, latest: 0 };
+    const state = this.start();
     for (let i = 0; i < this.info.chunks; i++) {
       this.readChunk(await readSection(`d${this.number}.trace.${i}`), state);
       progress((i + 1) / this.info.chunks);
@@ -292,7 +327,7 @@ export class Source {
       const life = i < carried ? i : this.lives - survivors + i - carried;
       address += numbers.step();
       this.lifeAddress[life] = address * this.info.unit;
-      this.lifeSize[life] = numbers.varint();
+      this.lifeSize[life] = this.sizes[numbers.varint()];
       this.lifePlace[life] = numbers.varint();
       this.lifeStack[life] = numbers.varint();
       this.lifeStart[life] = NEVER;
@@ -334,120 +369,231 @@ export class Source {
     numbers.finish();
   }
 
-  /** @param {Uint8Array} bytes
-   * @param {{entry: number, life: number, address: number, time: number, latest: number}} state */
+  /** @returns {Progress} */
+  start() {
+    const { carried } = this.info;
+    const row = new Uint32Array(this.lives + 1);
+    for (let life = 0; life < carried; life++) row[life] = life;
+    return {
+      entry: 0,
+      life: carried,
+      address: 0,
+      time: 0,
+      latest: 0,
+      row,
+      place: row.slice(),
+      rowCount: carried,
+      shelf: new Uint32Array(this.lives + 1),
+      shelfCount: 0,
+    };
+  }
+
+  /** @param {Uint8Array} bytes @param {Progress} state */
   readChunk(bytes, state) {
     const head = new Numbers(bytes);
     const count = head.varint();
-    const lengths = [];
-    for (let i = 0; i < 9; i++) lengths.push(head.varint());
+    /** @type {{count: number, width: number}[]} */
+    const shapes = [];
+    for (let i = 0; i < TRACE_COLUMNS; i++)
+      shapes.push({ count: head.varint(), width: head.byte() });
     let at = head.at;
-    const columns = lengths.map((length) => {
-      at += length;
-      return new Numbers(bytes, at - length, at);
-    });
-    if (at !== bytes.length || !(state.entry + count <= this.count)) {
+    const size = shapes.reduce((sum, shape) => sum + shape.count * shape.width, at);
+    const [kinds, times] = shapes;
+    if (
+      size !== bytes.length ||
+      times.count !== count ||
+      !(kinds.count <= count) ||
+      !(state.entry + count <= this.count)
+    ) {
       throw new BadPage('a piece of the trace has another length than it says');
     }
+    const columns = shapes.map((shape) => {
+      at += shape.count * shape.width;
+      return new Column(
+        planeNumbers(bytes, at - shape.count * shape.width, shape.count, shape.width),
+      );
+    });
     const end = state.entry + count;
-    while (state.entry < end && !columns[0].isAtEnd()) this.readRecord(columns, state);
-    for (const column of columns) column.finish();
+    this.readTimes(columns[1], state);
+    this.readRecords(columns, state);
+    const isRead = columns.every((column, i) => column.at === shapes[i].count);
+    if (state.entry !== end || !isRead) {
+      throw new BadPage('a column of the data does not end where it should');
+    }
   }
 
-  /** One entry, or the two of a free. The order is that of details_put in src/viewer/record.c.
-   * @param {Numbers[]} columns
-   * @param {{entry: number, life: number, address: number, time: number, latest: number}} state */
-  readRecord(columns, state) {
-    const [kinds, times, stacks, addresses, sizes, backs, places, extras, plains] = columns;
-    let kind = kinds.byte();
-    const entry = state.entry++;
-    let stack = stacks.varint();
-    state.time += times.step();
-    if (state.time > state.latest) state.latest = state.time;
-    this.time[entry] = state.latest;
-    this.stack[entry] = stack;
-    if (kind === KIND.FREE || kind === KIND.FREE_REQUESTED || kind === KIND.FREE_COMPLETED) {
-      const life = state.life - backs.varint();
-      stack = stack === 0 ? this.lifeStack[life] : stack - 1;
-      this.stack[entry] = stack;
-      if (kind !== KIND.FREE_COMPLETED) this.lifeAsked[life] = entry;
-      if (kind === KIND.FREE_COMPLETED) this.lifeEnd[life] = entry;
-      this.ref[entry] = life;
-      if (kind === KIND.FREE) {
-        this.readSecond(life, stack, times, state);
-        kind = KIND.FREE_REQUESTED;
-      }
-    } else if (kind <= KIND.OLD_FREE || kind === KIND.ALLOC_AGAIN) {
-      const isAlloc = kind === KIND.ALLOC || kind === KIND.ALLOC_AGAIN;
-      const life =
-        kind === KIND.ALLOC_AGAIN
-          ? this.endOld(state.life - backs.varint(), entry, state)
-          : state.life++;
-      state.address += addresses.step();
-      this.ref[entry] = life;
-      this.lifeAddress[life] = state.address * this.info.unit;
-      this.lifeSize[life] = sizes.varint();
-      this.lifePlace[life] = places.varint();
-      this.lifeStart[life] = isAlloc ? entry : NEVER;
-      if (isAlloc) {
-        const extra = extras.varint();
-        this.lifeStack[life] = stack;
-        if (extra > 0 && this.lifeExtra) this.lifeExtra[life] = extra;
+  /** @param {Column} times @param {Progress} state */
+  readTimes(times, state) {
+    const { time } = this;
+    const count = times.numbers.length;
+    for (let i = 0; i < count; i++) {
+      state.time += times.step();
+      if (state.time > state.latest) state.latest = state.time;
+      time[state.entry + i] = state.latest;
+    }
+  }
+
+  /** Entries; those of most are read here, the others by readRare. The order of a record's
+   * numbers is that of details_put in src/viewer/record.c.
+   * @param {Column[]} columns @param {Progress} state */
+  readRecords(columns, state) {
+    const { kind: kinds, ref, stack: stacks, lifeAddress, lifeSize, lifeStart, lifeAsked } = this;
+    const { lifeEnd, lifePlace, lifeStack, lifeExtra } = this;
+    const { row, place, shelf } = state;
+    const bytes = this.sizes;
+    const { unit } = this.info;
+    const [kindColumn, , stackColumn, freeStacks, reuses, addresses] = columns;
+    const [sizes, behinds, places, extras] = columns.slice(6);
+    const records = kindColumn.numbers;
+    let { entry, life, rowCount, shelfCount } = state;
+    for (let i = 0; i < records.length; i++) {
+      const kind = records[i];
+      if (kind === KIND.ALLOC) {
+        const stack = stackColumn.next();
+        const reuse = reuses.next();
+        let address = 0;
+        if (reuse > 0) {
+          const spot = shelfCount - reuse;
+          address = lifeAddress[shelf[spot]];
+          shelf[spot] = shelf[--shelfCount];
+        } else {
+          state.address += addresses.step();
+          address = state.address * unit;
+        }
+        kinds[entry] = kind;
+        ref[entry] = life;
+        stacks[entry] = stack;
+        lifeAddress[life] = address;
+        lifeSize[life] = bytes[sizes.next()];
+        lifePlace[life] = places.next();
+        lifeStart[life] = entry;
+        lifeStack[life] = stack;
+        const extra = extras.next();
+        if (extra > 0 && lifeExtra) lifeExtra[life] = extra;
+        place[life] = rowCount;
+        row[rowCount++] = life++;
+        entry++;
+      } else if (kind === KIND.FREE) {
+        const spot = rowCount - 1 - behinds.next();
+        const freed = row[spot];
+        const free = freeStacks.next();
+        const stack = free === 0 ? lifeStack[freed] : free - 1;
+        const last = row[--rowCount];
+        row[spot] = last;
+        place[last] = spot;
+        shelf[shelfCount++] = freed;
+        lifeAsked[freed] = entry;
+        lifeEnd[freed] = entry + 1;
+        kinds[entry] = KIND.FREE_REQUESTED;
+        kinds[entry + 1] = KIND.FREE_COMPLETED;
+        ref[entry] = ref[entry + 1] = freed;
+        stacks[entry] = stacks[entry + 1] = stack;
+        entry += 2;
       } else {
-        if (kind !== KIND.OLD_FREE_COMPLETED) this.lifeAsked[life] = entry;
-        if (kind === KIND.OLD_FREE_COMPLETED) this.lifeEnd[life] = entry;
-        if (kind === KIND.OLD_FREE) this.readSecond(life, stack, times, state);
-        kind = kind === KIND.OLD_FREE_COMPLETED ? KIND.FREE_COMPLETED : KIND.FREE_REQUESTED;
+        Object.assign(state, { entry, life, rowCount, shelfCount });
+        this.readRare(kind, columns, state);
+        ({ entry, life, rowCount, shelfCount } = state);
       }
+    }
+    kindColumn.at = records.length;
+    Object.assign(state, { entry, life, rowCount, shelfCount });
+  }
+
+  /** @param {number} kind @param {Column[]} columns @param {Progress} state */
+  readRare(kind, columns, state) {
+    const [, , stacks, freeStacks, , addresses, sizes, behinds, places, extras, plains] = columns;
+    const entry = state.entry++;
+    const isFree = kind === KIND.FREE_REQUESTED || kind === KIND.FREE_COMPLETED;
+    const number = isFree ? freeStacks.next() : stacks.next();
+    if (isFree) {
+      const life = state.row[state.rowCount - 1 - behinds.next()];
+      this.putFree(life, kind, entry, number === 0 ? this.lifeStack[life] : number - 1);
+      if (kind === KIND.FREE_COMPLETED) this.endLife(life, state, true);
+    } else if (kind <= KIND.OLD_FREE) {
+      const life = this.beginLife(state);
+      state.address += addresses.step();
+      this.lifeAddress[life] = state.address * this.info.unit;
+      this.lifeSize[life] = this.sizes[sizes.next()];
+      this.lifePlace[life] = places.next();
+      this.lifeStart[life] = NEVER;
+      const isDone = kind === KIND.OLD_FREE_COMPLETED;
+      this.putFree(life, isDone ? KIND.FREE_COMPLETED : KIND.FREE_REQUESTED, entry, number);
+      if (kind === KIND.OLD_FREE) {
+        this.putFree(life, KIND.FREE_COMPLETED, state.entry++, number);
+      }
+      if (kind !== KIND.OLD_FREE_REQUESTED) this.endLife(life, state, true);
+    } else if (kind === KIND.ALLOC_AGAIN) {
+      const old = state.row[state.rowCount - 1 - behinds.next()];
+      this.endLife(old, state, false);
+      this.lifeEnd[old] = entry;
+      this.ended.set(entry, old);
+      const life = this.beginLife(state);
+      this.lifeAddress[life] = this.lifeAddress[old];
+      this.lifeSize[life] = this.sizes[sizes.next()];
+      this.lifePlace[life] = places.next();
+      this.lifeStart[life] = entry;
+      this.lifeStack[life] = number;
+      const extra = extras.next();
+      if (extra > 0 && this.lifeExtra) this.lifeExtra[life] = extra;
+      this.kind[entry] = kind;
+      this.ref[entry] = life;
+      this.stack[entry] = number;
     } else {
+      this.kind[entry] = kind;
+      this.stack[entry] = number;
       this.readEvent(kind, entry, state, addresses, sizes, places, extras, plains);
     }
-    this.kind[entry] = kind;
   }
 
-  /** @param {number} old @param {number} entry @param {{life: number}} state */
-  endOld(old, entry, state) {
-    this.lifeEnd[old] = entry;
+  /** @param {number} life @param {number} kind @param {number} entry @param {number} stack */
+  putFree(life, kind, entry, stack) {
+    this.kind[entry] = kind;
+    this.ref[entry] = life;
+    this.stack[entry] = stack;
+    if (kind === KIND.FREE_REQUESTED) this.lifeAsked[life] = entry;
+    else this.lifeEnd[life] = entry;
+  }
+
+  /** A life that is in use from now on. @param {Progress} state */
+  beginLife(state) {
+    state.place[state.life] = state.rowCount;
+    state.row[state.rowCount++] = state.life;
     return state.life++;
   }
 
-  /** The entry that completes a free. @param {number} life @param {number} stack
-   * @param {Numbers} times @param {{entry: number, time: number, latest: number}} state */
-  readSecond(life, stack, times, state) {
-    const entry = state.entry++;
-    state.time += times.step();
-    if (state.time > state.latest) state.latest = state.time;
-    this.time[entry] = state.latest;
-    this.stack[entry] = stack;
-    this.kind[entry] = KIND.FREE_COMPLETED;
-    this.ref[entry] = life;
-    this.lifeEnd[life] = entry;
+  /** @param {number} life @param {Progress} state @param {boolean} isFree its address */
+  endLife(life, state, isFree) {
+    const spot = state.place[life];
+    const last = state.row[--state.rowCount];
+    state.row[spot] = last;
+    state.place[last] = spot;
+    if (isFree) state.shelf[state.shelfCount++] = life;
   }
 
-  /** @param {number} kind @param {number} entry @param {{life: number, address: number}} state
-   * @param {Numbers} addresses @param {Numbers} sizes @param {Numbers} places
-   * @param {Numbers} extras @param {Numbers} plains */
+  /** @param {number} kind @param {number} entry @param {Progress} state
+   * @param {Column} addresses @param {Column} sizes @param {Column} places
+   * @param {Column} extras @param {Column} plains */
   readEvent(kind, entry, state, addresses, sizes, places, extras, plains) {
     const event = { entry, kind, address: -1, size: 0, place: -1, free: 0, extra: 0, life: -1 };
     if (kind <= KIND.SEGMENT_UNMAP) {
       state.address += addresses.step();
       event.address = state.address * this.info.unit;
-      event.size = this.sizes[sizes.varint()];
-      event.place = places.varint();
+      event.size = this.sizes[sizes.next()];
+      event.place = places.next();
     } else if (kind === KIND.OOM) {
-      event.size = plains.varint();
-      event.free = plains.varint();
-      event.place = places.varint();
+      event.size = plains.next();
+      event.free = plains.next();
+      event.place = places.next();
       this.ooms.push(entry);
     } else if (kind === KIND.SNAPSHOT) {
-      event.size = plains.varint();
+      event.size = plains.next();
     } else if (kind === KIND.ANNOTATE) {
-      const back = plains.varint();
-      event.life = back === 0 ? -1 : state.life - back;
-      event.extra = extras.varint();
+      const back = plains.next();
+      event.life = back === 0 ? -1 : state.row[state.rowCount - back];
+      event.extra = extras.next();
       if (back > 0) this.lifeSaid.set(event.life, event.extra);
     } else {
-      event.extra = extras.varint();
+      event.extra = extras.next();
     }
     this.ref[entry] = this.events.length;
     this.events.push(event);
@@ -455,7 +601,7 @@ export class Source {
 
   /** Bytes asked for. @param {number} life */
   size(life) {
-    return this.sizes[this.lifeSize[life]];
+    return this.lifeSize[life];
   }
 
   /** What the file says of the allocation. @param {number} life */
@@ -505,22 +651,15 @@ export class Source {
   /** What the entry adds to the bytes in use. @param {number} entry */
   delta(entry) {
     const kind = this.kind[entry];
-    if (kind === KIND.ALLOC) return this.sizes[this.lifeSize[this.ref[entry]]];
-    if (kind === KIND.FREE_COMPLETED) return -this.sizes[this.lifeSize[this.ref[entry]]];
+    if (kind === KIND.ALLOC) return this.lifeSize[this.ref[entry]];
+    if (kind === KIND.FREE_COMPLETED) return -this.lifeSize[this.ref[entry]];
     if (kind === KIND.ALLOC_AGAIN) return this.size(this.ref[entry]) - this.endedSize(entry);
     return 0;
   }
 
   /** Lives that an allocation of their address ends, by its entry. */
   endedBy() {
-    if (!this.endedLives) {
-      this.endedLives = new Map();
-      for (let life = 0; life < this.lives; life++) {
-        const end = this.lifeEnd[life];
-        if (end !== NEVER && this.kind[end] === KIND.ALLOC_AGAIN) this.endedLives.set(end, life);
-      }
-    }
-    return this.endedLives;
+    return this.ended;
   }
 
   /** @param {number} entry */

@@ -50,10 +50,7 @@ void tn_column_put_varint(struct tn_column *column, uint64_t number)
 
 void tn_column_put_step(struct tn_column *column, uint64_t from, uint64_t to)
 {
-    const uint64_t step = to - from;
-    const bool is_negative = step >> 63 != 0;
-
-    tn_column_put_varint(column, step << 1 ^ (is_negative ? UINT64_MAX : 0));
+    tn_column_put_varint(column, tn_column_zigzag(from, to));
 }
 
 static enum tarn_status column_write(void *context, const char *bytes, size_t size)

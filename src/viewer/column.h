@@ -44,7 +44,16 @@ void tn_column_put(struct tn_column *column, const void *bytes, size_t size);
 void tn_column_put_byte(struct tn_column *column, uint8_t byte);
 void tn_column_put_varint(struct tn_column *column, uint64_t number);
 
-/* The step from one number to the next, modulo 2^64. */
+/* The step from one number to the next, modulo 2^64, as an unsigned number. */
+static inline uint64_t tn_column_zigzag(uint64_t from, uint64_t to)
+{
+    const uint64_t step = to - from;
+    const bool is_negative = step >> 63 != 0;
+
+    return step << 1 ^ (is_negative ? UINT64_MAX : 0);
+}
+
+/* That step as a varint. */
 void tn_column_put_step(struct tn_column *column, uint64_t from, uint64_t to);
 
 /* A writer whose text goes into the column. TARN_ERR_HOST_MEMORY. */

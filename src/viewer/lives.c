@@ -12,12 +12,18 @@ static uint64_t key_of(uint64_t address)
 void tn_lives_init(struct tn_lives *lives)
 {
     *lives = (struct tn_lives){.count = 0};
+    tn_vec_init(&lives->row, sizeof(uint64_t));
+    tn_vec_init(&lives->place, sizeof(uint64_t));
+    tn_vec_init(&lives->shelf, sizeof(uint64_t));
 }
 
 void tn_lives_fini(struct tn_lives *lives)
 {
     tn_map_fini(&lives->live);
     tn_map_fini(&lives->freed);
+    tn_vec_fini(&lives->row);
+    tn_vec_fini(&lives->place);
+    tn_vec_fini(&lives->shelf);
 }
 
 uint64_t tn_lives_at(const struct tn_lives *lives, uint64_t address)
@@ -27,27 +33,79 @@ uint64_t tn_lives_at(const struct tn_lives *lives, uint64_t address)
     return life ? *life : TN_LIFE_NONE;
 }
 
+/* Lives behind one in the row. */
+static uint64_t behind_of(const struct tn_lives *lives, uint64_t life)
+{
+    return lives->row.count - 1 - ((const uint64_t *)lives->place.items)[life];
+}
+
+/* There is room: tn_lives_step has seen to it. */
+static void row_push(struct tn_lives *lives, uint64_t life)
+{
+    ((uint64_t *)lives->place.items)[life] = lives->row.count;
+    ((uint64_t *)lives->row.items)[lives->row.count++] = life;
+}
+
+static void row_take(struct tn_lives *lives, uint64_t life)
+{
+    uint64_t *row = lives->row.items;
+    uint64_t *place = lives->place.items;
+    const uint64_t last = row[--lives->row.count];
+
+    row[place[life]] = last;
+    place[last] = place[life];
+}
+
+static void shelf_push(struct tn_lives *lives, uint64_t address)
+{
+    tn_map_insert(&lives->freed, key_of(address), lives->shelf.count);
+    ((uint64_t *)lives->shelf.items)[lives->shelf.count++] = address;
+}
+
+/* Takes the address out; 1 more than addresses behind it, or 0 when it is not there. */
+static uint64_t shelf_take(struct tn_lives *lives, uint64_t address)
+{
+    uint64_t *shelf = lives->shelf.items;
+    uint64_t place = TN_LIFE_NONE;
+
+    if (!tn_map_take(&lives->freed, key_of(address), &place) || place == TN_LIFE_NONE) {
+        return 0;
+    }
+    const uint64_t behind = lives->shelf.count - place;
+    const uint64_t last = shelf[--lives->shelf.count];
+
+    if (behind > 1) {
+        shelf[place] = last;
+        *tn_map_find(&lives->freed, key_of(last)) = place;
+    }
+    return behind;
+}
+
 static void life_begin(struct tn_lives *lives, uint64_t address, struct tn_life_step *step)
 {
     uint64_t *old = tn_map_find(&lives->live, key_of(address));
 
     step->life = lives->count++;
     step->is_new = true;
+    lives->place.count++;
     if (old) {
         step->ended = *old;
+        step->behind = behind_of(lives, *old);
+        row_take(lives, *old);
         *old = step->life;
     } else {
         tn_map_insert(&lives->live, key_of(address), step->life);
     }
+    row_push(lives, step->life);
 }
 
 static void life_end(struct tn_lives *lives, uint64_t address)
 {
     uint64_t life;
 
-    (void)tn_map_take(&lives->live, key_of(address), &life);
-    if (!tn_map_find(&lives->freed, key_of(address))) {
-        tn_map_insert(&lives->freed, key_of(address), 0);
+    if (tn_map_take(&lives->live, key_of(address), &life)) {
+        row_take(lives, life);
+        shelf_push(lives, address);
     }
 }
 
@@ -55,7 +113,9 @@ static void free_step(struct tn_lives *lives, const struct tn_trace_entry *entry
                       struct tn_life_step *step)
 {
     step->life = tn_lives_at(lives, entry->address);
-    if (step->life == TN_LIFE_NONE && !tn_map_find(&lives->freed, key_of(entry->address))) {
+    if (step->life != TN_LIFE_NONE) {
+        step->behind = behind_of(lives, step->life);
+    } else if (!tn_map_find(&lives->freed, key_of(entry->address))) {
         life_begin(lives, entry->address, step);
     }
     if (entry->action == TN_TRACE_FREE_COMPLETED) {
@@ -63,23 +123,32 @@ static void free_step(struct tn_lives *lives, const struct tn_trace_entry *entry
     }
 }
 
+/* For one life more, in use or freed. */
+static bool room_make(struct tn_lives *lives)
+{
+    return tn_map_reserve(&lives->live, 1) && tn_map_reserve(&lives->freed, 1) &&
+           tn_vec_reserve(&lives->row, 1) && tn_vec_reserve(&lives->place, 1) &&
+           tn_vec_reserve(&lives->shelf, 1);
+}
+
 bool tn_lives_step(struct tn_lives *lives, const struct tn_trace_entry *entry,
                    struct tn_life_step *step_out)
 {
-    *step_out = (struct tn_life_step){TN_LIFE_NONE, TN_LIFE_NONE, false};
-    if (!tn_map_reserve(&lives->live, 1) || !tn_map_reserve(&lives->freed, 1)) {
+    *step_out = (struct tn_life_step){.life = TN_LIFE_NONE, .ended = TN_LIFE_NONE};
+    if (!room_make(lives)) {
         return false;
     }
     if (entry->action == TN_TRACE_ALLOC) {
-        uint64_t ignored;
-
-        (void)tn_map_take(&lives->freed, key_of(entry->address), &ignored);
+        step_out->reuse = shelf_take(lives, entry->address);
         life_begin(lives, entry->address, step_out);
     } else if (entry->action == TN_TRACE_FREE_REQUESTED ||
                entry->action == TN_TRACE_FREE_COMPLETED) {
         free_step(lives, entry, step_out);
     } else if (entry->action == TN_TRACE_ANNOTATE) {
         step_out->life = tn_lives_at(lives, entry->address);
+        if (step_out->life != TN_LIFE_NONE) {
+            step_out->behind = behind_of(lives, step_out->life);
+        }
     }
     return true;
 }
@@ -115,6 +184,15 @@ bool tn_lives_carry(struct tn_lives *lives, struct tn_vec *carried_out)
             lives->live.slots[i].value = (uint64_t)(found - (const uint64_t *)carried_out->items);
         }
     }
+    for (uint64_t i = 0; i < lives->freed.capacity; i++) {
+        lives->freed.slots[i].value = TN_LIFE_NONE;
+    }
     lives->count = carried_out->count;
+    lives->shelf.count = 0;
+    lives->row.count = 0;
+    lives->place.count = carried_out->count;
+    for (uint64_t life = 0; life < lives->count; life++) {
+        row_push(lives, life);
+    }
     return true;
 }

@@ -15,9 +15,15 @@ static const struct tn_trace_entry *entry_at(const struct tn_record *record, uin
     return tn_trace_at(record->source->model, record->source->trace, number);
 }
 
-static struct tn_column *column_of(struct tn_record *record, enum tn_record_column column)
+static void number_put(struct tn_record *record, enum tn_record_column column, uint64_t number)
 {
-    return &record->columns[column];
+    uint64_t *item = tn_vec_push(&record->columns[column]);
+
+    if (item) {
+        *item = number;
+    } else {
+        record->failed = true;
+    }
 }
 
 static bool has_address(const struct tn_trace_entry *entry)
@@ -73,7 +79,7 @@ bool tn_record_init(struct tn_record *record, const struct tn_view_source *sourc
     tn_lives_init(&record->lives);
     tn_vec_init(&record->told, sizeof(uint64_t));
     for (int i = 0; i < TN_COLUMN_COUNT; i++) {
-        tn_column_init(&record->columns[i]);
+        tn_vec_init(&record->columns[i], sizeof(uint64_t));
     }
     tn_column_init(&record->chunk);
     tn_column_init(&record->before);
@@ -90,7 +96,7 @@ void tn_record_fini(struct tn_record *record)
     tn_lives_fini(&record->lives);
     tn_vec_fini(&record->told);
     for (int i = 0; i < TN_COLUMN_COUNT; i++) {
-        tn_column_fini(&record->columns[i]);
+        tn_vec_fini(&record->columns[i]);
     }
     tn_column_fini(&record->chunk);
     tn_column_fini(&record->before);
@@ -113,12 +119,14 @@ static uint32_t stack_of(const struct tn_record *record, uint64_t life)
 
 /* ---- numbers into columns ---- */
 
-static void address_put(struct tn_record *record, struct tn_column *column, uint64_t address)
+/* The step from the address written last, in units. */
+static uint64_t address_step(struct tn_record *record, uint64_t address)
 {
     const uint64_t at = (address - record->base) / record->unit;
+    const uint64_t step = tn_column_zigzag(record->at, at);
 
-    tn_column_put_step(column, record->at, at);
     record->at = at;
+    return step;
 }
 
 static void time_put(struct tn_record *record, const struct tn_trace_entry *entry)
@@ -130,7 +138,7 @@ static void time_put(struct tn_record *record, const struct tn_trace_entry *entr
     }
     const int64_t time = entry->time_us == TN_TIME_NONE ? record->time : entry->time_us;
 
-    tn_column_put_step(column_of(record, TN_COLUMN_TIME), (uint64_t)record->time, (uint64_t)time);
+    number_put(record, TN_COLUMN_TIME, tn_column_zigzag((uint64_t)record->time, (uint64_t)time));
     record->time = time;
     record->time_last = time > record->time_last ? time : record->time_last;
 }
@@ -139,37 +147,37 @@ static void time_put(struct tn_record *record, const struct tn_trace_entry *entr
 static void stack_put(struct tn_record *record, enum tn_record_kind kind,
                       const struct tn_trace_entry *entry, const struct tn_life_step *step)
 {
-    uint64_t number = tn_names_stack(record->names, entry->stack);
+    const uint64_t number = tn_names_stack(record->names, entry->stack);
 
     if (kind >= TN_RECORD_FREE_REQUESTED && kind <= TN_RECORD_FREE) {
-        number = entry->stack == stack_of(record, step->life) ? 0 : number + 1;
+        number_put(record, TN_COLUMN_FREE_STACK,
+                   entry->stack == stack_of(record, step->life) ? 0 : number + 1);
+    } else {
+        number_put(record, TN_COLUMN_STACK, number);
     }
-    tn_column_put_varint(column_of(record, TN_COLUMN_STACK), number);
 }
 
 static void extra_put(struct tn_record *record, const struct tn_trace_entry *entry)
 {
-    tn_column_put_varint(column_of(record, TN_COLUMN_EXTRA),
-                         tn_names_extra(record->names, entry->extra));
+    number_put(record, TN_COLUMN_EXTRA, tn_names_extra(record->names, entry->extra));
+}
+
+static void what_put(struct tn_record *record, const struct tn_trace_entry *entry)
+{
+    number_put(record, TN_COLUMN_SIZE, tn_view_places_size(record->places, entry->size));
+    number_put(record, TN_COLUMN_PLACE,
+               tn_view_places_of_entry(record->places, record->source->model, entry));
 }
 
 static void where_put(struct tn_record *record, const struct tn_trace_entry *entry)
 {
-    address_put(record, column_of(record, TN_COLUMN_ADDRESS), entry->address);
-    tn_column_put_varint(column_of(record, TN_COLUMN_SIZE),
-                         tn_view_places_size(record->places, entry->size));
-    tn_column_put_varint(column_of(record, TN_COLUMN_PLACE),
-                         tn_view_places_of_entry(record->places, record->source->model, entry));
-}
-
-static void back_put(struct tn_record *record, uint64_t life)
-{
-    tn_column_put_varint(column_of(record, TN_COLUMN_BACK), record->lives.count - life);
+    number_put(record, TN_COLUMN_ADDRESS, address_step(record, entry->address));
+    what_put(record, entry);
 }
 
 static void plain_put(struct tn_record *record, uint64_t number)
 {
-    tn_column_put_varint(column_of(record, TN_COLUMN_PLAIN), number);
+    number_put(record, TN_COLUMN_PLAIN, number);
 }
 
 /* ---- entries ---- */
@@ -225,19 +233,24 @@ static void details_put(struct tn_record *record, enum tn_record_kind kind,
                         const struct tn_trace_entry *entry, const struct tn_life_step *step)
 {
     switch (kind) {
-    case TN_RECORD_ALLOC_AGAIN:
-        back_put(record, step->ended);
-        where_put(record, entry);
+    case TN_RECORD_ALLOC_AGAIN: /* its address is that of the life that ends */
+        number_put(record, TN_COLUMN_BEHIND, step->behind);
+        what_put(record, entry);
         extra_put(record, entry);
         return;
     case TN_RECORD_ALLOC:
-        where_put(record, entry);
+        number_put(record, TN_COLUMN_REUSE, step->reuse);
+        if (step->reuse > 0) {
+            what_put(record, entry);
+        } else {
+            where_put(record, entry);
+        }
         extra_put(record, entry);
         return;
     case TN_RECORD_FREE_REQUESTED:
     case TN_RECORD_FREE_COMPLETED:
     case TN_RECORD_FREE:
-        back_put(record, step->life);
+        number_put(record, TN_COLUMN_BEHIND, step->behind);
         return;
     case TN_RECORD_OLD_FREE_REQUESTED:
     case TN_RECORD_OLD_FREE_COMPLETED:
@@ -253,16 +266,15 @@ static void details_put(struct tn_record *record, enum tn_record_kind kind,
     case TN_RECORD_OOM:
         plain_put(record, entry->size);
         plain_put(record, entry->address); /* free bytes of the device */
-        tn_column_put_varint(
-            column_of(record, TN_COLUMN_PLACE),
-            tn_view_places_get(record->places, entry->stream,
-                               tn_model_extra(record->source->model, entry->extra)->pool));
+        number_put(record, TN_COLUMN_PLACE,
+                   tn_view_places_get(record->places, entry->stream,
+                                      tn_model_extra(record->source->model, entry->extra)->pool));
         return;
     case TN_RECORD_SNAPSHOT:
         plain_put(record, entry->size);
         return;
     case TN_RECORD_ANNOTATE:
-        plain_put(record, step->life == TN_LIFE_NONE ? 0 : record->lives.count - step->life);
+        plain_put(record, step->life == TN_LIFE_NONE ? 0 : step->behind + 1);
         extra_put(record, entry);
         return;
     case TN_RECORD_USER_DEFINED:
@@ -351,7 +363,7 @@ static bool entry_put(struct tn_record *record, uint64_t *number)
 
     kind = is_two ? kind + 2 : kind;
     totals_step(record, *number, entry, &step);
-    tn_column_put_byte(column_of(record, TN_COLUMN_KIND), (uint8_t)kind);
+    number_put(record, TN_COLUMN_KIND, kind);
     time_put(record, entry);
     stack_put(record, kind, entry, &step);
     details_put(record, kind, entry, &step);
@@ -369,25 +381,64 @@ static bool entry_put(struct tn_record *record, uint64_t *number)
     return true;
 }
 
+/* Bytes that the largest number of a column needs. */
+static unsigned column_width(const struct tn_vec *column)
+{
+    const uint64_t *numbers = column->items;
+    uint64_t bits = 0;
+    unsigned width = 0;
+
+    for (size_t i = 0; i < column->count; i++) {
+        bits |= numbers[i];
+    }
+    for (; bits > 0; bits >>= 8) {
+        width++;
+    }
+    return width;
+}
+
+static void plane_add(struct tn_section *section, struct tn_column *scratch,
+                      const struct tn_vec *column, unsigned plane)
+{
+    const uint64_t *numbers = column->items;
+
+    tn_column_clear(scratch);
+    for (size_t i = 0; i < column->count; i++) {
+        tn_column_put_byte(scratch, (uint8_t)(numbers[i] >> 8 * plane));
+    }
+    tn_section_add(section, scratch->bytes.items, scratch->bytes.count);
+}
+
+/* Writes the columns, and empties them. */
 static bool chunk_put(struct tn_record *record, struct tn_text_out *out)
 {
+    unsigned width[TN_COLUMN_COUNT];
+    struct tn_section section;
+    size_t size = 0;
     char name[48];
 
     tn_column_clear(&record->chunk);
     tn_column_put_varint(&record->chunk, record->chunk_entries);
     for (int i = 0; i < TN_COLUMN_COUNT; i++) {
-        tn_column_put_varint(&record->chunk, record->columns[i].bytes.count);
-    }
-    for (int i = 0; i < TN_COLUMN_COUNT; i++) {
-        struct tn_column *column = &record->columns[i];
-
-        tn_column_put(&record->chunk, column->bytes.items, column->bytes.count);
-        record->chunk.failed = record->chunk.failed || column->failed;
-        tn_column_clear(column);
+        width[i] = column_width(&record->columns[i]);
+        tn_column_put_varint(&record->chunk, record->columns[i].count);
+        tn_column_put_byte(&record->chunk, (uint8_t)width[i]);
+        size += record->columns[i].count * width[i];
     }
     (void)snprintf(name, sizeof name, "d%zu.trace.%zu", record->number, record->chunks++);
+    if (record->failed || record->chunk.failed ||
+        !tn_section_begin(&section, out, name, record->chunk.bytes.count + size)) {
+        return false;
+    }
+    tn_section_add(&section, record->chunk.bytes.items, record->chunk.bytes.count);
+    for (int i = 0; i < TN_COLUMN_COUNT; i++) {
+        for (unsigned plane = 0; plane < width[i]; plane++) {
+            plane_add(&section, &record->chunk, &record->columns[i], plane);
+        }
+        record->columns[i].count = 0;
+    }
     record->chunk_entries = 0;
-    return tn_section_put(out, name, &record->chunk);
+    return tn_section_end(&section) && !record->chunk.failed;
 }
 
 static bool entries_put(struct tn_record *record, struct tn_text_out *out)
@@ -425,7 +476,7 @@ static void old_put(struct tn_record *record, const struct old_block *block)
 {
     struct tn_column *column = &record->before;
 
-    address_put(record, column, block->address);
+    tn_column_put_varint(column, address_step(record, block->address));
     tn_column_put_varint(column, tn_view_places_size(record->places, block->size));
     tn_column_put_varint(column, block->place);
     tn_column_put_varint(column, tn_names_stack(record->names, block->stack));
@@ -557,7 +608,7 @@ static bool spans_put(struct tn_record *record, struct tn_text_out *out)
     record->at = 0;
     tn_column_put_varint(column, record->spans.spans.count);
     for (size_t i = 0; i < record->spans.spans.count; i++) {
-        address_put(record, column, spans[i].address);
+        tn_column_put_varint(column, address_step(record, spans[i].address));
         tn_column_put_varint(column, spans[i].size);
         entry_number_put(record, column, spans[i].start);
         entry_number_put(record, column, spans[i].end);

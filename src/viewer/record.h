@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The trace and the segments of one source as sections of the page. What an entry says is spread
- * over columns, each of one kind of number, which deflate to one or two bytes an entry; chunks of
- * entries are packed one by one, so that neither side needs them all at once.
+ * over columns, each of one kind of number, and a column over planes: the lowest bytes of all its
+ * numbers, then the next ones, as many as the largest needs. They deflate to one or two bytes an
+ * entry; chunks of entries are packed one by one, so that neither side needs them all at once.
  *
  * Borrows the source, the names and the places. Host memory: 8 bytes a block, and a chunk.
  */
@@ -22,7 +23,7 @@ enum {
 /* Of a column of the first picture in which no entry is. */
 #define TN_OVERVIEW_NONE ((uint64_t)INT64_MIN)
 
-/* One byte of the column of kinds. Numbers are those of viewer/trace.js. */
+/* One number of the column of kinds. Numbers are those of viewer/trace.js. */
 enum tn_record_kind {
     TN_RECORD_ALLOC,
     TN_RECORD_FREE_REQUESTED,
@@ -47,14 +48,16 @@ enum tn_record_kind {
 
 enum tn_record_column {
     TN_COLUMN_KIND,
-    TN_COLUMN_TIME,    /* step from the entry before, microseconds */
-    TN_COLUMN_STACK,   /* number of names.h */
-    TN_COLUMN_ADDRESS, /* step from the last one, in units */
-    TN_COLUMN_SIZE,    /* number of view_place.h */
-    TN_COLUMN_BACK,    /* lives told of so far, less the number of the one meant */
-    TN_COLUMN_PLACE,   /* number of view_place.h */
-    TN_COLUMN_EXTRA,   /* number of names.h */
-    TN_COLUMN_PLAIN,   /* numbers as they are */
+    TN_COLUMN_TIME,       /* step from the entry before, microseconds */
+    TN_COLUMN_STACK,      /* number of names.h */
+    TN_COLUMN_FREE_STACK, /* of a free: 0: that of the allocation, otherwise one more */
+    TN_COLUMN_REUSE,      /* of an allocation, by lives.h: an address that was freed */
+    TN_COLUMN_ADDRESS,    /* step from the last one in this column, in units */
+    TN_COLUMN_SIZE,       /* number of view_place.h */
+    TN_COLUMN_BEHIND,     /* by lives.h: the life meant */
+    TN_COLUMN_PLACE,      /* number of view_place.h */
+    TN_COLUMN_EXTRA,      /* number of names.h */
+    TN_COLUMN_PLAIN,      /* numbers as they are */
     TN_COLUMN_COUNT
 };
 
@@ -66,7 +69,8 @@ struct tn_record {
     struct tn_view_spans spans;
     struct tn_vec told; /* uint64_t a life: entry that told of it; bit 63: its free is asked for,
                            bit 62: it was there before */
-    struct tn_column columns[TN_COLUMN_COUNT];
+    struct tn_vec columns[TN_COLUMN_COUNT]; /* uint64_t */
+    bool failed;                            /* host memory was missing for a column */
     struct tn_column chunk;
     struct tn_column before;           /* lives from before that are not in the trace */
     uint64_t first;                    /* entry that the page begins with */

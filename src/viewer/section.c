@@ -3,19 +3,10 @@
 
 #include "base/host_mem.h"
 
-#define ZLIB_CONST
-#include <zlib.h>
-
 enum {
     LEVEL = 6,
-    PIECE = 3 << 10 /* a multiple of 3: pieces of base64 join without padding */
-};
-
-/* What has been deflated and not written as base64: less than PIECE bytes. */
-struct packing {
-    struct tn_text_out *out;
-    z_stream stream;
-    uint8_t bytes[PIECE];
+    TRIAL_LEAST = 4 << 10, /* smaller parts are not worth a trial */
+    TRIAL_MOST = 32 << 10  /* bytes of a part that are tried: zlib's window */
 };
 
 /* zlib does not say sizes when it gives memory back, so each piece carries its own. */
@@ -45,78 +36,130 @@ static void piece_free(void *context, void *memory)
     tn_host_free(piece, piece->size);
 }
 
-static void base64_put(struct tn_text_out *out, const uint8_t *bytes, size_t size)
+static void piece_put(struct tn_section *section)
 {
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    char text[PIECE / 3 * 4];
-    size_t used = 0;
-
-    for (size_t i = 0; i < size; i += 3) {
-        const size_t left = size - i;
-        const uint32_t three = (uint32_t)bytes[i] << 16 |
-                               (left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) |
-                               (left > 2 ? bytes[i + 2] : 0);
-
-        text[used] = letters[three >> 18];
-        text[used + 1] = letters[three >> 12 & 63];
-        text[used + 2] = letters[three >> 6 & 63];
-        text[used + 3] = letters[three & 63];
-        used += 4;
-    }
-    if (size % 3 > 0) {
-        text[used - 1] = '=';
-    }
-    if (size % 3 == 1) {
-        text[used - 2] = '=';
-    }
-    tn_text_put(out, text, used);
+    tn_letters_put(&section->letters, section->piece, TN_SECTION_PIECE - section->stream.avail_out);
+    section->stream.next_out = section->piece;
+    section->stream.avail_out = TN_SECTION_PIECE;
 }
 
-static void packed_put(struct packing *packing)
+/* Deflates all that is given to the stream. */
+static void stream_run(struct tn_section *section, int flush)
 {
-    base64_put(packing->out, packing->bytes, PIECE - packing->stream.avail_out);
-    packing->stream.next_out = packing->bytes;
-    packing->stream.avail_out = PIECE;
+    do {
+        if (section->stream.avail_out == 0) {
+            piece_put(section);
+        }
+        (void)deflate(&section->stream, flush);
+    } while (section->stream.avail_out == 0);
 }
 
-static void section_pack(struct packing *packing, const struct tn_column *column)
+/* ---- what a part is packed with ---- */
+
+/* Deflated size of some bytes. */
+static uint64_t trial_size(struct tn_section *section, const uint8_t *bytes, size_t size,
+                           int strategy)
 {
-    const uint8_t *at = column->bytes.items;
-    size_t left = column->bytes.count;
+    z_stream *trial = &section->trial;
+    uint8_t ignored[TN_SECTION_PIECE];
+    uint64_t total = 0;
     int result = Z_OK;
 
-    packing->stream.next_out = packing->bytes;
-    packing->stream.avail_out = PIECE;
+    (void)deflateReset(trial);
+    trial->next_out = ignored;
+    trial->avail_out = sizeof ignored;
+    (void)deflateParams(trial, LEVEL, strategy);
+    trial->next_in = bytes;
+    trial->avail_in = (uInt)size;
     while (result == Z_OK) {
-        if (packing->stream.avail_in == 0 && left > 0) {
-            const uInt more = left < 1u << 30 ? (uInt)left : 1u << 30;
-
-            packing->stream.next_in = at;
-            packing->stream.avail_in = more;
-            at += more;
-            left -= more;
-        }
-        result = deflate(&packing->stream, left > 0 ? Z_NO_FLUSH : Z_FINISH);
-        if (packing->stream.avail_out == 0) {
-            packed_put(packing);
-        }
+        trial->next_out = ignored;
+        trial->avail_out = sizeof ignored;
+        result = deflate(trial, Z_FINISH);
+        total += sizeof ignored - trial->avail_out;
     }
-    packed_put(packing);
+    return total;
+}
+
+static int strategy_for(struct tn_section *section, const uint8_t *bytes, size_t size)
+{
+    const size_t tried = size < TRIAL_MOST ? size : TRIAL_MOST;
+
+    if (size < TRIAL_LEAST || section->failed) {
+        return Z_DEFAULT_STRATEGY;
+    }
+    if (!section->has_trial) {
+        section->has_trial = deflateInit(&section->trial, LEVEL) == Z_OK;
+        section->failed = !section->has_trial;
+    }
+    if (section->failed || trial_size(section, bytes, tried, Z_DEFAULT_STRATEGY) <
+                               trial_size(section, bytes, tried, Z_HUFFMAN_ONLY)) {
+        return Z_DEFAULT_STRATEGY;
+    }
+    return Z_HUFFMAN_ONLY;
+}
+
+/* ---- sections ---- */
+
+bool tn_section_begin(struct tn_section *section, struct tn_text_out *out, const char *name,
+                      size_t size)
+{
+    section->stream = (z_stream){.zalloc = piece_alloc, .zfree = piece_free};
+    section->trial = section->stream;
+    section->has_trial = false;
+    section->failed = false;
+    section->strategy = Z_DEFAULT_STRATEGY;
+    if (deflateInit(&section->stream, LEVEL) != Z_OK) {
+        return false;
+    }
+    section->stream.next_out = section->piece;
+    section->stream.avail_out = TN_SECTION_PIECE;
+    tn_letters_init(&section->letters, out);
+    tn_text_printf(out,
+                   "<script type=\"application/octet-stream\" data-name=\"%s\" data-size=\"%zu\">",
+                   name, size);
+    return true;
+}
+
+void tn_section_add(struct tn_section *section, const uint8_t *bytes, size_t size)
+{
+    const int strategy = size > 0 ? strategy_for(section, bytes, size) : section->strategy;
+
+    if (strategy != section->strategy) {
+        /* There is room: stream_run leaves some. Nothing waits: each part ends a block. */
+        (void)deflateParams(&section->stream, LEVEL, strategy);
+        section->strategy = strategy;
+    }
+    while (size > 0) {
+        const uInt more = size < 1u << 30 ? (uInt)size : 1u << 30;
+
+        section->stream.next_in = bytes;
+        section->stream.avail_in = more;
+        bytes += more;
+        size -= more;
+        stream_run(section, size > 0 ? Z_NO_FLUSH : Z_BLOCK);
+    }
+}
+
+bool tn_section_end(struct tn_section *section)
+{
+    stream_run(section, Z_FINISH);
+    piece_put(section);
+    tn_letters_finish(&section->letters);
+    tn_text_puts(section->letters.out, "</script>\n");
+    (void)deflateEnd(&section->stream);
+    if (section->has_trial) {
+        (void)deflateEnd(&section->trial);
+    }
+    return !section->failed;
 }
 
 bool tn_section_put(struct tn_text_out *out, const char *name, const struct tn_column *column)
 {
-    struct packing packing = {.out = out, .stream = {.zalloc = piece_alloc, .zfree = piece_free}};
+    struct tn_section section;
 
-    if (column->failed || deflateInit(&packing.stream, LEVEL) != Z_OK) {
+    if (column->failed || !tn_section_begin(&section, out, name, column->bytes.count)) {
         return false;
     }
-    tn_text_printf(out,
-                   "<script type=\"application/octet-stream\" data-name=\"%s\" data-size=\"%zu\">",
-                   name, column->bytes.count);
-    section_pack(&packing, column);
-    tn_text_puts(out, "</script>\n");
-    (void)deflateEnd(&packing.stream);
-    return true;
+    tn_section_add(&section, column->bytes.items, column->bytes.count);
+    return tn_section_end(&section);
 }

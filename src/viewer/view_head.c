@@ -137,7 +137,7 @@ void tn_view_head_init(struct tn_view_head *head, const struct tn_model *model,
     head->writer = tn_column_writer(&head->column);
     head->is_first = true;
     tn_text_init(out, &head->writer);
-    tn_text_printf(out, "{\"form\":1,\"tool\":\"%s\",\"title\":", tarn_version());
+    tn_text_printf(out, "{\"form\":2,\"tool\":\"%s\",\"title\":", tarn_version());
     text_put(out, title, strlen(title));
     tn_text_printf(out, ",\"view\":\"%s\",\"redacted\":\"%s\",", view_word(options->view),
                    redactions[options->redact]);

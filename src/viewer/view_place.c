@@ -121,10 +121,76 @@ uint32_t tn_view_places_of_entry(struct tn_view_places *places, const struct tn_
                               extra->has_pool ? extra->pool : pool_at(places, entry->address));
 }
 
+/* ---- sizes ---- */
+
+/* Of tn_map, whose keys are not 0. The two greatest sizes share one: there are no such blocks. */
+static uint64_t size_key(uint64_t size)
+{
+    return size < UINT64_MAX ? size + 1 : UINT64_MAX;
+}
+
+static void size_write(struct tn_view_places *places, uint64_t size)
+{
+    tn_column_put_step(&places->size_column, places->size, size);
+    places->size = size;
+}
+
+void tn_view_places_note_sizes(struct tn_view_places *places, const struct tn_view_source *source,
+                               uint64_t first)
+{
+    for (uint64_t i = first; i < source->trace->count; i++) {
+        const struct tn_trace_entry *entry = tn_trace_at(source->model, source->trace, i);
+        const bool has_size =
+            entry->action == TN_TRACE_ALLOC || tn_source_reserves(entry) == entry->size;
+
+        if (has_size && !tn_map_find(&places->sizes, size_key(entry->size))) {
+            if (!tn_map_reserve(&places->sizes, 1)) {
+                places->failed = true;
+                return;
+            }
+            tn_map_insert(&places->sizes, size_key(entry->size), 0);
+        }
+    }
+}
+
+static int number_compare(const void *left, const void *right)
+{
+    const uint64_t a = *(const uint64_t *)left;
+    const uint64_t b = *(const uint64_t *)right;
+
+    return a < b ? -1 : a > b;
+}
+
+void tn_view_places_sort_sizes(struct tn_view_places *places)
+{
+    struct tn_map *sizes = &places->sizes;
+    struct tn_vec keys;
+
+    tn_vec_init(&keys, sizeof(uint64_t));
+    if (places->failed || !tn_vec_reserve(&keys, sizes->count)) {
+        places->failed = true;
+        return;
+    }
+    uint64_t *list = keys.items;
+
+    for (uint64_t i = 0; i < sizes->capacity; i++) {
+        if (sizes->slots[i].key != 0) {
+            list[keys.count++] = sizes->slots[i].key;
+        }
+    }
+    if (keys.count > 0) {
+        qsort(list, keys.count, sizeof *list, number_compare);
+    }
+    for (size_t i = 0; i < keys.count; i++) {
+        *tn_map_find(sizes, list[i]) = i;
+        size_write(places, list[i] - 1);
+    }
+    tn_vec_fini(&keys);
+}
+
 uint64_t tn_view_places_size(struct tn_view_places *places, uint64_t size)
 {
-    const uint64_t key = size < UINT64_MAX ? size + 1 : UINT64_MAX;
-    const uint64_t *found = tn_map_find(&places->sizes, key);
+    const uint64_t *found = tn_map_find(&places->sizes, size_key(size));
 
     if (found) {
         return *found;
@@ -135,7 +201,7 @@ uint64_t tn_view_places_size(struct tn_view_places *places, uint64_t size)
     }
     const uint64_t number = places->sizes.count;
 
-    tn_map_insert(&places->sizes, key, number);
-    tn_column_put_varint(&places->size_column, size);
+    tn_map_insert(&places->sizes, size_key(size), number);
+    size_write(places, size);
     return number;
 }

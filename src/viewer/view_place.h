@@ -28,10 +28,11 @@ struct tn_view_places {
     struct tn_budget budget; /* without a limit */
     struct tn_vec places;    /* struct tn_view_place */
     struct tn_id_table ids;
-    struct tn_map sizes; /* size + 1 -> number */
-    struct tn_column size_column;
-    struct tn_vec segments; /* const struct tn_model_segment *: of the source, by address */
-    bool has_private;       /* one of them is of another pool than the default one */
+    struct tn_map sizes;          /* size + 1 -> number */
+    struct tn_column size_column; /* steps from one to the next */
+    uint64_t size;                /* the last one in it */
+    struct tn_vec segments;       /* const struct tn_model_segment *: of the source, by address */
+    bool has_private;             /* one of them is of another pool than the default one */
     bool failed;
 };
 
@@ -44,6 +45,15 @@ void tn_view_places_look_at(struct tn_view_places *places, const struct tn_view_
 uint32_t tn_view_places_get(struct tn_view_places *places, uint64_t stream, struct tn_pool_id pool);
 uint32_t tn_view_places_of_entry(struct tn_view_places *places, const struct tn_model *model,
                                  const struct tn_trace_entry *entry);
+
+/* Numbers of sizes in their order, so that what is similar has similar numbers: first those of the
+ * allocations and segments of each source are noted, from entry `first` on, then they are sorted.
+ * Before any number of a size is asked for. */
+void tn_view_places_note_sizes(struct tn_view_places *places, const struct tn_view_source *source,
+                               uint64_t first);
+void tn_view_places_sort_sizes(struct tn_view_places *places);
+
+/* The number of a size, a new one if it has none. */
 uint64_t tn_view_places_size(struct tn_view_places *places, uint64_t size);
 
 #endif

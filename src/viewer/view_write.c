@@ -238,6 +238,12 @@ static bool sections_put(const struct page *page, struct tn_names *names,
                          struct tn_view_places *places, struct tn_view_head *head,
                          struct tn_text_out *out)
 {
+    const struct tn_view_source *sources = page->sources.items;
+
+    for (size_t i = 0; i < page->sources.count; i++) {
+        tn_view_places_note_sizes(places, &sources[i], first_of(page, &sources[i]));
+    }
+    tn_view_places_sort_sizes(places);
     for (size_t i = 0; i < page->sources.count && out->status == TARN_OK; i++) {
         if (!source_put(page, i, names, places, head, out)) {
             return false;

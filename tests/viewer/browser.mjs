@@ -11,12 +11,49 @@ export function findBrowser() {
   return process.env.CHROMIUM || PATHS.find((path) => existsSync(path)) || '';
 }
 
-export async function openBrowser() {
+/** Chromium's two ways to draw: by its own program on the processor, and through the interface of a
+ * graphics card, which SwiftShader plays. */
+export const MODES = {
+  processor: ['--disable-gpu'],
+  'graphics interface': [
+    '--use-gl=angle',
+    '--use-angle=swiftshader',
+    '--enable-unsafe-swiftshader',
+  ],
+};
+
+/** What of a mode is in effect, in the browser's own words. */
+export async function rasterOf(browser) {
+  const page = await browser.newPage();
+  await page.goto('chrome://gpu');
+  const words = ['Canvas', 'Compositing', 'Rasterization'];
+  const find = (names) => {
+    const texts = [];
+    const walk = (root) => {
+      for (const element of root.querySelectorAll('*'))
+        if (element.shadowRoot) walk(element.shadowRoot);
+      texts.push(root.textContent || root.body?.textContent || '');
+    };
+    walk(document);
+    const text = texts.join('\n');
+    const found = names.map((name) =>
+      new RegExp(`\\b${name}: *(Software only|Hardware accelerated|Disabled)`).exec(text),
+    );
+    return found.every((one) => one) ? found.map((one) => `${one[0]}`) : null;
+  };
+  const handle = await page.waitForFunction(find, words, { timeout: 20000 });
+  const lines = await handle.jsonValue();
+  await page.close();
+  return lines;
+}
+
+export async function openBrowser(mode = 'processor') {
   return chromium.launch({
     executablePath: findBrowser(),
+    ignoreDefaultArgs: MODES[mode].includes('--disable-gpu') ? [] : ['--disable-gpu'],
     args: [
+      ...MODES[mode],
       '--no-sandbox',
-      '--disable-gpu',
       '--disable-quic',
       '--no-first-run',
       '--disable-sync',

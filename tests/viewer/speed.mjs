@@ -1,14 +1,80 @@
 // SPDX-License-Identifier: MIT
-// speed.mjs PAGE...: how fast pages are in headless Chromium; one line of JSON each. Not part of
-// the tests: no test looks at a clock.
-import { statSync } from 'node:fs';
+// speed.mjs PAGE...: how fast pages are in headless Chromium, in each of its two ways to draw; one
+// line of JSON each. Not part of the tests: no test looks at a clock.
+//
+// `first` and `ready` are milliseconds from the request to the first picture and until all is
+// there; `longest` is the longest task of the page's thread meanwhile. Of frames, `draw` is what
+// the program takes and `frame` the time from one picture on the screen to the next. `heap` is what
+// the page keeps, in bytes; `memory` all private memory of its process.
+import { readFileSync, statSync } from 'node:fs';
+import { loadavg } from 'node:os';
 import { basename } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { openBrowser } from './browser.mjs';
+import { MODES, openBrowser, rasterOf } from './browser.mjs';
 
-async function measure(browser, file) {
+/** Private bytes of the process that holds the page: the largest of the browser's renderers. */
+async function privateBytes(browser) {
+  const session = await browser.newBrowserCDPSession();
+  const { processInfo } = await session.send('SystemInfo.getProcessInfo');
+  const sizes = processInfo
+    .filter((info) => info.type === 'renderer')
+    .map((info) => {
+      const text = readFileSync(`/proc/${info.id}/smaps_rollup`, 'utf8');
+      return [...text.matchAll(/^Private_\w+:\s+(\d+) kB/gm)].reduce(
+        (sum, found) => sum + Number(found[1]) * 1024,
+        0,
+      );
+    });
+  return Math.max(...sizes);
+}
+
+async function frames(page) {
+  return page.evaluate(async () => {
+    const { app } = window.tarnView;
+    const shown = () => new Promise((done) => requestAnimationFrame(done));
+    const range = (times) => {
+      times.sort((a, b) => a - b);
+      return { p50: times[times.length >> 1], p95: times[Math.floor(times.length * 0.95)] };
+    };
+    const run = async (view, act) => {
+      const draw = [];
+      const frame = [];
+      app.set({ view });
+      let last = await shown();
+      for (let i = 0; i < 80; i++) {
+        const begun = performance.now();
+        act(i);
+        app.draw();
+        draw.push(performance.now() - begun);
+        const now = await shown();
+        frame.push(now - last);
+        last = now;
+      }
+      return { draw: range(draw), frame: range(frame) };
+    };
+    const middle = app.source.count * 0.4;
+    const zoom = (i) => app.zoom(i % 40 < 20 ? 0.8 : 1.25, middle);
+    const pan = (i) => app.pan(i % 20 < 10 ? 0.05 : -0.05);
+    const zooming = await run('timeline', zoom);
+    app.zoom(0.2, middle);
+    const moving = await run('timeline', pan);
+    const blocks = await run('blocks', pan);
+    const at = performance.now();
+    while (!window.tarnView.isReady) await new Promise((done) => setTimeout(done, 2));
+    return { zooming, moving, blocks, blocksPainted: performance.now() - at };
+  });
+}
+
+async function measure(browser, file, mode) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
   const page = await context.newPage();
+  await page.addInitScript(() => {
+    window.longest = 0;
+    new PerformanceObserver((list) => {
+      for (const task of list.getEntries())
+        window.longest = Math.max(window.longest, task.duration);
+    }).observe({ type: 'longtask', buffered: true });
+  });
   const begun = performance.now();
   await page.goto(pathToFileURL(file).href, { waitUntil: 'commit' });
   await page.waitForFunction(() => document.getElementById('status')?.textContent !== '', null, {
@@ -21,40 +87,21 @@ async function measure(browser, file) {
   });
   const ready = performance.now() - begun;
   const inside = await page.evaluate(async () => {
-    const { app } = window.tarnView;
-    window.gc?.();
-    const heap = performance.memory.usedJSHeapSize;
-    const frames = (view, count, act) => {
-      app.set({ view });
-      app.draw();
-      const times = [];
-      for (let i = 0; i < count; i++) {
-        const at = performance.now();
-        act(i);
-        app.draw();
-        times.push(performance.now() - at);
-      }
-      times.sort((a, b) => a - b);
-      return { p50: times[count >> 1], p95: times[Math.floor(count * 0.95)] };
-    };
-    const middle = app.source.count * 0.4;
-    const zoom = (i) => app.zoom(i % 40 < 20 ? 0.8 : 1.25, middle);
-    const pan = (i) => app.pan(i % 20 < 10 ? 0.05 : -0.05);
-    const timeline = frames('timeline', 80, zoom);
-    app.zoom(0.2, middle);
-    const timelinePan = frames('timeline', 80, pan);
-    const blocks = frames('blocks', 80, pan);
-    const at = performance.now();
-    while (!window.tarnView.isReady) await new Promise((done) => setTimeout(done, 2));
+    const pause = () => new Promise((done) => setTimeout(done, 300));
+    await pause();
+    const { longest } = window;
+    for (let i = 0; i < 2; i++) {
+      window.gc?.(); // what was read with is given back behind it
+      await pause();
+    }
     return {
-      events: app.source.count,
-      heap,
-      timeline,
-      timelinePan,
-      blocks,
-      blocksPainted: performance.now() - at,
+      events: window.tarnView.app.source.count,
+      longest,
+      heap: performance.memory.usedJSHeapSize,
     };
   });
+  const memory = await privateBytes(browser);
+  const drawn = await frames(page);
   await context.close();
   const round = (value) =>
     typeof value === 'number'
@@ -65,14 +112,17 @@ async function measure(browser, file) {
   console.log(
     JSON.stringify({
       page: basename(file),
+      raster: mode,
       bytes: statSync(file).size,
-      first: round(first),
-      ready: round(ready),
-      ...round(inside),
+      ...round({ first, ready, ...inside, memory, ...drawn, load: loadavg()[0] }),
     }),
   );
 }
 
-const browser = await openBrowser();
-for (const file of process.argv.slice(2)) await measure(browser, file);
-await browser.close();
+const wanted = process.env.RASTER ? [process.env.RASTER] : Object.keys(MODES);
+for (const mode of wanted) {
+  const browser = await openBrowser(mode);
+  console.log(`# ${mode}: ${(await rasterOf(browser)).join(', ')}`);
+  for (const file of process.argv.slice(2)) await measure(browser, file, mode);
+  await browser.close();
+}

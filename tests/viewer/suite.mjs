@@ -4,7 +4,7 @@
 // there.
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { draw, openBrowser, openPage } from './browser.mjs';
+import { MODES, draw, openBrowser, openPage, rasterOf, whenReady } from './browser.mjs';
 import {
   VIEWS,
   axePath,
@@ -184,10 +184,48 @@ async function smallerPagesAreTrue(browser) {
 
 // ---- pictures are the figures ----
 
+/** Sizes of pages: they are the same on every machine. */
+function pagesAreSmall() {
+  for (const [name, most] of [
+    ['tiny', 180],
+    ['gpt2_varlen', 250],
+    ['llama_generate', 250],
+  ]) {
+    const bytes = readFileSync(join(work, `${name}.html`)).length;
+    expectTrue(`${name}: at most ${most} KB`, bytes <= most * 1000, bytes);
+  }
+}
+
 /** Heights of what is coloured in columns of the timeline, against the sums, in pixels. */
 async function timelineIsTrue(browser, name, ratio, hash) {
   const { page, close } = await openPage(browser, join(work, `${name}.html`), { ratio, hash });
   await draw(page);
+  await heightsAreTrue(page, `${name} at ratio ${ratio}`, ratio);
+  for (const [width, height] of [
+    [1000, 700],
+    [1600, 1000],
+  ]) {
+    await page.setViewportSize({ width, height });
+    await page.waitForFunction(
+      (scale) => {
+        const { canvas, picture } = window.tarnView.app;
+        const box = document.getElementById('stage').getBoundingClientRect();
+        const isFit = (size, wanted) => Math.abs(size / scale - wanted) <= 1;
+        return (
+          isFit(canvas.width, box.width) &&
+          isFit(canvas.height, box.height) &&
+          picture.box.right <= box.width
+        );
+      },
+      ratio,
+      { timeout: 10000 },
+    );
+    await heightsAreTrue(page, `${name} at ratio ${ratio}, ${width} by ${height}`, ratio);
+  }
+  await close();
+}
+
+async function heightsAreTrue(page, what, ratio) {
   const worst = await page.evaluate((scale) => {
     const { app } = window.tarnView;
     const { box, data, columns, y } = app.picture;
@@ -195,8 +233,8 @@ async function timelineIsTrue(browser, name, ratio, hash) {
     const bytes = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
     const colours = [...app.theme.groups, app.theme.others].map(bytes);
     let most = 0;
-    for (let i = 3; i < columns - 3; i += 7) {
-      const x = Math.round((box.left + ((i + 0.5) * box.axis.width) / columns) * scale);
+    for (let i = 4; i < columns - 4; i += 7) {
+      const x = Math.floor((box.left + ((i + 0.5) * box.axis.width) / columns) * scale);
       const pixels = context.getImageData(
         x,
         Math.round(box.top * scale),
@@ -215,13 +253,21 @@ async function timelineIsTrue(browser, name, ratio, hash) {
         if (isGroup) high++;
       }
       const isSmooth = data.least[i] === data.most[i];
-      if (isSmooth) most = Math.max(most, Math.abs(high / scale - (y(0) - y(data.most[i]))));
+      // Where the width is no whole number of pixels, two columns share most of them.
+      const isSame = (k) =>
+        data.sums
+          .slice(k * data.groups, (k + 1) * data.groups)
+          .every((sum, group) => sum === data.sums[i * data.groups + group]);
+      const isWhole = Math.abs(box.axis.width * scale - columns) < 1e-6;
+      // A step of the line of reserved bytes lies over the columns beside it.
+      const isFlat = [-4, 4].every((k) => data.reserved[i + k] === data.reserved[i]);
+      if (isFlat && isSmooth && (isWhole || (isSame(i - 1) && isSame(i + 1))))
+        most = Math.max(most, Math.abs(high / scale - (y(0) - y(data.most[i]))));
     }
     return most;
   }, ratio);
   // Up to one pixel at the edge of each of the areas that are stacked.
-  expectTrue(`${name}: heights of the timeline at ratio ${ratio}`, worst <= 14 / ratio, worst);
-  await close();
+  expectTrue(`${what}: heights of the timeline`, worst <= 14 / ratio, worst);
 }
 
 /** Sums of the columns: every group adds up to what is in use, at the moment with most of it. */
@@ -568,7 +614,7 @@ async function hostile(browser) {
 }
 
 async function brokenPages(browser) {
-  const text = readFileSync(join(work, 'tiny.html'), 'latin1');
+  const text = readFileSync(join(work, 'tiny.html'), 'utf8');
   const section = /data-name="d0\.trace\.0" data-size="(\d+)">([^<]+)</.exec(text);
   const cases = {
     'a section that is gone': text.replace(
@@ -577,10 +623,10 @@ async function brokenPages(browser) {
     ),
     'a changed byte': text.replace(
       section[2],
-      section[2].slice(0, 40) + (section[2][40] === 'A' ? 'B' : 'A') + section[2].slice(41),
+      () => section[2].slice(0, 40) + (section[2][40] === 'A' ? 'B' : 'A') + section[2].slice(41),
     ),
-    'a section cut short': text.replace(section[2], section[2].slice(0, 60)),
-    'no base64': text.replace(section[2], '@@@@'),
+    'a section cut short': text.replace(section[2], () => section[2].slice(0, 60)),
+    'no letters': text.replace(section[2], '\u4e00\u4e01'),
     'a wrong size': text.replace(
       `data-name="d0.trace.0" data-size="${section[1]}"`,
       'data-name="d0.trace.0" data-size="7"',
@@ -591,16 +637,17 @@ async function brokenPages(browser) {
     ),
     'sections of another page': text.replace(
       section[2],
-      /data-name="d0\.trace\.0" data-size="\d+">([^<]+)</.exec(
-        readFileSync(join(work, 'oom.html'), 'latin1'),
-      )[1],
+      () =>
+        /data-name="d0\.trace\.0" data-size="\d+">([^<]+)</.exec(
+          readFileSync(join(work, 'oom.html'), 'utf8'),
+        )[1],
     ),
     'no head': text.replace(/data-name="head"/, 'data-name="tail"'),
   };
   for (const [name, changed] of Object.entries(cases)) {
     expectTrue(`${name}: the page was changed`, changed !== text);
     const file = join(work, 'broken.html');
-    writeFileSync(file, changed, 'latin1');
+    writeFileSync(file, changed);
     const { page, close } = await openPage(browser, file, { broken: true });
     await page
       .waitForFunction(() => !document.getElementById('broken').hidden, null, { timeout: 15000 })
@@ -612,6 +659,23 @@ async function brokenPages(browser) {
     );
     await close();
   }
+}
+
+/** A server may say that the page is of another character set than it says itself. */
+async function wrongCharset(browser) {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  const body = readFileSync(join(work, 'tiny.html'));
+  await page.route('**/*', (route) =>
+    route.fulfill({ body, contentType: 'text/html; charset=iso-8859-1' }),
+  );
+  await page.goto('http://tarn.test/');
+  await page
+    .waitForFunction(() => !document.getElementById('broken').hidden, null, { timeout: 15000 })
+    .catch(() => {});
+  const text = await page.innerText('#broken');
+  expectTrue('another character set: a panel says so', text.includes('is UTF-8'), text);
+  await context.close();
 }
 
 async function oddFiles(browser) {
@@ -711,6 +775,40 @@ async function takePictures(browser) {
   copyFileSync(join(work, 'gpt2_varlen.html'), join(pictures, 'gpt2_varlen.html'));
 }
 
+/** What is on the screen, in each of Chromium's ways to draw. */
+async function drawing() {
+  for (const mode of Object.keys(MODES)) {
+    let browser = null;
+    let raster = [];
+    try {
+      browser = await openBrowser(mode);
+      raster = await rasterOf(browser);
+    } catch (error) {
+      raster = [error.message.split('\n')[0]];
+    }
+    const wanted =
+      mode === 'processor' ? 'Canvas: Software only' : 'Canvas: Hardware accelerated';
+    if (!raster.includes(wanted)) {
+      console.log(`skip: drawing by ${mode}: Chromium says "${raster.join(', ')}"`);
+      counts.skipped++;
+    } else {
+      console.log(`drawing by ${mode}: ${raster.join(', ')}`);
+      await picturesAreTrue(browser);
+    }
+    await browser?.close();
+  }
+}
+
+async function picturesAreTrue(browser) {
+  await timelineIsTrue(browser, 'gpt2_varlen', 1, '#g=origin&a=4000&b=7000');
+  await timelineIsTrue(browser, 'oom', 2, '#g=origin');
+  await timelineIsTrue(browser, 'gpt2_varlen', 3, '#g=origin&a=4000&b=7000');
+  for (const name of ['cudagraph', 'oom', 'gpt2_varlen']) {
+    await blocksAreTrue(browser, name, 'address');
+    await blocksAreTrue(browser, name, 'pile');
+  }
+}
+
 async function main() {
   const browser = await openBrowser();
   try {
@@ -718,12 +816,8 @@ async function main() {
     await rulesAreTrue(browser);
     await smallerPagesAreTrue(browser);
     for (const name of RECORDED) await columnsAddUp(browser, name);
-    await timelineIsTrue(browser, 'gpt2_varlen', 1, '#g=origin&a=4000&b=7000');
-    await timelineIsTrue(browser, 'oom', 2, '#g=origin');
-    for (const name of ['cudagraph', 'oom', 'gpt2_varlen']) {
-      await blocksAreTrue(browser, name, 'address');
-      await blocksAreTrue(browser, name, 'pile');
-    }
+    await drawing();
+    pagesAreSmall();
     await interactions(browser);
     await touching(browser, VIEWS);
     if (pictures) mkdirSync(pictures, { recursive: true });
@@ -733,6 +827,7 @@ async function main() {
     await deepLinks(browser);
     await hostile(browser);
     await brokenPages(browser);
+    await wrongCharset(browser);
     await oddFiles(browser);
     if (axePath) await accessibility(browser);
     if (pictures) await takePictures(browser);
@@ -749,8 +844,8 @@ await main().catch((error) => {
 if (process.env.TEST_COUNTS) {
   writeFileSync(
     process.env.TEST_COUNTS,
-    `${counts.passed} passed, ${counts.failed} failed, 0 skipped\n`,
+    `${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped\n`,
   );
 }
-console.log(`${counts.passed} passed, ${counts.failed} failed, 0 skipped`);
+console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
 process.exit(counts.failed > 0 ? 1 : 0);
