@@ -47,21 +47,27 @@ static void close_group(struct scale *scale)
     }
 }
 
+/* From the '[' of a class as in [[:alpha:]] to its end; NULL when it is none. */
+static const char *skip_class(const char *open)
+{
+    if (open[0] != '[' || (open[1] != ':' && open[1] != '.' && open[1] != '=')) {
+        return NULL;
+    }
+    const char end[] = {open[1], ']', '\0'};
+    const char *close = strstr(open + 2, end);
+
+    return close ? close + 2 : NULL;
+}
+
 /* Behind the '['. */
 static void skip_bracket(struct scale *scale)
 {
     scale->at += *scale->at == '^';
     scale->at += *scale->at == ']';
     while (*scale->at && *scale->at != ']') {
-        const char kind = scale->at[0] == '[' ? scale->at[1] : '\0';
+        const char *behind = skip_class(scale->at);
 
-        if (kind == ':' || kind == '.' || kind == '=') { /* as in [[:alpha:]] */
-            const char end[] = {kind, ']', '\0'};
-            const char *close = strstr(scale->at + 2, end);
-
-            scale->at = close ? close + 1 : scale->at;
-        }
-        scale->at++;
+        scale->at = behind ? behind : scale->at + 1;
     }
     scale->at += *scale->at == ']';
 }
@@ -78,10 +84,18 @@ static uint64_t read_number(struct scale *scale)
     return number;
 }
 
+/* So many copies of what is in front. */
+static void multiply(struct scale *scale, uint64_t copies)
+{
+    struct level *level = &scale->levels[scale->depth];
+
+    level->sum += level->last * (copies - 1);
+    level->last *= copies;
+}
+
 /* Behind the '{': {n}, {n,} or {n,m}. */
 static void repeat(struct scale *scale)
 {
-    struct level *level = &scale->levels[scale->depth];
     const uint64_t least = read_number(scale);
     uint64_t most = least;
 
@@ -90,9 +104,7 @@ static void repeat(struct scale *scale)
         most = read_number(scale);
         most = most > least ? most : least + 1; /* {n,} is a loop behind n */
     }
-    most += most == 0;
-    level->sum += level->last * (most - 1);
-    level->last *= most;
+    multiply(scale, most > 0 ? most : 1);
     scale->at += *scale->at == '}';
 }
 
@@ -116,9 +128,11 @@ static void weigh_next(struct scale *scale)
     case '{':
         repeat(scale);
         break;
+    case '+': /* one, and a loop of one more */
+        multiply(scale, 2);
+        break;
     case '|':
     case '*':
-    case '+':
     case '?':
         scale->levels[scale->depth].sum++;
         break;

@@ -349,14 +349,14 @@ static enum tarn_status try_pools(struct pool_search *s, struct lifetime *lifeti
     const uint16_t own = lifetime->pool;
     enum tarn_status st = TARN_OK;
 
-    for (uint16_t pool = s->first_found; pool < s->program->pools.count && st == TARN_OK; pool++) {
-        struct attempt made;
+    for (size_t pool = s->first_found; pool < s->program->pools.count && st == TARN_OK; pool++) {
+        struct attempt made = {0};
 
-        lifetime->pool = pool;
+        lifetime->pool = (uint16_t)pool;
         st = program_rebuild(s) ? attempt(s, &made) : no_memory(s->error);
         if (st == TARN_OK && made.entry > best->entry) {
             *best = (struct best){
-                .entry = made.entry, .attempt = made, .lifetime = lifetime, .pool = pool};
+                .entry = made.entry, .attempt = made, .lifetime = lifetime, .pool = lifetime->pool};
         }
     }
     lifetime->pool = own;
@@ -425,8 +425,8 @@ static void note_pools(struct pool_search *s)
 {
     unsigned found = 0;
 
-    for (uint16_t pool = s->first_found; pool < s->program->pools.count; pool++) {
-        found += pool_is_used(s, pool);
+    for (size_t pool = s->first_found; pool < s->program->pools.count; pool++) {
+        found += pool_is_used(s, (uint16_t)pool);
     }
     if (found > 0) {
         tn_program_note(s->program,

@@ -8,9 +8,18 @@ here=$(cd "$(dirname "$0")" && pwd)
 out=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-python3 "$here/record.py" list | xargs -P "${JOBS:-6}" -L 1 sh -c '
-    timeout 120 python3 "$0/record.py" "$2" "$3" "$4" "$1" >>"$1/log" 2>&1 ||
-        echo "FAILED: $2 $3 $4" >>"$1/log"' "$here" "$work"
+jobs=${JOBS:-6}
+started=0
+python3 "$here/record.py" list >"$work/cases"
+while read -r case settings fraction; do
+    {
+        timeout 120 python3 "$here/record.py" "$case" "$settings" "$fraction" "$work" ||
+            echo "FAILED: $case $settings $fraction"
+    } >>"$work/log" 2>&1 </dev/null &
+    started=$((started + 1))
+    [ $((started % jobs)) -ne 0 ] || wait
+done <"$work/cases"
+wait
 cp "$work/log" "$out/log"
-tar -C "$work" -cf - --exclude log . | split -b 15m - "$out/what_if.tar."
+tar -C "$work" -cf - --exclude log --exclude cases . | split -b 15m - "$out/what_if.tar."
 grep FAILED "$out/log" || echo "all cases are recorded"

@@ -170,8 +170,8 @@ static void what_no_snapshot_says_is_found(void **state)
     } rows[] = {
         {"graphs", "", 209, 0, "segments of private pools"},
         {"graphs_expandable", "expandable_segments:True", 209, 0, "segments of private pools"},
-        {"collected", "max_split_size_mb:200,garbage_collection_threshold:0.7", 3050,
-         14 * 1024 * MIB, "the recorded run had a memory limit of 14.00 GiB"},
+        {"collected", "max_split_size_mb:200,garbage_collection_threshold:0.7", 3050, 14336 * MIB,
+         "the recorded run had a memory limit of 14.00 GiB"},
         {"late_expandable", "expandable_segments:True", 332, 0, "the trace begins in mid-run"},
     };
 
