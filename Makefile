@@ -22,10 +22,9 @@ run: build ## build, then replay a recorded training run
 	@echo "build/tarn replay $(RECORDED) --measured tests/data/measured.json --summary"
 	@build/tarn replay $(RECORDED) --measured tests/data/measured.json --summary
 	@echo
-	@echo "What other settings would have cost: build/tarn tune $(RECORDED) -n 8"
-	@build/tarn tune $(RECORDED) -n 8
-	@echo
-	@echo "Next: build/tarn fit $(RECORDED) --device 24GB"
+	@echo "What each setting would have cost: build/tarn tune $(RECORDED) --each"
+	@build/tarn tune $(RECORDED) --each
+	@echo "Next: build/tarn tune $(RECORDED)"
 
 test: setup-test build build/check/build.ninja ## all tests, with every internal check on
 	@cmake --build --preset check -j $(JOBS)

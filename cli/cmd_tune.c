@@ -18,6 +18,7 @@ struct tune_values {
     uint64_t rows;
     int goal; /* enum tarn_tune_goal */
     bool no_limit;
+    bool each;
     bool json;
 };
 
@@ -66,6 +67,10 @@ static const struct cli_opt tune_opts[] = {
      .at = offsetof(struct tune_values, rows),
      .value = "N",
      .help = "how many of the best settings to show (default: 5)"},
+    {.name = "each",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct tune_values, each),
+     .help = "no search: show what every setting by itself would have cost"},
     {.name = "json",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct tune_values, json),
@@ -80,6 +85,12 @@ struct tune {
     struct tarn_tune_row *rows; /* the recorded settings, then the best */
     size_t row_count;
 };
+
+/* The recorded settings, and as many as are asked for. */
+static size_t rows_wanted(const struct tune_values *values)
+{
+    return (size_t)(values->each ? values->tries : values->rows) + 1;
+}
 
 /* ---- output ---- */
 
@@ -109,7 +120,7 @@ static void tune_json(const struct tune *tune)
     cli_json_text(&json, "goal", goals[values->goal]);
     cli_json_number(&json, "traces", tune->count);
     row_json(&json, "recorded", &tune->rows[0], with_capacity);
-    cli_json_open_array(&json, "best");
+    cli_json_open_array(&json, values->each ? "each" : "best");
     for (size_t i = 1; i < tune->row_count; i++) {
         row_json(&json, NULL, &tune->rows[i], with_capacity);
     }
@@ -175,8 +186,11 @@ static void tune_text(const struct tune *tune)
     const bool with_capacity = values->goal == TARN_TUNE_CAPACITY;
     char name[TARN_TUNE_CONF_MAX + 16];
 
-    print_best(tune);
-    (void)printf("\n%14s%14s%14s%8s%s\n", "peak reserved", "rounding", "device calls", "OOMs",
+    if (!values->each) {
+        print_best(tune);
+        (void)putchar('\n');
+    }
+    (void)printf("%14s%14s%14s%8s%s\n", "peak reserved", "rounding", "device calls", "OOMs",
                  with_capacity ? "  device needed" : "");
     (void)snprintf(name, sizeof name, "recorded: %s", cli_conf_name(tune->rows[0].conf));
     row_text(&tune->rows[0], name, with_capacity);
@@ -205,12 +219,13 @@ static enum cli_exit tune_search(struct tune *tune)
         .threads = (uint32_t)values->threads,
         .memory_limit = values->no_limit ? UINT64_MAX : values->memory_limit,
         .device_total = values->device_total,
+        .each = values->each,
         .progress = cli_progress_begin(&progress, "trying settings", NULL, false),
     };
     struct tarn_error error;
     const enum tarn_status status =
         tarn_replay_tune((const struct tarn_replay *const *)tune->replays, tune->count, &options,
-                         tune->rows, (size_t)values->rows + 1, &tune->row_count, &error);
+                         tune->rows, rows_wanted(values), &tune->row_count, &error);
 
     cli_progress_end(&progress);
     if (status) {
@@ -260,7 +275,7 @@ static enum cli_exit tune_run(const struct cli_call *call)
         return cli_fail(call->command, CLI_EXIT_USAGE, "at most %d traces at once",
                         (int)CLI_OPT_TEXTS_MAX);
     }
-    tune.rows = calloc((size_t)values->rows + 1, sizeof *tune.rows);
+    tune.rows = calloc(rows_wanted(values), sizeof *tune.rows);
     if (!tune.rows) {
         return cli_fail(call->command, CLI_EXIT_LIMIT, "out of memory");
     }
@@ -288,6 +303,7 @@ const struct cli_command cli_command_tune = {
         "Replays the traces under many settings: each by itself, then on from the best. The same\n"
         "traces give the same answer. Of several traces the sums count.\n",
     .examples = "tarn tune dump.pickle\n"
+                "tarn tune --each dump.pickle\n"
                 "tarn tune --goal capacity --limit 78GiB rank*.pickle",
     .prints_sizes = true,
     .is_redirected = true,

@@ -174,6 +174,7 @@ struct tarn_tune_options {
     uint64_t memory_limit; /* these two as in struct tarn_replay_options */
     uint64_t device_total;
     struct tarn_progress progress; /* settings begun, of those that will be tried at most */
+    bool each; /* no search: every setting by itself, in an order that is always the same */
 };
 
 enum {
@@ -195,10 +196,11 @@ struct tarn_tune_row {
  * rounding, collection, size of segments) for those that suit these traces best: first each by
  * itself, then on from the best. The same traces and options give the same rows. The first row is
  * each trace under its own recorded settings, named as those of the first; the others come best
- * first, of those with the same results only the one with the fewest options. At most `capacity`
- * rows are stored in `rows`, *count_out says how many.
- * TARN_ERR_INVALID_ARGUMENT for no trace or no room for rows, TARN_ERR_HOST_MEMORY,
- * TARN_ERR_CANCELLED. */
+ * first, of those with the same results only the one with the fewest options. With `each` they are
+ * the defaults and then every setting. At most `capacity` rows are stored in `rows`, *count_out
+ * says how many.
+ * TARN_ERR_INVALID_ARGUMENT for no trace or no room for rows, TARN_ERR_CANCELLED when the progress
+ * was answered so, TARN_ERR_HOST_MEMORY. */
 TARN_API enum tarn_status tarn_replay_tune(const struct tarn_replay *const *replays, size_t count,
                                            const struct tarn_tune_options *options,
                                            struct tarn_tune_row *rows, size_t capacity,

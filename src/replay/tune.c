@@ -299,7 +299,8 @@ static enum tarn_status search(struct tune *tune)
 
     add_neighbours(tune, (struct pick){{0}});
     st = run_round(tune);
-    while (st == TARN_OK && before != best(tune) && tune->count <= tune->options.tries) {
+    while (st == TARN_OK && !tune->options.each && before != best(tune) &&
+           tune->count <= tune->options.tries) {
         before = best(tune);
         for (int i = 0; i < GO_ON_FROM; i++) {
             struct tried *from = best_open(tune);
@@ -356,9 +357,11 @@ static size_t give_rows(struct tune *tune, struct tarn_tune_row *rows, size_t ca
     };
     size_t count = 0;
 
-    qsort(&tune->tried[1], tune->count - 1, sizeof *tune->tried, compares[tune->options.goal]);
+    if (!tune->options.each) {
+        qsort(&tune->tried[1], tune->count - 1, sizeof *tune->tried, compares[tune->options.goal]);
+    }
     for (size_t i = 0; i < tune->count && count < capacity; i++) {
-        if (count < 2 || !does_the_same(rows, count, &tune->tried[i].row)) {
+        if (tune->options.each || count < 2 || !does_the_same(rows, count, &tune->tried[i].row)) {
             rows[count++] = tune->tried[i].row;
         }
     }

@@ -111,7 +111,7 @@ static bool frame_fits(const struct tn_where_view *view, const struct tn_where_t
     const struct tn_frame *frame = tn_model_frame(view->model, number);
     const struct tn_string part =
         tn_model_string(view->model, term->field == TN_WHERE_FILE ? frame->filename : frame->name);
-    struct tn_frame_text whole;
+    struct tn_frame_text whole = {.text = ""};
 
     if (term->field == TN_WHERE_FRAME) {
         tn_frame_text_set(&whole, view->model, frame);

@@ -286,6 +286,33 @@ static void misuse_is_refused(void **state)
     tarn_replay_destroy(replay);
 }
 
+/* Each row is what a replay under those settings takes. */
+static void each_setting_is_shown_by_itself(void **state)
+{
+    struct tarn_replay *replay = replay_of("oom");
+    const struct tarn_replay *const replays[] = {replay};
+    static struct tarn_tune_row rows[ROWS];
+    const size_t count = tune(replays, 1, (struct tarn_tune_options){.each = true}, rows);
+    bool grows = false;
+
+    (void)state;
+    assert_true(count > 20);
+    assert_string_equal(rows[1].conf, "");
+    for (size_t i = 1; i < count; i++) {
+        const struct tarn_replay_result result = run_on(replay, rows[i].conf, 0);
+
+        assert_null(strchr(rows[i].conf, ','));
+        assert_int_equal(rows[i].peak_reserved, peak(&result, TARN_STAT_RESERVED_BYTES));
+        assert_int_equal(rows[i].ooms, result.stats.num_ooms);
+        grows = grows || strcmp(rows[i].conf, "expandable_segments:True") == 0;
+        for (size_t k = 1; k < i; k++) {
+            assert_string_not_equal(rows[k].conf, rows[i].conf);
+        }
+    }
+    assert_true(grows);
+    tarn_replay_destroy(replay);
+}
+
 static void every_host_failure_is_reported(void **state)
 {
     struct tarn_replay *replay = replay_of("tiny");
@@ -325,6 +352,7 @@ int main(void)
         cmocka_unit_test(collection_is_only_tried_under_a_limit),
         cmocka_unit_test(progress_is_told_and_may_stop_it),
         cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(each_setting_is_shown_by_itself),
         cmocka_unit_test(every_host_failure_is_reported),
     };
 

@@ -1,0 +1,1 @@
+tune --each "$data/snapshots/oom.pickle.gz"
