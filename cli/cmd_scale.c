@@ -498,9 +498,9 @@ static enum cli_exit scale_run(const struct cli_call *call)
         scale.snapshot = cli_load_recording(call->command, call->arguments[0], &code);
         found = scale.snapshot ? scale_snapshot(&scale) : CLI_EXIT_OK;
     }
-    tarn_snapshot_destroy(scale.snapshot);
     tarn_categories_destroy(scale.categories);
     tarn_rules_destroy(scale.category_rules);
+    tarn_snapshot_destroy(scale.snapshot);
     found = found == CLI_EXIT_OK && ferror(stdout) ? CLI_EXIT_IO : found;
     return code != CLI_EXIT_OK ? (enum cli_exit)code : found;
 }
