@@ -3,23 +3,13 @@
 # convert.sh PROGRAM SNAPSHOTS: recorded snapshots to the other forms and back. Where there is a
 # Python, its own reader must find the same in all of them.
 set -u
+# shellcheck source=tests/cli/count.sh
+. "$(dirname "$0")/count.sh"
 
 tarn=$1
 data=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
-skipped=0
-
-count() { # NAME STATUS
-    if [ "$2" -eq 0 ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAIL $1"
-    fi
-}
 
 same_stats() { # FILE FILE
     "$tarn" stats "$1" >"$work/left" && "$tarn" stats "$2" >"$work/right" &&
@@ -55,8 +45,7 @@ for name in cudagraph multistream oom resnet_sizes tiny tiny.before; do
             python_agrees "$file" "$work/b.pickle" "$work/a.json"
         count "Python finds the same in $name" $?
     else
-        echo "skip: there is no python3"
-        skipped=$((skipped + 1))
+        skip "there is no python3"
     fi
 done
 
@@ -70,5 +59,4 @@ count "a file that is not there" $?
 [ $? -eq 6 ] && grep -q "No such file" "$work/said"
 count "a folder that is not there" $?
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+count_end

@@ -4,22 +4,13 @@
 # and each works. They run in a folder of their own, where before.pickle, dump.pickle,
 # dump.pickle.gz, rank*.pickle, oom.pickle, decisions.jsonl.gz and model.jsonl.gz are recordings.
 set -u
+# shellcheck source=tests/cli/count.sh
+. "$(dirname "$0")/count.sh"
 
 tarn=$1
 data=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
-
-count() { # NAME STATUS
-    if [ "$2" -eq 0 ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAIL $1"
-    fi
-}
 
 mkdir "$work/bin" "$work/run"
 ln -s "$tarn" "$work/bin/tarn"
@@ -72,5 +63,4 @@ for command in $(tarn help |
     done <"$work/examples"
 done
 
-echo "$passed passed, $failed failed, 0 skipped"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+count_end

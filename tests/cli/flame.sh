@@ -3,29 +3,14 @@
 # flame.sh PROGRAM SNAPSHOTS: flame graphs are well-formed, ask for nothing from elsewhere, and
 # their script does what it should. Needs xmllint and node; without them cases are skipped.
 set -u
+# shellcheck source=tests/cli/count.sh
+. "$(dirname "$0")/count.sh"
 
 tarn=$1
 data=$2
 here=$(dirname "$0")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
-skipped=0
-
-count() { # NAME STATUS
-    if [ "$2" -eq 0 ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAIL $1"
-    fi
-}
-
-skip() { # REASON
-    skipped=$((skipped + 1))
-    echo "skip: $1"
-}
 
 for name in tiny oom cudagraph; do
     "$tarn" segments -o "$work/$name.svg" "$data/$name.pickle.gz"
@@ -47,5 +32,4 @@ else
     skip "there is no node"
 fi
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+count_end

@@ -3,29 +3,18 @@
 # shells.sh PROGRAM: what shells, manual page readers and pagers make of what the program writes for
 # them. What is not installed is skipped.
 set -u
+# shellcheck source=tests/cli/count.sh
+. "$(dirname "$0")/count.sh"
 
 tarn=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
-skipped=0
 LC_ALL=C.UTF-8
 export LC_ALL
 
-count() { # NAME STATUS
-    if [ "$2" -eq 0 ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAIL $1"
-    fi
-}
-
 has() { # COMMAND: whether it is there; a skipped case if not
     command -v "$1" >/dev/null 2>&1 && return 0
-    echo "skip: there is no $1"
-    skipped=$((skipped + 1))
+    skip "there is no $1"
     return 1
 }
 
@@ -150,11 +139,9 @@ if has script && [ "$(on_terminal 'echo yes')" = yes ]; then
         count "manual pages on a terminal are laid out" $?
     fi
 else
-    echo "skip: pagers: there is no script, or no pseudo-terminal to be had"
-    skipped=$((skipped + 1))
+    skip "pagers: there is no script, or no pseudo-terminal to be had"
 fi
 says "no pager without a terminal" "$(PAGER='sed s/tarn/paged/' tarn help help | head -n 1)" \
     "usage: tarn help [OPTION...] [COMMAND]"
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+count_end

@@ -3,22 +3,12 @@
 # slow_input.sh PROGRAM SNAPSHOT: long reading is told on a terminal, in one line that goes away,
 # and nowhere else. Input comes through a named pipe that pauses for longer than work stays untold.
 set -u
+# shellcheck source=tests/cli/count.sh
+. "$(dirname "$0")/count.sh"
 
 tarn=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
-skipped=0
-
-count() { # NAME STATUS
-    if [ "$2" -eq 0 ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAIL $1"
-    fi
-}
 
 gunzip -c "$2" >"$work/plain"
 mkfifo "$work/pipe"
@@ -111,9 +101,7 @@ if grep -q yes "$work/said"; then
     ! grep -q 'reading' "$work/said"
     count "--progress=never tells nothing" $?
 else
-    echo "skip: a terminal: there is no script, or no pseudo-terminal to be had"
-    skipped=1
+    skip "a terminal: there is no script, or no pseudo-terminal to be had"
 fi
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+count_end

@@ -3,22 +3,13 @@
 # track.sh PROGRAM DATA: what `tarn track` makes of recorded logs is what PyTorch's tracker printed
 # when they were recorded, byte for byte; hostile logs end with their exit code and one sentence.
 set -u
+# shellcheck source=tests/cli/count.sh
+. "$(dirname "$0")/count.sh"
 
 tarn=$1
 data=$2
-passed=0
-failed=0
 tmp=$(mktemp -d) || exit 2
 trap 'rm -rf "$tmp"' EXIT
-
-count() { # NAME STATUS
-    if [ "$2" -eq 0 ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAIL $1"
-    fi
-}
 
 # options NAME REST...: of the section "## NAME REST..." of a display file.
 options() {
@@ -108,5 +99,4 @@ gzip -dc "$log" | sed '5s/"Total": [0-9]*/"Total": 7/' | "$tarn" track - >"$tmp/
     "$tmp/err" && grep -q 'with below' "$tmp/out"
 count "a difference is found, and the results are shown" $?
 
-echo "$passed passed, $failed failed, 0 skipped"
-[ "$failed" -eq 0 ]
+count_end
