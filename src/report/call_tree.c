@@ -412,15 +412,7 @@ static void chain_put_json(const struct walk *walk, const struct row *row)
     for (bool is_last = node->number == 0; !is_last;) {
         is_last = node == row->last;
         if (node->frame < FRAME_UNKNOWN) {
-            const struct tn_frame *frame = tn_model_frame(model, node->frame);
-            const struct tn_string name = tn_model_string(model, frame->name);
-            const struct tn_string file = tn_model_string(model, frame->filename);
-
-            tn_json_open_object(json, NULL);
-            tn_json_text(json, "name", name.text, name.length);
-            tn_json_text(json, "filename", file.text, file.length);
-            tn_json_signed(json, "line", frame->line);
-            tn_json_close(json);
+            tn_frame_put_json(json, model, node->frame);
         }
         node = is_last ? node : child_at(walk->tree, node, 0);
     }

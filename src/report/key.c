@@ -283,20 +283,25 @@ void tn_stack_put(struct tn_text_out *out, const struct tn_model *model, uint32_
     frames_put(out, model, tn_model_stack(model, stack), stack != TN_STACK_NONE);
 }
 
+void tn_frame_put_json(struct tn_json_text *json, const struct tn_model *model, uint32_t number)
+{
+    const struct tn_frame *frame = tn_model_frame(model, number);
+    const struct tn_string name = tn_model_string(model, frame->name);
+    const struct tn_string file = tn_model_string(model, frame->filename);
+
+    tn_json_open_object(json, NULL);
+    tn_json_text(json, "name", name.text, name.length);
+    tn_json_text(json, "filename", file.text, file.length);
+    tn_json_signed(json, "line", frame->line);
+    tn_json_close(json);
+}
+
 static void frames_put_json(struct tn_json_text *json, const char *key,
                             const struct tn_model *model, struct tn_stack stack)
 {
     tn_json_open_array(json, key);
     for (uint32_t i = 0; i < stack.count; i++) {
-        const struct tn_frame *frame = tn_model_frame(model, stack.frames[i]);
-        const struct tn_string name = tn_model_string(model, frame->name);
-        const struct tn_string file = tn_model_string(model, frame->filename);
-
-        tn_json_open_object(json, NULL);
-        tn_json_text(json, "name", name.text, name.length);
-        tn_json_text(json, "filename", file.text, file.length);
-        tn_json_signed(json, "line", frame->line);
-        tn_json_close(json);
+        tn_frame_put_json(json, model, stack.frames[i]);
     }
     tn_json_close(json);
 }

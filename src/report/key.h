@@ -61,6 +61,9 @@ const char *tn_grouping_heading(enum tarn_grouping by);
 /* A stack of the model from the innermost frame on, in one line. */
 void tn_stack_put(struct tn_text_out *out, const struct tn_model *model, uint32_t stack);
 
+/* A frame as an object of the open array. */
+void tn_frame_put_json(struct tn_json_text *json, const struct tn_model *model, uint32_t number);
+
 /* The frames of a stack of the model as an array of objects, innermost first. */
 void tn_stack_put_json(struct tn_json_text *json, const char *key, const struct tn_model *model,
                        uint32_t stack);
