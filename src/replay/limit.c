@@ -4,11 +4,6 @@
 #include "alloc/size_class.h"
 #include "base/checked.h"
 
-static bool gives_back(const struct tn_trace_entry *entry)
-{
-    return entry->action == TN_TRACE_SEGMENT_FREE || entry->action == TN_TRACE_SEGMENT_UNMAP;
-}
-
 static bool takes(const struct tn_trace_entry *entry)
 {
     return entry->action == TN_TRACE_SEGMENT_ALLOC || entry->action == TN_TRACE_SEGMENT_MAP;
@@ -19,7 +14,7 @@ uint64_t tn_limit_reserved_after(uint64_t reserved, const struct tn_trace_entry 
     if (takes(entry)) {
         return entry->size > UINT64_MAX - reserved ? UINT64_MAX : reserved + entry->size;
     }
-    if (gives_back(entry)) {
+    if (tn_trace_gives_back(entry)) {
         return entry->size > reserved ? 0 : reserved - entry->size;
     }
     return reserved;
@@ -54,7 +49,7 @@ static uint64_t request_around(const struct tn_model *model, const struct tn_tra
                        : 0;
         }
         took = took || takes(entry);
-        if (!gives_back(entry) && !takes(entry)) {
+        if (!tn_trace_gives_back(entry) && !takes(entry)) {
             return 0;
         }
     }
@@ -116,7 +111,7 @@ void tn_limit_find_bounds(struct tn_program *program, const struct tn_model *mod
         const struct tn_trace_entry *entry = tn_trace_at(model, trace, i);
         const bool failed = entry->action == TN_TRACE_OOM;
 
-        if (gives_back(entry) && !in_run &&
+        if (tn_trace_gives_back(entry) && !in_run &&
             tn_limit_gave_back(program, model, trace, i, reserved, config)) {
             bound_from_shortage(limit, reserved, request_around(model, trace, i, config), config);
         }
@@ -129,7 +124,7 @@ void tn_limit_find_bounds(struct tn_program *program, const struct tn_model *mod
                 limit->device = reserved + entry->address;
             }
         }
-        in_run = gives_back(entry);
+        in_run = tn_trace_gives_back(entry);
         reserved = tn_limit_reserved_after(reserved, entry);
     }
 }

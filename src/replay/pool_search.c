@@ -44,11 +44,6 @@ static enum tarn_status no_memory(struct tarn_error *error)
 
 /* ---- segments ---- */
 
-static bool gives_back(const struct tn_trace_entry *entry)
-{
-    return entry->action == TN_TRACE_SEGMENT_FREE || entry->action == TN_TRACE_SEGMENT_UNMAP;
-}
-
 static struct lifetime *lifetime_at(const struct pool_search *s, uint64_t address, uint64_t entry)
 {
     struct lifetime *lifetimes = s->lifetimes.items;
@@ -128,7 +123,7 @@ static bool lifetimes_find(struct pool_search *s)
             added = lifetime_add(s, entry->address, entry->size, i);
         } else if (entry->action == TN_TRACE_SEGMENT_MAP) {
             added = range_add(s, entry->address, entry->size, i);
-        } else if (gives_back(entry)) {
+        } else if (tn_trace_gives_back(entry)) {
             range_end(s, entry, i);
         }
     }
@@ -216,7 +211,7 @@ static bool is_worth_it(const struct pool_search *s)
         if (tn_model_extra(s->model, entry->extra)->has_pool) {
             return false;
         }
-        gave_back = gave_back || gives_back(entry);
+        gave_back = gave_back || tn_trace_gives_back(entry);
     }
     return gave_back && s->config->backend == TARN_BACKEND_NATIVE;
 }
@@ -337,7 +332,6 @@ static enum tarn_status attempt(struct pool_search *s, struct attempt *out)
 
 /* The best of putting this segment into a pool that was found, or into one more. */
 struct best {
-    uint64_t entry;
     struct attempt attempt;
     struct lifetime *lifetime;
     uint16_t pool;
@@ -354,9 +348,8 @@ static enum tarn_status try_pools(struct pool_search *s, struct lifetime *lifeti
 
         lifetime->pool = (uint16_t)pool;
         st = program_rebuild(s) ? attempt(s, &made) : no_memory(s->error);
-        if (st == TARN_OK && made.entry > best->entry) {
-            *best = (struct best){
-                .entry = made.entry, .attempt = made, .lifetime = lifetime, .pool = lifetime->pool};
+        if (st == TARN_OK && made.entry > best->attempt.entry) {
+            *best = (struct best){.attempt = made, .lifetime = lifetime, .pool = lifetime->pool};
         }
     }
     lifetime->pool = own;
@@ -395,7 +388,7 @@ static bool pool_is_used(const struct pool_search *s, uint16_t pool)
 /* Goes on from an attempt that differs; *better_out says whether something leads further. */
 static enum tarn_status search_round(struct pool_search *s, struct attempt *at, bool *better_out)
 {
-    struct best best = {.entry = at->entry};
+    struct best best = {.attempt = *at};
     const struct tn_trace_entry *entry = tn_trace_at(s->model, s->trace, at->entry);
     struct lifetime *sides[] = {lifetime_at(s, entry->address, at->entry),
                                 lifetime_at(s, at->taken, at->entry)};

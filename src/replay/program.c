@@ -223,11 +223,6 @@ static uint16_t alloc_pool(struct compile *c, const struct tn_trace_entry *entry
     return region && index >= region->since ? region->pool : 0;
 }
 
-static bool gives_back(const struct tn_trace_entry *entry)
-{
-    return entry->action == TN_TRACE_SEGMENT_FREE || entry->action == TN_TRACE_SEGMENT_UNMAP;
-}
-
 /* Where each pool got its last request. */
 static void compile_last_uses(struct compile *c)
 {
@@ -264,9 +259,9 @@ static void compile_releases(struct compile *c, uint64_t index)
 
     for (uint64_t i = index; i < c->trace->count && !c->no_memory; i++) {
         const struct tn_trace_entry *entry = tn_trace_at(c->model, c->trace, i);
-        const uint16_t pool = gives_back(entry) ? named_pool(c, entry) : 0;
+        const uint16_t pool = tn_trace_gives_back(entry) ? named_pool(c, entry) : 0;
 
-        if (!gives_back(entry)) {
+        if (!tn_trace_gives_back(entry)) {
             break;
         }
         if (pool != last && pool != 0 && !pool_is_used_later(c, pool, index)) {
@@ -516,14 +511,14 @@ static void compile_entry(struct compile *c, uint64_t index)
 {
     const struct tn_trace_entry *entry = tn_trace_at(c->model, c->trace, index);
 
-    if (gives_back(entry) && !c->flushing) {
+    if (tn_trace_gives_back(entry) && !c->flushing) {
         const bool want =
             tn_limit_gave_back(c->program, c->model, c->trace, index, c->reserved, c->config);
 
         compile_releases(c, index);
         (void)compile_add(c, want ? TN_OP_FLUSH_WANT : TN_OP_FLUSH, index);
     }
-    c->flushing = gives_back(entry);
+    c->flushing = tn_trace_gives_back(entry);
     c->reserved = tn_limit_reserved_after(c->reserved, entry);
     switch ((enum tn_trace_action)entry->action) {
     case TN_TRACE_ALLOC:

@@ -1,52 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/runner.h"
 
-#include "alloc/carve.h"
 #include "alloc/size_class.h"
 #include "base/clock.h"
 #include "base/host_mem.h"
+#include "replay/restore.h"
 #include "tarn/sim.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- the state at the beginning ---- */
+/* ---- addresses ---- */
 
-static bool add_piece(struct tn_vec *pieces, struct tn_carve_piece piece)
-{
-    struct tn_carve_piece *added = piece.size > 0 ? tn_vec_push(pieces) : NULL;
-
-    if (added) {
-        *added = piece;
-    }
-    return added || piece.size == 0;
-}
-
-/* Pieces of a segment: its blocks and the free memory between them. */
-static enum tarn_status start_pieces(const struct tn_start_segment *segment,
-                                     const struct tn_start_block *blocks, struct tn_vec *pieces)
-{
-    uint64_t at = segment->address;
-    bool added = true;
-
-    for (uint64_t i = 0; i < segment->block_count && added; i++) {
-        tn_assert(blocks && blocks[i].address >= at);
-        added = add_piece(pieces, (struct tn_carve_piece){.size = blocks[i].address - at}) &&
-                add_piece(pieces, (struct tn_carve_piece){.size = blocks[i].size,
-                                                          .requested = blocks[i].requested,
-                                                          .allocated = true});
-        at = blocks[i].address + blocks[i].size;
-    }
-    added =
-        added &&
-        add_piece(pieces, (struct tn_carve_piece){.size = segment->address + segment->size - at});
-    return added ? TARN_OK : TARN_ERR_HOST_MEMORY;
-}
-
-/* The next segment gets this address. The device chooses instead of an address that no segment can
- * have. */
-static enum tarn_status runner_script_segment(struct tn_runner *runner, uint64_t address,
-                                              struct tarn_error *error)
+enum tarn_status tn_runner_script_segment(struct tn_runner *runner, uint64_t address,
+                                          struct tarn_error *error)
 {
     const enum tarn_status st = runner->keeps_addresses && address % TN_MIN_BLOCK_SIZE == 0
                                     ? tarn_sim_script_alloc(runner->device, address)
@@ -55,127 +22,6 @@ static enum tarn_status runner_script_segment(struct tn_runner *runner, uint64_t
     return st == TARN_OK || st == TARN_ERR_INVALID_ARGUMENT
                ? TARN_OK
                : tn_fail(error, st, "no host memory for the recorded addresses");
-}
-
-/* How many segments from `first` on are parts of one growing segment, with nothing mapped between
- * them. */
-static size_t range_length(const struct tn_start_segment *first, size_t count)
-{
-    size_t length = 1;
-
-    while (length < count && first->is_expandable && first[length].is_expandable &&
-           first[length].stream == first->stream && first[length].is_large == first->is_large &&
-           first[length].address - first[length - 1].address <= TN_RANGE_GAP) {
-        length++;
-    }
-    return length;
-}
-
-/* Pieces of all segments of a range and of what is not mapped between them. */
-static enum tarn_status range_pieces(const struct tn_program *program,
-                                     const struct tn_start_segment *first, size_t length,
-                                     struct tn_vec *pieces)
-{
-    const struct tn_start_block *blocks = program->start_blocks.items;
-    uint64_t at = first->address;
-    enum tarn_status st = TARN_OK;
-
-    pieces->count = 0;
-    for (size_t i = 0; i < length && st == TARN_OK; i++) {
-        const struct tn_carve_piece hole = {.size = first[i].address - at, .unmapped = true};
-
-        st = add_piece(pieces, hole) ? TARN_OK : TARN_ERR_HOST_MEMORY;
-        st = st ? st
-                : start_pieces(&first[i], blocks ? blocks + first[i].first_block : NULL, pieces);
-        at = first[i].address + first[i].size;
-    }
-    return st;
-}
-
-/* Puts segments and blocks where they were, or as they were from where the device puts them. */
-static enum tarn_status start_range(struct tn_runner *runner, const struct tn_start_segment *first,
-                                    size_t length, struct tn_vec *pieces, struct tarn_error *error)
-{
-    const struct tn_start_segment *last = &first[length - 1];
-    const struct tn_carve_segment range = {.size = last->address + last->size - first->address,
-                                           .stream = first->stream,
-                                           .is_small = !first->is_large,
-                                           .grows = first->is_expandable};
-    uint64_t address = 0;
-    enum tarn_status st = range_pieces(runner->program, first, length, pieces);
-
-    if (st) {
-        return tn_fail(error, st, "no host memory to rebuild a segment");
-    }
-    runner->start_address = runner->keeps_addresses ? first->address : 0;
-    st = range.grows ? TARN_OK : runner_script_segment(runner, first->address, error);
-    st = st ? st
-            : tn_carve_segment(tn_allocator_engine(runner->allocator), &range, pieces->items,
-                               pieces->count, &address, error);
-    runner->start_address = 0;
-    for (size_t i = 0; st == TARN_OK && i < length; i++) {
-        const struct tn_start_block *blocks = runner->program->start_blocks.items;
-
-        for (uint64_t k = 0; k < first[i].block_count; k++) {
-            const struct tn_start_block *block = &blocks[first[i].first_block + k];
-
-            tn_assert(runner->handles && blocks);
-            runner->handles[block->slot].ptr = block->address - first->address + address;
-        }
-    }
-    return st;
-}
-
-/* Under settings that make other segments blocks are allocated anew. */
-static enum tarn_status start_allocate(struct tn_runner *runner,
-                                       const struct tn_start_segment *first, size_t length,
-                                       struct tarn_error *error)
-{
-    const struct tn_start_block *blocks = runner->program->start_blocks.items;
-    const struct tn_start_segment *last = &first[length - 1];
-    enum tarn_status st = TARN_OK;
-
-    for (uint64_t i = first->first_block;
-         st == TARN_OK && i < last->first_block + last->block_count; i++) {
-        tn_assert(runner->handles && blocks);
-        st = tarn_allocator_alloc_handle(runner->allocator,
-                                         blocks[i].requested ? blocks[i].requested : 1,
-                                         first->stream, &runner->handles[blocks[i].slot], error);
-    }
-    return st;
-}
-
-/* Whether segments are made as those of the recorded run. */
-static bool starts_alike(const struct tn_runner *runner, const struct tn_start_segment *segment)
-{
-    return tn_allocator_is_native(runner->allocator) &&
-           tn_allocator_engine(runner->allocator)->config.expandable_segments ==
-               segment->is_expandable;
-}
-
-static enum tarn_status runner_start(struct tn_runner *runner, struct tarn_error *error)
-{
-    const struct tn_program *program = runner->program;
-    const struct tn_start_segment *segments = program->start_segments.items;
-    const size_t count = program->start_segments.count;
-    struct tn_vec pieces;
-    enum tarn_status st = TARN_OK;
-    size_t length;
-
-    tn_vec_init(&pieces, sizeof(struct tn_carve_piece));
-    for (size_t i = 0; st == TARN_OK && i < count; i += length) {
-        const bool alike = starts_alike(runner, &segments[i]);
-
-        length = alike ? range_length(&segments[i], count - i) : 1;
-        st = alike ? start_range(runner, &segments[i], length, &pieces, error) : TARN_OK;
-        if (!alike || (st == TARN_ERR_OUT_OF_MEMORY && length > 1)) { /* holes are mapped first */
-            st = start_allocate(runner, &segments[i], length, error);
-        }
-    }
-    tn_vec_fini(&pieces);
-    tarn_allocator_reset_accumulated_stats(runner->allocator);
-    tarn_allocator_reset_peak_stats(runner->allocator);
-    return st;
 }
 
 static void count_map(void *context, const struct tarn_event *event)
@@ -215,7 +61,7 @@ static enum tarn_status runner_script(struct tn_runner *runner, struct tarn_erro
         }
     }
     for (size_t i = 0; i < runner->program->segment_addresses.count; i++) {
-        const enum tarn_status st = runner_script_segment(runner, addresses[i], error);
+        const enum tarn_status st = tn_runner_script_segment(runner, addresses[i], error);
 
         if (st) {
             return st;
@@ -527,7 +373,7 @@ static enum tarn_status begin(struct tn_runner *runner, struct tarn_error *error
     if (runner->keeps_addresses && tn_allocator_is_native(runner->allocator)) {
         tarn_sim_set_address_oracle(runner->device, answer_address, runner);
     }
-    st = runner_start(runner, error);
+    st = tn_restore_start(runner, error);
     if (st == TARN_OK && start_is_over_limit(runner)) {
         st = TARN_ERR_OUT_OF_MEMORY;
     }

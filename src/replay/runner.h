@@ -44,6 +44,11 @@ enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_progra
                                 struct tarn_error *error) TN_MUST_CHECK;
 void tn_runner_close(struct tn_runner *runner);
 
+/* The next plain segment gets this address. The device chooses instead of an address that no
+ * segment can have, or where the run does not keep them. */
+enum tarn_status tn_runner_script_segment(struct tn_runner *runner, uint64_t address,
+                                          struct tarn_error *error) TN_MUST_CHECK;
+
 /* Rebuilds the state at the trace's beginning, and runs every operation from there. */
 enum tarn_status tn_runner_begin(struct tn_runner *runner, struct tarn_replay_result *result,
                                  struct tarn_error *error) TN_MUST_CHECK;

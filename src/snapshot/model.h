@@ -144,6 +144,12 @@ struct tn_trace_entry {
     uint32_t action : 5; /* enum tn_trace_action */
 };
 
+/* Whether memory of the device goes back to it. */
+static inline bool tn_trace_gives_back(const struct tn_trace_entry *entry)
+{
+    return entry->action == TN_TRACE_SEGMENT_FREE || entry->action == TN_TRACE_SEGMENT_UNMAP;
+}
+
 /* What entries share: interned, so that a file has few. Strings are TN_STRING_NONE where the key is
  * absent. `shape` is the order of the keys in the file, for printing an entry as Python would. */
 struct tn_trace_extra {
