@@ -127,6 +127,7 @@ static void run_json(struct cli_json *json, const char *conf, const struct tarn_
     cli_json_signed(json, "num_alloc_retries", s->num_alloc_retries);
     cli_json_signed(json, "num_ooms", s->num_ooms);
     cli_json_signed(json, "first_oom_entry", r->first_oom);
+    cli_json_bool(json, "start_fits", !r->start_failed);
     cli_json_number(json, "allocations", r->allocations);
     cli_json_number(json, "same_address", r->same_address);
     cli_json_signed(json, "first_other_entry", r->first_other);
