@@ -8,11 +8,15 @@ cmake_minimum_required(VERSION 3.25)
 string(REPLACE "," ";" MODULES "${MODULES}")
 
 # What a reader of the source needs and a browser does not: comments that are lines of their own,
-# and indentation.
+# types and notes beside code, indentation, and ends of lines where a statement cannot end.
 function(squeeze variable text)
     string(REGEX REPLACE "\n */[*][*]([^*]|[*]+[^*/])*[*]+/" "" text "\n${text}")
     string(REGEX REPLACE "\n *//[^\n]*" "" text "${text}")
+    string(REGEX REPLACE " */[*][*] @[^*]*[*]/ *" " " text "${text}")
+    string(REGEX REPLACE "([;{},)]) // [^\n'`\"]*\n" "\\1\n" text "${text}")
     string(REGEX REPLACE "\n[ \n]+" "\n" text "${text}")
+    string(REGEX REPLACE "([{(,;])\n" "\\1" text "${text}")
+    string(REGEX REPLACE "\n([]})?:.])" "\\1" text "${text}")
     set(${variable} "${text}" PARENT_SCOPE)
 endfunction()
 

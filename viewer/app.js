@@ -7,7 +7,7 @@ import { Curve } from './curve.js';
 import { Grouping } from './group.js';
 import { byId, themeOf } from './paint.js';
 import { drawFirstPicture, drawOverview } from './overview.js';
-import { Extents, paintSome } from './blocks.js';
+import { Extents, isBlocksMoving, paintSome } from './blocks.js';
 import { limits } from './info.js';
 import { fillPanel } from './card.js';
 import { shownText } from './format.js';
@@ -60,14 +60,25 @@ class App {
     // What a view leaves for the next one: the picture drawn last, and how far it was scrolled.
     /** @type {any} */
     this.picture = null;
+    /** @type {import('./pixels.js').Pixels | null} */
+    this.areas = null;
     /** @type {any} */
     this.blocksJob = null;
+    /** @type {any} */
+    this.blocksPicture = null;
+    /** @type {any} */
+    this.blocksWhole = null;
+    /** @type {any} */
+    this.blocksWorkshop = null;
+    /** @type {any} */
+    this.blocksFrame = null;
+    this.blocksMoved = -Infinity; // when the window was another one last
     /** @type {any} */
     this.flameFocus = null;
     this.mapScroll = 0;
     this.flameScroll = 0;
-    this.toolbarKey = '';
-    this.overviewKey = '';
+    /** What parts of the page depended on when they were made last. @type {Map<string, string>} */
+    this.made = new Map();
     this.sizes = new Float64Array(0);
     this.groupOfSelection = -1;
     this.capacity = 0;
@@ -98,6 +109,8 @@ class App {
       loaded = { source, curve: new Curve(source) };
       await breathe();
       loaded.extents = new Extents(source);
+      source.index();
+      await breathe();
       this.loaded.set(number, loaded);
     }
     this.source = loaded.source;
@@ -105,7 +118,6 @@ class App {
     this.extents = loaded.extents;
     this.annotations = placeAnnotations(loaded.source, this.rawAnnotations);
     this.capacity = this.capacityAtOom();
-    this.overviewKey = '';
     this.group();
   }
 
@@ -163,7 +175,11 @@ class App {
     )
       this.group();
     if (state.group !== before.group) this.findGroupOfSelection();
-    if (state.view !== before.view) this.player.stop();
+    if (state.view !== before.view) {
+      this.player.stop();
+      this.blocksWorkshop = null;
+      this.blocksJob = null;
+    }
     if (
       state.cursor !== before.cursor ||
       state.life !== before.life ||
@@ -229,7 +245,6 @@ class App {
     this.isDark = isDark;
     this.theme = themeOf(isDark);
     document.documentElement.classList.toggle('dark', isDark);
-    this.overviewKey = '';
     this.refresh();
   }
 
@@ -248,6 +263,32 @@ class App {
     });
   }
 
+  /** Whether a part of the page has to be made anew, because it depends on other things than when it
+   * was made last. What stays as it is costs a browser nothing: each new element makes it lay out
+   * the page again.
+   * @param {string} part @param {any[]} on */
+  isStale(part, ...on) {
+    const key = JSON.stringify(on);
+    if (this.made.get(part) === key) return false;
+    this.made.set(part, key);
+    return true;
+  }
+
+  /** What everything that tells figures at the cursor depends on. */
+  cursorKey() {
+    const { state, source, theme } = this;
+    return [
+      source.number,
+      this.groupingNumber,
+      theme.paper,
+      state.view,
+      state.cursor,
+      state.mark,
+      state.life,
+      state.group,
+    ];
+  }
+
   draw() {
     if (!this.source) return;
     const begun = performance.now();
@@ -255,7 +296,8 @@ class App {
     drawTabs(this);
     drawToolbar(this);
     this.drawView();
-    if (CANVAS_VIEWS[view]) fillPanel(this, byId('panel'));
+    if (CANVAS_VIEWS[view] && this.isStale('panel', ...this.cursorKey()))
+      fillPanel(this, byId('panel'));
     drawOverview(this, this.overview);
     drawStatus(this);
     if (view === 'blocks' && this.blocksJob) this.paintOn();
@@ -277,7 +319,8 @@ class App {
     } else if (canvasView) {
       const { width, height } = byId('stage').getBoundingClientRect();
       canvasView.draw(this, this.canvas, Math.max(200, width), Math.max(120, height));
-      this.canvas.setAttribute('aria-label', describePicture(this));
+      if (this.isStale('words', ...this.cursorKey()))
+        this.canvas.setAttribute('aria-label', describePicture(this));
     } else {
       DOCUMENT_VIEWS[view](this, byId('document'));
     }
@@ -296,8 +339,8 @@ class App {
     this.isPainting = true;
     const step = async () => {
       while (this.blocksJob && this.state.view === 'blocks') {
-        if (paintSome(this)) this.refresh();
-        if (this.blocksJob && performance.now() < this.blocksJob.due) {
+        if (!isBlocksMoving(this) && paintSome(this)) this.refresh();
+        if (this.blocksJob && isBlocksMoving(this)) {
           await new Promise((done) => setTimeout(done, 10));
         } else await breathe();
       }

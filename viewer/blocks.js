@@ -4,18 +4,22 @@
 // their birth, as they are at the moment of the column at which most is in use.
 //
 // The picture is painted into an array of pixels, in slices between frames: what is smaller than a
-// pixel adds its share of colour to it, so nothing is ever left out. While a new picture is being
-// painted the old one is shown stretched.
+// pixel adds its share of colour to it, so nothing is ever left out. Until it is there the one before
+// is shown stretched, over the one of the whole recording where that does not reach.
 import { Axis } from './axis.js';
 import { countText, sizeText, sizeTicks, tickText, timeText } from './format.js';
 import { livesAt, roundedSize } from './layout.js';
 import { colourBytes, groupColour, openCanvas } from './paint.js';
+import { Pixels, Raster, addShares } from './pixels.js';
 import { LEFT, drawCursors, drawLanes, drawPlaceAxis, timelineBox } from './timeline.js';
 import { KIND, NEVER } from './trace.js';
 import { placeName } from './words.js';
 
-const SLICE = 1000; // blocks between looks at the clock
-const REST = 60; // milliseconds without a change before a new picture is painted
+const SLICE = 20000; // what is painted between looks at the clock, in pixels
+const LIFE_COST = 6; // of a block, beside its pixels
+const REST = 60; // milliseconds without a change after which all time is for painting
+const SLICE_MS = 12; // then
+const MOVING_MS = 4; // of a frame while one moves
 
 /** Addresses that were ever reserved, without the gaps between them. */
 export class Extents {
@@ -49,8 +53,8 @@ export class Extents {
     this.total = Math.max(1, this.below[this.start.length]);
   }
 
-  /** Height of an address above the lowest one, gaps not counted. @param {number} address */
-  height(address) {
+  /** The last range that begins at or below an address; -1: none. @param {number} address */
+  find(address) {
     let low = 0;
     let high = this.start.length;
     while (low < high) {
@@ -58,8 +62,13 @@ export class Extents {
       if (this.start[middle] <= address) low = middle + 1;
       else high = middle;
     }
-    if (low === 0) return 0;
-    return this.below[low - 1] + Math.min(address, this.end[low - 1]) - this.start[low - 1];
+    return low - 1;
+  }
+
+  /** Height of an address above the lowest one, gaps not counted. @param {number} address */
+  height(address) {
+    const i = this.find(address);
+    return i < 0 ? 0 : this.below[i] + Math.min(address, this.end[i]) - this.start[i];
   }
 
   /** @param {number} height */
@@ -70,100 +79,35 @@ export class Extents {
   }
 }
 
-/** Pixels to which shares of colours are added. */
-export class Raster {
-  /** @param {number} width @param {number} height @param {number[][]} colours */
-  constructor(width, height, colours) {
-    this.width = width;
-    this.height = height;
-    this.colours = colours;
-    this.red = new Float32Array(width * height);
-    this.green = new Float32Array(width * height);
-    this.blue = new Float32Array(width * height);
-    this.share = new Float32Array(width * height);
-    this.painted = 0; // pixels in all, once there is a picture
-  }
-
-  /** Adds a rectangle, in pixels with fractions. @param {number} x0 @param {number} y0
-   * @param {number} x1 @param {number} y1 @param {number} colour */
-  add(x0, y0, x1, y1, colour) {
-    x0 = Math.max(0, x0);
-    y0 = Math.max(0, y0);
-    x1 = Math.min(this.width, x1);
-    y1 = Math.min(this.height, y1);
-    if (!(x1 > x0) || !(y1 > y0)) return;
-    const [r, g, b] = this.colours[colour];
-    const hasEdge = x1 - x0 >= 4 && y1 - y0 >= 4;
-    const firstX = Math.floor(x0);
-    const firstY = Math.floor(y0);
-    for (let y = firstY; y < y1; y++) {
-      const high = Math.min(y1, y + 1) - Math.max(y0, y);
-      for (let x = firstX, at = y * this.width + firstX; x < x1; x++, at++) {
-        const share = high * (Math.min(x1, x + 1) - Math.max(x0, x));
-        const shade = hasEdge && (y === firstY || x === firstX) ? 0.72 * share : share;
-        this.red[at] += r * shade;
-        this.green[at] += g * shade;
-        this.blue[at] += b * shade;
-        this.share[at] += share;
-      }
-    }
-  }
-
-  /**
-   * Over what is below.
-   * @param {Raster | null} below
-   * @param {number[]} paper
-   * @returns {ImageData}
-   */
-  picture(below, paper) {
-    const image = new ImageData(this.width, this.height);
-    const bytes = image.data;
-    this.painted = 0;
-    for (let i = 0, at = 0; i < this.share.length; i++, at += 4) {
-      const ground = Math.max(0, 1 - this.share[i]);
-      this.painted += this.share[i];
-      const over = this.share[i] > 1 ? 1 / this.share[i] : 1;
-      const low = below ? Math.min(1, below.share[i]) : 0;
-      const lowOver = below && below.share[i] > 1 ? 1 / below.share[i] : 1;
-      const base = below ? [below.red[i], below.green[i], below.blue[i]] : [0, 0, 0];
-      bytes[at] = this.red[i] * over + ground * (base[0] * lowOver + (1 - low) * paper[0]);
-      bytes[at + 1] = this.green[i] * over + ground * (base[1] * lowOver + (1 - low) * paper[1]);
-      bytes[at + 2] = this.blue[i] * over + ground * (base[2] * lowOver + (1 - low) * paper[2]);
-      bytes[at + 3] = 255;
-    }
-    return image;
-  }
-}
-
-/** Paints blocks by address. Yields between slices. @param {any} app @param {Axis} axis
- * @param {Raster} raster @param {Raster} ground @param {{low: number, high: number}} scale */
+/** Paints blocks by address; gives the cost of what it did, in slices. @param {any} app
+ * @param {Axis} axis @param {Raster} raster @param {Float32Array} ground
+ * @param {{low: number, high: number}} scale */
 function* paintByAddress(app, axis, raster, ground, scale) {
   const { source, grouping, extents } = app;
-  const y = (/** @type {number} */ address) =>
-    raster.height * (1 - (extents.height(address) - scale.low) / (scale.high - scale.low));
+  const index = source.index();
+  const { width, height } = raster;
+  const times = height / (scale.high - scale.low);
+  const y = (/** @type {number} */ at) => height - (at - scale.low) * times;
   for (const span of source.spans) {
-    ground.add(
-      axis.pixel(Math.max(0, span.start)),
-      y(span.address + span.size),
-      axis.pixel(Math.min(source.count, span.end)),
-      y(span.address),
-      0,
-    );
+    const x0 = axis.pixel(Math.max(0, span.start));
+    const x1 = axis.pixel(Math.min(source.count, span.end));
+    const y0 = y(extents.height(span.address + span.size));
+    yield 1 + addShares(ground, width, height, x0, y0, x1, y(extents.height(span.address)));
   }
-  yield;
-  for (let life = 0; life < source.lives; life++) {
-    if (life % SLICE === SLICE - 1) yield;
-    const start = source.lifeStart[life] === NEVER ? 0 : source.lifeStart[life];
-    const end = source.lifeEnd[life] === NEVER ? source.count : source.lifeEnd[life];
-    if (end <= axis.from || start >= axis.to) continue;
-    const address = source.lifeAddress[life];
-    raster.add(
-      axis.pixel(start),
-      y(address + roundedSize(source.size(life))),
-      axis.pixel(end),
-      y(address),
-      grouping.group(life),
-    );
+  const next = (/** @type {number} */ chunk) => index.next(chunk, axis.from, axis.to);
+  for (let chunk = next(0); chunk < index.chunks; chunk = next(chunk + 1)) {
+    const before = raster.cost;
+    const last = index.end(chunk);
+    for (let life = index.first(chunk); life < last; life++) {
+      const start = source.lifeStart[life] === NEVER ? 0 : source.lifeStart[life];
+      const end = source.lifeEnd[life] === NEVER ? source.count : source.lifeEnd[life];
+      if (end <= axis.from || start >= axis.to) continue;
+      const address = source.lifeAddress[life];
+      const top = extents.height(address + roundedSize(source.lifeSize[life]));
+      const foot = extents.height(address);
+      raster.add(axis.pixel(start), y(top), axis.pixel(end), y(foot), grouping.groupOfLife[life]);
+    }
+    yield raster.cost - before + LIFE_COST * (last - index.first(chunk));
   }
 }
 
@@ -174,13 +118,13 @@ export function pileAt(source, entry) {
   const old = [];
   /** @type {number[]} */
   const list = [];
-  for (let life = 0; life < source.lives; life++) {
-    if (source.isLive(life, entry)) (source.lifeStart[life] === NEVER ? old : list).push(life);
-  }
+  source
+    .index()
+    .eachAt(source, entry, (life) => (source.lifeStart[life] === NEVER ? old : list).push(life));
   return old.concat(list);
 }
 
-/** Paints piled blocks. @param {any} app @param {Axis} axis @param {Raster} raster
+/** Paints piled blocks; gives the cost of what it did, in slices. @param {any} app @param {Axis} axis @param {Raster} raster
  * @param {{low: number, high: number}} scale */
 function* paintPile(app, axis, raster, scale) {
   const { source, grouping, curve } = app;
@@ -190,6 +134,8 @@ function* paintPile(app, axis, raster, scale) {
   let at = first[0];
   for (let i = 0; i < raster.width; i++) {
     const entry = curve.most(first[i], end[i]).entry;
+    const before = raster.cost;
+    const from = at;
     for (at++; at <= entry; at++) {
       const kind = source.kind[at];
       if (kind === KIND.ALLOC || kind === KIND.ALLOC_AGAIN) list.push(source.ref[at]);
@@ -211,7 +157,7 @@ function* paintPile(app, axis, raster, scale) {
       ground += size;
     }
     list.length = kept;
-    if (i % 16 === 15) yield;
+    yield raster.cost - before + LIFE_COST * kept + (at - from);
   }
 }
 
@@ -222,101 +168,207 @@ export function blocksScale(app) {
   return { low: state.low * top, high: state.high * top, top };
 }
 
-/**
- * Everything that the picture depends on.
- * @param {any} app
- * @param {number} width
- * @param {number} height
- */
-function pictureKey(app, width, height) {
+/** Everything that a picture depends on beside the window: one of another look is of no use.
+ * @param {any} app @param {number} width @param {number} height */
+function lookKey(app, width, height) {
   const { state, source, theme, grouping } = app;
-  return [
+  return JSON.stringify([
     width,
     height,
     window.devicePixelRatio,
-    state.from,
-    state.to,
     state.axis,
     state.mode,
-    state.low,
-    state.high,
     source.number,
     theme.paper,
     app.groupingNumber,
     grouping.by,
-  ].join();
+  ]);
 }
 
-/** Starts to paint; the picture is there when `ready` is called.
+/** What of the whole a picture shows. @param {any} app */
+function frameOf(app) {
+  const { from, to, low, high } = app.state;
+  return { from, to, low, high };
+}
+
+/** @typedef {{from: number, to: number, low: number, high: number}} Frame */
+
+/** @param {Frame | null} a @param {Frame} b */
+function isSameFrame(a, b) {
+  return (
+    a !== null &&
+    ['from', 'to', 'low', 'high'].every(
+      (k) => /** @type {any} */ (a)[k] === /** @type {any} */ (b)[k],
+    )
+  );
+}
+
+/** Whether a picture of one frame is good enough until that of the other is there.
+ * @param {Frame} a @param {Frame} b */
+function isNear(a, b) {
+  const near = (
+    /** @type {number} */ from,
+    /** @type {number} */ to,
+    /** @type {number} */ low,
+    /** @type {number} */ high,
+  ) => {
+    const common = Math.min(to, high) - Math.max(from, low);
+    return common > 0.5 * (high - low) && common > 0.25 * (to - from);
+  };
+  return near(a.from, a.to, b.from, b.to) && near(a.low, a.high, b.low, b.high);
+}
+
+/** The arrays that pictures are painted in: they are kept from one to the next.
+ * @param {any} app @param {number} wide @param {number} high */
+function workshopOf(app, wide, high) {
+  const old = app.blocksWorkshop;
+  if (old && old.raster.width === wide && old.raster.height === high) return old;
+  app.blocksWorkshop = {
+    raster: new Raster(wide, high),
+    ground: new Float32Array(wide * high),
+    pixels: new Pixels(wide, high),
+  };
+  return app.blocksWorkshop;
+}
+
+/** Paints a picture and returns it; gives the cost of what it did, in slices.
  * @param {any} app @param {number} width @param {number} height */
-function startPicture(app, width, height) {
+function* paintPicture(app, width, height) {
   const { source, state, theme, grouping } = app;
+  const frame = frameOf(app);
+  const { axis: kind, mode } = state;
+  const look = lookKey(app, width, height);
+  const scale = blocksScale(app);
   const ratio = Math.max(1, Math.min(3, window.devicePixelRatio || 1));
   const box = timelineBox(app, width, height);
   const wide = Math.max(1, Math.round(box.axis.width * ratio));
   const high = Math.max(1, Math.round((box.bottom - box.top) * ratio));
-  const axis = new Axis(source, state.axis, state.from, state.to, wide);
-  const colours = [];
-  for (let group = 0; group < grouping.count; group++) {
-    colours.push(colourBytes(groupColour(theme, group, grouping.count)));
+  const axis = new Axis(source, kind, frame.from, frame.to, wide);
+  const { raster, ground, pixels } = workshopOf(app, wide, high);
+  const isPile = mode === 'pile';
+  raster.begin(
+    Array.from({ length: grouping.count }, (_, group) =>
+      colourBytes(groupColour(theme, group, grouping.count)),
+    ),
+  );
+  ground.fill(0);
+  yield wide * high;
+  if (source.count > 0 || source.lives > 0)
+    yield* isPile
+      ? paintPile(app, axis, raster, scale)
+      : paintByAddress(app, axis, raster, ground, scale);
+  for (let row = 0; row < high; row++) {
+    const below = isPile ? null : ground;
+    raster.develop(
+      pixels,
+      row,
+      row + 1,
+      below,
+      colourBytes(theme.free),
+      colourBytes(theme.paper),
+    );
+    yield wide;
   }
-  const raster = new Raster(wide, high, colours);
-  const ground = new Raster(wide, high, [colourBytes(theme.free)]);
-  const scale = blocksScale(app);
-  return {
-    work:
-      source.count === 0 && source.lives === 0
-        ? [].values()
-        : state.mode === 'pile'
-          ? paintPile(app, axis, raster, scale)
-          : paintByAddress(app, axis, raster, ground, scale),
-    finish() {
-      const canvas = document.createElement('canvas');
-      canvas.width = wide;
-      canvas.height = high;
-      const context = /** @type {CanvasRenderingContext2D} */ (
-        canvas.getContext('2d', { willReadFrequently: true })
-      );
-      const isPile = state.mode === 'pile';
-      context.putImageData(
-        raster.picture(isPile ? null : ground, colourBytes(theme.paper)),
-        0,
-        0,
-      );
-      return {
-        canvas,
-        painted: raster.painted,
-        from: axis.from,
-        to: axis.to,
-        low: scale.low,
-        high: scale.high,
-        mode: state.mode,
-      };
-    },
-  };
+  const canvas = document.createElement('canvas');
+  canvas.width = wide;
+  canvas.height = high;
+  const context = /** @type {CanvasRenderingContext2D} */ (
+    canvas.getContext('2d', { willReadFrequently: true })
+  );
+  context.putImageData(pixels.image, 0, 0);
+  const { painted } = raster;
+  return { canvas, painted, look, frame, mode, axis: kind, number: source.number, scale };
+}
+
+/** Starts to paint what is looked at, unless that is there or being painted.
+ * @param {any} app @param {number} width @param {number} height */
+function wantPicture(app, width, height) {
+  const look = lookKey(app, width, height);
+  const frame = frameOf(app);
+  const { blocksPicture: picture, blocksJob: job } = app;
+  if (job && job.look === look && isNear(job.frame, frame)) return;
+  if (!job && picture?.look === look && isSameFrame(picture.frame, frame)) return;
+  const work = paintPicture(app, width, height);
+  app.blocksJob = { look, frame, work, again: () => wantPicture(app, width, height) };
 }
 
 /** Paints all that is left to be painted. @param {any} app */
 export function finishBlocks(app) {
-  if (app.blocksJob) app.blocksJob.due = 0;
   while (app.blocksJob) paintSome(app, 1000);
 }
 
+/** A picture that is there; that of the whole recording is kept for what lies beside the window.
+ * @param {any} app @param {any} picture */
+function keepPicture(app, picture) {
+  const { frame } = picture;
+  const isWhole =
+    frame.from <= 0 && frame.to >= app.source.count && frame.low <= 0 && frame.high >= 1;
+  app.blocksPicture = picture;
+  if (isWhole) app.blocksWhole = picture;
+}
+
 /** Goes on painting for some milliseconds; true when the picture is new. @param {any} app */
-export function paintSome(app, milliseconds = 12) {
+export function paintSome(app, milliseconds = SLICE_MS) {
   const job = app.blocksJob;
   if (!job) return false;
-  if (performance.now() < job.due) return false;
-  job.started ??= job.start();
   const until = performance.now() + milliseconds;
   while (performance.now() < until) {
-    if (job.started.work.next().done) {
-      app.blocksPicture = job.started.finish();
-      app.blocksJob = null;
-      return true;
+    let cost = 0;
+    while (cost < SLICE) {
+      const step = job.work.next();
+      if (step.done) {
+        keepPicture(app, step.value);
+        app.blocksJob = null;
+        job.again(); // one may have moved on
+        return true;
+      }
+      cost += step.value;
     }
   }
   return false;
+}
+
+/** Whether somebody is moving: frames come before what is painted for them. @param {any} app */
+export function isBlocksMoving(app) {
+  return performance.now() < app.blocksMoved + REST;
+}
+
+/** Goes on with the picture; when the window is another than the last time, only as long as a frame
+ * has time. @param {any} app @param {number} width @param {number} height */
+function paintForFrame(app, width, height) {
+  const hasPicture = isUsable(app, app.blocksPicture);
+  const isOther = !isSameFrame(app.blocksFrame, frameOf(app));
+  app.blocksFrame = frameOf(app);
+  if (isOther) app.blocksMoved = hasPicture ? performance.now() : -Infinity;
+  wantPicture(app, width, height);
+  if (isOther || !hasPicture) paintSome(app, MOVING_MS);
+}
+
+/** @param {any} app @param {any} picture */
+function isUsable(app, picture) {
+  const { state, source } = app;
+  return (
+    Boolean(picture) &&
+    picture.mode === state.mode &&
+    picture.axis === state.axis &&
+    picture.number === source.number
+  );
+}
+
+/** @param {any} app @param {CanvasRenderingContext2D} context @param {any} box
+ * @param {(at: number) => number} y */
+function drawPictures(app, context, box, y) {
+  const { blocksPicture: picture, blocksWhole: whole, state } = app;
+  if (!isUsable(app, picture)) return;
+  const covers = picture.frame.from <= state.from && picture.frame.to >= state.to;
+  const hasMore = !covers && whole !== picture && whole?.look === picture.look;
+  context.imageSmoothingEnabled = false;
+  for (const one of hasMore ? [whole, picture] : [picture]) {
+    const x0 = box.left + box.axis.pixel(one.frame.from);
+    const x1 = box.left + box.axis.pixel(one.frame.to);
+    const top = y(one.scale.high);
+    context.drawImage(one.canvas, x0, top, x1 - x0, y(one.scale.low) - top);
+  }
 }
 
 /**
@@ -327,14 +379,7 @@ export function paintSome(app, milliseconds = 12) {
  */
 export function drawBlocks(app, canvas, width, height) {
   const { theme } = app;
-  const key = pictureKey(app, width, height);
-  if (app.blocksKey !== key) {
-    app.blocksKey = key;
-    // While one moves, the old picture is enough.
-    const due = app.blocksPicture ? performance.now() + REST : 0;
-    app.blocksJob = { due, started: null, start: () => startPicture(app, width, height) };
-    paintSome(app, 8);
-  }
+  paintForFrame(app, width, height);
   const { context } = openCanvas(canvas, width, height);
   const box = timelineBox(app, width, height);
   const scale = blocksScale(app);
@@ -342,25 +387,13 @@ export function drawBlocks(app, canvas, width, height) {
     box.bottom - ((at - scale.low) / (scale.high - scale.low)) * (box.bottom - box.top);
   context.fillStyle = theme.paper;
   context.fillRect(0, 0, width, height);
-  const picture = app.blocksPicture;
-  if (picture && picture.mode === app.state.mode) {
-    context.save();
-    context.beginPath();
-    context.rect(box.left, box.top, box.axis.width, box.bottom - box.top);
-    context.clip();
-    context.imageSmoothingEnabled = false;
-    const x0 = box.left + box.axis.pixel(picture.from);
-    const x1 = box.left + box.axis.pixel(picture.to);
-    context.drawImage(
-      picture.canvas,
-      x0,
-      y(picture.high),
-      x1 - x0,
-      y(picture.low) - y(picture.high),
-    );
-    drawSelected(app, context, box, y);
-    context.restore();
-  }
+  context.save();
+  context.beginPath();
+  context.rect(box.left, box.top, box.axis.width, box.bottom - box.top);
+  context.clip();
+  drawPictures(app, context, box, y);
+  drawSelected(app, context, box, y);
+  context.restore();
   drawHeightAxis(app, context, box, scale, y);
   drawPlaceAxis(app, context, box);
   drawLanes(app, context, box);

@@ -11,7 +11,7 @@ export class Curve {
   constructor(source) {
     this.source = source;
     const buckets = Math.ceil(source.count / BASE);
-    this.before = new Float64Array(buckets); // in use before the bucket's first entry
+    this.before = new Float64Array(buckets); // in use before the first entry of the bucket
     /** @type {{most: Float64Array, least: Float64Array, at: Uint32Array}[]} */
     this.levels = [];
     this.reservedAt = [-1];
@@ -147,35 +147,69 @@ export class Curve {
    * @param {number} first @param {number} end */
   most(first, end) {
     const found = { value: -Infinity, entry: first, least: Infinity };
-    const bucket = Math.ceil(first / BASE);
-    const last = Math.floor(end / BASE);
-    if (bucket >= last) {
-      this.scan(first, end, found);
-      return found;
-    }
-    this.scan(first, bucket * BASE, found);
-    this.climb(bucket, last, found);
-    this.scan(last * BASE, end, found);
+    this.look({ at: -1, now: 0 }, first, end, found);
     return found;
   }
 
-  /** @param {number} first @param {number} end
-   * @param {{value: number, entry: number, least: number}} found */
-  scan(first, end, found) {
-    if (first >= end) return;
-    const bucket = Math.floor(first / BASE);
-    let now = this.before[bucket];
-    for (let i = bucket * BASE; i < end; i++) {
-      if (i % BASE === 0) now = this.before[i / BASE];
-      now += this.source.delta(i);
-      if (i >= first) {
-        if (now > found.value) {
-          found.value = now;
-          found.entry = i;
-        }
-        if (now < found.least) found.least = now;
-      }
+  /** The same for ranges that follow each other, [first[i], end[i]); calls `put` with each. What one
+   * range ends with the next begins with, so that no entry is added up twice.
+   * @param {Uint32Array} first @param {Uint32Array} end
+   * @param {(i: number, found: {value: number, entry: number, least: number}) => void} put */
+  mostOfEach(first, end, put) {
+    const found = { value: 0, entry: 0, least: 0 };
+    const walk = { at: -1, now: 0 };
+    for (let i = 0; i < first.length; i++) {
+      found.value = -Infinity;
+      found.entry = first[i];
+      found.least = Infinity;
+      this.look(walk, first[i], end[i], found);
+      put(i, found);
     }
+  }
+
+  /** @param {{at: number, now: number}} walk @param {number} first @param {number} end
+   * @param {{value: number, entry: number, least: number}} found */
+  look(walk, first, end, found) {
+    const bucket = Math.ceil(first / BASE);
+    const last = Math.floor(end / BASE);
+    if (bucket >= last) this.scan(walk, first, end, found);
+    else {
+      this.scan(walk, first, bucket * BASE, found);
+      this.climb(bucket, last, found);
+      this.scan(walk, last * BASE, end, found);
+    }
+  }
+
+  /** Looks at the entries [first, end), from where `walk` is or from the start of their bucket.
+   * @param {{at: number, now: number}} walk an entry, and what is in use before it
+   * @param {number} first @param {number} end
+   * @param {{value: number, entry: number, least: number}} found */
+  scan(walk, first, end, found) {
+    if (first >= end) return;
+    const { source } = this;
+    const { kind, ref, lifeSize } = source;
+    const start = first - (first % BASE);
+    let { at, now } = walk;
+    if (at < start || at > first + BASE) {
+      at = start;
+      now = this.before[start / BASE];
+    }
+    while (at > first) now -= source.delta(--at);
+    let { value, entry, least } = found;
+    for (; at < end; at++) {
+      const what = kind[at];
+      if (what === KIND.ALLOC) now += lifeSize[ref[at]];
+      else if (what === KIND.FREE_COMPLETED) now -= lifeSize[ref[at]];
+      else if (what === KIND.ALLOC_AGAIN) now += source.delta(at);
+      if (at < first) continue;
+      if (now > value) {
+        value = now;
+        entry = at;
+      }
+      if (now < least) least = now;
+    }
+    Object.assign(walk, { at, now });
+    Object.assign(found, { value, entry, least });
   }
 
   /** Whole buckets [from, to) of the lowest level.

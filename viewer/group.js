@@ -83,8 +83,8 @@ export class Grouping {
     this.groupOfKey = new Uint8Array(0);
     this.groupOfLife = new Uint8Array(0);
     this.sums = new Float64Array(0);
-    this.now = new Float64Array(0); // of the groups after entry `at`
-    this.at = -2;
+    this.now = new Float64Array(0); // of the groups, after the entry at
+    this.at = -Infinity;
     this.makeKeys(matching);
     this.rank(curve.peak.entry);
     this.makeCheckpoints();
@@ -272,24 +272,24 @@ export class Grouping {
     }
     this.sums = sums;
     this.now = source.count > 0 ? new Float64Array(count) : now;
-    this.at = source.count > 0 ? -2 : -1;
+    this.at = source.count > 0 ? -Infinity : -1; // nowhere yet
   }
 
-  /** Adds what entries [first, end) change. @param {Float64Array} sums @param {number} first
-   * @param {number} end */
-  apply(sums, first, end) {
+  /** Adds what entries [first, end) change, or takes it back. @param {Float64Array} sums
+   * @param {number} first @param {number} end @param {1 | -1} sign */
+  apply(sums, first, end, sign = 1) {
     const { source, groupOfLife } = this;
     const { kind, ref, lifeSize } = source;
     for (let entry = first; entry < end; entry++) {
       const what = kind[entry];
       if (what === KIND.FREE_COMPLETED) {
         const life = ref[entry];
-        sums[groupOfLife[life]] -= lifeSize[life];
+        sums[groupOfLife[life]] -= sign * lifeSize[life];
       } else if (what === KIND.ALLOC || what === KIND.ALLOC_AGAIN) {
         const life = ref[entry];
-        sums[groupOfLife[life]] += lifeSize[life];
+        sums[groupOfLife[life]] += sign * lifeSize[life];
         const ended = what === KIND.ALLOC ? undefined : source.endedBy().get(entry);
-        if (ended !== undefined) sums[groupOfLife[ended]] -= lifeSize[ended];
+        if (ended !== undefined) sums[groupOfLife[ended]] -= sign * lifeSize[ended];
       }
     }
   }
@@ -299,15 +299,18 @@ export class Grouping {
   sumsAt(entry) {
     const now = this.now;
     if (this.source.count === 0) return now;
-    const point = Math.floor(Math.max(0, entry) / CHECKPOINT);
+    // From the nearest of the checkpoints on both sides and where it was last.
+    const near = Math.floor((Math.max(0, entry) + CHECKPOINT / 2) / CHECKPOINT);
+    const point = Math.min(near, Math.floor((this.source.count - 1) / CHECKPOINT));
     let at = this.at;
-    if (at > entry || at < point * CHECKPOINT - 1) {
+    if (Math.abs(at - entry) > Math.abs(point * CHECKPOINT - 1 - entry)) {
       const from = point * this.count;
       now.set(this.sums.subarray(from, from + this.count));
       at = point * CHECKPOINT - 1;
     }
-    this.apply(now, at + 1, entry + 1);
-    this.at = Math.max(at, entry);
+    if (at <= entry) this.apply(now, at + 1, entry + 1);
+    else this.apply(now, Math.max(-1, entry) + 1, at + 1, -1);
+    this.at = Math.max(-1, entry);
     return now;
   }
 }

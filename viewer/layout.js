@@ -13,10 +13,9 @@ export function roundedSize(size) {
 /** Numbers of the blocks in use, by address.
  * @param {import('./trace.js').Source} source @param {number} entry */
 export function livesAt(source, entry) {
+  /** @type {number[]} */
   const lives = [];
-  for (let life = 0; life < source.lives; life++) {
-    if (source.isLive(life, entry)) lives.push(life);
-  }
+  source.index().eachAt(source, entry, (life) => lives.push(life));
   return lives.sort((a, b) => source.lifeAddress[a] - source.lifeAddress[b] || a - b);
 }
 

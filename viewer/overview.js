@@ -32,16 +32,15 @@ export function drawOverview(app, canvas) {
   const { width, height } = canvas.getBoundingClientRect();
   const { source, curve, theme, state } = app;
   const axis = new Axis(source, state.axis, 0, Math.max(1, source.count), width);
-  const key = [
+  const depends = [
     width,
     height,
     state.axis,
     source.number,
     theme.paper,
     window.devicePixelRatio,
-  ].join();
-  if (app.overviewKey !== key) {
-    app.overviewKey = key;
+  ];
+  if (app.isStale('overview', ...depends)) {
     app.overviewPicture = document.createElement('canvas');
     const { context } = openCanvas(app.overviewPicture, width, height);
     const columns = Math.max(1, Math.floor(width));

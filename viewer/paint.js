@@ -90,7 +90,7 @@ export function groupColour(theme, group, count) {
   return theme.groups[(group - 1) % theme.groups.length];
 }
 
-/** "#rrggbb" as three numbers. @param {string} colour */
+/** "#rrggbb" as three numbers. @param {string} colour @returns {[number, number, number]} */
 export function colourBytes(colour) {
   const number = parseInt(colour.slice(1), 16);
   return [number >> 16, (number >> 8) & 255, number & 255];

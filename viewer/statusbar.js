@@ -23,12 +23,14 @@ export function windowText(app) {
 /** @param {any} app */
 export function drawStatus(app) {
   const { source, curve } = app;
+  const text = source.count > 0 ? windowText(app) : '';
+  if (!app.isStale('status', source.number, text)) return;
   if (source.count === 0) {
     byId('status').replaceChildren(element('span', {}, limits(app)[0]));
     return;
   }
   byId('status').replaceChildren(
-    element('span', {}, windowText(app)),
+    element('span', {}, text),
     element(
       'span',
       {},

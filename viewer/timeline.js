@@ -12,7 +12,16 @@ import {
   shownText,
   timeText,
 } from './format.js';
-import { FONT, FONT_BOLD, fitText, groupColour, inkOn, openCanvas } from './paint.js';
+import {
+  FONT,
+  FONT_BOLD,
+  colourBytes,
+  fitText,
+  groupColour,
+  inkOn,
+  openCanvas,
+} from './paint.js';
+import { Pixels, Stacker, mixed, pixelOf, shareOfColour } from './pixels.js';
 import { KIND } from './trace.js';
 import { eventLines, placeName } from './words.js';
 
@@ -20,6 +29,7 @@ export const LEFT = 76; // room for the labels of bytes
 const LANE = 18;
 const LANES_MAX = 3;
 const FOOT = 24;
+const OTHERS_SHARE = 0.25; // of the colour of groups that are not the chosen one
 
 /**
  * Where things are in the picture.
@@ -47,14 +57,20 @@ export function timelineColumns(app, axis, columns) {
   const least = new Float64Array(columns);
   const reserved = new Float64Array(columns);
   const sums = new Float64Array(columns * groups);
-  for (let i = 0; i < columns; i++) {
-    const found = curve.most(first[i], end[i]);
-    moment[i] = found.entry;
-    most[i] = found.value;
-    least[i] = found.least;
-    reserved[i] = curve.reservedMost(first[i], end[i]);
-    if (!state.segments) sums.set(grouping.sumsAt(found.entry), i * groups);
-  }
+  curve.mostOfEach(
+    first,
+    end,
+    (
+      /** @type {number} */ i,
+      /** @type {{value: number, entry: number, least: number}} */ found,
+    ) => {
+      moment[i] = found.entry;
+      most[i] = found.value;
+      least[i] = found.least;
+      reserved[i] = curve.reservedMost(first[i], end[i]);
+      if (!state.segments) sums.set(grouping.sumsAt(found.entry), i * groups);
+    },
+  );
   return { moment, most, least, reserved, sums, groups, source };
 }
 
@@ -85,12 +101,12 @@ export function drawTimeline(app, canvas, width, height) {
     box.bottom - ((bytes - scale.low) / (scale.high - scale.low)) * (box.bottom - box.top);
   context.fillStyle = theme.paper;
   context.fillRect(0, 0, width, height);
-  drawBytesAxis(app, context, box, scale, y);
+  const lines = drawBytesAxis(app, context, box, scale, y);
+  drawAreas(app, context, box, data, scale, ratio, lines);
   context.save();
   context.beginPath();
   context.rect(box.left, box.top, box.axis.width, box.bottom - box.top);
   context.clip();
-  drawAreas(app, context, box, data, columns, y);
   drawReserved(app, context, box, data, columns, y);
   context.restore();
   drawPlaceAxis(app, context, box);
@@ -99,68 +115,69 @@ export function drawTimeline(app, canvas, width, height) {
   app.picture = { box, data, columns, y, scale, high };
 }
 
-/** Runs of equal columns. @param {number} columns @param {(i: number) => number} value
- * @param {(from: number, to: number) => void} put */
-function eachRun(columns, value, put) {
-  let from = 0;
-  for (let i = 1; i <= columns; i++) {
-    if (i === columns || value(i) !== value(from)) {
-      put(from, i);
-      from = i;
+/** What is behind the areas, by row of pixels: paper, and the lines of the axis.
+ * @param {any} app @param {any} box @param {number} rows @param {number} ratio
+ * @param {number[]} lines where lines are, in pixels of the page */
+function groundRows(app, box, rows, ratio, lines) {
+  const ground = new Uint32Array(rows).fill(pixelOf(...colourBytes(app.theme.paper)));
+  const line = pixelOf(...colourBytes(app.theme.line));
+  for (const at of lines) {
+    const row = Math.round((at - box.top) * ratio);
+    if (row >= 0) ground.fill(line, row, row + Math.max(1, Math.round(ratio)));
+  }
+  return ground;
+}
+
+/** Colours of the groups as they are, then where a group is only for a part of the column's time,
+ * and last of what is reserved and not in use. @param {any} app */
+function areaColours(app) {
+  const { theme, grouping, state } = app;
+  const free = colourBytes(theme.free);
+  const [paler, share] = shareOfColour(theme.least);
+  const plain = Array.from({ length: grouping.count }, (_, group) => {
+    const colour = colourBytes(groupColour(theme, group, grouping.count));
+    const isOther = state.group !== '' && app.groupOfSelection !== group;
+    return isOther ? mixed(free, colour, OTHERS_SHARE) : colour;
+  });
+  return [...plain, ...plain.map((colour) => mixed(colour, paler, share)), free];
+}
+
+/** The areas, a column of pixels at a time, from the ground up. @param {any} app @param {any} data
+ * @param {Stacker} stacker @param {(bytes: number) => number} high in pixels */
+function stackAreas(app, data, stacker, high) {
+  const { grouping, state } = app;
+  const { most, least, sums, groups, reserved } = data;
+  for (let i = 0; i < most.length; i++) {
+    let sum = 0;
+    stacker.begin(i);
+    for (let k = 0; k < groups && !state.segments; k++) {
+      const group = grouping.order[k];
+      const size = sums[i * groups + group];
+      if (!(size > 0)) continue;
+      if (sum < least[i]) stacker.fill(high(Math.min(sum + size, least[i])), group);
+      sum += size;
+      if (sum > least[i]) stacker.fill(high(sum), groups + group);
     }
+    stacker.fill(high(reserved[i]), 2 * groups);
+    stacker.end();
   }
 }
 
 /** @param {any} app @param {CanvasRenderingContext2D} context @param {any} box @param {any} data
- * @param {number} columns @param {(bytes: number) => number} y */
-function drawAreas(app, context, box, data, columns, y) {
-  const { theme, grouping, state } = app;
-  const step = box.axis.width / columns;
-  const ground = new Float64Array(columns);
-  const x = (/** @type {number} */ i) => box.left + i * step;
-  context.fillStyle = theme.free;
-  eachRun(
-    columns,
-    (i) => data.reserved[i],
-    (from, to) => {
-      context.fillRect(
-        x(from),
-        y(data.reserved[from]),
-        (to - from) * step,
-        y(0) - y(data.reserved[from]),
-      );
-    },
+ * @param {{low: number, high: number}} scale @param {number} ratio @param {number[]} lines */
+function drawAreas(app, context, box, data, scale, ratio, lines) {
+  const top = Math.round(box.top * ratio);
+  const rows = Math.max(1, Math.round(box.bottom * ratio) - top);
+  const pixels = Pixels.of(app.areas, data.most.length, rows);
+  const times = rows / (scale.high - scale.low);
+  app.areas = pixels;
+  stackAreas(
+    app,
+    data,
+    new Stacker(pixels, areaColours(app), groundRows(app, box, rows, ratio, lines)),
+    (bytes) => (bytes - scale.low) * times,
   );
-  if (state.segments) return;
-  for (const group of grouping.order) {
-    const isOther = state.group !== '' && app.groupOfSelection !== group;
-    context.globalAlpha = isOther ? 0.25 : 1;
-    context.fillStyle = groupColour(theme, group, grouping.count);
-    const sum = (/** @type {number} */ i) => data.sums[i * data.groups + group];
-    let from = 0;
-    for (let i = 1; i <= columns; i++) {
-      if (i < columns && sum(i) === sum(from) && ground[i] === ground[from]) continue;
-      if (sum(from) > 0) {
-        const upper = y(ground[from] + sum(from));
-        context.fillRect(x(from), upper, (i - from) * step, y(ground[from]) - upper);
-      }
-      from = i;
-    }
-    for (let i = 0; i < columns; i++) ground[i] += sum(i);
-  }
-  context.globalAlpha = 1;
-  context.fillStyle = theme.least;
-  eachRun(
-    columns,
-    (i) => (data.least[i] < data.most[i] ? data.least[i] + data.most[i] : -1),
-    (from, to) => {
-      for (let i = from; i < to; i++) {
-        if (data.least[i] < data.most[i]) {
-          context.fillRect(x(i), y(data.most[i]), step, y(data.least[i]) - y(data.most[i]));
-        }
-      }
-    },
-  );
+  context.putImageData(pixels.image, Math.round(box.left * ratio), top);
 }
 
 /** @param {any} app @param {CanvasRenderingContext2D} context @param {any} box @param {any} data
@@ -173,8 +190,11 @@ function drawReserved(app, context, box, data, columns, y) {
   for (let i = 0; i < columns; i++) {
     const at = y(data.reserved[i]);
     if (i === 0) context.moveTo(box.left, at);
-    context.lineTo(box.left + i * step, at);
-    context.lineTo(box.left + (i + 1) * step, at);
+    else if (data.reserved[i] !== data.reserved[i - 1]) {
+      context.lineTo(box.left + i * step, y(data.reserved[i - 1]));
+      context.lineTo(box.left + i * step, at);
+    }
+    if (i + 1 === columns) context.lineTo(box.right, at);
   }
   context.stroke();
   const limit = app.capacity;
@@ -189,8 +209,9 @@ function drawReserved(app, context, box, data, columns, y) {
   }
 }
 
-/** @param {any} app @param {CanvasRenderingContext2D} context @param {any} box @param {any} scale
- * @param {(bytes: number) => number} y */
+/** The labels of the axis; returns where its lines are.
+ * @param {any} app @param {CanvasRenderingContext2D} context @param {any} box @param {any} scale
+ * @param {(bytes: number) => number} y @returns {number[]} */
 function drawBytesAxis(app, context, box, scale, y) {
   const { theme } = app;
   const count = Math.max(2, Math.floor((box.bottom - box.top) / 56));
@@ -200,18 +221,11 @@ function drawBytesAxis(app, context, box, scale, y) {
     .map((tick) => tick + Math.ceil(scale.low / step) * step)
     .filter((tick) => tick <= scale.high);
   context.textAlign = 'right';
-  context.strokeStyle = theme.line;
-  context.lineWidth = 1;
-  for (const tick of ticks) {
-    const at = Math.round(y(tick)) + 0.5;
-    context.beginPath();
-    context.moveTo(box.left, at);
-    context.lineTo(box.right, at);
-    context.stroke();
-    context.fillStyle = theme.muted;
-    context.fillText(tickText(tick), box.left - 8, at);
-  }
+  context.fillStyle = theme.muted;
+  for (const tick of ticks)
+    context.fillText(tickText(tick), box.left - 8, Math.round(y(tick)) + 0.5);
   context.textAlign = 'left';
+  return ticks.map((tick) => Math.round(y(tick)));
 }
 
 /** Text of a place on the axis. @param {any} app @param {number} value @param {boolean} isTime */

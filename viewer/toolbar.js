@@ -172,7 +172,7 @@ function flameControls(app) {
 /** Everything that the bar depends on but the figure. @param {any} app */
 function toolbarKey(app) {
   const { state } = app;
-  return JSON.stringify([
+  return [
     state.view,
     state.by,
     state.axis,
@@ -186,21 +186,21 @@ function toolbarKey(app) {
     app.player.isPlaying,
     state.query !== '',
     state.filter,
-  ]);
+  ];
 }
 
 /** @param {any} app */
 export function drawToolbar(app) {
   const { state } = app;
   const hasFigure = state.view !== 'info' && state.view !== 'oom';
-  const figure = hasFigure ? figureText(app) : [];
-  const key = toolbarKey(app);
-  if (app.toolbarKey === key) {
-    document.querySelector('#controls .figure')?.replaceChildren(...figure);
+  const isSame = !app.isStale('toolbar', ...toolbarKey(app));
+  const isFigureSame = !app.isStale('figure', ...app.cursorKey());
+  const figure = hasFigure && !(isSame && isFigureSame) ? figureText(app) : [];
+  if (isSame) {
+    if (!isFigureSame) document.querySelector('#controls .figure')?.replaceChildren(...figure);
     placeSlider(app, document.querySelector('#scrub'));
     return;
   }
-  app.toolbarKey = key;
   const parts = [
     sourceChoice(app),
     contentSwitch(app),

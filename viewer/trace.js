@@ -3,6 +3,7 @@
 // entries, blocks and segments, in typed arrays.
 import { BadPage, Numbers, breathe, planeNumbers, readSection } from './payload.js';
 import { baseName, shownText } from './format.js';
+import { LifeIndex } from './lifeindex.js';
 
 /** Kinds of entries; the numbers are those of src/viewer/record.h. */
 export const KIND = {
@@ -290,6 +291,8 @@ export class Source {
     /** @type {Float64Array} */
     this.sizes = new Float64Array(0);
     this.pendingAtStart = new Set();
+    /** @type {LifeIndex | null} */
+    this.lifeIndex = null;
     /** What the program said of a block after its allocation: number of the extra, by life.
      * @type {Map<number, number>} */
     this.lifeSaid = new Map();
@@ -655,6 +658,12 @@ export class Source {
     if (kind === KIND.FREE_COMPLETED) return -this.lifeSize[this.ref[entry]];
     if (kind === KIND.ALLOC_AGAIN) return this.size(this.ref[entry]) - this.endedSize(entry);
     return 0;
+  }
+
+  /** Blocks by when they are in use. */
+  index() {
+    this.lifeIndex ??= new LifeIndex(this);
+    return this.lifeIndex;
   }
 
   /** Lives that an allocation of their address ends, by its entry. */

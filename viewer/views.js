@@ -56,6 +56,7 @@ function makeTabs(app, tabs) {
 
 /** @param {any} app */
 export function drawTabs(app) {
+  if (!app.isStale('tabs', app.state.view, app.source.number)) return;
   const tabs = byId('tabs');
   if (!tabs.firstChild) makeTabs(app, tabs);
   VIEWS.forEach((view) => {

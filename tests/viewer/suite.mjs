@@ -313,7 +313,7 @@ async function blocksAreTrue(browser, name, mode) {
     const { canvas } = blocksPicture;
     const { axis } = picture.box;
     const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
-    const times = canvas.height / (blocksPicture.high - blocksPicture.low);
+    const times = canvas.height / (blocksPicture.scale.high - blocksPicture.scale.low);
     let area = 0;
     let inside = 0;
     let wrong = 0;
