@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the program said of its phases, at places between the entries of a source.
+// What the program said of its phases, at places between the entries of a source. Each lies in the
+// first row that is free then: what begins within another phase lies below it.
 import { shownText } from './format.js';
 
 /** @typedef {{name: string, from: number, to: number, depth: number, colour: number,
@@ -14,20 +15,25 @@ export function placeAnnotations(source, raw) {
       ? raw.filter((span) => span.device < 0 || span.device === source.info.device)
       : [];
   const colours = new Map();
-  let depth = 0;
-  const spans = mine.map((span) => {
-    const text = span.name.replace(/\d+/g, '#');
-    if (!colours.has(text)) colours.set(text, colours.size);
-    depth = Math.max(depth, span.depth + 1);
-    return {
-      name: shownText(span.name, 200),
-      from: span.from,
-      to: span.to,
-      depth: span.depth,
-      colour: colours.get(text),
-      start: source.atTime(span.from - zero),
-      end: isFinite(span.to) ? source.atTime(span.to - zero) : source.count,
-    };
-  });
-  return { spans, depth };
+  /** @type {number[]} when the last span of each row ends */
+  const rows = [];
+  const spans = mine
+    .sort((a, b) => a.from - b.from || b.to - a.to)
+    .map((span) => {
+      const text = span.name.replace(/\d+/g, '#');
+      if (!colours.has(text)) colours.set(text, colours.size);
+      const free = rows.findIndex((end) => end <= span.from);
+      const depth = free < 0 ? rows.length : free;
+      rows[depth] = span.to;
+      return {
+        name: shownText(span.name, 200),
+        from: span.from,
+        to: span.to,
+        depth,
+        colour: colours.get(text),
+        start: source.atTime(span.from - zero),
+        end: isFinite(span.to) ? source.atTime(span.to - zero) : source.count,
+      };
+    });
+  return { spans, depth: rows.length };
 }

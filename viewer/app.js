@@ -263,9 +263,9 @@ class App {
     });
   }
 
-  /** Whether a part of the page has to be made anew, because it depends on other things than when it
-   * was made last. What stays as it is costs a browser nothing: each new element makes it lay out
-   * the page again.
+  /** Whether a part of the page has to be made anew, because it depends on other things than when
+   * it was made last. What stays as it is costs a browser nothing: each new element makes it lay
+   * out the page again.
    * @param {string} part @param {any[]} on */
   isStale(part, ...on) {
     const key = JSON.stringify(on);
@@ -367,7 +367,7 @@ async function start() {
   const wantsDark = matchMedia('(prefers-color-scheme: dark)');
   document.documentElement.classList.toggle('dark', wantsDark.matches);
   const head = JSON.parse(new TextDecoder().decode(await readSection('head')));
-  if (head.form !== 2 || !Array.isArray(head.sources))
+  if (head.form !== 3 || !Array.isArray(head.sources))
     throw new BadPage('it is of another version of the viewer');
   byId('title').textContent = shownText(head.title, 200);
   if (head.sources.length === 0) {

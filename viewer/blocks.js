@@ -4,14 +4,21 @@
 // their birth, as they are at the moment of the column at which most is in use.
 //
 // The picture is painted into an array of pixels, in slices between frames: what is smaller than a
-// pixel adds its share of colour to it, so nothing is ever left out. Until it is there the one before
-// is shown stretched, over the one of the whole recording where that does not reach.
+// pixel adds its share of colour to it, so nothing is ever left out. Until it is there the one
+// before is shown stretched, over the one of the whole recording where that does not reach.
 import { Axis } from './axis.js';
 import { countText, sizeText, sizeTicks, tickText, timeText } from './format.js';
 import { livesAt, roundedSize } from './layout.js';
 import { colourBytes, groupColour, openCanvas } from './paint.js';
 import { Pixels, Raster, addShares } from './pixels.js';
-import { LEFT, drawCursors, drawLanes, drawPlaceAxis, timelineBox } from './timeline.js';
+import {
+  LEFT,
+  drawCursors,
+  drawLanes,
+  drawPlaceAxis,
+  hitLanes,
+  timelineBox,
+} from './timeline.js';
 import { KIND, NEVER } from './trace.js';
 import { placeName } from './words.js';
 
@@ -124,7 +131,8 @@ export function pileAt(source, entry) {
   return old.concat(list);
 }
 
-/** Paints piled blocks; gives the cost of what it did, in slices. @param {any} app @param {Axis} axis @param {Raster} raster
+/** Paints piled blocks; gives the cost of what it did, in slices.
+ * @param {any} app @param {Axis} axis @param {Raster} raster
  * @param {{low: number, high: number}} scale */
 function* paintPile(app, axis, raster, scale) {
   const { source, grouping, curve } = app;
@@ -454,7 +462,8 @@ export function hitBlocks(app, px, py) {
   const { picture, source, state, extents, curve } = app;
   if (!picture || !picture.scale || px < picture.box.left || px > picture.box.right) return null;
   const { box, scale } = picture;
-  if (py < box.top || py > box.bottom || source.count + source.lives === 0) return null;
+  if (py < box.top) return hitLanes(app, box, px, py);
+  if (py > box.bottom || source.count + source.lives === 0) return null;
   const height =
     scale.low + ((box.bottom - py) / (box.bottom - box.top)) * (scale.high - scale.low);
   let entry = box.axis.entry(px - box.left);

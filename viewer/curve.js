@@ -151,8 +151,8 @@ export class Curve {
     return found;
   }
 
-  /** The same for ranges that follow each other, [first[i], end[i]); calls `put` with each. What one
-   * range ends with the next begins with, so that no entry is added up twice.
+  /** The same for ranges that follow each other, [first[i], end[i]); calls `put` with each. What
+   * one range ends with the next begins with, so that no entry is added up twice.
    * @param {Uint32Array} first @param {Uint32Array} end
    * @param {(i: number, found: {value: number, entry: number, least: number}) => void} put */
   mostOfEach(first, end, put) {

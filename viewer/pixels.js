@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pictures that the program makes pixel by pixel. A canvas takes many times as long for thousands of
-// small rectangles: it keeps each of them, and draws them all when the frame is put together.
+// Pictures that the program makes pixel by pixel. A canvas takes many times as long for thousands
+// of small rectangles: it keeps each of them, and draws them all when the frame is put together.
 
 const RIM = 0.72; // how dark the upper and left edges of a large rectangle are
 

@@ -28,6 +28,7 @@ import { eventLines, placeName } from './words.js';
 export const LEFT = 76; // room for the labels of bytes
 const LANE = 18;
 const LANES_MAX = 3;
+const MARK_SHAPES = 4;
 const FOOT = 24;
 const OTHERS_SHARE = 0.25; // of the colour of groups that are not the chosen one
 
@@ -296,43 +297,42 @@ export function drawLanes(app, context, box) {
     }
   }
   const y = 4 + rows * LANE;
-  let last = -9;
+  const last = new Float64Array(MARK_SHAPES).fill(-9); // by shape: one hides others of its kind only
   for (const event of source.events) {
     if (event.entry < axis.from - 1 || event.entry > axis.to) continue;
-    const x = box.left + axis.pixel(event.entry);
-    if (event.kind === KIND.OOM) {
-      drawOomMark(context, theme, x, y, box.bottom);
-    } else if (x - last >= 1) {
-      last = x;
-      drawEventMark(context, theme, event.kind, x, y);
-    }
+    const x = Math.round(box.left + axis.pixel(event.entry));
+    const shape = markShape(event.kind);
+    if (x <= last[shape]) continue;
+    last[shape] = x;
+    drawMark(context, theme, shape, x, y, box.bottom);
   }
   context.restore();
 }
 
-/** @param {CanvasRenderingContext2D} context @param {any} theme @param {number} x @param {number} y
- * @param {number} bottom */
-function drawOomMark(context, theme, x, y, bottom) {
-  context.fillStyle = theme.warn;
-  context.fillRect(x - 0.5, y + 8, 1, bottom - y - 8);
-  context.beginPath();
-  context.moveTo(x - 6, y);
-  context.lineTo(x + 6, y);
-  context.lineTo(x, y + 11);
-  context.fill();
+/** How an event is drawn: 0 what came, 1 what went, 2 what failed, 3 everything else.
+ * @param {number} kind */
+function markShape(kind) {
+  if (kind === KIND.SEGMENT_ALLOC || kind === KIND.SEGMENT_MAP) return 0;
+  if (kind === KIND.SEGMENT_FREE || kind === KIND.SEGMENT_UNMAP) return 1;
+  return kind === KIND.OOM ? 2 : 3;
 }
 
-/** @param {CanvasRenderingContext2D} context @param {any} theme @param {number} kind
- * @param {number} x @param {number} y */
-function drawEventMark(context, theme, kind, x, y) {
-  const isUp = kind === KIND.SEGMENT_ALLOC || kind === KIND.SEGMENT_MAP;
-  const isDown = kind === KIND.SEGMENT_FREE || kind === KIND.SEGMENT_UNMAP;
-  context.fillStyle = theme.muted;
-  if (isUp) context.fillRect(x, y, 1, 6);
-  else if (isDown) context.fillRect(x, y + 7, 1, 6);
-  else {
+/** @param {CanvasRenderingContext2D} context @param {any} theme @param {number} shape
+ * @param {number} x @param {number} y @param {number} bottom */
+function drawMark(context, theme, shape, x, y, bottom) {
+  context.fillStyle = shape === 2 ? theme.warn : theme.muted;
+  if (shape === 0) context.fillRect(x, y, 1, 6);
+  else if (shape === 1) context.fillRect(x, y + 7, 1, 6);
+  else if (shape === 2) {
+    context.fillRect(x, y + 8, 1, bottom - y - 8);
     context.beginPath();
-    context.arc(x, y + 6, 3, 0, 7);
+    context.moveTo(x - 5.5, y);
+    context.lineTo(x + 6.5, y);
+    context.lineTo(x + 0.5, y + 11);
+    context.fill();
+  } else {
+    context.beginPath();
+    context.arc(x + 0.5, y + 6.5, 3, 0, 7);
     context.fill();
   }
 }
@@ -407,8 +407,9 @@ export function hitTimeline(app, px, py) {
   return { entry: source.count > 0 ? entry : -1, group: found, lines, life: -1 };
 }
 
-/** @param {any} app @param {any} box @param {number} px @param {number} py */
-function hitLanes(app, box, px, py) {
+/** What is marked above a picture. @param {any} app @param {any} box @param {number} px
+ * @param {number} py */
+export function hitLanes(app, box, px, py) {
   const { source } = app;
   const depth = Math.floor((py - 4) / LANE);
   const place = box.axis.place(px - box.left);

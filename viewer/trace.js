@@ -248,6 +248,7 @@ class Column {
   }
 }
 
+const CATEGORIES_BY_LIFETIME = 2; // the last of the head's
 const TRACE_COLUMNS = 11; // of a piece of the trace; src/viewer/record.h has their meaning
 
 /** One device, or pinned memory. */
@@ -273,6 +274,9 @@ export class Source {
     this.lifeStart = new Uint32Array(this.lives);
     this.lifeAsked = new Uint32Array(this.lives).fill(NEVER);
     this.lifeEnd = new Uint32Array(this.lives).fill(NEVER);
+    /** What the lifetime says of the category, by src/viewer/record.h; 0: nothing.
+     * @type {Uint8Array} */
+    this.lifeHint = new Uint8Array(0);
     this.lifePlace = numbersBelow(this.lives, head.places.length);
     this.lifeStack = numbersBelow(this.lives, names.stackNode.length);
     this.lifeExtra =
@@ -296,9 +300,6 @@ export class Source {
     /** What the program said of a block after its allocation: number of the extra, by life.
      * @type {Map<number, number>} */
     this.lifeSaid = new Map();
-    /** How many entries before the page's first one a block came, by life.
-     * @type {Map<number, number>} */
-    this.lifeAge = new Map();
     /** Lives that an allocation of their address ends, by its entry.
      * @type {Map<number, number>} */
     this.ended = new Map();
@@ -310,13 +311,18 @@ export class Source {
     if (sizes.some((size) => !(size < 2 ** 32))) this.lifeSize = new Float64Array(this.lives);
     this.readBefore(await readSection(`d${this.number}.before`));
     this.readSpans(await readSection(`d${this.number}.spans`));
+    this.lifeHint = await readSection(`d${this.number}.hints`);
     const state = this.start();
     for (let i = 0; i < this.info.chunks; i++) {
       this.readChunk(await readSection(`d${this.number}.trace.${i}`), state);
       progress((i + 1) / this.info.chunks);
       await breathe();
     }
-    if (state.entry !== this.count || state.life + this.info.survivors !== this.lives) {
+    if (
+      state.entry !== this.count ||
+      state.life + this.info.survivors !== this.lives ||
+      this.lifeHint.length !== this.lives
+    ) {
       throw new BadPage('the trace has another length than it says');
     }
   }
@@ -336,10 +342,8 @@ export class Source {
       this.lifeStart[life] = NEVER;
       const extra = numbers.varint();
       const said = numbers.varint();
-      const age = numbers.varint();
       if (this.lifeExtra) this.lifeExtra[life] = extra;
       if (said > 0) this.lifeSaid.set(life, said - 1);
-      if (age > 0) this.lifeAge.set(life, age);
       if (numbers.byte()) this.pendingAtStart.add(life);
     }
     numbers.finish();
@@ -617,19 +621,12 @@ export class Source {
     return this.lifeSaid.get(life) ?? (this.lifeExtra ? this.lifeExtra[life] : 0);
   }
 
-  /** The category of a block: what the rules say of its stack, else a guess from how long it lived.
-   * The rule is that of src/report/rules.h. @param {number} life */
+  /** The category of a block: what the rules say of its stack or, where they say nothing, what its
+   * lifetime hints at. @param {number} life */
   category(life) {
-    const category = this.names.stackCategory[this.lifeStack[life]];
-    if (category > 0) return category;
-    const hints = this.head.categories.length - 2;
-    const age = this.lifeAge.get(life);
-    const start = age === undefined ? this.lifeStart[life] : -age;
-    const end = this.lifeEnd[life];
-    if (end === NEVER) {
-      return start === NEVER || start + this.info.skipped <= this.info.step ? hints : 0;
-    }
-    return start !== NEVER && end - start <= this.head.temporary ? hints + 1 : 0;
+    const hint = this.lifeHint[life];
+    if (hint > 0) return this.head.categories.length - CATEGORIES_BY_LIFETIME - 1 + hint;
+    return this.names.stackCategory[this.lifeStack[life]];
   }
 
   /** Whether the block is in use right after an entry; -1: before the first.
@@ -724,16 +721,15 @@ export class Source {
   }
 }
 
-/** START and END of ranges as spans with a depth.
+/** START and END of ranges as spans.
  * @param {Uint8Array} bytes @param {Names} names */
 export function readAnnotations(bytes, names) {
   const numbers = new Numbers(bytes);
-  /** @type {{name: string, device: number, from: number, to: number, depth: number}[]} */
+  /** @type {{name: string, device: number, from: number, to: number}[]} */
   const spans = [];
   /** @type {Map<string, number[]>} */
   const open = new Map();
   let time = 0;
-  let depth = 0;
   while (!numbers.isAtEnd()) {
     const isEnd = numbers.byte() > 0;
     const name = names.text(numbers.varint());
@@ -743,13 +739,11 @@ export function readAnnotations(bytes, names) {
     if (!isEnd) {
       if (!open.has(key)) open.set(key, []);
       /** @type {number[]} */ (open.get(key)).push(spans.length);
-      spans.push({ name, device, from: time, to: Infinity, depth });
-      depth++;
+      spans.push({ name, device, from: time, to: Infinity });
     } else {
       const begun = open.get(key)?.pop();
-      depth = Math.max(0, depth - 1);
       if (begun !== undefined) spans[begun].to = time;
-      else spans.push({ name, device, from: -Infinity, to: time, depth });
+      else spans.push({ name, device, from: -Infinity, to: time });
     }
   }
   numbers.finish();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Entries, moments and what is in use then, in words.
-import { countText, shareText, sizeText, timeText } from './format.js';
+import { countText, shareText, shownText, sizeText, timeText } from './format.js';
 import { element } from './paint.js';
 import { KIND, KIND_NAMES } from './trace.js';
 
@@ -26,10 +26,13 @@ export function entryDetail(source, entry) {
 /** What happened beside allocations. @param {import('./trace.js').Source} source
  * @param {any} event */
 export function eventLines(source, event) {
+  const { metadata, action } = source.names.extras[event.extra];
   const lines = [
-    [KIND_NAMES[event.kind], ''],
+    [action ? shownText(action, 60) : KIND_NAMES[event.kind], ''],
     [placeName(source, event.entry), ''],
   ];
+  if (metadata) lines.push([shownText(metadata, 200), '']);
+  if (event.life >= 0) lines.push(['of the block of', sizeText(source.size(event.life))]);
   if (event.size > 0)
     lines.push([event.kind === KIND.OOM ? 'asked for' : 'size', sizeText(event.size)]);
   if (event.kind === KIND.OOM) lines.push(['free on the device', sizeText(event.free)]);

@@ -32,6 +32,7 @@ struct tarn_rules {
 /* Categories of a report: 0 is "unclassified", then come those of the rules, then these two. */
 enum {
     TN_CATEGORY_UNCLASSIFIED = 0,
+    TN_CATEGORIES_BY_LIFETIME = 2,
     TN_TEMPORARY_ENTRIES = 32 /* a block that lives no longer is temporary */
 };
 

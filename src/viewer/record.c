@@ -69,15 +69,18 @@ static void addresses_look_at(struct tn_record *record)
 }
 
 bool tn_record_init(struct tn_record *record, const struct tn_view_source *source,
-                    struct tn_names *names, struct tn_view_places *places, uint64_t first)
+                    struct tn_names *names, struct tn_view_places *places, uint64_t first,
+                    uint64_t first_step)
 {
     *record = (struct tn_record){.source = source,
                                  .names = names,
                                  .places = places,
                                  .first = first,
+                                 .first_step = first_step,
                                  .time_first = TN_TIME_NONE};
     tn_lives_init(&record->lives);
     tn_vec_init(&record->told, sizeof(uint64_t));
+    tn_column_init(&record->hints);
     for (int i = 0; i < TN_COLUMN_COUNT; i++) {
         tn_vec_init(&record->columns[i], sizeof(uint64_t));
     }
@@ -95,6 +98,7 @@ void tn_record_fini(struct tn_record *record)
     tn_view_spans_fini(&record->spans);
     tn_lives_fini(&record->lives);
     tn_vec_fini(&record->told);
+    tn_column_fini(&record->hints);
     for (int i = 0; i < TN_COLUMN_COUNT; i++) {
         tn_vec_fini(&record->columns[i]);
     }
@@ -115,6 +119,31 @@ static uint32_t stack_of(const struct tn_record *record, uint64_t life)
     const uint64_t told = ((const uint64_t *)record->told.items)[life];
 
     return told & BEFORE ? TN_STACK_NONE : entry_at(record, told & ENTRY)->stack;
+}
+
+/* ---- what a lifetime says ---- */
+
+/* Of a block with that start, end and stack. */
+static uint8_t hint_of(struct tn_record *record, const struct tn_life *life)
+{
+    struct tn_categories *categories = record->names->categories;
+    const uint32_t category = tn_category_of(categories, life, record->first_step);
+
+    if (category == tn_category_of_stack(categories, life->stack)) {
+        return 0;
+    }
+    return (uint8_t)(category - (tn_category_count(categories) - TN_CATEGORIES_BY_LIFETIME) + 1);
+}
+
+/* The life ends at an entry, or never. */
+static void hint_set(struct tn_record *record, uint64_t number, uint64_t end)
+{
+    const uint64_t told = ((const uint64_t *)record->told.items)[number];
+    const struct tn_life life = {.start = told & BEFORE ? TN_NEVER : told & ENTRY,
+                                 .end = end,
+                                 .stack = stack_of(record, number)};
+
+    ((uint8_t *)record->hints.bytes.items)[number] = hint_of(record, &life);
 }
 
 /* ---- numbers into columns ---- */
@@ -326,6 +355,16 @@ static bool life_step(struct tn_record *record, uint64_t number, struct tn_life_
             return false;
         }
         *told = number | (entry->action == TN_TRACE_ALLOC ? 0 : BEFORE);
+        tn_column_put_byte(&record->hints, 0);
+        if (record->hints.failed) {
+            return false;
+        }
+    }
+    if (step_out->ended != TN_LIFE_NONE) {
+        hint_set(record, step_out->ended, number);
+    }
+    if (entry->action == TN_TRACE_FREE_COMPLETED && step_out->life != TN_LIFE_NONE) {
+        hint_set(record, step_out->life, number);
     }
     if (entry->action == TN_TRACE_FREE_REQUESTED && step_out->life != TN_LIFE_NONE) {
         ((uint64_t *)record->told.items)[step_out->life] |= ASKED;
@@ -462,8 +501,6 @@ static bool entries_put(struct tn_record *record, struct tn_text_out *out)
 struct old_block {
     uint64_t address;
     uint64_t size;
-    uint64_t age; /* entries of the trace before the page's first that knew it; 0: it was there
-                     before all of them */
     uint32_t place;
     uint32_t stack;
     uint32_t extra;       /* of the allocation */
@@ -484,7 +521,6 @@ static void old_put(struct tn_record *record, const struct old_block *block)
     tn_column_put_varint(
         column,
         block->said ? 1 + (uint64_t)tn_names_extra(record->names, (uint32_t)*block->said) : 0);
-    tn_column_put_varint(column, block->age);
     tn_column_put_byte(column, block->is_asked);
     record->requested_before += block->size;
 }
@@ -509,7 +545,11 @@ static void survivors_put(struct tn_record *record)
                     .stack = block->stack,
                     .is_asked = block->state == TN_BLOCK_ACTIVE_PENDING_FREE};
 
+                const struct tn_life life = {
+                    .start = TN_NEVER, .end = TN_NEVER, .stack = block->stack};
+
                 old_put(record, &old);
+                tn_column_put_byte(&record->hints, hint_of(record, &life));
                 record->survivors++;
             }
         }
@@ -545,7 +585,6 @@ static struct old_block carried_block(struct tn_record *record, uint64_t told, c
     return (struct old_block){
         .address = entry->address,
         .size = entry->size,
-        .age = is_known ? record->first - (told & ENTRY) : 0,
         .place = tn_view_places_of_entry(record->places, record->source->model, entry),
         .stack = is_known ? entry->stack : TN_STACK_NONE,
         .extra = is_known ? entry->extra : TN_EXTRA_NONE,
@@ -566,12 +605,14 @@ static bool carried_put(struct tn_record *record, const struct tn_map *said)
         uint64_t *told = record->told.items;
 
         told[i] = told[life];
+        ((uint8_t *)record->hints.bytes.items)[i] = 0;
         const struct old_block old = carried_block(record, told[i], tn_map_find(said, life + 1));
 
         old_put(record, &old);
     }
     record->carried = carried.count;
     record->told.count = good ? carried.count : record->told.count;
+    record->hints.bytes.count = record->told.count;
     tn_vec_fini(&carried);
     return good;
 }
@@ -621,6 +662,14 @@ static bool spans_put(struct tn_record *record, struct tn_text_out *out)
     return tn_section_put(out, name, column);
 }
 
+static bool hints_put(struct tn_record *record, struct tn_text_out *out)
+{
+    char name[48];
+
+    (void)snprintf(name, sizeof name, "d%zu.hints", record->number);
+    return tn_section_put(out, name, &record->hints);
+}
+
 bool tn_record_put(struct tn_record *record, size_t number, struct tn_text_out *out)
 {
     char name[48];
@@ -641,8 +690,11 @@ bool tn_record_put(struct tn_record *record, size_t number, struct tn_text_out *
     if (!entries_put(record, out)) {
         return false;
     }
+    for (size_t i = 0; i < record->lives.row.count; i++) {
+        hint_set(record, ((const uint64_t *)record->lives.row.items)[i], TN_NEVER);
+    }
     record->at = after_carried;
     survivors_put(record);
     (void)snprintf(name, sizeof name, "d%zu.before", number);
-    return tn_section_put(out, name, &record->before);
+    return tn_section_put(out, name, &record->before) && hints_put(record, out);
 }

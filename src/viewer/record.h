@@ -5,7 +5,10 @@
  * numbers, then the next ones, as many as the largest needs. They deflate to one or two bytes an
  * entry; chunks of entries are packed one by one, so that neither side needs them all at once.
  *
- * Borrows the source, the names and the places. Host memory: 8 bytes a block, and a chunk.
+ * What a lifetime says of a block's category (report/rules.h) is a byte a block, in a section of
+ * its own behind the trace: it is known when the block goes.
+ *
+ * Borrows the source, the names and the places. Host memory: 9 bytes a block, and a chunk.
  */
 #ifndef TN_VIEWER_RECORD_H
 #define TN_VIEWER_RECORD_H
@@ -69,6 +72,9 @@ struct tn_record {
     struct tn_view_spans spans;
     struct tn_vec told; /* uint64_t a life: entry that told of it; bit 63: its free is asked for,
                            bit 62: it was there before */
+    struct tn_column hints; /* a byte a life: 0: its category is that of its stack, otherwise that
+                               number of those by lifetime, from 1 on */
+    uint64_t first_step;    /* entry that ends it */
     struct tn_vec columns[TN_COLUMN_COUNT]; /* uint64_t */
     bool failed;                            /* host memory was missing for a column */
     struct tn_column chunk;
@@ -92,10 +98,10 @@ struct tn_record {
 };
 
 /* False when host memory is missing; then there is nothing to release. The page will have the
- * entries from `first` on. */
+ * entries from `first` on; the first step of the run ends at entry `first_step`. */
 bool tn_record_init(struct tn_record *record, const struct tn_view_source *source,
-                    struct tn_names *names, struct tn_view_places *places,
-                    uint64_t first) TN_MUST_CHECK;
+                    struct tn_names *names, struct tn_view_places *places, uint64_t first,
+                    uint64_t first_step) TN_MUST_CHECK;
 void tn_record_fini(struct tn_record *record);
 
 /* Writes the sections of the source, whose names begin with d and `number`. False when host memory

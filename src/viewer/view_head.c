@@ -97,7 +97,7 @@ static void settings_put(struct tn_text_out *out, const struct tn_model *model)
     tn_text_puts(out, "],");
 }
 
-/* Names of the numbers that stacks have in the page, and what lifetimes are held against. */
+/* Names of the numbers that stacks have in the page, and behind them those by lifetime. */
 static void categories_put(struct tn_text_out *out, const struct tn_categories *categories)
 {
     tn_text_puts(out, "\"categories\":[");
@@ -109,7 +109,7 @@ static void categories_put(struct tn_text_out *out, const struct tn_categories *
         tn_text_put_shown(out, name, strlen(name), TN_SHOWN_JSON);
         tn_text_printf(out, "%s\"", hint);
     }
-    tn_text_printf(out, "],\"temporary\":%d,", TN_TEMPORARY_ENTRIES);
+    tn_text_puts(out, "],");
 }
 
 static const char *view_word(enum tarn_view view)
@@ -137,7 +137,7 @@ void tn_view_head_init(struct tn_view_head *head, const struct tn_model *model,
     head->writer = tn_column_writer(&head->column);
     head->is_first = true;
     tn_text_init(out, &head->writer);
-    tn_text_printf(out, "{\"form\":2,\"tool\":\"%s\",\"title\":", tarn_version());
+    tn_text_printf(out, "{\"form\":3,\"tool\":\"%s\",\"title\":", tarn_version());
     text_put(out, title, strlen(title));
     tn_text_printf(out, ",\"view\":\"%s\",\"redacted\":\"%s\",", view_word(options->view),
                    redactions[options->redact]);
@@ -180,8 +180,7 @@ static void overview_put(struct tn_text_out *out, const struct tn_record *record
     tn_text_puts(out, "]}");
 }
 
-void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record,
-                      uint64_t first_step)
+void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record)
 {
     struct tn_text_out *out = &head->out;
 
@@ -192,7 +191,6 @@ void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record,
                    record->source->trace->count - record->first, record->first, record->chunks);
     tn_text_printf(out, "\"lives\":%" PRIu64 ",\"carried\":%" PRIu64 ",\"survivors\":%" PRIu64 ",",
                    record->lives.count + record->survivors, record->carried, record->survivors);
-    tn_text_printf(out, "\"step\":%" PRIu64 ",", first_step);
     tn_text_printf(out, "\"base\":\"%" PRIu64 "\",\"unit\":%" PRIu64 ",", record->base,
                    record->unit);
     if (record->time_first == TN_TIME_NONE) {

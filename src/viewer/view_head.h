@@ -19,9 +19,8 @@ void tn_view_head_init(struct tn_view_head *head, const struct tn_model *model,
                        const struct tarn_view_options *options);
 void tn_view_head_fini(struct tn_view_head *head);
 
-/* Adds a source that has been written. Its first step ends at entry `first_step` of the trace. */
-void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record,
-                      uint64_t first_step);
+/* Adds a source that has been written. */
+void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record);
 
 /* Ends it and writes the section; false when host memory is, or was, missing. */
 bool tn_view_head_put(struct tn_view_head *head, const struct tn_view_places *places,

@@ -220,14 +220,15 @@ static bool source_put(const struct page *page, size_t number, struct tn_names *
         tn_host_free(record, sizeof *record);
         return false;
     }
-    if (!record || !tn_record_init(record, source, names, places, first_of(page, source))) {
+    if (!record ||
+        !tn_record_init(record, source, names, places, first_of(page, source), first_step)) {
         tn_host_free(record, sizeof *record);
         return false;
     }
     const bool good = tn_record_put(record, number, out);
 
     if (good) {
-        tn_view_head_add(head, record, first_step);
+        tn_view_head_add(head, record);
     }
     tn_record_fini(record);
     tn_host_free(record, sizeof *record);

@@ -6,9 +6,9 @@
 // there; `longest` is the longest task of the page's thread meanwhile. Of frames, `draw` is what
 // the program takes and `frame` the time from one picture on the screen to the next, while the
 // window is another one in every frame, as when somebody drags or turns a wheel; `slow` is how many
-// of them took longer than 33.4 ms. `painted` is when the blocks of the last window are there, after
-// it stands still. `heap` is what the page keeps, in bytes; `memory` all private memory of its
-// process.
+// of them took longer than 33.4 ms. `painted` is when the blocks of the last window are there,
+// after it stands still. `heap` is what the page keeps, in bytes; `memory` all private memory of
+// its process.
 import { readFileSync, statSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { basename } from 'node:path';

@@ -19,6 +19,8 @@ import {
 } from './check.mjs';
 import { doing } from './doing.mjs';
 import { groupsAreTrue, rulesAreTrue } from './groups.mjs';
+import { marking } from './marks.mjs';
+import { moving } from './moving.mjs';
 import { printing } from './print.mjs';
 import { reaching } from './reach.mjs';
 import { touching } from './touch.mjs';
@@ -250,7 +252,8 @@ async function heightsAreTrue(page, what, ratio) {
       const pixels = context.getImageData(x, top, 1, Math.round(box.bottom * scale) - top).data;
       let high = 0;
       for (let at = 0; at < pixels.length; at += 4) {
-        const away = (c) => [0, 1, 2].reduce((sum, k) => sum + Math.abs(c[k] - pixels[at + k]), 0);
+        const away = (c) =>
+          [0, 1, 2].reduce((sum, k) => sum + Math.abs(c[k] - pixels[at + k]), 0);
         if (areas.some((c) => away(c) < 12)) high++;
       }
       // A step of the line of reserved bytes lies over the columns beside it.
@@ -821,6 +824,8 @@ async function main() {
     await doing(browser);
     await deepLinks(browser);
     await hostile(browser);
+    await moving(browser);
+    await marking(browser);
     await brokenPages(browser);
     await wrongCharset(browser);
     await oddFiles(browser);
