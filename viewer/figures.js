@@ -4,7 +4,7 @@ import { pileAt } from './blocks.js';
 import { flamePlan } from './flame.js';
 import { Grouping, groupRows } from './group.js';
 import { explainOom, layoutAt, layoutRows } from './layout.js';
-import { mapPlan } from './map.js';
+import { mapPlan, mapRows } from './map.js';
 import { oomFacts, oomHolders } from './oom.js';
 import { tableRows } from './table.js';
 import { timelineColumns } from './timeline.js';
@@ -37,6 +37,7 @@ export function figuresOf(app) {
       layoutRows(app.source, layoutAt(app.source, entry).segments),
     columns: timelineColumns,
     mapHeight: (/** @type {number} */ width) => mapPlan(app, width).height,
+    mapRows: (/** @type {number} */ width) => mapRows(app, width),
     hit: (/** @type {number} */ x, /** @type {number} */ y) =>
       CANVAS_VIEWS[app.state.view].hit(app, x, y),
     pile: pileAt,

@@ -258,6 +258,7 @@ export function drawFlame(app, canvas, width, height) {
   }
   const deepest = boxes.reduce((most, box) => Math.max(most, box.y), 0) + FLAME_ROW + 16;
   app.picture.height = deepest;
+  app.picture.breaks = Array.from({ length: deepest / FLAME_ROW }, (_, i) => 8 + i * FLAME_ROW);
   app.flameScroll = Math.min(app.flameScroll, Math.max(0, deepest - height));
   for (const box of boxes) drawFlameBox(app, context, box, height, focus);
 }

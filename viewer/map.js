@@ -20,6 +20,7 @@ export function mapPlan(app, width) {
   const room = Math.max(50, width - 2 * EDGE);
   const places = [];
   const heads = [];
+  const breaks = []; // where a page may end
   let y = 12;
   for (const row of rows) {
     const own = segments.filter((s) => s.place === row.place && s.large === row.large);
@@ -27,6 +28,7 @@ export function mapPlan(app, width) {
     const widest = own[0].end - own[0].address;
     const perRow = Math.max(widest, row.reserved / ROWS_MAX);
     heads.push({ y, row, perRow });
+    breaks.push(y - 12);
     y += HEAD;
     let x = 0;
     for (const segment of own) {
@@ -34,13 +36,23 @@ export function mapPlan(app, width) {
       if (x > 0 && x + wide > room + 0.5) {
         x = 0;
         y += BAND + GAP;
+        breaks.push(y - GAP / 2);
       }
       places.push({ segment, x: EDGE + x, y, width: Math.min(wide, room) });
       x += wide + 3;
     }
     y += BAND + 20;
   }
-  return { heads, places, total, outside, height: y, view: state.view };
+  return { heads, places, breaks, total, outside, height: y, view: state.view };
+}
+
+/** What must not be cut: heads and segments. @param {any} app @param {number} width */
+export function mapRows(app, width) {
+  const { heads, places } = mapPlan(app, width);
+  return [
+    ...heads.map((head) => ({ x: 0, y: head.y, width: 0, height: HEAD + BAND })),
+    ...places.map(({ x, y, width: wide }) => ({ x, y, width: wide, height: BAND })),
+  ];
 }
 
 /**
@@ -69,7 +81,7 @@ export function drawMap(app, canvas, width, height) {
     context.fillStyle = theme.strong;
     context.fillRect(width - 6, app.mapScroll * share, 4, Math.max(20, height * share));
   }
-  app.picture = { plan, height: plan.height };
+  app.picture = { plan, height: plan.height, breaks: plan.breaks };
 }
 
 /**

@@ -50,23 +50,32 @@ function paperFacts(app) {
   ];
 }
 
-/** How high the picture is when nothing has to be scrolled. @param {any} app */
-function wholeHeight(app) {
+/** Where the pieces of the picture begin and the last one ends, when nothing has to be scrolled:
+ * each fits on a page, and ends between two rows. @param {any} app */
+function pieceEdges(app) {
   const { view } = app.state;
-  if (CANVAS_VIEWS[view].isOverTime) return PAPER_HEIGHT;
+  if (CANVAS_VIEWS[view].isOverTime) return [0, PAPER_HEIGHT];
   const probe = document.createElement('canvas');
   CANVAS_VIEWS[view].draw(app, probe, PAPER_WIDTH, SHEET);
-  return Math.max(80, Math.ceil(app.picture.height || 0));
+  const whole = Math.max(80, Math.ceil(app.picture.height || 0));
+  /** @type {number[]} */
+  const breaks = app.picture.breaks || [];
+  const edges = [0];
+  for (let at = 0; at < whole; edges.push(at)) {
+    const most = at + SHEET;
+    const fits = breaks.filter((edge) => edge > at && edge <= most);
+    at = most >= whole ? whole : (fits[fits.length - 1] ?? most);
+  }
+  return edges;
 }
 
 /** The picture in pieces that each fit on a page. @param {any} app */
 function paperPictures(app) {
   const { draw } = CANVAS_VIEWS[app.state.view];
-  const whole = wholeHeight(app);
-  const pieces = [];
-  for (let at = 0; at < whole; at += SHEET) {
+  const edges = pieceEdges(app);
+  return edges.slice(0, -1).map((at, i) => {
     const canvas = /** @type {HTMLCanvasElement} */ (element('canvas', { role: 'img' }));
-    const height = Math.min(SHEET, whole - at);
+    const height = edges[i + 1] - at;
     app.mapScroll = at;
     app.flameScroll = at;
     draw(app, canvas, PAPER_WIDTH, height);
@@ -75,9 +84,8 @@ function paperPictures(app) {
       draw(app, canvas, PAPER_WIDTH, height);
     }
     canvas.setAttribute('aria-label', `${VIEW_TEXTS[app.state.view]} of ${app.source.name}`);
-    pieces.push(canvas);
-  }
-  return pieces;
+    return canvas;
+  });
 }
 
 /** The boxes of the flame as lines, those that hold least left out. @param {any} app */

@@ -297,7 +297,7 @@ export function drawLanes(app, context, box) {
     }
   }
   const y = 4 + rows * LANE;
-  const last = new Float64Array(MARK_SHAPES).fill(-9); // by shape: one hides others of its kind only
+  const last = new Float64Array(MARK_SHAPES).fill(-9); // by shape: one hides only its like
   for (const event of source.events) {
     if (event.entry < axis.from - 1 || event.entry > axis.to) continue;
     const x = Math.round(box.left + axis.pixel(event.entry));

@@ -8,8 +8,9 @@ import { CANVAS_VIEWS } from './views.js';
 import { cursorText, figureText } from './words.js';
 
 /** @param {string} label @param {{id: string, text: string, hint?: string}[]} choices
- * @param {string} value @param {(id: string) => void} choose */
-function makeChoice(label, choices, value, choose) {
+ * @param {string} value @param {(id: string) => void} choose @param {string} [kind] "terse": where
+ * there is little room its label is not seen: the choices say it themselves */
+function makeChoice(label, choices, value, choose, kind = '') {
   const select = element(
     'select',
     {
@@ -19,7 +20,7 @@ function makeChoice(label, choices, value, choose) {
     ...choices.map((c) => element('option', { value: c.id, title: c.hint }, c.text)),
   );
   /** @type {HTMLSelectElement} */ (select).value = value;
-  return element('label', {}, label, select);
+  return element('label', { class: kind }, element('span', {}, label), select);
 }
 
 /** @param {string} label @param {[string, string][]} choices @param {string} value
@@ -145,8 +146,14 @@ function placeSlider(app, slider) {
 function flameControls(app) {
   if (app.state.view !== 'flame') return [];
   return [
-    makeChoice('Bytes', FLAMES, app.state.flame, (flame) => app.set({ flame })),
-    makeChoice('Boxes', boxesOf(app.names), app.state.boxes, (boxes) => app.set({ boxes })),
+    makeChoice('Bytes', FLAMES, app.state.flame, (flame) => app.set({ flame }), 'terse'),
+    makeChoice(
+      'Boxes',
+      boxesOf(app.names),
+      app.state.boxes,
+      (boxes) => app.set({ boxes }),
+      'terse',
+    ),
     element(
       'button',
       {

@@ -60,6 +60,10 @@ export function figureText(app) {
     element('b', {}, sizeText(requested)),
     ' in use of ',
     element('b', {}, sizeText(reserved)),
-    ` reserved${reserved > 0 ? ` (${shareText(requested, reserved)})` : ''}`,
+    element(
+      'span',
+      { class: 'more' },
+      ` reserved${reserved > 0 ? ` (${shareText(requested, reserved)})` : ''}`,
+    ),
   ];
 }

@@ -209,7 +209,22 @@ async function partsStay(browser) {
   await close();
 }
 
+/** On a common screen the bar of every view is one row, so pictures stay where they are. */
+async function barIsOneRow(browser) {
+  const { page, close } = await openPage(browser, join(work, 'oom.html'));
+  for (const view of ['timeline', 'blocks', 'map', 'flame', 'table']) {
+    await page.evaluate((v) => window.tarnView.app.set({ view: v }), view);
+    await draw(page);
+    const high = await page.evaluate(
+      () => document.getElementById('controls').getBoundingClientRect().height,
+    );
+    expectTrue(`${view}: its bar is one row`, high <= 48, high);
+  }
+  await close();
+}
+
 export async function moving(browser) {
+  await barIsOneRow(browser);
   for (const name of ['oom', 'multistream', 'gpt2_varlen_expandable', 'hostile'])
     await figuresAnywhere(browser, name);
   for (const name of ['oom', 'cudagraph', 'gpt2_varlen']) await partsAreTrue(browser, name);

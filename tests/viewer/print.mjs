@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Every view on paper: whole, light, with its figures as text, on the screen's emulation of paper
 // and in a PDF.
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inflateSync } from 'node:zlib';
 import { draw, openPage } from './browser.mjs';
-import { VIEWS, expect, expectTrue, pictures, work } from './check.mjs';
+import { VIEWS, expect, expectTrue, pictures, work, writePage } from './check.mjs';
 
 /** All streams of a PDF that are deflated, as text. */
 function pdfStreams(pdf) {
@@ -131,7 +132,97 @@ async function viewOnPaper(page, view) {
   await page.waitForFunction(() => !document.body.classList.contains('printing'));
 }
 
+/** Segments of many streams: a map of several sheets. */
+function manySegments() {
+  const segments = [];
+  for (let i = 0; i < 240; i++) {
+    const total = (2 + (i % 5) * 2) << 20;
+    segments.push({
+      device: 0,
+      address: (i + 1) * (1 << 25),
+      total_size: total,
+      stream: i % 8,
+      segment_type: 'large',
+      blocks: [
+        { size: total / 2, requested_size: total / 2, state: 'active_allocated', frames: [] },
+        { size: total / 2, requested_size: 0, state: 'inactive', frames: [] },
+      ],
+    });
+  }
+  const file = join(work, 'many_segments.json');
+  writeFileSync(file, JSON.stringify({ segments, device_traces: [] }));
+  return file;
+}
+
+/** Every row of a picture of several pages is whole on one of them. */
+async function rowsAreWhole(browser, view, file) {
+  const { page, close } = await openPage(browser, file, { hash: `#v=${view}` });
+  await draw(page);
+  await page.emulateMedia({ media: 'print' });
+  await page.waitForFunction(() => document.body.classList.contains('printing'));
+  const found = await page.evaluate((name) => {
+    const { app } = window.tarnView;
+    const canvases = [...document.querySelectorAll('#paper canvas')];
+    const ratio = window.devicePixelRatio || 1;
+    const rows =
+      name === 'map'
+        ? window.tarnView.mapRows(1040)
+        : app.picture.boxes.map((box) => ({
+            x: box.x,
+            y: box.y + 8,
+            width: box.width,
+            height: 19,
+          }));
+    let at = 0;
+    const pieces = canvases.map((canvas) => {
+      const piece = { canvas, from: at, to: at + canvas.height / ratio };
+      at = piece.to;
+      return piece;
+    });
+    let cut = 0;
+    let pale = 0;
+    for (const row of rows) {
+      const on = pieces.filter((p) => row.y < p.to && row.y + row.height > p.from);
+      if (on.length !== 1) cut++;
+      if (on.length !== 1 || row.width < 12) continue;
+      const context = on[0].canvas.getContext('2d');
+      // Both of its edges are drawn.
+      for (const y of [row.y + 1, row.y + row.height - 2]) {
+        const { data } = context.getImageData(row.x + 3, y - on[0].from, 1, 1);
+        if (data[0] > 250 && data[1] > 250 && data[2] > 250) pale++;
+      }
+    }
+    return {
+      pages: canvases.length,
+      high: pieces.map((p) => p.to - p.from),
+      rows: rows.length,
+      cut,
+      pale,
+    };
+  }, view);
+  expectTrue(`print ${view}: several pages`, found.pages >= 3, JSON.stringify(found));
+  expectTrue(`print ${view}: each fits`, Math.max(...found.high) <= 600, found.high);
+  expectTrue(`print ${view}: many rows`, found.rows >= 40, found.rows);
+  expect(`print ${view}: no row is cut or missing`, [found.cut, found.pale], [0, 0]);
+  await close();
+}
+
+/** One stack of many frames: a flame of several sheets. */
+function deepStack() {
+  const frames = Array.from({ length: 90 }, (_, i) => ({
+    name: `f${i}`,
+    filename: `part${i}.py`,
+    line: i + 1,
+  }));
+  const trace = [{ action: 'alloc', addr: 4096, size: 5000, stream: 0, time_us: 1, frames }];
+  const file = join(work, 'deep_stack.json');
+  writeFileSync(file, JSON.stringify({ segments: [], device_traces: [trace] }));
+  return file;
+}
+
 export async function printing(browser) {
+  await rowsAreWhole(browser, 'map', writePage('many_segments', manySegments()));
+  await rowsAreWhole(browser, 'flame', writePage('deep_stack', deepStack()));
   const { page, troubles, close } = await openPage(browser, join(work, 'oom.html'), {
     dark: true,
     hash: '#c=4442&l=20',

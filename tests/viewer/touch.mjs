@@ -245,10 +245,14 @@ async function fitting(browser, views) {
         .filter((e) => e.getClientRects().length > 0 && e.getBoundingClientRect().height < 32)
         .map((e) => e.textContent.slice(0, 20)),
       stage: document.getElementById('stage').getBoundingClientRect().height,
+      controls: document.getElementById('controls').getBoundingClientRect().height,
+      named: [...document.querySelectorAll('#controls select')].every((e) => e.labels.length > 0),
     }));
     expect(`${view} is as wide as a phone`, found.wide, 390);
     expect(`${view}: buttons are large enough for a finger`, found.small, []);
     expectTrue(`${view} has room on a phone`, found.stage >= 380, found.stage);
+    expectTrue(`${view}: its controls are two rows`, found.controls <= 135, found.controls);
+    expect(`${view}: and have names`, found.named, true);
   }
   await close();
 }
