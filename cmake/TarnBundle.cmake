@@ -26,11 +26,15 @@ foreach(module IN LISTS MODULES)
     string(REGEX REPLACE "(^|\n)import [^;]*;\n" "\\1" text "${text}")
     string(REGEX REPLACE "(^|\n)export " "\\1" text "${text}")
     squeeze(text "${text}")
+    string(REPLACE ") {" "){" text "${text}") # no text of the page has these three
     string(APPEND script "${text}")
 endforeach()
 file(READ "${FOLDER}/style.css" style)
 string(REGEX REPLACE "/[*]([^*]|[*]+[^*/])*[*]+/" "" style "${style}")
 squeeze(style "${style}")
+string(REPLACE ": " ":" style "${style}") # the style has no texts
+string(REPLACE " {" "{" style "${style}")
+string(REPLACE ", " "," style "${style}")
 
 # The hash of a text as a policy writes it: SHA-256 in base64.
 set(LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")

@@ -322,7 +322,9 @@ class App {
       if (this.isStale('words', ...this.cursorKey()))
         this.canvas.setAttribute('aria-label', describePicture(this));
     } else {
-      DOCUMENT_VIEWS[view](this, byId('document'));
+      const { sort, up } = this.state;
+      const isNew = this.isStale('document', ...this.cursorKey(), sort, up);
+      if (isNew || view !== 'table') DOCUMENT_VIEWS[view](this, byId('document'));
     }
   }
 
