@@ -33,7 +33,7 @@ export function groupingsOf(names) {
 }
 
 export const GROUPS_MAX = 12; // with a colour of their own
-const CHECKPOINT = 256;
+const CHECKPOINT = 128;
 
 /** The key of a stack for a grouping, and the text of that key.
  * @param {import('./trace.js').Names} names @param {string} by @param {number} stack
