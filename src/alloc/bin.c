@@ -291,22 +291,12 @@ static void directory_remove(struct tn_bin *bin, const struct tn_block *block)
     }
 }
 
-/* An array that has emptied goes, so that the bin is near again. */
-static TN_COLD void bin_drop_array(struct tn_bin *bin)
-{
-    tn_host_free(bin->u.entries, bin->capacity * sizeof *bin->u.entries);
-    *bin = (struct tn_bin){0};
-}
-
 static void array_remove(struct tn_bin *bin, const struct tn_block *block)
 {
     struct tn_bin_entry *entries = bin->u.entries;
 
     entries_close(entries, bin->count, entries_index_of(entries, bin->count, block));
     bin->count--;
-    if (tn_unlikely(bin->count == 0)) {
-        bin_drop_array(bin);
-    }
 }
 
 void tn_bin_remove(struct tn_bin *bin, const struct tn_block *block)
@@ -327,16 +317,11 @@ void tn_bin_remove(struct tn_bin *bin, const struct tn_block *block)
     }
 }
 
-struct tn_block *tn_bin_min(const struct tn_bin *bin)
+const struct tn_bin_entry *tn_bin_directory_min(const struct tn_bin_directory *directory)
 {
-    tn_assert(bin->count > 0);
-    if (bin_has_directory(bin)) {
-        const struct tn_bin_directory *directory = bin->u.directory;
-        const struct bin_leaf *leaf = &directory->leaves[directory->count - 1];
+    const struct bin_leaf *leaf = &directory->leaves[directory->count - 1];
 
-        return leaf->entries[leaf->count - 1].block;
-    }
-    return bin_entries(bin)[bin->count - 1].block;
+    return &leaf->entries[leaf->count - 1];
 }
 
 struct tn_block *tn_bin_max(const struct tn_bin *bin)

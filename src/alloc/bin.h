@@ -8,6 +8,8 @@
  * TN_LEAF_MAX entries the array becomes a directory of such arrays, which bounds what an insertion
  * moves: a class of a million equal blocks still costs two short searches.
  *
+ * An array stays when the bin empties, until the bin is finished: what empties fills again.
+ *
  * Owns: its arrays, not the blocks. Addresses stand in the entries so that a search in a class of
  * one size touches no block. Cost: O(log n) compares, moves of at most TN_LEAF_MAX entries.
  */
@@ -15,6 +17,7 @@
 #define TN_ALLOC_BIN_H
 
 #include "alloc/core.h"
+#include "base/assertion.h"
 #include "base/attr.h"
 
 #include <stddef.h>
@@ -58,8 +61,22 @@ bool tn_bin_insert(struct tn_bin *bin, struct tn_block *block) TN_MUST_CHECK;
 void tn_bin_remove(struct tn_bin *bin, const struct tn_block *block);
 
 /* Smallest and largest; the bin is not empty. */
-struct tn_block *tn_bin_min(const struct tn_bin *bin);
+const struct tn_bin_entry *tn_bin_directory_min(const struct tn_bin_directory *directory);
 struct tn_block *tn_bin_max(const struct tn_bin *bin);
+
+static inline const struct tn_bin_entry *tn_bin_min_entry(const struct tn_bin *bin)
+{
+    tn_assert(bin->count > 0);
+    if (tn_unlikely(bin->capacity == TN_BIN_DIRECTORY)) {
+        return tn_bin_directory_min(bin->u.directory);
+    }
+    return (bin->capacity == 0 ? bin->u.near : bin->u.entries) + (bin->count - 1);
+}
+
+static inline struct tn_block *tn_bin_min(const struct tn_bin *bin)
+{
+    return tn_bin_min_entry(bin)->block;
+}
 
 /* Smallest block at or after (size, address), or NULL. */
 struct tn_block *tn_bin_find_from(const struct tn_bin *bin, uint64_t size, uint64_t address);

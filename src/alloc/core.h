@@ -54,21 +54,29 @@ struct tn_block {
     bool allocated;  /* handed out */
     bool mapped;     /* backed by memory; false only in growing segments */
     bool expandable; /* part of a growing segment */
-    bool unfiled;    /* free, but host memory was missing to put it into its set */
+    uint8_t filed;   /* free: where in its set, see below; else 0 */
 };
 
 static_assert(sizeof(struct tn_block) == 64, "a block node is one cache line");
 
+/* Where a free block is: in a bin or, not mapped, in the unmapped ranges; host memory was missing to
+ * put it anywhere; or, between the two, its place among the young blocks (young.h), counted from 1.
+ */
+enum {
+    TN_FILED_OLD = 0,
+    TN_FILED_NOWHERE = UINT8_MAX
+};
+
 /* PyTorch's is_split: the segment has other blocks. */
 static inline bool tn_block_is_split(const struct tn_block *block)
 {
-    return block->prev != NULL || block->next != NULL;
+    return ((uintptr_t)block->prev | (uintptr_t)block->next) != 0; /* one branch, not two */
 }
 
 /* Free in the sense of merging and of growing into it: nobody uses it or waits for it. */
 static inline bool tn_block_is_idle(const struct tn_block *block)
 {
-    return !block->allocated && block->uses == 0;
+    return ((uint32_t)block->allocated | block->uses) == 0; /* one branch, not two */
 }
 
 /* PyTorch's "active": handed out, or still waiting for streams. */

@@ -12,6 +12,7 @@ struct tally {
     uint64_t in_sets;  /* free blocks in bins */
     uint64_t unmapped; /* blocks in unmapped ranges */
     uint64_t unfiled;
+    uint64_t young;
     uint64_t allocated;
     uint64_t waiting;
     uint64_t segments;
@@ -50,7 +51,7 @@ static void check_links(const struct tn_segment *segment, const struct tn_block 
                        (unsigned long long)next->address);
     }
     if (tn_block_is_idle(block) && tn_block_is_idle(next) && block->mapped == next->mapped &&
-        !block->unfiled && !next->unfiled) {
+        block->filed != TN_FILED_NOWHERE && next->filed != TN_FILED_NOWHERE) {
         tn_finding_add(findings, "free neighbours 0x%llx and 0x%llx are not merged",
                        (unsigned long long)block->address, (unsigned long long)next->address);
     }
@@ -79,11 +80,12 @@ static void check_place(const struct tn_engine *engine, const struct tn_block *b
     } else if (block->uses) {
         found = block->mapped && has_record(engine, block);
         tally->waiting++;
-    } else if (block->unfiled) {
+    } else if (block->filed == TN_FILED_NOWHERE) {
         tally->unfiled++;
     } else if (block->mapped) {
         found = tn_free_set_has(block->set, block);
         tally->in_sets++;
+        tally->young += tn_block_is_young(block);
     } else {
         found = tn_free_set_has_unmapped(block->set, block);
         tally->unmapped++;
@@ -222,32 +224,40 @@ static void check_counters(const struct tn_engine *engine, const struct tally *t
     }
 }
 
-static void pool_sizes(const struct tn_pool *pool, uint64_t *in_sets, uint64_t *unmapped)
+/* Blocks in the free sets of all pools. */
+struct set_sizes {
+    uint64_t in_sets;
+    uint64_t young;
+    uint64_t unmapped;
+};
+
+static void pool_sizes(const struct tn_pool *pool, struct set_sizes *sizes)
 {
     for (uint32_t i = 0; i < pool->count; i++) {
-        *in_sets += pool->sets[i]->count;
-        *unmapped += pool->sets[i]->unmapped_count;
+        sizes->in_sets += pool->sets[i]->count;
+        sizes->young += tn_young_count(&pool->sets[i]->young);
+        sizes->unmapped += pool->sets[i]->unmapped_count;
     }
 }
 
 static void check_sizes(const struct tn_engine *engine, const struct tally *tally,
                         struct tarn_findings *findings)
 {
-    uint64_t in_sets = 0;
-    uint64_t unmapped = 0;
+    struct set_sizes sizes = {0};
     uint64_t unfiled = 0;
 
-    pool_sizes(&engine->small, &in_sets, &unmapped);
-    pool_sizes(&engine->large, &in_sets, &unmapped);
+    pool_sizes(&engine->small, &sizes);
+    pool_sizes(&engine->large, &sizes);
     for (const struct tn_private_pool *p = engine->private_pools.first; p; p = p->next) {
-        pool_sizes(&p->small, &in_sets, &unmapped);
-        pool_sizes(&p->large, &in_sets, &unmapped);
+        pool_sizes(&p->small, &sizes);
+        pool_sizes(&p->large, &sizes);
     }
     for (const struct tn_block *b = engine->unfiled; b; b = b->u.unfiled_next) {
         unfiled++;
     }
-    check_number("blocks in free sets", in_sets, tally->in_sets, findings);
-    check_number("unmapped ranges", unmapped, tally->unmapped, findings);
+    check_number("blocks in free sets", sizes.in_sets, tally->in_sets, findings);
+    check_number("young blocks", sizes.young, tally->young, findings);
+    check_number("unmapped ranges", sizes.unmapped, tally->unmapped, findings);
     check_number("unfiled blocks", unfiled, tally->unfiled, findings);
     check_number("pointers in the map", engine->map.count, tally->allocated, findings);
     check_number("block nodes",

@@ -110,14 +110,13 @@ static inline void tn_counter_decrease(struct tn_counter *counter, unsigned pool
     tn_assert(counter->current[pool] >= 0);
 }
 
-/* Increases or decreases by the sign of `change`; 0 moves nothing. */
+/* Increases or decreases by the sign of `change`, which cannot be foreseen; a decrease is below all
+ * peaks. */
 static inline void tn_counter_change(struct tn_counter *counter, unsigned pool, int64_t change)
 {
-    if (change > 0) {
-        tn_counter_increase(counter, pool, (uint64_t)change);
-    } else if (change < 0) {
-        tn_counter_decrease(counter, pool, (uint64_t)-change);
-    }
+    counter->allocated[pool] += change > 0 ? change : 0;
+    tn_counter_move(counter, pool, change);
+    tn_assert(counter->current[pool] >= 0);
 }
 
 /* A block is handed out, and a block that was handed out is freed. */

@@ -35,15 +35,20 @@ bool tn_engine_add_spares(struct tn_engine *engine, uint32_t count)
     return true;
 }
 
-void tn_engine_file(struct tn_engine *engine, struct tn_block *block)
+static inline void file(struct tn_engine *engine, struct tn_block *block)
 {
-    tn_assert(tn_block_is_idle(block) && block->mapped && !block->unfiled);
+    tn_assert(tn_block_is_idle(block) && block->mapped && block->filed == TN_FILED_OLD);
     block->u.gc_base = block->set->pool->find_count;
     if (tn_unlikely(!tn_free_set_insert(block->set, block))) {
-        block->unfiled = true;
+        block->filed = TN_FILED_NOWHERE;
         block->u.unfiled_next = engine->unfiled;
         engine->unfiled = block;
     }
+}
+
+void tn_engine_file(struct tn_engine *engine, struct tn_block *block)
+{
+    file(engine, block);
 }
 
 static TN_COLD void engine_drop_unfiled(struct tn_engine *engine, struct tn_block *block)
@@ -54,18 +59,32 @@ static TN_COLD void engine_drop_unfiled(struct tn_engine *engine, struct tn_bloc
         link = &(*link)->u.unfiled_next;
     }
     *link = block->u.unfiled_next;
-    block->unfiled = false;
+    block->filed = TN_FILED_OLD;
 }
 
-void tn_engine_unfile(struct tn_engine *engine, struct tn_block *block)
+static TN_NOINLINE void unfile_old(struct tn_engine *engine, struct tn_block *block)
 {
-    if (tn_unlikely(block->unfiled)) {
+    if (block->filed == TN_FILED_NOWHERE) {
         engine_drop_unfiled(engine, block);
     } else if (block->mapped) {
         tn_free_set_remove(block->set, block);
     } else {
         tn_free_set_remove_unmapped(block->set, block);
     }
+}
+
+static inline void unfile(struct tn_engine *engine, struct tn_block *block)
+{
+    if (tn_likely(tn_block_is_young(block))) {
+        tn_free_set_remove(block->set, block);
+    } else {
+        unfile_old(engine, block);
+    }
+}
+
+void tn_engine_unfile(struct tn_engine *engine, struct tn_block *block)
+{
+    unfile(engine, block);
 }
 
 void tn_engine_file_pending(struct tn_engine *engine)
@@ -77,12 +96,12 @@ void tn_engine_file_pending(struct tn_engine *engine)
         struct tn_block *block = list;
 
         list = block->u.unfiled_next;
-        block->unfiled = false;
+        block->filed = TN_FILED_OLD;
         tn_engine_file(engine, block);
     }
 }
 
-static bool blocks_can_merge(const struct tn_block *block, const struct tn_block *neighbour)
+static inline bool blocks_can_merge(const struct tn_block *block, const struct tn_block *neighbour)
 {
     return neighbour && tn_block_is_idle(neighbour) && neighbour->mapped == block->mapped;
 }
@@ -91,7 +110,7 @@ enum {
     SPARES_KEPT = 16 /* for the next splits, sooner than in the slab */
 };
 
-static void engine_drop_node(struct tn_engine *engine, struct tn_block *node)
+static inline void engine_drop_node(struct tn_engine *engine, struct tn_block *node)
 {
     if (tn_likely(engine->spare_count < SPARES_KEPT)) {
         node->next = engine->spares;
@@ -102,8 +121,8 @@ static void engine_drop_node(struct tn_engine *engine, struct tn_block *node)
     }
 }
 
-struct tn_block *tn_engine_merge(struct tn_engine *engine, struct tn_block *block,
-                                 uint32_t *merged_out, uint64_t *merged_bytes_out)
+static inline struct tn_block *merge(struct tn_engine *engine, struct tn_block *block,
+                                     uint32_t *merged_out, uint64_t *merged_bytes_out)
 {
     struct tn_block *below = block->prev;
     struct tn_block *above = block->next;
@@ -111,14 +130,14 @@ struct tn_block *tn_engine_merge(struct tn_engine *engine, struct tn_block *bloc
     *merged_out = 0;
     *merged_bytes_out = 0;
     if (blocks_can_merge(block, above)) {
-        tn_engine_unfile(engine, above);
+        unfile(engine, above);
         *merged_out += 1;
         *merged_bytes_out += above->size;
         tn_block_absorb_next(block);
         engine_drop_node(engine, above);
     }
     if (blocks_can_merge(block, below)) {
-        tn_engine_unfile(engine, below);
+        unfile(engine, below);
         *merged_out += 1;
         *merged_bytes_out += below->size;
         below->requested_size = block->requested_size;
@@ -129,7 +148,13 @@ struct tn_block *tn_engine_merge(struct tn_engine *engine, struct tn_block *bloc
     return block;
 }
 
-struct tn_split_change tn_engine_reuse(struct tn_engine *engine, struct tn_block *block)
+struct tn_block *tn_engine_merge(struct tn_engine *engine, struct tn_block *block,
+                                 uint32_t *merged_out, uint64_t *merged_bytes_out)
+{
+    return merge(engine, block, merged_out, merged_bytes_out);
+}
+
+static inline struct tn_split_change make_reusable(struct tn_engine *engine, struct tn_block *block)
 {
     struct tn_split_change change = {0};
     uint32_t merged;
@@ -138,25 +163,28 @@ struct tn_split_change tn_engine_reuse(struct tn_engine *engine, struct tn_block
     tn_assert(tn_block_is_idle(block));
     tn_engine_drop_stack(engine, block->u.stack);
     block->u.stack = 0;
-    block = tn_engine_merge(engine, block, &merged, &merged_bytes);
-    tn_engine_file(engine, block);
+    block = merge(engine, block, &merged, &merged_bytes);
+    file(engine, block);
     if (block->expandable) {
         return change;
     }
-    change.blocks = -(int32_t)merged;
-    change.bytes = -(int64_t)merged_bytes;
-    if (tn_block_is_split(block)) {
-        change.blocks += 1;
-        change.bytes += (int64_t)block->size;
-    }
+    const bool is_part = tn_block_is_split(block);
+
+    change.blocks = (int32_t)is_part - (int32_t)merged;
+    change.bytes = (is_part ? (int64_t)block->size : 0) - (int64_t)merged_bytes;
     return change;
+}
+
+struct tn_split_change tn_engine_reuse(struct tn_engine *engine, struct tn_block *block)
+{
+    return make_reusable(engine, block);
 }
 
 void tn_engine_finish_free(struct tn_engine *engine, struct tn_block *block)
 {
     const unsigned pool = tn_counter_pool(block->set->pool->is_small);
     const uint64_t requested = block->requested_size;
-    const struct tn_split_change change = tn_engine_reuse(engine, block);
+    const struct tn_split_change change = make_reusable(engine, block);
 
     tn_counter_change(&engine->counters.split, pool, change.blocks);
     tn_counter_change(&engine->counters.split_bytes, pool, change.bytes);

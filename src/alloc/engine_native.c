@@ -55,26 +55,31 @@ static bool block_may_serve(const struct tn_engine *engine, const struct tn_bloc
     return block->size < size + engine->config.max_non_split_rounding;
 }
 
+/* The best fit is part of a growing segment. */
+static struct tn_block *choose_growing(const struct tn_free_set *set, struct tn_block *block,
+                                       bool grows)
+{
+    if (grows) {
+        return prefer_less_room(set, block);
+    }
+    while (block && block->expandable) {
+        block = tn_free_set_next(set, block);
+    }
+    return block;
+}
+
 /* PyTorch's get_free_block. */
-static enum tarn_status step_reuse(struct tn_engine *engine, struct tn_request *request,
-                                   struct tarn_error *error)
+static inline enum tarn_status reuse_block(struct tn_engine *engine, struct tn_request *request)
 {
     struct tn_free_set *set = request->set;
 
-    (void)error;
     if (tn_unlikely(tn_engine_collects_garbage(engine))) {
         request->pool->find_count++;
     }
     struct tn_block *block = tn_free_set_find(set, request->size);
 
     if (block && block->expandable) {
-        if (request->grows) {
-            block = prefer_less_room(set, block);
-        } else {
-            while (block && block->expandable) {
-                block = tn_free_set_next(set, block);
-            }
-        }
+        block = choose_growing(set, block, request->grows);
     }
     if (!block || !block_may_serve(engine, block, request->size)) {
         return TARN_ERR_NOT_FOUND;
@@ -82,6 +87,13 @@ static enum tarn_status step_reuse(struct tn_engine *engine, struct tn_request *
     tn_free_set_remove(set, block);
     request->block = block;
     return TARN_OK;
+}
+
+static enum tarn_status step_reuse(struct tn_engine *engine, struct tn_request *request,
+                                   struct tarn_error *error)
+{
+    (void)error;
+    return reuse_block(engine, request);
 }
 
 /* ---- asking the device ---- */
@@ -272,11 +284,12 @@ static struct tn_split_change split_change(const struct tn_block *block, bool al
     if (block->expandable) {
         return (struct tn_split_change){0};
     }
-    if (already_split) {
-        return (struct tn_split_change){.bytes = -(int64_t)block->size, .blocks = rest ? 0 : -1};
-    }
-    return rest ? (struct tn_split_change){.bytes = (int64_t)rest->size, .blocks = 1}
-                : (struct tn_split_change){0};
+    const int64_t rest_size = rest ? (int64_t)rest->size : 0;
+
+    return (struct tn_split_change){
+        .bytes = already_split ? -(int64_t)block->size : rest_size,
+        .blocks = (int32_t)(rest != NULL) - (int32_t)already_split,
+    };
 }
 
 static void count_split(struct tn_counters *counters, unsigned pool, int64_t blocks, int64_t bytes)
@@ -297,9 +310,9 @@ static void announce(struct tn_engine *engine, const struct tn_block *block, uns
     }
 }
 
-struct tn_handed_out tn_native_hand_out(struct tn_engine *engine, struct tn_block *block,
-                                        uint64_t size, uint64_t requested, bool split,
-                                        uint64_t stack)
+static inline struct tn_handed_out hand_out(struct tn_engine *engine, struct tn_block *block,
+                                            uint64_t size, uint64_t requested, bool split,
+                                            uint64_t stack)
 {
     const unsigned pool = tn_counter_pool(block->set->pool->is_small);
     const bool already_split = tn_block_is_split(block);
@@ -322,7 +335,14 @@ struct tn_handed_out tn_native_hand_out(struct tn_engine *engine, struct tn_bloc
     return (struct tn_handed_out){.place = place, .change = change};
 }
 
-static bool request_splits(const struct tn_engine *engine, const struct tn_request *request)
+struct tn_handed_out tn_native_hand_out(struct tn_engine *engine, struct tn_block *block,
+                                        uint64_t size, uint64_t requested, bool split,
+                                        uint64_t stack)
+{
+    return hand_out(engine, block, size, requested, split, stack);
+}
+
+static inline bool request_splits(const struct tn_engine *engine, const struct tn_request *request)
 {
     const struct tn_private_pool *owner = request->pool->owner;
 
@@ -336,8 +356,8 @@ static bool request_splits(const struct tn_engine *engine, const struct tn_reque
 /* ---- allocating ---- */
 
 /* Host memory for everything that happens after a block was found. */
-static enum tarn_status request_prepare(struct tn_engine *engine, struct tn_request *request,
-                                        struct tarn_error *error)
+static inline enum tarn_status request_prepare(struct tn_engine *engine, struct tn_request *request,
+                                               struct tarn_error *error)
 {
     if (tn_unlikely(engine->unfiled != NULL)) {
         tn_engine_file_pending(engine);
@@ -358,10 +378,9 @@ static bool engine_is_calm(const struct tn_engine *engine)
 }
 
 /* An allocation from a free block becomes a step of its stream's trail. */
-static void request_leave_step(struct tn_engine *engine, const struct tn_request *request,
-                               bool split, const struct tn_handed_out *out)
+static void request_leave_step(struct tn_trail *trail, const struct tn_request *request, bool split,
+                               const struct tn_handed_out *out)
 {
-    struct tn_trail *trail = tn_engine_trail(engine, request->stream);
     struct tn_trail_step *step = tn_trail_add(trail);
     struct tn_block *block = request->block;
 
@@ -377,15 +396,16 @@ static void request_leave_step(struct tn_engine *engine, const struct tn_request
 }
 
 /* Hands out the block that was found; returns its place in the pointer map. */
-static uint64_t request_finish(struct tn_engine *engine, const struct tn_request *request)
+static inline uint64_t request_finish(struct tn_engine *engine, const struct tn_request *request,
+                                      struct tn_trail *trail)
 {
     const bool split = request_splits(engine, request);
-    const struct tn_handed_out out = tn_native_hand_out(engine, request->block, request->size,
-                                                        request->requested, split, request->stack);
+    const struct tn_handed_out out =
+        hand_out(engine, request->block, request->size, request->requested, split, request->stack);
 
-    if (request->reused && engine_is_calm(engine) &&
-        request->block->size < engine->config.max_split_size) {
-        request_leave_step(engine, request, split, &out);
+    if (trail && request->block->size < engine->config.max_split_size &&
+        tn_trail_wants_step(trail)) {
+        request_leave_step(trail, request, split, &out);
     } else {
         tn_engine_forget_trail(engine, tn_engine_trail(engine, request->stream));
     }
@@ -393,8 +413,8 @@ static uint64_t request_finish(struct tn_engine *engine, const struct tn_request
 }
 
 /* No free block fits: climbs the ladder. */
-static TN_NOINLINE enum tarn_status
-request_climb(struct tn_engine *engine, struct tn_request *request, struct tarn_error *error)
+static TN_COLD enum tarn_status request_climb(struct tn_engine *engine, struct tn_request *request,
+                                              struct tarn_error *error)
 {
     tn_engine_forget(engine);
     request->segment_size = tn_segment_size(request->size, &engine->config);
@@ -421,31 +441,42 @@ static struct tn_pool *route(struct tn_engine *engine, bool small, tarn_stream s
     return small ? &engine->small : &engine->large;
 }
 
-static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request *request,
-                                     struct tarn_handle *handle_out, struct tarn_error *error)
+/* What other streams have done with since: before a free block is looked for. */
+static TN_NOINLINE enum tarn_status alloc_looks_at_events(struct tn_engine *engine,
+                                                          const struct tn_request *request,
+                                                          struct tarn_error *error)
 {
-    enum tarn_status st = TARN_OK;
-
-    if (tn_unlikely(engine->private_pools.route_count > 0)) {
-        st = tn_stream_waits_reclaim(engine, request->stream, request->stack, error);
-    } else if (tn_unlikely(engine->waits.pending > 0 || engine->waits.deferred_count > 0)) {
-        st = tn_stream_waits_process(engine, request->stack, error);
+    if (engine->private_pools.route_count > 0) {
+        return tn_stream_waits_reclaim(engine, request->stream, request->stack, error);
     }
+    return engine->waits.pending > 0 || engine->waits.deferred_count > 0
+               ? tn_stream_waits_process(engine, request->stack, error)
+               : TARN_OK;
+}
+
+/* `trail` is where an allocation from a free block leaves a step; NULL where things are not calm. */
+static inline enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request *request,
+                                            struct tn_trail *trail, struct tarn_handle *handle_out,
+                                            struct tarn_error *error)
+{
+    enum tarn_status st =
+        tn_likely(trail != NULL) ? TARN_OK : alloc_looks_at_events(engine, request, error);
+
     request->size = tn_round_size(request->requested, &engine->config);
     request->grows = engine->config.expandable_segments;
     request->pool = route(engine, tn_size_is_small(request->size), request->stream);
-    if (st == TARN_OK) {
+    if (tn_likely(st == TARN_OK)) {
         st = request_prepare(engine, request, error);
     }
-    if (st == TARN_OK) {
-        st = step_reuse(engine, request, error);
-        request->reused = st == TARN_OK;
+    if (tn_likely(st == TARN_OK)) {
+        st = reuse_block(engine, request);
     }
     if (tn_unlikely(st == TARN_ERR_NOT_FOUND)) {
         st = request_climb(engine, request, error);
+        trail = NULL;
     }
     if (tn_likely(st == TARN_OK)) {
-        handle_out->place = request_finish(engine, request);
+        handle_out->place = request_finish(engine, request, trail);
         handle_out->ptr = request->block->address;
     }
     return st;
@@ -476,35 +507,42 @@ static bool engine_may_have_lanes(const struct tn_engine *engine)
     return !tn_engine_has_sinks(engine);
 }
 
-/* Makes the free blocks of the stream what they are, and its trail ready for a step. */
-static void engine_prepare_trail(struct tn_engine *engine, tarn_stream stream)
+/* Makes the free blocks of the stream what they are; its trail, ready for a step, or NULL where
+ * things are not calm. */
+static inline struct tn_trail *engine_prepare_trail(struct tn_engine *engine, tarn_stream stream)
 {
-    if (!engine_is_calm(engine) || (tn_engine_has_lanes(engine) && !tn_lanes_pay(&engine->lanes))) {
+    if (tn_unlikely(!engine_is_calm(engine))) {
         tn_engine_forget(engine);
-        return;
+        return NULL;
     }
-    if (engine_may_have_lanes(engine) && tn_lanes_consider(&engine->lanes, &engine->lock, stream)) {
+    if (tn_engine_has_lanes(engine) && !tn_lanes_pay(&engine->lanes)) {
+        tn_engine_forget(engine);
+    } else if (engine_may_have_lanes(engine) &&
+               tn_lanes_consider(&engine->lanes, &engine->lock, stream)) {
         tn_engine_forget_trail(engine, &engine->trail); /* it may be of that stream */
     }
-    tn_engine_settle_trail(engine, tn_engine_trail(engine, stream));
+    struct tn_trail *trail = tn_engine_trail(engine, stream);
+
+    tn_engine_settle_trail(engine, trail);
+    return trail;
 }
 
 /* An allocation that is no step of the trail. The lock is held, and released here. */
-static TN_NOINLINE enum tarn_status alloc_afresh(struct tn_engine *engine,
-                                                 struct tn_request *request,
-                                                 struct tarn_handle *handle_out,
-                                                 struct tarn_error *error)
+static inline enum tarn_status alloc_afresh(struct tn_engine *engine, struct tn_request *request,
+                                            struct tarn_handle *handle_out,
+                                            struct tarn_error *error)
 {
     if (tn_unlikely(request->requested >= TN_MAX_REQUEST)) {
         tn_engine_drop_stack(engine, request->stack);
         tn_engine_unlock(engine);
         return tn_oom_absurd(error);
     }
-    engine_prepare_trail(engine, request->stream);
+    struct tn_trail *trail = engine_prepare_trail(engine, request->stream);
+
     if (tn_engine_has_lanes(engine)) {
         tn_lanes_remember(&engine->lanes, request->stream);
     }
-    const enum tarn_status st = alloc_locked(engine, request, handle_out, error);
+    const enum tarn_status st = alloc_locked(engine, request, trail, handle_out, error);
 
     if (tn_unlikely(st == TARN_ERR_NOT_FOUND || st == TARN_ERR_OUT_OF_MEMORY)) {
         return alloc_run_out(engine, request, error);
@@ -633,8 +671,8 @@ static void retract(struct tn_engine *engine, const struct tn_block *block, unsi
 
 /* The free itself, when it is settled what a block with uses waits for. The block's place in the
  * pointer map is the caller's to clear: it found it. */
-static void free_settled(struct tn_engine *engine, struct tn_block *block, bool waits,
-                         uint64_t stack)
+static inline void free_settled(struct tn_engine *engine, struct tn_block *block, bool waits,
+                                uint64_t stack)
 {
     const unsigned pool = tn_counter_pool(block->set->pool->is_small);
 
@@ -653,8 +691,8 @@ static void free_settled(struct tn_engine *engine, struct tn_block *block, bool 
     }
 }
 
-static enum tarn_status free_found(struct tn_engine *engine, struct tn_block *block, uint64_t stack,
-                                   struct tarn_error *error)
+static inline enum tarn_status free_found(struct tn_engine *engine, struct tn_block *block,
+                                          uint64_t stack, struct tarn_error *error)
 {
     const bool waits = block->uses != 0;
 

@@ -22,20 +22,21 @@ static_assert(TN_EXACT_CLASSES == 1 << EXACT_LOG2, "classes of one size cover 12
 static_assert(TN_CLASSES_PER_POWER == 1 << POWER_LOG2, "32 classes a power of two");
 static_assert(TN_CHUNKS <= TN_CHUNK_WORDS * 64, "one bit a chunk");
 
-/* Class of a size; classes never decrease as sizes grow. */
+/* Class of a size; classes never decrease as sizes grow. Both kinds are computed, because which one
+ * it is cannot be foreseen. */
 static unsigned class_of(uint64_t size)
 {
     const uint64_t units = size >> UNIT_SHIFT;
-
-    if (units < TN_EXACT_CLASSES) {
-        return (unsigned)units;
-    }
-    const unsigned log2 = tn_log2_floor(units);
-    const unsigned step = (unsigned)(units >> (log2 - POWER_LOG2)) & (TN_CLASSES_PER_POWER - 1);
+    const uint64_t wide = units < TN_EXACT_CLASSES ? TN_EXACT_CLASSES : units;
+    const unsigned log2 = tn_log2_floor(wide);
+    const unsigned step = (unsigned)(wide >> (log2 - POWER_LOG2)) & (TN_CLASSES_PER_POWER - 1);
     const unsigned class = TN_EXACT_CLASSES + (log2 - EXACT_LOG2) * TN_CLASSES_PER_POWER + step;
     const unsigned last = TN_CHUNKS * TN_CHUNK_BINS - 1;
+    const unsigned of_range = class < last ? class : last;
 
-    return class < last ? class : last;
+    const unsigned is_exact = 0U - (unsigned)(units < TN_EXACT_CLASSES); /* all bits or none */
+
+    return ((unsigned)units & is_exact) | (of_range & ~is_exact);
 }
 
 static struct tn_bin *set_bin(const struct tn_free_set *set, unsigned class)
@@ -58,7 +59,7 @@ static int set_next_chunk(const struct tn_free_set *set, unsigned chunk)
 }
 
 /* First class at or after `class` whose bin is not empty, or NO_CLASS. */
-static int set_next_class(const struct tn_free_set *set, unsigned class)
+static inline int set_next_class(const struct tn_free_set *set, unsigned class)
 {
     const unsigned chunk = class / TN_CHUNK_BINS;
 
@@ -91,6 +92,14 @@ static int set_prev_class(const struct tn_free_set *set, int class)
     return NO_CLASS;
 }
 
+static void chunk_fini(struct tn_bin *chunk)
+{
+    for (unsigned i = 0; chunk && i < TN_CHUNK_BINS; i++) {
+        tn_bin_fini(&chunk[i]);
+    }
+    tn_host_free(chunk, chunk_bytes);
+}
+
 struct tn_free_set *tn_free_set_create(struct tn_pool *pool, tarn_stream stream)
 {
     struct tn_free_set *set = tn_host_alloc_zero(sizeof *set);
@@ -98,6 +107,7 @@ struct tn_free_set *tn_free_set_create(struct tn_pool *pool, tarn_stream stream)
     if (set) {
         set->pool = pool;
         set->stream = stream;
+        set->young.holes = TN_YOUNG_ALL;
     }
     return set;
 }
@@ -108,21 +118,19 @@ void tn_free_set_destroy(struct tn_free_set *set)
         return;
     }
     for (unsigned chunk = 0; chunk < TN_CHUNKS; chunk++) {
-        for (unsigned i = 0; set->chunks[chunk] && i < TN_CHUNK_BINS; i++) {
-            tn_bin_fini(&set->chunks[chunk][i]);
-        }
-        tn_host_free(set->chunks[chunk], chunk_bytes);
+        chunk_fini(set->chunks[chunk]);
     }
     tn_host_free(set->unmapped, set->unmapped_capacity * sizeof(struct tn_block *));
     tn_host_free(set, sizeof *set);
 }
 
-bool tn_free_set_insert(struct tn_free_set *set, struct tn_block *block)
+/* ---- bins ---- */
+
+static inline bool bins_insert(struct tn_free_set *set, struct tn_block *block)
 {
     const unsigned class = class_of(block->size);
     const unsigned chunk = class / TN_CHUNK_BINS;
 
-    tn_assert(block->size % TN_UNIT == 0 && block->size > 0);
     if (tn_unlikely(!set->chunks[chunk])) {
         set->chunks[chunk] = tn_host_alloc_zero(chunk_bytes);
         if (!set->chunks[chunk]) {
@@ -134,18 +142,16 @@ bool tn_free_set_insert(struct tn_free_set *set, struct tn_block *block)
     }
     set->bin_bits[chunk] |= (uint64_t)1 << (class % TN_CHUNK_BINS);
     set->chunk_bits[chunk / 64] |= (uint64_t)1 << (chunk % 64);
-    set->count++;
     return true;
 }
 
-void tn_free_set_remove(struct tn_free_set *set, const struct tn_block *block)
+static inline void bins_remove(struct tn_free_set *set, const struct tn_block *block)
 {
     const unsigned class = class_of(block->size);
     const unsigned chunk = class / TN_CHUNK_BINS;
     struct tn_bin *bin = set_bin(set, class);
 
     tn_bin_remove(bin, block);
-    set->count--;
     if (bin->count == 0) {
         set->bin_bits[chunk] &= ~((uint64_t)1 << (class % TN_CHUNK_BINS));
         if (set->bin_bits[chunk] == 0) {
@@ -154,45 +160,32 @@ void tn_free_set_remove(struct tn_free_set *set, const struct tn_block *block)
     }
 }
 
-struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size)
+/* Smallest block of the classes from `class` on. */
+static struct tn_block *bins_min_from(const struct tn_free_set *set, unsigned class)
 {
-    const unsigned wanted = class_of(size);
+    const int found = set_next_class(set, class);
 
-    tn_assert(size % TN_UNIT == 0 && size > 0);
-    int class = set_next_class(set, wanted);
-
-    if (class < 0) {
-        return NULL;
-    }
-    if ((unsigned)class != wanted || wanted < TN_EXACT_CLASSES) {
-        return tn_bin_min(set_bin(set, (unsigned)class));
-    }
-    struct tn_block *found = tn_bin_find_from(set_bin(set, wanted), size, 0);
-
-    if (found) {
-        return found;
-    }
-    class = set_next_class(set, wanted + 1);
-    return class < 0 ? NULL : tn_bin_min(set_bin(set, (unsigned)class));
+    return found < 0 ? NULL : tn_bin_min(set_bin(set, (unsigned)found));
 }
 
-struct tn_block *tn_free_set_next(const struct tn_free_set *set, const struct tn_block *block)
+/* First block at or after (size, address). */
+static struct tn_block *bins_from(const struct tn_free_set *set, uint64_t size, uint64_t address)
 {
-    const unsigned own = class_of(block->size);
-    struct tn_block *found = tn_bin_find_from(set_bin(set, own), block->size, block->address + 1);
+    const unsigned own = class_of(size);
+    struct tn_block *found = set->chunks[own / TN_CHUNK_BINS]
+                                 ? tn_bin_find_from(set_bin(set, own), size, address)
+                                 : NULL;
 
-    if (found) {
-        return found;
-    }
-    const int class = set_next_class(set, own + 1);
-
-    return class < 0 ? NULL : tn_bin_min(set_bin(set, (unsigned)class));
+    return found ? found : bins_min_from(set, own + 1);
 }
 
-struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn_block *block)
+/* Last block before (size, address). */
+static struct tn_block *bins_before(const struct tn_free_set *set, uint64_t size, uint64_t address)
 {
-    const unsigned own = class_of(block->size);
-    struct tn_block *found = tn_bin_find_before(set_bin(set, own), block->size, block->address);
+    const unsigned own = class_of(size);
+    struct tn_block *found = set->chunks[own / TN_CHUNK_BINS]
+                                 ? tn_bin_find_before(set_bin(set, own), size, address)
+                                 : NULL;
 
     if (found) {
         return found;
@@ -202,24 +195,129 @@ struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn
     return class < 0 ? NULL : tn_bin_max(set_bin(set, (unsigned)class));
 }
 
+/* ---- young blocks ---- */
+
+/* The lowest key that is not below (size, address). */
+static uint64_t young_bound(uint64_t size, uint64_t address)
+{
+    if (tn_young_has_key(size, address)) {
+        return tn_young_key(size, address);
+    }
+    return tn_young_has_key(size + TN_UNIT, 0) ? tn_young_key(size + TN_UNIT, 0) : TN_YOUNG_BEYOND;
+}
+
+/* Makes a hole among the young ones. */
+static bool young_give_up(struct tn_free_set *set)
+{
+    struct tn_block *block = tn_young_next(&set->young);
+
+    if (!bins_insert(set, block)) {
+        return false;
+    }
+    tn_young_remove(&set->young, block);
+    set->young.next++;
+    return true;
+}
+
+/* ---- both ---- */
+
+bool tn_free_set_insert_old(struct tn_free_set *set, struct tn_block *block)
+{
+    if (!tn_young_has_key(block->size, block->address)) {
+        if (!bins_insert(set, block)) {
+            return false;
+        }
+    } else {
+        if (!young_give_up(set)) {
+            return false;
+        }
+        tn_young_insert(&set->young, block);
+    }
+    set->count++;
+    return true;
+}
+
+void tn_free_set_remove_old(struct tn_free_set *set, const struct tn_block *block)
+{
+    set->count--;
+    bins_remove(set, block);
+}
+
+/* Whether it comes first in (size, address) order. */
+static bool block_is_below(const struct tn_block *block, const struct tn_block *other)
+{
+    const bool is_smaller = block->size < other->size;
+    const bool is_equal = block->size == other->size;
+
+    return is_smaller | (is_equal & (block->address < other->address)); /* without branches */
+}
+
+static struct tn_block *lower(struct tn_block *block, struct tn_block *other)
+{
+    return !other || (block && block_is_below(block, other)) ? block : other;
+}
+
+static struct tn_block *higher(struct tn_block *block, struct tn_block *other)
+{
+    return !other || (block && block_is_below(other, block)) ? block : other;
+}
+
+/* Best fit in the bins, from the first class on that has a block. Its smallest one will do, unless
+ * the class is that of the size, and has smaller ones. */
+static inline struct tn_block *bins_find(const struct tn_free_set *set, unsigned class,
+                                         uint64_t size)
+{
+    const struct tn_bin_entry *least = tn_bin_min_entry(set_bin(set, class));
+
+    return tn_likely(least->size >= size) ? least->block : bins_from(set, size, 0);
+}
+
+struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size)
+{
+    struct tn_block *young = tn_young_from(&set->young, young_bound(size, 0));
+    const int class = set_next_class(set, class_of(size));
+
+    tn_assert(size % TN_UNIT == 0 && size > 0);
+    if (class < 0 || (young && class_of(young->size) < (unsigned)class)) {
+        return young;
+    }
+    return lower(young, bins_find(set, (unsigned)class, size));
+}
+
+struct tn_block *tn_free_set_next(const struct tn_free_set *set, const struct tn_block *block)
+{
+    const uint64_t address = block->address + TN_UNIT;
+
+    return lower(tn_young_from(&set->young, young_bound(block->size, address)),
+                 bins_from(set, block->size, address));
+}
+
+struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn_block *block)
+{
+    return higher(tn_young_before(&set->young, young_bound(block->size, block->address)),
+                  bins_before(set, block->size, block->address));
+}
+
 struct tn_block *tn_free_set_first(const struct tn_free_set *set)
 {
-    const int class = set_next_class(set, 0);
-
-    return class < 0 ? NULL : tn_bin_min(set_bin(set, (unsigned)class));
+    return lower(tn_young_from(&set->young, young_bound(TN_UNIT, 0)), bins_min_from(set, 0));
 }
 
 struct tn_block *tn_free_set_last(const struct tn_free_set *set)
 {
     const int class = set_prev_class(set, TN_CHUNKS * TN_CHUNK_BINS - 1);
 
-    return class < 0 ? NULL : tn_bin_max(set_bin(set, (unsigned)class));
+    return higher(tn_young_before(&set->young, TN_YOUNG_BEYOND),
+                  class < 0 ? NULL : tn_bin_max(set_bin(set, (unsigned)class)));
 }
 
 bool tn_free_set_has(const struct tn_free_set *set, const struct tn_block *block)
 {
     const unsigned class = class_of(block->size);
 
+    if (tn_block_is_young(block)) {
+        return tn_young_has(&set->young, block);
+    }
     return set->chunks[class / TN_CHUNK_BINS] &&
            tn_bin_find_from(set_bin(set, class), block->size, block->address) == block;
 }
@@ -288,12 +386,23 @@ bool tn_free_set_has_unmapped(const struct tn_free_set *set, const struct tn_blo
     return at < set->unmapped_count && set->unmapped[at] == block;
 }
 
+static void chunk_trim(struct tn_bin *chunk)
+{
+    for (unsigned i = 0; chunk && i < TN_CHUNK_BINS; i++) {
+        if (chunk[i].count == 0) {
+            tn_bin_fini(&chunk[i]);
+        }
+    }
+}
+
 void tn_free_set_trim(struct tn_free_set *set)
 {
     for (unsigned chunk = 0; chunk < TN_CHUNKS; chunk++) {
         if (set->bin_bits[chunk] == 0) {
-            tn_host_free(set->chunks[chunk], chunk_bytes);
+            chunk_fini(set->chunks[chunk]);
             set->chunks[chunk] = NULL;
+        } else {
+            chunk_trim(set->chunks[chunk]);
         }
     }
 }

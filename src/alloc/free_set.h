@@ -6,18 +6,21 @@
  * Sizes are counted in units of 512 bytes. Up to 2 MiB every size has a class of its own; above,
  * each power of two is divided into 32 classes. Each class is a sorted bin (bin.h); two levels of
  * bitmaps say which bins are not empty, so that the next larger class is found with two bit scans.
- * Bins come in chunks of 64 that are made when first needed.
+ * Bins come in chunks of 64 that are made when first needed. Blocks that were filed last are in no
+ * bin yet (young.h).
  *
  * Also here, because the same blocks leave one for the other: the unmapped ranges of growing
  * segments, ordered by address.
  *
- * Cost: find, insert and remove O(1) outside the bin, about 1.4 KiB for the set and 4 KiB a chunk.
+ * Cost: find, insert and remove O(1) outside the bin, about 1.5 KiB for the set and 4 KiB a chunk.
  */
 #ifndef TN_ALLOC_FREE_SET_H
 #define TN_ALLOC_FREE_SET_H
 
 #include "alloc/bin.h"
 #include "alloc/core.h"
+#include "alloc/size_class.h"
+#include "alloc/young.h"
 
 enum {
     TN_EXACT_CLASSES = 4096, /* classes of one size: 512 bytes to below 2 MiB */
@@ -30,7 +33,8 @@ enum {
 struct tn_free_set {
     struct tn_pool *pool;
     tarn_stream stream;
-    uint64_t count;                      /* blocks in all bins */
+    uint64_t count;                      /* blocks, young or in bins */
+    struct tn_young young;               /* filed last: in no bin */
     uint64_t chunk_bits[TN_CHUNK_WORDS]; /* chunks with a bin that is not empty */
     uint64_t bin_bits[TN_CHUNKS];        /* bins that are not empty, by chunk */
     struct tn_bin *chunks[TN_CHUNKS];    /* TN_CHUNK_BINS bins each, or NULL */
@@ -43,11 +47,33 @@ struct tn_free_set {
 struct tn_free_set *tn_free_set_create(struct tn_pool *pool, tarn_stream stream) TN_MUST_CHECK;
 void tn_free_set_destroy(struct tn_free_set *set);
 
+/* Where no young block leaves or comes. */
+bool tn_free_set_insert_old(struct tn_free_set *set, struct tn_block *block) TN_MUST_CHECK;
+void tn_free_set_remove_old(struct tn_free_set *set, const struct tn_block *block);
+
 /* Adds a free block; false when host memory is missing, and nothing changed. */
-bool tn_free_set_insert(struct tn_free_set *set, struct tn_block *block) TN_MUST_CHECK;
+TN_MUST_CHECK static inline bool tn_free_set_insert(struct tn_free_set *set, struct tn_block *block)
+{
+    tn_assert(block->size % TN_MIN_BLOCK_SIZE == 0 && block->size > 0);
+    tn_assert(block->filed == TN_FILED_OLD);
+    if (set->young.holes == 0 || tn_unlikely(!tn_young_has_key(block->size, block->address))) {
+        return tn_free_set_insert_old(set, block);
+    }
+    tn_young_insert(&set->young, block);
+    set->count++;
+    return true;
+}
 
 /* The block is in the set, with the size and address it had when it went in. */
-void tn_free_set_remove(struct tn_free_set *set, const struct tn_block *block);
+static inline void tn_free_set_remove(struct tn_free_set *set, struct tn_block *block)
+{
+    if (!tn_block_is_young(block)) {
+        tn_free_set_remove_old(set, block);
+        return;
+    }
+    tn_young_remove(&set->young, block);
+    set->count--;
+}
 
 /* Best fit: the first block of at least `size` bytes (> 0), NULL if there is none. */
 struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size);

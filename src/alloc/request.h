@@ -14,7 +14,6 @@ struct tn_request {
     struct tn_free_set *set; /* of the pool and stream */
     uint64_t stack;
     bool grows;             /* growing segments may serve it; false: only plain ones */
-    bool reused;            /* a free block of its own set fitted at once */
     bool rejected;          /* refused because of the limit, before the device was asked */
     struct tn_block *block; /* found: in no set, at least `size` bytes */
 };

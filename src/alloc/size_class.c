@@ -61,8 +61,9 @@ bool tn_should_split(uint64_t block_size, uint64_t rounded, bool small_pool, boo
     const uint64_t rest = block_size - rounded;
 
     tn_assert(rounded <= block_size);
-    if (small_pool || grows) {
-        return rest >= TN_MIN_BLOCK_SIZE;
-    }
-    return rounded < config->max_split_size && rest > TN_SMALL_SIZE;
+    const bool any = small_pool | grows; /* and no branch on which it is */
+    const uint64_t least = any ? TN_MIN_BLOCK_SIZE : TN_SMALL_SIZE + 1;
+    const uint64_t most = any ? UINT64_MAX : config->max_split_size;
+
+    return (rest >= least) & (rounded < most);
 }

@@ -45,6 +45,18 @@ void tn_trail_clear(struct tn_trail *trail)
     trail_stand_at(trail, 0);
 }
 
+void tn_trail_judge(struct tn_trail *trail)
+{
+    const bool pays = trail->again >= TN_TRAIL_STEPS / 4;
+    const uint32_t longer =
+        trail->pause < TN_TRAIL_REST_MAX / 2 ? 2 * trail->pause : TN_TRAIL_REST_MAX;
+
+    trail->pause = pays ? 0 : (trail->pause == 0 ? TN_TRAIL_REST_MIN : longer);
+    trail->rest = trail->pause;
+    trail->left = 0;
+    trail->again = 0;
+}
+
 void tn_trail_settle_slow(struct tn_engine *engine, struct tn_trail *trail)
 {
     tn_assert(trail->counted == trail->mark);
@@ -120,6 +132,7 @@ static uint64_t count_all_passes(struct tn_trail *trail, struct tn_counters *cou
         passes += step->passes;
         step->passes = 0;
     }
+    trail->again += passes < TN_TRAIL_STEPS ? (uint32_t)passes : TN_TRAIL_STEPS;
     return 2 * passes;
 }
 

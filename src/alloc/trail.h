@@ -24,6 +24,10 @@
  * streams, no requests routed to private pools, no ages that searches advance; and if the block
  * came from a free block, not from the device, and is not oversize.
  *
+ * Where memory is not freed in reverse order steps only cost. So the trail looks, every
+ * TN_TRAIL_STEPS steps that were left, how many were made again; if it is not one in four, no steps
+ * are left for a while, and for longer the next time. What is allocated where does not depend on it.
+ *
  * Guarded by the engine's lock, or by that of its lane (lane.h). Cost: a step is O(1) and touches
  * its own line and the block's; what is never stepped back costs a store of one line.
  */
@@ -37,7 +41,9 @@
 struct tn_engine;
 
 enum {
-    TN_TRAIL_STEPS = 512
+    TN_TRAIL_STEPS = 512,
+    TN_TRAIL_REST_MIN = 1024, /* allocations */
+    TN_TRAIL_REST_MAX = 16384
 };
 
 /* One cache line. */
@@ -63,6 +69,10 @@ struct tn_trail {
     uint32_t counted; /* mark that the counters stand for */
     uint32_t low;     /* lowest and highest mark since */
     uint32_t high;    /* ... */
+    uint32_t left;    /* steps left, and made again, since it was looked whether that pays */
+    uint32_t again;   /* ... */
+    uint32_t rest;    /* allocations that leave no step */
+    uint32_t pause;   /* rest, the last time */
     uint64_t nothing; /* what is behind blocks that were not cut off */
     struct tn_trail_step steps[TN_TRAIL_STEPS];
 };
@@ -77,6 +87,9 @@ void tn_trail_clear(struct tn_trail *trail);
 /* Merges and files for good what was freed beyond the mark. Never fails. */
 void tn_trail_settle_slow(struct tn_engine *engine, struct tn_trail *trail);
 
+/* Looks whether steps pay. */
+void tn_trail_judge(struct tn_trail *trail);
+
 /* Counts the steps since the last time, and says how many that were; the second without looking at
  * peaks, for a lane: what it did was below them. */
 uint64_t tn_trail_count_slow(struct tn_trail *trail, struct tn_counters *counters);
@@ -90,6 +103,19 @@ static inline bool tn_trail_is_settled(const struct tn_trail *trail)
 static inline uint64_t tn_trail_count(struct tn_trail *trail, struct tn_counters *counters)
 {
     return trail->low == trail->high ? 0 : tn_trail_count_slow(trail, counters);
+}
+
+/* Asked for every allocation that could be a step: whether it shall be one. */
+static inline bool tn_trail_wants_step(struct tn_trail *trail)
+{
+    if (tn_likely(trail->rest > 0)) {
+        trail->rest--;
+        return false;
+    }
+    if (tn_unlikely(trail->left++ == TN_TRAIL_STEPS)) {
+        tn_trail_judge(trail);
+    }
+    return trail->rest == 0;
 }
 
 /* The next step, if it is this request: made. Else NULL. */

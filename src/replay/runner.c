@@ -134,9 +134,10 @@ static enum tarn_status run_alloc(struct tn_runner *runner, const struct tn_op *
         result->first_oom = result->first_oom < 0 ? (int64_t)op->entry : result->first_oom;
         *handle = (struct tarn_handle){0};
     }
-    if (st == TARN_OK && handle->ptr == op->address) {
-        result->same_address++;
-    } else if (result->first_other < 0) {
+    const bool is_same = (st == TARN_OK) & (handle->ptr == op->address);
+
+    result->same_address += is_same;
+    if (tn_unlikely(!is_same & (result->first_other < 0))) {
         result->first_other = (int64_t)op->entry;
         runner->other = handle->ptr;
     }
@@ -238,18 +239,24 @@ static enum tarn_status run_complete(struct tn_runner *runner, uint32_t slot)
     return event ? tarn_sim_complete_event(runner->device, event) : TARN_OK;
 }
 
-static enum tarn_status run_op(struct tn_runner *runner, const struct tn_op *op,
-                               struct tarn_error *error)
+static enum tarn_status run_free(const struct tn_runner *runner, const struct tn_op *op,
+                                 struct tarn_error *error)
+{
+    const struct tarn_handle handle = runner->handles[op->slot];
+
+    runner->handles[op->slot] = (struct tarn_handle){0};
+    return tarn_allocator_free_handle(runner->allocator, handle, error);
+}
+
+static TN_NOINLINE enum tarn_status run_other(struct tn_runner *runner, const struct tn_op *op,
+                                              struct tarn_error *error)
 {
     enum tarn_status st = TARN_OK;
 
     switch ((enum tn_op_kind)op->kind) {
     case TN_OP_ALLOC:
-        return run_alloc(runner, op, error);
     case TN_OP_FREE:
-        st = tarn_allocator_free_handle(runner->allocator, runner->handles[op->slot], error);
-        runner->handles[op->slot] = (struct tarn_handle){0};
-        return st;
+        break;
     case TN_OP_FREE_WAITS:
         return run_free_waits(runner, op->slot, op->queue, error);
     case TN_OP_COMPLETE:
@@ -267,6 +274,16 @@ static enum tarn_status run_op(struct tn_runner *runner, const struct tn_op *op,
     return TARN_OK;
 }
 
+static inline enum tarn_status run_op(struct tn_runner *runner, const struct tn_op *op,
+                                      struct tarn_error *error)
+{
+    if (op->kind == TN_OP_ALLOC) {
+        return run_alloc(runner, op, error);
+    }
+    return tn_likely(op->kind == TN_OP_FREE) ? run_free(runner, op, error)
+                                             : run_other(runner, op, error);
+}
+
 static enum tarn_status runner_check(const struct tn_runner *runner, const struct tn_op *op,
                                      struct tarn_error *error)
 {
@@ -279,23 +296,30 @@ static enum tarn_status runner_check(const struct tn_runner *runner, const struc
                    (unsigned long long)op->entry, findings.text[0]);
 }
 
+/* What is asked for after an operation; true when the run ends there. */
+static bool runner_looks(struct tn_runner *runner, const struct tn_op *op, enum tarn_status *status,
+                         struct tarn_error *error)
+{
+    if (*status == TARN_OK && runner->check) {
+        *status = runner_check(runner, op, error);
+    }
+    return runner->stop_at_other && runner->result->first_other >= 0;
+}
+
 static enum tarn_status run_ops(struct tn_runner *runner, struct tarn_error *error)
 {
     const struct tn_op *ops = runner->program->ops.items;
     const size_t count = runner->program->ops.count;
+    const uint64_t entries = runner->entries;
+    const bool looks = runner->check || runner->stop_at_other;
     enum tarn_status st = TARN_OK;
-
     size_t done = 0;
 
-    for (; st == TARN_OK && done < count && ops[done].entry < runner->entries; done++) {
+    for (bool ends = false; st == TARN_OK && !ends && done < count && ops[done].entry < entries;
+         done++) {
         runner->entry = ops[done].entry;
         st = run_op(runner, &ops[done], error);
-        if (st == TARN_OK && runner->check) {
-            st = runner_check(runner, &ops[done], error);
-        }
-        if (runner->stop_at_other && runner->result->first_other >= 0) {
-            break;
-        }
+        ends = looks && runner_looks(runner, &ops[done], &st, error);
     }
     runner->result->operations = done;
     return st;

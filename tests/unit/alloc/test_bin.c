@@ -141,6 +141,8 @@ static void random_run(uint64_t seed, uint64_t sizes)
         }
     }
     bin_equals(&bin, &model);
+    assert_true(tn_bin_memory(&bin) <= TN_LEAF_MAX * sizeof(struct tn_bin_entry)); /* one array */
+    tn_bin_fini(&bin);
     assert_int_equal(tn_bin_memory(&bin), 0);
     assert_int_equal(tarn_host_usage().live_bytes, live);
 }

@@ -164,7 +164,10 @@ static void states(void **state)
     PLANT(&b, b.used->mapped, false, "is not where its state says");
     PLANT(&b, b.free->allocated, true, "is not where its state says");
     PLANT(&b, b.free->mapped, false, "is not where its state says");
-    PLANT(&b, b.free->unfiled, true, "unfiled blocks");
+    PLANT(&b, b.free->filed, TN_FILED_NOWHERE, "unfiled blocks");
+    PLANT(&b, b.free->filed, b.free->filed + 1, "is not where its state says");
+    PLANT(&b, b.free->set->young.holes, TN_YOUNG_ALL, "young blocks");
+    PLANT(&b, b.free->set->young.keys[TN_YOUNG - 1], 1, "young blocks");
     PLANT(&b, b.waiting->uses, 0, "is not where its state says");
     PLANT(&b, b.hole->mapped, true, "is not where its state says");
     PLANT(&b, b.used->expandable, true, "differ in pool, stream or kind");

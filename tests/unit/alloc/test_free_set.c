@@ -9,6 +9,9 @@
 
 #define MIB ((uint64_t)1 << 20)
 
+/* Blocks up there are never young: they go into their bins at once. */
+#define FAR ((uint64_t)1 << 48)
+
 enum {
     MANY = 1500
 };
@@ -105,7 +108,8 @@ static void random_blocks_equal_a_sorted_list(void **state)
     (void)state;
     random_state = 1;
     for (uint64_t i = 0; i < MANY; i++) {
-        blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = random_size()};
+        blocks[i] = (struct tn_block){.address = 512 * (i + 1) + (i % 5 == 0 ? FAR : 0),
+                                      .size = random_size()};
     }
     for (uint64_t step = 0; step < 30000; step++) {
         const uint64_t i = random_below(MANY);
@@ -141,11 +145,10 @@ static void random_blocks_equal_a_sorted_list(void **state)
 }
 
 /* Around every border between classes: one unit below, at, and above. */
-static void find_is_right_at_every_class_border(void **state)
+static void find_at_every_class_border(uint64_t address)
 {
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
 
-    (void)state;
     for (unsigned log2 = 9; log2 < 52; log2++) {
         for (uint64_t step = 0; step < 32; step++) {
             const uint64_t border =
@@ -153,7 +156,7 @@ static void find_is_right_at_every_class_border(void **state)
 
             for (uint64_t size = border > 512 ? border - 512 : 512; size <= border + 512;
                  size += 512) {
-                struct tn_block block = {.address = 512, .size = size};
+                struct tn_block block = {.address = address, .size = size};
 
                 assert_true(tn_free_set_insert(set, &block));
                 assert_ptr_equal(tn_free_set_find(set, size), &block);
@@ -163,6 +166,70 @@ static void find_is_right_at_every_class_border(void **state)
             }
         }
     }
+    tn_free_set_destroy(set);
+}
+
+static void find_is_right_at_every_class_border(void **state)
+{
+    (void)state;
+    find_at_every_class_border(512);
+    find_at_every_class_border(FAR);
+}
+
+/* Of two blocks the better one is found, whichever of them is young, in every order of classes. */
+static void young_blocks_compete_with_old_ones(void **state)
+{
+    const uint64_t sizes[] = {512,           1024,    2 * MIB - 512,     2 * MIB,
+                              2 * MIB + 512, 3 * MIB, (uint64_t)8 << 30, (uint64_t)9 << 30};
+    const size_t count = sizeof sizes / sizeof sizes[0];
+    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+
+    (void)state;
+    for (size_t i = 0; i < count * count; i++) {
+        struct tn_block near = {.address = 4096, .size = sizes[i / count]};
+        struct tn_block far = {.address = FAR, .size = sizes[i % count]};
+        struct tn_block *low = near.size <= far.size ? &near : &far;
+        struct tn_block *high = low == &near ? &far : &near;
+
+        assert_true(tn_free_set_insert(set, &near));
+        assert_true(tn_free_set_insert(set, &far));
+        assert_int_equal(tn_block_is_young(&near), near.size < (uint64_t)8 << 30);
+        assert_false(tn_block_is_young(&far));
+        assert_ptr_equal(tn_free_set_find(set, 512), low);
+        assert_ptr_equal(tn_free_set_find(set, low->size), low);
+        assert_ptr_equal(tn_free_set_find(set, low->size + 512),
+                         high->size > low->size ? high : NULL);
+        assert_ptr_equal(tn_free_set_first(set), low);
+        assert_ptr_equal(tn_free_set_next(set, low), high);
+        assert_null(tn_free_set_next(set, high));
+        assert_ptr_equal(tn_free_set_last(set), high);
+        assert_ptr_equal(tn_free_set_prev(set, high), low);
+        assert_null(tn_free_set_prev(set, low));
+        tn_free_set_remove(set, &near);
+        tn_free_set_remove(set, &far);
+    }
+    tn_free_set_destroy(set);
+}
+
+/* Every block that is filed is young; the one whose turn it is becomes old. */
+static void places_of_young_blocks_take_turns(void **state)
+{
+    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    uint64_t young = 0;
+
+    (void)state;
+    for (uint64_t i = 0; i < 5 * (uint64_t)TN_YOUNG; i++) {
+        blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = 512 * (1 + i % 3)};
+        assert_true(tn_free_set_insert(set, &blocks[i]));
+        assert_true(tn_block_is_young(&blocks[i]));
+        assert_int_equal(tn_block_is_young(&blocks[i >= TN_YOUNG ? i - TN_YOUNG : 0]),
+                         i < TN_YOUNG);
+    }
+    for (uint64_t i = 0; i < 5 * (uint64_t)TN_YOUNG; i++) {
+        young += tn_block_is_young(&blocks[i]);
+        assert_true(tn_free_set_has(set, &blocks[i]));
+    }
+    assert_int_equal(young, TN_YOUNG);
     tn_free_set_destroy(set);
 }
 
@@ -257,7 +324,7 @@ static void without_host_memory_nothing_changes(void **state)
 
     (void)state;
     for (uint64_t i = 0; i <= TN_BIN_NEAR; i++) {
-        block[i] = (struct tn_block){.address = 512 * (i + 1), .size = 512};
+        block[i] = (struct tn_block){.address = FAR + 512 * (i + 1), .size = 512};
     }
     tarn_host_fail_nth(1);
     assert_null(tn_free_set_create(NULL, 0));
@@ -281,15 +348,44 @@ static void without_host_memory_nothing_changes(void **state)
     assert_int_equal(tarn_host_usage().live_bytes, live);
 }
 
+/* A young block that has to leave, and cannot, stays. */
+static void without_host_memory_no_young_block_leaves(void **state)
+{
+    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+
+    (void)state;
+    for (uint64_t i = 0; i <= TN_YOUNG; i++) {
+        blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = 512};
+    }
+    for (uint64_t i = 0; i < TN_YOUNG; i++) {
+        tarn_host_fail_nth(1);
+        assert_true(tn_free_set_insert(set, &blocks[i])); /* needs none */
+    }
+    tarn_host_fail_nth(1);
+    assert_false(tn_free_set_insert(set, &blocks[TN_YOUNG]));
+    tarn_host_fail_nth(0);
+    assert_int_equal(set->count, TN_YOUNG);
+    for (uint64_t i = 0; i < TN_YOUNG; i++) {
+        assert_true(tn_block_is_young(&blocks[i]) && tn_free_set_has(set, &blocks[i]));
+    }
+    assert_int_equal(blocks[TN_YOUNG].filed, TN_FILED_OLD);
+    assert_true(tn_free_set_insert(set, &blocks[TN_YOUNG]));
+    assert_int_equal(set->count, TN_YOUNG + 1);
+    tn_free_set_destroy(set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_blocks_equal_a_sorted_list),
         cmocka_unit_test(find_is_right_at_every_class_border),
+        cmocka_unit_test(young_blocks_compete_with_old_ones),
+        cmocka_unit_test(places_of_young_blocks_take_turns),
         cmocka_unit_test(the_lowest_of_equal_blocks_is_found),
         cmocka_unit_test(unmapped_ranges_are_kept_by_address),
         cmocka_unit_test(trimming_gives_memory_back),
         cmocka_unit_test(without_host_memory_nothing_changes),
+        cmocka_unit_test(without_host_memory_no_young_block_leaves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

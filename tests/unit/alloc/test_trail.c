@@ -224,14 +224,79 @@ static void a_long_trail_forgets_its_beginning(void **state)
 
     for (int i = 0; i < COUNT; i++) {
         ptrs[i] = rig_alloc(&rig, 512, 0);
+        rig_free(&rig, ptrs[i]);
+        assert_int_equal(rig_alloc(&rig, 512, 0), ptrs[i]); /* a step that pays */
+        assert_true(trail_of(&rig)->end > 0);
     }
     assert_true(trail_of(&rig)->end <= TN_TRAIL_STEPS);
+    assert_true(trail_of(&rig)->end >= TN_TRAIL_STEPS / 2);
     for (int i = COUNT; i > 0; i--) {
         rig_free(&rig, ptrs[i - 1]);
     }
     trail_is(&rig, 0, 0);
     assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATION), 1);
     rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+/* Allocations until the trail begins a rest; and until that ends. */
+static uint32_t steps_until_rest(struct tn_trail *trail)
+{
+    uint32_t count = 0;
+
+    while (tn_trail_wants_step(trail)) {
+        count++;
+    }
+    return count;
+}
+
+static uint32_t allocations_until_step(struct tn_trail *trail)
+{
+    uint32_t count = 1; /* the one that began the rest */
+
+    while (!tn_trail_wants_step(trail)) {
+        count++;
+    }
+    return count;
+}
+
+/* Rests become longer while steps do not pay, up to a bound, and are over when they do. */
+static void a_trail_that_does_not_pay_rests(void **state)
+{
+    static struct tn_trail trail;
+    uint32_t rest = TN_TRAIL_REST_MIN;
+
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        assert_in_range(steps_until_rest(&trail), TN_TRAIL_STEPS - 1, TN_TRAIL_STEPS);
+        assert_int_equal(allocations_until_step(&trail), rest + 1);
+        rest = rest < TN_TRAIL_REST_MAX ? 2 * rest : rest;
+    }
+    assert_int_equal(rest, TN_TRAIL_REST_MAX);
+    for (int i = 0; i < 8 * TN_TRAIL_STEPS; i++) {
+        trail.again++;
+        assert_true(tn_trail_wants_step(&trail));
+    }
+    (void)steps_until_rest(&trail);
+    assert_int_equal(trail.rest, TN_TRAIL_REST_MIN); /* from the beginning */
+}
+
+static void a_resting_trail_gets_no_steps(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    (void)rig_alloc(&rig, 512, 0);
+    (void)rig_alloc(&rig, 512, 0);
+    trail_is(&rig, 1, 1);
+    rig_engine(rig.allocator)->trail.rest = 2;
+    for (int i = 0; i < 2; i++) {
+        (void)rig_alloc(&rig, 512, 0);
+        trail_is(&rig, 0, 0);
+    }
+    (void)rig_alloc(&rig, 512, 0);
+    trail_is(&rig, 1, 1);
     rig_close(&rig);
 }
 
@@ -314,6 +379,8 @@ int main(void)
         cmocka_unit_test(freed_is_freed),
         cmocka_unit_test(it_is_kept_only_while_nothing_else_moves),
         cmocka_unit_test(steps_are_counted),
+        cmocka_unit_test(a_trail_that_does_not_pay_rests),
+        cmocka_unit_test(a_resting_trail_gets_no_steps),
         cmocka_unit_test(a_full_step_is_counted_first),
         cmocka_unit_test(settings_forget_it),
         cmocka_unit_test(a_long_trail_forgets_its_beginning),
