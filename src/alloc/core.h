@@ -59,9 +59,8 @@ struct tn_block {
 
 static_assert(sizeof(struct tn_block) == 64, "a block node is one cache line");
 
-/* Where a free block is: in a bin or, not mapped, in the unmapped ranges; host memory was missing to
- * put it anywhere; or, between the two, its place among the young blocks (young.h), counted from 1.
- */
+/* Where a free block is: in a bin or, not mapped, in the unmapped ranges; nowhere, for want of host
+ * memory; or, between the two, its place among the young blocks (young.h), counted from 1. */
 enum {
     TN_FILED_OLD = 0,
     TN_FILED_NOWHERE = UINT8_MAX

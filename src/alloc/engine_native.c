@@ -454,7 +454,7 @@ static TN_NOINLINE enum tarn_status alloc_looks_at_events(struct tn_engine *engi
                : TARN_OK;
 }
 
-/* `trail` is where an allocation from a free block leaves a step; NULL where things are not calm. */
+/* `trail` is where an allocation from a free block leaves a step; NULL if things are not calm. */
 static inline enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request *request,
                                             struct tn_trail *trail, struct tarn_handle *handle_out,
                                             struct tarn_error *error)

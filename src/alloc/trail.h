@@ -25,8 +25,8 @@
  * came from a free block, not from the device, and is not oversize.
  *
  * Where memory is not freed in reverse order steps only cost. So the trail looks, every
- * TN_TRAIL_STEPS steps that were left, how many were made again; if it is not one in four, no steps
- * are left for a while, and for longer the next time. What is allocated where does not depend on it.
+ * TN_TRAIL_STEPS steps that were left, how many were made again; if it is not one in four, none are
+ * left for a while, and for longer the next time. What is allocated where does not depend on it.
  *
  * Guarded by the engine's lock, or by that of its lane (lane.h). Cost: a step is O(1) and touches
  * its own line and the block's; what is never stepped back costs a store of one line.
