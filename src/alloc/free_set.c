@@ -206,16 +206,74 @@ static uint64_t young_bound(uint64_t size, uint64_t address)
     return tn_young_has_key(size + TN_UNIT, 0) ? tn_young_key(size + TN_UNIT, 0) : TN_YOUNG_BEYOND;
 }
 
-/* Makes a hole among the young ones. */
-static bool young_give_up(struct tn_free_set *set)
+/* First young block at or after (size, address), NULL if there is none. */
+static inline struct tn_block *young_from(const struct tn_free_set *set, uint64_t size,
+                                          uint64_t address)
 {
-    struct tn_block *block = tn_young_next(&set->young);
+    return tn_likely(set->young.rest == 0) ? tn_young_from(&set->young, young_bound(size, address))
+                                           : NULL;
+}
 
+/* Puts a young block into its bin. */
+static bool young_give_up(struct tn_free_set *set, struct tn_block *block)
+{
     if (!bins_insert(set, block)) {
         return false;
     }
     tn_young_remove(&set->young, block);
+    set->young.left--;
+    return true;
+}
+
+/* Begins a rest if making blocks young has not paid; not if host memory is missing for those that
+ * are, which is then looked at again later. */
+static void young_judge(struct tn_free_set *set)
+{
+    struct tn_young *young = &set->young;
+    const bool pays = young->left >= young->old;
+    const uint32_t longer =
+        young->pause < TN_YOUNG_REST_MAX / 2 ? 2 * young->pause : TN_YOUNG_REST_MAX;
+
+    young->old = 0;
+    young->left = 0;
+    if (pays) {
+        young->pause = 0;
+        return;
+    }
+    for (unsigned i = 0; i < TN_YOUNG; i++) {
+        if (young->keys[i] != 0 && !young_give_up(set, young->blocks[i])) {
+            return;
+        }
+    }
+    young->pause = young->pause == 0 ? TN_YOUNG_REST_MIN : longer;
+    young->rest = young->pause;
+    young->holes = 0;
+}
+
+/* True while blocks do not become young; one less. */
+static bool young_rests(struct tn_young *young)
+{
+    if (tn_likely(young->rest == 0)) {
+        return false;
+    }
+    young->rest--;
+    if (young->rest == 0) {
+        young->holes = TN_YOUNG_ALL;
+    }
+    return true;
+}
+
+/* Makes a block young that can be; there is no hole. */
+static bool young_replace(struct tn_free_set *set, struct tn_block *block)
+{
+    if (!young_give_up(set, tn_young_next(&set->young))) {
+        return false;
+    }
     set->young.next++;
+    tn_young_insert(&set->young, block);
+    if (tn_unlikely(++set->young.old == TN_YOUNG_TRIES)) {
+        young_judge(set);
+    }
     return true;
 }
 
@@ -223,15 +281,10 @@ static bool young_give_up(struct tn_free_set *set)
 
 bool tn_free_set_insert_old(struct tn_free_set *set, struct tn_block *block)
 {
-    if (!tn_young_has_key(block->size, block->address)) {
-        if (!bins_insert(set, block)) {
-            return false;
-        }
-    } else {
-        if (!young_give_up(set)) {
-            return false;
-        }
-        tn_young_insert(&set->young, block);
+    const bool is_old = young_rests(&set->young) || !tn_young_has_key(block->size, block->address);
+
+    if (!(is_old ? bins_insert(set, block) : young_replace(set, block))) {
+        return false;
     }
     set->count++;
     return true;
@@ -274,7 +327,7 @@ static inline struct tn_block *bins_find(const struct tn_free_set *set, unsigned
 
 struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size)
 {
-    struct tn_block *young = tn_young_from(&set->young, young_bound(size, 0));
+    struct tn_block *young = young_from(set, size, 0);
     const int class = set_next_class(set, class_of(size));
 
     tn_assert(size % TN_UNIT == 0 && size > 0);
@@ -288,8 +341,7 @@ struct tn_block *tn_free_set_next(const struct tn_free_set *set, const struct tn
 {
     const uint64_t address = block->address + TN_UNIT;
 
-    return lower(tn_young_from(&set->young, young_bound(block->size, address)),
-                 bins_from(set, block->size, address));
+    return lower(young_from(set, block->size, address), bins_from(set, block->size, address));
 }
 
 struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn_block *block)
@@ -300,7 +352,7 @@ struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn
 
 struct tn_block *tn_free_set_first(const struct tn_free_set *set)
 {
-    return lower(tn_young_from(&set->young, young_bound(TN_UNIT, 0)), bins_min_from(set, 0));
+    return lower(young_from(set, TN_UNIT, 0), bins_min_from(set, 0));
 }
 
 struct tn_block *tn_free_set_last(const struct tn_free_set *set)

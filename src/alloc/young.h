@@ -8,6 +8,10 @@
  * which. A search compares all keys, without a branch. Blocks whose size or address do not fit a
  * key are never young.
  *
+ * Where blocks leave at random, few of them young, that only costs. So a set looks, every
+ * TN_YOUNG_TRIES blocks that grew old, whether as many left young; if not, it makes no block young
+ * for a while, and for longer the next time.
+ *
  * All zero but `holes` is empty. Cost: O(TN_YOUNG) compares, no host memory.
  */
 #ifndef TN_ALLOC_YOUNG_H
@@ -21,7 +25,10 @@ enum {
     TN_YOUNG = 8,
     TN_YOUNG_UNIT_BITS = 9,     /* sizes and addresses are multiples of 512 */
     TN_YOUNG_ADDRESS_BITS = 39, /* units: addresses below 2^48 */
-    TN_YOUNG_SIZE_BITS = 24     /* units: sizes below 8 GiB. The highest bit stays 0 */
+    TN_YOUNG_SIZE_BITS = 24,    /* units: sizes below 8 GiB. The highest bit stays 0 */
+    TN_YOUNG_TRIES = 256,
+    TN_YOUNG_REST_MIN = 1024, /* blocks that are filed */
+    TN_YOUNG_REST_MAX = 16384
 };
 
 #define TN_YOUNG_ALL    (((uint32_t)1 << TN_YOUNG) - 1)
@@ -30,8 +37,12 @@ enum {
 struct tn_young {
     uint64_t keys[TN_YOUNG]; /* 0: a hole */
     struct tn_block *blocks[TN_YOUNG];
-    uint32_t holes; /* bit i: place i is one */
+    uint32_t holes; /* bit i: place i is one; while the set rests there are none, and no blocks */
     uint32_t next;  /* place that is given up next */
+    uint32_t old;   /* blocks that grew old, and that left young, since it was looked */
+    uint32_t left;  /* ... */
+    uint32_t rest;  /* blocks to be filed that do not become young */
+    uint32_t pause; /* rest, the last time */
 };
 
 /* Orders as (size, address) do. */
@@ -72,6 +83,7 @@ static inline void tn_young_remove(struct tn_young *young, struct tn_block *bloc
     block->filed = TN_FILED_OLD;
     young->keys[place] = 0;
     young->holes |= 1U << place;
+    young->left++;
 }
 
 /* Who leaves when there is no hole: places take turns. */
@@ -88,20 +100,17 @@ static inline bool tn_young_has(const struct tn_young *young, const struct tn_bl
            young->keys[place] == tn_young_key(block->size, block->address);
 }
 
-/* Places that are taken; UINT64_MAX when they are not those that have a key: for checkers. */
+/* Young blocks; UINT64_MAX when the holes are not those places without a key: for checkers. */
 static inline uint64_t tn_young_count(const struct tn_young *young)
 {
     uint64_t count = 0;
+    uint32_t empty = 0;
 
     for (unsigned i = 0; i < TN_YOUNG; i++) {
-        const bool is_hole = (young->holes >> i & 1) != 0;
-
-        if (is_hole != (young->keys[i] == 0)) {
-            return UINT64_MAX;
-        }
-        count += !is_hole;
+        count += young->keys[i] != 0;
+        empty |= (uint32_t)(young->keys[i] == 0) << i;
     }
-    return count;
+    return young->holes == (young->rest > 0 && count == 0 ? 0 : empty) ? count : UINT64_MAX;
 }
 
 /* The lowest key at or above a key, not 0; NULL if there is none. A key below it, or a hole, is

@@ -233,6 +233,93 @@ static void places_of_young_blocks_take_turns(void **state)
     tn_free_set_destroy(set);
 }
 
+/* Blocks that are filed until one does not become young; each removes none that is. */
+static uint64_t file_until_rest(struct tn_free_set *set, uint64_t *filed)
+{
+    uint64_t count = 0;
+
+    while (set->young.rest == 0) {
+        struct tn_block *block = &blocks[*filed % MANY];
+
+        if (*filed >= MANY) {
+            tn_free_set_remove(set, block);
+        }
+        assert_true(tn_free_set_insert(set, block));
+        *filed += 1;
+        count++;
+    }
+    return count;
+}
+
+/* Where none of them leaves young, blocks go to their bins at once, for longer and longer; the rest
+ * is over when it pays. */
+static void a_set_in_which_youth_does_not_pay_rests(void **state)
+{
+    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    uint32_t rest = TN_YOUNG_REST_MIN;
+    uint64_t filed = 0;
+
+    (void)state;
+    for (uint64_t i = 0; i < MANY; i++) {
+        blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = 512 * (1 + i % 7)};
+    }
+    for (int i = 0; i < 7; i++) {
+        assert_in_range(file_until_rest(set, &filed), TN_YOUNG_TRIES,
+                        TN_YOUNG_TRIES + (uint64_t)TN_YOUNG);
+        assert_int_equal(set->young.rest, rest);
+        assert_int_equal(tn_young_count(&set->young), 0);
+        for (uint64_t k = 0; k < MANY; k++) {
+            assert_int_equal(tn_free_set_has(set, &blocks[k]), filed > k);
+            assert_false(tn_block_is_young(&blocks[k]));
+        }
+        for (uint32_t k = 0; k < rest; k++) {
+            assert_ptr_equal(tn_free_set_find(set, 512), tn_free_set_first(set));
+            tn_free_set_remove(set, &blocks[0]);
+            assert_true(tn_free_set_insert(set, &blocks[0]));
+            assert_false(tn_block_is_young(&blocks[0]));
+        }
+        assert_int_equal(set->young.rest, 0);
+        rest = rest < TN_YOUNG_REST_MAX ? 2 * rest : rest;
+    }
+    assert_int_equal(rest, TN_YOUNG_REST_MAX);
+    for (uint64_t k = 0; k < 40000; k++) { /* each block leaves young, or the next does */
+        tn_free_set_remove(set, &blocks[k % 4]);
+        assert_true(tn_free_set_insert(set, &blocks[k % 4]));
+        assert_int_equal(set->young.rest, 0);
+    }
+    tn_free_set_destroy(set);
+}
+
+/* A rest does not begin while a young block cannot be put away. */
+static void without_host_memory_no_rest_begins(void **state)
+{
+    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+
+    (void)state;
+    for (uint64_t i = 0; i < TN_YOUNG_TRIES + (uint64_t)TN_YOUNG; i++) {
+        /* young blocks at the end: one of a class without a chunk is among them */
+        const bool is_last = i + 2 == TN_YOUNG_TRIES + (uint64_t)TN_YOUNG;
+
+        blocks[i] = (struct tn_block){.address = 512 * (i + 1),
+                                      .size = is_last ? (uint64_t)4 << 30 : 512 * (1 + i % 60)};
+    }
+    for (uint64_t i = 0; i < TN_YOUNG_TRIES + (uint64_t)TN_YOUNG - 1; i++) {
+        assert_true(tn_free_set_insert(set, &blocks[i]));
+    }
+    assert_int_equal(set->young.rest, 0);
+    set->young.left = 0;
+    tarn_host_fail_nth(1);
+    assert_true(tn_free_set_insert(set, &blocks[TN_YOUNG_TRIES + TN_YOUNG - 1]));
+    tarn_host_fail_nth(0);
+    assert_int_equal(set->young.old, 0); /* it was looked */
+    assert_int_equal(set->young.rest, 0);
+    assert_in_range(tn_young_count(&set->young), 1, TN_YOUNG - 1);
+    for (uint64_t i = 0; i < TN_YOUNG_TRIES + (uint64_t)TN_YOUNG; i++) {
+        assert_true(tn_free_set_has(set, &blocks[i]));
+    }
+    tn_free_set_destroy(set);
+}
+
 /* Best fit: the smallest block that is large enough, of equal ones the lowest. */
 static void the_lowest_of_equal_blocks_is_found(void **state)
 {
@@ -381,6 +468,8 @@ int main(void)
         cmocka_unit_test(find_is_right_at_every_class_border),
         cmocka_unit_test(young_blocks_compete_with_old_ones),
         cmocka_unit_test(places_of_young_blocks_take_turns),
+        cmocka_unit_test(a_set_in_which_youth_does_not_pay_rests),
+        cmocka_unit_test(without_host_memory_no_rest_begins),
         cmocka_unit_test(the_lowest_of_equal_blocks_is_found),
         cmocka_unit_test(unmapped_ranges_are_kept_by_address),
         cmocka_unit_test(trimming_gives_memory_back),
