@@ -66,6 +66,16 @@ enum {
     TN_FILED_NOWHERE = UINT8_MAX
 };
 
+/* Whether the block comes before (size, address) in the order of free sets. Without branches: they
+ * could not be foreseen. */
+static inline bool tn_block_is_below(const struct tn_block *block, uint64_t size, uint64_t address)
+{
+    const bool is_smaller = block->size < size;
+    const bool is_equal = block->size == size;
+
+    return is_smaller | (is_equal & (block->address < address));
+}
+
 /* PyTorch's is_split: the segment has other blocks. */
 static inline bool tn_block_is_split(const struct tn_block *block)
 {

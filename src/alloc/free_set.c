@@ -197,21 +197,11 @@ static struct tn_block *bins_before(const struct tn_free_set *set, uint64_t size
 
 /* ---- young blocks ---- */
 
-/* The lowest key that is not below (size, address). */
-static uint64_t young_bound(uint64_t size, uint64_t address)
-{
-    if (tn_young_has_key(size, address)) {
-        return tn_young_key(size, address);
-    }
-    return tn_young_has_key(size + TN_UNIT, 0) ? tn_young_key(size + TN_UNIT, 0) : TN_YOUNG_BEYOND;
-}
-
 /* First young block at or after (size, address), NULL if there is none. */
 static inline struct tn_block *young_from(const struct tn_free_set *set, uint64_t size,
                                           uint64_t address)
 {
-    return tn_likely(set->young.rest == 0) ? tn_young_from(&set->young, young_bound(size, address))
-                                           : NULL;
+    return tn_likely(set->young.rest == 0) ? tn_young_from(&set->young, size, address) : NULL;
 }
 
 /* Puts a young block into its bin. */
@@ -241,7 +231,7 @@ static void young_judge(struct tn_free_set *set)
         return;
     }
     for (unsigned i = 0; i < TN_YOUNG; i++) {
-        if (young->keys[i] != 0 && !young_give_up(set, young->blocks[i])) {
+        if (young->sizes[i] != 0 && !young_give_up(set, young->blocks[i])) {
             return;
         }
     }
@@ -281,7 +271,7 @@ static bool young_replace(struct tn_free_set *set, struct tn_block *block)
 
 bool tn_free_set_insert_old(struct tn_free_set *set, struct tn_block *block)
 {
-    const bool is_old = young_rests(&set->young) || !tn_young_has_key(block->size, block->address);
+    const bool is_old = young_rests(&set->young) || !tn_young_can_be(block->size);
 
     if (!(is_old ? bins_insert(set, block) : young_replace(set, block))) {
         return false;
@@ -296,23 +286,16 @@ void tn_free_set_remove_old(struct tn_free_set *set, const struct tn_block *bloc
     bins_remove(set, block);
 }
 
-/* Whether it comes first in (size, address) order. */
-static bool block_is_below(const struct tn_block *block, const struct tn_block *other)
-{
-    const bool is_smaller = block->size < other->size;
-    const bool is_equal = block->size == other->size;
-
-    return is_smaller | (is_equal & (block->address < other->address)); /* without branches */
-}
-
 static struct tn_block *lower(struct tn_block *block, struct tn_block *other)
 {
-    return !other || (block && block_is_below(block, other)) ? block : other;
+    return !other || (block && tn_block_is_below(block, other->size, other->address)) ? block
+                                                                                      : other;
 }
 
 static struct tn_block *higher(struct tn_block *block, struct tn_block *other)
 {
-    return !other || (block && block_is_below(other, block)) ? block : other;
+    return !other || (block && tn_block_is_below(other, block->size, block->address)) ? block
+                                                                                      : other;
 }
 
 /* Best fit in the bins, from the first class on that has a block. Its smallest one will do, unless
@@ -346,7 +329,7 @@ struct tn_block *tn_free_set_next(const struct tn_free_set *set, const struct tn
 
 struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn_block *block)
 {
-    return higher(tn_young_before(&set->young, young_bound(block->size, block->address)),
+    return higher(tn_young_before(&set->young, block->size, block->address),
                   bins_before(set, block->size, block->address));
 }
 
@@ -359,7 +342,7 @@ struct tn_block *tn_free_set_last(const struct tn_free_set *set)
 {
     const int class = set_prev_class(set, TN_CHUNKS * TN_CHUNK_BINS - 1);
 
-    return higher(tn_young_before(&set->young, TN_YOUNG_BEYOND),
+    return higher(tn_young_before(&set->young, UINT64_MAX, 0),
                   class < 0 ? NULL : tn_bin_max(set_bin(set, (unsigned)class)));
 }
 

@@ -4,9 +4,8 @@
  * soon, when it is merged with a neighbour or serves the next request, so it does not go into the
  * bins before TN_YOUNG others were filed after it.
  *
- * A young block is a key, its size and address in one number, at one of few places; the node says
- * which. A search compares all keys, without a branch. Blocks whose size or address do not fit a
- * key are never young.
+ * A young block is its size, in units of 512 bytes, at one of few places; the node says which. A
+ * search compares all sizes at once. Blocks of 1 TiB and more are never young.
  *
  * Where blocks leave at random, few of them young, that only costs. So a set looks, every
  * TN_YOUNG_TRIES blocks that grew old, whether as many left young; if not, it makes no block young
@@ -21,21 +20,22 @@
 #include "base/assertion.h"
 #include "base/bits.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 enum {
-    TN_YOUNG = 8,
-    TN_YOUNG_UNIT_BITS = 9,     /* sizes and addresses are multiples of 512 */
-    TN_YOUNG_ADDRESS_BITS = 39, /* units: addresses below 2^48 */
-    TN_YOUNG_SIZE_BITS = 24,    /* units: sizes below 8 GiB. The highest bit stays 0 */
+    TN_YOUNG = 32,
+    TN_YOUNG_UNIT_BITS = 9, /* sizes are multiples of 512 */
     TN_YOUNG_TRIES = 256,
     TN_YOUNG_REST_MIN = 1024, /* blocks that are filed */
     TN_YOUNG_REST_MAX = 16384
 };
 
-#define TN_YOUNG_ALL    (((uint32_t)1 << TN_YOUNG) - 1)
-#define TN_YOUNG_BEYOND ((uint64_t)1 << 63) /* above every key */
+#define TN_YOUNG_ALL ((uint32_t)(((uint64_t)1 << TN_YOUNG) - 1))
 
 struct tn_young {
-    uint64_t keys[TN_YOUNG]; /* 0: a hole */
+    _Alignas(16) int32_t sizes[TN_YOUNG]; /* units; 0: a hole */
     struct tn_block *blocks[TN_YOUNG];
     uint32_t holes; /* bit i: place i is one; while the set rests there are none, and no blocks */
     uint32_t next;  /* place that is given up next */
@@ -45,16 +45,9 @@ struct tn_young {
     uint32_t pause; /* rest, the last time */
 };
 
-/* Orders as (size, address) do. */
-static inline uint64_t tn_young_key(uint64_t size, uint64_t address)
+static inline bool tn_young_can_be(uint64_t size)
 {
-    return size >> TN_YOUNG_UNIT_BITS << TN_YOUNG_ADDRESS_BITS | address >> TN_YOUNG_UNIT_BITS;
-}
-
-static inline bool tn_young_has_key(uint64_t size, uint64_t address)
-{
-    return size >> (TN_YOUNG_UNIT_BITS + TN_YOUNG_SIZE_BITS) == 0 &&
-           address >> (TN_YOUNG_UNIT_BITS + TN_YOUNG_ADDRESS_BITS) == 0;
+    return size >> TN_YOUNG_UNIT_BITS <= INT32_MAX;
 }
 
 static inline bool tn_block_is_young(const struct tn_block *block)
@@ -67,9 +60,9 @@ static inline void tn_young_insert(struct tn_young *young, struct tn_block *bloc
 {
     const unsigned place = tn_lowest_bit(young->holes);
 
-    tn_assert(young->holes != 0 && tn_young_has_key(block->size, block->address));
+    tn_assert(young->holes != 0 && tn_young_can_be(block->size));
     young->holes &= young->holes - 1;
-    young->keys[place] = tn_young_key(block->size, block->address);
+    young->sizes[place] = (int32_t)(block->size >> TN_YOUNG_UNIT_BITS);
     young->blocks[place] = block;
     block->filed = (uint8_t)(place + 1);
 }
@@ -81,7 +74,7 @@ static inline void tn_young_remove(struct tn_young *young, struct tn_block *bloc
 
     tn_assert(place < TN_YOUNG && young->blocks[place] == block);
     block->filed = TN_FILED_OLD;
-    young->keys[place] = 0;
+    young->sizes[place] = 0;
     young->holes |= 1U << place;
     young->left++;
 }
@@ -97,53 +90,147 @@ static inline bool tn_young_has(const struct tn_young *young, const struct tn_bl
     const unsigned place = block->filed - 1U;
 
     return place < TN_YOUNG && young->blocks[place] == block &&
-           young->keys[place] == tn_young_key(block->size, block->address);
+           (uint64_t)young->sizes[place] == block->size >> TN_YOUNG_UNIT_BITS;
 }
 
-/* Young blocks; UINT64_MAX when the holes are not those places without a key: for checkers. */
+/* Young blocks; UINT64_MAX when the holes are not those places without a size: for checkers. */
 static inline uint64_t tn_young_count(const struct tn_young *young)
 {
     uint64_t count = 0;
     uint32_t empty = 0;
 
     for (unsigned i = 0; i < TN_YOUNG; i++) {
-        count += young->keys[i] != 0;
-        empty |= (uint32_t)(young->keys[i] == 0) << i;
+        count += young->sizes[i] != 0;
+        empty |= (uint32_t)(young->sizes[i] == 0) << i;
     }
     return young->holes == (young->rest > 0 && count == 0 ? 0 : empty) ? count : UINT64_MAX;
 }
 
-/* The lowest key at or above a key, not 0; NULL if there is none. A key below it, or a hole, is
- * further away than any, because differences wrap around. */
-static inline struct tn_block *tn_young_from(const struct tn_young *young, uint64_t key)
+/* tn_young_equal: bit i is set where place i has that size (> 0). tn_young_above: the least size
+ * above one, INT32_MAX if there is none that is less. */
+#if defined(__SSE2__)
+static inline __m128i tn_young_quad(const struct tn_young *young, unsigned i)
 {
-    uint64_t least = INT64_MAX;
-    unsigned place = 0;
-
-    tn_assert(key > 0);
-    for (unsigned i = 0; i < TN_YOUNG; i++) {
-        const uint64_t distance = young->keys[i] - key;
-        const bool is_less = distance < least;
-
-        least = is_less ? distance : least;
-        place = is_less ? i : place;
-    }
-    return least == INT64_MAX ? NULL : young->blocks[place];
+    return _mm_load_si128((const __m128i *)(const void *)&young->sizes[4 * i]);
 }
 
-/* The highest key below a key, NULL if there is none. */
-static inline struct tn_block *tn_young_before(const struct tn_young *young, uint64_t key)
+static inline uint32_t tn_young_equal(const struct tn_young *young, int32_t units)
 {
-    struct tn_block *best = NULL;
-    uint64_t most = 0; /* a hole is not above it */
+    const __m128i wanted = _mm_set1_epi32(units);
+    uint32_t equal = 0;
+
+    for (unsigned i = 0; i < TN_YOUNG / 4; i += 4) {
+        const __m128i low = _mm_packs_epi32(_mm_cmpeq_epi32(tn_young_quad(young, i), wanted),
+                                            _mm_cmpeq_epi32(tn_young_quad(young, i + 1), wanted));
+        const __m128i high = _mm_packs_epi32(_mm_cmpeq_epi32(tn_young_quad(young, i + 2), wanted),
+                                             _mm_cmpeq_epi32(tn_young_quad(young, i + 3), wanted));
+
+        equal |= (uint32_t)_mm_movemask_epi8(_mm_packs_epi16(low, high)) << 4 * i;
+    }
+    return equal;
+}
+
+/* The lesser of each pair. */
+static inline __m128i tn_young_lesser(__m128i a, __m128i b)
+{
+    const __m128i is_less = _mm_cmplt_epi32(a, b);
+
+    return _mm_or_si128(_mm_and_si128(is_less, a), _mm_andnot_si128(is_less, b));
+}
+
+static inline __m128i tn_young_quad_above(const struct tn_young *young, unsigned i, __m128i bound)
+{
+    const __m128i sizes = tn_young_quad(young, i);
+    const __m128i is_above = _mm_cmpgt_epi32(sizes, bound);
+
+    return _mm_or_si128(_mm_and_si128(is_above, sizes),
+                        _mm_andnot_si128(is_above, _mm_set1_epi32(INT32_MAX)));
+}
+
+static inline int32_t tn_young_above(const struct tn_young *young, int32_t units)
+{
+    const __m128i bound = _mm_set1_epi32(units);
+    __m128i least = tn_young_quad_above(young, 0, bound);
+
+    for (unsigned i = 1; i < TN_YOUNG / 4; i++) {
+        least = tn_young_lesser(least, tn_young_quad_above(young, i, bound));
+    }
+    least = tn_young_lesser(least, _mm_shuffle_epi32(least, _MM_SHUFFLE(1, 0, 3, 2)));
+    least = tn_young_lesser(least, _mm_shuffle_epi32(least, _MM_SHUFFLE(2, 3, 0, 1)));
+    return _mm_cvtsi128_si32(least);
+}
+static_assert(TN_YOUNG % 16 == 0 && TN_YOUNG <= 32, "four quads of sizes at once");
+#else
+static inline uint32_t tn_young_equal(const struct tn_young *young, int32_t units)
+{
+    uint32_t equal = 0;
 
     for (unsigned i = 0; i < TN_YOUNG; i++) {
-        if (young->keys[i] < key && young->keys[i] > most) {
-            most = young->keys[i];
-            best = young->blocks[i];
+        equal |= (uint32_t)(young->sizes[i] == units) << i;
+    }
+    return equal;
+}
+
+static inline int32_t tn_young_above(const struct tn_young *young, int32_t units)
+{
+    int32_t least = INT32_MAX;
+
+    for (unsigned i = 0; i < TN_YOUNG; i++) {
+        least = young->sizes[i] > units && young->sizes[i] < least ? young->sizes[i] : least;
+    }
+    return least;
+}
+#endif
+
+/* Of some places the block with the lowest address at or above one; NULL if there is none. */
+static inline struct tn_block *tn_young_lowest(const struct tn_young *young, uint32_t places,
+                                               uint64_t address)
+{
+    struct tn_block *lowest = NULL;
+
+    for (; places != 0; places &= places - 1) {
+        struct tn_block *block = young->blocks[tn_lowest_bit(places)];
+
+        if (block->address >= address && (!lowest || block->address < lowest->address)) {
+            lowest = block;
         }
     }
-    return best;
+    return lowest;
+}
+
+/* First block at or after (size, address), size > 0; NULL if there is none. */
+static inline struct tn_block *tn_young_from(const struct tn_young *young, uint64_t size,
+                                             uint64_t address)
+{
+    if (tn_unlikely(!tn_young_can_be(size))) {
+        return NULL;
+    }
+    const int32_t units = (int32_t)(size >> TN_YOUNG_UNIT_BITS);
+    struct tn_block *block = tn_young_lowest(young, tn_young_equal(young, units), address);
+
+    if (block) {
+        return block;
+    }
+    const uint32_t places = tn_young_equal(young, tn_young_above(young, units));
+
+    return tn_young_lowest(young, places, 0);
+}
+
+/* Last block before (size, address), NULL if there is none. Rare paths only. */
+static inline struct tn_block *tn_young_before(const struct tn_young *young, uint64_t size,
+                                               uint64_t address)
+{
+    struct tn_block *last = NULL;
+
+    for (unsigned i = 0; i < TN_YOUNG; i++) {
+        struct tn_block *block = young->sizes[i] != 0 ? young->blocks[i] : NULL;
+
+        if (block && tn_block_is_below(block, size, address) &&
+            (!last || tn_block_is_below(last, block->size, block->address))) {
+            last = block;
+        }
+    }
+    return last;
 }
 
 #endif

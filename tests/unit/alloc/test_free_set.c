@@ -9,9 +9,6 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-/* Blocks up there are never young: they go into their bins at once. */
-#define FAR ((uint64_t)1 << 48)
-
 enum {
     MANY = 1500
 };
@@ -58,6 +55,14 @@ static void model_remove(const struct tn_block *block)
     for (sorted_count--; at < sorted_count; at++) {
         sorted[at] = sorted[at + 1];
     }
+}
+
+/* From now on blocks go into their bins at once. The set has no young ones. */
+static void set_rests(struct tn_free_set *set)
+{
+    assert_int_equal(tn_young_count(&set->young), 0);
+    set->young.rest = UINT32_MAX;
+    set->young.holes = 0;
 }
 
 static void set_equals(const struct tn_free_set *set)
@@ -108,8 +113,7 @@ static void random_blocks_equal_a_sorted_list(void **state)
     (void)state;
     random_state = 1;
     for (uint64_t i = 0; i < MANY; i++) {
-        blocks[i] = (struct tn_block){.address = 512 * (i + 1) + (i % 5 == 0 ? FAR : 0),
-                                      .size = random_size()};
+        blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = random_size()};
     }
     for (uint64_t step = 0; step < 30000; step++) {
         const uint64_t i = random_below(MANY);
@@ -145,9 +149,13 @@ static void random_blocks_equal_a_sorted_list(void **state)
 }
 
 /* Around every border between classes: one unit below, at, and above. */
-static void find_at_every_class_border(uint64_t address)
+static void find_at_every_class_border(bool rests)
 {
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
+
+    if (rests) {
+        set_rests(set);
+    }
 
     for (unsigned log2 = 9; log2 < 52; log2++) {
         for (uint64_t step = 0; step < 32; step++) {
@@ -156,7 +164,7 @@ static void find_at_every_class_border(uint64_t address)
 
             for (uint64_t size = border > 512 ? border - 512 : 512; size <= border + 512;
                  size += 512) {
-                struct tn_block block = {.address = address, .size = size};
+                struct tn_block block = {.address = 512, .size = size};
 
                 assert_true(tn_free_set_insert(set, &block));
                 assert_ptr_equal(tn_free_set_find(set, size), &block);
@@ -172,29 +180,33 @@ static void find_at_every_class_border(uint64_t address)
 static void find_is_right_at_every_class_border(void **state)
 {
     (void)state;
-    find_at_every_class_border(512);
-    find_at_every_class_border(FAR);
+    find_at_every_class_border(false);
+    find_at_every_class_border(true);
 }
 
 /* Of two blocks the better one is found, whichever of them is young, in every order of classes. */
 static void young_blocks_compete_with_old_ones(void **state)
 {
-    const uint64_t sizes[] = {512,           1024,    2 * MIB - 512,     2 * MIB,
-                              2 * MIB + 512, 3 * MIB, (uint64_t)8 << 30, (uint64_t)9 << 30};
+    const uint64_t sizes[] = {
+        512,     1024,    2 * MIB - 512,     2 * MIB,           2 * MIB + 512,
+        3 * MIB, 5 * MIB, (uint64_t)1 << 33, (uint64_t)1 << 40, (uint64_t)1 << 41};
     const size_t count = sizeof sizes / sizeof sizes[0];
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
 
     (void)state;
-    for (size_t i = 0; i < count * count; i++) {
-        struct tn_block near = {.address = 4096, .size = sizes[i / count]};
-        struct tn_block far = {.address = FAR, .size = sizes[i % count]};
-        struct tn_block *low = near.size <= far.size ? &near : &far;
-        struct tn_block *high = low == &near ? &far : &near;
+    for (size_t i = 0; i < 2 * count * count; i++) {
+        const uint64_t place = i % 2 == 0 ? 4096 : 0; /* of equal blocks either may be lower */
+        struct tn_block old = {.address = 2048, .size = sizes[i / 2 % count]};
+        struct tn_block young = {.address = 512 + place, .size = sizes[i / 2 / count]};
+        struct tn_block *low = tn_block_is_below(&young, old.size, old.address) ? &young : &old;
+        struct tn_block *high = low == &young ? &old : &young;
 
-        assert_true(tn_free_set_insert(set, &near));
-        assert_true(tn_free_set_insert(set, &far));
-        assert_int_equal(tn_block_is_young(&near), near.size < (uint64_t)8 << 30);
-        assert_false(tn_block_is_young(&far));
+        set->young.rest = 1;
+        set->young.holes = 0;
+        assert_true(tn_free_set_insert(set, &old));
+        assert_true(tn_free_set_insert(set, &young));
+        assert_false(tn_block_is_young(&old));
+        assert_int_equal(tn_block_is_young(&young), young.size < (uint64_t)1 << 40);
         assert_ptr_equal(tn_free_set_find(set, 512), low);
         assert_ptr_equal(tn_free_set_find(set, low->size), low);
         assert_ptr_equal(tn_free_set_find(set, low->size + 512),
@@ -205,8 +217,8 @@ static void young_blocks_compete_with_old_ones(void **state)
         assert_ptr_equal(tn_free_set_last(set), high);
         assert_ptr_equal(tn_free_set_prev(set, high), low);
         assert_null(tn_free_set_prev(set, low));
-        tn_free_set_remove(set, &near);
-        tn_free_set_remove(set, &far);
+        tn_free_set_remove(set, &young);
+        tn_free_set_remove(set, &old);
     }
     tn_free_set_destroy(set);
 }
@@ -411,12 +423,13 @@ static void without_host_memory_nothing_changes(void **state)
 
     (void)state;
     for (uint64_t i = 0; i <= TN_BIN_NEAR; i++) {
-        block[i] = (struct tn_block){.address = FAR + 512 * (i + 1), .size = 512};
+        block[i] = (struct tn_block){.address = 512 * (i + 1), .size = 512};
     }
     tarn_host_fail_nth(1);
     assert_null(tn_free_set_create(NULL, 0));
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
 
+    set_rests(set);
     for (uint64_t i = 0; i <= TN_BIN_NEAR; i++) { /* the first wants a chunk, the last an array */
         if (i == 0 || i == TN_BIN_NEAR) {
             tarn_host_fail_nth(1);
