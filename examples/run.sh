@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run.sh FOLDER [DEVICE]: runs every example in the folder on that device, or on a simulated one,
-# with the default settings and with growing segments.
+# run.sh FOLDER [DEVICE [EXAMPLE...]]: runs these examples of the folder, by default all, on that
+# device, or on a simulated one, with the default settings and with growing segments.
 set -u
 
 folder=$1
@@ -9,22 +9,28 @@ device=${2:-sim:2GiB,backed}
 recorded=$(dirname "$0")/../tests/data/snapshots/tiny.pickle.gz
 passed=0
 failed=0
-
-for settings in "" expandable_segments:True; do
-    for example in hello streams graph limit ipc tracker; do
-        echo "$example $device $settings"
-        if PYTORCH_ALLOC_CONF=$settings "$folder/$example" "$device"; then
-            passed=$((passed + 1))
-        else
-            failed=$((failed + 1))
-        fi
-    done
-done
-echo "what_if"
-if "$folder/what_if" "$recorded"; then
-    passed=$((passed + 1))
+if [ $# -gt 2 ]; then
+    shift 2
 else
-    failed=$((failed + 1))
+    set -- hello streams graph limit ipc tracker what_if
 fi
+
+run() { # SETTINGS EXAMPLE ARGUMENT
+    echo "$2 $3 $1"
+    if PYTORCH_ALLOC_CONF=$1 "$folder/$2" "$3"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+    fi
+}
+
+for example in "$@"; do
+    if [ "$example" = what_if ]; then # about a recorded run
+        run "" what_if "$recorded"
+    else
+        run "" "$example" "$device"
+        run expandable_segments:True "$example" "$device"
+    fi
+done
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]
