@@ -744,9 +744,10 @@ static void nonsense_is_survived(void **state)
 
 /* ---- host memory ---- */
 
-/* Fails each of the first host allocations of making and running a replay, and one in a hundred of
- * those that follow, which repeat; returns how many failures were told. The others were none: a simulated device without host memory is short of memory, too, and then
- * the allocator tries again. */
+/* Fails each of the first host allocations of making and running a replay, and one in a hundred
+ * of those that follow, which repeat; returns how many failures were told. The others were none: a
+ * simulated device without host memory is short of memory, too, and then the allocator tries again.
+ */
 static uint64_t fail_each(const char *file, const char *conf, uint64_t allocations)
 {
     const struct tarn_replay_options options = {.struct_size = sizeof options, .conf = conf};
