@@ -47,7 +47,7 @@ struct tn_free_set {
 struct tn_free_set *tn_free_set_create(struct tn_pool *pool, tarn_stream stream) TN_MUST_CHECK;
 void tn_free_set_destroy(struct tn_free_set *set);
 
-/* Where no young block leaves or comes. */
+/* The long ways of the two below: through the bins. */
 bool tn_free_set_insert_old(struct tn_free_set *set, struct tn_block *block) TN_MUST_CHECK;
 void tn_free_set_remove_old(struct tn_free_set *set, const struct tn_block *block);
 
@@ -84,7 +84,7 @@ struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn
 struct tn_block *tn_free_set_first(const struct tn_free_set *set);
 struct tn_block *tn_free_set_last(const struct tn_free_set *set);
 
-/* Whether the block is in its bin: for checkers. */
+/* Whether the block is young, or in its bin, as it says: for checkers. */
 bool tn_free_set_has(const struct tn_free_set *set, const struct tn_block *block);
 
 /* Unmapped ranges. `reserve` makes room for `more` insertions, which then cannot fail. */
