@@ -20,6 +20,7 @@
 #include "base/assertion.h"
 #include "base/bits.h"
 
+#include <stddef.h>
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -109,7 +110,7 @@ static inline uint64_t tn_young_count(const struct tn_young *young)
 /* tn_young_equal: bit i is set where place i has that size (> 0). tn_young_above: the least size
  * above one, INT32_MAX if there is none that is less. */
 #if defined(__SSE2__)
-static inline __m128i tn_young_quad(const struct tn_young *young, unsigned i)
+static inline __m128i tn_young_quad(const struct tn_young *young, size_t i)
 {
     return _mm_load_si128((const __m128i *)(const void *)&young->sizes[4 * i]);
 }
@@ -119,7 +120,7 @@ static inline uint32_t tn_young_equal(const struct tn_young *young, int32_t unit
     const __m128i wanted = _mm_set1_epi32(units);
     uint32_t equal = 0;
 
-    for (unsigned i = 0; i < TN_YOUNG / 4; i += 4) {
+    for (size_t i = 0; i < TN_YOUNG / 4; i += 4) {
         const __m128i low = _mm_packs_epi32(_mm_cmpeq_epi32(tn_young_quad(young, i), wanted),
                                             _mm_cmpeq_epi32(tn_young_quad(young, i + 1), wanted));
         const __m128i high = _mm_packs_epi32(_mm_cmpeq_epi32(tn_young_quad(young, i + 2), wanted),
@@ -138,7 +139,7 @@ static inline __m128i tn_young_lesser(__m128i a, __m128i b)
     return _mm_or_si128(_mm_and_si128(is_less, a), _mm_andnot_si128(is_less, b));
 }
 
-static inline __m128i tn_young_quad_above(const struct tn_young *young, unsigned i, __m128i bound)
+static inline __m128i tn_young_quad_above(const struct tn_young *young, size_t i, __m128i bound)
 {
     const __m128i sizes = tn_young_quad(young, i);
     const __m128i is_above = _mm_cmpgt_epi32(sizes, bound);
@@ -152,7 +153,7 @@ static inline int32_t tn_young_above(const struct tn_young *young, int32_t units
     const __m128i bound = _mm_set1_epi32(units);
     __m128i least = tn_young_quad_above(young, 0, bound);
 
-    for (unsigned i = 1; i < TN_YOUNG / 4; i++) {
+    for (size_t i = 1; i < TN_YOUNG / 4; i++) {
         least = tn_young_lesser(least, tn_young_quad_above(young, i, bound));
     }
     least = tn_young_lesser(least, _mm_shuffle_epi32(least, _MM_SHUFFLE(1, 0, 3, 2)));
