@@ -60,8 +60,9 @@ bool tn_bin_insert(struct tn_bin *bin, struct tn_block *block) TN_MUST_CHECK;
 /* `block` is in the bin, with the size and address it was inserted with. Never fails. */
 void tn_bin_remove(struct tn_bin *bin, const struct tn_block *block);
 
-/* Smallest and largest; the bin is not empty. */
 const struct tn_bin_entry *tn_bin_directory_min(const struct tn_bin_directory *directory);
+
+/* Smallest and largest; the bin is not empty. */
 struct tn_block *tn_bin_max(const struct tn_bin *bin);
 
 static inline const struct tn_bin_entry *tn_bin_min_entry(const struct tn_bin *bin)

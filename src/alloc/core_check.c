@@ -9,7 +9,7 @@ struct tally {
     int64_t by_pool[TARN_STAT_KINDS][TARN_STAT_POOLS];
     uint64_t mapped;   /* bytes */
     uint64_t nodes;    /* blocks of any state */
-    uint64_t in_sets;  /* free blocks in bins */
+    uint64_t in_sets;  /* free blocks in free sets */
     uint64_t unmapped; /* blocks in unmapped ranges */
     uint64_t unfiled;
     uint64_t young;

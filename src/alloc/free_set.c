@@ -7,10 +7,7 @@
 
 #include <string.h>
 
-#define TN_UNIT ((uint64_t)1 << UNIT_SHIFT)
-
 enum {
-    UNIT_SHIFT = 9,
     EXACT_LOG2 = 12,
     POWER_LOG2 = 5,
     NO_CLASS = -1
@@ -26,7 +23,7 @@ static_assert(TN_CHUNKS <= TN_CHUNK_WORDS * 64, "one bit a chunk");
  * it is cannot be foreseen. */
 static unsigned class_of(uint64_t size)
 {
-    const uint64_t units = size >> UNIT_SHIFT;
+    const uint64_t units = size / TN_MIN_BLOCK_SIZE;
     const uint64_t wide = units < TN_EXACT_CLASSES ? TN_EXACT_CLASSES : units;
     const unsigned log2 = tn_log2_floor(wide);
     const unsigned step = (unsigned)(wide >> (log2 - POWER_LOG2)) & (TN_CLASSES_PER_POWER - 1);
@@ -201,7 +198,7 @@ static struct tn_block *bins_before(const struct tn_free_set *set, uint64_t size
 static inline struct tn_block *young_from(const struct tn_free_set *set, uint64_t size,
                                           uint64_t address)
 {
-    return tn_likely(set->young.rest == 0) ? tn_young_from(&set->young, size, address) : NULL;
+    return tn_likely(set->young.rest.left == 0) ? tn_young_from(&set->young, size, address) : NULL;
 }
 
 /* Puts a young block into its bin. */
@@ -215,39 +212,40 @@ static bool young_give_up(struct tn_free_set *set, struct tn_block *block)
     return true;
 }
 
-/* Begins a rest if making blocks young has not paid; not if host memory is missing for those that
- * are, which is then looked at again later. */
+/* Puts all young blocks into their bins; false when host memory is missing for one. */
+static bool young_give_up_all(struct tn_free_set *set)
+{
+    for (unsigned i = 0; i < TN_YOUNG; i++) {
+        if (set->young.sizes[i] != 0 && !young_give_up(set, set->young.blocks[i])) {
+            return false;
+        }
+    }
+    set->young.holes = 0;
+    return true;
+}
+
+/* Begins a rest if making blocks young has not paid; not while they cannot be put away: then it is
+ * looked again later. */
 static void young_judge(struct tn_free_set *set)
 {
     struct tn_young *young = &set->young;
     const bool pays = young->left >= young->old;
-    const uint32_t longer =
-        young->pause < TN_YOUNG_REST_MAX / 2 ? 2 * young->pause : TN_YOUNG_REST_MAX;
 
+    if (pays || young_give_up_all(set)) {
+        tn_rest_judge(&young->rest, pays);
+    }
     young->old = 0;
     young->left = 0;
-    if (pays) {
-        young->pause = 0;
-        return;
-    }
-    for (unsigned i = 0; i < TN_YOUNG; i++) {
-        if (young->sizes[i] != 0 && !young_give_up(set, young->blocks[i])) {
-            return;
-        }
-    }
-    young->pause = young->pause == 0 ? TN_YOUNG_REST_MIN : longer;
-    young->rest = young->pause;
-    young->holes = 0;
 }
 
 /* True while blocks do not become young; one less. */
 static bool young_rests(struct tn_young *young)
 {
-    if (tn_likely(young->rest == 0)) {
+    if (tn_likely(young->rest.left == 0)) {
         return false;
     }
-    young->rest--;
-    if (young->rest == 0) {
+    young->rest.left--;
+    if (young->rest.left == 0) {
         young->holes = TN_YOUNG_ALL;
     }
     return true;
@@ -313,7 +311,7 @@ struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size)
     struct tn_block *young = young_from(set, size, 0);
     const int class = set_next_class(set, class_of(size));
 
-    tn_assert(size % TN_UNIT == 0 && size > 0);
+    tn_assert(size % TN_MIN_BLOCK_SIZE == 0 && size > 0);
     if (class < 0 || (young && class_of(young->size) < (unsigned)class)) {
         return young;
     }
@@ -322,7 +320,7 @@ struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size)
 
 struct tn_block *tn_free_set_next(const struct tn_free_set *set, const struct tn_block *block)
 {
-    const uint64_t address = block->address + TN_UNIT;
+    const uint64_t address = block->address + TN_MIN_BLOCK_SIZE;
 
     return lower(young_from(set, block->size, address), bins_from(set, block->size, address));
 }
@@ -335,7 +333,7 @@ struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn
 
 struct tn_block *tn_free_set_first(const struct tn_free_set *set)
 {
-    return lower(young_from(set, TN_UNIT, 0), bins_min_from(set, 0));
+    return lower(young_from(set, TN_MIN_BLOCK_SIZE, 0), bins_min_from(set, 0));
 }
 
 struct tn_block *tn_free_set_last(const struct tn_free_set *set)

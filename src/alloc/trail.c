@@ -47,12 +47,7 @@ void tn_trail_clear(struct tn_trail *trail)
 
 void tn_trail_judge(struct tn_trail *trail)
 {
-    const bool pays = trail->again >= TN_TRAIL_STEPS / 4;
-    const uint32_t longer =
-        trail->pause < TN_TRAIL_REST_MAX / 2 ? 2 * trail->pause : TN_TRAIL_REST_MAX;
-
-    trail->pause = pays ? 0 : (trail->pause == 0 ? TN_TRAIL_REST_MIN : longer);
-    trail->rest = trail->pause;
+    tn_rest_judge(&trail->rest, trail->again >= TN_TRAIL_STEPS / 4);
     trail->left = 0;
     trail->again = 0;
 }

@@ -36,14 +36,13 @@
 
 #include "alloc/core.h"
 #include "alloc/counters.h"
+#include "alloc/rest.h"
 #include "base/attr.h"
 
 struct tn_engine;
 
 enum {
-    TN_TRAIL_STEPS = 512,
-    TN_TRAIL_REST_MIN = 1024, /* allocations */
-    TN_TRAIL_REST_MAX = 16384
+    TN_TRAIL_STEPS = 512
 };
 
 /* One cache line. */
@@ -64,16 +63,15 @@ struct tn_trail_step {
 struct tn_trail {
     uint32_t mark; /* steps before it are handed out, from it on freed again */
     uint32_t end;
-    uint32_t floor;   /* where steps may lead: 0 and `end`; in a lane maybe less */
-    uint32_t ceiling; /* ... */
-    uint32_t counted; /* mark that the counters stand for */
-    uint32_t low;     /* lowest and highest mark since */
-    uint32_t high;    /* ... */
-    uint32_t left;    /* steps left, and made again, since it was looked whether that pays */
-    uint32_t again;   /* ... */
-    uint32_t rest;    /* allocations that leave no step */
-    uint32_t pause;   /* rest, the last time */
-    uint64_t nothing; /* what is behind blocks that were not cut off */
+    uint32_t floor;      /* where steps may lead: 0 and `end`; in a lane maybe less */
+    uint32_t ceiling;    /* ... */
+    uint32_t counted;    /* mark that the counters stand for */
+    uint32_t low;        /* lowest and highest mark since */
+    uint32_t high;       /* ... */
+    uint32_t left;       /* steps left, and made again, since it was looked whether that pays */
+    uint32_t again;      /* ... */
+    struct tn_rest rest; /* of allocations that leave no step */
+    uint64_t nothing;    /* what is behind blocks that were not cut off */
     struct tn_trail_step steps[TN_TRAIL_STEPS];
 };
 
@@ -108,14 +106,14 @@ static inline uint64_t tn_trail_count(struct tn_trail *trail, struct tn_counters
 /* Asked for every allocation that could be a step: whether it shall be one. */
 static inline bool tn_trail_wants_step(struct tn_trail *trail)
 {
-    if (tn_likely(trail->rest > 0)) {
-        trail->rest--;
+    if (tn_likely(trail->rest.left > 0)) {
+        trail->rest.left--;
         return false;
     }
     if (tn_unlikely(trail->left++ == TN_TRAIL_STEPS)) {
         tn_trail_judge(trail);
     }
-    return trail->rest == 0;
+    return trail->rest.left == 0;
 }
 
 /* The next step, if it is this request: made. Else NULL. */

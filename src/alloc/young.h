@@ -5,7 +5,7 @@
  * bins before TN_YOUNG others were filed after it.
  *
  * A young block is its size, in units of 512 bytes, at one of few places; the node says which. A
- * search compares all sizes at once. Blocks of 1 TiB and more are never young.
+ * search compares all sizes at once. Blocks of about 1 TiB and more are never young.
  *
  * Where blocks leave at random, few of them young, that only costs. So a set looks, every
  * TN_YOUNG_TRIES blocks that grew old, whether as many left young; if not, it makes no block young
@@ -17,6 +17,8 @@
 #define TN_ALLOC_YOUNG_H
 
 #include "alloc/core.h"
+#include "alloc/rest.h"
+#include "alloc/size_class.h"
 #include "base/assertion.h"
 #include "base/bits.h"
 
@@ -27,10 +29,7 @@
 
 enum {
     TN_YOUNG = 32,
-    TN_YOUNG_UNIT_BITS = 9, /* sizes are multiples of 512 */
-    TN_YOUNG_TRIES = 256,
-    TN_YOUNG_REST_MIN = 1024, /* blocks that are filed */
-    TN_YOUNG_REST_MAX = 16384
+    TN_YOUNG_TRIES = 256
 };
 
 #define TN_YOUNG_ALL ((uint32_t)(((uint64_t)1 << TN_YOUNG) - 1))
@@ -42,13 +41,13 @@ struct tn_young {
     uint32_t next;  /* place that is given up next */
     uint32_t old;   /* blocks that grew old, and that left young, since it was looked */
     uint32_t left;  /* ... */
-    uint32_t rest;  /* blocks to be filed that do not become young */
-    uint32_t pause; /* rest, the last time */
+    struct tn_rest rest; /* of blocks that are filed and do not become young */
 };
 
+/* INT32_MAX units are left out: they stand for no block. */
 static inline bool tn_young_can_be(uint64_t size)
 {
-    return size >> TN_YOUNG_UNIT_BITS <= INT32_MAX;
+    return size / TN_MIN_BLOCK_SIZE < INT32_MAX;
 }
 
 static inline bool tn_block_is_young(const struct tn_block *block)
@@ -63,7 +62,7 @@ static inline void tn_young_insert(struct tn_young *young, struct tn_block *bloc
 
     tn_assert(young->holes != 0 && tn_young_can_be(block->size));
     young->holes &= young->holes - 1;
-    young->sizes[place] = (int32_t)(block->size >> TN_YOUNG_UNIT_BITS);
+    young->sizes[place] = (int32_t)(block->size / TN_MIN_BLOCK_SIZE);
     young->blocks[place] = block;
     block->filed = (uint8_t)(place + 1);
 }
@@ -91,7 +90,7 @@ static inline bool tn_young_has(const struct tn_young *young, const struct tn_bl
     const unsigned place = block->filed - 1U;
 
     return place < TN_YOUNG && young->blocks[place] == block &&
-           (uint64_t)young->sizes[place] == block->size >> TN_YOUNG_UNIT_BITS;
+           (uint64_t)young->sizes[place] == block->size / TN_MIN_BLOCK_SIZE;
 }
 
 /* Young blocks; UINT64_MAX when the holes are not those places without a size: for checkers. */
@@ -104,11 +103,11 @@ static inline uint64_t tn_young_count(const struct tn_young *young)
         count += young->sizes[i] != 0;
         empty |= (uint32_t)(young->sizes[i] == 0) << i;
     }
-    return young->holes == (young->rest > 0 && count == 0 ? 0 : empty) ? count : UINT64_MAX;
+    return young->holes == (young->rest.left > 0 && count == 0 ? 0 : empty) ? count : UINT64_MAX;
 }
 
 /* tn_young_equal: bit i is set where place i has that size (> 0). tn_young_above: the least size
- * above one, INT32_MAX if there is none that is less. */
+ * above one, INT32_MAX if there is none. */
 #if defined(__SSE2__)
 static inline __m128i tn_young_quad(const struct tn_young *young, size_t i)
 {
@@ -206,7 +205,7 @@ static inline struct tn_block *tn_young_from(const struct tn_young *young, uint6
     if (tn_unlikely(!tn_young_can_be(size))) {
         return NULL;
     }
-    const int32_t units = (int32_t)(size >> TN_YOUNG_UNIT_BITS);
+    const int32_t units = (int32_t)(size / TN_MIN_BLOCK_SIZE);
     struct tn_block *block = tn_young_lowest(young, tn_young_equal(young, units), address);
 
     if (block) {

@@ -10,17 +10,8 @@ tarn=$1
 hostile=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
-
-verdict() { # NAME STATUS
-    if [ "$2" -eq 0 ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAIL $1"
-    fi
-}
+# shellcheck source=tests/cli/count.sh
+. "$(dirname "$0")/count.sh"
 
 # Leaves code, and whether nothing but one harmless line was said.
 run() { # COMMAND FILE
@@ -35,14 +26,13 @@ for file in "$hostile"/unsafe/*; do
     for command in info stats check; do
         run "$command" "$file"
         [ $code -eq 4 ] && [ $harmless -eq 0 ] && [ ! -s "$work/out" ]
-        verdict "$command of unsafe/$(basename "$file"): exit code $code" $?
+        count "$command of unsafe/$(basename "$file"): exit code $code" $?
     done
 done
 for file in "$hostile"/limits/*; do
     run info "$file"
     { [ $code -eq 3 ] || [ $code -eq 5 ] || [ $code -eq 7 ]; } && [ $harmless -eq 0 ]
-    verdict "limits/$(basename "$file"): exit code $code" $?
+    count "limits/$(basename "$file"): exit code $code" $?
 done
 
-echo "$passed passed, $failed failed, 0 skipped"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 100 ]
+count_end && [ "$passed" -gt 100 ]

@@ -264,21 +264,21 @@ static uint32_t allocations_until_step(struct tn_trail *trail)
 static void a_trail_that_does_not_pay_rests(void **state)
 {
     static struct tn_trail trail;
-    uint32_t rest = TN_TRAIL_REST_MIN;
+    uint32_t rest = TN_REST_MIN;
 
     (void)state;
     for (int i = 0; i < 8; i++) {
         assert_in_range(steps_until_rest(&trail), TN_TRAIL_STEPS - 1, TN_TRAIL_STEPS);
         assert_int_equal(allocations_until_step(&trail), rest + 1);
-        rest = rest < TN_TRAIL_REST_MAX ? 2 * rest : rest;
+        rest = rest < TN_REST_MAX ? 2 * rest : rest;
     }
-    assert_int_equal(rest, TN_TRAIL_REST_MAX);
+    assert_int_equal(rest, TN_REST_MAX);
     for (int i = 0; i < 8 * TN_TRAIL_STEPS; i++) {
         trail.again++;
         assert_true(tn_trail_wants_step(&trail));
     }
     (void)steps_until_rest(&trail);
-    assert_int_equal(trail.rest, TN_TRAIL_REST_MIN); /* from the beginning */
+    assert_int_equal(trail.rest.left, TN_REST_MIN); /* from the beginning */
 }
 
 static void a_resting_trail_gets_no_steps(void **state)
@@ -290,7 +290,7 @@ static void a_resting_trail_gets_no_steps(void **state)
     (void)rig_alloc(&rig, 512, 0);
     (void)rig_alloc(&rig, 512, 0);
     trail_is(&rig, 1, 1);
-    rig_engine(rig.allocator)->trail.rest = 2;
+    rig_engine(rig.allocator)->trail.rest.left = 2;
     for (int i = 0; i < 2; i++) {
         (void)rig_alloc(&rig, 512, 0);
         trail_is(&rig, 0, 0);
