@@ -35,6 +35,9 @@ bool tn_engine_add_spares(struct tn_engine *engine, uint32_t count)
     return true;
 }
 
+/* What a free is made of is inline here, where one function does it all, and has a function below
+ * for who needs a part of it: apart, replays take a twentieth longer. */
+
 static inline void file(struct tn_engine *engine, struct tn_block *block)
 {
     tn_assert(tn_block_is_idle(block) && block->mapped && block->filed == TN_FILED_OLD);
@@ -62,12 +65,13 @@ static TN_COLD void engine_drop_unfiled(struct tn_engine *engine, struct tn_bloc
     block->filed = TN_FILED_OLD;
 }
 
+/* A block that is not young. */
 static TN_NOINLINE void unfile_old(struct tn_engine *engine, struct tn_block *block)
 {
     if (block->filed == TN_FILED_NOWHERE) {
         engine_drop_unfiled(engine, block);
     } else if (block->mapped) {
-        tn_free_set_remove(block->set, block);
+        tn_free_set_remove_old(block->set, block);
     } else {
         tn_free_set_remove_unmapped(block->set, block);
     }
