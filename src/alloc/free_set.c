@@ -8,51 +8,27 @@
 #include <string.h>
 
 enum {
-    EXACT_LOG2 = 12,
-    POWER_LOG2 = 5,
+    CHUNK_LOG2 = 6,
     NO_CLASS = -1
 };
 
 static const size_t chunk_bytes = TN_CHUNK_BINS * sizeof(struct tn_bin);
 
-static_assert(TN_EXACT_CLASSES == 1 << EXACT_LOG2, "classes of one size cover 12 bits of units");
-static_assert(TN_CLASSES_PER_POWER == 1 << POWER_LOG2, "32 classes a power of two");
-static_assert(TN_CHUNKS <= TN_CHUNK_WORDS * 64, "one bit a chunk");
+static_assert(TN_CHUNK_BINS == 1 << CHUNK_LOG2, "a class is the first seven bits of a size");
+static_assert(TN_CHUNKS < 64, "one bit a chunk");
 
-/* Class of a size; classes never decrease as sizes grow. Both kinds are computed, because which one
- * it is cannot be foreseen. */
-static unsigned class_of(uint64_t size)
+/* Class of a size (> 0); classes never decrease as sizes grow. */
+static inline unsigned class_of(uint64_t size)
 {
     const uint64_t units = size / TN_MIN_BLOCK_SIZE;
-    const uint64_t wide = units < TN_EXACT_CLASSES ? TN_EXACT_CLASSES : units;
-    const unsigned log2 = tn_log2_floor(wide);
-    const unsigned step = (unsigned)(wide >> (log2 - POWER_LOG2)) & (TN_CLASSES_PER_POWER - 1);
-    const unsigned class = TN_EXACT_CLASSES + (log2 - EXACT_LOG2) * TN_CLASSES_PER_POWER + step;
-    const unsigned last = TN_CHUNKS * TN_CHUNK_BINS - 1;
-    const unsigned of_range = class < last ? class : last;
+    const unsigned dropped = tn_log2_floor(units | TN_CHUNK_BINS) - CHUNK_LOG2; /* low bits */
 
-    const unsigned is_exact = 0U - (unsigned)(units < TN_EXACT_CLASSES); /* all bits or none */
-
-    return ((unsigned)units & is_exact) | (of_range & ~is_exact);
+    return dropped * TN_CHUNK_BINS + (unsigned)(units >> dropped);
 }
 
 static struct tn_bin *set_bin(const struct tn_free_set *set, unsigned class)
 {
     return &set->chunks[class / TN_CHUNK_BINS][class % TN_CHUNK_BINS];
-}
-
-/* First chunk at or after `chunk` with a bin that is not empty, or NO_CLASS. */
-static int set_next_chunk(const struct tn_free_set *set, unsigned chunk)
-{
-    for (unsigned word = chunk / 64; word < TN_CHUNK_WORDS; word++) {
-        const uint64_t mask = word == chunk / 64 ? ~(uint64_t)0 << (chunk % 64) : ~(uint64_t)0;
-        const uint64_t bits = set->chunk_bits[word] & mask;
-
-        if (bits) {
-            return (int)(word * 64 + tn_lowest_bit(bits));
-        }
-    }
-    return NO_CLASS;
 }
 
 /* First class at or after `class` whose bin is not empty, or NO_CLASS. */
@@ -63,14 +39,19 @@ static inline int set_next_class(const struct tn_free_set *set, unsigned class)
     if (chunk >= TN_CHUNKS) {
         return NO_CLASS;
     }
-    const uint64_t bits = set->bin_bits[chunk] & (~(uint64_t)0 << (class % TN_CHUNK_BINS));
+    const uint64_t bits = set->bin_bits[chunk] & ~(uint64_t)0 << class % TN_CHUNK_BINS;
 
     if (bits) {
         return (int)(chunk * TN_CHUNK_BINS + tn_lowest_bit(bits));
     }
-    const int next = chunk + 1 < TN_CHUNKS ? set_next_chunk(set, chunk + 1) : NO_CLASS;
+    const uint64_t above = set->chunk_bits & ~(uint64_t)1 << chunk;
 
-    return next < 0 ? NO_CLASS : next * TN_CHUNK_BINS + (int)tn_lowest_bit(set->bin_bits[next]);
+    if (!above) {
+        return NO_CLASS;
+    }
+    const unsigned next = tn_lowest_bit(above);
+
+    return (int)(next * TN_CHUNK_BINS + tn_lowest_bit(set->bin_bits[next]));
 }
 
 /* Last class at or before `class` whose bin is not empty, or NO_CLASS. Rare paths only. */
@@ -138,7 +119,7 @@ static inline bool bins_insert(struct tn_free_set *set, struct tn_block *block)
         return false;
     }
     set->bin_bits[chunk] |= (uint64_t)1 << (class % TN_CHUNK_BINS);
-    set->chunk_bits[chunk / 64] |= (uint64_t)1 << (chunk % 64);
+    set->chunk_bits |= (uint64_t)1 << chunk;
     return true;
 }
 
@@ -152,7 +133,7 @@ static inline void bins_remove(struct tn_free_set *set, const struct tn_block *b
     if (bin->count == 0) {
         set->bin_bits[chunk] &= ~((uint64_t)1 << (class % TN_CHUNK_BINS));
         if (set->bin_bits[chunk] == 0) {
-            set->chunk_bits[chunk / 64] &= ~((uint64_t)1 << (chunk % 64));
+            set->chunk_bits &= ~((uint64_t)1 << chunk);
         }
     }
 }
@@ -216,7 +197,7 @@ static bool young_give_up(struct tn_free_set *set, struct tn_block *block)
 static bool young_give_up_all(struct tn_free_set *set)
 {
     for (unsigned i = 0; i < TN_YOUNG; i++) {
-        if (set->young.sizes[i] != 0 && !young_give_up(set, set->young.blocks[i])) {
+        if (set->young.keys[i] != 0 && !young_give_up(set, set->young.blocks[i])) {
             return false;
         }
     }
@@ -308,7 +289,8 @@ static inline struct tn_block *bins_find(const struct tn_free_set *set, unsigned
 
 struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size)
 {
-    struct tn_block *young = young_from(set, size, 0);
+    const bool rests = tn_unlikely(set->young.rest.left > 0);
+    struct tn_block *young = rests ? NULL : tn_young_find(&set->young, size);
     const int class = set_next_class(set, class_of(size));
 
     tn_assert(size % TN_MIN_BLOCK_SIZE == 0 && size > 0);

@@ -3,16 +3,16 @@
  * The free blocks of one pool on one stream, ordered by (size, address): PyTorch's best fit is the
  * first block at or after (request, 0) in that order.
  *
- * Sizes are counted in units of 512 bytes. Up to 2 MiB every size has a class of its own; above,
- * each power of two is divided into 32 classes. Each class is a sorted bin (bin.h); two levels of
- * bitmaps say which bins are not empty, so that the next larger class is found with two bit scans.
- * Bins come in chunks of 64 that are made when first needed. Blocks that were filed last are in no
- * bin yet (young.h).
+ * Sizes are counted in units of 512 bytes. Below 64 KiB each is a class of its own; above, each
+ * power of two is divided into 64 classes. Each class is a sorted bin (bin.h); two levels of bitmaps
+ * say which bins are not empty, so that the next larger class is found with two bit scans. The bins
+ * of a power of two are a chunk, which is made when first needed. Blocks that were filed last are in
+ * no bin yet (young.h).
  *
  * Also here, because the same blocks leave one for the other: the unmapped ranges of growing
  * segments, ordered by address.
  *
- * Cost: find, insert and remove O(1) outside the bin, about 1.8 KiB for the set and 4 KiB a chunk.
+ * Cost: find, insert and remove O(1) outside the bin, about 1.3 KiB for the set and 4 KiB a chunk.
  */
 #ifndef TN_ALLOC_FREE_SET_H
 #define TN_ALLOC_FREE_SET_H
@@ -23,22 +23,19 @@
 #include "alloc/young.h"
 
 enum {
-    TN_EXACT_CLASSES = 4096, /* classes of one size: 512 bytes to below 2 MiB */
-    TN_CLASSES_PER_POWER = 32,
     TN_CHUNK_BINS = 64,
-    TN_CHUNKS = 80, /* 4096 classes of one size and 32 powers of two, up to 8 PiB */
-    TN_CHUNK_WORDS = 2
+    TN_CHUNKS = 50 /* up to 63 units, and 49 powers of two: all 64 bits of a size */
 };
 
 struct tn_free_set {
     struct tn_pool *pool;
     tarn_stream stream;
-    uint64_t count;                      /* blocks, young or in bins */
-    struct tn_young young;               /* filed last: in no bin */
-    uint64_t chunk_bits[TN_CHUNK_WORDS]; /* chunks with a bin that is not empty */
-    uint64_t bin_bits[TN_CHUNKS];        /* bins that are not empty, by chunk */
-    struct tn_bin *chunks[TN_CHUNKS];    /* TN_CHUNK_BINS bins each, or NULL */
-    struct tn_block **unmapped;          /* by address */
+    uint64_t count;                   /* blocks, young or in bins */
+    struct tn_young young;            /* filed last: in no bin */
+    uint64_t chunk_bits;              /* chunks with a bin that is not empty */
+    uint64_t bin_bits[TN_CHUNKS];     /* bins that are not empty, by chunk */
+    struct tn_bin *chunks[TN_CHUNKS]; /* TN_CHUNK_BINS bins each, or NULL */
+    struct tn_block **unmapped;       /* by address */
     uint32_t unmapped_count;
     uint32_t unmapped_capacity;
 };

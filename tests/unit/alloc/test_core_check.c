@@ -167,7 +167,7 @@ static void states(void **state)
     PLANT(&b, b.free->filed, TN_FILED_NOWHERE, "unfiled blocks");
     PLANT(&b, b.free->filed, b.free->filed + 1, "is not where its state says");
     PLANT(&b, b.free->set->young.holes, TN_YOUNG_ALL, "young blocks");
-    PLANT(&b, b.free->set->young.sizes[TN_YOUNG - 1], 1, "young blocks");
+    PLANT(&b, b.free->set->young.keys[TN_YOUNG - 1], 1, "young blocks");
     PLANT(&b, b.waiting->uses, 0, "is not where its state says");
     PLANT(&b, b.hole->mapped, true, "is not where its state says");
     PLANT(&b, b.used->expandable, true, "differ in pool, stream or kind");

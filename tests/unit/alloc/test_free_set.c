@@ -94,13 +94,13 @@ static uint64_t random_size(void)
     case 0:
         return 512 * (1 + random_below(16));
     case 1:
-        return 512 * (1 + random_below(TN_EXACT_CLASSES));
+        return 512 * (1 + random_below(4096));
     case 2:
-        return 2 * MIB - 4096 + 512 * random_below(16);
+        return 512 * (120 + random_below(16));
     case 3:
         return 2 * MIB * (1 + random_below(40));
     default:
-        return ((uint64_t)512 << random_below(43)) + 512 * random_below(3);
+        return ((uint64_t)512 << random_below(54)) + 512 * random_below(3);
     }
 }
 
@@ -187,17 +187,11 @@ static void find_is_right_at_every_class_border(void **state)
 /* Of two blocks the better one is found, whichever of them is young, in every order of classes. */
 static void young_blocks_compete_with_old_ones(void **state)
 {
-    const uint64_t sizes[] = {512,
-                              1024,
-                              2 * MIB - 512,
-                              2 * MIB,
-                              2 * MIB + 512,
-                              3 * MIB,
-                              5 * MIB,
-                              (uint64_t)1 << 33,
-                              ((uint64_t)1 << 40) - 1024,
-                              ((uint64_t)1 << 40) - 512,
-                              (uint64_t)1 << 41};
+    const uint64_t too_old = (uint64_t)504 << 30;
+    const uint64_t sizes[] = {512,           1024,      63 * 512,          64 * 512,
+                              127 * 512,     128 * 512, 2 * MIB - 512,     2 * MIB,
+                              2 * MIB + 512, 3 * MIB,   5 * MIB,           (uint64_t)1 << 33,
+                              too_old - 512, too_old,   (uint64_t)1 << 41, (uint64_t)1 << 62};
     const size_t count = sizeof sizes / sizeof sizes[0];
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
 
@@ -214,7 +208,7 @@ static void young_blocks_compete_with_old_ones(void **state)
         assert_true(tn_free_set_insert(set, &old));
         assert_true(tn_free_set_insert(set, &young));
         assert_false(tn_block_is_young(&old));
-        assert_int_equal(tn_block_is_young(&young), young.size < ((uint64_t)1 << 40) - 512);
+        assert_int_equal(tn_block_is_young(&young), young.size < too_old);
         assert_ptr_equal(tn_free_set_find(set, 512), low);
         assert_ptr_equal(tn_free_set_find(set, low->size), low);
         assert_ptr_equal(tn_free_set_find(set, low->size + 512),
