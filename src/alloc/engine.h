@@ -57,6 +57,7 @@ struct tn_engine {
     struct tarn_allocator *owner; /* constant: what callbacks are given */
     struct tarn_device *device;   /* constant */
     struct tn_biased_lock lock;
+    _Atomic bool plain;          /* tn_engine_is_plain as it was left; read without the lock, too */
     _Atomic int level;           /* of the sink that captures; also read without the lock */
     _Atomic unsigned sink_count; /* that are on; also read without the lock */
     struct tn_counters counters;
@@ -152,6 +153,37 @@ static inline void tn_engine_count(struct tn_engine *engine)
     (void)tn_trail_count(&engine->trail, &engine->counters);
 }
 
+static inline bool tn_engine_has_sinks(const struct tn_engine *engine)
+{
+    return tn_unlikely(atomic_load_explicit(&engine->sink_count, memory_order_relaxed) > 0);
+}
+
+static inline bool tn_engine_limit_is_set(const struct tn_engine *engine)
+{
+    return engine->limit != TARN_SIZE_UNLIMITED;
+}
+
+/* Whether searches age free blocks: PyTorch counts only with a limit and a threshold. */
+static inline bool tn_engine_collects_garbage(const struct tn_engine *engine)
+{
+    return tn_engine_limit_is_set(engine) && engine->config.garbage_collection_threshold > 0.0;
+}
+
+/* Whether the free blocks stay as they are but for calls: see trail.h. */
+static inline bool tn_engine_is_calm(const struct tn_engine *engine)
+{
+    return engine->private_pools.route_count == 0 && engine->waits.pending == 0 &&
+           engine->waits.deferred_count == 0 && !tn_engine_collects_garbage(engine);
+}
+
+/* Whether nothing makes a call more than a change of the free blocks: nobody listens, there are no
+ * lanes. */
+static inline bool tn_engine_is_plain(const struct tn_engine *engine)
+{
+    return !tn_engine_has_sinks(engine) && !tn_engine_has_lanes(engine) &&
+           tn_engine_is_calm(engine);
+}
+
 /* Takes the lock, for what needs no block; to look at blocks; to change anything. */
 static inline void tn_engine_enter(struct tn_engine *engine)
 {
@@ -178,6 +210,7 @@ static inline void tn_engine_unlock(struct tn_engine *engine)
         (void)tn_trail_count(&engine->trail, &engine->counters);
         tn_lanes_spread(&engine->lanes, &engine->counters);
     }
+    atomic_store_explicit(&engine->plain, tn_engine_is_plain(engine), memory_order_relaxed);
     tn_biased_lock_release(&engine->lock);
 }
 
@@ -281,22 +314,6 @@ static inline void tn_engine_drop_stack(const struct tn_engine *engine, uint64_t
     if (tn_unlikely(stack != 0)) {
         tn_engine_release_slow(engine, stack);
     }
-}
-
-static inline bool tn_engine_has_sinks(const struct tn_engine *engine)
-{
-    return tn_unlikely(atomic_load_explicit(&engine->sink_count, memory_order_relaxed) > 0);
-}
-
-static inline bool tn_engine_limit_is_set(const struct tn_engine *engine)
-{
-    return engine->limit != TARN_SIZE_UNLIMITED;
-}
-
-/* Whether searches age free blocks: PyTorch counts only with a limit and a threshold. */
-static inline bool tn_engine_collects_garbage(const struct tn_engine *engine)
-{
-    return tn_engine_limit_is_set(engine) && engine->config.garbage_collection_threshold > 0.0;
 }
 
 /* Fails with the device's own text. */

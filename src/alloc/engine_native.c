@@ -8,6 +8,9 @@
  *
  * Freeing: take the block out of the pointer map; if other streams used it, record events and let
  * it wait; else merge it with its free neighbours and file it in its free set.
+ *
+ * Most calls need few of these steps: a free block fits, nobody waits or listens. They go the short
+ * way, which is made of the same parts; what it cannot do goes the long way from the start.
  */
 #include "alloc/engine_native.h"
 
@@ -69,7 +72,7 @@ static struct tn_block *choose_growing(const struct tn_free_set *set, struct tn_
 }
 
 /* PyTorch's get_free_block. Inline, as hand_out: an allocation that is no step is one function. */
-static inline enum tarn_status reuse_block(struct tn_engine *engine, struct tn_request *request)
+static TN_INLINE enum tarn_status reuse_block(struct tn_engine *engine, struct tn_request *request)
 {
     struct tn_free_set *set = request->set;
 
@@ -299,8 +302,8 @@ static void count_split(struct tn_counters *counters, unsigned pool, int64_t blo
 }
 
 /* What a block adds to the counters when it is handed out; sends the event. */
-static void announce(struct tn_engine *engine, const struct tn_block *block, unsigned pool,
-                     uint64_t stack)
+static TN_INLINE void announce(struct tn_engine *engine, const struct tn_block *block,
+                               unsigned pool, uint64_t stack)
 {
     tn_engine_emit(engine, TARN_ACTION_ALLOC, block->address, block->requested_size,
                    block->set->stream, block->set->pool, stack);
@@ -310,9 +313,9 @@ static void announce(struct tn_engine *engine, const struct tn_block *block, uns
     }
 }
 
-static inline struct tn_handed_out hand_out(struct tn_engine *engine, struct tn_block *block,
-                                            uint64_t size, uint64_t requested, bool split,
-                                            uint64_t stack)
+static TN_INLINE struct tn_handed_out hand_out(struct tn_engine *engine, struct tn_block *block,
+                                               uint64_t size, uint64_t requested, bool split,
+                                               uint64_t stack)
 {
     const unsigned pool = tn_counter_pool(block->set->pool->is_small);
     const bool already_split = tn_block_is_split(block);
@@ -356,8 +359,8 @@ static inline bool request_splits(const struct tn_engine *engine, const struct t
 /* ---- allocating ---- */
 
 /* Host memory for everything that happens after a block was found. */
-static inline enum tarn_status request_prepare(struct tn_engine *engine, struct tn_request *request,
-                                               struct tarn_error *error)
+static TN_INLINE enum tarn_status
+request_prepare(struct tn_engine *engine, struct tn_request *request, struct tarn_error *error)
 {
     if (tn_unlikely(engine->unfiled != NULL)) {
         tn_engine_file_pending(engine);
@@ -368,13 +371,6 @@ static inline enum tarn_status request_prepare(struct tn_engine *engine, struct 
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the record of a block");
     }
     return TARN_OK;
-}
-
-/* Whether the free blocks stay as they are but for calls: see trail.h. */
-static bool engine_is_calm(const struct tn_engine *engine)
-{
-    return engine->private_pools.route_count == 0 && engine->waits.pending == 0 &&
-           engine->waits.deferred_count == 0 && !tn_engine_collects_garbage(engine);
 }
 
 /* An allocation from a free block becomes a step of its stream's trail. */
@@ -395,21 +391,31 @@ static void request_leave_step(struct tn_trail *trail, const struct tn_request *
     step->pool = (uint8_t)tn_counter_pool(request->pool->is_small);
 }
 
-/* Hands out the block that was found; returns its place in the pointer map. */
-static inline uint64_t request_finish(struct tn_engine *engine, const struct tn_request *request,
-                                      struct tn_trail *trail)
+/* Hands out the block that was found. `trail` is the stream's; `calm`: what it was found by is a
+ * step. */
+static TN_INLINE struct tarn_handle request_finish(struct tn_engine *engine,
+                                                   const struct tn_request *request,
+                                                   struct tn_trail *trail, bool calm)
 {
     const bool split = request_splits(engine, request);
     const struct tn_handed_out out =
         hand_out(engine, request->block, request->size, request->requested, split, request->stack);
 
-    if (trail && request->block->size < engine->config.max_split_size &&
+    if (calm && request->block->size < engine->config.max_split_size &&
         tn_trail_wants_step(trail)) {
         request_leave_step(trail, request, split, &out);
     } else {
-        tn_engine_forget_trail(engine, tn_engine_trail(engine, request->stream));
+        tn_engine_forget_trail(engine, trail);
     }
-    return out.place;
+    return (struct tarn_handle){.ptr = request->block->address, .place = out.place};
+}
+
+/* A step of the ladder may have used up what was put by, or dropped the lock. */
+static TN_NOINLINE enum tarn_status request_prepare_again(struct tn_engine *engine,
+                                                          struct tn_request *request,
+                                                          struct tarn_error *error)
+{
+    return request_prepare(engine, request, error);
 }
 
 /* No free block fits: climbs the ladder. */
@@ -423,8 +429,7 @@ static TN_COLD enum tarn_status request_climb(struct tn_engine *engine, struct t
     if (st) {
         return st;
     }
-    /* A step may have used up what was put by, or dropped the lock. */
-    const enum tarn_status prepared = request_prepare(engine, request, error);
+    const enum tarn_status prepared = request_prepare_again(engine, request, error);
 
     if (prepared) {
         tn_engine_file(engine, request->block);
@@ -454,13 +459,11 @@ static TN_NOINLINE enum tarn_status alloc_looks_at_events(struct tn_engine *engi
                : TARN_OK;
 }
 
-/* `trail` is where an allocation from a free block leaves a step; NULL if things are not calm. */
 static inline enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request *request,
-                                            struct tn_trail *trail, struct tarn_handle *handle_out,
+                                            bool calm, struct tarn_handle *handle_out,
                                             struct tarn_error *error)
 {
-    enum tarn_status st =
-        tn_likely(trail != NULL) ? TARN_OK : alloc_looks_at_events(engine, request, error);
+    enum tarn_status st = calm ? TARN_OK : alloc_looks_at_events(engine, request, error);
 
     request->size = tn_round_size(request->requested, &engine->config);
     request->grows = engine->config.expandable_segments;
@@ -473,11 +476,12 @@ static inline enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_
     }
     if (tn_unlikely(st == TARN_ERR_NOT_FOUND)) {
         st = request_climb(engine, request, error);
-        trail = NULL;
+        calm = false;
     }
     if (tn_likely(st == TARN_OK)) {
-        handle_out->place = request_finish(engine, request, trail);
-        handle_out->ptr = request->block->address;
+        struct tn_trail *trail = tn_engine_trail(engine, request->stream);
+
+        *handle_out = request_finish(engine, request, trail, calm);
     }
     return st;
 }
@@ -507,13 +511,12 @@ static bool engine_may_have_lanes(const struct tn_engine *engine)
     return !tn_engine_has_sinks(engine);
 }
 
-/* Makes the free blocks of the stream what they are; its trail, ready for a step, or NULL where
- * things are not calm. */
-static inline struct tn_trail *engine_prepare_trail(struct tn_engine *engine, tarn_stream stream)
+/* Makes the free blocks of the stream what they are; whether things are calm. */
+static inline bool engine_prepare_trail(struct tn_engine *engine, tarn_stream stream)
 {
-    if (tn_unlikely(!engine_is_calm(engine))) {
+    if (!tn_engine_is_calm(engine)) {
         tn_engine_forget(engine);
-        return NULL;
+        return false;
     }
     if (tn_engine_has_lanes(engine) && !tn_lanes_pay(&engine->lanes)) {
         tn_engine_forget(engine);
@@ -521,10 +524,8 @@ static inline struct tn_trail *engine_prepare_trail(struct tn_engine *engine, ta
                tn_lanes_consider(&engine->lanes, &engine->lock, stream)) {
         tn_engine_forget_trail(engine, &engine->trail); /* it may be of that stream */
     }
-    struct tn_trail *trail = tn_engine_trail(engine, stream);
-
-    tn_engine_settle_trail(engine, trail);
-    return trail;
+    tn_engine_settle_trail(engine, tn_engine_trail(engine, stream));
+    return true;
 }
 
 /* An allocation that is no step of the trail. The lock is held, and released here. */
@@ -537,12 +538,12 @@ static inline enum tarn_status alloc_afresh(struct tn_engine *engine, struct tn_
         tn_engine_unlock(engine);
         return tn_oom_absurd(error);
     }
-    struct tn_trail *trail = engine_prepare_trail(engine, request->stream);
+    const bool calm = engine_prepare_trail(engine, request->stream);
 
     if (tn_engine_has_lanes(engine)) {
         tn_lanes_remember(&engine->lanes, request->stream);
     }
-    const enum tarn_status st = alloc_locked(engine, request, trail, handle_out, error);
+    const enum tarn_status st = alloc_locked(engine, request, calm, handle_out, error);
 
     if (tn_unlikely(st == TARN_ERR_NOT_FOUND || st == TARN_ERR_OUT_OF_MEMORY)) {
         return alloc_run_out(engine, request, error);
@@ -614,13 +615,13 @@ static TN_NOINLINE enum tarn_status alloc_in_engine(struct tn_engine *engine, ui
     return TARN_OK;
 }
 
-enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_stream stream,
-                                 struct tarn_handle *handle_out, struct tarn_error *error)
+/* Whatever is unusual is looked at. */
+static TN_NOINLINE enum tarn_status alloc_the_long_way(struct tn_engine *engine, uint64_t size,
+                                                       tarn_stream stream,
+                                                       struct tarn_handle *handle_out,
+                                                       struct tarn_error *error)
 {
-    enum tarn_status st = TARN_OK;
-
     if (tn_engine_has_lanes(engine) && tn_lane_alloc(&engine->lanes, size, stream, handle_out)) {
-        TN_PROBE4(malloc, handle_out->ptr, engine->device->ordinal, size, stream);
         return TARN_OK;
     }
     const uint64_t stack = tn_engine_capture(engine, TARN_CONTEXT_STATE);
@@ -629,17 +630,98 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
     const struct tn_trail_step *step =
         tn_engine_has_lanes(engine) ? NULL : tn_trail_forward(&engine->trail, size, stream);
 
-    if (tn_likely(step)) {
-        *handle_out = step_handle(step);
-        if (tn_engine_has_sinks(engine) || tn_unlikely(stack != 0)) {
-            tell_of_alloc(engine, step, stack);
-        }
-        tn_core_assert(engine);
-        tn_biased_lock_release(&engine->lock);
-    } else {
-        st = alloc_in_engine(engine, size, stream, stack, handle_out, error);
+    if (!step) {
+        return alloc_in_engine(engine, size, stream, stack, handle_out, error);
     }
-    TN_PROBE4(malloc, st ? 0 : handle_out->ptr, engine->device->ordinal, size, stream);
+    *handle_out = step_handle(step);
+    if (tn_engine_has_sinks(engine) || stack != 0) {
+        tell_of_alloc(engine, step, stack);
+    }
+    tn_core_assert(engine);
+    tn_biased_lock_release(&engine->lock);
+    return TARN_OK;
+}
+
+/* ---- the short way ---- */
+
+static inline void probe_alloc(const struct tn_engine *engine, tarn_ptr ptr, uint64_t size,
+                               tarn_stream stream)
+{
+    (void)engine; /* where there are no probes */
+    (void)ptr;
+    (void)size;
+    (void)stream;
+    TN_PROBE4(malloc, ptr, engine->device->ordinal, size, stream);
+}
+
+/* Takes the lock if nothing is unusual. False, and the lock is not held, if something is. */
+static inline bool enter_plain(struct tn_engine *engine)
+{
+    if (tn_unlikely(!atomic_load_explicit(&engine->plain, memory_order_relaxed))) {
+        return false;
+    }
+    tn_biased_lock_acquire(&engine->lock);
+    if (tn_likely(atomic_load_explicit(&engine->plain, memory_order_relaxed))) {
+        tn_assert(tn_engine_is_plain(engine));
+        return true;
+    }
+    tn_biased_lock_release(&engine->lock);
+    return false;
+}
+
+static inline void leave_plain(struct tn_engine *engine)
+{
+    tn_core_assert(engine);
+    tn_biased_lock_release(&engine->lock);
+}
+
+/* An allocation that is no step, from a free block; the lock is released then. False, and nothing
+ * has changed, if it has to go the long way. */
+static TN_NOINLINE bool alloc_plain(struct tn_engine *engine, uint64_t size, tarn_stream stream,
+                                    struct tarn_handle *handle_out)
+{
+    struct tn_request request = {.requested = size, .stream = stream};
+    struct tn_trail *trail = &engine->trail;
+
+    if (tn_unlikely(size >= TN_MAX_REQUEST || tn_lanes_may_open(&engine->lanes, &engine->lock))) {
+        return false;
+    }
+    (void)tn_trail_count(trail, &engine->counters);
+    tn_engine_settle_trail(engine, trail);
+    request.size = tn_round_size(size, &engine->config);
+    request.grows = engine->config.expandable_segments;
+    request.pool = tn_size_is_small(request.size) ? &engine->small : &engine->large;
+    if (tn_unlikely(request_prepare(engine, &request, NULL) || reuse_block(engine, &request))) {
+        return false;
+    }
+    *handle_out = request_finish(engine, &request, trail, true);
+    leave_plain(engine);
+    probe_alloc(engine, handle_out->ptr, size, stream);
+    return true;
+}
+
+enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_stream stream,
+                                 struct tarn_handle *handle_out, struct tarn_error *error)
+{
+    enum tarn_status st;
+
+    if (tn_likely(enter_plain(engine))) {
+        const struct tn_trail_step *step = tn_trail_forward(&engine->trail, size, stream);
+
+        if (tn_likely(step)) {
+            *handle_out = step_handle(step);
+            leave_plain(engine);
+            probe_alloc(engine, step->address, size, stream);
+            return TARN_OK;
+        }
+        if (tn_likely(alloc_plain(engine, size, stream, handle_out))) {
+            return TARN_OK;
+        }
+        st = alloc_in_engine(engine, size, stream, 0, handle_out, error);
+    } else {
+        st = alloc_the_long_way(engine, size, stream, handle_out, error);
+    }
+    probe_alloc(engine, st ? 0 : handle_out->ptr, size, stream);
     return st;
 }
 
@@ -661,7 +743,7 @@ static TN_NOINLINE void announce_free(struct tn_engine *engine, const struct tn_
 }
 
 /* The first half of a free: the block is not handed out any more. */
-static void retract(struct tn_engine *engine, const struct tn_block *block, unsigned pool)
+static TN_INLINE void retract(struct tn_engine *engine, const struct tn_block *block, unsigned pool)
 {
     tn_counters_take_back(&engine->counters, pool, block->size);
     if (tn_unlikely(block->size >= engine->config.max_split_size)) {
@@ -671,8 +753,8 @@ static void retract(struct tn_engine *engine, const struct tn_block *block, unsi
 
 /* The free itself, when it is settled what a block with uses waits for. The block's place in the
  * pointer map is the caller's to clear: it found it. */
-static inline void free_settled(struct tn_engine *engine, struct tn_block *block, bool waits,
-                                uint64_t stack)
+static TN_INLINE void free_settled(struct tn_engine *engine, struct tn_block *block, bool waits,
+                                   uint64_t stack)
 {
     const unsigned pool = tn_counter_pool(block->set->pool->is_small);
 
@@ -782,10 +864,9 @@ static TN_NOINLINE void tell_of_free(struct tn_engine *engine, const struct tn_t
     step->block->u.stack = 0;
 }
 
-enum tarn_status tn_native_free(struct tn_engine *engine, struct tarn_handle handle,
-                                struct tarn_error *error)
+static TN_NOINLINE enum tarn_status
+free_the_long_way(struct tn_engine *engine, struct tarn_handle handle, struct tarn_error *error)
 {
-    TN_PROBE1(free, handle.ptr);
     if (tn_engine_has_lanes(engine) && tn_lane_free(&engine->lanes, handle.ptr)) {
         return TARN_OK;
     }
@@ -795,15 +876,46 @@ enum tarn_status tn_native_free(struct tn_engine *engine, struct tarn_handle han
     const struct tn_trail_step *step =
         tn_engine_has_lanes(engine) ? NULL : tn_trail_back(&engine->trail, handle.ptr);
 
-    if (tn_unlikely(!step)) {
+    if (!step) {
         return free_in_engine(engine, handle, stack, error);
     }
-    if (tn_engine_has_sinks(engine) || tn_unlikely(stack != 0)) {
+    if (tn_engine_has_sinks(engine) || stack != 0) {
         tell_of_free(engine, step, stack);
     }
     tn_core_assert(engine);
     tn_biased_lock_release(&engine->lock);
     return TARN_OK;
+}
+
+/* As alloc_plain: a free that is no step, of a block that waits for nothing. */
+static TN_NOINLINE bool free_plain(struct tn_engine *engine, struct tarn_handle handle)
+{
+    (void)tn_trail_count(&engine->trail, &engine->counters);
+    tn_engine_forget_trail(engine, &engine->trail);
+    uint64_t *slot = tn_ptr_map_slot_at(&engine->map, handle.place, handle.ptr);
+
+    if (tn_unlikely(!slot || tn_ptr_entry_block(*slot)->uses != 0)) {
+        return false;
+    }
+    free_settled(engine, tn_ptr_entry_block(*slot), false, 0);
+    tn_ptr_map_remove(&engine->map, slot);
+    leave_plain(engine);
+    return true;
+}
+
+enum tarn_status tn_native_free(struct tn_engine *engine, struct tarn_handle handle,
+                                struct tarn_error *error)
+{
+    TN_PROBE1(free, handle.ptr);
+    if (tn_unlikely(!enter_plain(engine))) {
+        return free_the_long_way(engine, handle, error);
+    }
+    if (tn_likely(tn_trail_back(&engine->trail, handle.ptr))) {
+        leave_plain(engine);
+        return TARN_OK;
+    }
+    return tn_likely(free_plain(engine, handle)) ? TARN_OK
+                                                 : free_in_engine(engine, handle, 0, error);
 }
 
 /* ---- the rest ---- */

@@ -101,10 +101,17 @@ void tn_lanes_close(struct tn_lanes *lanes);
  * lanes, this call's first. True when one was opened. */
 bool tn_lanes_consider_slow(struct tn_lanes *lanes, uint32_t waits, tarn_stream stream);
 
+/* Whether there is something to look at. */
+static inline bool tn_lanes_may_open(const struct tn_lanes *lanes,
+                                     const struct tn_biased_lock *lock)
+{
+    return lanes->calls_left > 0 || lock->waits != lanes->waits_seen;
+}
+
 static inline bool tn_lanes_consider(struct tn_lanes *lanes, const struct tn_biased_lock *lock,
                                      tarn_stream stream)
 {
-    return tn_unlikely(lanes->calls_left > 0 || lock->waits != lanes->waits_seen) &&
+    return tn_unlikely(tn_lanes_may_open(lanes, lock)) &&
            tn_lanes_consider_slow(lanes, lock->waits, stream);
 }
 

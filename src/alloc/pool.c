@@ -65,11 +65,8 @@ static TN_COLD struct tn_free_set *pool_add_set(struct tn_pool *pool, uint32_t a
     return set;
 }
 
-struct tn_free_set *tn_pool_get_set(struct tn_pool *pool, tarn_stream stream)
+struct tn_free_set *tn_pool_get_other_set(struct tn_pool *pool, tarn_stream stream)
 {
-    if (tn_likely(pool->recent && pool->recent->stream == stream)) {
-        return pool->recent;
-    }
     const uint32_t at = pool_index(pool, stream);
     struct tn_free_set *set = at < pool->count && pool->sets[at]->stream == stream
                                   ? pool->sets[at]

@@ -27,8 +27,16 @@ void tn_pool_init(struct tn_pool *pool, bool is_small, struct tn_private_pool *o
 /* Every block must be gone. */
 void tn_pool_fini(struct tn_pool *pool);
 
+struct tn_free_set *tn_pool_get_other_set(struct tn_pool *pool, tarn_stream stream) TN_MUST_CHECK;
+
 /* The stream's free set, made when it is new; NULL when host memory is missing. */
-struct tn_free_set *tn_pool_get_set(struct tn_pool *pool, tarn_stream stream) TN_MUST_CHECK;
+TN_MUST_CHECK static inline struct tn_free_set *tn_pool_get_set(struct tn_pool *pool,
+                                                                tarn_stream stream)
+{
+    return tn_likely(pool->recent && pool->recent->stream == stream)
+               ? pool->recent
+               : tn_pool_get_other_set(pool, stream);
+}
 
 /* Blocks in (stream, size, address) order. `next` wants a block that is in its set. */
 struct tn_block *tn_pool_first(const struct tn_pool *pool);

@@ -4,18 +4,7 @@
 #include "base/assertion.h"
 #include "base/bits.h"
 
-/* Interval of the division table: position of the highest bit, 1 MiB and below is 0. */
-static unsigned roundup_interval(uint64_t size)
-{
-    const unsigned log2 = tn_log2_floor(size);
-    const unsigned interval = log2 < 20 ? 0 : log2 - 20;
-
-    return interval < TARN_ROUNDUP_INTERVALS ? interval : TARN_ROUNDUP_INTERVALS - 1;
-}
-
-/* Rounds up to the next of `divisions` equal steps between two powers of two. 1200 with 4 is 1280.
- * */
-static uint64_t round_to_division(uint64_t size, uint64_t divisions)
+uint64_t tn_round_to_division(uint64_t size, uint64_t divisions)
 {
     if (tn_is_pow2(size)) {
         return size;
@@ -28,20 +17,6 @@ static uint64_t round_to_division(uint64_t size, uint64_t divisions)
     }
     const uint64_t down = size & ~(step - 1);
     return down == size ? size : down + step;
-}
-
-uint64_t tn_round_size(uint64_t request, const struct tarn_config *config)
-{
-    tn_assert(request < TN_MAX_REQUEST);
-    if (request < TN_MIN_BLOCK_SIZE) {
-        return TN_MIN_BLOCK_SIZE;
-    }
-    const uint64_t divisions = config->roundup_power2_divisions[roundup_interval(request)];
-
-    if (divisions > 1 && request > TN_MIN_BLOCK_SIZE * divisions) {
-        return round_to_division(request, divisions);
-    }
-    return (request + TN_MIN_BLOCK_SIZE - 1) / TN_MIN_BLOCK_SIZE * TN_MIN_BLOCK_SIZE;
 }
 
 uint64_t tn_segment_size(uint64_t rounded, const struct tarn_config *config)

@@ -7,6 +7,9 @@
 #ifndef TN_ALLOC_SIZE_CLASS_H
 #define TN_ALLOC_SIZE_CLASS_H
 
+#include "base/assertion.h"
+#include "base/attr.h"
+#include "base/bits.h"
 #include "tarn/config.h"
 
 #define TN_MIN_BLOCK_SIZE ((uint64_t)512)     /* every block is a multiple of it */
@@ -21,8 +24,31 @@
     ((uint64_t)1 << 60) /* 1 EiB and more is refused before anything else
                                                      */
 
+/* Rounds up to the next of `divisions` equal steps between two powers of two: 1200 with 4 is 1280. */
+uint64_t tn_round_to_division(uint64_t size, uint64_t divisions);
+
+/* Interval of the division table: position of the highest bit, 1 MiB and below is 0. */
+static inline unsigned tn_roundup_interval(uint64_t size)
+{
+    const unsigned interval = tn_log2_floor(size >> 20 | 1);
+
+    return interval < TARN_ROUNDUP_INTERVALS ? interval : TARN_ROUNDUP_INTERVALS - 1;
+}
+
 /* Bytes that a block for this request has. `request` < TN_MAX_REQUEST; 0 counts as 1. */
-uint64_t tn_round_size(uint64_t request, const struct tarn_config *config);
+static inline uint64_t tn_round_size(uint64_t request, const struct tarn_config *config)
+{
+    tn_assert(request < TN_MAX_REQUEST);
+    if (request < TN_MIN_BLOCK_SIZE) {
+        return TN_MIN_BLOCK_SIZE;
+    }
+    const uint64_t divisions = config->roundup_power2_divisions[tn_roundup_interval(request)];
+
+    if (tn_unlikely(divisions > 1 && request > TN_MIN_BLOCK_SIZE * divisions)) {
+        return tn_round_to_division(request, divisions);
+    }
+    return (request + TN_MIN_BLOCK_SIZE - 1) / TN_MIN_BLOCK_SIZE * TN_MIN_BLOCK_SIZE;
+}
 
 static inline bool tn_size_is_small(uint64_t rounded)
 {

@@ -52,7 +52,7 @@ void tn_trail_judge(struct tn_trail *trail)
     trail->again = 0;
 }
 
-void tn_trail_settle_slow(struct tn_engine *engine, struct tn_trail *trail)
+TN_NOINLINE void tn_trail_settle_slow(struct tn_engine *engine, struct tn_trail *trail)
 {
     tn_assert(trail->counted == trail->mark);
     while (trail->end > trail->mark) {
@@ -139,7 +139,7 @@ static void trail_is_counted(struct tn_trail *trail)
 }
 
 /* Every state between the lowest and the highest mark was there: its peaks count. */
-uint64_t tn_trail_count_slow(struct tn_trail *trail, struct tn_counters *counters)
+TN_NOINLINE uint64_t tn_trail_count_slow(struct tn_trail *trail, struct tn_counters *counters)
 {
     const uint64_t steps = count_all_passes(trail, counters);
 

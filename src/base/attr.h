@@ -8,6 +8,7 @@
 #define TN_PRINTF(fmt, at) __attribute__((format(printf, fmt, at)))
 #define TN_NORETURN        _Noreturn
 #define TN_NOINLINE        __attribute__((noinline))
+#define TN_INLINE          inline __attribute__((always_inline)) /* part of a hot path */
 #define TN_COLD            __attribute__((cold, noinline))
 #define TN_MUST_CHECK      __attribute__((warn_unused_result))
 #define tn_prefetch(p)     __builtin_prefetch(p) /* NULL does no harm */

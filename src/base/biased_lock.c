@@ -107,7 +107,7 @@ static void lock_enter_unbiased(struct tn_biased_lock *lock, uintptr_t self)
     lock->recent = self;
 }
 
-void tn_biased_lock_acquire_slow(struct tn_biased_lock *lock, uintptr_t self)
+TN_NOINLINE void tn_biased_lock_acquire_slow(struct tn_biased_lock *lock, uintptr_t self)
 {
     const bool waited = !lock_try(lock);
 
@@ -180,7 +180,7 @@ static TN_COLD void lock_lean(struct tn_biased_lock *lock)
     }
 }
 
-void tn_biased_lock_release_slow(struct tn_biased_lock *lock)
+TN_NOINLINE void tn_biased_lock_release_slow(struct tn_biased_lock *lock)
 {
     if (tn_unlikely(lock->streak >= lock->needed && lock->needed > 0)) {
         lock_lean(lock);

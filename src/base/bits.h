@@ -14,7 +14,7 @@ static inline bool tn_is_pow2(uint64_t x)
 /* Position of the highest set bit; x > 0. */
 static inline unsigned tn_log2_floor(uint64_t x)
 {
-    return 63u - (unsigned)__builtin_clzll(x);
+    return 63u ^ (unsigned)__builtin_clzll(x); /* one instruction on x86, a difference is three */
 }
 
 /* Largest power of two <= x; x > 0. */

@@ -102,6 +102,7 @@ static void scene_open(struct scene *scene)
     }
     scene->lanes->calls_left = 0;
     assert_true(atomic_load(&scene->lanes->open));
+    assert_false(atomic_load(&rig_engine(scene->rig.allocator)->plain));
     assert_int_equal(scene->lanes->count, 2);
     tarn_allocator_reset_peak_stats(scene->rig.allocator);
 }
