@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/runner.h"
 
+#include "alloc/engine_native.h"
 #include "alloc/size_class.h"
 #include "base/clock.h"
 #include "base/host_mem.h"
@@ -101,10 +102,13 @@ static enum tarn_status alloc_in_pool(const struct tn_runner *runner, const stru
     return st ? st : ended;
 }
 
-static enum tarn_status request(const struct tn_runner *runner, const struct tn_op *op,
-                                struct tarn_handle *handle_out, struct tarn_error *error)
+static inline enum tarn_status request(const struct tn_runner *runner, const struct tn_op *op,
+                                       struct tarn_handle *handle_out, struct tarn_error *error)
 {
-    return op->pool == 0 || !tn_allocator_is_native(runner->allocator)
+    if (tn_likely(runner->engine && op->pool == 0 && op->size > 0)) {
+        return tn_native_alloc(runner->engine, op->size, op->stream, handle_out, error);
+    }
+    return !runner->engine || op->pool == 0
                ? tarn_allocator_alloc_handle(runner->allocator, op->size, op->stream, handle_out,
                                              error)
                : alloc_in_pool(runner, op, handle_out, error);
@@ -122,8 +126,8 @@ static enum tarn_status run_release(const struct tn_runner *runner, const struct
     return st;
 }
 
-static enum tarn_status run_alloc(struct tn_runner *runner, const struct tn_op *op,
-                                  struct tarn_error *error)
+static inline enum tarn_status run_alloc(struct tn_runner *runner, const struct tn_op *op,
+                                         struct tarn_error *error)
 {
     struct tarn_replay_result *result = runner->result;
     struct tarn_handle *handle = &runner->handles[op->slot];
@@ -239,12 +243,15 @@ static enum tarn_status run_complete(struct tn_runner *runner, uint32_t slot)
     return event ? tarn_sim_complete_event(runner->device, event) : TARN_OK;
 }
 
-static enum tarn_status run_free(const struct tn_runner *runner, const struct tn_op *op,
-                                 struct tarn_error *error)
+static inline enum tarn_status run_free(const struct tn_runner *runner, const struct tn_op *op,
+                                        struct tarn_error *error)
 {
     const struct tarn_handle handle = runner->handles[op->slot];
 
     runner->handles[op->slot] = (struct tarn_handle){0};
+    if (tn_likely(runner->engine && handle.ptr != 0)) {
+        return tn_native_free(runner->engine, handle, error);
+    }
     return tarn_allocator_free_handle(runner->allocator, handle, error);
 }
 
@@ -306,20 +313,35 @@ static bool runner_looks(struct tn_runner *runner, const struct tn_op *op, enum 
     return runner->stop_at_other && runner->result->first_other >= 0;
 }
 
+/* Operations that are run: those that stand for the first entries of the trace. */
+static size_t ops_to_run(const struct tn_runner *runner)
+{
+    const struct tn_op *ops = runner->program->ops.items;
+    size_t count = 0;
+
+    if (runner->entries == UINT64_MAX) {
+        return runner->program->ops.count;
+    }
+    while (count < runner->program->ops.count && ops[count].entry < runner->entries) {
+        count++;
+    }
+    return count;
+}
+
 static enum tarn_status run_ops(struct tn_runner *runner, struct tarn_error *error)
 {
     const struct tn_op *ops = runner->program->ops.items;
-    const size_t count = runner->program->ops.count;
-    const uint64_t entries = runner->entries;
     const bool looks = runner->check || runner->stop_at_other;
     enum tarn_status st = TARN_OK;
-    size_t done = 0;
+    size_t count = ops_to_run(runner);
+    size_t done;
 
-    for (bool ends = false; st == TARN_OK && !ends && done < count && ops[done].entry < entries;
-         done++) {
+    for (done = 0; st == TARN_OK && done < count; done++) {
         runner->entry = ops[done].entry;
         st = run_op(runner, &ops[done], error);
-        ends = looks && runner_looks(runner, &ops[done], &st, error);
+        if (tn_unlikely(looks) && runner_looks(runner, &ops[done], &st, error)) {
+            count = done + 1;
+        }
     }
     runner->result->operations = done;
     return st;
@@ -362,6 +384,9 @@ enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_progra
              ? tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay")
              : tarn_sim_open(&options, &runner->device, error);
     st = st ? st : tn_allocator_create_own(runner->device, config, &runner->allocator, error);
+    runner->engine = st == TARN_OK && tn_allocator_is_native(runner->allocator)
+                         ? tn_allocator_engine(runner->allocator)
+                         : NULL;
     if (st == TARN_OK && room->limit && room->limit < options.capacity) {
         st = runner_limit(runner, room->limit, options.capacity, error);
     }

@@ -24,6 +24,7 @@ struct tn_runner {
     const struct tn_program *program;
     struct tarn_device *device;
     struct tarn_allocator *allocator;
+    struct tn_engine *engine;    /* the allocator's, called without detour; NULL: it has none */
     struct tarn_handle *handles; /* by slot; all zero = nothing */
     uint64_t *events;            /* by slot: event of a free that waits */
     bool check;                  /* every invariant after every operation */
