@@ -4,10 +4,10 @@
  * first block at or after (request, 0) in that order.
  *
  * Sizes are counted in units of 512 bytes. Below 64 KiB each is a class of its own; above, each
- * power of two is divided into 64 classes. Each class is a sorted bin (bin.h); two levels of bitmaps
- * say which bins are not empty, so that the next larger class is found with two bit scans. The bins
- * of a power of two are a chunk, which is made when first needed. Blocks that were filed last are in
- * no bin yet (young.h).
+ * power of two is divided into 64 classes. Each class is a sorted bin (bin.h); two levels of
+ * bitmaps say which bins are not empty, so that the next larger class is found with two bit scans.
+ * The bins of a power of two are a chunk, which is made when first needed. Blocks that were filed
+ * last are in no bin yet (young.h).
  *
  * Also here, because the same blocks leave one for the other: the unmapped ranges of growing
  * segments, ordered by address.

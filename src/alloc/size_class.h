@@ -24,7 +24,8 @@
     ((uint64_t)1 << 60) /* 1 EiB and more is refused before anything else
                                                      */
 
-/* Rounds up to the next of `divisions` equal steps between two powers of two: 1200 with 4 is 1280. */
+/* Rounds up to the next of `divisions` equal steps between two powers of two: 1200 with 4 is 1280.
+ */
 uint64_t tn_round_to_division(uint64_t size, uint64_t divisions);
 
 /* Interval of the division table: position of the highest bit, 1 MiB and below is 0. */

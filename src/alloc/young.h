@@ -119,8 +119,8 @@ static inline uint64_t tn_young_count(const struct tn_young *young)
     return young->holes == (young->rest.left > 0 && count == 0 ? 0 : empty) ? count : UINT64_MAX;
 }
 
-/* tn_young_equal: bit i is set where place i has that key. tn_young_least: the least key at or above
- * one, TN_YOUNG_KEY_NONE or more if there is none. */
+/* tn_young_equal: bit i is set where place i has that key. tn_young_least: the least key at or
+ * above one, TN_YOUNG_KEY_NONE or more if there is none. */
 #if defined(__SSE2__)
 static inline __m128i tn_young_quad(const struct tn_young *young, size_t i)
 {

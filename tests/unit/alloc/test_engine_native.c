@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When calls take the short way: while nothing is unusual, and again when it is over. That both ways
- * decide alike is what the property test and the recorded decisions show.
+ * When calls take the short way: while nothing is unusual, and again when it is over. That both
+ * ways decide alike is what the property test and the recorded decisions show.
  */
 #include "support/test.h"
 

@@ -188,10 +188,22 @@ static void find_is_right_at_every_class_border(void **state)
 static void young_blocks_compete_with_old_ones(void **state)
 {
     const uint64_t too_old = (uint64_t)504 << 30;
-    const uint64_t sizes[] = {512,           1024,      63 * 512,          64 * 512,
-                              127 * 512,     128 * 512, 2 * MIB - 512,     2 * MIB,
-                              2 * MIB + 512, 3 * MIB,   5 * MIB,           (uint64_t)1 << 33,
-                              too_old - 512, too_old,   (uint64_t)1 << 41, (uint64_t)1 << 62};
+    const uint64_t sizes[] = {512,
+                              1024,
+                              UINT64_C(63) * 512,
+                              UINT64_C(64) * 512,
+                              UINT64_C(127) * 512,
+                              UINT64_C(128) * 512,
+                              2 * MIB - 512,
+                              2 * MIB,
+                              2 * MIB + 512,
+                              3 * MIB,
+                              5 * MIB,
+                              (uint64_t)1 << 33,
+                              too_old - 512,
+                              too_old,
+                              (uint64_t)1 << 41,
+                              (uint64_t)1 << 62};
     const size_t count = sizeof sizes / sizeof sizes[0];
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
 
