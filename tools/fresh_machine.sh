@@ -15,6 +15,9 @@ fail() {
     exit 1
 }
 
+case ${1:-} in
+-*) fail "usage: tools/fresh_machine.sh FOLDER [SUITE MIRROR [COMPONENTS]]" ;;
+esac
 case $# in
 1) ;;
 3 | 4) [ -n "$3" ] || fail "the mirror is empty" ;;
