@@ -391,8 +391,8 @@ static void request_leave_step(struct tn_trail *trail, const struct tn_request *
     step->pool = (uint8_t)tn_counter_pool(request->pool->is_small);
 }
 
-/* Hands out the block that was found. `trail` is the stream's; `calm`: what it was found by is a
- * step. */
+/* Hands out the block that was found. `trail` is the stream's; if things are calm the allocation
+ * may become a step of it. */
 static TN_INLINE struct tarn_handle request_finish(struct tn_engine *engine,
                                                    const struct tn_request *request,
                                                    struct tn_trail *trail, bool calm)
@@ -711,7 +711,7 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
         if (tn_likely(step)) {
             *handle_out = step_handle(step);
             leave_plain(engine);
-            probe_alloc(engine, step->address, size, stream);
+            probe_alloc(engine, handle_out->ptr, size, stream); /* the step may be gone */
             return TARN_OK;
         }
         if (tn_likely(alloc_plain(engine, size, stream, handle_out))) {
