@@ -5,6 +5,11 @@
  */
 #include "support/test.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
 #include "support/rig.h"
 #include "tarn/graph_pool.h"
 
@@ -135,12 +140,94 @@ static void what_is_not_plain_goes_on(void **state)
     rig_close(&rig);
 }
 
+/* For the other thread to come to the lock. */
+static const struct timespec long_enough = {.tv_nsec = 50 * 1000 * 1000};
+
+/* A thread that asks for memory while another one, with the lock, begins to route requests. */
+struct encounter {
+    struct rig rig;
+    _Atomic bool stops; /* the next piece of host memory takes long, and lets the thread go */
+    _Atomic bool goes;
+    tarn_ptr got;
+    enum tarn_status status;
+};
+
+static void *host_alloc(void *context, size_t size, size_t alignment)
+{
+    struct encounter *encounter = context;
+    void *memory = NULL;
+
+    if (atomic_exchange(&encounter->stops, false)) {
+        atomic_store(&encounter->goes, true);
+        (void)nanosleep(&long_enough, NULL);
+    }
+    return posix_memalign(&memory, alignment > sizeof(void *) ? alignment : sizeof(void *), size)
+               ? NULL
+               : memory;
+}
+
+static void host_release(void *context, void *memory, size_t size)
+{
+    (void)context;
+    (void)size;
+    free(memory);
+}
+
+static void *ask_when_told(void *context)
+{
+    struct encounter *encounter = context;
+
+    while (!atomic_load(&encounter->goes)) {
+        (void)sched_yield();
+    }
+    encounter->status =
+        tarn_allocator_alloc(encounter->rig.allocator, 512, 0, &encounter->got, NULL);
+    return NULL;
+}
+
+/* Nothing was unusual when it came, but is when it gets the lock. */
+static void who_waited_for_the_lock_is_routed(void **state)
+{
+    static struct encounter encounter;
+    const struct tarn_host_hooks hooks = {.struct_size = sizeof hooks,
+                                          .alloc = host_alloc,
+                                          .release = host_release,
+                                          .context = &encounter};
+    const struct tarn_pool_id id = {0, 1};
+    struct rig_totals routed = {0};
+    const struct tarn_walker walker = {&routed, rig_count_segment, rig_count_block};
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(tarn_host_set_hooks(&hooks), TARN_OK);
+    rig_open(&encounter.rig, GIB, "");
+    rig_free(&encounter.rig, rig_alloc(&encounter.rig, 512, 0));
+    plain_is(&encounter.rig, true);
+    assert_int_equal(pthread_create(&thread, NULL, ask_when_told, &encounter), 0);
+    atomic_store(&encounter.stops, true);
+    assert_int_equal(
+        tarn_allocator_begin_pool(encounter.rig.allocator, id, every_stream, NULL, NULL), TARN_OK);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(encounter.status, TARN_OK);
+    assert_false(atomic_load(&encounter.stops));
+    assert_int_equal(tarn_allocator_walk_pool(encounter.rig.allocator, id, &walker), TARN_OK);
+    assert_int_equal(routed.allocated, 1);
+    assert_int_equal(tarn_allocator_end_pool(encounter.rig.allocator, id, NULL), TARN_OK);
+    rig_free(&encounter.rig, encounter.got);
+    assert_int_equal(tarn_allocator_release_pool(encounter.rig.allocator, id, NULL), TARN_OK);
+    rig_close(&encounter.rig);
+    assert_int_equal(tarn_host_set_hooks(NULL), TARN_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_may_listen),         cmocka_unit_test(nothing_may_wait),
-        cmocka_unit_test(no_request_may_be_routed),  cmocka_unit_test(no_search_may_age_blocks),
+        cmocka_unit_test(nobody_may_listen),
+        cmocka_unit_test(nothing_may_wait),
+        cmocka_unit_test(no_request_may_be_routed),
+        cmocka_unit_test(no_search_may_age_blocks),
         cmocka_unit_test(what_is_not_plain_goes_on),
+        cmocka_unit_test(who_waited_for_the_lock_is_routed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
