@@ -140,8 +140,8 @@ static void what_is_not_plain_goes_on(void **state)
     rig_close(&rig);
 }
 
-/* For the other thread to come to the lock. */
-static const struct timespec long_enough = {.tv_nsec = 50 * 1000 * 1000};
+/* For the other thread to come to the lock: 50 ms. */
+static const struct timespec long_enough = {.tv_nsec = 50000000};
 
 /* A thread that asks for memory while another one, with the lock, begins to route requests. */
 struct encounter {
