@@ -15,13 +15,17 @@ fail() {
     exit 1
 }
 
+usage() {
+    fail "usage: tools/fresh_machine.sh FOLDER [SUITE MIRROR [COMPONENTS]]"
+}
+
 case ${1:-} in
--*) fail "usage: tools/fresh_machine.sh FOLDER [SUITE MIRROR [COMPONENTS]]" ;;
+-*) usage ;;
 esac
 case $# in
 1) ;;
 3 | 4) [ -n "$3" ] || fail "the mirror is empty" ;;
-*) fail "usage: tools/fresh_machine.sh FOLDER [SUITE MIRROR [COMPONENTS]]" ;;
+*) usage ;;
 esac
 suite=${2:-bookworm}
 mirror=${3:-}
