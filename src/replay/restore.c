@@ -87,8 +87,8 @@ static enum tarn_status start_range(struct tn_runner *runner, const struct tn_st
     runner->start_address = runner->keeps_addresses ? first->address : 0;
     st = range.grows ? TARN_OK : tn_runner_script_segment(runner, first->address, error);
     st = st ? st
-            : tn_carve_segment(tn_allocator_engine(runner->allocator), &range, pieces->items,
-                               pieces->count, &address, error);
+            : tn_carve_segment(runner->engine, &range, pieces->items, pieces->count, &address,
+                               error);
     runner->start_address = 0;
     for (size_t i = 0; st == TARN_OK && i < length; i++) {
         const struct tn_start_block *blocks = runner->program->start_blocks.items;
@@ -125,9 +125,7 @@ static enum tarn_status start_allocate(struct tn_runner *runner,
 /* Whether segments are made as those of the recorded run. */
 static bool starts_alike(const struct tn_runner *runner, const struct tn_start_segment *segment)
 {
-    return tn_allocator_is_native(runner->allocator) &&
-           tn_allocator_engine(runner->allocator)->config.expandable_segments ==
-               segment->is_expandable;
+    return runner->engine && runner->engine->config.expandable_segments == segment->is_expandable;
 }
 
 enum tarn_status tn_restore_start(struct tn_runner *runner, struct tarn_error *error)

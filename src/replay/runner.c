@@ -54,7 +54,7 @@ static enum tarn_status runner_script(struct tn_runner *runner, struct tarn_erro
     if (!runner->keeps_addresses) {
         return TARN_OK;
     }
-    if (runner->program->map_addresses.count > 0 && tn_allocator_is_native(runner->allocator)) {
+    if (runner->program->map_addresses.count > 0 && runner->engine) {
         const enum tarn_status st = tarn_allocator_add_sink(runner->allocator, &sink, NULL);
 
         if (st) {
@@ -169,7 +169,7 @@ static enum tarn_status run_try(struct tn_runner *runner, const struct tn_op *op
 /* The event that the free just made recorded last on that stream. */
 static uint64_t last_event(const struct tn_runner *runner, tarn_stream stream)
 {
-    const struct tn_stream_waits *waits = &tn_allocator_engine(runner->allocator)->waits;
+    const struct tn_stream_waits *waits = &runner->engine->waits;
 
     for (uint32_t i = 0; i < waits->queue_count; i++) {
         const struct tn_event_queue *queue = &waits->queues[i];
@@ -186,9 +186,8 @@ static uint64_t last_event(const struct tn_runner *runner, tarn_stream stream)
 static enum tarn_status stream_begin_work(const struct tn_runner *runner, tarn_stream stream,
                                           struct tarn_error *error)
 {
-    const enum tarn_status st = tn_allocator_is_native(runner->allocator)
-                                    ? TARN_OK
-                                    : tarn_sim_block_stream(runner->device, stream);
+    const enum tarn_status st =
+        runner->engine ? TARN_OK : tarn_sim_block_stream(runner->device, stream);
 
     return st ? tn_fail(error, st, "no host memory for a busy stream") : TARN_OK;
 }
@@ -208,8 +207,7 @@ static enum tarn_status run_free_waits(struct tn_runner *runner, uint32_t slot, 
     st = st ? st : tarn_allocator_free_handle(runner->allocator, handle, error);
     if (st == TARN_OK) {
         runner->handles[slot] = (struct tarn_handle){0};
-        runner->events[slot] =
-            tn_allocator_is_native(runner->allocator) ? last_event(runner, stream) : stream;
+        runner->events[slot] = runner->engine ? last_event(runner, stream) : stream;
     }
     return st;
 }
@@ -234,7 +232,7 @@ static enum tarn_status run_complete(struct tn_runner *runner, uint32_t slot)
     const uint64_t event = runner->events[slot];
 
     runner->events[slot] = 0;
-    if (!tn_allocator_is_native(runner->allocator)) {
+    if (!runner->engine) {
         /* a flush may have waited for the stream's work already */
         const enum tarn_status st = tarn_sim_unblock_stream(runner->device, event);
 
@@ -409,8 +407,7 @@ void tn_runner_close(struct tn_runner *runner)
 /* Segments of the start are put there, not asked for: no limit stopped them. */
 static bool start_is_over_limit(const struct tn_runner *runner)
 {
-    const struct tn_engine *engine =
-        tn_allocator_is_native(runner->allocator) ? tn_allocator_engine(runner->allocator) : NULL;
+    const struct tn_engine *engine = runner->engine;
 
     return engine && tn_engine_limit_is_set(engine) && engine->reserved > engine->limit;
 }
@@ -419,7 +416,7 @@ static enum tarn_status begin(struct tn_runner *runner, struct tarn_error *error
 {
     enum tarn_status st;
 
-    if (runner->keeps_addresses && tn_allocator_is_native(runner->allocator)) {
+    if (runner->keeps_addresses && runner->engine) {
         tarn_sim_set_address_oracle(runner->device, answer_address, runner);
     }
     st = tn_restore_start(runner, error);
