@@ -459,20 +459,26 @@ static TN_NOINLINE enum tarn_status alloc_looks_at_events(struct tn_engine *engi
                : TARN_OK;
 }
 
+/* Looks for a free block that fits; TARN_ERR_NOT_FOUND if there is none. */
+static TN_INLINE enum tarn_status request_find(struct tn_engine *engine, struct tn_request *request,
+                                               struct tarn_error *error)
+{
+    request->size = tn_round_size(request->requested, &engine->config);
+    request->grows = engine->config.expandable_segments;
+    request->pool = route(engine, tn_size_is_small(request->size), request->stream);
+    const enum tarn_status st = request_prepare(engine, request, error);
+
+    return tn_unlikely(st) ? st : reuse_block(engine, request);
+}
+
 static inline enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request *request,
                                             bool calm, struct tarn_handle *handle_out,
                                             struct tarn_error *error)
 {
     enum tarn_status st = calm ? TARN_OK : alloc_looks_at_events(engine, request, error);
 
-    request->size = tn_round_size(request->requested, &engine->config);
-    request->grows = engine->config.expandable_segments;
-    request->pool = route(engine, tn_size_is_small(request->size), request->stream);
     if (tn_likely(st == TARN_OK)) {
-        st = request_prepare(engine, request, error);
-    }
-    if (tn_likely(st == TARN_OK)) {
-        st = reuse_block(engine, request);
+        st = request_find(engine, request, error);
     }
     if (tn_unlikely(st == TARN_ERR_NOT_FOUND)) {
         st = request_climb(engine, request, error);
@@ -615,6 +621,14 @@ static TN_NOINLINE enum tarn_status alloc_in_engine(struct tn_engine *engine, ui
     return TARN_OK;
 }
 
+/* Gives the lock back after a step or a call that is plain: nothing changed of what
+ * tn_engine_unlock writes down. */
+static inline void leave(struct tn_engine *engine)
+{
+    tn_core_assert(engine);
+    tn_biased_lock_release(&engine->lock);
+}
+
 /* Whatever is unusual is looked at. */
 static TN_NOINLINE enum tarn_status alloc_the_long_way(struct tn_engine *engine, uint64_t size,
                                                        tarn_stream stream,
@@ -637,8 +651,7 @@ static TN_NOINLINE enum tarn_status alloc_the_long_way(struct tn_engine *engine,
     if (tn_engine_has_sinks(engine) || stack != 0) {
         tell_of_alloc(engine, step, stack);
     }
-    tn_core_assert(engine);
-    tn_biased_lock_release(&engine->lock);
+    leave(engine);
     return TARN_OK;
 }
 
@@ -647,10 +660,6 @@ static TN_NOINLINE enum tarn_status alloc_the_long_way(struct tn_engine *engine,
 static inline void probe_alloc(const struct tn_engine *engine, tarn_ptr ptr, uint64_t size,
                                tarn_stream stream)
 {
-    (void)engine; /* where there are no probes */
-    (void)ptr;
-    (void)size;
-    (void)stream;
     TN_PROBE4(malloc, ptr, engine->device->ordinal, size, stream);
 }
 
@@ -669,12 +678,6 @@ static inline bool enter_plain(struct tn_engine *engine)
     return false;
 }
 
-static inline void leave_plain(struct tn_engine *engine)
-{
-    tn_core_assert(engine);
-    tn_biased_lock_release(&engine->lock);
-}
-
 /* An allocation that is no step, from a free block; the lock is released then. False, and nothing
  * has changed, if it has to go the long way. */
 static TN_NOINLINE bool alloc_plain(struct tn_engine *engine, uint64_t size, tarn_stream stream,
@@ -688,14 +691,11 @@ static TN_NOINLINE bool alloc_plain(struct tn_engine *engine, uint64_t size, tar
     }
     (void)tn_trail_count(trail, &engine->counters);
     tn_engine_settle_trail(engine, trail);
-    request.size = tn_round_size(size, &engine->config);
-    request.grows = engine->config.expandable_segments;
-    request.pool = tn_size_is_small(request.size) ? &engine->small : &engine->large;
-    if (tn_unlikely(request_prepare(engine, &request, NULL) || reuse_block(engine, &request))) {
+    if (tn_unlikely(request_find(engine, &request, NULL))) {
         return false;
     }
     *handle_out = request_finish(engine, &request, trail, true);
-    leave_plain(engine);
+    leave(engine);
     probe_alloc(engine, handle_out->ptr, size, stream);
     return true;
 }
@@ -710,7 +710,7 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
 
         if (tn_likely(step)) {
             *handle_out = step_handle(step);
-            leave_plain(engine);
+            leave(engine);
             probe_alloc(engine, handle_out->ptr, size, stream); /* the step may be gone */
             return TARN_OK;
         }
@@ -882,8 +882,7 @@ free_the_long_way(struct tn_engine *engine, struct tarn_handle handle, struct ta
     if (tn_engine_has_sinks(engine) || stack != 0) {
         tell_of_free(engine, step, stack);
     }
-    tn_core_assert(engine);
-    tn_biased_lock_release(&engine->lock);
+    leave(engine);
     return TARN_OK;
 }
 
@@ -899,7 +898,7 @@ static TN_NOINLINE bool free_plain(struct tn_engine *engine, struct tarn_handle 
     }
     free_settled(engine, tn_ptr_entry_block(*slot), false, 0);
     tn_ptr_map_remove(&engine->map, slot);
-    leave_plain(engine);
+    leave(engine);
     return true;
 }
 
@@ -911,7 +910,7 @@ enum tarn_status tn_native_free(struct tn_engine *engine, struct tarn_handle han
         return free_the_long_way(engine, handle, error);
     }
     if (tn_likely(tn_trail_back(&engine->trail, handle.ptr))) {
-        leave_plain(engine);
+        leave(engine);
         return TARN_OK;
     }
     return tn_likely(free_plain(engine, handle)) ? TARN_OK

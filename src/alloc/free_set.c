@@ -175,13 +175,6 @@ static struct tn_block *bins_before(const struct tn_free_set *set, uint64_t size
 
 /* ---- young blocks ---- */
 
-/* First young block at or after (size, address), NULL if there is none. */
-static inline struct tn_block *young_from(const struct tn_free_set *set, uint64_t size,
-                                          uint64_t address)
-{
-    return tn_likely(set->young.rest.left == 0) ? tn_young_from(&set->young, size, address) : NULL;
-}
-
 /* Puts a young block into its bin. */
 static bool young_give_up(struct tn_free_set *set, struct tn_block *block)
 {
@@ -289,8 +282,7 @@ static inline struct tn_block *bins_find(const struct tn_free_set *set, unsigned
 
 struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size)
 {
-    const bool rests = tn_unlikely(set->young.rest.left > 0);
-    struct tn_block *young = rests ? NULL : tn_young_find(&set->young, size);
+    struct tn_block *young = tn_young_find(&set->young, size);
     const int class = set_next_class(set, class_of(size));
 
     tn_assert(size % TN_MIN_BLOCK_SIZE == 0 && size > 0);
@@ -304,7 +296,8 @@ struct tn_block *tn_free_set_next(const struct tn_free_set *set, const struct tn
 {
     const uint64_t address = block->address + TN_MIN_BLOCK_SIZE;
 
-    return lower(young_from(set, block->size, address), bins_from(set, block->size, address));
+    return lower(tn_young_from(&set->young, block->size, address),
+                 bins_from(set, block->size, address));
 }
 
 struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn_block *block)
@@ -315,7 +308,7 @@ struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn
 
 struct tn_block *tn_free_set_first(const struct tn_free_set *set)
 {
-    return lower(young_from(set, TN_MIN_BLOCK_SIZE, 0), bins_min_from(set, 0));
+    return lower(tn_young_find(&set->young, TN_MIN_BLOCK_SIZE), bins_min_from(set, 0));
 }
 
 struct tn_block *tn_free_set_last(const struct tn_free_set *set)

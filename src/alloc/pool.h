@@ -27,6 +27,7 @@ void tn_pool_init(struct tn_pool *pool, bool is_small, struct tn_private_pool *o
 /* Every block must be gone. */
 void tn_pool_fini(struct tn_pool *pool);
 
+/* The long way of the next: not the set that was found last. */
 struct tn_free_set *tn_pool_get_other_set(struct tn_pool *pool, tarn_stream stream) TN_MUST_CHECK;
 
 /* The stream's free set, made when it is new; NULL when host memory is missing. */

@@ -36,9 +36,8 @@ enum {
 
 enum {
     TN_YOUNG_KEY_BASE = 0x00800000, /* the smallest normal float */
-    TN_YOUNG_KEY_NONE =
-        0x40000000, /* 2.0, above all keys; keys with this bit set are finite floats */
-    TN_YOUNG_KEY_END = 0x3f800000
+    TN_YOUNG_KEY_END = 0x3f800000,  /* above all keys; with the bit below they are finite floats */
+    TN_YOUNG_KEY_NONE = 0x40000000
 };
 
 #define TN_YOUNG_ALL ((uint32_t)(((uint64_t)1 << TN_YOUNG) - 1))
@@ -210,7 +209,7 @@ static inline struct tn_block *tn_young_lowest(const struct tn_young *young, uin
 /* Best fit: the first block of at least `size` bytes (> 0), NULL if there is none. */
 static inline struct tn_block *tn_young_find(const struct tn_young *young, uint64_t size)
 {
-    if (tn_unlikely(!tn_young_can_be(size))) {
+    if (tn_unlikely(young->rest.left > 0 || !tn_young_can_be(size))) {
         return NULL;
     }
     const int32_t least = tn_young_least(young, tn_young_key(size));
