@@ -11,6 +11,9 @@
 /* Steps so fine that sizes hardly ever meet; a choice of ours. */
 #define DIVISIONS_TOO_FINE 64
 
+/* Bytes of which the pages of every NVIDIA GPU so far are a multiple. */
+#define GPU_PAGE ((uint64_t)2 << 20)
+
 static bool has_limit(const struct tarn_config *config)
 {
     return config->memory_fraction_given && config->memory_fraction < 1.0;
@@ -84,6 +87,11 @@ static bool splits_expandable_anyway(const struct tarn_config *config)
     return config->expandable_segments && config->max_split_size != TARN_SIZE_UNLIMITED;
 }
 
+static bool has_odd_pages(const struct tarn_config *config)
+{
+    return config->expandable_segments && config->large_segment_size % GPU_PAGE != 0;
+}
+
 static bool divides_coarsely(const struct tarn_config *config)
 {
     const uint32_t min = divisions_min(config);
@@ -148,6 +156,10 @@ static const struct {
      "max_non_split_rounding_mb does nothing unless max_split_size_mb is set", NULL},
     {splits_expandable_anyway,
      "blocks of expandable segments are split whatever max_split_size_mb says", NULL},
+    {has_odd_pages,
+     "expandable_segments needs an even large_segment_size_mb: GPUs map pages of 2 MiB and "
+     "multiples, so these settings are refused there",
+     NULL},
     {divides_coarsely, NULL, coarse_write},
     {divides_too_finely, NULL, fine_write},
     {async_ignores_options, "backend:cudaMallocAsync ignores the caching allocator's options",

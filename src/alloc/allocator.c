@@ -21,6 +21,25 @@ static enum tarn_status engine_create(struct tarn_device *device, const struct t
                               : tn_native_create(device, config, allocator_out);
 }
 
+/* Pages of expandable segments are as large as the segments of requests of 1 to 10 MiB. PyTorch
+ * finds out at the first of them that the device does not make pages of that size. */
+static enum tarn_status config_check(const struct tarn_config *config,
+                                     const struct tarn_device *device, struct tarn_error *error)
+{
+    const uint64_t unit = device->granularity;
+
+    if (config->backend != TARN_BACKEND_NATIVE || config->no_caching ||
+        !config->expandable_segments || config->large_segment_size % unit == 0) {
+        return TARN_OK;
+    }
+    return tn_fail(error, TARN_ERR_CONFIG,
+                   "expandable_segments:True needs a large_segment_size_mb that is a multiple of "
+                   "the device's page size of %llu MiB: use %llu instead of %llu",
+                   (unsigned long long)(unit >> 20),
+                   (unsigned long long)((config->large_segment_size / unit + 1) * unit >> 20),
+                   (unsigned long long)(config->large_segment_size >> 20));
+}
+
 /* Of the kind that `plugged` says, NULL for libtarn's own. */
 static enum tarn_status any_create(const struct tarn_pluggable *plugged, struct tarn_device *device,
                                    const struct tarn_config *config,
@@ -32,10 +51,14 @@ static enum tarn_status any_create(const struct tarn_pluggable *plugged, struct 
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "an allocator needs a device");
     }
     tarn_config_init(&defaults);
-    const enum tarn_status st =
-        plugged ? tn_pluggable_create(plugged, device, allocator_out)
-                : engine_create(device, config ? config : &defaults, allocator_out);
+    config = config ? config : &defaults;
+    enum tarn_status st = plugged ? TARN_OK : config_check(config, device, error);
 
+    if (st) {
+        return st;
+    }
+    st = plugged ? tn_pluggable_create(plugged, device, allocator_out)
+                 : engine_create(device, config, allocator_out);
     if (st) {
         return tn_fail(error, st, "no host memory for an allocator");
     }
@@ -276,8 +299,12 @@ enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,
         return tn_fail(error, TARN_ERR_CONFIG,
                        "whether memory is cached is decided when the allocator is made");
     }
-    allocator->methods->set_config(allocator, config);
-    return TARN_OK;
+    const enum tarn_status st = config_check(config, allocator->device, error);
+
+    if (st == TARN_OK) {
+        allocator->methods->set_config(allocator, config);
+    }
+    return st;
 }
 
 void tarn_allocator_get_stats(struct tarn_allocator *allocator, struct tarn_stats *stats_out)

@@ -28,35 +28,42 @@ static void take_back(struct tn_engine *engine, struct tn_block *block)
     (void)st;
 }
 
-/* Blocks that are handed out stay the nodes they are, whatever is freed beside them. */
-static void free_pieces(struct tn_engine *engine, struct tn_block *block,
+/* The block of a piece that is still handed out. Neighbours that were freed may have been merged or
+ * split since, so there is no counting of nodes: its address is what stays. */
+static struct tn_block *piece_find(const struct tn_engine *engine, tarn_ptr address)
+{
+    struct tn_block *block = tn_ptr_map_find(&engine->map, address);
+
+    tn_assert(block);
+    return block;
+}
+
+static void free_pieces(struct tn_engine *engine, tarn_ptr address,
                         const struct tn_carve_piece *pieces, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
-        struct tn_block *next = block->next;
-
         if (!pieces[i].allocated && !pieces[i].unmapped) {
-            take_back(engine, block);
+            take_back(engine, piece_find(engine, address));
         }
-        block = next;
+        address += pieces[i].size;
     }
 }
 
 /* Before anything else is free beside them: nothing but they are unmapped. */
-static enum tarn_status unmap_pieces(struct tn_engine *engine, struct tn_block *block,
+static enum tarn_status unmap_pieces(struct tn_engine *engine, tarn_ptr address,
                                      const struct tn_carve_piece *pieces, uint64_t count,
                                      struct tarn_error *error)
 {
     enum tarn_status st = TARN_OK;
 
     for (uint64_t i = 0; i < count && st == TARN_OK; i++) {
-        struct tn_block *next = block->next;
-
         if (pieces[i].unmapped) {
+            struct tn_block *block = piece_find(engine, address);
+
             take_back(engine, block);
             st = tn_expandable_unmap(engine, block, 0, error);
         }
-        block = next;
+        address += pieces[i].size;
     }
     return st;
 }
@@ -64,8 +71,10 @@ static enum tarn_status unmap_pieces(struct tn_engine *engine, struct tn_block *
 void tn_carve(struct tn_engine *engine, struct tn_block *block, const struct tn_carve_piece *pieces,
               uint64_t count, uint64_t stack)
 {
+    const tarn_ptr address = block->address;
+
     hand_out(engine, block, pieces, count, stack);
-    free_pieces(engine, block, pieces, count);
+    free_pieces(engine, address, pieces, count);
 }
 
 static enum tarn_status carve_segment_locked(struct tn_engine *engine,
@@ -88,12 +97,14 @@ static enum tarn_status carve_segment_locked(struct tn_engine *engine,
     if (st) {
         return st;
     }
-    *address_out = block->address;
+    const tarn_ptr address = block->address;
+
     tn_engine_file(engine, block);
     hand_out(engine, block, pieces, count, 0);
-    const enum tarn_status unmapped = unmap_pieces(engine, block, pieces, count, error);
+    const enum tarn_status unmapped = unmap_pieces(engine, address, pieces, count, error);
 
-    free_pieces(engine, block, pieces, count);
+    free_pieces(engine, address, pieces, count);
+    *address_out = address;
     return unmapped;
 }
 

@@ -14,7 +14,8 @@ struct tn_carve_piece {
     uint64_t size; /* bytes, a multiple of 512 */
     uint64_t requested;
     bool allocated; /* false: free again at the end */
-    bool unmapped;  /* and its pages given back; only in a growing segment, whole pages */
+    bool unmapped;  /* and the whole pages in it given back; only in a growing segment, between
+                       pieces that are not */
 };
 
 struct tn_carve_segment {

@@ -75,13 +75,29 @@ static void rebuild_drop_block(struct rebuild *r, uint64_t address, uint64_t siz
     }
 }
 
+/* Whether an allocator can have had it: files from outside say anything. */
+static bool segment_fits(const struct known_segment *segment)
+{
+    return segment->size > 0 && segment->size % TN_MIN_BLOCK_SIZE == 0 &&
+           segment->address % TN_MIN_BLOCK_SIZE == 0 &&
+           segment->size <= UINT64_MAX - segment->address;
+}
+
 static void rebuild_add_segment(struct rebuild *r, const struct known_segment *segment)
 {
-    struct known_segment *added = segment->address ? tn_vec_push(&r->segments) : NULL;
+    struct known_segment *added;
     uint64_t old;
 
+    if (segment->address == 0) {
+        return;
+    }
+    if (!segment_fits(segment)) {
+        r->impossible++;
+        return;
+    }
+    added = tn_vec_push(&r->segments);
     if (!added || !tn_map_reserve(&r->segment_at, 1)) {
-        r->no_memory = r->no_memory || segment->address != 0;
+        r->no_memory = true;
         return;
     }
     *added = *segment;
@@ -281,13 +297,6 @@ static bool block_fits(const struct known_block *block, const struct known_segme
            (block->address - segment->address) % TN_MIN_BLOCK_SIZE == 0;
 }
 
-static bool segment_fits(const struct known_segment *segment)
-{
-    return segment->size > 0 && segment->size % TN_MIN_BLOCK_SIZE == 0 &&
-           segment->address % TN_MIN_BLOCK_SIZE == 0 &&
-           segment->size <= UINT64_MAX - segment->address;
-}
-
 /* Moves a segment that stayed, and its blocks, to the program. `*next` walks the sorted blocks. */
 static bool start_add_segment(struct rebuild *r, const struct known_segment *segment, size_t *next)
 {
@@ -355,9 +364,11 @@ static void blocks_sort(struct rebuild *r)
     }
 }
 
+/* Segments that overlap contradict each other; the lower one stays. */
 static bool rebuild_finish(struct rebuild *r)
 {
     const struct known_segment *segments = r->segments.items;
+    uint64_t end = 0; /* of the last segment that stayed */
     size_t next = 0;
 
     blocks_sort(r);
@@ -366,10 +377,12 @@ static bool rebuild_finish(struct rebuild *r)
               known_segment_compare);
     }
     for (size_t i = 0; i < r->segments.count && !segments[i].gone; i++) {
-        if (!segment_fits(&segments[i])) {
+        if (segments[i].address < end) {
             r->impossible++;
         } else if (!start_add_segment(r, &segments[i], &next)) {
             return false;
+        } else {
+            end = segments[i].address + segments[i].size;
         }
     }
     return true;

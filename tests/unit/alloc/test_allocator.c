@@ -388,6 +388,37 @@ static void settings_are_read_back_and_checked(void **state)
     rig_close(&rig);
 }
 
+/* The device maps pages of 2 MiB and multiples. Without expandable segments any size will do. */
+static void pages_that_the_device_cannot_make_are_refused(void **state)
+{
+    static const char text[] =
+        "expandable_segments:True needs a large_segment_size_mb that is a multiple of the device's "
+        "page size of 2 MiB: use 14 instead of 13";
+    struct tarn_allocator *allocator = NULL;
+    struct tarn_config config;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "large_segment_size_mb:13");
+    assert_int_equal(tarn_config_parse("large_segment_size_mb:13,expandable_segments:True", &config,
+                                       &rig.error),
+                     TARN_OK);
+    assert_int_equal(tarn_allocator_set_config(rig.allocator, &config, &rig.error),
+                     TARN_ERR_CONFIG);
+    assert_string_equal(rig.error.text, text);
+    tarn_allocator_get_config(rig.allocator, &config);
+    assert_false(config.expandable_segments);
+    config.expandable_segments = true;
+    rig.error.text[0] = '\0';
+    assert_int_equal(tarn_allocator_create(rig.device, &config, &allocator, &rig.error),
+                     TARN_ERR_CONFIG);
+    assert_string_equal(rig.error.text, text);
+    assert_null(allocator);
+    config.large_segment_size = 14 * MIB;
+    assert_int_equal(tarn_allocator_set_config(rig.allocator, &config, &rig.error), TARN_OK);
+    rig_close(&rig);
+}
+
 static void an_allocator_needs_a_device(void **state)
 {
     struct tarn_allocator *allocator = NULL;
@@ -664,6 +695,7 @@ int main(void)
         cmocka_unit_test(two_halves_fit_one_after_the_other),
         cmocka_unit_test(stats_are_cut_at_the_callers_size),
         cmocka_unit_test(settings_are_read_back_and_checked),
+        cmocka_unit_test(pages_that_the_device_cannot_make_are_refused),
         cmocka_unit_test(an_allocator_needs_a_device),
         cmocka_unit_test(device_errors_are_passed_on),
         cmocka_unit_test(peaks_and_sums_are_reset_apart),

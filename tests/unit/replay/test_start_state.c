@@ -330,6 +330,35 @@ static void what_contradicts_is_left_out_and_noted(void **state)
     made_close(&made);
 }
 
+/* Of two segments that share bytes at most one can have been there. */
+static void segments_that_overlap_are_left_out(void **state)
+{
+    static const struct tn_model_segment segments[] = {
+        {.address = A, .total_size = 20 * MIB, .is_large = true, .is_expandable = true},
+        {.address = A + 10 * MIB, .total_size = 4 * MIB, .is_large = true, .is_expandable = true},
+        {.address = A + 18 * MIB, .total_size = 4 * MIB, .is_large = true, .is_expandable = true},
+        {.address = A + 20 * MIB, .total_size = 2 * MIB, .is_large = true, .is_expandable = true},
+    };
+    static const struct trace_row rows[] = {{TN_TRACE_SEGMENT_UNMAP, A + 19 * MIB, 2 * MIB, 0}};
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 1, segments, 4);
+    assert_int_equal(made.program.start_segments.count, 2);
+    segment_is(&made, 0,
+               (struct tn_start_segment){
+                   .address = A, .size = 20 * MIB, .is_large = true, .is_expandable = true});
+    segment_is(&made, 1,
+               (struct tn_start_segment){.address = A + 20 * MIB,
+                                         .size = 2 * MIB,
+                                         .is_large = true,
+                                         .is_expandable = true});
+    assert_string_equal(
+        made.program.notes[1],
+        "3 segments or blocks contradict others or are of no possible size; they were left out");
+    made_close(&made);
+}
+
 /* Pages were mapped at once, unmapped in pieces, and mapped again as one. */
 static void pages_are_undone_by_range(void **state)
 {
@@ -453,6 +482,7 @@ int main(void)
         cmocka_unit_test(a_size_follows_from_the_request),
         cmocka_unit_test(a_request_of_nothing_is_a_block_of_512),
         cmocka_unit_test(what_contradicts_is_left_out_and_noted),
+        cmocka_unit_test(segments_that_overlap_are_left_out),
         cmocka_unit_test(pages_are_undone_by_range),
         cmocka_unit_test(private_pools_of_before_are_noted),
         cmocka_unit_test(an_allocation_that_vanished_is_noted),
