@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: MIT
-# For people: each target is a line or two over cmake and tools/. Variables: JOBS, PREFIX, DESTDIR.
+# For people: each target is a line or two over cmake and tools/. Variables: JOBS, PREFIX, DESTDIR,
+# MINUTES.
 
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
+MINUTES ?= 30
 
 # What `make run` shows once the program is built: a GPT-2 training run, recorded on a GPU.
 RECORDED = tests/data/snapshots/gpt2_varlen.pickle.gz
 
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
-.PHONY: help build run test test-viewer bench lint format sanitize install clean
+.PHONY: help build run test test-viewer bench lint format sanitize fuzz install clean
 .PHONY: setup-build setup-test setup-lint setup-sanitize
 
 help: ## this list
@@ -47,6 +49,9 @@ sanitize: setup-sanitize ## tests under asan and tsan
 	@tools/run_tests.sh build/asan -j $(JOBS)
 	@cmake --build --preset tsan -j $(JOBS)
 	@tools/run_tests.sh build/tsan -j $(JOBS)
+
+fuzz: ## every fuzz target for MINUTES (30), on all processors: a job for the night
+	@tools/fuzz.sh -m $(MINUTES)
 
 format: ## lay out the sources with clang-format 14
 	@git ls-files -co --exclude-standard -- '*.c' '*.h' ':!tests/layers' | \
