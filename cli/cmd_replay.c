@@ -337,7 +337,7 @@ static enum tarn_status run_and_save(const struct replay_values *values, struct 
         tarn_replay_capture(runs->replay, runs->snapshot, options, result, &made, error);
 
     if (status == TARN_OK) {
-        status = tarn_snapshot_save(made, values->output, error);
+        status = cli_snapshot_save(made, values->output, error);
         tarn_snapshot_destroy(made);
     }
     return status;

@@ -117,11 +117,7 @@ static enum tarn_status trimmed_save(const struct tarn_snapshot *snapshot,
     enum tarn_status status = tarn_snapshot_trim(snapshot, options, &trimmed, error);
 
     if (status == TARN_OK) {
-        const struct tarn_writer writer = cli_output_writer();
-
-        status = cli_output_is_stdout(path)
-                     ? tarn_snapshot_write(trimmed, TARN_SNAPSHOT_PICKLE, &writer, error)
-                     : tarn_snapshot_save(trimmed, path, error);
+        status = cli_snapshot_save(trimmed, path, error);
         tarn_snapshot_destroy(trimmed);
     }
     return status;
