@@ -4,6 +4,7 @@
 #include "command.h"
 #include "draft.h"
 #include "progress.h"
+#include "show.h"
 #include "tarn/snapshot.h"
 
 #include <stdarg.h>
@@ -96,9 +97,8 @@ void cli_note(const char *format, ...)
     }
     (void)fputs("tarn: ", stderr);
     va_start(args, format);
-    (void)vfprintf(stderr, format, args);
+    cli_show_line(stderr, format, args);
     va_end(args);
-    (void)fputc('\n', stderr);
 }
 
 static bool warning_note(void *context, const struct tarn_snapshot_warning *warning)
