@@ -30,7 +30,7 @@ static enum cli_exit convert_run(const struct cli_call *call)
     if (!snapshot) {
         return (enum cli_exit)code;
     }
-    const enum tarn_status status = tarn_snapshot_save(snapshot, output, &error);
+    const enum tarn_status status = cli_snapshot_save(snapshot, output, &error);
 
     if (status) {
         code = (int)cli_fail_status(call->command, status, &error, NULL);
@@ -47,7 +47,8 @@ const struct cli_command cli_command_convert = {
     .help = "write a snapshot as a pickle or as JSON",
     .details =
         "OUTPUT is JSON when its name ends in .json, else a pickle of protocol 4 that Python\n"
-        "and PyTorch's viewer read. Both can be read again by every command here.\n",
+        "and PyTorch's viewer read; - is standard output. Both can be read again by every command\n"
+        "here.\n",
     .examples = "tarn convert dump.pickle dump.json\n"
                 "tarn convert dump.json again.pickle",
     .opts = convert_opts,

@@ -3,6 +3,7 @@
 #include "output.h"
 #include "pair.h"
 #include "select_text.h"
+#include "show.h"
 #include "size_text.h"
 #include "trace_run.h"
 
@@ -85,15 +86,15 @@ static enum cli_exit request_read(const struct cli_call *call, struct request *r
                                               .folded = values->folded};
     if (values->to && !cli_read_instant(values->to, &request->how.to)) {
         return cli_fail(call->command, CLI_EXIT_USAGE,
-                        "option --to: \"%.60s\" is not an instant; allowed: as for --at",
-                        values->to);
+                        "option --to: \"%s\" is not an instant; allowed: as for --at",
+                        cli_shown(values->to).text);
     }
     if (values->fail_above &&
         !cli_read_threshold(values->fail_above, &request->percent_max, &request->bytes_max)) {
         return cli_fail(call->command, CLI_EXIT_USAGE,
-                        "option --fail-above: \"%.60s\" is not a growth; allowed: a percentage, "
+                        "option --fail-above: \"%s\" is not a growth; allowed: a percentage, "
                         "such as 2%%, or a size, such as 100MiB",
-                        values->fail_above);
+                        cli_shown(values->fail_above).text);
     }
     const enum cli_exit code = cli_select_read(call->command, &values->select, &request->selected);
 

@@ -2,6 +2,7 @@
 /* `tarn fit`: the smallest device on which a recorded run would have run. */
 #include "json_out.h"
 #include "replay_load.h"
+#include "show.h"
 #include "size_text.h"
 
 #include <inttypes.h>
@@ -213,9 +214,10 @@ static void fit_text(const struct fit *fit)
 {
     const struct fit_values *values = fit->call->values;
 
-    (void)printf("%s: %" PRIu64 " entries of device %d; the smallest memory in which all of them "
+    cli_show(stdout, fit->call->arguments[0]);
+    (void)printf(": %" PRIu64 " entries of device %d; the smallest memory in which all of them "
                  "run\n\n",
-                 fit->call->arguments[0], fit->info.entries, fit->info.device);
+                 fit->info.entries, fit->info.device);
     (void)printf("%14s%14s%s\n", "needed", "above floor", values->card > 0 ? "  fits" : "");
     for (int i = 0; i < fit->count; i++) {
         const bool found = fit->searched && i + 1 == fit->count;

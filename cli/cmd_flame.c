@@ -3,6 +3,7 @@
 #include "output.h"
 #include "report_run.h"
 #include "select_text.h"
+#include "show.h"
 #include "size_text.h"
 #include "trace_run.h"
 
@@ -76,8 +77,8 @@ static enum cli_exit request_read(const struct cli_call *call, struct flame_requ
                                                       .root_below = values->shape == 1};
     if (values->from && !cli_read_instant(values->from, &request->how.from)) {
         return cli_fail(call->command, CLI_EXIT_USAGE,
-                        "option --from: \"%.60s\" is not an instant; allowed: as for --at",
-                        values->from);
+                        "option --from: \"%s\" is not an instant; allowed: as for --at",
+                        cli_shown(values->from).text);
     }
     const enum cli_exit code = cli_select_read(call->command, &values->select, &request->selected);
 

@@ -114,19 +114,19 @@ static enum tarn_status page_save(const char *folder, const struct cli_command *
                                   struct tarn_error *error)
 {
     char path[4096];
-    struct tarn_file *file;
+    struct cli_output output;
 
     (void)snprintf(path, sizeof path, "%s/tarn%s%s.1", folder, command ? "-" : "",
                    command ? command->name : "");
-    const enum tarn_status status = tarn_file_create(path, &file, error);
+    const enum tarn_status status = cli_output_begin(&output, path, error);
 
     if (status) {
         return status;
     }
-    struct cli_roff roff = {.writer = tarn_file_writer(file)};
+    struct cli_roff roff = {.writer = output.writer};
 
     page_put(&roff, command);
-    return tarn_file_finish(file, roff.status, error);
+    return cli_output_end(&output, roff.status, error);
 }
 
 static enum cli_exit pages_save(const struct cli_call *call, const char *folder)

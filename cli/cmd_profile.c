@@ -15,16 +15,6 @@ static const struct cli_opt profile_opts[] = {
     {0},
 };
 
-static enum tarn_status snapshot_save(const struct tarn_snapshot *snapshot, const char *path,
-                                      struct tarn_error *error)
-{
-    const struct tarn_writer writer = cli_output_writer();
-
-    return cli_output_is_stdout(path)
-               ? tarn_snapshot_write(snapshot, TARN_SNAPSHOT_PICKLE, &writer, error)
-               : tarn_snapshot_save(snapshot, path, error);
-}
-
 static void info_note(const struct tarn_profile_info *info)
 {
     if (info->unknown > 0) {
@@ -57,7 +47,7 @@ static enum cli_exit profile_run(const struct cli_call *call)
 
     if (status == TARN_OK) {
         info_note(&info);
-        status = snapshot_save(snapshot, call->arguments[1], &error);
+        status = cli_snapshot_save(snapshot, call->arguments[1], &error);
         tarn_snapshot_destroy(snapshot);
     }
     return status ? cli_fail_status(call->command, status, &error, NULL) : CLI_EXIT_OK;

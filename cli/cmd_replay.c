@@ -6,6 +6,7 @@
 #include "output.h"
 #include "overwrite.h"
 #include "replay_load.h"
+#include "show.h"
 #include "size_text.h"
 #include "tarn/replay.h"
 #include "tarn/report.h"
@@ -241,10 +242,12 @@ static bool print_table(const struct replay_runs *runs)
 {
     bool written = true;
     const int width = conf_width(runs);
-    const char *note;
 
-    (void)printf("%s: %" PRIu64 " entries of device %d, recorded with settings %s\n\n", runs->path,
-                 runs->info.entries, runs->info.device, cli_conf_name(runs->info.conf));
+    cli_show(stdout, runs->path);
+    (void)printf(": %" PRIu64 " entries of device %d, recorded with settings ", runs->info.entries,
+                 runs->info.device);
+    cli_show(stdout, cli_conf_name(runs->info.conf));
+    (void)fputs("\n\n", stdout);
     (void)printf("%-*s%17s%17s%17s%17s%9s%8s%7s%6s%12s\n", width, "", "", "", "", "", "reserved",
                  "device", "device", "", "");
     (void)printf("%-*s%17s%17s%17s%17s%9s%8s%7s%6s%12s\n", width, "settings", "peak reserved",
@@ -258,9 +261,7 @@ static bool print_table(const struct replay_runs *runs)
         print_faith(runs, i);
         written = print_oom(runs, i) && written;
     }
-    for (size_t i = 0; (note = tarn_replay_get_note(runs->replay, i)) != NULL; i++) {
-        (void)printf("note: %s\n", note);
-    }
+    cli_replay_print_notes(runs->replay);
     return written;
 }
 
@@ -337,7 +338,7 @@ static enum tarn_status run_and_save(const struct replay_values *values, struct 
         tarn_replay_capture(runs->replay, runs->snapshot, options, result, &made, error);
 
     if (status == TARN_OK) {
-        status = tarn_snapshot_save(made, values->output, error);
+        status = cli_snapshot_save(made, values->output, error);
         tarn_snapshot_destroy(made);
     }
     return status;

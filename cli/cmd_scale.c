@@ -4,7 +4,9 @@
 #include "output.h"
 #include "replay_load.h"
 #include "select_opt.h"
+#include "show.h"
 #include "size_text.h"
+#include "tarn/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -249,9 +251,9 @@ static enum cli_exit categories_find(struct scale *scale, int device)
         }
         if (!tarn_categories_have(scale->categories, rule->pattern)) {
             return cli_fail(command, CLI_EXIT_USAGE,
-                            "no category is called \"%.60s\": --factor takes batch, all, or one "
+                            "no category is called \"%s\": --factor takes batch, all, or one "
                             "that \"tarn top --by category\" lists",
-                            rule->pattern);
+                            cli_shown(rule->pattern).text);
         }
         scale->wanted[i] = (struct category_wanted){scale->categories, rule->pattern};
         rule->chooses = category_chooses;
@@ -271,13 +273,14 @@ static double row_factor(const struct scale *scale, int rule, int row)
 
 static void row_name(const struct scale *scale, int row, char *name)
 {
+    char plain[SCALE_NAME_MAX] = "";
     size_t used = 0;
 
-    name[0] = '\0';
     for (int i = 0; i < scale->rule_count && used < SCALE_NAME_MAX; i++) {
-        used += (size_t)snprintf(name + used, SCALE_NAME_MAX - used, "%s%s=%.6g", i ? ", " : "",
+        used += (size_t)snprintf(plain + used, SCALE_NAME_MAX - used, "%s%s=%.6g", i ? ", " : "",
                                  scale->patterns[i], row_factor(scale, i, row));
     }
+    (void)tarn_text_show(plain, strlen(plain), TARN_TEXT_PLAIN, name, SCALE_NAME_MAX);
 }
 
 static enum tarn_status row_run(struct scale *scale, int index, struct tarn_error *error)
@@ -422,8 +425,10 @@ static void scale_text(const struct scale *scale)
 
         width = length + 2 > width ? length + 2 : width;
     }
-    (void)printf("%s: an ESTIMATE of a larger run, with settings %s\n\n", scale->call->arguments[0],
-                 cli_conf_name(scale->options.conf));
+    cli_show(stdout, scale->call->arguments[0]);
+    (void)fputs(": an ESTIMATE of a larger run, with settings ", stdout);
+    cli_show(stdout, cli_conf_name(scale->options.conf));
+    (void)fputs("\n\n", stdout);
     (void)printf("%-*s%10s%15s%16s%9s%6s\n", width, "requests", "scaled", "peak reserved",
                  "peak allocated", "times", "OOMs");
     for (int i = 0; i < scale->row_count; i++) {

@@ -5,6 +5,7 @@
 #include "device_opt.h"
 #include "output.h"
 #include "overwrite.h"
+#include "show.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -77,8 +78,8 @@ static bool range_read(const char *text, double most, double *first_out, double 
 static enum cli_exit range_fail(const struct cli_call *call, const char *name, const char *text)
 {
     return cli_fail(call->command, CLI_EXIT_USAGE,
-                    "option --%s: \"%.60s\" is no range; allowed: A..B, A.. or ..B, from 0", name,
-                    text);
+                    "option --%s: \"%s\" is no range; allowed: A..B, A.. or ..B, from 0", name,
+                    cli_shown(text).text);
 }
 
 static enum cli_exit options_read(const struct cli_call *call, struct tarn_trim_options *options)
@@ -117,11 +118,7 @@ static enum tarn_status trimmed_save(const struct tarn_snapshot *snapshot,
     enum tarn_status status = tarn_snapshot_trim(snapshot, options, &trimmed, error);
 
     if (status == TARN_OK) {
-        const struct tarn_writer writer = cli_output_writer();
-
-        status = cli_output_is_stdout(path)
-                     ? tarn_snapshot_write(trimmed, TARN_SNAPSHOT_PICKLE, &writer, error)
-                     : tarn_snapshot_save(trimmed, path, error);
+        status = cli_snapshot_save(trimmed, path, error);
         tarn_snapshot_destroy(trimmed);
     }
     return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tarn verify: holds the allocator against recorded decisions. */
 #include "command.h"
+#include "show.h"
 #include "tarn/verify.h"
 
 #include <inttypes.h>
@@ -31,7 +32,8 @@ static bool verify_one(const struct cli_command *command, const char *path,
         *exit_out = cli_fail_status(command, status, &error, path);
         return false;
     }
-    printf("%s: %" PRIu64 " calls, %" PRIu64 " differ", path, result.calls, result.differing);
+    cli_show(stdout, path);
+    printf(": %" PRIu64 " calls, %" PRIu64 " differ", result.calls, result.differing);
     if (options->memory) {
         printf(", contents of %" PRIu64 " blocks read", result.blocks_read);
     }

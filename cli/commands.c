@@ -6,6 +6,7 @@
 #include "pager.h"
 #include "progress.h"
 #include "redirect.h"
+#include "show.h"
 #include "size_text.h"
 #include "suggest.h"
 
@@ -179,9 +180,8 @@ enum cli_exit cli_fail(const struct cli_command *command, enum cli_exit code, co
 
     (void)fprintf(stderr, "tarn%s%s: ", command ? " " : "", command ? command->name : "");
     va_start(args, format);
-    (void)vfprintf(stderr, format, args);
+    cli_show_line(stderr, format, args);
     va_end(args);
-    (void)fputc('\n', stderr);
     return code;
 }
 
@@ -204,10 +204,11 @@ enum cli_exit cli_command_unknown(const char *name)
         cli_suggest_offer(&search, cli_commands[i]->name);
     }
     if (search.best) {
-        return cli_fail(NULL, CLI_EXIT_USAGE, "unknown command \"%s\"; did you mean \"%s\"?", name,
-                        search.best);
+        return cli_fail(NULL, CLI_EXIT_USAGE, "unknown command \"%s\"; did you mean \"%s\"?",
+                        cli_shown(name).text, search.best);
     }
-    return cli_fail(NULL, CLI_EXIT_USAGE, "unknown command \"%s\"; \"tarn help\" lists them", name);
+    return cli_fail(NULL, CLI_EXIT_USAGE, "unknown command \"%s\"; \"tarn help\" lists them",
+                    cli_shown(name).text);
 }
 
 /* Runs the command on parsed arguments, unless their number is wrong. */
@@ -221,7 +222,7 @@ static enum cli_exit call_run(const struct cli_call *call)
     }
     if (command->arguments_max >= 0 && call->argument_count > command->arguments_max) {
         return cli_fail(command, CLI_EXIT_USAGE, "unexpected argument \"%s\"",
-                        call->arguments[command->arguments_max]);
+                        cli_shown(call->arguments[command->arguments_max]).text);
     }
     return command->run(call);
 }

@@ -2,62 +2,28 @@
 #include "json_out.h"
 
 #include "tarn/base.h"
+#include "tarn/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the UTF-8 character at `text`, 0 when it is none: overlong forms, surrogates and what is
- * beyond U+10FFFF are none. */
-static size_t utf8_length(const unsigned char *text)
-{
-    static const struct {
-        unsigned char first_min, first_max, second_min, second_max;
-        size_t length;
-    } forms[] = {
-        {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3}, {0xE1, 0xEC, 0x80, 0xBF, 3},
-        {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3}, {0xF0, 0xF0, 0x90, 0xBF, 4},
-        {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
-    };
-
-    if (text[0] < 0x80) {
-        return 1;
-    }
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        if (text[0] < forms[i].first_min || text[0] > forms[i].first_max ||
-            text[1] < forms[i].second_min || text[1] > forms[i].second_max) {
-            continue;
-        }
-        for (size_t k = 2; k < forms[i].length; k++) {
-            if (text[k] < 0x80 || text[k] > 0xBF) {
-                return 0;
-            }
-        }
-        return forms[i].length;
-    }
-    return 0;
-}
+enum {
+    PIECE_BYTES = 1024
+};
 
 static void string_write(FILE *file, const char *text)
 {
-    static const char escaped[] = "\"\\\b\f\n\r\t";
-    static const char letters[] = "\"\\bfnrt";
+    char piece[PIECE_BYTES];
+    size_t length = strlen(text);
 
     (void)fputc('"', file);
-    while (*text != '\0') {
-        const size_t length = utf8_length((const unsigned char *)text);
-        const char *escape = strchr(escaped, *text);
+    while (length > 0) {
+        const size_t taken = tarn_text_show(text, length, TARN_TEXT_JSON, piece, sizeof piece);
 
-        if (length == 0) {
-            (void)fputs("\xEF\xBF\xBD", file);
-        } else if (escape) {
-            (void)fprintf(file, "\\%c", letters[escape - escaped]);
-        } else if ((unsigned char)*text < ' ' || *text == 0x7F) {
-            (void)fprintf(file, "\\u%04x", (unsigned char)*text);
-        } else {
-            (void)fwrite(text, 1, length, file);
-        }
-        text += length > 0 ? length : 1;
+        (void)fputs(piece, file);
+        text += taken;
+        length -= taken;
     }
     (void)fputc('"', file);
 }

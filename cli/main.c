@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The process of `tarn`. Dies silently when the reader of its output goes away; ends with 130 when
- * interrupted.
+ * The process of `tarn`. Dies silently when the reader of its output goes away. A signal that ends
+ * it leaves no half-written file, and is what it dies of: to a shell that is 128 + its number, 130
+ * when interrupted.
  */
 #include "command.h"
+#include "draft.h"
 #include "pager.h"
 #include "program.h"
 #include "progress.h"
@@ -11,14 +13,20 @@
 #include <signal.h>
 #include <unistd.h>
 
-static void end_interrupted(int signal_number)
+static void end_by_signal(int number)
 {
-    (void)signal_number;
-    /* NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c): it only calls close and waitpid */
-    cli_pager_interrupted();
+    /* NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c): it only calls unlink */
+    if (!cli_draft_interrupted(number)) {
+        return;
+    }
+    if (number == SIGINT) {
+        /* NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c): it only calls close and waitpid */
+        cli_pager_interrupted();
+    }
     /* NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c): it only calls write */
     cli_progress_interrupted();
-    _exit(CLI_EXIT_INTERRUPTED);
+    (void)signal(number, SIG_DFL);
+    (void)raise(number); /* comes when this handler is done */
 }
 
 /* Whoever waits may ask how far it is. Reads are not interrupted by it. */
@@ -30,11 +38,35 @@ static void answer_questions(void)
     (void)sigaction(SIGUSR1, &action, NULL);
 }
 
+static void end_on(int number)
+{
+    struct sigaction action = {.sa_handler = end_by_signal};
+
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(number, &action, NULL);
+}
+
+/* Those that whoever started the program wants ignored, such as nohup, stay so, but the two by
+ * which programs are stopped. */
+static void end_on_signals(void)
+{
+    static const int unless_ignored[] = {SIGHUP, SIGXFSZ, SIGXCPU};
+    struct sigaction before;
+
+    end_on(SIGINT);
+    end_on(SIGTERM);
+    for (size_t i = 0; i < sizeof unless_ignored / sizeof *unless_ignored; i++) {
+        if (sigaction(unless_ignored[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
+            end_on(unless_ignored[i]);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     answer_questions();
     (void)signal(SIGPIPE, SIG_DFL); /* also when the parent process ignored it */
-    (void)signal(SIGINT, end_interrupted);
+    end_on_signals();
     const enum cli_exit code = argc > 0 ? cli_program_run(argc - 1, argv + 1) : CLI_EXIT_USAGE;
     if (fflush(stdout) != 0 || ferror(stdout)) {
         return (int)cli_fail(NULL, CLI_EXIT_IO, "cannot write the output");

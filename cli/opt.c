@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "opt.h"
 
+#include "show.h"
 #include "suggest.h"
+#include "tarn/text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -111,7 +113,7 @@ static bool fail_unknown_long(struct cli_opt_parser *parser, const char *argumen
     char list[512];
     struct cli_suggest search = {.word = word};
 
-    (void)snprintf(word, sizeof word, "%.*s", (int)(length < 60 ? length : 60), argument);
+    (void)tarn_text_show(argument, length, TARN_TEXT_PLAIN, word, sizeof word);
     list_names(parser, list, sizeof list, &search);
     if (search.best) {
         return fail(parser, "unknown option --%s (did you mean --%s?); allowed: %s", word,
@@ -208,7 +210,8 @@ static bool set_choice(struct cli_opt_parser *parser, const struct match *match,
         append(list, sizeof list, list[0] ? ", " : "");
         append(list, sizeof list, match->opt->choices[i]);
     }
-    return fail(parser, "option --%s: \"%.60s\" is not one of: %s", match->opt->name, text, list);
+    return fail(parser, "option --%s: \"%s\" is not one of: %s", match->opt->name,
+                cli_shown(text).text, list);
 }
 
 static bool add_text(struct cli_opt_parser *parser, const struct match *match, const char *text)
@@ -240,20 +243,21 @@ static bool set_value(struct cli_opt_parser *parser, const struct match *match, 
         if (read_number(text, match->target, &end) && *end == '\0') {
             return true;
         }
-        return fail(parser, "option --%s: \"%.60s\" is not a whole number", name, text);
+        return fail(parser, "option --%s: \"%s\" is not a whole number", name,
+                    cli_shown(text).text);
     case CLI_OPT_SIZE:
         if (read_size(text, match->target)) {
             return true;
         }
         return fail(parser,
-                    "option --%s: \"%.60s\" is not a size; allowed: bytes, or a number with KiB, "
+                    "option --%s: \"%s\" is not a size; allowed: bytes, or a number with KiB, "
                     "MiB, GiB, TiB, KB, MB, GB or TB",
-                    name, text);
+                    name, cli_shown(text).text);
     case CLI_OPT_REAL:
         if (read_real(text, match->target)) {
             return true;
         }
-        return fail(parser, "option --%s: \"%.60s\" is not a number", name, text);
+        return fail(parser, "option --%s: \"%s\" is not a number", name, cli_shown(text).text);
     case CLI_OPT_CHOICE:
         return set_choice(parser, match, text);
     }

@@ -2,7 +2,9 @@
 #include "output.h"
 
 #include "command.h"
+#include "draft.h"
 #include "progress.h"
+#include "show.h"
 #include "tarn/snapshot.h"
 
 #include <stdarg.h>
@@ -22,33 +24,56 @@ struct tarn_writer cli_output_writer(void)
 
 bool cli_output_is_stdout(const char *path)
 {
-    return !path || strcmp(path, "-") == 0;
+    return !path || strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0;
+}
+
+enum tarn_status cli_output_begin(struct cli_output *output, const char *path,
+                                  struct tarn_error *error)
+{
+    *output = (struct cli_output){.writer = cli_output_writer(), .path = path};
+    if (cli_output_is_stdout(path)) {
+        return TARN_OK;
+    }
+    const enum tarn_status status = cli_draft_create(path, &output->file, error);
+
+    if (status == TARN_OK) {
+        output->writer = tarn_file_writer(output->file);
+    }
+    return status;
+}
+
+enum tarn_status cli_output_end(struct cli_output *output, enum tarn_status status,
+                                struct tarn_error *error)
+{
+    return output->file ? cli_draft_finish(output->file, status, error) : status;
 }
 
 int cli_output_open(struct cli_output *output, const struct cli_command *command, const char *path)
 {
     struct tarn_error error;
+    const enum tarn_status status = cli_output_begin(output, path, &error);
 
-    *output = (struct cli_output){.writer = cli_output_writer(), .path = path};
-    if (cli_output_is_stdout(path)) {
-        return CLI_EXIT_OK;
-    }
-    const enum tarn_status status = tarn_file_create(path, &output->file, &error);
-
-    if (status) {
-        return (int)cli_fail_status(command, status, &error, NULL);
-    }
-    output->writer = tarn_file_writer(output->file);
-    return CLI_EXIT_OK;
+    return status ? (int)cli_fail_status(command, status, &error, NULL) : CLI_EXIT_OK;
 }
 
 int cli_output_close(struct cli_output *output, const struct cli_command *command,
                      enum tarn_status status, struct tarn_error *error, int code)
 {
-    if (output->file) {
-        status = tarn_file_finish(output->file, status, error);
-    }
+    status = cli_output_end(output, status, error);
     return status ? (int)cli_fail_status(command, status, error, NULL) : code;
+}
+
+enum tarn_status cli_snapshot_save(const struct tarn_snapshot *snapshot, const char *path,
+                                   struct tarn_error *error)
+{
+    struct cli_output output;
+    enum tarn_status status = cli_output_begin(&output, path, error);
+
+    if (status == TARN_OK) {
+        status = tarn_snapshot_write(snapshot, tarn_snapshot_form_of(path), &output.writer, error);
+        status = cli_output_end(&output, status, error);
+    }
+    return status;
 }
 
 static struct cli_load_rules load_rules;
@@ -72,9 +97,8 @@ void cli_note(const char *format, ...)
     }
     (void)fputs("tarn: ", stderr);
     va_start(args, format);
-    (void)vfprintf(stderr, format, args);
+    cli_show_line(stderr, format, args);
     va_end(args);
-    (void)fputc('\n', stderr);
 }
 
 static bool warning_note(void *context, const struct tarn_snapshot_warning *warning)

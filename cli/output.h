@@ -19,10 +19,22 @@ struct cli_output {
     const char *path;
 };
 
-/* Whether the path of -o means stdout: NULL or "-". */
+/* Whether the path of -o means stdout: NULL, "-" or "/dev/stdout", which may be a link to a file. */
 bool cli_output_is_stdout(const char *path);
 
-/* Opens it; what fails is said on stderr, and CLI_EXIT_OK not returned. */
+/* Begins it, and ends it after a report that returned `status`: as tarn_file_create and
+ * tarn_file_finish. */
+enum tarn_status cli_output_begin(struct cli_output *output, const char *path,
+                                  struct tarn_error *error);
+enum tarn_status cli_output_end(struct cli_output *output, enum tarn_status status,
+                                struct tarn_error *error);
+
+/* As tarn_snapshot_save, with stdout as well. */
+struct tarn_snapshot;
+enum tarn_status cli_snapshot_save(const struct tarn_snapshot *snapshot, const char *path,
+                                   struct tarn_error *error);
+
+/* The same for a command: opens it; what fails is said on stderr, and CLI_EXIT_OK not returned. */
 int cli_output_open(struct cli_output *output, const struct cli_command *command, const char *path);
 
 /* Ends it after a report that returned `status` (`error` may be NULL then), with a line on stderr

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands that are not PyTorch's do not replace a file unless told to. Devices and pipes are no
- * files in this sense.
+ * Commands that are not PyTorch's do not replace a file unless told to, nor a link
+ * that leads to one or to nothing. Devices and pipes are no files in this sense.
  */
 #ifndef CLI_OVERWRITE_H
 #define CLI_OVERWRITE_H
@@ -14,7 +14,7 @@
         .help = "replace a file that exists"                                                       \
     }
 
-/* CLI_EXIT_OK when the path may be written: it is stdout (NULL, "-"), is not there, is no plain
+/* CLI_EXIT_OK when the path may be written: it is stdout, is not there, is no plain
  * file, or `force` is set. Else says so on stderr and returns CLI_EXIT_IO. */
 enum cli_exit cli_overwrite_check(const struct cli_command *command, const char *path, bool force);
 

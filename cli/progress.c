@@ -2,6 +2,7 @@
 #include "progress.h"
 
 #include "size_text.h"
+#include "tarn/text.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -76,15 +77,10 @@ static void name_put(struct line *line, const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash && slash[1] ? slash + 1 : path;
-    int length = (int)strnlen(name, NAME_COLUMNS);
+    char shown[NAME_COLUMNS + 1];
 
-    while (length > 0 && ((unsigned char)name[length] & 0xC0) == 0x80) {
-        length--; /* no part of a character */
-    }
-    put(line, " ");
-    for (int i = 0; i < length; i++) {
-        put(line, "%c", (unsigned char)name[i] < ' ' || name[i] == 0x7F ? '?' : name[i]);
-    }
+    (void)tarn_text_show(name, strlen(name), TARN_TEXT_PLAIN, shown, sizeof shown);
+    put(line, " %s", shown);
 }
 
 static void amount_put(struct line *line, bool is_bytes, uint64_t amount)
@@ -122,8 +118,8 @@ int cli_progress_text(char text[CLI_PROGRESS_LINE_MAX], const struct cli_progres
         put(&line, ", %.0f s left", (double)(total - done) / rate);
     }
     if ((unsigned)line.used > width) {
-        line.used = (int)width;
-        text[width] = '\0';
+        line.used = (int)tarn_text_fit(text, width);
+        text[line.used] = '\0';
     }
     return line.used;
 }

@@ -2,6 +2,7 @@
 #include "replay_load.h"
 
 #include "output.h"
+#include "show.h"
 #include "tarn/verify.h"
 
 #include <stdio.h>
@@ -46,7 +47,9 @@ void cli_replay_print_notes(const struct tarn_replay *replay)
     const char *note;
 
     for (size_t i = 0; (note = tarn_replay_get_note(replay, i)) != NULL; i++) {
-        (void)printf("note: %s\n", note);
+        (void)fputs("note: ", stdout);
+        cli_show(stdout, note);
+        (void)putchar('\n');
     }
 }
 

@@ -2,6 +2,7 @@
 #include "select_opt.h"
 
 #include "select_text.h"
+#include "show.h"
 
 const char *const cli_frames_choices[] = {"all", "python", "cpp", NULL};
 
@@ -12,8 +13,8 @@ const char *const cli_by_choices[] = {"stack",      "frame",    "function", "fil
 static enum cli_exit bad(const struct cli_command *command, const char *option, const char *text,
                          const char *allowed)
 {
-    return cli_fail(command, CLI_EXIT_USAGE, "option --%s: \"%.60s\" is not %s", option, text,
-                    allowed);
+    return cli_fail(command, CLI_EXIT_USAGE, "option --%s: \"%s\" is not %s", option,
+                    cli_shown(text).text, allowed);
 }
 
 static enum cli_exit selection_read(const struct cli_command *command,

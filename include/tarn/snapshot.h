@@ -73,8 +73,12 @@ TARN_API enum tarn_status tarn_snapshot_write(const struct tarn_snapshot *snapsh
                                               const struct tarn_writer *writer,
                                               struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Writes it to a file: JSON when the path ends in ".json", else a pickle. The file appears whole or
- * not at all, and replaces one of that name. TARN_ERR_IO, TARN_ERR_HOST_MEMORY. */
+/* The form of a file of that name: JSON when it ends in ".json", else a pickle. */
+TARN_API enum tarn_snapshot_form tarn_snapshot_form_of(const char *path);
+
+/* Writes it to a file of that form. The file appears whole or not at all, and replaces one of that
+ * name as tarn_file_finish does (tarn/writer.h). TARN_ERR_IO, TARN_ERR_HOST_MEMORY,
+ * TARN_ERR_INVALID_ARGUMENT for a path that is empty or too long. */
 TARN_API enum tarn_status tarn_snapshot_save(const struct tarn_snapshot *snapshot, const char *path,
                                              struct tarn_error *error) TARN_MUST_CHECK;
 

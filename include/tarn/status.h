@@ -50,7 +50,7 @@ enum {
 struct tarn_error {
     enum tarn_status status;        /* same as the returned code */
     int64_t offset;                 /* byte or character position in the input, or -1 */
-    char text[TARN_ERROR_TEXT_MAX]; /* NUL-terminated, cut off when longer */
+    char text[TARN_ERROR_TEXT_MAX]; /* NUL-terminated, safe to show (text.h), cut off when longer */
 };
 
 /* How a long call tells its caller how far it is, and asks whether to go on. `report` is called

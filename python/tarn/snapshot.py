@@ -58,9 +58,12 @@ def dict_of(handle):
 
 def save_flame(handle, view, filename):
     """Writes a flame graph of a snapshot, an SVG picture."""
-    picture = _ffi.written(lib.tarn_report_flame, handle, view, None)
-    with open(filename, "wb") as file:
-        file.write(picture)
+    file = ctypes.c_void_p()
+    call(lib.tarn_file_create, os.fsencode(filename), ctypes.byref(file))
+    writer = lib.tarn_file_writer(file)
+    error = _ffi.TarnError()
+    status = lib.tarn_report_flame(handle, view, None, ctypes.byref(writer), ctypes.byref(error))
+    _ffi.check(lib.tarn_file_finish(file, status, ctypes.byref(error)), error)
 
 
 def empty(config, device_count):

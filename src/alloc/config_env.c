@@ -6,6 +6,7 @@
 #include "tarn/config.h"
 
 #include "base/errinfo.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static void error_name_variable(struct tarn_error *error, const char *variable)
     if (error) {
         (void)snprintf(text, sizeof text, "%s", error->text);
         (void)snprintf(error->text, sizeof error->text, "%s: %.*s", variable,
-                       (int)sizeof error->text - 64, text);
+                       tn_utf8_cut(text, sizeof error->text - 64), text);
     }
 }
 

@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "base/decimal.h"
 #include "base/errinfo.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -236,8 +237,8 @@ static enum tarn_status text_prove(const char *text, struct tarn_error *error)
         return TARN_OK;
     }
     return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                   "no settings string gives these settings: %.*s", TARN_ERROR_TEXT_MAX - 64,
-                   why.text);
+                   "no settings string gives these settings: %.*s",
+                   tn_utf8_cut(why.text, TARN_ERROR_TEXT_MAX - 64), why.text);
 }
 
 enum tarn_status tarn_config_format(const struct tarn_config *config, char *buffer, size_t size,

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/errinfo.h"
 
-#include <stdio.h>
+#include "base/shown.h"
+#include "base/utf8.h"
 
+#include <stdio.h>
+#include <string.h>
+
+/* Line ends of the format are meant, others are part of somebody's name. */
 TN_PRINTF(4, 0)
 static void error_write(struct tarn_error *error, enum tarn_status status, int64_t offset,
                         const char *format, va_list args)
@@ -10,9 +15,13 @@ static void error_write(struct tarn_error *error, enum tarn_status status, int64
     if (!error) {
         return;
     }
+    char text[TARN_ERROR_TEXT_MAX + TN_UTF8_MAX]; /* a character that is cut at its end is left out */
+
     error->status = status;
     error->offset = offset;
-    (void)vsnprintf(error->text, sizeof error->text, format, args);
+    (void)vsnprintf(text, sizeof text, format, args);
+    (void)tn_shown_copy(text, strlen(text), strchr(format, '\n') ? TN_SHOWN_LINES : TN_SHOWN_PLAIN,
+                        error->text, sizeof error->text);
 }
 
 enum tarn_status tn_fail(struct tarn_error *error, enum tarn_status status, const char *format, ...)

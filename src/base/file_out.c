@@ -3,18 +3,25 @@
 
 #include "base/errinfo.h"
 #include "base/host_mem.h"
+#include "base/os_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum {
+    DRAFT_TRIES = 100, /* names that are taken already */
+    DRAFT_ROOM = 32    /* bytes that a draft's name may be longer than the path */
+};
+
 /* strerror's own buffer is shared by all threads. */
-static enum tarn_status file_failed(const char *path, const char *what, struct tarn_error *error)
+static enum tarn_status file_failed(const char *path, const char *what, int reason,
+                                    struct tarn_error *error)
 {
-    const int reason = errno;
     char text[256];
 
     if (strerror_r(reason, text, sizeof text) != 0) {
@@ -22,6 +29,8 @@ static enum tarn_status file_failed(const char *path, const char *what, struct t
     }
     return tn_fail(error, TARN_ERR_IO, "cannot %s %s: %s", what, path, text);
 }
+
+/* ---- what is no plain file ---- */
 
 /* A device, a pipe, a socket: nothing that can be replaced. */
 static bool is_special(const char *path)
@@ -31,31 +40,99 @@ static bool is_special(const char *path)
     return stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
 }
 
+/* Neither makes nor shortens a file, should there be one by now. */
+static int special_open(const char *path)
+{
+    const int file = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    struct stat about;
+
+    if (file >= 0 && (fstat(file, &about) != 0 || S_ISREG(about.st_mode))) {
+        (void)close(file);
+        errno = EBUSY;
+        return -1;
+    }
+    return file;
+}
+
+/* ---- drafts ---- */
+
+/* In the folder of the path, as only there it can be renamed to it. Its length does not depend on
+ * the name's, which may be as long as names may be. */
+static void draft_name(struct tn_file_out *out)
+{
+    const char *slash = strrchr(out->path, '/');
+    const int folder = slash ? (int)(slash - out->path) + 1 : 0;
+
+    (void)snprintf(out->draft, sizeof out->draft, "%.*starn-%016" PRIx64 ".part", folder, out->path,
+                   tn_os_random());
+}
+
+/* A file that was not there: nobody can have put a link in its place. */
+static int draft_create(struct tn_file_out *out, mode_t mode)
+{
+    int file = -1;
+
+    for (int i = 0; file < 0 && i < DRAFT_TRIES && (i == 0 || errno == EEXIST); i++) {
+        draft_name(out);
+        file = open(out->draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    }
+    return file;
+}
+
+/* Who may read and write the old file may the new one, and nobody else. */
+static void draft_admit(int file, const struct stat *old)
+{
+    mode_t mode = old->st_mode & 0777;
+
+    if (fchown(file, (uid_t)-1, old->st_gid) != 0) {
+        mode &= ~(mode_t)070; /* another group than that which the mode was for */
+    }
+    (void)fchmod(file, mode);
+}
+
+/* The mode of somebody else's file can only take away from that of a new one. */
+static int draft_open(struct tn_file_out *out)
+{
+    struct stat old;
+    const bool is_there = lstat(out->path, &old) == 0;
+
+    if (is_there && S_ISDIR(old.st_mode)) {
+        errno = EISDIR;
+        return -1;
+    }
+    const bool replaces = is_there && S_ISREG(old.st_mode);
+    const int file = draft_create(out, replaces ? old.st_mode & 0666 : 0666);
+
+    if (file >= 0 && replaces && old.st_uid == geteuid()) {
+        draft_admit(file, &old);
+    }
+    return file;
+}
+
 enum tarn_status tn_file_open(struct tn_file_out *out, const char *path, struct tarn_error *error)
 {
-    const int length = snprintf(out->path, sizeof out->path, "%s", path);
-    const int draft = snprintf(out->draft, sizeof out->draft, "%s.%ld.part", path, (long)getpid());
+    const size_t length = strlen(path);
 
-    if (length <= 0 || draft < 0 || (size_t)draft >= sizeof out->draft) {
+    if (length == 0 || length > sizeof out->path - DRAFT_ROOM) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "a path has 1 to %d bytes, this one %zu",
-                       TN_FILE_PATH_MAX - 32, strlen(path));
+                       TN_FILE_PATH_MAX - DRAFT_ROOM, length);
     }
-    if (is_special(path)) {
-        out->draft[0] = '\0';
-    }
-    out->file =
-        open(out->draft[0] ? out->draft : path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    return out->file >= 0 ? TARN_OK : file_failed(path, "write", error);
+    memcpy(out->path, path, length + 1);
+    out->draft[0] = '\0';
+    out->reason = 0;
+    out->file = is_special(path) ? special_open(path) : draft_open(out);
+    return out->file >= 0 ? TARN_OK : file_failed(path, "write", errno, error);
 }
 
 static enum tarn_status file_write(void *context, const char *bytes, size_t size)
 {
-    const struct tn_file_out *out = context;
+    struct tn_file_out *out = context;
 
     while (size > 0) {
         const ssize_t done = write(out->file, bytes, size);
 
         if (done < 0 && errno != EINTR) {
+            out->reason = errno;
             return TARN_ERR_IO;
         }
         if (done > 0) {
@@ -75,16 +152,16 @@ enum tarn_status tn_file_finish(struct tn_file_out *out, enum tarn_status status
                                 struct tarn_error *error)
 {
     if (status == TARN_ERR_IO) {
-        status = file_failed(out->path, "write", error); /* errno is that of the write */
+        status = file_failed(out->path, "write", out->reason ? out->reason : errno, error);
     }
     if (close(out->file) != 0 && status == TARN_OK) {
-        status = file_failed(out->path, "write", error);
+        status = file_failed(out->path, "write", errno, error);
     }
     if (!out->draft[0]) {
         return status;
     }
     if (status == TARN_OK && rename(out->draft, out->path) != 0) {
-        status = file_failed(out->path, "replace", error);
+        status = file_failed(out->path, "replace", errno, error);
     }
     if (status) {
         (void)unlink(out->draft);
@@ -120,6 +197,11 @@ enum tarn_status tarn_file_create(const char *path, struct tarn_file **file_out,
 struct tarn_writer tarn_file_writer(struct tarn_file *file)
 {
     return tn_file_writer(&file->out);
+}
+
+const char *tarn_file_draft(const struct tarn_file *file)
+{
+    return file->out.draft;
 }
 
 enum tarn_status tarn_file_finish(struct tarn_file *file, enum tarn_status status,

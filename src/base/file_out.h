@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file that appears whole or not at all: written under another name beside it, then renamed. What
- * is no plain file (a device, a pipe) is written as it is. No host memory is needed. Guarded by its
- * owner. Implements struct tarn_file of tarn/writer.h, too.
+ * A file that appears whole or not at all: a draft in the same folder, under a name that nobody can
+ * foresee and that was not there, then renamed. So nothing is ever written through a link: a link of
+ * that name is replaced itself, and what it leads to stays. The mode of a file that is replaced is
+ * kept; a new one follows the umask. What is no plain file (a device, a pipe), by a link or not, is
+ * written as it is. No host memory is needed. Guarded by its owner. Implements struct tarn_file of
+ * tarn/writer.h, too.
  */
 #ifndef TN_BASE_FILE_OUT_H
 #define TN_BASE_FILE_OUT_H
@@ -16,11 +19,13 @@ enum {
 
 struct tn_file_out {
     int file;
+    int reason; /* errno of the write that failed */
     char path[TN_FILE_PATH_MAX];
-    char draft[TN_FILE_PATH_MAX]; /* the other name; "" when there is none */
+    char draft[TN_FILE_PATH_MAX]; /* its name until then; "" when there is none */
 };
 
-/* TARN_ERR_IO when it cannot be made, TARN_ERR_INVALID_ARGUMENT for a path that is too long. */
+/* TARN_ERR_IO when it cannot be made, TARN_ERR_INVALID_ARGUMENT for an empty path or one that is
+ * too long. */
 enum tarn_status tn_file_open(struct tn_file_out *out, const char *path,
                               struct tarn_error *error) TARN_MUST_CHECK;
 

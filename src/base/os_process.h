@@ -10,6 +10,9 @@
 
 int64_t tn_os_process_id(void);
 
+/* A number that no other process can foresee, where the system has such numbers. */
+uint64_t tn_os_random(void);
+
 /* How many threads can run at once, at least 1. */
 uint32_t tn_os_processors(void);
 

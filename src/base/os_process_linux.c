@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 uint32_t tn_os_processors(void)
@@ -13,6 +15,18 @@ uint32_t tn_os_processors(void)
     const long count = sysconf(_SC_NPROCESSORS_ONLN);
 
     return count > 0 ? (uint32_t)count : 1;
+}
+
+uint64_t tn_os_random(void)
+{
+    uint64_t number;
+    struct timespec now = {0};
+
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) == (ssize_t)sizeof number) {
+        return number;
+    }
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)getpid() << 32 ^ (uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec;
 }
 
 int64_t tn_os_process_id(void)

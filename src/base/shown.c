@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/shown.h"
 
+#include "base/assertion.h"
 #include "base/utf8.h"
+#include "tarn/text.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,13 +24,13 @@ static const char *spelling_find(char c, enum tn_shown_form form)
         char c;
         const char *spelling;
     } spellings[] = {
-        {TN_SHOWN_XML, '&', "&amp;"},    {TN_SHOWN_XML, '<', "&lt;"},
-        {TN_SHOWN_XML, '>', "&gt;"},     {TN_SHOWN_XML, '"', "&quot;"},
-        {TN_SHOWN_XML, '\'', "&#39;"},   {TN_SHOWN_JSON, '"', "\\\""},
-        {TN_SHOWN_JSON, '\\', "\\\\"},   {TN_SHOWN_JSON, '\n', "\\n"},
-        {TN_SHOWN_PYTHON, '\\', "\\\\"}, {TN_SHOWN_PYTHON, '\n', "\\n"},
-        {TN_SHOWN_PYTHON, '\r', "\\r"},  {TN_SHOWN_PYTHON, '\t', "\\t"},
-        {TN_SHOWN_PYTHON, '\'', "\\'"},
+        {TN_SHOWN_LINES, '\n', "\n"},   {TN_SHOWN_XML, '&', "&amp;"},
+        {TN_SHOWN_XML, '<', "&lt;"},    {TN_SHOWN_XML, '>', "&gt;"},
+        {TN_SHOWN_XML, '"', "&quot;"},  {TN_SHOWN_XML, '\'', "&#39;"},
+        {TN_SHOWN_JSON, '"', "\\\""},   {TN_SHOWN_JSON, '\\', "\\\\"},
+        {TN_SHOWN_JSON, '\n', "\\n"},   {TN_SHOWN_PYTHON, '\\', "\\\\"},
+        {TN_SHOWN_PYTHON, '\n', "\\n"}, {TN_SHOWN_PYTHON, '\r', "\\r"},
+        {TN_SHOWN_PYTHON, '\t', "\\t"}, {TN_SHOWN_PYTHON, '\'', "\\'"},
     };
 
     for (size_t i = 0; i < sizeof spellings / sizeof spellings[0]; i++) {
@@ -49,11 +52,11 @@ static void escape_print(struct tn_shown *shown, char kind, int digits, uint32_t
         (size_t)snprintf(shown->text, sizeof shown->text, "\\%c%0*x", kind, digits, (unsigned)code);
 }
 
-/* JSON has escapes of 16 bits only. */
+/* JSON has escapes of 16 bits only. Half of a pair is no character: many readers refuse it. */
 static void escape_json(struct tn_shown *shown, uint32_t code)
 {
     if (code < 0x10000) {
-        escape_print(shown, 'u', 4, code);
+        escape_print(shown, 'u', 4, code >= 0xd800 && code <= 0xdfff ? 0xfffd : code);
         return;
     }
     code -= 0x10000;
@@ -103,13 +106,16 @@ size_t tn_shown_next(const char *text, size_t length, enum tn_shown_form form,
     return count;
 }
 
-/* Bytes up to the next one that is not plain ASCII in every form. */
-static size_t plain_length(const char *text, size_t length)
+size_t tn_shown_plain(const char *text, size_t length, enum tn_shown_form form)
 {
+    static const char *const special[] = {
+        [TN_SHOWN_PLAIN] = "",    [TN_SHOWN_LINES] = "",     [TN_SHOWN_XML] = "&<>\"'",
+        [TN_SHOWN_JSON] = "\"\\", [TN_SHOWN_PYTHON] = "\\'", [TN_SHOWN_PYTHON_DOUBLE] = "\\"};
+    const char *const never = special[form];
     size_t count = 0;
 
     while (count < length && text[count] >= ' ' && text[count] < 0x7f &&
-           !strchr("&<>\"'\\", text[count])) {
+           !strchr(never, text[count])) {
         count++;
     }
     return count;
@@ -119,7 +125,7 @@ void tn_text_put_shown(struct tn_text_out *out, const char *text, size_t length,
                        enum tn_shown_form form)
 {
     while (length > 0) {
-        size_t count = plain_length(text, length);
+        size_t count = tn_shown_plain(text, length, form);
 
         if (count > 0) {
             tn_text_put(out, text, count);
@@ -134,6 +140,28 @@ void tn_text_put_shown(struct tn_text_out *out, const char *text, size_t length,
     }
 }
 
+size_t tn_shown_copy(const char *text, size_t length, enum tn_shown_form form, char *shown,
+                     size_t size)
+{
+    size_t taken = 0;
+    size_t used = 0;
+
+    tn_assert(size >= TN_SHOWN_MAX);
+    while (taken < length) {
+        struct tn_shown one;
+        const size_t count = tn_shown_next(text + taken, length - taken, form, &one);
+
+        if (one.length >= size - used) {
+            break;
+        }
+        memcpy(shown + used, one.text, one.length);
+        used += one.length;
+        taken += count;
+    }
+    shown[used] = '\0';
+    return taken;
+}
+
 void tn_text_put_python(struct tn_text_out *out, const char *text, size_t length)
 {
     const bool is_double = memchr(text, '\'', length) && !memchr(text, '"', length);
@@ -142,4 +170,27 @@ void tn_text_put_python(struct tn_text_out *out, const char *text, size_t length
     tn_text_putc(out, quote);
     tn_text_put_shown(out, text, length, is_double ? TN_SHOWN_PYTHON_DOUBLE : TN_SHOWN_PYTHON);
     tn_text_putc(out, quote);
+}
+
+/* ---- tarn/text.h ---- */
+
+static_assert((int)TARN_TEXT_SHOWN_MIN == (int)TN_SHOWN_MAX, "one number");
+
+size_t tarn_text_show(const char *text, size_t length, enum tarn_text_form form, char *shown,
+                      size_t size)
+{
+    const enum tn_shown_form inside = form == TARN_TEXT_JSON ? TN_SHOWN_JSON : TN_SHOWN_PLAIN;
+
+    if (size < TN_SHOWN_MAX) {
+        if (size > 0) {
+            *shown = '\0';
+        }
+        return 0;
+    }
+    return tn_shown_copy(text, length, inside, shown, size);
+}
+
+size_t tarn_text_fit(const char *text, size_t most)
+{
+    return (size_t)tn_utf8_cut(text, most);
 }

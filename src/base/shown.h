@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text of a file from outside, written so that it can do no harm: characters that do not show
+ * Text from outside, of files, arguments or the system, written so that it can do no harm: characters that do not show
  * (controls, orders to turn the direction of writing, blanks other than the space; see
- * tn_utf8_is_shown) and bytes that are no UTF-8 come out as escapes. No host memory is needed.
+ * tn_utf8_is_shown) and bytes that are no UTF-8 come out as escapes. No host memory is needed. Implements tarn/text.h, too.
  */
 #ifndef TN_BASE_SHOWN_H
 #define TN_BASE_SHOWN_H
@@ -11,6 +11,7 @@
 
 enum tn_shown_form {
     TN_SHOWN_PLAIN,  /* for terminals and text files: \x1b, \u202e */
+    TN_SHOWN_LINES,  /* the same, but line ends stay */
     TN_SHOWN_XML,    /* the same inside XML and HTML */
     TN_SHOWN_JSON,   /* inside a JSON string */
     TN_SHOWN_PYTHON, /* as repr writes it, inside of single quotes */
@@ -32,9 +33,17 @@ struct tn_shown {
 size_t tn_shown_next(const char *text, size_t length, enum tn_shown_form form,
                      struct tn_shown *shown_out);
 
+/* How many bytes at the beginning of `text` are ASCII that is written as it is. */
+size_t tn_shown_plain(const char *text, size_t length, enum tn_shown_form form);
+
 /* All of it. */
 void tn_text_put_shown(struct tn_text_out *out, const char *text, size_t length,
                        enum tn_shown_form form);
+
+/* As much of it as goes into `size` bytes, at least TN_SHOWN_MAX, with a NUL behind it; no character
+ * and no escape is cut. Returns how many bytes of `text` were taken. */
+size_t tn_shown_copy(const char *text, size_t length, enum tn_shown_form form, char *shown,
+                     size_t size);
 
 /* As Python's repr of a string: in single quotes, in double ones when it has only single ones. */
 void tn_text_put_python(struct tn_text_out *out, const char *text, size_t length);

@@ -78,6 +78,20 @@ size_t tn_utf8_decode(const char *text, size_t length, uint32_t *code_out)
     return count;
 }
 
+int tn_utf8_fit(const char *text, size_t length, size_t most)
+{
+    size_t lead = most; /* where the character begins that stands at `most` */
+    uint32_t code;
+
+    if (length <= most) {
+        return (int)length;
+    }
+    while (lead > 0 && most - lead < TN_UTF8_MAX - 1 && ((uint8_t)text[lead] & 0xc0) == 0x80) {
+        lead--;
+    }
+    return (int)(lead + tn_utf8_decode(text + lead, length - lead, &code) > most ? lead : most);
+}
+
 bool tn_utf8_is_shown(uint32_t code)
 {
     /* Categories Cc, Cf, Cs, Co, Zl, Zp, Zs of Unicode, the space excepted; in order. */

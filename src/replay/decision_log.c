@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/input_line.h"
+#include "base/utf8.h"
 
 enum {
     LINE_MAX_BYTES = 64 << 20
@@ -354,7 +355,7 @@ static enum tarn_status decision_read_op(const struct tn_decision_log *log,
             return TARN_OK;
         }
     }
-    return log_fail(log, error, "unknown call \"%.60s\"", name);
+    return log_fail(log, error, "unknown call \"%.*s\"", tn_utf8_cut(name, 60), name);
 }
 
 enum tarn_status tn_decision_log_next(struct tn_decision_log *log, struct tn_decision *decision_out,

@@ -3,6 +3,7 @@
 #include "tarn/verify.h"
 
 #include "base/host_mem.h"
+#include "base/utf8.h"
 #include "replay/verify_run.h"
 
 #include <stdio.h>
@@ -25,7 +26,7 @@ static void expect_ok(struct tn_verify_run *run, enum tarn_status st,
 {
     note_host_failure(run, st);
     if (st) {
-        tn_verify_differs(run, "  expected success, got %s: %s\n", tarn_status_name(st),
+        tn_verify_differs(run, "  expected success, got %s: %s", tarn_status_name(st),
                           failure->text);
     }
 }
@@ -34,7 +35,7 @@ static void expect_failure(struct tn_verify_run *run, enum tarn_status st)
 {
     note_host_failure(run, st);
     if (st == TARN_OK) {
-        tn_verify_differs(run, "  expected a failure, got success\n");
+        tn_verify_differs(run, "  expected a failure, got success");
     }
 }
 
@@ -51,7 +52,7 @@ static enum tarn_status run_malloc(struct tn_verify_run *run, struct tarn_error 
     if (call->oom) {
         note_host_failure(run, st);
         if (st != TARN_ERR_OUT_OF_MEMORY) {
-            tn_verify_differs(run, "  expected out of memory, got %s\n", tarn_status_name(st));
+            tn_verify_differs(run, "  expected out of memory, got %s", tarn_status_name(st));
         } else {
             tn_verify_compare_message(run, failure->text);
         }
@@ -59,7 +60,7 @@ static enum tarn_status run_malloc(struct tn_verify_run *run, struct tarn_error 
     }
     expect_ok(run, st, failure);
     if (ptr != call->ptr) {
-        tn_verify_differs(run, "  pointer: expected 0x%llx, got 0x%llx\n",
+        tn_verify_differs(run, "  pointer: expected 0x%llx, got 0x%llx",
                           (unsigned long long)call->ptr, (unsigned long long)ptr);
     }
     const enum tarn_status set = tn_verify_set_ptr(run, call->id, ptr, error);
@@ -73,7 +74,7 @@ static enum tarn_status run_free(struct tn_verify_run *run, struct tarn_error *f
     const tarn_ptr ptr = tn_verify_ptr(run, run->call.id);
 
     if (ptr == 0) {
-        tn_verify_differs(run, "  id %llu is not allocated\n", (unsigned long long)run->call.id);
+        tn_verify_differs(run, "  id %llu is not allocated", (unsigned long long)run->call.id);
         return TARN_OK;
     }
     const enum tarn_status st = tn_verify_contents_read(run, error);
@@ -155,13 +156,13 @@ static enum tarn_status adopt_delta(struct tn_verify_run *run,
     enum tarn_status st = TARN_OK;
 
     if (delta->freed_count != json_array_size(run->call.freed) || delta->created_count != created) {
-        tn_verify_differs(run, "  expected %zu freed and %zu created, got %zu and %zu\n",
+        tn_verify_differs(run, "  expected %zu freed and %zu created, got %zu and %zu",
                           json_array_size(run->call.freed), created, delta->freed_count,
                           delta->created_count);
     }
     for (size_t i = 0; i < delta->freed_count; i++) {
         if (!list_has(run->call.freed, delta->freed[i])) {
-            tn_verify_differs(run, "  0x%llx was not to be freed\n",
+            tn_verify_differs(run, "  0x%llx was not to be freed",
                               (unsigned long long)delta->freed[i]);
         }
         for (uint64_t id = 0; id < run->id_capacity; id++) {
@@ -177,7 +178,7 @@ static enum tarn_status adopt_delta(struct tn_verify_run *run,
             found = found || delta->created[k] == ptr;
         }
         if (!found) {
-            tn_verify_differs(run, "  0x%llx was to be created\n", (unsigned long long)ptr);
+            tn_verify_differs(run, "  0x%llx was to be created", (unsigned long long)ptr);
             continue;
         }
         st = tn_verify_set_ptr(run, (uint64_t)json_integer_value(json_array_get(pair, 1)), ptr,
@@ -197,7 +198,7 @@ static enum tarn_status run_set_checkpoint(struct tn_verify_run *run, struct tar
 
     if (!pool || !pool->checkpoint) {
         if (!fails) {
-            tn_verify_differs(run, "  there is no checkpoint of this pool\n");
+            tn_verify_differs(run, "  there is no checkpoint of this pool");
         }
         return TARN_OK;
     }
@@ -325,10 +326,10 @@ static void note_differences(struct tn_verify_run *run)
     }
     if (run->result->differing == 0) {
         (void)snprintf(run->result->first, sizeof run->result->first,
-                       "line %llu, %s (size %llu, stream 0x%llx, id %llu):\n%.7000s",
+                       "line %llu, %s (size %llu, stream 0x%llx, id %llu):\n%.*s",
                        (unsigned long long)run->call.line, tn_decision_name(run->call.op),
                        (unsigned long long)run->call.size, (unsigned long long)run->call.stream,
-                       (unsigned long long)run->call.id, run->text);
+                       (unsigned long long)run->call.id, tn_utf8_cut(run->text, 7000), run->text);
     }
     run->result->differing++;
 }
@@ -354,7 +355,7 @@ static enum tarn_status verify_call(struct tn_verify_run *run, struct tarn_error
     tn_verify_compare_events(run);
     tn_verify_compare_brief(run);
     if (tarn_allocator_check(run->allocator, &findings) > 0) {
-        tn_verify_differs(run, "  an invariant is broken: %s\n", findings.text[0]);
+        tn_verify_differs(run, "  an invariant is broken: %s", findings.text[0]);
     }
     run->result->calls++;
     note_differences(run);

@@ -62,7 +62,7 @@ void tn_verify_compare_events(struct tn_verify_run *run)
 
             format_logged(&run->log, expected, wanted, sizeof wanted);
             format_sent(sent, got, sizeof got);
-            tn_verify_differs(run, "  event %llu: expected %s, got %s\n", (unsigned long long)i,
+            tn_verify_differs(run, "  event %llu: expected %s, got %s", (unsigned long long)i,
                               wanted, got);
         }
     }
@@ -126,7 +126,7 @@ void tn_verify_compare_brief(struct tn_verify_run *run)
         const json_t *expected = json_array_get(run->call.brief, i);
 
         if (!number || !json_is_integer(expected) || json_integer_value(expected) != *number) {
-            tn_verify_differs(run, "  %s after the call: expected %lld, got %lld\n", name,
+            tn_verify_differs(run, "  %s after the call: expected %lld, got %lld", name,
                               (long long)json_integer_value(expected),
                               number ? (long long)*number : -1LL);
         }
@@ -143,7 +143,7 @@ static void compare_stat(struct tn_verify_run *run, const char *name, const char
         const json_t *value = json_array_get(expected, i);
 
         if (!json_is_integer(value) || json_integer_value(value) != got[i]) {
-            tn_verify_differs(run, "  %s%s%s.%s: expected %lld, got %lld\n", name,
+            tn_verify_differs(run, "  %s%s%s.%s: expected %lld, got %lld", name,
                               pool[0] ? "." : "", pool, parts[i],
                               (long long)json_integer_value(value), (long long)got[i]);
         }
@@ -166,7 +166,7 @@ static void compare_counter(struct tn_verify_run *run, const struct tarn_stats *
     } else if (strcmp(name, "oversize_segments") == 0) {
         compare_stat(run, name, "", expected, &stats->oversize_segments);
     } else if (!number || !json_is_integer(expected) || json_integer_value(expected) != *number) {
-        tn_verify_differs(run, "  %s: expected %lld, got %lld\n", name,
+        tn_verify_differs(run, "  %s: expected %lld, got %lld", name,
                           (long long)json_integer_value(expected),
                           number ? (long long)*number : -1LL);
     }
@@ -198,7 +198,7 @@ static void compare_number(struct tn_verify_run *run, uint64_t address, const js
     const json_t *value = json_object_get(object, key);
 
     if (!json_is_integer(value) || (uint64_t)json_integer_value(value) != got) {
-        tn_verify_differs(run, "  segment 0x%llx: %s expected %lld, got %llu\n",
+        tn_verify_differs(run, "  segment 0x%llx: %s expected %lld, got %llu",
                           (unsigned long long)address, key, (long long)json_integer_value(value),
                           (unsigned long long)got);
     }
@@ -209,7 +209,7 @@ static void finish_segment(struct snapshot_walk *walk)
     const json_t *blocks = json_object_get(walk->segment, "blocks");
 
     if (walk->segment && json_array_size(blocks) != walk->block_index) {
-        tn_verify_differs(walk->run, "  segment 0x%llx: expected %zu blocks, got %zu\n",
+        tn_verify_differs(walk->run, "  segment 0x%llx: expected %zu blocks, got %zu",
                           (unsigned long long)walk->address, json_array_size(blocks),
                           walk->block_index);
     }
@@ -228,7 +228,7 @@ static bool compare_segment(void *context, const struct tarn_segment_info *got)
     walk->block_index = 0;
     walk->address = got->address;
     if (!expected) {
-        tn_verify_differs(run, "  segment 0x%llx: not in the recorded snapshot\n",
+        tn_verify_differs(run, "  segment 0x%llx: not in the recorded snapshot",
                           (unsigned long long)got->address);
         return false;
     }
@@ -238,14 +238,14 @@ static bool compare_segment(void *context, const struct tarn_segment_info *got)
     compare_number(run, got->address, expected, "allocated_size", got->allocated_size);
     compare_number(run, got->address, expected, "active_size", got->active_size);
     if (tn_decision_log_stream(&run->log, json_object_get(expected, "stream")) != got->stream) {
-        tn_verify_differs(run, "  segment 0x%llx: belongs to another stream\n",
+        tn_verify_differs(run, "  segment 0x%llx: belongs to another stream",
                           (unsigned long long)got->address);
     }
     compare_number(run, got->address, expected, "is_large", got->is_large);
     compare_number(run, got->address, expected, "is_expandable", got->is_expandable);
     if ((uint64_t)json_integer_value(json_array_get(pool, 0)) != got->pool.first ||
         (uint64_t)json_integer_value(json_array_get(pool, 1)) != got->pool.second) {
-        tn_verify_differs(run, "  segment 0x%llx: belongs to another pool\n",
+        tn_verify_differs(run, "  segment 0x%llx: belongs to another pool",
                           (unsigned long long)got->address);
     }
     return true;
@@ -264,7 +264,7 @@ static bool compare_block(void *context, const struct tarn_block_info *got)
         const json_t *value = json_array_get(expected, i);
 
         if (!json_is_integer(value) || (uint64_t)json_integer_value(value) != numbers[i]) {
-            tn_verify_differs(walk->run, "  block 0x%llx: %s expected %lld, got %llu\n",
+            tn_verify_differs(walk->run, "  block 0x%llx: %s expected %lld, got %llu",
                               (unsigned long long)got->address, names[i],
                               (long long)json_integer_value(value), (unsigned long long)numbers[i]);
         }
@@ -280,11 +280,11 @@ void tn_verify_compare_snapshot(struct tn_verify_run *run)
     const size_t expected = json_array_size(run->call.segments);
 
     if (tarn_allocator_walk(run->allocator, &walker)) {
-        tn_verify_differs(run, "  the segments could not be walked\n");
+        tn_verify_differs(run, "  the segments could not be walked");
     }
     finish_segment(&walk);
     if (walk.segment_index != expected) {
-        tn_verify_differs(run, "  snapshot: expected %zu segments, got %zu\n", expected,
+        tn_verify_differs(run, "  snapshot: expected %zu segments, got %zu", expected,
                           walk.segment_index);
     }
 }
@@ -326,6 +326,6 @@ void tn_verify_compare_message(struct tn_verify_run *run, const char *message)
             : strcmp(expected, message) == 0;
 
     if (!same) {
-        tn_verify_differs(run, "  message: expected \"%s\", got \"%s\"\n", expected, message);
+        tn_verify_differs(run, "  message: expected \"%s\", got \"%s\"", expected, message);
     }
 }

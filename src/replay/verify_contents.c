@@ -129,7 +129,7 @@ enum tarn_status tn_verify_contents_read(struct tn_verify_run *run, struct tarn_
 
     run->result->blocks_read++;
     if (wrong > 0) {
-        tn_verify_differs(run, "  contents: %llu bytes are not those written on line %llu\n",
+        tn_verify_differs(run, "  contents: %llu bytes are not those written on line %llu",
                           (unsigned long long)wrong, (unsigned long long)block->line);
     }
     return TARN_OK;

@@ -2,6 +2,7 @@
 #include "replay/verify_run.h"
 
 #include "base/host_mem.h"
+#include "base/shown.h"
 #include "tarn/sim.h"
 
 #include <stdarg.h>
@@ -164,14 +165,18 @@ struct tn_verify_pool *tn_verify_pool(struct tn_verify_run *run, struct tarn_poo
 
 void tn_verify_differs(struct tn_verify_run *run, const char *format, ...)
 {
-    const size_t left = sizeof run->text - run->text_used;
+    char line[sizeof run->text];
     va_list args;
 
     run->differs = true;
     va_start(args, format);
-    const int written = vsnprintf(run->text + run->text_used, left, format, args);
+    (void)vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    if (written > 0) {
-        run->text_used += (size_t)written < left ? (size_t)written : left - 1;
+    if (sizeof run->text - run->text_used > TN_SHOWN_MAX) {
+        (void)tn_shown_copy(line, strlen(line), TN_SHOWN_PLAIN, run->text + run->text_used,
+                            sizeof run->text - run->text_used - 1);
+        run->text_used += strlen(run->text + run->text_used);
+        run->text[run->text_used++] = '\n';
+        run->text[run->text_used] = '\0';
     }
 }

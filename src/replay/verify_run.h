@@ -137,7 +137,7 @@ void tn_verify_contents_forget(struct tn_verify_run *run);
 /* The pool's record, made when it is new; NULL when there are too many. */
 struct tn_verify_pool *tn_verify_pool(struct tn_verify_run *run, struct tarn_pool_id id);
 
-/* Notes a difference of the current call. */
+/* Notes a difference of the current call, as a line that is safe to show. */
 void tn_verify_differs(struct tn_verify_run *run, const char *format, ...) TN_PRINTF(2, 3);
 
 /* Compare with the current call's record: the events, the counters after it, and for their calls

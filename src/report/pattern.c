@@ -2,6 +2,7 @@
 #include "report/pattern.h"
 
 #include "base/errinfo.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,8 +13,8 @@ enum tarn_status tn_pattern_init(struct tn_pattern *pattern, const char *text, c
     char reason[TN_EXPRESSION_REASON_MAX];
     const enum tarn_status status = tn_expression_init(&pattern->regex, text, reason);
 
-    return status ? tn_fail(error, status, "%s: \"%.200s\" is not a regular expression: %s", what,
-                            text, reason)
+    return status ? tn_fail(error, status, "%s: \"%.*s\" is not a regular expression: %s", what,
+                            tn_utf8_cut(text, 200), text, reason)
                   : TARN_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/errinfo.h"
 #include "base/input_line.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -60,8 +61,9 @@ static enum tarn_status line_read(struct tn_pattern_line *line, const char *text
         return TARN_OK;
     }
     return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                   "%.200s, line %llu: not of the form \"word: pattern\"; write such as \"%s\"",
-                   line->file, (unsigned long long)line->number, example);
+                   "%.*s, line %llu: not of the form \"word: pattern\"; write such as \"%s\"",
+                   tn_utf8_cut(line->file, TN_PATTERN_FILE_SHOWN), line->file,
+                   (unsigned long long)line->number, example);
 }
 
 enum tarn_status tn_pattern_file_read(struct tn_input *input, const char *file, const char *example,
@@ -84,8 +86,8 @@ enum tarn_status tn_pattern_file_read(struct tn_input *input, const char *file, 
         }
         if (status == TARN_OK && line.word) {
             status = ++taken > TN_PATTERN_LINES_MAX
-                         ? tn_fail(error, TARN_ERR_LIMIT, "%.200s, line %llu: more than %d lines",
-                                   file, (unsigned long long)line.number, TN_PATTERN_LINES_MAX)
+                         ? tn_fail(error, TARN_ERR_LIMIT, "%.*s, line %llu: more than %d lines",
+                                   tn_utf8_cut(file, TN_PATTERN_FILE_SHOWN), file, (unsigned long long)line.number, TN_PATTERN_LINES_MAX)
                          : take(context, &line, error);
         }
         if (status) {

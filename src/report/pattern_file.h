@@ -8,6 +8,7 @@
 #include "base/input.h"
 
 enum {
+    TN_PATTERN_FILE_SHOWN = 200, /* bytes of the file's name in messages */
     TN_PATTERN_LINES_MAX = 10000,
     TN_PATTERN_LINE_MAX = 4096
 };

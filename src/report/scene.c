@@ -4,6 +4,7 @@
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/size_text.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -337,11 +338,11 @@ static enum tarn_status marks_make(struct wanted *wanted, struct tarn_error *err
     return tn_fail(error, TARN_ERR_NOT_FOUND,
                    scene->phases.phases.count == 0
                        ? "the file has no annotations of device %" PRId64
-                         ", and no block has metadata \"%.200s\""
+                         ", and no block has metadata \"%.*s\""
                        : "device %" PRId64
-                         " has no annotation \"%.200s\"; \"tarn top --by annotation\" lists those "
+                         " has no annotation \"%.*s\"; \"tarn top --by annotation\" lists those "
                          "in which memory was asked for",
-                   scene->whole.device, name);
+                   scene->whole.device, tn_utf8_cut(name, 200), name);
 }
 
 /* What an expression is asked about. */

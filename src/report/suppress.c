@@ -3,6 +3,7 @@
 
 #include "base/errinfo.h"
 #include "base/host_mem.h"
+#include "base/utf8.h"
 #include "report/pattern_file.h"
 
 #include <stdio.h>
@@ -44,9 +45,10 @@ static enum tarn_status line_take(void *context, const struct tn_pattern_line *l
 
     if (strcmp(line->word, "leak") != 0) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                       "%.200s, line %llu: only \"leak:\" lines are understood; write such as "
+                       "%.*s, line %llu: only \"leak:\" lines are understood; write such as "
                        "\"leak:my_cache\"",
-                       line->file, (unsigned long long)line->number);
+                       tn_utf8_cut(line->file, TN_PATTERN_FILE_SHOWN), line->file,
+                       (unsigned long long)line->number);
     }
     struct tn_pattern *pattern = tn_vec_push(&suppressions->patterns);
 
@@ -54,7 +56,7 @@ static enum tarn_status line_take(void *context, const struct tn_pattern_line *l
         return no_memory(error);
     }
     expression_make(line->rest, expression);
-    (void)snprintf(where, sizeof where, "%.200s, line %llu", line->file,
+    (void)snprintf(where, sizeof where, "%.*s, line %llu", tn_utf8_cut(line->file, TN_PATTERN_FILE_SHOWN), line->file,
                    (unsigned long long)line->number);
     const enum tarn_status status = tn_pattern_init(pattern, expression, where, error);
 

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
+#include "base/utf8.h"
 #include "base/word_distance.h"
 
 #include <stdio.h>
@@ -80,7 +81,8 @@ static enum tarn_status wrong(struct reader *r, const char *at, const char *expe
                           "column %lld: expected %s, not the end", offset + 1, expected);
     }
     return tn_fail_at(r->error, TARN_ERR_INVALID_ARGUMENT, offset,
-                      "column %lld: expected %s, not \"%.20s\"", offset + 1, expected, at);
+                      "column %lld: expected %s, not \"%.*s\"", offset + 1, expected,
+                      tn_utf8_cut(at, 20), at);
 }
 
 static enum tarn_status field_unknown(struct reader *r, const char *at, size_t length)
@@ -92,7 +94,7 @@ static enum tarn_status field_unknown(struct reader *r, const char *at, size_t l
     unsigned least = 3; /* as many letters may be wrong, less one */
     size_t used = 0;
 
-    (void)snprintf(word, sizeof word, "%.*s", (int)(length < 40 ? length : 40), at);
+    (void)snprintf(word, sizeof word, "%.*s", tn_utf8_fit(at, length, 40), at);
     for (size_t i = 0; i < FIELD_COUNT; i++) {
         const unsigned distance = tn_word_distance(word, fields[i].name);
 

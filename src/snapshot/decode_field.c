@@ -2,6 +2,7 @@
 #include "snapshot/decode_field.h"
 
 #include "base/errinfo.h"
+#include "base/utf8.h"
 #include "snapshot/warning.h"
 
 static const char *value_kind_name(const struct tn_decoder *decoder, struct tn_value value)
@@ -35,7 +36,8 @@ enum tarn_status tn_field_wrong(struct tn_decoder *decoder, uint32_t key, struct
     const struct tn_string name = tn_model_string(decoder->model, key);
 
     return tn_fail_at(decoder->error, TARN_ERR_FORMAT, (int64_t)tn_value_offset(value),
-                      "the key `%.60s` at byte %llu must hold %s, but holds %s", name.text,
+                      "the key `%.*s` at byte %llu must hold %s, but holds %s",
+                      tn_utf8_fit(name.text, name.length, 60), name.text,
                       (unsigned long long)tn_value_offset(value), wanted,
                       value_kind_name(decoder, value));
 }

@@ -2,8 +2,10 @@
 #include "snapshot/json_write.h"
 
 #include "base/decimal.h"
+#include "base/shown.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static void put(struct tn_form *form, char c)
 {
@@ -104,44 +106,54 @@ static void json_real(struct tn_form *form, double value)
     }
 }
 
-static void put_escape(struct tn_form *form, unsigned code)
+/* Half of a pair of surrogates stands in three bytes, as in Python's pickles; 0 when there is none.
+ */
+static unsigned surrogate_at(const char *text, size_t left)
 {
-    static const char digits[] = "0123456789abcdef";
-    const char text[] = {'\\',
-                         'u',
-                         digits[code >> 12 & 15],
-                         digits[code >> 8 & 15],
-                         digits[code >> 4 & 15],
-                         digits[code & 15]};
+    const unsigned char *at = (const unsigned char *)text;
 
-    tn_bytes_put(form->out, text, sizeof text);
-}
-
-/* Half of a pair of surrogates stands in three bytes, as in Python's pickles; JSON wants it
- * escaped. 0 when there is none. */
-static unsigned surrogate_at(const unsigned char *at, size_t left)
-{
     return left >= 3 && at[0] == 0xed && at[1] >= 0xa0
                ? 0xd000u | (at[1] & 0x3fu) << 6 | (at[2] & 0x3fu)
                : 0;
 }
 
-static void put_string(struct tn_form *form, const unsigned char *text, size_t length)
+/* Python reads it back as what it was; to others it is no character. */
+static size_t put_surrogate(struct tn_form *form, unsigned code)
 {
-    for (size_t i = 0; i < length; i++) {
-        const unsigned surrogate = surrogate_at(text + i, length - i);
+    char text[8];
 
-        if (surrogate) {
-            put_escape(form, surrogate);
-            i += 2;
-        } else if (text[i] == '"' || text[i] == '\\') {
-            put(form, '\\');
-            put(form, (char)text[i]);
-        } else if (text[i] < 0x20) {
-            put_escape(form, text[i]);
+    (void)snprintf(text, sizeof text, "\\u%04x", code & 0xffff);
+    put_text(form, text);
+    return 3;
+}
+
+/* One character; what does not show is escaped, so that a terminal may get it. */
+static size_t put_character(struct tn_form *form, const char *text, size_t length)
+{
+    const unsigned surrogate = surrogate_at(text, length);
+    struct tn_shown shown;
+
+    if (surrogate) {
+        return put_surrogate(form, surrogate);
+    }
+    const size_t count = tn_shown_next(text, length, TN_SHOWN_JSON, &shown);
+
+    tn_bytes_put(form->out, shown.text, shown.length);
+    return count;
+}
+
+static void put_string(struct tn_form *form, const char *text, size_t length)
+{
+    while (length > 0) {
+        size_t count = tn_shown_plain(text, length, TN_SHOWN_JSON);
+
+        if (count > 0) {
+            tn_bytes_put(form->out, text, count);
         } else {
-            put(form, (char)text[i]);
+            count = put_character(form, text, length);
         }
+        text += count;
+        length -= count;
     }
 }
 
@@ -150,7 +162,7 @@ static void json_string(struct tn_form *form, uint32_t string)
     const struct tn_string text = tn_model_string(form->model, string);
 
     put(form, '"');
-    put_string(form, (const unsigned char *)text.text, text.length);
+    put_string(form, text.text, text.length);
     put(form, '"');
 }
 

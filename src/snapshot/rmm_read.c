@@ -3,6 +3,7 @@
 
 #include "base/errinfo.h"
 #include "base/input_line.h"
+#include "base/utf8.h"
 #include "snapshot/keys.h"
 
 #include <string.h>
@@ -155,11 +156,9 @@ static int64_t field_time(const struct field *field)
 static enum tarn_status row_fail(const struct reader *r, const char *what,
                                  const struct field *field)
 {
-    const int shown = field->length < SHOWN_MAX ? (int)field->length : SHOWN_MAX;
-
     return tn_fail_at(r->error, TARN_ERR_FORMAT, (int64_t)r->offset,
                       "line %llu of the RMM log: %s, not '%.*s'", (unsigned long long)r->line, what,
-                      shown, field->text);
+                      tn_utf8_fit(field->text, field->length, SHOWN_MAX), field->text);
 }
 
 /* Splits at commas; false when there are not as many fields as columns. */

@@ -57,11 +57,14 @@ static bool ends_in(const char *text, const char *end)
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
+enum tarn_snapshot_form tarn_snapshot_form_of(const char *path)
+{
+    return ends_in(path, ".json") ? TARN_SNAPSHOT_JSON : TARN_SNAPSHOT_PICKLE;
+}
+
 enum tarn_status tarn_snapshot_save(const struct tarn_snapshot *snapshot, const char *path,
                                     struct tarn_error *error)
 {
-    const enum tarn_snapshot_form form =
-        ends_in(path, ".json") ? TARN_SNAPSHOT_JSON : TARN_SNAPSHOT_PICKLE;
     struct tn_file_out file = {.file = -1};
     enum tarn_status status = tn_file_open(&file, path, error);
 
@@ -70,6 +73,6 @@ enum tarn_status tarn_snapshot_save(const struct tarn_snapshot *snapshot, const 
     }
     const struct tarn_writer writer = tn_file_writer(&file);
 
-    status = tarn_snapshot_write(snapshot, form, &writer, error);
+    status = tarn_snapshot_write(snapshot, tarn_snapshot_form_of(path), &writer, error);
     return tn_file_finish(&file, status, error);
 }

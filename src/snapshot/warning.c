@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 #include "snapshot/warning.h"
 
+#include "base/shown.h"
+
 #include <stdio.h>
 
 enum {
     KEY_SHOWN_MAX = 60
 };
 
-/* Writes the line; control characters of the key become '?'. */
+/* Writes the line, with as much of the key as there is room for. */
 static void warning_format(struct tn_model_warning *warning, enum tn_warning_kind kind,
                            struct tn_string key)
 {
-    char shown[KEY_SHOWN_MAX];
-    const int length = (int)(key.length < sizeof shown ? key.length : sizeof shown);
+    char shown[KEY_SHOWN_MAX + 1];
 
-    for (int i = 0; i < length; i++) {
-        const unsigned char c = (unsigned char)key.text[i];
-
-        shown[i] = (char)(c < ' ' || c == 0x7f ? '?' : c);
-    }
+    (void)tn_shown_copy(key.text, key.length, TN_SHOWN_PLAIN, shown, sizeof shown);
     switch (kind) {
 #define WARNING_CASE(name, format)                                                                 \
     case TN_WARNING_##name:                                                                        \
-        (void)snprintf(warning->text, sizeof warning->text, format, length, shown);                \
+        (void)snprintf(warning->text, sizeof warning->text, format, shown);                \
         break;
         TN_WARNING_MAP(WARNING_CASE)
 #undef WARNING_CASE

@@ -15,6 +15,7 @@
  */
 #include "base/errinfo.h"
 #include "base/input_line.h"
+#include "base/utf8.h"
 #include "tracker/track_json.h"
 
 #include <inttypes.h>
@@ -87,7 +88,9 @@ static enum tarn_status name_add(const struct event_log *log, enum tarn_track_na
     if (st == TARN_ERR_INVALID_ARGUMENT) {
         st = TARN_ERR_FORMAT;
     }
-    return st ? log_fail(log, st, error, "%.60s: \"%s\": %.400s", op, key, inner.text) : TARN_OK;
+    return st ? log_fail(log, st, error, "%.60s: \"%s\": %.*s", op, key,
+                         tn_utf8_cut(inner.text, 400), inner.text)
+              : TARN_OK;
 }
 
 static enum tarn_status field_name(const struct event_log *log, enum tarn_track_names names,
@@ -156,7 +159,7 @@ static enum tarn_status log_apply(const struct event_log *log, const struct tarn
     if (st != TARN_ERR_LIMIT && st != TARN_ERR_HOST_MEMORY) {
         st = TARN_ERR_FORMAT; /* what is wrong is the log */
     }
-    return log_fail(log, st, error, "%.900s", inner.text);
+    return log_fail(log, st, error, "%.*s", tn_utf8_cut(inner.text, 900), inner.text);
 }
 
 static enum tarn_status log_apply_kind(const struct event_log *log, enum tarn_track_kind kind,
@@ -513,7 +516,7 @@ static enum tarn_status line_read(struct event_log *log, struct tarn_error *erro
             inner = *error;
         }
         log->replay.events++;
-        return log_fail(log, st, error, "%.900s", inner.text);
+        return log_fail(log, st, error, "%.*s", tn_utf8_cut(inner.text, 900), inner.text);
     }
     log->replay.events++;
     log->line = json_loadb(text, length, JSON_REJECT_DUPLICATES, &json_error);
@@ -532,7 +535,8 @@ static enum tarn_status event_apply(struct event_log *log, struct tarn_error *er
     enum tarn_status st = TARN_OK;
 
     if (!op) {
-        return log_fail(log, TARN_ERR_FORMAT, error, "unknown event \"%.60s\"", name ? name : "");
+        return log_fail(log, TARN_ERR_FORMAT, error, "unknown event \"%.*s\"",
+                        name ? tn_utf8_cut(name, 60) : 0, name ? name : "");
     }
     if (!log->started && !op->may_precede_start) {
         log->started = true;
@@ -592,7 +596,7 @@ static enum tarn_status text_append(void *context, const char *bytes, size_t siz
     struct tarn_track_replay *replay = context;
     const size_t used = strlen(replay->first);
     const size_t room = sizeof replay->first - used - 1;
-    const size_t taken = size < room ? size : room;
+    const size_t taken = (size_t)tn_utf8_fit(bytes, size, room);
 
     memcpy(replay->first + used, bytes, taken);
     replay->first[used + taken] = '\0';
@@ -606,7 +610,7 @@ static void note_difference(struct event_log *log, const json_t *recorded)
     const struct tarn_writer writer = {text_append, replay};
     char text[200] = ""; /* what does not fit is left out */
 
-    (void)json_dumpb(recorded, text, sizeof text - 1, JSON_ENCODE_ANY);
+    (void)json_dumpb(recorded, text, sizeof text - 1, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
     (void)snprintf(replay->first, sizeof replay->first,
                    "line %" PRIu64 ", %.40s: recorded %s, here ", replay->events,
                    json_string_value(json_object_get(log->line, "op")), text);

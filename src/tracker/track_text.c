@@ -5,6 +5,7 @@
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/shown.h"
+#include "base/utf8.h"
 #include "tracker/rst_table.h"
 
 #include <inttypes.h>
@@ -30,8 +31,8 @@ enum tarn_status tn_track_unit_find(const char *name, const struct tn_track_unit
         }
     }
     return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                   "Unsupported unit: %.60s. Supported units are: B, KiB, MiB, GiB",
-                   name ? name : "(none)");
+                   "Unsupported unit: %.*s. Supported units are: B, KiB, MiB, GiB",
+                   name ? tn_utf8_cut(name, 60) : 6, name ? name : "(none)");
 }
 
 /* Hundredths of the unit, halves to the even one: what Python's round does, because a number of

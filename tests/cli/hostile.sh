@@ -4,7 +4,9 @@
 # or call something: exit code 4, nothing on standard output, and one line on standard error that
 # shows no control character of theirs. Those of HOSTILE/limits are damaged or want too much: exit
 # code 3, 5 or 7. Those of HOSTILE/replay are whole, and say of memory what no allocator can have
-# had: they replay under any settings, every invariant checked.
+# had: they replay under any settings, every invariant checked. Those of HOSTILE/odd are snapshots
+# with something odd: exit code 3 with --strict, and said with -v. Nor does anything that a terminal
+# obeys come back from names of files, options and commands.
 set -u
 
 tarn=$1
@@ -15,12 +17,19 @@ trap 'rm -rf "$work"' EXIT
 . "$(dirname "$0")/count.sh"
 
 # Leaves code, and whether nothing but one harmless line was said.
-run() { # COMMAND FILE
-    timeout 60 "$tarn" "$1" "$2" >"$work/out" 2>"$work/err" </dev/null
+run() { # COMMAND ARGUMENT...
+    timeout 60 "$tarn" "$@" >"$work/out" 2>"$work/err" </dev/null
     code=$?
-    [ "$(wc -l <"$work/err")" -eq 1 ] &&
-        ! LC_ALL=C tr -d '\n' <"$work/err" | LC_ALL=C grep -q '[[:cntrl:]]'
+    [ "$(wc -l <"$work/err")" -eq 1 ] && is_harmless "$work/err"
     harmless=$?
+}
+
+# Controls of 7 and of 8 bits, marks of direction and line separators, and what is no UTF-8.
+c1=$(printf '\302[\200-\237]')
+marks=$(printf '\342\200[\216\217\250-\256]\\|\342\201[\246-\251]\\|\330\234')
+is_harmless() { # FILE
+    ! LC_ALL=C tr -d '\n' <"$1" | LC_ALL=C grep -q "[[:cntrl:]]\|$c1\|$marks" &&
+        iconv -f UTF-8 -t UTF-8 "$1" >"$work/utf8" 2>&1
 }
 
 for file in "$hostile"/unsafe/*; do
@@ -58,6 +67,73 @@ for file in "$hostile"/replay/*; do
     done
     replays 0 tune "$file"
     replays 0 fit "$file"
+done
+
+for file in "$hostile"/odd/*; do
+    run info --strict "$file"
+    [ $code -eq 3 ] && [ $harmless -eq 0 ] && [ ! -s "$work/out" ]
+    count "odd/$(basename "$file") with --strict: exit code $code" $?
+    run info -v "$file"
+    [ $code -eq 0 ] && is_harmless "$work/err" && is_harmless "$work/out" && [ -s "$work/err" ]
+    count "odd/$(basename "$file") with -v: exit code $code" $?
+done
+
+# An escape, C1 raw and in UTF-8, a mark of direction, a separator, and half a character.
+text=$(printf 'a\033[31m\233\302\233\342\200\256\342\200\250\303')
+said() { # EXIT_CODE COMMAND ARGUMENT...
+    wanted=$1
+    shift
+    run "$@"
+    [ $code -eq "$wanted" ] && [ $harmless -eq 0 ] && [ ! -s "$work/out" ] &&
+        grep -q 'a.x1b\[31m' "$work/err"
+    count "$1 with a text that a terminal would obey: exit code $code" $?
+}
+snapshot=$hostile/../snapshots/tiny.pickle.gz
+long=$(printf '%060d' 0 | tr 0 a) # with the next one a character is cut
+said 2 "$text"
+said 2 info "--$text"
+said 2 info --color "$text" "$snapshot"
+said 2 info "$snapshot" "$text"
+said 2 top --by stack --rows "$text" "$snapshot"
+said 2 top --min-size "$text" "$snapshot"
+said 2 top --min-share "$text" "$snapshot"
+said 2 top --match "($text" "$snapshot"
+said 2 top --where "size > '$text" "$snapshot"
+said 2 top --at "$text" "$snapshot"
+said 2 top --annotation "$text" "$snapshot"
+said 2 diff --to "$text" "$snapshot" "$snapshot"
+said 2 flame --from "$text" "$snapshot"
+said 2 trim --events "$text" "$snapshot" -
+said 2 explain "$text"
+said 2 help "$text"
+said 6 info "$text"
+said 6 top --rules "$text" "$snapshot"
+said 6 info "$snapshot" -o "$work/$text/x"
+said 6 verify "$text"
+said 6 track "$text"
+said 6 profile "$text" -
+for most in 56 57 58 59; do
+    run info --color "$(printf %s "$long" | cut -c "1-$most")$(printf '\360\237\224\245')"
+    [ $code -eq 2 ] && [ $harmless -eq 0 ]
+    count "no character is cut at $most" $?
+done
+
+run config "$text"
+[ $code -eq 2 ] && [ $harmless -eq 0 ]
+count "settings that a terminal would obey: exit code $code" $?
+run replay --measured "$text" "$snapshot"
+[ $code -eq 6 ] && [ $harmless -eq 0 ]
+count "replay --measured with such a name: exit code $code" $?
+cp "$snapshot" "$work/$text.gz"
+for command in info 'replay' 'fit' 'scale --factor batch=2' 'tune' 'ranks'; do
+    # shellcheck disable=SC2086
+    set -- $command
+    run "$@" "$work/$text.gz"
+    is_harmless "$work/out" && is_harmless "$work/err" && [ -s "$work/out" ]
+    count "$command of a file with such a name: exit code $code" $?
+    run "$@" --json "$work/$text.gz"
+    is_harmless "$work/out" && is_harmless "$work/err" && [ -s "$work/out" ]
+    count "$command --json of a file with such a name: exit code $code" $?
 done
 
 count_end && [ "$passed" -gt 100 ]

@@ -152,6 +152,23 @@ class Allocators(unittest.TestCase):
                 self.assertIn("stream_5", picture)
                 self.assertEqual("seg_" in picture, has_segments)
 
+    def test_files_are_not_written_through_links(self):
+        with tempfile.TemporaryDirectory() as folder:
+            victim = os.path.join(folder, "victim")
+            for save in (self.allocator.save_segment_usage, self.allocator.dump_snapshot):
+                path = os.path.join(folder, "link")
+                with open(victim, "w", encoding="utf-8") as file:
+                    file.write("precious")
+                os.symlink(victim, path)
+                save(path)
+                self.assertFalse(os.path.islink(path))
+                with open(victim, encoding="utf-8") as file:
+                    self.assertEqual(file.read(), "precious")
+                os.unlink(path)
+                with self.assertRaises(tarn.Error):
+                    save(folder)
+            self.assertEqual(os.listdir(folder), ["victim"])
+
     def test_a_pointer_that_is_none_of_ours(self):
         with self.assertRaises(tarn.Error) as raised:
             self.allocator.free(12345)

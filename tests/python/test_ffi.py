@@ -44,6 +44,7 @@ SCALARS = {
 }
 OPAQUE = (
     "tarn_device", "tarn_allocator", "tarn_history", "tarn_snapshot", "tarn_pinned", "tarn_tracker",
+    "tarn_file",
 )  # fmt: skip
 
 
@@ -75,10 +76,10 @@ def ctype_of(text, is_parameter):
     words = re.fullmatch(r"(?:const )?struct (\w+)(\**)", text)
     if words and words.group(1) in OPAQUE:
         return ctypes.c_void_p if words.group(2) == "*" else POINTER(ctypes.c_void_p)
-    if words and words.group(2) == "*":
+    if words and words.group(2) in ("", "*"):
         for structure in _ffi.STRUCTURES:
             if structure._c_name_ == words.group(1):
-                return POINTER(structure)
+                return POINTER(structure) if words.group(2) else structure
     raise AssertionError(f"no ctypes type for {text!r}")
 
 

@@ -3,6 +3,7 @@
 
 #include "base/shown.h"
 #include "base/utf8.h"
+#include "tarn/text.h"
 
 /* U+202E, which turns what follows it around; not as a text, so that it does not do so here. */
 static const char turn[] = {'\xe2', '\x80', '\xae', '\0'};
@@ -75,6 +76,7 @@ static void json_strings(void **state)
     shows("\"\\\n\x02", TN_SHOWN_JSON, "\\\"\\\\\\n\\u0002");
     shows(turn, TN_SHOWN_JSON, "\\u202e");
     shows("\xf3\xa0\x81\x81", TN_SHOWN_JSON, "\\udb40\\udc41");
+    shows("\xed\xa0\x80", TN_SHOWN_JSON, "\\ufffd"); /* half of a pair is no character */
 }
 
 /* Expected texts are what Python 3 prints for repr of these strings. */
@@ -106,6 +108,23 @@ static void codes_are_decoded(void **state)
     assert_false(tn_utf8_is_shown(0x10ffff));
 }
 
+static void pieces_hold_whole_characters(void **state)
+{
+    const char text[] = "abcdefghijk\x1b[0m\xe2\x80\xae\xc3\xa4";
+    char piece[TARN_TEXT_SHOWN_MIN] = "?";
+
+    (void)state;
+    assert_int_equal(tarn_text_show(text, strlen(text), TARN_TEXT_PLAIN, piece, sizeof piece), 12);
+    assert_string_equal(piece, "abcdefghijk\\x1b");
+    assert_int_equal(tarn_text_show(text + 12, 8, TARN_TEXT_PLAIN, piece, sizeof piece), 8);
+    assert_string_equal(piece, "[0m\\u202e\xc3\xa4");
+    assert_int_equal(tarn_text_show("\"\xff", 2, TARN_TEXT_JSON, piece, sizeof piece), 2);
+    assert_string_equal(piece, "\\\"\\ufffd");
+    assert_int_equal(tarn_text_show("a", 1, TARN_TEXT_PLAIN, piece, 15), 0); /* too small */
+    assert_string_equal(piece, "");
+    assert_int_equal(tarn_text_fit("\xc3\xa4", 1), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +135,7 @@ int main(void)
         cmocka_unit_test(json_strings),
         cmocka_unit_test(python_strings),
         cmocka_unit_test(codes_are_decoded),
+        cmocka_unit_test(pieces_hold_whole_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,11 +47,28 @@ static void what_is_not_utf8(void **state)
     }
 }
 
+static void cuts_no_character(void **state)
+{
+    (void)state;
+    assert_int_equal(tn_utf8_cut("", 5), 0);
+    assert_int_equal(tn_utf8_cut("abc", 5), 3);
+    assert_int_equal(tn_utf8_cut("abc", 2), 2);
+    for (size_t most = 1; most < 5; most++) {
+        assert_int_equal(tn_utf8_cut("a\xf0\x9f\x94\xa5z", most), 1);
+    }
+    assert_int_equal(tn_utf8_cut("a\xf0\x9f\x94\xa5z", 5), 5);
+    assert_int_equal(tn_utf8_cut("\xc3\xa4", 1), 0);
+    assert_int_equal(tn_utf8_cut("\xe4\xe4\xe4", 2), 2); /* no UTF-8 */
+    assert_int_equal(tn_utf8_cut("\x80\x80\x80\x80\x80", 4), 4);
+    assert_int_equal(tn_utf8_fit("\xc3\xa4", 1, 1), 1); /* the text ends there */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sequences_of_every_length),
         cmocka_unit_test(what_is_not_utf8),
+        cmocka_unit_test(cuts_no_character),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,12 +69,15 @@ static void names_are_harmless_and_short(void **state)
 {
     (void)state;
     says((struct cli_progress){.what = "reading", .name = "x\033[2J\n\x7f.p"}, 1, 0, 0, 200,
-         "reading x?[2J??.p: 1");
+         "reading x\\x1b[2J\\x0a\\x7f.p: 1");
     says((struct cli_progress){.what = "reading", .name = "folder/"}, 1, 0, 0, 200,
          "reading folder/: 1");
     says((struct cli_progress){.what = "reading",
                                .name = "0123456789012345678901234567890\xc3\xa4.pickle"},
          1, 0, 0, 200, "reading 0123456789012345678901234567890: 1");
+    says((struct cli_progress){.what = "reading", .name = "c\xc2\x9b"}, 1, 0, 0, 200,
+         "reading c\\x9b: 1");
+    says((struct cli_progress){.what = "reading", .name = "c\xc3\xa4"}, 1, 0, 0, 10, "reading c");
 }
 
 int main(void)

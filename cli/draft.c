@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "draft.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum {
+    DRAFT_PATH_MAX = 4096
+};
+
+/* Read by signal handlers. */
+static char draft_path[DRAFT_PATH_MAX]; /* while `is_there` */
+static volatile sig_atomic_t is_there;
+static volatile sig_atomic_t is_being_made;
+static volatile sig_atomic_t kept_signal; /* 0: none */
+
+enum tarn_status cli_draft_create(const char *path, struct tarn_file **file_out,
+                                  struct tarn_error *error)
+{
+    is_being_made = 1;
+    const enum tarn_status status = tarn_file_create(path, file_out, error);
+
+    if (status == TARN_OK && tarn_file_draft(*file_out)[0] != '\0') {
+        (void)snprintf(draft_path, sizeof draft_path, "%s", tarn_file_draft(*file_out));
+        is_there = 1;
+    }
+    is_being_made = 0;
+    if (kept_signal) {
+        (void)raise((int)kept_signal);
+    }
+    return status;
+}
+
+enum tarn_status cli_draft_finish(struct tarn_file *file, enum tarn_status status,
+                                  struct tarn_error *error)
+{
+    status = tarn_file_finish(file, status, error);
+    is_there = 0;
+    return status;
+}
+
+bool cli_draft_interrupted(int signal_number)
+{
+    if (is_being_made && !kept_signal) { /* a second one does not wait: a pipe may have no reader */
+        kept_signal = signal_number;
+        return false;
+    }
+    if (is_there) {
+        (void)unlink(draft_path);
+    }
+    return true;
+}
