@@ -10,17 +10,13 @@
 #include "exchange/chrome_events.h"
 #include "exchange/profile_model.h"
 #include "snapshot/keys.h"
+#include "snapshot/read_limits.h"
 #include "snapshot/snapshot.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    RATIO_DEFAULT = 2000,
-    FRAMES_DEFAULT = 4096
-};
 
 struct gathering {
     struct tn_profile profile;
@@ -46,7 +42,15 @@ static int64_t integer_of(const json_t *object, const char *key, int64_t otherwi
 
 static enum tarn_status no_memory(const struct gathering *gathering)
 {
-    return tn_fail(gathering->error, TARN_ERR_HOST_MEMORY, "no host memory to read a profile");
+    const struct tn_budget *budget = &gathering->profile.model->budget;
+    const enum tarn_status status = tn_budget_status(budget);
+
+    return tn_fail(gathering->error, status,
+                   status == TARN_ERR_LIMIT
+                       ? "this profile, or its stacks written out, needs more memory than the "
+                         "limit of %llu bytes allows"
+                       : "no host memory to read a profile (used: %llu bytes)",
+                   (unsigned long long)(status == TARN_ERR_LIMIT ? budget->limit : budget->used));
 }
 
 /* "train.py(12): step" is a function of a file; anything else an operator. */
@@ -84,7 +88,8 @@ static enum tarn_status slice_add(struct gathering *gathering, const json_t *eve
 {
     const double begin = json_number_value(json_object_get(event, "ts"));
     const double length = json_number_value(json_object_get(event, "dur"));
-    struct tn_profile_slice *slice = tn_vec_push(&gathering->profile.slices);
+    struct tn_profile_slice *slice =
+        tn_profile_push(&gathering->profile, &gathering->profile.slices);
 
     if (!slice) {
         return no_memory(gathering);
@@ -111,7 +116,7 @@ static enum tarn_status memory_add(struct gathering *gathering, const json_t *ev
         gathering->info.unknown++;
         return TARN_OK;
     }
-    made = tn_vec_push(&gathering->profile.events);
+    made = tn_profile_push(&gathering->profile, &gathering->profile.events);
     if (!made) {
         return no_memory(gathering);
     }
@@ -256,63 +261,64 @@ static enum tarn_status profile_read(struct tn_input *input, struct tarn_snapsho
     return status;
 }
 
+/* Takes the input. */
 static enum tarn_status profile_load(struct tn_input *input, const struct tarn_read_limits *limits,
                                      struct tarn_snapshot **snapshot_out,
                                      struct tarn_profile_info *info, struct tarn_error *error)
 {
     struct tarn_snapshot *snapshot;
-    enum tarn_status status = tn_snapshot_create(limits ? limits->max_memory : 0, &snapshot);
+    enum tarn_status status = tn_snapshot_create(tn_read_limits_memory(limits, input), &snapshot);
 
     if (status) {
-        return tn_fail(error, status, "no host memory to read a profile");
+        (void)tn_fail(error, status, "no host memory to read a profile");
+        goto out;
     }
-    status = profile_read(input, snapshot,
-                          limits && limits->max_frames ? limits->max_frames : FRAMES_DEFAULT, info,
-                          error);
+    struct tn_budget *budget = &tn_snapshot_model_mutable(snapshot)->budget;
+
+    tn_read_limits_follow(limits, input, budget);
+    status = profile_read(input, snapshot, limits->max_frames, info, error);
+    tn_read_limits_settle(budget);
     if (status) {
         tarn_snapshot_destroy(snapshot);
     } else {
         *snapshot_out = snapshot;
     }
+out:
+    tn_input_close(input);
     return status;
 }
 
-static struct tn_unpack_limits unpack_limits(const struct tarn_read_limits *limits)
-{
-    return (struct tn_unpack_limits){
-        .max_bytes = limits && limits->max_bytes ? limits->max_bytes : (uint64_t)1 << 36,
-        .max_ratio = limits && limits->max_ratio ? limits->max_ratio : RATIO_DEFAULT};
-}
-
-enum tarn_status tarn_profile_load(const char *path, const struct tarn_read_limits *limits,
+enum tarn_status tarn_profile_load(const char *path, const struct tarn_read_limits *wanted,
                                    struct tarn_snapshot **snapshot_out,
                                    struct tarn_profile_info *info, struct tarn_error *error)
 {
-    const struct tn_unpack_limits unpack = unpack_limits(limits);
+    struct tarn_read_limits limits;
     struct tn_input input;
-    enum tarn_status status = tn_input_open(&input, path, &unpack, error);
+    enum tarn_status status = tn_read_limits_complete(wanted, &limits, error);
 
     *snapshot_out = NULL;
     if (status == TARN_OK) {
-        status = profile_load(&input, limits, snapshot_out, info, error);
-        tn_input_close(&input);
+        const struct tn_unpack_limits unpack = {limits.max_bytes, limits.max_ratio};
+
+        status = tn_input_open(&input, path, &unpack, error);
     }
-    return status;
+    return status ? status : profile_load(&input, &limits, snapshot_out, info, error);
 }
 
 enum tarn_status tarn_profile_load_memory(const void *bytes, size_t size,
-                                          const struct tarn_read_limits *limits,
+                                          const struct tarn_read_limits *wanted,
                                           struct tarn_snapshot **snapshot_out,
                                           struct tarn_profile_info *info, struct tarn_error *error)
 {
-    const struct tn_unpack_limits unpack = unpack_limits(limits);
+    struct tarn_read_limits limits;
     struct tn_input input;
-    enum tarn_status status = tn_input_open_memory(&input, bytes, size, &unpack, error);
+    enum tarn_status status = tn_read_limits_complete(wanted, &limits, error);
 
     *snapshot_out = NULL;
     if (status == TARN_OK) {
-        status = profile_load(&input, limits, snapshot_out, info, error);
-        tn_input_close(&input);
+        const struct tn_unpack_limits unpack = {limits.max_bytes, limits.max_ratio};
+
+        status = tn_input_open_memory(&input, bytes, size, &unpack, error);
     }
-    return status;
+    return status ? status : profile_load(&input, &limits, snapshot_out, info, error);
 }
