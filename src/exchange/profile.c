@@ -6,6 +6,7 @@
 #include "tarn/profile.h"
 
 #include "base/errinfo.h"
+#include "base/json_tree.h"
 #include "base/vec.h"
 #include "exchange/chrome_events.h"
 #include "exchange/profile_model.h"
@@ -13,13 +14,13 @@
 #include "snapshot/read_limits.h"
 #include "snapshot/snapshot.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct gathering {
     struct tn_profile profile;
+    struct tn_json_tree event; /* the current one */
     struct tarn_error *error;
     struct tarn_profile_info info;
 };
@@ -33,11 +34,11 @@ static int64_t to_ns(double microseconds)
     return ns >= -9e18 && ns <= 9e18 ? llround(ns) : 0;
 }
 
-static int64_t integer_of(const json_t *object, const char *key, int64_t otherwise)
+static int64_t integer_of(const struct tn_json_value *object, const char *key, int64_t otherwise)
 {
-    const json_t *value = json_object_get(object, key);
+    const struct tn_json_value *value = tn_json_get(object, key);
 
-    return json_is_integer(value) ? json_integer_value(value) : otherwise;
+    return tn_json_is(value, TN_JSON_INTEGER) ? tn_json_integer(value) : otherwise;
 }
 
 static enum tarn_status no_memory(const struct gathering *gathering)
@@ -83,11 +84,11 @@ static enum tarn_status frame_of(struct gathering *gathering, const char *name, 
     return status ? no_memory(gathering) : TARN_OK;
 }
 
-static enum tarn_status slice_add(struct gathering *gathering, const json_t *event,
+static enum tarn_status slice_add(struct gathering *gathering, const struct tn_json_value *event,
                                   const char *name)
 {
-    const double begin = json_number_value(json_object_get(event, "ts"));
-    const double length = json_number_value(json_object_get(event, "dur"));
+    const double begin = tn_json_number(tn_json_get(event, "ts"));
+    const double length = tn_json_number(tn_json_get(event, "dur"));
     struct tn_profile_slice *slice =
         tn_profile_push(&gathering->profile, &gathering->profile.slices);
 
@@ -101,9 +102,9 @@ static enum tarn_status slice_add(struct gathering *gathering, const json_t *eve
     return frame_of(gathering, name, &slice->frame);
 }
 
-static enum tarn_status memory_add(struct gathering *gathering, const json_t *event)
+static enum tarn_status memory_add(struct gathering *gathering, const struct tn_json_value *event)
 {
-    const json_t *args = json_object_get(event, "args");
+    const struct tn_json_value *args = tn_json_get(event, "args");
     const int64_t bytes = integer_of(args, "Bytes", 0);
     const int64_t address = integer_of(args, "Addr", 0);
     const int64_t type = integer_of(args, "Device Type", -1);
@@ -122,7 +123,7 @@ static enum tarn_status memory_add(struct gathering *gathering, const json_t *ev
     }
     *made = (struct tn_profile_event){
         .order = gathering->info.events++,
-        .time_ns = to_ns(json_number_value(json_object_get(event, "ts"))),
+        .time_ns = to_ns(tn_json_number(tn_json_get(event, "ts"))),
         .thread = integer_of(event, "tid", 0),
         .address = (uint64_t)address,
         .bytes = bytes,
@@ -133,10 +134,10 @@ static enum tarn_status memory_add(struct gathering *gathering, const json_t *ev
     return TARN_OK;
 }
 
-static bool is_slice(const json_t *event)
+static bool is_slice(const struct tn_json_value *event)
 {
-    const char *kind = json_string_value(json_object_get(event, "cat"));
-    const char *phase = json_string_value(json_object_get(event, "ph"));
+    const char *kind = tn_json_text(tn_json_get(event, "cat"));
+    const char *phase = tn_json_text(tn_json_get(event, "ph"));
 
     return kind && phase && strcmp(phase, "X") == 0 &&
            (strcmp(kind, "python_function") == 0 || strcmp(kind, "cpu_op") == 0 ||
@@ -161,34 +162,40 @@ static bool is_interesting(const char *text, size_t size)
     return false;
 }
 
+static enum tarn_status event_parse(struct gathering *gathering, const char *text, size_t size,
+                                    uint64_t offset)
+{
+    struct tarn_error inner;
+    enum tarn_status status = tn_json_parse(&gathering->event, text, size, true, &inner);
+
+    if (status == TARN_ERR_TRUNCATED) { /* within its brackets */
+        status = TARN_ERR_FORMAT;
+    }
+    return status == TARN_OK ? TARN_OK
+                             : tn_fail_at(gathering->error, status, (int64_t)offset,
+                                          "%s event at byte %llu: %.300s",
+                                          status == TARN_ERR_FORMAT ? "a malformed" : "the",
+                                          (unsigned long long)offset, inner.text);
+}
+
 static enum tarn_status event_gather(void *context, const char *text, size_t size, uint64_t offset)
 {
     struct gathering *gathering = context;
-    json_error_t why;
-    enum tarn_status status = TARN_OK;
+    const struct tn_json_value *event = &gathering->event.root;
 
     if (!is_interesting(text, size)) {
         return TARN_OK;
     }
-    json_t *event = json_loadb(text, size, 0, &why);
+    const enum tarn_status status = event_parse(gathering, text, size, offset);
+    const char *name = tn_json_text(tn_json_get(event, "name"));
 
-    if (!event) {
-        /* Without memory the library mostly says nothing. */
-        return json_error_code(&why) == json_error_out_of_memory || why.text[0] == '\0'
-                   ? no_memory(gathering)
-                   : tn_fail_at(gathering->error, TARN_ERR_FORMAT, (int64_t)offset,
-                                "a malformed event at byte %llu: %s", (unsigned long long)offset,
-                                why.text);
+    if (status || !name) {
+        return status;
     }
-    const char *name = json_string_value(json_object_get(event, "name"));
-
-    if (name && strcmp(name, "[memory]") == 0) {
-        status = memory_add(gathering, event);
-    } else if (name && is_slice(event)) {
-        status = slice_add(gathering, event, name);
+    if (strcmp(name, "[memory]") == 0) {
+        return memory_add(gathering, event);
     }
-    json_decref(event);
-    return status;
+    return is_slice(event) ? slice_add(gathering, event, name) : TARN_OK;
 }
 
 /* Times of newer profiles count from a moment of their own. */
@@ -235,6 +242,7 @@ static enum tarn_status profile_read(struct tn_input *input, struct tarn_snapsho
     const struct tn_chrome_visitor visitor = {event_gather, member_gather, &gathering};
 
     tn_profile_init(&gathering.profile, tn_snapshot_model_mutable(snapshot));
+    tn_json_tree_init(&gathering.event);
     enum tarn_status status = tn_keys_enter(gathering.profile.model);
 
     if (status) {
@@ -257,6 +265,7 @@ static enum tarn_status profile_read(struct tn_input *input, struct tarn_snapsho
         info->struct_size = size;
         info->before_bytes = before_bytes(&gathering.profile);
     }
+    tn_json_tree_fini(&gathering.event);
     tn_profile_fini(&gathering.profile);
     return status;
 }

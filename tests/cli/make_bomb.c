@@ -499,14 +499,51 @@ static void bomb_profile(void)
 {
     put("[");
     for (int i = 0; i < FRAMES_MAX; i++) {
-        (void)printf("{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"f%d\",\"ts\":%d,\"dur\":99999},\n",
-                     i, i);
+        (void)printf(
+            "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"f%d\",\"ts\":%d,\"dur\":99999},\n", i, i);
     }
     for (int i = 0; i < 100000; i++) {
         (void)printf("{\"name\":\"[memory]\",\"ts\":5000,\"args\":{\"Bytes\":1,\"Addr\":%d,"
                      "\"Device Type\":1,\"Device Id\":0}}%s\n",
                      i + 1, i < 99999 ? "," : "]");
     }
+}
+
+/* One line of values that take very much more than their text. */
+static void values_put(void)
+{
+    put("[");
+    put_times("[],", 5000000);
+    put("0]");
+}
+
+static void bomb_profile_event(void)
+{
+    put("[{\"name\":\"[memory]\",\"a\":");
+    values_put();
+    put("}]");
+}
+
+static void bomb_track(void)
+{
+    put("{\"op\":");
+    values_put();
+    put("}\n");
+}
+
+static void bomb_verify(void)
+{
+    put("{\"conf\":");
+    values_put();
+    put("}\n");
+}
+
+/* A log of which each line is fine, but for its length. */
+static void bomb_verify_line(void)
+{
+    put("{\"conf\":\"");
+    put_times("x", 20000000);
+    put("\"}\n");
 }
 
 static const struct {
@@ -537,6 +574,10 @@ static const struct {
     {"tuples", bomb_tuples},
     {"rmm", bomb_rmm},
     {"profile", bomb_profile},
+    {"profile_event", bomb_profile_event},
+    {"track", bomb_track},
+    {"verify", bomb_verify},
+    {"verify_line", bomb_verify_line},
 };
 
 int main(int argc, char **argv)
