@@ -60,8 +60,7 @@ endfunction()
 # Libraries that a room needs when it is linked outside libtarn.
 set(TARN_ROOM_LIBS_base ZLIB::ZLIB PkgConfig::ZSTD ${CMAKE_DL_LIBS})
 set(TARN_ROOM_LIBS_history PkgConfig::DW)
-set(TARN_ROOM_LIBS_replay PkgConfig::JANSSON)
-set(TARN_ROOM_LIBS_exchange PkgConfig::SQLITE PkgConfig::JANSSON)
+set(TARN_ROOM_LIBS_exchange PkgConfig::SQLITE)
 
 # tarn_link_rooms(TARGET room ...): objects and libraries of those rooms.
 function(tarn_link_rooms target)

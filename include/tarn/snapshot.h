@@ -25,9 +25,10 @@ struct tarn_read_limits {
     uint32_t struct_size; /* sizeof(struct tarn_read_limits) */
     uint32_t max_depth;   /* containers in containers; 0 = 64, at most 120 */
     uint64_t max_bytes;   /* of the unpacked input; 0 = 64 GiB */
-    uint64_t max_memory;  /* host memory for the snapshot; 0 = half of the machine's, and for files
-                                of known size at most 16 times that size, but not less than 256 MiB
-                                */
+    uint64_t max_memory;  /* host memory for the snapshot; 0 = 16 times the size of a plain input,
+                                512 times that of a packed one, but not less than 256 MiB and
+                                at most half of the machine's. With all that it shares written
+                                out, the snapshot may be 64 times as large */
     uint64_t max_string;  /* bytes of one string; 0 = 64 MiB */
     uint64_t max_ratio;   /* unpacked to packed size beyond 16 MiB; 0 = 2000 */
     uint32_t max_frames;  /* of one stack; 0 = 4096 */

@@ -19,15 +19,34 @@ void tn_arena_init(struct tn_arena *arena, struct tn_budget *budget)
     *arena = (struct tn_arena){.budget = budget, .next_size = CHUNK_FIRST};
 }
 
+static void chunks_free(const struct tn_arena *arena, struct tn_arena_chunk *chunk)
+{
+    while (chunk) {
+        struct tn_arena_chunk *next = chunk->next;
+
+        tn_budget_free(arena->budget, chunk, chunk->size);
+        chunk = next;
+    }
+}
+
 void tn_arena_fini(struct tn_arena *arena)
 {
-    while (arena->chunks) {
-        struct tn_arena_chunk *chunk = arena->chunks;
-
-        arena->chunks = chunk->next;
-        tn_budget_free(arena->budget, chunk, chunk->size);
-    }
+    chunks_free(arena, arena->chunks);
     tn_arena_init(arena, arena->budget);
+}
+
+void tn_arena_clear(struct tn_arena *arena)
+{
+    struct tn_arena_chunk *kept = arena->at ? arena->chunks : NULL; /* else all are of one piece */
+
+    if (!kept) {
+        tn_arena_fini(arena);
+        return;
+    }
+    chunks_free(arena, kept->next);
+    kept->next = NULL;
+    arena->at = (char *)(kept + 1);
+    arena->left = kept->size - sizeof *kept;
 }
 
 static struct tn_arena_chunk *chunk_create(struct tn_arena *arena, size_t size)

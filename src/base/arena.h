@@ -24,6 +24,9 @@ void tn_arena_init(struct tn_arena *arena, struct tn_budget *budget);
 /* Gives all memory back; the arena is then empty and may be used again. */
 void tn_arena_fini(struct tn_arena *arena);
 
+/* All pieces are gone; the chunk in use stays for the next ones. */
+void tn_arena_clear(struct tn_arena *arena);
+
 /* Uninitialised, aligned to 16 bytes; size 0 gives a valid pointer. NULL: see tn_budget_status. */
 void *tn_arena_alloc(struct tn_arena *arena, size_t size) TN_MUST_CHECK;
 

@@ -6,24 +6,21 @@
 #include "tarn/profile.h"
 
 #include "base/errinfo.h"
+#include "base/json_tree.h"
 #include "base/vec.h"
 #include "exchange/chrome_events.h"
 #include "exchange/profile_model.h"
 #include "snapshot/keys.h"
+#include "snapshot/read_limits.h"
 #include "snapshot/snapshot.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    RATIO_DEFAULT = 2000,
-    FRAMES_DEFAULT = 4096
-};
-
 struct gathering {
     struct tn_profile profile;
+    struct tn_json_tree event; /* the current one */
     struct tarn_error *error;
     struct tarn_profile_info info;
 };
@@ -37,16 +34,24 @@ static int64_t to_ns(double microseconds)
     return ns >= -9e18 && ns <= 9e18 ? llround(ns) : 0;
 }
 
-static int64_t integer_of(const json_t *object, const char *key, int64_t otherwise)
+static int64_t integer_of(const struct tn_json_value *object, const char *key, int64_t otherwise)
 {
-    const json_t *value = json_object_get(object, key);
+    const struct tn_json_value *value = tn_json_get(object, key);
 
-    return json_is_integer(value) ? json_integer_value(value) : otherwise;
+    return tn_json_is(value, TN_JSON_INTEGER) ? tn_json_integer(value) : otherwise;
 }
 
 static enum tarn_status no_memory(const struct gathering *gathering)
 {
-    return tn_fail(gathering->error, TARN_ERR_HOST_MEMORY, "no host memory to read a profile");
+    const struct tn_budget *budget = &gathering->profile.model->budget;
+    const enum tarn_status status = tn_budget_status(budget);
+
+    return tn_fail(gathering->error, status,
+                   status == TARN_ERR_LIMIT
+                       ? "this profile, or its stacks written out, needs more memory than the "
+                         "limit of %llu bytes allows"
+                       : "no host memory to read a profile (used: %llu bytes)",
+                   (unsigned long long)(status == TARN_ERR_LIMIT ? budget->limit : budget->used));
 }
 
 /* "train.py(12): step" is a function of a file; anything else an operator. */
@@ -79,12 +84,13 @@ static enum tarn_status frame_of(struct gathering *gathering, const char *name, 
     return status ? no_memory(gathering) : TARN_OK;
 }
 
-static enum tarn_status slice_add(struct gathering *gathering, const json_t *event,
+static enum tarn_status slice_add(struct gathering *gathering, const struct tn_json_value *event,
                                   const char *name)
 {
-    const double begin = json_number_value(json_object_get(event, "ts"));
-    const double length = json_number_value(json_object_get(event, "dur"));
-    struct tn_profile_slice *slice = tn_vec_push(&gathering->profile.slices);
+    const double begin = tn_json_number(tn_json_get(event, "ts"));
+    const double length = tn_json_number(tn_json_get(event, "dur"));
+    struct tn_profile_slice *slice =
+        tn_profile_push(&gathering->profile, &gathering->profile.slices);
 
     if (!slice) {
         return no_memory(gathering);
@@ -96,9 +102,9 @@ static enum tarn_status slice_add(struct gathering *gathering, const json_t *eve
     return frame_of(gathering, name, &slice->frame);
 }
 
-static enum tarn_status memory_add(struct gathering *gathering, const json_t *event)
+static enum tarn_status memory_add(struct gathering *gathering, const struct tn_json_value *event)
 {
-    const json_t *args = json_object_get(event, "args");
+    const struct tn_json_value *args = tn_json_get(event, "args");
     const int64_t bytes = integer_of(args, "Bytes", 0);
     const int64_t address = integer_of(args, "Addr", 0);
     const int64_t type = integer_of(args, "Device Type", -1);
@@ -111,13 +117,13 @@ static enum tarn_status memory_add(struct gathering *gathering, const json_t *ev
         gathering->info.unknown++;
         return TARN_OK;
     }
-    made = tn_vec_push(&gathering->profile.events);
+    made = tn_profile_push(&gathering->profile, &gathering->profile.events);
     if (!made) {
         return no_memory(gathering);
     }
     *made = (struct tn_profile_event){
         .order = gathering->info.events++,
-        .time_ns = to_ns(json_number_value(json_object_get(event, "ts"))),
+        .time_ns = to_ns(tn_json_number(tn_json_get(event, "ts"))),
         .thread = integer_of(event, "tid", 0),
         .address = (uint64_t)address,
         .bytes = bytes,
@@ -128,10 +134,10 @@ static enum tarn_status memory_add(struct gathering *gathering, const json_t *ev
     return TARN_OK;
 }
 
-static bool is_slice(const json_t *event)
+static bool is_slice(const struct tn_json_value *event)
 {
-    const char *kind = json_string_value(json_object_get(event, "cat"));
-    const char *phase = json_string_value(json_object_get(event, "ph"));
+    const char *kind = tn_json_text(tn_json_get(event, "cat"));
+    const char *phase = tn_json_text(tn_json_get(event, "ph"));
 
     return kind && phase && strcmp(phase, "X") == 0 &&
            (strcmp(kind, "python_function") == 0 || strcmp(kind, "cpu_op") == 0 ||
@@ -156,34 +162,40 @@ static bool is_interesting(const char *text, size_t size)
     return false;
 }
 
+static enum tarn_status event_parse(struct gathering *gathering, const char *text, size_t size,
+                                    uint64_t offset)
+{
+    struct tarn_error inner;
+    enum tarn_status status = tn_json_parse(&gathering->event, text, size, true, &inner);
+
+    if (status == TARN_ERR_TRUNCATED) { /* within its brackets */
+        status = TARN_ERR_FORMAT;
+    }
+    return status == TARN_OK ? TARN_OK
+                             : tn_fail_at(gathering->error, status, (int64_t)offset,
+                                          "%s event at byte %llu: %.300s",
+                                          status == TARN_ERR_FORMAT ? "a malformed" : "the",
+                                          (unsigned long long)offset, inner.text);
+}
+
 static enum tarn_status event_gather(void *context, const char *text, size_t size, uint64_t offset)
 {
     struct gathering *gathering = context;
-    json_error_t why;
-    enum tarn_status status = TARN_OK;
+    const struct tn_json_value *event = &gathering->event.root;
 
     if (!is_interesting(text, size)) {
         return TARN_OK;
     }
-    json_t *event = json_loadb(text, size, 0, &why);
+    const enum tarn_status status = event_parse(gathering, text, size, offset);
+    const char *name = tn_json_text(tn_json_get(event, "name"));
 
-    if (!event) {
-        /* Without memory the library mostly says nothing. */
-        return json_error_code(&why) == json_error_out_of_memory || why.text[0] == '\0'
-                   ? no_memory(gathering)
-                   : tn_fail_at(gathering->error, TARN_ERR_FORMAT, (int64_t)offset,
-                                "a malformed event at byte %llu: %s", (unsigned long long)offset,
-                                why.text);
+    if (status || !name) {
+        return status;
     }
-    const char *name = json_string_value(json_object_get(event, "name"));
-
-    if (name && strcmp(name, "[memory]") == 0) {
-        status = memory_add(gathering, event);
-    } else if (name && is_slice(event)) {
-        status = slice_add(gathering, event, name);
+    if (strcmp(name, "[memory]") == 0) {
+        return memory_add(gathering, event);
     }
-    json_decref(event);
-    return status;
+    return is_slice(event) ? slice_add(gathering, event, name) : TARN_OK;
 }
 
 /* Times of newer profiles count from a moment of their own. */
@@ -230,6 +242,7 @@ static enum tarn_status profile_read(struct tn_input *input, struct tarn_snapsho
     const struct tn_chrome_visitor visitor = {event_gather, member_gather, &gathering};
 
     tn_profile_init(&gathering.profile, tn_snapshot_model_mutable(snapshot));
+    tn_json_tree_init(&gathering.event);
     enum tarn_status status = tn_keys_enter(gathering.profile.model);
 
     if (status) {
@@ -252,67 +265,69 @@ static enum tarn_status profile_read(struct tn_input *input, struct tarn_snapsho
         info->struct_size = size;
         info->before_bytes = before_bytes(&gathering.profile);
     }
+    tn_json_tree_fini(&gathering.event);
     tn_profile_fini(&gathering.profile);
     return status;
 }
 
+/* Takes the input. */
 static enum tarn_status profile_load(struct tn_input *input, const struct tarn_read_limits *limits,
                                      struct tarn_snapshot **snapshot_out,
                                      struct tarn_profile_info *info, struct tarn_error *error)
 {
     struct tarn_snapshot *snapshot;
-    enum tarn_status status = tn_snapshot_create(limits ? limits->max_memory : 0, &snapshot);
+    enum tarn_status status = tn_snapshot_create(tn_read_limits_memory(limits, input), &snapshot);
 
     if (status) {
-        return tn_fail(error, status, "no host memory to read a profile");
+        (void)tn_fail(error, status, "no host memory to read a profile");
+        goto out;
     }
-    status = profile_read(input, snapshot,
-                          limits && limits->max_frames ? limits->max_frames : FRAMES_DEFAULT, info,
-                          error);
+    struct tn_budget *budget = &tn_snapshot_model_mutable(snapshot)->budget;
+
+    tn_read_limits_follow(limits, input, budget);
+    status = profile_read(input, snapshot, limits->max_frames, info, error);
+    tn_read_limits_settle(budget);
     if (status) {
         tarn_snapshot_destroy(snapshot);
     } else {
         *snapshot_out = snapshot;
     }
+out:
+    tn_input_close(input);
     return status;
 }
 
-static struct tn_unpack_limits unpack_limits(const struct tarn_read_limits *limits)
-{
-    return (struct tn_unpack_limits){
-        .max_bytes = limits && limits->max_bytes ? limits->max_bytes : (uint64_t)1 << 36,
-        .max_ratio = limits && limits->max_ratio ? limits->max_ratio : RATIO_DEFAULT};
-}
-
-enum tarn_status tarn_profile_load(const char *path, const struct tarn_read_limits *limits,
+enum tarn_status tarn_profile_load(const char *path, const struct tarn_read_limits *wanted,
                                    struct tarn_snapshot **snapshot_out,
                                    struct tarn_profile_info *info, struct tarn_error *error)
 {
-    const struct tn_unpack_limits unpack = unpack_limits(limits);
+    struct tarn_read_limits limits;
     struct tn_input input;
-    enum tarn_status status = tn_input_open(&input, path, &unpack, error);
+    enum tarn_status status = tn_read_limits_complete(wanted, &limits, error);
 
     *snapshot_out = NULL;
     if (status == TARN_OK) {
-        status = profile_load(&input, limits, snapshot_out, info, error);
-        tn_input_close(&input);
+        const struct tn_unpack_limits unpack = {limits.max_bytes, limits.max_ratio};
+
+        status = tn_input_open(&input, path, &unpack, error);
     }
-    return status;
+    return status ? status : profile_load(&input, &limits, snapshot_out, info, error);
 }
 
 enum tarn_status tarn_profile_load_memory(const void *bytes, size_t size,
-                                          const struct tarn_read_limits *limits,
+                                          const struct tarn_read_limits *wanted,
                                           struct tarn_snapshot **snapshot_out,
                                           struct tarn_profile_info *info, struct tarn_error *error)
 {
-    const struct tn_unpack_limits unpack = unpack_limits(limits);
+    struct tarn_read_limits limits;
     struct tn_input input;
-    enum tarn_status status = tn_input_open_memory(&input, bytes, size, &unpack, error);
+    enum tarn_status status = tn_read_limits_complete(wanted, &limits, error);
 
     *snapshot_out = NULL;
     if (status == TARN_OK) {
-        status = profile_load(&input, limits, snapshot_out, info, error);
-        tn_input_close(&input);
+        const struct tn_unpack_limits unpack = {limits.max_bytes, limits.max_ratio};
+
+        status = tn_input_open_memory(&input, bytes, size, &unpack, error);
     }
-    return status;
+    return status ? status : profile_load(&input, &limits, snapshot_out, info, error);
 }

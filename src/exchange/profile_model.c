@@ -19,6 +19,11 @@ void tn_profile_fini(struct tn_profile *profile)
     tn_vec_fini(&profile->slices);
 }
 
+void *tn_profile_push(struct tn_profile *profile, struct tn_vec *vec)
+{
+    return tn_budget_charge(&profile->model->budget, 2 * vec->item_size) ? tn_vec_push(vec) : NULL;
+}
+
 static int compare(int64_t a, int64_t b)
 {
     return a < b ? -1 : a > b;
@@ -61,6 +66,8 @@ struct sweep {
     struct tn_vec frames; /* uint32_t, of the stack at hand */
     size_t next;          /* slice */
     uint32_t max_frames;
+    uint32_t stack; /* of what is open, unless that has changed since */
+    bool has_changed;
 };
 
 static void open_drop(struct sweep *sweep, int64_t thread, int64_t time_ns)
@@ -70,6 +77,7 @@ static void open_drop(struct sweep *sweep, int64_t thread, int64_t time_ns)
     while (sweep->open.count > 0 && (open[sweep->open.count - 1]->thread != thread ||
                                      open[sweep->open.count - 1]->end_ns < time_ns)) {
         sweep->open.count--;
+        sweep->has_changed = true;
     }
 }
 
@@ -92,12 +100,14 @@ static bool sweep_to(struct sweep *sweep, const struct tn_profile_event *event)
             return false;
         }
         *item = slice;
+        sweep->has_changed = true;
     }
     open_drop(sweep, event->thread, event->time_ns);
     return true;
 }
 
-static bool stack_make(struct sweep *sweep, struct tn_profile_event *event)
+/* The stack of what is open. */
+static bool stack_make(struct sweep *sweep)
 {
     const struct tn_profile_slice *const *open = sweep->open.items;
 
@@ -110,15 +120,30 @@ static bool stack_make(struct sweep *sweep, struct tn_profile_event *event)
         }
         *frame = open[i - 1]->frame;
     }
+    sweep->stack = TN_STACK_EMPTY;
+    sweep->has_changed = false;
     return sweep->frames.count == 0 ||
            tn_model_add_stack(sweep->profile->model, sweep->frames.items, sweep->frames.count,
-                              &event->stack) == TARN_OK;
+                              &sweep->stack) == TARN_OK;
+}
+
+/* Each event is an entry or two with its stack. */
+static bool event_set_stack(struct sweep *sweep, struct tn_profile_event *event)
+{
+    struct tn_model *model = sweep->profile->model;
+
+    if (sweep->has_changed && !stack_make(sweep)) {
+        return false;
+    }
+    event->stack = sweep->stack;
+    return tn_model_charge_written(model, tn_model_stack(model, event->stack).written) == TARN_OK;
 }
 
 static bool stacks_make(struct tn_profile *profile, uint32_t max_frames)
 {
     struct tn_profile_event *events = profile->events.items;
-    struct sweep sweep = {.profile = profile, .max_frames = max_frames};
+    struct sweep sweep = {
+        .profile = profile, .max_frames = max_frames, .stack = TN_STACK_EMPTY};
     bool good = true;
 
     tn_vec_init(&sweep.open, sizeof(const struct tn_profile_slice *));
@@ -126,7 +151,7 @@ static bool stacks_make(struct tn_profile *profile, uint32_t max_frames)
     sort(&profile->slices, slice_compare);
     sort(&profile->events, event_compare_thread);
     for (size_t i = 0; good && i < profile->events.count; i++) {
-        good = sweep_to(&sweep, &events[i]) && stack_make(&sweep, &events[i]);
+        good = sweep_to(&sweep, &events[i]) && event_set_stack(&sweep, &events[i]);
     }
     tn_vec_fini(&sweep.open);
     tn_vec_fini(&sweep.frames);

@@ -44,7 +44,12 @@ struct tn_profile {
 void tn_profile_init(struct tn_profile *profile, struct tn_model *model);
 void tn_profile_fini(struct tn_profile *profile);
 
-/* Fills the model; stacks keep their innermost `max_frames` frames. False without host memory. */
+/* One more event or slice, charged to the model; NULL: see tn_model_memory_status. Sorting needs as
+ * much again for a while, so twice the size counts. */
+void *tn_profile_push(struct tn_profile *profile, struct tn_vec *vec) TN_MUST_CHECK;
+
+/* Fills the model; stacks keep their innermost `max_frames` frames. False: see
+ * tn_model_memory_status. */
 bool tn_profile_build(struct tn_profile *profile, uint32_t max_frames) TN_MUST_CHECK;
 
 #endif

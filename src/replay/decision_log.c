@@ -11,7 +11,7 @@
 #include "base/utf8.h"
 
 enum {
-    LINE_MAX_BYTES = 64 << 20
+    LINE_MAX_BYTES = 16 << 20
 };
 
 const char *tn_decision_name(enum tn_decision_op op)
@@ -26,63 +26,92 @@ const char *tn_decision_name(enum tn_decision_op op)
 
 static enum tarn_status log_fail(const struct tn_decision_log *log, struct tarn_error *error,
                                  const char *format, ...) TN_PRINTF(3, 4);
+static enum tarn_status log_fail_as(const struct tn_decision_log *log, enum tarn_status status,
+                                    struct tarn_error *error, const char *format, ...)
+    TN_PRINTF(4, 5);
+
+static enum tarn_status log_vfail(const struct tn_decision_log *log, enum tarn_status status,
+                                  struct tarn_error *error, const char *format, va_list args)
+    TN_PRINTF(4, 0);
 
 /* A sentence about the current line. */
+static enum tarn_status log_vfail(const struct tn_decision_log *log, enum tarn_status status,
+                                  struct tarn_error *error, const char *format, va_list args)
+{
+    char what[512];
+
+    (void)vsnprintf(what, sizeof what, format, args);
+    return tn_fail_at(error, status, (int64_t)log->line_number, "line %llu of the decision log: %s",
+                      (unsigned long long)log->line_number, what);
+}
+
 static enum tarn_status log_fail(const struct tn_decision_log *log, struct tarn_error *error,
                                  const char *format, ...)
 {
-    char what[512];
     va_list args;
 
     va_start(args, format);
-    (void)vsnprintf(what, sizeof what, format, args);
+    const enum tarn_status status = log_vfail(log, TARN_ERR_FORMAT, error, format, args);
     va_end(args);
-    return tn_fail_at(error, TARN_ERR_FORMAT, (int64_t)log->line_number,
-                      "line %llu of the decision log: %s", (unsigned long long)log->line_number,
-                      what);
+    return status;
+}
+
+static enum tarn_status log_fail_as(const struct tn_decision_log *log, enum tarn_status status,
+                                    struct tarn_error *error, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    (void)log_vfail(log, status, error, format, args);
+    va_end(args);
+    return status;
 }
 
 /* ---- fields ---- */
 
-static enum tarn_status field_u64(const struct tn_decision_log *log, const json_t *object,
-                                  const char *key, uint64_t *out, struct tarn_error *error)
+static enum tarn_status field_u64(const struct tn_decision_log *log,
+                                  const struct tn_json_value *object, const char *key,
+                                  uint64_t *out, struct tarn_error *error)
 {
-    const json_t *value = json_object_get(object, key);
+    const struct tn_json_value *value = tn_json_get(object, key);
 
-    if (!json_is_integer(value) || json_integer_value(value) < 0) {
+    if (!tn_json_is(value, TN_JSON_INTEGER) || tn_json_integer(value) < 0) {
         return log_fail(log, error, "\"%s\" is missing or not a number from 0 on", key);
     }
-    *out = (uint64_t)json_integer_value(value);
+    *out = (uint64_t)tn_json_integer(value);
     return TARN_OK;
 }
 
-static enum tarn_status field_array(const struct tn_decision_log *log, const json_t *object,
-                                    const char *key, const json_t **out, struct tarn_error *error)
+static enum tarn_status field_array(const struct tn_decision_log *log,
+                                    const struct tn_json_value *object, const char *key,
+                                    const struct tn_json_value **out, struct tarn_error *error)
 {
-    const json_t *value = json_object_get(object, key);
+    const struct tn_json_value *value = tn_json_get(object, key);
 
-    if (!json_is_array(value)) {
+    if (!tn_json_is(value, TN_JSON_ARRAY)) {
         return log_fail(log, error, "\"%s\" is missing or not a list", key);
     }
     *out = value;
     return TARN_OK;
 }
 
-static enum tarn_status field_string(const struct tn_decision_log *log, const json_t *object,
-                                     const char *key, const char **out, struct tarn_error *error)
+static enum tarn_status field_string(const struct tn_decision_log *log,
+                                     const struct tn_json_value *object, const char *key,
+                                     const char **out, struct tarn_error *error)
 {
-    const json_t *value = json_object_get(object, key);
+    const struct tn_json_value *value = tn_json_get(object, key);
 
-    if (!json_is_string(value)) {
+    if (!tn_json_is(value, TN_JSON_STRING)) {
         return log_fail(log, error, "\"%s\" is missing or not a text", key);
     }
-    *out = json_string_value(value);
+    *out = tn_json_text(value);
     return TARN_OK;
 }
 
 /* Streams are indices into the header's list of handles. */
-static enum tarn_status field_stream(const struct tn_decision_log *log, const json_t *object,
-                                     const char *key, tarn_stream *out, struct tarn_error *error)
+static enum tarn_status field_stream(const struct tn_decision_log *log,
+                                     const struct tn_json_value *object, const char *key,
+                                     tarn_stream *out, struct tarn_error *error)
 {
     uint64_t index = 0;
     const enum tarn_status st = field_u64(log, object, key, &index, error);
@@ -98,67 +127,71 @@ static enum tarn_status field_stream(const struct tn_decision_log *log, const js
     return TARN_OK;
 }
 
-tarn_stream tn_decision_log_stream(const struct tn_decision_log *log, const json_t *value)
+tarn_stream tn_decision_log_stream(const struct tn_decision_log *log,
+                                   const struct tn_json_value *value)
 {
-    const uint64_t number = (uint64_t)json_integer_value(value);
+    const uint64_t number = (uint64_t)tn_json_integer(value);
 
     return number < log->stream_count ? log->streams[number] : number;
 }
 
-static enum tarn_status field_pool(const struct tn_decision_log *log, const json_t *object,
-                                   struct tarn_pool_id *out, struct tarn_error *error)
+static enum tarn_status field_pool(const struct tn_decision_log *log,
+                                   const struct tn_json_value *object, struct tarn_pool_id *out,
+                                   struct tarn_error *error)
 {
-    const json_t *id = NULL;
+    const struct tn_json_value *id = NULL;
     const enum tarn_status st = field_array(log, object, "pool", &id, error);
 
     if (st) {
         return st;
     }
-    if (json_array_size(id) != 2 || !json_is_integer(json_array_get(id, 0)) ||
-        !json_is_integer(json_array_get(id, 1))) {
+    if (tn_json_length(id) != 2 || !tn_json_is(tn_json_at(id, 0), TN_JSON_INTEGER) ||
+        !tn_json_is(tn_json_at(id, 1), TN_JSON_INTEGER)) {
         return log_fail(log, error, "\"pool\" is not a pair of numbers");
     }
-    out->first = (uint64_t)json_integer_value(json_array_get(id, 0));
-    out->second = (uint64_t)json_integer_value(json_array_get(id, 1));
+    out->first = (uint64_t)tn_json_integer(tn_json_at(id, 0));
+    out->second = (uint64_t)tn_json_integer(tn_json_at(id, 1));
     return TARN_OK;
 }
 
-static enum tarn_status field_fraction(const struct tn_decision_log *log, const json_t *object,
-                                       double *out, struct tarn_error *error)
+static enum tarn_status field_fraction(const struct tn_decision_log *log,
+                                       const struct tn_json_value *object, double *out,
+                                       struct tarn_error *error)
 {
-    const json_t *value = json_object_get(object, "fraction");
+    const struct tn_json_value *value = tn_json_get(object, "fraction");
 
-    if (!json_is_number(value)) {
+    if (!tn_json_is_number(value)) {
         return log_fail(log, error, "\"fraction\" is missing or not a number");
     }
-    *out = json_number_value(value);
+    *out = tn_json_number(value);
     return TARN_OK;
 }
 
-static enum tarn_status field_bool(const struct tn_decision_log *log, const json_t *object,
-                                   const char *key, bool *out, struct tarn_error *error)
+static enum tarn_status field_bool(const struct tn_decision_log *log,
+                                   const struct tn_json_value *object, const char *key, bool *out,
+                                   struct tarn_error *error)
 {
-    const json_t *value = json_object_get(object, key);
+    const struct tn_json_value *value = tn_json_get(object, key);
 
-    if (!json_is_boolean(value)) {
+    if (!tn_json_is_bool(value)) {
         return log_fail(log, error, "\"%s\" is missing or neither true nor false", key);
     }
-    *out = json_is_true(value);
+    *out = tn_json_is(value, TN_JSON_TRUE);
     return TARN_OK;
 }
 
 /* Elements of "events": [action, address, size, stream]. */
-static enum tarn_status check_events(const struct tn_decision_log *log, const json_t *events,
-                                     struct tarn_error *error)
+static enum tarn_status check_events(const struct tn_decision_log *log,
+                                     const struct tn_json_value *events, struct tarn_error *error)
 {
-    for (size_t i = 0; i < json_array_size(events); i++) {
-        const json_t *event = json_array_get(events, i);
+    for (size_t i = 0; i < tn_json_length(events); i++) {
+        const struct tn_json_value *event = tn_json_at(events, i);
 
-        if (!json_is_array(event) || json_array_size(event) != 4 ||
-            !json_is_string(json_array_get(event, 0)) ||
-            !json_is_integer(json_array_get(event, 1)) ||
-            !json_is_integer(json_array_get(event, 2)) ||
-            !json_is_integer(json_array_get(event, 3))) {
+        if (!tn_json_is(event, TN_JSON_ARRAY) || tn_json_length(event) != 4 ||
+            !tn_json_is(tn_json_at(event, 0), TN_JSON_STRING) ||
+            !tn_json_is(tn_json_at(event, 1), TN_JSON_INTEGER) ||
+            !tn_json_is(tn_json_at(event, 2), TN_JSON_INTEGER) ||
+            !tn_json_is(tn_json_at(event, 3), TN_JSON_INTEGER)) {
             return log_fail(log, error, "event %zu is not [action, address, size, stream]", i);
         }
     }
@@ -167,58 +200,56 @@ static enum tarn_status check_events(const struct tn_decision_log *log, const js
 
 /* ---- lines ---- */
 
-static enum tarn_status log_read_line(struct tn_decision_log *log, json_t **object_out,
+static enum tarn_status log_read_line(struct tn_decision_log *log, struct tn_json_tree *tree,
                                       struct tarn_error *error)
 {
     const char *text = NULL;
     size_t length = 0;
-    json_error_t json_error;
-    const enum tarn_status st = tn_input_line(&log->input, LINE_MAX_BYTES, &text, &length, error);
+    struct tarn_error inner;
+    enum tarn_status st = tn_input_line(&log->input, LINE_MAX_BYTES, &text, &length, error);
 
     if (st) {
         return st;
     }
     log->line_number++;
-    json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, &json_error);
-
-    if (!object) {
-        return log_fail(log, error, "not JSON: %s at column %d", json_error.text,
-                        json_error.column);
+    st = tn_json_parse(tree, text, length, false, &inner);
+    if (st == TARN_ERR_TRUNCATED) {
+        st = TARN_ERR_FORMAT;
     }
-    if (!json_is_object(object)) {
-        json_decref(object);
-        return log_fail(log, error, "not a JSON object");
+    if (st) {
+        return log_fail_as(log, st, error, "%s%.300s", st == TARN_ERR_FORMAT ? "not JSON: " : "",
+                           inner.text);
     }
-    *object_out = object;
-    return TARN_OK;
+    return tn_json_is(&tree->root, TN_JSON_OBJECT) ? TARN_OK
+                                                   : log_fail(log, error, "not a JSON object");
 }
 
 static enum tarn_status header_read_lists(struct tn_decision_log *log, struct tarn_error *error)
 {
-    const json_t *streams = NULL;
-    const json_t *brief = NULL;
-    enum tarn_status st = field_array(log, log->header, "streams", &streams, error);
+    const struct tn_json_value *streams = NULL;
+    const struct tn_json_value *brief = NULL;
+    enum tarn_status st = field_array(log, &log->header.root, "streams", &streams, error);
 
     if (st == TARN_OK) {
-        st = field_array(log, log->header, "brief", &brief, error);
+        st = field_array(log, &log->header.root, "brief", &brief, error);
     }
     if (st) {
         return st;
     }
-    if (json_array_size(streams) > TN_LOG_STREAMS_MAX || json_array_size(brief) > TN_BRIEF_MAX) {
+    if (tn_json_length(streams) > TN_LOG_STREAMS_MAX || tn_json_length(brief) > TN_BRIEF_MAX) {
         return log_fail(log, error, "more than %d streams or %d counters", TN_LOG_STREAMS_MAX,
                         TN_BRIEF_MAX);
     }
-    for (; log->stream_count < json_array_size(streams); log->stream_count++) {
-        const json_t *handle = json_array_get(streams, log->stream_count);
+    for (; log->stream_count < tn_json_length(streams); log->stream_count++) {
+        const struct tn_json_value *handle = tn_json_at(streams, log->stream_count);
 
-        if (!json_is_integer(handle)) {
+        if (!tn_json_is(handle, TN_JSON_INTEGER)) {
             return log_fail(log, error, "\"streams\" has something else than numbers");
         }
-        log->streams[log->stream_count] = (uint64_t)json_integer_value(handle);
+        log->streams[log->stream_count] = (uint64_t)tn_json_integer(handle);
     }
-    for (; log->brief_count < json_array_size(brief); log->brief_count++) {
-        log->brief[log->brief_count] = json_string_value(json_array_get(brief, log->brief_count));
+    for (; log->brief_count < tn_json_length(brief); log->brief_count++) {
+        log->brief[log->brief_count] = tn_json_text(tn_json_at(brief, log->brief_count));
         if (!log->brief[log->brief_count]) {
             return log_fail(log, error, "\"brief\" has something else than names");
         }
@@ -237,19 +268,22 @@ enum tarn_status tn_decision_log_open(struct tn_decision_log *log, const char *p
     if (st) {
         return st;
     }
+    tn_json_tree_init(&log->header);
+    tn_json_tree_init(&log->line);
     st = log_read_line(log, &log->header, error);
     if (st == TARN_ERR_NOT_FOUND) {
         st = tn_fail(error, TARN_ERR_FORMAT, "the decision log is empty");
     }
     if (st == TARN_OK) {
-        st = field_string(log, log->header, "conf", &log->conf, error);
+        st = field_string(log, &log->header.root, "conf", &log->conf, error);
     }
     if (st == TARN_OK) {
-        st = field_u64(log, log->header, "device_total", &log->device_total, error);
+        st = field_u64(log, &log->header.root, "device_total", &log->device_total, error);
     }
     if (st == TARN_OK) {
-        log->device_is_full = json_is_true(json_object_get(log->header, "device_is_full"));
-        log->settled = json_is_true(json_object_get(log->header, "settled"));
+        log->device_is_full =
+            tn_json_is(tn_json_get(&log->header.root, "device_is_full"), TN_JSON_TRUE);
+        log->settled = tn_json_is(tn_json_get(&log->header.root, "settled"), TN_JSON_TRUE);
         st = header_read_lists(log, error);
     }
     if (st) {
@@ -260,8 +294,8 @@ enum tarn_status tn_decision_log_open(struct tn_decision_log *log, const char *p
 
 void tn_decision_log_close(struct tn_decision_log *log)
 {
-    json_decref(log->line);
-    json_decref(log->header);
+    tn_json_tree_fini(&log->line);
+    tn_json_tree_fini(&log->header);
     tn_input_close(&log->input);
 }
 
@@ -269,13 +303,13 @@ void tn_decision_log_close(struct tn_decision_log *log)
 static enum tarn_status decision_read_fields(const struct tn_decision_log *log,
                                              struct tn_decision *d, struct tarn_error *error)
 {
-    const json_t *line = log->line;
+    const struct tn_json_value *line = &log->line.root;
     enum tarn_status st = TARN_OK;
 
     switch (d->op) {
     case TN_DECISION_MALLOC:
-        d->oom = json_object_get(line, "error") != NULL;
-        d->message = json_string_value(json_object_get(line, "message"));
+        d->oom = tn_json_get(line, "error") != NULL;
+        d->message = tn_json_text(tn_json_get(line, "message"));
         st = field_u64(log, line, "size", &d->size, error);
         st = st ? st : field_stream(log, line, "stream", &d->stream, error);
         if (!d->oom) {
@@ -304,7 +338,7 @@ static enum tarn_status decision_read_fields(const struct tn_decision_log *log,
     case TN_DECISION_BEGIN_POOL:
         st = field_pool(log, line, &d->pool, error);
         st = st ? st : field_stream(log, line, "stream", &d->stream, error);
-        if (json_object_get(line, "captured")) {
+        if (tn_json_get(line, "captured")) {
             st = st ? st : field_bool(log, line, "captured", &d->captured, error);
         }
         return st;
@@ -327,9 +361,10 @@ static enum tarn_status decision_read_fields(const struct tn_decision_log *log,
     case TN_DECISION_SNAPSHOT:
         return field_array(log, line, "segments", &d->segments, error);
     case TN_DECISION_STATS:
-        d->stats = json_object_get(line, "stats");
-        return json_is_object(d->stats) ? TARN_OK
-                                        : log_fail(log, error, "\"stats\" is not an object");
+        d->stats = tn_json_get(line, "stats");
+        return tn_json_is(d->stats, TN_JSON_OBJECT)
+                   ? TARN_OK
+                   : log_fail(log, error, "\"stats\" is not an object");
     case TN_DECISION_SYNCHRONIZE:
     case TN_DECISION_EMPTY_CACHE:
     case TN_DECISION_RESET_PEAK_STATS:
@@ -344,7 +379,7 @@ static enum tarn_status decision_read_op(const struct tn_decision_log *log,
                                          enum tn_decision_op *op_out, struct tarn_error *error)
 {
     const char *name = NULL;
-    const enum tarn_status st = field_string(log, log->line, "op", &name, error);
+    const enum tarn_status st = field_string(log, &log->line.root, "op", &name, error);
 
     if (st) {
         return st;
@@ -364,8 +399,6 @@ enum tarn_status tn_decision_log_next(struct tn_decision_log *log, struct tn_dec
     struct tn_decision d = {0};
     enum tarn_status st;
 
-    json_decref(log->line);
-    log->line = NULL;
     st = log_read_line(log, &log->line, error);
     if (st == TARN_OK) {
         st = decision_read_op(log, &d.op, error);
@@ -374,13 +407,13 @@ enum tarn_status tn_decision_log_next(struct tn_decision_log *log, struct tn_dec
         st = decision_read_fields(log, &d, error);
     }
     if (st == TARN_OK) {
-        st = field_array(log, log->line, "events", &d.events, error);
+        st = field_array(log, &log->line.root, "events", &d.events, error);
     }
     if (st == TARN_OK) {
         st = check_events(log, d.events, error);
     }
     if (st == TARN_OK) {
-        st = field_array(log, log->line, "brief", &d.brief, error);
+        st = field_array(log, &log->line.root, "brief", &d.brief, error);
     }
     d.line = log->line_number;
     if (st == TARN_OK) {

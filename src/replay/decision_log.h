@@ -10,9 +10,8 @@
 #define TN_REPLAY_DECISION_LOG_H
 
 #include "base/input.h"
+#include "base/json_tree.h"
 #include "tarn/graph_pool.h"
-
-#include <jansson.h>
 
 enum {
     TN_BRIEF_MAX = 32,
@@ -70,20 +69,20 @@ struct tn_decision {
     double fraction;
     const char *conf; /* set_config */
     struct tarn_pool_id pool;
-    bool captured;          /* begin_allocate_to_pool: all streams of `stream`'s capture go there */
-    bool value;             /* set_pool_... */
-    const json_t *freed;    /* set_checkpoint: pointers */
-    const json_t *created;  /* set_checkpoint: [pointer, id] */
-    const json_t *stats;    /* stats */
-    const json_t *segments; /* snapshot */
-    const json_t *events;   /* [action, address, size, stream] each */
-    const json_t *brief;    /* numbers, as the header names them */
+    bool captured; /* begin_allocate_to_pool: all streams of `stream`'s capture go there */
+    bool value;    /* set_pool_... */
+    const struct tn_json_value *freed;    /* set_checkpoint: pointers */
+    const struct tn_json_value *created;  /* set_checkpoint: [pointer, id] */
+    const struct tn_json_value *stats;    /* stats */
+    const struct tn_json_value *segments; /* snapshot */
+    const struct tn_json_value *events;   /* [action, address, size, stream] each */
+    const struct tn_json_value *brief;    /* numbers, as the header names them */
 };
 
 struct tn_decision_log {
     struct tn_input input;
-    json_t *header; /* owned */
-    json_t *line;   /* owned, the current one */
+    struct tn_json_tree header;
+    struct tn_json_tree line; /* the current one */
     uint64_t line_number;
     const char *conf;      /* borrowed from the header */
     uint64_t device_total; /* bytes */
@@ -106,7 +105,8 @@ enum tarn_status tn_decision_log_next(struct tn_decision_log *log, struct tn_dec
 
 /* Handle of a stream as the log writes it: an index into the header's list. Any other number stands
  * for itself. */
-tarn_stream tn_decision_log_stream(const struct tn_decision_log *log, const json_t *value);
+tarn_stream tn_decision_log_stream(const struct tn_decision_log *log,
+                                   const struct tn_json_value *value);
 
 const char *tn_decision_name(enum tn_decision_op op);
 

@@ -137,10 +137,10 @@ static enum tarn_status run_get_checkpoint(struct tn_verify_run *run, struct tar
     return TARN_OK;
 }
 
-static bool list_has(const json_t *list, uint64_t number)
+static bool list_has(const struct tn_json_value *list, uint64_t number)
 {
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        if ((uint64_t)json_integer_value(json_array_get(list, i)) == number) {
+    for (size_t i = 0; i < tn_json_length(list); i++) {
+        if ((uint64_t)tn_json_integer(tn_json_at(list, i)) == number) {
             return true;
         }
     }
@@ -152,12 +152,12 @@ static enum tarn_status adopt_delta(struct tn_verify_run *run,
                                     const struct tarn_checkpoint_delta *delta,
                                     struct tarn_error *error)
 {
-    const size_t created = json_array_size(run->call.created);
+    const size_t created = tn_json_length(run->call.created);
     enum tarn_status st = TARN_OK;
 
-    if (delta->freed_count != json_array_size(run->call.freed) || delta->created_count != created) {
+    if (delta->freed_count != tn_json_length(run->call.freed) || delta->created_count != created) {
         tn_verify_differs(run, "  expected %zu freed and %zu created, got %zu and %zu",
-                          json_array_size(run->call.freed), created, delta->freed_count,
+                          tn_json_length(run->call.freed), created, delta->freed_count,
                           delta->created_count);
     }
     for (size_t i = 0; i < delta->freed_count; i++) {
@@ -170,8 +170,8 @@ static enum tarn_status adopt_delta(struct tn_verify_run *run,
         }
     }
     for (size_t i = 0; st == TARN_OK && i < created; i++) {
-        const json_t *pair = json_array_get(run->call.created, i);
-        const uint64_t ptr = (uint64_t)json_integer_value(json_array_get(pair, 0));
+        const struct tn_json_value *pair = tn_json_at(run->call.created, i);
+        const uint64_t ptr = (uint64_t)tn_json_integer(tn_json_at(pair, 0));
         bool found = false;
 
         for (size_t k = 0; k < delta->created_count; k++) {
@@ -181,8 +181,7 @@ static enum tarn_status adopt_delta(struct tn_verify_run *run,
             tn_verify_differs(run, "  0x%llx was to be created", (unsigned long long)ptr);
             continue;
         }
-        st = tn_verify_set_ptr(run, (uint64_t)json_integer_value(json_array_get(pair, 1)), ptr,
-                               error);
+        st = tn_verify_set_ptr(run, (uint64_t)tn_json_integer(tn_json_at(pair, 1)), ptr, error);
     }
     return st;
 }
@@ -192,7 +191,7 @@ static enum tarn_status run_set_checkpoint(struct tn_verify_run *run, struct tar
 {
     const struct tn_verify_pool *pool = tn_verify_pool(run, run->call.pool);
     const bool fails = run->call.op == TN_DECISION_SET_CHECKPOINT_FAILED;
-    const size_t bytes = (json_array_size(run->call.events) + 1) * sizeof(uint64_t);
+    const size_t bytes = (tn_json_length(run->call.events) + 1) * sizeof(uint64_t);
     struct tarn_checkpoint_delta delta = {0};
     enum tarn_status st = TARN_OK;
 

@@ -7,33 +7,32 @@
 
 /* ---- events ---- */
 
-static bool event_equals(const struct tn_decision_log *log, const json_t *logged,
+static bool event_equals(const struct tn_decision_log *log, const struct tn_json_value *logged,
                          const struct tarn_event *sent)
 {
-    const char *action = json_string_value(json_array_get(logged, 0));
+    const char *action = tn_json_text(tn_json_at(logged, 0));
 
     if (strcmp(action, tarn_action_name(sent->action)) != 0) {
         return false;
     }
     /* How much memory the device had left is the machine's. */
     return (sent->action == TARN_ACTION_OOM ||
-            (uint64_t)json_integer_value(json_array_get(logged, 1)) == sent->address) &&
-           (uint64_t)json_integer_value(json_array_get(logged, 2)) == sent->size &&
-           tn_decision_log_stream(log, json_array_get(logged, 3)) == sent->stream;
+            (uint64_t)tn_json_integer(tn_json_at(logged, 1)) == sent->address) &&
+           (uint64_t)tn_json_integer(tn_json_at(logged, 2)) == sent->size &&
+           tn_decision_log_stream(log, tn_json_at(logged, 3)) == sent->stream;
 }
 
-static void format_logged(const struct tn_decision_log *log, const json_t *logged, char *text,
-                          size_t size)
+static void format_logged(const struct tn_decision_log *log, const struct tn_json_value *logged,
+                          char *text, size_t size)
 {
     if (!logged) {
         (void)snprintf(text, size, "nothing");
         return;
     }
-    (void)snprintf(text, size, "%s 0x%llx %llu stream 0x%llx",
-                   json_string_value(json_array_get(logged, 0)),
-                   (unsigned long long)json_integer_value(json_array_get(logged, 1)),
-                   (unsigned long long)json_integer_value(json_array_get(logged, 2)),
-                   (unsigned long long)tn_decision_log_stream(log, json_array_get(logged, 3)));
+    (void)snprintf(text, size, "%s 0x%llx %llu stream 0x%llx", tn_json_text(tn_json_at(logged, 0)),
+                   (unsigned long long)tn_json_integer(tn_json_at(logged, 1)),
+                   (unsigned long long)tn_json_integer(tn_json_at(logged, 2)),
+                   (unsigned long long)tn_decision_log_stream(log, tn_json_at(logged, 3)));
 }
 
 static void format_sent(const struct tarn_event *sent, char *text, size_t size)
@@ -49,11 +48,11 @@ static void format_sent(const struct tarn_event *sent, char *text, size_t size)
 
 void tn_verify_compare_events(struct tn_verify_run *run)
 {
-    const size_t logged = json_array_size(run->call.events);
+    const size_t logged = tn_json_length(run->call.events);
     const uint64_t most = logged > run->event_count ? logged : run->event_count;
 
     for (uint64_t i = 0; i < most; i++) {
-        const json_t *expected = i < logged ? json_array_get(run->call.events, i) : NULL;
+        const struct tn_json_value *expected = i < logged ? tn_json_at(run->call.events, i) : NULL;
         const struct tarn_event *sent = i < run->event_count ? &run->events[i] : NULL;
 
         if (!expected || !sent || !event_equals(&run->log, expected, sent)) {
@@ -123,35 +122,36 @@ void tn_verify_compare_brief(struct tn_verify_run *run)
         const struct tarn_stat *by_pool = stats_by_pool(&stats, name);
         const int64_t *number =
             by_pool ? &by_pool[TARN_STAT_ALL].current : stats_number(&stats, name);
-        const json_t *expected = json_array_get(run->call.brief, i);
+        const struct tn_json_value *expected = tn_json_at(run->call.brief, i);
 
-        if (!number || !json_is_integer(expected) || json_integer_value(expected) != *number) {
+        if (!number || !tn_json_is(expected, TN_JSON_INTEGER) ||
+            tn_json_integer(expected) != *number) {
             tn_verify_differs(run, "  %s after the call: expected %lld, got %lld", name,
-                              (long long)json_integer_value(expected),
+                              (long long)tn_json_integer(expected),
                               number ? (long long)*number : -1LL);
         }
     }
 }
 
 static void compare_stat(struct tn_verify_run *run, const char *name, const char *pool,
-                         const json_t *expected, const struct tarn_stat *stat)
+                         const struct tn_json_value *expected, const struct tarn_stat *stat)
 {
     const int64_t got[4] = {stat->current, stat->peak, stat->allocated, stat->freed};
     static const char *const parts[4] = {"current", "peak", "allocated", "freed"};
 
     for (size_t i = 0; i < 4; i++) {
-        const json_t *value = json_array_get(expected, i);
+        const struct tn_json_value *value = tn_json_at(expected, i);
 
-        if (!json_is_integer(value) || json_integer_value(value) != got[i]) {
+        if (!tn_json_is(value, TN_JSON_INTEGER) || tn_json_integer(value) != got[i]) {
             tn_verify_differs(run, "  %s%s%s.%s: expected %lld, got %lld", name,
-                              pool[0] ? "." : "", pool, parts[i],
-                              (long long)json_integer_value(value), (long long)got[i]);
+                              pool[0] ? "." : "", pool, parts[i], (long long)tn_json_integer(value),
+                              (long long)got[i]);
         }
     }
 }
 
 static void compare_counter(struct tn_verify_run *run, const struct tarn_stats *stats,
-                            const char *name, const json_t *expected)
+                            const char *name, const struct tn_json_value *expected)
 {
     const struct tarn_stat *by_pool = stats_by_pool(stats, name);
     const int64_t *number = stats_number(stats, name);
@@ -159,26 +159,26 @@ static void compare_counter(struct tn_verify_run *run, const struct tarn_stats *
     if (by_pool) {
         for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
             compare_stat(run, name, tarn_stat_pool_name((enum tarn_stat_pool)pool),
-                         json_array_get(expected, (size_t)pool), &by_pool[pool]);
+                         tn_json_at(expected, (size_t)pool), &by_pool[pool]);
         }
     } else if (strcmp(name, "oversize_allocations") == 0) {
         compare_stat(run, name, "", expected, &stats->oversize_allocations);
     } else if (strcmp(name, "oversize_segments") == 0) {
         compare_stat(run, name, "", expected, &stats->oversize_segments);
-    } else if (!number || !json_is_integer(expected) || json_integer_value(expected) != *number) {
+    } else if (!number || !tn_json_is(expected, TN_JSON_INTEGER) ||
+               tn_json_integer(expected) != *number) {
         tn_verify_differs(run, "  %s: expected %lld, got %lld", name,
-                          (long long)json_integer_value(expected),
-                          number ? (long long)*number : -1LL);
+                          (long long)tn_json_integer(expected), number ? (long long)*number : -1LL);
     }
 }
 
 void tn_verify_compare_stats(struct tn_verify_run *run)
 {
     const struct tarn_stats stats = run_stats(run);
-    void *at = json_object_iter((json_t *)(uintptr_t)run->call.stats);
+    const struct tn_json_value *recorded = run->call.stats;
 
-    for (; at; at = json_object_iter_next((json_t *)(uintptr_t)run->call.stats, at)) {
-        compare_counter(run, &stats, json_object_iter_key(at), json_object_iter_value(at));
+    for (size_t i = 0; i < tn_json_pairs(recorded); i++) {
+        compare_counter(run, &stats, tn_json_key(recorded, i), tn_json_pair(recorded, i));
     }
 }
 
@@ -186,31 +186,31 @@ void tn_verify_compare_stats(struct tn_verify_run *run)
 
 struct snapshot_walk {
     struct tn_verify_run *run;
-    const json_t *segment; /* the one being shown */
+    const struct tn_json_value *segment; /* the one being shown */
     size_t segment_index;
     size_t block_index;
     uint64_t address;
 };
 
-static void compare_number(struct tn_verify_run *run, uint64_t address, const json_t *object,
-                           const char *key, uint64_t got)
+static void compare_number(struct tn_verify_run *run, uint64_t address,
+                           const struct tn_json_value *object, const char *key, uint64_t got)
 {
-    const json_t *value = json_object_get(object, key);
+    const struct tn_json_value *value = tn_json_get(object, key);
 
-    if (!json_is_integer(value) || (uint64_t)json_integer_value(value) != got) {
+    if (!tn_json_is(value, TN_JSON_INTEGER) || (uint64_t)tn_json_integer(value) != got) {
         tn_verify_differs(run, "  segment 0x%llx: %s expected %lld, got %llu",
-                          (unsigned long long)address, key, (long long)json_integer_value(value),
+                          (unsigned long long)address, key, (long long)tn_json_integer(value),
                           (unsigned long long)got);
     }
 }
 
 static void finish_segment(struct snapshot_walk *walk)
 {
-    const json_t *blocks = json_object_get(walk->segment, "blocks");
+    const struct tn_json_value *blocks = tn_json_get(walk->segment, "blocks");
 
-    if (walk->segment && json_array_size(blocks) != walk->block_index) {
+    if (walk->segment && tn_json_length(blocks) != walk->block_index) {
         tn_verify_differs(walk->run, "  segment 0x%llx: expected %zu blocks, got %zu",
-                          (unsigned long long)walk->address, json_array_size(blocks),
+                          (unsigned long long)walk->address, tn_json_length(blocks),
                           walk->block_index);
     }
 }
@@ -219,8 +219,8 @@ static bool compare_segment(void *context, const struct tarn_segment_info *got)
 {
     struct snapshot_walk *walk = context;
     struct tn_verify_run *run = walk->run;
-    const json_t *expected = json_array_get(run->call.segments, walk->segment_index);
-    const json_t *pool = json_object_get(expected, "pool");
+    const struct tn_json_value *expected = tn_json_at(run->call.segments, walk->segment_index);
+    const struct tn_json_value *pool = tn_json_get(expected, "pool");
 
     finish_segment(walk);
     walk->segment = expected;
@@ -237,14 +237,14 @@ static bool compare_segment(void *context, const struct tarn_segment_info *got)
     compare_number(run, got->address, expected, "requested_size", got->requested_size);
     compare_number(run, got->address, expected, "allocated_size", got->allocated_size);
     compare_number(run, got->address, expected, "active_size", got->active_size);
-    if (tn_decision_log_stream(&run->log, json_object_get(expected, "stream")) != got->stream) {
+    if (tn_decision_log_stream(&run->log, tn_json_get(expected, "stream")) != got->stream) {
         tn_verify_differs(run, "  segment 0x%llx: belongs to another stream",
                           (unsigned long long)got->address);
     }
     compare_number(run, got->address, expected, "is_large", got->is_large);
     compare_number(run, got->address, expected, "is_expandable", got->is_expandable);
-    if ((uint64_t)json_integer_value(json_array_get(pool, 0)) != got->pool.first ||
-        (uint64_t)json_integer_value(json_array_get(pool, 1)) != got->pool.second) {
+    if ((uint64_t)tn_json_integer(tn_json_at(pool, 0)) != got->pool.first ||
+        (uint64_t)tn_json_integer(tn_json_at(pool, 1)) != got->pool.second) {
         tn_verify_differs(run, "  segment 0x%llx: belongs to another pool",
                           (unsigned long long)got->address);
     }
@@ -254,19 +254,19 @@ static bool compare_segment(void *context, const struct tarn_segment_info *got)
 static bool compare_block(void *context, const struct tarn_block_info *got)
 {
     struct snapshot_walk *walk = context;
-    const json_t *blocks = json_object_get(walk->segment, "blocks");
-    const json_t *expected = json_array_get(blocks, walk->block_index);
+    const struct tn_json_value *blocks = tn_json_get(walk->segment, "blocks");
+    const struct tn_json_value *expected = tn_json_at(blocks, walk->block_index);
     const uint64_t numbers[4] = {got->size, got->requested_size, got->allocated, got->active};
     static const char *const names[4] = {"size", "requested_size", "allocated", "active"};
 
     walk->block_index++;
     for (size_t i = 0; i < 4 && expected; i++) {
-        const json_t *value = json_array_get(expected, i);
+        const struct tn_json_value *value = tn_json_at(expected, i);
 
-        if (!json_is_integer(value) || (uint64_t)json_integer_value(value) != numbers[i]) {
+        if (!tn_json_is(value, TN_JSON_INTEGER) || (uint64_t)tn_json_integer(value) != numbers[i]) {
             tn_verify_differs(walk->run, "  block 0x%llx: %s expected %lld, got %llu",
                               (unsigned long long)got->address, names[i],
-                              (long long)json_integer_value(value), (unsigned long long)numbers[i]);
+                              (long long)tn_json_integer(value), (unsigned long long)numbers[i]);
         }
     }
     return true;
@@ -277,7 +277,7 @@ void tn_verify_compare_snapshot(struct tn_verify_run *run)
     struct snapshot_walk walk = {.run = run};
     const struct tarn_walker walker = {
         .context = &walk, .segment = compare_segment, .block = compare_block};
-    const size_t expected = json_array_size(run->call.segments);
+    const size_t expected = tn_json_length(run->call.segments);
 
     if (tarn_allocator_walk(run->allocator, &walker)) {
         tn_verify_differs(run, "  the segments could not be walked");

@@ -13,24 +13,24 @@
 
 /* ---- the current call's events ---- */
 
-static const char *event_action(const json_t *event)
+static const char *event_action(const struct tn_json_value *event)
 {
-    return json_string_value(json_array_get(event, 0));
+    return tn_json_text(tn_json_at(event, 0));
 }
 
-static bool event_is(const json_t *event, const char *action)
+static bool event_is(const struct tn_json_value *event, const char *action)
 {
     return event && strcmp(event_action(event), action) == 0;
 }
 
-static uint64_t event_number(const json_t *event, size_t field)
+static uint64_t event_number(const struct tn_json_value *event, size_t field)
 {
-    return (uint64_t)json_integer_value(json_array_get(event, field));
+    return (uint64_t)tn_json_integer(tn_json_at(event, field));
 }
 
-static const json_t *logged_event(const struct tn_verify_run *run, uint64_t index)
+static const struct tn_json_value *logged_event(const struct tn_verify_run *run, uint64_t index)
 {
-    return json_array_get(run->call.events, index);
+    return tn_json_at(run->call.events, index);
 }
 
 /* How many of the call's completed frees were found by asking for their events: in a log that is
@@ -53,8 +53,8 @@ static uint64_t polled_count(const struct tn_verify_run *run)
 /* Address in the n-th logged event of that action in the current call; 0 if there are fewer. */
 static uint64_t logged_address(const struct tn_verify_run *run, const char *action, uint64_t n)
 {
-    for (size_t i = 0; i < json_array_size(run->call.events); i++) {
-        const json_t *event = logged_event(run, i);
+    for (size_t i = 0; i < tn_json_length(run->call.events); i++) {
+        const struct tn_json_value *event = logged_event(run, i);
 
         if (event_is(event, action) && n-- == 0) {
             return event_number(event, 1);
@@ -182,7 +182,7 @@ bool tn_verify_pool_takes(const struct tn_verify_pool *pool, tarn_stream stream)
 void tn_verify_device_refuse(struct tn_verify_run *run)
 {
     if (run->log.device_is_full) {
-        const json_t *next = logged_event(run, run->event_count);
+        const struct tn_json_value *next = logged_event(run, run->event_count);
         const bool gives = event_is(next, "segment_alloc") || event_is(next, "segment_map");
 
         tarn_sim_set_foreign_memory(run->device, gives ? 0 : run->log.device_total);
@@ -229,13 +229,13 @@ static enum tarn_status completions_add_line(struct tn_verify_run *run,
                                              const struct tn_decision *call,
                                              struct tarn_error *error)
 {
-    const size_t count = json_array_size(call->events);
+    const size_t count = tn_json_length(call->events);
 
     if (!completions_reserve(run, count)) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to read a decision log ahead");
     }
     for (size_t i = 0; i < count; i++) {
-        const json_t *event = json_array_get(call->events, i);
+        const struct tn_json_value *event = tn_json_at(call->events, i);
 
         if (event_is(event, "free_completed")) {
             run->completions[run->completion_count++] = (struct tn_completion){
@@ -428,7 +428,7 @@ static void trial_add_queue(const struct tn_verify_run *run, struct trial *trial
 static bool trial_open(const struct tn_verify_run *run, struct trial *trial)
 {
     const struct tn_stream_waits *waits = &tn_allocator_engine(run->allocator)->waits;
-    const size_t events = json_array_size(run->call.events);
+    const size_t events = tn_json_length(run->call.events);
     uint32_t entry_count = 0;
 
     *trial = (struct trial){.polled = polled_count(run)};
@@ -572,8 +572,8 @@ static void order_pools(struct tn_verify_run *run)
 {
     struct tn_private_pool *last = NULL;
 
-    for (size_t i = json_array_size(run->call.events); i > 0; i--) {
-        const json_t *event = logged_event(run, i - 1);
+    for (size_t i = tn_json_length(run->call.events); i > 0; i--) {
+        const struct tn_json_value *event = logged_event(run, i - 1);
 
         if (event_is(event, "segment_free") || event_is(event, "segment_unmap")) {
             struct tn_private_pool *owner = owner_of(run, event_number(event, 1));
@@ -615,12 +615,12 @@ struct tn_checkpoint_order tn_verify_checkpoint_order(const struct tn_verify_run
                                                       uint64_t *buffer)
 {
     struct tn_checkpoint_order order = {0};
-    const size_t count = json_array_size(run->call.events);
+    const size_t count = tn_json_length(run->call.events);
     size_t i = 0;
 
     order.freed = buffer;
     for (; i < count; i++) {
-        const json_t *event = json_array_get(run->call.events, i);
+        const struct tn_json_value *event = tn_json_at(run->call.events, i);
 
         if (event_is(event, "alloc")) {
             break;
@@ -630,7 +630,7 @@ struct tn_checkpoint_order tn_verify_checkpoint_order(const struct tn_verify_run
     order.created = buffer + order.freed_count;
     for (; i < count; i++) {
         buffer[order.freed_count + order.created_count++] =
-            event_number(json_array_get(run->call.events, i), 1);
+            event_number(tn_json_at(run->call.events, i), 1);
     }
     return order;
 }

@@ -122,7 +122,7 @@ static enum tarn_status object_make_list(struct tn_decoder *decoder, struct tn_o
     }
     *list = (struct tn_value_list){0};
     object->kind = kind;
-    object->index = (decoder->lists.count - 1) & (((uint64_t)1 << 43) - 1);
+    object->index = TN_OBJECT_INDEX(decoder->lists.count - 1);
     return TARN_OK;
 }
 
@@ -279,7 +279,7 @@ static enum tarn_status object_make_record(struct tn_decoder *decoder, struct tn
         if (tn_model_add_entry(decoder->model, &entry, &number) != TARN_OK) {
             return tn_decode_memory(decoder);
         }
-        object->index = number & (((uint64_t)1 << 43) - 1);
+        object->index = TN_OBJECT_INDEX(number);
     } else if (kind == TN_OBJECT_BLOCK) {
         struct tn_model_block *block = tn_store_push(&decoder->blocks);
 
@@ -287,7 +287,7 @@ static enum tarn_status object_make_record(struct tn_decoder *decoder, struct tn
             return tn_decode_memory(decoder);
         }
         *block = (struct tn_model_block){0};
-        object->index = (decoder->blocks.count - 1) & (((uint64_t)1 << 43) - 1);
+        object->index = TN_OBJECT_INDEX(decoder->blocks.count - 1);
     } else {
         object->index = 0; /* frame number 0: none */
     }
@@ -478,7 +478,7 @@ static enum tarn_status list_choose(struct tn_decoder *decoder, struct tn_object
     }
     *run = (struct tn_trace){0};
     object->kind = TN_OBJECT_RUN;
-    object->index = (decoder->runs.count - 1) & (((uint64_t)1 << 43) - 1);
+    object->index = TN_OBJECT_INDEX(decoder->runs.count - 1);
     return TARN_OK;
 }
 

@@ -48,8 +48,12 @@ struct tn_object {
     uint64_t pieces : 7; /* batches that a stack came in */
     uint64_t depth : 7;
     uint64_t open : 1;   /* a dict with a key that only generic dicts have */
-    uint64_t index : 43; /* of the record; meaning by kind */
+    uint64_t walked : 1; /* its items were gone through, see tn_field_items */
+    uint64_t index : 42; /* of the record; meaning by kind */
 };
+
+/* What fits into `index`. */
+#define TN_OBJECT_INDEX(number) ((number) & (((uint64_t)1 << 42) - 1))
 
 /* Values in the scratch arena: items of a list or tuple, keys and values of a dict in turn. */
 struct tn_value_list {

@@ -164,6 +164,73 @@ enum tarn_status tn_field_stack(struct tn_decoder *decoder, uint32_t key, struct
     return tn_field_wrong(decoder, key, value, "a list of frames");
 }
 
+/* Charges `bytes` for all times but the first. */
+static enum tarn_status object_walk(struct tn_decoder *decoder, struct tn_value value,
+                                    uint64_t bytes)
+{
+    struct tn_object *object = tn_decode_object(decoder, value);
+    const bool again = object->walked;
+
+    object->walked = 1;
+    return !again || tn_budget_charge(&decoder->model->budget, bytes) ? TARN_OK
+                                                                      : tn_decode_memory(decoder);
+}
+
+static enum tarn_status field_items(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
+                                    bool dict, const char *wanted,
+                                    const struct tn_value_list **list_out)
+{
+    const struct tn_value_list *list = tn_decode_items(decoder, value, dict);
+
+    if (!list) {
+        return tn_field_wrong(decoder, key, value, wanted);
+    }
+    *list_out = list;
+    return object_walk(decoder, value, list->count * sizeof *list->items);
+}
+
+enum tarn_status tn_field_list(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
+                               const char *wanted, const struct tn_value_list **list_out)
+{
+    return field_items(decoder, key, value, false, wanted, list_out);
+}
+
+enum tarn_status tn_field_dict(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
+                               const char *wanted, const struct tn_value_list **list_out)
+{
+    return field_items(decoder, key, value, true, wanted, list_out);
+}
+
+enum tarn_status tn_field_run(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
+                              struct tn_trace *run_out)
+{
+    const struct tn_object *object =
+        tn_value_kind(value) == TN_VALUE_OBJECT ? tn_decode_object(decoder, value) : NULL;
+
+    *run_out = (struct tn_trace){0};
+    if (object && object->kind == TN_OBJECT_EMPTY_LIST) {
+        return TARN_OK;
+    }
+    if (!object || object->kind != TN_OBJECT_RUN) {
+        return tn_field_wrong(decoder, key, value, "lists of trace entries");
+    }
+    *run_out = *(const struct tn_trace *)tn_store_at(&decoder->runs, object->index);
+    return object_walk(decoder, value, run_out->count * sizeof(struct tn_trace_entry));
+}
+
+enum tarn_status tn_decode_charge(struct tn_decoder *decoder, uint64_t bytes)
+{
+    const enum tarn_status status = tn_model_charge_written(decoder->model, bytes);
+
+    return status == TARN_OK
+               ? TARN_OK
+               : tn_fail(decoder->error, status,
+                         "the snapshot shares so much that it would take more than %llu bytes "
+                         "written out: %d times the limit on its memory, which can be raised",
+                         (unsigned long long)decoder->model->budget.limit * TN_WRITTEN_PER_MEMORY,
+                         TN_WRITTEN_PER_MEMORY);
+}
+
 void tn_field_note(struct tn_decoder *decoder, uint32_t key, struct tn_value value, uint32_t *out)
 {
     if (tn_likely(tn_value_kind(value) == TN_VALUE_STRING)) {

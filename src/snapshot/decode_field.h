@@ -38,6 +38,24 @@ enum tarn_status tn_field_pool(struct tn_decoder *decoder, uint32_t key, struct 
 enum tarn_status tn_field_stack(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
                                 uint32_t *out) TN_MUST_CHECK;
 
+/* The items of a list or tuple, or of a dict (keys and values in turn), to go through all of them.
+ * A file may refer to a container as often as it likes, at a byte or two each time: from the second
+ * time on the items are charged as if they stood there again. `wanted` for the message when it is
+ * none. */
+enum tarn_status tn_field_list(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
+                               const char *wanted,
+                               const struct tn_value_list **list_out) TN_MUST_CHECK;
+enum tarn_status tn_field_dict(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
+                               const char *wanted,
+                               const struct tn_value_list **list_out) TN_MUST_CHECK;
+
+/* A list of trace entries, the same. */
+enum tarn_status tn_field_run(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
+                              struct tn_trace *run_out) TN_MUST_CHECK;
+
+/* Charges what a record takes when it is written out. */
+enum tarn_status tn_decode_charge(struct tn_decoder *decoder, uint64_t bytes) TN_MUST_CHECK;
+
 /* A string for information: any other value is skipped with a warning. */
 void tn_field_note(struct tn_decoder *decoder, uint32_t key, struct tn_value value, uint32_t *out);
 

@@ -50,34 +50,45 @@ static void block_complete(struct tn_model *model, struct tn_model_block *block,
     }
 }
 
+static enum tarn_status block_charge(struct tn_decoder *decoder, const struct tn_model_block *block)
+{
+    uint64_t bytes = sizeof *block + tn_model_stack(decoder->model, block->stack).written;
+
+    for (uint32_t i = 0; i < block->history_count; i++) {
+        bytes += tn_model_stack(decoder->model, block->history[i].stack).written;
+    }
+    return tn_decode_charge(decoder, bytes);
+}
+
 static enum tarn_status segment_set_blocks(struct tn_decoder *decoder,
                                            struct tn_model_segment *segment, struct tn_value value)
 {
-    const struct tn_value_list *list = tn_decode_items(decoder, value, false);
+    const struct tn_value_list *list = NULL;
     uint64_t running = segment->address;
+    enum tarn_status status =
+        tn_field_list(decoder, TN_KEY_BLOCKS, value, "a list of blocks", &list);
 
-    if (!list) {
-        return tn_field_wrong(decoder, TN_KEY_BLOCKS, value, "a list of blocks");
+    if (status != TARN_OK) {
+        return status;
     }
     struct tn_model_block *blocks =
         tn_arena_alloc_array(&decoder->model->arena, list->count, sizeof *blocks);
     if (!blocks) {
         return tn_decode_memory(decoder);
     }
-    for (size_t i = 0; i < list->count; i++) {
-        const enum tarn_status status = block_check(decoder, list->items[i]);
-
-        if (status != TARN_OK) {
-            return status;
+    for (size_t i = 0; i < list->count && status == TARN_OK; i++) {
+        status = block_check(decoder, list->items[i]);
+        if (status == TARN_OK) {
+            blocks[i] = *(const struct tn_model_block *)tn_store_at(
+                &decoder->blocks, tn_decode_object(decoder, list->items[i])->index);
+            block_complete(decoder->model, &blocks[i], running);
+            running += blocks[i].size;
+            status = block_charge(decoder, &blocks[i]);
         }
-        blocks[i] = *(const struct tn_model_block *)tn_store_at(
-            &decoder->blocks, tn_decode_object(decoder, list->items[i])->index);
-        block_complete(decoder->model, &blocks[i], running);
-        running += blocks[i].size;
     }
     segment->blocks = blocks;
     segment->block_count = list->count;
-    return TARN_OK;
+    return status;
 }
 
 /* Segments. */
@@ -209,14 +220,11 @@ static void segment_complete(struct tn_model *model, struct segment_draft *draft
 static enum tarn_status segment_decode(struct tn_decoder *decoder, uint32_t key,
                                        struct tn_value item, struct tn_model_segment *out)
 {
-    const struct tn_value_list *list = tn_decode_items(decoder, item, true);
+    const struct tn_value_list *list = NULL;
     struct segment_draft draft = {0};
-    enum tarn_status status = TARN_OK;
+    enum tarn_status status = tn_field_dict(decoder, key, item, "dicts of segments", &list);
 
-    if (!list) {
-        return tn_field_wrong(decoder, key, item, "dicts of segments");
-    }
-    for (size_t i = 0; i + 1 < list->count && status == TARN_OK; i += 2) {
+    for (size_t i = 0; status == TARN_OK && i + 1 < list->count; i += 2) {
         status = segment_set(decoder, &draft, list_key(list, i), list->items[i + 1]);
     }
     if (status == TARN_OK) {
@@ -224,6 +232,11 @@ static enum tarn_status segment_decode(struct tn_decoder *decoder, uint32_t key,
     }
     if (status == TARN_OK) {
         status = segment_set_blocks(decoder, &draft.segment, draft.blocks);
+    }
+    if (status == TARN_OK) {
+        status = tn_decode_charge(
+            decoder, sizeof draft.segment +
+                         tn_model_stack(decoder->model, draft.segment.stack).written);
     }
     if (status == TARN_OK) {
         segment_complete(decoder->model, &draft, tn_value_offset(item));
@@ -237,11 +250,11 @@ static enum tarn_status segments_decode(struct tn_decoder *decoder, uint32_t key
                                         const struct tn_model_segment **segments_out,
                                         size_t *count_out)
 {
-    const struct tn_value_list *list = tn_decode_items(decoder, value, false);
-    enum tarn_status status = TARN_OK;
+    const struct tn_value_list *list = NULL;
+    enum tarn_status status = tn_field_list(decoder, key, value, "a list of segments", &list);
 
-    if (!list) {
-        return tn_field_wrong(decoder, key, value, "a list of segments");
+    if (status != TARN_OK) {
+        return status;
     }
     struct tn_model_segment *segments =
         tn_arena_alloc_array(&decoder->model->arena, list->count, sizeof *segments);
@@ -260,48 +273,46 @@ static enum tarn_status segments_decode(struct tn_decoder *decoder, uint32_t key
 
 /* Traces. */
 
-static void trace_check_times(struct tn_model *model, const struct tn_trace *trace, uint64_t offset)
+/* Goes through the entries once: whether their times rise, and what they take written out. */
+static uint64_t trace_check(struct tn_model *model, const struct tn_trace *trace, uint64_t offset)
 {
     int64_t last = INT64_MIN;
+    uint64_t written = 0;
 
     for (uint64_t i = 0; i < trace->count; i++) {
-        const int64_t now = tn_trace_at(model, trace, i)->time_us;
+        const struct tn_trace_entry *entry = tn_trace_at(model, trace, i);
+        const int64_t now = entry->time_us;
 
         if (now != TN_TIME_NONE && now < last) {
             tn_warning_add(model, TN_WARNING_TIME_BACKWARDS, TN_KEY_TIME_US, offset);
         }
         last = now == TN_TIME_NONE ? last : now;
+        written += tn_model_entry_written(model, entry);
     }
+    return written;
 }
 
 static enum tarn_status trace_decode(struct tn_decoder *decoder, uint32_t key,
                                      struct tn_value value, struct tn_trace *out)
 {
-    *out = (struct tn_trace){0};
-    if (tn_value_kind(value) == TN_VALUE_OBJECT) {
-        const struct tn_object *object = tn_decode_object(decoder, value);
+    const enum tarn_status status = tn_field_run(decoder, key, value, out);
 
-        if (object->kind == TN_OBJECT_EMPTY_LIST) {
-            return TARN_OK;
-        }
-        if (object->kind == TN_OBJECT_RUN) {
-            *out = *(const struct tn_trace *)tn_store_at(&decoder->runs, object->index);
-            trace_check_times(decoder->model, out, tn_value_offset(value));
-            return TARN_OK;
-        }
-    }
-    return tn_field_wrong(decoder, key, value, "lists of trace entries");
+    return status == TARN_OK
+               ? tn_decode_charge(decoder,
+                                  trace_check(decoder->model, out, tn_value_offset(value)))
+               : status;
 }
 
 static enum tarn_status traces_decode(struct tn_decoder *decoder, uint32_t key,
                                       struct tn_value value, const struct tn_trace **traces_out,
                                       size_t *count_out)
 {
-    const struct tn_value_list *list = tn_decode_items(decoder, value, false);
-    enum tarn_status status = TARN_OK;
+    const struct tn_value_list *list = NULL;
+    enum tarn_status status =
+        tn_field_list(decoder, key, value, "a list of lists of trace entries", &list);
 
-    if (!list) {
-        return tn_field_wrong(decoder, key, value, "a list of lists of trace entries");
+    if (status != TARN_OK) {
+        return status;
     }
     struct tn_trace *traces =
         tn_arena_alloc_array(&decoder->model->arena, list->count, sizeof *traces);
@@ -419,33 +430,53 @@ static enum tarn_status annotation_set(struct tn_decoder *decoder, struct tn_ann
     }
 }
 
+static enum tarn_status annotation_charge(struct tn_decoder *decoder,
+                                          const struct tn_annotation *annotation)
+{
+    const struct tn_model *model = decoder->model;
+    uint64_t bytes = sizeof *annotation + tn_model_string(model, annotation->name).length +
+                     tn_model_string(model, annotation->stage).length;
+
+    for (size_t i = 0; i < annotation->field_count; i++) {
+        const struct tn_field *field = &annotation->fields[i];
+
+        bytes += tn_model_string(model, field->key).length;
+        if (field->kind == TN_FIELD_STRING) {
+            bytes += tn_model_string(model, field->value.string).length;
+        }
+    }
+    return tn_decode_charge(decoder, bytes);
+}
+
 static enum tarn_status annotation_decode(struct tn_decoder *decoder, struct tn_value item,
                                           struct tn_annotation *annotation)
 {
-    const struct tn_value_list *list = tn_decode_items(decoder, item, true);
-    struct field_list fields;
+    const struct tn_value_list *list = NULL;
+    struct field_list fields = {0};
+    enum tarn_status status =
+        tn_field_dict(decoder, TN_KEY_EXTERNAL_ANNOTATIONS, item, "dicts of annotations", &list);
 
     *annotation = (struct tn_annotation){.device = -1, .time_us = TN_TIME_NONE};
-    if (!list) {
-        return tn_field_wrong(decoder, TN_KEY_EXTERNAL_ANNOTATIONS, item, "dicts of annotations");
+    if (status == TARN_OK) {
+        status = field_list_init(decoder, &fields, list->count / 2);
     }
-    enum tarn_status status = field_list_init(decoder, &fields, list->count / 2);
-    for (size_t i = 0; i + 1 < list->count && status == TARN_OK; i += 2) {
+    for (size_t i = 0; status == TARN_OK && i + 1 < list->count; i += 2) {
         status =
             annotation_set(decoder, annotation, &fields, list_key(list, i), list->items[i + 1]);
     }
     annotation->fields = fields.fields;
     annotation->field_count = fields.count;
-    return status;
+    return status == TARN_OK ? annotation_charge(decoder, annotation) : status;
 }
 
 static enum tarn_status annotations_decode(struct tn_decoder *decoder, struct tn_value value)
 {
-    const struct tn_value_list *list = tn_decode_items(decoder, value, false);
-    enum tarn_status status = TARN_OK;
+    const struct tn_value_list *list = NULL;
+    enum tarn_status status =
+        tn_field_list(decoder, TN_KEY_EXTERNAL_ANNOTATIONS, value, "a list of annotations", &list);
 
-    if (!list) {
-        return tn_field_wrong(decoder, TN_KEY_EXTERNAL_ANNOTATIONS, value, "a list of annotations");
+    if (status != TARN_OK) {
+        return status;
     }
     struct tn_annotation *annotations =
         tn_arena_alloc_array(&decoder->model->arena, list->count, sizeof *annotations);
@@ -480,14 +511,11 @@ static unsigned roundup_interval(const struct tn_decoder *decoder, uint32_t key)
 static enum tarn_status roundup_decode(struct tn_decoder *decoder, struct tn_value value)
 {
     struct tn_model_settings *settings = &decoder->model->settings;
-    const struct tn_value_list *list = tn_decode_items(decoder, value, true);
-    enum tarn_status status = TARN_OK;
+    const struct tn_value_list *list = NULL;
+    enum tarn_status status = tn_field_dict(decoder, TN_KEY_ROUNDUP, value, "a dict", &list);
 
-    if (!list) {
-        return tn_field_wrong(decoder, TN_KEY_ROUNDUP, value, "a dict");
-    }
     settings->has_roundup = true;
-    for (size_t i = 0; i + 1 < list->count && status == TARN_OK; i += 2) {
+    for (size_t i = 0; status == TARN_OK && i + 1 < list->count; i += 2) {
         const uint32_t key = list_key(list, i);
         const unsigned interval = roundup_interval(decoder, key);
 
@@ -543,15 +571,16 @@ static enum tarn_status setting_set(struct tn_decoder *decoder, struct field_lis
 static enum tarn_status settings_decode(struct tn_decoder *decoder, struct tn_value value)
 {
     struct tn_model_settings *settings = &decoder->model->settings;
-    const struct tn_value_list *list = tn_decode_items(decoder, value, true);
-    struct field_list fields;
+    const struct tn_value_list *list = NULL;
+    struct field_list fields = {0};
+    enum tarn_status status =
+        tn_field_dict(decoder, TN_KEY_ALLOCATOR_SETTINGS, value, "a dict", &list);
 
-    if (!list) {
-        return tn_field_wrong(decoder, TN_KEY_ALLOCATOR_SETTINGS, value, "a dict");
-    }
     *settings = (struct tn_model_settings){.present = true, .max_split_size = -1};
-    enum tarn_status status = field_list_init(decoder, &fields, list->count / 2);
-    for (size_t i = 0; i + 1 < list->count && status == TARN_OK; i += 2) {
+    if (status == TARN_OK) {
+        status = field_list_init(decoder, &fields, list->count / 2);
+    }
+    for (size_t i = 0; status == TARN_OK && i + 1 < list->count; i += 2) {
         status = setting_set(decoder, &fields, list_key(list, i), list->items[i + 1]);
     }
     settings->fields = fields.fields;

@@ -247,7 +247,7 @@ enum tarn_status tn_decode_repeated_entry(struct tn_decoder *decoder, struct tn_
         return tn_decode_memory(decoder);
     }
     object->kind = TN_OBJECT_ENTRY;
-    object->index = number & (((uint64_t)1 << 43) - 1);
+    object->index = TN_OBJECT_INDEX(number);
     return TARN_OK;
 }
 
@@ -358,14 +358,11 @@ static enum tarn_status history_set(struct tn_decoder *decoder, struct tn_block_
 static enum tarn_status history_decode(struct tn_decoder *decoder, struct tn_value item,
                                        struct tn_block_history *history)
 {
-    const struct tn_value_list *list = tn_decode_items(decoder, item, true);
-    enum tarn_status status = TARN_OK;
+    const struct tn_value_list *list = NULL;
+    enum tarn_status status = tn_field_dict(decoder, TN_KEY_HISTORY, item, "dicts", &list);
 
     *history = (struct tn_block_history){0};
-    if (!list) {
-        return tn_field_wrong(decoder, TN_KEY_HISTORY, item, "dicts");
-    }
-    for (size_t i = 0; i + 1 < list->count && status == TARN_OK; i += 2) {
+    for (size_t i = 0; status == TARN_OK && i + 1 < list->count; i += 2) {
         uint32_t key = TN_STRING_NONE;
 
         status = pair_key(decoder, list->items[i], &key);
@@ -379,10 +376,13 @@ static enum tarn_status history_decode(struct tn_decoder *decoder, struct tn_val
 static enum tarn_status block_set_history(struct tn_decoder *decoder, struct tn_model_block *block,
                                           struct tn_value value)
 {
-    const struct tn_value_list *list = tn_decode_items(decoder, value, false);
-    enum tarn_status status = TARN_OK;
+    const struct tn_value_list *list = NULL;
+    enum tarn_status status = tn_field_list(decoder, TN_KEY_HISTORY, value, "a list", &list);
 
-    if (!list || list->count > UINT32_MAX) {
+    if (status != TARN_OK) {
+        return status;
+    }
+    if (list->count > UINT32_MAX) {
         return tn_field_wrong(decoder, TN_KEY_HISTORY, value, "a list");
     }
     struct tn_block_history *history =

@@ -4,6 +4,7 @@
 #include "base/assertion.h"
 #include "base/decimal.h"
 #include "base/errinfo.h"
+#include "base/json_token.h"
 #include "base/utf8.h"
 
 #include <string.h>
@@ -223,116 +224,16 @@ static enum tarn_status text_reserve(struct json *json, size_t size)
     return TARN_OK;
 }
 
-/* Four hexadecimal digits; -1 when they are not. */
-static int32_t hex_parse(const uint8_t *at, const uint8_t *end)
-{
-    int32_t code = 0;
-
-    if (end - at < 4) {
-        return -1;
-    }
-    for (int i = 0; i < 4; i++) {
-        const uint8_t c = at[i];
-        const int digit = c >= '0' && c <= '9'   ? c - '0'
-                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                                 : -1;
-
-        if (digit < 0) {
-            return -1;
-        }
-        code = code * 16 + digit;
-    }
-    return code;
-}
-
-static size_t utf8_put(char *out, uint32_t code)
-{
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        out[0] = (char)(0xc0 | code >> 6);
-        out[1] = (char)(0x80 | (code & 0x3f));
-        return 2;
-    }
-    if (code < 0x10000) {
-        out[0] = (char)(0xe0 | code >> 12);
-        out[1] = (char)(0x80 | (code >> 6 & 0x3f));
-        out[2] = (char)(0x80 | (code & 0x3f));
-        return 3;
-    }
-    out[0] = (char)(0xf0 | code >> 18);
-    out[1] = (char)(0x80 | (code >> 12 & 0x3f));
-    out[2] = (char)(0x80 | (code >> 6 & 0x3f));
-    out[3] = (char)(0x80 | (code & 0x3f));
-    return 4;
-}
-
-/* The character of \u1234 at `at` (behind the u), maybe of a pair; returns the bytes read, 0 when
- * it is malformed. */
-static size_t unicode_parse(const uint8_t *at, const uint8_t *end, uint32_t *code_out)
-{
-    const int32_t first = hex_parse(at, end);
-
-    if (first < 0) {
-        return 0;
-    }
-    *code_out = (uint32_t)first;
-    if (first >= 0xd800 && first < 0xdc00 && end - at >= 10 && at[4] == '\\' && at[5] == 'u') {
-        const int32_t second = hex_parse(at + 6, end);
-
-        if (second >= 0xdc00 && second < 0xe000) {
-            *code_out =
-                0x10000u + ((uint32_t)first - 0xd800u) * 0x400u + (uint32_t)second - 0xdc00u;
-            return 10;
-        }
-    }
-    return 4;
-}
-
-/* The character of an escape of one letter, 0 when there is none. */
-static char escape_letter(uint8_t c)
-{
-    static const char letters[] = "\"\\/bfnrt";
-    static const char meant[] = "\"\\/\b\f\n\r\t";
-    const char *found = c ? strchr(letters, c) : NULL;
-
-    if (!found) {
-        return '\0';
-    }
-    return meant[found - letters];
-}
-
 static enum tarn_status string_unescape(struct json *json, size_t length, size_t *size_out)
 {
-    const uint8_t *at = json->input->at + 1;
-    const uint8_t *end = at + length;
-    enum tarn_status status = text_reserve(json, length);
-    size_t size = 0;
+    const enum tarn_status status = text_reserve(json, length);
 
-    while (status == TARN_OK && at < end) {
-        uint32_t code = 0;
-
-        if (*at != '\\') {
-            json->text[size++] = (char)*at++;
-        } else if (at[1] == 'u') {
-            const size_t read = unicode_parse(at + 2, end, &code);
-
-            status = read > 0 ? TARN_OK : json_wrong(json, "a string with a wrong \\u");
-            size += utf8_put(json->text + size, code);
-            at += 2 + read;
-        } else {
-            json->text[size] = escape_letter(at[1]);
-            status = json->text[size] != '\0' ? TARN_OK
-                                              : json_wrong(json, "a string with an unknown escape");
-            size++;
-            at += 2;
-        }
+    if (status) {
+        return status;
     }
-    *size_out = size;
-    return status;
+    const char *wrong =
+        tn_json_unescape((const char *)json->input->at + 1, length, json->text, size_out);
+    return wrong ? json_wrong(json, wrong) : TARN_OK;
 }
 
 static enum tarn_status string_read(struct json *json, struct tn_value *value_out)
@@ -369,49 +270,6 @@ static enum tarn_status string_read(struct json *json, struct tn_value *value_ou
 
 /* ---- numbers and words ---- */
 
-enum {
-    NUMBER_MAX = 63 /* characters */
-};
-
-static size_t skip_digits(const char *text, size_t at)
-{
-    while (text[at] >= '0' && text[at] <= '9') {
-        at++;
-    }
-    return at;
-}
-
-/* Whether the text is a number of JSON; *whole_out: without a point or an exponent. */
-static bool number_is_formed(const char *text, bool *whole_out)
-{
-    size_t at = text[0] == '-';
-    const size_t digits = at;
-
-    at = skip_digits(text, at);
-    if (at == digits || (text[digits] == '0' && at > digits + 1)) {
-        return false;
-    }
-    *whole_out = text[at] == '\0';
-    if (text[at] == '.') {
-        const size_t fraction = ++at;
-
-        at = skip_digits(text, at);
-        if (at == fraction) {
-            return false;
-        }
-    }
-    if (text[at] == 'e' || text[at] == 'E') {
-        at += text[at + 1] == '+' || text[at + 1] == '-' ? 2 : 1;
-        const size_t exponent = at;
-
-        at = skip_digits(text, at);
-        if (at == exponent) {
-            return false;
-        }
-    }
-    return text[at] == '\0';
-}
-
 static enum tarn_status whole_make(const struct json *json, const char *text, uint64_t offset,
                                    struct tn_value *value_out)
 {
@@ -433,7 +291,8 @@ static enum tarn_status whole_make(const struct json *json, const char *text, ui
 }
 
 /* The characters at `at` that can be part of a number or word. */
-static enum tarn_status token_read(struct json *json, char text[NUMBER_MAX + 1], size_t *length_out)
+static enum tarn_status token_read(struct json *json, char text[TN_JSON_NUMBER_MAX + 1],
+                                   size_t *length_out)
 {
     size_t length = 0;
 
@@ -446,11 +305,10 @@ static enum tarn_status token_read(struct json *json, char text[NUMBER_MAX + 1],
         const uint8_t byte = status ? 0 : json->input->at[length];
         const char c = (char)byte;
 
-        if (c == '\0' ||
-            !strchr("+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", c)) {
+        if (!tn_json_token_has(c)) {
             break;
         }
-        if (length == NUMBER_MAX) {
+        if (length == TN_JSON_NUMBER_MAX) {
             return json_wrong(json, "a number that is too long");
         }
         text[length] = c;
@@ -466,7 +324,7 @@ static enum tarn_status number_make(const struct json *json, const char *text, u
     bool whole = false;
     double real = 0.0;
 
-    if (!number_is_formed(text, &whole)) {
+    if (!tn_json_number_is_formed(text, &whole)) {
         return json_wrong(json, "neither a value nor the end of a container");
     }
     if (whole) {
@@ -482,7 +340,7 @@ static enum tarn_status number_make(const struct json *json, const char *text, u
 static enum tarn_status token_make(struct json *json, struct tn_value *value_out)
 {
     const uint64_t offset = tn_input_offset(json->input);
-    char text[NUMBER_MAX + 1];
+    char text[TN_JSON_NUMBER_MAX + 1];
     size_t length = 0;
     enum tarn_status status = token_read(json, text, &length);
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "snapshot/model.h"
 
+#include "base/checked.h"
 #include "base/errinfo.h"
 
 #include <string.h>
 
 enum {
-    EXTRA_MAX = (1 << 27) - 1
+    EXTRA_MAX = (1 << 27) - 1,
+    FRAME_WRITTEN = 48, /* bytes of a frame besides its texts, about as JSON has it */
+    ENTRY_WRITTEN = 96
 };
 
 static const char *const action_names[TN_TRACE_ACTION_COUNT] = {
@@ -255,6 +258,32 @@ static bool stack_equal(const void *owner, uint32_t id, const void *key)
     return id != TN_STACK_NONE && numbers_equal(have->frames, have->count, key);
 }
 
+static uint64_t string_written(const struct tn_model *model, uint32_t string)
+{
+    return tn_model_string(model, string).length;
+}
+
+static uint64_t frame_written(const struct tn_model *model, uint32_t number)
+{
+    const struct tn_frame *frame = tn_model_frame(model, number);
+    const struct tn_frame_fx *fx = tn_store_at(&model->fx, frame->fx);
+
+    return (uint64_t)FRAME_WRITTEN + string_written(model, frame->name) +
+           string_written(model, frame->filename) + string_written(model, fx->node_op) +
+           string_written(model, fx->node_name) + string_written(model, fx->node_target) +
+           string_written(model, fx->original_trace);
+}
+
+static uint32_t frames_written(const struct tn_model *model, const uint32_t *frames, size_t count)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < count && bytes < UINT32_MAX; i++) {
+        bytes += frame_written(model, frames[i]);
+    }
+    return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
+}
+
 enum tarn_status tn_model_add_stack(struct tn_model *model, const uint32_t *frames, size_t count,
                                     uint32_t *stack_out)
 {
@@ -272,7 +301,7 @@ enum tarn_status tn_model_add_stack(struct tn_model *model, const uint32_t *fram
     if (!stack) {
         return tn_model_memory_status(model);
     }
-    *stack = (struct tn_stack){copy, (uint32_t)count};
+    *stack = (struct tn_stack){copy, (uint32_t)count, frames_written(model, frames, count)};
     return model_enter(model, &model->stacks, &model->stack_ids, hash, stack_out);
 }
 
@@ -350,6 +379,32 @@ enum tarn_status tn_model_add_extra(struct tn_model *model, const struct tn_trac
     }
     *added = *extra;
     return model_enter(model, &model->extras, &model->extra_ids, hash, extra_out);
+}
+
+static uint64_t extra_written(const struct tn_model *model, uint32_t number)
+{
+    const struct tn_trace_extra *extra = tn_model_extra(model, number);
+
+    return string_written(model, extra->compile_context) +
+           string_written(model, extra->user_metadata) +
+           string_written(model, extra->internal_metadata) +
+           string_written(model, extra->category) + string_written(model, extra->action_name);
+}
+
+uint64_t tn_model_entry_written(const struct tn_model *model, const struct tn_trace_entry *entry)
+{
+    return (uint64_t)ENTRY_WRITTEN + tn_model_stack(model, entry->stack).written +
+           (entry->extra == TN_EXTRA_NONE ? 0 : extra_written(model, entry->extra));
+}
+
+enum tarn_status tn_model_charge_written(struct tn_model *model, uint64_t bytes)
+{
+    const uint64_t limit = tn_budget_limit(&model->budget);
+    const bool fits = limit == 0 || (tn_add_u64(model->written, bytes, &model->written) &&
+                                     model->written / TN_WRITTEN_PER_MEMORY <= limit);
+
+    model->budget.exceeded = model->budget.exceeded || !fits;
+    return fits ? TARN_OK : TARN_ERR_LIMIT;
 }
 
 enum tarn_status tn_model_add_entry(struct tn_model *model, const struct tn_trace_entry *entry,

@@ -91,6 +91,7 @@ struct tn_frame_fx {
 struct tn_stack {
     const uint32_t *frames; /* innermost first */
     uint32_t count;
+    uint32_t written; /* bytes of its frames written out; UINT32_MAX: as many or more */
 };
 
 struct tn_pool_id {
@@ -275,6 +276,8 @@ struct tn_model {
     struct tn_model_warning warnings[TN_WARNINGS_KEPT];
     size_t warning_count;
     uint64_t warnings_dropped; /* kinds that found no room */
+
+    uint64_t written; /* bytes of all records written out; see tn_model_charge_written */
 };
 
 /* An empty model that may use `memory_limit` bytes of host memory; 0 = no limit. After a failure
@@ -282,7 +285,8 @@ struct tn_model {
 enum tarn_status tn_model_init(struct tn_model *model, uint64_t memory_limit) TN_MUST_CHECK;
 void tn_model_fini(struct tn_model *model);
 
-/* Numbers of things, made at first sight. */
+/* Numbers of things, made at first sight. Frames of a stack and strings of a frame are the
+ * model's. */
 enum tarn_status tn_model_add_string(struct tn_model *model, const char *text, size_t length,
                                      uint32_t *string_out) TN_MUST_CHECK;
 enum tarn_status tn_model_add_frame(struct tn_model *model, const struct tn_frame *frame,
@@ -299,6 +303,19 @@ enum tarn_status tn_model_add_shape(struct tn_model *model, const uint32_t *keys
 /* Appends an entry to the store. Which trace it belongs to is said later, by a run. */
 enum tarn_status tn_model_add_entry(struct tn_model *model, const struct tn_trace_entry *entry,
                                     uint64_t *number_out) TN_MUST_CHECK;
+
+/* What a reader does for each record that it puts into its place: strings and stacks are shared as
+ * often as a file likes, at a byte or two each time, but whoever walks or prints the records meets
+ * them each time. So the bytes of all records written out, nothing shared, may be at most
+ * TN_WRITTEN_PER_MEMORY times the budget's limit: 64, where recordings of
+ * PyTorch come to less than 2. TARN_ERR_LIMIT. */
+enum {
+    TN_WRITTEN_PER_MEMORY = 64
+};
+enum tarn_status tn_model_charge_written(struct tn_model *model, uint64_t bytes) TN_MUST_CHECK;
+
+/* Bytes of a trace entry written out. */
+uint64_t tn_model_entry_written(const struct tn_model *model, const struct tn_trace_entry *entry);
 
 /* Status of a failed piece of memory. */
 enum tarn_status tn_model_memory_status(const struct tn_model *model);

@@ -193,6 +193,19 @@ static int64_t row_time(struct reader *r, const struct field *field)
     return time_us + r->day_us;
 }
 
+static enum tarn_status memory_fail(const struct reader *r)
+{
+    const enum tarn_status st = tn_model_memory_status(r->model);
+
+    return tn_fail(r->error, st,
+                   st == TARN_ERR_LIMIT
+                       ? "the RMM log needs more than the limit of %llu bytes of memory, which can "
+                         "be raised"
+                       : "no host memory for an RMM log (used: %llu bytes)",
+                   (unsigned long long)(st == TARN_ERR_LIMIT ? r->model->budget.limit
+                                                             : r->model->budget.used));
+}
+
 static enum tarn_status row_add(struct reader *r, struct tn_trace_entry entry,
                                 enum tn_trace_action action)
 {
@@ -202,7 +215,7 @@ static enum tarn_status row_add(struct reader *r, struct tn_trace_entry entry,
     const enum tarn_status st = tn_model_add_entry(r->model, &entry, &number);
 
     r->count += st == TARN_OK;
-    return st ? tn_fail(r->error, st, "no memory for an RMM log") : TARN_OK;
+    return st ? memory_fail(r) : TARN_OK;
 }
 
 static enum tarn_status row_free(struct reader *r, const struct tn_trace_entry *entry)
@@ -307,7 +320,7 @@ enum tarn_status tn_rmm_read(struct tn_input *input, struct tn_model *model,
     struct tn_trace *trace = tn_arena_alloc_array(&model->arena, 1, sizeof *trace);
 
     if (!trace || tn_keys_enter(model)) { /* writers need the keys */
-        return tn_fail(error, tn_model_memory_status(model), "no memory for an RMM log");
+        return memory_fail(&r);
     }
     const uint64_t first = model->entries.count;
     const enum tarn_status st = lines_read(&r, input);

@@ -11,24 +11,17 @@
 #include "snapshot/decode.h"
 #include "snapshot/json_read.h"
 #include "snapshot/pickle.h"
+#include "snapshot/read_limits.h"
 #include "snapshot/rmm_read.h"
 #include "snapshot/warning.h"
 
 #include <string.h>
-#include <unistd.h>
 
 struct tarn_snapshot {
     struct tn_model model;
 };
 
 enum {
-    DEPTH_DEFAULT = 64,
-    DEPTH_MOST = 120,
-    FRAMES_DEFAULT = 4096,
-    RATIO_DEFAULT = 2000,
-    STRING_DEFAULT = 64 << 20,
-    MEMORY_LEAST = 256 << 20,
-    MEMORY_PER_BYTE = 16,
     STACK_VALUES_MAX = 16 << 20,
     FORM_BYTES = 7, /* that tell the form */
     PROTO = 0x80
@@ -67,45 +60,6 @@ void tarn_snapshot_destroy(struct tarn_snapshot *snapshot)
         tn_model_fini(&snapshot->model);
         tn_host_free(snapshot, sizeof *snapshot);
     }
-}
-
-/* Limits. */
-
-static uint64_t machine_memory(void)
-{
-    const long pages = sysconf(_SC_PHYS_PAGES);
-    const long page = sysconf(_SC_PAGESIZE);
-
-    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : (uint64_t)1 << 33;
-}
-
-static uint64_t memory_default(const struct tn_input *input)
-{
-    const uint64_t half = machine_memory() / 2;
-    uint64_t by_size = UINT64_MAX;
-
-    if (input->source.size >= 0 && input->unpack.packing == TN_PACKING_NONE) {
-        by_size = (uint64_t)input->source.size * MEMORY_PER_BYTE;
-        by_size = by_size < MEMORY_LEAST ? MEMORY_LEAST : by_size;
-    }
-    return half < by_size ? half : by_size;
-}
-
-/* The caller's limits with the defaults filled in, but for `max_memory`. */
-static enum tarn_status limits_complete(const struct tarn_read_limits *wanted,
-                                        struct tarn_read_limits *limits, struct tarn_error *error)
-{
-    *limits = wanted ? *wanted : (struct tarn_read_limits){.struct_size = sizeof *limits};
-    if (limits->struct_size < sizeof *limits || limits->max_depth > DEPTH_MOST) {
-        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                       "the read limits have a wrong size or a depth above %d", DEPTH_MOST);
-    }
-    limits->max_depth = limits->max_depth ? limits->max_depth : DEPTH_DEFAULT;
-    limits->max_bytes = limits->max_bytes ? limits->max_bytes : (uint64_t)1 << 36;
-    limits->max_string = limits->max_string ? limits->max_string : STRING_DEFAULT;
-    limits->max_ratio = limits->max_ratio ? limits->max_ratio : RATIO_DEFAULT;
-    limits->max_frames = limits->max_frames ? limits->max_frames : FRAMES_DEFAULT;
-    return TARN_OK;
 }
 
 /* What the file is when it is no pickle of protocol 2 or later. */
@@ -279,13 +233,14 @@ static enum tarn_status snapshot_load(struct tn_input *input, const struct tarn_
     if (status != TARN_OK) {
         goto out;
     }
-    status = tn_snapshot_create(limits->max_memory ? limits->max_memory : memory_default(input),
-                                &snapshot);
+    status = tn_snapshot_create(tn_read_limits_memory(limits, input), &snapshot);
     if (status != TARN_OK) {
         status = tn_fail(error, status, "no memory to read a snapshot");
         goto out;
     }
+    tn_read_limits_follow(limits, input, &snapshot->model.budget);
     status = snapshot_read(snapshot, input, limits, error, &keep);
+    tn_read_limits_settle(&snapshot->model.budget);
     if (keep) {
         *snapshot_out = snapshot;
         snapshot = NULL;
@@ -303,7 +258,7 @@ enum tarn_status tarn_snapshot_load(const char *path, const struct tarn_read_lim
     struct tn_input input;
 
     *snapshot_out = NULL;
-    enum tarn_status status = limits_complete(wanted, &limits, error);
+    enum tarn_status status = tn_read_limits_complete(wanted, &limits, error);
     if (status == TARN_OK) {
         const struct tn_unpack_limits unpack = {limits.max_bytes, limits.max_ratio};
 
@@ -321,7 +276,7 @@ enum tarn_status tarn_snapshot_load_memory(const void *bytes, size_t size,
     struct tn_input input;
 
     *snapshot_out = NULL;
-    enum tarn_status status = limits_complete(wanted, &limits, error);
+    enum tarn_status status = tn_read_limits_complete(wanted, &limits, error);
     if (status == TARN_OK) {
         const struct tn_unpack_limits unpack = {limits.max_bytes, limits.max_ratio};
 

@@ -11,21 +11,22 @@
  *   - Backward has ended when something happens outside of it.
  *   - The log goes on while the program takes its model apart: TARN_TRACK_AT_END.
  *
- * Nothing of the log is trusted; jansson bounds the nesting.
+ * Nothing of the log is trusted; json_tree.h bounds nesting and memory.
  */
 #include "base/errinfo.h"
 #include "base/input_line.h"
+#include "base/json_tree.h"
 #include "base/utf8.h"
 #include "tracker/track_json.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 enum {
-    LINE_MAX_BYTES = 16 << 20
+    LINE_MAX_BYTES = 16 << 20,
+    SHOWN_MAX = 199 /* bytes of a line in a message */
 };
 
 struct event_log {
@@ -33,8 +34,12 @@ struct event_log {
     const struct tarn_writer *after; /* or NULL */
     struct tn_input input;
     struct tarn_track_replay replay;
-    json_t *line;   /* owned, the current one */
-    json_t *inputs; /* owned, of the module that is not ready yet; NULL = none is */
+    struct tn_json_tree trees[2]; /* one for the current line, one for that of `inputs` */
+    const char *text;             /* of the current line */
+    const struct tn_json_value *line;
+    const struct tn_json_value *inputs; /* of the module that is not ready yet; NULL = none is */
+    unsigned inputs_at;                 /* their tree */
+    unsigned line_at;
     bool started;
     bool was_backward;
 };
@@ -62,29 +67,29 @@ TN_COLD static enum tarn_status log_fail(const struct event_log *log, enum tarn_
 static enum tarn_status field_number(const struct event_log *log, const char *key,
                                      uint64_t *number_out, struct tarn_error *error)
 {
-    const json_t *value = json_object_get(log->line, key);
+    const struct tn_json_value *value = tn_json_get(log->line, key);
 
-    if (!json_is_integer(value) || json_integer_value(value) < 0) {
+    if (!tn_json_is(value, TN_JSON_INTEGER) || tn_json_integer(value) < 0) {
         return log_fail(log, TARN_ERR_FORMAT, error, "%.60s: \"%s\" is not a number from 0 on",
-                        json_string_value(json_object_get(log->line, "op")), key);
+                        tn_json_text(tn_json_get(log->line, "op")), key);
     }
-    *number_out = (uint64_t)json_integer_value(value);
+    *number_out = (uint64_t)tn_json_integer(value);
     return TARN_OK;
 }
 
 /* A text as an id of the tracker's. */
 static enum tarn_status name_add(const struct event_log *log, enum tarn_track_names names,
-                                 const json_t *value, const char *key, uint32_t *id_out,
-                                 struct tarn_error *error)
+                                 const struct tn_json_value *value, const char *key,
+                                 uint32_t *id_out, struct tarn_error *error)
 {
-    const char *op = json_string_value(json_object_get(log->line, "op"));
+    const char *op = tn_json_text(tn_json_get(log->line, "op"));
     struct tarn_error inner;
     enum tarn_status st;
 
-    if (!json_is_string(value)) {
+    if (!tn_json_is(value, TN_JSON_STRING)) {
         return log_fail(log, TARN_ERR_FORMAT, error, "%.60s: \"%s\" is not a text", op, key);
     }
-    st = tarn_tracker_add_name(log->tracker, names, json_string_value(value), id_out, &inner);
+    st = tarn_tracker_add_name(log->tracker, names, tn_json_text(value), id_out, &inner);
     if (st == TARN_ERR_INVALID_ARGUMENT) {
         st = TARN_ERR_FORMAT;
     }
@@ -96,53 +101,52 @@ static enum tarn_status name_add(const struct event_log *log, enum tarn_track_na
 static enum tarn_status field_name(const struct event_log *log, enum tarn_track_names names,
                                    const char *key, uint32_t *id_out, struct tarn_error *error)
 {
-    return name_add(log, names, json_object_get(log->line, key), key, id_out, error);
+    return name_add(log, names, tn_json_get(log->line, key), key, id_out, error);
 }
 
 /* True or false; false when it is missing. */
 static enum tarn_status field_flag(const struct event_log *log, const char *key, bool *flag_out,
                                    struct tarn_error *error)
 {
-    const json_t *value = json_object_get(log->line, key);
+    const struct tn_json_value *value = tn_json_get(log->line, key);
 
-    if (value && !json_is_boolean(value)) {
+    if (value && !tn_json_is_bool(value)) {
         return log_fail(log, TARN_ERR_FORMAT, error, "%.60s: \"%s\" is neither true nor false",
-                        json_string_value(json_object_get(log->line, "op")), key);
+                        tn_json_text(tn_json_get(log->line, "op")), key);
     }
-    *flag_out = json_is_true(value);
+    *flag_out = tn_json_is(value, TN_JSON_TRUE);
     return TARN_OK;
 }
 
-static enum tarn_status field_list(const struct event_log *log, const char *key, json_t **list_out,
-                                   struct tarn_error *error)
+static enum tarn_status field_list(const struct event_log *log, const char *key,
+                                   const struct tn_json_value **list_out, struct tarn_error *error)
 {
-    json_t *value = json_object_get(log->line, key);
+    const struct tn_json_value *value = tn_json_get(log->line, key);
 
-    if (!json_is_array(value)) {
+    if (!tn_json_is(value, TN_JSON_ARRAY)) {
         return log_fail(log, TARN_ERR_FORMAT, error, "%.60s: \"%s\" is not a list",
-                        json_string_value(json_object_get(log->line, "op")), key);
+                        tn_json_text(tn_json_get(log->line, "op")), key);
     }
     *list_out = value;
     return TARN_OK;
 }
 
 /* [id, bytes, device] */
-static enum tarn_status storage_read(const struct event_log *log, const json_t *value,
+static enum tarn_status storage_read(const struct event_log *log, const struct tn_json_value *value,
                                      struct tarn_track_event *event, struct tarn_error *error)
 {
-    const json_t *id = json_array_get(value, 0);
-    const json_t *bytes = json_array_get(value, 1);
+    const struct tn_json_value *id = tn_json_at(value, 0);
+    const struct tn_json_value *bytes = tn_json_at(value, 1);
 
-    if (json_array_size(value) != 3 || !json_is_integer(id) || json_integer_value(id) < 0 ||
-        !json_is_integer(bytes) || json_integer_value(bytes) < 0) {
+    if (tn_json_length(value) != 3 || !tn_json_is(id, TN_JSON_INTEGER) || tn_json_integer(id) < 0 ||
+        !tn_json_is(bytes, TN_JSON_INTEGER) || tn_json_integer(bytes) < 0) {
         return log_fail(log, TARN_ERR_FORMAT, error,
                         "%.60s: a storage is not [id, bytes, device] with numbers from 0 on",
-                        json_string_value(json_object_get(log->line, "op")));
+                        tn_json_text(tn_json_get(log->line, "op")));
     }
-    event->id = (uint64_t)json_integer_value(id);
-    event->bytes = (uint64_t)json_integer_value(bytes);
-    return name_add(log, TARN_TRACK_DEVICE, json_array_get(value, 2), "device", &event->name,
-                    error);
+    event->id = (uint64_t)tn_json_integer(id);
+    event->bytes = (uint64_t)tn_json_integer(bytes);
+    return name_add(log, TARN_TRACK_DEVICE, tn_json_at(value, 2), "device", &event->name, error);
 }
 
 /* ---- events ---- */
@@ -172,16 +176,17 @@ static enum tarn_status log_apply_kind(const struct event_log *log, enum tarn_tr
 
 /* Storages of a module's inputs or outputs; an id may be null there. */
 static enum tarn_status apply_storages_of_module(const struct event_log *log,
-                                                 enum tarn_track_kind kind, const json_t *list,
+                                                 enum tarn_track_kind kind,
+                                                 const struct tn_json_value *list,
                                                  struct tarn_error *error)
 {
     enum tarn_status st = TARN_OK;
 
-    for (size_t i = 0; !st && i < json_array_size(list); i++) {
-        const json_t *storage = json_array_get(list, i);
+    for (size_t i = 0; !st && i < tn_json_length(list); i++) {
+        const struct tn_json_value *storage = tn_json_at(list, i);
         struct tarn_track_event event = {.kind = (uint16_t)kind};
 
-        if (json_is_null(json_array_get(storage, 0))) {
+        if (tn_json_is(tn_json_at(storage, 0), TN_JSON_NULL)) {
             continue;
         }
         st = storage_read(log, storage, &event, error);
@@ -197,7 +202,6 @@ static enum tarn_status log_make_ready(struct event_log *log, struct tarn_error 
 
     if (log->inputs) {
         st = apply_storages_of_module(log, TARN_TRACK_INPUT, log->inputs, error);
-        json_decref(log->inputs);
         log->inputs = NULL;
         st = st ? st : log_apply_kind(log, TARN_TRACK_READY, error);
     }
@@ -206,7 +210,7 @@ static enum tarn_status log_make_ready(struct event_log *log, struct tarn_error 
 
 static enum tarn_status read_classify(struct event_log *log, struct tarn_error *error)
 {
-    json_t *storages = NULL;
+    const struct tn_json_value *storages = NULL;
     uint32_t category = 0;
     enum tarn_status st = field_list(log, "storages", &storages, error);
 
@@ -214,26 +218,27 @@ static enum tarn_status read_classify(struct event_log *log, struct tarn_error *
     if (!st && (category == TARN_TRACK_OTHER || category == TARN_TRACK_OPTSTATE)) {
         st = log_make_ready(log, error);
     }
-    for (size_t i = 0; !st && i < json_array_size(storages); i++) {
+    for (size_t i = 0; !st && i < tn_json_length(storages); i++) {
         struct tarn_track_event event = {.kind = TARN_TRACK_CLASSIFY, .category = category};
 
-        st = storage_read(log, json_array_get(storages, i), &event, error);
+        st = storage_read(log, tn_json_at(storages, i), &event, error);
         st = st ? st : log_apply(log, &event, error);
     }
     return st;
 }
 
-static enum tarn_status apply_tensor(const struct event_log *log, const json_t *storages,
+static enum tarn_status apply_tensor(const struct event_log *log,
+                                     const struct tn_json_value *storages,
                                      struct tarn_track_event *event, struct tarn_error *error)
 {
     const uint16_t flags = event->flags;
     enum tarn_status st = TARN_OK;
 
-    for (size_t i = 0; !st && i < json_array_size(storages); i++) {
-        const bool has_more = i + 1 < json_array_size(storages);
+    for (size_t i = 0; !st && i < tn_json_length(storages); i++) {
+        const bool has_more = i + 1 < tn_json_length(storages);
 
         event->flags = (uint16_t)(flags | (has_more ? TARN_TRACK_MORE : 0));
-        st = storage_read(log, json_array_get(storages, i), event, error);
+        st = storage_read(log, tn_json_at(storages, i), event, error);
         st = st ? st : log_apply(log, event, error);
     }
     return st;
@@ -252,12 +257,12 @@ static enum tarn_status log_note_backward(struct event_log *log, bool backward,
 static enum tarn_status read_create(struct event_log *log, struct tarn_error *error)
 {
     struct tarn_track_event event = {.kind = TARN_TRACK_CREATE, .category = TARN_TRACK_AUTO};
-    json_t *storages = NULL;
+    const struct tn_json_value *storages = NULL;
     bool backward = false;
     enum tarn_status st = field_list(log, "storages", &storages, error);
 
     st = st ? st : field_flag(log, "in_backward", &backward, error);
-    if (!st && json_object_get(log->line, "category")) {
+    if (!st && tn_json_get(log->line, "category")) {
         st = field_name(log, TARN_TRACK_CATEGORY, "category", &event.category, error);
     }
     event.flags = backward ? TARN_TRACK_BACKWARD : 0;
@@ -268,17 +273,17 @@ static enum tarn_status read_create(struct event_log *log, struct tarn_error *er
 static enum tarn_status read_op_done(struct event_log *log, struct tarn_error *error)
 {
     struct tarn_track_event event = {.kind = TARN_TRACK_OP_DONE, .flags = TARN_TRACK_IN_STATE};
-    json_t *parents = NULL;
+    const struct tn_json_value *parents = NULL;
     enum tarn_status st = field_list(log, "parents", &parents, error);
 
     st = st ? st : field_name(log, TARN_TRACK_STATE, "peak_state", &event.name, error);
     if (!st && event.name == TARN_TRACK_PEAK_FORWARD) {
         st = log_note_backward(log, false, error);
     }
-    for (size_t i = 0; !st && i < json_array_size(parents); i++) {
+    for (size_t i = 0; !st && i < tn_json_length(parents); i++) {
         struct tarn_track_event active = {.kind = TARN_TRACK_ACTIVE};
 
-        st = name_add(log, TARN_TRACK_MODULE, json_array_get(parents, i), "parents", &active.name,
+        st = name_add(log, TARN_TRACK_MODULE, tn_json_at(parents, i), "parents", &active.name,
                       error);
         st = st ? st : log_apply(log, &active, error);
     }
@@ -310,12 +315,12 @@ static bool outlives_a_step(const struct tarn_tracker *t, uint64_t id)
 static enum tarn_status note_end(const struct event_log *log, struct tarn_error *error)
 {
     struct tarn_tracker *t = log->tracker;
-    const json_t *id = json_object_get(log->line, "id");
+    const struct tn_json_value *id = tn_json_get(log->line, "id");
     bool kept = true;
 
     tn_lock_acquire(&t->lock);
-    if (!t->is_ending && json_is_integer(id) &&
-        outlives_a_step(t, (uint64_t)json_integer_value(id))) {
+    if (!t->is_ending && tn_json_is(id, TN_JSON_INTEGER) &&
+        outlives_a_step(t, (uint64_t)tn_json_integer(id))) {
         kept = tn_breakdown_reserve(&t->at_end, t->now.count);
         if (kept) {
             tn_breakdown_copy(&t->at_end, &t->now);
@@ -370,7 +375,7 @@ static bool entered_is_new(struct tarn_tracker *t)
 static enum tarn_status read_pre_forward(struct event_log *log, struct tarn_error *error)
 {
     struct tarn_track_event event = {0};
-    json_t *inputs = NULL;
+    const struct tn_json_value *inputs = NULL;
     bool backward = false;
     enum tarn_status st = read_module(log, TARN_TRACK_ENTER, &event, error);
 
@@ -382,14 +387,15 @@ static enum tarn_status read_pre_forward(struct event_log *log, struct tarn_erro
     if (st) {
         return st;
     }
-    log->inputs = json_incref(inputs);
+    log->inputs = inputs;
+    log->inputs_at = log->line_at;
     return entered_is_new(log->tracker) ? TARN_OK : log_make_ready(log, error);
 }
 
 static enum tarn_status read_post_forward(struct event_log *log, struct tarn_error *error)
 {
     struct tarn_track_event event = {0};
-    json_t *outputs = NULL;
+    const struct tn_json_value *outputs = NULL;
     bool backward = false;
     enum tarn_status st = read_module(log, TARN_TRACK_LEAVE, &event, error);
 
@@ -483,54 +489,52 @@ static const struct log_op *op_find(const char *name)
 }
 
 /* What does not parse: the log may have been cut off there. */
-TN_COLD static enum tarn_status line_fail(struct event_log *log, const json_error_t *json_error,
+TN_COLD static enum tarn_status line_fail(struct event_log *log, enum tarn_status status,
+                                          const struct tarn_error *failure,
                                           struct tarn_error *error)
 {
-    const bool ends =
-        json_error_code(json_error) == json_error_premature_end_of_input && /* and nothing more */
-        tn_input_need(&log->input, 1, NULL) == TARN_ERR_TRUNCATED;
+    const bool is_cut = status == TARN_ERR_TRUNCATED; /* else memory */
 
-    return ends ? log_fail(log, TARN_ERR_TRUNCATED, error, "the log ends in the middle of an event")
-                : log_fail(log, TARN_ERR_FORMAT, error, "not JSON: %s at column %d",
-                           json_error->text, json_error->column);
+    if (is_cut && tn_input_need(&log->input, 1, NULL) == TARN_ERR_TRUNCATED) {
+        return log_fail(log, TARN_ERR_TRUNCATED, error, "the log ends in the middle of an event");
+    }
+    status = is_cut ? TARN_ERR_FORMAT : status;
+    return log_fail(log, status, error, "%s%.900s", status == TARN_ERR_FORMAT ? "not JSON: " : "",
+                    failure->text);
 }
 
 /* The next event; TARN_ERR_NOT_FOUND at the end. */
 static enum tarn_status line_read(struct event_log *log, struct tarn_error *error)
 {
+    struct tarn_error inner = {.text = ""};
     const char *text = NULL;
     size_t length = 0;
-    json_error_t json_error;
-
-    json_decref(log->line);
-    log->line = NULL;
-    const enum tarn_status st = tn_input_line(&log->input, LINE_MAX_BYTES, &text, &length, error);
+    enum tarn_status st = tn_input_line(&log->input, LINE_MAX_BYTES, &text, &length, &inner);
 
     if (st == TARN_ERR_NOT_FOUND) {
         return st;
     }
+    log->replay.events++;
     if (st) {
-        struct tarn_error inner = {.text = ""};
-
-        if (error) {
-            inner = *error;
-        }
-        log->replay.events++;
         return log_fail(log, st, error, "%.*s", tn_utf8_cut(inner.text, 900), inner.text);
     }
-    log->replay.events++;
-    log->line = json_loadb(text, length, JSON_REJECT_DUPLICATES, &json_error);
-    if (!log->line) {
-        return line_fail(log, &json_error, error);
+    log->line_at = log->inputs ? !log->inputs_at : log->line_at;
+    struct tn_json_tree *tree = &log->trees[log->line_at];
+
+    st = tn_json_parse(tree, text, length, false, &inner);
+    log->text = text;
+    log->line = &tree->root;
+    if (st) {
+        return line_fail(log, st, &inner, error);
     }
-    return json_is_object(log->line)
+    return tn_json_is(log->line, TN_JSON_OBJECT)
                ? TARN_OK
                : log_fail(log, TARN_ERR_FORMAT, error, "the event is not a JSON object");
 }
 
 static enum tarn_status event_apply(struct event_log *log, struct tarn_error *error)
 {
-    const char *name = json_string_value(json_object_get(log->line, "op"));
+    const char *name = tn_json_text(tn_json_get(log->line, "op"));
     const struct log_op *op = op_find(name);
     enum tarn_status st = TARN_OK;
 
@@ -554,30 +558,31 @@ static enum tarn_status event_apply(struct event_log *log, struct tarn_error *er
 /* ---- what the log says is there ---- */
 
 static bool row_is(const struct tarn_tracker *t, const struct tarn_track_row *row,
-                   const json_t *recorded)
+                   const struct tn_json_value *recorded)
 {
-    const json_t *total = json_object_get(recorded, "Total");
-    size_t known = json_is_integer(total);
-    bool same = known && json_integer_value(total) == row->total;
+    const struct tn_json_value *total = tn_json_get(recorded, "Total");
+    size_t known = tn_json_is(total, TN_JSON_INTEGER);
+    bool same = known && tn_json_integer(total) == row->total;
 
     for (uint32_t c = 0; same && c < tn_name_list_count(&t->names[TARN_TRACK_CATEGORY]); c++) {
-        const json_t *bytes = json_object_get(recorded, tn_track_name(t, TARN_TRACK_CATEGORY, c));
+        const struct tn_json_value *bytes =
+            tn_json_get(recorded, tn_track_name(t, TARN_TRACK_CATEGORY, c));
 
-        same = json_integer_value(bytes) == row->bytes[c]; /* 0 when it is missing */
+        same = tn_json_integer(bytes) == row->bytes[c]; /* 0 when it is missing */
         known += bytes != NULL;
     }
-    return same && known == json_object_size(recorded);
+    return same && known == tn_json_pairs(recorded);
 }
 
-static bool now_is(const struct tarn_tracker *t, const json_t *recorded)
+static bool now_is(const struct tarn_tracker *t, const struct tn_json_value *recorded)
 {
-    bool same = json_is_object(recorded) && json_object_size(recorded) == t->now.count;
+    bool same = tn_json_is(recorded, TN_JSON_OBJECT) && tn_json_pairs(recorded) == t->now.count;
 
     for (size_t i = 0; same && i < t->now.count; i++) {
         const struct tarn_track_row *row = &t->now.rows[i];
 
-        same = row_is(t, row,
-                      json_object_get(recorded, tn_track_name(t, TARN_TRACK_DEVICE, row->device)));
+        same =
+            row_is(t, row, tn_json_get(recorded, tn_track_name(t, TARN_TRACK_DEVICE, row->device)));
     }
     return same;
 }
@@ -604,16 +609,16 @@ static enum tarn_status text_append(void *context, const char *bytes, size_t siz
 }
 
 /* The first difference: both sides, cut off where there is no room. */
-static void note_difference(struct event_log *log, const json_t *recorded)
+static void note_difference(struct event_log *log, const struct tn_json_value *recorded)
 {
     struct tarn_track_replay *replay = &log->replay;
     const struct tarn_writer writer = {text_append, replay};
-    char text[200] = ""; /* what does not fit is left out */
+    const uint32_t length = recorded->end - recorded->begin;
 
-    (void)json_dumpb(recorded, text, sizeof text - 1, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
     (void)snprintf(replay->first, sizeof replay->first,
-                   "line %" PRIu64 ", %.40s: recorded %s, here ", replay->events,
-                   json_string_value(json_object_get(log->line, "op")), text);
+                   "line %" PRIu64 ", %.40s: recorded %.*s, here ", replay->events,
+                   tn_json_text(tn_json_get(log->line, "op")),
+                   (int)(length < SHOWN_MAX ? length : SHOWN_MAX), log->text + recorded->begin);
     if (tn_track_write(log->tracker, print_now, NULL, &writer, NULL)) {
         (void)text_append(replay, "?", 1);
     }
@@ -622,7 +627,7 @@ static void note_difference(struct event_log *log, const json_t *recorded)
 
 static enum tarn_status event_compare(struct event_log *log, struct tarn_error *error)
 {
-    const json_t *recorded = json_object_get(log->line, "after");
+    const struct tn_json_value *recorded = tn_json_get(log->line, "after");
 
     if (recorded) {
         tn_lock_acquire(&log->tracker->lock);
@@ -660,10 +665,12 @@ static enum tarn_status log_run(struct event_log *log, struct tarn_error *error)
 static enum tarn_status log_replay(struct event_log *log, struct tarn_track_replay *replay_out,
                                    struct tarn_error *error)
 {
+    tn_json_tree_init(&log->trees[0]);
+    tn_json_tree_init(&log->trees[1]);
     const enum tarn_status st = log_run(log, error);
 
-    json_decref(log->line);
-    json_decref(log->inputs);
+    tn_json_tree_fini(&log->trees[0]);
+    tn_json_tree_fini(&log->trees[1]);
     tn_input_close(&log->input);
     if (replay_out) {
         *replay_out = log->replay;
@@ -687,7 +694,7 @@ enum tarn_status tarn_tracker_replay_log(struct tarn_tracker *tracker, const cha
                                          struct tarn_track_replay *replay_out,
                                          struct tarn_error *error)
 {
-    const struct tn_unpack_limits limits = {0};
+    const struct tn_unpack_limits limits = {.max_ratio = 2000};
     struct event_log log = {.tracker = tracker, .after = after};
     enum tarn_status st = check_replay(replay_out, error);
 

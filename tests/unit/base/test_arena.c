@@ -65,12 +65,35 @@ static void sizes_that_cannot_be_are_refused(void **state)
     assert_int_equal(tarn_host_usage().live_bytes, 0);
 }
 
+static void what_is_cleared_is_used_again(void **state)
+{
+    struct tn_budget budget = {0};
+    struct tn_arena arena;
+
+    (void)state;
+    tn_arena_init(&arena, &budget);
+    tn_arena_clear(&arena);
+    assert_non_null(tn_arena_alloc(&arena, 1 << 20)); /* a chunk of its own */
+    tn_arena_clear(&arena);
+    assert_int_equal(budget.used, 0);
+    const char *first = tn_arena_alloc(&arena, 16);
+    const uint64_t used = budget.used;
+
+    assert_non_null(tn_arena_alloc(&arena, 1 << 20));
+    tn_arena_clear(&arena);
+    assert_int_equal(budget.used, used);
+    assert_ptr_equal(tn_arena_alloc(&arena, 32), first);
+    tn_arena_fini(&arena);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_are_apart_and_aligned),
         cmocka_unit_test(a_large_piece_leaves_the_chunk_in_use),
         cmocka_unit_test(sizes_that_cannot_be_are_refused),
+        cmocka_unit_test(what_is_cleared_is_used_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@ static void equal_things_have_one_number(void **state)
     const struct tn_trace_extra extra = {.compile_context = 3, .has_pool = true};
     const struct tn_frame frame = {.name = 1, .filename = 2, .line = -5};
     const struct tn_frame_fx fx = {.node_op = 4};
-    const uint32_t numbers[] = {7, 8, 9};
+    const uint32_t numbers[] = {1, 0, 1};
     struct tn_model model;
     uint32_t a, b;
 
@@ -48,6 +48,37 @@ static void equal_things_have_one_number(void **state)
     assert_int_equal(tarn_host_usage().live_bytes, 0);
 }
 
+/* Whoever walks the records meets what they share each time, so it counts each time. */
+static void what_is_shared_counts_each_time(void **state)
+{
+    const struct tn_frame frame = {0};
+    const uint32_t frames[] = {1, 1, 1};
+    struct tn_model model;
+    uint32_t number, stack;
+    uint64_t fits = 0;
+
+    (void)state;
+    assert_int_equal(tn_model_init(&model, 1 << 20), TARN_OK);
+    assert_int_equal(tn_model_add_frame(&model, &frame, &number), TARN_OK);
+    assert_int_equal(number, 1);
+    assert_int_equal(tn_model_add_stack(&model, frames, 3, &stack), TARN_OK);
+    const struct tn_trace_entry entry = {.stack = stack};
+    const uint64_t bytes = tn_model_entry_written(&model, &entry);
+
+    assert_true(bytes > 3 * 40 && bytes < 1000);
+    while (tn_model_charge_written(&model, bytes) == TARN_OK) {
+        fits++;
+    }
+    assert_int_equal(fits, ((TN_WRITTEN_PER_MEMORY << 20) + TN_WRITTEN_PER_MEMORY - 1) / bytes);
+    assert_int_equal(tn_model_memory_status(&model), TARN_ERR_LIMIT);
+    tn_model_fini(&model);
+
+    assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+    assert_int_equal(tn_model_charge_written(&model, UINT64_MAX), TARN_OK);
+    assert_int_equal(tn_model_charge_written(&model, UINT64_MAX), TARN_OK);
+    tn_model_fini(&model);
+}
+
 static void every_init_failure_is_clean(void **state)
 {
     struct tn_model model;
@@ -77,6 +108,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_things_have_one_number),
+        cmocka_unit_test(what_is_shared_counts_each_time),
         cmocka_unit_test(every_init_failure_is_clean),
         cmocka_unit_test(names_are_those_of_files),
     };

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The limits of readers of snapshots, filled in. What a reader may hold is in proportion to its
+ * input, so that a small file cannot take much, whatever it makes of itself: 16 bytes for each byte
+ * of a plain file, 512 for each byte of a packed one, at least 256 MiB, at most half of the
+ * machine's memory. Recordings of PyTorch take 1 and 20. Of an input of unknown size, the bytes
+ * that have come so far count.
+ */
+#ifndef TN_SNAPSHOT_READ_LIMITS_H
+#define TN_SNAPSHOT_READ_LIMITS_H
+
+#include "base/budget.h"
+#include "base/input.h"
+#include "tarn/snapshot.h"
+
+/* The caller's limits (may be NULL) with the defaults filled in, but for `max_memory`.
+ * TARN_ERR_INVALID_ARGUMENT. */
+enum tarn_status tn_read_limits_complete(const struct tarn_read_limits *wanted,
+                                         struct tarn_read_limits *limits,
+                                         struct tarn_error *error) TN_MUST_CHECK;
+
+/* What the limit on memory is at first. */
+uint64_t tn_read_limits_memory(const struct tarn_read_limits *limits, const struct tn_input *input);
+
+/* Lets the budget grow with the input, which it borrows until tn_read_limits_settle, when the size
+ * is unknown and the caller wants no fixed limit. */
+void tn_read_limits_follow(const struct tarn_read_limits *limits, const struct tn_input *input,
+                           struct tn_budget *budget);
+void tn_read_limits_settle(struct tn_budget *budget);
+
+#endif
