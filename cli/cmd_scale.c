@@ -198,7 +198,7 @@ static enum cli_exit rules_read(struct scale *scale)
         if (!rule_read(scale, values->matches.items[i], true)) {
             return cli_fail(scale->call->command, CLI_EXIT_USAGE,
                             "--match takes REGEX=N, N from 1/1024 to 1024, not '%s'",
-                            values->matches.items[i]);
+                            cli_shown(values->matches.items[i]).text);
         }
     }
     for (int i = 0; i < values->factors.count; i++) {

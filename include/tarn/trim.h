@@ -33,8 +33,9 @@ struct tarn_trim_options {
     bool drop_cpp; /* leave out frames that are not Python's: files that do not end in .py */
 
     /* Names of functions, files and annotations and free texts become function1, file1.py, ...;
-     * those of PyTorch itself stay, without the folder that it is installed in. Times begin at 0.
-     * Sizes, addresses and settings stay. */
+     * those of PyTorch itself stay, without the folder that it is installed in. So do actions,
+     * stages and settings that are unknown: word1, setting1, and "other" within the text of the
+     * settings. Times begin at 0. Sizes, addresses and known settings stay. */
     bool anonymize;
 };
 

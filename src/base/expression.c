@@ -2,6 +2,7 @@
 #include "base/expression.h"
 
 #include <assert.h>
+#include <regex.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@ struct scale {
     struct level levels[TN_EXPRESSION_DEPTH_MAX + 1];
     unsigned depth;
     bool too_deep;
+    bool refers_back;
 };
 
 static void weigh(struct scale *scale, uint64_t weight)
@@ -112,6 +114,7 @@ static void weigh_next(struct scale *scale)
 {
     switch (*scale->at++) {
     case '\\':
+        scale->refers_back = *scale->at >= '1' && *scale->at <= '9';
         scale->at += *scale->at != '\0';
         weigh(scale, 1);
         break;
@@ -131,9 +134,12 @@ static void weigh_next(struct scale *scale)
     case '+': /* one, and a loop of one more */
         multiply(scale, 2);
         break;
-    case '|':
     case '*':
     case '?':
+        scale->levels[scale->depth].last++;
+        scale->levels[scale->depth].sum++;
+        break;
+    case '|':
         scale->levels[scale->depth].sum++;
         break;
     default:
@@ -141,41 +147,64 @@ static void weigh_next(struct scale *scale)
     }
 }
 
-/* Why the expression is too large, or NULL. */
+static const char too_long[] = "with its repetitions written out it is longer than 4000 characters";
+
+/* Why the expression is too large or takes too long, or NULL. */
 static const char *find_excess(const char *text)
 {
     struct scale scale = {.at = text};
 
-    while (*scale.at && !scale.too_deep &&
+    while (*scale.at && !scale.too_deep && !scale.refers_back &&
            scale.levels[scale.depth].sum <= TN_EXPRESSION_WEIGHT_MAX) {
         weigh_next(&scale);
     }
     if (scale.too_deep) {
         return "more than 100 parentheses lie in each other";
     }
-    return *scale.at || scale.levels[scale.depth].sum > TN_EXPRESSION_WEIGHT_MAX
-               ? "with its repetitions written out it is longer than 4000 characters"
-               : NULL;
+    if (scale.refers_back) {
+        return "it refers back (\\1), for which a search can take years; write out what is meant, "
+               "or "
+               "\\\\1 for a backslash and a digit";
+    }
+    return *scale.at || scale.levels[scale.depth].sum > TN_EXPRESSION_WEIGHT_MAX ? too_long : NULL;
 }
 
+static_assert((int)TN_EXPRESSION_DEPTH_MAX == (int)TN_MATCHER_DEPTH_MAX, "one limit");
 static_assert(TN_EXPRESSION_DEPTH_MAX == 100 && TN_EXPRESSION_WEIGHT_MAX == 4000,
               "the sentences say these numbers");
 
-enum tarn_status tn_expression_init(regex_t *regex, const char *text,
+/* What is none, the C library says in words that users know. */
+static enum tarn_status expression_check(const char *text, char reason[TN_EXPRESSION_REASON_MAX])
+{
+    regex_t regex;
+    const int code = regcomp(&regex, text, REG_EXTENDED | REG_NOSUB);
+
+    if (code == 0) {
+        regfree(&regex);
+        return TARN_OK;
+    }
+    (void)regerror(code, &regex, reason, TN_EXPRESSION_REASON_MAX);
+    return code == REG_ESPACE ? TARN_ERR_HOST_MEMORY : TARN_ERR_INVALID_ARGUMENT;
+}
+
+enum tarn_status tn_expression_init(struct tn_matcher *matcher, const char *text,
                                     char reason[TN_EXPRESSION_REASON_MAX])
 {
     const char *excess = find_excess(text);
+    enum tarn_status status = TARN_ERR_INVALID_ARGUMENT;
 
     if (excess) {
         (void)snprintf(reason, TN_EXPRESSION_REASON_MAX, "%s", excess);
-        return TARN_ERR_INVALID_ARGUMENT;
+        return status;
     }
-    const int code = regcomp(regex, text, REG_EXTENDED | REG_NOSUB);
-
-    if (code != 0) {
-        (void)regerror(code, regex, reason, TN_EXPRESSION_REASON_MAX);
+    status = expression_check(text, reason);
+    if (status) {
+        return status;
     }
-    return code == 0            ? TARN_OK
-           : code == REG_ESPACE ? TARN_ERR_HOST_MEMORY
-                                : TARN_ERR_INVALID_ARGUMENT;
+    status = tn_matcher_init(matcher, text);
+    if (status) {
+        (void)snprintf(reason, TN_EXPRESSION_REASON_MAX, "%s",
+                       status == TARN_ERR_LIMIT ? too_long : tarn_status_text(status));
+    }
+    return status == TARN_ERR_LIMIT ? TARN_ERR_INVALID_ARGUMENT : status;
 }

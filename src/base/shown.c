@@ -106,16 +106,42 @@ size_t tn_shown_next(const char *text, size_t length, enum tn_shown_form form,
     return count;
 }
 
+/* Of each byte the forms, as bits, in which it is written as it is. */
+enum {
+    PLAIN_BIT = 1 << TN_SHOWN_PLAIN | 1 << TN_SHOWN_LINES,
+    XML_BIT = 1 << TN_SHOWN_XML,
+    JSON_BIT = 1 << TN_SHOWN_JSON,
+    SINGLE_BIT = 1 << TN_SHOWN_PYTHON,
+    DOUBLE_BIT = 1 << TN_SHOWN_PYTHON_DOUBLE,
+    EVERY_BIT = PLAIN_BIT | XML_BIT | JSON_BIT | SINGLE_BIT | DOUBLE_BIT
+};
+
+static uint8_t plain_forms(unsigned char byte)
+{
+    if (byte < ' ' || byte >= 0x7f) {
+        return 0;
+    }
+    switch (byte) {
+    case '&':
+    case '<':
+    case '>':
+        return EVERY_BIT & ~XML_BIT;
+    case '"':
+        return EVERY_BIT & ~(XML_BIT | JSON_BIT);
+    case '\'':
+        return EVERY_BIT & ~(XML_BIT | SINGLE_BIT);
+    case '\\':
+        return EVERY_BIT & ~(JSON_BIT | SINGLE_BIT | DOUBLE_BIT);
+    default:
+        return EVERY_BIT;
+    }
+}
+
 size_t tn_shown_plain(const char *text, size_t length, enum tn_shown_form form)
 {
-    static const char *const special[] = {
-        [TN_SHOWN_PLAIN] = "",    [TN_SHOWN_LINES] = "",     [TN_SHOWN_XML] = "&<>\"'",
-        [TN_SHOWN_JSON] = "\"\\", [TN_SHOWN_PYTHON] = "\\'", [TN_SHOWN_PYTHON_DOUBLE] = "\\"};
-    const char *const never = special[form];
     size_t count = 0;
 
-    while (count < length && text[count] >= ' ' && text[count] < 0x7f &&
-           !strchr(never, text[count])) {
+    while (count < length && plain_forms((unsigned char)text[count]) >> form & 1) {
         count++;
     }
     return count;

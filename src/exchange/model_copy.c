@@ -26,6 +26,7 @@ bool tn_model_copy_init(struct tn_model_copy *copy, const struct tn_model *from,
 {
     *copy = (struct tn_model_copy){.from = from, .to = to};
     tn_vec_init(&copy->frames, sizeof(uint32_t));
+    tn_vec_init(&copy->text, 1);
     copy->stacks = numbers_alloc(&from->stacks);
     copy->extras = numbers_alloc(&from->extras);
     bool good = copy->stacks && copy->extras;
@@ -47,6 +48,7 @@ void tn_model_copy_fini(struct tn_model_copy *copy)
     }
     numbers_free(copy->stacks, &copy->from->stacks);
     numbers_free(copy->extras, &copy->from->extras);
+    tn_vec_fini(&copy->text);
     tn_vec_fini(&copy->frames);
 }
 
@@ -92,7 +94,7 @@ static const char *torch_path(const struct tn_string path)
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         const char *at = strstr(path.text, folders[i]);
 
-        if (at && strlen(path.text) == path.length) {
+        if (at && strlen(path.text) == path.length && !strstr(at, "/../")) {
             return strchr(at + 1, '/') + 1;
         }
     }
@@ -111,16 +113,64 @@ static bool note_is_plain(const struct tn_string text)
            (begins_with(text, "ProfilerStep#") && is_digits(text.text + 13));
 }
 
+static bool is_one_of(const struct tn_string text, const char *const *words)
+{
+    while (*words && (strlen(*words) != text.length || memcmp(*words, text.text, text.length))) {
+        words++;
+    }
+    return *words != NULL;
+}
+
+static const char *const stage_words[] = {"START", "END", NULL};
+
+/* Names and values that PyTorch's settings have, and the keys under which snapshots tell them. */
+static const char *const setting_words[] = {"max_split_size_mb",
+                                            "max_non_split_rounding_mb",
+                                            "large_segment_size_mb",
+                                            "garbage_collection_threshold",
+                                            "roundup_power2_divisions",
+                                            "expandable_segments",
+                                            "release_lock_on_cudamalloc",
+                                            "release_lock_on_hipmalloc",
+                                            "per_process_memory_fraction",
+                                            "throw_on_cudamalloc_oom",
+                                            "graph_capture_record_stream_reuse",
+                                            "backend",
+                                            "pinned_use_cuda_host_register",
+                                            "pinned_use_hip_host_register",
+                                            "pinned_num_register_threads",
+                                            "pinned_use_background_threads",
+                                            "pinned_reserve_segment_size_mb",
+                                            "pinned_free_catch_all",
+                                            "native",
+                                            "cudaMallocAsync",
+                                            "hipMallocAsync",
+                                            "True",
+                                            "False",
+                                            NULL};
+
 static bool is_kept(const struct tn_string text, enum tn_text_kind kind)
 {
-    return kind == TN_TEXT_NOTE ? note_is_plain(text) : text.length == 0;
+    switch (kind) {
+    case TN_TEXT_NOTE:
+        return note_is_plain(text);
+    case TN_TEXT_WORD:
+        return text.length == 0 || is_one_of(text, stage_words);
+    case TN_TEXT_SETTING:
+        return text.length == 0 || is_one_of(text, setting_words);
+    case TN_TEXT_FUNCTION:
+    case TN_TEXT_FILE:
+    case TN_TEXT_KINDS:
+        break;
+    }
+    return text.length == 0;
 }
 
 /* A made-up name; optimizers' steps and files keep what tells their kind. */
 static void name_invent(struct tn_model_copy *copy, const struct tn_string text,
                         enum tn_text_kind kind, char name[NAME_MAX_BYTES])
 {
-    static const char *const words[] = {"function", "file", "note"};
+    static const char *const words[] = {"function", "file", "note", "word", "setting"};
     const char *before =
         kind == TN_TEXT_NOTE && begins_with(text, "Optimizer.step#") ? "Optimizer.step#" : "";
     const char *behind = kind != TN_TEXT_FILE ? "" : ends_with(text, ".py") ? ".py" : ".cpp";
@@ -170,6 +220,74 @@ static uint32_t string_pass(struct tn_model_copy *copy, uint32_t string)
         (void)note(copy, tn_model_add_string(copy->to, text.text, text.length, &passed));
     }
     return passed;
+}
+
+/* ---- settings ---- */
+
+enum {
+    SETTING_DIGITS_MAX = 20
+};
+
+static bool setting_is_known(const struct tn_string word)
+{
+    size_t digits = 0;
+
+    while (digits < word.length && strchr("0123456789.", word.text[digits])) {
+        digits++;
+    }
+    return (digits == word.length && digits <= SETTING_DIGITS_MAX) ||
+           is_one_of(word, setting_words);
+}
+
+static bool text_add(struct tn_model_copy *copy, const char *text, size_t length)
+{
+    if (!note(copy, tn_vec_reserve(&copy->text, length) ? TARN_OK : TARN_ERR_HOST_MEMORY)) {
+        return false;
+    }
+    if (length > 0) {
+        memcpy((char *)copy->text.items + copy->text.count, text, length);
+    }
+    copy->text.count += length;
+    return true;
+}
+
+/* Bytes of the word, or of what stands between words, that `text` begins with. */
+static size_t piece_length(const char *text, size_t length, bool *is_word_out)
+{
+    static const char between[] = " ,:;[]<>";
+    size_t count = 0;
+
+    *is_word_out = memchr(between, text[0], sizeof between - 1) == NULL;
+    while (count < length &&
+           (memchr(between, text[count], sizeof between - 1) == NULL) == *is_word_out) {
+        count++;
+    }
+    return count;
+}
+
+uint32_t tn_copy_settings(struct tn_model_copy *copy, uint32_t string)
+{
+    struct tn_string left = tn_model_string(copy->from, string);
+    uint32_t made = TN_STRING_NONE;
+    bool is_word;
+
+    if (!copy->anonymize || string == TN_STRING_NONE) {
+        return string_pass(copy, string);
+    }
+    copy->text.count = 0;
+    while (left.length > 0 && copy->status == TARN_OK) {
+        const size_t length = piece_length(left.text, left.length, &is_word);
+        const struct tn_string piece = {left.text, length};
+        const bool passes = !is_word || setting_is_known(piece);
+
+        (void)text_add(copy, passes ? piece.text : "other", passes ? length : strlen("other"));
+        left = (struct tn_string){left.text + length, left.length - length};
+    }
+    if (copy->status == TARN_OK) {
+        (void)note(copy, tn_model_add_string(copy->to, copy->text.count > 0 ? copy->text.items : "",
+                                             copy->text.count, &made));
+    }
+    return made;
 }
 
 /* ---- stacks ---- */
@@ -267,7 +385,7 @@ static uint32_t extra_make(struct tn_model_copy *copy, uint32_t number)
         .user_metadata = tn_copy_string(copy, extra->user_metadata, TN_TEXT_NOTE),
         .internal_metadata = tn_copy_string(copy, extra->internal_metadata, TN_TEXT_NOTE),
         .category = tn_copy_string(copy, extra->category, TN_TEXT_NOTE),
-        .action_name = string_pass(copy, extra->action_name),
+        .action_name = tn_copy_string(copy, extra->action_name, TN_TEXT_WORD),
         .shape = shape_copy(copy, extra->shape),
         .has_pool = extra->has_pool,
         .pool = extra->pool,

@@ -14,7 +14,9 @@
 enum tn_text_kind {
     TN_TEXT_FUNCTION,
     TN_TEXT_FILE,
-    TN_TEXT_NOTE, /* annotations, metadata, categories */
+    TN_TEXT_NOTE,    /* annotations, metadata, categories */
+    TN_TEXT_WORD,    /* actions, stages of annotations */
+    TN_TEXT_SETTING, /* names of settings */
     TN_TEXT_KINDS
 };
 
@@ -30,6 +32,7 @@ struct tn_model_copy {
     uint32_t *extras;
     uint32_t given[TN_TEXT_KINDS]; /* names made up so far */
     struct tn_vec frames;          /* uint32_t, of the stack at hand */
+    struct tn_vec text;            /* char, the settings at hand */
 };
 
 /* `to` has the keys already. False without host memory; there is nothing to release then. */
@@ -41,6 +44,11 @@ void tn_model_copy_fini(struct tn_model_copy *copy);
 void *tn_copy_array(struct tn_model_copy *copy, size_t count, size_t size) TN_MUST_CHECK;
 
 uint32_t tn_copy_string(struct tn_model_copy *copy, uint32_t string, enum tn_text_kind kind);
+
+/* A text such as "max_split_size_mb:20,backend:native": of one that shall not be passed on, words
+ * that are no settings' become "other". */
+uint32_t tn_copy_settings(struct tn_model_copy *copy, uint32_t string);
+
 uint32_t tn_copy_stack(struct tn_model_copy *copy, uint32_t stack);
 uint32_t tn_copy_extra(struct tn_model_copy *copy, uint32_t extra);
 int64_t tn_copy_time(const struct tn_model_copy *copy, int64_t time_us);

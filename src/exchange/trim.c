@@ -274,7 +274,7 @@ static void host_make(struct trim *trim)
 
 /* ---- annotations and settings ---- */
 
-/* Fields of settings pass with their texts; those of annotations may hold anything. */
+/* Fields of settings; those of annotations may hold anything, and pass only as they are. */
 static const struct tn_field *fields_copy(struct trim *trim, const struct tn_field *from,
                                           size_t count)
 {
@@ -282,15 +282,10 @@ static const struct tn_field *fields_copy(struct trim *trim, const struct tn_fie
     struct tn_field *fields = tn_copy_array(copy, count, sizeof *fields);
 
     for (size_t i = 0; fields && i < count && copy->status == TARN_OK; i++) {
-        const struct tn_string key = tn_model_string(copy->from, from[i].key);
-
         fields[i] = from[i];
-        copy->status = tn_model_add_string(copy->to, key.text, key.length, &fields[i].key);
-        if (from[i].kind == TN_FIELD_STRING && copy->status == TARN_OK) {
-            const struct tn_string text = tn_model_string(copy->from, from[i].value.string);
-
-            copy->status =
-                tn_model_add_string(copy->to, text.text, text.length, &fields[i].value.string);
+        fields[i].key = tn_copy_string(copy, from[i].key, TN_TEXT_SETTING);
+        if (from[i].kind == TN_FIELD_STRING) {
+            fields[i].value.string = tn_copy_settings(copy, from[i].value.string);
         }
     }
     return fields;
@@ -321,14 +316,10 @@ static void annotation_copy(struct trim *trim, const struct tn_annotation *from,
                             struct tn_annotation *to)
 {
     struct tn_model_copy *copy = &trim->copy;
-    const struct tn_string stage = tn_model_string(copy->from, from->stage);
-
     *to = (struct tn_annotation){.name = tn_copy_string(copy, from->name, TN_TEXT_NOTE),
+                                 .stage = tn_copy_string(copy, from->stage, TN_TEXT_WORD),
                                  .device = from->device,
                                  .time_us = tn_copy_time(copy, from->time_us)};
-    if (copy->status == TARN_OK) {
-        copy->status = tn_model_add_string(copy->to, stage.text, stage.length, &to->stage);
-    }
     if (!copy->anonymize) {
         to->fields = fields_copy(trim, from->fields, from->field_count);
         to->field_count = from->field_count;
@@ -354,14 +345,10 @@ static void annotations_make(struct trim *trim, const struct part *parts)
 static void settings_make(struct trim *trim)
 {
     const struct tn_model_settings *from = &trim->copy.from->settings;
-    const struct tn_string conf = tn_model_string(trim->copy.from, from->conf);
     struct tn_model_settings *to = &trim->copy.to->settings;
 
     *to = *from;
-    to->conf = TN_STRING_NONE;
-    if (from->conf != TN_STRING_NONE && trim->copy.status == TARN_OK) {
-        trim->copy.status = tn_model_add_string(trim->copy.to, conf.text, conf.length, &to->conf);
-    }
+    to->conf = tn_copy_settings(&trim->copy, from->conf);
     to->fields = fields_copy(trim, from->fields, from->field_count);
 }
 

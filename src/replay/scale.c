@@ -32,7 +32,7 @@ enum verdict {
 
 struct rule {
     struct tarn_scale_rule given;
-    regex_t regex;
+    struct tn_matcher matcher;
     uint8_t *verdicts; /* enum verdict, by stack */
 };
 
@@ -71,8 +71,8 @@ static bool rule_matches_frame(const struct rule *rule, const char *name, const 
     if (rule->given.what != TARN_SCALE_MATCH) {
         return frame_is_optimizer(name, file);
     }
-    return regexec(&rule->regex, name, 0, NULL, 0) == 0 ||
-           regexec(&rule->regex, file, 0, NULL, 0) == 0;
+    return tn_matcher_finds(&rule->matcher, name, strnlen(name, TN_EXPRESSION_TEXT_MAX)) ||
+           tn_matcher_finds(&rule->matcher, file, strnlen(file, TN_EXPRESSION_TEXT_MAX));
 }
 
 static bool rule_finds_frame(const struct scaling *s, const struct rule *rule, uint32_t number)
@@ -200,7 +200,7 @@ static enum tarn_status rule_init(struct scaling *s, const struct tarn_scale_rul
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to select requests");
     }
     const enum tarn_status st = given->what == TARN_SCALE_MATCH
-                                    ? tn_expression_init(&rule->regex, given->pattern, why)
+                                    ? tn_expression_init(&rule->matcher, given->pattern, why)
                                     : TARN_OK;
 
     if (st) {
@@ -216,7 +216,7 @@ static void scaling_fini(struct scaling *s)
 {
     for (size_t i = 0; i < s->rule_count; i++) {
         if (s->rules[i].given.what == TARN_SCALE_MATCH) {
-            regfree(&s->rules[i].regex);
+            tn_matcher_fini(&s->rules[i].matcher);
         }
         tn_host_free(s->rules[i].verdicts, s->stack_count);
     }

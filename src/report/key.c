@@ -3,6 +3,7 @@
 
 #include "base/host_mem.h"
 #include "base/size_text.h"
+#include "base/utf8.h"
 #include "report/fold.h"
 
 #include <inttypes.h>
@@ -462,7 +463,7 @@ static enum tarn_status line_write(void *context, const char *bytes, size_t size
     struct line *line = context;
     const size_t room = sizeof line->text - line->length;
 
-    size = size < room ? size : room;
+    size = (size_t)tn_utf8_fit(bytes, size, room);
     memcpy(line->text + line->length, bytes, size);
     line->length += size;
     return TARN_OK;
@@ -490,6 +491,39 @@ void tn_key_put_json(struct tn_json_text *json, const struct tn_keys *keys, uint
 
 /* ---- paths ---- */
 
+enum {
+    PATH_TEXT_MAX = 4096 /* bytes of a text in a path */
+};
+
+/* Of equal texts the same in every run (FNV-1a, by eight bytes at a time). */
+static uint64_t text_hash(struct tn_string text)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+
+    for (size_t i = 0; i < text.length; i += sizeof hash) {
+        const size_t left = text.length - i;
+        uint64_t word = 0;
+
+        memcpy(&word, text.text + i, left < sizeof word ? left : sizeof word);
+        hash = (hash ^ word) * 0x100000001b3;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+/* A long text may be in each frame of each stack, though it is once in the file: what is behind its
+ * beginning is told by length and hash. */
+static void path_text_put(struct tn_text_out *out, struct tn_string text)
+{
+    const struct tn_string begin = {text.text,
+                                    (size_t)tn_utf8_fit(text.text, text.length, PATH_TEXT_MAX)};
+
+    string_put(out, begin);
+    if (begin.length < text.length) {
+        tn_text_printf(out, "...(%zu bytes, %016" PRIx64 ")", text.length, text_hash(text));
+    }
+}
+
 static void file_put(struct tn_text_out *out, struct tn_string file,
                      const struct tn_path_form *form)
 {
@@ -499,7 +533,7 @@ static void file_put(struct tn_text_out *out, struct tn_string file,
         file.text += prefix;
         file.length -= prefix;
     }
-    string_put(out, file);
+    path_text_put(out, file);
 }
 
 static void path_frame_put(struct tn_text_out *out, const struct tn_model *model,
@@ -511,7 +545,7 @@ static void path_frame_put(struct tn_text_out *out, const struct tn_model *model
     } else {
         tn_text_printf(out, ":%" PRId64 ":", frame->line);
     }
-    string_put(out, tn_model_string(model, frame->name));
+    path_text_put(out, tn_model_string(model, frame->name));
 }
 
 static void stack_path_put(struct tn_text_out *out, const struct tn_keys *keys, uint32_t seen,

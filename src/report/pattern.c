@@ -6,12 +6,13 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum tarn_status tn_pattern_init(struct tn_pattern *pattern, const char *text, const char *what,
                                  struct tarn_error *error)
 {
     char reason[TN_EXPRESSION_REASON_MAX];
-    const enum tarn_status status = tn_expression_init(&pattern->regex, text, reason);
+    const enum tarn_status status = tn_expression_init(&pattern->matcher, text, reason);
 
     return status ? tn_fail(error, status, "%s: \"%.*s\" is not a regular expression: %s", what,
                             tn_utf8_cut(text, 200), text, reason)
@@ -20,7 +21,7 @@ enum tarn_status tn_pattern_init(struct tn_pattern *pattern, const char *text, c
 
 void tn_pattern_fini(struct tn_pattern *pattern)
 {
-    regfree(&pattern->regex);
+    tn_matcher_fini(&pattern->matcher);
 }
 
 void tn_frame_text_set(struct tn_frame_text *text, const struct tn_model *model,
@@ -40,5 +41,5 @@ bool tn_pattern_matches(const struct tn_pattern *pattern, const struct tn_frame_
 
 bool tn_pattern_matches_text(const struct tn_pattern *pattern, const char *text)
 {
-    return regexec(&pattern->regex, text, 0, NULL, 0) == 0;
+    return tn_matcher_finds(&pattern->matcher, text, strnlen(text, TN_EXPRESSION_TEXT_MAX));
 }

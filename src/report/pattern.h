@@ -8,11 +8,11 @@
 #include "snapshot/model.h"
 
 enum {
-    TN_PATTERN_TEXT_MAX = 4096 /* bytes of a frame that are looked at */
+    TN_PATTERN_TEXT_MAX = TN_EXPRESSION_TEXT_MAX /* bytes of a frame that are looked at */
 };
 
 struct tn_pattern {
-    regex_t regex;
+    struct tn_matcher matcher;
 };
 
 /* TARN_ERR_INVALID_ARGUMENT with `what` and the reason when it is none, TARN_ERR_HOST_MEMORY. After

@@ -10,11 +10,11 @@
 static const char *refusal(const char *text)
 {
     static char reason[TN_EXPRESSION_REASON_MAX];
-    regex_t regex;
+    struct tn_matcher matcher;
 
     (void)snprintf(reason, sizeof reason, "taken");
-    if (tn_expression_init(&regex, text, reason) == TARN_OK) {
-        regfree(&regex);
+    if (tn_expression_init(&matcher, text, reason) == TARN_OK) {
+        tn_matcher_fini(&matcher);
     }
     return reason;
 }
@@ -22,13 +22,13 @@ static const char *refusal(const char *text)
 static void matches_what_it_says(void **state)
 {
     char reason[TN_EXPRESSION_REASON_MAX];
-    regex_t regex;
+    struct tn_matcher matcher;
 
     (void)state;
-    assert_int_equal(tn_expression_init(&regex, "^(a|[[:digit:]]{2,3})+\\)$", reason), TARN_OK);
-    assert_int_equal(regexec(&regex, "a12a)", 0, NULL, 0), 0);
-    assert_int_equal(regexec(&regex, "a1)", 0, NULL, 0), REG_NOMATCH);
-    regfree(&regex);
+    assert_int_equal(tn_expression_init(&matcher, "^(a|[[:digit:]]{2,3})+\\)$", reason), TARN_OK);
+    assert_true(tn_matcher_finds(&matcher, "a12a)", 5));
+    assert_false(tn_matcher_finds(&matcher, "a1)", 3));
+    tn_matcher_fini(&matcher);
 }
 
 static void what_is_written_out_is_bounded(void **state)
@@ -88,12 +88,23 @@ static void what_is_none_is_refused_with_the_reason(void **state)
     }
 }
 
+static void references_back_are_refused(void **state)
+{
+    (void)state;
+    assert_non_null(strstr(refusal("(a)\\1"), "refers back"));
+    assert_non_null(strstr(refusal("((a*)*)\\9b"), "refers back"));
+    assert_string_equal(refusal("(a)\\\\1"), "taken"); /* a backslash, then a digit */
+    assert_string_equal(refusal("(a)[\\1]"), "taken");
+    assert_string_equal(refusal("a\\0"), "taken");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matches_what_it_says),
         cmocka_unit_test(what_is_written_out_is_bounded),
         cmocka_unit_test(parentheses_are_bounded),
+        cmocka_unit_test(references_back_are_refused),
         cmocka_unit_test(what_is_none_is_refused_with_the_reason),
     };
 

@@ -147,6 +147,85 @@ static void names_are_replaced(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* SECRET stands in every text that a snapshot can have. */
+static const char secrets[] =
+    "{'SECRETtop': 'SECRETtop', 'segments': [{'device': 0, 'address': 4096, 'total_size': 1024,"
+    " 'segment_type': 'small', 'SECRETkey': 'SECRETvalue', 'frames': [{'name': 'SECRETframe',"
+    " 'filename': '/SECRETfolder/SECRET.cc', 'line': 1}], 'blocks': [{'size': 1024,"
+    "  'requested_size': 500, 'state': 'active_allocated', 'SECRETkey': 1, 'frames': [{'name':"
+    "  'SECRETname', 'filename': 'SECRET.py', 'line': 3, 'fx_node_op': 'SECRETop', 'fx_node_name':"
+    "  'SECRETnode', 'fx_node_target': 'SECRETtarget', 'fx_original_trace': 'SECRETtrace'},"
+    "  {'name': 'SECRETup', 'filename': '/x/site-packages/torch/../SECRET/me.py', 'line': 1}]}]}],"
+    " 'device_traces': [[{'action': 'SECRETaction', 'addr': 1, 'size': 1, 'stream': 0},"
+    "  {'action': 'SECRETother', 'addr': 1, 'size': 1, 'stream': 0},"
+    "  {'action': 'alloc', 'addr': 4096, 'size': 500, 'stream': 7, 'time_us': 1000010,"
+    "  'user_metadata': 'SECRETuser', 'internal_metadata': 'SECRETinternal', 'category':"
+    "  'SECRETcategory', 'compile_context': 'SECRETcompile', 'SECRETkey': 'SECRETvalue', 'frames':"
+    "  [{'name': 'SECRETfunction', 'filename': '/home/SECRET/a.py', 'line': 3}]}]],"
+    " 'allocator_settings': {'PYTORCH_CUDA_ALLOC_CONF':"
+    "  'max_split_size_mb:20,SECRETsetting:SECRETvalue,roundup_power2_divisions:[256:1,SECRET:2]',"
+    "  'max_split_size': 20971520, 'SECRETkey': 'SECRETvalue', 'SECRETkey2': 5,"
+    "  'pinned_num_register_threads': 1, 'backend': 'native SECRET'},"
+    " 'external_annotations': [{'stage': 'SECRETstage', 'name': 'SECRETname', 'device': 0,"
+    "  'time_us': 1000005, 'SECRETpath': 'SECRETvalue'}, {'stage': 'END', 'name':"
+    "  'ProfilerStep#SECRET', 'device': 0, 'time_us': 1000005}, {'stage': 'START', 'name':"
+    "  'Optimizer.step#SECRET.step', 'device': 0, 'time_us': 1000030}],"
+    " 'host_segments': [{'address': 1, 'total_size': 1, 'blocks': [{'size': 1, 'state':"
+    "  'inactive', 'frames': [{'name': 'SECREThost', 'filename': 'SECRET.c', 'line': 1}]}]}],"
+    " 'host_traces': [[{'action': 'SECREThost', 'addr': 1, 'size': 1, 'stream': 0,"
+    "  'user_metadata': 'SECREThost'}]]}";
+
+static enum tarn_status pickle_write(const void *context, const struct tarn_writer *writer,
+                                     struct tarn_error *error)
+{
+    return tarn_snapshot_write(context, TARN_SNAPSHOT_PICKLE, writer, error);
+}
+
+/* Whether the bytes, which may have NULs, hold the word. */
+static bool holds(const struct test_collect *bytes, const char *word)
+{
+    const size_t length = strlen(word);
+    size_t at = 0;
+
+    while (at + length <= bytes->size && memcmp(bytes->text + at, word, length) != 0) {
+        at++;
+    }
+    return at + length <= bytes->size;
+}
+
+static void no_text_is_left(void **state)
+{
+    static const struct tarn_trim_options options = {.struct_size = sizeof options,
+                                                     .anonymize = true};
+    static const struct tarn_trim_options as_it_is = {.struct_size = sizeof as_it_is};
+    struct tarn_snapshot *snapshot = report_parse(secrets);
+
+    (void)state;
+    for (int form = 0; form < 4; form++) {
+        struct tarn_snapshot *part = trimmed(snapshot, form < 2 ? &options : &as_it_is);
+        struct test_collect bytes = {0};
+        const struct tarn_writer writer = {test_collect_write, &bytes};
+
+        assert_int_equal((form % 2 ? json_write : pickle_write)(part, &writer, NULL), TARN_OK);
+        assert_int_equal(holds(&bytes, "SECRET"), form >= 2); /* the test would see it */
+        assert_true(holds(&bytes, "pinned_num_register_threads"));
+        free(bytes.text);
+        tarn_snapshot_destroy(part);
+    }
+    struct tarn_snapshot *part = trimmed(snapshot, &options);
+    char *text = report_text(json_write, part);
+
+    assert_non_null(strstr(text, "\"max_split_size_mb:20,other:other,"
+                                 "roundup_power2_divisions:[256:1,other:2]\""));
+    assert_non_null(strstr(text, "\"setting1\":\"other\",\"setting2\":5,"));
+    assert_non_null(strstr(text, "\"backend\":\"native other\""));
+    assert_non_null(strstr(text, "\"action\":\"word1\""));
+    assert_non_null(strstr(text, "\"action\":\"word2\""));
+    free(text);
+    tarn_snapshot_destroy(part);
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void one_device_or_some_time(void **state)
 {
     struct tarn_trim_options options = {
@@ -268,6 +347,7 @@ int main(void)
         cmocka_unit_test(everything_is_a_copy),
         cmocka_unit_test(a_cut_is_a_snapshot_of_that_moment),
         cmocka_unit_test(names_are_replaced),
+        cmocka_unit_test(no_text_is_left),
         cmocka_unit_test(one_device_or_some_time),
         cmocka_unit_test(nothing_at_all),
         cmocka_unit_test(wrong_parts),

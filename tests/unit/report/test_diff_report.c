@@ -80,6 +80,48 @@ static void told_by_name(void **state)
     tarn_snapshot_destroy((struct tarn_snapshot *)(uintptr_t)asked.before);
 }
 
+/* Long names differ, too, and are neither compared nor written in full for each stack. */
+static void long_names(void **state)
+{
+    enum {
+        LENGTH = 100000
+    };
+    char *json = calloc(1, LENGTH + 1000);
+    struct asked asked = {
+        NULL, NULL, {.struct_size = sizeof asked.options}, {.struct_size = sizeof asked.how}};
+
+    (void)state;
+    assert_non_null(json);
+    for (int i = 0; i < 3; i++) {
+        const int begin = snprintf(json, 200,
+                                   "{'segments': [], 'device_traces': [[{'action': "
+                                   "'alloc', 'addr': 512, 'size': 64, 'stream': 0, "
+                                   "'frames': [{'filename': 'a.py', 'line': 1, 'name': '");
+        struct tarn_snapshot **side = i == 0 ? (struct tarn_snapshot **)(uintptr_t)&asked.before
+                                             : (struct tarn_snapshot **)(uintptr_t)&asked.after;
+
+        memset(json + begin, 'n', LENGTH);
+        (void)snprintf(json + begin + LENGTH, 200, "%c'}]}]]}", i == 2 ? 'o' : 'n');
+        if (i == 2) {
+            tarn_snapshot_destroy(*side);
+        }
+        *side = report_parse(json);
+        asked.how.folded = false;
+        if (i > 0) {
+            says(&asked, i == 1 ? "  same    1 stacks\n" : "  new     1 stacks\n");
+            asked.how.folded = true;
+            char *text = report_text(diff, &asked);
+
+            assert_non_null(strstr(text, "nnn...(100001 bytes, "));
+            assert_true(strlen(text) < 10000);
+            free(text);
+        }
+    }
+    tarn_snapshot_destroy((struct tarn_snapshot *)(uintptr_t)asked.after);
+    tarn_snapshot_destroy((struct tarn_snapshot *)(uintptr_t)asked.before);
+    free(json);
+}
+
 static void lines_and_prefixes(void **state)
 {
     struct tarn_snapshot *before = run("/home/me", 1, 500, "same");
@@ -169,11 +211,9 @@ static void failures_leave_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(told_by_name),
-        cmocka_unit_test(lines_and_prefixes),
-        cmocka_unit_test(two_instants_of_one_file),
-        cmocka_unit_test(devices_that_one_lacks),
-        cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(told_by_name),           cmocka_unit_test(long_names),
+        cmocka_unit_test(lines_and_prefixes),     cmocka_unit_test(two_instants_of_one_file),
+        cmocka_unit_test(devices_that_one_lacks), cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
