@@ -17,6 +17,8 @@
     X(UNKNOWN_WORD, "the key `%.*s` has a value that is not known here")                           \
     X(WRAPS, "address and `%.*s` pass the end of the address space")                               \
     X(BLOCK_SUM, "the blocks of a segment do not add up to its `%.*s`")                            \
+    X(TOO_LARGE, "the sizes (`%.*s`) add up to more than 2^62 bytes; the rest is taken as 0")      \
+    X(NO_TIME, "the key `%.*s` is no time since the epoch, and left out")                          \
     X(TIME_BACKWARDS, "the times (`%.*s`) of a trace go backwards")                                \
     X(TRAILING_BYTES, "there are bytes after the end of the snapshot%.*s")                         \
     X(ENDS_EARLY, "the input ends early: this is what could be read%.*s")
