@@ -4,6 +4,7 @@
  * the reader of its output goes away; ends with 130 when interrupted.
  */
 #include "command.h"
+#include "json_memory.h"
 #include "pager.h"
 #include "progress.h"
 
@@ -57,6 +58,7 @@ static void answer_questions(void)
 int main(int argc, char **argv)
 {
     answer_questions();
+    cli_json_memory_init();
     (void)signal(SIGPIPE, SIG_DFL); /* also when the parent process ignored it */
     (void)signal(SIGINT, end_interrupted);
     const enum cli_exit code = argc > 0 ? program_run(argc - 1, argv + 1) : CLI_EXIT_USAGE;
