@@ -6,6 +6,7 @@
  */
 #include "command.h"
 #include "draft.h"
+#include "json_memory.h"
 #include "pager.h"
 #include "program.h"
 #include "progress.h"
@@ -65,6 +66,7 @@ static void end_on_signals(void)
 int main(int argc, char **argv)
 {
     answer_questions();
+    cli_json_memory_init();
     (void)signal(SIGPIPE, SIG_DFL); /* also when the parent process ignored it */
     end_on_signals();
     const enum cli_exit code = argc > 0 ? cli_program_run(argc - 1, argv + 1) : CLI_EXIT_USAGE;

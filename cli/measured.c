@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "measured.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -154,14 +155,18 @@ enum tarn_status cli_measured_read(const char *path, const char *workload, const
                                    struct cli_measured *measured_out, struct tarn_error *error)
 {
     json_error_t json_error;
-    json_t *list = json_load_file(path, 0, &json_error);
     enum tarn_status status = TARN_OK;
 
+    errno = 0;
+    json_t *list = json_load_file(path, 0, &json_error);
     if (!list) {
         const bool opened = json_error_code(&json_error) != json_error_cannot_open_file;
 
-        return measured_fail(error, opened ? TARN_ERR_FORMAT : TARN_ERR_IO, "%s cannot be read: %s",
-                             path, json_error.text);
+        return measured_fail(error,
+                             opened            ? TARN_ERR_FORMAT
+                             : errno == ENOMEM ? TARN_ERR_HOST_MEMORY
+                                               : TARN_ERR_IO,
+                             "%s cannot be read: %s", path, json_error.text);
     }
     const json_t *run = find_run(list, workload, conf);
 

@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ADDRESS_MAX ((int64_t)1 << 57) /* no processor has more */
+
 struct gathering {
     struct tn_profile profile;
     struct tn_json_tree event; /* the current one */
@@ -110,9 +112,11 @@ static enum tarn_status memory_add(struct gathering *gathering, const struct tn_
     const int64_t type = integer_of(args, "Device Type", -1);
     const int64_t id = integer_of(args, "Device Id", -1);
     const bool is_cpu = type == 0;
+    uint64_t size = (uint64_t)(bytes < 0 ? -(bytes + 1) : bytes); /* -2^63 has no counterpart */
     struct tn_profile_event *made;
 
-    if (bytes == 0 || bytes == INT64_MIN || address == 0 || type < 0 ||
+    if (bytes == 0 || !tn_model_take_size(gathering->profile.model, &size) || address <= 0 ||
+        address >= ADDRESS_MAX || type < 0 ||
         (!is_cpu && (id < 0 || id >= TN_PROFILE_DEVICES_MAX))) {
         gathering->info.unknown++;
         return TARN_OK;
@@ -227,7 +231,9 @@ static uint64_t before_bytes(const struct tn_profile *profile)
         if (device != TN_PROFILE_CPU && !seen[device]) {
             seen[device] = true;
             if (events[i].total > events[i].bytes && events[i].total >= 0) {
-                bytes += (uint64_t)events[i].total - (uint64_t)events[i].bytes;
+                const uint64_t before = (uint64_t)events[i].total - (uint64_t)events[i].bytes;
+
+                bytes = before < UINT64_MAX - bytes ? bytes + before : UINT64_MAX;
             }
         }
     }

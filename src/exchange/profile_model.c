@@ -142,8 +142,7 @@ static bool event_set_stack(struct sweep *sweep, struct tn_profile_event *event)
 static bool stacks_make(struct tn_profile *profile, uint32_t max_frames)
 {
     struct tn_profile_event *events = profile->events.items;
-    struct sweep sweep = {
-        .profile = profile, .max_frames = max_frames, .stack = TN_STACK_EMPTY};
+    struct sweep sweep = {.profile = profile, .max_frames = max_frames, .stack = TN_STACK_EMPTY};
     bool good = true;
 
     tn_vec_init(&sweep.open, sizeof(const struct tn_profile_slice *));

@@ -190,7 +190,7 @@ static void row_put(struct tn_text_out *out, const struct tn_delta_row *row)
     tn_change_put_column(out, (double)row->bytes[1] - (double)row->bytes[0]);
     tn_text_put_size(out, (double)row->bytes[0]);
     tn_text_put_size(out, (double)row->bytes[1]);
-    tn_text_printf(out, "  %+8" PRId64 "  ", (int64_t)(row->blocks[1] - row->blocks[0]));
+    tn_text_printf(out, "  %+8" PRId64 "  ", (int64_t)row->blocks[1] - (int64_t)row->blocks[0]);
 }
 
 void tn_delta_put(struct tn_text_out *out, const struct tn_delta *delta, enum tarn_grouping by,

@@ -344,18 +344,18 @@ static void rows_put(const struct table *table)
 {
     struct tn_text_out *out = table->out;
     const size_t limit = table->limit < table->count ? (size_t)table->limit : table->count;
-    uint64_t others[2] = {0, 0};
-    uint64_t total[2] = {0, 0};
+    double others[2] = {0, 0}; /* of any number of files */
+    double total[2] = {0, 0};
 
     tn_text_put_head(out, "\n#in use#reserved  distance\n");
     for (size_t i = 0; i < table->count; i++) {
         const struct rank *rank = table->sorted[i];
 
-        total[0] += rank->moment.requested;
-        total[1] += rank->reserved_peak;
+        total[0] += (double)rank->moment.requested;
+        total[1] += (double)rank->reserved_peak;
         if (i >= limit) {
-            others[0] += rank->moment.requested;
-            others[1] += rank->reserved_peak;
+            others[0] += (double)rank->moment.requested;
+            others[1] += (double)rank->reserved_peak;
             continue;
         }
         tn_text_put_size(out, (double)rank->moment.requested);
@@ -365,12 +365,12 @@ static void rows_put(const struct table *table)
         tn_text_puts(out, rank->is_outlier ? "  outlier\n" : "\n");
     }
     if (limit < table->count) {
-        tn_text_put_size(out, (double)others[0]);
-        tn_text_put_size(out, (double)others[1]);
+        tn_text_put_size(out, others[0]);
+        tn_text_put_size(out, others[1]);
         tn_text_printf(out, "            others (%zu ranks)\n", table->count - limit);
     }
-    tn_text_put_size(out, (double)total[0]);
-    tn_text_put_size(out, (double)total[1]);
+    tn_text_put_size(out, total[0]);
+    tn_text_put_size(out, total[1]);
     tn_text_puts(out, "            total\n");
 }
 

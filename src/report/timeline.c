@@ -216,7 +216,7 @@ int64_t tn_reserved_delta(const struct tn_trace_entry *entry)
     return 0;
 }
 
-/* Bytes before the first entry. Sums of a hostile file wrap around; they stay defined. */
+/* Bytes before the first entry. Readers keep all sizes of a file below 2^62 together. */
 static void start_set(struct tn_timeline *timeline)
 {
     uint64_t reserved = 0;

@@ -93,6 +93,24 @@ enum tarn_status tn_field_integer(struct tn_decoder *decoder, uint32_t key, stru
     return TARN_OK;
 }
 
+enum tarn_status tn_field_time(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
+                               int64_t *out)
+{
+    const enum tarn_status status = tn_field_integer(decoder, key, value, out);
+
+    if (status == TARN_OK && tn_unlikely(!tn_time_take(out))) {
+        tn_warning_add(decoder->model, TN_WARNING_NO_TIME, key, tn_value_offset(value));
+    }
+    return status;
+}
+
+void tn_decode_take_size(struct tn_decoder *decoder, uint32_t key, uint64_t at, uint64_t *size)
+{
+    if (tn_unlikely(!tn_model_take_size(decoder->model, size))) {
+        tn_warning_add(decoder->model, TN_WARNING_TOO_LARGE, key, at);
+    }
+}
+
 enum tarn_status tn_field_bool(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
                                bool *out)
 {

@@ -27,6 +27,10 @@ enum tarn_status tn_field_size(struct tn_decoder *decoder, uint32_t key, struct 
 
 enum tarn_status tn_field_integer(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
                                   int64_t *out) TN_MUST_CHECK;
+
+/* Times that no clock shows count as none with a warning. */
+enum tarn_status tn_field_time(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
+                               int64_t *out) TN_MUST_CHECK;
 enum tarn_status tn_field_bool(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
                                bool *out) TN_MUST_CHECK;
 enum tarn_status tn_field_string(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
@@ -52,6 +56,9 @@ enum tarn_status tn_field_dict(struct tn_decoder *decoder, uint32_t key, struct 
 /* A list of trace entries, the same. */
 enum tarn_status tn_field_run(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
                               struct tn_trace *run_out) TN_MUST_CHECK;
+
+/* Takes a size of a record into the sum of all; `at` for the warning when it does not fit. */
+void tn_decode_take_size(struct tn_decoder *decoder, uint32_t key, uint64_t at, uint64_t *size);
 
 /* Charges what a record takes when it is written out. */
 enum tarn_status tn_decode_charge(struct tn_decoder *decoder, uint64_t bytes) TN_MUST_CHECK;

@@ -50,6 +50,12 @@ static void block_complete(struct tn_model *model, struct tn_model_block *block,
     }
 }
 
+static void block_take_sizes(struct tn_decoder *decoder, struct tn_model_block *block, uint64_t at)
+{
+    tn_decode_take_size(decoder, TN_KEY_SIZE, at, &block->size);
+    tn_decode_take_size(decoder, TN_KEY_REQUESTED_SIZE, at, &block->requested_size);
+}
+
 static enum tarn_status block_charge(struct tn_decoder *decoder, const struct tn_model_block *block)
 {
     uint64_t bytes = sizeof *block + tn_model_stack(decoder->model, block->stack).written;
@@ -82,6 +88,7 @@ static enum tarn_status segment_set_blocks(struct tn_decoder *decoder,
             blocks[i] = *(const struct tn_model_block *)tn_store_at(
                 &decoder->blocks, tn_decode_object(decoder, list->items[i])->index);
             block_complete(decoder->model, &blocks[i], running);
+            block_take_sizes(decoder, &blocks[i], tn_value_offset(list->items[i]));
             running += blocks[i].size;
             status = block_charge(decoder, &blocks[i]);
         }
@@ -186,9 +193,20 @@ static enum tarn_status segment_check_keys(struct tn_decoder *decoder,
                       (unsigned long long)tn_value_offset(item), missing);
 }
 
-/* Sums that the file lacks, and whether those that it has agree with the blocks. */
-static void segment_complete(struct tn_model *model, struct segment_draft *draft, uint64_t offset)
+static void segment_take_sizes(struct tn_decoder *decoder, struct tn_model_segment *segment,
+                               uint64_t at)
 {
+    tn_decode_take_size(decoder, TN_KEY_TOTAL_SIZE, at, &segment->total_size);
+    tn_decode_take_size(decoder, TN_KEY_ALLOCATED_SIZE, at, &segment->allocated_size);
+    tn_decode_take_size(decoder, TN_KEY_ACTIVE_SIZE, at, &segment->active_size);
+    tn_decode_take_size(decoder, TN_KEY_REQUESTED_SIZE, at, &segment->requested_size);
+}
+
+/* Sums that the file lacks, and whether those that it has agree with the blocks. */
+static void segment_complete(struct tn_decoder *decoder, struct segment_draft *draft,
+                             uint64_t offset)
+{
+    struct tn_model *model = decoder->model;
     struct tn_model_segment *segment = &draft->segment;
     uint64_t total = 0;
     uint64_t allocated = 0;
@@ -203,6 +221,7 @@ static void segment_complete(struct tn_model *model, struct segment_draft *draft
         active += block->state != TN_BLOCK_INACTIVE ? block->size : 0;
         requested += block->state != TN_BLOCK_INACTIVE ? block->requested_size : 0;
     }
+    segment_take_sizes(decoder, segment, offset);
     segment->allocated_size = draft->has_allocated ? segment->allocated_size : allocated;
     segment->active_size = draft->has_active ? segment->active_size : active;
     segment->requested_size = draft->has_requested ? segment->requested_size : requested;
@@ -234,12 +253,12 @@ static enum tarn_status segment_decode(struct tn_decoder *decoder, uint32_t key,
         status = segment_set_blocks(decoder, &draft.segment, draft.blocks);
     }
     if (status == TARN_OK) {
-        status = tn_decode_charge(
-            decoder, sizeof draft.segment +
-                         tn_model_stack(decoder->model, draft.segment.stack).written);
+        status = tn_decode_charge(decoder,
+                                  sizeof draft.segment +
+                                      tn_model_stack(decoder->model, draft.segment.stack).written);
     }
     if (status == TARN_OK) {
-        segment_complete(decoder->model, &draft, tn_value_offset(item));
+        segment_complete(decoder, &draft, tn_value_offset(item));
         *out = draft.segment;
     }
     return status;
@@ -273,16 +292,20 @@ static enum tarn_status segments_decode(struct tn_decoder *decoder, uint32_t key
 
 /* Traces. */
 
-/* Goes through the entries once: whether their times rise, and what they take written out. */
-static uint64_t trace_check(struct tn_model *model, const struct tn_trace *trace, uint64_t offset)
+/* Goes through the entries once: their sizes, whether their times rise, and what they take written
+ * out. */
+static uint64_t trace_check(struct tn_decoder *decoder, const struct tn_trace *trace,
+                            uint64_t offset)
 {
+    struct tn_model *model = decoder->model;
     int64_t last = INT64_MIN;
     uint64_t written = 0;
 
     for (uint64_t i = 0; i < trace->count; i++) {
-        const struct tn_trace_entry *entry = tn_trace_at(model, trace, i);
+        struct tn_trace_entry *entry = tn_store_at(&model->entries, trace->first + i);
         const int64_t now = entry->time_us;
 
+        tn_decode_take_size(decoder, TN_KEY_SIZE, offset, &entry->size);
         if (now != TN_TIME_NONE && now < last) {
             tn_warning_add(model, TN_WARNING_TIME_BACKWARDS, TN_KEY_TIME_US, offset);
         }
@@ -298,8 +321,7 @@ static enum tarn_status trace_decode(struct tn_decoder *decoder, uint32_t key,
     const enum tarn_status status = tn_field_run(decoder, key, value, out);
 
     return status == TARN_OK
-               ? tn_decode_charge(decoder,
-                                  trace_check(decoder->model, out, tn_value_offset(value)))
+               ? tn_decode_charge(decoder, trace_check(decoder, out, tn_value_offset(value)))
                : status;
 }
 
@@ -423,7 +445,7 @@ static enum tarn_status annotation_set(struct tn_decoder *decoder, struct tn_ann
     case TN_KEY_DEVICE:
         return segment_set_device(decoder, value, &annotation->device);
     case TN_KEY_TIME_US:
-        return tn_field_integer(decoder, key, value, &annotation->time_us);
+        return tn_field_time(decoder, key, value, &annotation->time_us);
     default:
         field_list_add(decoder, fields, key, value);
         return TARN_OK;

@@ -137,7 +137,7 @@ static enum tarn_status entry_set(struct tn_decoder *decoder, struct entry_draft
     case TN_KEY_STREAM:
         return tn_field_address(decoder, key, value, &draft->entry.stream);
     case TN_KEY_TIME_US:
-        return tn_field_integer(decoder, key, value, &draft->entry.time_us);
+        return tn_field_time(decoder, key, value, &draft->entry.time_us);
     case TN_KEY_FRAMES:
         return tn_field_stack(decoder, key, value, &draft->entry.stack);
     default:
@@ -345,8 +345,12 @@ static enum tarn_status history_set(struct tn_decoder *decoder, struct tn_block_
     switch (key) {
     case TN_KEY_ADDR:
         return tn_field_address(decoder, key, value, &history->address);
-    case TN_KEY_REAL_SIZE:
-        return tn_field_size(decoder, key, value, &history->real_size);
+    case TN_KEY_REAL_SIZE: {
+        const enum tarn_status status = tn_field_size(decoder, key, value, &history->real_size);
+
+        tn_decode_take_size(decoder, key, tn_value_offset(value), &history->real_size);
+        return status;
+    }
     case TN_KEY_FRAMES:
         return tn_field_stack(decoder, key, value, &history->stack);
     default:

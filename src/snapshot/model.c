@@ -407,6 +407,23 @@ enum tarn_status tn_model_charge_written(struct tn_model *model, uint64_t bytes)
     return fits ? TARN_OK : TARN_ERR_LIMIT;
 }
 
+bool tn_model_take_size(struct tn_model *model, uint64_t *size)
+{
+    const bool fits = *size <= TN_SIZES_MAX - model->sizes;
+
+    *size = fits ? *size : 0;
+    model->sizes += *size;
+    return fits;
+}
+
+bool tn_time_take(int64_t *time_us)
+{
+    const bool fits = *time_us >= -TN_TIME_MAX && *time_us <= TN_TIME_MAX;
+
+    *time_us = fits ? *time_us : TN_TIME_NONE;
+    return fits;
+}
+
 enum tarn_status tn_model_add_entry(struct tn_model *model, const struct tn_trace_entry *entry,
                                     uint64_t *number_out)
 {

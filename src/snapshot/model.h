@@ -278,6 +278,7 @@ struct tn_model {
     uint64_t warnings_dropped; /* kinds that found no room */
 
     uint64_t written; /* bytes of all records written out; see tn_model_charge_written */
+    uint64_t sizes;   /* of all records together; see tn_model_take_size */
 };
 
 /* An empty model that may use `memory_limit` bytes of host memory; 0 = no limit. After a failure
@@ -316,6 +317,15 @@ enum tarn_status tn_model_charge_written(struct tn_model *model, uint64_t bytes)
 
 /* Bytes of a trace entry written out. */
 uint64_t tn_model_entry_written(const struct tn_model *model, const struct tn_trace_entry *entry);
+
+/* What readers do with each size of a record, and with each time. All sizes of a file together stay
+ * below 2^62 bytes and all times within 2^61 us of the epoch, so that no sum or difference of them
+ * can overflow, in whatever order reports take them. A size that does not fit, which no run ever
+ * asks for, counts as 0, and a time as none: false then. */
+#define TN_SIZES_MAX (((uint64_t)1 << 62) - 1)
+#define TN_TIME_MAX  ((int64_t)1 << 61)
+bool tn_model_take_size(struct tn_model *model, uint64_t *size);
+bool tn_time_take(int64_t *time_us);
 
 /* Status of a failed piece of memory. */
 enum tarn_status tn_model_memory_status(const struct tn_model *model);

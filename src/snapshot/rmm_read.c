@@ -5,6 +5,7 @@
 #include "base/input_line.h"
 #include "base/utf8.h"
 #include "snapshot/keys.h"
+#include "snapshot/warning.h"
 
 #include <string.h>
 
@@ -212,6 +213,9 @@ static enum tarn_status row_add(struct reader *r, struct tn_trace_entry entry,
     uint64_t number;
 
     entry.action = (unsigned)action & 31;
+    if (!tn_model_take_size(r->model, &entry.size)) {
+        tn_warning_add(r->model, TN_WARNING_TOO_LARGE, TN_KEY_SIZE, r->offset);
+    }
     const enum tarn_status st = tn_model_add_entry(r->model, &entry, &number);
 
     r->count += st == TARN_OK;

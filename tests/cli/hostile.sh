@@ -5,8 +5,9 @@
 # shows no control character of theirs. Those of HOSTILE/limits are damaged or want too much: exit
 # code 3, 5 or 7. Those of HOSTILE/replay are whole, and say of memory what no allocator can have
 # had: they replay under any settings, every invariant checked. Those of HOSTILE/odd are snapshots
-# with something odd: exit code 3 with --strict, and said with -v. Nor does anything that a terminal
-# obeys come back from names of files, options and commands.
+# with something odd: exit code 3 with --strict, and said with -v. Those of HOSTILE/numbers have sizes
+# and times at the ends of their types: every report takes them, and a sanitizer sees what overflows.
+# Nor does anything that a terminal obeys come back from names of files, options and commands.
 set -u
 
 tarn=$1
@@ -134,6 +135,25 @@ for command in info 'replay' 'fit' 'scale --factor batch=2' 'tune' 'ranks'; do
     run "$@" --json "$work/$text.gz"
     is_harmless "$work/out" && is_harmless "$work/err" && [ -s "$work/out" ]
     count "$command --json of a file with such a name: exit code $code" $?
+done
+
+# Whatever a report says of them, it says it: 0, or 1 and 3 for what it does not find.
+for file in "$hostile"/numbers/*; do
+    for command in info check top peak live oom frag churn leaks 'leaks --json' stats trace \
+        'flame -o -' segments memory 'view -o -' replay 'export --to json -o -' \
+        'export --to perfetto -o -' 'export --to speedscope -o -' 'export --to csv -o -'; do
+        # shellcheck disable=SC2086
+        (cd "$work" && timeout 60 "$tarn" $command "$file" >out 2>err </dev/null)
+        code=$?
+        [ $code -le 7 ] && ! grep -q 'runtime error' "$work/err"
+        count "$command of numbers/$(basename "$file"): exit code $code" $?
+    done
+    timeout 60 "$tarn" ranks --json "$file" "$file" "$file" >"$work/out" 2>"$work/err" &&
+        ! grep -q 'runtime error' "$work/err"
+    count "ranks of numbers/$(basename "$file") three times" $?
+    timeout 60 "$tarn" trim -f --time 0..1 "$file" "$work/trimmed.pickle" >"$work/out" 2>"$work/err"
+    [ $? -le 7 ] && ! grep -q 'runtime error' "$work/err"
+    count "trim of numbers/$(basename "$file")" $?
 done
 
 count_end && [ "$passed" -gt 100 ]

@@ -136,7 +136,7 @@ static void strange_events(void **state)
             1) "," MEMORY(3, 2048, 8192, 0,
                           1) "," MEMORY(4, 512, 8704, 0,
                                         1) "," MEMORY(5, -64, 64, 0,
-                                                      1) "," MEMORY(6, 4096, -2, 3,
+                                                      1) "," MEMORY(6, 4096, 144115188075855870, 3,
                                                                     1) "," MEMORY(7, 16, 16, -1,
                                                                                   0) "]}",
         NULL);

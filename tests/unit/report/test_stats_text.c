@@ -106,7 +106,7 @@ static void odd_sizes_are_refused_not_drawn(void **state)
 {
     struct test_collect collect = {0};
     const struct tarn_writer writer = {test_collect_write, &collect};
-    static const char huge[] = "\x8a\x08\0\0\0\0\0\0\0\x40";
+    static const char huge[] = "\x8a\x08\0\0\0\0\0\0\0\x10";
     static const char small[] = "\x8a\x08\0\0\x10\0\0\0\0\0";
     struct tarn_snapshot *snapshot = load_one_block(huge, "active_allocated", huge);
 

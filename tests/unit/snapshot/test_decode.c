@@ -330,6 +330,78 @@ static void equal_stacks_are_one(void **state)
     end(&f);
 }
 
+static uint64_t warnings_of(const struct tn_model *model, enum tn_warning_kind kind)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < model->warning_count; i++) {
+        count += model->warnings[i].kind == (uint32_t)kind ? model->warnings[i].count : 0;
+    }
+    return count;
+}
+
+/* So that no sum of sizes and no difference of times overflows, whatever a report adds up. */
+static void sizes_and_times_stay_in_bounds(void **state)
+{
+    const int64_t half = (int64_t)1 << 61;
+    struct fixture f;
+    start(&f);
+    struct tn_value a = entry(&f, "alloc", 1);
+    struct tn_value b = entry(&f, "segment_free", 2);
+    struct tn_value c = entry(&f, "alloc", 3);
+    struct tn_value top = new_dict(&f);
+
+    (void)state;
+    set(&f, a, "size", num(half));
+    set(&f, a, "time_us", num(half));
+    set(&f, b, "size", tn_value_make(TN_VALUE_UINT, 0, (uint64_t)1 << 63));
+    set(&f, b, "time_us", num(-half - 1));
+    set(&f, c, "size", num(half));
+    set(&f, c, "time_us", num(-half));
+    struct tn_value list = list_of(&f, a);
+    append(&f, list, b);
+    append(&f, list, c);
+    set(&f, top, "device_traces", list_of(&f, list));
+    assert_int_equal(tn_decode_finish(&f.decoder, top), TARN_OK);
+    const uint64_t sizes[] = {(uint64_t)half, 0, 0};
+    const int64_t times[] = {half, TN_TIME_NONE, -half};
+
+    for (size_t i = 0; i < 3; i++) {
+        const struct tn_trace_entry *e = tn_trace_at(&f.model, &f.model.traces[0], i);
+
+        assert_int_equal(e->size, sizes[i]);
+        assert_true(e->time_us == times[i]);
+    }
+    assert_int_equal(warnings_of(&f.model, TN_WARNING_NO_TIME), 1);
+    assert_int_equal(warnings_of(&f.model, TN_WARNING_TOO_LARGE), 2);
+    end(&f);
+}
+
+/* One trace as that of several devices counts as often. */
+static void what_is_walked_again_is_charged(void **state)
+{
+    struct fixture f;
+    start(&f);
+    struct tn_value run = list_of(&f, entry(&f, "alloc", 1));
+    struct tn_value top = new_dict(&f);
+
+    (void)state;
+    for (int i = 1; i < 100; i++) {
+        append(&f, run, entry(&f, "alloc", 1));
+    }
+    struct tn_value traces = list_of(&f, run);
+    for (int i = 0; i < 10; i++) {
+        append(&f, traces, run);
+    }
+    set(&f, top, "device_traces", traces);
+    const uint64_t used = f.model.budget.used;
+
+    assert_int_equal(tn_decode_finish(&f.decoder, top), TARN_OK);
+    assert_true(f.model.budget.used - used >= 10 * 100 * sizeof(struct tn_trace_entry));
+    assert_int_equal(f.model.trace_count, 11);
+    end(&f);
+}
+
 static void too_long_a_stack_is_refused(void **state)
 {
     struct fixture f;
@@ -491,6 +563,8 @@ int main(void)
         cmocka_unit_test(annotations_keep_any_key),
         cmocka_unit_test(shared_entries_are_copied),
         cmocka_unit_test(equal_stacks_are_one),
+        cmocka_unit_test(sizes_and_times_stay_in_bounds),
+        cmocka_unit_test(what_is_walked_again_is_charged),
         cmocka_unit_test(too_long_a_stack_is_refused),
         cmocka_unit_test(wrong_kinds_are_named),
         cmocka_unit_test(wrong_shapes_are_refused),

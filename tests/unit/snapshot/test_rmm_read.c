@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "snapshot/snapshot.h"
+#include "snapshot/warning.h"
 #include "tarn/host.h"
 
 #include <string.h>
@@ -69,9 +70,10 @@ static void the_forms_that_are_known(void **state)
     entry_is(snapshot, 4,
              &(struct tn_trace_entry){.action = TN_TRACE_FREE_REQUESTED,
                                       .address = 512,
-                                      .size = UINT64_MAX,
                                       .stream = UINT64_MAX,
                                       .time_us = (int64_t)86400250000}); /* the next day */
+    assert_int_equal(tn_snapshot_model(snapshot)->warnings[0].kind, TN_WARNING_TOO_LARGE);
+    assert_int_equal(tn_snapshot_model(snapshot)->warnings[0].count, 2);
     tarn_snapshot_destroy(snapshot);
 }
 
