@@ -122,7 +122,7 @@ enum tarn_status tn_cuda_va_grant(struct tarn_device *device, tarn_ptr address, 
 enum tarn_status tn_cuda_ipc_export(struct tarn_device *device, tarn_ptr address,
                                     struct tn_ipc_handle *handle_out);
 enum tarn_status tn_cuda_ipc_open(struct tarn_device *device, const struct tn_ipc_handle *handle,
-                                  tarn_ptr *address_out);
+                                  tarn_ptr *address_out, uint64_t *size_out);
 enum tarn_status tn_cuda_ipc_close(struct tarn_device *device, tarn_ptr address);
 enum tarn_status tn_cuda_page_export(struct tarn_device *device, tn_page_handle page,
                                      int *descriptor_out);

@@ -130,7 +130,7 @@ bool tn_sim_page_adopt(struct tn_sim *sim, uint64_t size, int object,
 enum tarn_status tn_sim_ipc_export(struct tarn_device *device, tarn_ptr address,
                                    struct tn_ipc_handle *handle_out);
 enum tarn_status tn_sim_ipc_open(struct tarn_device *device, const struct tn_ipc_handle *handle,
-                                 tarn_ptr *address_out);
+                                 tarn_ptr *address_out, uint64_t *size_out);
 enum tarn_status tn_sim_ipc_close(struct tarn_device *device, tarn_ptr address);
 enum tarn_status tn_sim_page_export(struct tarn_device *device, tn_page_handle page,
                                     int *descriptor_out);
