@@ -5,7 +5,8 @@
  * Memory belongs to the stream it was allocated for and is reused on that stream at once when it is
  * freed; a block that other streams use as well is reused when the work they had queued is done
  * (record_stream). Every function may be called from any thread. A failed call changes nothing
- * unless its comment says otherwise.
+ * unless its comment says otherwise. A child that is forked afterwards cannot use the allocator: see
+ * tarn/device.h.
  *
  * The settings choose among three engines when the allocator is made. The caching one is described
  * here. backend:cudaMallocAsync leaves the decisions to the device's stream-ordered pool, as
@@ -50,7 +51,8 @@ TARN_API enum tarn_status tarn_open(const char *device, const char *settings,
 TARN_API struct tarn_device *tarn_allocator_device(struct tarn_allocator *allocator);
 
 /* Gives all memory back to the device, allocated blocks included, and closes the device if
- * tarn_open opened it. Nothing may use it any more. NULL is allowed. */
+ * tarn_open opened it. Nothing may use it any more. NULL is allowed. In a forked child it gives
+ * nothing back and closes nothing. */
 TARN_API void tarn_allocator_destroy(struct tarn_allocator *allocator);
 
 /* Allocates `size` bytes for work on `stream`, which must outlive what is cached for it (stream.h).

@@ -36,8 +36,14 @@ struct tarn_device_info {
  *
  * A GPU is used through its primary context, the one of the CUDA runtime: streams and pointers are
  * those of the runtime and the driver, and the calling thread's context stays what it was. It may
- * be opened several times. Its driver must support CUDA 11.4. A child that is forked afterwards
- * cannot use it: every call fails there, closing aside.
+ * be opened several times. Its driver must support CUDA 11.4.
+ *
+ * A child that is forked afterwards cannot use the device, of whatever kind, nor anything made on
+ * it: every call fails there at once, with TARN_ERR_DEVICE for the device and TARN_ERR_STATE for
+ * the rest, whatever the parent's other threads were doing. Functions without a status do nothing
+ * or return 0, false or NULL. Closing and destroying do nothing either: all stays the parent's, and
+ * the child's copy goes when the child ends. A child may open a device of its own (a GPU only where
+ * the parent had not used CUDA when it forked).
  *
  * Fails with TARN_ERR_INVALID_ARGUMENT for a spec that is none of these and a GPU that there is
  * not, TARN_ERR_NOT_FOUND when a GPU is asked for and there is no driver or none at all,

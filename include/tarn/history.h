@@ -19,7 +19,8 @@
  * the number that this gave. Addresses become names, files and lines when somebody looks. Equal
  * stacks are stored once; a stack goes when no event, block or segment has it any more.
  *
- * Every function may be called from any thread; none of them from a sink.
+ * Every function may be called from any thread; none of them from a sink. A child that is forked
+ * afterwards cannot use a history: see tarn/device.h.
  */
 #ifndef TARN_HISTORY_H
 #define TARN_HISTORY_H

@@ -17,6 +17,14 @@
  * prctl(PR_SET_PTRACER); in containers the capability SYS_PTRACE may be needed. The owner must
  * still run when a message is opened.
  *
+ * A message is trusted as far as naming memory goes: whoever can send one chooses which of the
+ * memory that other processes share, and this process may open, the pointer stands for, and its
+ * contents are theirs to change at any time. So take messages only from processes that may see and
+ * change what you do with them. Everything else in a message is verified: the pointer and the size
+ * that come back lie in one piece of memory that the device itself says it opened, what is no
+ * message of tarn_ipc_export is refused with nothing left open, and no file or descriptor is opened
+ * that is not shared device memory.
+ *
  * Thread-safe.
  */
 #ifndef TARN_IPC_H
@@ -47,8 +55,10 @@ TARN_API enum tarn_status tarn_ipc_export(struct tarn_allocator *allocator, tarn
 /* Opens a message of another process, for use on the allocator's device, which must be the same
  * device as the owner's. The memory is not the allocator's: it counts nowhere and cannot be freed.
  * Each success is ended with one tarn_ipc_close. *size_out (may be NULL) is the size of the owner's
- * block. TARN_ERR_FORMAT for what is no such message, TARN_ERR_INVALID_ARGUMENT for a message of
- * this process or of another device, TARN_ERR_DEVICE when the device or the system refuses. */
+ * block. TARN_ERR_FORMAT for what is no such message, also where it speaks of more memory than is
+ * shared; TARN_ERR_INVALID_ARGUMENT for a message of this process or of another device;
+ * TARN_ERR_DEVICE when the device or the system refuses, TARN_ERR_OUT_OF_MEMORY when it has no
+ * addresses left for so much. */
 TARN_API enum tarn_status tarn_ipc_open(struct tarn_allocator *allocator, const void *message,
                                         size_t length, tarn_ptr *ptr_out, uint64_t *size_out,
                                         struct tarn_error *error) TARN_MUST_CHECK;

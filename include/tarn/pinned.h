@@ -9,7 +9,7 @@
  * streams at the time of the free is done. Memory that a captured graph uses is kept apart until
  * tarn_pinned_forget_graphs.
  *
- * Thread-safe. A failed call changes nothing.
+ * Thread-safe. A failed call changes nothing. Not for forked children: see tarn/device.h.
  */
 #ifndef TARN_PINNED_H
 #define TARN_PINNED_H

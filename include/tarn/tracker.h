@@ -20,7 +20,8 @@
  *
  * A tracker is one for all threads; every function may be called from any thread. Once its tables
  * have grown, storages and operators need no host memory; a module's visit does, unless
- * `calls_kept` bounds it. What fails changes nothing.
+ * `calls_kept` bounds it. What fails changes nothing. A child that is forked afterwards cannot use
+ * the tracker: see tarn/device.h.
  */
 #ifndef TARN_TRACKER_H
 #define TARN_TRACKER_H

@@ -2,11 +2,12 @@
 /*
  * The table of devices. A place is filled once and read without the lock from then on; filling it,
  * and the settings that the next one gets, are guarded by `lock`. Once the process was forked, the
- * child must not touch any of it: another thread may have held a lock, and CUDA does not work
- * there. So each function looks at `phase` before it takes a lock.
+ * child must not touch any of it: another thread may have been changing it, and CUDA does not work
+ * there. So each function looks at `phase` before it takes the lock.
  */
 #include "plug/pytorch/devices.h"
 
+#include "plug/pytorch/locks.h"
 #include "plug/pytorch/oom_file.h"
 #include "plug/pytorch/plug.h"
 #include "plug/pytorch/py_frames.h"
@@ -29,7 +30,7 @@ struct place {
     bool device_is_ours;                        /* opened here, to be closed here */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t *const lock = &tn_torch_locks[TN_TORCH_LOCK_DEVICES];
 static struct place places[TARN_TORCH_DEVICES_MAX];
 static atomic_int phase = PHASE_RUNNING;
 static _Atomic(tarn_torch_oom_observer) observer;
@@ -49,6 +50,7 @@ enum tarn_status tn_torch_fail(struct tarn_error *error, enum tarn_status status
 static void child_began(void)
 {
     atomic_store(&phase, PHASE_FORKED);
+    tn_torch_locks_renew();
 }
 
 static void watch_forks(void)
@@ -199,12 +201,12 @@ enum tarn_status tn_torch_allocator(int device, struct tarn_allocator **allocato
     if (*allocator_out) {
         return TARN_OK;
     }
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     if (!atomic_load_explicit(&place->allocator, memory_order_relaxed)) {
         st = place_open(place, device, error);
     }
     *allocator_out = atomic_load_explicit(&place->allocator, memory_order_relaxed);
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
     return st;
 }
 
@@ -237,7 +239,7 @@ enum tarn_status tarn_torch_use_device(int ordinal, struct tarn_device *device,
     if (st) {
         return st;
     }
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     if (places[ordinal].device) {
         st = tn_torch_fail(error, TARN_ERR_STATE,
                            "the device is in use already: choose another before its first use");
@@ -245,7 +247,7 @@ enum tarn_status tarn_torch_use_device(int ordinal, struct tarn_device *device,
         places[ordinal].device = device;
         places[ordinal].device_is_ours = false;
     }
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
     return st;
 }
 
@@ -256,7 +258,7 @@ void tarn_torch_close_device(int device)
     }
     struct place *const place = &places[device];
 
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     tarn_allocator_destroy(atomic_exchange(&place->allocator, NULL));
     tn_torch_record_closed(device);
     if (place->device_is_ours) {
@@ -264,7 +266,7 @@ void tarn_torch_close_device(int device)
     }
     place->device = NULL;
     place->device_is_ours = false;
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
 }
 
 /* Settings of one allocator. The lock is held. */
@@ -295,7 +297,7 @@ enum tarn_status tarn_torch_configure(const char *text, struct tarn_error *error
     if (st) {
         return st;
     }
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     st = know_settings(error);
     if (st == TARN_OK) {
         changed = settings;
@@ -307,7 +309,7 @@ enum tarn_status tarn_torch_configure(const char *text, struct tarn_error *error
     if (st == TARN_OK) {
         settings = changed;
     }
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
     return st;
 }
 
@@ -316,12 +318,12 @@ enum tarn_status tarn_torch_get_config(struct tarn_config *config_out, struct ta
     enum tarn_status st = tn_torch_check_phase(error);
 
     if (st == TARN_OK) {
-        (void)pthread_mutex_lock(&lock);
+        (void)pthread_mutex_lock(lock);
         st = know_settings(error);
         if (st == TARN_OK) {
             *config_out = settings;
         }
-        (void)pthread_mutex_unlock(&lock);
+        (void)pthread_mutex_unlock(lock);
     }
     return st;
 }

@@ -18,6 +18,7 @@
 #include "plug/pytorch/failure.h"
 
 #include "plug/pytorch/last_words.h"
+#include "plug/pytorch/locks.h"
 #include "plug/pytorch/plug.h"
 #include "plug/pytorch/symbol.h"
 
@@ -55,7 +56,7 @@ static struct {
     const char *missing;
 } cxx;
 
-static pthread_mutex_t cxx_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t *const cxx_lock = &tn_torch_locks[TN_TORCH_LOCK_CXX];
 static bool cxx_is_complete;
 
 static void find(const char *name, void *function_out)
@@ -84,13 +85,13 @@ const char *tarn_torch_missing_symbol(void)
 {
     const char *missing = NULL;
 
-    (void)pthread_mutex_lock(&cxx_lock);
+    (void)pthread_mutex_lock(cxx_lock);
     if (!cxx_is_complete) {
         find_symbols();
         missing = cxx.missing;
         cxx_is_complete = missing == NULL;
     }
-    (void)pthread_mutex_unlock(&cxx_lock);
+    (void)pthread_mutex_unlock(cxx_lock);
     return missing;
 }
 
@@ -111,26 +112,26 @@ void tn_torch_delete(void *memory)
     cxx.delete_it(memory);
 }
 
-static pthread_mutex_t note_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t *const note_lock = &tn_torch_locks[TN_TORCH_LOCK_NOTE];
 static struct tarn_error noted; /* guarded by note_lock; TARN_OK = nothing failed yet */
 
 void tn_torch_note(const struct tarn_error *error)
 {
-    (void)pthread_mutex_lock(&note_lock);
+    (void)pthread_mutex_lock(note_lock);
     noted = *error;
-    (void)pthread_mutex_unlock(&note_lock);
+    (void)pthread_mutex_unlock(note_lock);
 }
 
 bool tarn_torch_last_error(struct tarn_error *error_out)
 {
     bool any = false;
 
-    (void)pthread_mutex_lock(&note_lock);
+    (void)pthread_mutex_lock(note_lock);
     if (noted.status != TARN_OK) {
         *error_out = noted;
         any = true;
     }
-    (void)pthread_mutex_unlock(&note_lock);
+    (void)pthread_mutex_unlock(note_lock);
     return any;
 }
 

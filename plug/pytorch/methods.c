@@ -17,6 +17,7 @@
  */
 #include "plug/pytorch/devices.h"
 #include "plug/pytorch/failure.h"
+#include "plug/pytorch/locks.h"
 #include "plug/pytorch/marks.h"
 #include "plug/pytorch/plug.h"
 #include "plug/pytorch/share.h"
@@ -228,7 +229,8 @@ enum {
     NAMED_METHODS = METHODS - INLINE_TAKEN - HISTORY_TAKEN
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below, and methods.taken */
+static pthread_mutex_t *const lock =
+    &tn_torch_locks[TN_TORCH_LOCK_METHODS]; /* guards all below, and methods.taken */
 static void *table[TABLE_MAX];
 static size_t words;
 
@@ -311,7 +313,7 @@ enum tarn_status tarn_torch_take_methods(struct tarn_error *error)
     const size_t size = torchs ? tn_torch_object_size(torchs) : 0;
     enum tarn_status st = TARN_OK;
 
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     void ***const object = find_object(torchs);
 
     if (tarn_torch_missing_symbol()) { /* and ours could not throw, nor make a std::string */
@@ -328,7 +330,7 @@ enum tarn_status tarn_torch_take_methods(struct tarn_error *error)
         take_all();
         *object = &table[TABLE_HEAD];
     }
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
     return st;
 }
 
@@ -336,10 +338,10 @@ bool tarn_torch_has_method(const char *name)
 {
     bool has = false;
 
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     for (size_t i = 0; i < METHODS; i++) {
         has |= strcmp(methods[i].name, name) == 0 && methods[i].taken;
     }
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
     return has;
 }

@@ -7,13 +7,14 @@
 #include "plug/pytorch/oom_file.h"
 
 #include "plug/pytorch/devices.h"
+#include "plug/pytorch/locks.h"
 #include "plug/pytorch/plug.h"
 #include "tarn/oom_dump.h"
 
 #include <pthread.h>
 #include <string.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t *const lock = &tn_torch_locks[TN_TORCH_LOCK_OOM_FILE];
 static char file[TARN_OOM_PATH_BYTES]; /* "" = none */
 static bool file_known;                /* false: the environment was not asked yet */
 static uint64_t written;
@@ -43,10 +44,10 @@ enum tarn_status tarn_torch_dump_on_oom(const char *path, struct tarn_error *err
         st = tarn_oom_dump_expand(path, expanded, error);
     }
     if (st == TARN_OK) {
-        (void)pthread_mutex_lock(&lock);
+        (void)pthread_mutex_lock(lock);
         memcpy(file, expanded, sizeof file);
         file_known = true;
-        (void)pthread_mutex_unlock(&lock);
+        (void)pthread_mutex_unlock(lock);
     }
     return st;
 }
@@ -57,21 +58,21 @@ enum tarn_status tarn_torch_get_dump_on_oom(char *path, struct tarn_error *error
 
     path[0] = '\0';
     if (st == TARN_OK) {
-        (void)pthread_mutex_lock(&lock);
+        (void)pthread_mutex_lock(lock);
         st = file_know(error);
         memcpy(path, file, sizeof file);
-        (void)pthread_mutex_unlock(&lock);
+        (void)pthread_mutex_unlock(lock);
     }
     return st;
 }
 
 uint64_t tarn_torch_oom_dumps(struct tarn_error *error_out)
 {
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     const uint64_t count = written;
 
     *error_out = last;
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
     return count;
 }
 
@@ -87,13 +88,13 @@ void tn_torch_oom_file_write(void)
     enum tarn_status st = error.status;
 
     st = st ? st : tarn_torch_capture(NULL, &snapshot, &error);
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     if (st == TARN_OK) {
         st = tarn_snapshot_save(snapshot, path, &error);
     }
     written++;
     last = error;
     last.status = st;
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
     tarn_snapshot_destroy(snapshot);
 }

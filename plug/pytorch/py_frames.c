@@ -21,6 +21,7 @@
  */
 #include "plug/pytorch/py_frames.h"
 
+#include "plug/pytorch/locks.h"
 #include "plug/pytorch/symbol.h"
 
 #include <pthread.h>
@@ -122,7 +123,7 @@ struct node {
 };
 
 /* Node 0 is none. All guarded by lock. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t *const lock = &tn_torch_locks[TN_TORCH_LOCK_PY_FRAMES];
 static struct node nodes[TN_PY_FRAMES_MAX + 1];
 static uint32_t buckets[TN_PY_BUCKETS];
 static uint32_t nodes_begun = 1; /* those from here on were never used */
@@ -223,7 +224,7 @@ static uint32_t stack_get(const struct step *steps, size_t count)
     uint32_t number = 0;
     bool fits = true;
 
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     for (size_t i = count; i > 0 && fits; i--) {
         const uint32_t inner = node_get(&steps[i - 1], number);
 
@@ -237,28 +238,28 @@ static uint32_t stack_get(const struct step *steps, size_t count)
         nodes_bury(number);
         number = 0;
     }
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
     return number;
 }
 
 /* Under the interpreter's lock. */
 static void give_codes_back(void)
 {
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     uint32_t number = dead;
 
     dead = 0;
     atomic_store_explicit(&some_are_dead, false, memory_order_relaxed);
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
     while (number) {
         const uint32_t next = nodes[number].next; /* nobody else knows these now */
 
         py.decref(nodes[number].code);
-        (void)pthread_mutex_lock(&lock);
+        (void)pthread_mutex_lock(lock);
         nodes[number].next = unused;
         unused = number;
         nodes_used--;
-        (void)pthread_mutex_unlock(&lock);
+        (void)pthread_mutex_unlock(lock);
         number = next;
     }
 }
@@ -333,10 +334,10 @@ static uint64_t frames_capture(void *context)
 static void frames_release(void *context, uint64_t stack)
 {
     (void)context;
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     nodes[stack].references--;
     nodes_bury((uint32_t)stack);
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
 }
 
 /* An attribute that is a text; "??" for anything else. *kept_out is a reference to give back. */
@@ -393,16 +394,16 @@ const struct tarn_host_frames tn_py_frames = {
 
 void tn_py_set_limit(uint64_t frames)
 {
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     nodes_limit = frames == 0 || frames > TN_PY_FRAMES_MAX ? TN_PY_FRAMES_MAX : frames;
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
 }
 
 struct tn_py_usage tn_py_usage(void)
 {
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     const struct tn_py_usage usage = {.frames = nodes_used, .dropped = stacks_dropped};
 
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
     return usage;
 }

@@ -10,6 +10,7 @@
 #include "plug/pytorch/record.h"
 
 #include "plug/pytorch/devices.h"
+#include "plug/pytorch/locks.h"
 #include "plug/pytorch/plug.h"
 #include "plug/pytorch/py_frames.h"
 
@@ -25,7 +26,7 @@ struct recorded {
     struct tarn_history *history;     /* NULL: was never recorded; else a receiver of its events */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t *const lock = &tn_torch_locks[TN_TORCH_LOCK_RECORD];
 static struct recorded devices[TARN_TORCH_DEVICES_MAX];
 static struct tarn_torch_recording wish = {.struct_size = sizeof wish}; /* off */
 
@@ -162,7 +163,7 @@ enum tarn_status tarn_torch_record_history(const struct tarn_torch_recording *re
         return st;
     }
     st = recording_check(recording, error);
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     if (st == TARN_OK && recording->enabled) {
         wish = *recording;
         tn_py_set_limit(wish.max_python_frames);
@@ -172,16 +173,16 @@ enum tarn_status tarn_torch_record_history(const struct tarn_torch_recording *re
     if (st || !recording->enabled) {
         all_off();
     }
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
     return st;
 }
 
 bool tarn_torch_is_recording(void)
 {
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     const bool is = wish.enabled;
 
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
     return is;
 }
 
@@ -190,9 +191,9 @@ struct tarn_history *tarn_torch_find_history(int device)
     struct tarn_history *history = NULL;
 
     if (device >= 0 && device < TARN_TORCH_DEVICES_MAX && !tn_torch_is_over()) {
-        (void)pthread_mutex_lock(&lock);
+        (void)pthread_mutex_lock(lock);
         history = devices[device].history;
-        (void)pthread_mutex_unlock(&lock);
+        (void)pthread_mutex_unlock(lock);
     }
     return history;
 }
@@ -211,7 +212,7 @@ enum tarn_status tn_torch_record_opened(int device, struct tarn_allocator *alloc
     struct recorded *const recorded = &devices[device];
     enum tarn_status st = TARN_OK;
 
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     *recorded = (struct recorded){.allocator = allocator};
     if (wish.enabled && !is_async(allocator)) {
         st = recorded_prepare(recorded, error);
@@ -222,17 +223,17 @@ enum tarn_status tn_torch_record_opened(int device, struct tarn_allocator *alloc
     if (st) {
         *recorded = (struct recorded){0};
     }
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
     return st;
 }
 
 void tn_torch_record_closed(int device)
 {
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     struct tarn_history *const history = devices[device].history;
 
     devices[device] = (struct recorded){0};
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
     tarn_history_destroy(history);
 }
 
@@ -242,14 +243,14 @@ static size_t sources_list(struct tarn_capture_source *sources)
 {
     size_t count = 0;
 
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     for (int i = 0; i < TARN_TORCH_DEVICES_MAX; i++) {
         if (devices[i].allocator) {
             sources[count++] = (struct tarn_capture_source){.allocator = devices[i].allocator,
                                                             .history = devices[i].history};
         }
     }
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
     return count;
 }
 

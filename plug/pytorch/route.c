@@ -13,6 +13,7 @@
 #include "plug/pytorch/route.h"
 
 #include "plug/pytorch/devices.h"
+#include "plug/pytorch/locks.h"
 #include "plug/pytorch/plug.h"
 #include "plug/pytorch/symbol.h"
 
@@ -41,7 +42,7 @@ struct route {
     capture_query is_capturing;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t *const lock = &tn_torch_locks[TN_TORCH_LOCK_ROUTE];
 static struct route routes[TARN_TORCH_ROUTES_MAX];
 
 static bool function_is_readable(const struct function *function)
@@ -70,7 +71,7 @@ static enum tarn_status route_take(struct route **route_out, struct tarn_error *
 {
     struct route *found = NULL;
 
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     for (size_t i = 0; !found && i < TARN_TORCH_ROUTES_MAX; i++) {
         found = routes[i].taken ? NULL : &routes[i];
     }
@@ -78,7 +79,7 @@ static enum tarn_status route_take(struct route **route_out, struct tarn_error *
         *found = (struct route){.taken = true, .device = -1};
         *route_out = found;
     }
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
     return found ? TARN_OK
                  : tn_torch_fail(error, TARN_ERR_LIMIT,
                                  "requests are routed to 64 pools already: end one of them first");
@@ -89,10 +90,10 @@ static void route_give_back(struct route *route)
     if (route->has_function) {
         (void)route->function.manage(&route->function, &route->function, FUNCTION_DESTROY);
     }
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     route->has_function = false;
     route->taken = false;
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
 }
 
 static enum tarn_status route_copy_filter(struct route *route, const void *filter,
@@ -122,7 +123,7 @@ static struct route *route_claim(int device, struct tarn_pool_id id)
 {
     struct route *found = NULL;
 
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     for (size_t i = 0; !found && i < TARN_TORCH_ROUTES_MAX; i++) {
         struct route *const r = &routes[i];
 
@@ -132,16 +133,16 @@ static struct route *route_claim(int device, struct tarn_pool_id id)
             r->device = -1;
         }
     }
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
     return found;
 }
 
 static void route_show(struct route *route, int device, struct tarn_pool_id id)
 {
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(lock);
     route->id = id;
     route->device = device;
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(lock);
 }
 
 enum tarn_status tn_torch_begin_route(int device, struct tarn_pool_id id, const void *filter,

@@ -467,12 +467,33 @@ PLUG = {
 }
 
 
+# What lies in the root of the sources, and in no folder that packages are installed into.
+_OF_SOURCES = ("CMakeLists.txt", "python/pyproject.toml", "include/tarn/base.h", "src/libtarn.map")
+
+
+def _build_folder(package):
+    """The folder that `make build` fills, when the package is that of the sources; else None: a
+    folder of that name beside an installed package may be anybody's."""
+    root = os.path.dirname(os.path.dirname(package))
+    build = os.path.join(root, "build")
+    if package != os.path.join(root, "python", "tarn"):
+        return None
+    try:
+        trusted = {0, os.geteuid(), os.stat(package).st_uid}
+        owners = {os.stat(os.path.join(root, file)).st_uid for file in _OF_SOURCES}
+        owners |= {os.stat(root).st_uid, os.stat(build).st_uid}
+    except OSError:
+        return None
+    return build if owners <= trusted else None
+
+
 def _folders():
     package = os.path.dirname(os.path.abspath(__file__))
     named = os.environ.get("TARN_LIBRARY_DIR")
     if named:
         return [named]
-    return [os.path.join(package, "lib"), os.path.join(package, "..", "..", "build")]
+    build = _build_folder(package)
+    return [os.path.join(package, "lib")] + ([build] if build else [])
 
 
 def find_library(name):

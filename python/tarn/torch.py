@@ -50,6 +50,15 @@ _SETTERS = {
 }
 
 _lock = threading.Lock()
+
+
+def _renew_lock():
+    """In a forked child, which has no copy of the thread that may hold it."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 _observers = []
 _kept = []  # what torch knows only by address
 _originals = {}  # name: torch's function

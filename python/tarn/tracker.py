@@ -51,6 +51,17 @@ __all__ = ["MemTracker", "RefType", "State"]
 
 _EVENTS_AT_ONCE = 4096
 
+_trackers = weakref.WeakSet()
+
+
+def _renew_locks():
+    """In a forked child, which has no copy of the threads that may hold them."""
+    for tracker in list(_trackers):
+        tracker._flushing = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
+
 _CREATE, _CLASSIFY, _RESIZE, _DELETE = map(
     _ffi.TRACK_KINDS.index, ("CREATE", "CLASSIFY", "RESIZE", "DELETE")
 )
@@ -224,6 +235,7 @@ class MemTracker(TorchDispatchMode):
         self._events = collections.deque()
         self._note = self._events.append
         self._flushing = threading.Lock()
+        _trackers.add(self)
 
         self._storages = {}  # id of a storage object: _Storage
         self._next_storage = 0

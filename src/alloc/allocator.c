@@ -3,6 +3,7 @@
 #include "alloc/allocator.h"
 
 #include "alloc/engine_async.h"
+#include "alloc/engine_forked.h"
 #include "alloc/engine_methods.h"
 #include "alloc/engine_uncached.h"
 #include "alloc/pluggable.h"
@@ -40,6 +41,13 @@ static enum tarn_status config_check(const struct tarn_config *config,
                    (unsigned long long)(config->large_segment_size >> 20));
 }
 
+void tn_allocator_begin(struct tarn_allocator *allocator)
+{
+    allocator->backend = allocator->methods->backend;
+    tn_ipc_cache_init(&allocator->opened, allocator->device);
+    tn_forked_watch(allocator);
+}
+
 /* Of the kind that `plugged` says, NULL for libtarn's own. */
 static enum tarn_status any_create(const struct tarn_pluggable *plugged, struct tarn_device *device,
                                    const struct tarn_config *config,
@@ -62,7 +70,7 @@ static enum tarn_status any_create(const struct tarn_pluggable *plugged, struct 
     if (st) {
         return tn_fail(error, st, "no host memory for an allocator");
     }
-    tn_ipc_cache_init(&(*allocator_out)->opened, device);
+    tn_allocator_begin(*allocator_out);
     return TARN_OK;
 }
 
@@ -128,7 +136,10 @@ void tarn_allocator_destroy(struct tarn_allocator *allocator)
         struct tarn_device *const owned = allocator->owns_device ? allocator->device : NULL;
         const bool was_current = allocator->is_current;
 
-        tn_ipc_cache_fini(&allocator->opened);
+        if (!tn_fork_passed(&allocator->fork)) {
+            tn_fork_watch_fini(&allocator->fork);
+            tn_ipc_cache_fini(&allocator->opened);
+        }
         allocator->methods->destroy(allocator);
         tarn_device_close(owned);
         if (was_current) {
@@ -193,6 +204,9 @@ static enum tarn_status stream_check(struct tarn_allocator *allocator, tarn_stre
 
     if (stream == 0 || atomic_load_explicit(known, memory_order_relaxed) == stream) {
         return TARN_OK;
+    }
+    if (tn_fork_passed(&allocator->fork)) {
+        return tn_forked_refuse(error);
     }
     const enum tarn_status st = device->ops->stream_check(device, stream);
 
@@ -275,7 +289,7 @@ static const char *backend_name(enum tarn_backend backend)
 
 const char *tarn_allocator_get_backend(struct tarn_allocator *allocator)
 {
-    return allocator->methods->backend;
+    return allocator->backend;
 }
 
 enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,
@@ -287,6 +301,9 @@ enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,
     if (!config || config->struct_size != sizeof *config) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
                        "the settings do not come from tarn_config_init or tarn_config_parse");
+    }
+    if (tn_fork_passed(&allocator->fork)) {
+        return tn_forked_refuse(error);
     }
     allocator->methods->get_config(allocator, &present); /* what is compared never changes */
     if (config->backend != present.backend) {
@@ -329,8 +346,9 @@ void tarn_allocator_reset_accumulated_stats(struct tarn_allocator *allocator)
 
 uint64_t tarn_allocator_check(struct tarn_allocator *allocator, struct tarn_findings *findings)
 {
-    return allocator->methods->check(allocator, findings) +
-           tn_ipc_cache_check(&allocator->opened, findings);
+    return tn_fork_passed(&allocator->fork) ? 0
+                                            : allocator->methods->check(allocator, findings) +
+                                                  tn_ipc_cache_check(&allocator->opened, findings);
 }
 
 enum tarn_status tn_allocator_walk(struct tarn_allocator *allocator,

@@ -6,6 +6,7 @@
 #include "alloc/engine.h"
 #include "alloc/ipc_cache.h"
 #include "alloc/plain_memory.h"
+#include "base/os_fork.h"
 #include "tarn/allocator.h"
 
 struct tn_engine_methods;
@@ -16,7 +17,7 @@ enum {
 
 /* The head of every engine's state. */
 struct tarn_allocator {
-    const struct tn_engine_methods *methods; /* constant */
+    const struct tn_engine_methods *methods; /* constant, but for engine_forked.h */
     struct tarn_device *device;              /* constant */
     struct tn_ipc_cache opened;              /* memory of other processes */
     /* Devices, a bit each (peer.c): it is known whether this one reaches them; it does (set before
@@ -25,8 +26,10 @@ struct tarn_allocator {
     _Atomic uint64_t peers_reached;
     _Atomic uint64_t peers_let_in;
     _Atomic tarn_stream known_streams[TN_KNOWN_STREAMS]; /* of this device; 0 = none */
-    bool owns_device;                                    /* constant once it is handed out */
-    bool is_current;                                     /* the same: counted (pluggable.h) */
+    struct tn_fork_watch fork;
+    const char *backend; /* constant, from the table */
+    bool owns_device;    /* constant once it is handed out */
+    bool is_current;     /* the same: counted (pluggable.h) */
 };
 
 /* The caching engine, and what it hands out while it is switched off. */
@@ -65,6 +68,9 @@ enum tarn_status tn_allocator_create_own(struct tarn_device *device,
                                          const struct tarn_config *config,
                                          struct tarn_allocator **allocator_out,
                                          struct tarn_error *error) TN_MUST_CHECK;
+
+/* What every new allocator needs beside its engine. */
+void tn_allocator_begin(struct tarn_allocator *allocator);
 
 /* A caching allocator, as tarn_allocator_create. */
 enum tarn_status tn_native_create(struct tarn_device *device, const struct tarn_config *config,

@@ -3,7 +3,8 @@
  * What an engine is to the front (allocator.c, graph_pool.c): one table of functions. There are
  * four: the caching engine (native_methods.c), the stream-ordered one (engine_async.c), the one
  * without a cache (engine_uncached.c) and the one over a shared object (engine_pluggable.c). Each
- * begins its state with struct tarn_allocator.
+ * begins its state with struct tarn_allocator. In a forked child a table that refuses everything
+ * takes their place (engine_forked.c).
  *
  * Contract of every function unless it says otherwise:
  *   - what the public function of that name promises (tarn/allocator.h, tarn/graph_pool.h) holds;

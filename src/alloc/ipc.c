@@ -3,6 +3,7 @@
 #include "tarn/ipc.h"
 
 #include "alloc/allocator.h"
+#include "alloc/engine_forked.h"
 #include "alloc/engine_methods.h"
 #include "alloc/ipc_message.h"
 #include "base/os_process.h"
@@ -35,6 +36,10 @@ enum tarn_status tarn_ipc_open(struct tarn_allocator *allocator, const void *mes
                                tarn_ptr *ptr_out, uint64_t *size_out, struct tarn_error *error)
 {
     struct tn_ipc_content content;
+
+    if (tn_fork_passed(&allocator->fork)) {
+        return tn_forked_refuse(error);
+    }
     enum tarn_status st = tn_ipc_read(message, length, &content, error);
 
     if (st) {
@@ -59,5 +64,6 @@ enum tarn_status tarn_ipc_open(struct tarn_allocator *allocator, const void *mes
 enum tarn_status tarn_ipc_close(struct tarn_allocator *allocator, tarn_ptr ptr,
                                 struct tarn_error *error)
 {
-    return tn_ipc_cache_close(&allocator->opened, ptr, error);
+    return tn_fork_passed(&allocator->fork) ? tn_forked_refuse(error)
+                                            : tn_ipc_cache_close(&allocator->opened, ptr, error);
 }

@@ -13,10 +13,11 @@
 struct opened {
     struct tn_tree_node by_name;
     struct tn_tree_node by_address;
-    struct tn_ipc_head head; /* of the message that opened it, without the allocation's place */
+    struct tn_ipc_head head; /* of the message that opened it: what names the memory */
     unsigned char *body;     /* likewise */
     size_t body_size;
     tarn_ptr address;
+    uint64_t size; /* bytes that the device says are there */
     uint64_t uses;
     tn_page_handle *pages; /* NULL for a plain segment */
     uint64_t page_count;   /* imported */
@@ -59,13 +60,19 @@ void tn_ipc_cache_init(struct tn_ipc_cache *cache, struct tarn_device *device)
     tn_tree_init(&cache->by_address, address_compare, NULL);
 }
 
-/* What is the same in all messages about this memory. */
+/* What is the same in all messages about this memory: a plain segment is named by its handle alone,
+ * whatever else a message says. */
 static struct tn_ipc_head head_of_memory(const struct tn_ipc_content *content)
 {
     struct tn_ipc_head head = content->head;
 
     head.offset = 0;
     head.size = 0;
+    if (head.kind == TN_IPC_PLAIN) {
+        head.process = 0;
+        head.extent = 0;
+        head.page_size = 0;
+    }
     return head;
 }
 
@@ -156,6 +163,7 @@ static enum tarn_status pages_open(struct tarn_device *device, struct opened *op
         (void)tn_device_failed(device, st, "opening shared memory", error);
         (void)pages_close(device, opened);
     }
+    opened->size = opened->head.extent; /* every page is of the size that it was imported with */
     return st;
 }
 
@@ -170,7 +178,8 @@ static enum tarn_status memory_open(struct tarn_device *device, struct opened *o
         return pages_open(device, opened, content, error);
     }
     memcpy(&handle, content->body, sizeof handle);
-    const enum tarn_status st = device->ops->ipc_open(device, &handle, &opened->address);
+    const enum tarn_status st =
+        device->ops->ipc_open(device, &handle, &opened->address, &opened->size);
 
     return st ? tn_device_failed(device, st, "opening shared memory", error) : TARN_OK;
 }
@@ -216,7 +225,17 @@ static struct opened *find_address(const struct tn_ipc_cache *cache, tarn_ptr pt
     const struct tn_tree_node *node = tn_tree_find_at_most(&cache->by_address, &key.by_address);
     struct opened *opened = node ? from_address(node) : NULL;
 
-    return opened && ptr - opened->address < opened->head.extent ? opened : NULL;
+    return opened && ptr - opened->address < opened->size ? opened : NULL;
+}
+
+/* The device opened what it has open for us already, by another handle: it counts that, so one of
+ * both is closed, and the record that was there goes on. NULL when it is something else. */
+static struct opened *find_same(struct tn_ipc_cache *cache, const struct opened *opened)
+{
+    struct opened *known = find_address(cache, opened->address);
+
+    return known && known->address == opened->address && !known->pages && !opened->pages ? known
+                                                                                         : NULL;
 }
 
 /* What the message speaks of, opened just now and without uses; NULL and the status when it cannot
@@ -231,13 +250,39 @@ static struct opened *open_afresh(struct tn_ipc_cache *cache, const struct tn_ip
         return NULL;
     }
     *status_out = memory_open(cache->device, opened, content, error);
-    if (*status_out) {
+    struct opened *known = *status_out ? NULL : find_same(cache, opened);
+
+    if (*status_out || known) {
+        if (known) {
+            (void)memory_close(cache->device, opened);
+        }
         opened_free(opened);
-        return NULL;
+        return known;
     }
     tn_tree_insert(&cache->by_name, &opened->by_name);
     tn_tree_insert(&cache->by_address, &opened->by_address);
     return opened;
+}
+
+/* Whether all that the message speaks of was opened. */
+static enum tarn_status extent_check(const struct opened *opened,
+                                     const struct tn_ipc_content *content, struct tarn_error *error)
+{
+    return content->head.extent <= opened->size
+               ? TARN_OK
+               : tn_fail(error, TARN_ERR_FORMAT,
+                         "not a message of tarn_ipc_export: it speaks of %" PRIu64
+                         " bytes where %" PRIu64 " are shared",
+                         content->head.extent, opened->size);
+}
+
+/* Nobody uses it: closed again. */
+static void drop_unused(struct tn_ipc_cache *cache, struct opened *opened)
+{
+    if (opened->uses == 0) {
+        (void)memory_close(cache->device, opened);
+        cache_remove(cache, opened);
+    }
 }
 
 enum tarn_status tn_ipc_cache_open(struct tn_ipc_cache *cache, const struct tn_ipc_content *content,
@@ -251,10 +296,17 @@ enum tarn_status tn_ipc_cache_open(struct tn_ipc_cache *cache, const struct tn_i
     if (!opened) {
         opened = open_afresh(cache, content, &st, error);
     }
-    if (opened) {
-        opened->uses++;
-        *ptr_out = opened->address + content->head.offset;
+    if (!opened) {
+        goto out;
     }
+    st = extent_check(opened, content, error);
+    if (st) {
+        drop_unused(cache, opened);
+        goto out;
+    }
+    opened->uses++;
+    *ptr_out = opened->address + content->head.offset;
+out:
     tn_lock_release(&cache->lock);
     return st;
 }

@@ -4,8 +4,9 @@
  * once, with the number of its uses. Closed with the last use, or with the allocator.
  *
  * A plain segment is the driver's opened handle; pages are imported, mapped into a reservation of
- * their own, and released there. Two messages speak of the same memory when all but the place of
- * the allocation in it is equal.
+ * their own, and released there. Two messages speak of the same memory when they hold the same
+ * handle, or the same descriptors of the same process. How much memory that is the device says, not
+ * the message, and what a message speaks of must lie in it.
  *
  * Invariants: a record is in both trees; uses >= 1.
  * Locks: `lock` (rank TN_LOCK_REGISTRY: no engine's lock is taken under it). The device is called

@@ -3,6 +3,7 @@
 #include "tarn/peer.h"
 
 #include "alloc/allocator.h"
+#include "alloc/engine_forked.h"
 #include "alloc/expandable.h"
 #include "alloc/segment.h"
 
@@ -38,6 +39,9 @@ enum tarn_status tarn_allocator_add_peer(struct tarn_allocator *allocator, int o
     struct tn_engine *engine;
     enum tarn_status st = TARN_OK;
 
+    if (tn_fork_passed(&allocator->fork)) {
+        return tn_forked_refuse(error);
+    }
     if (!tn_allocator_is_native(allocator)) {
         return TARN_OK; /* it has no growing segments */
     }
@@ -109,6 +113,9 @@ enum tarn_status tarn_allocator_reach_peer(struct tarn_allocator *allocator,
     const struct tarn_device *own = allocator->device;
     bool reaches = true;
 
+    if (tn_fork_passed(&allocator->fork) || tn_fork_passed(&peer->fork)) {
+        return tn_forked_refuse(error);
+    }
     if (strcmp(own->ops->name, peer->device->ops->name) != 0) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
                        "a device of kind %s cannot reach one of kind %s", own->ops->name,

@@ -5,7 +5,7 @@
 #include "base/dl.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
-#include "base/lock.h"
+#include "base/os_fork.h"
 
 enum {
     REASON_MAX = 512
@@ -71,40 +71,40 @@ enum tarn_status tarn_pluggable_set_hook(struct tarn_pluggable *pluggable,
 
 /* ---- the current one ---- */
 
+/* Guarded by tn_fork_hold: a forked child goes on using it. */
 static struct {
-    struct tn_lock lock;
     const struct tarn_pluggable *pluggable; /* NULL = libtarn's own */
     uint64_t allocators;                    /* made and not yet destroyed */
-} current = {.lock = {.rank = TN_LOCK_REGISTRY}};
+} current;
 
 const struct tarn_pluggable *tn_current_acquire(void)
 {
-    tn_lock_acquire(&current.lock);
+    tn_fork_hold();
     const struct tarn_pluggable *pluggable = current.pluggable;
 
     current.allocators++;
-    tn_lock_release(&current.lock);
+    tn_fork_release();
     return pluggable;
 }
 
 void tn_current_release(void)
 {
-    tn_lock_acquire(&current.lock);
+    tn_fork_hold();
     tn_assert(current.allocators > 0);
     current.allocators--;
-    tn_lock_release(&current.lock);
+    tn_fork_release();
 }
 
 enum tarn_status tarn_change_current_allocator(const struct tarn_pluggable *pluggable,
                                                struct tarn_error *error)
 {
-    tn_lock_acquire(&current.lock);
+    tn_fork_hold();
     const uint64_t allocators = current.allocators;
 
     if (allocators == 0) {
         current.pluggable = pluggable;
     }
-    tn_lock_release(&current.lock);
+    tn_fork_release();
     return allocators == 0 ? TARN_OK
                            : tn_fail(error, TARN_ERR_STATE,
                                      "Can't swap an already initialized allocator: destroy every "
@@ -116,11 +116,11 @@ void tarn_pluggable_close(struct tarn_pluggable *pluggable)
     if (!pluggable) {
         return;
     }
-    tn_lock_acquire(&current.lock);
+    tn_fork_hold();
     if (current.pluggable == pluggable) {
         current.pluggable = NULL;
     }
-    tn_lock_release(&current.lock);
+    tn_fork_release();
     tn_host_free(pluggable, sizeof *pluggable);
 }
 
@@ -134,6 +134,6 @@ enum tarn_status tarn_pluggable_create_allocator(const struct tarn_pluggable *pl
     if (st) {
         return tn_fail(error, st, "no host memory for an allocator");
     }
-    tn_ipc_cache_init(&(*allocator_out)->opened, device);
+    tn_allocator_begin(*allocator_out);
     return TARN_OK;
 }

@@ -5,7 +5,9 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -30,11 +32,29 @@ void tn_os_range_release(void *range, uint64_t size)
     }
 }
 
+/* An object shows what it is by its name, which nobody can give to another file, and by its seals:
+ * neither its size nor they can change any more. */
+#define OBJECT_NAME "tarn-%016llx"
+#define OBJECT_LINK "/memfd:" OBJECT_NAME " (deleted)"
+
+enum {
+    OBJECT_SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
+    OBJECT_PATH_MAX = 64
+};
+
 int tn_os_object_open(uint64_t size)
 {
-    const int object = memfd_create("tarn", MFD_CLOEXEC);
+    char name[OBJECT_PATH_MAX];
+    unsigned long long cookie;
 
-    if (object >= 0 && ftruncate(object, (off_t)size) != 0) {
+    if (getrandom(&cookie, sizeof cookie, 0) != (ssize_t)sizeof cookie) {
+        return -1;
+    }
+    (void)snprintf(name, sizeof name, OBJECT_NAME, cookie);
+    const int object = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (object >= 0 &&
+        (ftruncate(object, (off_t)size) != 0 || fcntl(object, F_ADD_SEALS, OBJECT_SEALS) != 0)) {
         (void)close(object);
         return -1;
     }
@@ -48,22 +68,74 @@ void tn_os_object_close(int object)
     }
 }
 
-int tn_os_object_reopen(int64_t process, int object)
+/* The number in the descriptor's name; false where that is no object's. */
+static bool object_read_name(int descriptor, uint64_t *cookie_out)
 {
-    char path[64];
+    char link[OBJECT_PATH_MAX];
+    char name[OBJECT_PATH_MAX + 1] = "";
+    char wanted[OBJECT_PATH_MAX];
+    unsigned long long cookie = 0;
 
-    (void)snprintf(path, sizeof path, "/proc/%lld/fd/%d", (long long)process, object);
-    return open(path, O_RDWR | O_CLOEXEC);
-}
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    const ssize_t length = readlink(link, name, sizeof name - 1);
 
-bool tn_os_object_identity(int object, uint64_t *inode_out, uint64_t *size_out)
-{
-    struct stat status;
-
-    if (fstat(object, &status) != 0 || !S_ISREG(status.st_mode)) {
+    if (length < 0 || sscanf(name, "/memfd:tarn-%llx", &cookie) != 1) {
         return false;
     }
-    *inode_out = status.st_ino;
+    (void)snprintf(wanted, sizeof wanted, OBJECT_LINK, cookie);
+    *cookie_out = cookie;
+    return strcmp(name, wanted) == 0;
+}
+
+/* The same file with other rights. */
+static int object_again(int descriptor, int flags)
+{
+    char link[OBJECT_PATH_MAX];
+
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    return open(link, flags | O_CLOEXEC);
+}
+
+/* Opened for nothing until its name is known, for reading until its seals are, and then in full. */
+static int object_check_and_open(int place)
+{
+    uint64_t cookie;
+    uint64_t size;
+    int object = -1;
+
+    if (!object_read_name(place, &cookie)) {
+        return -1;
+    }
+    const int readable = object_again(place, O_RDONLY);
+
+    if (readable >= 0 && tn_os_object_identity(readable, &cookie, &size)) {
+        object = object_again(place, O_RDWR);
+    }
+    tn_os_object_close(readable);
+    return object;
+}
+
+int tn_os_object_reopen(int64_t process, int object)
+{
+    char path[OBJECT_PATH_MAX];
+
+    (void)snprintf(path, sizeof path, "/proc/%lld/fd/%d", (long long)process, object);
+    const int place = open(path, O_PATH | O_CLOEXEC);
+    const int found = place >= 0 ? object_check_and_open(place) : -1;
+
+    tn_os_object_close(place);
+    return found;
+}
+
+bool tn_os_object_identity(int object, uint64_t *cookie_out, uint64_t *size_out)
+{
+    struct stat status;
+    const int seals = fcntl(object, F_GET_SEALS);
+
+    if (seals < 0 || (seals & OBJECT_SEALS) != OBJECT_SEALS || fstat(object, &status) != 0 ||
+        !S_ISREG(status.st_mode) || !object_read_name(object, cookie_out)) {
+        return false;
+    }
     *size_out = (uint64_t)status.st_size;
     return true;
 }

@@ -113,8 +113,7 @@ static enum tarn_status copy_try(struct tn_live_copy *copy,
         return copy_memory(error);
     }
     if (copy->pinned) {
-        tn_pinned_look(copy->pinned, &look);
-        return TARN_OK;
+        return tn_pinned_look(copy->pinned, &look, error);
     }
     return tn_allocator_look(copy->source.allocator, options->only_pool ? &options->pool : NULL,
                              &look, error);
@@ -127,6 +126,9 @@ static enum tarn_status copy_make(struct tn_live_copy *copy,
 {
     enum tarn_status status = TARN_OK;
 
+    if (copy->has_history && tn_fork_passed(&copy->source.history->fork)) {
+        return tn_fork_refuse(error, "the history");
+    }
     if (copy->has_history && !tn_history_copy_prepare(copy->source.history, &copy->history)) {
         return copy_memory(error);
     }

@@ -11,6 +11,7 @@
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/lock.h"
+#include "base/os_fork.h"
 #include "base/os_process.h"
 
 #include <stdio.h>
@@ -24,6 +25,7 @@ enum {
 struct tarn_oom_dump {
     struct tarn_capture_source source; /* constant */
     char path[PATH_MAX_BYTES + 1];     /* constant */
+    struct tn_fork_watch fork;
     struct tn_lock lock;
     uint64_t count;
     struct tarn_error last; /* status TARN_OK: nothing went wrong */
@@ -130,6 +132,9 @@ static void dump_observe(void *context, const struct tarn_oom *oom)
     struct tarn_oom_dump *dump = context;
 
     (void)oom;
+    if (tn_fork_passed(&dump->fork)) {
+        return;
+    }
     tn_lock_acquire(&dump->lock);
     dump->count++;
     dump->last.status = dump_write(dump);
@@ -165,13 +170,15 @@ enum tarn_status tarn_dump_on_oom(struct tarn_allocator *allocator, struct tarn_
         return st;
     }
     tn_lock_init(&dump->lock, TN_LOCK_REGISTRY);
+    tn_fork_watch_init(&dump->fork, NULL);
     *dump_out = dump;
     return TARN_OK;
 }
 
 void tarn_oom_dump_destroy(struct tarn_oom_dump *dump)
 {
-    if (dump) {
+    if (dump && !tn_fork_passed(&dump->fork)) {
+        tn_fork_watch_fini(&dump->fork);
         tn_lock_fini(&dump->lock);
         tn_host_free(dump, sizeof *dump);
     }
@@ -179,6 +186,9 @@ void tarn_oom_dump_destroy(struct tarn_oom_dump *dump)
 
 uint64_t tarn_oom_dump_count(struct tarn_oom_dump *dump)
 {
+    if (tn_fork_passed(&dump->fork)) {
+        return 0;
+    }
     tn_lock_acquire(&dump->lock);
     const uint64_t count = dump->count;
 
@@ -188,6 +198,9 @@ uint64_t tarn_oom_dump_count(struct tarn_oom_dump *dump)
 
 enum tarn_status tarn_oom_dump_status(struct tarn_oom_dump *dump, struct tarn_error *error)
 {
+    if (tn_fork_passed(&dump->fork)) {
+        return tn_fork_refuse(error, "what dumps when memory runs out");
+    }
     tn_lock_acquire(&dump->lock);
     const enum tarn_status st = dump->last.status;
 

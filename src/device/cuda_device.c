@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
-#include "base/os_fork.h"
 #include "device/last_error.h"
 
 #include <stdarg.h>
@@ -26,11 +25,6 @@ static struct tn_cuda *cuda_of(struct tarn_device *device)
 #define FORKED                                                                                     \
     "GPU %d was opened before this process was forked, and CUDA does not work in the child: open " \
     "it there, or start the child as a new program"
-
-static bool was_forked(const struct tn_cuda *cuda)
-{
-    return tn_os_forks() != cuda->forks;
-}
 
 /* Sets this thread's text. */
 static void say(const struct tn_cuda *cuda, const char *format, ...) TN_PRINTF(2, 3);
@@ -93,7 +87,7 @@ bool tn_cuda_begin(struct tn_cuda_call *call, struct tarn_device *device,
 
     *call =
         (struct tn_cuda_call){.cuda = cuda, .purpose = purpose, .mode = TN_CU_CAPTURE_MODE_RELAXED};
-    if (was_forked(cuda)) {
+    if (tn_fork_passed(&cuda->fork)) {
         tn_cuda_refuse(call, FORKED, device->ordinal);
         return false;
     }
@@ -171,7 +165,7 @@ static enum tarn_status cuda_processes(struct tarn_device *device, tarn_process_
     struct tn_cuda *cuda = cuda_of(device);
     char why[256];
 
-    if (was_forked(cuda)) {
+    if (tn_fork_passed(&cuda->fork)) {
         say(cuda, FORKED, device->ordinal);
         return TARN_ERR_DEVICE;
     }
@@ -331,11 +325,12 @@ static void cuda_destroy(struct tarn_device *device)
 {
     struct tn_cuda *cuda = cuda_of(device);
 
-    /* Fails only where the context is gone with the driver already. A child leaves it to the
-     * parent. */
-    if (!was_forked(cuda)) {
-        (void)cuda->driver.cuDevicePrimaryCtxRelease_v2(cuda->device);
+    if (tn_fork_passed(&cuda->fork)) {
+        return; /* it stays the parent's */
     }
+    /* Fails only where the context is gone with the driver already. */
+    (void)cuda->driver.cuDevicePrimaryCtxRelease_v2(cuda->device);
+    tn_fork_watch_fini(&cuda->fork);
     tn_nvml_fini(&cuda->nvml);
     tn_host_free(cuda, sizeof *cuda);
 }
@@ -523,7 +518,7 @@ enum tarn_status tn_cuda_open(const struct tn_cuda_options *options,
         return st;
     }
     cuda->id = tn_last_error_new_device();
-    cuda->forks = tn_os_forks();
+    tn_fork_watch_init(&cuda->fork, NULL);
     tn_nvml_init(&cuda->nvml, options->nvml_path);
     *device_out = &cuda->base;
     return TARN_OK;

@@ -12,7 +12,7 @@
  *
  * Calls that give something back succeed quietly once the driver has shut down, as it does before
  * the last destructors of a process run: everything is gone then. In a child forked after opening,
- * every call fails: the driver does not work there.
+ * every call fails and closing does nothing: the driver does not work there.
  *
  * Locks: none of its own but NVML's; the driver is thread-safe.
  */
@@ -20,6 +20,7 @@
 #define TN_DEVICE_CUDA_DEVICE_H
 
 #include "base/attr.h"
+#include "base/os_fork.h"
 #include "device/cuda_driver.h"
 #include "device/device_ops.h"
 #include "device/nvml.h"
@@ -31,15 +32,15 @@ enum {
     TN_CUDA_BUS_ID_MAX = 32
 };
 
-/* All constant after opening but `pool_is_ready` and `nvml`. */
+/* All constant after opening but `fork`, `pool_is_ready` and `nvml`. */
 struct tn_cuda {
     struct tarn_device base; /* first */
     struct tn_cuda_driver driver;
-    uint64_t id;    /* never used twice in a process */
-    uint32_t forks; /* of the process that opened it */
-    int device;     /* the driver's handle of the GPU */
-    void *context;  /* its primary context, retained */
-    void *pool;     /* its default pool, NULL where it has none */
+    struct tn_fork_watch fork;
+    uint64_t id;   /* never used twice in a process */
+    int device;    /* the driver's handle of the GPU */
+    void *context; /* its primary context, retained */
+    void *pool;    /* its default pool, NULL where it has none */
     bool has_virtual_memory;
     struct tn_cu_mem_prop page_prop; /* of physical pages */
     atomic_bool pool_is_ready;       /* it keeps what is freed */
@@ -121,7 +122,7 @@ enum tarn_status tn_cuda_va_grant(struct tarn_device *device, tarn_ptr address, 
 enum tarn_status tn_cuda_ipc_export(struct tarn_device *device, tarn_ptr address,
                                     struct tn_ipc_handle *handle_out);
 enum tarn_status tn_cuda_ipc_open(struct tarn_device *device, const struct tn_ipc_handle *handle,
-                                  tarn_ptr *address_out);
+                                  tarn_ptr *address_out, uint64_t *size_out);
 enum tarn_status tn_cuda_ipc_close(struct tarn_device *device, tarn_ptr address);
 enum tarn_status tn_cuda_page_export(struct tarn_device *device, tn_page_handle page,
                                      int *descriptor_out);

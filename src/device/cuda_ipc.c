@@ -27,8 +27,26 @@ enum tarn_status tn_cuda_ipc_export(struct tarn_device *device, tarn_ptr address
     return tn_cuda_end(&call);
 }
 
+/* How many bytes lie behind an opened address. */
+static bool size_ask(struct tn_cuda_call *call, uint64_t address, uint64_t *size_out)
+{
+    uint64_t base = 0;
+    size_t size = 0;
+
+    if (!tn_cuda_did(call, "cuMemGetAddressRange",
+                     call->cuda->driver.cuMemGetAddressRange_v2(&base, &size, address))) {
+        return false;
+    }
+    if (address < base || address - base > size) {
+        tn_cuda_refuse(call, "the driver opened %#" PRIx64 " outside of its memory", address);
+        return false;
+    }
+    *size_out = size - (address - base);
+    return true;
+}
+
 enum tarn_status tn_cuda_ipc_open(struct tarn_device *device, const struct tn_ipc_handle *given,
-                                  tarn_ptr *address_out)
+                                  tarn_ptr *address_out, uint64_t *size_out)
 {
     struct tn_cuda_call call;
     struct tn_cu_ipc_handle handle;
@@ -39,7 +57,11 @@ enum tarn_status tn_cuda_ipc_open(struct tarn_device *device, const struct tn_ip
         tn_cuda_did(&call, "cuIpcOpenMemHandle",
                     call.cuda->driver.cuIpcOpenMemHandle_v2(&address, handle,
                                                             TN_CU_IPC_LAZY_PEER_ACCESS))) {
-        *address_out = address;
+        if (size_ask(&call, address, size_out)) {
+            *address_out = address;
+        } else {
+            (void)call.cuda->driver.cuIpcCloseMemHandle(address);
+        }
     }
     return tn_cuda_end(&call);
 }

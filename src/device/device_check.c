@@ -598,7 +598,8 @@ static enum tarn_status check_ipc_export(struct tarn_device *device, tarn_ptr ad
 }
 
 static enum tarn_status check_ipc_open(struct tarn_device *device,
-                                       const struct tn_ipc_handle *handle, tarn_ptr *address_out)
+                                       const struct tn_ipc_handle *handle, tarn_ptr *address_out,
+                                       uint64_t *size_out)
 {
     struct check_device *check = check_of(device);
     struct check_item *item = item_prepare(CHECK_OPENED, 0);
@@ -608,7 +609,8 @@ static enum tarn_status check_ipc_open(struct tarn_device *device,
         return TARN_ERR_HOST_MEMORY;
     }
     tn_lock_acquire(&check->lock);
-    const enum tarn_status st = check->inner->ops->ipc_open(check->inner, handle, &address);
+    const enum tarn_status st =
+        check->inner->ops->ipc_open(check->inner, handle, &address, size_out);
     item_settle(check, item, st, address, "ipc_open");
     tn_lock_release(&check->lock);
     if (st == TARN_OK) {

@@ -115,15 +115,16 @@ struct tn_device_ops {
                                  int peer_ordinal);
 
     /* Sharing memory with other processes. `ipc_export` names a plain allocation; `ipc_open`, in
-     * another process, gives it an address there, and `ipc_close` ends that. A process opens what
-     * it names once at a time. `page_export` gives a descriptor for a page, for the caller to
+     * another process, gives it an address there and says how many bytes lie behind it, whatever
+     * the handle claims, and `ipc_close` ends that. A process opens what it names once at a time,
+     * or gets the same address and closes it as often. `page_export` gives a descriptor for a page, for the caller to
      * close; `page_import`, in another process, makes a page of the same memory from the first
-     * process's id and its descriptor. An imported page is mapped and released as an own one.
+     * process's id and its descriptor, if it is one of `size` bytes. An imported page is mapped and released as an own one.
      * What is exported must stay allocated while others have it open. */
     enum tarn_status (*ipc_export)(struct tarn_device *device, tarn_ptr address,
                                    struct tn_ipc_handle *handle_out);
     enum tarn_status (*ipc_open)(struct tarn_device *device, const struct tn_ipc_handle *handle,
-                                 tarn_ptr *address_out);
+                                 tarn_ptr *address_out, uint64_t *size_out);
     enum tarn_status (*ipc_close)(struct tarn_device *device, tarn_ptr address);
     enum tarn_status (*page_export)(struct tarn_device *device, tn_page_handle page,
                                     int *descriptor_out);

@@ -22,7 +22,9 @@ static struct tn_sim *sim_of(struct tarn_device *device)
 
 struct tn_sim *tn_sim_from(struct tarn_device *device)
 {
-    return device && device->ops == &tn_sim_ops ? sim_of(device) : NULL;
+    struct tn_sim *sim = device && device->ops == &tn_sim_ops ? sim_of(device) : NULL;
+
+    return sim && !tn_fork_passed(&sim->fork) ? sim : NULL;
 }
 
 enum tarn_status tn_sim_fail(struct tn_sim *sim, enum tarn_status status, const char *format, ...)
@@ -43,10 +45,22 @@ enum tarn_status tn_sim_fail_memory(struct tn_sim *sim, uint64_t wanted)
                        tn_sim_space_room(&sim->space));
 }
 
+/* Without the lock, which a thread of the parent may have held. */
+static TN_COLD enum tarn_status refuse_in_child(struct tn_sim *sim)
+{
+    return tn_sim_fail(sim, TARN_ERR_DEVICE,
+                       "simulated device %d was opened before this process was forked, and does "
+                       "not work in the child: open another there",
+                       sim->base.ordinal);
+}
+
 enum tarn_status tn_sim_enter(struct tarn_device *device, enum tarn_sim_call call)
 {
     struct tn_sim *sim = sim_of(device);
 
+    if (tn_fork_passed(&sim->fork)) {
+        return refuse_in_child(sim);
+    }
     tn_lock_acquire(&sim->lock);
     sim->explained = false;
     const enum tarn_status st = tn_sim_fault_next(&sim->faults, call);
@@ -61,6 +75,9 @@ enum tarn_status tn_sim_leave(struct tarn_device *device, enum tarn_status statu
 {
     struct tn_sim *sim = sim_of(device);
 
+    if (tn_fork_passed(&sim->fork)) {
+        return status;
+    }
     tn_assert(tn_lock_held(&sim->lock));
     if (status != TARN_OK && status != TARN_ERR_NOT_READY) {
         sim->failures++;
@@ -211,6 +228,9 @@ static enum tarn_status sim_processes(struct tarn_device *device, tarn_process_v
 {
     struct tn_sim *sim = sim_of(device);
 
+    if (tn_fork_passed(&sim->fork)) {
+        return refuse_in_child(sim);
+    }
     tn_lock_acquire(&sim->lock);
     const uint64_t used = device->total_memory - tn_sim_space_room(&sim->space);
 
@@ -441,6 +461,10 @@ static void sim_destroy(struct tarn_device *device)
 {
     struct tn_sim *sim = sim_of(device);
 
+    if (tn_fork_passed(&sim->fork)) {
+        return; /* half changed, perhaps */
+    }
+    tn_fork_watch_fini(&sim->fork);
     tn_sim_pool_fini(sim);
     tn_sim_vmm_fini(sim);
     tn_sim_host_fini(&sim->host);
@@ -567,12 +591,13 @@ enum tarn_status tarn_sim_open(const struct tarn_sim_options *given,
     if (st != TARN_OK) {
         return st;
     }
-    struct tn_sim *sim = tn_host_alloc_zero(sizeof *sim);
+    struct tn_sim *sim = tn_os_forks_watch() ? tn_host_alloc_zero(sizeof *sim) : NULL;
     if (!sim) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a simulated device");
     }
     tn_lock_init(&sim->lock, TN_LOCK_DEVICE);
     sim_init(sim, &options);
+    tn_fork_watch_init(&sim->fork, NULL);
     *device_out = &sim->base;
     return TARN_OK;
 }

@@ -8,13 +8,15 @@
  * the units of the stream-ordered pool. Freeing plain memory does not move the clock, although
  * cudaFree waits for the device: callers free only what no stream uses any more.
  *
- * Locks: `lock` guards all fields but `base`, `id`, `backed` and `memory`, which never change.
+ * Locks: `lock` guards all fields but `base`, `id`, `backed` and `memory`, which never change, and
+ * `fork`. In a forked child every call fails before it takes the lock.
  */
 #ifndef TN_DEVICE_SIM_DEVICE_H
 #define TN_DEVICE_SIM_DEVICE_H
 
 #include "base/lock.h"
 #include "base/map.h"
+#include "base/os_fork.h"
 #include "device/device_ops.h"
 #include "device/sim_fault.h"
 #include "device/sim_space.h"
@@ -45,6 +47,7 @@ struct tn_sim_host {
 
 struct tn_sim {
     struct tarn_device base; /* first: the table's functions get a pointer to it */
+    struct tn_fork_watch fork;
     struct tn_lock lock;
     uint64_t id; /* never used twice in a process */
     bool backed;
@@ -61,7 +64,8 @@ struct tn_sim {
 
 extern const struct tn_device_ops tn_sim_ops;
 
-/* The simulated device behind a device, or NULL if it is another kind. */
+/* The simulated device behind a device; NULL if it is another kind, or one of the process that this
+ * one was forked from. */
 struct tn_sim *tn_sim_from(struct tarn_device *device);
 
 /* Begins a call: takes the lock, counts. Not TARN_OK when the call is planned to fail. Either way
@@ -126,7 +130,7 @@ bool tn_sim_page_adopt(struct tn_sim *sim, uint64_t size, int object,
 enum tarn_status tn_sim_ipc_export(struct tarn_device *device, tarn_ptr address,
                                    struct tn_ipc_handle *handle_out);
 enum tarn_status tn_sim_ipc_open(struct tarn_device *device, const struct tn_ipc_handle *handle,
-                                 tarn_ptr *address_out);
+                                 tarn_ptr *address_out, uint64_t *size_out);
 enum tarn_status tn_sim_ipc_close(struct tarn_device *device, tarn_ptr address);
 enum tarn_status tn_sim_page_export(struct tarn_device *device, tn_page_handle page,
                                     int *descriptor_out);

@@ -2,8 +2,10 @@
 /*
  * Memory of the simulated device that several processes see. What is shared is the memory object
  * behind a plain allocation or a page, which another process finds through the exporting process's
- * number of it; the object's identity shows when that number means something else by now. Devices
- * without memory behind them share addresses only.
+ * number of it. A number may mean anything by now, or be forged: only memory objects of simulated
+ * devices are opened (base/os_map.h), only of the size that is named, and for a plain allocation
+ * only the one with the random number that the handle holds. Devices without memory behind them
+ * share addresses only.
  *
  * As with the driver, a process cannot open what is its own, nor open the same thing twice. What
  * was opened or imported is another device's memory: it is not charged.
@@ -16,6 +18,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 /* What the bytes of a handle are. */
@@ -25,11 +28,11 @@ struct sim_name {
     uint64_t device; /* id within the process */
     uint64_t address;
     uint64_t size;
-    uint64_t inode; /* of the object, 0 on a device without memory */
+    uint64_t cookie; /* of the object, 0 on a device without memory */
     int64_t object;
 };
 
-static const char name_magic[8] = {'t', 'a', 'r', 'n', 's', 'i', 'm', '1'};
+static const char name_magic[8] = {'t', 'a', 'r', 'n', 's', 'i', 'm', '2'};
 
 static_assert(sizeof(struct sim_name) <= sizeof(struct tn_ipc_handle), "a name fits its handle");
 
@@ -56,7 +59,7 @@ static enum tarn_status export_locked(struct tn_sim *sim, tarn_ptr address,
     name.size = range->size;
     if (sim->backed) {
         name.object = range->object;
-        if (!tn_os_object_identity(range->object, &name.inode, &size)) {
+        if (!tn_os_object_identity(range->object, &name.cookie, &size)) {
             return TARN_ERR_HOST_MEMORY;
         }
     }
@@ -88,15 +91,20 @@ static bool is_open(const struct tn_sim *sim, const struct tn_ipc_handle *handle
     return false;
 }
 
-/* The object that a number of another process's is, if it is still that one; -1 if not. */
-static int object_find(int64_t process, int object, uint64_t inode, uint64_t size)
+/* The object that a number of another process's is, if it is of that size and has that cookie
+ * (NULL: any); -1 if not. */
+static int object_find(int64_t process, int64_t object, const uint64_t *cookie, uint64_t size)
 {
-    const int found = tn_os_object_reopen(process, object);
-    uint64_t found_inode;
+    uint64_t found_cookie;
     uint64_t found_size;
 
-    if (found >= 0 && (!tn_os_object_identity(found, &found_inode, &found_size) ||
-                       found_size != size || (inode && found_inode != inode))) {
+    if (process <= 0 || object < 0 || object > INT_MAX) {
+        return -1;
+    }
+    const int found = tn_os_object_reopen(process, (int)object);
+
+    if (found >= 0 && (!tn_os_object_identity(found, &found_cookie, &found_size) ||
+                       found_size != size || (cookie && found_cookie != *cookie))) {
         tn_os_object_close(found);
         return -1;
     }
@@ -106,7 +114,7 @@ static int object_find(int64_t process, int object, uint64_t inode, uint64_t siz
 /* Gives the range the memory that the name stands for. */
 static bool range_show(struct tn_sim_range *range, const struct sim_name *name)
 {
-    range->object = object_find(name->process, (int)name->object, name->inode, name->size);
+    range->object = object_find(name->process, name->object, &name->cookie, name->size);
     range->host = range->object < 0 ? NULL : tn_os_range_reserve(name->size, false);
     if (range->host && tn_os_object_map(range->object, range->host, name->size)) {
         return true;
@@ -118,7 +126,7 @@ static bool range_show(struct tn_sim_range *range, const struct sim_name *name)
 }
 
 static enum tarn_status open_locked(struct tn_sim *sim, const struct tn_ipc_handle *handle,
-                                    tarn_ptr *address_out)
+                                    tarn_ptr *address_out, uint64_t *size_out)
 {
     struct tn_sim_range *range = NULL;
     struct sim_name name;
@@ -157,16 +165,17 @@ static enum tarn_status open_locked(struct tn_sim *sim, const struct tn_ipc_hand
     *opened = *handle;
     range->opened = opened;
     *address_out = range->start;
+    *size_out = name.size;
     return TARN_OK;
 }
 
 enum tarn_status tn_sim_ipc_open(struct tarn_device *device, const struct tn_ipc_handle *handle,
-                                 tarn_ptr *address_out)
+                                 tarn_ptr *address_out, uint64_t *size_out)
 {
     enum tarn_status st = tn_sim_enter(device, TARN_SIM_IPC_OPEN);
 
     if (st == TARN_OK) {
-        st = open_locked(sim_of(device), handle, address_out);
+        st = open_locked(sim_of(device), handle, address_out, size_out);
     }
     return tn_sim_leave(device, st);
 }
@@ -229,7 +238,7 @@ enum tarn_status tn_sim_page_export(struct tarn_device *device, tn_page_handle p
 static enum tarn_status page_import_locked(struct tn_sim *sim, int64_t process, int descriptor,
                                            uint64_t size, tn_page_handle *page_out)
 {
-    const int object = object_find(process, descriptor, 0, size);
+    const int object = object_find(process, descriptor, NULL, size);
 
     if (object < 0) {
         return tn_sim_fail(sim, TARN_ERR_DEVICE,

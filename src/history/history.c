@@ -57,6 +57,9 @@ static uint64_t history_capture(void *context, enum tarn_context_level level)
     struct tarn_history *history = context;
     uint64_t words[1 + TARN_STACK_FRAMES_MAX];
 
+    if (tn_fork_passed(&history->fork)) {
+        return 0;
+    }
     (void)level;
     words[0] = history->host.capture ? history->host.capture(history->host.context) : 0;
     uint64_t hash = tn_stack_hash(0, words[0]);
@@ -205,6 +208,9 @@ static void history_receive(void *context, const struct tarn_event *event)
 {
     struct tarn_history *history = context;
 
+    if (tn_fork_passed(&history->fork)) {
+        return;
+    }
     tn_biased_lock_acquire(&history->lock);
     if (!event->same_moment) {
         history->now = tn_ticks_now(history->origin.counted);
@@ -305,6 +311,9 @@ enum tarn_status tarn_history_annotate(struct tarn_history *history,
     if (!name || (field_count > 0 && !fields) || field_count > TARN_ANNOTATION_FIELDS_MAX) {
         return TARN_ERR_INVALID_ARGUMENT;
     }
+    if (tn_fork_passed(&history->fork)) {
+        return TARN_ERR_STATE;
+    }
     annotation.field_count = (uint32_t)field_count;
     if (!annotation_fill(history, &annotation, name, fields)) {
         return TARN_ERR_LIMIT;
@@ -358,7 +367,8 @@ enum tarn_status tarn_history_create(const struct tarn_history_options *options,
 {
     struct tarn_history_options filled;
     const enum tarn_status st = options_fill(options, &filled, error);
-    struct tarn_history *history = st ? NULL : tn_host_alloc_zero(sizeof *history);
+    struct tarn_history *history =
+        st || !tn_os_forks_watch() ? NULL : tn_host_alloc_zero(sizeof *history);
 
     if (st) {
         return st;
@@ -386,6 +396,7 @@ enum tarn_status tarn_history_create(const struct tarn_history_options *options,
     tn_lock_init(&history->symbol_lock, TN_LOCK_STACKS);
     tn_intern_init(&history->stacks, TN_LOCK_STACKS, filled.max_stack_bytes, stack_gone, history);
     tn_intern_init(&history->extras, TN_LOCK_STACKS, filled.max_text_bytes, NULL, NULL);
+    tn_fork_watch_init(&history->fork, NULL);
     *history_out = history;
     return TARN_OK;
 }
@@ -415,6 +426,9 @@ static void forget_annotations(struct tarn_history *history)
 
 void tarn_history_clear(struct tarn_history *history)
 {
+    if (tn_fork_passed(&history->fork)) {
+        return;
+    }
     tn_biased_lock_acquire(&history->lock);
     forget_entries(history);
     forget_annotations(history);
@@ -423,7 +437,8 @@ void tarn_history_clear(struct tarn_history *history)
 
 void tarn_history_destroy(struct tarn_history *history)
 {
-    if (history) {
+    if (history && !tn_fork_passed(&history->fork)) {
+        tn_fork_watch_fini(&history->fork);
         tarn_history_clear(history);
         tn_intern_fini(&history->stacks);
         tn_intern_fini(&history->extras);
@@ -449,6 +464,9 @@ enum tarn_status tarn_history_set_max_entries(struct tarn_history *history, uint
 {
     struct tn_ring fresh;
 
+    if (tn_fork_passed(&history->fork)) {
+        return tn_fork_refuse(error, "the history");
+    }
     if (max_entries == 0) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "a history keeps at least one event");
     }
@@ -473,6 +491,9 @@ enum tarn_status tarn_history_set_max_entries(struct tarn_history *history, uint
 enum tarn_status tarn_history_set_stack_source(struct tarn_history *history,
                                                enum tarn_stack_source source)
 {
+    if (tn_fork_passed(&history->fork)) {
+        return TARN_ERR_STATE;
+    }
     if ((unsigned)source > TARN_STACK_NONE) {
         return TARN_ERR_INVALID_ARGUMENT;
     }
@@ -482,9 +503,33 @@ enum tarn_status tarn_history_set_stack_source(struct tarn_history *history,
 
 void tarn_history_set_skip_actions(struct tarn_history *history, uint64_t actions)
 {
+    if (tn_fork_passed(&history->fork)) {
+        return;
+    }
     tn_biased_lock_acquire(&history->lock);
     history->skip_actions = actions;
     tn_biased_lock_release(&history->lock);
+}
+
+static void usage_read(struct tarn_history *history, struct tarn_history_usage *usage)
+{
+    tn_biased_lock_acquire(&history->lock);
+    const struct tn_intern_usage stacks = tn_intern_usage(&history->stacks);
+    const struct tn_intern_usage texts = tn_intern_usage(&history->extras);
+
+    usage->entries = history->ring.count;
+    usage->max_entries = history->ring.capacity;
+    usage->entries_overwritten = history->ring.overwritten;
+    usage->entries_skipped = history->entries_skipped;
+    usage->annotations = history->annotation_count;
+    usage->annotations_overwritten = history->annotations_overwritten;
+    tn_biased_lock_release(&history->lock);
+    usage->stacks = stacks.count;
+    usage->stack_bytes = stacks.bytes;
+    usage->stacks_dropped = stacks.refused;
+    usage->texts = texts.count;
+    usage->text_bytes = texts.bytes;
+    usage->texts_dropped = texts.refused;
 }
 
 void tarn_history_get_usage(struct tarn_history *history, struct tarn_history_usage *usage_out)
@@ -492,23 +537,9 @@ void tarn_history_get_usage(struct tarn_history *history, struct tarn_history_us
     const uint32_t asked = usage_out->struct_size;
     struct tarn_history_usage usage = {.struct_size = asked};
 
-    tn_biased_lock_acquire(&history->lock);
-    const struct tn_intern_usage stacks = tn_intern_usage(&history->stacks);
-    const struct tn_intern_usage texts = tn_intern_usage(&history->extras);
-
-    usage.entries = history->ring.count;
-    usage.max_entries = history->ring.capacity;
-    usage.entries_overwritten = history->ring.overwritten;
-    usage.entries_skipped = history->entries_skipped;
-    usage.annotations = history->annotation_count;
-    usage.annotations_overwritten = history->annotations_overwritten;
-    tn_biased_lock_release(&history->lock);
-    usage.stacks = stacks.count;
-    usage.stack_bytes = stacks.bytes;
-    usage.stacks_dropped = stacks.refused;
-    usage.texts = texts.count;
-    usage.text_bytes = texts.bytes;
-    usage.texts_dropped = texts.refused;
+    if (!tn_fork_passed(&history->fork)) {
+        usage_read(history, &usage);
+    }
     memcpy(usage_out, &usage, asked < sizeof usage ? asked : sizeof usage);
 }
 
@@ -521,6 +552,9 @@ enum {
 bool tn_history_copy_prepare(struct tarn_history *history, struct tn_history_copy *copy)
 {
     *copy = (struct tn_history_copy){.tick_length = 1.0};
+    if (tn_fork_passed(&history->fork)) {
+        return false;
+    }
     tn_biased_lock_acquire(&history->lock);
     const uint64_t wanted = history->ring.count + COPY_SLACK;
 
@@ -612,6 +646,9 @@ enum tarn_status tarn_history_walk(struct tarn_history *history,
     struct tn_history_copy copy;
     bool more = true;
 
+    if (tn_fork_passed(&history->fork)) {
+        return TARN_ERR_STATE;
+    }
     if (!tn_history_copy_prepare(history, &copy)) {
         return TARN_ERR_HOST_MEMORY;
     }
@@ -647,6 +684,9 @@ static const struct tarn_stack_frame *find_frames(struct tarn_history *history, 
 enum tarn_status tarn_history_visit_stack(struct tarn_history *history, uint64_t stack,
                                           tarn_frame_visitor visit, void *context)
 {
+    if (tn_fork_passed(&history->fork)) {
+        return TARN_ERR_STATE;
+    }
     const struct tn_interned *piece = stack_of(stack);
 
     if (!piece) {

@@ -16,6 +16,7 @@
 #include "base/biased_lock.h"
 #include "base/intern.h"
 #include "base/lock.h"
+#include "base/os_fork.h"
 #include "base/ticks.h"
 #include "history/ring.h"
 #include "tarn/history.h"
@@ -39,6 +40,7 @@ struct tn_annotation_entry {
 };
 
 struct tarn_history {
+    struct tn_fork_watch fork;
     struct tn_biased_lock lock;
     struct tn_ring ring;
     uint64_t now; /* ticks of the last event */

@@ -24,6 +24,7 @@
 #include "base/errinfo.h"
 #include "base/finding.h"
 #include "base/host_mem.h"
+#include "base/os_fork.h"
 #include "base/tree.h"
 #include "base/vec.h"
 #include "pinned/pinned_event.h"
@@ -74,6 +75,7 @@ struct tarn_pinned {
     bool background;
     bool catch_all;
     struct tn_pinned_source source;
+    struct tn_fork_watch fork;
     struct tn_lock lock;
     struct tn_tree blocks;
     struct tn_pinned_block *cached[SIZES]; /* by log2 of the size */
@@ -433,6 +435,9 @@ enum tarn_status tarn_pinned_alloc(struct tarn_pinned *pinned, uint64_t size, vo
         *memory_out = NULL;
         return TARN_OK;
     }
+    if (tn_fork_passed(&pinned->fork)) {
+        return tn_fork_refuse(error, "the pinned allocator");
+    }
     if (size > SIZE_LIMIT) {
         return tn_fail(error, TARN_ERR_OUT_OF_MEMORY,
                        "%" PRIu64 " bytes of pinned memory are more than any host has", size);
@@ -551,6 +556,9 @@ enum tarn_status tarn_pinned_free(struct tarn_pinned *pinned, void *memory,
     if (!memory) {
         return TARN_OK;
     }
+    if (tn_fork_passed(&pinned->fork)) {
+        return tn_fork_refuse(error, "the pinned allocator");
+    }
     const uint64_t stack = stack_capture(pinned, TARN_CONTEXT_ALL);
 
     tn_lock_acquire(&pinned->lock);
@@ -611,6 +619,9 @@ enum tarn_status tarn_pinned_record_stream(struct tarn_pinned *pinned, void *mem
                                            struct tarn_device *device, tarn_stream stream,
                                            struct tarn_error *error)
 {
+    if (tn_fork_passed(&pinned->fork)) {
+        return tn_fork_refuse(error, "the pinned allocator");
+    }
     const struct use use = {.device = device ? device : pinned->device, .stream = stream};
     uint64_t capture = 0;
     uint32_t count = 0;
@@ -636,6 +647,9 @@ enum tarn_status tarn_pinned_record_stream(struct tarn_pinned *pinned, void *mem
 
 void tarn_pinned_forget_graphs(struct tarn_pinned *pinned)
 {
+    if (tn_fork_passed(&pinned->fork)) {
+        return;
+    }
     tn_lock_acquire(&pinned->lock);
     for (const struct tn_tree_node *node = tn_tree_first(&pinned->blocks); node;
          node = tn_tree_next(node)) {
@@ -698,6 +712,9 @@ static void block_restore(struct tarn_pinned *pinned, struct tn_pinned_block *bl
 
 enum tarn_status tarn_pinned_empty_cache(struct tarn_pinned *pinned, struct tarn_error *error)
 {
+    if (tn_fork_passed(&pinned->fork)) {
+        return tn_fork_refuse(error, "the pinned allocator");
+    }
     struct tn_pinned_block *block;
     enum tarn_status st = process_events(pinned, error);
 
@@ -736,15 +753,17 @@ enum tarn_status tarn_pinned_create(struct tarn_device *device, const struct tar
     tn_pinned_source_init(&pinned->source, device, used);
     tn_lock_init(&pinned->lock, TN_LOCK_ALLOCATOR);
     tn_tree_init(&pinned->blocks, block_compare, NULL);
+    tn_fork_watch_init(&pinned->fork, NULL);
     *pinned_out = pinned;
     return TARN_OK;
 }
 
 void tarn_pinned_destroy(struct tarn_pinned *pinned)
 {
-    if (!pinned) {
+    if (!pinned || tn_fork_passed(&pinned->fork)) {
         return;
     }
+    tn_fork_watch_fini(&pinned->fork);
     if (pinned->thread_runs) {
         atomic_store_explicit(&pinned->stops, true, memory_order_relaxed);
         (void)pthread_join(pinned->thread, NULL);
@@ -767,6 +786,9 @@ void tarn_pinned_destroy(struct tarn_pinned *pinned)
 
 void tarn_pinned_set_sink(struct tarn_pinned *pinned, const struct tarn_sink *sink)
 {
+    if (tn_fork_passed(&pinned->fork)) {
+        return;
+    }
     tn_lock_acquire(&pinned->lock);
     for (const struct tn_tree_node *node = tn_tree_first(&pinned->blocks); node;
          node = tn_tree_next(node)) {
@@ -803,10 +825,14 @@ static bool block_show(const struct tn_pinned_block *block, const struct tarn_wa
            (!walker->block || walker->block(walker->context, &info));
 }
 
-void tn_pinned_look(struct tarn_pinned *pinned, const struct tn_look *look)
+enum tarn_status tn_pinned_look(struct tarn_pinned *pinned, const struct tn_look *look,
+                                struct tarn_error *error)
 {
     bool more = true;
 
+    if (tn_fork_passed(&pinned->fork)) {
+        return tn_fork_refuse(error, "the pinned allocator");
+    }
     tn_lock_acquire(&pinned->lock);
     look->begin(look->context);
     for (const struct tn_tree_node *node = tn_tree_first(&pinned->blocks); node && more;
@@ -815,10 +841,14 @@ void tn_pinned_look(struct tarn_pinned *pinned, const struct tn_look *look)
     }
     (void)look->end(look->context);
     tn_lock_release(&pinned->lock);
+    return TARN_OK;
 }
 
 const void *tn_pinned_stack_keeper(struct tarn_pinned *pinned)
 {
+    if (tn_fork_passed(&pinned->fork)) {
+        return NULL;
+    }
     tn_lock_acquire(&pinned->lock);
     const void *keeper = pinned->sink.capture ? pinned->sink.context : NULL;
 
@@ -846,23 +876,30 @@ void tarn_pinned_walk(struct tarn_pinned *pinned, const struct tarn_walker *walk
 {
     const struct tn_look look = {.begin = look_begin, .walker = *walker, .end = look_end};
 
-    tn_pinned_look(pinned, &look);
+    if (tn_pinned_look(pinned, &look, NULL)) {
+        return; /* there is nothing to walk in a forked child */
+    }
 }
 
 void tarn_pinned_get_stats(struct tarn_pinned *pinned, struct tarn_pinned_stats *stats_out)
 {
     const uint32_t room = stats_out->struct_size;
+    struct tarn_pinned_stats stats = {0};
 
-    tn_lock_acquire(&pinned->lock);
-    struct tarn_pinned_stats stats = pinned->stats;
-
-    tn_lock_release(&pinned->lock);
+    if (!tn_fork_passed(&pinned->fork)) {
+        tn_lock_acquire(&pinned->lock);
+        stats = pinned->stats;
+        tn_lock_release(&pinned->lock);
+    }
     stats.struct_size = room;
     memcpy(stats_out, &stats, room < sizeof stats ? room : sizeof stats);
 }
 
 void tarn_pinned_reset_peak_stats(struct tarn_pinned *pinned)
 {
+    if (tn_fork_passed(&pinned->fork)) {
+        return;
+    }
     tn_lock_acquire(&pinned->lock);
     tn_pinned_stats_reset_peaks(&pinned->stats);
     tn_lock_release(&pinned->lock);
@@ -870,6 +907,9 @@ void tarn_pinned_reset_peak_stats(struct tarn_pinned *pinned)
 
 void tarn_pinned_reset_accumulated_stats(struct tarn_pinned *pinned)
 {
+    if (tn_fork_passed(&pinned->fork)) {
+        return;
+    }
     tn_lock_acquire(&pinned->lock);
     tn_pinned_stats_reset_accumulated(&pinned->stats);
     tn_lock_release(&pinned->lock);
@@ -930,6 +970,9 @@ uint64_t tarn_pinned_check(struct tarn_pinned *pinned, struct tarn_findings *fin
     const uint64_t before = findings->count;
     struct tally tally = {0};
 
+    if (tn_fork_passed(&pinned->fork)) {
+        return 0;
+    }
     tn_lock_acquire(&pinned->lock);
     (void)tn_tree_check(&pinned->blocks, findings);
     for (const struct tn_tree_node *node = tn_tree_first(&pinned->blocks); node;

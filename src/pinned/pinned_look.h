@@ -6,8 +6,10 @@
 #include "alloc/allocator.h"
 #include "tarn/pinned.h"
 
-/* As tn_allocator_look, each block as tarn_pinned_walk shows it. No event is sent for it. */
-void tn_pinned_look(struct tarn_pinned *pinned, const struct tn_look *look);
+/* As tn_allocator_look, each block as tarn_pinned_walk shows it. No event is sent for it. Fails in
+ * a forked child only. */
+enum tarn_status tn_pinned_look(struct tarn_pinned *pinned, const struct tn_look *look,
+                                struct tarn_error *error) TN_MUST_CHECK;
 
 /* The context of the receiver whose stacks blocks keep; NULL when there is none. */
 const void *tn_pinned_stack_keeper(struct tarn_pinned *pinned);

@@ -679,9 +679,13 @@ static enum tarn_status log_replay(struct event_log *log, struct tarn_track_repl
     return st;
 }
 
-static enum tarn_status check_replay(const struct tarn_track_replay *replay,
+static enum tarn_status check_replay(const struct tarn_tracker *tracker,
+                                     const struct tarn_track_replay *replay,
                                      struct tarn_error *error)
 {
+    if (tn_fork_passed(&tracker->fork)) {
+        return tn_fork_refuse(error, "the tracker");
+    }
     return replay && replay->struct_size != sizeof *replay
                ? tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
                          "the result of a replay has an unknown size of %u bytes",
@@ -696,7 +700,7 @@ enum tarn_status tarn_tracker_replay_log(struct tarn_tracker *tracker, const cha
 {
     const struct tn_unpack_limits limits = {.max_ratio = 2000};
     struct event_log log = {.tracker = tracker, .after = after};
-    enum tarn_status st = check_replay(replay_out, error);
+    enum tarn_status st = check_replay(tracker, replay_out, error);
 
     st = st ? st : tn_input_open(&log.input, path, &limits, error);
     return st ? st : log_replay(&log, replay_out, error);
@@ -709,7 +713,7 @@ enum tarn_status tarn_tracker_replay_memory(struct tarn_tracker *tracker, const 
 {
     const struct tn_unpack_limits limits = {.max_ratio = 2000};
     struct event_log log = {.tracker = tracker, .after = after};
-    enum tarn_status st = check_replay(replay_out, error);
+    enum tarn_status st = check_replay(tracker, replay_out, error);
 
     st = st ? st : tn_input_open_memory(&log.input, bytes, size, &limits, error);
     return st ? st : log_replay(&log, replay_out, error);

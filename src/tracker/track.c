@@ -77,13 +77,14 @@ static enum tarn_status take_options(struct tarn_tracker *t,
 enum tarn_status tarn_tracker_create(const struct tarn_tracker_options *options,
                                      struct tarn_tracker **tracker_out, struct tarn_error *error)
 {
-    struct tarn_tracker *t = tn_host_alloc_zero(sizeof *t);
+    struct tarn_tracker *t = tn_os_forks_watch() ? tn_host_alloc_zero(sizeof *t) : NULL;
     enum tarn_status st;
 
     if (!t) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a tracker");
     }
     tn_lock_init(&t->lock, TN_LOCK_SINK);
+    tn_fork_watch_init(&t->fork, NULL);
     for (size_t i = 0; i < TARN_TRACK_NAMES_COUNT; i++) {
         tn_name_list_init(&t->names[i], names_max[i]);
     }
@@ -106,9 +107,10 @@ enum tarn_status tarn_tracker_create(const struct tarn_tracker_options *options,
 
 void tarn_tracker_destroy(struct tarn_tracker *t)
 {
-    if (!t) {
+    if (!t || tn_fork_passed(&t->fork)) {
         return;
     }
+    tn_fork_watch_fini(&t->fork);
     for (size_t i = 0; i < t->order.count; i++) {
         tn_module_destroy(tn_track_module_at(t, i));
     }
@@ -211,6 +213,9 @@ enum tarn_status tarn_tracker_add_name(struct tarn_tracker *t, enum tarn_track_n
 {
     enum tarn_status st;
 
+    if (tn_fork_passed(&t->fork)) {
+        return tn_fork_refuse(error, "the tracker");
+    }
     if ((unsigned)names >= TARN_TRACK_NAMES_COUNT || !text || text[0] == '\0') {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "a name of the tracker is empty");
     }
@@ -232,7 +237,7 @@ const char *tarn_tracker_get_name(struct tarn_tracker *t, enum tarn_track_names 
 {
     const char *text = NULL;
 
-    if ((unsigned)names < TARN_TRACK_NAMES_COUNT) {
+    if ((unsigned)names < TARN_TRACK_NAMES_COUNT && !tn_fork_passed(&t->fork)) {
         tn_lock_acquire(&t->lock);
         text = tn_track_name(t, names, id);
         tn_lock_release(&t->lock);
@@ -244,7 +249,7 @@ uint32_t tarn_tracker_count_names(struct tarn_tracker *t, enum tarn_track_names 
 {
     uint32_t count = 0;
 
-    if ((unsigned)names < TARN_TRACK_NAMES_COUNT) {
+    if ((unsigned)names < TARN_TRACK_NAMES_COUNT && !tn_fork_passed(&t->fork)) {
         tn_lock_acquire(&t->lock);
         count = tn_name_list_count(&t->names[names]);
         tn_lock_release(&t->lock);
@@ -357,7 +362,9 @@ enum tarn_status tarn_tracker_apply(struct tarn_tracker *t, const struct tarn_tr
     enum tarn_status st = TARN_OK;
     size_t applied = 0;
 
-    if (t->options.scope || t->options.label_allocations) {
+    if (tn_fork_passed(&t->fork)) {
+        st = tn_fork_refuse(error, "the tracker");
+    } else if (t->options.scope || t->options.label_allocations) {
         while (applied < count && !st) {
             st = apply_and_tell(t, &events[applied], error);
             applied += st == TARN_OK;
@@ -415,6 +422,10 @@ static void copy_rows(const struct tn_breakdown *from, struct tarn_track_row *ro
 void tarn_tracker_get_rows(struct tarn_tracker *t, enum tarn_track_moment moment,
                            struct tarn_track_row *rows, size_t capacity, size_t *count_out)
 {
+    if (tn_fork_passed(&t->fork)) {
+        *count_out = 0;
+        return;
+    }
     tn_lock_acquire(&t->lock);
     copy_rows(tn_track_breakdown(t, moment), rows, capacity, count_out);
     tn_lock_release(&t->lock);
@@ -422,6 +433,9 @@ void tarn_tracker_get_rows(struct tarn_tracker *t, enum tarn_track_moment moment
 
 size_t tarn_tracker_count_modules(struct tarn_tracker *t)
 {
+    if (tn_fork_passed(&t->fork)) {
+        return 0;
+    }
     tn_lock_acquire(&t->lock);
     const size_t count = t->order.count;
 
@@ -436,6 +450,9 @@ enum tarn_status tarn_tracker_get_module(struct tarn_tracker *t, size_t index,
 
     if (module_out->struct_size != sizeof *module_out) {
         return TARN_ERR_INVALID_ARGUMENT;
+    }
+    if (tn_fork_passed(&t->fork)) {
+        return TARN_ERR_STATE;
     }
     tn_lock_acquire(&t->lock);
     if (index < t->order.count) {
@@ -469,6 +486,9 @@ static const struct tn_module_state *find_state(const struct tarn_tracker *t, si
 enum tarn_status tarn_tracker_get_state(struct tarn_tracker *t, size_t index, size_t state_index,
                                         uint32_t *state_out, size_t *call_count_out)
 {
+    if (tn_fork_passed(&t->fork)) {
+        return TARN_ERR_STATE;
+    }
     tn_lock_acquire(&t->lock);
     const struct tn_module_state *state = find_state(t, index, state_index);
 
@@ -484,6 +504,9 @@ enum tarn_status tarn_tracker_get_call(struct tarn_tracker *t, size_t index, siz
                                        size_t call, struct tarn_track_row *rows, size_t capacity,
                                        size_t *count_out)
 {
+    if (tn_fork_passed(&t->fork)) {
+        return TARN_ERR_STATE;
+    }
     tn_lock_acquire(&t->lock);
     const struct tn_module_state *state = find_state(t, index, state_index);
     const bool found = state && call < state->calls.count;
@@ -498,6 +521,9 @@ enum tarn_status tarn_tracker_get_call(struct tarn_tracker *t, size_t index, siz
 
 size_t tarn_tracker_count_iterations(struct tarn_tracker *t)
 {
+    if (tn_fork_passed(&t->fork)) {
+        return 0;
+    }
     tn_lock_acquire(&t->lock);
     const size_t count = tn_iteration_list_count(&t->iterations);
 
@@ -512,6 +538,9 @@ enum tarn_status tarn_tracker_get_iteration(struct tarn_tracker *t, size_t index
 
     if (iteration_out->struct_size != sizeof *iteration_out) {
         return TARN_ERR_INVALID_ARGUMENT;
+    }
+    if (tn_fork_passed(&t->fork)) {
+        return TARN_ERR_STATE;
     }
     tn_lock_acquire(&t->lock);
     const bool known = index < tn_iteration_list_count(&t->iterations);
@@ -542,6 +571,9 @@ enum tarn_status tarn_tracker_get_owned(struct tarn_tracker *t, enum tarn_track_
     enum tarn_status st = TARN_ERR_NOT_FOUND;
 
     *row_out = (struct tarn_track_row){.device = device};
+    if (tn_fork_passed(&t->fork)) {
+        return TARN_ERR_STATE;
+    }
     tn_lock_acquire(&t->lock);
     if (tn_track_name(t, TARN_TRACK_MODULE, module) &&
         tn_track_name(t, TARN_TRACK_DEVICE, device)) {

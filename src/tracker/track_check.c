@@ -182,6 +182,9 @@ uint64_t tarn_tracker_check(struct tarn_tracker *t, struct tarn_findings *findin
 {
     const uint64_t before = findings->count;
 
+    if (tn_fork_passed(&t->fork)) {
+        return 0;
+    }
     tn_lock_acquire(&t->lock);
     for (uint32_t device = 0; device < tn_name_list_count(&t->names[TARN_TRACK_DEVICE]); device++) {
         check_device(t, device, findings);

@@ -20,6 +20,7 @@
 
 #include "base/lock.h"
 #include "base/map.h"
+#include "base/os_fork.h"
 #include "base/vec.h"
 #include "tracker/breakdown.h"
 #include "tracker/iteration_list.h"
@@ -41,7 +42,8 @@ struct tn_scope {
 
 struct tarn_tracker {
     struct tarn_tracker_options options; /* constant */
-    struct tn_lock lock;                 /* guards all below */
+    struct tn_fork_watch fork;
+    struct tn_lock lock; /* guards all below */
 
     struct tn_name_list names[TARN_TRACK_NAMES_COUNT];
     bool rounds[TARN_TRACK_DEVICES_MAX]; /* by device: sizes are rounded up */

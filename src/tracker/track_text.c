@@ -98,6 +98,9 @@ enum tarn_status tn_track_write(struct tarn_tracker *t, tn_track_print *print, c
     const struct tarn_writer memory = {.write = memory_write, .context = &text};
     enum tarn_status st;
 
+    if (tn_fork_passed(&t->fork)) {
+        return tn_fork_refuse(error, "the tracker");
+    }
     tn_vec_init(&text, 1);
     tn_text_init(&out, &memory);
     tn_lock_acquire(&t->lock);

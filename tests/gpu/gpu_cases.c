@@ -665,7 +665,7 @@ static int child_of_fork(const struct gpu *gpu, struct tarn_allocator *allocator
     struct tarn_error error = {.status = TARN_OK};
     tarn_ptr ptr = 0;
 
-    if (tarn_allocator_alloc(allocator, 700 * MIB, 0, &ptr, &error) != TARN_ERR_DEVICE ||
+    if (tarn_allocator_alloc(allocator, 700 * MIB, 0, &ptr, &error) != TARN_ERR_STATE ||
         !strstr(error.text, "before this process was forked")) {
         return 1;
     }

@@ -8,6 +8,8 @@
 #include "tarn/oom_dump.h"
 #include "tarn/sim.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -251,6 +253,57 @@ static void a_forked_child_is_told(void **state)
     close_sim(8, device);
 }
 
+static atomic_bool over;
+
+/* Takes the plug's locks all the time. */
+static void *ask(void *context)
+{
+    struct tarn_error error;
+
+    while (!atomic_load(&over)) {
+        (void)tarn_torch_last_error(&error);
+        (void)tarn_torch_is_recording();
+        (void)tarn_torch_missing_symbol();
+    }
+    return context;
+}
+
+static int ask_in_child(void *ptr)
+{
+    struct tarn_error error;
+
+    (void)alarm(60); /* ends a child that hangs */
+    (void)tarn_torch_last_error(&error);
+    (void)tarn_torch_is_recording();
+    (void)tarn_torch_missing_symbol();
+    return in_child(ptr);
+}
+
+static void children_of_busy_threads_are_told(void **state)
+{
+    struct tarn_device *device = open_sim(8, 1024 * MIB);
+    void *ptr = tarn_torch_alloc(MIB, 8, NULL);
+    pthread_t thread;
+
+    (void)state;
+    atomic_store(&over, false);
+    assert_int_equal(pthread_create(&thread, NULL, ask, NULL), 0);
+    for (int i = 0; i < 40; i++) {
+        int status = -1;
+        const pid_t child = fork();
+
+        if (child == 0) {
+            _exit(ask_in_child(ptr));
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == CHILD_FINE);
+    }
+    atomic_store(&over, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    tarn_torch_free(ptr, MIB, 8, NULL);
+    close_sim(8, device);
+}
+
 static const char *program;
 
 /* Runs this program again with an argument: a forked child would be told that it is one. */
@@ -452,6 +505,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(snapshots_of_all_devices),
         cmocka_unit_test(memory_that_runs_out_writes_a_file),
         cmocka_unit_test(a_forked_child_is_told),
+        cmocka_unit_test(children_of_busy_threads_are_told),
         cmocka_unit_test(without_exceptions_the_process_ends),
         cmocka_unit_test(after_the_end),
     };

@@ -11,6 +11,7 @@
 #include "device/cuda_abi.h"
 #include "device/cuda_driver.h"
 #include "device/device_ops.h"
+#include "device/sim_device.h"
 #include "tarn/sim.h"
 
 #include <pthread.h>
@@ -582,6 +583,22 @@ int cuMemFree_v2(uint64_t address)
     const int result = enter_unsafe(CALL_cuMemFree_v2, &sim);
 
     return result ? result : address == 0 ? TN_CU_SUCCESS : result_of(sim->ops->free(sim, address));
+}
+
+int cuMemGetAddressRange_v2(uint64_t *base, size_t *size, uint64_t address)
+{
+    struct tarn_device *sim = NULL;
+    int result = enter_context(CALL_cuMemGetAddressRange_v2, &sim);
+    const struct tn_sim_range *range =
+        result ? NULL : tn_sim_space_find(&tn_sim_from(sim)->space, address);
+
+    if (result == TN_CU_SUCCESS && !range) {
+        result = TN_CU_NOT_FOUND;
+    } else if (result == TN_CU_SUCCESS) {
+        *base = range->start;
+        *size = range->size;
+    }
+    return result;
 }
 
 int cuMemGetInfo_v2(size_t *unused, size_t *total)
@@ -1308,13 +1325,14 @@ int cuIpcOpenMemHandle_v2(uint64_t *address, struct tn_cu_ipc_handle handle, uns
 {
     struct tarn_device *sim = NULL;
     struct tn_ipc_handle told;
+    uint64_t size;
     const int result = enter_unsafe(CALL_cuIpcOpenMemHandle_v2, &sim);
 
     if (result == TN_CU_SUCCESS && flags != TN_CU_IPC_LAZY_PEER_ACCESS) {
         return TN_CU_INVALID_VALUE;
     }
     memcpy(&told, &handle, sizeof told);
-    return result ? result : result_of(sim->ops->ipc_open(sim, &told, address));
+    return result ? result : result_of(sim->ops->ipc_open(sim, &told, address, &size));
 }
 
 int cuIpcCloseMemHandle(uint64_t address)

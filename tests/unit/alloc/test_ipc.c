@@ -305,6 +305,52 @@ static void what_is_no_message_is_refused(void **state)
     }
 }
 
+static void open_with_forged_sizes(void *context)
+{
+    struct sent *sent = context;
+    struct sent forged = *sent;
+    struct tarn_device *device;
+    struct tarn_allocator *allocator = child_open(&device);
+    struct tarn_error error;
+    tarn_ptr first = 0;
+    tarn_ptr out = 0;
+    uint64_t size = 0;
+
+    head_of(&forged)->extent = (uint64_t)1 << 50;
+    head_of(&forged)->size = (uint64_t)1 << 49;
+    for (int open = 0; open < 2; open++) { /* also while the segment is open */
+        CHILD_REQUIRE(tarn_ipc_open(allocator, forged.message, forged.length, &out, &size,
+                                    &error) == TARN_ERR_FORMAT);
+        CHILD_REQUIRE(strstr(error.text, "are shared"));
+        CHILD_REQUIRE(out == 0 && size == 0);
+        CHILD_REQUIRE(sim_counters(device).live_opened == (uint64_t)open);
+        CHILD_REQUIRE(open || tarn_ipc_open(allocator, sent->message, sent->length, &first, NULL,
+                                            NULL) == TARN_OK);
+    }
+    forged = *sent; /* fields that a plain segment's name does not have */
+    head_of(&forged)->process++;
+    head_of(&forged)->page_size = 7;
+    CHILD_REQUIRE(tarn_ipc_open(allocator, forged.message, forged.length, &out, NULL, NULL) ==
+                  TARN_OK);
+    CHILD_REQUIRE(out == first && sim_counters(device).live_opened == 1);
+    child_close(allocator, device);
+}
+
+static void sizes_are_the_device_s(void **state)
+{
+    struct rig rig;
+    struct sent sent;
+
+    (void)state;
+    rig_open_backed(&rig, "");
+    const tarn_ptr ptr = rig_alloc(&rig, 50 * MIB, 0);
+
+    export_ok(&rig, ptr, &sent);
+    child_run(open_with_forged_sizes, &sent);
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
 static void open_under_failures(void *context)
 {
     const struct sent *sent = context;
@@ -440,6 +486,7 @@ int main(void)
         cmocka_unit_test(memory_past_the_cache_is_shared_too),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(what_is_no_message_is_refused),
+        cmocka_unit_test(sizes_are_the_device_s),
         cmocka_unit_test(nothing_stays_open_after_a_failure),
         cmocka_unit_test(copies_choose_their_kind),
     };

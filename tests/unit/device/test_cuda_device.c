@@ -353,7 +353,7 @@ static enum tarn_status do_ipc_export(struct things *t)
 
 static enum tarn_status do_ipc_open(struct things *t)
 {
-    return device->ops->ipc_open(device, &t->handle, &t->outputs[0]);
+    return device->ops->ipc_open(device, &t->handle, &t->outputs[0], &t->outputs[1]);
 }
 
 static enum tarn_status do_ipc_close(struct things *t)
@@ -1052,6 +1052,7 @@ static int share_in_child(const struct shared *shared)
     const uint64_t host_bytes = tarn_host_usage().live_bytes;
     tarn_ptr address = 0;
     tarn_ptr range = 0;
+    uint64_t size = 0;
     tn_page_handle page = 0;
     unsigned char byte = 0;
     int wrong = 0;
@@ -1062,8 +1063,12 @@ static int share_in_child(const struct shared *shared)
     void *context = tn_cuda_from(device)->context;
 
     wrong += driver()->cuCtxPushCurrent_v2(context) != TN_CU_SUCCESS;
-    wrong += ops->ipc_open(device, &shared->handle, &address) != TARN_OK;
-    wrong += ops->ipc_open(device, &shared->handle, &address) != TARN_ERR_DEVICE; /* twice */
+    fake->fail_nth("cuMemGetAddressRange_v2", 1, TN_CU_INVALID_VALUE);
+    wrong += ops->ipc_open(device, &shared->handle, &address, &size) != TARN_ERR_DEVICE;
+    wrong += fake->alive(0) != 0 || address != 0 || size != 0; /* closed again */
+    wrong += ops->ipc_open(device, &shared->handle, &address, &size) != TARN_OK;
+    wrong += size != MIB;
+    wrong += ops->ipc_open(device, &shared->handle, &address, &size) != TARN_ERR_DEVICE; /* twice */
     wrong += driver()->cuMemcpyDtoH_v2(&byte, address, 1) != TN_CU_SUCCESS || byte != 5;
     wrong += driver()->cuMemsetD8Async(address, 6, 1, 0) != TN_CU_SUCCESS;
     wrong += ops->ipc_close(device, address) != TARN_OK;

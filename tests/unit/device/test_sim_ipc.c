@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Sharing memory of simulated devices between processes, and copying between devices. */
+#define _GNU_SOURCE 1 /* memfd_create */
 #include "support/test.h"
 
 #include "support/child.h"
 #include "support/sim.h"
+#include "support/temp.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define PAGE (2 * MIB)
 
@@ -40,10 +44,11 @@ static void open_and_write(void *context)
     struct shared *shared = context;
     struct tarn_device *device = child_open(shared);
     tarn_ptr first = 0;
+    uint64_t size = 0;
     tarn_ptr again = 0;
 
-    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &first) == TARN_OK);
-    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &again) == TARN_ERR_DEVICE);
+    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &first, &size) == TARN_OK);
+    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &again, &size) == TARN_ERR_DEVICE);
     CHILD_REQUIRE(strcmp(device->ops->last_error(device), "open of what is open already") == 0);
     unsigned char *bytes = tarn_sim_host_memory(device, first, 3 * MIB);
 
@@ -55,7 +60,7 @@ static void open_and_write(void *context)
     CHILD_REQUIRE(device->ops->ipc_close(device, first) == TARN_OK);
     CHILD_REQUIRE(device->ops->ipc_close(device, first) == TARN_ERR_DEVICE);
     CHILD_REQUIRE(tarn_sim_host_memory(device, first, 1) == NULL);
-    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &again) == TARN_OK);
+    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &again, &size) == TARN_OK);
     tarn_device_close(device); /* with something open */
 }
 
@@ -65,13 +70,14 @@ static void an_allocation_is_seen_by_another_process(void **state)
     const struct tn_device_ops *ops = shared.device->ops;
     tarn_ptr ptr = sim_alloc_ok(shared.device, 3 * MIB);
     tarn_ptr out = 7;
+    uint64_t size = 0;
 
     (void)state;
     shared.bytes = tarn_sim_host_memory(shared.device, ptr, 3 * MIB);
     shared.bytes[5] = 55;
     assert_int_equal(ops->ipc_export(shared.device, ptr + 512, &shared.handle), TARN_ERR_DEVICE);
     assert_int_equal(ops->ipc_export(shared.device, ptr, &shared.handle), TARN_OK);
-    assert_int_equal(ops->ipc_open(shared.device, &shared.handle, &out), TARN_ERR_DEVICE);
+    assert_int_equal(ops->ipc_open(shared.device, &shared.handle, &out, &size), TARN_ERR_DEVICE);
     assert_string_equal(ops->last_error(shared.device), "open of an allocation of this process");
     assert_int_equal(out, 7);
     child_run(open_and_write, &shared);
@@ -85,10 +91,11 @@ static void open_what_is_gone(void *context)
     struct tarn_device *device = child_open(shared);
     struct tn_ipc_handle nonsense = {{0}};
     tarn_ptr out = 7;
+    uint64_t size = 0;
 
-    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &out) == TARN_ERR_DEVICE);
+    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &out, &size) == TARN_ERR_DEVICE);
     CHILD_REQUIRE(strstr(device->ops->last_error(device), "which has it no longer"));
-    CHILD_REQUIRE(device->ops->ipc_open(device, &nonsense, &out) == TARN_ERR_DEVICE);
+    CHILD_REQUIRE(device->ops->ipc_open(device, &nonsense, &out, &size) == TARN_ERR_DEVICE);
     CHILD_REQUIRE(out == 7 && sim_counters(device).live_opened == 0);
     tarn_device_close(device);
 }
@@ -112,13 +119,14 @@ static void open_without_memory(void *context)
     struct shared *shared = context;
     struct tarn_device *device = child_open(shared);
     tarn_ptr out = 0;
+    uint64_t size = 0;
 
-    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &out) == TARN_OK);
+    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &out, &size) == TARN_OK);
     CHILD_REQUIRE(out != 0 && tarn_sim_host_memory(device, out, 1) == NULL);
     tarn_device_close(device);
     shared->backed = true;
     device = child_open(shared);
-    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &out) == TARN_ERR_DEVICE);
+    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &out, &size) == TARN_ERR_DEVICE);
     CHILD_REQUIRE(strstr(device->ops->last_error(device), "not backed"));
     tarn_device_close(device);
 }
@@ -191,6 +199,84 @@ static void pages_are_seen_by_another_process(void **state)
     }
 }
 
+/* Descriptors of the parent's that are no pages, each of a page's size. */
+struct strangers {
+    pid_t process;
+    int descriptors[3];
+};
+
+static void import_strangers(void *context)
+{
+    const struct strangers *strangers = context;
+    const struct shared shared = {.backed = true};
+    struct tarn_device *device = child_open(&shared);
+    tn_page_handle page = 0;
+
+    for (size_t i = 0; i < 3; i++) {
+        CHILD_REQUIRE(device->ops->page_import(device, strangers->process,
+                                               strangers->descriptors[i], PAGE,
+                                               &page) == TARN_ERR_DEVICE);
+        CHILD_REQUIRE(strstr(device->ops->last_error(device), "which is no page"));
+    }
+    CHILD_REQUIRE(page == 0 && sim_counters(device).live_pages == 0);
+    tarn_device_close(device);
+}
+
+static void only_memory_of_devices_is_opened(void **state)
+{
+    struct strangers strangers = {.process = getpid()};
+    struct temp_file file = temp_write("", 0);
+    int ends[2];
+
+    (void)state;
+    strangers.descriptors[0] = open(file.path, O_RDWR);
+    strangers.descriptors[1] = memfd_create("tarn-0123456789abcdef", 0); /* not sealed */
+    assert_int_equal(pipe(ends), 0); /* opening it would not come back */
+    strangers.descriptors[2] = ends[1];
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(strangers.descriptors[i] >= 0);
+        assert_int_equal(ftruncate(strangers.descriptors[i], PAGE), 0);
+    }
+    child_run(import_strangers, &strangers);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(close(strangers.descriptors[i]), 0);
+    }
+    assert_int_equal(close(ends[0]), 0);
+    temp_remove(&file);
+}
+
+static void open_forged(void *context)
+{
+    struct shared *shared = context;
+    struct tarn_device *device = child_open(shared);
+    tarn_ptr out = 0;
+    uint64_t size = 0;
+
+    for (size_t i = 8; i < 56; i++) { /* the address and the device say nothing about the memory */
+        if (i < 16 || i >= 32) {
+            shared->handle.bytes[i] ^= 1;
+            CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &out, &size) ==
+                          TARN_ERR_DEVICE);
+            shared->handle.bytes[i] ^= 1;
+        }
+    }
+    CHILD_REQUIRE(out == 0 && size == 0);
+    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &out, &size) == TARN_OK);
+    CHILD_REQUIRE(size == 3 * MIB);
+    tarn_device_close(device);
+}
+
+static void forged_handles_are_refused(void **state)
+{
+    struct shared shared = {.device = backed_open(0), .backed = true};
+    const tarn_ptr ptr = sim_alloc_ok(shared.device, 3 * MIB);
+
+    (void)state;
+    assert_int_equal(shared.device->ops->ipc_export(shared.device, ptr, &shared.handle), TARN_OK);
+    child_run(open_forged, &shared);
+    sim_close(shared.device);
+}
+
 static void copies_go_between_devices_and_the_host(void **state)
 {
     struct tarn_device *a = backed_open(0);
@@ -234,6 +320,7 @@ static void planned_failures_change_nothing(void **state)
     struct tn_ipc_handle handle;
     tn_page_handle page = 0;
     tarn_ptr out = 0;
+    uint64_t size = 0;
     int descriptor = -5;
     unsigned char byte = 9;
     bool reaches = false;
@@ -248,7 +335,7 @@ static void planned_failures_change_nothing(void **state)
         tarn_sim_fail_nth(device, (enum tarn_sim_call)call, 1, TARN_ERR_DEVICE);
     }
     assert_int_equal(ops->ipc_export(device, ptr, &handle), TARN_ERR_DEVICE);
-    assert_int_equal(ops->ipc_open(device, &handle, &out), TARN_ERR_DEVICE);
+    assert_int_equal(ops->ipc_open(device, &handle, &out, &size), TARN_ERR_DEVICE);
     assert_int_equal(ops->ipc_close(device, ptr), TARN_ERR_DEVICE);
     assert_int_equal(ops->page_export(device, page, &descriptor), TARN_ERR_DEVICE);
     assert_int_equal(ops->page_import(device, getpid(), 0, PAGE, &imported), TARN_ERR_DEVICE);
@@ -268,6 +355,8 @@ int main(void)
         cmocka_unit_test(an_allocation_is_seen_by_another_process),
         cmocka_unit_test(what_was_freed_cannot_be_opened),
         cmocka_unit_test(devices_without_memory_share_addresses),
+        cmocka_unit_test(only_memory_of_devices_is_opened),
+        cmocka_unit_test(forged_handles_are_refused),
         cmocka_unit_test(pages_are_seen_by_another_process),
         cmocka_unit_test(copies_go_between_devices_and_the_host),
         cmocka_unit_test(planned_failures_change_nothing),
