@@ -3,6 +3,9 @@
  * One JSON value with all that is in it, for logs of one value a line. Strict as json_token.h says;
  * strings have no NUL, whole numbers fit into 64 bits with a sign.
  *
+ * The program's own JSON is read by a library, which aborts or drops digits when memory ends in the
+ * middle of a token and knows no bounds; files from outside are read by this.
+ *
  * Bounds: nesting by TN_JSON_DEPTH, and all memory by a budget, which one line cannot exceed
  * however it is made. No recursion. A value takes 24 bytes; finding a key in an object costs the
  * logarithm of its keys, which are sorted.

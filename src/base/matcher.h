@@ -3,7 +3,8 @@
  * Looks for POSIX extended regular expressions in texts, in bounded time and memory: all ways to go
  * on are followed at once, a byte of the text after the other (Thompson's construction), so that a
  * search takes steps in the order of operations times bytes, whatever the expression. The C
- * library's takes minutes and gigabytes for one text of 4 KiB, "(a|b)*a(a|b){300}c" for example.
+ * library's takes minutes and gigabytes for one text of 4 KiB, "(a|b)*a(a|b){300}c" for example;
+ * PCRE2 backtracks and can only give up, and RE2 would bring a C++ runtime into a C library.
  *
  * An expression is a list of operations. Those of a part of it lie in one piece and jump only by
  * distances, within the piece or just behind it; so parts are copied and moved as they are.
