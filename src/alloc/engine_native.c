@@ -380,6 +380,9 @@ request_prepare(struct tn_engine *engine, struct tn_request *request, struct tar
     if (tn_unlikely(engine->unfiled != NULL)) {
         tn_engine_file_pending(engine);
     }
+    if (tn_unlikely(tn_stream_is_per_thread(engine->device, request->stream))) {
+        return tn_stream_refuse_per_thread(request->stream, error);
+    }
     request->set = tn_pool_get_set(request->pool, request->stream);
     if (!request->set || !tn_ptr_map_reserve(&engine->map, 1) ||
         !tn_engine_reserve_spares(engine, 1)) {
