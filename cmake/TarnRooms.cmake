@@ -37,6 +37,13 @@ if(TARN_BUILD_FUZZERS)
     target_compile_options(tarn_flags INTERFACE -fno-sanitize-coverage=trace-cmp)
 endif()
 
+# Sanitizers see more than these do, and need the plain functions.
+if(NOT TARN_SANITIZE)
+    include(TarnHarden)
+    target_compile_options(tarn_flags INTERFACE ${TARN_HARDENING_COMPILE})
+    target_link_options(tarn_flags INTERFACE ${TARN_HARDENING_LINK})
+endif()
+
 # Users' builds are optimised as a whole: what an allocation passes through is spread over a dozen
 # files. The objects hold plain code as well, for whoever links libtarn.a without that.
 # Not every gcc is installed whole, so it is tried first.

@@ -216,7 +216,8 @@ struct tarn_oom {
 };
 
 /* Called on the thread whose allocation failed, without any lock, before it returns: it may use
- * the allocator. At most TARN_OBSERVERS_MAX, for the allocator's life; TARN_ERR_LIMIT beyond. */
+ * the allocator. No observer is called for a request of an observer's. At most TARN_OBSERVERS_MAX,
+ * for the allocator's life; TARN_ERR_LIMIT beyond. */
 enum {
     TARN_OBSERVERS_MAX = 8
 };
@@ -228,7 +229,9 @@ TARN_API enum tarn_status tarn_allocator_add_oom_observer(struct tarn_allocator 
                                                           void *context) TARN_MUST_CHECK;
 
 /* Called when no free block fits, before the device is asked: it may free blocks of this allocator
- * (no lock is held) and says whether it did anything; then the search is made again. */
+ * (no lock is held) and says whether it did anything; then the search is made again. It must not
+ * allocate from this allocator: a request of it that no free block serves fails with
+ * TARN_ERR_STATE. */
 typedef bool (*tarn_memory_callback)(void *context, struct tarn_allocator *allocator, uint64_t size,
                                      tarn_stream stream);
 

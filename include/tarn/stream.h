@@ -4,6 +4,12 @@
  * (CUstream, cudaStream_t) as a number: one made here can be passed to CUDA and the other way
  * round; 0 is the default stream. On a simulated device any number is a stream. Thread-safe. What
  * the device refuses fails with TARN_ERR_DEVICE and its text.
+ *
+ * Memory is kept by the number of its stream. So on a GPU cudaStreamPerThread (2), which is another
+ * stream in each thread, is refused with TARN_ERR_NOT_SUPPORTED where memory is allocated for it or
+ * used on it: make a stream for each thread. cudaStreamLegacy (1) is the default stream to the GPU
+ * and another one to the allocator, as in PyTorch: what was freed on one is not used again on the
+ * other.
  */
 #ifndef TARN_STREAM_H
 #define TARN_STREAM_H

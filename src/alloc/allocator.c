@@ -208,6 +208,9 @@ static enum tarn_status stream_check(struct tarn_allocator *allocator, tarn_stre
     if (tn_fork_passed(&allocator->fork)) {
         return tn_forked_refuse(error);
     }
+    if (tn_stream_is_per_thread(device, stream)) {
+        return tn_stream_refuse_per_thread(stream, error);
+    }
     const enum tarn_status st = device->ops->stream_check(device, stream);
 
     if (st) {

@@ -217,6 +217,9 @@ static enum tarn_status async_alloc(struct tarn_allocator *allocator, uint64_t s
     if (size >= TN_MAX_REQUEST) {
         return tn_oom_absurd(error);
     }
+    if (tn_stream_is_per_thread(allocator->device, stream)) {
+        return tn_stream_refuse_per_thread(stream, error);
+    }
     struct async_block *block = tn_host_alloc_zero(sizeof *block);
 
     if (!block) {

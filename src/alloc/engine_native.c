@@ -14,6 +14,7 @@
  */
 #include "alloc/engine_native.h"
 
+#include "alloc/call_back.h"
 #include "alloc/core_check.h"
 #include "alloc/expandable.h"
 #include "alloc/gc.h"
@@ -24,6 +25,8 @@
 #include "alloc/size_class.h"
 #include "base/host_mem.h"
 #include "base/probe.h"
+
+#include <inttypes.h>
 
 /* ---- choosing among free blocks ---- */
 
@@ -127,12 +130,14 @@ static bool run_callbacks(struct tn_engine *engine, const struct tn_request *req
 {
     struct tn_private_pool *owner = request->pool->owner;
     const unsigned count = engine->callback_count;
+    struct tn_call_back call;
     bool helped = false;
 
     if (owner) {
         owner->pins++;
     }
     tn_engine_unlock(engine);
+    tn_call_back_begin(&call, engine, TN_CALL_MEMORY_CALLBACK);
     for (unsigned i = 0; i < count; i++) {
         const struct tn_memory_callback *callback = &engine->callbacks[i];
 
@@ -140,6 +145,7 @@ static bool run_callbacks(struct tn_engine *engine, const struct tn_request *req
             callback->call(callback->context, engine->owner, request->requested, request->stream) ||
             helped;
     }
+    tn_call_back_end(&call);
     tn_engine_lock(engine);
     if (owner) {
         owner->pins--;
@@ -150,7 +156,16 @@ static bool run_callbacks(struct tn_engine *engine, const struct tn_request *req
 static enum tarn_status step_callbacks(struct tn_engine *engine, struct tn_request *request,
                                        struct tarn_error *error)
 {
-    if (engine->callback_count == 0 || !run_callbacks(engine, request)) {
+    if (engine->callback_count == 0) {
+        return TARN_ERR_NOT_FOUND;
+    }
+    if (tn_call_back_is_inside(engine, TN_CALL_MEMORY_CALLBACK)) {
+        return tn_fail(error, TARN_ERR_STATE,
+                       "a memory callback asked its allocator for %" PRIu64
+                       " bytes, which no free block has: a callback may only free",
+                       request->requested);
+    }
+    if (!run_callbacks(engine, request)) {
         return TARN_ERR_NOT_FOUND;
     }
     return step_reuse(engine, request, error);
@@ -365,6 +380,9 @@ request_prepare(struct tn_engine *engine, struct tn_request *request, struct tar
     if (tn_unlikely(engine->unfiled != NULL)) {
         tn_engine_file_pending(engine);
     }
+    if (tn_unlikely(tn_stream_is_per_thread(engine->device, request->stream))) {
+        return tn_stream_refuse_per_thread(request->stream, error);
+    }
     request->set = tn_pool_get_set(request->pool, request->stream);
     if (!request->set || !tn_ptr_map_reserve(&engine->map, 1) ||
         !tn_engine_reserve_spares(engine, 1)) {
@@ -492,6 +510,22 @@ static inline enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_
     return st;
 }
 
+/* Without the lock, and not for a request that an observer makes. */
+static void call_observers(const struct tn_engine *engine, unsigned count,
+                           const struct tarn_oom *oom)
+{
+    struct tn_call_back call;
+
+    if (tn_call_back_is_inside(engine, TN_CALL_OOM_OBSERVER)) {
+        return;
+    }
+    tn_call_back_begin(&call, engine, TN_CALL_OOM_OBSERVER);
+    for (unsigned i = 0; i < count; i++) {
+        engine->observers[i].call(engine->observers[i].context, oom);
+    }
+    tn_call_back_end(&call);
+}
+
 /* Memory has run out: tells the sinks under the lock, which is released here, and the observers
  * without it. */
 static TN_COLD enum tarn_status
@@ -505,9 +539,7 @@ alloc_run_out(struct tn_engine *engine, const struct tn_request *request, struct
     tn_engine_drop_stack(engine, request->stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
-    for (unsigned i = 0; i < observers; i++) {
-        engine->observers[i].call(engine->observers[i].context, &oom);
-    }
+    call_observers(engine, observers, &oom);
     return st;
 }
 

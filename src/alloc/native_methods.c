@@ -61,9 +61,9 @@ static bool pointer_is_plain(struct tn_native_allocator *native, tarn_ptr ptr, u
            tn_plain_memory_find(&native->plain, ptr, size_out);
 }
 
-static enum tarn_status native_alloc(struct tarn_allocator *allocator, uint64_t size,
-                                     tarn_stream stream, tarn_ptr *ptr_out,
-                                     struct tarn_error *error)
+static TN_NO_STACK_GUARD enum tarn_status native_alloc(struct tarn_allocator *allocator,
+                                                       uint64_t size, tarn_stream stream,
+                                                       tarn_ptr *ptr_out, struct tarn_error *error)
 {
     struct tn_native_allocator *native = native_of(allocator);
 

@@ -3,6 +3,17 @@
 #ifndef TN_BASE_ATTR_H
 #define TN_BASE_ATTR_H
 
+/* For a function on the hot path whose only locals with an address are of one fixed size and written
+ * whole: nothing there can run over, and the guard costs as much as the function. */
+#if defined(__has_attribute)
+#if __has_attribute(no_stack_protector)
+#define TN_NO_STACK_GUARD __attribute__((no_stack_protector))
+#endif
+#endif
+#ifndef TN_NO_STACK_GUARD
+#define TN_NO_STACK_GUARD
+#endif
+
 #define tn_likely(x)       __builtin_expect(!!(x), 1)
 #define tn_unlikely(x)     __builtin_expect(!!(x), 0)
 #define TN_PRINTF(fmt, at) __attribute__((format(printf, fmt, at)))

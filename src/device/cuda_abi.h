@@ -66,6 +66,7 @@ enum {
     TN_CU_STREAM_NON_BLOCKING = 1,  /* CUstream_flags */
     TN_CU_EVENT_DISABLE_TIMING = 2, /* CUevent_flags */
     TN_CU_STREAM_LEGACY = 1,        /* CU_STREAM_LEGACY, a stream's handle */
+    TN_CU_STREAM_PER_THREAD = 2,    /* CU_STREAM_PER_THREAD, a handle as well */
     TN_CU_IPC_LAZY_PEER_ACCESS = 1, /* CUipcMem_flags */
     TN_CU_HOST_PORTABLE = 1,        /* CU_MEMHOSTALLOC_PORTABLE and CU_MEMHOSTREGISTER_PORTABLE */
     TN_CU_IPC_HANDLE_SIZE = 64

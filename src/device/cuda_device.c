@@ -510,7 +510,9 @@ enum tarn_status tn_cuda_open(const struct tn_cuda_options *options,
     if (!cuda) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a device");
     }
-    cuda->base = (struct tarn_device){.ops = &cuda_ops, .ordinal = options->ordinal};
+    cuda->base = (struct tarn_device){.ops = &cuda_ops,
+                                      .ordinal = options->ordinal,
+                                      .per_thread_stream = TN_CU_STREAM_PER_THREAD};
     enum tarn_status st = tn_cuda_driver_open(options->driver_path, &cuda->driver, error);
     st = st ? st : cuda_start(cuda, error);
     if (st) {

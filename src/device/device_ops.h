@@ -178,9 +178,19 @@ struct tn_device_ops {
 /* First member of every backend's device. Constant after open. */
 struct tarn_device {
     const struct tn_device_ops *ops;
-    int ordinal;           /* device number as the backend counts, from 0 */
-    uint64_t total_memory; /* bytes in all */
-    uint64_t granularity;  /* unit of virtual memory operations, bytes, a power of two */
+    int ordinal;                   /* device number as the backend counts, from 0 */
+    uint64_t total_memory;         /* bytes in all */
+    uint64_t granularity;          /* unit of virtual memory operations, bytes, a power of two */
+    tarn_stream per_thread_stream; /* names another stream in each thread; 0 = none does */
 };
+
+static inline bool tn_stream_is_per_thread(const struct tarn_device *device, tarn_stream stream)
+{
+    return stream != 0 && stream == device->per_thread_stream;
+}
+
+/* Memory that is kept by the number of its stream cannot be kept for such a stream: says so.
+ * TARN_ERR_NOT_SUPPORTED. */
+enum tarn_status tn_stream_refuse_per_thread(tarn_stream stream, struct tarn_error *error);
 
 #endif

@@ -5,10 +5,20 @@
 #include "base/errinfo.h"
 #include "device/device_ops.h"
 
+#include <inttypes.h>
+
 static enum tarn_status stream_failed(struct tarn_device *device, enum tarn_status status,
                                       const char *what, struct tarn_error *error)
 {
     return tn_fail(error, status, "%s: %s", what, device->ops->last_error(device));
+}
+
+enum tarn_status tn_stream_refuse_per_thread(tarn_stream stream, struct tarn_error *error)
+{
+    return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
+                   "stream %" PRIu64 " is cudaStreamPerThread, another stream in each thread, but "
+                   "memory is kept by stream: make a stream for each thread and pass that",
+                   stream);
 }
 
 enum tarn_status tarn_stream_create(struct tarn_device *device, tarn_stream *stream_out,

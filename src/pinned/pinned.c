@@ -625,6 +625,10 @@ enum tarn_status tarn_pinned_record_stream(struct tarn_pinned *pinned, void *mem
     const struct use use = {.device = device ? device : pinned->device, .stream = stream};
     uint64_t capture = 0;
     uint32_t count = 0;
+
+    if (tn_stream_is_per_thread(use.device, stream)) {
+        return tn_stream_refuse_per_thread(stream, error);
+    }
     enum tarn_status st =
         use.device->ops->capture_info(use.device, stream, &capture, NULL, 0, &count);
 

@@ -333,7 +333,7 @@ static void note_differences(struct tn_verify_run *run)
     run->result->differing++;
 }
 
-static enum tarn_status verify_call(struct tn_verify_run *run, struct tarn_error *error)
+enum tarn_status tn_verify_call(struct tn_verify_run *run, struct tarn_error *error)
 {
     struct tarn_findings findings = TARN_FINDINGS_INIT;
 
@@ -361,14 +361,15 @@ static enum tarn_status verify_call(struct tn_verify_run *run, struct tarn_error
     return TARN_OK;
 }
 
-enum tarn_status tn_verify_calls(struct tn_verify_run *run, struct tarn_error *error)
+/* Makes every call of the log and compares. */
+static enum tarn_status verify_calls(struct tn_verify_run *run, struct tarn_error *error)
 {
     enum tarn_status st = TARN_OK;
 
     while (st == TARN_OK) {
         st = tn_decision_log_next(&run->log, &run->call, error);
         if (st == TARN_OK) {
-            st = verify_call(run, error);
+            st = tn_verify_call(run, error);
         }
     }
     return st == TARN_ERR_NOT_FOUND ? TARN_OK : st;
@@ -401,7 +402,7 @@ enum tarn_status tarn_verify_log(const char *path, const struct tarn_verify_opti
         return st;
     }
     run->result = result_out;
-    st = tn_verify_calls(run, error);
+    st = verify_calls(run, error);
     tn_verify_close(run);
     tn_host_free(run, sizeof *run);
     return st;

@@ -81,8 +81,9 @@ enum tarn_status tn_verify_open(struct tn_verify_run *run, const char *path,
                                 struct tarn_error *error) TN_MUST_CHECK;
 void tn_verify_close(struct tn_verify_run *run);
 
-/* Makes every call of the log and compares; run->result says how that went. */
-enum tarn_status tn_verify_calls(struct tn_verify_run *run, struct tarn_error *error) TN_MUST_CHECK;
+/* Makes the current call, which was read from the log, and compares; run->result says how that
+ * went. */
+enum tarn_status tn_verify_call(struct tn_verify_run *run, struct tarn_error *error) TN_MUST_CHECK;
 
 /* Collects the completions of the log at `path`; none of standard input. */
 enum tarn_status tn_verify_read_ahead(struct tn_verify_run *run, const char *path,

@@ -16,7 +16,8 @@
 
 enum {
     HEADER_MAX_BYTES = 1 << 20,
-    ENTRIES_MAX = 64 << 20
+    ENTRIES_FIRST = 1 << 10, /* events that the history has room for */
+    ENTRIES_MAX = 64 << 20   /* older ones give way */
 };
 
 bool tarn_verify_is_log(const char *path)
@@ -52,6 +53,36 @@ static void forget_times(struct tn_model *model)
     }
 }
 
+/* Room for the events of the current call: those that the log has, for a call that sends others
+ * comes out otherwise, and then there is no snapshot. */
+static enum tarn_status history_make_room(struct tarn_history *history,
+                                          const struct tn_verify_run *run, struct tarn_error *error)
+{
+    struct tarn_history_usage usage = {.struct_size = sizeof usage};
+
+    tarn_history_get_usage(history, &usage);
+    const uint64_t wanted = usage.entries + json_array_size(run->call.events);
+    uint64_t room = usage.max_entries;
+
+    while (room < wanted && room < ENTRIES_MAX) {
+        room *= 2;
+    }
+    return room == usage.max_entries ? TARN_OK : tarn_history_set_max_entries(history, room, error);
+}
+
+static enum tarn_status run_all(struct tn_verify_run *run, struct tarn_history *history,
+                                struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+
+    while (st == TARN_OK) {
+        st = tn_decision_log_next(&run->log, &run->call, error);
+        st = st ? st : history_make_room(history, run, error);
+        st = st ? st : tn_verify_call(run, error);
+    }
+    return st == TARN_ERR_NOT_FOUND ? TARN_OK : st;
+}
+
 static enum tarn_status run_and_capture(struct tn_verify_run *run, struct tarn_history *history,
                                         struct tarn_snapshot **snapshot_out,
                                         struct tarn_error *error)
@@ -62,7 +93,7 @@ static enum tarn_status run_and_capture(struct tn_verify_run *run, struct tarn_h
     tarn_history_get_sink(history, TARN_CONTEXT_NEVER, &sink);
     enum tarn_status st = tarn_allocator_add_sink(run->allocator, &sink, error);
 
-    st = st ? st : tn_verify_calls(run, error);
+    st = st ? st : run_all(run, history, error);
     if (st == TARN_OK && run->result->differing > 0) {
         st = tn_fail(error, TARN_ERR_FORMAT,
                      "%llu of %llu calls of the decision log come out otherwise here, so what they "
@@ -81,7 +112,10 @@ enum tarn_status tarn_verify_snapshot(const char *path, struct tarn_snapshot **s
                                       struct tarn_error *error)
 {
     const struct tarn_history_options options = {
-        .struct_size = sizeof options, .stack_source = TARN_STACK_NONE, .max_entries = ENTRIES_MAX};
+        .struct_size = sizeof options,
+        .stack_source = TARN_STACK_NONE,
+        .max_entries = ENTRIES_FIRST,
+    };
     struct tarn_verify_result result = {.struct_size = sizeof result};
     struct tarn_history *history = NULL;
     struct tn_verify_run *run = tn_host_alloc(sizeof *run);

@@ -255,7 +255,8 @@ static void a_forked_child_is_told(void **state)
 
 static atomic_bool over;
 
-/* Takes the plug's locks all the time. */
+/* Takes locks of the plug all the time; not those around dlopen, which no child can use while
+ * another thread is inside. */
 static void *ask(void *context)
 {
     struct tarn_error error;
@@ -263,7 +264,6 @@ static void *ask(void *context)
     while (!atomic_load(&over)) {
         (void)tarn_torch_last_error(&error);
         (void)tarn_torch_is_recording();
-        (void)tarn_torch_missing_symbol();
     }
     return context;
 }
@@ -275,7 +275,6 @@ static int ask_in_child(void *ptr)
     (void)alarm(60); /* ends a child that hangs */
     (void)tarn_torch_last_error(&error);
     (void)tarn_torch_is_recording();
-    (void)tarn_torch_missing_symbol();
     return in_child(ptr);
 }
 

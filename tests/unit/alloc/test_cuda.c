@@ -328,6 +328,35 @@ static void a_failing_open_leaves_nothing(void **state)
     assert_int_equal(tarn_host_usage().live_bytes, host_bytes);
 }
 
+static void a_stream_of_each_thread_is_refused(void **state)
+{
+    static const char *const settings[] = {"", "expandable_segments:True",
+                                           "backend:cudaMallocAsync"};
+    struct tarn_device *device = cuda_open();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        struct tarn_allocator *allocator = allocator_on(device, settings[i]);
+        struct tarn_error error = {.status = TARN_OK};
+        tarn_ptr ptr = 7;
+
+        for (int turn = 0; turn < 2; turn++) {
+            assert_int_equal(tarn_allocator_alloc(allocator, MIB, 2, &ptr, &error),
+                             TARN_ERR_NOT_SUPPORTED);
+            assert_int_equal(ptr, 7);
+            assert_string_equal(error.text, "stream 2 is cudaStreamPerThread, another stream in "
+                                            "each thread, but memory is kept by stream: make a "
+                                            "stream for each thread and pass that");
+        }
+        assert_int_equal(tarn_allocator_alloc(allocator, MIB, 1, &ptr, NULL), TARN_OK);
+        assert_int_equal(tarn_allocator_record_stream(allocator, ptr, 2, &error),
+                         TARN_ERR_NOT_SUPPORTED);
+        assert_int_equal(tarn_allocator_free(allocator, ptr, NULL), TARN_OK);
+        tarn_allocator_destroy(allocator);
+    }
+    tarn_device_close(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -335,6 +364,7 @@ int main(void)
         cmocka_unit_test(the_message_names_the_processes),
         cmocka_unit_test(a_capture_gets_memory_of_its_own_pool),
         cmocka_unit_test(a_stream_of_another_gpu_is_told_at_once),
+        cmocka_unit_test(a_stream_of_each_thread_is_refused),
         cmocka_unit_test(the_driver_may_shut_down_first),
         cmocka_unit_test(an_allocator_may_own_its_device),
         cmocka_unit_test(settings_may_come_from_the_environment),

@@ -8,6 +8,7 @@
 #include "tarn/verify.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LOG(name) TEST_DATA_DIR "/decisions/" name ".jsonl.gz"
@@ -122,6 +123,39 @@ static void what_comes_out_otherwise_or_is_cut_is_refused(void **state)
     assert_int_equal(tarn_host_usage().live_bytes, live);
 }
 
+static size_t largest; /* piece of memory that was asked for */
+
+static void *hook_alloc(void *context, size_t size, size_t alignment)
+{
+    void *memory = NULL;
+
+    (void)context;
+    largest = size > largest ? size : largest;
+    return posix_memalign(&memory, alignment, size) == 0 ? memory : NULL;
+}
+
+static void hook_release(void *context, void *memory, size_t size)
+{
+    (void)context;
+    (void)size;
+    free(memory);
+}
+
+/* Its events decide, not how many a log might have. */
+static void the_history_is_as_long_as_the_log(void **state)
+{
+    const struct tarn_host_hooks hooks = {
+        .struct_size = sizeof hooks, .alloc = hook_alloc, .release = hook_release};
+    struct tarn_snapshot *snapshot = NULL;
+
+    (void)state;
+    assert_int_equal(tarn_host_set_hooks(&hooks), TARN_OK);
+    assert_int_equal(tarn_verify_snapshot(LOG("big_default"), &snapshot, NULL), TARN_OK);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_set_hooks(NULL), TARN_OK);
+    assert_in_range(largest, 1, (size_t)16 << 20);
+}
+
 static void every_host_failure_is_reported(void **state)
 {
     const uint64_t live = tarn_host_usage().live_bytes;
@@ -152,6 +186,7 @@ int main(void)
         cmocka_unit_test(the_snapshot_has_no_times_of_this_run),
         cmocka_unit_test(logs_are_told_by_their_content),
         cmocka_unit_test(what_comes_out_otherwise_or_is_cut_is_refused),
+        cmocka_unit_test(the_history_is_as_long_as_the_log),
         cmocka_unit_test(every_host_failure_is_reported),
     };
 
