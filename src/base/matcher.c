@@ -47,10 +47,8 @@ static bool set_has(const struct tn_match_set *set, unsigned char byte)
 
 /* ---- reading an expression ---- */
 
-enum {
-    NO_PART = UINT32_MAX,
-    ENDLESS = UINT32_MAX
-};
+#define NO_PART UINT32_MAX
+#define ENDLESS UINT32_MAX
 
 /* What is in open parentheses so far. */
 struct level {

@@ -61,7 +61,7 @@ static enum tarn_status history_make_room(struct tarn_history *history,
     struct tarn_history_usage usage = {.struct_size = sizeof usage};
 
     tarn_history_get_usage(history, &usage);
-    const uint64_t wanted = usage.entries + json_array_size(run->call.events);
+    const uint64_t wanted = usage.entries + tn_json_length(run->call.events);
     uint64_t room = usage.max_entries;
 
     while (room < wanted && room < ENTRIES_MAX) {
