@@ -5,8 +5,8 @@
  * Memory belongs to the stream it was allocated for and is reused on that stream at once when it is
  * freed; a block that other streams use as well is reused when the work they had queued is done
  * (record_stream). Every function may be called from any thread. A failed call changes nothing
- * unless its comment says otherwise. A child that is forked afterwards cannot use the allocator: see
- * tarn/device.h.
+ * unless its comment says otherwise. A child that is forked afterwards cannot use the allocator:
+ * see tarn/device.h.
  *
  * The settings choose among three engines when the allocator is made. The caching one is described
  * here. backend:cudaMallocAsync leaves the decisions to the device's stream-ordered pool, as

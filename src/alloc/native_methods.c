@@ -79,9 +79,10 @@ static TN_NO_STACK_GUARD enum tarn_status native_alloc(struct tarn_allocator *al
     return st;
 }
 
-static enum tarn_status native_alloc_handle(struct tarn_allocator *allocator, uint64_t size,
-                                            tarn_stream stream, struct tarn_handle *handle_out,
-                                            struct tarn_error *error)
+static TN_NO_STACK_GUARD enum tarn_status native_alloc_handle(struct tarn_allocator *allocator,
+                                                              uint64_t size, tarn_stream stream,
+                                                              struct tarn_handle *handle_out,
+                                                              struct tarn_error *error)
 {
     struct tn_native_allocator *native = native_of(allocator);
 

@@ -117,10 +117,11 @@ struct tn_device_ops {
     /* Sharing memory with other processes. `ipc_export` names a plain allocation; `ipc_open`, in
      * another process, gives it an address there and says how many bytes lie behind it, whatever
      * the handle claims, and `ipc_close` ends that. A process opens what it names once at a time,
-     * or gets the same address and closes it as often. `page_export` gives a descriptor for a page, for the caller to
-     * close; `page_import`, in another process, makes a page of the same memory from the first
-     * process's id and its descriptor, if it is one of `size` bytes. An imported page is mapped and released as an own one.
-     * What is exported must stay allocated while others have it open. */
+     * or gets the same address and closes it as often. `page_export` gives a descriptor for a page,
+     * for the caller to close; `page_import`, in another process, makes a page of the same memory
+     * from the first process's id and its descriptor, if it is one of `size` bytes. An imported
+     * page is mapped and released as an own one. What is exported must stay allocated while others
+     * have it open. */
     enum tarn_status (*ipc_export)(struct tarn_device *device, tarn_ptr address,
                                    struct tn_ipc_handle *handle_out);
     enum tarn_status (*ipc_open)(struct tarn_device *device, const struct tn_ipc_handle *handle,
