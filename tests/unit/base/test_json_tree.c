@@ -160,15 +160,18 @@ static void one_text_cannot_take_all_memory(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
+    static const char item[] = "{\"key\":\"value\"},";
+    static const char last[] = "140737488355328]";
     char text[8192] = "[";
+    size_t used = 1;
     enum tarn_status status = TARN_ERR_HOST_MEMORY;
     uint64_t failures = 0;
 
     (void)state;
-    for (int i = 0; i < 300; i++) {
-        strcat(text, "{\"key\":\"value\"},"); /* NOLINT: it fits */
+    for (int i = 0; i < 300; i++, used += sizeof item - 1) {
+        memcpy(text + used, item, sizeof item);
     }
-    strcat(text, "140737488355328]"); /* NOLINT */
+    memcpy(text + used, last, sizeof last);
     for (uint64_t n = 1; status; n++) {
         struct fixture f;
 

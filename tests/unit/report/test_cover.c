@@ -68,7 +68,7 @@ static void same_as_a_list(void **state)
     }
 }
 
-/* Ranges that all reach to the same end: each has a piece, and none looks at those of the others. */
+/* Each has a piece, and none looks at those of the others. */
 static void many_ranges_may_overlap(void **state)
 {
     enum {
