@@ -60,13 +60,15 @@ static void what_is_not_there_is_nothing(void **state)
     (void)state;
     tn_json_tree_init(&f.tree);
     assert_int_equal(parse(&f, "[7]", false), TARN_OK);
-    assert_null(tn_json_get(&f.tree.root, "a"));
-    assert_null(tn_json_get(NULL, "a"));
+    const struct tn_json_value *nothing = tn_json_get(&f.tree.root, "a");
+
+    assert_null(nothing);
+    assert_null(tn_json_get(nothing, "a"));
     assert_null(tn_json_at(&f.tree.root, 1));
-    assert_null(tn_json_at(NULL, 0));
+    assert_null(tn_json_at(nothing, 0));
     assert_null(tn_json_text(tn_json_at(&f.tree.root, 0)));
-    assert_int_equal(tn_json_integer(NULL), 0);
-    assert_int_equal(tn_json_length(NULL), 0);
+    assert_int_equal(tn_json_integer(nothing), 0);
+    assert_int_equal(tn_json_length(nothing), 0);
     assert_int_equal(tn_json_pairs(&f.tree.root), 0);
     assert_int_equal(parse(&f, "[7", false), TARN_ERR_TRUNCATED);
     assert_true(tn_json_is(&f.tree.root, TN_JSON_NULL));
@@ -144,7 +146,9 @@ static void one_text_cannot_take_all_memory(void **state)
     (void)state;
     assert_non_null(text);
     for (size_t i = 0; i < size; i++) {
-        text[i] = i == 0 ? '[' : "[],"[(i - 1) % 3];
+        const char *next = i == 0 ? "[" : "[],";
+
+        text[i] = next[i == 0 ? 0 : (i - 1) % 3];
     }
     tn_json_tree_init(&f.tree);
     assert_int_equal(tn_json_parse(&f.tree, text, size, false, &f.error), TARN_ERR_LIMIT);
