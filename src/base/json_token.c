@@ -108,10 +108,12 @@ const char *tn_json_unescape(const char *text, size_t length, char *out, size_t 
             size += utf8_put(out + size, code);
             at += 2 + read;
         } else {
-            out[size] = end - at > 1 ? escape_letter(at[1]) : '\0';
-            if (out[size++] == '\0') {
+            const char meant = escape_letter(end - at > 1 ? at[1] : 0);
+
+            if (meant == '\0') {
                 return "a string with an unknown escape";
             }
+            out[size++] = meant;
             at += 2;
         }
     }

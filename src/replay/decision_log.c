@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/decision_log.h"
 
+#include "base/assertion.h"
 #include "base/errinfo.h"
 
 #include <stdarg.h>
@@ -384,6 +385,7 @@ static enum tarn_status decision_read_op(const struct tn_decision_log *log,
     if (st) {
         return st;
     }
+    tn_assert(name);
     for (int op = 0; op < TN_DECISION_COUNT; op++) {
         if (strcmp(name, tn_decision_name((enum tn_decision_op)op)) == 0) {
             *op_out = (enum tn_decision_op)op;

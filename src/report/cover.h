@@ -3,8 +3,8 @@
  * Which of a list of address ranges holds an address: the first one of the list that does. Ranges
  * may overlap; of each only what no earlier one holds is kept, as pieces that do not overlap.
  *
- * Owns: the pieces, at most two a range. Guarded by its owner. Cost: O(log n) a search, the same
- * and O(pieces skipped) an addition.
+ * Owns: the pieces, at most two a range, and the stretches that they cover without a gap. Guarded
+ * by its owner. Cost: O(log n) a search, the same on average an addition, however the ranges lie.
  */
 #ifndef TN_REPORT_COVER_H
 #define TN_REPORT_COVER_H
@@ -15,6 +15,7 @@
 struct tn_cover {
     struct tn_budget budget; /* without a limit */
     struct tn_tree pieces;
+    struct tn_tree runs; /* stretches: no two touch */
     struct tn_store store;
 };
 

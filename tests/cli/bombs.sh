@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # bombs.sh PROGRAM MAKE_BOMB: small files that stand for something far too large. Each is refused
-# with exit code 7 and one line, packed, and by a pipe, within a second or so and 512 MiB.
+# with exit code 7 and one line, packed, and by a pipe, within 1 GiB of address space.
 set -u
 
 tarn=$1
@@ -17,7 +17,9 @@ memory=${TARN_BOMB_KIB:-1048576}
 # Reads standard input; an endless one must not take the machine with it.
 run() { # COMMAND [ARGUMENT...]
     (
+        # shellcheck disable=SC3045 # which every shell of Debian and Ubuntu has
         [ "$memory" = unlimited ] || ulimit -v "$memory"
+        # shellcheck disable=SC3045
         ulimit -t 60
         "$tarn" "$@" >"$work/out" 2>"$work/err"
     )
@@ -35,7 +37,6 @@ for kind in $("$make_bomb"); do
     *) commands='info check leaks' ;;
     esac
     for command in $commands; do
-        set -- "$command"
         [ "$command" = profile ] && output=$work/made.pickle || output=
         # shellcheck disable=SC2086
         run "$command" "$work/bomb.gz" $output </dev/null

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded into a program: its allocation number FAIL_MALLOC_AT, counted from 1 over malloc, calloc,
- * realloc and posix_memalign, finds no memory.
+ * Preloaded into a program: its allocation number FAIL_MALLOC_AT, counted from 1 over malloc,
+ * calloc, realloc and posix_memalign, finds no memory.
  */
 #include <errno.h>
 #include <stdatomic.h>

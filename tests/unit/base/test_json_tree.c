@@ -60,13 +60,15 @@ static void what_is_not_there_is_nothing(void **state)
     (void)state;
     tn_json_tree_init(&f.tree);
     assert_int_equal(parse(&f, "[7]", false), TARN_OK);
-    assert_null(tn_json_get(&f.tree.root, "a"));
-    assert_null(tn_json_get(NULL, "a"));
+    const struct tn_json_value *nothing = tn_json_get(&f.tree.root, "a");
+
+    assert_null(nothing);
+    assert_null(tn_json_get(nothing, "a"));
     assert_null(tn_json_at(&f.tree.root, 1));
-    assert_null(tn_json_at(NULL, 0));
+    assert_null(tn_json_at(nothing, 0));
     assert_null(tn_json_text(tn_json_at(&f.tree.root, 0)));
-    assert_int_equal(tn_json_integer(NULL), 0);
-    assert_int_equal(tn_json_length(NULL), 0);
+    assert_int_equal(tn_json_integer(nothing), 0);
+    assert_int_equal(tn_json_length(nothing), 0);
     assert_int_equal(tn_json_pairs(&f.tree.root), 0);
     assert_int_equal(parse(&f, "[7", false), TARN_ERR_TRUNCATED);
     assert_true(tn_json_is(&f.tree.root, TN_JSON_NULL));
@@ -144,7 +146,9 @@ static void one_text_cannot_take_all_memory(void **state)
     (void)state;
     assert_non_null(text);
     for (size_t i = 0; i < size; i++) {
-        text[i] = i == 0 ? '[' : "[],"[(i - 1) % 3];
+        const char *next = i == 0 ? "[" : "[],";
+
+        text[i] = next[i == 0 ? 0 : (i - 1) % 3];
     }
     tn_json_tree_init(&f.tree);
     assert_int_equal(tn_json_parse(&f.tree, text, size, false, &f.error), TARN_ERR_LIMIT);
@@ -160,15 +164,18 @@ static void one_text_cannot_take_all_memory(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
+    static const char item[] = "{\"key\":\"value\"},";
+    static const char last[] = "140737488355328]";
     char text[8192] = "[";
+    size_t used = 1;
     enum tarn_status status = TARN_ERR_HOST_MEMORY;
     uint64_t failures = 0;
 
     (void)state;
-    for (int i = 0; i < 300; i++) {
-        strcat(text, "{\"key\":\"value\"},"); /* NOLINT: it fits */
+    for (int i = 0; i < 300; i++, used += sizeof item - 1) {
+        memcpy(text + used, item, sizeof item);
     }
-    strcat(text, "140737488355328]"); /* NOLINT */
+    memcpy(text + used, last, sizeof last);
     for (uint64_t n = 1; status; n++) {
         struct fixture f;
 

@@ -68,6 +68,26 @@ static void same_as_a_list(void **state)
     }
 }
 
+/* Each has a piece, and none looks at those of the others. */
+static void many_ranges_may_overlap(void **state)
+{
+    enum {
+        MANY = 300000
+    };
+    struct tn_cover cover;
+
+    (void)state;
+    tn_cover_init(&cover);
+    for (uint64_t i = 0; i < MANY; i++) {
+        assert_true(tn_cover_add(&cover, 4096 * i, (uint64_t)1 << 40, i));
+    }
+    assert_int_equal(cover.pieces.count, MANY);
+    assert_int_equal(cover.runs.count, 1);
+    assert_int_equal(label_at(&cover, 4096 * (uint64_t)(MANY - 1)), 0);
+    assert_int_equal(label_at(&cover, ((uint64_t)1 << 40) + 5), 1);
+    tn_cover_fini(&cover);
+}
+
 static void ranges_end_with_the_space(void **state)
 {
     struct tn_cover cover;
@@ -87,6 +107,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_range_wins),
         cmocka_unit_test(same_as_a_list),
+        cmocka_unit_test(many_ranges_may_overlap),
         cmocka_unit_test(ranges_end_with_the_space),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

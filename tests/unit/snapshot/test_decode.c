@@ -397,7 +397,7 @@ static void what_is_walked_again_is_charged(void **state)
     const uint64_t used = f.model.budget.used;
 
     assert_int_equal(tn_decode_finish(&f.decoder, top), TARN_OK);
-    assert_true(f.model.budget.used - used >= 10 * 100 * sizeof(struct tn_trace_entry));
+    assert_true(f.model.budget.used - used >= sizeof(struct tn_trace_entry) * 10 * 100);
     assert_int_equal(f.model.trace_count, 11);
     end(&f);
 }

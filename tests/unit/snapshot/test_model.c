@@ -65,7 +65,7 @@ static void what_is_shared_counts_each_time(void **state)
     const struct tn_trace_entry entry = {.stack = stack};
     const uint64_t bytes = tn_model_entry_written(&model, &entry);
 
-    assert_true(bytes > 3 * 40 && bytes < 1000);
+    assert_true(bytes > 120 && bytes < 1000);
     while (tn_model_charge_written(&model, bytes) == TARN_OK) {
         fits++;
     }
