@@ -30,6 +30,11 @@ enum {
 TARN_API size_t tarn_text_show(const char *text, size_t length, enum tarn_text_form form,
                                char *shown, size_t size);
 
+/* Whether a spreadsheet would take it for a formula: it begins with '=', '+', '-' or '@', also as wide
+ * as a Chinese character. Tables in CSV have a ' before such a text. Of blanks and controls it may
+ * begin with nothing is said: tarn_text_show escapes them. */
+TARN_API bool tarn_text_is_formula(const char *text, size_t length);
+
 /* How many bytes of a text that ends with NUL, `most` at most, do not end within a character. */
 TARN_API size_t tarn_text_fit(const char *text, size_t most);
 
