@@ -143,9 +143,9 @@ static void compare_stat(struct tn_verify_run *run, const char *name, const char
         const json_t *value = json_array_get(expected, i);
 
         if (!json_is_integer(value) || json_integer_value(value) != got[i]) {
-            tn_verify_differs(run, "  %s%s%s.%s: expected %lld, got %lld", name,
-                              pool[0] ? "." : "", pool, parts[i],
-                              (long long)json_integer_value(value), (long long)got[i]);
+            tn_verify_differs(run, "  %s%s%s.%s: expected %lld, got %lld", name, pool[0] ? "." : "",
+                              pool, parts[i], (long long)json_integer_value(value),
+                              (long long)got[i]);
         }
     }
 }

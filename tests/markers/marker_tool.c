@@ -7,9 +7,10 @@
  *                                     those that JSON can hold, or "plain" words in their places
  *   marker_tool terminal FILE         nothing in it that a terminal obeys, no line made by a marker
  *   marker_tool json MARKERS FILE     JSON; "jsonl": a document a line. The markers are strings
+ *   marker_tool parse FILE            JSON with some marker in it
  *   marker_tool names MARKERS FILE    JSON; short markers are strings as they are shown
- *   marker_tool csv MARKERS FILE      as many cells in each row; the markers are cells; "cells": the
- *                                     short ones
+ *   marker_tool csv MARKERS FILE      as many cells in each row; the markers are cells
+ *   marker_tool cells MARKERS FILE    the same of short markers
  *   marker_tool sqlite MARKERS FILE   sound; the markers are values
  *   marker_tool tags FILE             the markup's tags and comments, one a line, on stdout
  *
@@ -27,6 +28,7 @@
 enum {
     MARKERS_MAX = 1000,
     TEXT_MAX = 70100,
+    BYTES_FIRST = 64,
     NAME_MAX = 1000, /* names in tables are cut behind some thousand bytes */
     BOUND = '\x1e'   /* around the texts that are found */
 };
@@ -58,6 +60,17 @@ __attribute__((noreturn, format(printf, 1, 2))) static void die(const char *form
     exit(1);
 }
 
+/* The caller frees `at`. */
+static struct bytes bytes_new(void)
+{
+    struct bytes bytes = {.at = calloc(1, BYTES_FIRST), .room = BYTES_FIRST};
+
+    if (!bytes.at) {
+        die("no memory");
+    }
+    return bytes;
+}
+
 static void bytes_add(struct bytes *bytes, const char *more, size_t size)
 {
     if (bytes->room - bytes->size < size + 1) {
@@ -75,14 +88,13 @@ static void bytes_add(struct bytes *bytes, const char *more, size_t size)
 static struct bytes file_read(const char *path)
 {
     FILE *file = fopen(path, "rb");
-    struct bytes bytes = {NULL, 0, 0};
+    struct bytes bytes = bytes_new();
     char piece[65536];
     size_t size;
 
     if (!file) {
         die("cannot read %s", path);
     }
-    bytes_add(&bytes, "", 0);
     while ((size = fread(piece, 1, sizeof piece, file)) > 0) {
         bytes_add(&bytes, piece, size);
     }
@@ -114,15 +126,19 @@ static void marker_parse(const char *line, size_t length)
 {
     struct marker *marker = &markers[marker_count];
     const char *tab = memchr(line, '\t', length);
-    struct bytes text = {NULL, 0, 0};
+    struct bytes text = bytes_new();
     char tag[16];
 
     (void)snprintf(marker->kind, sizeof marker->kind, "%.*s", (int)(tab - line), line);
     for (const char *at = tab + 1; at < line + length; at++) {
-        const char digits[3] = {at[0] == '\\' ? at[2] : '0', at[0] == '\\' ? at[3] : '0', '\0'};
-        const char byte = at[0] == '\\' ? (char)strtol(digits, NULL, 16) : at[0];
+        char byte = *at;
 
-        at += at[0] == '\\' ? 3 : 0;
+        if (byte == '\\') {
+            const char digits[3] = {at[2], at[3], '\0'};
+
+            byte = (char)(unsigned char)strtol(digits, NULL, 16);
+            at += 3;
+        }
         bytes_add(&text, &byte, 1);
     }
     const size_t once = text.size;
@@ -157,6 +173,7 @@ static void markers_read(const char *path)
     if (marker_count < 250) {
         die("%zu markers only", marker_count);
     }
+    free(file.at);
 }
 
 static bool is_kind(const struct marker *marker, const char *kind)
@@ -358,7 +375,7 @@ typedef size_t make_shape(const struct marker *marker, char *text);
 /* Each marker of at most so many bytes must be one of the texts, as `shape` makes it. */
 static void found_check(const struct bytes *found, make_shape *shape, size_t most)
 {
-    static char text[8 * TEXT_MAX];
+    static char text[(size_t)8 * TEXT_MAX];
     size_t missing = 0;
 
     for (size_t i = 0; i < marker_count; i++) {
@@ -386,7 +403,7 @@ static size_t shape_same(const struct marker *marker, char *text)
 
 static size_t shape_shown(const struct marker *marker, char *text)
 {
-    (void)tarn_text_show(marker->text, marker->length, TARN_TEXT_PLAIN, text, 7 * TEXT_MAX);
+    (void)tarn_text_show(marker->text, marker->length, TARN_TEXT_PLAIN, text, (size_t)7 * TEXT_MAX);
     return strlen(text);
 }
 
@@ -443,7 +460,7 @@ static void json_read(struct bytes *found, const char *text, size_t length)
 
 static void json_check(const struct bytes *file, bool by_line, make_shape *shape, size_t most)
 {
-    struct bytes found = {NULL, 0, 0};
+    struct bytes found = bytes_new();
     const char *at = file->at;
 
     if (!by_line) {
@@ -453,6 +470,19 @@ static void json_check(const struct bytes *file, bool by_line, make_shape *shape
         json_read(&found, at, strcspn(at, "\n"));
     }
     found_check(&found, shape, most);
+    free(found.at);
+}
+
+/* With some marker in it. */
+static void json_parse_check(const struct bytes *file)
+{
+    struct bytes found = bytes_new();
+
+    json_read(&found, file->at, file->size);
+    if (!bytes_hold(&found, "~m1", 3)) {
+        die("no marker");
+    }
+    free(found.at);
 }
 
 /* ---- CSV (RFC 4180) ---- */
@@ -486,7 +516,7 @@ static const char *cell_read(const char *at, struct bytes *cell)
 
 static const char *row_read(const char *at, struct bytes *found, size_t *columns_out)
 {
-    struct bytes cell = {NULL, 0, 0};
+    struct bytes cell = bytes_new();
     size_t columns = 0;
 
     for (bool more = true; more; columns++) {
@@ -497,12 +527,13 @@ static const char *row_read(const char *at, struct bytes *found, size_t *columns
     }
     *columns_out = columns;
     free(cell.at);
-    return at + (at[0] == '\r') + (at[at[0] == '\r'] == '\n');
+    at += *at == '\r';
+    return at + (*at == '\n');
 }
 
 static void csv_check(const struct bytes *file, size_t most)
 {
-    struct bytes found = {NULL, 0, 0};
+    struct bytes found = bytes_new();
     size_t columns;
     size_t named;
     const char *at = row_read(file->at, &found, &named);
@@ -514,6 +545,7 @@ static void csv_check(const struct bytes *file, size_t most)
         }
     }
     found_check(&found, shape_cell, most);
+    free(found.at);
 }
 
 /* ---- SQLite ---- */
@@ -540,7 +572,7 @@ static void sqlite_check(const char *path)
         "SELECT category FROM events",      "SELECT name FROM annotations",
         "SELECT stage FROM annotations",    "SELECT name FROM live_by_stack"};
     sqlite3 *database;
-    struct bytes state = {NULL, 0, 0};
+    struct bytes state = bytes_new();
 
     if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK) {
         die("no database");
@@ -549,8 +581,9 @@ static void sqlite_check(const char *path)
     if (strcmp(state.at, "\x1eok\x1e") != 0) {
         die("not sound: %s", state.at);
     }
+    free(state.at);
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
-        struct bytes found = {NULL, 0, 0};
+        struct bytes found = bytes_new();
 
         rows_collect(database, columns[i], &found);
         found_check(&found, shape_shown, TEXT_MAX);
@@ -601,8 +634,11 @@ int main(int argc, char **argv)
         csv_check(&file, NAME_MAX);
     } else if (strcmp(what, "sqlite") == 0 && has_markers) {
         sqlite_check(path);
+    } else if (strcmp(what, "parse") == 0) {
+        json_parse_check(&file);
     } else {
         die("usage: see the source");
     }
+    free(file.at);
     return 0;
 }
