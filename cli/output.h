@@ -19,7 +19,8 @@ struct cli_output {
     const char *path;
 };
 
-/* Whether the path of -o means stdout: NULL, "-" or "/dev/stdout", which may be a link to a file. */
+/* Whether the path of -o means stdout: NULL, "-" or "/dev/stdout", which may be a link to a file.
+ */
 bool cli_output_is_stdout(const char *path);
 
 /* Begins it, and ends it after a report that returned `status`: as tarn_file_create and

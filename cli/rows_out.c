@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "rows_out.h"
 
+#include "tarn/text.h"
+
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +10,8 @@
 
 enum {
     PATH_MAX_BYTES = 128,
-    FIRST_ROOM = 1 << 16
+    FIRST_ROOM = 1 << 16,
+    PIECE_BYTES = 1024
 };
 
 /* ---- collecting ---- */
@@ -176,10 +179,17 @@ static bool line_put(void *context, json_t *row)
 {
     struct target *target = context;
     char *line = json_dumps(row, JSON_COMPACT | JSON_ENSURE_ASCII);
-    const bool good = line && put(target, line, strlen(line)) && put(target, "\n", 1);
+    const char *at = line;
 
+    while (at && *at) {
+        const size_t length = strcspn(at, "\x7f"); /* which is ASCII, and which terminals obey */
+
+        (void)put(target, at, length);
+        (void)put(target, "\\u007f", at[length] ? 6 : 0);
+        at += length + (at[length] != '\0');
+    }
     free(line);
-    return good;
+    return at && put(target, "\n", 1);
 }
 
 /* ---- CSV ---- */
@@ -196,43 +206,25 @@ static void cell_char(const struct cell *cell, const char *bytes, size_t size)
     }
 }
 
-/* One character of valid UTF-8; returns its length. */
-static size_t character_read(const char *text, unsigned long *code_out)
+/* Safe to show. */
+static void text_put(const struct cell *cell, const char *text, size_t length)
 {
-    const unsigned char first = (unsigned char)text[0];
-    const size_t length = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    char piece[PIECE_BYTES];
 
-    *code_out = length == 1 ? first : first & (0x7FU >> length);
-    for (size_t i = 1; i < length; i++) {
-        *code_out = *code_out << 6 | ((unsigned char)text[i] & 0x3FU);
-    }
-    return length;
-}
+    while (length > 0) {
+        const size_t taken = tarn_text_show(text, length, TARN_TEXT_PLAIN, piece, sizeof piece);
 
-/* Controls, and marks that change the direction of what follows. */
-static bool shows(unsigned long code)
-{
-    return code >= 0x20 && (code < 0x7F || code > 0x9F) && code != 0x61C && code != 0xFEFF &&
-           (code < 0x200B || code > 0x200F) && (code < 0x2028 || code > 0x202E) &&
-           (code < 0x2060 || code > 0x206F) && code < 0xE0000;
-}
-
-static void text_put(const struct cell *cell, const char *text)
-{
-    char escape[16];
-
-    while (*text) {
-        unsigned long code;
-        const size_t length = character_read(text, &code);
-
-        if (shows(code)) {
-            cell_char(cell, text, length);
-        } else {
-            (void)put(cell->target, escape,
-                      (size_t)snprintf(escape, sizeof escape, "\\u%04lx", code));
+        for (const char *c = piece; *c; c++) {
+            cell_char(cell, c, 1);
         }
-        text += length;
+        text += taken;
+        length -= taken;
     }
+}
+
+static void string_put(const struct cell *cell, const json_t *string)
+{
+    text_put(cell, json_string_value(string), json_string_length(string));
 }
 
 static void frames_put(const struct cell *cell, const json_t *frames)
@@ -241,43 +233,49 @@ static void frames_put(const struct cell *cell, const json_t *frames)
 
     for (size_t i = json_array_size(frames); i > 0; i--) {
         const json_t *frame = json_array_get(frames, i - 1);
-        const char *file = json_string_value(json_object_get(frame, "filename"));
-        const char *name = json_string_value(json_object_get(frame, "name"));
+        const long long number = json_integer_value(json_object_get(frame, "line"));
 
-        (void)snprintf(line, sizeof line,
-                       ":%lld:", (long long)json_integer_value(json_object_get(frame, "line")));
-        text_put(cell, file ? file : "");
-        text_put(cell, line);
-        text_put(cell, name ? name : "");
-        text_put(cell, i > 1 ? ";" : "");
+        string_put(cell, json_object_get(frame, "filename"));
+        text_put(cell, line, (size_t)snprintf(line, sizeof line, ":%lld:", number));
+        string_put(cell, json_object_get(frame, "name"));
+        text_put(cell, ";", i > 1 ? 1 : 0);
     }
+}
+
+/* What the text of a cell begins with. */
+static const json_t *first_text(const json_t *value)
+{
+    const size_t size = json_array_size(value);
+
+    return size > 0 ? json_object_get(json_array_get(value, size - 1), "filename") : value;
 }
 
 static void scalar_put(const struct cell *cell, const json_t *value)
 {
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
 
-    text_put(cell, text ? text : "");
+    text_put(cell, text ? text : "", text ? strlen(text) : 0);
     free(text);
 }
 
 /* Numbers as they are; texts, stacks and lists in quotes. */
 static void cell_put(struct target *target, const json_t *value)
 {
-    const char *text = json_string_value(value);
+    const bool is_text = json_is_string(value);
+    const json_t *first = first_text(value);
     const struct cell cell = {.target = target};
 
     if (!value || json_is_null(value) || (json_is_array(value) && json_array_size(value) == 0)) {
         return;
     }
-    if (!text && !json_is_array(value) && !json_is_object(value)) {
+    if (!is_text && !json_is_array(value) && !json_is_object(value)) {
         scalar_put(&cell, value);
         return;
     }
-    (void)put(target, "\"", 1);
-    if (text) {
-        (void)put(target, "'", strchr("=+-@\t\r", *text) && *text ? 1 : 0);
-        text_put(&cell, text);
+    (void)put(target, "\"'",
+              tarn_text_is_formula(json_string_value(first), json_string_length(first)) ? 2 : 1);
+    if (is_text) {
+        string_put(&cell, value);
     } else if (json_is_object(json_array_get(value, 0))) {
         frames_put(&cell, value);
     } else {
@@ -356,7 +354,7 @@ enum tarn_status cli_rows_write(const struct cli_rows_out *rows, enum cli_rows_f
 {
     struct target target = {.writer = writer};
     json_error_t wrong;
-    json_t *root = json_loadb(rows->text ? rows->text : "", rows->size, 0, &wrong);
+    json_t *root = json_loadb(rows->text ? rows->text : "", rows->size, JSON_ALLOW_NUL, &wrong);
 
     if (!root) {
         return json_error_code(&wrong) == json_error_out_of_memory

@@ -24,8 +24,7 @@ void cli_show(FILE *file, const char *text)
     size_t length = strlen(text);
 
     while (length > 0) {
-        const size_t taken =
-            tarn_text_show(text, length, TARN_TEXT_PLAIN, piece, sizeof piece);
+        const size_t taken = tarn_text_show(text, length, TARN_TEXT_PLAIN, piece, sizeof piece);
 
         (void)fputs(piece, file);
         text += taken;

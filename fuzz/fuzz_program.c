@@ -239,8 +239,9 @@ static void check_json(const struct line *line, uint8_t *bytes, size_t size)
     json_error_t error;
 
     surrogates_replace(bytes, size);
-    json_t *const json = json_loadb((const char *)bytes, size,
-                              JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, &error);
+    json_t *const json =
+        json_loadb((const char *)bytes, size,
+                   JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, &error);
 
     if (!json) {
         line_show(line);
@@ -300,7 +301,8 @@ static void check_folder(const struct line *line)
     const struct dirent *entry;
 
     while (folder && (entry = readdir(folder))) {
-        if (entry->d_name[0] != '.' && entry->d_name[1] == '\0' && strchr("abo", entry->d_name[0])) {
+        if (entry->d_name[0] != '.' && entry->d_name[1] == '\0' &&
+            strchr("abo", entry->d_name[0])) {
             continue;
         }
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
@@ -348,8 +350,8 @@ static const struct {
     void (*make)(struct maker *maker, struct document *document);
     unsigned reads;
 } kinds[] = {
-    {make_snapshot, FORM_READS_SNAPSHOTS}, {make_snapshot, FORM_READS_SNAPSHOTS},
-    {make_snapshot, FORM_READS_SNAPSHOTS}, {make_track, FORM_READS_TRACK},
+    {make_snapshot, FORM_READS_SNAPSHOTS},  {make_snapshot, FORM_READS_SNAPSHOTS},
+    {make_snapshot, FORM_READS_SNAPSHOTS},  {make_track, FORM_READS_TRACK},
     {make_decisions, FORM_READS_DECISIONS}, {make_profile, FORM_READS_PROFILE},
     {make_rmm, FORM_READS_SNAPSHOTS},
 };

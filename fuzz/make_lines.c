@@ -102,9 +102,10 @@ static struct value *make_list(struct maker *m, char kind)
     struct value *list = make_container(m, VALUE_LIST, 16);
 
     while (list->count < 16 && dice_once_in(&m->dice, 2)) {
-        make_item(m, list, kind == 'N'   ? make_size(m)
-                           : kind == 'W' ? make_text(m)
-                                         : make_member(m, kind));
+        make_item(m, list,
+                  kind == 'N'   ? make_size(m)
+                  : kind == 'W' ? make_text(m)
+                                : make_member(m, kind));
     }
     return list;
 }
@@ -190,8 +191,9 @@ static struct value *make_profile_event(struct maker *m)
 {
     static const char *const kinds[] = {"cpu_instant_event", "python_function", "cpu_op",
                                         "user_annotation"};
-    static const char *const names[] = {"[memory]", "[memory]", "train.py(12): step",
-                                        "aten::linear", "nn.Module: Linear_0", "\x1b[1m"};
+    static const char *const names[] = {
+        "[memory]", "[memory]", "train.py(12): step", "aten::linear", "nn.Module: Linear_0",
+        "\x1b[1m"};
     struct value *event = make_container(m, VALUE_DICT, FIELDS_MAX);
     struct value *args = make_container(m, VALUE_DICT, FIELDS_MAX);
 
@@ -231,8 +233,7 @@ void make_rmm(struct maker *m, struct document *document)
 
     document_put_text(document, "Thread,Time,Action,Pointer,Size,Stream\n");
     for (unsigned i = 0; i < LINES_MAX && dice_more(&m->dice); i++) {
-        (void)snprintf(row, sizeof row,
-                       "%u,%02u:%02u:59.%06u,%s,0x%" PRIx64 ",%" PRIu64 ",0x%x\n",
+        (void)snprintf(row, sizeof row, "%u,%02u:%02u:59.%06u,%s,0x%" PRIx64 ",%" PRIu64 ",0x%x\n",
                        dice_below(&m->dice, 3), dice_below(&m->dice, 25), dice_below(&m->dice, 61),
                        dice_byte(&m->dice), actions[dice_below(&m->dice, 4)],
                        make_address(m)->number, make_size(m)->number, dice_below(&m->dice, 4));

@@ -35,12 +35,14 @@ static const uint64_t edges[] = {
     UINT64_MAX,
 };
 
-static const double real_edges[] = {0.5,    -0.0, 1e-320,   9007199254740993.0, 9.2233720368547758e18,
-                                    1.9e19, -1e19, 1.7e308, (double)INFINITY,   (double)NAN};
+static const double real_edges[] = {
+    0.5,    -0.0,  1e-320,  9007199254740993.0, 9.2233720368547758e18,
+    1.9e19, -1e19, 1.7e308, (double)INFINITY,   (double)NAN};
 
 static const uint64_t sizes[] = {
-    512,      MIB,      1,        2 * MIB,       20 * MIB, 10 * MIB, MIB + 512, 1000,     2 * MIB - 512,
-    24 * MIB, 40 * MIB, 12 * MIB, 20 * MIB + 512, 5 * MIB, 64 * MIB, 100 * MIB, 1024 * MIB, 3 * KIB,
+    512,      MIB,           1,          2 * MIB,  20 * MIB, 10 * MIB,       MIB + 512,
+    1000,     2 * MIB - 512, 24 * MIB,   40 * MIB, 12 * MIB, 20 * MIB + 512, 5 * MIB,
+    64 * MIB, 100 * MIB,     1024 * MIB, 3 * KIB,
 };
 
 static const char *const texts[] = {
@@ -54,7 +56,9 @@ static const char *const texts[] = {
     "step",
     "nn.Module: Block_0",
     "\x1b[31mred\x1b]0;t\x07",
-    "\xc2\x9b" "31m\xe2\x80\xae" "abc",
+    "\xc2\x9b"
+    "31m\xe2\x80\xae"
+    "abc",
     "\xff\xfe\x80",
     "</script><img src=x onerror=1>",
     "=cmd|'/c calc'!A1",
@@ -201,6 +205,5 @@ void make_field(struct maker *maker, struct value *dict, const char *key, struct
 
 void make_item(struct maker *maker, struct value *list, struct value *item)
 {
-    value_add(&maker->pool, list,
-              dice_byte(&maker->dice) >= 250 ? make_other(maker, item) : item);
+    value_add(&maker->pool, list, dice_byte(&maker->dice) >= 250 ? make_other(maker, item) : item);
 }

@@ -31,44 +31,59 @@ static const char *const top[] = {SELECTION, ROWS, "--sort end", "--sort count",
 static const char *const churn[] = {SELECTION, ROWS, "--max-life 3", NULL};
 static const char *const leaks[] = {SELECTION, ROWS, "--steps 2", "--fail", NULL};
 static const char *const oom[] = {SELECTION, ROWS, "--device-total 80GiB", NULL};
-static const char *const diff[] = {SELECTION,        ROWS,       "--to end", "--ignore-lines",
-                                   "--strip-prefix /usr", "--folded", "--fail-above 1%", NULL};
+static const char *const diff[] = {
+    SELECTION,         ROWS, "--to end", "--ignore-lines", "--strip-prefix /usr", "--folded",
+    "--fail-above 1%", NULL};
 static const char *const flame[] = {SELECTION,  "--from start",  "--inverted",
                                     "--folded", "--shape flame", NULL};
 static const char *const info[] = {SELECTION, "--json", NULL};
 static const char *const json[] = {"--json", NULL};
 static const char *const folded[] = {"--folded", "--device 0", NULL};
 static const char *const trace[] = {"--compat", "--device 1", NULL};
-static const char *const replay[] = {
-    CONFS,     "--conf expandable_segments:True --conf backend:native", "--memory-limit 64MiB",
-    "--json",  "--device-total 2GiB",                                    "--no-limit",
-    "--check", "--base-address 0x10000000000",                           "--summary",
-    "-o @O",   "--device 1",                                             NULL};
-static const char *const tune[] = {"--each", "--goal capacity", "--goal device-calls", "--json",
-                                   "--limit 100MiB", NULL};
-static const char *const fit[] = {CONFS, "--device 1GiB", "--reserve 1MiB", "--json", NULL};
-static const char *const scale[] = {CONFS,         "--factor all=3",       "--factor batch=1.1,7",
-                                    "--json",      "--match forward=2",    "--device 1GiB",
-                                    "--no-limit",  "--memory-limit 50MiB", "--factor all=1e9",
-                                    "--factor activation=2", NULL};
-static const char *const export_form[] = {"--to jsonl",
-                                     "--to csv",
-                                     "--to csv --table allocations",
-                                     "--to csv --table segments",
-                                     "--to csv --table blocks",
-                                     "--to csv --table stacks",
-                                     "--to csv --table annotations",
-                                     "--to folded",
+static const char *const replay[] = {CONFS,
+                                     "--conf expandable_segments:True --conf backend:native",
+                                     "--memory-limit 64MiB",
+                                     "--json",
+                                     "--device-total 2GiB",
+                                     "--no-limit",
+                                     "--check",
+                                     "--base-address 0x10000000000",
+                                     "--summary",
+                                     "-o @O",
+                                     "--device 1",
                                      NULL};
-static const char *const export_json[] = {"--device 0", NULL};
-static const char *const trim[] = {"--anonymize", "--drop-cpp", "--events ..3", "--events 2..",
-                                   "--device 0",  "--device 1", "--time 0..0.0001", NULL};
-static const char *const view[] = {"--redact paths", "--redact all", "--device 1",
-                                   "--max-size 100KiB", "--title <b>", NULL};
-static const char *const track[] = {"--modulewise",        "--tree",       "--iterations", "--json",
-                                    "--json --everything", "--units MiB",  "--depth 1",    "--tabulate",
-                                    "--display peak",      "--display moment", "--display current",
+static const char *const tune[] = {"--each", "--goal capacity", "--goal device-calls",
+                                   "--json", "--limit 100MiB",  NULL};
+static const char *const fit[] = {CONFS, "--device 1GiB", "--reserve 1MiB", "--json", NULL};
+static const char *const scale[] = {CONFS,
+                                    "--factor all=3",
+                                    "--factor batch=1.1,7",
+                                    "--json",
+                                    "--match forward=2",
+                                    "--device 1GiB",
+                                    "--no-limit",
+                                    "--memory-limit 50MiB",
+                                    "--factor all=1e9",
+                                    "--factor activation=2",
                                     NULL};
+static const char *const export_form[] = {"--to jsonl",
+                                          "--to csv",
+                                          "--to csv --table allocations",
+                                          "--to csv --table segments",
+                                          "--to csv --table blocks",
+                                          "--to csv --table stacks",
+                                          "--to csv --table annotations",
+                                          "--to folded",
+                                          NULL};
+static const char *const export_json[] = {"--device 0", NULL};
+static const char *const trim[] = {"--anonymize", "--drop-cpp", "--events ..3",     "--events 2..",
+                                   "--device 0",  "--device 1", "--time 0..0.0001", NULL};
+static const char *const view[] = {"--redact paths",    "--redact all", "--device 1",
+                                   "--max-size 100KiB", "--title <b>",  NULL};
+static const char *const track[] = {
+    "--modulewise",        "--tree",           "--iterations",      "--json",
+    "--json --everything", "--units MiB",      "--depth 1",         "--tabulate",
+    "--display peak",      "--display moment", "--display current", NULL};
 
 const struct command_form command_forms[] = {
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "info @A", info},

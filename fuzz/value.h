@@ -34,14 +34,14 @@ enum {
 
 struct value {
     enum value_kind kind;
-    unsigned depth;   /* of the writer that is inside of it */
-    unsigned memo;    /* number in a pickle's memo, from 1 */
+    unsigned depth; /* of the writer that is inside of it */
+    unsigned memo;  /* number in a pickle's memo, from 1 */
     uint64_t number;
     double real;
     uint8_t text[VALUE_TEXT_MAX];
-    size_t length;    /* of the text */
-    size_t first;     /* slot of a container's first item */
-    size_t count;     /* items; of a dict twice its pairs */
+    size_t length; /* of the text */
+    size_t first;  /* slot of a container's first item */
+    size_t count;  /* items; of a dict twice its pairs */
     size_t capacity;
 };
 

@@ -23,12 +23,17 @@ enum {
     TARN_TEXT_SHOWN_MIN = 16 /* bytes that hold every character, its NUL included */
 };
 
-/* Writes as much of `text` as goes into `size` bytes, at least TARN_TEXT_SHOWN_MIN, and a NUL behind
- * it. Characters that do not show (controls of 7 and of 8 bits, marks of direction, line separators,
- * blanks other than the space) and bytes that are no UTF-8 become escapes. No character and no
- * escape is cut. Returns how many bytes of `text` were taken; for the rest call again. */
+/* Writes as much of `text` as goes into `size` bytes, at least TARN_TEXT_SHOWN_MIN, and a NUL
+ * behind it. Characters that do not show (controls of 7 and of 8 bits, marks of direction, line
+ * separators, blanks other than the space) and bytes that are no UTF-8 become escapes. No character
+ * and no escape is cut. Returns how many bytes of `text` were taken; for the rest call again. */
 TARN_API size_t tarn_text_show(const char *text, size_t length, enum tarn_text_form form,
                                char *shown, size_t size);
+
+/* Whether a spreadsheet would take it for a formula: it begins with '=', '+', '-' or '@', also as
+ * wide as a Chinese character. Tables in CSV have a ' before such a text. Of blanks and controls it
+ * may begin with nothing is said: tarn_text_show escapes them. */
+TARN_API bool tarn_text_is_formula(const char *text, size_t length);
 
 /* How many bytes of a text that ends with NUL, `most` at most, do not end within a character. */
 TARN_API size_t tarn_text_fit(const char *text, size_t most);

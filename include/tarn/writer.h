@@ -18,14 +18,15 @@ struct tarn_writer {
     void *context;
 };
 
-/* A file being written, which appears whole or not at all: until it is finished it is a draft, under
- * a name of its own in the same folder. A link of that name is replaced itself; what it leads to is
- * left as it is. A file that is replaced keeps its mode. A device or a pipe, by a link or not, is
- * written as it is. Guarded by its owner. */
+/* A file being written, which appears whole or not at all: until it is finished it is a draft,
+ * under a name of its own in the same folder. A link of that name is replaced itself; what it leads
+ * to is left as it is. A file that is replaced keeps its mode. A device or a pipe, by a link or
+ * not, is written as it is. Guarded by its owner. */
 struct tarn_file;
 
 /* Begins a file. Caller owns *file_out, ends it with tarn_file_finish. TARN_ERR_IO when it cannot
- * be made, TARN_ERR_INVALID_ARGUMENT for an empty path or one that is too long, TARN_ERR_HOST_MEMORY. */
+ * be made, TARN_ERR_INVALID_ARGUMENT for an empty path or one that is too long,
+ * TARN_ERR_HOST_MEMORY. */
 TARN_API enum tarn_status tarn_file_create(const char *path, struct tarn_file **file_out,
                                            struct tarn_error *error) TARN_MUST_CHECK;
 

@@ -15,7 +15,8 @@ static void error_write(struct tarn_error *error, enum tarn_status status, int64
     if (!error) {
         return;
     }
-    char text[TARN_ERROR_TEXT_MAX + TN_UTF8_MAX]; /* a character that is cut at its end is left out */
+    char text[TARN_ERROR_TEXT_MAX +
+              TN_UTF8_MAX]; /* a character that is cut at its end is left out */
 
     error->status = status;
     error->offset = offset;

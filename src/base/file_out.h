@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A file that appears whole or not at all: a draft in the same folder, under a name that nobody can
- * foresee and that was not there, then renamed. So nothing is ever written through a link: a link of
- * that name is replaced itself, and what it leads to stays. The mode of a file that is replaced is
- * kept; a new one follows the umask. What is no plain file (a device, a pipe), by a link or not, is
- * written as it is. No host memory is needed. Guarded by its owner. Implements struct tarn_file of
- * tarn/writer.h, too.
+ * foresee and that was not there, then renamed. So nothing is ever written through a link: a link
+ * of that name is replaced itself, and what it leads to stays. The mode of a file that is replaced
+ * is kept; a new one follows the umask. What is no plain file (a device, a pipe), by a link or not,
+ * is written as it is. No host memory is needed. Guarded by its owner. Implements struct tarn_file
+ * of tarn/writer.h, too.
  */
 #ifndef TN_BASE_FILE_OUT_H
 #define TN_BASE_FILE_OUT_H

@@ -168,10 +168,10 @@ static const char *name_end(const char *at)
 static unsigned char element_read(struct reader *r)
 {
     const char *end = name_end(r->at);
-    const char byte = end ? r->at[2] : *r->at;
+    const char *byte = end ? r->at + 2 : r->at;
 
     r->at = end ? end + 2 : r->at + (*r->at != '\0');
-    return (unsigned char)byte;
+    return (unsigned char)*byte;
 }
 
 static void range_read(struct reader *r, struct tn_match_set *set)

@@ -220,3 +220,17 @@ size_t tarn_text_fit(const char *text, size_t most)
 {
     return (size_t)tn_utf8_cut(text, most);
 }
+
+bool tarn_text_is_formula(const char *text, size_t length)
+{
+    static const char *const starts[] = {
+        "=", "+", "-", "@", "\xef\xbc\x9d", "\xef\xbc\x8b", "\xef\xbc\x8d", "\xef\xbc\xa0"};
+    bool is_one = false;
+
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        const size_t size = strlen(starts[i]);
+
+        is_one = is_one || (length >= size && memcmp(text, starts[i], size) == 0);
+    }
+    return is_one;
+}

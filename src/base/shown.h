@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text from outside, of files, arguments or the system, written so that it can do no harm: characters that do not show
- * (controls, orders to turn the direction of writing, blanks other than the space; see
- * tn_utf8_is_shown) and bytes that are no UTF-8 come out as escapes. No host memory is needed. Implements tarn/text.h, too.
+ * Text from outside, of files, arguments or the system, written so that it can do no harm:
+ * characters that do not show (controls, orders to turn the direction of writing, blanks other than
+ * the space; see tn_utf8_is_shown) and bytes that are no UTF-8 come out as escapes. No host memory
+ * is needed. Implements tarn/text.h, too.
  */
 #ifndef TN_BASE_SHOWN_H
 #define TN_BASE_SHOWN_H
@@ -40,8 +41,8 @@ size_t tn_shown_plain(const char *text, size_t length, enum tn_shown_form form);
 void tn_text_put_shown(struct tn_text_out *out, const char *text, size_t length,
                        enum tn_shown_form form);
 
-/* As much of it as goes into `size` bytes, at least TN_SHOWN_MAX, with a NUL behind it; no character
- * and no escape is cut. Returns how many bytes of `text` were taken. */
+/* As much of it as goes into `size` bytes, at least TN_SHOWN_MAX, with a NUL behind it; no
+ * character and no escape is cut. Returns how many bytes of `text` were taken. */
 size_t tn_shown_copy(const char *text, size_t length, enum tn_shown_form form, char *shown,
                      size_t size);
 

@@ -4,6 +4,7 @@
 #include "base/shown.h"
 #include "exchange/export_forms.h"
 #include "exchange/export_table.h"
+#include "tarn/text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -85,10 +86,10 @@ static bool csv_table(struct tn_table_sink *sink, const struct tn_table *table)
     return out->status == TARN_OK;
 }
 
-/* Whether a spreadsheet would take the text for a formula. */
-static bool is_formula(const char *text, size_t length)
+/* A spreadsheet must not take the cell for a formula. */
+static void csv_cell_begin(struct tn_text_out *out, struct tn_string text)
 {
-    return length > 0 && strchr("=+-@", text[0]) != NULL && text[0] != '\0';
+    tn_text_puts(out, tarn_text_is_formula(text.text, text.length) ? "\"'" : "\"");
 }
 
 /* Quotes are doubled; what does not show is escaped, line ends among it. */
@@ -96,9 +97,6 @@ static void csv_text_put(struct tn_text_out *out, const char *text, size_t lengt
 {
     struct tn_shown shown;
 
-    if (is_formula(text, length)) {
-        tn_text_putc(out, '\'');
-    }
     while (length > 0) {
         const size_t taken = tn_shown_next(text, length, TN_SHOWN_PLAIN, &shown);
 
@@ -117,9 +115,11 @@ static void csv_frame_put(struct tn_text_out *out, const struct tn_model *model,
     const struct tn_string file = tn_model_string(model, it->filename);
     const struct tn_string name = tn_model_string(model, it->name);
 
+    csv_cell_begin(out, file);
     csv_text_put(out, file.text, file.length);
     tn_text_printf(out, ":%" PRId64 ":", it->line);
     csv_text_put(out, name.text, name.length);
+    tn_text_putc(out, '"');
 }
 
 static void csv_cell_put(struct tn_text_out *out, const struct tn_model *model,
@@ -142,14 +142,12 @@ static void csv_cell_put(struct tn_text_out *out, const struct tn_model *model,
         break;
     case TN_CELL_STRING:
         text = tn_model_string(model, (uint32_t)cell->value.number);
-        tn_text_putc(out, '"');
+        csv_cell_begin(out, text);
         csv_text_put(out, text.text, text.length);
         tn_text_putc(out, '"');
         break;
     case TN_CELL_FRAME:
-        tn_text_putc(out, '"');
         csv_frame_put(out, model, (uint32_t)cell->value.number);
-        tn_text_putc(out, '"');
         break;
     }
 }

@@ -143,9 +143,8 @@ static void compare_stat(struct tn_verify_run *run, const char *name, const char
         const struct tn_json_value *value = tn_json_at(expected, i);
 
         if (!tn_json_is(value, TN_JSON_INTEGER) || tn_json_integer(value) != got[i]) {
-            tn_verify_differs(run, "  %s%s%s.%s: expected %lld, got %lld", name,
-                              pool[0] ? "." : "", pool, parts[i], (long long)tn_json_integer(value),
-                              (long long)got[i]);
+            tn_verify_differs(run, "  %s%s%s.%s: expected %lld, got %lld", name, pool[0] ? "." : "",
+                              pool, parts[i], (long long)tn_json_integer(value), (long long)got[i]);
         }
     }
 }

@@ -87,7 +87,8 @@ enum tarn_status tn_pattern_file_read(struct tn_input *input, const char *file, 
         if (status == TARN_OK && line.word) {
             status = ++taken > TN_PATTERN_LINES_MAX
                          ? tn_fail(error, TARN_ERR_LIMIT, "%.*s, line %llu: more than %d lines",
-                                   tn_utf8_cut(file, TN_PATTERN_FILE_SHOWN), file, (unsigned long long)line.number, TN_PATTERN_LINES_MAX)
+                                   tn_utf8_cut(file, TN_PATTERN_FILE_SHOWN), file,
+                                   (unsigned long long)line.number, TN_PATTERN_LINES_MAX)
                          : take(context, &line, error);
         }
         if (status) {

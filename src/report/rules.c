@@ -83,7 +83,8 @@ static enum tarn_status rule_add(void *context, const struct tn_pattern_line *li
     if (!rule) {
         return no_memory(error);
     }
-    (void)snprintf(where, sizeof where, "%.*s, line %llu", tn_utf8_cut(line->file, TN_PATTERN_FILE_SHOWN), line->file,
+    (void)snprintf(where, sizeof where, "%.*s, line %llu",
+                   tn_utf8_cut(line->file, TN_PATTERN_FILE_SHOWN), line->file,
                    (unsigned long long)line->number);
     rule->category = (uint32_t)category;
     const enum tarn_status status = tn_pattern_init(&rule->pattern, line->rest, where, error);

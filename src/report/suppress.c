@@ -56,7 +56,8 @@ static enum tarn_status line_take(void *context, const struct tn_pattern_line *l
         return no_memory(error);
     }
     expression_make(line->rest, expression);
-    (void)snprintf(where, sizeof where, "%.*s, line %llu", tn_utf8_cut(line->file, TN_PATTERN_FILE_SHOWN), line->file,
+    (void)snprintf(where, sizeof where, "%.*s, line %llu",
+                   tn_utf8_cut(line->file, TN_PATTERN_FILE_SHOWN), line->file,
                    (unsigned long long)line->number);
     const enum tarn_status status = tn_pattern_init(pattern, expression, where, error);
 

@@ -19,7 +19,7 @@ static void warning_format(struct tn_model_warning *warning, enum tn_warning_kin
     switch (kind) {
 #define WARNING_CASE(name, format)                                                                 \
     case TN_WARNING_##name:                                                                        \
-        (void)snprintf(warning->text, sizeof warning->text, format, shown);                \
+        (void)snprintf(warning->text, sizeof warning->text, format, shown);                        \
         break;
         TN_WARNING_MAP(WARNING_CASE)
 #undef WARNING_CASE

@@ -64,8 +64,9 @@ names=$("$tarn" config --json | sed -n 's/.*"name": "\(.*\)",/\1/p')
 # Snapshots have keys of their own for these three.
 others=$(echo "$names" | grep -v 'roundup\|garbage\|expandable')
 # shellcheck disable=SC2086
-printf '{"segments":[],"device_traces":[],"allocator_settings":{"PYTORCH_CUDA_ALLOC_CONF":"%s"%s}}' \
-    "$(printf '%s:1,' $names)" "$(printf ',"%s":1' $others)" >"$work/settings.json"
+printf '{"segments":[],"device_traces":[],"allocator_settings":{"%s":"%s"%s}}' \
+    PYTORCH_CUDA_ALLOC_CONF "$(printf '%s:1,' $names)" \
+    "$(printf ',"%s":1' $others)" >"$work/settings.json"
 "$tarn" trim --anonymize "$work/settings.json" "$work/anonymous.json" && [ -n "$names" ] &&
     ! grep -q 'other\|setting[0-9]' "$work/anonymous.json"
 count "trim --anonymize knows every setting" $?

@@ -92,6 +92,7 @@ count "convert - writes to standard output" $?
 # A limit on files: by a signal, and where that is ignored by the write that fails.
 "$tarn" export --to csv "$small" -o file 2>err && cp file old
 ( # a shell of its own, whose words on the end of the program nobody reads
+    # shellcheck disable=SC3045 # dash and bash have it
     ulimit -c 0
     ulimit -f 1
     sh -c '"$1" export --to json "$2" -o file -f; exit $?' sh "$tarn" "$large"

@@ -400,9 +400,9 @@ static void pages_that_the_device_cannot_make_are_refused(void **state)
 
     (void)state;
     rig_open(&rig, GIB, "large_segment_size_mb:13");
-    assert_int_equal(tarn_config_parse("large_segment_size_mb:13,expandable_segments:True", &config,
-                                       &rig.error),
-                     TARN_OK);
+    assert_int_equal(
+        tarn_config_parse("large_segment_size_mb:13,expandable_segments:True", &config, &rig.error),
+        TARN_OK);
     assert_int_equal(tarn_allocator_set_config(rig.allocator, &config, &rig.error),
                      TARN_ERR_CONFIG);
     assert_string_equal(rig.error.text, text);

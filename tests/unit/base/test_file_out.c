@@ -245,8 +245,8 @@ static void *save_often(void *path)
     for (int i = 0; i < SAVES; i++) {
         struct tarn_file *file;
 
-        failed += tarn_file_create(path, &file, NULL) ||
-                  tarn_file_finish(file, TARN_OK, NULL) != TARN_OK;
+        failed +=
+            tarn_file_create(path, &file, NULL) || tarn_file_finish(file, TARN_OK, NULL) != TARN_OK;
     }
     return failed ? path : NULL;
 }

@@ -61,7 +61,8 @@ static void text_is_escaped(void **state)
     (void)state;
     cli_json_text(&json, "a\"b", "\\ / \b\f\n\r\t \x01 \x7f </script>");
     expect_data(&json, file, &text,
-                "{\n    \"a\\\"b\": \"\\\\ / \\u0008\\u000c\\n\\u000d\\u0009 \\u0001 \\u007f </script>\"\n  }");
+                "{\n    \"a\\\"b\": \"\\\\ / \\u0008\\u000c\\n\\u000d\\u0009 \\u0001 \\u007f "
+                "</script>\"\n  }");
 }
 
 static void what_is_not_utf8_is_replaced(void **state)
@@ -76,11 +77,11 @@ static void what_is_not_utf8_is_replaced(void **state)
     cli_json_text(&json, "overlong", "\xC0\x80");
     cli_json_text(&json, "surrogate", "\xED\xA0\x80");
     cli_json_text(&json, "cut", "\xE2\x82");
-    cli_json_text(&json, "hidden", "\xC2\x9B\xE2\x80\xAE");
+    cli_json_text(&json, "hidden", "\xC2\x9B\xE2\x80\xA8");
     expect_data(&json, file, &text,
                 "{\n    \"good\": \"\xC3\xA4 \xE2\x82\xAC \xF0\x9F\x98\x80\",\n"
                 "    \"overlong\": \"\\ufffd\\ufffd\",\n    \"surrogate\": \"\\ufffd\",\n"
-                "    \"cut\": \"\\ufffd\\ufffd\",\n    \"hidden\": \"\\u009b\\u202e\"\n  }");
+                "    \"cut\": \"\\ufffd\\ufffd\",\n    \"hidden\": \"\\u009b\\u2028\"\n  }");
 }
 
 int main(void)

@@ -60,7 +60,7 @@ static void csv_has_no_formulas(void **state)
     report_says(exported, &asked,
                 "device,event,action,address,size,device_free,stream,time_us,stack,frame,pool,"
                 "compile_context,user_metadata,internal_metadata,category\r\n"
-                "0,0,\"alloc\",0x1000,500,,0x7,5,2,\"'@a,b:-3:'=cmd()\",,,\"'-1+1\",,\r\n"
+                "0,0,\"alloc\",0x1000,500,,0x7,5,2,\"'@a,b:-3:=cmd()\",,,\"'-1+1\",,\r\n"
                 "0,1,\"free_completed\",0x1200,9,,0x7,6,,,,,,,\r\n"
                 "0,2,\"oom\",,1024,77,0x7,7,,,,,,,\r\n"
                 "0,3,\"odd\\x1b\\u202e\\\",0x0,0,,0x0,8,,,,,,,\r\n");
@@ -74,7 +74,7 @@ static void csv_has_no_formulas(void **state)
     report_says(exported, &asked,
                 "allocation,device,address,size,stream,first_event,free_event,end_event,stack,"
                 "frame\r\n"
-                "0,0,0x1000,500,0x7,0,,,2,\"'@a,b:-3:'=cmd()\"\r\n"
+                "0,0,0x1000,500,0x7,0,,,2,\"'@a,b:-3:=cmd()\"\r\n"
                 "1,0,0x1200,9,0x7,,,1,,\r\n");
     tarn_snapshot_destroy(snapshot);
 }

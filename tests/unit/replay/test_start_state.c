@@ -348,11 +348,10 @@ static void segments_that_overlap_are_left_out(void **state)
     segment_is(&made, 0,
                (struct tn_start_segment){
                    .address = A, .size = 20 * MIB, .is_large = true, .is_expandable = true});
-    segment_is(&made, 1,
-               (struct tn_start_segment){.address = A + 20 * MIB,
-                                         .size = 2 * MIB,
-                                         .is_large = true,
-                                         .is_expandable = true});
+    segment_is(
+        &made, 1,
+        (struct tn_start_segment){
+            .address = A + 20 * MIB, .size = 2 * MIB, .is_large = true, .is_expandable = true});
     assert_string_equal(
         made.program.notes[1],
         "3 segments or blocks contradict others or are of no possible size; they were left out");
