@@ -28,7 +28,9 @@ struct tarn_read_limits {
     uint64_t max_memory;  /* host memory for the snapshot; 0 = 16 times the size of a plain input,
                                 512 times that of a packed one, but not less than 256 MiB and
                                 at most half of the machine's. With all that it shares written
-                                out, the snapshot may be 64 times as large */
+                                out, the snapshot may have 64 times the limit that is given;
+                                else 1024 times the size of a plain input, 8192 times that of
+                                a packed one, at least 256 MiB */
     uint64_t max_string;  /* bytes of one string; 0 = 64 MiB */
     uint64_t max_ratio;   /* unpacked to packed size beyond 16 MiB; 0 = 2000 */
     uint32_t max_frames;  /* of one stack; 0 = 4096 */

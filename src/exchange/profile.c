@@ -288,11 +288,11 @@ static enum tarn_status profile_load(struct tn_input *input, const struct tarn_r
         (void)tn_fail(error, status, "no host memory to read a profile");
         goto out;
     }
-    struct tn_budget *budget = &tn_snapshot_model_mutable(snapshot)->budget;
+    struct tn_model *model = tn_snapshot_model_mutable(snapshot);
 
-    tn_read_limits_follow(limits, input, budget);
+    tn_read_limits_follow(limits, input, model);
     status = profile_read(input, snapshot, limits->max_frames, info, error);
-    tn_read_limits_settle(budget);
+    tn_read_limits_settle(&model->budget);
     if (status) {
         tarn_snapshot_destroy(snapshot);
     } else {

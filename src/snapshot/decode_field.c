@@ -243,10 +243,9 @@ enum tarn_status tn_decode_charge(struct tn_decoder *decoder, uint64_t bytes)
     return status == TARN_OK
                ? TARN_OK
                : tn_fail(decoder->error, status,
-                         "the snapshot shares so much that it would take more than %llu bytes "
-                         "written out: %d times the limit on its memory, which can be raised",
-                         (unsigned long long)decoder->model->budget.limit * TN_WRITTEN_PER_MEMORY,
-                         TN_WRITTEN_PER_MEMORY);
+                         "the snapshot shares so much that written out it would take more than "
+                         "%llu bytes, the limit for a file of its size, which can be raised",
+                         (unsigned long long)tn_model_written_limit(decoder->model));
 }
 
 void tn_field_note(struct tn_decoder *decoder, uint32_t key, struct tn_value value, uint32_t *out)

@@ -86,6 +86,9 @@ enum tarn_status tn_model_init(struct tn_model *model, uint64_t memory_limit)
 {
     memset(model, 0, sizeof *model);
     model->budget.limit = memory_limit;
+    if (!tn_mul_u64(memory_limit, TN_WRITTEN_PER_MEMORY, &model->written_most)) {
+        model->written_most = UINT64_MAX;
+    }
     model_init_tables(model);
     if (!model_push_zeros(model)) {
         const enum tarn_status status = tn_model_memory_status(model);
@@ -397,11 +400,22 @@ uint64_t tn_model_entry_written(const struct tn_model *model, const struct tn_tr
            (entry->extra == TN_EXTRA_NONE ? 0 : extra_written(model, entry->extra));
 }
 
+uint64_t tn_model_written_limit(const struct tn_model *model)
+{
+    const uint64_t *input = model->budget.input;
+    uint64_t grown = 0;
+
+    if (input && !tn_mul_u64(*input, model->written_per_byte, &grown)) {
+        grown = UINT64_MAX;
+    }
+    return grown > model->written_most ? grown : model->written_most;
+}
+
 enum tarn_status tn_model_charge_written(struct tn_model *model, uint64_t bytes)
 {
-    const uint64_t limit = tn_budget_limit(&model->budget);
+    const uint64_t limit = tn_model_written_limit(model);
     const bool fits = limit == 0 || (tn_add_u64(model->written, bytes, &model->written) &&
-                                     model->written / TN_WRITTEN_PER_MEMORY <= limit);
+                                     model->written <= limit);
 
     model->budget.exceeded = model->budget.exceeded || !fits;
     return fits ? TARN_OK : TARN_ERR_LIMIT;

@@ -277,8 +277,11 @@ struct tn_model {
     size_t warning_count;
     uint64_t warnings_dropped; /* kinds that found no room */
 
-    uint64_t written; /* bytes of all records written out; see tn_model_charge_written */
-    uint64_t sizes;   /* of all records together; see tn_model_take_size */
+    uint64_t written;          /* bytes of all records written out; see tn_model_charge_written */
+    uint64_t written_most;     /* 0 = any number */
+    uint64_t written_per_byte; /* of the input so far, where the budget follows it: then the larger
+                                  of the two counts */
+    uint64_t sizes;            /* of all records together; see tn_model_take_size */
 };
 
 /* An empty model that may use `memory_limit` bytes of host memory; 0 = no limit. After a failure
@@ -307,13 +310,16 @@ enum tarn_status tn_model_add_entry(struct tn_model *model, const struct tn_trac
 
 /* What a reader does for each record that it puts into its place: strings and stacks are shared as
  * often as a file likes, at a byte or two each time, but whoever walks or prints the records meets
- * them each time. So the bytes of all records written out, nothing shared, may be at most
- * TN_WRITTEN_PER_MEMORY times the budget's limit: 64, where recordings of
- * PyTorch come to less than 2. TARN_ERR_LIMIT. */
+ * them each time. So the bytes of all records written out, nothing shared, are bounded: at first by
+ * TN_WRITTEN_PER_MEMORY times the budget's limit, for a file more narrowly (read_limits.h).
+ * TARN_ERR_LIMIT. */
 enum {
     TN_WRITTEN_PER_MEMORY = 64
 };
 enum tarn_status tn_model_charge_written(struct tn_model *model, uint64_t bytes) TN_MUST_CHECK;
+
+/* The bound as the input stands, 0 = none. */
+uint64_t tn_model_written_limit(const struct tn_model *model);
 
 /* Bytes of a trace entry written out. */
 uint64_t tn_model_entry_written(const struct tn_model *model, const struct tn_trace_entry *entry);

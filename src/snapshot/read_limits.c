@@ -14,7 +14,10 @@ enum {
     STRING_DEFAULT = 64 << 20,
     MEMORY_LEAST = 256 << 20,
     MEMORY_PER_BYTE = 16,
-    MEMORY_PER_PACKED_BYTE = 512
+    MEMORY_PER_PACKED_BYTE = 512,
+    WRITTEN_LEAST = 256 << 20,
+    WRITTEN_PER_BYTE = 1024,
+    WRITTEN_PER_PACKED_BYTE = 8192
 };
 
 enum tarn_status tn_read_limits_complete(const struct tarn_read_limits *wanted,
@@ -33,9 +36,14 @@ enum tarn_status tn_read_limits_complete(const struct tarn_read_limits *wanted,
     return TARN_OK;
 }
 
+static bool is_packed(const struct tn_input *input)
+{
+    return input->unpack.packing != TN_PACKING_NONE;
+}
+
 static uint64_t memory_per_byte(const struct tn_input *input)
 {
-    return input->unpack.packing == TN_PACKING_NONE ? MEMORY_PER_BYTE : MEMORY_PER_PACKED_BYTE;
+    return is_packed(input) ? MEMORY_PER_PACKED_BYTE : MEMORY_PER_BYTE;
 }
 
 /* Half of the machine's. */
@@ -62,13 +70,31 @@ uint64_t tn_read_limits_memory(const struct tarn_read_limits *limits, const stru
     return memory > MEMORY_LEAST ? memory : most < MEMORY_LEAST ? most : MEMORY_LEAST;
 }
 
-void tn_read_limits_follow(const struct tarn_read_limits *limits, const struct tn_input *input,
-                           struct tn_budget *budget)
+static uint64_t written_most(const struct tn_input *input, uint64_t per_byte)
 {
-    if (limits->max_memory == 0 && input->source.size < 0) {
-        budget->input = &input->source.taken;
-        budget->per_byte = memory_per_byte(input);
-        budget->most = memory_most();
+    const uint64_t size = input->source.size >= 0 ? (uint64_t)input->source.size : 0;
+    uint64_t bytes;
+
+    if (!tn_mul_u64(size, per_byte, &bytes)) {
+        return UINT64_MAX;
+    }
+    return bytes > WRITTEN_LEAST ? bytes : WRITTEN_LEAST;
+}
+
+void tn_read_limits_follow(const struct tarn_read_limits *limits, const struct tn_input *input,
+                           struct tn_model *model)
+{
+    const uint64_t per_byte = is_packed(input) ? WRITTEN_PER_PACKED_BYTE : WRITTEN_PER_BYTE;
+
+    if (limits->max_memory != 0) {
+        return;
+    }
+    model->written_per_byte = per_byte;
+    model->written_most = written_most(input, per_byte);
+    if (input->source.size < 0) {
+        model->budget.input = &input->source.taken;
+        model->budget.per_byte = memory_per_byte(input);
+        model->budget.most = memory_most();
     }
 }
 

@@ -238,7 +238,7 @@ static enum tarn_status snapshot_load(struct tn_input *input, const struct tarn_
         status = tn_fail(error, status, "no memory to read a snapshot");
         goto out;
     }
-    tn_read_limits_follow(limits, input, &snapshot->model.budget);
+    tn_read_limits_follow(limits, input, &snapshot->model);
     status = snapshot_read(snapshot, input, limits, error, &keep);
     tn_read_limits_settle(&snapshot->model.budget);
     if (keep) {

@@ -42,32 +42,61 @@ static void memory_is_in_proportion_to_the_input(void **state)
 static void an_input_of_unknown_size_counts_as_it_comes(void **state)
 {
     struct tn_input input = input_of(-1, TN_PACKING_NONE);
-    struct tn_budget budget = {.limit = 100};
+    struct tn_model model = {.budget = {.limit = 100}};
     struct tarn_read_limits limits;
 
     (void)state;
     assert_int_equal(tn_read_limits_complete(NULL, &limits, NULL), TARN_OK);
-    tn_read_limits_follow(&limits, &input, &budget);
-    assert_int_equal(tn_budget_limit(&budget), 100);
-    input.source.taken = 1000;
-    assert_int_equal(tn_budget_limit(&budget), 16000);
-    tn_read_limits_settle(&budget);
-    input.source.taken = 2000;
-    assert_int_equal(tn_budget_limit(&budget), 16000);
+    tn_read_limits_follow(&limits, &input, &model);
+    assert_int_equal(tn_budget_limit(&model.budget), 100);
+    assert_int_equal(tn_model_written_limit(&model), 256 << 20);
+    input.source.taken = 1000000;
+    assert_int_equal(tn_budget_limit(&model.budget), 16000000);
+    assert_int_equal(tn_model_written_limit(&model), 1024000000);
+    tn_read_limits_settle(&model.budget);
+    input.source.taken = 2000000;
+    assert_int_equal(tn_budget_limit(&model.budget), 16000000);
+}
+
+/* So that a small file cannot have gigabytes exported. */
+static void what_is_written_out_is_in_proportion_to_the_file(void **state)
+{
+    static const struct {
+        int64_t size;
+        enum tn_packing packing;
+        uint64_t most;
+    } rows[] = {
+        {1, TN_PACKING_NONE, 256 << 20},
+        {1000000, TN_PACKING_NONE, 1024000000},
+        {123000, TN_PACKING_GZIP, 1007616000},
+        {INT64_MAX, TN_PACKING_GZIP, UINT64_MAX},
+    };
+    struct tarn_read_limits limits;
+
+    (void)state;
+    assert_int_equal(tn_read_limits_complete(NULL, &limits, NULL), TARN_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct tn_input input = input_of(rows[i].size, rows[i].packing);
+        struct tn_model model = {.written_most = 5};
+
+        tn_read_limits_follow(&limits, &input, &model);
+        assert_int_equal(tn_model_written_limit(&model), rows[i].most);
+    }
 }
 
 static void a_limit_of_the_callers_is_fixed(void **state)
 {
     const struct tarn_read_limits wanted = {.struct_size = sizeof wanted, .max_memory = 4096};
     const struct tn_input input = input_of(-1, TN_PACKING_NONE);
-    struct tn_budget budget = {.limit = 100};
+    struct tn_model model = {.written_most = 5};
     struct tarn_read_limits limits;
 
     (void)state;
     assert_int_equal(tn_read_limits_complete(&wanted, &limits, NULL), TARN_OK);
     assert_int_equal(tn_read_limits_memory(&limits, &input), 4096);
-    tn_read_limits_follow(&limits, &input, &budget);
-    assert_null(budget.input);
+    tn_read_limits_follow(&limits, &input, &model);
+    assert_null(model.budget.input);
+    assert_int_equal(tn_model_written_limit(&model), 5);
 }
 
 static void wrong_limits_are_refused(void **state)
@@ -86,6 +115,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_is_in_proportion_to_the_input),
         cmocka_unit_test(an_input_of_unknown_size_counts_as_it_comes),
+        cmocka_unit_test(what_is_written_out_is_in_proportion_to_the_file),
         cmocka_unit_test(a_limit_of_the_callers_is_fixed),
         cmocka_unit_test(wrong_limits_are_refused),
     };
