@@ -12,7 +12,7 @@ enum {
 
 struct cli_shown cli_shown(const char *text)
 {
-    struct cli_shown shown;
+    struct cli_shown shown = {.text = ""};
 
     (void)tarn_text_show(text, strlen(text), TARN_TEXT_PLAIN, shown.text, sizeof shown.text);
     return shown;

@@ -558,8 +558,9 @@ static void rows_collect(sqlite3 *database, const char *sql, struct bytes *found
         die("%s: %s", sql, sqlite3_errmsg(database));
     }
     while (sqlite3_step(rows) == SQLITE_ROW) {
-        found_add(found, (const char *)sqlite3_column_text(rows, 0),
-                  (size_t)sqlite3_column_bytes(rows, 0));
+        const char *text = (const char *)sqlite3_column_text(rows, 0);
+
+        found_add(found, text ? text : "", (size_t)sqlite3_column_bytes(rows, 0));
     }
     (void)sqlite3_finalize(rows);
 }
