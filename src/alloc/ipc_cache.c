@@ -76,10 +76,14 @@ static struct tn_ipc_head head_of_memory(const struct tn_ipc_content *content)
     return head;
 }
 
+static uint64_t page_room(const struct opened *opened)
+{
+    return opened->head.kind == TN_IPC_PAGES ? opened->head.extent / opened->head.page_size : 0;
+}
+
 static void opened_free(struct opened *opened)
 {
-    tn_host_free(opened->pages, (opened->pages ? opened->head.extent / opened->head.page_size : 0) *
-                                    sizeof *opened->pages);
+    tn_host_free(opened->pages, page_room(opened) * sizeof *opened->pages);
     tn_host_free(opened->body, opened->body_size);
     tn_host_free(opened, sizeof *opened);
 }
@@ -96,9 +100,7 @@ static struct opened *opened_make(const struct tn_ipc_content *content)
     opened->body_size = content->body_size;
     opened->body = tn_host_alloc(opened->body_size);
     if (opened->head.kind == TN_IPC_PAGES) {
-        const uint64_t count = opened->head.extent / opened->head.page_size;
-
-        opened->pages = tn_host_alloc(count * sizeof *opened->pages);
+        opened->pages = tn_host_alloc(page_room(opened) * sizeof *opened->pages);
     }
     if (!opened->body || (opened->head.kind == TN_IPC_PAGES && !opened->pages)) {
         opened_free(opened);
@@ -150,7 +152,7 @@ static enum tarn_status page_open(struct tarn_device *device, struct opened *ope
 static enum tarn_status pages_open(struct tarn_device *device, struct opened *opened,
                                    const struct tn_ipc_content *content, struct tarn_error *error)
 {
-    const uint64_t count = opened->head.extent / opened->head.page_size;
+    const uint64_t count = page_room(opened);
     enum tarn_status st = device->ops->va_reserve(device, opened->head.extent, &opened->address);
 
     if (st) {

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -34,8 +35,9 @@ void tn_os_range_release(void *range, uint64_t size)
 
 /* An object shows what it is by its name, which nobody can give to another file, and by its seals:
  * neither its size nor they can change any more. */
-#define OBJECT_NAME "tarn-%016llx"
-#define OBJECT_LINK "/memfd:" OBJECT_NAME " (deleted)"
+#define OBJECT_NAME  "tarn-%016llx"
+#define OBJECT_BEGIN "/memfd:tarn-"
+#define OBJECT_LINK  "/memfd:" OBJECT_NAME " (deleted)"
 
 enum {
     OBJECT_SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
@@ -74,14 +76,16 @@ static bool object_read_name(int descriptor, uint64_t *cookie_out)
     char link[OBJECT_PATH_MAX];
     char name[OBJECT_PATH_MAX + 1] = "";
     char wanted[OBJECT_PATH_MAX];
-    unsigned long long cookie = 0;
 
     (void)snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
     const ssize_t length = readlink(link, name, sizeof name - 1);
 
-    if (length < 0 || sscanf(name, "/memfd:tarn-%llx", &cookie) != 1) {
+    if (length < 0 || strncmp(name, OBJECT_BEGIN, sizeof OBJECT_BEGIN - 1) != 0) {
         return false;
     }
+    /* What is no number comes out as one that the whole name does not have. */
+    const unsigned long long cookie = strtoull(name + sizeof OBJECT_BEGIN - 1, NULL, 16);
+
     (void)snprintf(wanted, sizeof wanted, OBJECT_LINK, cookie);
     *cookie_out = cookie;
     return strcmp(name, wanted) == 0;

@@ -121,7 +121,7 @@ static void spoil(struct scene *scene, struct message *message)
         break;
     default: /* a whole field */
         word = draw_word(scene);
-        memcpy(message->bytes + at / 8 * 8, &word, sizeof word);
+        memcpy(&message->bytes[at & ~(uint32_t)7], &word, sizeof word);
         break;
     }
 }
