@@ -82,7 +82,7 @@ run_target() {
 
 # Only inputs that reach an edge that no other reaches: few enough to be replayed by each test run.
 keep_target() {
-    "$programs/fuzz_$1" -merge=1 -use_counters=0 -max_len=4000 "fuzz/corpus/$1" \
+    "$programs/fuzz_$1" -set_cover_merge=1 -use_counters=0 -max_len=4000 "fuzz/corpus/$1" \
         "build/fuzz-corpus/$1" >"build/fuzz-corpus/$1.merge.log" 2>&1
 }
 
