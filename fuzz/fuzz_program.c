@@ -211,25 +211,16 @@ static void line_show(const struct line *line)
 
 static bool terminal_obeys(const uint8_t *at, const uint8_t *end)
 {
-    static const struct {
-        const char *bytes;
-        size_t count;
-    } obeyed[] = {{"\xe2\x80\xae", 3}, {"\xe2\x80\xaa", 3}, {"\xe2\x81\xa6", 3}};
+    /* U+202A to U+202E and U+2066 to U+2069 turn the direction of what follows. */
+    const bool turns = end - at > 2 && at[0] == 0xe2 &&
+                       ((at[1] == 0x80 && at[2] >= 0xaa && at[2] <= 0xae) ||
+                        (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9));
 
     if (*at == '\r' && end - at > 1 && at[1] == '\n') {
         return false; /* CSV */
     }
-    if ((*at < ' ' && *at != '\n' && *at != '\t') || *at == 0x7f ||
-        (*at == 0xc2 && end - at > 1 && at[1] >= 0x80 && at[1] < 0xa0)) {
-        return true;
-    }
-    for (size_t i = 0; i < sizeof obeyed / sizeof *obeyed; i++) {
-        if ((size_t)(end - at) >= obeyed[i].count &&
-            memcmp(at, obeyed[i].bytes, obeyed[i].count) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return (*at < ' ' && *at != '\n' && *at != '\t') || *at == 0x7f || turns ||
+           (*at == 0xc2 && end - at > 1 && at[1] >= 0x80 && at[1] < 0xa0);
 }
 
 static void check_harmless(const struct line *line, const char *where, const uint8_t *bytes,
@@ -250,7 +241,9 @@ static void surrogates_replace(uint8_t *bytes, size_t size)
     for (size_t i = 0; i + 6 <= size; i++) {
         if (bytes[i] == '\\' && bytes[i + 1] == 'u' && (bytes[i + 2] | 32) == 'd' &&
             strchr("89abcdef", bytes[i + 3] | 32)) {
-            memcpy(bytes + i + 2, "0020", 4);
+            bytes[i + 2] = '0';
+            bytes[i + 3] = '0';
+            bytes[i + 4] = '4'; /* a letter */
         }
         i += bytes[i] == '\\';
     }

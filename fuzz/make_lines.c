@@ -173,7 +173,7 @@ void make_decisions(struct maker *m, struct document *document)
     struct value *brief = make_container(m, VALUE_LIST, 4);
 
     for (unsigned i = 0; i < 4; i++) {
-        make_item(m, streams, value_uint(&m->pool, i * 16));
+        make_item(m, streams, value_uint(&m->pool, (uint64_t)i * 16));
         make_item(m, brief, make_word(m, names, 6));
     }
     make_field(m, header, "conf", make_word(m, words, sizeof words / sizeof *words));

@@ -56,9 +56,7 @@ static const char *const texts[] = {
     "step",
     "nn.Module: Block_0",
     "\x1b[31mred\x1b]0;t\x07",
-    "\xc2\x9b"
-    "31m\xe2\x80\xae"
-    "abc",
+    "\302\23331m\342\200\256abc", /* NOLINT(misc-misleading-bidirectional): to be escaped */
     "\xff\xfe\x80",
     "</script><img src=x onerror=1>",
     "=cmd|'/c calc'!A1",
@@ -110,12 +108,14 @@ struct value *make_address(struct maker *maker)
     static const uint64_t steps[] = {0, 512, 20 * MIB, 2 * MIB, 10 * MIB, MIB, 40 * MIB, 60 * MIB};
     const unsigned roll = dice_byte(&maker->dice);
 
-    return value_uint(&maker->pool, A + (roll >> 4) * 64 * MIB + steps[roll % COUNT(steps)]);
+    return value_uint(&maker->pool,
+                      A + (uint64_t)(roll >> 4) * 64 * MIB + steps[roll % COUNT(steps)]);
 }
 
 struct value *make_time(struct maker *maker)
 {
-    return value_int(&maker->pool, 1700000000000000 + dice_below(&maker->dice, 65536) * 10);
+    return value_int(&maker->pool,
+                     1700000000000000 + (int64_t)dice_below(&maker->dice, 65536) * 10);
 }
 
 struct value *make_small(struct maker *maker, unsigned count)

@@ -21,8 +21,8 @@
         "--conf expandable_segments:True,large_segment_size_mb:40",                                \
         "--conf expandable_segments:False", "--conf backend:cudaMallocAsync",                      \
         "--conf large_segment_size_mb:11", "--conf roundup_power2_divisions:4",                    \
-        "--conf max_split_size_mb:21,garbage_collection_threshold:0.4,"                            \
-        "per_process_memory_fraction:0.5"
+        "--conf max_split_size_mb:21,garbage_collection_threshold:0.4",                            \
+        "--conf per_process_memory_fraction:0.5"
 
 static const char *const none[] = {NULL};
 static const char *const report[] = {SELECTION, ROWS, NULL};

@@ -59,7 +59,7 @@ static void put_int(const struct pickler *p, const struct value *value)
         return;
     }
     put_byte(p, '\x8a');
-    put_byte(p, value->kind == VALUE_HUGE ? 17 : 9);
+    put_byte(p, value->kind == VALUE_HUGE ? '\21' : '\11');
     if (value->kind == VALUE_HUGE) {
         put_number(p, 0, 8);
     }
@@ -140,7 +140,7 @@ static void put_value(struct pickler *p, struct value *value)
     for (size_t i = 0; i < value->count; i++) {
         put_value(p, p->pool->slots[value->first + i]);
     }
-    put_byte(p, is_tuple ? 't' : is_dict ? 'u' : 'e');
+    put_byte(p, (char)(is_tuple ? 't' : is_dict ? 'u' : 'e'));
     if (is_tuple) {
         put_memo(p, value);
     }
@@ -157,7 +157,7 @@ void value_write_pickle(struct value_pool *pool, struct value *value, unsigned f
         pool->values[i].depth = 0;
     }
     put_byte(&p, '\x80');
-    put_byte(&p, flavour & 1 ? 4 : 2);
+    put_byte(&p, flavour & 1 ? '\4' : '\2');
     put_value(&p, value);
     put_byte(&p, '.');
 }

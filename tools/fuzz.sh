@@ -55,7 +55,7 @@ run_one() {
     local options=("${limits[@]}" -timeout=20 -rss_limit_mb=3000 -malloc_limit_mb=1500 -reload=1
         -entropic=0 -print_final_stats=1 "-artifact_prefix=$found/$1-")
     # What a document of the whole program's target says takes a few bytes a field.
-    [ "$1" != program ] || options+=(-max_len=2000)
+    [ "$1" != program ] || options+=(-max_len=1500)
     [ ! -f "fuzz/$1.dict" ] || options+=("-dict=fuzz/$1.dict")
     "$programs/fuzz_$1" "${options[@]}" "build/fuzz-corpus/$1" "fuzz/corpus/$1" \
         >"build/fuzz-corpus/$1.$2.log" 2>&1

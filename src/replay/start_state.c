@@ -376,6 +376,7 @@ static bool rebuild_finish(struct rebuild *r)
         qsort(r->segments.items, r->segments.count, sizeof(struct known_segment),
               known_segment_compare);
     }
+    tn_assert(segments || r->segments.count == 0);
     for (size_t i = 0; i < r->segments.count && !segments[i].gone; i++) {
         if (segments[i].address < end) {
             r->impossible++;
