@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The whole program: commands that read inputs of this kind, with some of their options, one after
- * the other on one input, in one process. An input chooses about an eighth of the commands, so that
- * a fuzzer tries eight times as many; with TARN_FUZZ_ALL in the environment, as in the tests, all
- * of them run.
+ * the other on one input, in one process. An input chooses about an eighth of the commands, so
+ * that a fuzzer tries eight times as many; with TARN_FUZZ_ALL in the environment, as in the tests,
+ * all of them run.
  *
  * An input that begins with a byte below 16 is a row of decisions: eight bytes choose commands and
- * options, the others make a document (maker.h), which is well-formed in most of its parts and wrong
- * in some. Any other input is taken as a file, as it is.
+ * options, the others make a document (maker.h), which is well-formed in most of its parts and
+ * wrong in some. Any other input is taken as a file, as it is.
  *
- * Besides what sanitizers see, each run must end with a documented exit code, say why when it fails,
- * print nothing that a terminal would obey and JSON that is JSON, write a bounded amount, and leave
- * neither host memory nor files behind.
+ * Besides what sanitizers see, each run must end with a documented exit code, say why when it
+ * fails, print nothing that a terminal would obey and JSON that is JSON, write a bounded amount,
+ * and leave neither host memory nor files behind.
  */
 #include "fuzz_target.h"
 

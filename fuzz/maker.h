@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the generators of documents share: plausible texts, sizes and addresses, which fit each other
- * often enough to get past the first check, and a spoon of everything that a reader must not take on
- * trust: wrong types, numbers at every edge, missing, repeated and misspelt keys, containers that
- * stand in several places or in themselves.
+ * What the generators of documents share: plausible texts, sizes and addresses, which fit each
+ * other often enough to get past the first check, and a spoon of everything that a reader must not
+ * take on trust: wrong types, numbers at every edge, missing, repeated and misspelt keys,
+ * containers that stand in several places or in themselves.
  */
 #ifndef FUZZ_MAKER_H
 #define FUZZ_MAKER_H

@@ -8,7 +8,7 @@
 
 /* What the standard output must look like, whatever the input. */
 enum output_kind {
-    OUTPUT_TEXT, /* nothing that a terminal obeys; may have --json, --jsonl, --csv among its options */
+    OUTPUT_TEXT, /* nothing that a terminal obeys; its options may make it --json or --csv */
     OUTPUT_JSON,
     OUTPUT_BYTES /* anything */
 };

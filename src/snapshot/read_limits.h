@@ -6,9 +6,9 @@
  * machine's memory. Recordings of PyTorch take 1 and 20. Of an input of unknown size, the bytes
  * that have come so far count.
  *
- * Written out, with nothing shared, a snapshot may have 1024 bytes for each byte of a plain file and
- * 8192 for each of a packed one, at least 256 MiB. Recordings of PyTorch come to 23 and 397 with
- * Python's frames; with those of C++ to several times as much.
+ * Written out, with nothing shared, a snapshot may have 1024 bytes for each byte of a plain file
+ * and 8192 for each of a packed one, at least 256 MiB. Recordings of PyTorch come to 23 and 397
+ * with Python's frames; with those of C++ to several times as much.
  */
 #ifndef TN_SNAPSHOT_READ_LIMITS_H
 #define TN_SNAPSHOT_READ_LIMITS_H

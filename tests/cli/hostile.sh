@@ -5,9 +5,10 @@
 # shows no control character of theirs. Those of HOSTILE/limits are damaged or want too much: exit
 # code 3, 5 or 7. Those of HOSTILE/replay are whole, and say of memory what no allocator can have
 # had: they replay under any settings, every invariant checked. Those of HOSTILE/odd are snapshots
-# with something odd: exit code 3 with --strict, and said with -v. Those of HOSTILE/numbers have sizes
-# and times at the ends of their types: every report takes them, and a sanitizer sees what overflows.
-# Nor does anything that a terminal obeys come back from names of files, options and commands.
+# with something odd: exit code 3 with --strict, and said with -v. Those of HOSTILE/numbers have
+# sizes and times at the ends of their types: every report takes them, and a sanitizer sees what
+# overflows. Nor does anything that a terminal obeys come back from names of files, options and
+# commands.
 set -u
 
 tarn=$1
