@@ -80,10 +80,11 @@ static const char *const trim[] = {"--anonymize", "--drop-cpp", "--events ..3", 
                                    "--device 0",  "--device 1", "--time 0..0.0001", NULL};
 static const char *const view[] = {"--redact paths",    "--redact all", "--device 1",
                                    "--max-size 100KiB", "--title <b>",  NULL};
+/* What is asked for is printed one after the other: with --json it would not be JSON alone. */
 static const char *const track[] = {
-    "--modulewise",        "--tree",           "--iterations",      "--json",
-    "--json --everything", "--units MiB",      "--depth 1",         "--tabulate",
-    "--display peak",      "--display moment", "--display current", NULL};
+    "--modulewise", "--tree",         "--iterations",     "--units MiB",       "--depth 1",
+    "--tabulate",   "--display peak", "--display moment", "--display current", NULL};
+static const char *const track_json[] = {"--everything", "--units MiB", NULL};
 
 const struct command_form command_forms[] = {
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "info @A", info},
@@ -117,6 +118,7 @@ const struct command_form command_forms[] = {
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "fit @A", fit},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "scale @A", scale},
     {FORM_READS_TRACK, OUTPUT_TEXT, "track @A", track},
+    {FORM_READS_TRACK, OUTPUT_JSON, "track --json @A", track_json},
     {FORM_READS_TRACK, OUTPUT_TEXT, "track --after @A", none},
     {FORM_READS_DECISIONS, OUTPUT_TEXT, "verify @A", none},
     {FORM_READS_DECISIONS, OUTPUT_TEXT, "replay @A", replay},
