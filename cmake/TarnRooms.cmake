@@ -39,7 +39,7 @@ endif()
 
 # Sanitizers see more than these do, and need the plain functions.
 if(NOT TARN_SANITIZE)
-    include(TarnHarden)
+    include(${CMAKE_CURRENT_LIST_DIR}/TarnHarden.cmake)
     target_compile_options(tarn_flags INTERFACE ${TARN_HARDENING_COMPILE})
     target_link_options(tarn_flags INTERFACE ${TARN_HARDENING_LINK})
 endif()
