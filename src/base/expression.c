@@ -132,9 +132,9 @@ static void weigh_next(struct scale *scale)
         repeat(scale);
         break;
     case '+': /* one, and a loop of one more */
+    case '*': /* loops in loops take the C library twice as long for each */
         multiply(scale, 2);
         break;
-    case '*':
     case '?':
         scale->levels[scale->depth].last++;
         scale->levels[scale->depth].sum++;
