@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/expression.h"
 
+#include "base/host_mem.h"
+
 #include <assert.h>
 #include <regex.h>
 #include <stdbool.h>
@@ -132,9 +134,9 @@ static void weigh_next(struct scale *scale)
         repeat(scale);
         break;
     case '+': /* one, and a loop of one more */
-    case '*': /* loops in loops take the C library twice as long for each */
         multiply(scale, 2);
         break;
+    case '*':
     case '?':
         scale->levels[scale->depth].last++;
         scale->levels[scale->depth].sum++;
@@ -173,12 +175,68 @@ static_assert((int)TN_EXPRESSION_DEPTH_MAX == (int)TN_MATCHER_DEPTH_MAX, "one li
 static_assert(TN_EXPRESSION_DEPTH_MAX == 100 && TN_EXPRESSION_WEIGHT_MAX == 4000,
               "the sentences say these numbers");
 
+/* Behind a '{': goes behind {n}, {n,} or {n,m} that is one, and stays where it is otherwise. */
+static bool skip_interval(struct scale *scale)
+{
+    struct scale ahead = *scale;
+    const uint64_t least = read_number(&ahead);
+    const bool has_least = ahead.at > scale->at;
+    uint64_t most = least;
+
+    if (*ahead.at == ',') {
+        const char *digits = ++ahead.at;
+
+        most = read_number(&ahead);
+        most = ahead.at > digits ? most : least;
+    }
+    if (!has_least || most < least || *ahead.at != '}') {
+        return false;
+    }
+    scale->at = ahead.at + 1;
+    return true;
+}
+
+/* The expression with '?' in place of every other repetition: an expression exactly when it is one.
+ * The C library takes exponential time to compile loops in loops, and those that follow each other,
+ * but not for this. `out` has as much room as the text. */
+static void skeleton_write(const char *text, char *out)
+{
+    struct scale scale = {.at = text};
+
+    while (*scale.at) {
+        const char *begin = scale.at;
+        const char c = *scale.at++;
+
+        if (c == '+' || c == '*' || (c == '{' && skip_interval(&scale))) {
+            *out++ = '?';
+            continue;
+        }
+        if (c == '\\') {
+            scale.at += *scale.at != '\0';
+        } else if (c == '[') {
+            skip_bracket(&scale);
+        }
+        memcpy(out, begin, (size_t)(scale.at - begin));
+        out += scale.at - begin;
+    }
+    *out = '\0';
+}
+
 /* What is none, the C library says in words that users know. */
 static enum tarn_status expression_check(const char *text, char reason[TN_EXPRESSION_REASON_MAX])
 {
+    const size_t size = strlen(text) + 1;
+    char *skeleton = tn_host_alloc(size);
     regex_t regex;
-    const int code = regcomp(&regex, text, REG_EXTENDED | REG_NOSUB);
 
+    if (!skeleton) {
+        (void)snprintf(reason, TN_EXPRESSION_REASON_MAX, "no host memory");
+        return TARN_ERR_HOST_MEMORY;
+    }
+    skeleton_write(text, skeleton);
+    const int code = regcomp(&regex, skeleton, REG_EXTENDED | REG_NOSUB);
+
+    tn_host_free(skeleton, size);
     if (code == 0) {
         regfree(&regex);
         return TARN_OK;
