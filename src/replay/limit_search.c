@@ -2,11 +2,13 @@
 /* Finding the limit of a recorded run by replaying it under limits that are possible. */
 #include "replay/limit.h"
 
+#include "alloc/size_class.h"
 #include "replay/runner.h"
 
 enum {
-    ROUND_TRIES = 96, /* limits that are round numbers */
-    EVEN_TRIES = 32   /* limits at even distances between the bounds */
+    ROUND_TRIES = 96,   /* limits that are round numbers */
+    EVEN_TRIES = 32,    /* limits at even distances between the bounds */
+    PAGES_MAX = 4 << 20 /* of start states: twice those of all tries on 288 GiB in large pages */
 };
 
 struct search {
@@ -15,8 +17,29 @@ struct search {
     struct tarn_error *error;
     bool by_device;
     uint64_t tries;
+    uint64_t pages;       /* rebuilt so far */
+    uint64_t start_pages; /* that each try rebuilds, at most */
     uint64_t found;
 };
+
+static bool may_try(const struct search *search)
+{
+    return !search->found && search->pages <= PAGES_MAX;
+}
+
+/* Pages that are mapped before the trace begins. */
+static uint64_t start_pages(const struct tn_program *program, const struct tarn_config *config)
+{
+    const struct tn_start_segment *segments = program->start_segments.items;
+    uint64_t pages = 0;
+
+    for (size_t i = 0; i < program->start_segments.count; i++) {
+        const uint64_t page = segments[i].is_large ? config->large_segment_size : TN_SMALL_BUFFER;
+
+        pages += segments[i].is_expandable ? segments[i].size / page + 1 : 1;
+    }
+    return pages;
+}
 
 /* Whether the recorded run comes out under that limit: every block where it was, every request
  * refused that was. */
@@ -30,6 +53,7 @@ static enum tarn_status try_limit(struct search *search, uint64_t limit)
         tn_runner_open(&runner, search->program, search->config, &room, search->error);
 
     search->tries++;
+    search->pages += search->start_pages;
     if (st) {
         return st;
     }
@@ -49,7 +73,7 @@ static enum tarn_status try_unit(struct search *search, uint64_t low, uint64_t b
     enum tarn_status st = TARN_OK;
 
     for (uint64_t n = (low + unit - 1) / unit;
-         n < (below + unit - 1) / unit && !search->found && search->tries < ROUND_TRIES; n++) {
+         n < (below + unit - 1) / unit && may_try(search) && search->tries < ROUND_TRIES; n++) {
         if ((largest_unit || n % 2 == 1) && st == TARN_OK) {
             st = try_limit(search, n * unit);
         }
@@ -63,7 +87,7 @@ static enum tarn_status try_round(struct search *search, uint64_t low, uint64_t 
     enum tarn_status st = TARN_OK;
 
     for (uint64_t unit = largest;
-         st == TARN_OK && unit >= TN_LIMIT_UNIT && !search->found && search->tries < ROUND_TRIES;
+         st == TARN_OK && unit >= TN_LIMIT_UNIT && may_try(search) && search->tries < ROUND_TRIES;
          unit /= 2) {
         st = try_unit(search, low, below, unit, unit == largest);
     }
@@ -75,7 +99,7 @@ static enum tarn_status try_even(struct search *search, uint64_t low, uint64_t b
     const uint64_t step = (below - low) / EVEN_TRIES;
     enum tarn_status st = TARN_OK;
 
-    for (uint64_t i = 0; st == TARN_OK && i < EVEN_TRIES && !search->found; i++) {
+    for (uint64_t i = 0; st == TARN_OK && i < EVEN_TRIES && may_try(search); i++) {
         st = try_limit(search, low + i * step);
     }
     return st;
@@ -85,8 +109,11 @@ enum tarn_status tn_limit_search(struct tn_program *program, const struct tarn_c
                                  struct tarn_error *error)
 {
     struct tn_limit *limit = &program->limit;
-    struct search search = {
-        .program = program, .config = config, .error = error, .by_device = limit->by_device};
+    struct search search = {.program = program,
+                            .config = config,
+                            .error = error,
+                            .by_device = limit->by_device,
+                            .start_pages = start_pages(program, config)};
     const uint64_t low = limit->at_least;
     enum tarn_status st = TARN_OK;
 
