@@ -78,7 +78,7 @@ function(put_array name text)
 endfunction()
 
 file(WRITE "${OUTPUT}.new"
-    "/* Made by cmake/TarnBundle.cmake. */\n#include \"viewer/bundle.h\"\n\n")
+    "/* Made by cmake/TarnBundle.cmake. */\n#include \"page/bundle.h\"\n\n")
 string(FIND "${page}" "@TITLE@" at)
 string(SUBSTRING "${page}" 0 ${at} part)
 put_array(tn_bundle_start "${part}")

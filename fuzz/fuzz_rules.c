@@ -5,8 +5,8 @@
  */
 #include "fuzz_target.h"
 
-#include "report/rules.h"
-#include "report/suppress.h"
+#include "analysis/rules.h"
+#include "analysis/suppress.h"
 #include "tarn/host.h"
 #include "tarn/report.h"
 #include "tarn/snapshot.h"

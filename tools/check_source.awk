@@ -3,7 +3,7 @@
 # check_source.sh; each message has a sample under tests/layers that must bring it forth.
 
 BEGIN {
-    # The arrows: what a folder of src/ may include besides itself and include/tarn. A test of the
+    # Dependencies: what a folder of src/ may include besides itself and include/tarn. A test of the
     # folder may include the same.
     allow("base", "")
     allow("device", "base")
@@ -12,10 +12,11 @@ BEGIN {
     allow("alloc", "base device")
     allow("pinned", "base device alloc")
     allow("tracker", "base")
-    allow("report", "base snapshot")
-    allow("viewer", "base snapshot report")
-    allow("capture", "base alloc pinned history snapshot report")
-    allow("exchange", "base snapshot report")
+    allow("analysis", "base snapshot")
+    allow("report", "base snapshot analysis")
+    allow("page", "base snapshot analysis")
+    allow("capture", "base alloc pinned history snapshot analysis report")
+    allow("export", "base snapshot analysis report")
     allow("replay", "base device alloc snapshot history capture")
 
     # Functions that nobody calls, and what to use instead.
@@ -40,11 +41,11 @@ BEGIN {
     }
 }
 
-function allow(room, others,   list, i) {
-    rooms[room] = 1
-    allowed[room, room] = 1
+function allow(module, others,   list, i) {
+    modules[module] = 1
+    allowed[module, module] = 1
     for (i = split(others, list, " "); i > 0; i--) {
-        allowed[room, list[i]] = 1
+        allowed[module, list[i]] = 1
     }
 }
 
@@ -68,15 +69,15 @@ function has_last_words(file) {
     return file == "src/base/assertion.c" || file == "plug/pytorch/last_words.c"
 }
 
-# The room whose arrows a file follows: "base" ... "replay"; "public" for include/tarn, "outside"
-# for what may use include/tarn only, "free" for the rest (tests of several rooms, fuzzing,
-# benchmarks).
+# The module whose dependencies a file may include: "base" ... "replay"; "public" for include/tarn,
+# "outside" for what may use include/tarn only, "free" for the rest (tests of several modules,
+# fuzzing, benchmarks).
 function side_of(file,   part) {
     split(file, part, "/")
     if (part[1] == "src") {
         return part[2]
     }
-    if (part[1] == "tests" && part[2] == "unit" && part[3] in rooms) {
+    if (part[1] == "tests" && part[2] == "unit" && part[3] in modules) {
         return part[3]
     }
     if (file ~ /^include\//) {
@@ -85,7 +86,7 @@ function side_of(file,   part) {
     return file ~ /^(cli|plug|examples)\// ? "outside" : "free"
 }
 
-function check_include(line, target,   part, room) {
+function check_include(line, target,   part, module) {
     if (target ~ /\.c$/) {
         breach(line, "includes " target ": a .c file is compiled, never included")
         return
@@ -94,17 +95,17 @@ function check_include(line, target,   part, room) {
         breach(line, "includes " target ": write the path from the root of includes")
         return
     }
-    room = split(target, part, "/") > 1 ? part[1] : ""
-    if (room == "cli" && path !~ /^(cli|tests\/cli|tests\/unit\/cli|fuzz)\//) {
+    module = split(target, part, "/") > 1 ? part[1] : ""
+    if (module == "cli" && path !~ /^(cli|tests\/cli|tests\/unit\/cli|fuzz)\//) {
         breach(line, "may not include " target ": only cli/ sees cli/")
     }
-    if (!(room in rooms) || side == "free" || allowed[side, room] || allowed[side, target]) {
+    if (!(module in modules) || side == "free" || allowed[side, module] || allowed[side, target]) {
         return
     }
     if (side == "outside" || side == "public") {
         breach(line, "may not include " target ": only include/tarn may be used here")
     } else {
-        breach(line, "may not include " target ": no arrow from " side " to " room)
+        breach(line, "may not include " target ": " side " does not depend on " module)
     }
 }
 
@@ -129,7 +130,7 @@ function check_call(line, name) {
     if (has_word(exits, name) && !has_last_words(path)) {
         breach(line, "calls " name ": the library never ends the program")
     }
-    if (has_word(environment, name) && path !~ /^src\/alloc\/config[a-z_]*\.c$/ &&
+    if (has_word(environment, name) && path !~ /^src\/alloc\/config\/[a-z_]*\.c$/ &&
         path != "src/capture/oom_dump.c") {
         breach(line, "calls " name ": only tarn_config_from_env and tarn_dump_on_oom do")
     }
@@ -204,8 +205,8 @@ function check_file_name(   part, n, base) {
     if (path !~ /^src\/.*\.(c|h|def)$/) {
         return
     }
-    if (!(part[2] in rooms) || n != 3) {
-        breach(1, "is in no folder that the arrows know")
+    if (!(part[2] in modules) || n != (part[2] == "alloc" ? 4 : 3)) {
+        breach(1, "is in no folder that is a module")
     }
     if (base in first_of) {
         breach(1, "has the name of " first_of[base])

@@ -64,7 +64,7 @@ check_tidy() {
 check_cppcheck() {
     [ -s "$cache/clang/compile_commands.json" ] || return 1
     # The viewer's page as an array: it would look at 150,000 bytes one by one, for minutes.
-    cppcheck -i"$cache/clang/src/viewer/bundle.c" \
+    cppcheck -i"$cache/clang/src/page/bundle.c" \
         --project="$cache/clang/compile_commands.json" --cppcheck-build-dir="$cache/cppcheck" \
         -j "$jobs" --quiet --error-exitcode=1 --inline-suppr --std=c11 \
         --enable=warning,performance,portability --suppressions-list=tools/cppcheck.txt

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The segments and blocks right after an entry, and what is free in them, by the rules of
-// src/report/layout.h, so that the figures are those of `tarn oom`.
+// src/analysis/layout.h, so that the figures are those of `tarn oom`.
 
 const GRAIN = 512;
 const LARGE_REST = 1 << 20;

@@ -6,7 +6,7 @@ export class BadPage extends Error {}
 
 const SECTION_MAX = 2 ** 30;
 
-// What a character of U+0080 and above stands for, by src/viewer/letters.c.
+// What a character of U+0080 and above stands for, by src/page/letters.c.
 const FORBIDDEN = [0, 13, 60, 26];
 
 /** The bytes of letters: seven bits each, those from U+0080 on, of two bytes, twelve.

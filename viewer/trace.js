@@ -5,7 +5,7 @@ import { BadPage, Numbers, breathe, planeNumbers, readSection } from './payload.
 import { baseName, shownText } from './format.js';
 import { LifeIndex } from './lifeindex.js';
 
-/** Kinds of entries; the numbers are those of src/viewer/record.h. */
+/** Kinds of entries; the numbers are those of src/page/record.h. */
 export const KIND = {
   ALLOC: 0,
   FREE_REQUESTED: 1,
@@ -249,7 +249,7 @@ class Column {
 }
 
 const CATEGORIES_BY_LIFETIME = 2; // the last of the head's
-const TRACE_COLUMNS = 11; // of a piece of the trace; src/viewer/record.h has their meaning
+const TRACE_COLUMNS = 11; // of a piece of the trace; src/page/record.h has their meaning
 
 /** One device, or pinned memory. */
 export class Source {
@@ -274,7 +274,7 @@ export class Source {
     this.lifeStart = new Uint32Array(this.lives);
     this.lifeAsked = new Uint32Array(this.lives).fill(NEVER);
     this.lifeEnd = new Uint32Array(this.lives).fill(NEVER);
-    /** What the lifetime says of the category, by src/viewer/record.h; 0: nothing.
+    /** What the lifetime says of the category, by src/page/record.h; 0: nothing.
      * @type {Uint8Array} */
     this.lifeHint = new Uint8Array(0);
     this.lifePlace = numbersBelow(this.lives, head.places.length);
@@ -441,7 +441,7 @@ export class Source {
   }
 
   /** Entries; those of most are read here, the others by readRare. The order of a record's
-   * numbers is that of details_put in src/viewer/record.c.
+   * numbers is that of details_put in src/page/record.c.
    * @param {Column[]} columns @param {Progress} state */
   readRecords(columns, state) {
     const { kind: kinds, ref, stack: stacks, lifeAddress, lifeSize, lifeStart, lifeAsked } = this;

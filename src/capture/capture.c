@@ -5,7 +5,7 @@
  */
 #include "tarn/capture.h"
 
-#include "alloc/allocator.h"
+#include "alloc/engine/allocator.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/map.h"

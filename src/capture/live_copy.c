@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "capture/live_copy.h"
 
-#include "alloc/allocator.h"
+#include "alloc/engine/allocator.h"
 #include "base/clock.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"

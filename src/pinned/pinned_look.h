@@ -3,7 +3,7 @@
 #ifndef TN_PINNED_PINNED_LOOK_H
 #define TN_PINNED_PINNED_LOOK_H
 
-#include "alloc/allocator.h"
+#include "alloc/engine/allocator.h"
 #include "tarn/pinned.h"
 
 /* As tn_allocator_look, each block as tarn_pinned_walk shows it. No event is sent for it. Fails in

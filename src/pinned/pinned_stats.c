@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "pinned/pinned_stats.h"
 
-#include "alloc/stats_walk.h"
+#include "alloc/engine/stats_walk.h"
 #include "base/clock.h"
 
 void tn_pinned_duration_add(struct tarn_duration *duration, uint64_t begin)

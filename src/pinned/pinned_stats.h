@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The counters of tarn/pinned.h, beyond single ones (alloc/counters.h). Guarded by the allocator's
- * lock. */
+/* The counters of tarn/pinned.h, beyond single ones (alloc/engine/counters.h). Guarded by the
+ * allocator's lock. */
 #ifndef TN_PINNED_PINNED_STATS_H
 #define TN_PINNED_PINNED_STATS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/restore.h"
 
-#include "alloc/carve.h"
+#include "alloc/pool/carve.h"
 
 static bool add_piece(struct tn_vec *pieces, struct tn_carve_piece piece)
 {

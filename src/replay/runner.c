@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/runner.h"
 
-#include "alloc/engine_native.h"
-#include "alloc/size_class.h"
+#include "alloc/engine/engine_native.h"
+#include "alloc/engine/size_class.h"
 #include "base/clock.h"
 #include "base/host_mem.h"
 #include "replay/restore.h"

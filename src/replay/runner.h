@@ -8,7 +8,7 @@
 #ifndef TN_REPLAY_RUNNER_H
 #define TN_REPLAY_RUNNER_H
 
-#include "alloc/allocator.h"
+#include "alloc/engine/allocator.h"
 #include "replay/program.h"
 #include "tarn/replay.h"
 

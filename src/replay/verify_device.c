@@ -3,8 +3,8 @@
  * device and to the allocator before or while they make the call. */
 #include "replay/verify_run.h"
 
-#include "alloc/segment.h"
-#include "alloc/size_class.h"
+#include "alloc/engine/size_class.h"
+#include "alloc/pool/segment.h"
 #include "base/host_mem.h"
 #include "tarn/sim.h"
 

@@ -12,8 +12,8 @@
 #ifndef TN_REPLAY_VERIFY_RUN_H
 #define TN_REPLAY_VERIFY_RUN_H
 
-#include "alloc/allocator.h"
-#include "alloc/checkpoint.h"
+#include "alloc/engine/allocator.h"
+#include "alloc/pool/checkpoint.h"
 #include "base/map.h"
 #include "replay/decision_log.h"
 #include "tarn/verify.h"

@@ -6,8 +6,8 @@
  */
 #include "tarn/report.h"
 
+#include "analysis/address_map.h"
 #include "base/size_text.h"
-#include "report/address_map.h"
 #include "report/report_out.h"
 
 #include <inttypes.h>

@@ -5,8 +5,8 @@
  */
 #include "tarn/report.h"
 
+#include "analysis/delta.h"
 #include "base/errinfo.h"
-#include "report/delta.h"
 #include "report/report_out.h"
 #include "snapshot/snapshot.h"
 

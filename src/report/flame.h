@@ -9,11 +9,11 @@
 #ifndef TN_REPORT_FLAME_H
 #define TN_REPORT_FLAME_H
 
+#include "analysis/fold.h"
 #include "base/arena.h"
 #include "base/id_table.h"
 #include "base/store.h"
 #include "base/vec.h"
-#include "report/fold.h"
 
 /* Text that can be shown, as tn_shown writes it. */
 struct tn_flame_label {

@@ -10,9 +10,9 @@
  */
 #include "tarn/report.h"
 
+#include "analysis/group.h"
+#include "analysis/layout.h"
 #include "base/size_text.h"
-#include "report/group.h"
-#include "report/layout.h"
 #include "report/report_out.h"
 
 #include <inttypes.h>

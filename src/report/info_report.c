@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What is in a file, and what is not: the first thing to ask of one. */
+#include "analysis/totals.h"
 #include "base/errinfo.h"
 #include "base/shown.h"
 #include "base/size_text.h"
 #include "report/report_out.h"
-#include "report/totals.h"
 #include "snapshot/snapshot.h"
 
 #include <inttypes.h>

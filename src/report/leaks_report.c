@@ -10,14 +10,14 @@
  */
 #include "tarn/report.h"
 
+#include "analysis/address_map.h"
+#include "analysis/delta.h"
+#include "analysis/repeat.h"
+#include "analysis/suppress.h"
 #include "base/assertion.h"
 #include "base/host_mem.h"
 #include "base/size_text.h"
-#include "report/address_map.h"
-#include "report/delta.h"
-#include "report/repeat.h"
 #include "report/report_out.h"
-#include "report/suppress.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

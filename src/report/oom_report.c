@@ -8,10 +8,10 @@
  * A trace has the rounded request only; the one before rounding is at most 511 bytes less, unless
  * roundup_power2_divisions is set.
  */
+#include "analysis/delta.h"
+#include "analysis/layout.h"
 #include "base/errinfo.h"
 #include "base/size_text.h"
-#include "report/delta.h"
-#include "report/layout.h"
 #include "report/report_out.h"
 
 #include <inttypes.h>

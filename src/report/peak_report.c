@@ -5,7 +5,7 @@
  */
 #include "tarn/report.h"
 
-#include "report/composition.h"
+#include "analysis/composition.h"
 #include "report/report_out.h"
 
 #include <inttypes.h>

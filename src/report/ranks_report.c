@@ -10,10 +10,10 @@
  */
 #include "tarn/report.h"
 
+#include "analysis/delta.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/size_text.h"
-#include "report/delta.h"
 #include "report/report_out.h"
 #include "snapshot/snapshot.h"
 

@@ -3,7 +3,7 @@
 #ifndef TN_REPORT_REPORT_OUT_H
 #define TN_REPORT_REPORT_OUT_H
 
-#include "report/scene.h"
+#include "analysis/scene.h"
 
 /* Where a report goes. */
 struct tn_report_out {

@@ -7,11 +7,11 @@
  */
 #include "tarn/report.h"
 
+#include "analysis/timeline.h"
 #include "base/errinfo.h"
 #include "base/finding.h"
 #include "base/host_mem.h"
 #include "base/map.h"
-#include "report/timeline.h"
 #include "snapshot/snapshot.h"
 
 #include <inttypes.h>

@@ -5,9 +5,9 @@
  * from before the trace count as asked for by nobody known, unless the snapshot still has their
  * stack.
  */
+#include "analysis/address_map.h"
+#include "analysis/call_tree.h"
 #include "base/size_text.h"
-#include "report/address_map.h"
-#include "report/call_tree.h"
 #include "report/report_out.h"
 
 #include <inttypes.h>

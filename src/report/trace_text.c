@@ -13,10 +13,10 @@
  */
 #include "tarn/report.h"
 
+#include "analysis/address_map.h"
+#include "analysis/cover.h"
 #include "base/errinfo.h"
 #include "base/size_text.h"
-#include "report/address_map.h"
-#include "report/cover.h"
 #include "report/python_repr.h"
 #include "report/report_out.h"
 #include "snapshot/snapshot.h"

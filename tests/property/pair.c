@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "property/pair.h"
 
-#include "alloc/allocator.h"
-#include "alloc/engine.h"
+#include "alloc/engine/allocator.h"
+#include "alloc/engine/engine.h"
 #include "base/attr.h"
 #include "device/device_ops.h"
 #include "reference/model.h"

@@ -15,8 +15,8 @@
  */
 #include "support/test.h"
 
-#include "alloc/allocator.h"
-#include "alloc/engine.h"
+#include "alloc/engine/allocator.h"
+#include "alloc/engine/engine.h"
 #include "tarn/allocator.h"
 #include "tarn/sim.h"
 

@@ -7,7 +7,7 @@
 #ifndef TESTS_SUPPORT_RIG_H
 #define TESTS_SUPPORT_RIG_H
 
-#include "alloc/allocator.h"
+#include "alloc/engine/allocator.h"
 #include "support/sim.h"
 #include "tarn/allocator.h"
 

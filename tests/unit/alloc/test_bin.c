@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "alloc/bin.h"
+#include "alloc/pool/bin.h"
 #include "tarn/host.h"
 
 enum {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alloc/block.h"
+#include "alloc/pool/block.h"
 #include "tarn/host.h"
 
 enum {

@@ -2,7 +2,7 @@
 /* Callbacks and observers that ask their allocator for memory, which has run out. */
 #include "support/test.h"
 
-#include "alloc/call_back.h"
+#include "alloc/engine/call_back.h"
 #include "support/rig.h"
 
 struct asking {

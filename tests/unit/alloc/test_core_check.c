@@ -5,8 +5,8 @@
  */
 #include "support/test.h"
 
-#include "alloc/core_check.h"
-#include "alloc/segment.h"
+#include "alloc/engine/core_check.h"
+#include "alloc/pool/segment.h"
 #include "support/rig.h"
 
 #include <stdio.h>

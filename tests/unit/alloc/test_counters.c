@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "alloc/counters.h"
+#include "alloc/engine/counters.h"
 #include "tarn/config.h"
 
 static void stat_is(const struct tarn_stat *stat, int64_t current, int64_t peak, int64_t allocated,

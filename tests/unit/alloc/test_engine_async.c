@@ -2,7 +2,7 @@
 /* backend:cudaMallocAsync on the simulated device, through the public functions. */
 #include "support/test.h"
 
-#include "alloc/allocator.h"
+#include "alloc/engine/allocator.h"
 #include "device/device_check.h"
 #include "support/sim.h"
 

@@ -2,7 +2,7 @@
 /* No caching, and the caching engine switched off and on. */
 #include "support/test.h"
 
-#include "alloc/allocator.h"
+#include "alloc/engine/allocator.h"
 #include "support/sim.h"
 
 #include <pthread.h>

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "alloc/free_set.h"
-#include "alloc/pool.h"
+#include "alloc/pool/free_set.h"
+#include "alloc/pool/pool.h"
 #include "tarn/host.h"
 
 #define MIB ((uint64_t)1 << 20)

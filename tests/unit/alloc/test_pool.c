@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/test.h"
 
-#include "alloc/pool.h"
+#include "alloc/pool/pool.h"
 #include "tarn/host.h"
 
 enum {

@@ -2,7 +2,7 @@
 /* The map against a plain list of what should be in it, with hashes that fall together. */
 #include "support/test.h"
 
-#include "alloc/ptr_map.h"
+#include "alloc/pool/ptr_map.h"
 #include "tarn/host.h"
 
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  */
 #include "support/test.h"
 
-#include "alloc/engine.h"
+#include "alloc/engine/engine.h"
 #include "support/rig.h"
 
 #include <pthread.h>

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "alloc/checkpoint.h"
+#include "alloc/pool/checkpoint.h"
 #include "support/rig.h"
 
 /* A sink whose stacks are numbers with counts. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/report.h"
 
-#include "report/suppress.h"
+#include "analysis/suppress.h"
 #include "tarn/report.h"
 
 static enum tarn_status leaks(const void *context, const struct tarn_writer *writer,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/report.h"
 
-#include "report/layout.h"
+#include "analysis/layout.h"
 #include "snapshot/snapshot.h"
 #include "tarn/report.h"
 

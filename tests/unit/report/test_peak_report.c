@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/report.h"
 
-#include "report/timeline.h"
+#include "analysis/timeline.h"
 #include "snapshot/snapshot.h"
 #include "tarn/report.h"
 

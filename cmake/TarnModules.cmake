@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+# Flags that every target has, and functions that build the modules of src/ and their tests.
+
+set(TARN_WARNINGS
+    -Wall -Wextra -Wpedantic -Wundef -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes
+    -Wmissing-prototypes -Wold-style-definition -Wvla -Wwrite-strings -Wcast-qual -Wcast-align
+    -Wpointer-arith -Wswitch-enum -Wformat=2 -Wdouble-promotion -Wnull-dereference
+    -Wimplicit-fallthrough)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    list(APPEND TARN_WARNINGS -Wlogical-op -Wduplicated-cond -Wduplicated-branches
+        -Wenum-conversion)
+else()
+    list(APPEND TARN_WARNINGS -Wcomma -Wassign-enum -Wunreachable-code)
+endif()
+if(TARN_WERROR)
+    list(APPEND TARN_WARNINGS -Werror)
+endif()
+
+set(TARN_CHECK_LEVEL_none 0)
+set(TARN_CHECK_LEVEL_fast 1)
+set(TARN_CHECK_LEVEL_slow 2)
+
+add_library(tarn_flags INTERFACE)
+target_compile_options(tarn_flags INTERFACE ${TARN_WARNINGS} -fno-omit-frame-pointer)
+target_compile_definitions(tarn_flags INTERFACE
+    _POSIX_C_SOURCE=200809L TN_CHECK_LEVEL=${TARN_CHECK_LEVEL_${TARN_CHECKS}})
+target_include_directories(tarn_flags INTERFACE
+    ${CMAKE_CURRENT_LIST_DIR}/../include ${CMAKE_CURRENT_LIST_DIR}/../src)
+if(TARN_SANITIZE)
+    target_compile_options(tarn_flags INTERFACE -fsanitize=${TARN_SANITIZE}
+        -fno-sanitize-recover=undefined)
+    target_link_options(tarn_flags INTERFACE -fsanitize=${TARN_SANITIZE})
+endif()
+# Following comparisons costs two fifths of a fuzz target's speed, and inputs that are made by
+# generators or from a dictionary hardly need it.
+if(TARN_BUILD_FUZZERS)
+    target_compile_options(tarn_flags INTERFACE -fno-sanitize-coverage=trace-cmp)
+endif()
+
+# Sanitizers see more than these do, and need the plain functions.
+if(NOT TARN_SANITIZE)
+    include(${CMAKE_CURRENT_LIST_DIR}/TarnHarden.cmake)
+    target_compile_options(tarn_flags INTERFACE ${TARN_HARDENING_COMPILE})
+    target_link_options(tarn_flags INTERFACE ${TARN_HARDENING_LINK})
+endif()
+
+# Users' builds are optimised as a whole: what an allocation passes through is spread over a dozen
+# files. The objects hold plain code as well, for whoever links libtarn.a without that.
+# Not every gcc is installed whole, so it is tried first.
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT TARN_SANITIZE)
+    include(CheckIPOSupported)
+    check_ipo_supported(RESULT TARN_OPTIMISES_AS_A_WHOLE LANGUAGES C)
+endif()
+if(TARN_OPTIMISES_AS_A_WHOLE)
+    target_compile_options(tarn_flags INTERFACE -flto=auto -ffat-lto-objects)
+    target_link_options(tarn_flags INTERFACE -flto=auto)
+endif()
+
+# tarn_module(NAME file.c ...): one folder of src/ as an object library `module_NAME`. A unit
+# test links only the modules that its own module may use, so that a forbidden call fails to link.
+function(tarn_module name)
+    add_library(module_${name} OBJECT ${ARGN})
+    target_link_libraries(module_${name} PRIVATE tarn_flags)
+    target_compile_definitions(module_${name} PRIVATE TARN_BUILDING)
+endfunction()
+
+# Libraries that a module needs when it is linked outside libtarn.
+set(TARN_MODULE_LIBS_base ZLIB::ZLIB PkgConfig::ZSTD ${CMAKE_DL_LIBS})
+set(TARN_MODULE_LIBS_history PkgConfig::DW)
+set(TARN_MODULE_LIBS_export PkgConfig::SQLITE)
+
+# tarn_link_modules(TARGET module ...): objects and libraries of those modules.
+function(tarn_link_modules target)
+    foreach(module IN LISTS ARGN)
+        target_link_libraries(${target} PRIVATE module_${module} ${TARN_MODULE_LIBS_${module}})
+    endforeach()
+    target_link_libraries(${target} PRIVATE tarn_flags Threads::Threads m)
+endfunction()

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+/* Implements tarn/allocator.h: checks arguments, chooses the engine, dispatches to it. */
+#include "alloc/engine/allocator.h"
+
+#include "alloc/engine/engine_async.h"
+#include "alloc/engine/engine_forked.h"
+#include "alloc/engine/engine_methods.h"
+#include "alloc/engine/engine_uncached.h"
+#include "alloc/engine/pluggable.h"
+
+#include <string.h>
+
+/* Which engine those settings ask for. PyTorch looks at PYTORCH_NO_CUDA_MEMORY_CACHING in the
+ * caching allocator only. */
+static enum tarn_status engine_create(struct tarn_device *device, const struct tarn_config *config,
+                                      struct tarn_allocator **allocator_out)
+{
+    if (config->backend == TARN_BACKEND_ASYNC) {
+        return tn_async_create(device, config, allocator_out);
+    }
+    return config->no_caching ? tn_uncached_create(device, config, allocator_out)
+                              : tn_native_create(device, config, allocator_out);
+}
+
+/* Pages of expandable segments are as large as the segments of requests of 1 to 10 MiB. PyTorch
+ * finds out at the first of them that the device does not make pages of that size. */
+static enum tarn_status config_check(const struct tarn_config *config,
+                                     const struct tarn_device *device, struct tarn_error *error)
+{
+    const uint64_t unit = device->granularity;
+
+    if (config->backend != TARN_BACKEND_NATIVE || config->no_caching ||
+        !config->expandable_segments || config->large_segment_size % unit == 0) {
+        return TARN_OK;
+    }
+    return tn_fail(error, TARN_ERR_CONFIG,
+                   "expandable_segments:True needs a large_segment_size_mb that is a multiple of "
+                   "the device's page size of %llu MiB: use %llu instead of %llu",
+                   (unsigned long long)(unit >> 20),
+                   (unsigned long long)((config->large_segment_size / unit + 1) * unit >> 20),
+                   (unsigned long long)(config->large_segment_size >> 20));
+}
+
+void tn_allocator_begin(struct tarn_allocator *allocator)
+{
+    allocator->backend = allocator->methods->backend;
+    tn_ipc_cache_init(&allocator->opened, allocator->device);
+    tn_forked_watch(allocator);
+}
+
+/* Of the kind that `plugged` says, NULL for libtarn's own. */
+static enum tarn_status any_create(const struct tarn_pluggable *plugged, struct tarn_device *device,
+                                   const struct tarn_config *config,
+                                   struct tarn_allocator **allocator_out, struct tarn_error *error)
+{
+    struct tarn_config defaults;
+
+    if (!device || !allocator_out) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "an allocator needs a device");
+    }
+    tarn_config_init(&defaults);
+    config = config ? config : &defaults;
+    enum tarn_status st = plugged ? TARN_OK : config_check(config, device, error);
+
+    if (st) {
+        return st;
+    }
+    st = plugged ? tn_pluggable_create(plugged, device, allocator_out)
+                 : engine_create(device, config, allocator_out);
+    if (st) {
+        return tn_fail(error, st, "no host memory for an allocator");
+    }
+    tn_allocator_begin(*allocator_out);
+    return TARN_OK;
+}
+
+enum tarn_status tn_allocator_create_own(struct tarn_device *device,
+                                         const struct tarn_config *config,
+                                         struct tarn_allocator **allocator_out,
+                                         struct tarn_error *error)
+{
+    return any_create(NULL, device, config, allocator_out, error);
+}
+
+enum tarn_status tarn_allocator_create(struct tarn_device *device, const struct tarn_config *config,
+                                       struct tarn_allocator **allocator_out,
+                                       struct tarn_error *error)
+{
+    const enum tarn_status st =
+        any_create(tn_current_acquire(), device, config, allocator_out, error);
+
+    if (st) {
+        tn_current_release();
+        return st;
+    }
+    tn_assert(*allocator_out);
+    (*allocator_out)->is_current = true;
+    return TARN_OK;
+}
+
+static enum tarn_status settings_read(const char *settings, struct tarn_config *config_out,
+                                      struct tarn_error *error)
+{
+    return settings ? tarn_config_parse(settings, config_out, error)
+                    : tarn_config_from_env(config_out, error);
+}
+
+enum tarn_status tarn_open(const char *device, const char *settings,
+                           struct tarn_allocator **allocator_out, struct tarn_error *error)
+{
+    struct tarn_device *opened = NULL;
+    struct tarn_allocator *allocator = NULL;
+    struct tarn_config config;
+    enum tarn_status st = settings_read(settings, &config, error);
+
+    st = st ? st : tarn_device_open(device, &opened, error);
+    st = st ? st : tarn_allocator_create(opened, &config, &allocator, error);
+    if (st) {
+        tarn_device_close(opened);
+        return st;
+    }
+    tn_assert(allocator);
+    allocator->owns_device = true;
+    *allocator_out = allocator;
+    return TARN_OK;
+}
+
+struct tarn_device *tarn_allocator_device(struct tarn_allocator *allocator)
+{
+    return allocator->device;
+}
+
+void tarn_allocator_destroy(struct tarn_allocator *allocator)
+{
+    if (allocator) {
+        struct tarn_device *const owned = allocator->owns_device ? allocator->device : NULL;
+        const bool was_current = allocator->is_current;
+
+        if (!tn_fork_passed(&allocator->fork)) {
+            tn_fork_watch_fini(&allocator->fork);
+            tn_ipc_cache_fini(&allocator->opened);
+        }
+        allocator->methods->destroy(allocator);
+        tarn_device_close(owned);
+        if (was_current) {
+            tn_current_release();
+        }
+    }
+}
+
+enum tarn_status tarn_allocator_alloc(struct tarn_allocator *allocator, uint64_t size,
+                                      tarn_stream stream, tarn_ptr *ptr_out,
+                                      struct tarn_error *error)
+{
+    if (size == 0) {
+        *ptr_out = 0;
+        return TARN_OK;
+    }
+    return allocator->methods->alloc(allocator, size, stream, ptr_out, error);
+}
+
+enum tarn_status tarn_allocator_free(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                     struct tarn_error *error)
+{
+    return ptr == 0 ? TARN_OK : allocator->methods->free(allocator, ptr, error);
+}
+
+enum tarn_status tarn_allocator_alloc_handle(struct tarn_allocator *allocator, uint64_t size,
+                                             tarn_stream stream, struct tarn_handle *handle_out,
+                                             struct tarn_error *error)
+{
+    struct tarn_handle handle = {0};
+    enum tarn_status st = TARN_OK;
+
+    if (size > 0 && allocator->methods->alloc_handle) {
+        return allocator->methods->alloc_handle(allocator, size, stream, handle_out, error);
+    }
+    if (size > 0) {
+        st = allocator->methods->alloc(allocator, size, stream, &handle.ptr, error);
+    }
+    if (st == TARN_OK) {
+        *handle_out = handle;
+    }
+    return st;
+}
+
+enum tarn_status tarn_allocator_free_handle(struct tarn_allocator *allocator,
+                                            struct tarn_handle handle, struct tarn_error *error)
+{
+    if (handle.ptr != 0 && allocator->methods->free_handle) {
+        return allocator->methods->free_handle(allocator, handle, error);
+    }
+    return tarn_allocator_free(allocator, handle.ptr, error);
+}
+
+/* Events of this device can only be recorded on its own streams: a wrong one is told now, not when
+ * the block is freed. Streams that were right a moment ago are not asked about again. */
+static enum tarn_status stream_check(struct tarn_allocator *allocator, tarn_stream stream,
+                                     struct tarn_error *error)
+{
+    struct tarn_device *device = allocator->device;
+    _Atomic tarn_stream *known =
+        &allocator->known_streams[(stream >> 4 ^ stream >> 12) % TN_KNOWN_STREAMS];
+
+    if (stream == 0 || atomic_load_explicit(known, memory_order_relaxed) == stream) {
+        return TARN_OK;
+    }
+    if (tn_fork_passed(&allocator->fork)) {
+        return tn_forked_refuse(error);
+    }
+    if (tn_stream_is_per_thread(device, stream)) {
+        return tn_stream_refuse_per_thread(stream, error);
+    }
+    const enum tarn_status st = device->ops->stream_check(device, stream);
+
+    if (st) {
+        return tn_fail(error, st, "recording a stream: %s", device->ops->last_error(device));
+    }
+    atomic_store_explicit(known, stream, memory_order_relaxed);
+    return TARN_OK;
+}
+
+enum tarn_status tarn_allocator_record_stream(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                              tarn_stream stream, struct tarn_error *error)
+{
+    if (ptr == 0) {
+        return TARN_OK;
+    }
+    const enum tarn_status st = stream_check(allocator, stream, error);
+
+    return st ? st : allocator->methods->record_stream(allocator, ptr, stream, error);
+}
+
+enum tarn_status tarn_allocator_empty_cache(struct tarn_allocator *allocator,
+                                            struct tarn_error *error)
+{
+    return allocator->methods->empty_cache(allocator, (struct tarn_pool_id){0, 0}, error);
+}
+
+enum tarn_status tarn_allocator_base_allocation(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                                tarn_ptr *base_out, uint64_t *size_out,
+                                                struct tarn_error *error)
+{
+    return allocator->methods->base_allocation(allocator, ptr, base_out, size_out, error);
+}
+
+enum tarn_status tarn_allocator_cache_info(struct tarn_allocator *allocator,
+                                           uint64_t *largest_in_out, struct tarn_error *error)
+{
+    return allocator->methods->cache_info(allocator, largest_in_out, error);
+}
+
+enum tarn_status tarn_allocator_set_enabled(struct tarn_allocator *allocator, bool enabled,
+                                            struct tarn_error *error)
+{
+    return allocator->methods->set_enabled(allocator, enabled, error);
+}
+
+bool tarn_allocator_is_enabled(struct tarn_allocator *allocator)
+{
+    return allocator->methods->is_enabled(allocator);
+}
+
+enum tarn_status tarn_allocator_set_memory_fraction(struct tarn_allocator *allocator,
+                                                    double fraction, struct tarn_error *error)
+{
+    return allocator->methods->set_fraction(allocator, fraction, error);
+}
+
+uint64_t tarn_allocator_get_limit(struct tarn_allocator *allocator)
+{
+    return allocator->methods->get_limit(allocator);
+}
+
+double tarn_allocator_get_memory_fraction(struct tarn_allocator *allocator)
+{
+    const uint64_t limit = tarn_allocator_get_limit(allocator);
+
+    return limit == TARN_SIZE_UNLIMITED ? 1.0
+                                        : (double)limit / (double)allocator->device->total_memory;
+}
+
+void tarn_allocator_get_config(struct tarn_allocator *allocator, struct tarn_config *config_out)
+{
+    allocator->methods->get_config(allocator, config_out);
+}
+
+static const char *backend_name(enum tarn_backend backend)
+{
+    return backend == TARN_BACKEND_ASYNC ? "cudaMallocAsync" : "native";
+}
+
+const char *tarn_allocator_get_backend(struct tarn_allocator *allocator)
+{
+    return allocator->backend;
+}
+
+enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,
+                                           const struct tarn_config *config,
+                                           struct tarn_error *error)
+{
+    struct tarn_config present;
+
+    if (!config || config->struct_size != sizeof *config) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "the settings do not come from tarn_config_init or tarn_config_parse");
+    }
+    if (tn_fork_passed(&allocator->fork)) {
+        return tn_forked_refuse(error);
+    }
+    allocator->methods->get_config(allocator, &present); /* what is compared never changes */
+    if (config->backend != present.backend) {
+        return tn_fail(error, TARN_ERR_CONFIG,
+                       "Allocator backend parsed at runtime != allocator backend parsed at load "
+                       "time, %s != %s",
+                       backend_name(config->backend), backend_name(present.backend));
+    }
+    if (config->no_caching != present.no_caching) {
+        return tn_fail(error, TARN_ERR_CONFIG,
+                       "whether memory is cached is decided when the allocator is made");
+    }
+    const enum tarn_status st = config_check(config, allocator->device, error);
+
+    if (st == TARN_OK) {
+        allocator->methods->set_config(allocator, config);
+    }
+    return st;
+}
+
+void tarn_allocator_get_stats(struct tarn_allocator *allocator, struct tarn_stats *stats_out)
+{
+    const uint32_t asked = stats_out->struct_size;
+    struct tarn_stats stats = {0};
+
+    allocator->methods->get_stats(allocator, &stats);
+    memcpy(stats_out, &stats, asked < sizeof stats ? asked : sizeof stats);
+    stats_out->struct_size = asked;
+}
+
+void tarn_allocator_reset_peak_stats(struct tarn_allocator *allocator)
+{
+    allocator->methods->reset_peak_stats(allocator);
+}
+
+void tarn_allocator_reset_accumulated_stats(struct tarn_allocator *allocator)
+{
+    allocator->methods->reset_accumulated_stats(allocator);
+}
+
+uint64_t tarn_allocator_check(struct tarn_allocator *allocator, struct tarn_findings *findings)
+{
+    return tn_fork_passed(&allocator->fork) ? 0
+                                            : allocator->methods->check(allocator, findings) +
+                                                  tn_ipc_cache_check(&allocator->opened, findings);
+}
+
+enum tarn_status tn_allocator_walk(struct tarn_allocator *allocator,
+                                   const struct tarn_walker *walker, struct tarn_error *error)
+{
+    return allocator->methods->walk(allocator, NULL, walker, error);
+}
+
+enum tarn_status tarn_allocator_walk(struct tarn_allocator *allocator,
+                                     const struct tarn_walker *walker)
+{
+    return allocator->methods->walk(allocator, NULL, walker, NULL);
+}
+
+enum tarn_status tarn_allocator_walk_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                          const struct tarn_walker *walker)
+{
+    return allocator->methods->walk(allocator, &id, walker, NULL);
+}
+
+enum tarn_status tarn_allocator_add_sink(struct tarn_allocator *allocator,
+                                         const struct tarn_sink *sink, struct tarn_error *error)
+{
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->add_sink ? methods->add_sink(allocator, sink, error)
+                             : methods->refuse("recordHistory", error);
+}
+
+enum tarn_status tarn_allocator_set_sink(struct tarn_allocator *allocator, const void *context,
+                                         bool on, enum tarn_context_level level,
+                                         struct tarn_error *error)
+{
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->set_sink ? methods->set_sink(allocator, context, on, level, error)
+                             : methods->refuse("recordHistory", error);
+}
+
+enum tarn_status tarn_allocator_remove_sink(struct tarn_allocator *allocator, const void *context,
+                                            struct tarn_error *error)
+{
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->remove_sink ? methods->remove_sink(allocator, context, error)
+                                : methods->refuse("recordHistory", error);
+}
+
+enum tarn_status tarn_allocator_annotate(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                         const char *text, struct tarn_error *error)
+{
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->annotate ? methods->annotate(allocator, ptr, text ? text : "", error)
+                             : methods->refuse("annotate", error);
+}
+
+enum tarn_status tn_allocator_look(struct tarn_allocator *allocator,
+                                   const struct tarn_pool_id *pool, const struct tn_look *look,
+                                   struct tarn_error *error)
+{
+    return allocator->methods->look(allocator, pool, look, error);
+}
+
+void tn_allocator_mark_snapshot(struct tarn_allocator *allocator)
+{
+    if (allocator->methods->mark_snapshot) {
+        allocator->methods->mark_snapshot(allocator);
+    }
+}
+
+enum tarn_status tarn_allocator_add_oom_observer(struct tarn_allocator *allocator,
+                                                 tarn_oom_observer observer, void *context)
+{
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->add_oom_observer ? methods->add_oom_observer(allocator, observer, context)
+                                     : methods->refuse("attachOutOfMemoryObserver", NULL);
+}
+
+enum tarn_status tarn_allocator_add_memory_callback(struct tarn_allocator *allocator,
+                                                    tarn_memory_callback callback, void *context)
+{
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->add_memory_callback ? methods->add_memory_callback(allocator, callback, context)
+                                        : methods->refuse("FreeMemoryCallback", NULL);
+}

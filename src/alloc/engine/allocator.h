@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* What the public handle is, for the rooms that may look inside (capture, replay). */
+#ifndef TN_ALLOC_ENGINE_ALLOCATOR_H
+#define TN_ALLOC_ENGINE_ALLOCATOR_H
+
+#include "alloc/engine/engine.h"
+#include "alloc/engine/plain_memory.h"
+#include "alloc/share/ipc_cache.h"
+#include "base/os_fork.h"
+#include "tarn/allocator.h"
+
+struct tn_engine_methods;
+
+enum {
+    TN_KNOWN_STREAMS = 16
+};
+
+/* The head of every engine's state. */
+struct tarn_allocator {
+    const struct tn_engine_methods *methods; /* constant, but for engine_forked.h */
+    struct tarn_device *device;              /* constant */
+    struct tn_ipc_cache opened;              /* memory of other processes */
+    /* Devices, a bit each (peer.c): it is known whether this one reaches them; it does (set before
+     * the former); they may reach the growing segments. */
+    _Atomic uint64_t peers_asked;
+    _Atomic uint64_t peers_reached;
+    _Atomic uint64_t peers_let_in;
+    _Atomic tarn_stream known_streams[TN_KNOWN_STREAMS]; /* of this device; 0 = none */
+    struct tn_fork_watch fork;
+    const char *backend; /* constant, from the table */
+    bool owns_device;    /* constant once it is handed out */
+    bool is_current;     /* the same: counted (pluggable.h) */
+};
+
+/* The caching engine, and what it hands out while it is switched off. */
+struct tn_native_allocator {
+    struct tarn_allocator base; /* first */
+    struct tn_engine engine;
+    struct tn_plain_memory plain;
+    _Atomic bool disabled; /* read without a lock: any order does */
+};
+
+extern const struct tn_engine_methods tn_native_methods;
+
+static inline bool tn_allocator_is_native(const struct tarn_allocator *allocator)
+{
+    return allocator->methods == &tn_native_methods;
+}
+
+/* The caching engine's state; the allocator must be one of that kind. */
+static inline struct tn_engine *tn_allocator_engine(struct tarn_allocator *allocator)
+{
+    tn_assert(tn_allocator_is_native(allocator));
+    return &((struct tn_native_allocator *)allocator)->engine;
+}
+
+/* Number of its device. */
+static inline int tn_allocator_ordinal(const struct tarn_allocator *allocator)
+{
+    return allocator->device->ordinal;
+}
+
+/* The context of the receiver whose stacks the allocator keeps; NULL when there is none. */
+const void *tn_allocator_stack_keeper(const struct tarn_allocator *allocator);
+
+/* As tarn_allocator_create, whatever allocator is current. */
+enum tarn_status tn_allocator_create_own(struct tarn_device *device,
+                                         const struct tarn_config *config,
+                                         struct tarn_allocator **allocator_out,
+                                         struct tarn_error *error) TN_MUST_CHECK;
+
+/* What every new allocator needs beside its engine. */
+void tn_allocator_begin(struct tarn_allocator *allocator);
+
+/* A caching allocator, as tarn_allocator_create. */
+enum tarn_status tn_native_create(struct tarn_device *device, const struct tarn_config *config,
+                                  struct tarn_allocator **allocator_out) TN_MUST_CHECK;
+
+/* As tarn_allocator_walk, saying why it fails. */
+enum tarn_status tn_allocator_walk(struct tarn_allocator *allocator,
+                                   const struct tarn_walker *walker,
+                                   struct tarn_error *error) TN_MUST_CHECK;
+
+/* Sends the event that a snapshot leaves in the history. */
+void tn_allocator_mark_snapshot(struct tarn_allocator *allocator);
+
+/* Who looks at everything at one moment, for a snapshot: three steps under one hold of the lock. */
+struct tn_look {
+    void *context;
+    void (*begin)(void *context);
+    struct tarn_walker walker;
+    bool (*end)(void *context); /* true: the snapshot's event is sent */
+};
+
+/* `pool` NULL: all segments. TARN_ERR_NOT_SUPPORTED as tarn_allocator_walk. */
+enum tarn_status tn_allocator_look(struct tarn_allocator *allocator,
+                                   const struct tarn_pool_id *pool, const struct tn_look *look,
+                                   struct tarn_error *error) TN_MUST_CHECK;
+
+#endif

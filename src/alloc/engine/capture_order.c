@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/engine/capture_order.h"
+
+#include "alloc/engine/engine.h"
+
+/* Room for `more` nodes; a list that is all zero does not know their size yet. */
+static bool nodes_reserve(struct tn_vec *nodes, size_t more)
+{
+    nodes->item_size = sizeof(tn_graph_node);
+    return tn_vec_reserve(nodes, more);
+}
+
+static tn_graph_node *nodes_of(const struct tn_vec *nodes)
+{
+    return nodes->items;
+}
+
+static bool nodes_have(const struct tn_vec *nodes, tn_graph_node node)
+{
+    for (size_t i = 0; i < nodes->count; i++) {
+        if (nodes_of(nodes)[i] == node) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum tarn_status no_host_memory(struct tarn_error *error)
+{
+    return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the order of captured work");
+}
+
+/* ---- asking the device ---- */
+
+/* Asks until the answer fits: for the stream's capture and terminals, or with `capture_out` NULL
+ * for the parents of a node. */
+static enum tarn_status order_ask(struct tn_engine *engine, uint64_t stream_or_node,
+                                  uint64_t *capture_out, struct tarn_error *error)
+{
+    struct tarn_device *device = engine->device;
+    struct tn_vec *answer = &engine->waits.order.answer;
+    enum tarn_status st;
+    uint32_t count = 0;
+
+    do {
+        answer->count = 0;
+        if (!nodes_reserve(answer, count)) {
+            return no_host_memory(error);
+        }
+        const uint32_t room =
+            answer->capacity < UINT32_MAX ? (uint32_t)answer->capacity : UINT32_MAX;
+
+        st = capture_out ? device->ops->capture_info(device, stream_or_node, capture_out,
+                                                     answer->items, room, &count)
+                         : device->ops->graph_node_parents(device, stream_or_node, answer->items,
+                                                           room, &count);
+    } while (st == TARN_OK && count > answer->capacity);
+    if (st) {
+        return tn_engine_device_failed(engine, st, "asking about the graph under capture", error);
+    }
+    answer->count = count;
+    return TARN_OK;
+}
+
+/* ---- marks ---- */
+
+enum tarn_status tn_capture_marks_add(struct tn_engine *engine, struct tn_capture_marks *marks,
+                                      tarn_stream stream, struct tarn_error *error)
+{
+    const struct tn_vec *terminals = &engine->waits.order.answer;
+    uint64_t capture = 0;
+    const enum tarn_status st = order_ask(engine, stream, &capture, error);
+
+    if (st) {
+        return st;
+    }
+    if (capture == 0 || (marks->capture != 0 && marks->capture != capture)) {
+        tn_capture_marks_drop(marks);
+        return TARN_OK;
+    }
+    if (!nodes_reserve(&marks->nodes, terminals->count)) {
+        return no_host_memory(error);
+    }
+    marks->capture = capture;
+    for (size_t i = 0; i < terminals->count; i++) {
+        if (!nodes_have(&marks->nodes, nodes_of(terminals)[i])) {
+            nodes_of(&marks->nodes)[marks->nodes.count++] = nodes_of(terminals)[i];
+        }
+    }
+    return TARN_OK;
+}
+
+void tn_capture_marks_drop(struct tn_capture_marks *marks)
+{
+    marks->capture = 0;
+    marks->nodes.count = 0;
+}
+
+void tn_capture_marks_fini(struct tn_capture_marks *marks)
+{
+    tn_vec_fini(&marks->nodes);
+    marks->capture = 0;
+}
+
+/* ---- views ---- */
+
+static void view_clear(struct tn_capture_view *view)
+{
+    tn_map_fini(&view->seen);
+    tn_vec_fini(&view->unasked);
+}
+
+/* The stream's view of that capture, begun anew when the stream was in another one; NULL when host
+ * memory is missing. */
+static struct tn_capture_view *order_view(struct tn_capture_order *order, tarn_stream stream,
+                                          uint64_t capture)
+{
+    struct tn_capture_view *view = order->views.items;
+    size_t left = order->views.count;
+
+    while (left > 0 && view->stream != stream) {
+        view++;
+        left--;
+    }
+    if (left == 0) {
+        order->views.item_size = sizeof *view;
+        view = tn_vec_push(&order->views);
+    } else if (view->capture != capture) {
+        view_clear(view);
+    }
+    if (view) {
+        view->stream = stream;
+        view->capture = capture;
+    }
+    return view;
+}
+
+/* Room for taking in what the device said last. */
+static bool view_reserve(struct tn_capture_view *view, const struct tn_vec *answer)
+{
+    return tn_map_reserve(&view->seen, answer->count) &&
+           nodes_reserve(&view->unasked, answer->count);
+}
+
+/* Takes in nodes; room was made. */
+static void view_take(struct tn_capture_view *view, const struct tn_vec *answer)
+{
+    for (size_t i = 0; i < answer->count; i++) {
+        const tn_graph_node node = nodes_of(answer)[i];
+
+        if (!tn_map_find(&view->seen, node)) {
+            tn_map_insert(&view->seen, node, 1);
+            nodes_of(&view->unasked)[view->unasked.count++] = node;
+        }
+    }
+}
+
+/* Asks for the parents of one node. On failure it is still to be asked about. */
+static enum tarn_status view_step(struct tn_engine *engine, struct tn_capture_view *view,
+                                  struct tarn_error *error)
+{
+    const struct tn_vec *answer = &engine->waits.order.answer;
+    const enum tarn_status st =
+        order_ask(engine, nodes_of(&view->unasked)[view->unasked.count - 1], NULL, error);
+
+    if (st) {
+        return st;
+    }
+    if (!view_reserve(view, answer)) {
+        return no_host_memory(error);
+    }
+    view->unasked.count--;
+    view_take(view, answer);
+    return TARN_OK;
+}
+
+enum tarn_status tn_capture_order_look(struct tn_engine *engine, tarn_stream stream,
+                                       const struct tn_capture_view **view_out,
+                                       struct tarn_error *error)
+{
+    struct tn_capture_order *order = &engine->waits.order;
+    uint64_t capture = 0;
+    enum tarn_status st = order_ask(engine, stream, &capture, error);
+
+    if (st) {
+        return st;
+    }
+    if (capture == 0 || order->answer.count == 0) {
+        *view_out = NULL;
+        return TARN_OK;
+    }
+    struct tn_capture_view *view = order_view(order, stream, capture);
+
+    if (!view || !view_reserve(view, &order->answer)) {
+        return no_host_memory(error);
+    }
+    view_take(view, &order->answer);
+    while (st == TARN_OK && view->unasked.count > 0) {
+        st = view_step(engine, view, error);
+    }
+    if (st == TARN_OK) {
+        *view_out = view;
+    }
+    return st;
+}
+
+bool tn_capture_view_covers(const struct tn_capture_view *view,
+                            const struct tn_capture_marks *marks)
+{
+    if (marks->capture != view->capture) {
+        return false;
+    }
+    for (size_t i = 0; i < marks->nodes.count; i++) {
+        if (!tn_map_find(&view->seen, nodes_of(&marks->nodes)[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void tn_capture_order_fini(struct tn_capture_order *order)
+{
+    struct tn_capture_view *views = order->views.items;
+
+    for (size_t i = 0; i < order->views.count; i++) {
+        view_clear(&views[i]);
+    }
+    tn_vec_fini(&order->views);
+    tn_vec_fini(&order->answer);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the graph under capture proves about freed blocks, for the setting
+ * graph_capture_record_stream_reuse.
+ *
+ *   marks  the nodes that the captured uses of a block end with: the terminals, when it was freed,
+ *          of each stream that uses it
+ *   view   of a stream: the nodes that its next captured work comes after, which are its terminals
+ *          and all nodes before them
+ *
+ * A block whose marks are all in the view of a stream is free for captured work of that stream: the
+ * graph runs that work after every use of the block.
+ *
+ * A view only grows, as the terminals of a stream in a capture only move on, and a node in it is
+ * not walked again. There is one view a stream, of the capture that it was in when last looked at.
+ * Views can be dropped at any time: they are walked again, which takes time and decides nothing
+ * else. That is done when a routing ends.
+ *
+ * Owns: the views. Marks belong to their block's record (stream_use.h). Guarded by the engine's
+ * lock. Cost: a walk visits each node before the terminals once; asking is O(1) a mark.
+ */
+#ifndef TN_ALLOC_ENGINE_CAPTURE_ORDER_H
+#define TN_ALLOC_ENGINE_CAPTURE_ORDER_H
+
+#include "base/attr.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "device/device_ops.h"
+
+struct tn_engine;
+
+/* All zero: none. */
+struct tn_capture_marks {
+    uint64_t capture;    /* number of the capture whose nodes they are, 0 = there are no marks */
+    struct tn_vec nodes; /* tn_graph_node, each once */
+};
+
+struct tn_capture_view {
+    tarn_stream stream;
+    uint64_t capture;
+    struct tn_map seen;    /* the nodes; the values mean nothing */
+    struct tn_vec unasked; /* tn_graph_node: those of them whose parents are still to be asked for;
+                              empty but after a walk that failed */
+};
+
+/* All zero is empty. */
+struct tn_capture_order {
+    struct tn_vec views;  /* struct tn_capture_view */
+    struct tn_vec answer; /* tn_graph_node: what the device said last */
+};
+
+/* Adds what the stream's captured work ends with now. There are no marks afterwards when the stream
+ * is in no capture or in another one than the marks are of. On failure they are as before. */
+enum tarn_status tn_capture_marks_add(struct tn_engine *engine, struct tn_capture_marks *marks,
+                                      tarn_stream stream, struct tarn_error *error) TN_MUST_CHECK;
+
+/* There are no marks any more; their memory stays. */
+void tn_capture_marks_drop(struct tn_capture_marks *marks);
+void tn_capture_marks_fini(struct tn_capture_marks *marks);
+
+/* The stream's view as of now, borrowed until the next call; NULL when the stream is in no capture
+ * or nothing was captured before. A walk that failed is gone on with by the next one. */
+enum tarn_status tn_capture_order_look(struct tn_engine *engine, tarn_stream stream,
+                                       const struct tn_capture_view **view_out,
+                                       struct tarn_error *error) TN_MUST_CHECK;
+
+/* Whether there are marks and the view has all of them. */
+bool tn_capture_view_covers(const struct tn_capture_view *view,
+                            const struct tn_capture_marks *marks);
+
+/* Drops all views. */
+void tn_capture_order_fini(struct tn_capture_order *order);
+
+#endif

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/engine/core_check.h"
+
+#include "alloc/pool/segment.h"
+#include "base/finding.h"
+
+/* What a walk over all blocks gives. */
+struct tally {
+    int64_t by_pool[TARN_STAT_KINDS][TARN_STAT_POOLS];
+    uint64_t mapped;   /* bytes */
+    uint64_t nodes;    /* blocks of any state */
+    uint64_t in_sets;  /* free blocks in free sets */
+    uint64_t unmapped; /* blocks in unmapped ranges */
+    uint64_t unfiled;
+    uint64_t young;
+    uint64_t allocated;
+    uint64_t waiting;
+    uint64_t segments;
+};
+
+static void tally_add(struct tally *tally, enum tarn_stat_kind kind, const struct tn_pool *pool,
+                      uint64_t amount)
+{
+    tally->by_pool[kind][TARN_STAT_ALL] += (int64_t)amount;
+    tally->by_pool[kind][TARN_STAT_SMALL_POOL + tn_counter_pool(pool->is_small)] += (int64_t)amount;
+}
+
+/* I1, I2, I3 for one block and its neighbour above. */
+static void check_links(const struct tn_segment *segment, const struct tn_block *block,
+                        struct tarn_findings *findings)
+{
+    const struct tn_block *next = block->next;
+    const uint64_t end = block->address + block->size;
+    const uint64_t segment_end = segment->address + segment->size;
+
+    if (block->size == 0 || block->size % 512 != 0 || block->address % 512 != 0) {
+        tn_finding_add(findings, "block 0x%llx has size %llu: not multiples of 512",
+                       (unsigned long long)block->address, (unsigned long long)block->size);
+    }
+    if (!next) {
+        if (end != segment_end) {
+            tn_finding_add(findings, "last block of segment 0x%llx ends at 0x%llx, not 0x%llx",
+                           (unsigned long long)segment->address, (unsigned long long)end,
+                           (unsigned long long)segment_end);
+        }
+        return;
+    }
+    if (next->prev != block || next->address != end) {
+        tn_finding_add(findings, "block 0x%llx ends at 0x%llx but its neighbour is at 0x%llx",
+                       (unsigned long long)block->address, (unsigned long long)end,
+                       (unsigned long long)next->address);
+    }
+    if (tn_block_is_idle(block) && tn_block_is_idle(next) && block->mapped == next->mapped &&
+        block->filed != TN_FILED_NOWHERE && next->filed != TN_FILED_NOWHERE) {
+        tn_finding_add(findings, "free neighbours 0x%llx and 0x%llx are not merged",
+                       (unsigned long long)block->address, (unsigned long long)next->address);
+    }
+    if (next->set != block->set || next->expandable != block->expandable) {
+        tn_finding_add(findings, "neighbours 0x%llx and 0x%llx differ in pool, stream or kind",
+                       (unsigned long long)block->address, (unsigned long long)next->address);
+    }
+}
+
+/* The record that the block names is its own. */
+static bool has_record(const struct tn_engine *engine, const struct tn_block *block)
+{
+    return block->uses < engine->waits.record_count &&
+           engine->waits.records[block->uses].block == block;
+}
+
+/* I4: the block is where its state says. */
+static void check_place(const struct tn_engine *engine, const struct tn_block *block,
+                        struct tally *tally, struct tarn_findings *findings)
+{
+    bool found = true;
+
+    if (block->allocated) {
+        found = block->mapped && tn_ptr_map_find(&engine->map, block->address) == block;
+        tally->allocated++;
+    } else if (block->uses) {
+        found = block->mapped && has_record(engine, block);
+        tally->waiting++;
+    } else if (block->filed == TN_FILED_NOWHERE) {
+        tally->unfiled++;
+    } else if (block->mapped) {
+        found = tn_free_set_has(block->set, block);
+        tally->in_sets++;
+        tally->young += tn_block_is_young(block);
+    } else {
+        found = tn_free_set_has_unmapped(block->set, block);
+        tally->unmapped++;
+    }
+    if (!found) {
+        tn_finding_add(findings, "block 0x%llx (%s) is not where its state says",
+                       (unsigned long long)block->address,
+                       block->allocated ? "allocated" : (block->uses ? "waiting" : "free"));
+    }
+}
+
+static void tally_block(struct tally *tally, const struct tn_block *block)
+{
+    const struct tn_pool *pool = block->set->pool;
+
+    tally->nodes++;
+    if (!block->mapped) {
+        return;
+    }
+    tally->mapped += block->size;
+    tally_add(tally, TARN_STAT_RESERVED_BYTES, pool, block->size);
+    if (block->allocated) {
+        tally_add(tally, TARN_STAT_ALLOCATION, pool, 1);
+        tally_add(tally, TARN_STAT_ALLOCATED_BYTES, pool, block->size);
+    }
+    if (tn_block_is_active(block)) {
+        tally_add(tally, TARN_STAT_ACTIVE, pool, 1);
+        tally_add(tally, TARN_STAT_ACTIVE_BYTES, pool, block->size);
+        tally_add(tally, TARN_STAT_REQUESTED_BYTES, pool, block->requested_size);
+    } else if (tn_block_is_split(block) && !block->expandable) {
+        tally_add(tally, TARN_STAT_INACTIVE_SPLIT, pool, 1);
+        tally_add(tally, TARN_STAT_INACTIVE_SPLIT_BYTES, pool, block->size);
+    }
+}
+
+static void tally_step(struct tally *tally, const struct tn_trail_step *step, uint64_t requested,
+                       int64_t sign)
+{
+    const struct tn_pool *pool = step->block->set->pool;
+    const uint64_t size = (uint64_t)sign * step->block->size;
+
+    tally_add(tally, TARN_STAT_ALLOCATION, pool, (uint64_t)sign);
+    tally_add(tally, TARN_STAT_ALLOCATED_BYTES, pool, size);
+    tally_add(tally, TARN_STAT_ACTIVE, pool, (uint64_t)sign);
+    tally_add(tally, TARN_STAT_ACTIVE_BYTES, pool, size);
+    tally_add(tally, TARN_STAT_REQUESTED_BYTES, pool, (uint64_t)sign * requested);
+    tally_add(tally, TARN_STAT_INACTIVE_SPLIT, pool, (uint64_t)(sign * step->split_blocks));
+    tally_add(tally, TARN_STAT_INACTIVE_SPLIT_BYTES, pool, (uint64_t)(sign * step->split_bytes));
+}
+
+/* Blocks that were freed on the trail still look as if they were handed out, and the counters stand
+ * for another mark. */
+static void tally_trail(struct tally *tally, const struct tn_trail *trail)
+{
+    for (uint32_t i = trail->mark; i < trail->end; i++) {
+        tally_step(tally, &trail->steps[i], trail->steps[i].block->requested_size, -1);
+    }
+    for (uint32_t i = trail->counted; i < trail->mark; i++) {
+        tally_step(tally, &trail->steps[i], trail->steps[i].requested, -1);
+    }
+    for (uint32_t i = trail->mark; i < trail->counted; i++) {
+        tally_step(tally, &trail->steps[i], trail->steps[i].requested, 1);
+    }
+}
+
+/* The marks are in order, every step's block is allocated, and not waited for beyond the mark. */
+static void check_trail(const struct tn_trail *trail, struct tally *tally,
+                        struct tarn_findings *findings)
+{
+    if (trail->end > TN_TRAIL_STEPS || trail->high > trail->end || trail->low > trail->high ||
+        trail->mark < trail->low || trail->mark > trail->high || trail->counted < trail->low ||
+        trail->counted > trail->high) {
+        tn_finding_add(findings, "trail: mark %u between %u and %u of %u steps", trail->mark,
+                       trail->low, trail->high, trail->end);
+        return;
+    }
+    tally_trail(tally, trail);
+    for (uint32_t i = 0; i < trail->end; i++) {
+        const struct tn_block *block = trail->steps[i].block;
+
+        if (!block->allocated || (i >= trail->mark && block->uses != 0)) {
+            tn_finding_add(findings, "trail: step %u, block 0x%llx, is not as it was left", i,
+                           (unsigned long long)block->address);
+        }
+    }
+}
+
+static void check_segment(const struct tn_engine *engine, const struct tn_segment *segment,
+                          struct tally *tally, struct tarn_findings *findings)
+{
+    const struct tn_block *first = segment->first;
+
+    tally->segments++;
+    if (first->prev || first->address != segment->address) {
+        tn_finding_add(findings, "first block of segment 0x%llx is at 0x%llx",
+                       (unsigned long long)segment->address, (unsigned long long)first->address);
+    }
+    if (!segment->expandable) {
+        tally_add(tally, TARN_STAT_SEGMENT, first->set->pool, 1);
+    }
+    for (const struct tn_block *b = first; b; b = b->next) {
+        check_links(segment, b, findings);
+        check_place(engine, b, tally, findings);
+        tally_block(tally, b);
+    }
+}
+
+static void check_number(const char *what, uint64_t cached, uint64_t counted,
+                         struct tarn_findings *findings)
+{
+    if (cached != counted) {
+        tn_finding_add(findings, "%s: %llu recorded, %llu counted", what,
+                       (unsigned long long)cached, (unsigned long long)counted);
+    }
+}
+
+/* I5. */
+static void check_counters(const struct tn_engine *engine, const struct tally *tally,
+                           struct tarn_findings *findings)
+{
+    struct tarn_stats stats;
+
+    tn_counters_read(&engine->counters, &stats);
+    for (int kind = 0; kind < TARN_STAT_KINDS; kind++) {
+        for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
+            const struct tarn_stat *stat = &stats.by_pool[kind][pool];
+            const int64_t counted = tally->by_pool[kind][pool];
+
+            if (stat->current != counted || stat->peak < stat->current) {
+                tn_finding_add(findings, "%s.%s: current %lld, peak %lld, counted %lld",
+                               tarn_stat_kind_name((enum tarn_stat_kind)kind),
+                               tarn_stat_pool_name((enum tarn_stat_pool)pool),
+                               (long long)stat->current, (long long)stat->peak, (long long)counted);
+            }
+        }
+    }
+}
+
+/* Blocks in the free sets of all pools. */
+struct set_sizes {
+    uint64_t in_sets;
+    uint64_t young;
+    uint64_t unmapped;
+};
+
+static void pool_sizes(const struct tn_pool *pool, struct set_sizes *sizes)
+{
+    for (uint32_t i = 0; i < pool->count; i++) {
+        sizes->in_sets += pool->sets[i]->count;
+        sizes->young += tn_young_count(&pool->sets[i]->young);
+        sizes->unmapped += pool->sets[i]->unmapped_count;
+    }
+}
+
+static void check_sizes(const struct tn_engine *engine, const struct tally *tally,
+                        struct tarn_findings *findings)
+{
+    struct set_sizes sizes = {0};
+    uint64_t unfiled = 0;
+
+    pool_sizes(&engine->small, &sizes);
+    pool_sizes(&engine->large, &sizes);
+    for (const struct tn_private_pool *p = engine->private_pools.first; p; p = p->next) {
+        pool_sizes(&p->small, &sizes);
+        pool_sizes(&p->large, &sizes);
+    }
+    for (const struct tn_block *b = engine->unfiled; b; b = b->u.unfiled_next) {
+        unfiled++;
+    }
+    check_number("blocks in free sets", sizes.in_sets, tally->in_sets, findings);
+    check_number("young blocks", sizes.young, tally->young, findings);
+    check_number("unmapped ranges", sizes.unmapped, tally->unmapped, findings);
+    check_number("unfiled blocks", unfiled, tally->unfiled, findings);
+    check_number("pointers in the map", engine->map.count, tally->allocated, findings);
+    check_number("block nodes",
+                 engine->slab.live + engine->heads.live - engine->spare_count -
+                     engine->nodes_in_flight,
+                 tally->nodes, findings);
+    check_number("segments", engine->segments.count, tally->segments, findings);
+    check_number("reserved bytes", engine->reserved, tally->mapped, findings);
+}
+
+/* Deferred blocks wait, for no event so far, and are the only ones with marks. */
+static void check_deferred(const struct tn_engine *engine, struct tarn_findings *findings)
+{
+    const struct tn_stream_waits *waits = &engine->waits;
+    uint64_t marked = 0;
+    uint64_t marked_deferred = 0;
+
+    for (uint32_t i = 1; i < waits->record_count; i++) {
+        const struct tn_capture_marks *marks = &waits->records[i].marks;
+
+        marked += marks->capture != 0;
+        if ((marks->capture != 0) != (marks->nodes.count > 0)) {
+            tn_finding_add(findings, "%zu marks of capture %llu", marks->nodes.count,
+                           (unsigned long long)marks->capture);
+        }
+    }
+    for (uint32_t i = 0; i < waits->deferred_count; i++) {
+        const struct tn_block *block = waits->deferred[i];
+
+        if (block->allocated || block->uses == 0 || !has_record(engine, block) ||
+            waits->records[block->uses].event_count > 0) {
+            tn_finding_add(findings, "deferred block 0x%llx does not wait for streams",
+                           (unsigned long long)block->address);
+        } else {
+            marked_deferred += waits->records[block->uses].marks.capture != 0;
+        }
+    }
+    check_number("blocks with marks", marked, marked_deferred, findings);
+}
+
+/* Events in the queues against what each waiting block says it waits for. */
+static void check_waits(const struct tn_engine *engine, struct tarn_findings *findings)
+{
+    const struct tn_stream_waits *waits = &engine->waits;
+    uint64_t queued = 0;
+    uint64_t awaited = 0;
+
+    for (uint32_t i = 0; i < waits->queue_count; i++) {
+        queued += waits->queues[i].count;
+    }
+    for (uint32_t i = 1; i < waits->record_count; i++) {
+        awaited += waits->records[i].block ? waits->records[i].event_count : 0;
+    }
+    check_number("pending events", waits->pending, queued, findings);
+    check_number("awaited events", awaited, queued, findings);
+}
+
+uint64_t tn_core_check(const struct tn_engine *engine, struct tarn_findings *findings)
+{
+    const uint64_t before = findings->count;
+    struct tally tally = {0};
+
+    for (const struct tn_segment *s = tn_segment_first(engine); s; s = tn_segment_next(s)) {
+        check_segment(engine, s, &tally, findings);
+    }
+    check_trail(&engine->trail, &tally, findings);
+    for (uint32_t i = 0; i < engine->lanes.count; i++) {
+        check_trail(&engine->lanes.lane[i]->trail, &tally, findings);
+    }
+    check_sizes(engine, &tally, findings);
+    check_counters(engine, &tally, findings);
+    check_waits(engine, findings);
+    check_deferred(engine, findings);
+    return findings->count - before;
+}
+
+void tn_core_assert_good(const struct tn_engine *engine)
+{
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+
+    if (tn_core_check(engine, &findings) > 0) {
+        tn_assert_failed(findings.text[0], "allocator", (int)findings.count);
+    }
+}

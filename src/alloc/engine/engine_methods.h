@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an engine is to the front (allocator.c, graph_pool.c): one table of functions. There are
+ * four: the caching engine (native_methods.c), the stream-ordered one (engine_async.c), the one
+ * without a cache (engine_uncached.c) and the one over a shared object (engine_pluggable.c). Each
+ * begins its state with struct tarn_allocator. In a forked child a table that refuses everything
+ * takes their place (engine_forked.c).
+ *
+ * Contract of every function unless it says otherwise:
+ *   - what the public function of that name promises (tarn/allocator.h, tarn/graph_pool.h) holds;
+ *   - the front has checked what is the same for all engines: a size or pointer of 0 never arrives,
+ *     nor a NULL filter, nor settings that are not whole or change the engine;
+ *   - thread-safe: the engine takes its own lock;
+ *   - what an engine cannot do fails with TARN_ERR_NOT_SUPPORTED and PyTorch's sentence, nothing
+ *     changed;
+ *   - no entry is NULL but those of handles, of pools, of sharing and of who listens, where an
+ *     engine has none: the front does without, and refuses for it.
+ */
+#ifndef TN_ALLOC_ENGINE_ENGINE_METHODS_H
+#define TN_ALLOC_ENGINE_ENGINE_METHODS_H
+
+#include "alloc/engine/allocator.h"
+#include "alloc/share/ipc_message.h"
+
+struct tn_engine_methods {
+    const char *name;
+    const char *backend; /* as tarn_allocator_get_backend */
+
+    /* What the engine says where an entry is NULL: `what` is PyTorch's name of the function.
+     * TARN_ERR_NOT_SUPPORTED. NULL where no entry is. */
+    enum tarn_status (*refuse)(const char *what, struct tarn_error *error);
+
+    /* Gives everything back to the device and frees the state. */
+    void (*destroy)(struct tarn_allocator *allocator);
+
+    /* The hot path: one indirect call each. */
+    enum tarn_status (*alloc)(struct tarn_allocator *allocator, uint64_t size, tarn_stream stream,
+                              tarn_ptr *ptr_out, struct tarn_error *error);
+    enum tarn_status (*free)(struct tarn_allocator *allocator, tarn_ptr ptr,
+                             struct tarn_error *error);
+    enum tarn_status (*record_stream)(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                      tarn_stream stream, struct tarn_error *error);
+
+    /* Writes the message about what is handed out at `ptr`, as far as there is room. NULL: the
+     * engine cannot share. */
+    enum tarn_status (*ipc_export)(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                   struct tn_ipc_room *room, struct tarn_error *error);
+
+    /* NULL: the engine knows no places, and `alloc` and `free` do. */
+    enum tarn_status (*alloc_handle)(struct tarn_allocator *allocator, uint64_t size,
+                                     tarn_stream stream, struct tarn_handle *handle_out,
+                                     struct tarn_error *error);
+    enum tarn_status (*free_handle)(struct tarn_allocator *allocator, struct tarn_handle handle,
+                                    struct tarn_error *error);
+
+    /* Of one pool; {0, 0} is everything. */
+    enum tarn_status (*empty_cache)(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                    struct tarn_error *error);
+    enum tarn_status (*base_allocation)(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                        tarn_ptr *base_out, uint64_t *size_out,
+                                        struct tarn_error *error);
+    enum tarn_status (*cache_info)(struct tarn_allocator *allocator, uint64_t *largest_in_out,
+                                   struct tarn_error *error);
+
+    enum tarn_status (*set_enabled)(struct tarn_allocator *allocator, bool enabled,
+                                    struct tarn_error *error);
+    bool (*is_enabled)(struct tarn_allocator *allocator);
+    enum tarn_status (*set_fraction)(struct tarn_allocator *allocator, double fraction,
+                                     struct tarn_error *error);
+    uint64_t (*get_limit)(struct tarn_allocator *allocator);
+    void (*get_config)(struct tarn_allocator *allocator, struct tarn_config *config_out);
+    void (*set_config)(struct tarn_allocator *allocator, const struct tarn_config *config);
+
+    /* *stats_out is whole and comes in all zero. */
+    void (*get_stats)(struct tarn_allocator *allocator, struct tarn_stats *stats_out);
+    void (*reset_peak_stats)(struct tarn_allocator *allocator);
+    void (*reset_accumulated_stats)(struct tarn_allocator *allocator);
+
+    uint64_t (*check)(struct tarn_allocator *allocator, struct tarn_findings *findings);
+    /* `pool` NULL: all segments. */
+    enum tarn_status (*walk)(struct tarn_allocator *allocator, const struct tarn_pool_id *pool,
+                             const struct tarn_walker *walker, struct tarn_error *error);
+    /* As tn_allocator_look. */
+    enum tarn_status (*look)(struct tarn_allocator *allocator, const struct tarn_pool_id *pool,
+                             const struct tn_look *look, struct tarn_error *error);
+    enum tarn_status (*add_sink)(struct tarn_allocator *allocator, const struct tarn_sink *sink,
+                                 struct tarn_error *error);
+    enum tarn_status (*set_sink)(struct tarn_allocator *allocator, const void *context, bool on,
+                                 enum tarn_context_level level, struct tarn_error *error);
+    enum tarn_status (*remove_sink)(struct tarn_allocator *allocator, const void *context,
+                                    struct tarn_error *error);
+    enum tarn_status (*annotate)(struct tarn_allocator *allocator, tarn_ptr ptr, const char *text,
+                                 struct tarn_error *error);
+    void (*mark_snapshot)(struct tarn_allocator *allocator);
+    enum tarn_status (*add_oom_observer)(struct tarn_allocator *allocator,
+                                         tarn_oom_observer observer, void *context);
+    enum tarn_status (*add_memory_callback)(struct tarn_allocator *allocator,
+                                            tarn_memory_callback callback, void *context);
+
+    /* Pools and checkpoints. */
+    enum tarn_status (*begin_pool)(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                   tarn_pool_filter filter, void *context,
+                                   struct tarn_error *error);
+    enum tarn_status (*end_pool)(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                 struct tarn_error *error);
+    enum tarn_status (*acquire_pool)(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                     struct tarn_error *error);
+    enum tarn_status (*release_pool)(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                     struct tarn_error *error);
+    uint64_t (*pool_use_count)(struct tarn_allocator *allocator, struct tarn_pool_id id);
+    enum tarn_status (*set_pool_use_on_oom)(struct tarn_allocator *allocator,
+                                            struct tarn_pool_id id, bool use_on_oom);
+    enum tarn_status (*set_pool_no_split)(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                          bool no_split);
+
+    enum tarn_status (*get_checkpoint)(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                       struct tarn_checkpoint **checkpoint_out,
+                                       struct tarn_error *error);
+    enum tarn_status (*set_checkpoint)(struct tarn_allocator *allocator,
+                                       const struct tarn_checkpoint *checkpoint,
+                                       struct tarn_checkpoint_delta *delta_out,
+                                       struct tarn_error *error);
+    enum tarn_status (*check_pool_live)(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                        const tarn_ptr *expected, size_t count, bool *live_out,
+                                        struct tarn_error *error);
+};
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/engine/gc.h"
+
+#include "alloc/engine/engine.h"
+#include "alloc/pool/expandable.h"
+#include "alloc/pool/segment.h"
+
+/* Whether the free block is a whole segment, which can be released at once. A part cannot, even if
+ * it is oversize: max_split_size may have been larger when the segment was split. */
+static bool block_is_collectable(const struct tn_block *block)
+{
+    return !tn_block_is_split(block) && !block->expandable;
+}
+
+/* Searches in the block's pool since it became free. */
+static double block_age(const struct tn_block *block)
+{
+    return (double)(block->set->pool->find_count - block->u.gc_base);
+}
+
+/* What garbage collection may release in all, and how old that is together. */
+struct collection {
+    double total_age;
+    uint64_t count;
+    uint64_t reclaimed; /* bytes */
+};
+
+/* Releases every block of at least that age. Does not stop when enough went back, as PyTorch. */
+static enum tarn_status gc_pass(struct tn_engine *engine, struct collection *collection,
+                                double threshold, bool *freed_out, uint64_t stack,
+                                struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+    struct tn_block *next;
+
+    *freed_out = false;
+    for (struct tn_block *b = tn_pool_first(&engine->large); b && st == TARN_OK; b = next) {
+        const uint64_t size = b->size;
+        const double age = block_age(b);
+
+        next = tn_pool_next(&engine->large, b);
+        if (block_is_collectable(b) && age >= threshold) {
+            st = tn_segment_release(engine, b, stack, error);
+            *freed_out = *freed_out || st == TARN_OK;
+            collection->reclaimed += size;
+            collection->total_age -= age;
+            collection->count--;
+        }
+    }
+    return st;
+}
+
+enum tarn_status tn_gc_collect(struct tn_engine *engine, uint64_t stack, struct tarn_error *error)
+{
+    const uint64_t keep =
+        (uint64_t)(engine->config.garbage_collection_threshold * (double)engine->limit);
+    struct collection collection = {0};
+    enum tarn_status st = TARN_OK;
+    bool freed = true;
+
+    if (engine->reserved <= keep) {
+        return TARN_OK;
+    }
+    const uint64_t target = engine->reserved - keep;
+
+    for (const struct tn_block *b = tn_pool_first(&engine->large); b;
+         b = tn_pool_next(&engine->large, b)) {
+        if (block_is_collectable(b)) {
+            collection.total_age += block_age(b);
+            collection.count++;
+        }
+    }
+    while (st == TARN_OK && freed && collection.count > 0 && collection.reclaimed < target) {
+        const double average = collection.total_age / (double)collection.count;
+
+        st = gc_pass(engine, &collection, average, &freed, stack, error);
+    }
+    return st;
+}
+
+/* From `block` down: releases oversize blocks until their sum is `size`. */
+static enum tarn_status release_largest(struct tn_engine *engine, struct tn_free_set *set,
+                                        struct tn_block *block, uint64_t size, uint64_t stack,
+                                        bool *released_out, struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+    uint64_t total = 0;
+
+    while (st == TARN_OK && block && total < size && block->size >= engine->config.max_split_size) {
+        struct tn_block *before = tn_free_set_prev(set, block);
+        const uint64_t block_size = block->size;
+
+        if (block_is_collectable(block)) {
+            st = tn_segment_release(engine, block, stack, error);
+            total += block_size;
+        }
+        block = before;
+    }
+    *released_out = st == TARN_OK && total >= size;
+    return st;
+}
+
+enum tarn_status tn_gc_release_oversize(struct tn_engine *engine, struct tn_free_set *set,
+                                        uint64_t size, uint64_t stack, bool *released_out,
+                                        struct tarn_error *error)
+{
+    const uint64_t max_split = engine->config.max_split_size;
+
+    *released_out = false;
+    if (max_split == TARN_SIZE_UNLIMITED) {
+        return TARN_OK;
+    }
+    const uint64_t wanted = size > max_split ? size : max_split;
+    struct tn_block *block = tn_free_set_find(set, wanted);
+
+    if (block && block_is_collectable(block)) {
+        *released_out = true;
+        return tn_segment_release(engine, block, stack, error);
+    }
+    /* PyTorch goes on below the block found, even if larger ones could be released. */
+    block = block ? tn_free_set_prev(set, block) : tn_free_set_last(set);
+    return release_largest(engine, set, block, wanted, stack, released_out, error);
+}
+
+/* Releases the pool's unsplit plain blocks; afterwards, because that changes the free sets, unmaps
+ * the free pages of growing segments. */
+static enum tarn_status pool_release(struct tn_engine *engine, struct tn_pool *pool, uint64_t stack,
+                                     struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+    struct tn_block *next;
+
+    for (struct tn_block *b = tn_pool_first(pool); b && st == TARN_OK; b = next) {
+        next = tn_pool_next(pool, b);
+        if (block_is_collectable(b)) {
+            st = tn_segment_release(engine, b, stack, error);
+        }
+    }
+    return st;
+}
+
+/* First growing-segment block at or after (stream, size, address) of the pool. */
+static struct tn_block *pool_next_expandable(const struct tn_pool *pool, struct tn_block *from)
+{
+    while (from && !from->expandable) {
+        from = tn_pool_next(pool, from);
+    }
+    return from;
+}
+
+/* Unmaps free pages block by block. Unmapping only turns a block into smaller ones, so the walk
+ * goes on from the key of the block before. */
+static enum tarn_status pool_unmap(struct tn_engine *engine, struct tn_pool *pool, uint64_t stack,
+                                   struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+    struct tn_block *block = pool_next_expandable(pool, tn_pool_first(pool));
+
+    while (block && st == TARN_OK) {
+        struct tn_block *next = pool_next_expandable(pool, tn_pool_next(pool, block));
+
+        st = tn_expandable_unmap(engine, block, stack, error);
+        block = next;
+    }
+    return st;
+}
+
+static enum tarn_status pool_release_all(struct tn_engine *engine, struct tn_pool *pool,
+                                         uint64_t stack, struct tarn_error *error)
+{
+    enum tarn_status st = pool_release(engine, pool, stack, error);
+
+    return st ? st : pool_unmap(engine, pool, stack, error);
+}
+
+static enum tarn_status release_default_pools(struct tn_engine *engine, uint64_t stack,
+                                              struct tarn_error *error)
+{
+    enum tarn_status st;
+
+    engine->counters.plain.num_sync_all_streams++;
+    st = tn_stream_waits_drain(engine, NULL, stack, error);
+    if (st == TARN_OK) {
+        st = pool_release_all(engine, &engine->large, stack, error);
+    }
+    return st ? st : pool_release_all(engine, &engine->small, stack, error);
+}
+
+static enum tarn_status release_private_pool(struct tn_engine *engine, struct tn_private_pool *pool,
+                                             uint64_t stack, struct tarn_error *error)
+{
+    enum tarn_status st = pool_release_all(engine, &pool->small, stack, error);
+
+    if (st == TARN_OK) {
+        st = pool_release_all(engine, &pool->large, stack, error);
+    }
+    if (st == TARN_OK) {
+        st = tn_expandable_drop_empty(engine, pool, error);
+    }
+    if (st == TARN_OK) {
+        (void)tn_private_pool_drop(engine, pool);
+    }
+    return st;
+}
+
+enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool_id id,
+                                      uint64_t stack, struct tarn_error *error)
+{
+    const bool everything = id.first == 0 && id.second == 0;
+    enum tarn_status st = TARN_OK;
+    struct tn_private_pool *next;
+
+    tn_engine_file_pending(engine);
+    if (everything && engine->private_pools.route_count == 0) {
+        st = release_default_pools(engine, stack, error);
+    }
+    for (struct tn_private_pool *p = engine->private_pools.first; p && st == TARN_OK; p = next) {
+        next = p->next;
+        if (!p->freeable) {
+            continue;
+        }
+        if (!everything) {
+            if (p->id.first != id.first || p->id.second != id.second) {
+                continue;
+            }
+            if (engine->private_pools.route_count == 0) { /* else a capture may be under way */
+                engine->counters.plain.num_sync_all_streams++;
+                st = tn_stream_waits_drain(engine, p, stack, error);
+            }
+        }
+        if (st == TARN_OK) {
+            st = release_private_pool(engine, p, stack, error);
+        }
+    }
+    return st;
+}

@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The caching engine as a table. Decisions are in engine_native.c and the files below it; here are
+ * the lock around what is a line or two, and the way round the cache while it is switched off.
+ */
+#include "alloc/engine/core_check.h"
+#include "alloc/engine/engine_methods.h"
+#include "alloc/engine/engine_native.h"
+#include "alloc/engine/oom.h"
+#include "alloc/engine/sinks.h"
+#include "alloc/engine/size_class.h"
+#include "alloc/engine/visit.h"
+#include "alloc/pool/checkpoint.h"
+#include "alloc/pool/ptr_map.h"
+#include "alloc/share/ipc_export.h"
+#include "base/host_mem.h"
+
+static struct tn_native_allocator *native_of(struct tarn_allocator *allocator)
+{
+    return (struct tn_native_allocator *)allocator;
+}
+
+enum tarn_status tn_native_create(struct tarn_device *device, const struct tarn_config *config,
+                                  struct tarn_allocator **allocator_out)
+{
+    struct tn_native_allocator *native = tn_host_alloc_zero(sizeof *native);
+
+    if (!native) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    native->base = (struct tarn_allocator){.methods = &tn_native_methods, .device = device};
+    native->engine.owner = &native->base;
+    tn_native_init(&native->engine, device, config);
+    tn_plain_memory_init(&native->plain, device);
+    *allocator_out = &native->base;
+    return TARN_OK;
+}
+
+static void native_destroy(struct tarn_allocator *allocator)
+{
+    struct tn_native_allocator *native = native_of(allocator);
+
+    tn_native_fini(&native->engine);
+    tn_plain_memory_fini(&native->plain);
+    tn_host_free(native, sizeof *native);
+}
+
+/* ---- memory ---- */
+
+static TN_COLD enum tarn_status plain_alloc(struct tn_native_allocator *native, uint64_t size,
+                                            tarn_ptr *ptr_out, struct tarn_error *error)
+{
+    return size >= TN_MAX_REQUEST ? tn_oom_absurd(error)
+                                  : tn_plain_memory_alloc(&native->plain, size, ptr_out, error);
+}
+
+/* Whether the pointer is handed out past the cache. */
+static bool pointer_is_plain(struct tn_native_allocator *native, tarn_ptr ptr, uint64_t *size_out)
+{
+    return tn_unlikely(!tn_plain_memory_is_empty(&native->plain)) &&
+           tn_plain_memory_find(&native->plain, ptr, size_out);
+}
+
+static TN_NO_STACK_GUARD enum tarn_status native_alloc(struct tarn_allocator *allocator,
+                                                       uint64_t size, tarn_stream stream,
+                                                       tarn_ptr *ptr_out, struct tarn_error *error)
+{
+    struct tn_native_allocator *native = native_of(allocator);
+
+    if (tn_unlikely(atomic_load_explicit(&native->disabled, memory_order_relaxed))) {
+        return plain_alloc(native, size, ptr_out, error);
+    }
+    struct tarn_handle handle;
+    const enum tarn_status st = tn_native_alloc(&native->engine, size, stream, &handle, error);
+
+    if (tn_likely(st == TARN_OK)) {
+        *ptr_out = handle.ptr;
+    }
+    return st;
+}
+
+static TN_NO_STACK_GUARD enum tarn_status native_alloc_handle(struct tarn_allocator *allocator,
+                                                              uint64_t size, tarn_stream stream,
+                                                              struct tarn_handle *handle_out,
+                                                              struct tarn_error *error)
+{
+    struct tn_native_allocator *native = native_of(allocator);
+
+    if (tn_unlikely(atomic_load_explicit(&native->disabled, memory_order_relaxed))) {
+        struct tarn_handle handle = {0};
+        const enum tarn_status st = plain_alloc(native, size, &handle.ptr, error);
+
+        if (st == TARN_OK) {
+            *handle_out = handle;
+        }
+        return st;
+    }
+    return tn_native_alloc(&native->engine, size, stream, handle_out, error);
+}
+
+static enum tarn_status native_free_handle(struct tarn_allocator *allocator,
+                                           struct tarn_handle handle, struct tarn_error *error)
+{
+    struct tn_native_allocator *native = native_of(allocator);
+
+    if (pointer_is_plain(native, handle.ptr, NULL)) {
+        return tn_plain_memory_free(&native->plain, handle.ptr, error);
+    }
+    return tn_native_free(&native->engine, handle, error);
+}
+
+static enum tarn_status native_free(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                    struct tarn_error *error)
+{
+    return native_free_handle(allocator, (struct tarn_handle){.ptr = ptr}, error);
+}
+
+static enum tarn_status native_record_stream(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                             tarn_stream stream, struct tarn_error *error)
+{
+    struct tn_native_allocator *native = native_of(allocator);
+
+    if (pointer_is_plain(native, ptr, NULL)) {
+        return TARN_OK; /* the device's own free waits for every stream */
+    }
+    return tn_native_record_stream(&native->engine, ptr, stream, error);
+}
+
+static enum tarn_status native_empty_cache(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                           struct tarn_error *error)
+{
+    return tn_native_empty_cache(tn_allocator_engine(allocator), id, error);
+}
+
+static enum tarn_status native_base_allocation(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                               tarn_ptr *base_out, uint64_t *size_out,
+                                               struct tarn_error *error)
+{
+    struct tn_native_allocator *native = native_of(allocator);
+
+    if (pointer_is_plain(native, ptr, size_out)) {
+        if (base_out) {
+            *base_out = ptr;
+        }
+        return TARN_OK;
+    }
+    return tn_native_base_allocation(&native->engine, ptr, base_out, size_out, error);
+}
+
+static enum tarn_status native_ipc_export(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                          struct tn_ipc_room *room, struct tarn_error *error)
+{
+    struct tn_native_allocator *native = native_of(allocator);
+
+    return pointer_is_plain(native, ptr, NULL)
+               ? tn_plain_memory_export(&native->plain, ptr, room, error)
+               : tn_native_ipc_export(&native->engine, ptr, room, error);
+}
+
+static enum tarn_status native_cache_info(struct tarn_allocator *allocator,
+                                          uint64_t *largest_in_out, struct tarn_error *error)
+{
+    return tn_native_cache_info(tn_allocator_engine(allocator), largest_in_out, error);
+}
+
+/* ---- settings ---- */
+
+static enum tarn_status native_set_enabled(struct tarn_allocator *allocator, bool enabled,
+                                           struct tarn_error *error)
+{
+    (void)error;
+    atomic_store_explicit(&native_of(allocator)->disabled, !enabled, memory_order_relaxed);
+    return TARN_OK;
+}
+
+static bool native_is_enabled(struct tarn_allocator *allocator)
+{
+    return !atomic_load_explicit(&native_of(allocator)->disabled, memory_order_relaxed);
+}
+
+static enum tarn_status native_set_fraction(struct tarn_allocator *allocator, double fraction,
+                                            struct tarn_error *error)
+{
+    return tn_native_set_fraction(tn_allocator_engine(allocator), fraction, error);
+}
+
+static uint64_t native_get_limit(struct tarn_allocator *allocator)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_enter(engine);
+    const uint64_t limit = engine->limit;
+
+    tn_engine_unlock(engine);
+    return limit;
+}
+
+static void native_get_config(struct tarn_allocator *allocator, struct tarn_config *config_out)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_enter(engine);
+    *config_out = engine->config;
+    tn_engine_unlock(engine);
+}
+
+static void native_set_config(struct tarn_allocator *allocator, const struct tarn_config *config)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock(engine);
+    engine->config = *config; /* its fraction counts only when the allocator is made */
+    tn_engine_unlock(engine);
+}
+
+/* ---- looking at it ---- */
+
+static void native_get_stats(struct tarn_allocator *allocator, struct tarn_stats *stats_out)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_enter(engine);
+    tn_counters_read(&engine->counters, stats_out);
+    tn_engine_unlock(engine);
+}
+
+static void native_reset_peak_stats(struct tarn_allocator *allocator)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_enter(engine);
+    tn_counters_reset_peaks(&engine->counters);
+    tn_engine_unlock(engine);
+}
+
+static void native_reset_accumulated_stats(struct tarn_allocator *allocator)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_enter(engine);
+    tn_counters_reset_accumulated(&engine->counters);
+    tn_engine_unlock(engine);
+}
+
+static uint64_t native_check(struct tarn_allocator *allocator, struct tarn_findings *findings)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_enter(engine);
+    const uint64_t count = tn_core_check(engine, findings);
+
+    tn_engine_unlock(engine);
+    return count + tn_plain_memory_check(&native_of(allocator)->plain, findings);
+}
+
+static enum tarn_status native_walk(struct tarn_allocator *allocator,
+                                    const struct tarn_pool_id *pool,
+                                    const struct tarn_walker *walker, struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    (void)error;
+    tn_engine_lock_to_look(engine);
+    if (pool) {
+        tn_visit_pool(engine, *pool, walker);
+    } else {
+        tn_visit(engine, walker);
+    }
+    tn_engine_unlock(engine);
+    return TARN_OK;
+}
+
+static enum tarn_status native_look(struct tarn_allocator *allocator,
+                                    const struct tarn_pool_id *pool, const struct tn_look *look,
+                                    struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    (void)error;
+    tn_engine_lock_to_look(engine);
+    look->begin(look->context);
+    if (pool) {
+        tn_visit_pool(engine, *pool, &look->walker);
+    } else {
+        tn_visit(engine, &look->walker);
+    }
+    if (look->end(look->context)) {
+        tn_visit_mark_snapshot(engine);
+    }
+    tn_engine_unlock(engine);
+    return TARN_OK;
+}
+
+const void *tn_allocator_stack_keeper(const struct tarn_allocator *allocator)
+{
+    if (!tn_allocator_is_native(allocator)) {
+        return NULL;
+    }
+    const struct tn_engine *engine = &((const struct tn_native_allocator *)allocator)->engine;
+    const struct tarn_sink *sink = atomic_load_explicit(&engine->capturer, memory_order_acquire);
+
+    return sink ? sink->context : NULL;
+}
+
+static enum tarn_status native_add_sink(struct tarn_allocator *allocator,
+                                        const struct tarn_sink *sink, struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock(engine);
+    const enum tarn_status st = tn_sinks_add(engine, sink, error);
+
+    tn_engine_unlock(engine);
+    return st;
+}
+
+static enum tarn_status native_set_sink(struct tarn_allocator *allocator, const void *context,
+                                        bool on, enum tarn_context_level level,
+                                        struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock(engine);
+    const enum tarn_status st = tn_sinks_set(engine, context, on, level, error);
+
+    tn_engine_unlock(engine);
+    return st;
+}
+
+static enum tarn_status native_remove_sink(struct tarn_allocator *allocator, const void *context,
+                                           struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock(engine);
+    const enum tarn_status st = tn_sinks_remove(engine, context, error);
+
+    tn_engine_unlock(engine);
+    return st;
+}
+
+static enum tarn_status native_annotate(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                        const char *text, struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock_to_look(engine);
+    const struct tn_block *block = tn_ptr_map_find(&engine->map, ptr);
+
+    if (block) {
+        tn_engine_annotate(engine, block, text);
+    }
+    tn_engine_unlock(engine);
+    return block || tn_plain_memory_find(&native_of(allocator)->plain, ptr, NULL)
+               ? TARN_OK
+               : tn_pointer_unknown(ptr, error);
+}
+
+static void native_mark_snapshot(struct tarn_allocator *allocator)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock_to_look(engine);
+    tn_visit_mark_snapshot(engine);
+    tn_engine_unlock(engine);
+}
+
+static enum tarn_status native_add_oom_observer(struct tarn_allocator *allocator,
+                                                tarn_oom_observer observer, void *context)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+    enum tarn_status st = TARN_ERR_LIMIT;
+
+    tn_engine_lock_to_look(engine);
+    if (engine->observer_count < TARN_OBSERVERS_MAX) {
+        engine->observers[engine->observer_count++] =
+            (struct tn_oom_observer){.call = observer, .context = context};
+        st = TARN_OK;
+    }
+    tn_engine_unlock(engine);
+    return st;
+}
+
+static enum tarn_status native_add_memory_callback(struct tarn_allocator *allocator,
+                                                   tarn_memory_callback callback, void *context)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+    enum tarn_status st = TARN_ERR_LIMIT;
+
+    tn_engine_lock(engine);
+    if (engine->callback_count < TARN_OBSERVERS_MAX) {
+        engine->callbacks[engine->callback_count++] =
+            (struct tn_memory_callback){.call = callback, .context = context};
+        st = TARN_OK;
+    }
+    tn_engine_unlock(engine);
+    return st;
+}
+
+/* ---- private pools ---- */
+
+static enum tarn_status native_begin_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                          tarn_pool_filter filter, void *context,
+                                          struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock(engine);
+    const enum tarn_status st = tn_private_pool_begin(engine, id, filter, context, error);
+
+    tn_engine_unlock(engine);
+    return st;
+}
+
+typedef enum tarn_status pool_action(struct tn_engine *engine, struct tarn_pool_id id,
+                                     struct tarn_error *error);
+
+static enum tarn_status pool_apply(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                   pool_action *action, struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock(engine);
+    const enum tarn_status st = action(engine, id, error);
+
+    tn_engine_unlock(engine);
+    return st;
+}
+
+static enum tarn_status native_end_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                        struct tarn_error *error)
+{
+    return pool_apply(allocator, id, tn_private_pool_end, error);
+}
+
+static enum tarn_status native_acquire_pool(struct tarn_allocator *allocator,
+                                            struct tarn_pool_id id, struct tarn_error *error)
+{
+    return pool_apply(allocator, id, tn_private_pool_acquire, error);
+}
+
+static enum tarn_status native_release_pool(struct tarn_allocator *allocator,
+                                            struct tarn_pool_id id, struct tarn_error *error)
+{
+    return pool_apply(allocator, id, tn_private_pool_release, error);
+}
+
+static uint64_t native_pool_use_count(struct tarn_allocator *allocator, struct tarn_pool_id id)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock_to_look(engine);
+    const struct tn_private_pool *pool = tn_private_pool_find(engine, id);
+    const uint64_t count = pool ? (uint64_t)pool->use_count : 0;
+
+    tn_engine_unlock(engine);
+    return count;
+}
+
+static enum tarn_status native_set_pool_use_on_oom(struct tarn_allocator *allocator,
+                                                   struct tarn_pool_id id, bool use_on_oom)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock(engine);
+    struct tn_private_pool *pool = tn_private_pool_find(engine, id);
+
+    if (pool) {
+        pool->use_on_oom = use_on_oom;
+    }
+    tn_engine_unlock(engine);
+    return pool ? TARN_OK : TARN_ERR_NOT_FOUND;
+}
+
+static enum tarn_status native_set_pool_no_split(struct tarn_allocator *allocator,
+                                                 struct tarn_pool_id id, bool no_split)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock(engine);
+    struct tn_private_pool *pool = tn_private_pool_find(engine, id);
+
+    if (pool) {
+        pool->no_split = no_split;
+    }
+    tn_engine_unlock(engine);
+    return pool ? TARN_OK : TARN_ERR_NOT_FOUND;
+}
+
+static enum tarn_status native_get_checkpoint(struct tarn_allocator *allocator,
+                                              struct tarn_pool_id id,
+                                              struct tarn_checkpoint **checkpoint_out,
+                                              struct tarn_error *error)
+{
+    return tn_checkpoint_get(tn_allocator_engine(allocator), id, checkpoint_out, error);
+}
+
+static enum tarn_status native_set_checkpoint(struct tarn_allocator *allocator,
+                                              const struct tarn_checkpoint *checkpoint,
+                                              struct tarn_checkpoint_delta *delta_out,
+                                              struct tarn_error *error)
+{
+    const struct tn_checkpoint_order by_address = {0};
+
+    return tn_checkpoint_set(tn_allocator_engine(allocator), checkpoint, &by_address, delta_out,
+                             error);
+}
+
+static enum tarn_status native_check_pool_live(struct tarn_allocator *allocator,
+                                               struct tarn_pool_id id, const tarn_ptr *expected,
+                                               size_t count, bool *live_out,
+                                               struct tarn_error *error)
+{
+    return tn_checkpoint_check_live(tn_allocator_engine(allocator), id, expected, count, live_out,
+                                    error);
+}
+
+const struct tn_engine_methods tn_native_methods = {
+    .name = "native",
+    .backend = "native",
+    .destroy = native_destroy,
+    .alloc = native_alloc,
+    .free = native_free,
+    .alloc_handle = native_alloc_handle,
+    .free_handle = native_free_handle,
+    .record_stream = native_record_stream,
+    .empty_cache = native_empty_cache,
+    .base_allocation = native_base_allocation,
+    .cache_info = native_cache_info,
+    .ipc_export = native_ipc_export,
+    .set_enabled = native_set_enabled,
+    .is_enabled = native_is_enabled,
+    .set_fraction = native_set_fraction,
+    .get_limit = native_get_limit,
+    .get_config = native_get_config,
+    .set_config = native_set_config,
+    .get_stats = native_get_stats,
+    .reset_peak_stats = native_reset_peak_stats,
+    .reset_accumulated_stats = native_reset_accumulated_stats,
+    .check = native_check,
+    .walk = native_walk,
+    .look = native_look,
+    .add_sink = native_add_sink,
+    .set_sink = native_set_sink,
+    .remove_sink = native_remove_sink,
+    .annotate = native_annotate,
+    .mark_snapshot = native_mark_snapshot,
+    .add_oom_observer = native_add_oom_observer,
+    .add_memory_callback = native_add_memory_callback,
+    .begin_pool = native_begin_pool,
+    .end_pool = native_end_pool,
+    .acquire_pool = native_acquire_pool,
+    .release_pool = native_release_pool,
+    .pool_use_count = native_pool_use_count,
+    .set_pool_use_on_oom = native_set_pool_use_on_oom,
+    .set_pool_no_split = native_set_pool_no_split,
+    .get_checkpoint = native_get_checkpoint,
+    .set_checkpoint = native_set_checkpoint,
+    .check_pool_live = native_check_pool_live,
+};

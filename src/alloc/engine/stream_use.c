@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/engine/stream_use.h"
+
+#include "alloc/engine/engine.h"
+#include "base/host_mem.h"
+
+#include <string.h>
+
+/* Grows an array to hold `needed` elements; false when host memory is missing. */
+static bool array_reserve(void *array_pointer, uint32_t *capacity, uint32_t needed, size_t element)
+{
+    void *array;
+
+    if (needed <= *capacity) {
+        return true;
+    }
+    const uint32_t wanted = needed < 4 ? 8 : needed * 2;
+
+    memcpy(&array, array_pointer, sizeof array);
+    array = tn_host_resize(array, *capacity * element, wanted * element);
+    if (!array) {
+        return false;
+    }
+    memcpy(array_pointer, &array, sizeof array);
+    *capacity = wanted;
+    return true;
+}
+
+static struct tn_stream_uses *uses_of(const struct tn_engine *engine, const struct tn_block *block)
+{
+    tn_assert(block->uses != 0 && engine->waits.records[block->uses].block == block);
+    return &engine->waits.records[block->uses];
+}
+
+/* Gives the block a record; false when host memory is missing. */
+static bool uses_attach(struct tn_engine *engine, struct tn_block *block)
+{
+    struct tn_stream_waits *waits = &engine->waits;
+    uint32_t index = waits->free_record;
+
+    if (index) {
+        waits->free_record = waits->records[index].next_free;
+    } else {
+        index = waits->record_count ? waits->record_count : 1;
+        if (!array_reserve(&waits->records, &waits->record_capacity, index + 1,
+                           sizeof *waits->records)) {
+            return false;
+        }
+        waits->record_count = index + 1;
+        waits->records[index] = (struct tn_stream_uses){0};
+    }
+    waits->records[index].block = block;
+    block->uses = index;
+    return true;
+}
+
+/* The block waits for nothing any more. Its stream array stays with the record. */
+static void uses_detach(struct tn_engine *engine, struct tn_block *block)
+{
+    struct tn_stream_uses *uses = uses_of(engine, block);
+
+    uses->block = NULL;
+    uses->count = 0;
+    tn_capture_marks_drop(&uses->marks);
+    uses->event_count = 0;
+    uses->next_free = engine->waits.free_record;
+    engine->waits.free_record = block->uses;
+    block->uses = 0;
+}
+
+static struct tn_used_stream *uses_find(const struct tn_stream_uses *uses, tarn_stream stream)
+{
+    for (uint32_t i = 0; i < uses->count; i++) {
+        if (uses->streams[i].stream == stream) {
+            return &uses->streams[i];
+        }
+    }
+    return NULL;
+}
+
+enum tarn_status tn_stream_use_record(struct tn_engine *engine, struct tn_block *block,
+                                      tarn_stream stream, bool capturing)
+{
+    const bool fresh = block->uses == 0;
+
+    if (stream == block->set->stream) {
+        return TARN_OK;
+    }
+    if (fresh && !uses_attach(engine, block)) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    struct tn_stream_uses *uses = uses_of(engine, block);
+    struct tn_used_stream *used = uses_find(uses, stream);
+
+    if (!used) {
+        if (!array_reserve(&uses->streams, &uses->capacity, uses->count + 1,
+                           sizeof *uses->streams)) {
+            if (fresh) {
+                uses_detach(engine, block);
+            }
+            return TARN_ERR_HOST_MEMORY;
+        }
+        used = &uses->streams[uses->count++];
+        *used = (struct tn_used_stream){.stream = stream};
+    }
+    used->captured = used->captured || capturing;
+    return TARN_OK;
+}
+
+static struct tn_event_queue *waits_find_queue(const struct tn_stream_waits *waits,
+                                               tarn_stream stream)
+{
+    for (uint32_t i = 0; i < waits->queue_count; i++) {
+        if (waits->queues[i].stream == stream) {
+            return &waits->queues[i];
+        }
+    }
+    return NULL;
+}
+
+/* Makes room for one more event in the stream's queue. */
+static bool queue_reserve(struct tn_event_queue *queue)
+{
+    if (queue->count < queue->capacity) {
+        return true;
+    }
+    const uint32_t wanted = queue->capacity ? queue->capacity * 2 : 16;
+    struct tn_pending_event *ring = tn_host_alloc(wanted * sizeof *ring);
+
+    if (!ring) {
+        return false;
+    }
+    for (uint32_t i = 0; queue->capacity > 0 && i < queue->count; i++) {
+        ring[i] = queue->ring[(queue->head + i) % queue->capacity];
+    }
+    tn_host_free(queue->ring, queue->capacity * sizeof *ring);
+    queue->ring = ring;
+    queue->head = 0;
+    queue->capacity = wanted;
+    return true;
+}
+
+/* The stream's queue with room for one more event; NULL when host memory is missing. */
+static struct tn_event_queue *waits_reserve_queue(struct tn_stream_waits *waits, tarn_stream stream)
+{
+    struct tn_event_queue *queue = waits_find_queue(waits, stream);
+
+    if (!queue) {
+        if (!array_reserve(&waits->queues, &waits->queue_capacity, waits->queue_count + 1,
+                           sizeof *waits->queues)) {
+            return NULL;
+        }
+        queue = &waits->queues[waits->queue_count++];
+        *queue = (struct tn_event_queue){.stream = stream};
+    }
+    return queue_reserve(queue) ? queue : NULL;
+}
+
+static void queue_push(struct tn_stream_waits *waits, struct tn_event_queue *queue,
+                       tn_event_handle event, struct tn_block *block)
+{
+    tn_assert(queue->count < queue->capacity);
+    queue->ring[(queue->head + queue->count) % queue->capacity] =
+        (struct tn_pending_event){.event = event, .block = block};
+    queue->count++;
+    waits->pending++;
+}
+
+static struct tn_block *queue_pop(struct tn_stream_waits *waits, struct tn_event_queue *queue)
+{
+    struct tn_pending_event *first = &queue->ring[queue->head];
+
+    queue->head = (queue->head + 1) % queue->capacity;
+    queue->count--;
+    waits->pending--;
+    waits->events[waits->event_count++] = first->event; /* room was made when it was taken */
+    return first->block;
+}
+
+/* An event from the pool or a new one. The pool has room for every event there is: those in it and
+ * those pending never are more than once were pending together, and one. */
+static enum tarn_status event_take(struct tn_engine *engine, tn_event_handle *event_out,
+                                   struct tarn_error *error)
+{
+    struct tn_stream_waits *waits = &engine->waits;
+
+    if (waits->event_count > 0) {
+        *event_out = waits->events[--waits->event_count];
+        return TARN_OK;
+    }
+    /* Every event needs a place in the pool once it is done. */
+    if (!array_reserve(&waits->events, &waits->event_capacity, (uint32_t)waits->pending + 1,
+                       sizeof *waits->events)) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for an event");
+    }
+    const enum tarn_status st = engine->device->ops->event_create(engine->device, event_out);
+
+    return st ? tn_engine_device_failed(engine, st, "creating an event", error) : TARN_OK;
+}
+
+/* Takes back the newest event of the stream's queue. */
+static void queue_unpush(struct tn_stream_waits *waits, tarn_stream stream)
+{
+    struct tn_event_queue *queue = waits_find_queue(waits, stream);
+
+    tn_assert(queue && queue->count > 0);
+    if (queue) {
+        queue->count--;
+        waits->pending--;
+        waits->events[waits->event_count++] =
+            queue->ring[(queue->head + queue->count) % queue->capacity].event;
+    }
+}
+
+/* Records an event on one stream and queues it. On failure nothing changed. */
+static enum tarn_status uses_insert_event(struct tn_engine *engine, struct tn_block *block,
+                                          tarn_stream stream, struct tarn_error *error)
+{
+    struct tn_stream_waits *waits = &engine->waits;
+    struct tn_event_queue *queue = waits_reserve_queue(waits, stream);
+    tn_event_handle event = 0;
+
+    if (!queue) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY,
+                       "no host memory for the events of stream 0x%llx",
+                       (unsigned long long)stream);
+    }
+    enum tarn_status st = event_take(engine, &event, error);
+
+    if (st) {
+        return st;
+    }
+    st = engine->device->ops->event_record(engine->device, event, stream);
+    if (st) {
+        waits->events[waits->event_count++] = event;
+        return tn_engine_device_failed(engine, st, "recording an event", error);
+    }
+    queue_push(waits, queue, event, block);
+    return TARN_OK;
+}
+
+/* Turns the block's streams into events. On failure nothing changed. */
+static enum tarn_status uses_insert_events(struct tn_engine *engine, struct tn_block *block,
+                                           struct tarn_error *error)
+{
+    struct tn_stream_uses *uses = uses_of(engine, block);
+
+    for (uint32_t i = 0; i < uses->count; i++) {
+        const enum tarn_status st =
+            uses_insert_event(engine, block, uses->streams[i].stream, error);
+
+        if (st) {
+            while (i > 0) {
+                queue_unpush(&engine->waits, uses->streams[--i].stream);
+            }
+            return st;
+        }
+    }
+    uses->event_count += uses->count;
+    uses->count = 0;
+    return TARN_OK;
+}
+
+/* Notes what the graph has to show before the block can be used again. No marks are left when one
+ * of its streams is in no capture or in another one, and when nothing was captured so far. */
+static enum tarn_status uses_mark(struct tn_engine *engine, const struct tn_block *block,
+                                  struct tarn_error *error)
+{
+    struct tn_stream_uses *uses = uses_of(engine, block);
+    struct tn_capture_marks *marks = &uses->marks;
+    enum tarn_status st = tn_capture_marks_add(engine, marks, block->set->stream, error);
+
+    for (uint32_t i = 0; st == TARN_OK && marks->capture != 0 && i < uses->count; i++) {
+        st = tn_capture_marks_add(engine, marks, uses->streams[i].stream, error);
+    }
+    if (st || marks->nodes.count == 0) {
+        tn_capture_marks_drop(marks);
+    }
+    return st;
+}
+
+enum tarn_status tn_stream_use_release(struct tn_engine *engine, struct tn_block *block,
+                                       bool capturing, struct tarn_error *error)
+{
+    struct tn_stream_waits *waits = &engine->waits;
+
+    if (!capturing) {
+        return uses_insert_events(engine, block, error);
+    }
+    if (!array_reserve(&waits->deferred, &waits->deferred_capacity, waits->deferred_count + 1,
+                       sizeof(struct tn_block *))) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to defer a free");
+    }
+    if (engine->config.graph_capture_record_stream_reuse) {
+        const enum tarn_status st = uses_mark(engine, block, error);
+
+        if (st) {
+            return st;
+        }
+    }
+    waits->deferred[waits->deferred_count++] = block;
+    return TARN_OK;
+}
+
+bool tn_stream_waits_reserve_deferred(struct tn_engine *engine, uint64_t count)
+{
+    struct tn_stream_waits *waits = &engine->waits;
+
+    return count < UINT32_MAX / 4 &&
+           array_reserve(&waits->deferred, &waits->deferred_capacity,
+                         waits->deferred_count + (uint32_t)count, sizeof(struct tn_block *));
+}
+
+void tn_stream_use_defer(struct tn_engine *engine, struct tn_block *block)
+{
+    struct tn_stream_waits *waits = &engine->waits;
+    struct tn_stream_uses *uses = uses_of(engine, block);
+
+    tn_assert(waits->deferred_count < waits->deferred_capacity);
+    for (uint32_t i = 0; i < uses->count; i++) {
+        uses->streams[i].captured = false; /* all of them are waited for, as in a free that is not
+                                              deferred */
+    }
+    waits->deferred[waits->deferred_count++] = block;
+}
+
+/* Drops the streams that were recorded during a capture. */
+static void uses_drop_captured(struct tn_stream_uses *uses)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < uses->count; i++) {
+        if (!uses->streams[i].captured) {
+            uses->streams[kept++] = uses->streams[i];
+        }
+    }
+    uses->count = kept;
+}
+
+enum tarn_status tn_stream_waits_insert_deferred(struct tn_engine *engine, uint64_t stack,
+                                                 struct tarn_error *error)
+{
+    struct tn_stream_waits *waits = &engine->waits;
+    enum tarn_status st = TARN_OK;
+    uint32_t done = 0;
+
+    for (; done < waits->deferred_count; done++) {
+        struct tn_block *block = waits->deferred[done];
+
+        uses_drop_captured(uses_of(engine, block));
+        st = uses_insert_events(engine, block, error);
+        if (st) {
+            break;
+        }
+        tn_capture_marks_drop(&uses_of(engine, block)->marks);
+        if (uses_of(engine, block)->event_count == 0) {
+            uses_detach(engine, block);
+            tn_engine_complete_free(engine, block, stack);
+        }
+    }
+    if (done > 0) {
+        waits->deferred_count -= done;
+        memmove(waits->deferred, waits->deferred + done,
+                waits->deferred_count * sizeof(struct tn_block *));
+    }
+    return st;
+}
+
+/* Whether the graph could prove something about a deferred block of the stream. */
+static bool waits_can_reclaim(const struct tn_engine *engine, tarn_stream stream)
+{
+    const struct tn_stream_waits *waits = &engine->waits;
+
+    for (uint32_t i = 0; i < waits->deferred_count; i++) {
+        const struct tn_block *block = waits->deferred[i];
+
+        if (block->set->stream == stream && uses_of(engine, block)->marks.capture != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum tarn_status tn_stream_waits_reclaim(struct tn_engine *engine, tarn_stream stream,
+                                         uint64_t stack, struct tarn_error *error)
+{
+    struct tn_stream_waits *waits = &engine->waits;
+    const struct tn_capture_view *view = NULL;
+    uint32_t kept = 0;
+
+    if (!engine->config.graph_capture_record_stream_reuse || !waits_can_reclaim(engine, stream)) {
+        return TARN_OK;
+    }
+    const enum tarn_status st = tn_capture_order_look(engine, stream, &view, error);
+
+    if (st || !view) {
+        return st;
+    }
+    for (uint32_t i = 0; i < waits->deferred_count; i++) {
+        struct tn_block *block = waits->deferred[i];
+
+        if (block->set->stream == stream &&
+            tn_capture_view_covers(view, &uses_of(engine, block)->marks)) {
+            uses_detach(engine, block);
+            tn_engine_complete_free(engine, block, stack);
+        } else {
+            waits->deferred[kept++] = block;
+        }
+    }
+    waits->deferred_count = kept;
+    return TARN_OK;
+}
+
+/* One event of the block is done. */
+static void uses_event_done(struct tn_engine *engine, struct tn_block *block, uint64_t stack)
+{
+    struct tn_stream_uses *uses = uses_of(engine, block);
+
+    tn_assert(uses->event_count > 0);
+    if (--uses->event_count == 0) {
+        uses_detach(engine, block);
+        tn_engine_complete_free(engine, block, stack);
+    }
+}
+
+enum tarn_status tn_stream_waits_process(struct tn_engine *engine, uint64_t stack,
+                                         struct tarn_error *error)
+{
+    struct tn_stream_waits *waits = &engine->waits;
+    enum tarn_status st = TARN_OK;
+
+    if (tn_unlikely(waits->deferred_count > 0)) {
+        st = tn_stream_waits_insert_deferred(engine, stack, error);
+    }
+    for (uint32_t i = 0; st == TARN_OK && i < waits->queue_count && waits->pending > 0; i++) {
+        while (waits->queues[i].count > 0) {
+            struct tn_event_queue *queue = &waits->queues[i];
+
+            st = engine->device->ops->event_query(engine->device, queue->ring[queue->head].event);
+            if (st) {
+                break;
+            }
+            uses_event_done(engine, queue_pop(waits, queue), stack);
+        }
+        if (st == TARN_ERR_NOT_READY) {
+            st = TARN_OK;
+        } else if (st) {
+            st = tn_engine_device_failed(engine, st, "querying an event", error);
+        }
+    }
+    return st;
+}
+
+static bool block_belongs_to(const struct tn_block *block, const struct tn_private_pool *owner)
+{
+    return !owner || block->set->pool->owner == owner;
+}
+
+/* Waits for the events of one queue that belong to the pool; the others stay in their order. */
+static enum tarn_status queue_drain(struct tn_engine *engine, uint32_t index,
+                                    const struct tn_private_pool *owner, uint64_t stack,
+                                    struct tarn_error *error)
+{
+    struct tn_stream_waits *waits = &engine->waits;
+    enum tarn_status st = TARN_OK;
+
+    for (uint32_t left = waits->queues[index].count; left > 0; left--) {
+        struct tn_event_queue *queue = &waits->queues[index];
+        const struct tn_pending_event first = queue->ring[queue->head];
+
+        if (!block_belongs_to(first.block, owner)) {
+            queue->head = (queue->head + 1) % queue->capacity;
+            queue->ring[(queue->head + queue->count - 1) % queue->capacity] = first;
+            continue;
+        }
+        if (st == TARN_OK) {
+            st = engine->device->ops->event_wait(engine->device, first.event);
+        }
+        if (st) { /* rotate the rest, so that the order stays */
+            queue->head = (queue->head + 1) % queue->capacity;
+            queue->ring[(queue->head + queue->count - 1) % queue->capacity] = first;
+            continue;
+        }
+        uses_event_done(engine, queue_pop(waits, queue), stack);
+    }
+    return st ? tn_engine_device_failed(engine, st, "waiting for an event", error) : TARN_OK;
+}
+
+enum tarn_status tn_stream_waits_drain(struct tn_engine *engine,
+                                       const struct tn_private_pool *owner, uint64_t stack,
+                                       struct tarn_error *error)
+{
+    enum tarn_status st = tn_stream_waits_insert_deferred(engine, stack, error);
+
+    for (uint32_t i = 0; st == TARN_OK && i < engine->waits.queue_count; i++) {
+        st = queue_drain(engine, i, owner, stack, error);
+    }
+    return st;
+}
+
+uint32_t tn_stream_use_events(const struct tn_engine *engine, const struct tn_block *block)
+{
+    return block->uses ? uses_of(engine, block)->event_count : 0;
+}
+
+const struct tn_event_queue *tn_stream_waits_find(const struct tn_engine *engine,
+                                                  tarn_stream stream)
+{
+    return waits_find_queue(&engine->waits, stream);
+}
+
+bool tn_stream_use_will_wait(const struct tn_engine *engine, const struct tn_block *block,
+                             tarn_stream stream)
+{
+    const struct tn_used_stream *used = uses_find(uses_of(engine, block), stream);
+
+    return used && !used->captured;
+}
+
+bool tn_stream_use_waits(const struct tn_engine *engine, const struct tn_block *block)
+{
+    const struct tn_stream_uses *uses = uses_of(engine, block);
+    bool waits = false;
+
+    for (uint32_t i = 0; i < uses->count; i++) {
+        waits = waits || !uses->streams[i].captured;
+    }
+    return waits;
+}
+
+void tn_stream_waits_sort_deferred(struct tn_engine *engine,
+                                   uint64_t (*place)(void *context, const struct tn_block *block),
+                                   void *context)
+{
+    struct tn_block **deferred = engine->waits.deferred;
+
+    for (uint32_t i = 1; i < engine->waits.deferred_count; i++) {
+        struct tn_block *block = deferred[i];
+        const uint64_t own = place(context, block);
+        uint32_t at = i;
+
+        for (; at > 0 && place(context, deferred[at - 1]) > own; at--) {
+            deferred[at] = deferred[at - 1];
+        }
+        deferred[at] = block;
+    }
+}
+
+void tn_stream_waits_order(struct tn_engine *engine, const tarn_stream *streams, uint32_t count)
+{
+    struct tn_stream_waits *waits = &engine->waits;
+    uint32_t placed = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct tn_event_queue *queue = waits_reserve_queue(waits, streams[i]);
+
+        if (queue && queue >= &waits->queues[placed]) {
+            const struct tn_event_queue moved = *queue;
+
+            memmove(&waits->queues[placed + 1], &waits->queues[placed],
+                    (size_t)(queue - &waits->queues[placed]) * sizeof moved);
+            waits->queues[placed++] = moved;
+        }
+    }
+}
+
+void tn_stream_waits_fini(struct tn_engine *engine)
+{
+    struct tn_stream_waits *waits = &engine->waits;
+    const struct tn_device_ops *ops = engine->device->ops;
+
+    for (uint32_t i = 0; i < waits->queue_count; i++) {
+        struct tn_event_queue *queue = &waits->queues[i];
+
+        for (uint32_t k = 0; k < queue->count; k++) {
+            (void)ops->event_destroy(engine->device,
+                                     queue->ring[(queue->head + k) % queue->capacity].event);
+        }
+        tn_host_free(queue->ring, queue->capacity * sizeof *queue->ring);
+    }
+    for (uint32_t i = 0; i < waits->event_count; i++) {
+        (void)ops->event_destroy(engine->device, waits->events[i]);
+    }
+    for (uint32_t i = 1; i < waits->record_count; i++) {
+        tn_host_free(waits->records[i].streams,
+                     waits->records[i].capacity * sizeof(struct tn_used_stream));
+        tn_capture_marks_fini(&waits->records[i].marks);
+    }
+    tn_host_free(waits->queues, waits->queue_capacity * sizeof *waits->queues);
+    tn_host_free(waits->events, waits->event_capacity * sizeof *waits->events);
+    tn_host_free(waits->records, waits->record_capacity * sizeof *waits->records);
+    tn_host_free(waits->deferred, waits->deferred_capacity * sizeof(struct tn_block *));
+    tn_capture_order_fini(&waits->order);
+    *waits = (struct tn_stream_waits){0};
+}

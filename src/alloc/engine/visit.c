@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/engine/visit.h"
+
+#include "alloc/pool/segment.h"
+
+/* Sums up the mapped range that begins at `head`. */
+static struct tarn_segment_info range_describe(const struct tn_segment *segment,
+                                               const struct tn_block *head)
+{
+    const struct tn_pool *pool = head->set->pool;
+    struct tarn_segment_info info = {
+        .address = head->address,
+        .stream = head->set->stream,
+        .stack = head->prev ? 0 : segment->stack,
+        .is_large = !pool->is_small,
+        .is_expandable = segment->expandable != NULL,
+    };
+
+    if (pool->owner) {
+        info.pool = pool->owner->id;
+    }
+    for (const struct tn_block *b = head; b && b->mapped; b = b->next) {
+        info.total_size += b->size;
+        if (b->allocated) {
+            info.allocated_size += b->size;
+        }
+        if (tn_block_is_active(b)) {
+            info.active_size += b->size;
+            info.requested_size += b->requested_size;
+        }
+    }
+    return info;
+}
+
+static bool show_block(const struct tarn_walker *walker, const struct tn_block *block)
+{
+    const struct tarn_block_info info = {
+        .address = block->address,
+        .size = block->size,
+        .requested_size = block->requested_size,
+        .stack = tn_block_is_active(block) ? block->u.stack : 0,
+        .allocated = block->allocated,
+        .active = tn_block_is_active(block),
+    };
+
+    return !walker->block || walker->block(walker->context, &info);
+}
+
+/* Shows the mapped range at `head`; *next_out is what follows it. */
+static bool show_range(const struct tn_segment *segment, const struct tn_block *head,
+                       const struct tarn_walker *walker, const struct tn_block **next_out)
+{
+    const struct tn_block *block = head;
+
+    if (walker->segment) {
+        const struct tarn_segment_info info = range_describe(segment, head);
+
+        if (!walker->segment(walker->context, &info)) {
+            return false;
+        }
+    }
+    for (; block && block->mapped; block = block->next) {
+        if (!show_block(walker, block)) {
+            return false;
+        }
+    }
+    *next_out = block;
+    return true;
+}
+
+/* Shows the mapped ranges of a segment; false when the walker has had enough. */
+static bool show_segment(const struct tn_segment *segment, const struct tarn_walker *walker)
+{
+    const struct tn_block *block = segment->first;
+
+    while (block) {
+        if (!block->mapped) {
+            block = block->next;
+        } else if (!show_range(segment, block, walker, &block)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool segment_is_of(const struct tn_segment *segment, struct tarn_pool_id id)
+{
+    const struct tn_private_pool *owner = segment->first->set->pool->owner;
+
+    return owner ? owner->id.first == id.first && owner->id.second == id.second
+                 : id.first == 0 && id.second == 0;
+}
+
+void tn_visit(const struct tn_engine *engine, const struct tarn_walker *walker)
+{
+    const struct tn_segment *segment = tn_segment_first(engine);
+
+    while (segment && show_segment(segment, walker)) {
+        segment = tn_segment_next(segment);
+    }
+}
+
+void tn_visit_pool(const struct tn_engine *engine, struct tarn_pool_id id,
+                   const struct tarn_walker *walker)
+{
+    const struct tn_segment *segment = tn_segment_first(engine);
+
+    while (segment && (!segment_is_of(segment, id) || show_segment(segment, walker))) {
+        segment = tn_segment_next(segment);
+    }
+}
+
+void tn_visit_mark_snapshot(struct tn_engine *engine)
+{
+    tn_engine_emit(engine, TARN_ACTION_SNAPSHOT, 0,
+                   (uint64_t)tn_counters_active_bytes(&engine->counters), 0, NULL, 0);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/pool/carve.h"
+
+#include "alloc/engine/core_check.h"
+#include "alloc/engine/engine_native.h"
+#include "alloc/pool/expandable.h"
+#include "alloc/pool/segment.h"
+
+static void hand_out(struct tn_engine *engine, struct tn_block *block,
+                     const struct tn_carve_piece *pieces, uint64_t count, uint64_t stack)
+{
+    struct tn_block *at = block;
+
+    for (uint64_t i = 0; i < count; i++) {
+        tn_assert(at && tn_block_is_idle(at) && at->size >= pieces[i].size);
+        tn_engine_unfile(engine, at);
+        (void)tn_native_hand_out(engine, at, pieces[i].size, pieces[i].requested,
+                                 at->size > pieces[i].size, tn_engine_keep_stack(engine, stack));
+        at = at->next;
+    }
+}
+
+static void take_back(struct tn_engine *engine, struct tn_block *block)
+{
+    const enum tarn_status st = tn_native_free_locked(engine, block, 0, NULL);
+
+    tn_assert(st == TARN_OK); /* it has no uses */
+    (void)st;
+}
+
+/* The block of a piece that is still handed out. Neighbours that were freed may have been merged or
+ * split since, so there is no counting of nodes: its address is what stays. */
+static struct tn_block *piece_find(const struct tn_engine *engine, tarn_ptr address)
+{
+    struct tn_block *block = tn_ptr_map_find(&engine->map, address);
+
+    tn_assert(block);
+    return block;
+}
+
+static void free_pieces(struct tn_engine *engine, tarn_ptr address,
+                        const struct tn_carve_piece *pieces, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (!pieces[i].allocated && !pieces[i].unmapped) {
+            take_back(engine, piece_find(engine, address));
+        }
+        address += pieces[i].size;
+    }
+}
+
+/* Before anything else is free beside them: nothing but they are unmapped. */
+static enum tarn_status unmap_pieces(struct tn_engine *engine, tarn_ptr address,
+                                     const struct tn_carve_piece *pieces, uint64_t count,
+                                     struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+
+    for (uint64_t i = 0; i < count && st == TARN_OK; i++) {
+        if (pieces[i].unmapped) {
+            struct tn_block *block = piece_find(engine, address);
+
+            take_back(engine, block);
+            st = tn_expandable_unmap(engine, block, 0, error);
+        }
+        address += pieces[i].size;
+    }
+    return st;
+}
+
+void tn_carve(struct tn_engine *engine, struct tn_block *block, const struct tn_carve_piece *pieces,
+              uint64_t count, uint64_t stack)
+{
+    const tarn_ptr address = block->address;
+
+    hand_out(engine, block, pieces, count, stack);
+    free_pieces(engine, address, pieces, count);
+}
+
+static enum tarn_status carve_segment_locked(struct tn_engine *engine,
+                                             const struct tn_carve_segment *segment,
+                                             const struct tn_carve_piece *pieces, uint64_t count,
+                                             tarn_ptr *address_out, struct tarn_error *error)
+{
+    struct tn_pool *pool = segment->is_small ? &engine->small : &engine->large;
+    struct tn_free_set *set = tn_pool_get_set(pool, segment->stream);
+    struct tn_block *block = NULL;
+
+    if (!set || !tn_ptr_map_reserve(&engine->map, count) ||
+        !tn_engine_reserve_spares(engine, (uint32_t)count + 2)) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a segment's blocks");
+    }
+    const enum tarn_status st =
+        segment->grows ? tn_expandable_alloc(engine, set, segment->size, 0, &block, error)
+                       : tn_segment_alloc(engine, set, segment->size, 0, &block, error);
+
+    if (st) {
+        return st;
+    }
+    const tarn_ptr address = block->address;
+
+    tn_engine_file(engine, block);
+    hand_out(engine, block, pieces, count, 0);
+    const enum tarn_status unmapped = unmap_pieces(engine, address, pieces, count, error);
+
+    free_pieces(engine, address, pieces, count);
+    *address_out = address;
+    return unmapped;
+}
+
+enum tarn_status tn_carve_segment(struct tn_engine *engine, const struct tn_carve_segment *segment,
+                                  const struct tn_carve_piece *pieces, uint64_t count,
+                                  tarn_ptr *address_out, struct tarn_error *error)
+{
+    tn_engine_lock(engine);
+    const enum tarn_status st =
+        carve_segment_locked(engine, segment, pieces, count, address_out, error);
+
+    tn_core_assert(engine);
+    tn_engine_unlock(engine);
+    return st;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The words of the allocator and the structures that its files share.
+ *
+ *   segment   memory taken from the device in one piece, or one reserved address range that grows
+ *   block     part of a segment: handed out, waiting for streams, free, or (in a growing segment)
+ * not
+ *             mapped. The blocks of a segment cover it without gaps, linked in address order
+ *   free set  the free blocks of one pool on one stream, ordered by (size, address)
+ *   pool      free sets by stream. There is one pool for small and one for large requests, and such
+ * a
+ *             pair for each private pool
+ *
+ * Invariants (core_check.c checks them all):
+ *   I1  for neighbours a, b = a->next: b->prev == a and a->address + a->size == b->address
+ *   I2  sizes and addresses of blocks are multiples of 512; no size is 0
+ *   I3  no two free neighbours are mapped alike: they would have been merged
+ *   I4  a block is exactly one of: in the pointer map (allocated), waiting (uses != 0), in its free
+ * set
+ *       or the list of unfiled blocks (free), in its set's unmapped ranges (not mapped)
+ *   I5  every counter equals what a walk over all blocks gives
+ *   I6  reserved bytes are the sum of the sizes of all mapped blocks
+ *
+ * The engine's lock guards everything here.
+ */
+#ifndef TN_ALLOC_POOL_CORE_H
+#define TN_ALLOC_POOL_CORE_H
+
+#include "base/tree.h"
+#include "tarn/base.h"
+
+#include <assert.h>
+#include <stdbool.h>
+
+struct tn_expandable;
+struct tn_free_set;
+struct tn_pool;
+struct tn_private_pool;
+
+/* One cache line, from the slab in block.c. */
+struct tn_block {
+    uint64_t address;
+    uint64_t size;           /* bytes */
+    uint64_t requested_size; /* what the caller asked for; stale while free, as in PyTorch */
+    struct tn_block *prev;   /* neighbour below in the segment, NULL at its start */
+    struct tn_block *next;   /* neighbour above, NULL at its end */
+    struct tn_free_set *set; /* where it goes when free; says which pool and stream it belongs to */
+    union {
+        uint64_t stack;                /* allocated or waiting: stack id of the allocation */
+        int64_t gc_base;               /* in its free set: the pool's find_count when it went in */
+        struct tn_block *unfiled_next; /* unfiled: link of that list */
+    } u;
+    uint32_t uses;   /* number of its record of streams and events (stream_use.h), 0 = none */
+    bool allocated;  /* handed out */
+    bool mapped;     /* backed by memory; false only in growing segments */
+    bool expandable; /* part of a growing segment */
+    uint8_t filed;   /* free: where in its set, see below; else 0 */
+};
+
+static_assert(sizeof(struct tn_block) == 64, "a block node is one cache line");
+
+/* Where a free block is: in a bin or, not mapped, in the unmapped ranges; nowhere, for want of host
+ * memory; or, between the two, its place among the young blocks (young.h), counted from 1. */
+enum {
+    TN_FILED_OLD = 0,
+    TN_FILED_NOWHERE = UINT8_MAX
+};
+
+/* Whether the block comes before (size, address) in the order of free sets. Without branches: they
+ * could not be foreseen. */
+static inline bool tn_block_is_below(const struct tn_block *block, uint64_t size, uint64_t address)
+{
+    const bool is_smaller = block->size < size;
+    const bool is_equal = block->size == size;
+
+    return is_smaller | (is_equal & (block->address < address));
+}
+
+/* PyTorch's is_split: the segment has other blocks. */
+static inline bool tn_block_is_split(const struct tn_block *block)
+{
+    return ((uintptr_t)block->prev | (uintptr_t)block->next) != 0; /* one branch, not two */
+}
+
+/* Free in the sense of merging and of growing into it: nobody uses it or waits for it. */
+static inline bool tn_block_is_idle(const struct tn_block *block)
+{
+    return ((uint32_t)block->allocated | block->uses) == 0; /* one branch, not two */
+}
+
+/* PyTorch's "active": handed out, or still waiting for streams. */
+static inline bool tn_block_is_active(const struct tn_block *block)
+{
+    return block->allocated || block->uses != 0;
+}
+
+/* One segment from the device, or one growing segment (one reserved range). */
+struct tn_segment {
+    struct tn_tree_node node; /* in the engine's tree, by address */
+    uint64_t address;
+    uint64_t size;                    /* bytes; of a growing segment all reserved addresses */
+    struct tn_block *first;           /* block at `address`; the node stays the same for life */
+    struct tn_expandable *expandable; /* growing segments: their pages; else NULL */
+    uint64_t stack;                   /* stack id of the segment's allocation */
+};
+
+#endif

@@ -1,0 +1,618 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/pool/expandable.h"
+
+#include "alloc/engine/engine.h"
+#include "alloc/engine/size_class.h"
+#include "alloc/pool/segment.h"
+#include "base/host_mem.h"
+#include "base/os_process.h"
+
+#include <string.h>
+
+/* Pages created for one allocation and not yet mapped. */
+struct page_stock {
+    tn_page_handle *pages;
+    uint64_t count;
+    uint64_t capacity;
+};
+
+static uint64_t pages_up(uint64_t bytes, uint64_t page_size)
+{
+    return (bytes + page_size - 1) / page_size;
+}
+
+static uint64_t expandable_page_size(const struct tn_engine *engine, const struct tn_free_set *set)
+{
+    return set->pool->is_small ? TN_SMALL_BUFFER : engine->config.large_segment_size;
+}
+
+/* Bytes of a new range: 9/8 of the device's memory, so that some of it can be mapped further up
+ * while unmapped holes lie below. */
+static uint64_t expandable_range_size(const struct tn_engine *engine, const struct tn_free_set *set)
+{
+    const uint64_t page_size = expandable_page_size(engine, set);
+    const uint64_t total = engine->device->total_memory;
+
+    return pages_up(total + total / 8, page_size) * page_size;
+}
+
+/* A new range: one unmapped block, in the set's unmapped ranges. */
+static enum tarn_status expandable_create(struct tn_engine *engine, struct tn_free_set *set,
+                                          struct tn_block **block_out, struct tarn_error *error)
+{
+    const uint64_t page_size = expandable_page_size(engine, set);
+    const uint64_t size = expandable_range_size(engine, set);
+    struct tn_segment *segment = tn_host_alloc_zero(sizeof *segment);
+    struct tn_expandable *expandable = tn_host_alloc_zero(sizeof *expandable);
+    struct tn_block *block = tn_block_create(&engine->heads);
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+
+    if (!segment || !expandable || !block || !tn_free_set_reserve_unmapped(set, 2)) {
+        (void)tn_fail(error, st, "no host memory for a growing segment");
+        goto out;
+    }
+    st = engine->device->ops->va_reserve(engine->device, size, &segment->address);
+    if (st) {
+        (void)tn_engine_device_failed(engine, st, "reserving addresses", error);
+        goto out;
+    }
+    expandable->page_size = page_size;
+    segment->size = size;
+    segment->expandable = expandable;
+    segment->first = block;
+    block->address = segment->address;
+    block->size = size;
+    block->set = set;
+    block->expandable = true;
+    tn_tree_insert(&engine->segments, &segment->node);
+    tn_free_set_insert_unmapped(set, block);
+    if (set->pool->owner) {
+        set->pool->owner->segment_count++;
+    }
+    *block_out = block;
+    return TARN_OK;
+out:
+    if (block) {
+        tn_block_destroy(block);
+    }
+    tn_host_free(expandable, sizeof *expandable);
+    tn_host_free(segment, sizeof *segment);
+    return st;
+}
+
+static void expandable_free(struct tn_expandable *expandable)
+{
+    tn_host_free(expandable->pages, expandable->page_count * sizeof *expandable->pages);
+    tn_host_free(expandable->descriptors,
+                 expandable->descriptor_count * sizeof *expandable->descriptors);
+    tn_host_free(expandable, sizeof *expandable);
+}
+
+/* Gives back a range of which nothing is mapped; `block` is all of it, in the unmapped ranges. */
+static enum tarn_status expandable_drop(struct tn_engine *engine, struct tn_segment *segment,
+                                        struct tn_block *block, struct tarn_error *error)
+{
+    struct tn_expandable *expandable = segment->expandable;
+    const enum tarn_status st =
+        engine->device->ops->va_release(engine->device, segment->address, segment->size);
+
+    tn_assert(!block->mapped && block->size == segment->size && segment->first == block);
+    if (st) {
+        return tn_engine_device_failed(engine, st, "releasing addresses", error);
+    }
+    if (block->set->pool->owner) {
+        block->set->pool->owner->segment_count--;
+    }
+    tn_free_set_remove_unmapped(block->set, block);
+    tn_block_destroy(block);
+    tn_tree_remove(&engine->segments, &segment->node);
+    tn_engine_drop_stack(engine, segment->stack);
+    expandable_free(expandable);
+    tn_host_free(segment, sizeof *segment);
+    return TARN_OK;
+}
+
+/* Whether `size` bytes of idle or unmapped blocks follow each other from `block` on. */
+static bool block_has_room(const struct tn_block *block, uint64_t size)
+{
+    uint64_t bytes = 0;
+
+    while (bytes < size && block && tn_block_is_idle(block)) {
+        bytes += block->size;
+        block = block->next;
+    }
+    return bytes >= size;
+}
+
+/* First place with room, by address: an unmapped range, or the free block just below it. A new
+ * range when there is none; a request that would not fit into one is more than the device has. */
+static enum tarn_status expandable_find(struct tn_engine *engine, struct tn_free_set *set,
+                                        uint64_t size, struct tn_block **block_out,
+                                        struct tarn_error *error)
+{
+    for (uint32_t i = 0; i < set->unmapped_count; i++) {
+        struct tn_block *block = set->unmapped[i];
+
+        if (block->prev && tn_block_is_idle(block->prev)) {
+            block = block->prev;
+        }
+        if (block_has_room(block, size)) {
+            *block_out = block;
+            return TARN_OK;
+        }
+    }
+    if (size > expandable_range_size(engine, set)) {
+        return tn_fail(error, TARN_ERR_OUT_OF_MEMORY, "more than the device's memory");
+    }
+    return expandable_create(engine, set, block_out, error);
+}
+
+/* One unmapped block, or the front of one, that an allocation maps. */
+struct piece {
+    struct tn_block *block;
+    uint64_t begin; /* pages of the segment */
+    uint64_t end;
+};
+
+/* Walks the pieces that give `size` bytes from some block on. Start with *at = that block and *have
+ * = 0; false when there is no further piece. Only the last piece can be less than its block. */
+static bool piece_next(const struct tn_segment *segment, uint64_t size, struct tn_block **at,
+                       uint64_t *have, struct piece *piece_out)
+{
+    const uint64_t page_size = segment->expandable->page_size;
+
+    for (; *have < size && (*at)->mapped; *at = (*at)->next) {
+        *have += (*at)->size;
+    }
+    if (*have >= size) {
+        return false;
+    }
+    const uint64_t missing = size - *have;
+    struct tn_block *block = *at;
+    const uint64_t wanted = missing < block->size ? missing : block->size;
+
+    piece_out->block = block;
+    piece_out->begin = (block->address - segment->address) / page_size;
+    piece_out->end = piece_out->begin + pages_up(wanted, page_size);
+    *have += (piece_out->end - piece_out->begin) * page_size;
+    *at = block->next;
+    return true;
+}
+
+/* Pages in all pieces, and the end of the last one. */
+static uint64_t count_pages(const struct tn_segment *segment, struct tn_block *block, uint64_t size,
+                            uint64_t *end_out)
+{
+    struct piece piece;
+    uint64_t have = 0;
+    uint64_t pages = 0;
+
+    *end_out = 0;
+    while (piece_next(segment, size, &block, &have, &piece)) {
+        pages += piece.end - piece.begin;
+        *end_out = piece.end;
+    }
+    return pages;
+}
+
+static void stock_fini(struct tn_engine *engine, struct page_stock *stock)
+{
+    while (stock->count > 0) {
+        (void)engine->device->ops->page_release(engine->device, stock->pages[--stock->count]);
+    }
+    tn_host_free(stock->pages, stock->capacity * sizeof *stock->pages);
+    *stock = (struct page_stock){0};
+}
+
+static enum tarn_status stock_fill(struct tn_engine *engine, struct page_stock *stock,
+                                   uint64_t count, uint64_t page_size, struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+
+    *stock = (struct page_stock){.pages = tn_host_alloc(count * sizeof *stock->pages)};
+    stock->capacity = stock->pages ? count : 0;
+    if (!stock->pages && count > 0) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for %llu pages",
+                       (unsigned long long)count);
+    }
+    while (st == TARN_OK && stock->count < count) {
+        st = engine->device->ops->page_create(engine->device, page_size,
+                                              &stock->pages[stock->count]);
+        stock->count += st == TARN_OK;
+    }
+    if (st) {
+        (void)tn_engine_device_failed(engine, st, "creating memory pages", error);
+        stock_fini(engine, stock);
+    }
+    return st;
+}
+
+/* Room in `pages` for indices below `end`. */
+static bool expandable_reserve(struct tn_expandable *expandable, uint64_t end)
+{
+    if (end <= expandable->page_count) {
+        return true;
+    }
+    const uint64_t wanted = end > expandable->page_count * 2 ? end : expandable->page_count * 2;
+    tn_page_handle *moved = tn_host_resize(
+        expandable->pages, expandable->page_count * sizeof *moved, wanted * sizeof *moved);
+
+    if (!moved) {
+        return false;
+    }
+    memset(&moved[expandable->page_count], 0, (wanted - expandable->page_count) * sizeof *moved);
+    expandable->pages = moved;
+    expandable->page_count = wanted;
+    return true;
+}
+
+/* Other processes can no longer fetch the page; those that did keep it. */
+static void page_unshare(struct tn_expandable *expandable, uint64_t index)
+{
+    if (index < expandable->descriptor_count) {
+        tn_os_descriptor_close(expandable->descriptors[index]);
+        expandable->descriptors[index] = -1;
+    }
+}
+
+/* Unmaps the page with that index; its handle goes to `page_out`. */
+static enum tarn_status page_unmap(struct tn_engine *engine, const struct tn_segment *segment,
+                                   uint64_t index, tn_page_handle *page_out)
+{
+    struct tn_expandable *expandable = segment->expandable;
+    const enum tarn_status st = engine->device->ops->unmap(
+        engine->device, segment->address + index * expandable->page_size, expandable->page_size);
+
+    if (st == TARN_OK) {
+        *page_out = expandable->pages[index];
+        expandable->pages[index] = 0;
+        page_unshare(expandable, index);
+    }
+    return st;
+}
+
+/* Maps one page from the stock at that index and lets the peers see it. On failure nothing changed.
+ * */
+static enum tarn_status page_map(struct tn_engine *engine, const struct tn_segment *segment,
+                                 uint64_t index, struct page_stock *stock)
+{
+    struct tn_expandable *expandable = segment->expandable;
+    const uint64_t address = segment->address + index * expandable->page_size;
+    const tn_page_handle page = stock->pages[stock->count - 1];
+    enum tarn_status st =
+        engine->device->ops->map(engine->device, address, expandable->page_size, page);
+
+    for (unsigned i = 0; st == TARN_OK && i < engine->peer_count; i++) {
+        st = engine->device->ops->va_grant(engine->device, address, expandable->page_size,
+                                           engine->peers[i]);
+        if (st) {
+            (void)engine->device->ops->unmap(engine->device, address, expandable->page_size);
+        }
+    }
+    if (st == TARN_OK) {
+        expandable->pages[index] = page;
+        stock->count--;
+    }
+    return st;
+}
+
+/* Maps the pages of all pieces from `block` on, or none of them. */
+static enum tarn_status pieces_map(struct tn_engine *engine, const struct tn_segment *segment,
+                                   struct tn_block *block, uint64_t size, struct page_stock *stock,
+                                   struct tarn_error *error)
+{
+    struct tn_block *at = block;
+    uint64_t have = 0;
+    uint64_t mapped = 0;
+    struct piece piece;
+    enum tarn_status st = TARN_OK;
+
+    while (st == TARN_OK && piece_next(segment, size, &at, &have, &piece)) {
+        for (uint64_t i = piece.begin; st == TARN_OK && i < piece.end; i++) {
+            st = page_map(engine, segment, i, stock);
+            mapped += st == TARN_OK;
+        }
+    }
+    if (st == TARN_OK) {
+        return TARN_OK;
+    }
+    (void)tn_engine_device_failed(engine, st, "mapping memory", error);
+    have = 0;
+    while (mapped > 0 && piece_next(segment, size, &block, &have, &piece)) {
+        for (uint64_t i = piece.begin; mapped > 0 && i < piece.end; i++, mapped--) {
+            tn_page_handle page;
+
+            if (page_unmap(engine, segment, i, &page) == TARN_OK) {
+                stock->pages[stock->count++] = page;
+            }
+        }
+    }
+    return st;
+}
+
+static void count_map(struct tn_engine *engine, bool small, uint64_t size)
+{
+    engine->reserved += size;
+    tn_counter_increase(&engine->counters.reserved, tn_counter_pool(small), size);
+    engine->counters.plain.num_device_alloc++;
+}
+
+static void count_unmap(struct tn_engine *engine, bool small, uint64_t size)
+{
+    engine->reserved -= size;
+    tn_counter_decrease(&engine->counters.reserved, tn_counter_pool(small), size);
+    engine->counters.plain.num_device_free++;
+}
+
+/* The pages of a piece are mapped: its block becomes free memory, merged with what is free beside
+ * it. Returns the node of the result. One node must have been put by. */
+static struct tn_block *piece_adopt(struct tn_engine *engine, struct tn_segment *segment,
+                                    const struct piece *piece, uint64_t stack)
+{
+    const uint64_t bytes = (piece->end - piece->begin) * segment->expandable->page_size;
+    struct tn_block *block = piece->block;
+    struct tn_free_set *set = block->set;
+    const uint64_t address = block->address;
+    uint32_t merged;
+    uint64_t merged_bytes;
+
+    tn_assert(!block->mapped && bytes <= block->size);
+    tn_free_set_remove_unmapped(set, block);
+    if (bytes < block->size) {
+        struct tn_block *rest = tn_engine_take_spare(engine);
+
+        tn_block_split(block, bytes, rest);
+        rest->requested_size = 0;
+        tn_free_set_insert_unmapped(set, rest);
+    }
+    block->mapped = true;
+    block = tn_engine_merge(engine, block, &merged, &merged_bytes);
+    tn_engine_file(engine, block);
+    count_map(engine, set->pool->is_small, bytes);
+    tn_engine_emit(engine, TARN_ACTION_SEGMENT_MAP, address, bytes, set->stream, set->pool, stack);
+    if (!segment->stack && segment->address == block->address) {
+        segment->stack = tn_engine_keep_stack(engine, stack);
+    }
+    return block;
+}
+
+/* Maps what `block` lacks and makes it one free block of at least `size` bytes. */
+static enum tarn_status expandable_extend(struct tn_engine *engine, struct tn_segment *segment,
+                                          struct tn_block *block, uint64_t size, uint64_t stack,
+                                          struct page_stock *stock, struct tn_block **block_out,
+                                          struct tarn_error *error)
+{
+    const enum tarn_status st = pieces_map(engine, segment, block, size, stock, error);
+
+    if (st) {
+        return st;
+    }
+    while (!block->mapped || block->size < size) {
+        struct tn_block *at = block;
+        uint64_t have = 0;
+        struct piece piece;
+
+        if (!piece_next(segment, size, &at, &have, &piece)) {
+            break;
+        }
+        block = piece_adopt(engine, segment, &piece, stack);
+    }
+    *block_out = block;
+    return TARN_OK;
+}
+
+enum tarn_status tn_expandable_alloc(struct tn_engine *engine, struct tn_free_set *set,
+                                     uint64_t size, uint64_t stack, struct tn_block **block_out,
+                                     struct tarn_error *error)
+{
+    struct page_stock stock = {0};
+    struct tn_block *block = NULL;
+    uint64_t end;
+    enum tarn_status st = tn_engine_reserve_spares(engine, 2) ? TARN_OK : TARN_ERR_HOST_MEMORY;
+
+    if (st || !tn_free_set_reserve_unmapped(set, 2)) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a growing segment");
+    }
+    st = expandable_find(engine, set, size, &block, error);
+    if (st) {
+        return st;
+    }
+    tn_assert(block);
+    struct tn_segment *segment = tn_segment_find(engine, block->address);
+    const uint64_t pages = count_pages(segment, block, size, &end);
+
+    if (!expandable_reserve(segment->expandable, end)) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a growing segment");
+    }
+    st = stock_fill(engine, &stock, pages, segment->expandable->page_size, error);
+    if (st == TARN_OK) {
+        st = expandable_extend(engine, segment, block, size, stack, &stock, &block, error);
+    }
+    if (st == TARN_OK) {
+        tn_engine_unfile(engine, block);
+        *block_out = block;
+    }
+    stock_fini(engine, &stock);
+    return st;
+}
+
+/* Unmaps and releases pages [begin, end); stops at the first that the device refuses. Returns how
+ * many are gone. */
+static uint64_t pages_unmap(struct tn_engine *engine, const struct tn_segment *segment,
+                            uint64_t begin, uint64_t end, enum tarn_status *status_out)
+{
+    uint64_t at = begin;
+
+    *status_out = TARN_OK;
+    while (at < end) {
+        tn_page_handle page;
+
+        *status_out = page_unmap(engine, segment, at, &page);
+        if (*status_out) {
+            break;
+        }
+        (void)engine->device->ops->page_release(engine->device, page);
+        at++;
+    }
+    return at - begin;
+}
+
+/* The part [address, address + size) of a free block in no set becomes unmapped; what is left
+ * before and behind it is filed again. Two nodes must have been put by. Returns the unmapped block,
+ * merged. */
+static struct tn_block *block_carve_unmapped(struct tn_engine *engine, struct tn_block *block,
+                                             uint64_t address, uint64_t size)
+{
+    const uint64_t before = address - block->address;
+    const uint64_t requested = block->requested_size;
+    struct tn_block *middle = block;
+    uint32_t merged;
+    uint64_t merged_bytes;
+
+    if (before > 0) {
+        middle = tn_engine_take_spare(engine);
+        tn_block_split(block, before, middle);
+        block->requested_size = 0;
+        tn_engine_file(engine, block);
+    }
+    if (middle->size > size) {
+        struct tn_block *after = tn_engine_take_spare(engine);
+
+        tn_block_split(middle, size, after);
+        after->requested_size = 0;
+        tn_engine_file(engine, after);
+    }
+    middle->requested_size = requested;
+    middle->mapped = false;
+    middle = tn_engine_merge(engine, middle, &merged, &merged_bytes);
+    tn_free_set_insert_unmapped(middle->set, middle);
+    return middle;
+}
+
+enum tarn_status tn_expandable_unmap(struct tn_engine *engine, struct tn_block *block,
+                                     uint64_t stack, struct tarn_error *error)
+{
+    struct tn_segment *segment = tn_segment_find(engine, block->address);
+    struct tn_free_set *set = block->set;
+    const uint64_t page_size = segment->expandable->page_size;
+    const uint64_t begin = pages_up(block->address - segment->address, page_size);
+    const uint64_t end = (block->address + block->size - segment->address) / page_size;
+    enum tarn_status st;
+
+    if (begin >= end) {
+        return TARN_OK;
+    }
+    if (!tn_engine_reserve_spares(engine, 2) || !tn_free_set_reserve_unmapped(set, 1)) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to give memory back");
+    }
+    /* Unlike a plain free, unmapping does not wait for work on the memory. */
+    st = engine->device->ops->stream_wait(engine->device, set->stream);
+    if (st) {
+        return tn_engine_device_failed(engine, st, "waiting for a stream", error);
+    }
+    const uint64_t gone = pages_unmap(engine, segment, begin, end, &st);
+    const uint64_t address = segment->address + begin * page_size;
+
+    if (gone > 0) {
+        tn_engine_unfile(engine, block);
+        block = block_carve_unmapped(engine, block, address, gone * page_size);
+        count_unmap(engine, set->pool->is_small, gone * page_size);
+        tn_engine_emit(engine, TARN_ACTION_SEGMENT_UNMAP, address, gone * page_size, set->stream,
+                       set->pool, stack ? stack : segment->stack);
+    }
+    if (st) {
+        return tn_engine_device_failed(engine, st, "unmapping memory", error);
+    }
+    return tn_block_is_split(block) ? TARN_OK : expandable_drop(engine, segment, block, error);
+}
+
+enum tarn_status tn_expandable_drop_empty(struct tn_engine *engine,
+                                          const struct tn_private_pool *owner,
+                                          struct tarn_error *error)
+{
+    struct tn_segment *next;
+    enum tarn_status st = TARN_OK;
+
+    for (struct tn_segment *s = tn_segment_first(engine); s && st == TARN_OK; s = next) {
+        next = tn_segment_next(s);
+        if (s->expandable && s->first->set->pool->owner == owner && !s->first->mapped &&
+            s->first->size == s->size) {
+            st = expandable_drop(engine, s, s->first, error);
+        }
+    }
+    return st;
+}
+
+enum tarn_status tn_expandable_grant(struct tn_engine *engine, const struct tn_segment *segment,
+                                     int peer_ordinal, struct tarn_error *error)
+{
+    const struct tn_expandable *expandable = segment->expandable;
+    enum tarn_status st = TARN_OK;
+
+    for (uint64_t i = 0; st == TARN_OK && i < expandable->page_count; i++) {
+        if (expandable->pages[i]) {
+            st = engine->device->ops->va_grant(engine->device,
+                                               segment->address + i * expandable->page_size,
+                                               expandable->page_size, peer_ordinal);
+        }
+    }
+    return st ? tn_engine_device_failed(engine, st, "giving a peer access", error) : TARN_OK;
+}
+
+/* Room for the descriptors of pages below `end`. */
+static bool descriptors_reserve(struct tn_expandable *expandable, uint64_t end)
+{
+    const uint64_t count = expandable->descriptor_count;
+
+    if (end <= count) {
+        return true;
+    }
+    const uint64_t wanted = expandable->page_count; /* no page lies behind */
+    int *moved =
+        tn_host_resize(expandable->descriptors, count * sizeof *moved, wanted * sizeof *moved);
+
+    if (!moved) {
+        return false;
+    }
+    memset(&moved[count], 0xff, (wanted - count) * sizeof *moved); /* -1 each */
+    expandable->descriptors = moved;
+    expandable->descriptor_count = wanted;
+    return true;
+}
+
+enum tarn_status tn_expandable_export(struct tn_engine *engine, const struct tn_segment *segment,
+                                      uint64_t begin, uint64_t end, const int **descriptors_out,
+                                      struct tarn_error *error)
+{
+    struct tn_expandable *expandable = segment->expandable;
+    enum tarn_status st = TARN_OK;
+
+    if (!descriptors_reserve(expandable, end)) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to share memory");
+    }
+    for (uint64_t i = begin; st == TARN_OK && i < end; i++) {
+        if (expandable->descriptors[i] < 0) {
+            st = engine->device->ops->page_export(engine->device, expandable->pages[i],
+                                                  &expandable->descriptors[i]);
+        }
+    }
+    if (st) {
+        return tn_engine_device_failed(engine, st, "sharing memory", error);
+    }
+    *descriptors_out = &expandable->descriptors[begin];
+    return TARN_OK;
+}
+
+void tn_expandable_destroy(struct tn_engine *engine, struct tn_segment *segment)
+{
+    struct tn_expandable *expandable = segment->expandable;
+    enum tarn_status st;
+
+    for (uint64_t i = 0; i < expandable->page_count; i++) {
+        if (expandable->pages[i]) {
+            (void)pages_unmap(engine, segment, i, i + 1, &st);
+        }
+    }
+    (void)engine->device->ops->va_release(engine->device, segment->address, segment->size);
+    expandable_free(expandable);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A pool: the free sets of all streams for small or for large requests. PyTorch keeps one set a
+ * pool, ordered by (stream, size, address); the sets here are kept in stream order, so that walking
+ * set after set is the same order.
+ *
+ * Owns: the free sets, not the blocks. A set lives as long as its pool. Guarded by the engine's
+ * lock.
+ */
+#ifndef TN_ALLOC_POOL_POOL_H
+#define TN_ALLOC_POOL_POOL_H
+
+#include "alloc/pool/free_set.h"
+
+struct tn_pool {
+    bool is_small;
+    struct tn_private_pool *owner; /* NULL: one of the two default pools */
+    struct tn_free_set **sets;     /* by stream handle */
+    uint32_t count;
+    uint32_t capacity;
+    struct tn_free_set *recent; /* last one found, or NULL */
+    int64_t find_count;         /* searches, counted while garbage collection is on */
+};
+
+void tn_pool_init(struct tn_pool *pool, bool is_small, struct tn_private_pool *owner);
+
+/* Every block must be gone. */
+void tn_pool_fini(struct tn_pool *pool);
+
+/* The long way of the next: not the set that was found last. */
+struct tn_free_set *tn_pool_get_other_set(struct tn_pool *pool, tarn_stream stream) TN_MUST_CHECK;
+
+/* The stream's free set, made when it is new; NULL when host memory is missing. */
+TN_MUST_CHECK static inline struct tn_free_set *tn_pool_get_set(struct tn_pool *pool,
+                                                                tarn_stream stream)
+{
+    return tn_likely(pool->recent && pool->recent->stream == stream)
+               ? pool->recent
+               : tn_pool_get_other_set(pool, stream);
+}
+
+/* Blocks in (stream, size, address) order. `next` wants a block that is in its set. */
+struct tn_block *tn_pool_first(const struct tn_pool *pool);
+struct tn_block *tn_pool_next(const struct tn_pool *pool, const struct tn_block *block);
+
+/* Bytes of all free blocks. */
+uint64_t tn_pool_free_bytes(const struct tn_pool *pool);
+
+void tn_pool_trim(struct tn_pool *pool);
+size_t tn_pool_memory(const struct tn_pool *pool);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/pool/private_pool.h"
+
+#include "alloc/engine/engine.h"
+#include "base/host_mem.h"
+
+#include <string.h>
+
+static bool id_equal(struct tarn_pool_id a, struct tarn_pool_id b)
+{
+    return a.first == b.first && a.second == b.second;
+}
+
+static enum tarn_status pool_not_found(struct tarn_pool_id id, struct tarn_error *error)
+{
+    return tn_fail(error, TARN_ERR_NOT_FOUND, "there is no private pool (%llu, %llu)",
+                   (unsigned long long)id.first, (unsigned long long)id.second);
+}
+
+struct tn_private_pool *tn_private_pool_find(const struct tn_engine *engine, struct tarn_pool_id id)
+{
+    struct tn_private_pool *pool = engine->private_pools.first;
+
+    while (pool && !id_equal(pool->id, id)) {
+        pool = pool->next;
+    }
+    return pool;
+}
+
+static struct tn_private_pool *pool_create(struct tn_engine *engine, struct tarn_pool_id id)
+{
+    struct tn_private_pool *pool = tn_host_alloc_zero(sizeof *pool);
+    struct tn_private_pool **link = &engine->private_pools.first;
+
+    if (!pool) {
+        return NULL;
+    }
+    pool->id = id;
+    tn_pool_init(&pool->small, true, pool);
+    tn_pool_init(&pool->large, false, pool);
+    while (*link) {
+        link = &(*link)->next;
+    }
+    *link = pool;
+    return pool;
+}
+
+enum tarn_status tn_private_pool_acquire(struct tn_engine *engine, struct tarn_pool_id id,
+                                         struct tarn_error *error)
+{
+    struct tn_private_pool *pool = tn_private_pool_find(engine, id);
+
+    if (id.first == 0 && id.second == 0) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "pool (0, 0) is the default pool and cannot be used as a private one");
+    }
+    if (pool && pool->freeable) {
+        return tn_fail(error, TARN_ERR_STATE,
+                       "private pool (%llu, %llu) was released and is being given back",
+                       (unsigned long long)id.first, (unsigned long long)id.second);
+    }
+    if (!pool) {
+        pool = pool_create(engine, id);
+        if (!pool) {
+            return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a private pool");
+        }
+    }
+    pool->use_count++;
+    return TARN_OK;
+}
+
+enum tarn_status tn_private_pool_release(struct tn_engine *engine, struct tarn_pool_id id,
+                                         struct tarn_error *error)
+{
+    struct tn_private_pool *pool = tn_private_pool_find(engine, id);
+
+    if (!pool || pool->use_count == 0) {
+        return pool_not_found(id, error);
+    }
+    pool->use_count--;
+    if (pool->use_count == 0) {
+        pool->freeable = true;
+    }
+    return TARN_OK;
+}
+
+static struct tn_pool_route *route_find(const struct tn_private_pools *pools,
+                                        struct tarn_pool_id id)
+{
+    for (uint32_t i = 0; i < pools->route_count; i++) {
+        if (id_equal(pools->routes[i].id, id)) {
+            return &pools->routes[i];
+        }
+    }
+    return NULL;
+}
+
+static bool routes_reserve(struct tn_private_pools *pools)
+{
+    if (pools->route_count < pools->route_capacity) {
+        return true;
+    }
+    const uint32_t wanted = pools->route_capacity ? pools->route_capacity * 2 : 4;
+    struct tn_pool_route *moved =
+        tn_host_resize(pools->routes, pools->route_capacity * sizeof *pools->routes,
+                       wanted * sizeof *pools->routes);
+
+    if (!moved) {
+        return false;
+    }
+    pools->routes = moved;
+    pools->route_capacity = wanted;
+    return true;
+}
+
+enum tarn_status tn_private_pool_begin(struct tn_engine *engine, struct tarn_pool_id id,
+                                       tarn_pool_filter filter, void *context,
+                                       struct tarn_error *error)
+{
+    struct tn_private_pools *pools = &engine->private_pools;
+
+    if (route_find(pools, id)) {
+        return tn_fail(error, TARN_ERR_STATE, "allocations already go to private pool (%llu, %llu)",
+                       (unsigned long long)id.first, (unsigned long long)id.second);
+    }
+    if (!routes_reserve(pools)) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a private pool");
+    }
+    const enum tarn_status st = tn_private_pool_acquire(engine, id, error);
+
+    if (st == TARN_OK) {
+        pools->routes[pools->route_count++] =
+            (struct tn_pool_route){.id = id, .filter = filter, .context = context};
+    }
+    return st;
+}
+
+enum tarn_status tn_private_pool_end(struct tn_engine *engine, struct tarn_pool_id id,
+                                     struct tarn_error *error)
+{
+    struct tn_private_pools *pools = &engine->private_pools;
+    struct tn_pool_route *route = route_find(pools, id);
+
+    if (!route) {
+        return tn_fail(error, TARN_ERR_STATE, "allocations do not go to private pool (%llu, %llu)",
+                       (unsigned long long)id.first, (unsigned long long)id.second);
+    }
+    tn_capture_order_fini(&engine->waits.order); /* the capture is over, as a rule */
+    pools->route_count--;
+    memmove(route, route + 1, (size_t)(&pools->routes[pools->route_count] - route) * sizeof *route);
+    return TARN_OK;
+}
+
+struct tn_pool *tn_private_pool_route(struct tn_engine *engine, bool small, tarn_stream stream)
+{
+    const struct tn_private_pools *pools = &engine->private_pools;
+
+    for (uint32_t i = pools->route_count; i > 0; i--) {
+        const struct tn_pool_route *route = &pools->routes[i - 1];
+
+        if (route->filter(route->context, stream)) {
+            struct tn_private_pool *pool = tn_private_pool_find(engine, route->id);
+
+            tn_assert(pool);
+            return small ? &pool->small : &pool->large;
+        }
+    }
+    return small ? &engine->small : &engine->large;
+}
+
+bool tn_private_pool_drop(struct tn_engine *engine, struct tn_private_pool *pool)
+{
+    struct tn_private_pool **link = &engine->private_pools.first;
+
+    tn_assert(pool->freeable && pool->use_count == 0);
+    if (pool->segment_count > 0 || pool->pins > 0 || route_find(&engine->private_pools, pool->id)) {
+        return false;
+    }
+    while (*link != pool) {
+        link = &(*link)->next;
+    }
+    *link = pool->next;
+    tn_pool_fini(&pool->small);
+    tn_pool_fini(&pool->large);
+    tn_host_free(pool, sizeof *pool);
+    return true;
+}
+
+void tn_private_pool_put_first(struct tn_engine *engine, struct tn_private_pool *pool)
+{
+    struct tn_private_pool **link = &engine->private_pools.first;
+
+    while (*link != pool) {
+        link = &(*link)->next;
+    }
+    *link = pool->next;
+    pool->next = engine->private_pools.first;
+    engine->private_pools.first = pool;
+}
+
+void tn_private_pools_fini(struct tn_engine *engine)
+{
+    struct tn_private_pools *pools = &engine->private_pools;
+
+    while (pools->first) {
+        struct tn_private_pool *pool = pools->first;
+
+        pools->first = pool->next;
+        tn_pool_fini(&pool->small);
+        tn_pool_fini(&pool->large);
+        tn_host_free(pool, sizeof *pool);
+    }
+    tn_host_free(pools->routes, pools->route_capacity * sizeof *pools->routes);
+    *pools = (struct tn_private_pools){0};
+}

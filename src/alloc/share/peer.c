@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* Implements tarn/peer.h. */
+#include "tarn/peer.h"
+
+#include "alloc/engine/allocator.h"
+#include "alloc/engine/engine_forked.h"
+#include "alloc/pool/expandable.h"
+#include "alloc/pool/segment.h"
+
+#include <string.h>
+
+static bool engine_has_peer(const struct tn_engine *engine, int ordinal)
+{
+    for (unsigned i = 0; i < engine->peer_count; i++) {
+        if (engine->peers[i] == ordinal) {
+            return true;
+        }
+    }
+    return ordinal == engine->device->ordinal;
+}
+
+static enum tarn_status peer_grant_all(struct tn_engine *engine, int ordinal,
+                                       struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+
+    for (struct tn_segment *s = tn_segment_first(engine); s && st == TARN_OK;
+         s = tn_segment_next(s)) {
+        if (s->expandable) {
+            st = tn_expandable_grant(engine, s, ordinal, error);
+        }
+    }
+    return st;
+}
+
+enum tarn_status tarn_allocator_add_peer(struct tarn_allocator *allocator, int ordinal,
+                                         struct tarn_error *error)
+{
+    struct tn_engine *engine;
+    enum tarn_status st = TARN_OK;
+
+    if (tn_fork_passed(&allocator->fork)) {
+        return tn_forked_refuse(error);
+    }
+    if (!tn_allocator_is_native(allocator)) {
+        return TARN_OK; /* it has no growing segments */
+    }
+    engine = tn_allocator_engine(allocator);
+    tn_engine_lock(engine);
+    if (!engine_has_peer(engine, ordinal)) {
+        st = engine->peer_count < TN_PEERS_MAX
+                 ? peer_grant_all(engine, ordinal, error)
+                 : tn_fail(error, TARN_ERR_LIMIT, "an allocator takes at most %d peers",
+                           TN_PEERS_MAX);
+        if (st == TARN_OK) {
+            engine->peers[engine->peer_count++] = ordinal;
+        }
+    }
+    tn_engine_unlock(engine);
+    return st;
+}
+
+static uint64_t ordinal_bit(int ordinal)
+{
+    return (uint64_t)1 << (ordinal % TN_PEERS_MAX);
+}
+
+/* Asks the hardware and, if it can, the driver for access to plain memory. Kept from then on. */
+static enum tarn_status peer_ask(struct tarn_allocator *allocator, struct tarn_device *peer,
+                                 bool *reaches_out, struct tarn_error *error)
+{
+    struct tarn_device *device = allocator->device;
+    const uint64_t bit = ordinal_bit(peer->ordinal);
+    enum tarn_status st = TARN_OK;
+
+    if (atomic_load(&allocator->peers_asked) & bit) {
+        *reaches_out = (atomic_load(&allocator->peers_reached) & bit) != 0;
+        return TARN_OK;
+    }
+    st = device->ops->peer_reaches(device, peer, reaches_out);
+    if (st == TARN_OK && *reaches_out) {
+        st = device->ops->peer_enable(device, peer);
+    }
+    if (st) {
+        return tn_device_failed(device, st, "asking for access to a peer", error);
+    }
+    atomic_fetch_or(&allocator->peers_reached, *reaches_out ? bit : 0);
+    atomic_fetch_or(&allocator->peers_asked, bit);
+    return TARN_OK;
+}
+
+/* Lets a device into the allocator's growing segments, once. */
+static enum tarn_status peer_let_in(struct tarn_allocator *allocator, int ordinal,
+                                    struct tarn_error *error)
+{
+    const uint64_t bit = ordinal_bit(ordinal);
+
+    if (atomic_load(&allocator->peers_let_in) & bit) {
+        return TARN_OK;
+    }
+    const enum tarn_status st = tarn_allocator_add_peer(allocator, ordinal, error);
+
+    if (st == TARN_OK) {
+        atomic_fetch_or(&allocator->peers_let_in, bit);
+    }
+    return st;
+}
+
+enum tarn_status tarn_allocator_reach_peer(struct tarn_allocator *allocator,
+                                           struct tarn_allocator *peer, bool *reaches_out,
+                                           struct tarn_error *error)
+{
+    const struct tarn_device *own = allocator->device;
+    bool reaches = true;
+
+    if (tn_fork_passed(&allocator->fork) || tn_fork_passed(&peer->fork)) {
+        return tn_forked_refuse(error);
+    }
+    if (strcmp(own->ops->name, peer->device->ops->name) != 0) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "a device of kind %s cannot reach one of kind %s", own->ops->name,
+                       peer->device->ops->name);
+    }
+    if (own->ordinal != peer->device->ordinal) {
+        enum tarn_status st = peer_ask(allocator, peer->device, &reaches, error);
+
+        if (st == TARN_OK && reaches) {
+            st = peer_let_in(peer, own->ordinal, error);
+        }
+        if (st) {
+            return st;
+        }
+    }
+    *reaches_out = reaches;
+    return TARN_OK;
+}
+
+bool tarn_allocator_has_growing_segments(struct tarn_allocator *allocator)
+{
+    struct tn_engine *engine;
+    bool found = false;
+
+    if (!tn_allocator_is_native(allocator)) {
+        return false;
+    }
+    engine = tn_allocator_engine(allocator);
+    tn_engine_lock_to_look(engine);
+    for (const struct tn_segment *s = tn_segment_first(engine); s && !found;
+         s = tn_segment_next(s)) {
+        found = s->expandable != NULL;
+    }
+    tn_engine_unlock(engine);
+    return found;
+}
+
+enum tarn_copy_kind tarn_allocator_choose_copy(struct tarn_allocator *destination,
+                                               struct tarn_allocator *source, bool peer_access)
+{
+    if (peer_access || destination->device->ordinal == source->device->ordinal ||
+        (!tarn_allocator_has_growing_segments(destination) &&
+         !tarn_allocator_has_growing_segments(source))) {
+        return TARN_COPY_PLAIN;
+    }
+    return TARN_COPY_PEER;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/cover.h"
+
+/* A part of a range, [start, end); or a stretch without gaps, which has no range. */
+struct piece {
+    struct tn_tree_node node;
+    uint64_t start;
+    uint64_t end;
+    struct tn_range range;
+};
+
+static struct piece *piece_of(const struct tn_tree_node *node)
+{
+    return node ? TN_TREE_ENTRY(node, struct piece, node) : NULL;
+}
+
+static int piece_compare(const struct tn_tree_node *a, const struct tn_tree_node *b)
+{
+    return tn_tree_order_u64(piece_of(a)->start, piece_of(b)->start);
+}
+
+void tn_cover_init(struct tn_cover *cover)
+{
+    cover->budget = (struct tn_budget){0};
+    tn_tree_init(&cover->pieces, piece_compare, NULL);
+    tn_tree_init(&cover->runs, piece_compare, NULL);
+    tn_store_init(&cover->store, &cover->budget, sizeof(struct piece));
+}
+
+void tn_cover_fini(struct tn_cover *cover)
+{
+    tn_store_fini(&cover->store);
+}
+
+static struct piece *piece_at_most(const struct tn_tree *tree, uint64_t address)
+{
+    const struct piece key = {.start = address};
+
+    return piece_of(tn_tree_find_at_most(tree, &key.node));
+}
+
+static struct piece *piece_after(const struct tn_tree *tree, uint64_t address)
+{
+    const struct piece key = {.start = address};
+
+    return piece_of(tn_tree_find_at_least(tree, &key.node));
+}
+
+static bool piece_add(struct tn_cover *cover, uint64_t start, uint64_t end, struct tn_range range)
+{
+    struct piece *piece = tn_store_push(&cover->store);
+
+    if (!piece) {
+        return false;
+    }
+    *piece = (struct piece){.start = start, .end = end, .range = range};
+    tn_tree_insert(&cover->pieces, &piece->node);
+    return true;
+}
+
+/* The first stretch that touches [start, ...), or is behind it. */
+static struct piece *run_first(const struct tn_cover *cover, uint64_t start)
+{
+    struct piece *run = piece_at_most(&cover->runs, start);
+
+    return run && run->end >= start ? run : piece_after(&cover->runs, start);
+}
+
+/* All that the range touches becomes one stretch; the gaps between are its pieces. So each stretch
+ * is gone through once. */
+static bool runs_unite(struct tn_cover *cover, struct piece *whole, struct tn_range range)
+{
+    const uint64_t end = whole->end;
+    uint64_t at = whole->start;
+    struct piece *run = run_first(cover, at);
+
+    while (run && run->start <= end) {
+        struct piece *next = piece_of(tn_tree_next(&run->node));
+
+        if (run->start > at && !piece_add(cover, at, run->start, range)) {
+            return false;
+        }
+        at = run->end > at ? run->end : at;
+        whole->start = run->start < whole->start ? run->start : whole->start;
+        tn_tree_remove(&cover->runs, &run->node);
+        run = next;
+    }
+    whole->end = at > end ? at : end;
+    return at >= end || piece_add(cover, at, end, range);
+}
+
+bool tn_cover_add(struct tn_cover *cover, uint64_t start, uint64_t size, uint64_t label)
+{
+    const uint64_t end = size > UINT64_MAX - start ? UINT64_MAX : start + size;
+    struct piece *whole = end > start ? tn_store_push(&cover->store) : NULL;
+
+    if (!whole) {
+        return end == start;
+    }
+    *whole = (struct piece){.start = start, .end = end};
+    if (!runs_unite(cover, whole, (struct tn_range){start, label})) {
+        return false;
+    }
+    tn_tree_insert(&cover->runs, &whole->node);
+    return true;
+}
+
+const struct tn_range *tn_cover_find(const struct tn_cover *cover, uint64_t address)
+{
+    const struct piece *piece = piece_at_most(&cover->pieces, address);
+
+    return piece && piece->end > address ? &piece->range : NULL;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which of a list of address ranges holds an address: the first one of the list that does. Ranges
+ * may overlap; of each only what no earlier one holds is kept, as pieces that do not overlap.
+ *
+ * Owns: the pieces, at most two a range, and the stretches that they cover without a gap. Guarded
+ * by its owner. Cost: O(log n) a search, the same on average an addition, however the ranges lie.
+ */
+#ifndef TN_ANALYSIS_COVER_H
+#define TN_ANALYSIS_COVER_H
+
+#include "base/store.h"
+#include "base/tree.h"
+
+struct tn_cover {
+    struct tn_budget budget; /* without a limit */
+    struct tn_tree pieces;
+    struct tn_tree runs; /* stretches: no two touch */
+    struct tn_store store;
+};
+
+/* A range as it was added. */
+struct tn_range {
+    uint64_t start;
+    uint64_t label; /* the caller's */
+};
+
+void tn_cover_init(struct tn_cover *cover);
+void tn_cover_fini(struct tn_cover *cover);
+
+/* Adds [start, start + size), cut at the end of the address space; false when host memory is
+ * missing. */
+bool tn_cover_add(struct tn_cover *cover, uint64_t start, uint64_t size,
+                  uint64_t label) TN_MUST_CHECK;
+
+/* NULL when no range holds it. Borrowed until the cover goes. */
+const struct tn_range *tn_cover_find(const struct tn_cover *cover, uint64_t address);
+
+#endif

@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/key.h"
+
+#include "analysis/fold.h"
+#include "base/host_mem.h"
+#include "base/size_text.h"
+#include "base/utf8.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    USER_FRAMES = 3,
+    KEY_UNKNOWN = 0, /* of what belongs to a frame: the stack was not recorded */
+    KEY_NO_FRAME = 1,
+    KEY_FIRST = 2
+};
+
+struct grouping_words {
+    const char *name;
+    const char *plural;
+    const char *heading;
+};
+
+static const struct grouping_words words[] = {
+    [TARN_BY_STACK] = {"stack", "stacks", "allocated by"},
+    [TARN_BY_FRAME] = {"frame", "frames", "allocated by"},
+    [TARN_BY_FUNCTION] = {"function", "functions", "allocated by"},
+    [TARN_BY_FILE] = {"file", "files", "allocated by"},
+    [TARN_BY_LINE] = {"line", "lines", "allocated by"},
+    [TARN_BY_CATEGORY] = {"category", "categories", "category"},
+    [TARN_BY_STREAM] = {"stream", "streams", "stream"},
+    [TARN_BY_POOL] = {"pool", "pools", "pool"},
+    [TARN_BY_SEGMENT] = {"segment", "segments", "segment"},
+    [TARN_BY_SIZE] = {"size", "sizes", "size of a block"},
+    [TARN_BY_ANNOTATION] = {"annotation", "annotations", "annotation"},
+    [TARN_BY_METADATA] = {"metadata", "texts", "metadata"},
+    [TARN_BY_COMPILE] = {"compile", "contexts", "compile context"},
+    [TARN_BY_MODULE] = {"module", "modules", "module"},
+};
+
+const char *tn_grouping_plural(enum tarn_grouping by)
+{
+    return words[by].plural;
+}
+
+const char *tn_grouping_name(enum tarn_grouping by)
+{
+    return words[by].name;
+}
+
+const char *tn_grouping_heading(enum tarn_grouping by)
+{
+    return words[by].heading;
+}
+
+/* ---- frames that count as one ---- */
+
+struct frame_table {
+    const struct tn_keys *keys;
+    struct tn_budget budget;
+    struct tn_id_table ids;
+};
+
+/* What frames are compared by: those of its members that do not matter are 0. */
+struct frame_parts {
+    int64_t line;
+    uint32_t name;
+    uint32_t filename;
+};
+
+static struct frame_parts parts_of(const struct tn_keys *keys, uint32_t number)
+{
+    const struct tn_frame *frame = tn_model_frame(keys->model, number);
+    struct frame_parts parts = {
+        .line = frame->line, .name = frame->name, .filename = frame->filename};
+
+    if (keys->by == TARN_BY_FUNCTION || keys->by == TARN_BY_FILE) {
+        parts.line = 0;
+    }
+    if (keys->by == TARN_BY_FUNCTION) {
+        parts.filename = 0;
+    }
+    if (keys->by == TARN_BY_FILE || keys->by == TARN_BY_LINE) {
+        parts.name = 0;
+    }
+    return parts;
+}
+
+static bool parts_equal(const struct frame_parts *a, const struct frame_parts *b)
+{
+    return a->line == b->line && a->name == b->name && a->filename == b->filename;
+}
+
+static bool frame_equal(const void *owner, uint32_t id, const void *key)
+{
+    const struct frame_table *table = owner;
+    const struct frame_parts parts = parts_of(table->keys, id);
+
+    return parts_equal(&parts, key);
+}
+
+static bool same_fill(struct frame_table *table, uint32_t *same)
+{
+    for (uint32_t i = 0; i < table->keys->model->frames.count; i++) {
+        const struct frame_parts parts = parts_of(table->keys, i);
+        const uint32_t hash = tn_hash_bytes(&parts, sizeof parts);
+        const int64_t found = tn_id_table_find(&table->ids, hash, frame_equal, table, &parts);
+
+        same[i] = found == TN_ID_NOT_FOUND ? i : (uint32_t)found;
+        if (found == TN_ID_NOT_FOUND && !tn_id_table_add(&table->ids, hash, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_about_a_frame(enum tarn_grouping by)
+{
+    return by == TARN_BY_FRAME || by == TARN_BY_FUNCTION || by == TARN_BY_FILE ||
+           by == TARN_BY_LINE;
+}
+
+bool tn_keys_init(struct tn_keys *keys)
+{
+    struct frame_table table = {.keys = keys};
+
+    keys->same_frame = NULL;
+    if (!is_about_a_frame(keys->by)) {
+        return true;
+    }
+    keys->same_frame =
+        tn_host_alloc_zero(((size_t)keys->model->frames.count + 1) * sizeof(uint32_t));
+    if (!keys->same_frame) {
+        return false;
+    }
+    tn_id_table_init(&table.ids, &table.budget);
+    const bool good = same_fill(&table, keys->same_frame);
+
+    tn_id_table_fini(&table.ids);
+    if (!good) {
+        tn_keys_fini(keys);
+    }
+    return good;
+}
+
+void tn_keys_fini(struct tn_keys *keys)
+{
+    tn_host_free(keys->same_frame, ((size_t)keys->model->frames.count + 1) * sizeof(uint32_t));
+    keys->same_frame = NULL;
+}
+
+/* ---- keys ---- */
+
+/* The frame that asked: the innermost that is shown. */
+static uint64_t frame_key(const struct tn_keys *keys, uint32_t seen)
+{
+    const struct tn_stack stack = tn_frame_view_stack(keys->view, seen);
+
+    for (uint32_t i = 0; i < stack.count; i++) {
+        if (!tn_fold_hides_frame(keys->model, tn_model_frame(keys->model, stack.frames[i]))) {
+            return (uint64_t)keys->same_frame[stack.frames[i]] + KEY_FIRST;
+        }
+    }
+    return seen == TN_STACK_NONE ? KEY_UNKNOWN : KEY_NO_FRAME;
+}
+
+static uint64_t size_class(uint64_t size)
+{
+    uint64_t bits = 0;
+
+    while (bits < 64 && size > (uint64_t)1 << bits) {
+        bits++;
+    }
+    return bits;
+}
+
+/* An empty text says as little as none. */
+static uint64_t string_key(const struct tn_keys *keys, uint32_t string)
+{
+    return tn_model_string(keys->model, string).length == 0 ? TN_STRING_NONE : string;
+}
+
+bool tn_key_find(const struct tn_keys *keys, const struct tn_life *life, uint64_t *key_out)
+{
+    uint32_t seen = 0;
+
+    if ((keys->by == TARN_BY_STACK || is_about_a_frame(keys->by)) &&
+        !tn_frame_view_find(keys->view, life->stack, &seen)) {
+        return false;
+    }
+    switch (keys->by) {
+    case TARN_BY_STACK:
+        *key_out = seen;
+        break;
+    case TARN_BY_FRAME:
+    case TARN_BY_FUNCTION:
+    case TARN_BY_FILE:
+    case TARN_BY_LINE:
+        *key_out = frame_key(keys, seen);
+        break;
+    case TARN_BY_CATEGORY:
+        *key_out = life->category;
+        break;
+    case TARN_BY_STREAM:
+        *key_out = life->stream;
+        break;
+    case TARN_BY_POOL:
+        *key_out = tn_place_at(keys->places, life->place)->pool;
+        break;
+    case TARN_BY_SEGMENT:
+        *key_out = tn_place_at(keys->places, life->place)->segment;
+        break;
+    case TARN_BY_SIZE:
+        *key_out = size_class(life->size);
+        break;
+    case TARN_BY_ANNOTATION:
+        *key_out = life->annotation;
+        break;
+    case TARN_BY_METADATA:
+    case TARN_BY_MODULE:
+        *key_out = string_key(keys, life->metadata);
+        break;
+    case TARN_BY_COMPILE:
+        *key_out = string_key(keys, tn_model_extra(keys->model, life->extra)->compile_context);
+        break;
+    }
+    return true;
+}
+
+/* ---- a stack in one line ---- */
+
+static void string_put(struct tn_text_out *out, struct tn_string text)
+{
+    tn_text_put_shown(out, text.text, text.length, TN_SHOWN_PLAIN);
+}
+
+static void frame_put(struct tn_text_out *out, const struct tn_model *model,
+                      const struct tn_frame *frame)
+{
+    string_put(out, tn_fold_base_name(tn_model_string(model, frame->filename)));
+    tn_text_printf(out, ":%" PRId64 ":", frame->line);
+    string_put(out, tn_model_string(model, frame->name));
+}
+
+/* Code of libraries and of the interpreter. */
+static bool is_library(const struct tn_model *model, const struct tn_frame *frame)
+{
+    static const char *const parts[] = {"/torch/", "<frozen", "/lib/python", ".so", ".cpp", ".h"};
+    const struct tn_string file = tn_model_string(model, frame->filename);
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (strstr(file.text, parts[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* `is_known`: the file has a list of frames, if an empty one. */
+static void frames_put(struct tn_text_out *out, const struct tn_model *model, struct tn_stack stack,
+                       bool is_known)
+{
+    unsigned shown = 0;
+
+    for (uint32_t i = 0; i < stack.count && shown <= USER_FRAMES; i++) {
+        const struct tn_frame *frame = tn_model_frame(model, stack.frames[i]);
+
+        if (tn_fold_hides_frame(model, frame) || (shown > 0 && is_library(model, frame))) {
+            continue;
+        }
+        tn_text_puts(out, shown > 0 ? " < " : "");
+        frame_put(out, model, frame);
+        shown++;
+    }
+    if (shown == 0) {
+        tn_text_puts(out, is_known ? "(no frames)" : "(not recorded)");
+    }
+}
+
+void tn_stack_put(struct tn_text_out *out, const struct tn_model *model, uint32_t stack)
+{
+    frames_put(out, model, tn_model_stack(model, stack), stack != TN_STACK_NONE);
+}
+
+void tn_frame_put_json(struct tn_json_text *json, const struct tn_model *model, uint32_t number)
+{
+    const struct tn_frame *frame = tn_model_frame(model, number);
+    const struct tn_string name = tn_model_string(model, frame->name);
+    const struct tn_string file = tn_model_string(model, frame->filename);
+
+    tn_json_open_object(json, NULL);
+    tn_json_text(json, "name", name.text, name.length);
+    tn_json_text(json, "filename", file.text, file.length);
+    tn_json_signed(json, "line", frame->line);
+    tn_json_close(json);
+}
+
+static void frames_put_json(struct tn_json_text *json, const char *key,
+                            const struct tn_model *model, struct tn_stack stack)
+{
+    tn_json_open_array(json, key);
+    for (uint32_t i = 0; i < stack.count; i++) {
+        tn_frame_put_json(json, model, stack.frames[i]);
+    }
+    tn_json_close(json);
+}
+
+void tn_stack_put_json(struct tn_json_text *json, const char *key, const struct tn_model *model,
+                       uint32_t stack)
+{
+    frames_put_json(json, key, model, tn_model_stack(model, stack));
+}
+
+/* ---- names of keys ---- */
+
+enum {
+    NAME_PIECE_MAX = 96
+};
+
+/* A name: text of a file, which is escaped where it is written, between texts of our own. */
+struct name {
+    char before[NAME_PIECE_MAX];
+    struct tn_string text;
+    char after[NAME_PIECE_MAX];
+};
+
+static void name_string(struct name *name, const struct tn_model *model, uint64_t string,
+                        const char *none)
+{
+    if (string == TN_STRING_NONE || tn_model_string(model, (uint32_t)string).length == 0) {
+        (void)snprintf(name->before, sizeof name->before, "%s", none);
+    } else {
+        name->text = tn_model_string(model, (uint32_t)string);
+    }
+}
+
+static void name_frame(struct name *name, const struct tn_keys *keys, uint64_t key)
+{
+    if (key < KEY_FIRST) {
+        (void)snprintf(name->before, sizeof name->before, "%s",
+                       key == KEY_UNKNOWN ? "(not recorded)" : "(no frames)");
+        return;
+    }
+    const struct tn_frame *frame = tn_model_frame(keys->model, (uint32_t)(key - KEY_FIRST));
+
+    name->text =
+        tn_model_string(keys->model, keys->by == TARN_BY_FUNCTION ? frame->name : frame->filename);
+    if (keys->by == TARN_BY_LINE || keys->by == TARN_BY_FRAME) {
+        (void)snprintf(name->after, sizeof name->after, ":%" PRId64, frame->line);
+    }
+}
+
+static void name_pool(struct name *name, const struct tn_keys *keys, uint64_t key)
+{
+    const struct tn_pool_id pool = tn_place_pool(keys->places, (uint32_t)key);
+
+    if (key == 0) {
+        (void)snprintf(name->before, sizeof name->before, "(unknown pool)");
+    } else if (pool.id[0] == 0 && pool.id[1] == 0) {
+        (void)snprintf(name->before, sizeof name->before, "default");
+    } else {
+        (void)snprintf(name->before, sizeof name->before, "private (%" PRIu64 ", %" PRIu64 ")",
+                       pool.id[0], pool.id[1]);
+    }
+}
+
+static void name_size(struct name *name, enum tarn_units units, uint64_t bits)
+{
+    const bool is_last = bits >= 64;
+    const uint64_t bytes = (uint64_t)1 << (is_last ? 63 : bits);
+
+    (void)snprintf(name->before, sizeof name->before, "%s %s", is_last ? "more than" : "up to",
+                   tn_size_text_in(units, (double)bytes).text);
+}
+
+static void name_set(struct name *name, const struct tn_keys *keys, uint64_t key)
+{
+    const char *hint;
+
+    *name = (struct name){.text = {"", 0}};
+    switch (keys->by) {
+    case TARN_BY_STACK:
+        break; /* is written frame by frame */
+    case TARN_BY_FRAME:
+    case TARN_BY_FUNCTION:
+    case TARN_BY_FILE:
+    case TARN_BY_LINE:
+        name_frame(name, keys, key);
+        break;
+    case TARN_BY_CATEGORY:
+        name->text.text = tn_category_name(keys->categories, (uint32_t)key, &hint);
+        name->text.length = strlen(name->text.text);
+        (void)snprintf(name->after, sizeof name->after, "%s", hint);
+        break;
+    case TARN_BY_STREAM:
+        (void)snprintf(name->before, sizeof name->before, "stream %" PRIu64, key);
+        break;
+    case TARN_BY_POOL:
+        name_pool(name, keys, key);
+        break;
+    case TARN_BY_SEGMENT:
+        (void)snprintf(name->before, sizeof name->before,
+                       key == 0 ? "(unknown segment)" : "segment 0x%" PRIx64, key);
+        break;
+    case TARN_BY_SIZE:
+        name_size(name, keys->units, key);
+        break;
+    case TARN_BY_ANNOTATION:
+        name_string(name, keys->model, key, "(no annotation)");
+        break;
+    case TARN_BY_METADATA:
+        name_string(name, keys->model, key, "(none)");
+        break;
+    case TARN_BY_COMPILE:
+        name_string(name, keys->model, key, "(not compiled)");
+        break;
+    case TARN_BY_MODULE:
+        name_string(name, keys->model, key, "(outside of all modules)");
+        break;
+    }
+}
+
+static void name_put(struct tn_text_out *out, const struct tn_keys *keys, const struct name *name,
+                     uint64_t key)
+{
+    tn_text_puts(out, name->before);
+    string_put(out, name->text);
+    tn_text_puts(out, name->after);
+    if (keys->by == TARN_BY_FRAME && key >= KEY_FIRST) {
+        tn_text_putc(out, ':');
+        string_put(out,
+                   tn_model_string(keys->model,
+                                   tn_model_frame(keys->model, (uint32_t)(key - KEY_FIRST))->name));
+    }
+}
+
+void tn_key_put(struct tn_text_out *out, const struct tn_keys *keys, uint64_t key)
+{
+    struct name name;
+
+    if (keys->by == TARN_BY_STACK) {
+        frames_put(out, keys->model, tn_frame_view_stack(keys->view, (uint32_t)key),
+                   key != TN_STACK_NONE);
+        return;
+    }
+    name_set(&name, keys, key);
+    if (keys->by == TARN_BY_FRAME || keys->by == TARN_BY_LINE) {
+        name.text = tn_fold_base_name(name.text);
+    }
+    name_put(out, keys, &name, key);
+}
+
+/* Collects what is written; longer names are cut. */
+struct line {
+    char text[TN_PATTERN_TEXT_MAX];
+    size_t length;
+};
+
+static enum tarn_status line_write(void *context, const char *bytes, size_t size)
+{
+    struct line *line = context;
+    const size_t room = sizeof line->text - line->length;
+
+    size = (size_t)tn_utf8_fit(bytes, size, room);
+    memcpy(line->text + line->length, bytes, size);
+    line->length += size;
+    return TARN_OK;
+}
+
+void tn_key_put_json(struct tn_json_text *json, const struct tn_keys *keys, uint64_t key)
+{
+    struct line line = {.length = 0};
+    const struct tarn_writer writer = {line_write, &line};
+    struct tn_text_out out;
+    struct name name;
+
+    if (keys->by == TARN_BY_STACK) {
+        frames_put_json(json, "frames", keys->model,
+                        tn_frame_view_stack(keys->view, (uint32_t)key));
+        return;
+    }
+    tn_text_init(&out, &writer);
+    name_set(&name, keys, key);
+    name_put(&out, keys, &name, key);
+    if (tn_text_finish(&out) == TARN_OK) { /* always: the writer does not fail */
+        tn_json_text(json, "name", line.text, line.length);
+    }
+}
+
+/* ---- paths ---- */
+
+enum {
+    PATH_TEXT_MAX = 4096 /* bytes of a text in a path */
+};
+
+/* Of equal texts the same in every run (FNV-1a, by eight bytes at a time). */
+static uint64_t text_hash(struct tn_string text)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+
+    for (size_t i = 0; i < text.length; i += sizeof hash) {
+        const size_t left = text.length - i;
+        uint64_t word = 0;
+
+        memcpy(&word, text.text + i, left < sizeof word ? left : sizeof word);
+        hash = (hash ^ word) * 0x100000001b3;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+/* A long text may be in each frame of each stack, though it is once in the file: what is behind its
+ * beginning is told by length and hash. */
+static void path_text_put(struct tn_text_out *out, struct tn_string text)
+{
+    const struct tn_string begin = {text.text,
+                                    (size_t)tn_utf8_fit(text.text, text.length, PATH_TEXT_MAX)};
+
+    string_put(out, begin);
+    if (begin.length < text.length) {
+        tn_text_printf(out, "...(%zu bytes, %016" PRIx64 ")", text.length, text_hash(text));
+    }
+}
+
+static void file_put(struct tn_text_out *out, struct tn_string file,
+                     const struct tn_path_form *form)
+{
+    const size_t prefix = form->strip_prefix ? strlen(form->strip_prefix) : 0;
+
+    if (prefix > 0 && file.length >= prefix && memcmp(file.text, form->strip_prefix, prefix) == 0) {
+        file.text += prefix;
+        file.length -= prefix;
+    }
+    path_text_put(out, file);
+}
+
+static void path_frame_put(struct tn_text_out *out, const struct tn_model *model,
+                           const struct tn_frame *frame, const struct tn_path_form *form)
+{
+    file_put(out, tn_model_string(model, frame->filename), form);
+    if (form->ignore_lines) {
+        tn_text_putc(out, ':');
+    } else {
+        tn_text_printf(out, ":%" PRId64 ":", frame->line);
+    }
+    path_text_put(out, tn_model_string(model, frame->name));
+}
+
+static void stack_path_put(struct tn_text_out *out, const struct tn_keys *keys, uint32_t seen,
+                           const struct tn_path_form *form)
+{
+    const struct tn_stack stack = tn_frame_view_stack(keys->view, seen);
+    bool is_first = true;
+
+    for (uint32_t i = stack.count; i > 0; i--) {
+        const struct tn_frame *frame = tn_model_frame(keys->model, stack.frames[i - 1]);
+
+        if (!tn_fold_hides_frame(keys->model, frame)) {
+            tn_text_puts(out, is_first ? "" : ";");
+            path_frame_put(out, keys->model, frame, form);
+            is_first = false;
+        }
+    }
+    if (is_first) {
+        tn_text_puts(out, seen == TN_STACK_NONE ? "(not recorded)" : "(no frames)");
+    }
+}
+
+void tn_key_put_path(struct tn_text_out *out, const struct tn_keys *keys, uint64_t key,
+                     const struct tn_path_form *form)
+{
+    struct name name;
+
+    if (keys->by == TARN_BY_STACK) {
+        stack_path_put(out, keys, (uint32_t)key, form);
+        return;
+    }
+    name_set(&name, keys, key);
+    if (is_about_a_frame(keys->by) && key >= KEY_FIRST) {
+        const struct tn_frame *frame = tn_model_frame(keys->model, (uint32_t)(key - KEY_FIRST));
+
+        if (keys->by == TARN_BY_FRAME) {
+            path_frame_put(out, keys->model, frame, form);
+            return;
+        }
+        if (keys->by != TARN_BY_FUNCTION) {
+            file_put(out, name.text, form);
+            tn_text_puts(out, form->ignore_lines ? "" : name.after);
+            return;
+        }
+    }
+    name_put(out, keys, &name, key);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/layout.h"
+
+#include "analysis/region.h"
+#include "base/assertion.h"
+
+#include <stdlib.h>
+
+enum {
+    GRAIN = 512 /* sizes of blocks are multiples */
+};
+
+#define LARGE_REST ((uint64_t)1 << 20) /* a rest of the large pool must be larger */
+
+/* Goes back from the end to right after `entry`. */
+static bool regions_go_back(struct tn_regions *regions, const struct tn_timeline *timeline,
+                            uint64_t entry)
+{
+    const uint64_t first = entry == TN_NEVER ? 0 : entry + 1;
+
+    for (uint64_t i = timeline->trace->count; i > first; i--) {
+        if (!tn_regions_undo(regions, timeline, i - 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- blocks in regions ---- */
+
+static int life_compare(const void *left, const void *right)
+{
+    const struct tn_life *a = *(const struct tn_life *const *)left;
+    const struct tn_life *b = *(const struct tn_life *const *)right;
+
+    return a->address < b->address ? -1 : a->address > b->address;
+}
+
+/* Blocks in use, by address. */
+static bool lives_sort(struct tn_vec *sorted, const struct tn_timeline *timeline, uint64_t entry)
+{
+    const struct tn_life *lives = tn_timeline_lives(timeline);
+
+    tn_vec_init(sorted, sizeof(const struct tn_life *));
+    for (size_t i = 0; i < timeline->lives.count; i++) {
+        if (tn_life_is_at(&lives[i], entry)) {
+            const struct tn_life **item = tn_vec_push(sorted);
+
+            if (!item) {
+                return false;
+            }
+            *item = &lives[i];
+        }
+    }
+    if (sorted->count > 0) {
+        qsort(sorted->items, sorted->count, sizeof(const struct tn_life *), life_compare);
+    }
+    return true;
+}
+
+/* Walks the blocks of one region. */
+struct walk {
+    struct tn_layout_row *row;
+    uint64_t at;                /* end of the last block */
+    const struct tn_life *last; /* it, NULL at the start of the region */
+    uint64_t max_split;         /* UINT64_MAX: none */
+};
+
+static uint64_t rounded(const struct tn_life *life)
+{
+    const uint64_t more = (GRAIN - life->size % GRAIN) % GRAIN;
+
+    return life->size > UINT64_MAX - more ? life->size : life->size + more;
+}
+
+/* The bytes up to `end` are free, or the last block's own. */
+static void walk_gap(struct walk *walk, uint64_t end)
+{
+    const uint64_t gap = end - walk->at;
+    const bool is_split = walk->row->is_large ? gap > LARGE_REST : gap >= GRAIN;
+
+    if (gap == 0) {
+        return;
+    }
+    if (walk->last && (!is_split || rounded(walk->last) >= walk->max_split)) {
+        walk->row->slack += gap;
+        return;
+    }
+    walk->row->free += gap;
+    walk->row->free_runs++;
+    if (gap > walk->row->largest_free) {
+        walk->row->largest_free = gap;
+    }
+}
+
+static void walk_life(struct walk *walk, const struct tn_life *life, uint64_t region_end,
+                      uint64_t entry)
+{
+    uint64_t end = tn_region_end(life->address, rounded(life));
+
+    if (life->address > walk->at) {
+        walk_gap(walk, life->address);
+        walk->at = life->address;
+    }
+    end = end < region_end ? end : region_end;
+    if (end > walk->at) {
+        walk->row->used += end - walk->at;
+        if (life->requested != TN_NEVER && entry != TN_NEVER && life->requested <= entry) {
+            walk->row->waiting += end - walk->at;
+        }
+        walk->at = end;
+    }
+    walk->last = life;
+}
+
+/* The part of the layout that is one region and those that continue it; returns the region behind
+ * them. */
+static const struct tn_region *region_walk(const struct tn_region *region,
+                                           struct tn_layout_row *row, const struct tn_vec *sorted,
+                                           size_t *next, uint64_t entry, uint64_t max_split)
+{
+    const struct tn_life *const *lives = sorted->items;
+    struct walk walk = {.row = row, .at = region->start, .max_split = max_split};
+    const struct tn_region *last = region;
+
+    *row = (struct tn_layout_row){
+        .pool = region->pool, .stream = region->stream, .is_large = region->is_large};
+    for (const struct tn_region *more = region; more; more = tn_regions_next(more)) {
+        if (more != region && !(more->is_growing && last->is_growing && more->start == last->end &&
+                                more->stream == region->stream)) {
+            break;
+        }
+        last = more;
+        row->segments++;
+    }
+    row->reserved = last->end - region->start;
+    for (; *next < sorted->count && lives[*next]->address < last->end; (*next)++) {
+        walk_life(&walk, lives[*next], last->end, entry);
+    }
+    walk_gap(&walk, last->end);
+    row->whole = row->free == row->reserved ? row->reserved : 0;
+    return tn_regions_next(last);
+}
+
+/* ---- rows ---- */
+
+static int row_compare(const void *left, const void *right)
+{
+    const struct tn_layout_row *a = left;
+    const struct tn_layout_row *b = right;
+    const uint64_t keys[2][4] = {{a->pool.id[0], a->pool.id[1], a->stream, a->is_large},
+                                 {b->pool.id[0], b->pool.id[1], b->stream, b->is_large}};
+
+    for (int i = 0; i < 4; i++) {
+        if (keys[0][i] != keys[1][i]) {
+            return keys[0][i] < keys[1][i] ? -1 : 1;
+        }
+    }
+    return 0;
+}
+
+static void row_add(struct tn_layout_row *into, const struct tn_layout_row *from)
+{
+    into->segments += from->segments;
+    into->reserved += from->reserved;
+    into->used += from->used;
+    into->waiting += from->waiting;
+    into->slack += from->slack;
+    into->free += from->free;
+    into->free_runs += from->free_runs;
+    into->whole += from->whole;
+    if (from->largest_free > into->largest_free) {
+        into->largest_free = from->largest_free;
+    }
+}
+
+static void rows_merge(struct tn_layout *layout)
+{
+    struct tn_layout_row *rows = layout->rows.items;
+    size_t kept = 0;
+
+    if (layout->rows.count == 0) {
+        return;
+    }
+    qsort(rows, layout->rows.count, sizeof *rows, row_compare);
+    layout->total = (struct tn_layout_row){.segments = 0};
+    row_add(&layout->total, &rows[0]);
+    for (size_t i = 1; i < layout->rows.count; i++) {
+        row_add(&layout->total, &rows[i]);
+        if (row_compare(&rows[kept], &rows[i]) == 0) {
+            row_add(&rows[kept], &rows[i]);
+        } else {
+            rows[++kept] = rows[i];
+        }
+    }
+    layout->rows.count = kept + 1;
+}
+
+static bool rows_collect(struct tn_layout *layout, const struct tn_regions *regions,
+                         const struct tn_timeline *timeline, uint64_t entry)
+{
+    const struct tn_vec *sorted = &layout->lives;
+    const struct tn_life *const *lives = sorted->items;
+    const int64_t setting =
+        timeline->model->settings.present ? timeline->model->settings.max_split_size : -1;
+    const uint64_t max_split = setting > 0 ? (uint64_t)setting : UINT64_MAX;
+    const struct tn_region *region = tn_regions_first(regions);
+    const size_t count = sorted->count;
+    size_t next = 0;
+
+    tn_assert(lives || count == 0);
+    while (region) {
+        struct tn_layout_row *row = tn_vec_push(&layout->rows);
+        struct tn_layout_piece *piece = row ? tn_vec_push(&layout->pieces) : NULL;
+
+        if (!piece) {
+            return false;
+        }
+        for (; next < count && lives[next]->address < region->start; next++) {
+            layout->outside += lives[next]->size;
+        }
+        piece->address = region->start;
+        piece->first = next;
+        region = region_walk(region, row, sorted, &next, entry, max_split);
+        piece->count = next - piece->first;
+        piece->row = *row;
+    }
+    for (; next < count; next++) {
+        layout->outside += lives[next]->size;
+    }
+    rows_merge(layout);
+    return true;
+}
+
+bool tn_layout_collect(struct tn_layout *layout, const struct tn_timeline *timeline, uint64_t entry)
+{
+    struct tn_regions regions;
+
+    *layout = (struct tn_layout){.outside = 0};
+    tn_vec_init(&layout->rows, sizeof(struct tn_layout_row));
+    tn_vec_init(&layout->pieces, sizeof(struct tn_layout_piece));
+    if (!tn_regions_init(&regions, timeline)) {
+        return false;
+    }
+    const bool good = regions_go_back(&regions, timeline, entry) &&
+                      lives_sort(&layout->lives, timeline, entry) &&
+                      rows_collect(layout, &regions, timeline, entry);
+
+    tn_regions_fini(&regions);
+    if (!good) {
+        tn_layout_fini(layout);
+    }
+    return good;
+}
+
+void tn_layout_fini(struct tn_layout *layout)
+{
+    tn_vec_fini(&layout->lives);
+    tn_vec_fini(&layout->pieces);
+    tn_vec_fini(&layout->rows);
+}

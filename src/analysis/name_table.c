@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/name_table.h"
+
+#include <string.h>
+
+void tn_name_table_init(struct tn_name_table *table, const struct tn_path_form *form)
+{
+    *table = (struct tn_name_table){.form = *form};
+    tn_arena_init(&table->arena, &table->budget);
+    tn_store_init(&table->names, &table->budget, sizeof(struct tn_name));
+    tn_id_table_init(&table->ids, &table->budget);
+    tn_vec_init(&table->text, 1);
+}
+
+void tn_name_table_fini(struct tn_name_table *table)
+{
+    tn_vec_fini(&table->text);
+    tn_id_table_fini(&table->ids);
+    tn_store_fini(&table->names);
+    tn_arena_fini(&table->arena);
+}
+
+static enum tarn_status text_write(void *context, const char *bytes, size_t size)
+{
+    struct tn_vec *text = context;
+
+    if (!tn_vec_reserve(text, size)) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    memcpy((char *)text->items + text->count, bytes, size);
+    text->count += size;
+    return TARN_OK;
+}
+
+static bool name_equal(const void *owner, uint32_t id, const void *key)
+{
+    const struct tn_name_table *table = owner;
+    const struct tn_name *name = tn_name_at(table, id);
+    const struct tn_vec *text = key;
+
+    return name->path_length == text->count &&
+           (text->count == 0 || memcmp(name->path, text->items, text->count) == 0);
+}
+
+/* A copy of the text that was written; NULL when host memory is missing. */
+static const char *text_keep(struct tn_name_table *table)
+{
+    char *copy = tn_arena_alloc(&table->arena, table->text.count);
+
+    if (copy && table->text.count > 0) {
+        memcpy(copy, table->text.items, table->text.count);
+    }
+    return copy;
+}
+
+static bool name_make(struct tn_name_table *table, const struct tn_keys *keys, uint64_t key,
+                      struct tn_name *name)
+{
+    const struct tarn_writer writer = {text_write, &table->text};
+    struct tn_text_out out;
+
+    name->path_length = table->text.count;
+    name->path = text_keep(table);
+    table->text.count = 0;
+    tn_text_init(&out, &writer);
+    tn_key_put(&out, keys, key);
+    if (!name->path || tn_text_finish(&out)) {
+        return false;
+    }
+    name->shown_length = table->text.count;
+    name->shown = text_keep(table);
+    return name->shown != NULL;
+}
+
+bool tn_name_find(struct tn_name_table *table, const struct tn_keys *keys, uint64_t key,
+                  uint32_t *name_out)
+{
+    const struct tarn_writer writer = {text_write, &table->text};
+    struct tn_text_out out;
+    struct tn_name made;
+
+    table->text.count = 0;
+    tn_text_init(&out, &writer);
+    tn_key_put_path(&out, keys, key, &table->form);
+    if (tn_text_finish(&out)) {
+        return false;
+    }
+    const uint32_t hash = tn_hash_bytes(table->text.items, table->text.count);
+    const int64_t found = tn_id_table_find(&table->ids, hash, name_equal, table, &table->text);
+
+    if (found != TN_ID_NOT_FOUND) {
+        *name_out = (uint32_t)found;
+        return true;
+    }
+    struct tn_name *added =
+        name_make(table, keys, key, &made) ? tn_store_push(&table->names) : NULL;
+
+    if (!added) {
+        return false;
+    }
+    *added = made;
+    *name_out = (uint32_t)table->names.count - 1;
+    return tn_id_table_add(&table->ids, hash, *name_out);
+}

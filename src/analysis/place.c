@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/place.h"
+
+#include "analysis/region.h"
+
+#include <string.h>
+
+/* While the trace is read backwards. */
+struct reading {
+    struct tn_places *places;
+    struct tn_timeline *timeline;
+    struct tn_regions regions;
+    uint32_t last; /* the place that was wanted last: runs of blocks are in the same */
+};
+
+/* The number of a pool, made at first sight; 0 when host memory is missing. There are few. */
+static uint32_t pool_get(struct tn_places *places, struct tn_pool_id id)
+{
+    const struct tn_pool_id *pools = places->pools.items;
+
+    for (size_t i = 1; i < places->pools.count; i++) {
+        if (memcmp(&pools[i], &id, sizeof id) == 0) {
+            return (uint32_t)i;
+        }
+    }
+    struct tn_pool_id *added = tn_vec_push(&places->pools);
+
+    if (!added) {
+        return 0;
+    }
+    *added = id;
+    return (uint32_t)places->pools.count - 1;
+}
+
+static bool place_equal(const struct tn_place *a, const struct tn_place *b)
+{
+    return a->segment == b->segment && a->stream == b->stream && a->pool == b->pool;
+}
+
+/* The place of an address; `stream` is for an address in no segment. */
+static bool place_find(struct reading *reading, uint64_t address, uint64_t stream,
+                       uint32_t *place_out)
+{
+    const struct tn_region *region = tn_regions_find(&reading->regions, address);
+    struct tn_places *places = reading->places;
+    struct tn_place place = {.stream = stream};
+
+    if (region) {
+        place = (struct tn_place){.segment = region->segment, .stream = region->stream};
+        if (region->has_pool) {
+            place.pool = pool_get(places, region->pool);
+            if (place.pool == 0) {
+                return false;
+            }
+        }
+    }
+    if (!place_equal(tn_place_at(places, reading->last), &place)) {
+        struct tn_place *added = tn_vec_push(&places->places);
+
+        if (!added) {
+            return false;
+        }
+        *added = place;
+        reading->last = (uint32_t)places->places.count - 1;
+    }
+    *place_out = reading->last;
+    return true;
+}
+
+static bool life_place(struct reading *reading, struct tn_life *life)
+{
+    return place_find(reading, life->address, life->stream, &life->place);
+}
+
+/* The place of an entry that adds or removes memory: it is there after the one, before the other.
+ */
+static bool entry_undo(struct reading *reading, uint64_t number)
+{
+    const struct tn_timeline *timeline = reading->timeline;
+    const struct tn_trace_entry *entry = tn_trace_at(timeline->model, timeline->trace, number);
+    const int64_t delta = tn_reserved_delta(entry);
+    uint32_t *place = (uint32_t *)reading->places->of_entry.items + number;
+
+    if (delta > 0 && !place_find(reading, entry->address, entry->stream, place)) {
+        return false;
+    }
+    if (!tn_regions_undo(&reading->regions, timeline, number)) {
+        return false;
+    }
+    return delta >= 0 || place_find(reading, entry->address, entry->stream, place);
+}
+
+/* Lives that began in the trace are in the order of their entries. */
+static bool lives_place(struct reading *reading)
+{
+    struct tn_life *lives = reading->timeline->lives.items;
+    size_t next = reading->timeline->lives.count;
+
+    for (uint64_t i = reading->timeline->trace->count; i > 0; i--) {
+        while (next > 0 && (lives[next - 1].start == TN_NEVER || lives[next - 1].start == i - 1)) {
+            next--;
+            if (lives[next].start != TN_NEVER && !life_place(reading, &lives[next])) {
+                return false;
+            }
+        }
+        if (!entry_undo(reading, i - 1)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < reading->timeline->lives.count; i++) {
+        if (lives[i].start == TN_NEVER && !life_place(reading, &lives[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool vecs_begin(struct tn_places *places, uint64_t entries)
+{
+    struct tn_place *unknown = tn_vec_push(&places->places);
+    struct tn_pool_id *unused = tn_vec_push(&places->pools);
+
+    if (!unknown || !unused || !tn_vec_reserve(&places->of_entry, (size_t)entries)) {
+        return false;
+    }
+    if (entries > 0) {
+        memset(places->of_entry.items, 0, (size_t)entries * sizeof(uint32_t));
+    }
+    places->of_entry.count = (size_t)entries;
+    return true;
+}
+
+bool tn_places_init(struct tn_places *places, struct tn_timeline *timeline)
+{
+    struct reading reading = {.places = places, .timeline = timeline};
+
+    tn_vec_init(&places->places, sizeof(struct tn_place));
+    tn_vec_init(&places->pools, sizeof(struct tn_pool_id));
+    tn_vec_init(&places->of_entry, sizeof(uint32_t));
+    if (!vecs_begin(places, timeline->trace->count) ||
+        !tn_regions_init(&reading.regions, timeline)) {
+        tn_places_fini(places);
+        return false;
+    }
+    const bool good = lives_place(&reading);
+
+    tn_regions_fini(&reading.regions);
+    if (!good) {
+        tn_places_fini(places);
+    }
+    return good;
+}
+
+void tn_places_fini(struct tn_places *places)
+{
+    tn_vec_fini(&places->of_entry);
+    tn_vec_fini(&places->pools);
+    tn_vec_fini(&places->places);
+}

@@ -1,0 +1,726 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/scene.h"
+
+#include "base/errinfo.h"
+#include "base/host_mem.h"
+#include "base/size_text.h"
+#include "base/utf8.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- queries ---- */
+
+static enum tarn_status no_memory(struct tarn_error *error)
+{
+    return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to follow the trace");
+}
+
+/* After a failure tn_query_fini releases what there is. */
+static enum tarn_status categories_init(struct tn_query *query, const struct tarn_rules *rules,
+                                        struct tarn_error *error)
+{
+    if (!rules) {
+        const enum tarn_status status = tarn_rules_create_default(&query->own_rules, error);
+
+        if (status) {
+            return status;
+        }
+        rules = query->own_rules;
+    }
+    query->has_categories = tn_categories_init(&query->categories, rules, query->model);
+    return query->has_categories ? TARN_OK : no_memory(error);
+}
+
+static bool where_uses(const struct tn_query *query, enum tn_where_field field)
+{
+    return query->selection.where && tn_where_uses(query->selection.where, field);
+}
+
+enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *model,
+                               const struct tarn_report_options *options, struct tarn_error *error)
+{
+    *query = (struct tn_query){.model = model};
+    if (options) {
+        query->by = options->by;
+        query->tree = options->tree;
+        query->min_share = options->min_share;
+        query->units = options->json ? TARN_UNITS_IEC : options->units;
+        if (options->selection) {
+            query->selection = *options->selection;
+        }
+    }
+    if (query->tree && query->by != TARN_BY_STACK) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "a tree is one of stacks: it cannot be by %s", tn_grouping_name(query->by));
+    }
+    enum tarn_status status = tn_frame_view_init(&query->view, model, &query->selection, error);
+
+    if (status) {
+        return status;
+    }
+    if (query->by == TARN_BY_CATEGORY || where_uses(query, TN_WHERE_CATEGORY)) {
+        status = categories_init(query, options ? options->rules : NULL, error);
+    }
+    if (status == TARN_OK && query->selection.where &&
+        !tn_where_view_init(&query->where, query->selection.where, model,
+                            query->has_categories ? &query->categories : NULL)) {
+        status = no_memory(error);
+    }
+    if (status) {
+        tn_query_fini(query);
+    }
+    return status;
+}
+
+void tn_query_fini(struct tn_query *query)
+{
+    tn_where_view_fini(&query->where);
+    if (query->has_categories) {
+        tn_categories_fini(&query->categories);
+    }
+    tarn_rules_destroy(query->own_rules);
+    tn_frame_view_fini(&query->view);
+}
+
+/* ---- the part of the trace ---- */
+
+/* What is wanted while a part is made. */
+struct wanted {
+    const struct tn_scene *scene;
+    uint8_t *marks; /* an entry: in the wanted annotation; NULL: all */
+    struct tn_narrowing narrowing;
+};
+
+static bool is_wanted_pool(const struct tn_scene *scene, uint32_t place)
+{
+    const struct tarn_selection *selection = &scene->query->selection;
+
+    if (selection->pools == TARN_POOLS_ALL) {
+        return true;
+    }
+    const uint32_t number = tn_place_at(&scene->places, place)->pool;
+    const struct tn_pool_id pool = tn_place_pool(&scene->places, number);
+    const bool is_default = pool.id[0] == 0 && pool.id[1] == 0;
+
+    if (number == 0) {
+        return false;
+    }
+    if (selection->pools == TARN_POOLS_ONE) {
+        return memcmp(pool.id, selection->pool, sizeof pool.id) == 0;
+    }
+    return is_default == (selection->pools == TARN_POOLS_DEFAULT);
+}
+
+static bool is_annotated(const struct wanted *wanted, const struct tn_life *life)
+{
+    const struct tn_query *query = wanted->scene->query;
+
+    return !wanted->marks || (life->start != TN_NEVER && wanted->marks[life->start]) ||
+           (life->metadata != TN_STRING_NONE &&
+            tn_phase_is_named(tn_model_string(query->model, life->metadata),
+                              query->selection.annotation));
+}
+
+static bool wants_life(void *context, const struct tn_life *life)
+{
+    const struct wanted *wanted = context;
+    const struct tarn_selection *selection = &wanted->scene->query->selection;
+
+    return (!selection->one_stream || life->stream == selection->stream) &&
+           life->size >= selection->size_min &&
+           (selection->size_max == 0 || life->size <= selection->size_max) &&
+           is_wanted_pool(wanted->scene, life->place) &&
+           tn_frame_view_matches(&wanted->scene->query->view, life->stack) &&
+           is_annotated(wanted, life) &&
+           (!selection->where ||
+            tn_where_takes(&wanted->scene->query->where, &wanted->scene->where, life));
+}
+
+static bool wants_memory(void *context, uint64_t number)
+{
+    const struct wanted *wanted = context;
+    const struct tn_scene *scene = wanted->scene;
+    const struct tarn_selection *selection = &scene->query->selection;
+    const struct tn_trace_entry *entry =
+        tn_trace_at(scene->whole.model, scene->whole.trace, number);
+
+    return (!selection->one_stream || entry->stream == selection->stream) &&
+           (!scene->has_places ||
+            is_wanted_pool(scene, ((const uint32_t *)scene->places.of_entry.items)[number]));
+}
+
+/* Bytes of wanted segments before the first entry: those at the end, less what the trace added. */
+static uint64_t reserved_before(struct wanted *wanted)
+{
+    const struct tn_scene *scene = wanted->scene;
+    const struct tarn_selection *selection = &scene->query->selection;
+    const struct tn_model *model = scene->whole.model;
+    uint64_t reserved = 0;
+
+    for (size_t i = 0; i < model->segment_count; i++) {
+        const struct tn_model_segment *segment = &model->segments[i];
+        const bool is_default = segment->pool.id[0] == 0 && segment->pool.id[1] == 0;
+        const bool pool_fits =
+            selection->pools == TARN_POOLS_ALL ||
+            (selection->pools == TARN_POOLS_ONE
+                 ? memcmp(segment->pool.id, selection->pool, sizeof segment->pool.id) == 0
+                 : is_default == (selection->pools == TARN_POOLS_DEFAULT));
+
+        if (segment->device == scene->whole.device && pool_fits &&
+            (!selection->one_stream || segment->stream == selection->stream)) {
+            reserved += segment->total_size;
+        }
+    }
+    for (uint64_t i = scene->whole.trace->count; i > 0; i--) {
+        const int64_t delta = tn_reserved_delta(tn_trace_at(model, scene->whole.trace, i - 1));
+
+        if (delta != 0 && wants_memory(wanted, i - 1)) {
+            reserved -= (uint64_t)delta;
+            if ((int64_t)reserved < 0) {
+                reserved = 0;
+            }
+        }
+    }
+    return reserved;
+}
+
+static bool limits_memory(const struct tarn_selection *selection)
+{
+    return selection->one_stream || selection->pools != TARN_POOLS_ALL;
+}
+
+/* Whether blocks of one segment are told apart. */
+static bool picks_blocks(const struct tarn_selection *selection)
+{
+    return selection->size_min > 0 || selection->size_max > 0 || selection->match ||
+           selection->annotation || selection->where;
+}
+
+static bool limits_blocks(const struct tarn_selection *selection)
+{
+    return limits_memory(selection) || picks_blocks(selection);
+}
+
+bool tn_scene_picks_blocks(const struct tn_scene *scene)
+{
+    return picks_blocks(&scene->query->selection);
+}
+
+bool tn_scene_limits_blocks(const struct tn_scene *scene)
+{
+    return limits_blocks(&scene->query->selection);
+}
+
+static bool limits_entries(const struct tarn_selection *selection)
+{
+    return selection->entries.is_given || selection->time_us.is_given || selection->steps.is_given;
+}
+
+/* [first, limit) cut to a range. */
+static void window_cut(struct tn_narrowing *narrowing, uint64_t first, uint64_t limit)
+{
+    narrowing->first = first > narrowing->first ? first : narrowing->first;
+    narrowing->limit = limit < narrowing->limit ? limit : narrowing->limit;
+}
+
+static enum tarn_status time_cut(const struct tn_scene *scene, struct tn_narrowing *narrowing,
+                                 struct tarn_error *error)
+{
+    const struct tarn_span *time_us = &scene->query->selection.time_us;
+    const int64_t zero = tn_timeline_first_time(&scene->whole);
+    const uint64_t most = INT64_MAX;
+
+    if (zero == TN_TIME_NONE) {
+        return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
+                       "the trace of device %" PRId64 " has no times; pick a part with --events",
+                       scene->whole.device);
+    }
+    /* Times of a damaged file may lie anywhere: sums stop at the largest. */
+    const uint64_t room = zero > 0 ? most - (uint64_t)zero : most;
+    const uint64_t from = time_us->first < room ? time_us->first : room;
+    const uint64_t to = time_us->last < room ? time_us->last : room;
+
+    window_cut(narrowing, tn_timeline_find_time(&scene->whole, zero + (int64_t)from),
+               to == room ? scene->whole.trace->count
+                          : tn_timeline_find_time(&scene->whole, zero + (int64_t)to + 1));
+    return TARN_OK;
+}
+
+static enum tarn_status no_steps(const struct tn_scene *scene, struct tarn_error *error)
+{
+    return tn_fail(error, TARN_ERR_NOT_FOUND,
+                   "the file has no steps of device %" PRId64
+                   ": nothing in it is annotated as ProfilerStep or Optimizer.step; pick a part "
+                   "with --events or --time",
+                   scene->whole.device);
+}
+
+static enum tarn_status steps_cut(const struct tn_scene *scene, struct tn_narrowing *narrowing,
+                                  struct tarn_error *error)
+{
+    const struct tarn_span *steps = &scene->query->selection.steps;
+    const uint64_t *ends = scene->steps.items;
+    const uint64_t count = scene->steps.count;
+
+    if (count == 0) {
+        return no_steps(scene, error);
+    }
+    if (steps->first == 0 || steps->first > count || steps->last < steps->first) {
+        return tn_fail(error, TARN_ERR_NOT_FOUND,
+                       "there is no such step: the trace of device %" PRId64 " has steps 1 to "
+                       "%" PRIu64,
+                       scene->whole.device, count);
+    }
+    window_cut(narrowing, steps->first == 1 ? 0 : ends[steps->first - 2] + 1,
+               steps->last > count ? scene->whole.trace->count : ends[steps->last - 1] + 1);
+    return TARN_OK;
+}
+
+static enum tarn_status window_find(const struct tn_scene *scene, struct tn_narrowing *narrowing,
+                                    struct tarn_error *error)
+{
+    const struct tarn_selection *selection = &scene->query->selection;
+    enum tarn_status status = TARN_OK;
+
+    narrowing->first = 0;
+    narrowing->limit = scene->whole.trace->count;
+    if (selection->entries.is_given) {
+        const uint64_t last = selection->entries.last;
+
+        window_cut(narrowing, selection->entries.first, last == UINT64_MAX ? last : last + 1);
+    }
+    if (selection->time_us.is_given) {
+        status = time_cut(scene, narrowing, error);
+    }
+    if (status == TARN_OK && selection->steps.is_given) {
+        status = steps_cut(scene, narrowing, error);
+    }
+    if (status == TARN_OK && narrowing->first >= narrowing->limit) {
+        status = tn_fail(error, TARN_ERR_NOT_FOUND,
+                         "nothing is selected: the trace of device %" PRId64
+                         " has entries 0 to %" PRIu64 ", none of them in that part",
+                         scene->whole.device, scene->whole.trace->count - 1);
+    }
+    return status;
+}
+
+/* Whether the program gave some block that name. */
+static bool has_metadata(const struct tn_scene *scene, const char *name)
+{
+    const struct tn_life *lives = tn_timeline_lives(&scene->whole);
+
+    for (size_t i = 0; i < scene->whole.lives.count; i++) {
+        if (lives[i].metadata != TN_STRING_NONE &&
+            tn_phase_is_named(tn_model_string(scene->whole.model, lives[i].metadata), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum tarn_status marks_make(struct wanted *wanted, struct tarn_error *error)
+{
+    const struct tn_scene *scene = wanted->scene;
+    const char *name = scene->query->selection.annotation;
+
+    if (!name) {
+        return TARN_OK;
+    }
+    wanted->marks = tn_host_alloc_zero((size_t)scene->whole.trace->count + 1);
+    if (!wanted->marks) {
+        return no_memory(error);
+    }
+    if (tn_phases_cover(&scene->phases, name, wanted->marks) > 0 || has_metadata(scene, name)) {
+        return TARN_OK;
+    }
+    return tn_fail(error, TARN_ERR_NOT_FOUND,
+                   scene->phases.phases.count == 0
+                       ? "the file has no annotations of device %" PRId64
+                         ", and no block has metadata \"%.*s\""
+                       : "device %" PRId64
+                         " has no annotation \"%.*s\"; \"tarn top --by annotation\" lists those "
+                         "in which memory was asked for",
+                   scene->whole.device, tn_utf8_cut(name, 200), name);
+}
+
+/* What an expression is asked about. */
+static enum tarn_status where_make(struct tn_scene *scene, struct tarn_error *error)
+{
+    const struct tarn_where *where = scene->query->selection.where;
+
+    scene->where = (struct tn_where_place){.whole = &scene->whole,
+                                           .places = &scene->places,
+                                           .categories = &scene->query->categories,
+                                           .zero = tn_timeline_first_time(&scene->whole)};
+    if (where && where->uses_time && scene->where.zero == TN_TIME_NONE) {
+        return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
+                       "the trace of device %" PRId64
+                       " has no times; compare with numbers of entries in --where",
+                       scene->whole.device);
+    }
+    return TARN_OK;
+}
+
+static enum tarn_status part_make(struct tn_scene *scene, struct tarn_error *error)
+{
+    const struct tarn_selection *selection = &scene->query->selection;
+    struct wanted wanted = {.scene = scene};
+    enum tarn_status status = window_find(scene, &wanted.narrowing, error);
+
+    if (status == TARN_OK) {
+        status = where_make(scene, error);
+    }
+    if (status == TARN_OK) {
+        status = marks_make(&wanted, error);
+    }
+    if (status == TARN_OK) {
+        wanted.narrowing.context = &wanted;
+        wanted.narrowing.wants = limits_blocks(selection) ? wants_life : NULL;
+        if (limits_memory(selection)) {
+            wanted.narrowing.wants_memory = wants_memory;
+            wanted.narrowing.reserved_before = reserved_before(&wanted);
+        }
+        status = tn_timeline_narrow(&scene->part, &scene->whole, &wanted.narrowing)
+                     ? TARN_OK
+                     : no_memory(error);
+    }
+    tn_host_free(wanted.marks, (size_t)scene->whole.trace->count + 1);
+    return status;
+}
+
+/* ---- scenes ---- */
+
+/* Sets what keys and expressions need of each life. */
+static bool lives_mark(struct tn_scene *scene)
+{
+    struct tn_life *lives = scene->whole.lives.items;
+    const uint64_t first_step = tn_steps_first(&scene->steps);
+
+    if (scene->query->by == TARN_BY_ANNOTATION || where_uses(scene->query, TN_WHERE_ANNOTATION)) {
+        if (!tn_phases_mark(&scene->phases, &scene->whole)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; scene->query->has_categories && i < scene->whole.lives.count; i++) {
+        lives[i].category = tn_category_of(&scene->query->categories, &lives[i], first_step);
+    }
+    return true;
+}
+
+static bool places_make(struct tn_scene *scene)
+{
+    const struct tn_query *query = scene->query;
+
+    if (query->by == TARN_BY_POOL || query->by == TARN_BY_SEGMENT ||
+        query->selection.pools != TARN_POOLS_ALL || where_uses(query, TN_WHERE_POOL) ||
+        where_uses(query, TN_WHERE_SEGMENT)) {
+        scene->has_places = tn_places_init(&scene->places, &scene->whole);
+        return scene->has_places;
+    }
+    return true;
+}
+
+enum tarn_status tn_scene_init(struct tn_scene *scene, struct tn_query *query, size_t device,
+                               struct tarn_error *error)
+{
+    enum tarn_status status;
+
+    *scene = (struct tn_scene){.query = query};
+    if (!tn_timeline_init(&scene->whole, query->model, device)) {
+        return no_memory(error);
+    }
+    scene->timeline = &scene->whole;
+    scene->keys = (struct tn_keys){.by = query->by,
+                                   .units = query->units,
+                                   .model = query->model,
+                                   .view = &query->view,
+                                   .categories = &query->categories,
+                                   .places = &scene->places};
+    status = tn_phases_init(&scene->phases, &scene->whole) &&
+                     tn_phases_steps(&scene->phases, &scene->steps) && places_make(scene) &&
+                     lives_mark(scene) && tn_keys_init(&scene->keys)
+                 ? TARN_OK
+                 : no_memory(error);
+    if (status == TARN_OK &&
+        (limits_blocks(&query->selection) || limits_entries(&query->selection))) {
+        status = part_make(scene, error);
+        if (status == TARN_OK) {
+            scene->timeline = &scene->part;
+        }
+    }
+    if (status) {
+        tn_scene_fini(scene);
+    }
+    return status;
+}
+
+void tn_scene_fini(struct tn_scene *scene)
+{
+    if (tn_scene_is_part(scene)) {
+        tn_timeline_fini(&scene->part);
+    }
+    tn_keys_fini(&scene->keys);
+    if (scene->has_places) {
+        tn_places_fini(&scene->places);
+    }
+    tn_vec_fini(&scene->steps);
+    tn_phases_fini(&scene->phases);
+    tn_timeline_fini(&scene->whole);
+}
+
+/* ---- moments ---- */
+
+static enum tarn_status entry_moment(const struct tn_scene *scene, uint64_t entry,
+                                     struct tn_moment *moment_out, struct tarn_error *error)
+{
+    const struct tn_timeline *timeline = scene->timeline;
+
+    if (entry != tn_timeline_before(timeline) &&
+        (entry < timeline->first || entry >= timeline->limit)) {
+        return tn_fail(error, TARN_ERR_NOT_FOUND,
+                       "the moment asked for with --at is not in what is looked at: entries "
+                       "%" PRIu64 " to %" PRIu64 " of device %" PRId64,
+                       timeline->first, timeline->limit - 1, timeline->device);
+    }
+    *moment_out = tn_timeline_at(timeline, entry);
+    return TARN_OK;
+}
+
+static enum tarn_status oom_moment(const struct tn_scene *scene, uint64_t number,
+                                   struct tn_moment *moment_out, struct tarn_error *error)
+{
+    const struct tn_timeline *timeline = scene->timeline;
+    const uint64_t *ooms = timeline->ooms.items;
+
+    if (number == 0 || number > timeline->ooms.count) {
+        return tn_fail(error, TARN_ERR_NOT_FOUND,
+                       "no such failure: %zu requests failed on device %" PRId64,
+                       timeline->ooms.count, timeline->device);
+    }
+    return entry_moment(scene, ooms[number - 1], moment_out, error);
+}
+
+static enum tarn_status time_moment(const struct tn_scene *scene, uint64_t time_us,
+                                    struct tn_moment *moment_out, struct tarn_error *error)
+{
+    const int64_t zero = tn_timeline_first_time(&scene->whole);
+
+    if (zero == TN_TIME_NONE) {
+        return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
+                       "the trace of device %" PRId64 " has no times; say --at event:N",
+                       scene->whole.device);
+    }
+    const uint64_t room = (uint64_t)INT64_MAX - (zero > 0 ? (uint64_t)zero : 0);
+    const uint64_t entry = time_us >= room
+                               ? scene->whole.trace->count
+                               : tn_timeline_find_time(&scene->whole, zero + (int64_t)time_us + 1);
+
+    return entry_moment(scene, entry > 0 ? entry - 1 : TN_NEVER, moment_out, error);
+}
+
+static enum tarn_status step_moment(const struct tn_scene *scene, uint64_t number,
+                                    struct tn_moment *moment_out, struct tarn_error *error)
+{
+    const uint64_t *ends = scene->steps.items;
+
+    if (scene->steps.count == 0) {
+        return no_steps(scene, error);
+    }
+    if (number == 0 || number > scene->steps.count) {
+        return tn_fail(error, TARN_ERR_NOT_FOUND,
+                       "there is no such step: the trace of device %" PRId64 " has steps 1 to %zu",
+                       scene->whole.device, scene->steps.count);
+    }
+    return entry_moment(scene, ends[number - 1], moment_out, error);
+}
+
+enum tarn_status tn_scene_moment(const struct tn_scene *scene, const struct tarn_instant *instant,
+                                 enum tarn_instant_kind usual, struct tn_moment *moment_out,
+                                 struct tarn_error *error)
+{
+    const struct tn_timeline *timeline = scene->timeline;
+
+    switch (instant->kind == TARN_AT_UNSAID ? usual : instant->kind) {
+    case TARN_AT_UNSAID:
+    case TARN_AT_PEAK:
+        *moment_out = timeline->requested_peak;
+        break;
+    case TARN_AT_RESERVED_PEAK:
+        *moment_out = timeline->reserved_peak;
+        break;
+    case TARN_AT_START:
+        *moment_out = timeline->start;
+        break;
+    case TARN_AT_END:
+        *moment_out = timeline->end;
+        break;
+    case TARN_AT_OOM:
+        return oom_moment(scene, instant->number, moment_out, error);
+    case TARN_AT_ENTRY:
+        return entry_moment(scene, instant->number, moment_out, error);
+    case TARN_AT_TIME:
+        return time_moment(scene, instant->number, moment_out, error);
+    case TARN_AT_STEP:
+        return step_moment(scene, instant->number, moment_out, error);
+    }
+    return TARN_OK;
+}
+
+/* ---- in words ---- */
+
+static void wish_put(struct tn_text_out *out, const char **joint, const char *text)
+{
+    tn_text_puts(out, *joint);
+    tn_text_puts(out, text);
+    *joint = ", ";
+}
+
+static void pool_put(struct tn_text_out *out, const struct tarn_selection *selection)
+{
+    switch (selection->pools) {
+    case TARN_POOLS_ALL:
+        break;
+    case TARN_POOLS_DEFAULT:
+        tn_text_puts(out, "the default pool");
+        break;
+    case TARN_POOLS_PRIVATE:
+        tn_text_puts(out, "private pools");
+        break;
+    case TARN_POOLS_ONE:
+        tn_text_printf(out, "pool (%" PRIu64 ", %" PRIu64 ")", selection->pool[0],
+                       selection->pool[1]);
+        break;
+    }
+}
+
+static void quoted_put(struct tn_text_out *out, const char *text)
+{
+    tn_text_putc(out, '"');
+    tn_text_put_shown(out, text, strlen(text), TN_SHOWN_PLAIN);
+    tn_text_putc(out, '"');
+}
+
+static void blocks_put(struct tn_text_out *out, const struct tarn_selection *selection,
+                       const char **joint)
+{
+    if (selection->one_stream) {
+        wish_put(out, joint, "stream ");
+        tn_text_printf(out, "%" PRIu64, selection->stream);
+    }
+    if (selection->pools != TARN_POOLS_ALL) {
+        wish_put(out, joint, "");
+        pool_put(out, selection);
+    }
+    if (selection->size_min > 0) {
+        wish_put(out, joint, "blocks of at least ");
+        tn_text_puts(out, tn_text_size(out, (double)selection->size_min).text);
+    }
+    if (selection->size_max > 0) {
+        wish_put(out, joint, "blocks of at most ");
+        tn_text_puts(out, tn_text_size(out, (double)selection->size_max).text);
+    }
+    if (selection->match) {
+        wish_put(out, joint, "stacks with ");
+        quoted_put(out, selection->match);
+    }
+    if (selection->annotation) {
+        wish_put(out, joint, "annotation ");
+        quoted_put(out, selection->annotation);
+    }
+    if (selection->where) {
+        wish_put(out, joint, "blocks where ");
+        tn_text_put_shown(out, selection->where->text, strlen(selection->where->text),
+                          TN_SHOWN_PLAIN);
+    }
+}
+
+void tn_scene_put_selection(struct tn_text_out *out, const struct tn_scene *scene)
+{
+    const struct tarn_selection *selection = &scene->query->selection;
+    const char *joint = "selected: ";
+
+    if (!tn_scene_is_part(scene)) {
+        return;
+    }
+    blocks_put(out, selection, &joint);
+    if (limits_entries(selection)) {
+        wish_put(out, &joint, "entries ");
+        tn_text_printf(out, "%" PRIu64 " to %" PRIu64 " of %" PRIu64, scene->timeline->first,
+                       scene->timeline->limit - 1, scene->timeline->trace->count);
+    }
+    tn_text_putc(out, '\n');
+}
+
+void tn_scene_put_selection_json(struct tn_json_text *json, const struct tn_scene *scene)
+{
+    const struct tarn_selection *selection = &scene->query->selection;
+
+    tn_json_word(json, "by", tn_grouping_name(scene->query->by));
+    if (!tn_scene_is_part(scene)) {
+        tn_json_null(json, "selection");
+        return;
+    }
+    tn_json_open_object(json, "selection");
+    tn_json_number(json, "first_entry", scene->timeline->first);
+    tn_json_number(json, "last_entry", scene->timeline->limit - 1);
+    if (selection->one_stream) {
+        tn_json_number(json, "stream", selection->stream);
+    }
+    if (selection->pools == TARN_POOLS_ONE) {
+        tn_json_open_array(json, "pool");
+        tn_json_number(json, NULL, selection->pool[0]);
+        tn_json_number(json, NULL, selection->pool[1]);
+        tn_json_close(json);
+    } else if (selection->pools != TARN_POOLS_ALL) {
+        tn_json_word(json, "pool", selection->pools == TARN_POOLS_DEFAULT ? "default" : "private");
+    }
+    tn_json_number(json, "min_size", selection->size_min);
+    if (selection->size_max > 0) {
+        tn_json_number(json, "max_size", selection->size_max);
+    }
+    if (selection->match) {
+        tn_json_text(json, "match", selection->match, strlen(selection->match));
+    }
+    if (selection->annotation) {
+        tn_json_text(json, "annotation", selection->annotation, strlen(selection->annotation));
+    }
+    if (selection->where) {
+        tn_json_text(json, "where", selection->where->text, strlen(selection->where->text));
+    }
+    tn_json_close(json);
+}
+
+void tn_moment_put(struct tn_text_out *out, const struct tn_scene *scene, const char *what,
+                   const struct tn_moment *moment)
+{
+    const struct tn_timeline *timeline = scene->timeline;
+
+    tn_text_printf(out, "%s: %s reserved, ", what,
+                   tn_text_size(out, (double)moment->reserved).text);
+    tn_text_printf(out, "%s in use, ", tn_text_size(out, (double)moment->requested).text);
+    if (moment->entry == TN_NEVER) {
+        tn_text_puts(out, "before the first entry\n");
+    } else if (moment->entry == tn_timeline_before(timeline)) {
+        tn_text_printf(out, "before entry %" PRIu64 " of %" PRIu64 "\n", timeline->first,
+                       timeline->trace->count);
+    } else {
+        tn_text_printf(out, "at entry %" PRIu64 " of %" PRIu64 "\n", moment->entry,
+                       timeline->trace->count);
+    }
+}
+
+void tn_moment_put_json(struct tn_json_text *json, const struct tn_scene *scene,
+                        const struct tn_moment *moment)
+{
+    (void)scene;
+    if (moment->entry == TN_NEVER) {
+        tn_json_null(json, "entry");
+    } else {
+        tn_json_number(json, "entry", moment->entry);
+    }
+    tn_json_number(json, "requested_bytes", moment->requested);
+    tn_json_number(json, "reserved_bytes", moment->reserved);
+    tn_json_number(json, "left_out_bytes", moment->left_out);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a report looks at. A query is what was asked of one snapshot: selection, grouping, rules. A
+ * scene is one device seen so: the timeline of what is selected, with keys for its blocks. Every
+ * report on a trace goes through here, so that all select and group alike.
+ *
+ * Owns: all that it has but the model and the caller's options. Guarded by its owner. Cost: O(n log
+ * n) in the entries of the device, plus each frame once for each pattern.
+ */
+#ifndef TN_ANALYSIS_SCENE_H
+#define TN_ANALYSIS_SCENE_H
+
+#include "analysis/annotation.h"
+#include "analysis/key.h"
+#include "analysis/where_view.h"
+#include "tarn/report.h"
+
+struct tn_query {
+    const struct tn_model *model;
+    struct tarn_selection selection;
+    enum tarn_grouping by;
+    enum tarn_units units; /* of sizes in text; JSON has those of the default in names of groups */
+    struct tn_frame_view view;
+    struct tarn_rules *own_rules; /* NULL: the caller's, or none are needed */
+    struct tn_categories categories;
+    bool has_categories;
+    struct tn_where_view where; /* for an expression */
+    bool tree;                  /* stacks as a tree of calls */
+    double min_share;           /* percent; of its rows */
+};
+
+/* `options` may be NULL. TARN_ERR_INVALID_ARGUMENT for a pattern that is none,
+ * TARN_ERR_HOST_MEMORY; then there is nothing to release. */
+enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *model,
+                               const struct tarn_report_options *options,
+                               struct tarn_error *error) TN_MUST_CHECK;
+void tn_query_fini(struct tn_query *query);
+
+struct tn_scene {
+    struct tn_query *query;
+    struct tn_timeline whole;
+    struct tn_timeline part;            /* when something is selected */
+    const struct tn_timeline *timeline; /* one of both */
+    struct tn_phases phases;
+    struct tn_vec steps; /* uint64_t: see tn_phases_steps */
+    struct tn_places places;
+    bool has_places;
+    struct tn_where_place where; /* what it is asked about */
+    struct tn_keys keys;
+};
+
+/* `device` must have a trace. TARN_ERR_NOT_FOUND and TARN_ERR_NOT_SUPPORTED when what is selected
+ * is not there, TARN_ERR_HOST_MEMORY; then there is nothing to release. The scene stays where it is
+ * until its end. */
+enum tarn_status tn_scene_init(struct tn_scene *scene, struct tn_query *query, size_t device,
+                               struct tarn_error *error) TN_MUST_CHECK;
+void tn_scene_fini(struct tn_scene *scene);
+
+/* Whether the timeline is not the whole one. */
+static inline bool tn_scene_is_part(const struct tn_scene *scene)
+{
+    return scene->timeline == &scene->part;
+}
+
+/* Whether blocks are left out of moments that are looked at. */
+bool tn_scene_limits_blocks(const struct tn_scene *scene);
+
+/* Whether by more than stream and pool, which are those of whole segments. */
+bool tn_scene_picks_blocks(const struct tn_scene *scene);
+
+/* The moment of an instant; one that is not said is `usual`. TARN_ERR_NOT_FOUND when there is no
+ * such moment in what is looked at. */
+enum tarn_status tn_scene_moment(const struct tn_scene *scene, const struct tarn_instant *instant,
+                                 enum tarn_instant_kind usual, struct tn_moment *moment_out,
+                                 struct tarn_error *error) TN_MUST_CHECK;
+
+/* What the selection is, as a line for people and as a member "selection" (null without one). */
+void tn_scene_put_selection(struct tn_text_out *out, const struct tn_scene *scene);
+void tn_scene_put_selection_json(struct tn_json_text *json, const struct tn_scene *scene);
+
+/* A moment in a line for people, and as members of the open object. */
+void tn_moment_put(struct tn_text_out *out, const struct tn_scene *scene, const char *what,
+                   const struct tn_moment *moment);
+void tn_moment_put_json(struct tn_json_text *json, const struct tn_scene *scene,
+                        const struct tn_moment *moment);
+
+#endif

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/timeline.h"
+
+#include "analysis/address_map.h"
+
+/* While the trace is read. */
+struct reading {
+    struct tn_timeline *timeline;
+    struct tn_map live;  /* address + 1 -> number of the life */
+    struct tn_map freed; /* address + 1 of what the trace freed, until it is allocated again */
+    uint64_t entry;
+};
+
+static struct tn_life *life_at(const struct tn_timeline *timeline, uint64_t number)
+{
+    return (struct tn_life *)timeline->lives.items + number;
+}
+
+static struct tn_life *life_add(struct reading *reading, struct tn_life life)
+{
+    struct tn_life *added = tn_vec_push(&reading->timeline->lives);
+
+    if (added) {
+        *added = life;
+        reading->timeline->before_count += life.start == TN_NEVER;
+    }
+    return added;
+}
+
+static uint32_t metadata_of(const struct reading *reading, const struct tn_trace_entry *entry)
+{
+    return tn_model_extra(reading->timeline->model, entry->extra)->user_metadata;
+}
+
+static bool alloc_read(struct reading *reading, const struct tn_trace_entry *entry)
+{
+    struct tn_timeline *timeline = reading->timeline;
+    const uint64_t *old = tn_address_find(&reading->live, entry->address);
+    uint64_t *freed = tn_address_find(&reading->freed, entry->address);
+
+    if (old) {
+        life_at(timeline, *old)->end = reading->entry;
+        timeline->doubled_allocs++;
+    }
+    if (freed) {
+        tn_map_remove(&reading->freed, freed);
+    }
+    return tn_address_put(&reading->live, entry->address, timeline->lives.count) &&
+           life_add(reading, (struct tn_life){.address = entry->address,
+                                              .size = entry->size,
+                                              .stream = entry->stream,
+                                              .start = reading->entry,
+                                              .requested = TN_NEVER,
+                                              .end = TN_NEVER,
+                                              .stack = entry->stack,
+                                              .extra = entry->extra,
+                                              .metadata = metadata_of(reading, entry)});
+}
+
+/* A block that the trace frees without having allocated it was there before. The entry's stack is
+ * that of the free. */
+static struct tn_life *earlier_life(struct reading *reading, const struct tn_trace_entry *entry)
+{
+    if (!tn_address_put(&reading->live, entry->address, reading->timeline->lives.count)) {
+        return NULL;
+    }
+    return life_add(reading, (struct tn_life){.address = entry->address,
+                                              .size = entry->size,
+                                              .stream = entry->stream,
+                                              .start = TN_NEVER,
+                                              .requested = TN_NEVER,
+                                              .end = TN_NEVER,
+                                              .stack = TN_STACK_NONE});
+}
+
+/* The life that an entry frees; *life_out NULL when the trace freed it already. */
+static bool freed_life(struct reading *reading, const struct tn_trace_entry *entry,
+                       struct tn_life **life_out)
+{
+    const uint64_t *number = tn_address_find(&reading->live, entry->address);
+
+    *life_out = NULL;
+    if (number) {
+        *life_out = life_at(reading->timeline, *number);
+        return true;
+    }
+    if (tn_address_find(&reading->freed, entry->address)) {
+        reading->timeline->unknown_frees++;
+        return true;
+    }
+    *life_out = earlier_life(reading, entry);
+    return *life_out != NULL;
+}
+
+static bool free_requested_read(struct reading *reading, const struct tn_trace_entry *entry)
+{
+    struct tn_life *life;
+    const bool good = freed_life(reading, entry, &life);
+
+    if (life) {
+        life->requested = reading->entry;
+    }
+    return good;
+}
+
+static bool free_completed_read(struct reading *reading, const struct tn_trace_entry *entry)
+{
+    struct tn_life *life;
+    uint64_t number;
+
+    if (!freed_life(reading, entry, &life)) {
+        return false;
+    }
+    if (life) {
+        life->end = reading->entry;
+        (void)tn_map_take(&reading->live, tn_address_key(entry->address), &number);
+    }
+    return tn_address_put(&reading->freed, entry->address, 0);
+}
+
+static bool oom_read(struct reading *reading)
+{
+    uint64_t *oom = tn_vec_push(&reading->timeline->ooms);
+
+    if (oom) {
+        *oom = reading->entry;
+    }
+    return oom != NULL;
+}
+
+/* The program says something of a block that is in use. */
+static void annotate_read(struct reading *reading, const struct tn_trace_entry *entry)
+{
+    const uint64_t *number = tn_address_find(&reading->live, entry->address);
+
+    if (number) {
+        life_at(reading->timeline, *number)->metadata = metadata_of(reading, entry);
+    }
+}
+
+static bool entry_read(struct reading *reading, const struct tn_trace_entry *entry)
+{
+    switch ((enum tn_trace_action)entry->action) {
+    case TN_TRACE_ALLOC:
+        return alloc_read(reading, entry);
+    case TN_TRACE_FREE_REQUESTED:
+        return free_requested_read(reading, entry);
+    case TN_TRACE_FREE_COMPLETED:
+        return free_completed_read(reading, entry);
+    case TN_TRACE_OOM:
+        return oom_read(reading);
+    case TN_TRACE_ANNOTATE:
+        annotate_read(reading, entry);
+        break;
+    case TN_TRACE_SEGMENT_ALLOC:
+    case TN_TRACE_SEGMENT_FREE:
+    case TN_TRACE_SEGMENT_MAP:
+    case TN_TRACE_SEGMENT_UNMAP:
+    case TN_TRACE_SNAPSHOT:
+    case TN_TRACE_USER_DEFINED:
+    case TN_TRACE_OTHER:
+    case TN_TRACE_ACTION_COUNT:
+        break;
+    }
+    return true;
+}
+
+/* Blocks in use at the end that the trace has no word of. Of a cut trace nobody knows which. */
+static bool survivors_read(struct reading *reading)
+{
+    const struct tn_timeline *timeline = reading->timeline;
+    const struct tn_model *model = timeline->model;
+
+    for (size_t i = 0; !model->is_partial && i < model->segment_count; i++) {
+        const struct tn_model_segment *segment = &model->segments[i];
+
+        for (size_t k = 0; segment->device == timeline->device && k < segment->block_count; k++) {
+            const struct tn_model_block *block = &segment->blocks[k];
+            const struct tn_life life = {.address = block->address,
+                                         .size = block->requested_size,
+                                         .stream = segment->stream,
+                                         .start = TN_NEVER,
+                                         .requested = TN_NEVER,
+                                         .end = TN_NEVER,
+                                         .stack = block->stack};
+
+            if (block->state != TN_BLOCK_INACTIVE &&
+                !tn_address_find(&reading->live, block->address) && !life_add(reading, life)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+int64_t tn_reserved_delta(const struct tn_trace_entry *entry)
+{
+    switch ((enum tn_trace_action)entry->action) {
+    case TN_TRACE_SEGMENT_ALLOC:
+    case TN_TRACE_SEGMENT_MAP:
+        return (int64_t)entry->size;
+    case TN_TRACE_SEGMENT_FREE:
+    case TN_TRACE_SEGMENT_UNMAP:
+        return -(int64_t)entry->size;
+    case TN_TRACE_ALLOC:
+    case TN_TRACE_FREE_REQUESTED:
+    case TN_TRACE_FREE_COMPLETED:
+    case TN_TRACE_SNAPSHOT:
+    case TN_TRACE_OOM:
+    case TN_TRACE_ANNOTATE:
+    case TN_TRACE_USER_DEFINED:
+    case TN_TRACE_OTHER:
+    case TN_TRACE_ACTION_COUNT:
+        break;
+    }
+    return 0;
+}
+
+/* Bytes before the first entry. Readers keep all sizes of a file below 2^62 together. */
+static void start_set(struct tn_timeline *timeline)
+{
+    uint64_t reserved = 0;
+    uint64_t requested = 0;
+
+    for (size_t i = 0; i < timeline->model->segment_count; i++) {
+        const struct tn_model_segment *segment = &timeline->model->segments[i];
+
+        reserved += segment->device == timeline->device ? segment->total_size : 0;
+    }
+    for (uint64_t i = timeline->trace->count; i > 0; i--) {
+        reserved -=
+            (uint64_t)tn_reserved_delta(tn_trace_at(timeline->model, timeline->trace, i - 1));
+        if ((int64_t)reserved < 0) { /* more was given back than the file has */
+            reserved = 0;
+        }
+    }
+    for (size_t i = 0; i < timeline->lives.count; i++) {
+        const struct tn_life *life = life_at(timeline, i);
+
+        requested += life->start == TN_NEVER ? life->size : 0;
+    }
+    timeline->start =
+        (struct tn_moment){.entry = TN_NEVER, .requested = requested, .reserved = reserved};
+}
+
+/* A zero for each entry. */
+static bool zeros_fill(struct tn_vec *vec, uint64_t count)
+{
+    if (!tn_vec_reserve(vec, (size_t)count)) {
+        return false;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        ((uint64_t *)vec->items)[i] = 0;
+    }
+    vec->count = (size_t)count;
+    return true;
+}
+
+/* What every entry adds to the bytes in use. */
+static bool deltas_fill(struct tn_timeline *timeline)
+{
+    if (!zeros_fill(&timeline->deltas, timeline->trace->count)) {
+        return false;
+    }
+    uint64_t *deltas = timeline->deltas.items;
+
+    for (size_t i = 0; i < timeline->lives.count; i++) {
+        const struct tn_life *life = life_at(timeline, i);
+
+        if (life->start != TN_NEVER) {
+            deltas[life->start] += life->size;
+        }
+        if (life->end != TN_NEVER) {
+            deltas[life->end] -= life->size;
+        }
+    }
+    return true;
+}
+
+/* From one entry to the next. */
+static void moment_step(const struct tn_timeline *timeline, struct tn_moment *now, uint64_t entry)
+{
+    const uint64_t delta = ((const uint64_t *)timeline->deltas.items)[entry];
+
+    now->entry = entry;
+    now->requested += delta;
+    if (timeline->whole) {
+        now->left_out += ((const uint64_t *)timeline->whole->deltas.items)[entry] - delta;
+    }
+    now->reserved +=
+        timeline->reserved.count > 0
+            ? ((const uint64_t *)timeline->reserved.items)[entry]
+            : (uint64_t)tn_reserved_delta(tn_trace_at(timeline->model, timeline->trace, entry));
+}
+
+static void peaks_find(struct tn_timeline *timeline)
+{
+    struct tn_moment now = timeline->start;
+
+    timeline->requested_peak = now;
+    timeline->reserved_peak = now;
+    for (uint64_t i = timeline->first; i < timeline->limit; i++) {
+        moment_step(timeline, &now, i);
+        if (now.requested > timeline->requested_peak.requested) {
+            timeline->requested_peak = now;
+        }
+        if (now.reserved > timeline->reserved_peak.reserved) {
+            timeline->reserved_peak = now;
+        }
+    }
+    timeline->end = now;
+}
+
+struct tn_moment tn_timeline_at(const struct tn_timeline *timeline, uint64_t entry)
+{
+    struct tn_moment now = timeline->start;
+
+    for (uint64_t i = timeline->first; entry != TN_NEVER && i <= entry; i++) {
+        moment_step(timeline, &now, i);
+    }
+    return now;
+}
+
+uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t entry)
+{
+    struct tn_moment now = timeline->start;
+    uint64_t most = now.reserved;
+
+    for (uint64_t i = timeline->first; entry != TN_NEVER && i <= entry; i++) {
+        moment_step(timeline, &now, i);
+        most = now.reserved > most ? now.reserved : most;
+    }
+    return most;
+}
+
+static bool trace_read(struct reading *reading)
+{
+    const struct tn_timeline *timeline = reading->timeline;
+
+    for (; reading->entry < timeline->trace->count; reading->entry++) {
+        if (!entry_read(reading, tn_trace_at(timeline->model, timeline->trace, reading->entry))) {
+            return false;
+        }
+    }
+    return survivors_read(reading);
+}
+
+static void vecs_init(struct tn_timeline *timeline)
+{
+    tn_vec_init(&timeline->lives, sizeof(struct tn_life));
+    tn_vec_init(&timeline->ooms, sizeof(uint64_t));
+    tn_vec_init(&timeline->deltas, sizeof(uint64_t));
+    tn_vec_init(&timeline->reserved, sizeof(uint64_t));
+}
+
+bool tn_timeline_init(struct tn_timeline *timeline, const struct tn_model *model, size_t device)
+{
+    struct reading reading = {.timeline = timeline};
+
+    *timeline = (struct tn_timeline){.model = model,
+                                     .trace = &model->traces[device],
+                                     .device = (int64_t)device,
+                                     .limit = model->traces[device].count};
+    vecs_init(timeline);
+    const bool good = trace_read(&reading) && deltas_fill(timeline);
+
+    tn_map_fini(&reading.live);
+    tn_map_fini(&reading.freed);
+    if (!good) {
+        tn_timeline_fini(timeline);
+        return false;
+    }
+    start_set(timeline);
+    peaks_find(timeline);
+    return true;
+}
+
+void tn_timeline_fini(struct tn_timeline *timeline)
+{
+    tn_vec_fini(&timeline->reserved);
+    tn_vec_fini(&timeline->deltas);
+    tn_vec_fini(&timeline->ooms);
+    tn_vec_fini(&timeline->lives);
+}
+
+/* ---- a part of it ---- */
+
+/* Cuts a life off at both ends of the part; false when nothing of it is left. */
+static bool life_cut(struct tn_life *life, const struct tn_narrowing *narrowing)
+{
+    if (life->start != TN_NEVER && life->start >= narrowing->limit) {
+        return false;
+    }
+    if (life->end != TN_NEVER && life->end < narrowing->first) {
+        return false;
+    }
+    if (life->start != TN_NEVER && life->start < narrowing->first) {
+        life->start = TN_NEVER;
+    }
+    if (life->requested != TN_NEVER && life->requested >= narrowing->limit) {
+        life->requested = TN_NEVER;
+    }
+    if (life->end != TN_NEVER && life->end >= narrowing->limit) {
+        life->end = TN_NEVER;
+    }
+    return true;
+}
+
+static bool lives_narrow(struct tn_timeline *timeline, const struct tn_narrowing *narrowing)
+{
+    const struct tn_life *lives = tn_timeline_lives(timeline->whole);
+
+    for (size_t i = 0; i < timeline->whole->lives.count; i++) {
+        struct tn_life life = lives[i];
+
+        if (!life_cut(&life, narrowing) ||
+            (narrowing->wants && !narrowing->wants(narrowing->context, &lives[i]))) {
+            continue;
+        }
+        struct tn_life *kept = tn_vec_push(&timeline->lives);
+
+        if (!kept) {
+            return false;
+        }
+        *kept = life;
+        timeline->before_count += life.start == TN_NEVER;
+    }
+    return true;
+}
+
+static bool ooms_narrow(struct tn_timeline *timeline)
+{
+    const uint64_t *ooms = timeline->whole->ooms.items;
+
+    for (size_t i = 0; i < timeline->whole->ooms.count; i++) {
+        if (ooms[i] >= timeline->first && ooms[i] < timeline->limit) {
+            uint64_t *kept = tn_vec_push(&timeline->ooms);
+
+            if (!kept) {
+                return false;
+            }
+            *kept = ooms[i];
+        }
+    }
+    return true;
+}
+
+/* What entries add to the segments that count. */
+static bool reserved_narrow(struct tn_timeline *timeline, const struct tn_narrowing *narrowing)
+{
+    if (!narrowing->wants_memory) {
+        return true;
+    }
+    if (!zeros_fill(&timeline->reserved, timeline->trace->count)) {
+        return false;
+    }
+    uint64_t *reserved = timeline->reserved.items;
+
+    for (uint64_t i = 0; i < timeline->limit; i++) {
+        const int64_t delta = tn_reserved_delta(tn_trace_at(timeline->model, timeline->trace, i));
+
+        if (delta != 0 && narrowing->wants_memory(narrowing->context, i)) {
+            reserved[i] = (uint64_t)delta;
+        }
+    }
+    return true;
+}
+
+static void start_narrow(struct tn_timeline *timeline, const struct tn_narrowing *narrowing)
+{
+    const struct tn_moment whole = tn_timeline_at(timeline->whole, tn_timeline_before(timeline));
+    const struct tn_life *lives = tn_timeline_lives(timeline);
+    struct tn_moment start = {.entry = whole.entry, .reserved = whole.reserved};
+
+    for (size_t i = 0; i < timeline->lives.count; i++) {
+        start.requested += lives[i].start == TN_NEVER ? lives[i].size : 0;
+    }
+    if (narrowing->wants_memory) {
+        start.reserved = narrowing->reserved_before;
+        for (uint64_t i = 0; i < timeline->first; i++) {
+            start.reserved += ((const uint64_t *)timeline->reserved.items)[i];
+        }
+    }
+    start.left_out = whole.requested - start.requested;
+    timeline->start = start;
+}
+
+bool tn_timeline_narrow(struct tn_timeline *timeline, const struct tn_timeline *whole,
+                        const struct tn_narrowing *narrowing)
+{
+    *timeline = (struct tn_timeline){.model = whole->model,
+                                     .trace = whole->trace,
+                                     .device = whole->device,
+                                     .first = narrowing->first,
+                                     .limit = narrowing->limit,
+                                     .doubled_allocs = whole->doubled_allocs,
+                                     .unknown_frees = whole->unknown_frees,
+                                     .whole = whole};
+    vecs_init(timeline);
+    if (!lives_narrow(timeline, narrowing) || !ooms_narrow(timeline) || !deltas_fill(timeline) ||
+        !reserved_narrow(timeline, narrowing)) {
+        tn_timeline_fini(timeline);
+        return false;
+    }
+    start_narrow(timeline, narrowing);
+    peaks_find(timeline);
+    return true;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The trace of one device as lives of blocks: from which entry to which each was in use. What was
+ * there before the first entry is found from what the trace frees without having allocated it, and
+ * from the blocks in use at the end that it does not know. So the bytes in use are exact at every
+ * entry, also in a trace that begins in mid-run.
+ *
+ * Bytes of blocks are those that were asked for, as in PyTorch's `requested_bytes`: a block counts
+ * until its free is complete. Reserved bytes are those of segments: what the snapshot has, less
+ * what the trace added to it.
+ *
+ * Owns: its arrays; borrows the model. Immutable once made. Cost: O(entries + final blocks).
+ */
+#ifndef TN_ANALYSIS_TIMELINE_H
+#define TN_ANALYSIS_TIMELINE_H
+
+#include "base/vec.h"
+#include "snapshot/model.h"
+
+#define TN_NEVER UINT64_MAX
+
+/* Use of a block from its allocation until it is free again. */
+struct tn_life {
+    uint64_t address;
+    uint64_t size; /* bytes asked for */
+    uint64_t stream;
+    uint64_t start;     /* entry of the allocation; TN_NEVER: before the first */
+    uint64_t requested; /* entry that asked for the free, TN_NEVER: none did */
+    uint64_t end;       /* entry from which it is not in use, TN_NEVER: in use at the end */
+    uint32_t stack;     /* of the allocation; TN_STACK_NONE: unknown */
+    uint32_t extra;     /* of the allocation; TN_EXTRA_NONE: nothing, or unknown */
+    uint32_t metadata;  /* string: what the program said of the block last, or TN_STRING_NONE */
+
+    /* For who wants to know more, at first 0 (place.h, annotation.h, rules.h). */
+    uint32_t place;
+    uint32_t annotation;
+    uint32_t category;
+};
+
+/* The device right after an entry; TN_NEVER as `entry` is before the first. */
+struct tn_moment {
+    uint64_t entry;
+    uint64_t requested;
+    uint64_t reserved;
+    uint64_t left_out; /* bytes in use that a selection does not take */
+};
+
+struct tn_timeline {
+    const struct tn_model *model;
+    const struct tn_trace *trace;
+    int64_t device;
+    uint64_t first;         /* entries [first, limit) are looked at */
+    uint64_t limit;         /* at most the trace's length */
+    struct tn_vec lives;    /* struct tn_life, in order of what first told of them */
+    struct tn_moment start; /* right before entry `first` */
+    struct tn_moment end;
+    struct tn_moment requested_peak; /* the first of equals */
+    struct tn_moment reserved_peak;
+    struct tn_vec ooms;     /* uint64_t: entries */
+    struct tn_vec deltas;   /* uint64_t an entry: bytes it adds, modulo 2^64 */
+    struct tn_vec reserved; /* uint64_t an entry: bytes it adds to segments; empty: what the entry
+                                says */
+    const struct tn_timeline *whole; /* what this is a selection of, or NULL */
+    uint64_t before_count;           /* lives that began before the first entry */
+    uint64_t doubled_allocs;         /* of an address in use: its free is missing */
+    uint64_t unknown_frees;          /* of an address that the trace freed already */
+};
+
+/* `device` must be one that has a trace. False when host memory is missing; then there is nothing
+ * to release. */
+bool tn_timeline_init(struct tn_timeline *timeline, const struct tn_model *model,
+                      size_t device) TN_MUST_CHECK;
+void tn_timeline_fini(struct tn_timeline *timeline);
+
+/* Picks blocks, and a part of the trace. */
+struct tn_narrowing {
+    uint64_t first; /* entries [first, limit), first < limit */
+    uint64_t limit;
+    bool (*wants)(void *context, const struct tn_life *life); /* whole lives; NULL: all */
+
+    /* Whether an entry that adds or removes memory counts, and what was there before the first
+     * entry of the trace; NULL: all. */
+    bool (*wants_memory)(void *context, uint64_t entry);
+    uint64_t reserved_before;
+    void *context;
+};
+
+/* A timeline of that part alone: lives are cut off at both ends, and those that were in use before
+ * it are as if from before the trace. Borrows `whole` until it goes. False as tn_timeline_init. */
+bool tn_timeline_narrow(struct tn_timeline *timeline, const struct tn_timeline *whole,
+                        const struct tn_narrowing *narrowing) TN_MUST_CHECK;
+
+/* The entry that a moment before everything else comes after. */
+static inline uint64_t tn_timeline_before(const struct tn_timeline *timeline)
+{
+    return timeline->first > 0 ? timeline->first - 1 : TN_NEVER;
+}
+
+/* Whether the block was in use right after the entry (TN_NEVER: before the first). */
+static inline bool tn_life_is_at(const struct tn_life *life, uint64_t entry)
+{
+    if (life->start == TN_NEVER) {
+        return entry == TN_NEVER || life->end == TN_NEVER || entry < life->end;
+    }
+    return entry != TN_NEVER && life->start <= entry &&
+           (life->end == TN_NEVER || entry < life->end);
+}
+
+/* Totals right after an entry of the part that is looked at, or right before it. Cost: O(entries).
+ */
+struct tn_moment tn_timeline_at(const struct tn_timeline *timeline, uint64_t entry);
+
+/* Most bytes reserved at any moment up to an entry. Cost: O(entries). */
+uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t entry);
+
+/* Bytes that an entry adds to the segments of its device; negative when it takes away. */
+int64_t tn_reserved_delta(const struct tn_trace_entry *entry);
+
+static inline const struct tn_life *tn_timeline_lives(const struct tn_timeline *timeline)
+{
+    return timeline->lives.items;
+}
+
+#endif

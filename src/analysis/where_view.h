@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An expression asked about the blocks of one model. What a term says of a frame, a stack or
+ * another text is looked for once.
+ *
+ * Owns: the answers; borrows the rest. Guarded by its owner. Cost: of a block O(terms), of a stack
+ * seen first O(frames) more.
+ */
+#ifndef TN_ANALYSIS_WHERE_VIEW_H
+#define TN_ANALYSIS_WHERE_VIEW_H
+
+#include "analysis/place.h"
+#include "analysis/rules.h"
+#include "analysis/where.h"
+
+/* Of one term about texts: 0 = not asked yet, 1 = no, 2 = yes. */
+struct tn_where_answers {
+    uint8_t *of_text; /* frames, strings or categories */
+    uint8_t *of_stack;
+    size_t texts;
+    size_t stacks;
+};
+
+/* Where blocks are looked at. */
+struct tn_where_place {
+    const struct tn_timeline *whole; /* lives have what terms need: place, annotation, ... */
+    const struct tn_places *places;  /* for pools and segments */
+    const struct tn_categories *categories;
+    int64_t zero; /* time of the first entry that has one, or TN_TIME_NONE */
+};
+
+struct tn_where_view {
+    const struct tarn_where *where;
+    const struct tn_model *model;
+    struct tn_where_answers *answers;
+};
+
+/* `categories` is for expressions that name some, else NULL. False when host memory is missing;
+ * then there is nothing to release. */
+bool tn_where_view_init(struct tn_where_view *view, const struct tarn_where *where,
+                        const struct tn_model *model,
+                        const struct tn_categories *categories) TN_MUST_CHECK;
+void tn_where_view_fini(struct tn_where_view *view);
+
+/* Whether the expression holds for a block. */
+bool tn_where_takes(struct tn_where_view *view, const struct tn_where_place *place,
+                    const struct tn_life *life);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes one JSON document to a text: an envelope {"schema": NAME, "tool": "tarn VERSION", "data":
+ * {...}} around what a report adds, in order, two blanks a level. Texts of a file are escaped where
+ * they do not show. `key` is NULL inside arrays. Needs no host memory.
+ */
+#ifndef TN_BASE_JSON_TEXT_H
+#define TN_BASE_JSON_TEXT_H
+
+#include "base/text_out.h"
+
+#include <stdbool.h>
+
+enum {
+    TN_JSON_DEPTH_MAX = 16
+};
+
+struct tn_json_text {
+    struct tn_text_out *out;
+    unsigned depth;
+    char closers[TN_JSON_DEPTH_MAX];
+    bool is_empty; /* nothing was written on this level yet */
+};
+
+/* Opens the envelope. `schema` is a name with a version, which changes when members are removed or
+ * change their meaning. */
+void tn_json_begin(struct tn_json_text *json, struct tn_text_out *out, const char *schema);
+
+/* Closes every level that is open, and ends the line. */
+void tn_json_end(struct tn_json_text *json);
+
+void tn_json_open_object(struct tn_json_text *json, const char *key);
+void tn_json_open_array(struct tn_json_text *json, const char *key);
+void tn_json_close(struct tn_json_text *json);
+
+void tn_json_text(struct tn_json_text *json, const char *key, const char *text, size_t length);
+void tn_json_word(struct tn_json_text *json, const char *key, const char *word);
+void tn_json_number(struct tn_json_text *json, const char *key, uint64_t number);
+void tn_json_signed(struct tn_json_text *json, const char *key, int64_t number);
+void tn_json_address(struct tn_json_text *json, const char *key, uint64_t address); /* "0x..." */
+void tn_json_bool(struct tn_json_text *json, const char *key, bool value);
+void tn_json_null(struct tn_json_text *json, const char *key);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* Implements tarn/export.h. */
+#include "tarn/export.h"
+
+#include "analysis/fold.h"
+#include "base/errinfo.h"
+#include "base/shown.h"
+#include "export/export_forms.h"
+#include "snapshot/snapshot.h"
+#include "tarn/report.h"
+
+#include <inttypes.h>
+
+void tn_export_put_frame(struct tn_text_out *out, const struct tn_model *model, uint32_t frame,
+                         bool is_json)
+{
+    const struct tn_frame *it = tn_model_frame(model, frame);
+    const struct tn_string file = tn_fold_base_name(tn_model_string(model, it->filename));
+    const struct tn_string name = tn_model_string(model, it->name);
+    const enum tn_shown_form form = is_json ? TN_SHOWN_JSON : TN_SHOWN_PLAIN;
+
+    tn_text_put_shown(out, file.text, file.length, form);
+    tn_text_printf(out, ":%" PRId64 ":", it->line);
+    tn_text_put_shown(out, name.text, name.length, form);
+}
+
+enum tarn_status tn_export_end(const struct tn_export *job, struct tn_text_out *out,
+                               bool out_of_memory)
+{
+    const enum tarn_status status = tn_text_finish(out);
+
+    if (out_of_memory) {
+        return tn_fail(job->error, TARN_ERR_HOST_MEMORY, "no host memory to export the snapshot");
+    }
+    return status ? tn_fail(job->error, status, "writing the export failed") : TARN_OK;
+}
+
+static enum tarn_status folded_write(const struct tarn_snapshot *snapshot,
+                                     const struct tn_export *job)
+{
+    const struct tarn_flame_options options = {.struct_size = sizeof options,
+                                               .folded = true,
+                                               .one_device = job->options->one_device,
+                                               .device = job->options->device};
+
+    return tarn_report_flame(snapshot, TARN_FLAME_MEMORY, &options, job->writer, job->error);
+}
+
+enum tarn_status tarn_export(const struct tarn_snapshot *snapshot, enum tarn_export_form form,
+                             const struct tarn_export_options *options,
+                             const struct tarn_writer *writer, struct tarn_error *error)
+{
+    static const struct tarn_export_options all = {.struct_size = sizeof all};
+    const struct tn_export job = {.model = tn_snapshot_model(snapshot),
+                                  .options = options ? options : &all,
+                                  .writer = writer,
+                                  .error = error};
+
+    switch (form) {
+    case TARN_EXPORT_JSON:
+        return tarn_snapshot_write(snapshot, TARN_SNAPSHOT_JSON, writer, error);
+    case TARN_EXPORT_PICKLE:
+        return tarn_snapshot_write(snapshot, TARN_SNAPSHOT_PICKLE, writer, error);
+    case TARN_EXPORT_JSONL:
+        return tn_export_jsonl(&job);
+    case TARN_EXPORT_CSV:
+        return tn_export_csv(&job);
+    case TARN_EXPORT_SQLITE:
+        return tn_export_sqlite(&job);
+    case TARN_EXPORT_PERFETTO:
+        return tn_export_perfetto(&job);
+    case TARN_EXPORT_SPEEDSCOPE:
+        return tn_export_speedscope(&job);
+    case TARN_EXPORT_FOLDED:
+        return folded_write(snapshot, &job);
+    }
+    return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "there is no export form %d", (int)form);
+}

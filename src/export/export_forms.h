@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* The forms of tarn/export.h that are written here; each fills `error` when it fails. */
+#ifndef TN_EXPORT_EXPORT_FORMS_H
+#define TN_EXPORT_EXPORT_FORMS_H
+
+#include "base/text_out.h"
+#include "snapshot/model.h"
+#include "tarn/export.h"
+
+/* What all of them get. `options` is complete. */
+struct tn_export {
+    const struct tn_model *model;
+    const struct tarn_export_options *options;
+    const struct tarn_writer *writer;
+    struct tarn_error *error;
+};
+
+enum tarn_status tn_export_jsonl(const struct tn_export *job) TN_MUST_CHECK;
+enum tarn_status tn_export_csv(const struct tn_export *job) TN_MUST_CHECK;
+enum tarn_status tn_export_sqlite(const struct tn_export *job) TN_MUST_CHECK;
+enum tarn_status tn_export_perfetto(const struct tn_export *job) TN_MUST_CHECK;
+enum tarn_status tn_export_speedscope(const struct tn_export *job) TN_MUST_CHECK;
+
+/* "file.py:12:function", escaped. */
+void tn_export_put_frame(struct tn_text_out *out, const struct tn_model *model, uint32_t frame,
+                         bool is_json);
+
+static inline bool tn_export_wants_device(const struct tn_export *job, int64_t device)
+{
+    return !job->options->one_device || job->options->device == device;
+}
+
+/* The text's status with its words, after tn_text_finish. */
+enum tarn_status tn_export_end(const struct tn_export *job, struct tn_text_out *out,
+                               bool out_of_memory) TN_MUST_CHECK;
+
+#endif

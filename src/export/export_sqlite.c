@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A snapshot as an SQLite database: the tables of export_table.h, a table `about`, and views. It is
+ * put together in memory and then written as a whole, so that any writer does. Addresses and
+ * streams above 2^63 are negative there, as SQLite's numbers have a sign.
+ */
+#include "base/errinfo.h"
+#include "base/shown.h"
+#include "base/vec.h"
+#include "export/export_forms.h"
+#include "export/export_table.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DATABASE_MAX ((sqlite3_int64)1 << 40)
+
+enum {
+    SQL_MAX = 1024,
+    PIECE = 1 << 20 /* bytes written at once */
+};
+
+static const char sql_begin[] = "PRAGMA page_size = 4096;"
+                                "PRAGMA journal_mode = OFF;"
+                                "PRAGMA synchronous = OFF;"
+                                "PRAGMA application_id = 1952543342;" /* "tarn" */
+                                "PRAGMA user_version = 1;"
+                                "BEGIN;"
+                                "CREATE TABLE about(key TEXT PRIMARY KEY, value);";
+
+static const char sql_end[] =
+    "CREATE INDEX events_by_address ON events(device, address);"
+    "CREATE INDEX allocations_by_stack ON allocations(stack);"
+    "CREATE INDEX blocks_by_segment ON blocks(segment);"
+    "CREATE INDEX stacks_by_stack ON stacks(stack, depth);"
+    "CREATE VIEW frames AS SELECT stack, name, filename, line FROM stacks WHERE depth = 0;"
+    "CREATE VIEW folded AS SELECT stack, group_concat(name, ';') AS frames FROM"
+    " (SELECT stack, name FROM stacks ORDER BY stack, depth DESC) GROUP BY stack;"
+    "CREATE VIEW live AS SELECT b.device, printf('0x%x', b.address) AS address, b.size,"
+    " b.requested_size, b.state, b.stack, f.name, f.filename, f.line"
+    " FROM blocks b LEFT JOIN frames f USING (stack) WHERE b.state <> 'inactive';"
+    "CREATE VIEW live_by_stack AS SELECT device, stack, name, filename, line, count(*) AS blocks,"
+    " sum(size) AS bytes FROM live GROUP BY device, stack ORDER BY bytes DESC;"
+    "CREATE VIEW asked_by_stack AS SELECT a.device, a.stack, f.name, f.filename, f.line,"
+    " count(*) AS allocations, sum(a.size) AS bytes, avg(a.end_event - a.first_event) AS mean_life"
+    " FROM allocations a LEFT JOIN frames f USING (stack) WHERE a.first_event IS NOT NULL"
+    " GROUP BY a.device, a.stack ORDER BY bytes DESC;"
+    "CREATE VIEW segment_use AS SELECT s.segment, s.device, printf('0x%x', s.address) AS address,"
+    " s.total_size, s.active_size, s.total_size - s.active_size AS free,"
+    " coalesce(max(b.size) FILTER (WHERE b.state = 'inactive'), 0) AS largest_free,"
+    " count(b.block) FILTER (WHERE b.state <> 'inactive') AS blocks, s.segment_type, s.pool,"
+    " s.stream FROM segments s LEFT JOIN blocks b USING (segment) GROUP BY s.segment;"
+    "CREATE VIEW ooms AS SELECT device, event, time_us, size AS request, device_free, stack"
+    " FROM events WHERE action = 'oom';"
+    "COMMIT;";
+
+struct sqlite_sink {
+    struct tn_table_sink sink; /* first */
+    sqlite3 *database;
+    sqlite3_stmt *insert; /* into the table at hand */
+    struct tn_vec text;   /* of the cell at hand */
+    int code;             /* the first failure of SQLite */
+};
+
+static struct sqlite_sink *sink_of(struct tn_table_sink *sink)
+{
+    return (struct sqlite_sink *)sink;
+}
+
+static bool check(struct sqlite_sink *sink, int code)
+{
+    if (sink->code == SQLITE_OK && code != SQLITE_OK && code != SQLITE_DONE) {
+        sink->code = code;
+    }
+    return sink->code == SQLITE_OK;
+}
+
+static void append(char *sql, const char *more)
+{
+    const size_t used = strlen(sql);
+
+    (void)snprintf(sql + used, SQL_MAX - used, "%s", more);
+}
+
+static bool is_stored(const struct tn_column *column)
+{
+    return column->kind != TN_COLUMN_FRAME;
+}
+
+static bool sqlite_table(struct tn_table_sink *base, const struct tn_table *table)
+{
+    struct sqlite_sink *sink = sink_of(base);
+    char create[SQL_MAX] = "CREATE TABLE ";
+    char insert[SQL_MAX] = "INSERT INTO ";
+
+    append(create, table->name);
+    append(insert, table->name);
+    append(insert, " VALUES");
+    for (unsigned i = 0; i < table->column_count; i++) {
+        if (is_stored(&table->columns[i])) {
+            append(create, i > 0 ? ", " : "(");
+            append(create, table->columns[i].name);
+            append(create, table->columns[i].kind == TN_COLUMN_TEXT ? " TEXT" : " INTEGER");
+            append(insert, i > 0 ? ",?" : "(?");
+        }
+    }
+    append(create, ")");
+    append(insert, ")");
+    (void)sqlite3_finalize(sink->insert);
+    sink->insert = NULL;
+    return check(sink, sqlite3_exec(sink->database, create, NULL, NULL, NULL)) &&
+           check(sink, sqlite3_prepare_v2(sink->database, insert, -1, &sink->insert, NULL));
+}
+
+/* The text as it may be shown, in sink->text. */
+static bool text_collect(struct sqlite_sink *sink, const struct tn_string text)
+{
+    struct tn_shown shown;
+
+    sink->text.count = 0;
+    for (size_t at = 0; at < text.length;) {
+        at += tn_shown_next(text.text + at, text.length - at, TN_SHOWN_PLAIN, &shown);
+        if (!tn_vec_reserve(&sink->text, shown.length)) {
+            return check(sink, SQLITE_NOMEM);
+        }
+        memcpy((char *)sink->text.items + sink->text.count, shown.text, shown.length);
+        sink->text.count += shown.length;
+    }
+    return true;
+}
+
+static bool string_bind(struct sqlite_sink *sink, int place, uint32_t string)
+{
+    return text_collect(sink, tn_model_string(sink->sink.model, string)) &&
+           check(sink, sqlite3_bind_text64(sink->insert, place,
+                                           sink->text.count > 0 ? sink->text.items : "",
+                                           sink->text.count, SQLITE_TRANSIENT, SQLITE_UTF8));
+}
+
+static bool cell_bind(struct sqlite_sink *sink, int place, const struct tn_cell *cell)
+{
+    switch (cell->kind) {
+    case TN_CELL_SIGNED:
+        return check(sink, sqlite3_bind_int64(sink->insert, place, cell->value.signed_number));
+    case TN_CELL_UNSIGNED:
+        return check(sink, sqlite3_bind_int64(sink->insert, place, (int64_t)cell->value.number));
+    case TN_CELL_WORD:
+        return check(
+            sink, sqlite3_bind_text(sink->insert, place, cell->value.word, -1, SQLITE_TRANSIENT));
+    case TN_CELL_STRING:
+        return string_bind(sink, place, (uint32_t)cell->value.number);
+    case TN_CELL_NONE:
+    case TN_CELL_FRAME:
+        break;
+    }
+    return check(sink, sqlite3_bind_null(sink->insert, place));
+}
+
+static bool sqlite_row(struct tn_table_sink *base, const struct tn_table *table,
+                       const struct tn_cell *cells)
+{
+    struct sqlite_sink *sink = sink_of(base);
+    int place = 0;
+
+    for (unsigned i = 0; i < table->column_count; i++) {
+        if (is_stored(&table->columns[i]) && !cell_bind(sink, ++place, &cells[i])) {
+            return false;
+        }
+    }
+    return check(sink, sqlite3_step(sink->insert)) && check(sink, sqlite3_reset(sink->insert));
+}
+
+static bool about_put(struct sqlite_sink *sink, const char *key, const struct tn_cell *value)
+{
+    (void)sqlite3_finalize(sink->insert);
+    sink->insert = NULL;
+    return check(sink, sqlite3_prepare_v2(sink->database, "INSERT INTO about VALUES(?, ?)", -1,
+                                          &sink->insert, NULL)) &&
+           check(sink, sqlite3_bind_text(sink->insert, 1, key, -1, SQLITE_STATIC)) &&
+           cell_bind(sink, 2, value) && check(sink, sqlite3_step(sink->insert));
+}
+
+static bool abouts_put(struct sqlite_sink *sink)
+{
+    const struct tn_model *model = sink->sink.model;
+    const struct tn_cell tool = {.kind = TN_CELL_WORD, .value = {.word = "tarn"}};
+    const struct tn_cell schema = {.kind = TN_CELL_UNSIGNED, .value = {.number = 1}};
+    const struct tn_cell partial = {.kind = TN_CELL_UNSIGNED,
+                                    .value = {.number = model->is_partial}};
+    const struct tn_cell conf = {.kind = TN_CELL_STRING, .value = {.number = model->settings.conf}};
+
+    return about_put(sink, "tool", &tool) && about_put(sink, "schema", &schema) &&
+           about_put(sink, "is_partial", &partial) && about_put(sink, "settings", &conf);
+}
+
+static bool database_open(struct sqlite_sink *sink)
+{
+    sqlite3_int64 most = DATABASE_MAX;
+
+    /* A name that begins with no slash is this connection's own. */
+    return check(sink, sqlite3_open_v2("file:tarn?vfs=memdb", &sink->database,
+                                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI,
+                                       NULL)) &&
+           check(sink,
+                 sqlite3_file_control(sink->database, "main", SQLITE_FCNTL_SIZE_LIMIT, &most)) &&
+           check(sink, sqlite3_exec(sink->database, sql_begin, NULL, NULL, NULL));
+}
+
+static enum tarn_status database_write(struct sqlite_sink *sink, const struct tarn_writer *writer)
+{
+    sqlite3_int64 size = 0;
+    const unsigned char *bytes =
+        sqlite3_serialize(sink->database, "main", &size, SQLITE_SERIALIZE_NOCOPY);
+    enum tarn_status status = bytes ? TARN_OK : TARN_ERR_HOST_MEMORY;
+
+    for (sqlite3_int64 at = 0; status == TARN_OK && at < size; at += PIECE) {
+        const sqlite3_int64 piece = size - at < PIECE ? size - at : PIECE;
+
+        status = writer->write(writer->context, (const char *)bytes + at, (size_t)piece);
+    }
+    return status;
+}
+
+/* What a code of SQLite is to the caller. */
+static enum tarn_status status_of(int code)
+{
+    if (code == SQLITE_OK || code == SQLITE_NOMEM) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    return code == SQLITE_FULL || code == SQLITE_TOOBIG ? TARN_ERR_LIMIT : TARN_ERR_INTERNAL;
+}
+
+enum tarn_status tn_export_sqlite(const struct tn_export *job)
+{
+    struct sqlite_sink sink = {.sink = {sqlite_table, sqlite_row, job->model}};
+    struct tarn_export_options options = *job->options;
+    bool out_of_memory = false;
+    enum tarn_status status;
+
+    options.table = TARN_TABLE_ALL;
+    tn_vec_init(&sink.text, 1);
+    const bool good = database_open(&sink) &&
+                      tn_tables_send(&sink.sink, &options, &out_of_memory) && abouts_put(&sink) &&
+                      check(&sink, sqlite3_exec(sink.database, sql_end, NULL, NULL, NULL));
+
+    if (good) {
+        (void)sqlite3_finalize(sink.insert);
+        sink.insert = NULL;
+        status = database_write(&sink, job->writer);
+        if (status) {
+            (void)tn_fail(job->error, status, "writing the database failed");
+        }
+    } else {
+        status = tn_fail(job->error, status_of(sink.code), "no database can be made: %s",
+                         out_of_memory ? "no host memory" : sqlite3_errstr(sink.code));
+    }
+    (void)sqlite3_finalize(sink.insert);
+    (void)sqlite3_close(sink.database);
+    tn_vec_fini(&sink.text);
+    return status;
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+#include "export/model_copy.h"
+
+#include "base/host_mem.h"
+#include "snapshot/keys.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    NAME_MAX_BYTES = 64
+};
+
+static uint32_t *numbers_alloc(const struct tn_store *store)
+{
+    return tn_host_alloc_zero((size_t)store->count * sizeof(uint32_t));
+}
+
+static void numbers_free(uint32_t *numbers, const struct tn_store *store)
+{
+    tn_host_free(numbers, (size_t)store->count * sizeof(uint32_t));
+}
+
+bool tn_model_copy_init(struct tn_model_copy *copy, const struct tn_model *from,
+                        struct tn_model *to)
+{
+    *copy = (struct tn_model_copy){.from = from, .to = to};
+    tn_vec_init(&copy->frames, sizeof(uint32_t));
+    tn_vec_init(&copy->text, 1);
+    copy->stacks = numbers_alloc(&from->stacks);
+    copy->extras = numbers_alloc(&from->extras);
+    bool good = copy->stacks && copy->extras;
+
+    for (unsigned i = 0; i < TN_TEXT_KINDS; i++) {
+        copy->strings[i] = numbers_alloc(&from->strings);
+        good = good && copy->strings[i];
+    }
+    if (!good) {
+        tn_model_copy_fini(copy);
+    }
+    return good;
+}
+
+void tn_model_copy_fini(struct tn_model_copy *copy)
+{
+    for (unsigned i = 0; i < TN_TEXT_KINDS; i++) {
+        numbers_free(copy->strings[i], &copy->from->strings);
+    }
+    numbers_free(copy->stacks, &copy->from->stacks);
+    numbers_free(copy->extras, &copy->from->extras);
+    tn_vec_fini(&copy->text);
+    tn_vec_fini(&copy->frames);
+}
+
+static bool note(struct tn_model_copy *copy, enum tarn_status status)
+{
+    if (copy->status == TARN_OK) {
+        copy->status = status;
+    }
+    return copy->status == TARN_OK;
+}
+
+void *tn_copy_array(struct tn_model_copy *copy, size_t count, size_t size)
+{
+    void *array = tn_arena_alloc_array(&copy->to->arena, count, size);
+
+    if (!array) {
+        (void)note(copy, tn_model_memory_status(copy->to));
+    }
+    return array;
+}
+
+/* ---- names ---- */
+
+static bool begins_with(const struct tn_string text, const char *start)
+{
+    const size_t length = strlen(start);
+
+    return text.length >= length && memcmp(text.text, start, length) == 0;
+}
+
+static bool ends_with(const struct tn_string text, const char *end)
+{
+    const size_t length = strlen(end);
+
+    return text.length >= length && memcmp(text.text + text.length - length, end, length) == 0;
+}
+
+/* Where the path inside PyTorch's package begins, or NULL. */
+static const char *torch_path(const struct tn_string path)
+{
+    static const char *const folders[] = {"/site-packages/torch/", "/dist-packages/torch/"};
+
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        const char *at = strstr(path.text, folders[i]);
+
+        if (at && strlen(path.text) == path.length && !strstr(at, "/../")) {
+            return strchr(at + 1, '/') + 1;
+        }
+    }
+    return NULL;
+}
+
+static bool is_digits(const char *text)
+{
+    return text[0] != '\0' && strspn(text, "0123456789") == strlen(text);
+}
+
+/* Texts that say nothing about the program: "N/A" and steps. */
+static bool note_is_plain(const struct tn_string text)
+{
+    return text.length == 0 || strcmp(text.text, "N/A") == 0 ||
+           (begins_with(text, "ProfilerStep#") && is_digits(text.text + 13));
+}
+
+static bool is_one_of(const struct tn_string text, const char *const *words)
+{
+    while (*words &&
+           (strlen(*words) != text.length || memcmp(*words, text.text, text.length) != 0)) {
+        words++;
+    }
+    return *words != NULL;
+}
+
+static const char *const stage_words[] = {"START", "END", NULL};
+
+/* Names and values that PyTorch's settings have, and the keys under which snapshots tell them. */
+static const char *const setting_words[] = {"max_split_size_mb",
+                                            "max_non_split_rounding_mb",
+                                            "large_segment_size_mb",
+                                            "garbage_collection_threshold",
+                                            "roundup_power2_divisions",
+                                            "expandable_segments",
+                                            "release_lock_on_cudamalloc",
+                                            "release_lock_on_hipmalloc",
+                                            "per_process_memory_fraction",
+                                            "throw_on_cudamalloc_oom",
+                                            "graph_capture_record_stream_reuse",
+                                            "backend",
+                                            "pinned_use_cuda_host_register",
+                                            "pinned_use_hip_host_register",
+                                            "pinned_num_register_threads",
+                                            "pinned_use_background_threads",
+                                            "pinned_reserve_segment_size_mb",
+                                            "pinned_free_catch_all",
+                                            "native",
+                                            "cudaMallocAsync",
+                                            "hipMallocAsync",
+                                            "True",
+                                            "False",
+                                            NULL};
+
+static bool is_kept(const struct tn_string text, enum tn_text_kind kind)
+{
+    switch (kind) {
+    case TN_TEXT_NOTE:
+        return note_is_plain(text);
+    case TN_TEXT_WORD:
+        return text.length == 0 || is_one_of(text, stage_words);
+    case TN_TEXT_SETTING:
+        return text.length == 0 || is_one_of(text, setting_words);
+    case TN_TEXT_FUNCTION:
+    case TN_TEXT_FILE:
+    case TN_TEXT_KINDS:
+        break;
+    }
+    return text.length == 0;
+}
+
+/* A made-up name; optimizers' steps and files keep what tells their kind. */
+static void name_invent(struct tn_model_copy *copy, const struct tn_string text,
+                        enum tn_text_kind kind, char name[NAME_MAX_BYTES])
+{
+    static const char *const words[] = {"function", "file", "note", "word", "setting"};
+    const char *before =
+        kind == TN_TEXT_NOTE && begins_with(text, "Optimizer.step#") ? "Optimizer.step#" : "";
+    const char *behind = kind != TN_TEXT_FILE ? "" : ends_with(text, ".py") ? ".py" : ".cpp";
+
+    (void)snprintf(name, NAME_MAX_BYTES, "%s%s%u%s", before, words[kind], ++copy->given[kind],
+                   behind);
+}
+
+static uint32_t string_make(struct tn_model_copy *copy, const struct tn_string text,
+                            enum tn_text_kind kind)
+{
+    const char *torch = kind == TN_TEXT_FILE ? torch_path(text) : NULL;
+    char name[NAME_MAX_BYTES];
+    struct tn_string made = text;
+    uint32_t string = TN_STRING_NONE;
+
+    if (copy->anonymize && torch) {
+        made = (struct tn_string){torch, strlen(torch)};
+    } else if (copy->anonymize && !is_kept(text, kind)) {
+        name_invent(copy, text, kind, name);
+        made = (struct tn_string){name, strlen(name)};
+    }
+    (void)note(copy, tn_model_add_string(copy->to, made.text, made.length, &string));
+    return string;
+}
+
+uint32_t tn_copy_string(struct tn_model_copy *copy, uint32_t string, enum tn_text_kind kind)
+{
+    uint32_t *known = &copy->strings[kind][string];
+
+    if (string == TN_STRING_NONE) {
+        return TN_STRING_NONE;
+    }
+    if (*known == 0) {
+        *known = string_make(copy, tn_model_string(copy->from, string), kind) + 1;
+    }
+    return *known - 1;
+}
+
+/* As it is: what names PyTorch's own things. */
+static uint32_t string_pass(struct tn_model_copy *copy, uint32_t string)
+{
+    const struct tn_string text = tn_model_string(copy->from, string);
+    uint32_t passed = TN_STRING_NONE;
+
+    if (string != TN_STRING_NONE) {
+        (void)note(copy, tn_model_add_string(copy->to, text.text, text.length, &passed));
+    }
+    return passed;
+}
+
+/* ---- settings ---- */
+
+enum {
+    SETTING_DIGITS_MAX = 20
+};
+
+static bool setting_is_known(const struct tn_string word)
+{
+    size_t digits = 0;
+
+    while (digits < word.length && strchr("0123456789.", word.text[digits])) {
+        digits++;
+    }
+    return (digits == word.length && digits <= SETTING_DIGITS_MAX) ||
+           is_one_of(word, setting_words);
+}
+
+static bool text_add(struct tn_model_copy *copy, const char *text, size_t length)
+{
+    if (!note(copy, tn_vec_reserve(&copy->text, length) ? TARN_OK : TARN_ERR_HOST_MEMORY)) {
+        return false;
+    }
+    if (length > 0) {
+        memcpy((char *)copy->text.items + copy->text.count, text, length);
+    }
+    copy->text.count += length;
+    return true;
+}
+
+/* Bytes of the word, or of what stands between words, that `text` begins with. */
+static size_t piece_length(const char *text, size_t length, bool *is_word_out)
+{
+    static const char between[] = " ,:;[]<>";
+    size_t count = 0;
+
+    *is_word_out = memchr(between, text[0], sizeof between - 1) == NULL;
+    while (count < length &&
+           (memchr(between, text[count], sizeof between - 1) == NULL) == *is_word_out) {
+        count++;
+    }
+    return count;
+}
+
+uint32_t tn_copy_settings(struct tn_model_copy *copy, uint32_t string)
+{
+    struct tn_string left = tn_model_string(copy->from, string);
+    uint32_t made = TN_STRING_NONE;
+    bool is_word;
+
+    if (!copy->anonymize || string == TN_STRING_NONE) {
+        return string_pass(copy, string);
+    }
+    copy->text.count = 0;
+    while (left.length > 0 && copy->status == TARN_OK) {
+        const size_t length = piece_length(left.text, left.length, &is_word);
+        const struct tn_string piece = {left.text, length};
+        const bool passes = !is_word || setting_is_known(piece);
+
+        (void)text_add(copy, passes ? piece.text : "other", passes ? length : strlen("other"));
+        left = (struct tn_string){left.text + length, left.length - length};
+    }
+    if (copy->status == TARN_OK) {
+        (void)note(copy, tn_model_add_string(copy->to, copy->text.count > 0 ? copy->text.items : "",
+                                             copy->text.count, &made));
+    }
+    return made;
+}
+
+/* ---- stacks ---- */
+
+static bool is_python(const struct tn_string file)
+{
+    return ends_with(file, ".py") || begins_with(file, "<");
+}
+
+static uint32_t fx_copy(struct tn_model_copy *copy, uint32_t number)
+{
+    const struct tn_frame_fx *fx = tn_store_at(&copy->from->fx, number);
+    const struct tn_frame_fx made = {
+        .node_op = tn_copy_string(copy, fx->node_op, TN_TEXT_NOTE),
+        .node_name = tn_copy_string(copy, fx->node_name, TN_TEXT_NOTE),
+        .node_target = tn_copy_string(copy, fx->node_target, TN_TEXT_NOTE),
+        .original_trace = tn_copy_string(copy, fx->original_trace, TN_TEXT_NOTE)};
+    uint32_t copied = 0;
+
+    if (number != 0 && copy->status == TARN_OK) {
+        (void)note(copy, tn_model_add_fx(copy->to, &made, &copied));
+    }
+    return copied;
+}
+
+static void frame_copy(struct tn_model_copy *copy, const struct tn_frame *frame)
+{
+    const struct tn_string file = tn_model_string(copy->from, frame->filename);
+    /* Names inside PyTorch are public. */
+    const bool is_public = !copy->anonymize || torch_path(file) != NULL;
+    const struct tn_frame made = {
+        .name = is_public ? string_pass(copy, frame->name)
+                          : tn_copy_string(copy, frame->name, TN_TEXT_FUNCTION),
+        .filename = tn_copy_string(copy, frame->filename, TN_TEXT_FILE),
+        .line = frame->line,
+        .fx = fx_copy(copy, frame->fx),
+    };
+    uint32_t *number = tn_vec_push(&copy->frames);
+
+    if (note(copy, number ? TARN_OK : TARN_ERR_HOST_MEMORY)) {
+        (void)note(copy, tn_model_add_frame(copy->to, &made, number));
+    }
+}
+
+static uint32_t stack_make(struct tn_model_copy *copy, uint32_t stack)
+{
+    const struct tn_stack frames = tn_model_stack(copy->from, stack);
+    uint32_t made = TN_STACK_EMPTY;
+
+    copy->frames.count = 0;
+    for (uint32_t i = 0; i < frames.count && copy->status == TARN_OK; i++) {
+        const struct tn_frame *frame = tn_model_frame(copy->from, frames.frames[i]);
+
+        if (!copy->drop_cpp || is_python(tn_model_string(copy->from, frame->filename))) {
+            frame_copy(copy, frame);
+        }
+    }
+    if (copy->status == TARN_OK && copy->frames.count > 0) {
+        (void)note(copy,
+                   tn_model_add_stack(copy->to, copy->frames.items, copy->frames.count, &made));
+    }
+    return made;
+}
+
+uint32_t tn_copy_stack(struct tn_model_copy *copy, uint32_t stack)
+{
+    if (stack == TN_STACK_NONE || stack == TN_STACK_EMPTY) {
+        return stack;
+    }
+    if (copy->stacks[stack] == 0) {
+        copy->stacks[stack] = stack_make(copy, stack) + 1;
+    }
+    return copy->stacks[stack] - 1;
+}
+
+/* ---- entries ---- */
+
+/* Keys that entries have are known words; their numbers are the same in every model. */
+static uint32_t shape_copy(struct tn_model_copy *copy, uint32_t number)
+{
+    const struct tn_shape shape = tn_model_shape(copy->from, number);
+    uint32_t copied = 0;
+
+    if (number != 0 && copy->status == TARN_OK) {
+        (void)note(copy, tn_model_add_shape(copy->to, shape.keys, shape.count, &copied));
+    }
+    return copied;
+}
+
+static uint32_t extra_make(struct tn_model_copy *copy, uint32_t number)
+{
+    const struct tn_trace_extra *extra = tn_model_extra(copy->from, number);
+    const struct tn_trace_extra made = {
+        .compile_context = tn_copy_string(copy, extra->compile_context, TN_TEXT_NOTE),
+        .user_metadata = tn_copy_string(copy, extra->user_metadata, TN_TEXT_NOTE),
+        .internal_metadata = tn_copy_string(copy, extra->internal_metadata, TN_TEXT_NOTE),
+        .category = tn_copy_string(copy, extra->category, TN_TEXT_NOTE),
+        .action_name = tn_copy_string(copy, extra->action_name, TN_TEXT_WORD),
+        .shape = shape_copy(copy, extra->shape),
+        .has_pool = extra->has_pool,
+        .pool = extra->pool,
+    };
+    uint32_t copied = TN_EXTRA_NONE;
+
+    if (copy->status == TARN_OK) {
+        (void)note(copy, tn_model_add_extra(copy->to, &made, &copied));
+    }
+    return copied;
+}
+
+uint32_t tn_copy_extra(struct tn_model_copy *copy, uint32_t extra)
+{
+    if (extra == TN_EXTRA_NONE) {
+        return TN_EXTRA_NONE;
+    }
+    if (copy->extras[extra] == 0) {
+        copy->extras[extra] = extra_make(copy, extra) + 1;
+    }
+    return copy->extras[extra] - 1;
+}
+
+int64_t tn_copy_time(const struct tn_model_copy *copy, int64_t time_us)
+{
+    return time_us == TN_TIME_NONE ? TN_TIME_NONE : time_us - copy->time_shift;
+}

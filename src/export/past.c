@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+#include "export/past.h"
+
+#include "analysis/region.h"
+
+#include <stdlib.h>
+
+enum {
+    GRAIN = 512
+};
+
+#define LARGE_REST ((uint64_t)1 << 20) /* a rest of the large pool must be larger */
+
+struct past {
+    struct tn_model_copy *copy;
+    const struct tn_timeline *timeline;
+    uint64_t entry;
+    struct tn_regions regions;
+    struct tn_vec lives;  /* const struct tn_life *, in use then, by address */
+    struct tn_vec blocks; /* struct tn_model_block, of the segment at hand */
+    size_t next;          /* life that comes next */
+};
+
+static void note_memory(struct past *past)
+{
+    if (past->copy->status == TARN_OK) {
+        past->copy->status = TARN_ERR_HOST_MEMORY;
+    }
+}
+
+static int life_compare(const void *left, const void *right)
+{
+    const struct tn_life *a = *(const struct tn_life *const *)left;
+    const struct tn_life *b = *(const struct tn_life *const *)right;
+
+    return a->address < b->address ? -1 : a->address > b->address;
+}
+
+static bool lives_collect(struct past *past)
+{
+    const struct tn_life *lives = tn_timeline_lives(past->timeline);
+
+    for (size_t i = 0; i < past->timeline->lives.count; i++) {
+        if (tn_life_is_at(&lives[i], past->entry)) {
+            const struct tn_life **item = tn_vec_push(&past->lives);
+
+            if (!item) {
+                return false;
+            }
+            *item = &lives[i];
+        }
+    }
+    if (past->lives.count > 0) {
+        qsort(past->lives.items, past->lives.count, sizeof(const struct tn_life *), life_compare);
+    }
+    return true;
+}
+
+static bool regions_go_back(struct past *past)
+{
+    const uint64_t first = past->entry == TN_NEVER ? 0 : past->entry + 1;
+
+    for (uint64_t i = past->timeline->trace->count; i > first; i--) {
+        if (!tn_regions_undo(&past->regions, past->timeline, i - 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- blocks ---- */
+
+static struct tn_model_block *block_add(struct past *past, uint64_t address, uint64_t size)
+{
+    struct tn_model_block *block = tn_vec_push(&past->blocks);
+
+    if (!block) {
+        note_memory(past);
+        return NULL;
+    }
+    *block = (struct tn_model_block){.address = address,
+                                     .size = size,
+                                     .stack = TN_STACK_EMPTY,
+                                     .state = TN_BLOCK_INACTIVE,
+                                     .has_address = true,
+                                     .has_requested_size = true};
+    return block;
+}
+
+/* The bytes up to `end` that no block has: free, or the rest of the block before them. */
+static void gap_add(struct past *past, const struct tn_region *region, uint64_t at, uint64_t end)
+{
+    struct tn_model_block *last = past->blocks.items;
+
+    if (at >= end) {
+        return;
+    }
+    if (past->blocks.count > 0 && (region->is_large ? end - at <= LARGE_REST : end - at < GRAIN)) {
+        last[past->blocks.count - 1].size += end - at;
+    } else {
+        (void)block_add(past, at, end - at);
+    }
+}
+
+static uint64_t life_end(const struct tn_life *life, uint64_t limit)
+{
+    const uint64_t more = (GRAIN - life->size % GRAIN) % GRAIN;
+    uint64_t end = tn_region_end(life->address, life->size);
+
+    end = tn_region_end(end, more);
+    return end < limit ? end : limit;
+}
+
+static void life_add(struct past *past, const struct tn_life *life, uint64_t end)
+{
+    struct tn_model_block *block = block_add(past, life->address, end - life->address);
+    const bool is_pending =
+        life->requested != TN_NEVER && past->entry != TN_NEVER && life->requested <= past->entry;
+
+    if (block) {
+        block->requested_size = life->size;
+        block->state = is_pending ? TN_BLOCK_ACTIVE_PENDING_FREE : TN_BLOCK_ACTIVE_ALLOCATED;
+        if (life->stack != TN_STACK_NONE) {
+            block->stack = tn_copy_stack(past->copy, life->stack);
+        }
+    }
+}
+
+/* The blocks of [start, end). A file that contradicts itself may have overlapping ones: those that
+ * begin inside of another are left out. */
+static void blocks_collect(struct past *past, const struct tn_region *region, uint64_t end)
+{
+    const struct tn_life *const *lives = past->lives.items;
+    uint64_t at = region->start;
+
+    past->blocks.count = 0;
+    for (; past->next < past->lives.count && lives[past->next]->address < end; past->next++) {
+        const struct tn_life *life = lives[past->next];
+
+        if (life->address >= at) {
+            const uint64_t limit = past->next + 1 < past->lives.count &&
+                                           lives[past->next + 1]->address < end &&
+                                           lives[past->next + 1]->address > life->address
+                                       ? lives[past->next + 1]->address
+                                       : end;
+
+            gap_add(past, region, at, life->address);
+            at = life_end(life, limit);
+            life_add(past, life, at);
+        }
+    }
+    gap_add(past, region, at, end);
+}
+
+/* ---- segments ---- */
+
+static struct tn_model_block *blocks_keep(struct past *past)
+{
+    const struct tn_model_block *from = past->blocks.items;
+    struct tn_model_block *kept =
+        tn_copy_array(past->copy, past->blocks.count, sizeof(struct tn_model_block));
+
+    for (size_t i = 0; kept && i < past->blocks.count; i++) {
+        kept[i] = from[i];
+    }
+    return kept;
+}
+
+/* The segment of the snapshot that still begins there has its stack. */
+static uint32_t segment_stack(const struct past *past, uint64_t address)
+{
+    const struct tn_model *model = past->timeline->model;
+
+    for (size_t i = 0; i < model->segment_count; i++) {
+        if (model->segments[i].device == past->timeline->device &&
+            model->segments[i].address == address && model->segments[i].stack != TN_STACK_NONE) {
+            return tn_copy_stack(past->copy, model->segments[i].stack);
+        }
+    }
+    return TN_STACK_EMPTY;
+}
+
+static void sums_fill(struct tn_model_segment *segment)
+{
+    for (size_t i = 0; i < segment->block_count; i++) {
+        const struct tn_model_block *block = &segment->blocks[i];
+
+        if (block->state != TN_BLOCK_INACTIVE) {
+            segment->active_size += block->size;
+            segment->requested_size += block->requested_size;
+        }
+        if (block->state == TN_BLOCK_ACTIVE_ALLOCATED) {
+            segment->allocated_size += block->size;
+        }
+    }
+}
+
+static void segment_add(struct past *past, const struct tn_region *region, uint64_t end,
+                        struct tn_vec *segments)
+{
+    struct tn_model_segment *segment = tn_vec_push(segments);
+
+    blocks_collect(past, region, end);
+    if (!segment) {
+        note_memory(past);
+        return;
+    }
+    *segment = (struct tn_model_segment){
+        .address = region->start,
+        .total_size = end - region->start,
+        .stream = region->stream,
+        .pool = region->pool,
+        .device = (int32_t)past->timeline->device,
+        .stack = segment_stack(past, region->start),
+        .is_large = region->is_large,
+        .is_expandable = region->is_growing,
+        .blocks = blocks_keep(past),
+        .block_count = past->blocks.count,
+    };
+    if (segment->blocks) {
+        sums_fill(segment);
+    }
+}
+
+/* Whether the pieces are one mapped range. */
+static bool continues(const struct tn_region *a, const struct tn_region *b)
+{
+    return a->is_growing && b->is_growing && a->end == b->start && a->stream == b->stream &&
+           a->is_large == b->is_large;
+}
+
+static void segments_collect(struct past *past, struct tn_vec *segments)
+{
+    const struct tn_life *const *lives = past->lives.items;
+
+    for (const struct tn_region *region = tn_regions_first(&past->regions);
+         region && past->copy->status == TARN_OK;) {
+        const struct tn_region *last = region;
+        const struct tn_region *next = tn_regions_next(region);
+
+        for (; next && continues(last, next); next = tn_regions_next(next)) {
+            last = next;
+        }
+        while (past->next < past->lives.count && lives[past->next]->address < region->start) {
+            past->next++;
+        }
+        segment_add(past, region, last->end, segments);
+        region = next;
+    }
+}
+
+void tn_past_segments(struct tn_model_copy *copy, const struct tn_timeline *timeline,
+                      uint64_t entry, struct tn_vec *segments)
+{
+    struct past past = {.copy = copy, .timeline = timeline, .entry = entry};
+
+    tn_vec_init(&past.lives, sizeof(const struct tn_life *));
+    tn_vec_init(&past.blocks, sizeof(struct tn_model_block));
+    if (!tn_regions_init(&past.regions, timeline)) {
+        note_memory(&past);
+        return;
+    }
+    if (regions_go_back(&past) && lives_collect(&past)) {
+        segments_collect(&past, segments);
+    } else {
+        note_memory(&past);
+    }
+    tn_regions_fini(&past.regions);
+    tn_vec_fini(&past.lives);
+    tn_vec_fini(&past.blocks);
+}

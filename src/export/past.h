@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The segments of a device at an earlier moment, with their blocks, as a snapshot taken then would
+ * have them: what later entries did is undone. A block has its bytes rounded up to 512; what
+ * follows it is a free block where PyTorch would have split it off, else part of the block.
+ */
+#ifndef TN_EXPORT_PAST_H
+#define TN_EXPORT_PAST_H
+
+#include "analysis/timeline.h"
+#include "base/vec.h"
+#include "export/model_copy.h"
+
+/* Appends them to `segments` (struct tn_model_segment), in order of addresses, blocks in the arena
+ * of copy->to. `entry` is the last that counts, TN_NEVER: none does. Failures are noted in
+ * copy->status. */
+void tn_past_segments(struct tn_model_copy *copy, const struct tn_timeline *timeline,
+                      uint64_t entry, struct tn_vec *segments);
+
+#endif

@@ -1,0 +1,700 @@
+/* SPDX-License-Identifier: MIT */
+#include "page/record.h"
+
+#include "page/section.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define ASKED  ((uint64_t)1 << 63)
+#define BEFORE ((uint64_t)1 << 62)
+#define ENTRY  (BEFORE - 1)
+
+static const struct tn_trace_entry *entry_at(const struct tn_record *record, uint64_t number)
+{
+    return tn_trace_at(record->source->model, record->source->trace, number);
+}
+
+static void number_put(struct tn_record *record, enum tn_record_column column, uint64_t number)
+{
+    uint64_t *item = tn_vec_push(&record->columns[column]);
+
+    if (item) {
+        *item = number;
+    } else {
+        record->failed = true;
+    }
+}
+
+static bool has_address(const struct tn_trace_entry *entry)
+{
+    return entry->action <= TN_TRACE_SEGMENT_UNMAP;
+}
+
+/* ---- what is known beforehand ---- */
+
+/* All addresses: their lowest, and what divides them. */
+static void addresses_look_at(struct tn_record *record)
+{
+    const struct tn_view_source *source = record->source;
+    uint64_t bits = 0;
+    uint64_t base = UINT64_MAX;
+
+    for (uint64_t i = 0; i < source->trace->count; i++) {
+        const struct tn_trace_entry *entry = entry_at(record, i);
+
+        if (has_address(entry)) {
+            bits |= entry->address;
+            base = entry->address < base ? entry->address : base;
+        }
+    }
+    for (size_t i = 0; i < source->segment_count; i++) {
+        const struct tn_model_segment *segment = &source->segments[i];
+
+        for (size_t k = 0; tn_source_has(source, i) && k < segment->block_count; k++) {
+            const struct tn_model_block *block = &segment->blocks[k];
+
+            if (block->state != TN_BLOCK_INACTIVE) {
+                bits |= block->address;
+                base = block->address < base ? block->address : base;
+            }
+        }
+        if (tn_source_has(source, i)) {
+            bits |= segment->address;
+            base = segment->address < base ? segment->address : base;
+        }
+    }
+    record->base = base == UINT64_MAX ? 0 : base;
+    record->unit = bits == 0 ? 1 : bits & (0 - bits);
+}
+
+bool tn_record_init(struct tn_record *record, const struct tn_view_source *source,
+                    struct tn_names *names, struct tn_view_places *places, uint64_t first,
+                    uint64_t first_step)
+{
+    *record = (struct tn_record){.source = source,
+                                 .names = names,
+                                 .places = places,
+                                 .first = first,
+                                 .first_step = first_step,
+                                 .time_first = TN_TIME_NONE};
+    tn_lives_init(&record->lives);
+    tn_vec_init(&record->told, sizeof(uint64_t));
+    tn_column_init(&record->hints);
+    for (int i = 0; i < TN_COLUMN_COUNT; i++) {
+        tn_vec_init(&record->columns[i], sizeof(uint64_t));
+    }
+    tn_column_init(&record->chunk);
+    tn_column_init(&record->before);
+    for (int i = 0; i < TN_OVERVIEW; i++) {
+        record->overview[0][i] = TN_OVERVIEW_NONE;
+    }
+    addresses_look_at(record);
+    return tn_view_spans_init(&record->spans, source, first);
+}
+
+void tn_record_fini(struct tn_record *record)
+{
+    tn_view_spans_fini(&record->spans);
+    tn_lives_fini(&record->lives);
+    tn_vec_fini(&record->told);
+    tn_column_fini(&record->hints);
+    for (int i = 0; i < TN_COLUMN_COUNT; i++) {
+        tn_vec_fini(&record->columns[i]);
+    }
+    tn_column_fini(&record->chunk);
+    tn_column_fini(&record->before);
+}
+
+static uint64_t size_of(const struct tn_record *record, uint64_t life)
+{
+    const uint64_t told = ((const uint64_t *)record->told.items)[life];
+
+    return entry_at(record, told & ENTRY)->size;
+}
+
+/* Of the allocation; TN_STACK_NONE when it is not in the page. */
+static uint32_t stack_of(const struct tn_record *record, uint64_t life)
+{
+    const uint64_t told = ((const uint64_t *)record->told.items)[life];
+
+    return told & BEFORE ? TN_STACK_NONE : entry_at(record, told & ENTRY)->stack;
+}
+
+/* ---- what a lifetime says ---- */
+
+/* Of a block with that start, end and stack. */
+static uint8_t hint_of(struct tn_record *record, const struct tn_life *life)
+{
+    struct tn_categories *categories = record->names->categories;
+    const uint32_t category = tn_category_of(categories, life, record->first_step);
+
+    if (category == tn_category_of_stack(categories, life->stack)) {
+        return 0;
+    }
+    return (uint8_t)(category - (tn_category_count(categories) - TN_CATEGORIES_BY_LIFETIME) + 1);
+}
+
+/* The life ends at an entry, or never. */
+static void hint_set(struct tn_record *record, uint64_t number, uint64_t end)
+{
+    const uint64_t told = ((const uint64_t *)record->told.items)[number];
+    const struct tn_life life = {.start = told & BEFORE ? TN_NEVER : told & ENTRY,
+                                 .end = end,
+                                 .stack = stack_of(record, number)};
+
+    ((uint8_t *)record->hints.bytes.items)[number] = hint_of(record, &life);
+}
+
+/* ---- numbers into columns ---- */
+
+/* The step from the address written last, in units. */
+static uint64_t address_step(struct tn_record *record, uint64_t address)
+{
+    const uint64_t at = (address - record->base) / record->unit;
+    const uint64_t step = tn_column_zigzag(record->at, at);
+
+    record->at = at;
+    return step;
+}
+
+static void time_put(struct tn_record *record, const struct tn_trace_entry *entry)
+{
+    if (entry->time_us != TN_TIME_NONE && record->time_first == TN_TIME_NONE) {
+        record->time_first = entry->time_us;
+        record->time = entry->time_us;
+        record->time_last = entry->time_us;
+    }
+    const int64_t time = entry->time_us == TN_TIME_NONE ? record->time : entry->time_us;
+
+    number_put(record, TN_COLUMN_TIME, tn_column_zigzag((uint64_t)record->time, (uint64_t)time));
+    record->time = time;
+    record->time_last = time > record->time_last ? time : record->time_last;
+}
+
+/* Most frees have the stack of the allocation: that is 0 there, and other numbers one more. */
+static void stack_put(struct tn_record *record, enum tn_record_kind kind,
+                      const struct tn_trace_entry *entry, const struct tn_life_step *step)
+{
+    const uint64_t number = tn_names_stack(record->names, entry->stack);
+
+    if (kind >= TN_RECORD_FREE_REQUESTED && kind <= TN_RECORD_FREE) {
+        number_put(record, TN_COLUMN_FREE_STACK,
+                   entry->stack == stack_of(record, step->life) ? 0 : number + 1);
+    } else {
+        number_put(record, TN_COLUMN_STACK, number);
+    }
+}
+
+static void extra_put(struct tn_record *record, const struct tn_trace_entry *entry)
+{
+    number_put(record, TN_COLUMN_EXTRA, tn_names_extra(record->names, entry->extra));
+}
+
+static void what_put(struct tn_record *record, const struct tn_trace_entry *entry)
+{
+    number_put(record, TN_COLUMN_SIZE, tn_view_places_size(record->places, entry->size));
+    number_put(record, TN_COLUMN_PLACE,
+               tn_view_places_of_entry(record->places, record->source->model, entry));
+}
+
+static void where_put(struct tn_record *record, const struct tn_trace_entry *entry)
+{
+    number_put(record, TN_COLUMN_ADDRESS, address_step(record, entry->address));
+    what_put(record, entry);
+}
+
+static void plain_put(struct tn_record *record, uint64_t number)
+{
+    number_put(record, TN_COLUMN_PLAIN, number);
+}
+
+/* ---- entries ---- */
+
+static enum tn_record_kind free_kind(const struct tn_life_step *step, bool is_completed)
+{
+    enum tn_record_kind kind = TN_RECORD_FREE_REQUESTED;
+
+    if (step->is_new) {
+        kind = TN_RECORD_OLD_FREE_REQUESTED;
+    } else if (step->life == TN_LIFE_NONE) {
+        kind = TN_RECORD_LOST_FREE_REQUESTED;
+    }
+    return is_completed ? kind + 1 : kind;
+}
+
+static enum tn_record_kind kind_of(const struct tn_trace_entry *entry,
+                                   const struct tn_life_step *step)
+{
+    switch ((enum tn_trace_action)entry->action) {
+    case TN_TRACE_ALLOC:
+        return step->ended == TN_LIFE_NONE ? TN_RECORD_ALLOC : TN_RECORD_ALLOC_AGAIN;
+    case TN_TRACE_FREE_REQUESTED:
+        return free_kind(step, false);
+    case TN_TRACE_FREE_COMPLETED:
+        return free_kind(step, true);
+    case TN_TRACE_SEGMENT_ALLOC:
+        return TN_RECORD_SEGMENT_ALLOC;
+    case TN_TRACE_SEGMENT_FREE:
+        return TN_RECORD_SEGMENT_FREE;
+    case TN_TRACE_SEGMENT_MAP:
+        return TN_RECORD_SEGMENT_MAP;
+    case TN_TRACE_SEGMENT_UNMAP:
+        return TN_RECORD_SEGMENT_UNMAP;
+    case TN_TRACE_SNAPSHOT:
+        return TN_RECORD_SNAPSHOT;
+    case TN_TRACE_OOM:
+        return TN_RECORD_OOM;
+    case TN_TRACE_ANNOTATE:
+        return TN_RECORD_ANNOTATE;
+    case TN_TRACE_USER_DEFINED:
+        return TN_RECORD_USER_DEFINED;
+    case TN_TRACE_OTHER:
+    case TN_TRACE_ACTION_COUNT:
+        break;
+    }
+    return TN_RECORD_OTHER;
+}
+
+/* The numbers that a record of that kind has beside its kind, time and stack. viewer/trace.js reads
+ * them in the same order. */
+static void details_put(struct tn_record *record, enum tn_record_kind kind,
+                        const struct tn_trace_entry *entry, const struct tn_life_step *step)
+{
+    switch (kind) {
+    case TN_RECORD_ALLOC_AGAIN: /* its address is that of the life that ends */
+        number_put(record, TN_COLUMN_BEHIND, step->behind);
+        what_put(record, entry);
+        extra_put(record, entry);
+        return;
+    case TN_RECORD_ALLOC:
+        number_put(record, TN_COLUMN_REUSE, step->reuse);
+        if (step->reuse > 0) {
+            what_put(record, entry);
+        } else {
+            where_put(record, entry);
+        }
+        extra_put(record, entry);
+        return;
+    case TN_RECORD_FREE_REQUESTED:
+    case TN_RECORD_FREE_COMPLETED:
+    case TN_RECORD_FREE:
+        number_put(record, TN_COLUMN_BEHIND, step->behind);
+        return;
+    case TN_RECORD_OLD_FREE_REQUESTED:
+    case TN_RECORD_OLD_FREE_COMPLETED:
+    case TN_RECORD_OLD_FREE:
+    case TN_RECORD_LOST_FREE_REQUESTED:
+    case TN_RECORD_LOST_FREE_COMPLETED:
+    case TN_RECORD_SEGMENT_ALLOC:
+    case TN_RECORD_SEGMENT_FREE:
+    case TN_RECORD_SEGMENT_MAP:
+    case TN_RECORD_SEGMENT_UNMAP:
+        where_put(record, entry);
+        return;
+    case TN_RECORD_OOM:
+        plain_put(record, entry->size);
+        plain_put(record, entry->address); /* free bytes of the device */
+        number_put(record, TN_COLUMN_PLACE,
+                   tn_view_places_get(record->places, entry->stream,
+                                      tn_model_extra(record->source->model, entry->extra)->pool));
+        return;
+    case TN_RECORD_SNAPSHOT:
+        plain_put(record, entry->size);
+        return;
+    case TN_RECORD_ANNOTATE:
+        plain_put(record, step->life == TN_LIFE_NONE ? 0 : step->behind + 1);
+        extra_put(record, entry);
+        return;
+    case TN_RECORD_USER_DEFINED:
+    case TN_RECORD_OTHER:
+        extra_put(record, entry);
+        return;
+    }
+}
+
+/* Bytes in use and reserved after the entry. */
+static void totals_step(struct tn_record *record, uint64_t number,
+                        const struct tn_trace_entry *entry, const struct tn_life_step *step)
+{
+    const uint64_t count = record->source->trace->count - record->first;
+    const uint64_t column = (number - record->first) * TN_OVERVIEW / count;
+    uint64_t *requested = &record->overview[0][column];
+    uint64_t *reserved = &record->overview[1][column];
+
+    if (step->ended != TN_LIFE_NONE) {
+        record->requested -= size_of(record, step->ended);
+    }
+    if (entry->action == TN_TRACE_ALLOC) {
+        record->requested += entry->size;
+    } else if (step->is_new) {
+        record->requested_before += entry->size;
+    }
+    if (entry->action == TN_TRACE_FREE_COMPLETED && step->life != TN_LIFE_NONE) {
+        record->requested -= size_of(record, step->life);
+    }
+    record->reserved += tn_source_reserves(entry);
+    if ((int64_t)record->requested > (int64_t)*requested) {
+        *requested = record->requested;
+    }
+    *reserved = record->reserved > *reserved ? record->reserved : *reserved;
+}
+
+/* Notes what the entry says of its block. False when host memory is missing. */
+static bool life_step(struct tn_record *record, uint64_t number, struct tn_life_step *step_out)
+{
+    const struct tn_trace_entry *entry = entry_at(record, number);
+
+    if (!tn_lives_step(&record->lives, entry, step_out)) {
+        return false;
+    }
+    if (step_out->is_new) {
+        uint64_t *told = tn_vec_push(&record->told);
+
+        if (!told) {
+            return false;
+        }
+        *told = number | (entry->action == TN_TRACE_ALLOC ? 0 : BEFORE);
+        tn_column_put_byte(&record->hints, 0);
+        if (record->hints.failed) {
+            return false;
+        }
+    }
+    if (step_out->ended != TN_LIFE_NONE) {
+        hint_set(record, step_out->ended, number);
+    }
+    if (entry->action == TN_TRACE_FREE_COMPLETED && step_out->life != TN_LIFE_NONE) {
+        hint_set(record, step_out->life, number);
+    }
+    if (entry->action == TN_TRACE_FREE_REQUESTED && step_out->life != TN_LIFE_NONE) {
+        ((uint64_t *)record->told.items)[step_out->life] |= ASKED;
+    }
+    return true;
+}
+
+/* Whether the next entry completes the free that this one asks for, with nothing new to say. */
+static bool is_pair(const struct tn_record *record, uint64_t number)
+{
+    const struct tn_trace_entry *entry = entry_at(record, number);
+
+    if (entry->action != TN_TRACE_FREE_REQUESTED || number + 1 >= record->source->trace->count) {
+        return false;
+    }
+    const struct tn_trace_entry *next = entry_at(record, number + 1);
+
+    return next->action == TN_TRACE_FREE_COMPLETED && next->address == entry->address &&
+           next->stack == entry->stack;
+}
+
+/* One record, of one or two entries; *number is then that of the next entry. */
+static bool entry_put(struct tn_record *record, uint64_t *number)
+{
+    const struct tn_trace_entry *entry = entry_at(record, *number);
+    struct tn_life_step step;
+
+    if (!life_step(record, *number, &step)) {
+        return false;
+    }
+    enum tn_record_kind kind = kind_of(entry, &step);
+    const bool is_two =
+        (kind == TN_RECORD_FREE_REQUESTED || kind == TN_RECORD_OLD_FREE_REQUESTED) &&
+        is_pair(record, *number);
+
+    kind = is_two ? kind + 2 : kind;
+    totals_step(record, *number, entry, &step);
+    number_put(record, TN_COLUMN_KIND, kind);
+    time_put(record, entry);
+    stack_put(record, kind, entry, &step);
+    details_put(record, kind, entry, &step);
+    ++*number;
+    if (is_two) {
+        entry = entry_at(record, *number);
+        if (!life_step(record, *number, &step)) {
+            return false;
+        }
+        totals_step(record, *number, entry, &step);
+        time_put(record, entry);
+        ++*number;
+    }
+    record->chunk_entries += is_two ? 2 : 1;
+    return true;
+}
+
+/* Bytes that the largest number of a column needs. */
+static unsigned column_width(const struct tn_vec *column)
+{
+    const uint64_t *numbers = column->items;
+    uint64_t bits = 0;
+    unsigned width = 0;
+
+    for (size_t i = 0; i < column->count; i++) {
+        bits |= numbers[i];
+    }
+    for (; bits > 0; bits >>= 8) {
+        width++;
+    }
+    return width;
+}
+
+static void plane_add(struct tn_section *section, struct tn_column *scratch,
+                      const struct tn_vec *column, unsigned plane)
+{
+    const uint64_t *numbers = column->items;
+
+    tn_column_clear(scratch);
+    for (size_t i = 0; i < column->count; i++) {
+        tn_column_put_byte(scratch, (uint8_t)(numbers[i] >> 8 * plane));
+    }
+    tn_section_add(section, scratch->bytes.items, scratch->bytes.count);
+}
+
+/* Writes the columns, and empties them. */
+static bool chunk_put(struct tn_record *record, struct tn_text_out *out)
+{
+    unsigned width[TN_COLUMN_COUNT];
+    struct tn_section section;
+    size_t size = 0;
+    char name[48];
+
+    tn_column_clear(&record->chunk);
+    tn_column_put_varint(&record->chunk, record->chunk_entries);
+    for (int i = 0; i < TN_COLUMN_COUNT; i++) {
+        width[i] = column_width(&record->columns[i]);
+        tn_column_put_varint(&record->chunk, record->columns[i].count);
+        tn_column_put_byte(&record->chunk, (uint8_t)width[i]);
+        size += record->columns[i].count * width[i];
+    }
+    (void)snprintf(name, sizeof name, "d%zu.trace.%zu", record->number, record->chunks++);
+    if (record->failed || record->chunk.failed ||
+        !tn_section_begin(&section, out, name, record->chunk.bytes.count + size)) {
+        return false;
+    }
+    tn_section_add(&section, record->chunk.bytes.items, record->chunk.bytes.count);
+    for (int i = 0; i < TN_COLUMN_COUNT; i++) {
+        for (unsigned plane = 0; plane < width[i]; plane++) {
+            plane_add(&section, &record->chunk, &record->columns[i], plane);
+        }
+        record->columns[i].count = 0;
+    }
+    record->chunk_entries = 0;
+    return tn_section_end(&section) && !record->chunk.failed;
+}
+
+static bool entries_put(struct tn_record *record, struct tn_text_out *out)
+{
+    const uint64_t count = record->source->trace->count;
+
+    for (uint64_t i = record->first; i < count && out->status == TARN_OK;) {
+        if (!entry_put(record, &i)) {
+            return false;
+        }
+        if ((record->chunk_entries >= TN_RECORD_CHUNK || i >= count) && !chunk_put(record, out)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- what was there before ---- */
+
+/* A block that was in use before the first entry of the page. */
+struct old_block {
+    uint64_t address;
+    uint64_t size;
+    uint32_t place;
+    uint32_t stack;
+    uint32_t extra;       /* of the allocation */
+    const uint64_t *said; /* extra of what the program said of it later; NULL: nothing */
+    bool is_asked;
+};
+
+/* viewer/trace.js reads them in the same order. */
+static void old_put(struct tn_record *record, const struct old_block *block)
+{
+    struct tn_column *column = &record->before;
+
+    tn_column_put_varint(column, address_step(record, block->address));
+    tn_column_put_varint(column, tn_view_places_size(record->places, block->size));
+    tn_column_put_varint(column, block->place);
+    tn_column_put_varint(column, tn_names_stack(record->names, block->stack));
+    tn_column_put_varint(column, tn_names_extra(record->names, block->extra));
+    tn_column_put_varint(
+        column,
+        block->said ? 1 + (uint64_t)tn_names_extra(record->names, (uint32_t)*block->said) : 0);
+    tn_column_put_byte(column, block->is_asked);
+    record->requested_before += block->size;
+}
+
+/* Blocks in use at the end that the trace has no word of. Of a cut file nobody knows which. */
+static void survivors_put(struct tn_record *record)
+{
+    const struct tn_view_source *source = record->source;
+
+    for (size_t i = 0; !source->model->is_partial && i < source->segment_count; i++) {
+        const struct tn_model_segment *segment = &source->segments[i];
+
+        for (size_t k = 0; tn_source_has(source, i) && k < segment->block_count; k++) {
+            const struct tn_model_block *block = &segment->blocks[k];
+
+            if (block->state != TN_BLOCK_INACTIVE &&
+                tn_lives_at(&record->lives, block->address) == TN_LIFE_NONE) {
+                const struct old_block old = {
+                    .address = block->address,
+                    .size = block->requested_size,
+                    .place = tn_view_places_get(record->places, segment->stream, segment->pool),
+                    .stack = block->stack,
+                    .is_asked = block->state == TN_BLOCK_ACTIVE_PENDING_FREE};
+
+                const struct tn_life life = {
+                    .start = TN_NEVER, .end = TN_NEVER, .stack = block->stack};
+
+                old_put(record, &old);
+                tn_column_put_byte(&record->hints, hint_of(record, &life));
+                record->survivors++;
+            }
+        }
+    }
+}
+
+/* Notes what the program says of a block. False when host memory is missing. */
+static bool said_step(struct tn_map *said, const struct tn_trace_entry *entry,
+                      const struct tn_life_step *step)
+{
+    if (entry->action != TN_TRACE_ANNOTATE || step->life == TN_LIFE_NONE) {
+        return true;
+    }
+    uint64_t *last = tn_map_find(said, step->life + 1);
+
+    if (last) {
+        *last = entry->extra;
+        return true;
+    }
+    if (!tn_map_reserve(said, 1)) {
+        return false;
+    }
+    tn_map_insert(said, step->life + 1, entry->extra);
+    return true;
+}
+
+/* A block of the entries that the page does not have, by what `told` and `said` have of it. */
+static struct old_block carried_block(struct tn_record *record, uint64_t told, const uint64_t *said)
+{
+    const struct tn_trace_entry *entry = entry_at(record, told & ENTRY);
+    const bool is_known = (told & BEFORE) == 0;
+
+    return (struct old_block){
+        .address = entry->address,
+        .size = entry->size,
+        .place = tn_view_places_of_entry(record->places, record->source->model, entry),
+        .stack = is_known ? entry->stack : TN_STACK_NONE,
+        .extra = is_known ? entry->extra : TN_EXTRA_NONE,
+        .said = said,
+        .is_asked = (told & ASKED) != 0};
+}
+
+/* The lives that last, which get new numbers, from 0 on. */
+static bool carried_put(struct tn_record *record, const struct tn_map *said)
+{
+    struct tn_vec carried;
+
+    tn_vec_init(&carried, sizeof(uint64_t));
+    const bool good = record->first == 0 || tn_lives_carry(&record->lives, &carried);
+
+    for (size_t i = 0; good && i < carried.count; i++) {
+        const uint64_t life = ((const uint64_t *)carried.items)[i];
+        uint64_t *told = record->told.items;
+
+        told[i] = told[life];
+        ((uint8_t *)record->hints.bytes.items)[i] = 0;
+        const struct old_block old = carried_block(record, told[i], tn_map_find(said, life + 1));
+
+        old_put(record, &old);
+    }
+    record->carried = carried.count;
+    record->told.count = good ? carried.count : record->told.count;
+    record->hints.bytes.count = record->told.count;
+    tn_vec_fini(&carried);
+    return good;
+}
+
+/* The entries that the page does not have: what is in use after them comes first in it. */
+static bool skipped_read(struct tn_record *record)
+{
+    struct tn_map said = {0};
+    struct tn_life_step step;
+    bool good = true;
+
+    for (uint64_t i = 0; i < record->first && good; i++) {
+        good = life_step(record, i, &step) && said_step(&said, entry_at(record, i), &step);
+    }
+    good = good && carried_put(record, &said);
+    tn_map_fini(&said);
+    return good;
+}
+
+/* ---- segments ---- */
+
+static void entry_number_put(struct tn_record *record, struct tn_column *column, uint64_t entry)
+{
+    tn_column_put_varint(column, entry == TN_VIEW_SPAN_OPEN ? 0 : entry - record->first + 1);
+}
+
+static bool spans_put(struct tn_record *record, struct tn_text_out *out)
+{
+    const struct tn_view_span *spans = record->spans.spans.items;
+    struct tn_column *column = &record->chunk;
+    char name[48];
+
+    tn_column_clear(column);
+    record->at = 0;
+    tn_column_put_varint(column, record->spans.spans.count);
+    for (size_t i = 0; i < record->spans.spans.count; i++) {
+        tn_column_put_varint(column, address_step(record, spans[i].address));
+        tn_column_put_varint(column, spans[i].size);
+        entry_number_put(record, column, spans[i].start);
+        entry_number_put(record, column, spans[i].end);
+        tn_column_put_varint(column,
+                             tn_view_places_get(record->places, spans[i].stream, spans[i].pool));
+        tn_column_put_varint(column, tn_names_stack(record->names, spans[i].stack));
+        tn_column_put_byte(column, (uint8_t)(spans[i].is_large | spans[i].is_growing << 1));
+    }
+    (void)snprintf(name, sizeof name, "d%zu.spans", record->number);
+    return tn_section_put(out, name, column);
+}
+
+static bool hints_put(struct tn_record *record, struct tn_text_out *out)
+{
+    char name[48];
+
+    (void)snprintf(name, sizeof name, "d%zu.hints", record->number);
+    return tn_section_put(out, name, &record->hints);
+}
+
+bool tn_record_put(struct tn_record *record, size_t number, struct tn_text_out *out)
+{
+    char name[48];
+
+    record->number = number;
+    record->reserved = record->spans.reserved;
+    tn_view_places_look_at(record->places, record->source);
+    if (!spans_put(record, out)) {
+        return false;
+    }
+    record->at = 0;
+    if (!skipped_read(record)) {
+        return false;
+    }
+    const uint64_t after_carried = record->at;
+
+    record->at = 0;
+    if (!entries_put(record, out)) {
+        return false;
+    }
+    for (size_t i = 0; i < record->lives.row.count; i++) {
+        hint_set(record, ((const uint64_t *)record->lives.row.items)[i], TN_NEVER);
+    }
+    record->at = after_carried;
+    survivors_put(record);
+    (void)snprintf(name, sizeof name, "d%zu.before", number);
+    return tn_section_put(out, name, &record->before) && hints_put(record, out);
+}

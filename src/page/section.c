@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+#include "page/section.h"
+
+#include "base/host_mem.h"
+
+enum {
+    LEVEL = 6,
+    TRIAL_LEAST = 4 << 10, /* smaller parts are not worth a trial */
+    TRIAL_MOST = 32 << 10  /* bytes of a part that are tried: zlib's window */
+};
+
+/* zlib does not say sizes when it gives memory back, so each piece carries its own. */
+struct piece {
+    size_t size;
+    size_t unused;
+};
+
+static void *piece_alloc(void *context, unsigned count, unsigned item)
+{
+    const size_t size = sizeof(struct piece) + (size_t)count * item;
+    struct piece *piece = tn_host_alloc(size);
+
+    (void)context;
+    if (!piece) {
+        return NULL;
+    }
+    piece->size = size;
+    return piece + 1;
+}
+
+static void piece_free(void *context, void *memory)
+{
+    struct piece *piece = (struct piece *)memory - 1;
+
+    (void)context;
+    tn_host_free(piece, piece->size);
+}
+
+static void piece_put(struct tn_section *section)
+{
+    tn_letters_put(&section->letters, section->piece, TN_SECTION_PIECE - section->stream.avail_out);
+    section->stream.next_out = section->piece;
+    section->stream.avail_out = TN_SECTION_PIECE;
+}
+
+/* Deflates all that is given to the stream. */
+static void stream_run(struct tn_section *section, int flush)
+{
+    do {
+        if (section->stream.avail_out == 0) {
+            piece_put(section);
+        }
+        (void)deflate(&section->stream, flush);
+    } while (section->stream.avail_out == 0);
+}
+
+/* ---- what a part is packed with ---- */
+
+/* Deflated size of some bytes. */
+static uint64_t trial_size(struct tn_section *section, const uint8_t *bytes, size_t size,
+                           int strategy)
+{
+    z_stream *trial = &section->trial;
+    uint8_t ignored[TN_SECTION_PIECE];
+    uint64_t total = 0;
+    int result = Z_OK;
+
+    (void)deflateReset(trial);
+    trial->next_out = ignored;
+    trial->avail_out = sizeof ignored;
+    (void)deflateParams(trial, LEVEL, strategy);
+    trial->next_in = bytes;
+    trial->avail_in = (uInt)size;
+    while (result == Z_OK) {
+        trial->next_out = ignored;
+        trial->avail_out = sizeof ignored;
+        result = deflate(trial, Z_FINISH);
+        total += sizeof ignored - trial->avail_out;
+    }
+    return total;
+}
+
+static int strategy_for(struct tn_section *section, const uint8_t *bytes, size_t size)
+{
+    const size_t tried = size < TRIAL_MOST ? size : TRIAL_MOST;
+
+    if (size < TRIAL_LEAST || section->failed) {
+        return Z_DEFAULT_STRATEGY;
+    }
+    if (!section->has_trial) {
+        section->has_trial = deflateInit(&section->trial, LEVEL) == Z_OK;
+        section->failed = !section->has_trial;
+    }
+    if (section->failed || trial_size(section, bytes, tried, Z_DEFAULT_STRATEGY) <
+                               trial_size(section, bytes, tried, Z_HUFFMAN_ONLY)) {
+        return Z_DEFAULT_STRATEGY;
+    }
+    return Z_HUFFMAN_ONLY;
+}
+
+/* ---- sections ---- */
+
+bool tn_section_begin(struct tn_section *section, struct tn_text_out *out, const char *name,
+                      size_t size)
+{
+    section->stream = (z_stream){.zalloc = piece_alloc, .zfree = piece_free};
+    section->trial = section->stream;
+    section->has_trial = false;
+    section->failed = false;
+    section->strategy = Z_DEFAULT_STRATEGY;
+    if (deflateInit(&section->stream, LEVEL) != Z_OK) {
+        return false;
+    }
+    section->stream.next_out = section->piece;
+    section->stream.avail_out = TN_SECTION_PIECE;
+    tn_letters_init(&section->letters, out);
+    tn_text_printf(out,
+                   "<script type=\"application/octet-stream\" data-name=\"%s\" data-size=\"%zu\">",
+                   name, size);
+    return true;
+}
+
+void tn_section_add(struct tn_section *section, const uint8_t *bytes, size_t size)
+{
+    const int strategy = size > 0 ? strategy_for(section, bytes, size) : section->strategy;
+
+    if (strategy != section->strategy) {
+        /* There is room: stream_run leaves some. Nothing waits: each part ends a block. */
+        (void)deflateParams(&section->stream, LEVEL, strategy);
+        section->strategy = strategy;
+    }
+    while (size > 0) {
+        const uInt more = size < 1u << 30 ? (uInt)size : 1u << 30;
+
+        section->stream.next_in = bytes;
+        section->stream.avail_in = more;
+        bytes += more;
+        size -= more;
+        stream_run(section, size > 0 ? Z_NO_FLUSH : Z_BLOCK);
+    }
+}
+
+bool tn_section_end(struct tn_section *section)
+{
+    stream_run(section, Z_FINISH);
+    piece_put(section);
+    tn_letters_finish(&section->letters);
+    tn_text_puts(section->letters.out, "</script>\n");
+    (void)deflateEnd(&section->stream);
+    if (section->has_trial) {
+        (void)deflateEnd(&section->trial);
+    }
+    return !section->failed;
+}
+
+bool tn_section_put(struct tn_text_out *out, const char *name, const struct tn_column *column)
+{
+    struct tn_section section;
+
+    if (column->failed || !tn_section_begin(&section, out, name, column->bytes.count)) {
+        return false;
+    }
+    tn_section_add(&section, column->bytes.items, column->bytes.count);
+    return tn_section_end(&section);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* The section "head" of a page, as JSON: what the page needs to read the other sections, and what
+ * is said once about the file. Numbers that may be 2^53 and more are texts. */
+#ifndef TN_PAGE_VIEW_HEAD_H
+#define TN_PAGE_VIEW_HEAD_H
+
+#include "page/record.h"
+
+struct tn_view_head {
+    struct tn_text_out out;
+    struct tarn_writer writer;
+    struct tn_column column;
+    bool is_first; /* source */
+};
+
+/* Begins the head: the file. */
+void tn_view_head_init(struct tn_view_head *head, const struct tn_model *model,
+                       const struct tn_categories *categories,
+                       const struct tarn_view_options *options);
+void tn_view_head_fini(struct tn_view_head *head);
+
+/* Adds a source that has been written. */
+void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record);
+
+/* Ends it and writes the section; false when host memory is, or was, missing. */
+bool tn_view_head_put(struct tn_view_head *head, const struct tn_view_places *places,
+                      struct tn_text_out *out) TN_MUST_CHECK;
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/test.h"
+
+#include "analysis/cover.h"
+#include "tarn/host.h"
+
+enum {
+    RANGES = 60,
+    SPACE = 200
+};
+
+static int64_t label_at(const struct tn_cover *cover, uint64_t address)
+{
+    const struct tn_range *range = tn_cover_find(cover, address);
+
+    return range ? (int64_t)range->label : -1;
+}
+
+static void the_first_range_wins(void **state)
+{
+    struct tn_cover cover;
+
+    (void)state;
+    tn_cover_init(&cover);
+    assert_true(tn_cover_add(&cover, 100, 10, 1));
+    assert_true(tn_cover_add(&cover, 120, 10, 2));
+    assert_true(tn_cover_add(&cover, 90, 100, 3));
+    assert_int_equal(label_at(&cover, 89), -1);
+    assert_int_equal(label_at(&cover, 90), 3);
+    assert_int_equal(label_at(&cover, 100), 1);
+    assert_int_equal(label_at(&cover, 109), 1);
+    assert_int_equal(label_at(&cover, 110), 3);
+    assert_int_equal(label_at(&cover, 129), 2);
+    assert_int_equal(label_at(&cover, 189), 3);
+    assert_int_equal(label_at(&cover, 190), -1);
+    assert_int_equal(tn_cover_find(&cover, 150)->start, 90);
+    tn_cover_fini(&cover);
+}
+
+/* Against a search through the whole list. */
+static void same_as_a_list(void **state)
+{
+    struct {
+        uint64_t start, size;
+    } ranges[RANGES];
+    struct tn_cover cover;
+    uint32_t seed = 1;
+
+    (void)state;
+    for (int round = 0; round < 50; round++) {
+        tn_cover_init(&cover);
+        for (int i = 0; i < RANGES; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            ranges[i].start = (seed >> 8) % SPACE;
+            ranges[i].size = (seed >> 20) % 40;
+            assert_true(tn_cover_add(&cover, ranges[i].start, ranges[i].size, (uint64_t)i));
+        }
+        for (uint64_t at = 0; at < SPACE + 50; at++) {
+            int first = 0;
+
+            while (first < RANGES &&
+                   !(at >= ranges[first].start && at - ranges[first].start < ranges[first].size)) {
+                first++;
+            }
+            assert_int_equal(label_at(&cover, at), first < RANGES ? first : -1);
+        }
+        tn_cover_fini(&cover);
+    }
+}
+
+/* Each has a piece, and none looks at those of the others. */
+static void many_ranges_may_overlap(void **state)
+{
+    enum {
+        MANY = 300000
+    };
+    struct tn_cover cover;
+
+    (void)state;
+    tn_cover_init(&cover);
+    for (uint64_t i = 0; i < MANY; i++) {
+        assert_true(tn_cover_add(&cover, 4096 * i, (uint64_t)1 << 40, i));
+    }
+    assert_int_equal(cover.pieces.count, MANY);
+    assert_int_equal(cover.runs.count, 1);
+    assert_int_equal(label_at(&cover, 4096 * (uint64_t)(MANY - 1)), 0);
+    assert_int_equal(label_at(&cover, ((uint64_t)1 << 40) + 5), 1);
+    tn_cover_fini(&cover);
+}
+
+static void ranges_end_with_the_space(void **state)
+{
+    struct tn_cover cover;
+
+    (void)state;
+    tn_cover_init(&cover);
+    assert_true(tn_cover_add(&cover, UINT64_MAX - 5, 100, 7));
+    assert_true(tn_cover_add(&cover, 0, 0, 8));
+    assert_int_equal(label_at(&cover, UINT64_MAX - 1), 7);
+    assert_int_equal(label_at(&cover, 0), -1);
+    tn_cover_fini(&cover);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_range_wins),
+        cmocka_unit_test(same_as_a_list),
+        cmocka_unit_test(many_ranges_may_overlap),
+        cmocka_unit_test(ranges_end_with_the_space),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

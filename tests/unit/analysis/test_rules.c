@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/file.h"
+#include "support/report.h"
+
+#include "analysis/rules.h"
+#include "snapshot/snapshot.h"
+
+static struct tarn_rules *parse(const char *text)
+{
+    struct tarn_rules *rules;
+    struct tarn_error error;
+
+    if (tn_rules_parse(text, strlen(text), "my.rules", &rules, &error)) {
+        fail_msg("%s", error.text);
+    }
+    return rules;
+}
+
+static void refuses(const char *text, size_t size, enum tarn_status status, const char *message)
+{
+    struct tarn_rules *rules;
+    struct tarn_error error;
+
+    assert_int_equal(tn_rules_parse(text, size, "my.rules", &rules, &error), status);
+    assert_null(rules);
+    if (!strstr(error.text, message)) {
+        fail_msg("\"%s\" is not in: %s", message, error.text);
+    }
+}
+
+/* Stack 2 of the model: innermost first. */
+static const char stack[] =
+    "{'segments': [], 'device_traces': [[{'action': 'alloc', 'addr': 1, 'size': 1, 'stream': 0,"
+    " 'frames': [{'name': 'helper', 'filename': '/x/torch/nn/functional.py', 'line': 3},"
+    " {'name': 'step', 'filename': '/x/torch/optim/adam.py', 'line': 9},"
+    " {'name': 'main', 'filename': 'train.py', 'line': 1}]}]]}";
+
+static const char *category_of(const char *text, const struct tn_life *life, uint64_t first_step)
+{
+    static char name[64];
+    struct tarn_snapshot *snapshot = report_parse(stack);
+    struct tarn_rules *rules = text ? parse(text) : NULL;
+    struct tn_categories categories;
+    struct tarn_error error;
+    const char *hint;
+
+    if (!text) {
+        assert_int_equal(tarn_rules_create_default(&rules, &error), TARN_OK);
+    }
+    assert_true(tn_categories_init(&categories, rules, tn_snapshot_model(snapshot)));
+    const uint32_t category = tn_category_of(&categories, life, first_step);
+
+    assert_int_equal(tn_category_of(&categories, life, first_step), category);
+    const char *base = tn_category_name(&categories, category, &hint);
+
+    (void)snprintf(name, sizeof name, "%s%s", base, hint);
+    tn_categories_fini(&categories);
+    tarn_rules_destroy(rules);
+    tarn_snapshot_destroy(snapshot);
+    return name;
+}
+
+static void the_outermost_frame_decides(void **state)
+{
+    const struct tn_life life = {.start = 5, .end = 100, .requested = 99, .stack = 2};
+
+    (void)state;
+    assert_string_equal(category_of("act: functional\nopt: /optim/\n", &life, 0), "opt");
+    assert_string_equal(
+        category_of("# a\n\n first : train\\.py:1:main$ \r\nopt: /optim/", &life, 0), "first");
+    assert_string_equal(category_of("a: adam\nb: adam\n", &life, 0), "a");
+    assert_string_equal(category_of("a: nothing\n", &life, 0), "unclassified");
+    assert_string_equal(category_of("", &life, 0), "unclassified");
+    assert_string_equal(category_of(NULL, &life, 0), "optimizer");
+}
+
+static void lives_are_a_hint(void **state)
+{
+    struct tn_life life = {.start = TN_NEVER, .end = TN_NEVER, .stack = TN_STACK_NONE};
+
+    (void)state;
+    assert_string_equal(category_of(NULL, &life, 0), "parameter (by lifetime)");
+    life.start = 7;
+    assert_string_equal(category_of(NULL, &life, 7), "parameter (by lifetime)");
+    assert_string_equal(category_of(NULL, &life, 6), "unclassified");
+    life.end = 7 + TN_TEMPORARY_ENTRIES;
+    assert_string_equal(category_of(NULL, &life, 7), "temporary (by lifetime)");
+    life.end++;
+    assert_string_equal(category_of(NULL, &life, 7), "unclassified");
+}
+
+static void bad_files(void **state)
+{
+    static const char nul[] = "a: b\nc\0: d\n";
+    char *longer = malloc(6000);
+
+    (void)state;
+    refuses("a: b\n\nno rule\n", 14, TARN_ERR_INVALID_ARGUMENT, "my.rules, line 3: not of the");
+    refuses("a:\n", 3, TARN_ERR_INVALID_ARGUMENT, "my.rules, line 1: ");
+    refuses(": b\n", 4, TARN_ERR_INVALID_ARGUMENT, "my.rules, line 1: ");
+    refuses(nul, sizeof nul - 1, TARN_ERR_INVALID_ARGUMENT, "my.rules, line 2: ");
+    refuses("a: b\nc: (\n", 10, TARN_ERR_INVALID_ARGUMENT,
+            "my.rules, line 2: \"(\" is not a regular expression");
+    assert_non_null(longer);
+    memset(longer, 'x', 6000);
+    refuses(longer, 6000, TARN_ERR_LIMIT, "longer than 4096 bytes");
+    free(longer);
+}
+
+static void too_many(void **state)
+{
+    enum {
+        LINES = 10001
+    };
+    char *text = malloc(LINES * 5 + 1);
+
+    (void)state;
+    assert_non_null(text);
+    for (size_t i = 0; i < LINES; i++) {
+        memcpy(text + i * 5, "a: b\n", 6);
+    }
+    refuses(text, (size_t)LINES * 5, TARN_ERR_LIMIT, "line 10001: more than 10000 lines");
+    free(text);
+}
+
+/* The default rules come out of their own text, and a file that is not there is said. */
+static void files(void **state)
+{
+    struct tarn_rules *rules;
+    struct tarn_error error;
+
+    (void)state;
+    rules = parse(tarn_rules_default_text());
+    assert_true(rules->rules.count >= 10);
+    tarn_rules_destroy(rules);
+    assert_int_equal(tarn_rules_load("/nonexistent/rules", &rules, &error), TARN_ERR_IO);
+    assert_null(rules);
+    assert_non_null(strstr(error.text, "/nonexistent/rules"));
+}
+
+static void failures_leave_nothing(void **state)
+{
+    static const char text[] = "a: b\nc: d\n";
+    enum tarn_status status = TARN_ERR_HOST_MEMORY;
+
+    (void)state;
+    for (uint64_t n = 1; status != TARN_OK; n++) {
+        struct tarn_rules *rules;
+        struct tarn_error error;
+
+        tarn_host_fail_nth(n);
+        status = tn_rules_parse(text, sizeof text - 1, "x", &rules, &error);
+        tarn_host_fail_nth(0);
+        assert_true(status == TARN_OK || status == TARN_ERR_HOST_MEMORY);
+        tarn_rules_destroy(rules);
+        assert_int_equal(tarn_host_usage().live_bytes, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_outermost_frame_decides),
+        cmocka_unit_test(lives_are_a_hint),
+        cmocka_unit_test(bad_files),
+        cmocka_unit_test(too_many),
+        cmocka_unit_test(files),
+        cmocka_unit_test(failures_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* What is an expression and what is none; what it means is tested in test_where_view.c. */
+#include "support/test.h"
+
+#include "analysis/where.h"
+#include "tarn/host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void expressions_are_read(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t terms;
+    } rows[] = {
+        {"size>=64MiB", 1},
+        {" size == 1.5GB ", 1},
+        {"size<0x400||size > 1KiB&&size!=7", 3},
+        {"!!(!freed)&&before", 2},
+        {"life>2s && age < 1.25min && start >= 10 && end <= 3h", 4},
+        {"address==0x7f00 && segment=1 && stream!=0 && device == 0", 4},
+        {"pool==default || pool != private || pool = 1,0", 3},
+        {"frame ~ 'a|b(c)' || frame !~ \"quo\\\"te\"", 2},
+        {"file==adam.py && function==<module> && annotation=~step#3", 3},
+        {"category == \"parameter (by lifetime)\" && metadata=m && compile=0/0", 3},
+        {"((((((((((((((((((((((((((((((((freed))))))))))))))))))))))))))))))))", 1},
+        {"freed\n\t", 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tarn_where *where;
+        struct tarn_error error;
+
+        if (tarn_where_parse(rows[i].text, &where, &error)) {
+            fail_msg("%s: %s", rows[i].text, error.text);
+        }
+        assert_int_equal(where->terms.count, rows[i].terms);
+        assert_string_equal(where->text, rows[i].text);
+        tarn_where_destroy(where);
+    }
+    tarn_where_destroy(NULL);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+static void what_is_wrong_is_said_with_its_column(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *said;
+    } rows[] = {
+        {"", "column 1: expected a field, ! or (, not the end"},
+        {"  ", "column 3: expected a field, ! or (, not the end"},
+        {"sizze>4",
+         "column 1: \"sizze\" is no field (did you mean \"size\"?); allowed: size, life, "
+         "age, start, end, address, segment, stream, device, pool, category, "
+         "annotation, metadata, compile, frame, function, file, freed, before"},
+        {"size", "column 5: expected ==, !=, <, <=, > or >=, not the end"},
+        {"size>", "column 6: expected a size (512, 64MiB), not the end"},
+        {"size>4s", "column 6: expected a size (512, 64MiB), not \"4s\""},
+        {"size>4x", "column 6: expected a size (512, 64MiB), not \"4x\""},
+        {"size>1.5", "column 6: expected a size (512, 64MiB), not \"1.5\""},
+        {"size>1.MiB", "column 6: expected a size (512, 64MiB), not \"1.MiB\""},
+        {"size>0x", "column 6: expected a size (512, 64MiB), not \"0x\""},
+        {"size>-1", "column 6: expected a size (512, 64MiB), not \"-1\""},
+        {"size>18446744073709551616",
+         "column 6: expected a size (512, 64MiB), not \"18446744073709551616\""},
+        {"size>17000000TiB", "column 6: expected a size (512, 64MiB), not \"17000000TiB\""},
+        {"size>16777215.9999999999TiB",
+         "column 6: expected a size (512, 64MiB), not \"16777215.9999999999T\""},
+        {"size ~ 4", "column 6: expected ==, !=, <, <=, > or >=, not \"~ 4\""},
+        {"stream==1KiB", "column 9: expected a number (7, 0x7f00), not \"1KiB\""},
+        {"life>1KiB",
+         "column 6: expected a number of entries (100) or a time (2s, 300ms), not \"1KiB\""},
+        {"pool<1,0", "column 5: expected == or !=, not \"<1,0\""},
+        {"pool==1", "column 7: expected default, private, or the number of a pool (1,0), not "
+                    "\"1\""},
+        {"pool==mine", "column 7: expected default, private, or the number of a pool (1,0), not "
+                       "\"mine\""},
+        {"frame<x", "column 6: expected ==, !=, ~ or !~, not \"<x\""},
+        {"frame~", "column 7: expected a text (\"attention\"), not the end"},
+        {"frame~)", "column 7: expected a text (\"attention\"), not \")\""},
+        {"frame~'abc", "column 11: expected the quote that ends the text, not the end"},
+        {"frame~'('", "column 7: \"(\" is not a regular expression: Unmatched ( or \\("},
+        {"(freed", "column 7: expected &&, || or ), not the end"},
+        {"freed)", "column 6: expected &&, || or the end, not \")\""},
+        {"freed before", "column 7: expected &&, || or the end, not \"before\""},
+        {"freed & before", "column 7: expected &&, || or the end, not \"& before\""},
+        {"freed &&", "column 9: expected a field, ! or (, not the end"},
+        {"|| freed", "column 1: expected a field, ! or (, not \"|| freed\""},
+        {"()", "column 2: expected a field, ! or (, not \")\""},
+        {"a_word_that_is_far_too_long_to_be_the_name_of_any_field_or_of_anything_else==1",
+         "column 1: \"a_word_that_is_far_too_long_to_be_the_na\" is no field; allowed: size, life, "
+         "age, start, end, address, segment, stream, device, pool, category, annotation, "
+         "metadata, compile, frame, function, file, freed, before"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tarn_where *where;
+        struct tarn_error error;
+        const size_t before = strlen("column ");
+
+        assert_int_equal(tarn_where_parse(rows[i].text, &where, &error), TARN_ERR_INVALID_ARGUMENT);
+        assert_null(where);
+        assert_string_equal(error.text, rows[i].said);
+        assert_int_equal(strncmp(error.text, "column ", before), 0);
+        assert_int_equal(error.offset, strtoll(error.text + before, NULL, 10) - 1);
+        assert_int_equal(tarn_where_parse(rows[i].text, &where, NULL), TARN_ERR_INVALID_ARGUMENT);
+    }
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+static void expect_limit(const char *text, const char *said)
+{
+    struct tarn_where *where;
+    struct tarn_error error;
+
+    assert_int_equal(tarn_where_parse(text, &where, &error), TARN_ERR_LIMIT);
+    assert_string_equal(error.text, said);
+    assert_null(where);
+}
+
+static void limits_are_kept(void **state)
+{
+    static char text[TN_WHERE_TEXT_MAX + 2];
+    struct tarn_where *where;
+
+    (void)state;
+    memset(text, ' ', sizeof text - 1);
+    expect_limit(text, "an expression of more than 4096 bytes");
+    memset(text, '(', TN_WHERE_DEPTH_MAX + 1);
+    text[TN_WHERE_DEPTH_MAX + 1] = '\0';
+    expect_limit(text, "column 33: more than 32 parentheses in parentheses");
+    size_t used = 0;
+
+    for (size_t i = 0; i < TN_WHERE_TERMS_MAX; i++) {
+        used += (size_t)snprintf(text + used, 10, "%s", i == 0 ? "freed" : " || freed");
+    }
+    assert_int_equal(tarn_where_parse(text, &where, NULL), TARN_OK);
+    tarn_where_destroy(where);
+    (void)snprintf(text + used, 8, "&&freed");
+    expect_limit(text, "column 2303: more than 256 comparisons");
+    memset(text, '!', TN_WHERE_TEXT_MAX); /* no deeper for that */
+    (void)snprintf(text + TN_WHERE_TEXT_MAX - 5, 6, "freed");
+    assert_int_equal(tarn_where_parse(text, &where, NULL), TARN_OK);
+    tarn_where_destroy(where);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+static void failures_leave_nothing(void **state)
+{
+    enum tarn_status status = TARN_ERR_HOST_MEMORY;
+    uint64_t n = 0;
+
+    (void)state;
+    while (status) {
+        struct tarn_where *where;
+        struct tarn_error error;
+
+        tarn_host_fail_nth(++n);
+        status =
+            tarn_where_parse("!(frame ~ 'a.*b' && size != 7) || metadata == \"x\"", &where, &error);
+        tarn_host_fail_nth(0);
+        assert_true(status == TARN_OK || status == TARN_ERR_HOST_MEMORY);
+        assert_int_equal(where != NULL, status == TARN_OK);
+        tarn_where_destroy(where);
+        assert_int_equal(tarn_host_usage().live_bytes, 0);
+    }
+    assert_true(n > 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(expressions_are_read),
+        cmocka_unit_test(what_is_wrong_is_said_with_its_column),
+        cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(failures_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

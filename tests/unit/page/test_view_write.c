@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* Pages as a whole; what is in their sections is looked at in a browser by tests/viewer. */
+#include "support/report.h"
+
+#include "analysis/rules.h"
+#include "tarn/viewer.h"
+
+struct asked {
+    const struct tarn_snapshot *snapshot;
+    struct tarn_view_options options;
+};
+
+static enum tarn_status page(const void *context, const struct tarn_writer *writer,
+                             struct tarn_error *error)
+{
+    const struct asked *asked = context;
+
+    return tarn_view_write(asked->snapshot, &asked->options, writer, error);
+}
+
+static struct asked asked_for(const struct tarn_snapshot *snapshot)
+{
+    return (struct asked){snapshot, {.struct_size = sizeof(struct tarn_view_options)}};
+}
+
+/* Every script element but the last is data, and the policy allows one script and one style. */
+static void check_form(const char *text)
+{
+    const char *policy = strstr(text, "Content-Security-Policy");
+    const char *program = strstr(text, "<script type=\"module\">");
+
+    assert_int_equal(strncmp(text, "<!DOCTYPE html>", 15), 0);
+    assert_non_null(policy);
+    assert_non_null(strstr(policy, "default-src 'none'; script-src 'sha256-"));
+    assert_null(strstr(text, "unsafe-inline"));
+    assert_non_null(program);
+    assert_null(strstr(program + 1, "<script"));
+    assert_non_null(strstr(text, "data-name=\"head\""));
+    assert_null(strstr(text, "http://"));
+    assert_null(strstr(text, "https://"));
+}
+
+static void pages_are_whole_and_the_same_each_time(void **state)
+{
+    static const char *const names[] = {
+        "tiny", "oom", "cudagraph", "multistream", "gpt2_varlen_expandable", "llama_generate"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct tarn_snapshot *snapshot = report_load(names[i]);
+        const struct asked asked = asked_for(snapshot);
+        char *first = report_text(page, &asked);
+        char *second = report_text(page, &asked);
+
+        check_form(first);
+        assert_string_equal(first, second);
+        free(first);
+        free(second);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+static void titles_do_not_become_markup(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("tiny");
+    struct asked asked = asked_for(snapshot);
+
+    (void)state;
+    asked.options.title = "</title><script>alert(1)</script>";
+    char *text = report_text(page, &asked);
+
+    check_form(text);
+    assert_null(strstr(text, "alert(1)</script>"));
+    assert_non_null(strstr(text, "<title>&lt;/title&gt;"));
+    free(text);
+    asked.options.title = "";
+    text = report_text(page, &asked);
+    assert_non_null(strstr(text, "<title>GPU memory</title>"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Without a trace, with nothing, with devices far apart, with pinned memory. */
+static void odd_files_have_a_page(void **state)
+{
+    static const char *const files[] = {
+        "[]",
+        "{'segments': [], 'device_traces': []}",
+        "{'segments': [], 'device_traces': [[{'action': 'alloc', 'addr': 18446744073709551615,"
+        " 'size': 18446744073709551615, 'stream': 0}, {'action': 'free_completed', 'addr': 0,"
+        " 'size': 1, 'stream': 18446744073709551615}]]}",
+        "{'segments': [{'device': 2147483647, 'address': 1, 'total_size': 4, 'blocks':"
+        " [{'size': 4, 'requested_size': 2, 'state': 'active_pending_free'}]},"
+        " {'device': 0, 'address': 9, 'total_size': 1, 'blocks': []}], 'device_traces': []}",
+        "{'segments': [], 'device_traces': [[{'action': 'whatever', 'addr': 1, 'size': 0,"
+        " 'stream': 0, 'user_metadata': 'x', 'time_us': -5}]], 'host_segments': [],"
+        " 'host_traces': [[{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': 0}]],"
+        " 'external_annotations': [{'stage': 'START', 'name': 'a', 'time_us': 3}]}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        struct tarn_snapshot *snapshot = report_parse(files[i]);
+        const struct asked asked = asked_for(snapshot);
+        char *text = report_text(page, &asked);
+
+        check_form(text);
+        free(text);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+static void one_device_can_be_asked_for(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("tiny");
+    struct asked asked = asked_for(snapshot);
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tarn_error error;
+
+    (void)state;
+    asked.options.one_device = true;
+    free(report_text(page, &asked));
+    asked.options.device = 1;
+    assert_int_equal(page(&asked, &writer, &error), TARN_ERR_NOT_FOUND);
+    assert_non_null(strstr(error.text, "nothing of device 1"));
+    assert_null(collect.text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void too_many_devices_are_refused(void **state)
+{
+    enum {
+        DEVICES = 257,
+        ROOM = 96
+    };
+    char *json = malloc((size_t)(DEVICES + 1) * ROOM);
+    size_t used = 0;
+
+    (void)state;
+    assert_non_null(json);
+    used += (size_t)snprintf(json, ROOM, "{'device_traces': [], 'segments': [");
+    for (int i = 0; i < DEVICES; i++) {
+        used += (size_t)snprintf(json + used, ROOM,
+                                 "%s{'device': %d, 'address': %d, 'total_size': 1, 'blocks': []}",
+                                 i > 0 ? "," : "", i, i);
+    }
+    (void)snprintf(json + used, ROOM, "]}");
+    struct tarn_snapshot *snapshot = report_parse(json);
+    struct asked asked = asked_for(snapshot);
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tarn_error error;
+
+    assert_int_equal(page(&asked, &writer, &error), TARN_ERR_LIMIT);
+    assert_non_null(strstr(error.text, "more than 256 devices"));
+    asked.options.one_device = true;
+    free(report_text(page, &asked));
+    tarn_snapshot_destroy(snapshot);
+    free(json);
+}
+
+/* A page that must be small leaves out the oldest entries, and never grows beyond its limit. */
+static void limits_hold(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("gpt2_varlen");
+    struct asked asked = asked_for(snapshot);
+    char *whole = report_text(page, &asked);
+    const size_t size = strlen(whole);
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tarn_error error;
+
+    (void)state;
+    asked.options.max_bytes = size;
+    char *same = report_text(page, &asked);
+
+    assert_string_equal(same, whole);
+    free(same);
+    for (size_t less = 1; less <= 60000; less += 19999) {
+        asked.options.max_bytes = size - less;
+        char *text = report_text(page, &asked);
+
+        assert_in_range(strlen(text), size / 3, size - less);
+        check_form(text);
+        free(text);
+    }
+    asked.options.max_bytes = 50000;
+    assert_int_equal(page(&asked, &writer, &error), TARN_ERR_LIMIT);
+    assert_non_null(strstr(error.text, "does not fit into 50000 bytes"));
+    free(whole);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+static void failures_leave_nothing(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("tiny");
+    struct asked asked = asked_for(snapshot);
+
+    (void)state;
+    assert_true(report_fails_cleanly(page, &asked) > 20);
+    report_is_refused(page, &asked);
+    asked.options.max_bytes = 1 << 20;
+    assert_true(report_fails_cleanly(page, &asked) > 20);
+    report_is_refused(page, &asked);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+/* Of blocks that a cut page begins with it needs what was said of them, and of steps. */
+static void labels_of_cut_pages_fail_cleanly(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': [], 'device_traces': [[{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': "
+        "0, 'time_us': 1}, {'action': 'alloc', 'addr': 1024, 'size': 9, 'stream': 0, 'time_us': 2},"
+        "{'action': 'annotate', 'addr': 512, 'size': 9, 'stream': 0, 'user_metadata': 'Net.a'},"
+        "{'action': 'annotate', 'addr': 512, 'size': 9, 'stream': 0, 'user_metadata': 'Net.b'},"
+        "{'action': 'annotate', 'addr': 4096, 'size': 9, 'stream': 0, 'user_metadata': 'Net.c'},"
+        "{'action': 'alloc', 'addr': 2048, 'size': 77, 'stream': 7, 'time_us': 1000000},"
+        "{'action': 'alloc', 'addr': 65536, 'size': 123, 'stream': 8, 'time_us': 3000000}]],"
+        "'external_annotations': [{'stage': 'START', 'name': 'ProfilerStep#1', 'time_us': 2},"
+        "{'stage': 'END', 'name': 'ProfilerStep#1', 'time_us': 1000000}]}");
+    struct asked asked = asked_for(snapshot);
+    char *whole = report_text(page, &asked);
+
+    (void)state;
+    asked.options.max_bytes = strlen(whole) - 1;
+    char *cut = report_text(page, &asked);
+
+    assert_true(strlen(cut) < strlen(whole));
+    assert_true(report_fails_cleanly(page, &asked) > 20);
+    free(cut);
+    free(whole);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+static void rules_of_ones_own_are_used(void **state)
+{
+    static const char own[] = "everything: .\n";
+    struct tarn_snapshot *snapshot = report_load("tiny");
+    struct asked asked = asked_for(snapshot);
+    struct tarn_rules *rules;
+    struct tarn_error error;
+    char *by_default = report_text(page, &asked);
+
+    (void)state;
+    assert_int_equal(tn_rules_parse(own, sizeof own - 1, "own", &rules, &error), TARN_OK);
+    asked.options.rules = rules;
+    char *text = report_text(page, &asked);
+
+    check_form(text);
+    assert_string_not_equal(text, by_default);
+    assert_true(report_fails_cleanly(page, &asked) > 20);
+    free(text);
+    free(by_default);
+    tarn_rules_destroy(rules);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pages_are_whole_and_the_same_each_time),
+        cmocka_unit_test(titles_do_not_become_markup),
+        cmocka_unit_test(odd_files_have_a_page),
+        cmocka_unit_test(one_device_can_be_asked_for),
+        cmocka_unit_test(too_many_devices_are_refused),
+        cmocka_unit_test(limits_hold),
+        cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(labels_of_cut_pages_fail_cleanly),
+        cmocka_unit_test(rules_of_ones_own_are_used),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
