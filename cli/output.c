@@ -70,7 +70,8 @@ enum tarn_status cli_snapshot_save(const struct tarn_snapshot *snapshot, const c
     enum tarn_status status = cli_output_begin(&output, path, error);
 
     if (status == TARN_OK) {
-        status = tarn_snapshot_write(snapshot, tarn_snapshot_form_of(path), &output.writer, error);
+        status =
+            tarn_snapshot_write(snapshot, tarn_snapshot_format_of(path), &output.writer, error);
         status = cli_output_end(&output, status, error);
     }
     return status;

@@ -349,7 +349,7 @@ static enum tarn_status fail(struct tarn_error *error, enum tarn_status status, 
     return status;
 }
 
-enum tarn_status cli_rows_write(const struct cli_rows_out *rows, enum cli_rows_form form,
+enum tarn_status cli_rows_write(const struct cli_rows_out *rows, enum cli_rows_format format,
                                 const struct tarn_writer *writer, struct tarn_error *error)
 {
     struct target target = {.writer = writer};
@@ -363,7 +363,7 @@ enum tarn_status cli_rows_write(const struct cli_rows_out *rows, enum cli_rows_f
                           "the report has a number that rows cannot hold; --json has it");
     }
     const bool good =
-        form == CLI_ROWS_CSV
+        format == CLI_ROWS_CSV
             ? csv_put(&target, root)
             : document_walk(&(struct visitor){.row = line_put, .context = &target}, root);
 

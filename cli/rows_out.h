@@ -15,7 +15,7 @@
 
 #include <stddef.h>
 
-enum cli_rows_form {
+enum cli_rows_format {
     CLI_ROWS_NONE,
     CLI_ROWS_JSONL,
     CLI_ROWS_CSV
@@ -33,7 +33,7 @@ struct tarn_writer cli_rows_writer(struct cli_rows_out *rows);
 
 /* Writes the rows of the document. TARN_ERR_HOST_MEMORY, TARN_ERR_LIMIT for a number beyond 2^63,
  * or what the writer returns. */
-enum tarn_status cli_rows_write(const struct cli_rows_out *rows, enum cli_rows_form form,
+enum tarn_status cli_rows_write(const struct cli_rows_out *rows, enum cli_rows_format format,
                                 const struct tarn_writer *writer, struct tarn_error *error);
 
 void cli_rows_fini(struct cli_rows_out *rows);

@@ -135,7 +135,7 @@ static enum tarn_answer would_fit(void *context, int device, uint64_t entry, uin
 struct trace_run {
     cli_trace_report *report;
     struct tarn_report_options options;
-    enum cli_rows_form form;
+    enum cli_rows_format format;
 };
 
 /* A report on one snapshot. */
@@ -144,8 +144,9 @@ struct trace_asked {
     const struct tarn_snapshot *snapshot;
 };
 
-enum cli_exit cli_form_read(const struct cli_command *command, const struct cli_form_values *values,
-                            bool json, enum cli_rows_form *form_out)
+enum cli_exit cli_format_read(const struct cli_command *command,
+                              const struct cli_format_values *values, bool json,
+                              enum cli_rows_format *form_out)
 {
     *form_out = values->jsonl ? CLI_ROWS_JSONL : values->csv ? CLI_ROWS_CSV : CLI_ROWS_NONE;
     if (json + values->jsonl + values->csv > 1) {
@@ -154,19 +155,19 @@ enum cli_exit cli_form_read(const struct cli_command *command, const struct cli_
     return CLI_EXIT_OK;
 }
 
-enum tarn_status cli_form_write(enum cli_rows_form form, cli_write *report, void *context,
-                                const struct tarn_writer *writer, struct tarn_error *error)
+enum tarn_status cli_format_write(enum cli_rows_format format, cli_write *report, void *context,
+                                  const struct tarn_writer *writer, struct tarn_error *error)
 {
     struct cli_rows_out rows;
     const struct tarn_writer collecting = cli_rows_writer(&rows);
 
-    if (form == CLI_ROWS_NONE) {
+    if (format == CLI_ROWS_NONE) {
         return report(context, writer, error);
     }
     enum tarn_status status = report(context, &collecting, error);
 
     if (status == TARN_OK) {
-        status = cli_rows_write(&rows, form, writer, error);
+        status = cli_rows_write(&rows, format, writer, error);
     }
     cli_rows_fini(&rows);
     return status;
@@ -188,7 +189,7 @@ static enum tarn_status trace_write(const struct tarn_snapshot *snapshot, const 
     const struct trace_run *run = context;
     struct trace_asked asked = {run, snapshot};
 
-    return cli_form_write(run->form, trace_ask, &asked, writer, error);
+    return cli_format_write(run->format, trace_ask, &asked, writer, error);
 }
 
 void cli_hint(const struct cli_call *call, enum cli_exit code, const char *text)
@@ -221,9 +222,9 @@ enum cli_exit cli_trace_run_with(const struct cli_call *call, cli_trace_report *
     run.options.units = cli_units();
     run.options.tree = values->tree;
     run.options.min_share = values->min_share;
-    enum cli_exit code = cli_form_read(call->command, &values->form, values->json, &run.form);
+    enum cli_exit code = cli_format_read(call->command, &values->format, values->json, &run.format);
 
-    run.options.json = values->json || run.form != CLI_ROWS_NONE;
+    run.options.json = values->json || run.format != CLI_ROWS_NONE;
     if (code == CLI_EXIT_OK) {
         code = cli_overwrite_check(call->command, values->output, values->force);
     }

@@ -26,14 +26,14 @@
 #define CLI_FORM_OPTS(type)                                                                        \
     {.name = "jsonl",                                                                              \
      .kind = CLI_OPT_FLAG,                                                                         \
-     .at = offsetof(type, form.jsonl),                                                             \
+     .at = offsetof(type, format.jsonl),                                                           \
      .help = "print the rows, one JSON object a line"},                                            \
     {                                                                                              \
-        .name = "csv", .kind = CLI_OPT_FLAG, .at = offsetof(type, form.csv),                       \
+        .name = "csv", .kind = CLI_OPT_FLAG, .at = offsetof(type, format.csv),                     \
         .help = "print the rows as CSV, a first line of names"                                     \
     }
 
-struct cli_form_values {
+struct cli_format_values {
     bool jsonl;
     bool csv;
 };
@@ -65,7 +65,7 @@ struct cli_trace_values {
     const char *output;
     bool force;
     bool json;
-    struct cli_form_values form;
+    struct cli_format_values format;
     int order; /* enum tarn_top_order */
     bool tree;
     double min_share;
@@ -90,16 +90,17 @@ typedef enum tarn_status cli_trace_report(const struct tarn_snapshot *snapshot,
                                           struct tarn_error *error);
 
 /* Reads which form of output is wanted; more than one is said to be wrong, and CLI_EXIT_USAGE. */
-enum cli_exit cli_form_read(const struct cli_command *command, const struct cli_form_values *values,
-                            bool json, enum cli_rows_form *form_out);
+enum cli_exit cli_format_read(const struct cli_command *command,
+                              const struct cli_format_values *values, bool json,
+                              enum cli_rows_format *form_out);
 
 /* A report as a function of where it goes. */
 typedef enum tarn_status cli_write(void *context, const struct tarn_writer *writer,
                                    struct tarn_error *error);
 
 /* Writes a report in that form: rows are made of what it writes, which is JSON then. */
-enum tarn_status cli_form_write(enum cli_rows_form form, cli_write *report, void *context,
-                                const struct tarn_writer *writer, struct tarn_error *error);
+enum tarn_status cli_format_write(enum cli_rows_format format, cli_write *report, void *context,
+                                  const struct tarn_writer *writer, struct tarn_error *error);
 
 /* Loads the snapshot and writes the report. It may ask whether a run fits: replays tell. */
 enum cli_exit cli_trace_run(const struct cli_call *call, cli_trace_report *report);

@@ -30,26 +30,26 @@ static enum tarn_status collect(void *context, const char *bytes, size_t size)
     return TARN_OK;
 }
 
-static struct text write_out(const struct tarn_snapshot *snapshot, enum tarn_snapshot_form form)
+static struct text write_out(const struct tarn_snapshot *snapshot, enum tarn_snapshot_format format)
 {
     struct text text = {NULL, 0};
     const struct tarn_writer writer = {collect, &text};
 
-    if (tarn_snapshot_write(snapshot, form, &writer, NULL)) {
+    if (tarn_snapshot_write(snapshot, format, &writer, NULL)) {
         abort();
     }
     return text;
 }
 
-static void write_and_read(const struct tarn_snapshot *snapshot, enum tarn_snapshot_form form)
+static void write_and_read(const struct tarn_snapshot *snapshot, enum tarn_snapshot_format format)
 {
-    struct text first = write_out(snapshot, form);
+    struct text first = write_out(snapshot, format);
     struct tarn_snapshot *again = NULL;
 
     if (tarn_snapshot_load_memory(first.bytes, first.size, NULL, &again, NULL)) {
         abort();
     }
-    struct text second = write_out(again, form);
+    struct text second = write_out(again, format);
 
     if (first.size != second.size || memcmp(first.bytes, second.bytes, first.size) != 0) {
         abort();

@@ -173,15 +173,15 @@ static uint64_t seed_next(uint64_t *seed)
 }
 
 /* The command and up to three options. */
-static void line_make(struct line *line, const struct command_form *form, uint64_t *seed)
+static void line_make(struct line *line, const struct command_form *format, uint64_t *seed)
 {
-    const unsigned count = option_count(form->options);
+    const unsigned count = option_count(format->options);
 
     line->used = 0;
     line->count = 0;
-    line_add_words(line, form->arguments);
+    line_add_words(line, format->arguments);
     for (uint64_t taken = seed_next(seed) % 4; taken > 0 && count > 0; taken--) {
-        line_add_words(line, form->options[seed_next(seed) % count]);
+        line_add_words(line, format->options[seed_next(seed) % count]);
     }
     line->arguments[line->count] = NULL;
 }
@@ -280,15 +280,16 @@ static uint8_t *file_take(int file, size_t *size_out)
     return bytes;
 }
 
-static void check_output(const struct line *line, const struct command_form *form, bool has_result)
+static void check_output(const struct line *line, const struct command_form *format,
+                         bool has_result)
 {
     size_t size;
     uint8_t *bytes = file_take(world.out, &size);
 
-    if (form->output != OUTPUT_BYTES) {
+    if (format->output != OUTPUT_BYTES) {
         check_harmless(line, "standard output", bytes, size);
     }
-    if (size > 0 && has_result && (form->output == OUTPUT_JSON || line_has("--json", line))) {
+    if (size > 0 && has_result && (format->output == OUTPUT_JSON || line_has("--json", line))) {
         check_json(line, bytes, size);
     }
     free(bytes);
@@ -331,12 +332,12 @@ static void check_folder(const struct line *line)
     (void)unlink(world.output);
 }
 
-static void command_run(const struct command_form *form, uint64_t *seed)
+static void command_run(const struct command_form *format, uint64_t *seed)
 {
     struct line line;
     struct line shown;
 
-    line_make(&line, form, seed);
+    line_make(&line, format, seed);
     shown = line;
     const enum cli_exit code = cli_program_run(line.count, line.arguments);
 
@@ -350,7 +351,7 @@ static void command_run(const struct command_form *form, uint64_t *seed)
     }
     const bool has_result = code == CLI_EXIT_OK || code == CLI_EXIT_GATE;
 
-    check_output(&shown, form, has_result);
+    check_output(&shown, format, has_result);
     check_messages(&shown, !has_result);
     check_folder(&shown);
     if (tarn_host_usage().live_count != 0) {
@@ -411,9 +412,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 
     file_write(world.a, document.bytes, document.size);
     file_write(world.b, document.bytes, document.size);
-    for (const struct command_form *form = command_forms; form->arguments; form++) {
-        if ((form->reads & reads) && (seed_next(&seed) % COMMANDS_ONCE_IN == 0 || world.runs_all)) {
-            command_run(form, &seed);
+    for (const struct command_form *format = command_forms; format->arguments; format++) {
+        if ((format->reads & reads) &&
+            (seed_next(&seed) % COMMANDS_ONCE_IN == 0 || world.runs_all)) {
+            command_run(format, &seed);
         }
     }
     (void)unlink(world.a);

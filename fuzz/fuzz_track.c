@@ -31,10 +31,10 @@ static void write_all(struct tarn_tracker *tracker)
     size_t written = 0;
     const struct tarn_writer writer = {drop, &written};
 
-    for (int form = 0; form < TARN_TRACK_FORM_COUNT; form++) {
-        must(!tarn_tracker_write_rows(tracker, TARN_TRACK_AT_END, "KiB", (enum tarn_track_form)form,
-                                      &writer, NULL));
-        must(!tarn_tracker_write_modules(tracker, 3, "B", (enum tarn_track_form)form, &writer,
+    for (int format = 0; format < TARN_TRACK_FORMAT_COUNT; format++) {
+        must(!tarn_tracker_write_rows(tracker, TARN_TRACK_AT_END, "KiB",
+                                      (enum tarn_track_format)format, &writer, NULL));
+        must(!tarn_tracker_write_modules(tracker, 3, "B", (enum tarn_track_format)format, &writer,
                                          NULL));
     }
     must(!tarn_tracker_write_tree(tracker, TARN_TRACK_ONE_MOMENT, 0, "MiB", 20, &writer, NULL));

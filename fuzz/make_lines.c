@@ -132,13 +132,13 @@ static struct value *make_kind(struct maker *m, char kind)
     }
 }
 
-static void put_line(struct maker *m, const struct line_form *form, struct document *document)
+static void put_line(struct maker *m, const struct line_form *format, struct document *document)
 {
     struct value *line = make_container(m, VALUE_DICT, FIELDS_MAX);
-    const char *at = form->fields;
+    const char *at = format->fields;
     char name[32];
 
-    make_field(m, line, "op", value_text(&m->pool, form->op));
+    make_field(m, line, "op", value_text(&m->pool, format->op));
     while (*at) {
         const size_t length = strcspn(at, "=");
 

@@ -193,18 +193,18 @@ static struct value *make_top(struct maker *m)
 
 void make_snapshot(struct maker *m, struct document *document)
 {
-    const unsigned form = dice_byte(&m->dice);
+    const unsigned format = dice_byte(&m->dice);
     struct value *top = make_top(m);
 
-    if (form % 8 == 7) {
+    if (format % 8 == 7) {
         top = m->pool.slots[top->first + 1]; /* a bare list of segments */
     }
-    if (form % 4 == 3) {
+    if (format % 4 == 3) {
         value_write_json(&m->pool, top, document);
     } else {
-        value_write_pickle(&m->pool, top, form >> 4, document);
+        value_write_pickle(&m->pool, top, format >> 4, document);
     }
-    if (document->is_full || form >= 250) {
+    if (document->is_full || format >= 250) {
         document->size -= document->size / 4; /* cut off */
     }
 }

@@ -196,9 +196,9 @@ static void explain_print(const struct cli_call *call, const struct tarn_config 
                          value.is_default ? "" : plain, option->help);
         }
     }
-    const char *form = short_form(config, text);
+    const char *format = short_form(config, text);
     (void)printf("\n* differs from the default\nshort form: %s\n",
-                 form && form[0] != '\0' ? form : "(all defaults)");
+                 format && format[0] != '\0' ? format : "(all defaults)");
     for (size_t i = 0; cli_config_advice(config, i, &advice); i++) {
         (void)printf("warning: %s\n", advice.text);
     }

@@ -16,7 +16,7 @@ struct diff_values {
     const char *to;
     const char *fail_above;
     bool json;
-    struct cli_form_values form;
+    struct cli_format_values format;
     bool folded;
     bool ignore_lines;
 };
@@ -60,7 +60,7 @@ struct request {
     struct cli_selected selected;
     struct tarn_report_options options;
     struct tarn_diff_options how;
-    enum cli_rows_form form;
+    enum cli_rows_format format;
     double percent_max; /* below 0: not limited */
     uint64_t bytes_max; /* when `percent_max` is below 0 and --fail-above is given */
 };
@@ -69,15 +69,15 @@ static enum cli_exit request_read(const struct cli_call *call, struct request *r
 {
     const struct diff_values *values = call->values;
 
-    if (cli_form_read(call->command, &values->form, values->json, &request->form)) {
+    if (cli_format_read(call->command, &values->format, values->json, &request->format)) {
         return CLI_EXIT_USAGE;
     }
-    if (values->folded && request->form != CLI_ROWS_NONE) {
+    if (values->folded && request->format != CLI_ROWS_NONE) {
         return cli_fail(call->command, CLI_EXIT_USAGE, "--folded has no rows for --jsonl or --csv");
     }
     request->options =
         (struct tarn_report_options){.struct_size = sizeof request->options,
-                                     .json = values->json || request->form != CLI_ROWS_NONE,
+                                     .json = values->json || request->format != CLI_ROWS_NONE,
                                      .rows = values->rows,
                                      .units = cli_units()};
     request->how = (struct tarn_diff_options){.struct_size = sizeof request->how,
@@ -148,7 +148,7 @@ static int pair_run(const struct cli_call *call, struct request *request,
         return opened;
     }
     const enum tarn_status status =
-        cli_form_write(request->form, pair_ask, &asked, &output.writer, &error);
+        cli_format_write(request->format, pair_ask, &asked, &output.writer, &error);
 
     code = cli_output_close(&output, call->command, status, &error, code);
     return status ? code : gate(call, request, &asked.counts, code);

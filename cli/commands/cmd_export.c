@@ -9,12 +9,12 @@
 struct export_values {
     uint64_t device;
     const char *output;
-    int form;  /* enum tarn_export_form */
-    int table; /* enum tarn_export_table */
+    int format; /* enum tarn_export_format */
+    int table;  /* enum tarn_export_table */
     bool force;
 };
 
-/* In the order of enum tarn_export_form. */
+/* In the order of enum tarn_export_format. */
 static const char *const forms[] = {"json",       "jsonl",  "csv",    "sqlite", "perfetto",
                                     "speedscope", "folded", "pickle", NULL};
 
@@ -22,12 +22,12 @@ static const char *const forms[] = {"json",       "jsonl",  "csv",    "sqlite", 
 static const char *const tables[] = {"all",    "events", "allocations", "segments",
                                      "blocks", "stacks", "annotations", NULL};
 
-static const struct export_values export_defaults = {.device = CLI_DEVICE_ALL, .form = -1};
+static const struct export_values export_defaults = {.device = CLI_DEVICE_ALL, .format = -1};
 
 static const struct cli_opt export_opts[] = {
     {.name = "to",
      .kind = CLI_OPT_CHOICE,
-     .at = offsetof(struct export_values, form),
+     .at = offsetof(struct export_values, format),
      .choices = forms,
      .help = "which form; must be given"},
     {.name = "table",
@@ -54,19 +54,19 @@ static enum tarn_status export_write(const struct tarn_snapshot *snapshot, const
                                           .table = (enum tarn_export_table)values->table};
 
     options.one_device = cli_device_is_given(values->device, &options.device);
-    return tarn_export(snapshot, (enum tarn_export_form)values->form, &options, writer, error);
+    return tarn_export(snapshot, (enum tarn_export_format)values->format, &options, writer, error);
 }
 
 static enum cli_exit export_run(const struct cli_call *call)
 {
     const struct export_values *values = call->values;
 
-    if (values->form < 0) {
+    if (values->format < 0) {
         return cli_fail(call->command, CLI_EXIT_USAGE,
                         "say which form, with --to; \"tarn help export\" lists them");
     }
-    if (values->table != TARN_TABLE_ALL && values->form != TARN_EXPORT_CSV &&
-        values->form != TARN_EXPORT_JSONL) {
+    if (values->table != TARN_TABLE_ALL && values->format != TARN_EXPORT_CSV &&
+        values->format != TARN_EXPORT_JSONL) {
         return cli_fail(call->command, CLI_EXIT_USAGE, "--table is of csv and jsonl only");
     }
     const enum cli_exit code = cli_overwrite_check(call->command, values->output, values->force);

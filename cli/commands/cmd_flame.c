@@ -54,7 +54,7 @@ static const struct cli_opt flame_opts[] = {
 struct flame_request {
     struct cli_selected selected;
     struct tarn_report_options options;
-    struct tarn_flame_moment_options how;
+    struct tarn_flame_at_options how;
 };
 
 static enum tarn_status flame_write(const struct tarn_snapshot *snapshot, const void *context,
@@ -62,7 +62,7 @@ static enum tarn_status flame_write(const struct tarn_snapshot *snapshot, const 
 {
     const struct flame_request *request = context;
 
-    return tarn_report_flame_moment(snapshot, &request->options, &request->how, writer, error);
+    return tarn_report_flame_at(snapshot, &request->options, &request->how, writer, error);
 }
 
 static enum cli_exit request_read(const struct cli_call *call, struct flame_request *request)
@@ -71,10 +71,10 @@ static enum cli_exit request_read(const struct cli_call *call, struct flame_requ
 
     request->options =
         (struct tarn_report_options){.struct_size = sizeof request->options, .units = cli_units()};
-    request->how = (struct tarn_flame_moment_options){.struct_size = sizeof request->how,
-                                                      .folded = values->folded,
-                                                      .is_inverted = values->inverted,
-                                                      .root_below = values->shape == 1};
+    request->how = (struct tarn_flame_at_options){.struct_size = sizeof request->how,
+                                                  .folded = values->folded,
+                                                  .is_inverted = values->inverted,
+                                                  .root_below = values->shape == 1};
     if (values->from && !cli_read_instant(values->from, &request->how.from)) {
         return cli_fail(call->command, CLI_EXIT_USAGE,
                         "option --from: \"%s\" is not an instant; allowed: as for --at",

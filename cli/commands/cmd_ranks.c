@@ -11,7 +11,7 @@ struct ranks_values {
     const char *output;
     bool force;
     bool json;
-    struct cli_form_values form;
+    struct cli_format_values format;
 };
 
 static const struct ranks_values ranks_defaults = {.select = CLI_SELECT_DEFAULTS};
@@ -52,7 +52,8 @@ static enum tarn_status ranks_ask(void *context, const struct tarn_writer *write
     return tarn_ranks_report(context, writer, error);
 }
 
-static int files_run(const struct cli_call *call, struct tarn_ranks *ranks, enum cli_rows_form form)
+static int files_run(const struct cli_call *call, struct tarn_ranks *ranks,
+                     enum cli_rows_format format)
 {
     const struct ranks_values *values = call->values;
     struct tarn_error error = {.offset = -1};
@@ -69,7 +70,8 @@ static int files_run(const struct cli_call *call, struct tarn_ranks *ranks, enum
     if (opened) {
         return opened;
     }
-    const enum tarn_status status = cli_form_write(form, ranks_ask, ranks, &output.writer, &error);
+    const enum tarn_status status =
+        cli_format_write(format, ranks_ask, ranks, &output.writer, &error);
 
     return cli_output_close(&output, call->command, status, &error, code);
 }
@@ -82,10 +84,10 @@ static enum cli_exit ranks_run(const struct cli_call *call)
     struct tarn_error error = {.offset = -1};
     struct tarn_report_options options = {
         .struct_size = sizeof options, .rows = values->rows, .units = cli_units()};
-    enum cli_rows_form form;
-    int code = (int)cli_form_read(call->command, &values->form, values->json, &form);
+    enum cli_rows_format format;
+    int code = (int)cli_format_read(call->command, &values->format, values->json, &format);
 
-    options.json = values->json || form != CLI_ROWS_NONE;
+    options.json = values->json || format != CLI_ROWS_NONE;
     if (code == CLI_EXIT_OK) {
         code = (int)cli_overwrite_check(call->command, values->output, values->force);
     }
@@ -101,7 +103,7 @@ static enum cli_exit ranks_run(const struct cli_call *call)
     if (status) {
         code = (int)cli_fail_status(call->command, status, &error, NULL);
     } else {
-        code = files_run(call, ranks, form);
+        code = files_run(call, ranks, format);
     }
     tarn_ranks_destroy(ranks);
     cli_select_release(&selected);

@@ -116,7 +116,7 @@ static enum tarn_status write_display(struct tarn_tracker *tracker,
                                       const struct track_values *values,
                                       const struct tarn_writer *writer, struct tarn_error *error)
 {
-    static const enum tarn_track_moment moments[] = {
+    static const enum tarn_track_point moments[] = {
         [DISPLAY_CURRENT] = TARN_TRACK_AT_END,
         [DISPLAY_PEAK] = TARN_TRACK_PEAKS,
         [DISPLAY_MOMENT] = TARN_TRACK_ONE_MOMENT,

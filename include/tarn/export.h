@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-enum tarn_export_form {
+enum tarn_export_format {
     TARN_EXPORT_JSON,       /* the snapshot with PyTorch's keys, in one line */
     TARN_EXPORT_JSONL,      /* rows of the tables below, an object a line */
     TARN_EXPORT_CSV,        /* one table */
@@ -48,7 +48,7 @@ struct tarn_export_options {
  * that the library does not count. Fails with TARN_ERR_HOST_MEMORY, with TARN_ERR_LIMIT when a
  * database would become too large, or with what the writer returned. */
 TARN_API enum tarn_status tarn_export(const struct tarn_snapshot *snapshot,
-                                      enum tarn_export_form form,
+                                      enum tarn_export_format format,
                                       const struct tarn_export_options *options,
                                       const struct tarn_writer *writer,
                                       struct tarn_error *error) TARN_MUST_CHECK;

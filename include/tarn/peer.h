@@ -27,7 +27,7 @@ TARN_API enum tarn_status tarn_allocator_reach_peer(struct tarn_allocator *alloc
                                                     struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Whether the allocator holds growing segments just now. */
-TARN_API bool tarn_allocator_has_growing_segments(struct tarn_allocator *allocator);
+TARN_API bool tarn_allocator_has_expandable_segments(struct tarn_allocator *allocator);
 
 enum tarn_copy_kind {
     TARN_COPY_PLAIN, /* a copy in one address space: cudaMemcpyAsync */

@@ -272,8 +272,8 @@ TARN_API enum tarn_status tarn_ranks_report(struct tarn_ranks *ranks,
 TARN_API void tarn_ranks_destroy(struct tarn_ranks *ranks);
 
 /* Zero bytes mean: an SVG picture with the root on top, of what is in use. */
-struct tarn_flame_moment_options {
-    uint32_t struct_size;     /* sizeof(struct tarn_flame_moment_options) */
+struct tarn_flame_at_options {
+    uint32_t struct_size;     /* sizeof(struct tarn_flame_at_options) */
     bool folded;              /* lines "outermost;...;innermost BYTES" instead of a picture */
     bool is_inverted;         /* stacks begin with the frame that asked */
     bool root_below;          /* the classic flame graph */
@@ -283,11 +283,11 @@ struct tarn_flame_moment_options {
 /* A flame graph of what is in use at the instant of the selection, else at the peak, or of what
  * grew until then. With a grouping other than by stack its groups come first. `options` and `how`
  * may be NULL. Fails like the reports above. */
-TARN_API enum tarn_status tarn_report_flame_moment(const struct tarn_snapshot *snapshot,
-                                                   const struct tarn_report_options *options,
-                                                   const struct tarn_flame_moment_options *how,
-                                                   const struct tarn_writer *writer,
-                                                   struct tarn_error *error) TARN_MUST_CHECK;
+TARN_API enum tarn_status tarn_report_flame_at(const struct tarn_snapshot *snapshot,
+                                               const struct tarn_report_options *options,
+                                               const struct tarn_flame_at_options *how,
+                                               const struct tarn_writer *writer,
+                                               struct tarn_error *error) TARN_MUST_CHECK;
 
 /* What is in the file and what is not: its form, settings, devices, entries by action, whether the
  * trace begins in mid-run, and what was odd when it was read. Does not need a trace. */

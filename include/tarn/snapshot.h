@@ -63,7 +63,7 @@ TARN_API enum tarn_status tarn_snapshot_load_memory(const void *bytes, size_t si
                                                     struct tarn_snapshot **snapshot_out,
                                                     struct tarn_error *error) TARN_MUST_CHECK;
 
-enum tarn_snapshot_form {
+enum tarn_snapshot_format {
     TARN_SNAPSHOT_PICKLE, /* protocol 4: what Python, _memory_viz and the viewer read */
     TARN_SNAPSHOT_JSON    /* one line; larger, and without sharing */
 };
@@ -72,12 +72,12 @@ enum tarn_snapshot_form {
  * PyTorch has (there is a warning of each). Fails with what the writer returns, or with
  * TARN_ERR_HOST_MEMORY. */
 TARN_API enum tarn_status tarn_snapshot_write(const struct tarn_snapshot *snapshot,
-                                              enum tarn_snapshot_form form,
+                                              enum tarn_snapshot_format format,
                                               const struct tarn_writer *writer,
                                               struct tarn_error *error) TARN_MUST_CHECK;
 
 /* The form of a file of that name: JSON when it ends in ".json", else a pickle. */
-TARN_API enum tarn_snapshot_form tarn_snapshot_form_of(const char *path);
+TARN_API enum tarn_snapshot_format tarn_snapshot_format_of(const char *path);
 
 /* Writes it to a file of that form. The file appears whole or not at all, and replaces one of that
  * name as tarn_file_finish does (tarn/writer.h). TARN_ERR_IO, TARN_ERR_HOST_MEMORY,

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-enum tarn_text_form {
+enum tarn_text_format {
     TARN_TEXT_PLAIN, /* for terminals and text files: \x1b, \u202e */
     TARN_TEXT_JSON   /* inside the quotes of a JSON string; bytes that are no UTF-8 are U+FFFD */
 };
@@ -27,7 +27,7 @@ enum {
  * behind it. Characters that do not show (controls of 7 and of 8 bits, marks of direction, line
  * separators, blanks other than the space) and bytes that are no UTF-8 become escapes. No character
  * and no escape is cut. Returns how many bytes of `text` were taken; for the rest call again. */
-TARN_API size_t tarn_text_show(const char *text, size_t length, enum tarn_text_form form,
+TARN_API size_t tarn_text_show(const char *text, size_t length, enum tarn_text_format format,
                                char *shown, size_t size);
 
 /* Whether a spreadsheet would take it for a formula: it begins with '=', '+', '-' or '@', also as

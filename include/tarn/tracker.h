@@ -208,7 +208,7 @@ struct tarn_track_row {
     int64_t bytes[TARN_TRACK_CATEGORIES_MAX]; /* by category */
 };
 
-enum tarn_track_moment {
+enum tarn_track_point {
     TARN_TRACK_NOW,
     TARN_TRACK_PEAKS,      /* each device at its own peak: maybe different moments */
     TARN_TRACK_ONE_MOMENT, /* all devices when their sum was largest */
@@ -221,7 +221,7 @@ enum tarn_track_moment {
 
 /* Copies up to `capacity` rows, in the order in which devices came; *count_out is how many there
  * are. */
-TARN_API void tarn_tracker_get_rows(struct tarn_tracker *tracker, enum tarn_track_moment moment,
+TARN_API void tarn_tracker_get_rows(struct tarn_tracker *tracker, enum tarn_track_point moment,
                                     struct tarn_track_row *rows, size_t capacity,
                                     size_t *count_out);
 
@@ -277,27 +277,28 @@ tarn_tracker_get_iteration(struct tarn_tracker *tracker, size_t index,
  * storage came, or whose parameter or buffer it is, by name. TARN_TRACK_ONE_MOMENT is exact;
  * TARN_TRACK_PEAKS gives the bytes of `device` at its peak. */
 TARN_API enum tarn_status tarn_tracker_get_owned(struct tarn_tracker *tracker,
-                                                 enum tarn_track_moment moment, uint32_t module,
+                                                 enum tarn_track_point moment, uint32_t module,
                                                  uint32_t device,
                                                  struct tarn_track_row *row_out) TARN_MUST_CHECK;
 
 /* Units: "B", "KiB", "MiB", "GiB". */
-enum tarn_track_form {
+enum tarn_track_format {
     TARN_TRACK_TEXT,  /* as PyTorch's display functions */
     TARN_TRACK_TABLE, /* ... with tabulate=True */
-    TARN_TRACK_FORM_COUNT
+    TARN_TRACK_FORMAT_COUNT
 };
 
 /* What PyTorch's display_snapshot and display_modulewise_snapshots print, byte for byte. Fail with
  * TARN_ERR_INVALID_ARGUMENT and PyTorch's message for other units, TARN_ERR_HOST_MEMORY, and what
  * the writer returns. The writer is called without locks. */
 TARN_API enum tarn_status tarn_tracker_write_rows(struct tarn_tracker *tracker,
-                                                  enum tarn_track_moment moment, const char *units,
-                                                  enum tarn_track_form form,
+                                                  enum tarn_track_point moment, const char *units,
+                                                  enum tarn_track_format format,
                                                   const struct tarn_writer *writer,
                                                   struct tarn_error *error) TARN_MUST_CHECK;
 TARN_API enum tarn_status tarn_tracker_write_modules(struct tarn_tracker *tracker, uint32_t depth,
-                                                     const char *units, enum tarn_track_form form,
+                                                     const char *units,
+                                                     enum tarn_track_format format,
                                                      const struct tarn_writer *writer,
                                                      struct tarn_error *error) TARN_MUST_CHECK;
 
@@ -311,7 +312,7 @@ TARN_API enum tarn_status tarn_tracker_write_json(struct tarn_tracker *tracker, 
 /* The tree of modules with what each had, itself and with all below, and bars of at most
  * `bar_width` characters. TARN_TRACK_PEAKS is treated as TARN_TRACK_ONE_MOMENT. */
 TARN_API enum tarn_status tarn_tracker_write_tree(struct tarn_tracker *tracker,
-                                                  enum tarn_track_moment moment, uint32_t depth,
+                                                  enum tarn_track_point moment, uint32_t depth,
                                                   const char *units, uint32_t bar_width,
                                                   const struct tarn_writer *writer,
                                                   struct tarn_error *error) TARN_MUST_CHECK;

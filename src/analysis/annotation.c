@@ -219,7 +219,7 @@ static void phases_paint(const struct tn_phases *phases, const struct paint *pai
 bool tn_phases_mark(const struct tn_phases *phases, struct tn_timeline *timeline)
 {
     const size_t count = (size_t)timeline->trace->count;
-    struct tn_life *lives = timeline->lives.items;
+    struct tn_lifetime *lifetimes = timeline->lifetimes.items;
     struct paint paint = {
         .name = tn_host_alloc_zero((count + 1) * sizeof *paint.name),
         .next = tn_host_alloc_zero((count + 1) * sizeof *paint.next),
@@ -231,9 +231,9 @@ bool tn_phases_mark(const struct tn_phases *phases, struct tn_timeline *timeline
             paint.next[i] = i;
         }
         phases_paint(phases, &paint);
-        for (size_t i = 0; i < timeline->lives.count; i++) {
-            if (lives[i].start != TN_NEVER) {
-                lives[i].annotation = paint.name[lives[i].start];
+        for (size_t i = 0; i < timeline->lifetimes.count; i++) {
+            if (lifetimes[i].start != TN_NEVER) {
+                lifetimes[i].annotation = paint.name[lifetimes[i].start];
             }
         }
     }

@@ -35,7 +35,7 @@ static struct tn_call_node *node_at(const struct tn_call_tree *tree, uint32_t nu
     return (struct tn_call_node *)tree->nodes.items + number;
 }
 
-bool tn_call_tree_init(struct tn_call_tree *tree, const struct tn_keys *keys)
+bool tn_call_tree_init(struct tn_call_tree *tree, const struct tn_group_keys *keys)
 {
     *tree = (struct tn_call_tree){.keys = keys};
     tn_vec_init(&tree->nodes, sizeof(struct tn_call_node));
@@ -338,7 +338,7 @@ static void rows_walk(struct walk *walk)
 
 static void string_put(struct tn_text_out *out, struct tn_string text)
 {
-    tn_text_put_shown(out, text.text, text.length, TN_SHOWN_PLAIN);
+    tn_text_put_escaped(out, text.text, text.length, TN_ESCAPED_PLAIN);
 }
 
 static void frame_put(struct tn_text_out *out, const struct tn_model *model, uint32_t number)

@@ -14,7 +14,7 @@
 #ifndef TN_ANALYSIS_CALL_TREE_H
 #define TN_ANALYSIS_CALL_TREE_H
 
-#include "analysis/key.h"
+#include "analysis/group_key.h"
 #include "base/map.h"
 #include "base/vec.h"
 
@@ -29,7 +29,7 @@ struct tn_call_sums {
 };
 
 struct tn_call_tree {
-    const struct tn_keys *keys;
+    const struct tn_group_keys *keys;
     struct tn_vec nodes; /* struct tn_call_node (call_tree.c); 0 is the root */
     struct tn_vec order; /* uint32_t: nodes, siblings together, what ranks higher first */
     struct tn_map by_path;
@@ -47,7 +47,7 @@ struct tn_call_rows {
 };
 
 /* Keys must be of stacks. False when host memory is missing; then there is nothing to release. */
-bool tn_call_tree_init(struct tn_call_tree *tree, const struct tn_keys *keys) TN_MUST_CHECK;
+bool tn_call_tree_init(struct tn_call_tree *tree, const struct tn_group_keys *keys) TN_MUST_CHECK;
 void tn_call_tree_fini(struct tn_call_tree *tree);
 
 /* Adds the sums of a stack, by its key. False when host memory is missing. */

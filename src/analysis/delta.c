@@ -71,7 +71,7 @@ bool tn_delta_add(struct tn_delta *delta, enum tn_delta_side side, uint32_t name
 }
 
 bool tn_delta_add_groups(struct tn_delta *delta, struct tn_name_table *names,
-                         enum tn_delta_side side, const struct tn_keys *keys,
+                         enum tn_delta_side side, const struct tn_group_keys *keys,
                          const struct tn_groups *groups)
 {
     const struct tn_group *rows = groups->rows.items;

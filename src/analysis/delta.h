@@ -37,7 +37,7 @@ bool tn_delta_add(struct tn_delta *delta, enum tn_delta_side side, uint32_t name
 
 /* Adds all groups of one side, with names made from their keys. `names` are those of the delta. */
 bool tn_delta_add_groups(struct tn_delta *delta, struct tn_name_table *names,
-                         enum tn_delta_side side, const struct tn_keys *keys,
+                         enum tn_delta_side side, const struct tn_group_keys *keys,
                          const struct tn_groups *groups) TN_MUST_CHECK;
 
 /* Most change first. Nothing is added after it. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/fold.h"
 
-#include "base/shown.h"
+#include "base/escaped.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -130,7 +130,7 @@ const char *tn_fold_leaf_name(enum tn_fold_leaf leaf)
 
 static void string_put(struct tn_text_out *out, struct tn_string text)
 {
-    tn_text_put_shown(out, text.text, text.length, TN_SHOWN_PLAIN);
+    tn_text_put_escaped(out, text.text, text.length, TN_ESCAPED_PLAIN);
 }
 
 static void stack_put(struct tn_text_out *out, const struct tn_model *model, uint32_t number)

@@ -89,7 +89,7 @@ static bool tables_init(struct tn_frame_view *view)
     view->matching = view->hidden ? tn_host_alloc_zero(frames) : NULL;
     view->seen_as = view->matching ? tn_host_alloc_zero(stacks * sizeof *view->seen_as) : NULL;
     for (uint32_t i = 0; view->seen_as && i <= TN_STACK_EMPTY; i++) {
-        struct tn_stack *stack = tn_store_push(&view->stacks);
+        struct tn_stack *stack = tn_chunked_vec_push(&view->stacks);
 
         if (!stack) {
             return false;
@@ -115,7 +115,7 @@ enum tarn_status tn_frame_view_init(struct tn_frame_view *view, const struct tn_
                                               selection->frames != TARN_FRAMES_ALL,
                                    .has_match = patterns.has_match,
                                    .depth = selection->depth};
-    tn_store_init(&view->stacks, &view->budget, sizeof(struct tn_stack));
+    tn_chunked_vec_init(&view->stacks, &view->budget, sizeof(struct tn_stack));
     tn_id_table_init(&view->ids, &view->budget);
     tn_arena_init(&view->arena, &view->budget);
     if (!tables_init(view)) {
@@ -137,7 +137,7 @@ void tn_frame_view_fini(struct tn_frame_view *view)
 
     tn_arena_fini(&view->arena);
     tn_id_table_fini(&view->ids);
-    tn_store_fini(&view->stacks);
+    tn_chunked_vec_fini(&view->stacks);
     tn_host_free(view->seen_as, stacks * sizeof *view->seen_as);
     tn_host_free(view->matching, frames);
     tn_host_free(view->hidden, frames);
@@ -147,14 +147,14 @@ void tn_frame_view_fini(struct tn_frame_view *view)
 
 struct tn_stack tn_frame_view_stack(const struct tn_frame_view *view, uint32_t seen)
 {
-    return view->changes ? *(const struct tn_stack *)tn_store_at(&view->stacks, seen)
+    return view->changes ? *(const struct tn_stack *)tn_chunked_vec_at(&view->stacks, seen)
                          : tn_model_stack(view->model, seen);
 }
 
 static bool stack_equal(const void *owner, uint32_t id, const void *key)
 {
     const struct tn_frame_view *view = owner;
-    const struct tn_stack *a = tn_store_at(&view->stacks, id);
+    const struct tn_stack *a = tn_chunked_vec_at(&view->stacks, id);
     const struct tn_stack *b = key;
 
     return a->count == b->count && memcmp(a->frames, b->frames, a->count * sizeof *a->frames) == 0;
@@ -174,7 +174,7 @@ static bool stack_get(struct tn_frame_view *view, const struct tn_stack *wanted,
         *seen_out = (uint32_t)found;
         return true;
     }
-    struct tn_stack *added = tn_store_push(&view->stacks);
+    struct tn_stack *added = tn_chunked_vec_push(&view->stacks);
 
     if (!added) {
         return false;

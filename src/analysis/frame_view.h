@@ -11,8 +11,8 @@
 
 #include "analysis/pattern.h"
 #include "base/arena.h"
+#include "base/chunked_vec.h"
 #include "base/id_table.h"
-#include "base/store.h"
 #include "tarn/selection.h"
 
 struct tn_frame_view {
@@ -20,11 +20,11 @@ struct tn_frame_view {
     struct tn_budget budget; /* without a limit */
     bool changes;            /* some frame is not shown, or stacks are cut */
     bool has_match;
-    uint32_t depth;         /* 0: all */
-    uint8_t *hidden;        /* a frame */
-    uint8_t *matching;      /* a frame; NULL without a pattern */
-    uint32_t *seen_as;      /* a stack of the model: number here + 1, 0 = not asked yet */
-    struct tn_store stacks; /* struct tn_stack; the first two are those of the model */
+    uint32_t depth;               /* 0: all */
+    uint8_t *hidden;              /* a frame */
+    uint8_t *matching;            /* a frame; NULL without a pattern */
+    uint32_t *seen_as;            /* a stack of the model: number here + 1, 0 = not asked yet */
+    struct tn_chunked_vec stacks; /* struct tn_stack; the first two are those of the model */
     struct tn_id_table ids;
     struct tn_arena arena; /* frames of the stacks */
 };

@@ -38,13 +38,13 @@ static struct tn_group *group_get(struct tn_groups *groups, struct tn_map *numbe
     return group;
 }
 
-static bool life_add(struct tn_groups *groups, struct tn_map *numbers, const struct tn_keys *keys,
-                     const struct tn_life *life)
+static bool life_add(struct tn_groups *groups, struct tn_map *numbers,
+                     const struct tn_group_keys *keys, const struct tn_lifetime *lifetime)
 {
-    const uint64_t before = life->start == TN_NEVER ? life->size : 0;
+    const uint64_t before = lifetime->start == TN_NEVER ? lifetime->size : 0;
     uint64_t key;
 
-    if (!tn_key_find(keys, life, &key)) {
+    if (!tn_group_key_find(keys, lifetime, &key)) {
         return false;
     }
     struct tn_group *group = group_get(groups, numbers, key);
@@ -52,27 +52,27 @@ static bool life_add(struct tn_groups *groups, struct tn_map *numbers, const str
     if (!group) {
         return false;
     }
-    group->bytes += life->size;
+    group->bytes += lifetime->size;
     group->count++;
     group->before += before;
-    groups->bytes += life->size;
+    groups->bytes += lifetime->size;
     groups->count++;
     groups->before += before;
     return true;
 }
 
-bool tn_groups_collect(struct tn_groups *groups, const struct tn_scene *scene, uint64_t entry)
+bool tn_groups_collect(struct tn_groups *groups, const struct tn_analysis *analysis, uint64_t entry)
 {
-    const struct tn_timeline *timeline = scene->timeline;
-    const struct tn_life *lives = tn_timeline_lives(timeline);
+    const struct tn_timeline *timeline = analysis->timeline;
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
     struct tn_map numbers = {0};
     bool good = true;
 
     *groups = (struct tn_groups){.bytes = 0};
     tn_vec_init(&groups->rows, sizeof(struct tn_group));
-    for (size_t i = 0; good && i < timeline->lives.count; i++) {
-        if (tn_life_is_at(&lives[i], entry)) {
-            good = life_add(groups, &numbers, &scene->keys, &lives[i]);
+    for (size_t i = 0; good && i < timeline->lifetimes.count; i++) {
+        if (tn_lifetime_is_at(&lifetimes[i], entry)) {
+            good = life_add(groups, &numbers, &analysis->keys, &lifetimes[i]);
         }
     }
     tn_map_fini(&numbers);
@@ -127,7 +127,7 @@ static struct tn_group unclassified(const struct tn_groups *groups)
     return (struct tn_group){.key = TN_CATEGORY_UNCLASSIFIED};
 }
 
-void tn_groups_put(struct tn_text_out *out, const struct tn_keys *keys,
+void tn_groups_put(struct tn_text_out *out, const struct tn_group_keys *keys,
                    const struct tn_groups *groups, uint64_t limit)
 {
     const struct tn_group *rows = groups->rows.items;
@@ -137,7 +137,7 @@ void tn_groups_put(struct tn_text_out *out, const struct tn_keys *keys,
     tn_text_printf(out, "%s\n", tn_grouping_heading(keys->by));
     for (size_t i = 0; i < limit; i++) {
         row_put(out, rows[i].bytes, groups->bytes, rows[i].count);
-        tn_key_put(out, keys, rows[i].key);
+        tn_group_key_put(out, keys, rows[i].key);
         tn_text_putc(out, '\n');
     }
     if (limit < groups->rows.count) {
@@ -165,7 +165,7 @@ static void numbers_put_json(struct tn_json_text *json, uint64_t bytes, uint64_t
     tn_json_number(json, "bytes_from_before_the_trace", before);
 }
 
-void tn_groups_put_json(struct tn_json_text *json, const struct tn_keys *keys,
+void tn_groups_put_json(struct tn_json_text *json, const struct tn_group_keys *keys,
                         const struct tn_groups *groups, uint64_t limit)
 {
     const struct tn_group *rows = groups->rows.items;
@@ -175,7 +175,7 @@ void tn_groups_put_json(struct tn_json_text *json, const struct tn_keys *keys,
     for (size_t i = 0; i < limit; i++) {
         tn_json_open_object(json, NULL);
         numbers_put_json(json, rows[i].bytes, rows[i].count, rows[i].before);
-        tn_key_put_json(json, keys, rows[i].key);
+        tn_group_key_put_json(json, keys, rows[i].key);
         tn_json_close(json);
     }
     tn_json_close(json);
@@ -228,15 +228,16 @@ static bool tree_fill(struct tn_call_tree *tree, const struct tn_groups *groups)
 
 /* To one of both. */
 static bool tree_put(struct tn_text_out *out, struct tn_json_text *json,
-                     const struct tn_scene *scene, const struct tn_groups *groups, uint64_t limit)
+                     const struct tn_analysis *analysis, const struct tn_groups *groups,
+                     uint64_t limit)
 {
     const struct tn_call_rows rows = {.put = calls_put,
                                       .put_json = calls_put_json,
                                       .limit = limit,
-                                      .min_share = scene->query->min_share};
+                                      .min_share = analysis->query->min_share};
     struct tn_call_tree tree;
 
-    if (!tn_call_tree_init(&tree, &scene->keys)) {
+    if (!tn_call_tree_init(&tree, &analysis->keys)) {
         return false;
     }
     const bool good = tree_fill(&tree, groups);
@@ -251,14 +252,14 @@ static bool tree_put(struct tn_text_out *out, struct tn_json_text *json,
     return good;
 }
 
-bool tn_groups_put_tree(struct tn_text_out *out, const struct tn_scene *scene,
+bool tn_groups_put_tree(struct tn_text_out *out, const struct tn_analysis *analysis,
                         const struct tn_groups *groups, uint64_t limit)
 {
-    return tree_put(out, NULL, scene, groups, limit);
+    return tree_put(out, NULL, analysis, groups, limit);
 }
 
-bool tn_groups_put_tree_json(struct tn_json_text *json, const struct tn_scene *scene,
+bool tn_groups_put_tree_json(struct tn_json_text *json, const struct tn_analysis *analysis,
                              const struct tn_groups *groups, uint64_t limit)
 {
-    return tree_put(NULL, json, scene, groups, limit);
+    return tree_put(NULL, json, analysis, groups, limit);
 }

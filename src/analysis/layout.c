@@ -30,8 +30,8 @@ static bool regions_go_back(struct tn_regions *regions, const struct tn_timeline
 
 static int life_compare(const void *left, const void *right)
 {
-    const struct tn_life *a = *(const struct tn_life *const *)left;
-    const struct tn_life *b = *(const struct tn_life *const *)right;
+    const struct tn_lifetime *a = *(const struct tn_lifetime *const *)left;
+    const struct tn_lifetime *b = *(const struct tn_lifetime *const *)right;
 
     return a->address < b->address ? -1 : a->address > b->address;
 }
@@ -39,21 +39,21 @@ static int life_compare(const void *left, const void *right)
 /* Blocks in use, by address. */
 static bool lives_sort(struct tn_vec *sorted, const struct tn_timeline *timeline, uint64_t entry)
 {
-    const struct tn_life *lives = tn_timeline_lives(timeline);
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
 
-    tn_vec_init(sorted, sizeof(const struct tn_life *));
-    for (size_t i = 0; i < timeline->lives.count; i++) {
-        if (tn_life_is_at(&lives[i], entry)) {
-            const struct tn_life **item = tn_vec_push(sorted);
+    tn_vec_init(sorted, sizeof(const struct tn_lifetime *));
+    for (size_t i = 0; i < timeline->lifetimes.count; i++) {
+        if (tn_lifetime_is_at(&lifetimes[i], entry)) {
+            const struct tn_lifetime **item = tn_vec_push(sorted);
 
             if (!item) {
                 return false;
             }
-            *item = &lives[i];
+            *item = &lifetimes[i];
         }
     }
     if (sorted->count > 0) {
-        qsort(sorted->items, sorted->count, sizeof(const struct tn_life *), life_compare);
+        qsort(sorted->items, sorted->count, sizeof(const struct tn_lifetime *), life_compare);
     }
     return true;
 }
@@ -61,16 +61,16 @@ static bool lives_sort(struct tn_vec *sorted, const struct tn_timeline *timeline
 /* Walks the blocks of one region. */
 struct walk {
     struct tn_layout_row *row;
-    uint64_t at;                /* end of the last block */
-    const struct tn_life *last; /* it, NULL at the start of the region */
-    uint64_t max_split;         /* UINT64_MAX: none */
+    uint64_t at;                    /* end of the last block */
+    const struct tn_lifetime *last; /* it, NULL at the start of the region */
+    uint64_t max_split;             /* UINT64_MAX: none */
 };
 
-static uint64_t rounded(const struct tn_life *life)
+static uint64_t rounded(const struct tn_lifetime *lifetime)
 {
-    const uint64_t more = (GRAIN - life->size % GRAIN) % GRAIN;
+    const uint64_t more = (GRAIN - lifetime->size % GRAIN) % GRAIN;
 
-    return life->size > UINT64_MAX - more ? life->size : life->size + more;
+    return lifetime->size > UINT64_MAX - more ? lifetime->size : lifetime->size + more;
 }
 
 /* The bytes up to `end` are free, or the last block's own. */
@@ -93,24 +93,24 @@ static void walk_gap(struct walk *walk, uint64_t end)
     }
 }
 
-static void walk_life(struct walk *walk, const struct tn_life *life, uint64_t region_end,
+static void walk_life(struct walk *walk, const struct tn_lifetime *lifetime, uint64_t region_end,
                       uint64_t entry)
 {
-    uint64_t end = tn_region_end(life->address, rounded(life));
+    uint64_t end = tn_region_end(lifetime->address, rounded(lifetime));
 
-    if (life->address > walk->at) {
-        walk_gap(walk, life->address);
-        walk->at = life->address;
+    if (lifetime->address > walk->at) {
+        walk_gap(walk, lifetime->address);
+        walk->at = lifetime->address;
     }
     end = end < region_end ? end : region_end;
     if (end > walk->at) {
         walk->row->used += end - walk->at;
-        if (life->requested != TN_NEVER && entry != TN_NEVER && life->requested <= entry) {
+        if (lifetime->requested != TN_NEVER && entry != TN_NEVER && lifetime->requested <= entry) {
             walk->row->waiting += end - walk->at;
         }
         walk->at = end;
     }
-    walk->last = life;
+    walk->last = lifetime;
 }
 
 /* The part of the layout that is one region and those that continue it; returns the region behind
@@ -119,23 +119,23 @@ static const struct tn_region *region_walk(const struct tn_region *region,
                                            struct tn_layout_row *row, const struct tn_vec *sorted,
                                            size_t *next, uint64_t entry, uint64_t max_split)
 {
-    const struct tn_life *const *lives = sorted->items;
+    const struct tn_lifetime *const *lifetimes = sorted->items;
     struct walk walk = {.row = row, .at = region->start, .max_split = max_split};
     const struct tn_region *last = region;
 
     *row = (struct tn_layout_row){
         .pool = region->pool, .stream = region->stream, .is_large = region->is_large};
     for (const struct tn_region *more = region; more; more = tn_regions_next(more)) {
-        if (more != region && !(more->is_growing && last->is_growing && more->start == last->end &&
-                                more->stream == region->stream)) {
+        if (more != region && !(more->is_expandable && last->is_expandable &&
+                                more->start == last->end && more->stream == region->stream)) {
             break;
         }
         last = more;
         row->segments++;
     }
     row->reserved = last->end - region->start;
-    for (; *next < sorted->count && lives[*next]->address < last->end; (*next)++) {
-        walk_life(&walk, lives[*next], last->end, entry);
+    for (; *next < sorted->count && lifetimes[*next]->address < last->end; (*next)++) {
+        walk_life(&walk, lifetimes[*next], last->end, entry);
     }
     walk_gap(&walk, last->end);
     row->whole = row->free == row->reserved ? row->reserved : 0;
@@ -199,8 +199,8 @@ static void rows_merge(struct tn_layout *layout)
 static bool rows_collect(struct tn_layout *layout, const struct tn_regions *regions,
                          const struct tn_timeline *timeline, uint64_t entry)
 {
-    const struct tn_vec *sorted = &layout->lives;
-    const struct tn_life *const *lives = sorted->items;
+    const struct tn_vec *sorted = &layout->lifetimes;
+    const struct tn_lifetime *const *lifetimes = sorted->items;
     const int64_t setting =
         timeline->model->settings.present ? timeline->model->settings.max_split_size : -1;
     const uint64_t max_split = setting > 0 ? (uint64_t)setting : UINT64_MAX;
@@ -208,7 +208,7 @@ static bool rows_collect(struct tn_layout *layout, const struct tn_regions *regi
     const size_t count = sorted->count;
     size_t next = 0;
 
-    tn_assert(lives || count == 0);
+    tn_assert(lifetimes || count == 0);
     while (region) {
         struct tn_layout_row *row = tn_vec_push(&layout->rows);
         struct tn_layout_piece *piece = row ? tn_vec_push(&layout->pieces) : NULL;
@@ -216,8 +216,8 @@ static bool rows_collect(struct tn_layout *layout, const struct tn_regions *regi
         if (!piece) {
             return false;
         }
-        for (; next < count && lives[next]->address < region->start; next++) {
-            layout->outside += lives[next]->size;
+        for (; next < count && lifetimes[next]->address < region->start; next++) {
+            layout->outside += lifetimes[next]->size;
         }
         piece->address = region->start;
         piece->first = next;
@@ -226,7 +226,7 @@ static bool rows_collect(struct tn_layout *layout, const struct tn_regions *regi
         piece->row = *row;
     }
     for (; next < count; next++) {
-        layout->outside += lives[next]->size;
+        layout->outside += lifetimes[next]->size;
     }
     rows_merge(layout);
     return true;
@@ -243,7 +243,7 @@ bool tn_layout_collect(struct tn_layout *layout, const struct tn_timeline *timel
         return false;
     }
     const bool good = regions_go_back(&regions, timeline, entry) &&
-                      lives_sort(&layout->lives, timeline, entry) &&
+                      lives_sort(&layout->lifetimes, timeline, entry) &&
                       rows_collect(layout, &regions, timeline, entry);
 
     tn_regions_fini(&regions);
@@ -255,7 +255,7 @@ bool tn_layout_collect(struct tn_layout *layout, const struct tn_timeline *timel
 
 void tn_layout_fini(struct tn_layout *layout)
 {
-    tn_vec_fini(&layout->lives);
+    tn_vec_fini(&layout->lifetimes);
     tn_vec_fini(&layout->pieces);
     tn_vec_fini(&layout->rows);
 }

@@ -40,9 +40,9 @@ struct tn_layout_piece {
 };
 
 struct tn_layout {
-    struct tn_vec rows;   /* struct tn_layout_row, by pool, stream and size class */
-    struct tn_vec pieces; /* struct tn_layout_piece, by address */
-    struct tn_vec lives;  /* const struct tn_life *, of the timeline, by address */
+    struct tn_vec rows;      /* struct tn_layout_row, by pool, stream and size class */
+    struct tn_vec pieces;    /* struct tn_layout_piece, by address */
+    struct tn_vec lifetimes; /* const struct tn_lifetime *, of the timeline, by address */
     struct tn_layout_row total;
     uint64_t outside; /* bytes of blocks in no segment: the trace does not say where they are */
 };

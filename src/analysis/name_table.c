@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-void tn_name_table_init(struct tn_name_table *table, const struct tn_path_form *form)
+void tn_name_table_init(struct tn_name_table *table, const struct tn_path_format *format)
 {
-    *table = (struct tn_name_table){.form = *form};
+    *table = (struct tn_name_table){.format = *format};
     tn_arena_init(&table->arena, &table->budget);
-    tn_store_init(&table->names, &table->budget, sizeof(struct tn_name));
+    tn_chunked_vec_init(&table->names, &table->budget, sizeof(struct tn_name));
     tn_id_table_init(&table->ids, &table->budget);
     tn_vec_init(&table->text, 1);
 }
@@ -16,7 +16,7 @@ void tn_name_table_fini(struct tn_name_table *table)
 {
     tn_vec_fini(&table->text);
     tn_id_table_fini(&table->ids);
-    tn_store_fini(&table->names);
+    tn_chunked_vec_fini(&table->names);
     tn_arena_fini(&table->arena);
 }
 
@@ -53,7 +53,7 @@ static const char *text_keep(struct tn_name_table *table)
     return copy;
 }
 
-static bool name_make(struct tn_name_table *table, const struct tn_keys *keys, uint64_t key,
+static bool name_make(struct tn_name_table *table, const struct tn_group_keys *keys, uint64_t key,
                       struct tn_name *name)
 {
     const struct tarn_writer writer = {text_write, &table->text};
@@ -63,7 +63,7 @@ static bool name_make(struct tn_name_table *table, const struct tn_keys *keys, u
     name->path = text_keep(table);
     table->text.count = 0;
     tn_text_init(&out, &writer);
-    tn_key_put(&out, keys, key);
+    tn_group_key_put(&out, keys, key);
     if (!name->path || tn_text_finish(&out)) {
         return false;
     }
@@ -72,7 +72,7 @@ static bool name_make(struct tn_name_table *table, const struct tn_keys *keys, u
     return name->shown != NULL;
 }
 
-bool tn_name_find(struct tn_name_table *table, const struct tn_keys *keys, uint64_t key,
+bool tn_name_find(struct tn_name_table *table, const struct tn_group_keys *keys, uint64_t key,
                   uint32_t *name_out)
 {
     const struct tarn_writer writer = {text_write, &table->text};
@@ -81,7 +81,7 @@ bool tn_name_find(struct tn_name_table *table, const struct tn_keys *keys, uint6
 
     table->text.count = 0;
     tn_text_init(&out, &writer);
-    tn_key_put_path(&out, keys, key, &table->form);
+    tn_group_key_put_path(&out, keys, key, &table->format);
     if (tn_text_finish(&out)) {
         return false;
     }
@@ -93,7 +93,7 @@ bool tn_name_find(struct tn_name_table *table, const struct tn_keys *keys, uint6
         return true;
     }
     struct tn_name *added =
-        name_make(table, keys, key, &made) ? tn_store_push(&table->names) : NULL;
+        name_make(table, keys, key, &made) ? tn_chunked_vec_push(&table->names) : NULL;
 
     if (!added) {
         return false;

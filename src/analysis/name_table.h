@@ -8,10 +8,10 @@
 #ifndef TN_ANALYSIS_NAME_TABLE_H
 #define TN_ANALYSIS_NAME_TABLE_H
 
-#include "analysis/key.h"
+#include "analysis/group_key.h"
 #include "base/arena.h"
+#include "base/chunked_vec.h"
 #include "base/id_table.h"
-#include "base/store.h"
 
 struct tn_name {
     const char *path; /* not NUL-terminated; can be shown */
@@ -23,23 +23,23 @@ struct tn_name {
 struct tn_name_table {
     struct tn_budget budget; /* without a limit */
     struct tn_arena arena;
-    struct tn_store names; /* struct tn_name */
+    struct tn_chunked_vec names; /* struct tn_name */
     struct tn_id_table ids;
-    struct tn_path_form form;
+    struct tn_path_format format;
     struct tn_vec text; /* char: a name being written */
 };
 
 /* Borrows the prefix of the form. */
-void tn_name_table_init(struct tn_name_table *table, const struct tn_path_form *form);
+void tn_name_table_init(struct tn_name_table *table, const struct tn_path_format *format);
 void tn_name_table_fini(struct tn_name_table *table);
 
 /* The number of a key's name, made at first sight; false when host memory is missing. */
-bool tn_name_find(struct tn_name_table *table, const struct tn_keys *keys, uint64_t key,
+bool tn_name_find(struct tn_name_table *table, const struct tn_group_keys *keys, uint64_t key,
                   uint32_t *name_out) TN_MUST_CHECK;
 
 static inline const struct tn_name *tn_name_at(const struct tn_name_table *table, uint32_t name)
 {
-    return tn_store_at(&table->names, name);
+    return tn_chunked_vec_at(&table->names, name);
 }
 
 #endif

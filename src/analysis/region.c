@@ -16,7 +16,7 @@ static int region_compare(const struct tn_tree_node *a, const struct tn_tree_nod
 
 static bool region_insert(struct tn_regions *regions, struct tn_region region)
 {
-    struct tn_region *added = tn_store_push(&regions->store);
+    struct tn_region *added = tn_chunked_vec_push(&regions->store);
 
     if (!added) {
         return false;
@@ -71,7 +71,7 @@ static bool finals_add(struct tn_regions *regions, const struct tn_timeline *tim
                                          .has_pool = true,
                                          .stream = segment->stream,
                                          .is_large = segment->is_large,
-                                         .is_growing = segment->is_expandable};
+                                         .is_expandable = segment->is_expandable};
 
         if (segment->device == timeline->device && !regions_add(regions, region)) {
             return false;
@@ -84,7 +84,7 @@ static bool finals_add(struct tn_regions *regions, const struct tn_timeline *tim
 static struct tn_region region_given_back(const struct tn_model *model,
                                           const struct tn_trace_entry *entry)
 {
-    const bool is_growing = entry->action == TN_TRACE_SEGMENT_UNMAP;
+    const bool is_expandable = entry->action == TN_TRACE_SEGMENT_UNMAP;
 
     const struct tn_trace_extra *extra = tn_model_extra(model, entry->extra);
 
@@ -94,15 +94,15 @@ static struct tn_region region_given_back(const struct tn_model *model,
                               .pool = extra->pool,
                               .has_pool = extra->has_pool,
                               .stream = entry->stream,
-                              .is_large = is_growing ? entry->size % LARGE_PAGES == 0
-                                                     : entry->size > SMALL_SEGMENT,
-                              .is_growing = is_growing};
+                              .is_large = is_expandable ? entry->size % LARGE_PAGES == 0
+                                                        : entry->size > SMALL_SEGMENT,
+                              .is_expandable = is_expandable};
 }
 
 bool tn_regions_init(struct tn_regions *regions, const struct tn_timeline *timeline)
 {
     regions->budget = (struct tn_budget){0};
-    tn_store_init(&regions->store, &regions->budget, sizeof(struct tn_region));
+    tn_chunked_vec_init(&regions->store, &regions->budget, sizeof(struct tn_region));
     tn_tree_init(&regions->tree, region_compare, NULL);
     if (!finals_add(regions, timeline)) {
         tn_regions_fini(regions);
@@ -113,7 +113,7 @@ bool tn_regions_init(struct tn_regions *regions, const struct tn_timeline *timel
 
 void tn_regions_fini(struct tn_regions *regions)
 {
-    tn_store_fini(&regions->store);
+    tn_chunked_vec_fini(&regions->store);
 }
 
 bool tn_regions_undo(struct tn_regions *regions, const struct tn_timeline *timeline, uint64_t entry)

@@ -10,7 +10,7 @@
 #define TN_ANALYSIS_REGION_H
 
 #include "analysis/timeline.h"
-#include "base/store.h"
+#include "base/chunked_vec.h"
 #include "base/tree.h"
 
 /* A range of reserved addresses, [start, end). */
@@ -23,12 +23,12 @@ struct tn_region {
     uint64_t stream;
     bool has_pool; /* else `pool` is a guess: traces of old versions do not say it */
     bool is_large;
-    bool is_growing;
+    bool is_expandable;
 };
 
 struct tn_regions {
     struct tn_budget budget; /* without a limit */
-    struct tn_store store;
+    struct tn_chunked_vec store;
     struct tn_tree tree;
 };
 

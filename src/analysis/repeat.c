@@ -22,12 +22,12 @@ static bool push(struct tn_vec *vec, uint64_t value)
     return item != NULL;
 }
 
-static bool steps_collect(struct tn_repeats *repeats, const struct tn_scene *scene)
+static bool steps_collect(struct tn_repeats *repeats, const struct tn_analysis *analysis)
 {
-    const uint64_t *ends = scene->steps.items;
+    const uint64_t *ends = analysis->steps.items;
 
-    for (size_t i = 0; i < scene->steps.count; i++) {
-        if (ends[i] >= scene->timeline->first && ends[i] < scene->timeline->limit &&
+    for (size_t i = 0; i < analysis->steps.count; i++) {
+        if (ends[i] >= analysis->timeline->first && ends[i] < analysis->timeline->limit &&
             !push(&repeats->at, ends[i])) {
             return false;
         }
@@ -35,15 +35,16 @@ static bool steps_collect(struct tn_repeats *repeats, const struct tn_scene *sce
     return true;
 }
 
-static bool parts_collect(struct tn_repeats *repeats, const struct tn_scene *scene, uint64_t parts)
+static bool parts_collect(struct tn_repeats *repeats, const struct tn_analysis *analysis,
+                          uint64_t parts)
 {
-    const uint64_t length = scene->timeline->limit - scene->timeline->first;
+    const uint64_t length = analysis->timeline->limit - analysis->timeline->first;
     const uint64_t count = parts < length ? parts : length;
 
     for (uint64_t i = 1; i <= count; i++) {
         const uint64_t part = (uint64_t)((double)length / (double)count * (double)i);
 
-        if (part > 0 && !push(&repeats->at, scene->timeline->first + part - 1)) {
+        if (part > 0 && !push(&repeats->at, analysis->timeline->first + part - 1)) {
             return false;
         }
     }
@@ -97,17 +98,17 @@ static bool is_even(const struct call *calls, size_t count, const struct tn_time
 static bool calls_collect(struct tn_vec *calls, const struct tn_timeline *timeline,
                           const uint32_t *counts, uint64_t wanted)
 {
-    const struct tn_life *lives = tn_timeline_lives(timeline);
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
 
     calls->count = 0;
-    for (size_t i = 0; i < timeline->lives.count; i++) {
-        if (lives[i].start != TN_NEVER && counts[lives[i].stack] == wanted) {
+    for (size_t i = 0; i < timeline->lifetimes.count; i++) {
+        if (lifetimes[i].start != TN_NEVER && counts[lifetimes[i].stack] == wanted) {
             struct call *call = tn_vec_push(calls);
 
             if (!call) {
                 return false;
             }
-            *call = (struct call){lives[i].start, lives[i].stack};
+            *call = (struct call){lifetimes[i].start, lifetimes[i].stack};
         }
     }
     if (calls->count > 0) {
@@ -174,15 +175,15 @@ static bool stack_collect(struct tn_repeats *repeats, const struct tn_timeline *
 
 static bool stacks_count(struct tn_repeats *repeats, const struct tn_timeline *timeline)
 {
-    const struct tn_life *lives = tn_timeline_lives(timeline);
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
     const size_t size = ((size_t)timeline->model->stacks.count + 1) * sizeof(uint32_t);
     uint32_t *counts = tn_host_alloc_zero(size);
 
     if (!counts) {
         return false;
     }
-    for (size_t i = 0; i < timeline->lives.count; i++) {
-        counts[lives[i].stack] += lives[i].start != TN_NEVER;
+    for (size_t i = 0; i < timeline->lifetimes.count; i++) {
+        counts[lifetimes[i].stack] += lifetimes[i].start != TN_NEVER;
     }
     const bool good = stack_collect(repeats, timeline, counts);
 
@@ -208,14 +209,15 @@ static void repeats_thin(struct tn_repeats *repeats)
     repeats->at.count = TN_REPEATS_MAX;
 }
 
-static bool repeats_find(struct tn_repeats *repeats, const struct tn_scene *scene, uint64_t parts)
+static bool repeats_find(struct tn_repeats *repeats, const struct tn_analysis *analysis,
+                         uint64_t parts)
 {
     repeats->kind = TN_REPEAT_PARTS;
     if (parts > 0) {
-        return parts_collect(repeats, scene, parts);
+        return parts_collect(repeats, analysis, parts);
     }
     repeats->kind = TN_REPEAT_STEPS;
-    if (!steps_collect(repeats, scene)) {
+    if (!steps_collect(repeats, analysis)) {
         return false;
     }
     if (repeats->at.count >= TN_REPEATS_MIN) {
@@ -223,21 +225,21 @@ static bool repeats_find(struct tn_repeats *repeats, const struct tn_scene *scen
     }
     repeats->at.count = 0;
     repeats->kind = TN_REPEAT_STACK;
-    if (!stacks_count(repeats, scene->timeline)) {
+    if (!stacks_count(repeats, analysis->timeline)) {
         return false;
     }
     if (repeats->at.count > 0) {
         return true;
     }
     repeats->kind = TN_REPEAT_GUESSED;
-    return parts_collect(repeats, scene, PARTS_DEFAULT);
+    return parts_collect(repeats, analysis, PARTS_DEFAULT);
 }
 
-bool tn_repeats_init(struct tn_repeats *repeats, const struct tn_scene *scene, uint64_t parts)
+bool tn_repeats_init(struct tn_repeats *repeats, const struct tn_analysis *analysis, uint64_t parts)
 {
     *repeats = (struct tn_repeats){.kind = TN_REPEAT_GUESSED};
     tn_vec_init(&repeats->at, sizeof(uint64_t));
-    if (!repeats_find(repeats, scene, parts)) {
+    if (!repeats_find(repeats, analysis, parts)) {
         tn_repeats_fini(repeats);
         return false;
     }

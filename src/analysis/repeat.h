@@ -6,7 +6,7 @@
 #ifndef TN_ANALYSIS_REPEAT_H
 #define TN_ANALYSIS_REPEAT_H
 
-#include "analysis/scene.h"
+#include "analysis/analysis.h"
 
 enum tn_repeat_kind {
     TN_REPEAT_STEPS,  /* annotations told */
@@ -29,7 +29,7 @@ struct tn_repeats {
 
 /* `parts` is how many equal parts are wanted, 0: the best that there is. False when host memory is
  * missing; then there is nothing to release. Cost: O(n log n). */
-bool tn_repeats_init(struct tn_repeats *repeats, const struct tn_scene *scene,
+bool tn_repeats_init(struct tn_repeats *repeats, const struct tn_analysis *analysis,
                      uint64_t parts) TN_MUST_CHECK;
 void tn_repeats_fini(struct tn_repeats *repeats);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The category of what each entry of a trace asks for, as reports by category have it. */
-#include "analysis/scene.h"
+#include "analysis/analysis.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "snapshot/snapshot.h"
@@ -13,37 +13,37 @@ struct tarn_categories {
     size_t entry_count;
 };
 
-static void fill(struct tarn_categories *categories, const struct tn_scene *scene)
+static void fill(struct tarn_categories *categories, const struct tn_analysis *analysis)
 {
-    const struct tn_timeline *timeline = scene->timeline;
-    const struct tn_life *lives = tn_timeline_lives(timeline);
+    const struct tn_timeline *timeline = analysis->timeline;
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
     const uint64_t *ooms = timeline->ooms.items;
 
-    for (size_t i = 0; i < timeline->lives.count; i++) {
-        if (lives[i].start != TN_NEVER) {
-            categories->of_entry[lives[i].start] = lives[i].category;
+    for (size_t i = 0; i < timeline->lifetimes.count; i++) {
+        if (lifetimes[i].start != TN_NEVER) {
+            categories->of_entry[lifetimes[i].start] = lifetimes[i].category;
         }
     }
     for (size_t i = 0; i < timeline->ooms.count; i++) {
-        const struct tn_life none = {
+        const struct tn_lifetime none = {
             .start = ooms[i],
             .end = ooms[i] + TN_TEMPORARY_ENTRIES + 1, /* neither hint applies */
             .stack = tn_trace_at(timeline->model, timeline->trace, ooms[i])->stack,
         };
 
-        categories->of_entry[ooms[i]] = tn_category_of(&scene->query->categories, &none, 0);
+        categories->of_entry[ooms[i]] = tn_category_of(&analysis->query->categories, &none, 0);
     }
 }
 
 static enum tarn_status find_all(struct tarn_categories *categories, size_t device,
                                  struct tarn_error *error)
 {
-    struct tn_scene scene;
-    const enum tarn_status status = tn_scene_init(&scene, &categories->query, device, error);
+    struct tn_analysis analysis;
+    const enum tarn_status status = tn_analysis_init(&analysis, &categories->query, device, error);
 
     if (status == TARN_OK) {
-        fill(categories, &scene);
-        tn_scene_fini(&scene);
+        fill(categories, &analysis);
+        tn_analysis_fini(&analysis);
     }
     return status;
 }

@@ -228,20 +228,21 @@ uint32_t tn_category_count(const struct tn_categories *categories)
     return (uint32_t)categories->rules->categories.count + 3;
 }
 
-uint32_t tn_category_of(struct tn_categories *categories, const struct tn_life *life,
+uint32_t tn_category_of(struct tn_categories *categories, const struct tn_lifetime *lifetime,
                         uint64_t first_step)
 {
     const uint32_t hints = (uint32_t)categories->rules->categories.count + 1;
-    const uint32_t category = tn_category_of_stack(categories, life->stack);
+    const uint32_t category = tn_category_of_stack(categories, lifetime->stack);
 
     if (category != TN_CATEGORY_UNCLASSIFIED) {
         return category;
     }
-    if (life->end == TN_NEVER) {
-        return life->start == TN_NEVER || life->start <= first_step ? hints
-                                                                    : TN_CATEGORY_UNCLASSIFIED;
+    if (lifetime->end == TN_NEVER) {
+        return lifetime->start == TN_NEVER || lifetime->start <= first_step
+                   ? hints
+                   : TN_CATEGORY_UNCLASSIFIED;
     }
-    return life->start != TN_NEVER && life->end - life->start <= TN_TEMPORARY_ENTRIES
+    return lifetime->start != TN_NEVER && lifetime->end - lifetime->start <= TN_TEMPORARY_ENTRIES
                ? hints + 1
                : TN_CATEGORY_UNCLASSIFIED;
 }

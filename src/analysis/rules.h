@@ -62,7 +62,7 @@ uint32_t tn_category_of_stack(struct tn_categories *categories, uint32_t stack);
 uint32_t tn_category_count(const struct tn_categories *categories);
 
 /* The category of a block. The first step ends at entry `first_step`. */
-uint32_t tn_category_of(struct tn_categories *categories, const struct tn_life *life,
+uint32_t tn_category_of(struct tn_categories *categories, const struct tn_lifetime *lifetime,
                         uint64_t first_step);
 
 /* Its name, static or the rules'; *hint_out is what comes behind: "" or " (by lifetime)". */

@@ -11,18 +11,18 @@ struct reading {
     uint64_t entry;
 };
 
-static struct tn_life *life_at(const struct tn_timeline *timeline, uint64_t number)
+static struct tn_lifetime *life_at(const struct tn_timeline *timeline, uint64_t number)
 {
-    return (struct tn_life *)timeline->lives.items + number;
+    return (struct tn_lifetime *)timeline->lifetimes.items + number;
 }
 
-static struct tn_life *life_add(struct reading *reading, struct tn_life life)
+static struct tn_lifetime *life_add(struct reading *reading, struct tn_lifetime lifetime)
 {
-    struct tn_life *added = tn_vec_push(&reading->timeline->lives);
+    struct tn_lifetime *added = tn_vec_push(&reading->timeline->lifetimes);
 
     if (added) {
-        *added = life;
-        reading->timeline->before_count += life.start == TN_NEVER;
+        *added = lifetime;
+        reading->timeline->before_count += lifetime.start == TN_NEVER;
     }
     return added;
 }
@@ -45,37 +45,37 @@ static bool alloc_read(struct reading *reading, const struct tn_trace_entry *ent
     if (freed) {
         tn_map_remove(&reading->freed, freed);
     }
-    return tn_address_put(&reading->live, entry->address, timeline->lives.count) &&
-           life_add(reading, (struct tn_life){.address = entry->address,
-                                              .size = entry->size,
-                                              .stream = entry->stream,
-                                              .start = reading->entry,
-                                              .requested = TN_NEVER,
-                                              .end = TN_NEVER,
-                                              .stack = entry->stack,
-                                              .extra = entry->extra,
-                                              .metadata = metadata_of(reading, entry)});
+    return tn_address_put(&reading->live, entry->address, timeline->lifetimes.count) &&
+           life_add(reading, (struct tn_lifetime){.address = entry->address,
+                                                  .size = entry->size,
+                                                  .stream = entry->stream,
+                                                  .start = reading->entry,
+                                                  .requested = TN_NEVER,
+                                                  .end = TN_NEVER,
+                                                  .stack = entry->stack,
+                                                  .extra = entry->extra,
+                                                  .metadata = metadata_of(reading, entry)});
 }
 
 /* A block that the trace frees without having allocated it was there before. The entry's stack is
  * that of the free. */
-static struct tn_life *earlier_life(struct reading *reading, const struct tn_trace_entry *entry)
+static struct tn_lifetime *earlier_life(struct reading *reading, const struct tn_trace_entry *entry)
 {
-    if (!tn_address_put(&reading->live, entry->address, reading->timeline->lives.count)) {
+    if (!tn_address_put(&reading->live, entry->address, reading->timeline->lifetimes.count)) {
         return NULL;
     }
-    return life_add(reading, (struct tn_life){.address = entry->address,
-                                              .size = entry->size,
-                                              .stream = entry->stream,
-                                              .start = TN_NEVER,
-                                              .requested = TN_NEVER,
-                                              .end = TN_NEVER,
-                                              .stack = TN_STACK_NONE});
+    return life_add(reading, (struct tn_lifetime){.address = entry->address,
+                                                  .size = entry->size,
+                                                  .stream = entry->stream,
+                                                  .start = TN_NEVER,
+                                                  .requested = TN_NEVER,
+                                                  .end = TN_NEVER,
+                                                  .stack = TN_STACK_NONE});
 }
 
 /* The life that an entry frees; *life_out NULL when the trace freed it already. */
 static bool freed_life(struct reading *reading, const struct tn_trace_entry *entry,
-                       struct tn_life **life_out)
+                       struct tn_lifetime **life_out)
 {
     const uint64_t *number = tn_address_find(&reading->live, entry->address);
 
@@ -94,25 +94,25 @@ static bool freed_life(struct reading *reading, const struct tn_trace_entry *ent
 
 static bool free_requested_read(struct reading *reading, const struct tn_trace_entry *entry)
 {
-    struct tn_life *life;
-    const bool good = freed_life(reading, entry, &life);
+    struct tn_lifetime *lifetime;
+    const bool good = freed_life(reading, entry, &lifetime);
 
-    if (life) {
-        life->requested = reading->entry;
+    if (lifetime) {
+        lifetime->requested = reading->entry;
     }
     return good;
 }
 
 static bool free_completed_read(struct reading *reading, const struct tn_trace_entry *entry)
 {
-    struct tn_life *life;
+    struct tn_lifetime *lifetime;
     uint64_t number;
 
-    if (!freed_life(reading, entry, &life)) {
+    if (!freed_life(reading, entry, &lifetime)) {
         return false;
     }
-    if (life) {
-        life->end = reading->entry;
+    if (lifetime) {
+        lifetime->end = reading->entry;
         (void)tn_map_take(&reading->live, tn_address_key(entry->address), &number);
     }
     return tn_address_put(&reading->freed, entry->address, 0);
@@ -176,16 +176,16 @@ static bool survivors_read(struct reading *reading)
 
         for (size_t k = 0; segment->device == timeline->device && k < segment->block_count; k++) {
             const struct tn_model_block *block = &segment->blocks[k];
-            const struct tn_life life = {.address = block->address,
-                                         .size = block->requested_size,
-                                         .stream = segment->stream,
-                                         .start = TN_NEVER,
-                                         .requested = TN_NEVER,
-                                         .end = TN_NEVER,
-                                         .stack = block->stack};
+            const struct tn_lifetime lifetime = {.address = block->address,
+                                                 .size = block->requested_size,
+                                                 .stream = segment->stream,
+                                                 .start = TN_NEVER,
+                                                 .requested = TN_NEVER,
+                                                 .end = TN_NEVER,
+                                                 .stack = block->stack};
 
             if (block->state != TN_BLOCK_INACTIVE &&
-                !tn_address_find(&reading->live, block->address) && !life_add(reading, life)) {
+                !tn_address_find(&reading->live, block->address) && !life_add(reading, lifetime)) {
                 return false;
             }
         }
@@ -234,13 +234,13 @@ static void start_set(struct tn_timeline *timeline)
             reserved = 0;
         }
     }
-    for (size_t i = 0; i < timeline->lives.count; i++) {
-        const struct tn_life *life = life_at(timeline, i);
+    for (size_t i = 0; i < timeline->lifetimes.count; i++) {
+        const struct tn_lifetime *lifetime = life_at(timeline, i);
 
-        requested += life->start == TN_NEVER ? life->size : 0;
+        requested += lifetime->start == TN_NEVER ? lifetime->size : 0;
     }
     timeline->start =
-        (struct tn_moment){.entry = TN_NEVER, .requested = requested, .reserved = reserved};
+        (struct tn_time_point){.entry = TN_NEVER, .requested = requested, .reserved = reserved};
 }
 
 /* A zero for each entry. */
@@ -264,21 +264,22 @@ static bool deltas_fill(struct tn_timeline *timeline)
     }
     uint64_t *deltas = timeline->deltas.items;
 
-    for (size_t i = 0; i < timeline->lives.count; i++) {
-        const struct tn_life *life = life_at(timeline, i);
+    for (size_t i = 0; i < timeline->lifetimes.count; i++) {
+        const struct tn_lifetime *lifetime = life_at(timeline, i);
 
-        if (life->start != TN_NEVER) {
-            deltas[life->start] += life->size;
+        if (lifetime->start != TN_NEVER) {
+            deltas[lifetime->start] += lifetime->size;
         }
-        if (life->end != TN_NEVER) {
-            deltas[life->end] -= life->size;
+        if (lifetime->end != TN_NEVER) {
+            deltas[lifetime->end] -= lifetime->size;
         }
     }
     return true;
 }
 
 /* From one entry to the next. */
-static void moment_step(const struct tn_timeline *timeline, struct tn_moment *now, uint64_t entry)
+static void moment_step(const struct tn_timeline *timeline, struct tn_time_point *now,
+                        uint64_t entry)
 {
     const uint64_t delta = ((const uint64_t *)timeline->deltas.items)[entry];
 
@@ -295,7 +296,7 @@ static void moment_step(const struct tn_timeline *timeline, struct tn_moment *no
 
 static void peaks_find(struct tn_timeline *timeline)
 {
-    struct tn_moment now = timeline->start;
+    struct tn_time_point now = timeline->start;
 
     timeline->requested_peak = now;
     timeline->reserved_peak = now;
@@ -311,9 +312,9 @@ static void peaks_find(struct tn_timeline *timeline)
     timeline->end = now;
 }
 
-struct tn_moment tn_timeline_at(const struct tn_timeline *timeline, uint64_t entry)
+struct tn_time_point tn_timeline_at(const struct tn_timeline *timeline, uint64_t entry)
 {
-    struct tn_moment now = timeline->start;
+    struct tn_time_point now = timeline->start;
 
     for (uint64_t i = timeline->first; entry != TN_NEVER && i <= entry; i++) {
         moment_step(timeline, &now, i);
@@ -323,7 +324,7 @@ struct tn_moment tn_timeline_at(const struct tn_timeline *timeline, uint64_t ent
 
 uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t entry)
 {
-    struct tn_moment now = timeline->start;
+    struct tn_time_point now = timeline->start;
     uint64_t most = now.reserved;
 
     for (uint64_t i = timeline->first; entry != TN_NEVER && i <= entry; i++) {
@@ -347,7 +348,7 @@ static bool trace_read(struct reading *reading)
 
 static void vecs_init(struct tn_timeline *timeline)
 {
-    tn_vec_init(&timeline->lives, sizeof(struct tn_life));
+    tn_vec_init(&timeline->lifetimes, sizeof(struct tn_lifetime));
     tn_vec_init(&timeline->ooms, sizeof(uint64_t));
     tn_vec_init(&timeline->deltas, sizeof(uint64_t));
     tn_vec_init(&timeline->reserved, sizeof(uint64_t));
@@ -380,50 +381,50 @@ void tn_timeline_fini(struct tn_timeline *timeline)
     tn_vec_fini(&timeline->reserved);
     tn_vec_fini(&timeline->deltas);
     tn_vec_fini(&timeline->ooms);
-    tn_vec_fini(&timeline->lives);
+    tn_vec_fini(&timeline->lifetimes);
 }
 
 /* ---- a part of it ---- */
 
 /* Cuts a life off at both ends of the part; false when nothing of it is left. */
-static bool life_cut(struct tn_life *life, const struct tn_narrowing *narrowing)
+static bool life_cut(struct tn_lifetime *lifetime, const struct tn_narrowing *narrowing)
 {
-    if (life->start != TN_NEVER && life->start >= narrowing->limit) {
+    if (lifetime->start != TN_NEVER && lifetime->start >= narrowing->limit) {
         return false;
     }
-    if (life->end != TN_NEVER && life->end < narrowing->first) {
+    if (lifetime->end != TN_NEVER && lifetime->end < narrowing->first) {
         return false;
     }
-    if (life->start != TN_NEVER && life->start < narrowing->first) {
-        life->start = TN_NEVER;
+    if (lifetime->start != TN_NEVER && lifetime->start < narrowing->first) {
+        lifetime->start = TN_NEVER;
     }
-    if (life->requested != TN_NEVER && life->requested >= narrowing->limit) {
-        life->requested = TN_NEVER;
+    if (lifetime->requested != TN_NEVER && lifetime->requested >= narrowing->limit) {
+        lifetime->requested = TN_NEVER;
     }
-    if (life->end != TN_NEVER && life->end >= narrowing->limit) {
-        life->end = TN_NEVER;
+    if (lifetime->end != TN_NEVER && lifetime->end >= narrowing->limit) {
+        lifetime->end = TN_NEVER;
     }
     return true;
 }
 
 static bool lives_narrow(struct tn_timeline *timeline, const struct tn_narrowing *narrowing)
 {
-    const struct tn_life *lives = tn_timeline_lives(timeline->whole);
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline->whole);
 
-    for (size_t i = 0; i < timeline->whole->lives.count; i++) {
-        struct tn_life life = lives[i];
+    for (size_t i = 0; i < timeline->whole->lifetimes.count; i++) {
+        struct tn_lifetime lifetime = lifetimes[i];
 
-        if (!life_cut(&life, narrowing) ||
-            (narrowing->wants && !narrowing->wants(narrowing->context, &lives[i]))) {
+        if (!life_cut(&lifetime, narrowing) ||
+            (narrowing->wants && !narrowing->wants(narrowing->context, &lifetimes[i]))) {
             continue;
         }
-        struct tn_life *kept = tn_vec_push(&timeline->lives);
+        struct tn_lifetime *kept = tn_vec_push(&timeline->lifetimes);
 
         if (!kept) {
             return false;
         }
-        *kept = life;
-        timeline->before_count += life.start == TN_NEVER;
+        *kept = lifetime;
+        timeline->before_count += lifetime.start == TN_NEVER;
     }
     return true;
 }
@@ -468,12 +469,13 @@ static bool reserved_narrow(struct tn_timeline *timeline, const struct tn_narrow
 
 static void start_narrow(struct tn_timeline *timeline, const struct tn_narrowing *narrowing)
 {
-    const struct tn_moment whole = tn_timeline_at(timeline->whole, tn_timeline_before(timeline));
-    const struct tn_life *lives = tn_timeline_lives(timeline);
-    struct tn_moment start = {.entry = whole.entry, .reserved = whole.reserved};
+    const struct tn_time_point whole =
+        tn_timeline_at(timeline->whole, tn_timeline_before(timeline));
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
+    struct tn_time_point start = {.entry = whole.entry, .reserved = whole.reserved};
 
-    for (size_t i = 0; i < timeline->lives.count; i++) {
-        start.requested += lives[i].start == TN_NEVER ? lives[i].size : 0;
+    for (size_t i = 0; i < timeline->lifetimes.count; i++) {
+        start.requested += lifetimes[i].start == TN_NEVER ? lifetimes[i].size : 0;
     }
     if (narrowing->wants_memory) {
         start.reserved = narrowing->reserved_before;

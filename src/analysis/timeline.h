@@ -20,7 +20,7 @@
 #define TN_NEVER UINT64_MAX
 
 /* Use of a block from its allocation until it is free again. */
-struct tn_life {
+struct tn_lifetime {
     uint64_t address;
     uint64_t size; /* bytes asked for */
     uint64_t stream;
@@ -31,14 +31,14 @@ struct tn_life {
     uint32_t extra;     /* of the allocation; TN_EXTRA_NONE: nothing, or unknown */
     uint32_t metadata;  /* string: what the program said of the block last, or TN_STRING_NONE */
 
-    /* For who wants to know more, at first 0 (place.h, annotation.h, rules.h). */
+    /* For who wants to know more, at first 0 (pool_stream.h, annotation.h, rules.h). */
     uint32_t place;
     uint32_t annotation;
     uint32_t category;
 };
 
 /* The device right after an entry; TN_NEVER as `entry` is before the first. */
-struct tn_moment {
+struct tn_time_point {
     uint64_t entry;
     uint64_t requested;
     uint64_t reserved;
@@ -49,13 +49,13 @@ struct tn_timeline {
     const struct tn_model *model;
     const struct tn_trace *trace;
     int64_t device;
-    uint64_t first;         /* entries [first, limit) are looked at */
-    uint64_t limit;         /* at most the trace's length */
-    struct tn_vec lives;    /* struct tn_life, in order of what first told of them */
-    struct tn_moment start; /* right before entry `first` */
-    struct tn_moment end;
-    struct tn_moment requested_peak; /* the first of equals */
-    struct tn_moment reserved_peak;
+    uint64_t first;             /* entries [first, limit) are looked at */
+    uint64_t limit;             /* at most the trace's length */
+    struct tn_vec lifetimes;    /* struct tn_lifetime, in order of what first told of them */
+    struct tn_time_point start; /* right before entry `first` */
+    struct tn_time_point end;
+    struct tn_time_point requested_peak; /* the first of equals */
+    struct tn_time_point reserved_peak;
     struct tn_vec ooms;     /* uint64_t: entries */
     struct tn_vec deltas;   /* uint64_t an entry: bytes it adds, modulo 2^64 */
     struct tn_vec reserved; /* uint64_t an entry: bytes it adds to segments; empty: what the entry
@@ -76,7 +76,7 @@ void tn_timeline_fini(struct tn_timeline *timeline);
 struct tn_narrowing {
     uint64_t first; /* entries [first, limit), first < limit */
     uint64_t limit;
-    bool (*wants)(void *context, const struct tn_life *life); /* whole lives; NULL: all */
+    bool (*wants)(void *context, const struct tn_lifetime *lifetime); /* whole lives; NULL: all */
 
     /* Whether an entry that adds or removes memory counts, and what was there before the first
      * entry of the trace; NULL: all. */
@@ -97,18 +97,18 @@ static inline uint64_t tn_timeline_before(const struct tn_timeline *timeline)
 }
 
 /* Whether the block was in use right after the entry (TN_NEVER: before the first). */
-static inline bool tn_life_is_at(const struct tn_life *life, uint64_t entry)
+static inline bool tn_lifetime_is_at(const struct tn_lifetime *lifetime, uint64_t entry)
 {
-    if (life->start == TN_NEVER) {
-        return entry == TN_NEVER || life->end == TN_NEVER || entry < life->end;
+    if (lifetime->start == TN_NEVER) {
+        return entry == TN_NEVER || lifetime->end == TN_NEVER || entry < lifetime->end;
     }
-    return entry != TN_NEVER && life->start <= entry &&
-           (life->end == TN_NEVER || entry < life->end);
+    return entry != TN_NEVER && lifetime->start <= entry &&
+           (lifetime->end == TN_NEVER || entry < lifetime->end);
 }
 
 /* Totals right after an entry of the part that is looked at, or right before it. Cost: O(entries).
  */
-struct tn_moment tn_timeline_at(const struct tn_timeline *timeline, uint64_t entry);
+struct tn_time_point tn_timeline_at(const struct tn_timeline *timeline, uint64_t entry);
 
 /* Most bytes reserved at any moment up to an entry. Cost: O(entries). */
 uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t entry);
@@ -116,9 +116,9 @@ uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t e
 /* Bytes that an entry adds to the segments of its device; negative when it takes away. */
 int64_t tn_reserved_delta(const struct tn_trace_entry *entry);
 
-static inline const struct tn_life *tn_timeline_lives(const struct tn_timeline *timeline)
+static inline const struct tn_lifetime *tn_timeline_lifetimes(const struct tn_timeline *timeline)
 {
-    return timeline->lives.items;
+    return timeline->lifetimes.items;
 }
 
 #endif

@@ -23,7 +23,7 @@
 
 enum tn_where_field {
     TN_WHERE_SIZE,
-    TN_WHERE_LIFE,
+    TN_WHERE_LIFETIME,
     TN_WHERE_START,
     TN_WHERE_END,
     TN_WHERE_ADDRESS,

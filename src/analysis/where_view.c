@@ -15,8 +15,8 @@ enum {
 /* One question: the parts of a block that terms look at. */
 struct question {
     struct tn_where_view *view;
-    const struct tn_where_place *place;
-    const struct tn_life *life;
+    const struct tn_where_scope *place;
+    const struct tn_lifetime *lifetime;
 };
 
 static bool is_about_frames(enum tn_where_field field)
@@ -167,7 +167,7 @@ static bool string_fits(const struct tn_where_view *view, const struct tn_where_
 /* By its name, with what says how it was found or without. */
 static bool category_fits(const struct question *question, const struct tn_where_term *term)
 {
-    const uint32_t category = question->life->category;
+    const uint32_t category = question->lifetime->category;
     uint8_t *known = &question->view->answers[term->answers].of_text[category];
     const char *hint;
     const char *name = tn_category_name(question->place->categories, category, &hint);
@@ -208,7 +208,7 @@ static bool compares(enum tn_where_comparison comparison, uint64_t value, uint64
 
 /* Microseconds from the trace's first time to that entry; false when it has no time, or one from
  * before (of a damaged file). */
-static bool time_of(const struct tn_where_place *place, uint64_t entry, uint64_t *us_out)
+static bool time_of(const struct tn_where_scope *place, uint64_t entry, uint64_t *us_out)
 {
     const int64_t time = tn_trace_at(place->whole->model, place->whole->trace, entry)->time_us;
 
@@ -223,10 +223,10 @@ static bool time_of(const struct tn_where_place *place, uint64_t entry, uint64_t
  */
 static bool life_of(const struct question *question, bool is_time, uint64_t *length_out)
 {
-    const struct tn_life *life = question->life;
+    const struct tn_lifetime *lifetime = question->lifetime;
     const uint64_t count = question->place->whole->trace->count;
-    const uint64_t start = life->start == TN_NEVER ? 0 : life->start;
-    const uint64_t end = life->end == TN_NEVER ? count : life->end;
+    const uint64_t start = lifetime->start == TN_NEVER ? 0 : lifetime->start;
+    const uint64_t end = lifetime->end == TN_NEVER ? count : lifetime->end;
     uint64_t from;
     uint64_t to;
 
@@ -249,35 +249,35 @@ static bool entry_of(const struct question *question, uint64_t entry, bool is_ti
     return entry != TN_NEVER && (!is_time || time_of(question->place, entry, value_out));
 }
 
-static const struct tn_place *place_of(const struct question *question)
+static const struct tn_pool_stream *place_of(const struct question *question)
 {
-    return tn_place_at(question->place->places, question->life->place);
+    return tn_pool_stream_at(question->place->places, question->lifetime->place);
 }
 
 /* What the term compares; false when it is not known. */
 static bool number_of(const struct question *question, const struct tn_where_term *term,
                       uint64_t *value_out)
 {
-    const struct tn_life *life = question->life;
+    const struct tn_lifetime *lifetime = question->lifetime;
 
     switch (term->field) {
     case TN_WHERE_SIZE:
-        *value_out = life->size;
+        *value_out = lifetime->size;
         return true;
-    case TN_WHERE_LIFE:
+    case TN_WHERE_LIFETIME:
         return life_of(question, term->is_time, value_out);
     case TN_WHERE_START:
-        return entry_of(question, life->start, term->is_time, value_out);
+        return entry_of(question, lifetime->start, term->is_time, value_out);
     case TN_WHERE_END:
-        return entry_of(question, life->end, term->is_time, value_out);
+        return entry_of(question, lifetime->end, term->is_time, value_out);
     case TN_WHERE_ADDRESS:
-        *value_out = life->address;
+        *value_out = lifetime->address;
         return true;
     case TN_WHERE_SEGMENT:
         *value_out = place_of(question)->segment;
         return *value_out != 0;
     case TN_WHERE_STREAM:
-        *value_out = life->stream;
+        *value_out = lifetime->stream;
         return true;
     case TN_WHERE_DEVICE:
         *value_out = (uint64_t)question->place->whole->device;
@@ -300,7 +300,7 @@ static bool number_of(const struct question *question, const struct tn_where_ter
 static bool pool_fits(const struct question *question, const struct tn_where_term *term)
 {
     const uint32_t number = place_of(question)->pool;
-    const struct tn_pool_id pool = tn_place_pool(question->place->places, number);
+    const struct tn_pool_id pool = tn_pool_stream_pool(question->place->places, number);
     const bool is_default = pool.id[0] == 0 && pool.id[1] == 0;
 
     if (number == 0) {
@@ -316,7 +316,7 @@ static bool pool_fits(const struct question *question, const struct tn_where_ter
 
 static bool term_holds(const struct question *question, const struct tn_where_term *term)
 {
-    const struct tn_life *life = question->life;
+    const struct tn_lifetime *lifetime = question->lifetime;
     uint64_t value;
 
     switch (term->field) {
@@ -325,22 +325,22 @@ static bool term_holds(const struct question *question, const struct tn_where_te
     case TN_WHERE_CATEGORY:
         return category_fits(question, term);
     case TN_WHERE_ANNOTATION:
-        return string_fits(question->view, term, life->annotation);
+        return string_fits(question->view, term, lifetime->annotation);
     case TN_WHERE_METADATA:
-        return string_fits(question->view, term, life->metadata);
+        return string_fits(question->view, term, lifetime->metadata);
     case TN_WHERE_COMPILE:
         return string_fits(question->view, term,
-                           tn_model_extra(question->view->model, life->extra)->compile_context);
+                           tn_model_extra(question->view->model, lifetime->extra)->compile_context);
     case TN_WHERE_FRAME:
     case TN_WHERE_FUNCTION:
     case TN_WHERE_FILE:
-        return stack_fits(question->view, term, life->stack);
+        return stack_fits(question->view, term, lifetime->stack);
     case TN_WHERE_FREED:
-        return life->end != TN_NEVER;
+        return lifetime->end != TN_NEVER;
     case TN_WHERE_BEFORE:
-        return life->start == TN_NEVER;
+        return lifetime->start == TN_NEVER;
     case TN_WHERE_SIZE:
-    case TN_WHERE_LIFE:
+    case TN_WHERE_LIFETIME:
     case TN_WHERE_START:
     case TN_WHERE_END:
     case TN_WHERE_ADDRESS:
@@ -352,10 +352,10 @@ static bool term_holds(const struct question *question, const struct tn_where_te
     return number_of(question, term, &value) && compares(term->comparison, value, term->number);
 }
 
-bool tn_where_takes(struct tn_where_view *view, const struct tn_where_place *place,
-                    const struct tn_life *life)
+bool tn_where_takes(struct tn_where_view *view, const struct tn_where_scope *place,
+                    const struct tn_lifetime *lifetime)
 {
-    const struct question question = {view, place, life};
+    const struct question question = {view, place, lifetime};
     const struct tn_where_step *steps = view->where->steps.items;
     const struct tn_where_term *terms = view->where->terms.items;
     bool holds = true;

@@ -9,7 +9,7 @@
 #ifndef TN_ANALYSIS_WHERE_VIEW_H
 #define TN_ANALYSIS_WHERE_VIEW_H
 
-#include "analysis/place.h"
+#include "analysis/pool_stream.h"
 #include "analysis/rules.h"
 #include "analysis/where.h"
 
@@ -22,9 +22,9 @@ struct tn_where_answers {
 };
 
 /* Where blocks are looked at. */
-struct tn_where_place {
-    const struct tn_timeline *whole; /* lives have what terms need: place, annotation, ... */
-    const struct tn_places *places;  /* for pools and segments */
+struct tn_where_scope {
+    const struct tn_timeline *whole;      /* lives have what terms need: place, annotation, ... */
+    const struct tn_pool_streams *places; /* for pools and segments */
     const struct tn_categories *categories;
     int64_t zero; /* time of the first entry that has one, or TN_TIME_NONE */
 };
@@ -43,7 +43,7 @@ bool tn_where_view_init(struct tn_where_view *view, const struct tarn_where *whe
 void tn_where_view_fini(struct tn_where_view *view);
 
 /* Whether the expression holds for a block. */
-bool tn_where_takes(struct tn_where_view *view, const struct tn_where_place *place,
-                    const struct tn_life *life);
+bool tn_where_takes(struct tn_where_view *view, const struct tn_where_scope *place,
+                    const struct tn_lifetime *lifetime);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/errinfo.h"
 
-#include "base/shown.h"
+#include "base/escaped.h"
 #include "base/utf8.h"
 
 #include <stdio.h>
@@ -21,8 +21,9 @@ static void error_write(struct tarn_error *error, enum tarn_status status, int64
     error->status = status;
     error->offset = offset;
     (void)vsnprintf(text, sizeof text, format, args);
-    (void)tn_shown_copy(text, strlen(text), strchr(format, '\n') ? TN_SHOWN_LINES : TN_SHOWN_PLAIN,
-                        error->text, sizeof error->text);
+    (void)tn_escaped_copy(text, strlen(text),
+                          strchr(format, '\n') ? TN_ESCAPED_LINES : TN_ESCAPED_PLAIN, error->text,
+                          sizeof error->text);
 }
 
 enum tarn_status tn_fail(struct tarn_error *error, enum tarn_status status, const char *format, ...)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/finding.h"
 
-#include "base/shown.h"
+#include "base/escaped.h"
 #include "base/utf8.h"
 
 #include <stdarg.h>
@@ -17,8 +17,8 @@ void tn_finding_add(struct tarn_findings *findings, const char *format, ...)
         va_start(args, format);
         (void)vsnprintf(text, sizeof text, format, args);
         va_end(args);
-        (void)tn_shown_copy(text, strlen(text), TN_SHOWN_PLAIN, findings->text[findings->count],
-                            TARN_FINDING_TEXT_MAX);
+        (void)tn_escaped_copy(text, strlen(text), TN_ESCAPED_PLAIN, findings->text[findings->count],
+                              TARN_FINDING_TEXT_MAX);
     }
     findings->count++;
 }

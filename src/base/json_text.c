@@ -2,7 +2,7 @@
 #include "base/json_text.h"
 
 #include "base/assertion.h"
-#include "base/shown.h"
+#include "base/escaped.h"
 #include "tarn/base.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 static void string_put(struct tn_json_text *json, const char *text, size_t length)
 {
     tn_text_putc(json->out, '"');
-    tn_text_put_shown(json->out, text, length, TN_SHOWN_JSON);
+    tn_text_put_escaped(json->out, text, length, TN_ESCAPED_JSON);
     tn_text_putc(json->out, '"');
 }
 

@@ -92,7 +92,7 @@ int tn_utf8_fit(const char *text, size_t length, size_t most)
     return (int)(lead + tn_utf8_decode(text + lead, length - lead, &code) > most ? lead : most);
 }
 
-bool tn_utf8_is_shown(uint32_t code)
+bool tn_utf8_is_printable(uint32_t code)
 {
     /* Categories Cc, Cf, Cs, Co, Zl, Zp, Zs of Unicode, the space excepted; in order. */
     static const struct {

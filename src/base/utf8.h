@@ -30,6 +30,6 @@ static inline int tn_utf8_cut(const char *text, size_t most)
 /* Whether a character shows as itself: no control, format, surrogate or private character, and no
  * blank but the space. Those can hide or reorder what is around them. Unassigned ones count as
  * shown. */
-bool tn_utf8_is_shown(uint32_t code);
+bool tn_utf8_is_printable(uint32_t code);
 
 #endif

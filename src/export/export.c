@@ -4,8 +4,8 @@
 
 #include "analysis/fold.h"
 #include "base/errinfo.h"
-#include "base/shown.h"
-#include "export/export_forms.h"
+#include "base/escaped.h"
+#include "export/export_formats.h"
 #include "snapshot/snapshot.h"
 #include "tarn/report.h"
 
@@ -17,11 +17,11 @@ void tn_export_put_frame(struct tn_text_out *out, const struct tn_model *model, 
     const struct tn_frame *it = tn_model_frame(model, frame);
     const struct tn_string file = tn_fold_base_name(tn_model_string(model, it->filename));
     const struct tn_string name = tn_model_string(model, it->name);
-    const enum tn_shown_form form = is_json ? TN_SHOWN_JSON : TN_SHOWN_PLAIN;
+    const enum tn_escape_format format = is_json ? TN_ESCAPED_JSON : TN_ESCAPED_PLAIN;
 
-    tn_text_put_shown(out, file.text, file.length, form);
+    tn_text_put_escaped(out, file.text, file.length, format);
     tn_text_printf(out, ":%" PRId64 ":", it->line);
-    tn_text_put_shown(out, name.text, name.length, form);
+    tn_text_put_escaped(out, name.text, name.length, format);
 }
 
 enum tarn_status tn_export_end(const struct tn_export *job, struct tn_text_out *out,
@@ -46,7 +46,7 @@ static enum tarn_status folded_write(const struct tarn_snapshot *snapshot,
     return tarn_report_flame(snapshot, TARN_FLAME_MEMORY, &options, job->writer, job->error);
 }
 
-enum tarn_status tarn_export(const struct tarn_snapshot *snapshot, enum tarn_export_form form,
+enum tarn_status tarn_export(const struct tarn_snapshot *snapshot, enum tarn_export_format format,
                              const struct tarn_export_options *options,
                              const struct tarn_writer *writer, struct tarn_error *error)
 {
@@ -56,7 +56,7 @@ enum tarn_status tarn_export(const struct tarn_snapshot *snapshot, enum tarn_exp
                                   .writer = writer,
                                   .error = error};
 
-    switch (form) {
+    switch (format) {
     case TARN_EXPORT_JSON:
         return tarn_snapshot_write(snapshot, TARN_SNAPSHOT_JSON, writer, error);
     case TARN_EXPORT_PICKLE:
@@ -74,5 +74,5 @@ enum tarn_status tarn_export(const struct tarn_snapshot *snapshot, enum tarn_exp
     case TARN_EXPORT_FOLDED:
         return folded_write(snapshot, &job);
     }
-    return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "there is no export form %d", (int)form);
+    return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "there is no export form %d", (int)format);
 }

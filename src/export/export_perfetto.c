@@ -7,8 +7,8 @@
  */
 #include "analysis/group.h"
 #include "analysis/timeline.h"
-#include "base/shown.h"
-#include "export/export_forms.h"
+#include "base/escaped.h"
+#include "export/export_formats.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -118,10 +118,10 @@ static void slice_head(struct chrome *chrome, const char *phase, int64_t time, c
                    chrome->slices);
 }
 
-static void life_name_put(struct chrome *chrome, const struct tn_life *life)
+static void life_name_put(struct chrome *chrome, const struct tn_lifetime *lifetime)
 {
     const struct tn_model *model = chrome->job->model;
-    const struct tn_stack stack = tn_model_stack(model, life->stack);
+    const struct tn_stack stack = tn_model_stack(model, lifetime->stack);
 
     if (stack.count == 0) {
         tn_text_puts(chrome->out, "(not recorded)");
@@ -131,10 +131,10 @@ static void life_name_put(struct chrome *chrome, const struct tn_life *life)
 }
 
 /* The frames nearest to the allocation. */
-static void life_stack_put(struct chrome *chrome, const struct tn_life *life)
+static void life_stack_put(struct chrome *chrome, const struct tn_lifetime *lifetime)
 {
     const struct tn_model *model = chrome->job->model;
-    const struct tn_stack stack = tn_model_stack(model, life->stack);
+    const struct tn_stack stack = tn_model_stack(model, lifetime->stack);
 
     for (uint32_t i = 0; i < stack.count && i < FRAMES_SHOWN; i++) {
         tn_text_puts(chrome->out, i > 0 ? " < " : "");
@@ -146,23 +146,24 @@ static void life_stack_put(struct chrome *chrome, const struct tn_life *life)
     tn_text_puts(chrome->out, stack.count > FRAMES_SHOWN ? " < ..." : "");
 }
 
-static void life_put(struct chrome *chrome, const struct tn_life *life)
+static void life_put(struct chrome *chrome, const struct tn_lifetime *lifetime)
 {
     const uint64_t count = chrome->timeline->trace->count;
-    const bool is_left = life->end == TN_NEVER;
+    const bool is_left = lifetime->end == TN_NEVER;
 
     chrome->slices++;
-    slice_head(chrome, "b", time_of(chrome, life->start == TN_NEVER ? 0 : life->start), "block");
-    life_name_put(chrome, life);
+    slice_head(chrome, "b", time_of(chrome, lifetime->start == TN_NEVER ? 0 : lifetime->start),
+               "block");
+    life_name_put(chrome, lifetime);
     tn_text_printf(chrome->out,
                    "\",\"args\":{\"bytes\":%" PRIu64 ",\"address\":\"0x%" PRIx64
                    "\",\"stream\":\"0x%" PRIx64 "\",\"from_before\":%s,\"is_left\":%s,\"stack\":\"",
-                   life->size, life->address, life->stream,
-                   life->start == TN_NEVER ? "true" : "false", is_left ? "true" : "false");
-    life_stack_put(chrome, life);
+                   lifetime->size, lifetime->address, lifetime->stream,
+                   lifetime->start == TN_NEVER ? "true" : "false", is_left ? "true" : "false");
+    life_stack_put(chrome, lifetime);
     tn_text_puts(chrome->out, "\"}}");
-    slice_head(chrome, "e", time_of(chrome, is_left ? count - 1 : life->end), "block");
-    life_name_put(chrome, life);
+    slice_head(chrome, "e", time_of(chrome, is_left ? count - 1 : lifetime->end), "block");
+    life_name_put(chrome, lifetime);
     tn_text_puts(chrome->out, "\"}");
 }
 
@@ -177,7 +178,7 @@ static void annotation_put(struct chrome *chrome, const struct tn_annotation *an
     item_begin(chrome, is_end ? "e" : "b", annotation->time_us);
     tn_text_printf(chrome->out, ",\"cat\":\"annotation\",\"id\":\"0x%" PRIx32 "\",\"name\":\"",
                    annotation->name);
-    tn_text_put_shown(chrome->out, name.text, name.length, TN_SHOWN_JSON);
+    tn_text_put_escaped(chrome->out, name.text, name.length, TN_ESCAPED_JSON);
     tn_text_puts(chrome->out, "\"}");
 }
 
@@ -194,8 +195,8 @@ static bool device_put(struct chrome *chrome, size_t device)
     chrome->has_times = times_are_good(&timeline);
     name_put(chrome);
     counters_put(chrome);
-    for (size_t i = 0; i < timeline.lives.count; i++) {
-        life_put(chrome, &tn_timeline_lives(&timeline)[i]);
+    for (size_t i = 0; i < timeline.lifetimes.count; i++) {
+        life_put(chrome, &tn_timeline_lifetimes(&timeline)[i]);
     }
     for (size_t i = 0; chrome->has_times && i < model->annotation_count; i++) {
         if (model->annotations[i].device == (int64_t)device &&

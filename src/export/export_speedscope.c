@@ -5,9 +5,9 @@
  * are bytes asked for; a block of an unknown stack is a sample of the one frame (not recorded).
  */
 #include "analysis/timeline.h"
+#include "base/escaped.h"
 #include "base/host_mem.h"
-#include "base/shown.h"
-#include "export/export_forms.h"
+#include "export/export_formats.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -25,9 +25,9 @@ static void frame_put(struct scope *scope, const struct tn_frame *frame)
     const struct tn_string file = tn_model_string(scope->job->model, frame->filename);
 
     tn_text_puts(scope->out, ",\n{\"name\":\"");
-    tn_text_put_shown(scope->out, name.text, name.length, TN_SHOWN_JSON);
+    tn_text_put_escaped(scope->out, name.text, name.length, TN_ESCAPED_JSON);
     tn_text_puts(scope->out, "\",\"file\":\"");
-    tn_text_put_shown(scope->out, file.text, file.length, TN_SHOWN_JSON);
+    tn_text_put_escaped(scope->out, file.text, file.length, TN_ESCAPED_JSON);
     tn_text_printf(scope->out, "\",\"line\":%" PRId64 "}", frame->line);
 }
 
@@ -118,19 +118,19 @@ static bool trace_put(struct scope *scope, size_t device)
     if (!tn_timeline_init(&timeline, scope->job->model, device)) {
         return false;
     }
-    const struct tn_life *lives = tn_timeline_lives(&timeline);
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(&timeline);
 
     weights_clear(scope);
-    for (size_t i = 0; i < timeline.lives.count; i++) {
-        if (tn_life_is_at(&lives[i], timeline.requested_peak.entry)) {
-            scope->weights[lives[i].stack] += lives[i].size;
+    for (size_t i = 0; i < timeline.lifetimes.count; i++) {
+        if (tn_lifetime_is_at(&lifetimes[i], timeline.requested_peak.entry)) {
+            scope->weights[lifetimes[i].stack] += lifetimes[i].size;
         }
     }
     profile_put(scope, (int64_t)device, "in use at the peak");
     weights_clear(scope);
-    for (size_t i = 0; i < timeline.lives.count; i++) {
-        if (lives[i].start != TN_NEVER) {
-            scope->weights[lives[i].stack] += lives[i].size;
+    for (size_t i = 0; i < timeline.lifetimes.count; i++) {
+        if (lifetimes[i].start != TN_NEVER) {
+            scope->weights[lifetimes[i].stack] += lifetimes[i].size;
         }
     }
     profile_put(scope, (int64_t)device, "asked for in the trace");

@@ -5,9 +5,9 @@
  * streams above 2^63 are negative there, as SQLite's numbers have a sign.
  */
 #include "base/errinfo.h"
-#include "base/shown.h"
+#include "base/escaped.h"
 #include "base/vec.h"
-#include "export/export_forms.h"
+#include "export/export_formats.h"
 #include "export/export_table.h"
 
 #include <sqlite3.h>
@@ -116,11 +116,11 @@ static bool sqlite_table(struct tn_table_sink *base, const struct tn_table *tabl
 /* The text as it may be shown, in sink->text. */
 static bool text_collect(struct sqlite_sink *sink, const struct tn_string text)
 {
-    struct tn_shown shown;
+    struct tn_escaped shown;
 
     sink->text.count = 0;
     for (size_t at = 0; at < text.length;) {
-        at += tn_shown_next(text.text + at, text.length - at, TN_SHOWN_PLAIN, &shown);
+        at += tn_escaped_next(text.text + at, text.length - at, TN_ESCAPED_PLAIN, &shown);
         if (!tn_vec_reserve(&sink->text, shown.length)) {
             return check(sink, SQLITE_NOMEM);
         }

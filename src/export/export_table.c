@@ -230,19 +230,19 @@ static bool events_send(struct walk *walk)
     return true;
 }
 
-static bool life_send(struct walk *walk, size_t device, const struct tn_life *life)
+static bool life_send(struct walk *walk, size_t device, const struct tn_lifetime *lifetime)
 {
     struct row row = row_begin(walk, &allocations);
 
     add_number(&row, walk->allocations++);
     add_number(&row, device);
-    add_number(&row, life->address);
-    add_number(&row, life->size);
-    add_number(&row, life->stream);
-    add_event(&row, life->start);
-    add_event(&row, life->requested);
-    add_event(&row, life->end);
-    add_stack(&row, life->stack);
+    add_number(&row, lifetime->address);
+    add_number(&row, lifetime->size);
+    add_number(&row, lifetime->stream);
+    add_event(&row, lifetime->start);
+    add_event(&row, lifetime->requested);
+    add_event(&row, lifetime->end);
+    add_stack(&row, lifetime->stack);
     return row_send(walk, &row);
 }
 
@@ -255,8 +255,8 @@ static bool lives_send(struct walk *walk, size_t device)
         walk->out_of_memory = true;
         return false;
     }
-    for (size_t i = 0; good && i < timeline.lives.count; i++) {
-        good = life_send(walk, device, &tn_timeline_lives(&timeline)[i]);
+    for (size_t i = 0; good && i < timeline.lifetimes.count; i++) {
+        good = life_send(walk, device, &tn_timeline_lifetimes(&timeline)[i]);
     }
     tn_timeline_fini(&timeline);
     return good;

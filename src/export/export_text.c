@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables as text: JSON lines and CSV (RFC 4180, with a line of names). */
 #include "base/assertion.h"
-#include "base/shown.h"
-#include "export/export_forms.h"
+#include "base/escaped.h"
+#include "export/export_formats.h"
 #include "export/export_table.h"
 #include "tarn/text.h"
 
@@ -32,7 +32,7 @@ static void json_string_put(struct tn_text_out *out, const struct tn_model *mode
     } else {
         const struct tn_string text = tn_model_string(model, (uint32_t)cell->value.number);
 
-        tn_text_put_shown(out, text.text, text.length, TN_SHOWN_JSON);
+        tn_text_put_escaped(out, text.text, text.length, TN_ESCAPED_JSON);
     }
     tn_text_putc(out, '"');
 }
@@ -95,10 +95,10 @@ static void csv_cell_begin(struct tn_text_out *out, struct tn_string text)
 /* Quotes are doubled; what does not show is escaped, line ends among it. */
 static void csv_text_put(struct tn_text_out *out, const char *text, size_t length)
 {
-    struct tn_shown shown;
+    struct tn_escaped shown;
 
     while (length > 0) {
-        const size_t taken = tn_shown_next(text, length, TN_SHOWN_PLAIN, &shown);
+        const size_t taken = tn_escaped_next(text, length, TN_ESCAPED_PLAIN, &shown);
 
         if (text[0] == '"') {
             tn_text_putc(out, '"');

@@ -11,12 +11,12 @@ enum {
     NAME_MAX_BYTES = 64
 };
 
-static uint32_t *numbers_alloc(const struct tn_store *store)
+static uint32_t *numbers_alloc(const struct tn_chunked_vec *store)
 {
     return tn_host_alloc_zero((size_t)store->count * sizeof(uint32_t));
 }
 
-static void numbers_free(uint32_t *numbers, const struct tn_store *store)
+static void numbers_free(uint32_t *numbers, const struct tn_chunked_vec *store)
 {
     tn_host_free(numbers, (size_t)store->count * sizeof(uint32_t));
 }
@@ -300,7 +300,7 @@ static bool is_python(const struct tn_string file)
 
 static uint32_t fx_copy(struct tn_model_copy *copy, uint32_t number)
 {
-    const struct tn_frame_fx *fx = tn_store_at(&copy->from->fx, number);
+    const struct tn_frame_fx *fx = tn_chunked_vec_at(&copy->from->fx, number);
     const struct tn_frame_fx made = {
         .node_op = tn_copy_string(copy, fx->node_op, TN_TEXT_NOTE),
         .node_name = tn_copy_string(copy, fx->node_name, TN_TEXT_NOTE),

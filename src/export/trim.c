@@ -4,7 +4,7 @@
 
 #include "base/errinfo.h"
 #include "export/model_copy.h"
-#include "export/past.h"
+#include "export/state_at.h"
 #include "snapshot/keys.h"
 #include "snapshot/snapshot.h"
 
@@ -153,8 +153,8 @@ static void past_add(struct trim *trim, size_t device, const struct part *part)
         note_memory(trim);
         return;
     }
-    tn_past_segments(&trim->copy, &timeline, part->limit > 0 ? part->limit - 1 : TN_NEVER,
-                     &trim->segments);
+    tn_state_segments(&trim->copy, &timeline, part->limit > 0 ? part->limit - 1 : TN_NEVER,
+                      &trim->segments);
     tn_timeline_fini(&timeline);
 }
 
@@ -360,7 +360,7 @@ static int64_t time_shift(const struct tn_model *model)
     int64_t least = INT64_MAX;
 
     for (uint64_t i = 0; i < model->entries.count; i++) {
-        const struct tn_trace_entry *entry = tn_store_at(&model->entries, i);
+        const struct tn_trace_entry *entry = tn_chunked_vec_at(&model->entries, i);
 
         if (entry->time_us != TN_TIME_NONE && entry->time_us >= 0 && entry->time_us < least) {
             least = entry->time_us;

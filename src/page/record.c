@@ -78,7 +78,7 @@ bool tn_record_init(struct tn_record *record, const struct tn_view_source *sourc
                                  .first = first,
                                  .first_step = first_step,
                                  .time_first = TN_TIME_NONE};
-    tn_lives_init(&record->lives);
+    tn_lifetime_ids_init(&record->lifetimes);
     tn_vec_init(&record->told, sizeof(uint64_t));
     tn_column_init(&record->hints);
     for (int i = 0; i < TN_COLUMN_COUNT; i++) {
@@ -96,7 +96,7 @@ bool tn_record_init(struct tn_record *record, const struct tn_view_source *sourc
 void tn_record_fini(struct tn_record *record)
 {
     tn_view_spans_fini(&record->spans);
-    tn_lives_fini(&record->lives);
+    tn_lifetime_ids_fini(&record->lifetimes);
     tn_vec_fini(&record->told);
     tn_column_fini(&record->hints);
     for (int i = 0; i < TN_COLUMN_COUNT; i++) {
@@ -106,17 +106,17 @@ void tn_record_fini(struct tn_record *record)
     tn_column_fini(&record->before);
 }
 
-static uint64_t size_of(const struct tn_record *record, uint64_t life)
+static uint64_t size_of(const struct tn_record *record, uint64_t lifetime)
 {
-    const uint64_t told = ((const uint64_t *)record->told.items)[life];
+    const uint64_t told = ((const uint64_t *)record->told.items)[lifetime];
 
     return entry_at(record, told & ENTRY)->size;
 }
 
 /* Of the allocation; TN_STACK_NONE when it is not in the page. */
-static uint32_t stack_of(const struct tn_record *record, uint64_t life)
+static uint32_t stack_of(const struct tn_record *record, uint64_t lifetime)
 {
-    const uint64_t told = ((const uint64_t *)record->told.items)[life];
+    const uint64_t told = ((const uint64_t *)record->told.items)[lifetime];
 
     return told & BEFORE ? TN_STACK_NONE : entry_at(record, told & ENTRY)->stack;
 }
@@ -124,12 +124,12 @@ static uint32_t stack_of(const struct tn_record *record, uint64_t life)
 /* ---- what a lifetime says ---- */
 
 /* Of a block with that start, end and stack. */
-static uint8_t hint_of(struct tn_record *record, const struct tn_life *life)
+static uint8_t hint_of(struct tn_record *record, const struct tn_lifetime *lifetime)
 {
     struct tn_categories *categories = record->names->categories;
-    const uint32_t category = tn_category_of(categories, life, record->first_step);
+    const uint32_t category = tn_category_of(categories, lifetime, record->first_step);
 
-    if (category == tn_category_of_stack(categories, life->stack)) {
+    if (category == tn_category_of_stack(categories, lifetime->stack)) {
         return 0;
     }
     return (uint8_t)(category - (tn_category_count(categories) - TN_CATEGORIES_BY_LIFETIME) + 1);
@@ -139,11 +139,11 @@ static uint8_t hint_of(struct tn_record *record, const struct tn_life *life)
 static void hint_set(struct tn_record *record, uint64_t number, uint64_t end)
 {
     const uint64_t told = ((const uint64_t *)record->told.items)[number];
-    const struct tn_life life = {.start = told & BEFORE ? TN_NEVER : told & ENTRY,
-                                 .end = end,
-                                 .stack = stack_of(record, number)};
+    const struct tn_lifetime lifetime = {.start = told & BEFORE ? TN_NEVER : told & ENTRY,
+                                         .end = end,
+                                         .stack = stack_of(record, number)};
 
-    ((uint8_t *)record->hints.bytes.items)[number] = hint_of(record, &life);
+    ((uint8_t *)record->hints.bytes.items)[number] = hint_of(record, &lifetime);
 }
 
 /* ---- numbers into columns ---- */
@@ -174,13 +174,13 @@ static void time_put(struct tn_record *record, const struct tn_trace_entry *entr
 
 /* Most frees have the stack of the allocation: that is 0 there, and other numbers one more. */
 static void stack_put(struct tn_record *record, enum tn_record_kind kind,
-                      const struct tn_trace_entry *entry, const struct tn_life_step *step)
+                      const struct tn_trace_entry *entry, const struct tn_lifetime_step *step)
 {
     const uint64_t number = tn_names_stack(record->names, entry->stack);
 
     if (kind >= TN_RECORD_FREE_REQUESTED && kind <= TN_RECORD_FREE) {
         number_put(record, TN_COLUMN_FREE_STACK,
-                   entry->stack == stack_of(record, step->life) ? 0 : number + 1);
+                   entry->stack == stack_of(record, step->lifetime) ? 0 : number + 1);
     } else {
         number_put(record, TN_COLUMN_STACK, number);
     }
@@ -211,24 +211,24 @@ static void plain_put(struct tn_record *record, uint64_t number)
 
 /* ---- entries ---- */
 
-static enum tn_record_kind free_kind(const struct tn_life_step *step, bool is_completed)
+static enum tn_record_kind free_kind(const struct tn_lifetime_step *step, bool is_completed)
 {
     enum tn_record_kind kind = TN_RECORD_FREE_REQUESTED;
 
     if (step->is_new) {
         kind = TN_RECORD_OLD_FREE_REQUESTED;
-    } else if (step->life == TN_LIFE_NONE) {
+    } else if (step->lifetime == TN_LIFETIME_NONE) {
         kind = TN_RECORD_LOST_FREE_REQUESTED;
     }
     return is_completed ? kind + 1 : kind;
 }
 
 static enum tn_record_kind kind_of(const struct tn_trace_entry *entry,
-                                   const struct tn_life_step *step)
+                                   const struct tn_lifetime_step *step)
 {
     switch ((enum tn_trace_action)entry->action) {
     case TN_TRACE_ALLOC:
-        return step->ended == TN_LIFE_NONE ? TN_RECORD_ALLOC : TN_RECORD_ALLOC_AGAIN;
+        return step->ended == TN_LIFETIME_NONE ? TN_RECORD_ALLOC : TN_RECORD_ALLOC_AGAIN;
     case TN_TRACE_FREE_REQUESTED:
         return free_kind(step, false);
     case TN_TRACE_FREE_COMPLETED:
@@ -259,7 +259,7 @@ static enum tn_record_kind kind_of(const struct tn_trace_entry *entry,
 /* The numbers that a record of that kind has beside its kind, time and stack. viewer/trace.js reads
  * them in the same order. */
 static void details_put(struct tn_record *record, enum tn_record_kind kind,
-                        const struct tn_trace_entry *entry, const struct tn_life_step *step)
+                        const struct tn_trace_entry *entry, const struct tn_lifetime_step *step)
 {
     switch (kind) {
     case TN_RECORD_ALLOC_AGAIN: /* its address is that of the life that ends */
@@ -303,7 +303,7 @@ static void details_put(struct tn_record *record, enum tn_record_kind kind,
         plain_put(record, entry->size);
         return;
     case TN_RECORD_ANNOTATE:
-        plain_put(record, step->life == TN_LIFE_NONE ? 0 : step->behind + 1);
+        plain_put(record, step->lifetime == TN_LIFETIME_NONE ? 0 : step->behind + 1);
         extra_put(record, entry);
         return;
     case TN_RECORD_USER_DEFINED:
@@ -315,14 +315,14 @@ static void details_put(struct tn_record *record, enum tn_record_kind kind,
 
 /* Bytes in use and reserved after the entry. */
 static void totals_step(struct tn_record *record, uint64_t number,
-                        const struct tn_trace_entry *entry, const struct tn_life_step *step)
+                        const struct tn_trace_entry *entry, const struct tn_lifetime_step *step)
 {
     const uint64_t count = record->source->trace->count - record->first;
     const uint64_t column = (number - record->first) * TN_OVERVIEW / count;
     uint64_t *requested = &record->overview[0][column];
     uint64_t *reserved = &record->overview[1][column];
 
-    if (step->ended != TN_LIFE_NONE) {
+    if (step->ended != TN_LIFETIME_NONE) {
         record->requested -= size_of(record, step->ended);
     }
     if (entry->action == TN_TRACE_ALLOC) {
@@ -330,8 +330,8 @@ static void totals_step(struct tn_record *record, uint64_t number,
     } else if (step->is_new) {
         record->requested_before += entry->size;
     }
-    if (entry->action == TN_TRACE_FREE_COMPLETED && step->life != TN_LIFE_NONE) {
-        record->requested -= size_of(record, step->life);
+    if (entry->action == TN_TRACE_FREE_COMPLETED && step->lifetime != TN_LIFETIME_NONE) {
+        record->requested -= size_of(record, step->lifetime);
     }
     record->reserved += tn_source_reserves(entry);
     if ((int64_t)record->requested > (int64_t)*requested) {
@@ -341,11 +341,11 @@ static void totals_step(struct tn_record *record, uint64_t number,
 }
 
 /* Notes what the entry says of its block. False when host memory is missing. */
-static bool life_step(struct tn_record *record, uint64_t number, struct tn_life_step *step_out)
+static bool life_step(struct tn_record *record, uint64_t number, struct tn_lifetime_step *step_out)
 {
     const struct tn_trace_entry *entry = entry_at(record, number);
 
-    if (!tn_lives_step(&record->lives, entry, step_out)) {
+    if (!tn_lifetime_ids_step(&record->lifetimes, entry, step_out)) {
         return false;
     }
     if (step_out->is_new) {
@@ -360,14 +360,14 @@ static bool life_step(struct tn_record *record, uint64_t number, struct tn_life_
             return false;
         }
     }
-    if (step_out->ended != TN_LIFE_NONE) {
+    if (step_out->ended != TN_LIFETIME_NONE) {
         hint_set(record, step_out->ended, number);
     }
-    if (entry->action == TN_TRACE_FREE_COMPLETED && step_out->life != TN_LIFE_NONE) {
-        hint_set(record, step_out->life, number);
+    if (entry->action == TN_TRACE_FREE_COMPLETED && step_out->lifetime != TN_LIFETIME_NONE) {
+        hint_set(record, step_out->lifetime, number);
     }
-    if (entry->action == TN_TRACE_FREE_REQUESTED && step_out->life != TN_LIFE_NONE) {
-        ((uint64_t *)record->told.items)[step_out->life] |= ASKED;
+    if (entry->action == TN_TRACE_FREE_REQUESTED && step_out->lifetime != TN_LIFETIME_NONE) {
+        ((uint64_t *)record->told.items)[step_out->lifetime] |= ASKED;
     }
     return true;
 }
@@ -390,7 +390,7 @@ static bool is_pair(const struct tn_record *record, uint64_t number)
 static bool entry_put(struct tn_record *record, uint64_t *number)
 {
     const struct tn_trace_entry *entry = entry_at(record, *number);
-    struct tn_life_step step;
+    struct tn_lifetime_step step;
 
     if (!life_step(record, *number, &step)) {
         return false;
@@ -537,7 +537,7 @@ static void survivors_put(struct tn_record *record)
             const struct tn_model_block *block = &segment->blocks[k];
 
             if (block->state != TN_BLOCK_INACTIVE &&
-                tn_lives_at(&record->lives, block->address) == TN_LIFE_NONE) {
+                tn_lifetime_ids_at(&record->lifetimes, block->address) == TN_LIFETIME_NONE) {
                 const struct old_block old = {
                     .address = block->address,
                     .size = block->requested_size,
@@ -545,11 +545,11 @@ static void survivors_put(struct tn_record *record)
                     .stack = block->stack,
                     .is_asked = block->state == TN_BLOCK_ACTIVE_PENDING_FREE};
 
-                const struct tn_life life = {
+                const struct tn_lifetime lifetime = {
                     .start = TN_NEVER, .end = TN_NEVER, .stack = block->stack};
 
                 old_put(record, &old);
-                tn_column_put_byte(&record->hints, hint_of(record, &life));
+                tn_column_put_byte(&record->hints, hint_of(record, &lifetime));
                 record->survivors++;
             }
         }
@@ -558,12 +558,12 @@ static void survivors_put(struct tn_record *record)
 
 /* Notes what the program says of a block. False when host memory is missing. */
 static bool said_step(struct tn_map *said, const struct tn_trace_entry *entry,
-                      const struct tn_life_step *step)
+                      const struct tn_lifetime_step *step)
 {
-    if (entry->action != TN_TRACE_ANNOTATE || step->life == TN_LIFE_NONE) {
+    if (entry->action != TN_TRACE_ANNOTATE || step->lifetime == TN_LIFETIME_NONE) {
         return true;
     }
-    uint64_t *last = tn_map_find(said, step->life + 1);
+    uint64_t *last = tn_map_find(said, step->lifetime + 1);
 
     if (last) {
         *last = entry->extra;
@@ -572,7 +572,7 @@ static bool said_step(struct tn_map *said, const struct tn_trace_entry *entry,
     if (!tn_map_reserve(said, 1)) {
         return false;
     }
-    tn_map_insert(said, step->life + 1, entry->extra);
+    tn_map_insert(said, step->lifetime + 1, entry->extra);
     return true;
 }
 
@@ -598,15 +598,16 @@ static bool carried_put(struct tn_record *record, const struct tn_map *said)
     struct tn_vec carried;
 
     tn_vec_init(&carried, sizeof(uint64_t));
-    const bool good = record->first == 0 || tn_lives_carry(&record->lives, &carried);
+    const bool good = record->first == 0 || tn_lifetime_ids_carry(&record->lifetimes, &carried);
 
     for (size_t i = 0; good && i < carried.count; i++) {
-        const uint64_t life = ((const uint64_t *)carried.items)[i];
+        const uint64_t lifetime = ((const uint64_t *)carried.items)[i];
         uint64_t *told = record->told.items;
 
-        told[i] = told[life];
+        told[i] = told[lifetime];
         ((uint8_t *)record->hints.bytes.items)[i] = 0;
-        const struct old_block old = carried_block(record, told[i], tn_map_find(said, life + 1));
+        const struct old_block old =
+            carried_block(record, told[i], tn_map_find(said, lifetime + 1));
 
         old_put(record, &old);
     }
@@ -621,7 +622,7 @@ static bool carried_put(struct tn_record *record, const struct tn_map *said)
 static bool skipped_read(struct tn_record *record)
 {
     struct tn_map said = {0};
-    struct tn_life_step step;
+    struct tn_lifetime_step step;
     bool good = true;
 
     for (uint64_t i = 0; i < record->first && good; i++) {
@@ -656,7 +657,7 @@ static bool spans_put(struct tn_record *record, struct tn_text_out *out)
         tn_column_put_varint(column,
                              tn_view_places_get(record->places, spans[i].stream, spans[i].pool));
         tn_column_put_varint(column, tn_names_stack(record->names, spans[i].stack));
-        tn_column_put_byte(column, (uint8_t)(spans[i].is_large | spans[i].is_growing << 1));
+        tn_column_put_byte(column, (uint8_t)(spans[i].is_large | spans[i].is_expandable << 1));
     }
     (void)snprintf(name, sizeof name, "d%zu.spans", record->number);
     return tn_section_put(out, name, column);
@@ -690,8 +691,8 @@ bool tn_record_put(struct tn_record *record, size_t number, struct tn_text_out *
     if (!entries_put(record, out)) {
         return false;
     }
-    for (size_t i = 0; i < record->lives.row.count; i++) {
-        hint_set(record, ((const uint64_t *)record->lives.row.items)[i], TN_NEVER);
+    for (size_t i = 0; i < record->lifetimes.row.count; i++) {
+        hint_set(record, ((const uint64_t *)record->lifetimes.row.items)[i], TN_NEVER);
     }
     record->at = after_carried;
     survivors_put(record);

@@ -13,7 +13,7 @@
 #ifndef TN_PAGE_RECORD_H
 #define TN_PAGE_RECORD_H
 
-#include "page/lives.h"
+#include "page/lifetime_ids.h"
 #include "page/names.h"
 #include "page/view_place.h"
 #include "page/view_span.h"
@@ -68,7 +68,7 @@ struct tn_record {
     const struct tn_view_source *source;
     struct tn_names *names;
     struct tn_view_places *places;
-    struct tn_lives lives;
+    struct tn_lifetime_ids lifetimes;
     struct tn_view_spans spans;
     struct tn_vec told; /* uint64_t a life: entry that told of it; bit 63: its free is asked for,
                            bit 62: it was there before */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "page/view_head.h"
 
-#include "base/shown.h"
+#include "base/escaped.h"
 #include "page/section.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 static void text_put(struct tn_text_out *out, const char *text, size_t length)
 {
     tn_text_putc(out, '"');
-    tn_text_put_shown(out, text, length, TN_SHOWN_JSON);
+    tn_text_put_escaped(out, text, length, TN_ESCAPED_JSON);
     tn_text_putc(out, '"');
 }
 
@@ -106,7 +106,7 @@ static void categories_put(struct tn_text_out *out, const struct tn_categories *
         const char *name = tn_category_name(categories, i, &hint);
 
         tn_text_puts(out, i > 0 ? ",\"" : "\"");
-        tn_text_put_shown(out, name, strlen(name), TN_SHOWN_JSON);
+        tn_text_put_escaped(out, name, strlen(name), TN_ESCAPED_JSON);
         tn_text_printf(out, "%s\"", hint);
     }
     tn_text_puts(out, "],");
@@ -190,7 +190,7 @@ void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record)
     tn_text_printf(out, "\"entries\":%" PRIu64 ",\"skipped\":%" PRIu64 ",\"chunks\":%zu,",
                    record->source->trace->count - record->first, record->first, record->chunks);
     tn_text_printf(out, "\"lives\":%" PRIu64 ",\"carried\":%" PRIu64 ",\"survivors\":%" PRIu64 ",",
-                   record->lives.count + record->survivors, record->carried, record->survivors);
+                   record->lifetimes.count + record->survivors, record->carried, record->survivors);
     tn_text_printf(out, "\"base\":\"%" PRIu64 "\",\"unit\":%" PRIu64 ",", record->base,
                    record->unit);
     if (record->time_first == TN_TIME_NONE) {

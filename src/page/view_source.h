@@ -33,9 +33,9 @@ static inline bool tn_source_has(const struct tn_view_source *source, size_t seg
 
 /* Whether a segment that an entry gave back was of the large pool: its size tells. Growing segments
  * of the large pool map 20 MiB at a time, the small pool's have 2 MiB. */
-static inline bool tn_source_is_large(uint64_t size, bool is_growing)
+static inline bool tn_source_is_large(uint64_t size, bool is_expandable)
 {
-    return is_growing ? size % ((uint64_t)20 << 20) == 0 : size > (uint64_t)2 << 20;
+    return is_expandable ? size % ((uint64_t)20 << 20) == 0 : size > (uint64_t)2 << 20;
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "page/view_span.h"
 
-#include "base/store.h"
+#include "base/chunked_vec.h"
 #include "base/tree.h"
 
 #include <stdlib.h>
@@ -14,8 +14,8 @@ struct range {
 };
 
 struct ranges {
-    struct tn_budget budget; /* without a limit */
-    struct tn_store store;   /* removed ones stay */
+    struct tn_budget budget;     /* without a limit */
+    struct tn_chunked_vec store; /* removed ones stay */
     struct tn_tree tree;
     struct tn_vec *done; /* struct tn_view_span: begun */
     bool is_end; /* the segments of the snapshot are being added: what makes room has had no time */
@@ -38,7 +38,7 @@ static uint64_t end_of(uint64_t address, uint64_t size)
 
 static bool range_insert(struct ranges *ranges, struct range range)
 {
-    struct range *added = tn_store_push(&ranges->store);
+    struct range *added = tn_chunked_vec_push(&ranges->store);
 
     if (!added) {
         return false;
@@ -118,7 +118,7 @@ static bool finals_add(struct ranges *ranges, const struct tn_view_source *sourc
                                           .stream = segment->stream,
                                           .stack = segment->stack,
                                           .is_large = segment->is_large,
-                                          .is_growing = segment->is_expandable};
+                                          .is_expandable = segment->is_expandable};
 
         if (tn_source_has(source, i) && !range_add(ranges, &span, segment->total_size)) {
             return false;
@@ -131,19 +131,20 @@ static bool finals_add(struct ranges *ranges, const struct tn_view_source *sourc
 static bool entry_undo(struct ranges *ranges, const struct tn_view_source *source, uint64_t number)
 {
     const struct tn_trace_entry *entry = tn_trace_at(source->model, source->trace, number);
-    const bool is_growing = entry->action == TN_TRACE_SEGMENT_UNMAP;
+    const bool is_expandable = entry->action == TN_TRACE_SEGMENT_UNMAP;
 
     if (entry->action == TN_TRACE_SEGMENT_ALLOC || entry->action == TN_TRACE_SEGMENT_MAP) {
         return ranges_begin(ranges, entry->address, end_of(entry->address, entry->size), number);
     }
-    if (entry->action == TN_TRACE_SEGMENT_FREE || is_growing) {
+    if (entry->action == TN_TRACE_SEGMENT_FREE || is_expandable) {
         const struct tn_view_span span = {.address = entry->address,
                                           .end = number,
                                           .pool = tn_model_extra(source->model, entry->extra)->pool,
                                           .stream = entry->stream,
                                           .stack = entry->stack,
-                                          .is_large = tn_source_is_large(entry->size, is_growing),
-                                          .is_growing = is_growing};
+                                          .is_large =
+                                              tn_source_is_large(entry->size, is_expandable),
+                                          .is_expandable = is_expandable};
 
         return range_add(ranges, &span, entry->size);
     }
@@ -204,11 +205,11 @@ bool tn_view_spans_init(struct tn_view_spans *spans, const struct tn_view_source
     struct ranges ranges = {.done = &spans->spans};
 
     tn_vec_init(&spans->spans, sizeof(struct tn_view_span));
-    tn_store_init(&ranges.store, &ranges.budget, sizeof(struct range));
+    tn_chunked_vec_init(&ranges.store, &ranges.budget, sizeof(struct range));
     tn_tree_init(&ranges.tree, range_compare, NULL);
     const bool good = finals_add(&ranges, source) && walk_back(&ranges, source, first);
 
-    tn_store_fini(&ranges.store);
+    tn_chunked_vec_fini(&ranges.store);
     if (!good) {
         tn_view_spans_fini(spans);
         return false;

@@ -23,7 +23,7 @@ struct tn_view_span {
     uint64_t stream;
     uint32_t stack;
     bool is_large;
-    bool is_growing;
+    bool is_expandable;
 };
 
 struct tn_view_spans {

@@ -9,8 +9,8 @@
 #include "analysis/annotation.h"
 #include "analysis/rules.h"
 #include "base/errinfo.h"
+#include "base/escaped.h"
 #include "base/host_mem.h"
-#include "base/shown.h"
 #include "page/bundle.h"
 #include "page/section.h"
 #include "page/view_head.h"
@@ -284,7 +284,7 @@ static enum tarn_status page_put(struct page *page, const struct tarn_writer *wr
 
     tn_text_init(&out, writer);
     tn_text_put(&out, tn_bundle_start, tn_bundle_start_size);
-    tn_text_put_shown(&out, title, strlen(title), TN_SHOWN_XML);
+    tn_text_put_escaped(&out, title, strlen(title), TN_ESCAPED_XML);
     tn_text_put(&out, tn_bundle_middle, tn_bundle_middle_size);
     const bool good = data_put(page, &out);
 

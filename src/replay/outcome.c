@@ -199,7 +199,7 @@ static enum tarn_status date(const struct tn_outcome *outcome, struct tn_model *
     enum tarn_status st = copy_annotations(made, recorded);
 
     for (uint64_t i = 0; i < trace->count && st == TARN_OK; i++) {
-        struct tn_trace_entry *entry = tn_store_at(&made->entries, trace->first + i);
+        struct tn_trace_entry *entry = tn_chunked_vec_at(&made->entries, trace->first + i);
         const struct tn_trace_entry *cause =
             recorded_event(outcome, causes[first + i], entry->action);
 

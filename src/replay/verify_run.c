@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/verify_run.h"
 
+#include "base/escaped.h"
 #include "base/host_mem.h"
-#include "base/shown.h"
 #include "tarn/sim.h"
 
 #include <stdarg.h>
@@ -172,9 +172,9 @@ void tn_verify_differs(struct tn_verify_run *run, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    if (sizeof run->text - run->text_used > TN_SHOWN_MAX) {
-        (void)tn_shown_copy(line, strlen(line), TN_SHOWN_PLAIN, run->text + run->text_used,
-                            sizeof run->text - run->text_used - 1);
+    if (sizeof run->text - run->text_used > TN_ESCAPED_MAX) {
+        (void)tn_escaped_copy(line, strlen(line), TN_ESCAPED_PLAIN, run->text + run->text_used,
+                              sizeof run->text - run->text_used - 1);
         run->text_used += strlen(run->text + run->text_used);
         run->text[run->text_used++] = '\n';
         run->text[run->text_used] = '\0';

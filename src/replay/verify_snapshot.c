@@ -47,7 +47,7 @@ bool tarn_verify_is_log(const char *path)
 static void forget_times(struct tn_model *model)
 {
     for (uint64_t i = 0; i < model->entries.count; i++) {
-        struct tn_trace_entry *entry = tn_store_at(&model->entries, i);
+        struct tn_trace_entry *entry = tn_chunked_vec_at(&model->entries, i);
 
         entry->time_us = TN_TIME_NONE;
     }

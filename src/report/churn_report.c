@@ -43,7 +43,7 @@ struct churn {
     uint64_t life_max;
 };
 
-static bool row_count(struct churn *churn, uint64_t key, const struct tn_life *life)
+static bool row_count(struct churn *churn, uint64_t key, const struct tn_lifetime *lifetime)
 {
     const uint64_t *number = tn_address_find(&churn->numbers, key);
     struct brief *brief = tn_vec_push(&churn->briefs);
@@ -52,7 +52,7 @@ static bool row_count(struct churn *churn, uint64_t key, const struct tn_life *l
     if (!brief) {
         return false;
     }
-    *brief = (struct brief){key, life->size};
+    *brief = (struct brief){key, lifetime->size};
     if (number) {
         row = (struct row *)churn->rows.items + *number;
     } else {
@@ -66,11 +66,11 @@ static bool row_count(struct churn *churn, uint64_t key, const struct tn_life *l
         row->key = key;
     }
     row->count++;
-    row->bytes += life->size;
-    row->entries += life->end - life->start;
+    row->bytes += lifetime->size;
+    row->entries += lifetime->end - lifetime->start;
     churn->total.count++;
-    churn->total.bytes += life->size;
-    churn->total.entries += life->end - life->start;
+    churn->total.bytes += lifetime->size;
+    churn->total.entries += lifetime->end - lifetime->start;
     return true;
 }
 
@@ -124,21 +124,22 @@ static int row_compare(const void *left, const void *right)
     return a->key < b->key ? -1 : a->key > b->key;
 }
 
-static bool churn_fill(struct churn *churn, const struct tn_scene *scene)
+static bool churn_fill(struct churn *churn, const struct tn_analysis *analysis)
 {
-    const struct tn_life *lives = tn_timeline_lives(scene->timeline);
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(analysis->timeline);
 
-    for (size_t i = 0; i < scene->timeline->lives.count; i++) {
-        const struct tn_life *life = &lives[i];
+    for (size_t i = 0; i < analysis->timeline->lifetimes.count; i++) {
+        const struct tn_lifetime *lifetime = &lifetimes[i];
         uint64_t key;
 
-        if (life->start == TN_NEVER) {
+        if (lifetime->start == TN_NEVER) {
             continue;
         }
         churn->allocations++;
-        churn->allocated += life->size;
-        if (life->end != TN_NEVER && life->end - life->start <= churn->life_max &&
-            !(tn_key_find(&scene->keys, life, &key) && row_count(churn, key, life))) {
+        churn->allocated += lifetime->size;
+        if (lifetime->end != TN_NEVER && lifetime->end - lifetime->start <= churn->life_max &&
+            !(tn_group_key_find(&analysis->keys, lifetime, &key) &&
+              row_count(churn, key, lifetime))) {
             return false;
         }
     }
@@ -190,14 +191,14 @@ static void row_put(struct tn_text_out *out, const struct churn *churn, const st
     }
 }
 
-static void churn_put(const struct tn_report_out *report, const struct tn_scene *scene,
+static void churn_put(const struct tn_report_out *report, const struct tn_analysis *analysis,
                       const struct churn *churn, size_t limit)
 {
     const struct row *rows = churn->rows.items;
     struct tn_text_out *out = report->out;
 
-    tn_text_printf(out, "device %" PRId64 "\n", scene->timeline->device);
-    tn_scene_put_selection(out, scene);
+    tn_text_printf(out, "device %" PRId64 "\n", analysis->timeline->device);
+    tn_analysis_put_selection(out, analysis);
     tn_text_printf(out,
                    "%" PRIu64 " of %" PRIu64 " allocations (%.1f%%) were freed within %" PRIu64
                    " entries, ",
@@ -206,10 +207,10 @@ static void churn_put(const struct tn_report_out *report, const struct tn_scene 
     tn_text_printf(out, "%s of ", tn_text_size(out, (double)churn->total.bytes).text);
     tn_text_printf(out, "%s asked for\n\n", tn_text_size(out, (double)churn->allocated).text);
     tn_text_put_head(out, "    blocks   share#bytes    life#mostly of  so many  ");
-    tn_text_printf(out, "%s\n", tn_grouping_heading(scene->keys.by));
+    tn_text_printf(out, "%s\n", tn_grouping_heading(analysis->keys.by));
     for (size_t i = 0; i < limit; i++) {
         row_put(out, churn, &rows[i]);
-        tn_key_put(out, &scene->keys, rows[i].key);
+        tn_group_key_put(out, &analysis->keys, rows[i].key);
         tn_text_putc(out, '\n');
     }
     if (limit < churn->rows.count) {
@@ -217,7 +218,7 @@ static void churn_put(const struct tn_report_out *report, const struct tn_scene 
 
         row_put(out, churn, &others);
         tn_text_printf(out, "others (%zu %s)\n", churn->rows.count - limit,
-                       tn_grouping_plural(scene->keys.by));
+                       tn_grouping_plural(analysis->keys.by));
     }
     row_put(out, churn, &churn->total);
     tn_text_puts(out, "total\n");
@@ -232,7 +233,7 @@ static void row_members(struct tn_json_text *json, const struct row *row)
     tn_json_number(json, "entries_from_allocation_to_free", row->entries);
 }
 
-static void churn_put_json(const struct tn_report_out *report, const struct tn_scene *scene,
+static void churn_put_json(const struct tn_report_out *report, const struct tn_analysis *analysis,
                            const struct churn *churn, size_t limit)
 {
     const struct row *rows = churn->rows.items;
@@ -240,8 +241,8 @@ static void churn_put_json(const struct tn_report_out *report, const struct tn_s
     struct tn_json_text *json = report->json;
 
     tn_json_open_object(json, NULL);
-    tn_json_signed(json, "device", scene->timeline->device);
-    tn_scene_put_selection_json(json, scene);
+    tn_json_signed(json, "device", analysis->timeline->device);
+    tn_analysis_put_selection_json(json, analysis);
     tn_json_number(json, "life_max_entries", churn->life_max);
     tn_json_number(json, "allocations", churn->allocations);
     tn_json_number(json, "allocated_bytes", churn->allocated);
@@ -251,12 +252,12 @@ static void churn_put_json(const struct tn_report_out *report, const struct tn_s
         row_members(json, &rows[i]);
         tn_json_number(json, "most_frequent_size_bytes", rows[i].size);
         tn_json_number(json, "blocks_of_that_size", rows[i].of_size);
-        tn_key_put_json(json, &scene->keys, rows[i].key);
+        tn_group_key_put_json(json, &analysis->keys, rows[i].key);
         tn_json_close(json);
     }
     tn_json_close(json);
     tn_json_open_object(json, "others");
-    tn_json_number(json, tn_grouping_plural(scene->keys.by), churn->rows.count - limit);
+    tn_json_number(json, tn_grouping_plural(analysis->keys.by), churn->rows.count - limit);
     row_members(json, &others);
     tn_json_close(json);
     tn_json_open_object(json, "total");
@@ -267,8 +268,8 @@ static void churn_put_json(const struct tn_report_out *report, const struct tn_s
 
 /* ---- devices ---- */
 
-static enum tarn_status device_put(const struct tn_report_out *report, const struct tn_scene *scene,
-                                   struct tarn_error *error)
+static enum tarn_status device_put(const struct tn_report_out *report,
+                                   const struct tn_analysis *analysis, struct tarn_error *error)
 {
     const uint64_t wanted = report->options->life_max;
     struct churn churn = {.life_max = wanted > 0 ? wanted : LIFE_MAX_DEFAULT};
@@ -276,16 +277,16 @@ static enum tarn_status device_put(const struct tn_report_out *report, const str
     (void)error;
     tn_vec_init(&churn.briefs, sizeof(struct brief));
     tn_vec_init(&churn.rows, sizeof(struct row));
-    const bool good = churn_fill(&churn, scene);
+    const bool good = churn_fill(&churn, analysis);
 
     if (good) {
         const size_t limit =
             report->limit < churn.rows.count ? (size_t)report->limit : churn.rows.count;
 
         if (report->json) {
-            churn_put_json(report, scene, &churn, limit);
+            churn_put_json(report, analysis, &churn, limit);
         } else {
-            churn_put(report, scene, &churn, limit);
+            churn_put(report, analysis, &churn, limit);
         }
     }
     tn_map_fini(&churn.numbers);

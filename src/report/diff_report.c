@@ -22,8 +22,8 @@ enum {
 /* One side: a snapshot, and the device that is compared now. */
 struct side {
     struct tn_query query;
-    struct tn_scene scene;
-    struct tn_moment moment;
+    struct tn_analysis analysis;
+    struct tn_time_point moment;
     bool has_device;
 };
 
@@ -60,27 +60,27 @@ static enum tarn_status side_open(struct diff *diff, int number, size_t device,
     struct side *side = &diff->sides[number];
     struct tn_groups groups;
 
-    side->moment = (struct tn_moment){.entry = TN_NEVER};
+    side->moment = (struct tn_time_point){.entry = TN_NEVER};
     side->has_device = has_device(side->query.model, device);
     if (!side->has_device) {
         return TARN_OK;
     }
-    enum tarn_status status = tn_scene_init(&side->scene, &side->query, device, error);
+    enum tarn_status status = tn_analysis_init(&side->analysis, &side->query, device, error);
 
     if (status) {
         side->has_device = false;
         return status;
     }
-    status =
-        tn_scene_moment(&side->scene, instant_of(diff, number), TARN_AT_PEAK, &side->moment, error);
+    status = tn_analysis_time_point(&side->analysis, instant_of(diff, number), TARN_AT_PEAK,
+                                    &side->moment, error);
     if (status) {
         return status;
     }
-    if (!tn_groups_collect(&groups, &side->scene, side->moment.entry)) {
+    if (!tn_groups_collect(&groups, &side->analysis, side->moment.entry)) {
         return TARN_ERR_HOST_MEMORY;
     }
-    const bool good =
-        tn_delta_add_groups(delta, names, (enum tn_delta_side)number, &side->scene.keys, &groups);
+    const bool good = tn_delta_add_groups(delta, names, (enum tn_delta_side)number,
+                                          &side->analysis.keys, &groups);
 
     tn_groups_fini(&groups);
     return good ? TARN_OK : TARN_ERR_HOST_MEMORY;
@@ -90,7 +90,7 @@ static void sides_close(struct diff *diff)
 {
     for (int i = 0; i < 2; i++) {
         if (diff->sides[i].has_device) {
-            tn_scene_fini(&diff->sides[i].scene);
+            tn_analysis_fini(&diff->sides[i].analysis);
             diff->sides[i].has_device = false;
         }
     }
@@ -141,8 +141,9 @@ static void text_put(const struct diff *diff, size_t device, const struct tn_del
     tn_text_printf(diff->out, "device %zu\n", device);
     for (int i = 0; i < 2; i++) {
         if (diff->sides[i].has_device) {
-            tn_scene_put_selection(diff->out, &diff->sides[i].scene);
-            tn_moment_put(diff->out, &diff->sides[i].scene, words[i], &diff->sides[i].moment);
+            tn_analysis_put_selection(diff->out, &diff->sides[i].analysis);
+            tn_time_point_put(diff->out, &diff->sides[i].analysis, words[i],
+                              &diff->sides[i].moment);
         } else {
             tn_text_printf(diff->out, "%s: has no trace of this device\n", words[i]);
         }
@@ -167,8 +168,8 @@ static void json_put(const struct diff *diff, size_t device, const struct tn_del
     for (int i = 0; i < 2; i++) {
         tn_json_open_object(diff->json, words[i]);
         if (diff->sides[i].has_device) {
-            tn_scene_put_selection_json(diff->json, &diff->sides[i].scene);
-            tn_moment_put_json(diff->json, &diff->sides[i].scene, &diff->sides[i].moment);
+            tn_analysis_put_selection_json(diff->json, &diff->sides[i].analysis);
+            tn_time_point_put_json(diff->json, &diff->sides[i].analysis, &diff->sides[i].moment);
         }
         tn_json_close(diff->json);
     }
@@ -178,12 +179,12 @@ static void json_put(const struct diff *diff, size_t device, const struct tn_del
 
 static enum tarn_status device_put(struct diff *diff, size_t device, struct tarn_error *error)
 {
-    const struct tn_path_form form = {.ignore_lines = diff->how->ignore_lines,
-                                      .strip_prefix = diff->how->strip_prefix};
+    const struct tn_path_format format = {.ignore_lines = diff->how->ignore_lines,
+                                          .strip_prefix = diff->how->strip_prefix};
     struct tn_name_table names;
     struct tn_delta delta;
 
-    tn_name_table_init(&names, &form);
+    tn_name_table_init(&names, &format);
     tn_delta_init(&delta, &names);
     enum tarn_status status = side_open(diff, 0, device, &names, &delta, error);
 

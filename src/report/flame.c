@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/flame.h"
 
+#include "base/escaped.h"
 #include "base/host_mem.h"
-#include "base/shown.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,8 +35,8 @@ static void draft_begin(struct draft *draft, enum tn_flame_kind kind)
 static void draft_add(struct draft *draft, const char *text, size_t length)
 {
     while (length > 0 && draft->length <= LABEL_MAX) {
-        struct tn_shown shown;
-        const size_t count = tn_shown_next(text, length, TN_SHOWN_PLAIN, &shown);
+        struct tn_escaped shown;
+        const size_t count = tn_escaped_next(text, length, TN_ESCAPED_PLAIN, &shown);
 
         if (draft->length + shown.length > LABEL_MAX) {
             memcpy(draft->text + draft->length, "...", 3);
@@ -82,7 +82,7 @@ static int64_t label_get(struct tn_flame *flame, struct draft *draft)
         return found;
     }
     char *text = tn_arena_alloc(&flame->arena, draft->length + 1);
-    struct tn_flame_label *label = text ? tn_store_push(&flame->labels) : NULL;
+    struct tn_flame_label *label = text ? tn_chunked_vec_push(&flame->labels) : NULL;
 
     if (!label) {
         return -1;
@@ -119,7 +119,7 @@ static int64_t node_get(struct tn_flame *flame, uint32_t parent, uint32_t label)
     if (found != TN_ID_NOT_FOUND) {
         return found;
     }
-    struct tn_flame_node *node = tn_store_push(&flame->nodes);
+    struct tn_flame_node *node = tn_chunked_vec_push(&flame->nodes);
 
     if (!node) {
         return -1;
@@ -366,7 +366,7 @@ static bool root_add(struct tn_flame *flame, const char *name)
     draft_begin(&draft, TN_FLAME_PLACE);
     draft_add_text(&draft, name);
     const int64_t label = label_get(flame, &draft);
-    struct tn_flame_node *root = label >= 0 ? tn_store_push(&flame->nodes) : NULL;
+    struct tn_flame_node *root = label >= 0 ? tn_chunked_vec_push(&flame->nodes) : NULL;
 
     if (!root) {
         return false;
@@ -379,8 +379,8 @@ enum tarn_status tn_flame_init(struct tn_flame *flame, const char *root)
 {
     *flame = (struct tn_flame){.model = NULL};
     tn_arena_init(&flame->arena, &flame->budget);
-    tn_store_init(&flame->labels, &flame->budget, sizeof(struct tn_flame_label));
-    tn_store_init(&flame->nodes, &flame->budget, sizeof(struct tn_flame_node));
+    tn_chunked_vec_init(&flame->labels, &flame->budget, sizeof(struct tn_flame_label));
+    tn_chunked_vec_init(&flame->nodes, &flame->budget, sizeof(struct tn_flame_node));
     tn_id_table_init(&flame->label_ids, &flame->budget);
     tn_id_table_init(&flame->node_ids, &flame->budget);
     tn_vec_init(&flame->frame_labels, sizeof(uint32_t));
@@ -396,7 +396,7 @@ void tn_flame_fini(struct tn_flame *flame)
     tn_vec_fini(&flame->frame_labels);
     tn_id_table_fini(&flame->node_ids);
     tn_id_table_fini(&flame->label_ids);
-    tn_store_fini(&flame->nodes);
-    tn_store_fini(&flame->labels);
+    tn_chunked_vec_fini(&flame->nodes);
+    tn_chunked_vec_fini(&flame->labels);
     tn_arena_fini(&flame->arena);
 }

@@ -11,11 +11,11 @@
 
 #include "analysis/fold.h"
 #include "base/arena.h"
+#include "base/chunked_vec.h"
 #include "base/id_table.h"
-#include "base/store.h"
 #include "base/vec.h"
 
-/* Text that can be shown, as tn_shown writes it. */
+/* Text that can be shown, as tn_escaped writes it. */
 struct tn_flame_label {
     const char *text; /* NUL-terminated */
     size_t length;
@@ -37,10 +37,10 @@ struct tn_flame_node {
 };
 
 struct tn_flame {
-    struct tn_budget budget; /* without a limit */
-    struct tn_arena arena;   /* texts of labels */
-    struct tn_store labels;  /* struct tn_flame_label */
-    struct tn_store nodes;   /* struct tn_flame_node */
+    struct tn_budget budget;      /* without a limit */
+    struct tn_arena arena;        /* texts of labels */
+    struct tn_chunked_vec labels; /* struct tn_flame_label */
+    struct tn_chunked_vec nodes;  /* struct tn_flame_node */
     struct tn_id_table label_ids;
     struct tn_id_table node_ids;
     const struct tn_model *model; /* whose frames are cached; NULL before the first line */
@@ -76,13 +76,13 @@ bool tn_flame_layout(struct tn_flame *flame) TN_MUST_CHECK;
 
 static inline struct tn_flame_node *tn_flame_node(const struct tn_flame *flame, uint32_t number)
 {
-    return tn_store_at(&flame->nodes, number);
+    return tn_chunked_vec_at(&flame->nodes, number);
 }
 
 static inline const struct tn_flame_label *tn_flame_label(const struct tn_flame *flame,
                                                           uint32_t number)
 {
-    return tn_store_at(&flame->labels, number);
+    return tn_chunked_vec_at(&flame->labels, number);
 }
 
 #endif

@@ -11,7 +11,7 @@
  */
 #include "report/flame_svg.h"
 
-#include "base/shown.h"
+#include "base/escaped.h"
 #include "base/size_text.h"
 #include "base/utf8.h"
 
@@ -197,7 +197,7 @@ static void caption_put(struct tn_text_out *out, const struct tn_flame_label *la
         const size_t count = tn_utf8_decode(label->text + at, label->length - at, &code);
         at += count > 0 ? count : 1;
     }
-    tn_text_put_shown(out, label->text, all <= room ? label->length : cut, TN_SHOWN_XML);
+    tn_text_put_escaped(out, label->text, all <= room ? label->length : cut, TN_ESCAPED_XML);
     tn_text_puts(out, all <= room ? "" : "..");
 }
 
@@ -214,7 +214,7 @@ static void box_put(struct tn_text_out *out, const struct tn_flame *flame,
                    "<g class=\"f\" data-o=\"%" PRIu64 "\" data-b=\"%" PRIu64 "\" data-d=\"%" PRIu32
                    "\"><title>",
                    node->offset, node->bytes, node->depth);
-    tn_text_put_shown(out, label->text, label->length, TN_SHOWN_XML);
+    tn_text_put_escaped(out, label->text, label->length, TN_ESCAPED_XML);
     tn_text_printf(out, " (%s, %.2f%%, %" PRIu64 " bytes)</title>",
                    tn_text_size(out, (double)node->bytes).text, (double)node->bytes / all * 100,
                    node->bytes);
@@ -235,14 +235,14 @@ static void head_put(struct tn_text_out *out, const struct tn_flame *flame, cons
                    "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" "
                    "viewBox=\"0 0 %d %u\">\n<title>",
                    WIDTH, height, WIDTH, height);
-    tn_text_put_shown(out, title, strlen(title), TN_SHOWN_XML);
+    tn_text_put_escaped(out, title, strlen(title), TN_ESCAPED_XML);
     tn_text_puts(out, "</title>\n");
     tn_text_puts(out, style);
     tn_text_printf(out,
                    "<rect x=\"0\" y=\"0\" width=\"%d\" height=\"%u\" fill=\"#fdfdfd\"/>\n"
                    "<text class=\"h\" x=\"%d\" y=\"26\">",
                    WIDTH, height, MARGIN);
-    tn_text_put_shown(out, title, strlen(title), TN_SHOWN_XML);
+    tn_text_put_escaped(out, title, strlen(title), TN_ESCAPED_XML);
     tn_text_puts(out, "</text>\n");
 }
 

@@ -52,11 +52,11 @@ struct pins {
 /* Bytes asked for of the blocks of a layout that lie in its segments. */
 static uint64_t asked_sum(const struct tn_layout *layout)
 {
-    const struct tn_life *const *lives = layout->lives.items;
+    const struct tn_lifetime *const *lifetimes = layout->lifetimes.items;
     uint64_t asked = 0;
 
-    for (size_t i = 0; i < layout->lives.count; i++) {
-        asked += lives[i]->size;
+    for (size_t i = 0; i < layout->lifetimes.count; i++) {
+        asked += lifetimes[i]->size;
     }
     return asked - layout->outside;
 }
@@ -91,19 +91,19 @@ static double percent(uint64_t part, uint64_t all)
 
 /* ---- pins ---- */
 
-static bool pin_add(struct pins *pins, const struct tn_scene *scene, const struct tn_layout *layout,
-                    const struct tn_layout_piece *piece)
+static bool pin_add(struct pins *pins, const struct tn_analysis *analysis,
+                    const struct tn_layout *layout, const struct tn_layout_piece *piece)
 {
-    const struct tn_life *const *lives =
-        (const struct tn_life *const *)layout->lives.items + piece->first;
-    const struct tn_life *largest = lives[0];
+    const struct tn_lifetime *const *lifetimes =
+        (const struct tn_lifetime *const *)layout->lifetimes.items + piece->first;
+    const struct tn_lifetime *largest = lifetimes[0];
     struct pin *pin = tn_vec_push(&pins->rows);
 
     if (!pin) {
         return false;
     }
     for (size_t i = 1; i < piece->count; i++) {
-        largest = lives[i]->size > largest->size ? lives[i] : largest;
+        largest = lifetimes[i]->size > largest->size ? lifetimes[i] : largest;
     }
     *pin = (struct pin){.address = piece->address,
                         .free = piece->row.reserved - piece->row.used,
@@ -112,7 +112,7 @@ static bool pin_add(struct pins *pins, const struct tn_scene *scene, const struc
     pins->total.free += pin->free;
     pins->total.used += pin->used;
     pins->total.blocks += pin->blocks;
-    return tn_key_find(&scene->keys, largest, &pin->key);
+    return tn_group_key_find(&analysis->keys, largest, &pin->key);
 }
 
 static int pin_compare(const void *left, const void *right)
@@ -126,7 +126,7 @@ static int pin_compare(const void *left, const void *right)
     return (a->address > b->address) - (a->address < b->address);
 }
 
-static bool pins_collect(struct pins *pins, const struct tn_scene *scene,
+static bool pins_collect(struct pins *pins, const struct tn_analysis *analysis,
                          const struct tn_layout *layout)
 {
     const struct tn_layout_piece *pieces = layout->pieces.items;
@@ -135,7 +135,7 @@ static bool pins_collect(struct pins *pins, const struct tn_scene *scene,
         const struct tn_layout_piece *piece = &pieces[i];
 
         if (piece->count > 0 && piece->row.used <= piece->row.reserved / PINNED_PART &&
-            !pin_add(pins, scene, layout, piece)) {
+            !pin_add(pins, analysis, layout, piece)) {
             return false;
         }
     }
@@ -162,9 +162,10 @@ static struct pin others_sum(const struct pins *pins, size_t limit)
 
 /* Right after the last entry of each part of what is looked at; of a short trace after each
  * entry. */
-static bool states_collect(const struct tn_scene *scene, struct state *states, size_t *count_out)
+static bool states_collect(const struct tn_analysis *analysis, struct state *states,
+                           size_t *count_out)
 {
-    const struct tn_timeline *timeline = scene->timeline;
+    const struct tn_timeline *timeline = analysis->timeline;
     const uint64_t length = timeline->limit - timeline->first;
     const size_t count = length < PARTS ? (size_t)length : PARTS;
 
@@ -173,7 +174,7 @@ static bool states_collect(const struct tn_scene *scene, struct state *states, s
             timeline->first + (uint64_t)((double)length * (double)(i + 1) / (double)count) - 1;
         struct tn_layout layout;
 
-        if (!tn_layout_collect(&layout, &scene->whole, entry)) {
+        if (!tn_layout_collect(&layout, &analysis->whole, entry)) {
             return false;
         }
         states[i] = state_of(&layout, entry);
@@ -257,8 +258,8 @@ static void pin_put(struct tn_text_out *out, const struct pin *pin)
     tn_text_printf(out, "  %8" PRIu64 "  ", pin->blocks);
 }
 
-static void pins_put(struct tn_text_out *out, const struct tn_scene *scene, const struct pins *pins,
-                     size_t limit)
+static void pins_put(struct tn_text_out *out, const struct tn_analysis *analysis,
+                     const struct pins *pins, size_t limit)
 {
     const struct pin *rows = pins->rows.items;
 
@@ -269,11 +270,11 @@ static void pins_put(struct tn_text_out *out, const struct tn_scene *scene, cons
     tn_text_printf(out, "\npinned: %zu segments whose blocks take an eighth of them at most\n",
                    pins->rows.count);
     tn_text_put_head(out, "#unused#used    blocks  segment             largest block ");
-    tn_text_printf(out, "%s\n", tn_grouping_heading(scene->keys.by));
+    tn_text_printf(out, "%s\n", tn_grouping_heading(analysis->keys.by));
     for (size_t i = 0; i < limit; i++) {
         pin_put(out, &rows[i]);
         tn_text_printf(out, "0x%-16" PRIx64 "  ", rows[i].address);
-        tn_key_put(out, &scene->keys, rows[i].key);
+        tn_group_key_put(out, &analysis->keys, rows[i].key);
         tn_text_putc(out, '\n');
     }
     if (limit < pins->rows.count) {
@@ -306,7 +307,7 @@ static void pin_members(struct tn_json_text *json, const struct pin *pin)
     tn_json_number(json, "blocks", pin->blocks);
 }
 
-static void pins_put_json(struct tn_json_text *json, const struct tn_scene *scene,
+static void pins_put_json(struct tn_json_text *json, const struct tn_analysis *analysis,
                           const struct pins *pins, size_t limit)
 {
     const struct pin *rows = pins->rows.items;
@@ -319,7 +320,7 @@ static void pins_put_json(struct tn_json_text *json, const struct tn_scene *scen
         tn_json_address(json, "address", rows[i].address);
         pin_members(json, &rows[i]);
         tn_json_open_object(json, "largest_block");
-        tn_key_put_json(json, &scene->keys, rows[i].key);
+        tn_group_key_put_json(json, &analysis->keys, rows[i].key);
         tn_json_close(json);
         tn_json_close(json);
     }
@@ -350,14 +351,14 @@ static void states_put_json(struct tn_json_text *json, const struct state *state
 
 /* All that is said of one device. */
 struct frag {
-    struct tn_moment moment;
+    struct tn_time_point moment;
     struct tn_layout layout;
     struct pins pins;
     struct state states[PARTS];
     size_t state_count;
 };
 
-static void frag_put(const struct tn_report_out *report, const struct tn_scene *scene,
+static void frag_put(const struct tn_report_out *report, const struct tn_analysis *analysis,
                      const struct frag *frag)
 {
     const struct state state = state_of(&frag->layout, frag->moment.entry);
@@ -368,8 +369,8 @@ static void frag_put(const struct tn_report_out *report, const struct tn_scene *
         struct tn_json_text *json = report->json;
 
         tn_json_open_object(json, NULL);
-        tn_json_signed(json, "device", scene->timeline->device);
-        tn_scene_put_selection_json(json, scene);
+        tn_json_signed(json, "device", analysis->timeline->device);
+        tn_analysis_put_selection_json(json, analysis);
         tn_json_open_object(json, "instant");
         if (frag->moment.entry == TN_NEVER) {
             tn_json_null(json, "entry");
@@ -379,45 +380,45 @@ static void frag_put(const struct tn_report_out *report, const struct tn_scene *
         state_members(json, &state);
         tn_json_number(json, "outside_bytes", frag->layout.outside);
         tn_json_close(json);
-        pins_put_json(json, scene, &frag->pins, limit);
+        pins_put_json(json, analysis, &frag->pins, limit);
         states_put_json(json, frag->states, frag->state_count);
         tn_json_close(json);
         return;
     }
-    tn_text_printf(report->out, "device %" PRId64 "\n", scene->timeline->device);
-    tn_scene_put_selection(report->out, scene);
-    if (tn_scene_limits_blocks(scene)) {
+    tn_text_printf(report->out, "device %" PRId64 "\n", analysis->timeline->device);
+    tn_analysis_put_selection(report->out, analysis);
+    if (tn_analysis_limits_blocks(analysis)) {
         tn_text_puts(report->out, "segments are shared by blocks, so these are of all blocks in "
                                   "that part of the trace\n");
     }
     tn_text_putc(report->out, '\n');
-    tn_moment_put(report->out, scene, "then", &frag->moment);
+    tn_time_point_put(report->out, analysis, "then", &frag->moment);
     state_put(report->out, &state, frag->layout.outside);
     layout_put(report->out, &frag->layout);
-    pins_put(report->out, scene, &frag->pins, limit);
+    pins_put(report->out, analysis, &frag->pins, limit);
     states_put(report->out, frag->states, frag->state_count);
 }
 
-static enum tarn_status device_put(const struct tn_report_out *report, const struct tn_scene *scene,
-                                   struct tarn_error *error)
+static enum tarn_status device_put(const struct tn_report_out *report,
+                                   const struct tn_analysis *analysis, struct tarn_error *error)
 {
     struct frag frag = {.state_count = 0};
-    const enum tarn_status status = tn_scene_moment(scene, &scene->query->selection.at,
-                                                    TARN_AT_RESERVED_PEAK, &frag.moment, error);
+    const enum tarn_status status = tn_analysis_time_point(
+        analysis, &analysis->query->selection.at, TARN_AT_RESERVED_PEAK, &frag.moment, error);
 
     if (status) {
         return status;
     }
-    frag.moment = tn_timeline_at(&scene->whole, frag.moment.entry);
-    if (!tn_layout_collect(&frag.layout, &scene->whole, frag.moment.entry)) {
+    frag.moment = tn_timeline_at(&analysis->whole, frag.moment.entry);
+    if (!tn_layout_collect(&frag.layout, &analysis->whole, frag.moment.entry)) {
         return TARN_ERR_HOST_MEMORY;
     }
     tn_vec_init(&frag.pins.rows, sizeof(struct pin));
-    const bool good = pins_collect(&frag.pins, scene, &frag.layout) &&
-                      states_collect(scene, frag.states, &frag.state_count);
+    const bool good = pins_collect(&frag.pins, analysis, &frag.layout) &&
+                      states_collect(analysis, frag.states, &frag.state_count);
 
     if (good) {
-        frag_put(report, scene, &frag);
+        frag_put(report, analysis, &frag);
     }
     tn_vec_fini(&frag.pins.rows);
     tn_layout_fini(&frag.layout);

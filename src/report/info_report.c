@@ -2,7 +2,7 @@
 /* What is in a file, and what is not: the first thing to ask of one. */
 #include "analysis/totals.h"
 #include "base/errinfo.h"
-#include "base/shown.h"
+#include "base/escaped.h"
 #include "base/size_text.h"
 #include "report/report_out.h"
 #include "snapshot/snapshot.h"
@@ -66,7 +66,7 @@ static void settings_put(const struct target *to)
         return;
     }
     tn_text_puts(to->out, "settings: ");
-    tn_text_put_shown(to->out, conf.text, conf.length, TN_SHOWN_PLAIN);
+    tn_text_put_escaped(to->out, conf.text, conf.length, TN_ESCAPED_PLAIN);
     if (conf.length == 0) {
         tn_text_puts(to->out, settings->present ? "(default)" : "(not in the file)");
     }
@@ -112,7 +112,7 @@ static bool warning_put(void *context, const struct tarn_snapshot_warning *warni
         tn_json_close(to->json);
     } else {
         tn_text_puts(to->out, "odd: ");
-        tn_text_put_shown(to->out, warning->text, strlen(warning->text), TN_SHOWN_PLAIN);
+        tn_text_put_escaped(to->out, warning->text, strlen(warning->text), TN_ESCAPED_PLAIN);
         tn_text_printf(to->out, " (%" PRIu64 " times, first at byte %" PRIu64 ")\n", warning->count,
                        warning->offset);
     }
@@ -208,56 +208,57 @@ static void trace_json(struct tn_json_text *json, const struct tn_totals *totals
 }
 
 /* What of the trace is selected: blocks that were in use in it. */
-static void selected_put(const struct target *to, const struct tn_scene *scene)
+static void selected_put(const struct target *to, const struct tn_analysis *analysis)
 {
-    const struct tn_life *lives = tn_timeline_lives(scene->timeline);
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(analysis->timeline);
     uint64_t asked = 0;
 
-    for (size_t i = 0; i < scene->timeline->lives.count; i++) {
-        asked += lives[i].start != TN_NEVER ? lives[i].size : 0;
+    for (size_t i = 0; i < analysis->timeline->lifetimes.count; i++) {
+        asked += lifetimes[i].start != TN_NEVER ? lifetimes[i].size : 0;
     }
-    const uint64_t count = scene->timeline->lives.count - scene->timeline->before_count;
+    const uint64_t count = analysis->timeline->lifetimes.count - analysis->timeline->before_count;
 
     if (to->json) {
-        tn_scene_put_selection_json(to->json, scene);
+        tn_analysis_put_selection_json(to->json, analysis);
         tn_json_number(to->json, "selected_allocations", count);
         tn_json_number(to->json, "selected_allocated_bytes", asked);
-        tn_json_number(to->json, "selected_peak_bytes", scene->timeline->requested_peak.requested);
-        tn_json_number(to->json, "steps", scene->steps.count);
+        tn_json_number(to->json, "selected_peak_bytes",
+                       analysis->timeline->requested_peak.requested);
+        tn_json_number(to->json, "steps", analysis->steps.count);
         return;
     }
-    if (scene->steps.count > 0) {
-        tn_text_printf(to->out, "  steps: %zu, by their annotations\n", scene->steps.count);
+    if (analysis->steps.count > 0) {
+        tn_text_printf(to->out, "  steps: %zu, by their annotations\n", analysis->steps.count);
     }
-    if (tn_scene_is_part(scene)) {
+    if (tn_analysis_is_part(analysis)) {
         tn_text_puts(to->out, "  ");
-        tn_scene_put_selection(to->out, scene);
+        tn_analysis_put_selection(to->out, analysis);
         tn_text_printf(to->out, "    %" PRIu64 " allocations of %s", count,
                        tn_text_size(to->out, (double)asked).text);
         tn_text_printf(
             to->out, ", at most %s in use at once\n",
-            tn_text_size(to->out, (double)scene->timeline->requested_peak.requested).text);
+            tn_text_size(to->out, (double)analysis->timeline->requested_peak.requested).text);
     }
 }
 
 static enum tarn_status device_trace_put(const struct target *to, const struct tn_totals *totals)
 {
-    struct tn_scene scene;
+    struct tn_analysis analysis;
     const enum tarn_status status =
-        tn_scene_init(&scene, to->query, (size_t)totals->device, to->error);
+        tn_analysis_init(&analysis, to->query, (size_t)totals->device, to->error);
 
     if (status) {
         return status;
     }
-    const struct counts counts = counts_of(scene.timeline);
+    const struct counts counts = counts_of(analysis.timeline);
 
     if (to->json) {
-        trace_json(to->json, totals, &counts, &scene.whole);
+        trace_json(to->json, totals, &counts, &analysis.whole);
     } else {
-        trace_put(to->out, totals, &counts, &scene.whole);
+        trace_put(to->out, totals, &counts, &analysis.whole);
     }
-    selected_put(to, &scene);
-    tn_scene_fini(&scene);
+    selected_put(to, &analysis);
+    tn_analysis_fini(&analysis);
     return TARN_OK;
 }
 

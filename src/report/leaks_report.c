@@ -100,16 +100,17 @@ static bool is_suppressed(struct leaks *leaks, const struct tn_report_out *repor
     return leaks->is_suppressed[stack] == 2;
 }
 
-static void life_count(const struct leaks *leaks, struct row *row, const struct tn_life *life)
+static void life_count(const struct leaks *leaks, struct row *row,
+                       const struct tn_lifetime *lifetime)
 {
-    const size_t from = life->start == TN_NEVER ? 0 : moment_find(leaks, life->start);
+    const size_t from = lifetime->start == TN_NEVER ? 0 : moment_find(leaks, lifetime->start);
     const size_t to =
-        life->end == TN_NEVER ? leaks->repeats.at.count : moment_find(leaks, life->end);
+        lifetime->end == TN_NEVER ? leaks->repeats.at.count : moment_find(leaks, lifetime->end);
 
     if (from < to) {
-        row->bytes[from] += life->size;
+        row->bytes[from] += lifetime->size;
         if (to < leaks->repeats.at.count) {
-            row->bytes[to] -= life->size;
+            row->bytes[to] -= lifetime->size;
         } else {
             row->blocks++;
         }
@@ -117,24 +118,25 @@ static void life_count(const struct leaks *leaks, struct row *row, const struct 
 }
 
 static bool lives_read(struct leaks *leaks, const struct tn_report_out *report,
-                       const struct tn_scene *scene)
+                       const struct tn_analysis *analysis)
 {
-    const struct tn_life *lives = tn_timeline_lives(scene->timeline);
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(analysis->timeline);
 
-    for (size_t i = 0; i < scene->timeline->lives.count; i++) {
+    for (size_t i = 0; i < analysis->timeline->lifetimes.count; i++) {
         struct row *row = &leaks->suppressed;
         uint64_t key;
 
-        if (is_suppressed(leaks, report, lives[i].stack)) {
+        if (is_suppressed(leaks, report, lifetimes[i].stack)) {
             leaks->suppressed_lives++;
         } else {
-            row = tn_key_find(&scene->keys, &lives[i], &key) ? row_get(leaks, key) : NULL;
+            row = tn_group_key_find(&analysis->keys, &lifetimes[i], &key) ? row_get(leaks, key)
+                                                                          : NULL;
         }
         if (!row) {
             return false;
         }
-        life_count(leaks, row, &lives[i]);
-        life_count(leaks, &leaks->total, &lives[i]);
+        life_count(leaks, row, &lifetimes[i]);
+        life_count(leaks, &leaks->total, &lifetimes[i]);
     }
     return true;
 }
@@ -174,7 +176,7 @@ static double slope_of(const struct leaks *leaks, const struct row *row)
     return count % 2 == 1 ? slopes[count / 2] : (slopes[count / 2 - 1] + slopes[count / 2]) / 2;
 }
 
-static bool is_growing(const struct leaks *leaks, const struct row *row)
+static bool is_expandable(const struct leaks *leaks, const struct row *row)
 {
     const size_t moments = leaks->repeats.at.count;
 
@@ -199,7 +201,7 @@ static void leaks_rank(struct leaks *leaks)
 
     for (size_t i = 0; i < leaks->rows.count; i++) {
         row_sum_up(leaks, &rows[i]);
-        if (is_growing(leaks, &rows[i])) {
+        if (is_expandable(leaks, &rows[i])) {
             const double slope = slope_of(leaks, &rows[i]);
 
             rows[i].slope = slope > 0 ? slope : 0;
@@ -232,7 +234,7 @@ static struct row rows_sum(const struct leaks *leaks, size_t from, size_t to)
 
 /* ---- text ---- */
 
-static void moments_put(struct tn_text_out *out, const struct tn_scene *scene,
+static void moments_put(struct tn_text_out *out, const struct tn_analysis *analysis,
                         const struct leaks *leaks)
 {
     const size_t count = leaks->repeats.at.count;
@@ -247,7 +249,7 @@ static void moments_put(struct tn_text_out *out, const struct tn_scene *scene,
         break;
     case TN_REPEAT_STACK:
         tn_text_puts(out, ", where this repeats: ");
-        tn_stack_put(out, scene->timeline->model, leaks->repeats.stack);
+        tn_stack_put(out, analysis->timeline->model, leaks->repeats.stack);
         break;
     case TN_REPEAT_PARTS:
         tn_text_puts(out, ", the ends of equal parts");
@@ -278,7 +280,7 @@ static void row_put(struct tn_text_out *out, const struct leaks *leaks, const st
     }
 }
 
-static void leaks_put(const struct tn_report_out *report, const struct tn_scene *scene,
+static void leaks_put(const struct tn_report_out *report, const struct tn_analysis *analysis,
                       const struct leaks *leaks, size_t limit)
 {
     const struct row *rows = leaks->rows.items;
@@ -287,25 +289,25 @@ static void leaks_put(const struct tn_report_out *report, const struct tn_scene 
     const struct row rest = rows_sum(leaks, leaks->count, leaks->rows.count);
 
     tn_assert(rows || limit == 0);
-    tn_text_printf(out, "%s that hold more and more: %zu\n", tn_grouping_plural(scene->keys.by),
+    tn_text_printf(out, "%s that hold more and more: %zu\n", tn_grouping_plural(analysis->keys.by),
                    leaks->count);
     tn_text_printf(out, "  %*s", tn_text_size_width(out) + 1, "per step");
     tn_text_printf(out, "  %*s", tn_text_size_width(out) + 1, "change");
     tn_text_put_head(out, "#first#last    blocks  grew in      from  ");
-    tn_text_printf(out, "%s\n", tn_grouping_heading(scene->keys.by));
+    tn_text_printf(out, "%s\n", tn_grouping_heading(analysis->keys.by));
     for (size_t i = 0; i < limit; i++) {
         row_put(out, leaks, &rows[i], true);
-        tn_key_put(out, &scene->keys, rows[i].key);
+        tn_group_key_put(out, &analysis->keys, rows[i].key);
         tn_text_putc(out, '\n');
     }
     if (limit < leaks->count) {
         row_put(out, leaks, &more, false);
         tn_text_printf(out, "more that grow (%zu %s)\n", leaks->count - limit,
-                       tn_grouping_plural(scene->keys.by));
+                       tn_grouping_plural(analysis->keys.by));
     }
     row_put(out, leaks, &rest, false);
     tn_text_printf(out, "the others (%zu %s)\n", leaks->rows.count - leaks->count,
-                   tn_grouping_plural(scene->keys.by));
+                   tn_grouping_plural(analysis->keys.by));
     if (leaks->suppressed_lives > 0) {
         row_put(out, leaks, &leaks->suppressed, false);
         tn_text_puts(out, "suppressed\n");
@@ -337,7 +339,7 @@ static void sum_put_json(struct tn_json_text *json, const struct leaks *leaks, c
     tn_json_close(json);
 }
 
-static void leaks_put_json(const struct tn_report_out *report, const struct tn_scene *scene,
+static void leaks_put_json(const struct tn_report_out *report, const struct tn_analysis *analysis,
                            const struct leaks *leaks, size_t limit)
 {
     static const char *const kinds[] = {[TN_REPEAT_STEPS] = "steps",
@@ -364,7 +366,7 @@ static void leaks_put_json(const struct tn_report_out *report, const struct tn_s
         tn_json_number(json, "steps_that_grew", rows[i].grew);
         tn_json_number(json, "first_growth_entry", moment_at(leaks, rows[i].first_growth));
         row_members(json, leaks, &rows[i]);
-        tn_key_put_json(json, &scene->keys, rows[i].key);
+        tn_group_key_put_json(json, &analysis->keys, rows[i].key);
         tn_json_close(json);
     }
     tn_json_close(json);
@@ -377,10 +379,10 @@ static void leaks_put_json(const struct tn_report_out *report, const struct tn_s
 /* ---- devices ---- */
 
 static bool leaks_init(struct leaks *leaks, const struct tn_report_out *report,
-                       const struct tn_scene *scene)
+                       const struct tn_analysis *analysis)
 {
     *leaks = (struct leaks){.count = 0};
-    if (!tn_repeats_init(&leaks->repeats, scene, report->options->parts)) {
+    if (!tn_repeats_init(&leaks->repeats, analysis, report->options->parts)) {
         return false;
     }
     tn_vec_init(&leaks->rows, sizeof(struct row));
@@ -398,43 +400,43 @@ static void leaks_fini(struct leaks *leaks, const struct tn_report_out *report)
     tn_repeats_fini(&leaks->repeats);
 }
 
-static void device_write(const struct tn_report_out *report, const struct tn_scene *scene,
+static void device_write(const struct tn_report_out *report, const struct tn_analysis *analysis,
                          const struct leaks *leaks)
 {
     const size_t limit = report->limit < leaks->count ? (size_t)report->limit : leaks->count;
 
     if (report->json) {
         tn_json_open_object(report->json, NULL);
-        tn_json_signed(report->json, "device", scene->timeline->device);
-        tn_scene_put_selection_json(report->json, scene);
-        leaks_put_json(report, scene, leaks, limit);
+        tn_json_signed(report->json, "device", analysis->timeline->device);
+        tn_analysis_put_selection_json(report->json, analysis);
+        leaks_put_json(report, analysis, leaks, limit);
         tn_json_close(report->json);
         return;
     }
-    tn_text_printf(report->out, "device %" PRId64 "\n", scene->timeline->device);
-    tn_scene_put_selection(report->out, scene);
-    moments_put(report->out, scene, leaks);
+    tn_text_printf(report->out, "device %" PRId64 "\n", analysis->timeline->device);
+    tn_analysis_put_selection(report->out, analysis);
+    moments_put(report->out, analysis, leaks);
     if (leaks->repeats.at.count < TN_REPEATS_MIN) {
         tn_text_printf(report->out, "too few to tell what grows: %d are needed\n", TN_REPEATS_MIN);
         return;
     }
-    leaks_put(report, scene, leaks, limit);
-    if (tn_scene_is_part(scene)) {
+    leaks_put(report, analysis, leaks, limit);
+    if (tn_analysis_is_part(analysis)) {
         tn_text_printf(report->out, "  %s in use at the end are left out by the selection\n",
-                       tn_text_size(report->out, (double)scene->timeline->end.left_out).text);
+                       tn_text_size(report->out, (double)analysis->timeline->end.left_out).text);
     }
 }
 
-static enum tarn_status device_put(const struct tn_report_out *report, const struct tn_scene *scene,
-                                   struct tarn_error *error)
+static enum tarn_status device_put(const struct tn_report_out *report,
+                                   const struct tn_analysis *analysis, struct tarn_error *error)
 {
     struct leaks leaks;
-    bool good = leaks_init(&leaks, report, scene) && lives_read(&leaks, report, scene);
+    bool good = leaks_init(&leaks, report, analysis) && lives_read(&leaks, report, analysis);
 
     (void)error;
     if (good) {
         leaks_rank(&leaks);
-        device_write(report, scene, &leaks);
+        device_write(report, analysis, &leaks);
         if (report->options->leaks_out) {
             *report->options->leaks_out += leaks.count;
         }

@@ -51,7 +51,7 @@ struct oom {
     uint64_t device_free;
     bool is_large;
     bool is_limited; /* the device had room: a limit of the allocator refused */
-    struct tn_moment moment;
+    struct tn_time_point moment;
     struct tn_layout layout;
     struct tn_groups groups;
     uint64_t since;  /* entry: what changed after it is told */
@@ -130,15 +130,15 @@ static void oom_fini(struct oom *oom)
 
 /* Sets the moment from which changes are told: the end of the last step before the failure, if the
  * program said steps, else a tenth of the trace before it. Neither is before what is looked at. */
-static void since_set(struct oom *oom, const struct tn_scene *scene)
+static void since_set(struct oom *oom, const struct tn_analysis *analysis)
 {
-    const struct tn_timeline *timeline = scene->timeline;
-    const uint64_t *ends = scene->steps.items;
+    const struct tn_timeline *timeline = analysis->timeline;
+    const uint64_t *ends = analysis->steps.items;
     const uint64_t tenth = (oom->number - timeline->first) / 10;
 
     oom->since =
         oom->number > timeline->first ? oom->number - 1 - tenth : tn_timeline_before(timeline);
-    for (size_t i = 0; i < scene->steps.count && ends[i] < oom->number; i++) {
+    for (size_t i = 0; i < analysis->steps.count && ends[i] < oom->number; i++) {
         if (ends[i] >= timeline->first) {
             oom->since = ends[i];
             oom->since_step = true;
@@ -147,30 +147,31 @@ static void since_set(struct oom *oom, const struct tn_scene *scene)
 }
 
 /* What each group held then, and holds. */
-static bool delta_make(struct oom *oom, const struct tn_scene *scene)
+static bool delta_make(struct oom *oom, const struct tn_analysis *analysis)
 {
-    const struct tn_path_form form = {.ignore_lines = false};
+    const struct tn_path_format format = {.ignore_lines = false};
     struct tn_groups before;
 
-    since_set(oom, scene);
-    tn_name_table_init(&oom->names, &form);
+    since_set(oom, analysis);
+    tn_name_table_init(&oom->names, &format);
     tn_delta_init(&oom->delta, &oom->names);
-    if (!tn_groups_collect(&before, scene, oom->since)) {
+    if (!tn_groups_collect(&before, analysis, oom->since)) {
         return false;
     }
     const bool good =
-        tn_delta_add_groups(&oom->delta, &oom->names, TN_DELTA_BEFORE, &scene->keys, &before) &&
-        tn_delta_add_groups(&oom->delta, &oom->names, TN_DELTA_AFTER, &scene->keys, &oom->groups);
+        tn_delta_add_groups(&oom->delta, &oom->names, TN_DELTA_BEFORE, &analysis->keys, &before) &&
+        tn_delta_add_groups(&oom->delta, &oom->names, TN_DELTA_AFTER, &analysis->keys,
+                            &oom->groups);
 
     tn_groups_fini(&before);
     tn_delta_sort(&oom->delta);
     return good;
 }
 
-static bool oom_init(struct oom *oom, const struct tn_scene *scene, uint64_t number,
+static bool oom_init(struct oom *oom, const struct tn_analysis *analysis, uint64_t number,
                      uint64_t device_total)
 {
-    const struct tn_timeline *timeline = &scene->whole; /* memory is not selected */
+    const struct tn_timeline *timeline = &analysis->whole; /* memory is not selected */
     const struct tn_trace_entry *entry = tn_trace_at(timeline->model, timeline->trace, number);
 
     *oom = (struct oom){.entry = entry,
@@ -183,11 +184,11 @@ static bool oom_init(struct oom *oom, const struct tn_scene *scene, uint64_t num
     if (!tn_layout_collect(&oom->layout, timeline, number)) {
         return false;
     }
-    if (!tn_groups_collect(&oom->groups, scene, number)) {
+    if (!tn_groups_collect(&oom->groups, analysis, number)) {
         tn_layout_fini(&oom->layout);
         return false;
     }
-    if (!delta_make(oom, scene)) {
+    if (!delta_make(oom, analysis)) {
         oom_fini(oom);
         return false;
     }
@@ -306,10 +307,10 @@ static void layout_put(struct tn_text_out *out, const struct tn_layout *layout)
     tn_text_puts(out, "total\n");
 }
 
-static void oom_put(struct tn_text_out *out, const struct tn_scene *scene, const struct oom *oom,
-                    uint64_t limit)
+static void oom_put(struct tn_text_out *out, const struct tn_analysis *analysis,
+                    const struct oom *oom, uint64_t limit)
 {
-    const struct tn_timeline *timeline = scene->timeline;
+    const struct tn_timeline *timeline = analysis->timeline;
     struct tn_size_text text[3];
 
     tn_text_printf(out,
@@ -325,8 +326,8 @@ static void oom_put(struct tn_text_out *out, const struct tn_scene *scene, const
     refusal_put(out, oom);
     layout_put(out, &oom->layout);
     tn_text_puts(out, "\n  who holds the memory\n");
-    tn_groups_put(out, &scene->keys, &oom->groups, limit);
-    if (tn_scene_is_part(scene)) {
+    tn_groups_put(out, &analysis->keys, &oom->groups, limit);
+    if (tn_analysis_is_part(analysis)) {
         tn_text_put_size(out, (double)(oom->moment.requested - oom->groups.bytes));
         tn_text_puts(out, "          in use as well, left out by the selection\n");
     }
@@ -336,7 +337,7 @@ static void oom_put(struct tn_text_out *out, const struct tn_scene *scene, const
     tn_text_printf(out, "\n  what changed since entry %" PRIu64 ", %s\n", oom->since,
                    oom->since_step ? "the end of the last step"
                                    : "in the last tenth of the trace before it");
-    tn_delta_put(out, &oom->delta, scene->keys.by, limit);
+    tn_delta_put(out, &oom->delta, analysis->keys.by, limit);
 }
 
 /* ---- JSON ---- */
@@ -364,10 +365,10 @@ static void layout_row_put_json(struct tn_json_text *json, const char *key,
     tn_json_close(json);
 }
 
-static void oom_put_json(struct tn_json_text *json, const struct tn_scene *scene,
+static void oom_put_json(struct tn_json_text *json, const struct tn_analysis *analysis,
                          const struct oom *oom, uint64_t limit)
 {
-    const struct tn_timeline *timeline = scene->timeline;
+    const struct tn_timeline *timeline = analysis->timeline;
     const struct tn_layout_row *rows = oom->layout.rows.items;
 
     tn_json_open_object(json, NULL);
@@ -394,7 +395,7 @@ static void oom_put_json(struct tn_json_text *json, const struct tn_scene *scene
     tn_json_close(json);
     layout_row_put_json(json, "all_pools", &oom->layout.total, true);
     tn_json_open_object(json, "holders");
-    tn_groups_put_json(json, &scene->keys, &oom->groups, limit);
+    tn_groups_put_json(json, &analysis->keys, &oom->groups, limit);
     tn_json_close(json);
     tn_json_open_object(json, "changes_since");
     if (oom->since == TN_NEVER) {
@@ -403,32 +404,32 @@ static void oom_put_json(struct tn_json_text *json, const struct tn_scene *scene
         tn_json_number(json, "entry", oom->since);
     }
     tn_json_bool(json, "is_end_of_a_step", oom->since_step);
-    tn_delta_put_json(json, &oom->delta, scene->keys.by, limit);
+    tn_delta_put_json(json, &oom->delta, analysis->keys.by, limit);
     tn_json_close(json);
     tn_json_close(json);
 }
 
 /* ---- devices ---- */
 
-static bool ooms_put(const struct tn_report_out *report, const struct tn_scene *scene,
+static bool ooms_put(const struct tn_report_out *report, const struct tn_analysis *analysis,
                      const uint64_t *ooms, size_t count)
 {
     for (size_t i = 0; i < count && report->out->status == TARN_OK; i++) {
         struct oom oom;
 
-        if (!oom_init(&oom, scene, ooms[i], report->options->device_total)) {
+        if (!oom_init(&oom, analysis, ooms[i], report->options->device_total)) {
             return false;
         }
         if (i < ANSWERS_MAX && report->options->would_fit) {
-            oom.growing_helps =
-                report->options->would_fit(report->options->context, (int)scene->timeline->device,
-                                           oom.number, oom.moment.reserved + oom.room);
+            oom.growing_helps = report->options->would_fit(
+                report->options->context, (int)analysis->timeline->device, oom.number,
+                oom.moment.reserved + oom.room);
         }
         if (report->json) {
-            oom_put_json(report->json, scene, &oom, report->limit);
+            oom_put_json(report->json, analysis, &oom, report->limit);
         } else {
             tn_text_puts(report->out, i > 0 ? "\n" : "");
-            oom_put(report->out, scene, &oom, report->limit);
+            oom_put(report->out, analysis, &oom, report->limit);
         }
         oom_fini(&oom);
     }
@@ -436,12 +437,12 @@ static bool ooms_put(const struct tn_report_out *report, const struct tn_scene *
 }
 
 /* Which failures: all, or the one that the selection says. */
-static enum tarn_status ooms_find(const struct tn_scene *scene, const uint64_t **ooms_out,
+static enum tarn_status ooms_find(const struct tn_analysis *analysis, const uint64_t **ooms_out,
                                   size_t *count_out, struct tarn_error *error)
 {
-    const struct tn_vec *ooms = &scene->timeline->ooms;
-    const struct tarn_instant *at = &scene->query->selection.at;
-    struct tn_moment moment;
+    const struct tn_vec *ooms = &analysis->timeline->ooms;
+    const struct tarn_instant *at = &analysis->query->selection.at;
+    struct tn_time_point moment;
 
     *ooms_out = ooms->items;
     *count_out = ooms->count;
@@ -452,7 +453,8 @@ static enum tarn_status ooms_find(const struct tn_scene *scene, const uint64_t *
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
                        "--at must be oom:N here; \"tarn live\" shows any other instant");
     }
-    const enum tarn_status status = tn_scene_moment(scene, at, TARN_AT_OOM, &moment, error);
+    const enum tarn_status status =
+        tn_analysis_time_point(analysis, at, TARN_AT_OOM, &moment, error);
 
     if (status == TARN_OK) {
         *ooms_out += at->number - 1;
@@ -461,13 +463,13 @@ static enum tarn_status ooms_find(const struct tn_scene *scene, const uint64_t *
     return status;
 }
 
-static enum tarn_status device_put(const struct tn_report_out *report, const struct tn_scene *scene,
-                                   struct tarn_error *error)
+static enum tarn_status device_put(const struct tn_report_out *report,
+                                   const struct tn_analysis *analysis, struct tarn_error *error)
 {
-    const struct tn_timeline *timeline = scene->timeline;
+    const struct tn_timeline *timeline = analysis->timeline;
     const uint64_t *ooms;
     size_t count;
-    const enum tarn_status status = ooms_find(scene, &ooms, &count, error);
+    const enum tarn_status status = ooms_find(analysis, &ooms, &count, error);
 
     if (status) {
         return status;
@@ -475,10 +477,10 @@ static enum tarn_status device_put(const struct tn_report_out *report, const str
     if (report->json) {
         tn_json_open_object(report->json, NULL);
         tn_json_signed(report->json, "device", timeline->device);
-        tn_scene_put_selection_json(report->json, scene);
+        tn_analysis_put_selection_json(report->json, analysis);
         tn_json_open_array(report->json, "ooms");
     } else {
-        tn_scene_put_selection(report->out, scene);
+        tn_analysis_put_selection(report->out, analysis);
         if (count == 0) {
             tn_text_printf(report->out,
                            "device %" PRId64 ": no request failed in %" PRIu64 " entries\n",
@@ -487,7 +489,7 @@ static enum tarn_status device_put(const struct tn_report_out *report, const str
     }
     const size_t more = count > OOMS_MAX ? count - OOMS_MAX : 0;
 
-    if (!ooms_put(report, scene, ooms, count - more)) {
+    if (!ooms_put(report, analysis, ooms, count - more)) {
         return TARN_ERR_HOST_MEMORY;
     }
     if (report->json) {

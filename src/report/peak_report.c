@@ -10,34 +10,34 @@
 
 #include <inttypes.h>
 
-static void head_put(const struct tn_report_out *report, const struct tn_scene *scene)
+static void head_put(const struct tn_report_out *report, const struct tn_analysis *analysis)
 {
     if (report->json) {
         tn_json_open_object(report->json, NULL);
-        tn_json_signed(report->json, "device", scene->timeline->device);
-        tn_json_number(report->json, "entries", scene->timeline->trace->count);
-        tn_scene_put_selection_json(report->json, scene);
+        tn_json_signed(report->json, "device", analysis->timeline->device);
+        tn_json_number(report->json, "entries", analysis->timeline->trace->count);
+        tn_analysis_put_selection_json(report->json, analysis);
     } else {
-        tn_text_printf(report->out, "device %" PRId64 "\n", scene->timeline->device);
-        tn_scene_put_selection(report->out, scene);
+        tn_text_printf(report->out, "device %" PRId64 "\n", analysis->timeline->device);
+        tn_analysis_put_selection(report->out, analysis);
     }
 }
 
 /* One moment; false when host memory is missing. */
-static bool moment_put(const struct tn_report_out *report, const struct tn_scene *scene,
-                       const struct tn_moment *moment, const char *what, const char *key)
+static bool moment_put(const struct tn_report_out *report, const struct tn_analysis *analysis,
+                       const struct tn_time_point *moment, const char *what, const char *key)
 {
     struct tn_composition composition;
     bool good;
 
-    if (!tn_composition_init(&composition, scene, moment)) {
+    if (!tn_composition_init(&composition, analysis, moment)) {
         return false;
     }
     if (report->json) {
-        good = tn_composition_put_json(report->json, scene, &composition, key, report->limit);
+        good = tn_composition_put_json(report->json, analysis, &composition, key, report->limit);
     } else {
         tn_text_putc(report->out, '\n');
-        good = tn_composition_put(report->out, scene, &composition, what, report->limit);
+        good = tn_composition_put(report->out, analysis, &composition, what, report->limit);
     }
     tn_composition_fini(&composition);
     return good;
@@ -45,18 +45,18 @@ static bool moment_put(const struct tn_report_out *report, const struct tn_scene
 
 /* The instant that the selection says, else `usual`. */
 static enum tarn_status instant_put(const struct tn_report_out *report,
-                                    const struct tn_scene *scene, enum tarn_instant_kind usual,
-                                    struct tarn_error *error)
+                                    const struct tn_analysis *analysis,
+                                    enum tarn_instant_kind usual, struct tarn_error *error)
 {
-    struct tn_moment moment;
+    struct tn_time_point moment;
     const enum tarn_status status =
-        tn_scene_moment(scene, &scene->query->selection.at, usual, &moment, error);
+        tn_analysis_time_point(analysis, &analysis->query->selection.at, usual, &moment, error);
 
     if (status) {
         return status;
     }
-    head_put(report, scene);
-    if (!moment_put(report, scene, &moment, "then", "instant")) {
+    head_put(report, analysis);
+    if (!moment_put(report, analysis, &moment, "then", "instant")) {
         return TARN_ERR_HOST_MEMORY;
     }
     if (report->json) {
@@ -65,17 +65,17 @@ static enum tarn_status instant_put(const struct tn_report_out *report,
     return TARN_OK;
 }
 
-static enum tarn_status peaks_put(const struct tn_report_out *report, const struct tn_scene *scene,
-                                  struct tarn_error *error)
+static enum tarn_status peaks_put(const struct tn_report_out *report,
+                                  const struct tn_analysis *analysis, struct tarn_error *error)
 {
-    const struct tn_timeline *timeline = scene->timeline;
+    const struct tn_timeline *timeline = analysis->timeline;
 
-    if (scene->query->selection.at.kind != TARN_AT_UNSAID) {
-        return instant_put(report, scene, TARN_AT_PEAK, error);
+    if (analysis->query->selection.at.kind != TARN_AT_UNSAID) {
+        return instant_put(report, analysis, TARN_AT_PEAK, error);
     }
-    head_put(report, scene);
-    if (!moment_put(report, scene, &timeline->requested_peak, "most in use", "requested_peak") ||
-        !moment_put(report, scene, &timeline->reserved_peak, "most reserved", "reserved_peak")) {
+    head_put(report, analysis);
+    if (!moment_put(report, analysis, &timeline->requested_peak, "most in use", "requested_peak") ||
+        !moment_put(report, analysis, &timeline->reserved_peak, "most reserved", "reserved_peak")) {
         return TARN_ERR_HOST_MEMORY;
     }
     if (report->json) {
@@ -84,10 +84,10 @@ static enum tarn_status peaks_put(const struct tn_report_out *report, const stru
     return TARN_OK;
 }
 
-static enum tarn_status live_put(const struct tn_report_out *report, const struct tn_scene *scene,
-                                 struct tarn_error *error)
+static enum tarn_status live_put(const struct tn_report_out *report,
+                                 const struct tn_analysis *analysis, struct tarn_error *error)
 {
-    return instant_put(report, scene, TARN_AT_END, error);
+    return instant_put(report, analysis, TARN_AT_END, error);
 }
 
 enum tarn_status tarn_report_peak(const struct tarn_snapshot *snapshot,

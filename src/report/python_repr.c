@@ -2,7 +2,7 @@
 #include "report/python_repr.h"
 
 #include "base/decimal.h"
-#include "base/shown.h"
+#include "base/escaped.h"
 #include "snapshot/encode.h"
 
 #include <inttypes.h>
@@ -10,107 +10,107 @@
 
 /* A form that writes to a text, not to bytes: form.out stays NULL. */
 struct repr {
-    struct tn_form form;
+    struct tn_format format;
     struct tn_text_out *text;
 };
 
-static struct tn_text_out *text_of(struct tn_form *form)
+static struct tn_text_out *text_of(struct tn_format *format)
 {
-    return ((struct repr *)(void *)((char *)form - offsetof(struct repr, form)))->text;
+    return ((struct repr *)(void *)((char *)format - offsetof(struct repr, format)))->text;
 }
 
-static void repr_nothing(struct tn_form *form)
+static void repr_nothing(struct tn_format *format)
 {
-    (void)form;
+    (void)format;
 }
 
-static void repr_list_begin(struct tn_form *form, uint64_t count)
+static void repr_list_begin(struct tn_format *format, uint64_t count)
 {
     (void)count;
-    tn_text_putc(text_of(form), '[');
+    tn_text_putc(text_of(format), '[');
 }
 
-static void repr_item(struct tn_form *form, uint64_t index)
+static void repr_item(struct tn_format *format, uint64_t index)
 {
-    tn_text_puts(text_of(form), index > 0 ? ", " : "");
+    tn_text_puts(text_of(format), index > 0 ? ", " : "");
 }
 
-static void repr_list_end(struct tn_form *form, uint64_t count)
+static void repr_list_end(struct tn_format *format, uint64_t count)
 {
     (void)count;
-    tn_text_putc(text_of(form), ']');
+    tn_text_putc(text_of(format), ']');
 }
 
-static void repr_dict_begin(struct tn_form *form)
+static void repr_dict_begin(struct tn_format *format)
 {
-    tn_text_putc(text_of(form), '{');
+    tn_text_putc(text_of(format), '{');
 }
 
-static void repr_string(struct tn_form *form, uint32_t string)
+static void repr_string(struct tn_format *format, uint32_t string)
 {
-    const struct tn_string text = tn_model_string(form->model, string);
+    const struct tn_string text = tn_model_string(format->model, string);
 
-    tn_text_put_python(text_of(form), text.text, text.length);
+    tn_text_put_python(text_of(format), text.text, text.length);
 }
 
-static void repr_key(struct tn_form *form, uint64_t index, uint32_t string)
+static void repr_key(struct tn_format *format, uint64_t index, uint32_t string)
 {
-    repr_item(form, index);
-    repr_string(form, string);
-    tn_text_puts(text_of(form), ": ");
+    repr_item(format, index);
+    repr_string(format, string);
+    tn_text_puts(text_of(format), ": ");
 }
 
-static void repr_dict_end(struct tn_form *form)
+static void repr_dict_end(struct tn_format *format)
 {
-    tn_text_putc(text_of(form), '}');
+    tn_text_putc(text_of(format), '}');
 }
 
-static void repr_none(struct tn_form *form)
+static void repr_none(struct tn_format *format)
 {
-    tn_text_puts(text_of(form), "None");
+    tn_text_puts(text_of(format), "None");
 }
 
-static void repr_boolean(struct tn_form *form, bool value)
+static void repr_boolean(struct tn_format *format, bool value)
 {
-    tn_text_puts(text_of(form), value ? "True" : "False");
+    tn_text_puts(text_of(format), value ? "True" : "False");
 }
 
-static void repr_integer(struct tn_form *form, int64_t value)
+static void repr_integer(struct tn_format *format, int64_t value)
 {
-    tn_text_printf(text_of(form), "%" PRId64, value);
+    tn_text_printf(text_of(format), "%" PRId64, value);
 }
 
-static void repr_whole(struct tn_form *form, uint64_t value)
+static void repr_whole(struct tn_format *format, uint64_t value)
 {
-    tn_text_printf(text_of(form), "%" PRIu64, value);
+    tn_text_printf(text_of(format), "%" PRIu64, value);
 }
 
-static void repr_real(struct tn_form *form, double value)
+static void repr_real(struct tn_format *format, double value)
 {
-    tn_text_puts(text_of(form), tn_real_format(value).text);
+    tn_text_puts(text_of(format), tn_real_format(value).text);
 }
 
-static void repr_pair(struct tn_form *form, const uint64_t pair[2])
+static void repr_pair(struct tn_format *format, const uint64_t pair[2])
 {
-    tn_text_printf(text_of(form), "(%" PRIu64 ", %" PRIu64 ")", pair[0], pair[1]);
+    tn_text_printf(text_of(format), "(%" PRIu64 ", %" PRIu64 ")", pair[0], pair[1]);
 }
 
-static bool repr_recall(struct tn_form *form, enum tn_shared kind, uint32_t number)
+static bool repr_recall(struct tn_format *format, enum tn_shared kind, uint32_t number)
 {
-    (void)form;
+    (void)format;
     (void)kind;
     (void)number;
     return false;
 }
 
-static void repr_remember(struct tn_form *form, enum tn_shared kind, uint32_t number)
+static void repr_remember(struct tn_format *format, enum tn_shared kind, uint32_t number)
 {
-    (void)form;
+    (void)format;
     (void)kind;
     (void)number;
 }
 
-static const struct tn_form_ops repr_ops = {
+static const struct tn_format_ops repr_ops = {
     .begin = repr_nothing,
     .end = repr_nothing,
     .list_begin = repr_list_begin,
@@ -133,7 +133,7 @@ static const struct tn_form_ops repr_ops = {
 void tn_python_repr_entry(struct tn_text_out *out, const struct tn_model *model,
                           const struct tn_trace_entry *entry)
 {
-    struct repr repr = {.form = {.ops = &repr_ops, .model = model}, .text = out};
+    struct repr repr = {.format = {.ops = &repr_ops, .model = model}, .text = out};
 
-    tn_encode_entry(&repr.form, entry);
+    tn_encode_entry(&repr.format, entry);
 }

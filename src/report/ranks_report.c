@@ -43,7 +43,7 @@ struct part {
 struct rank {
     const char *file; /* the arena's */
     size_t device;
-    struct tn_moment moment;
+    struct tn_time_point moment;
     uint64_t reserved_peak;
     size_t first; /* of its parts */
     size_t count;
@@ -61,7 +61,7 @@ struct tarn_ranks {
 enum tarn_status tarn_ranks_create(const struct tarn_report_options *options,
                                    struct tarn_ranks **ranks_out, struct tarn_error *error)
 {
-    const struct tn_path_form form = {.ignore_lines = false};
+    const struct tn_path_format format = {.ignore_lines = false};
     struct tarn_ranks *ranks = tn_host_alloc_zero(sizeof *ranks);
 
     *ranks_out = ranks;
@@ -71,7 +71,7 @@ enum tarn_status tarn_ranks_create(const struct tarn_report_options *options,
     if (options) {
         ranks->options = *options;
     }
-    tn_name_table_init(&ranks->names, &form);
+    tn_name_table_init(&ranks->names, &format);
     tn_vec_init(&ranks->ranks, sizeof(struct rank));
     tn_vec_init(&ranks->parts, sizeof(struct part));
     return TARN_OK;
@@ -90,10 +90,11 @@ void tarn_ranks_destroy(struct tarn_ranks *ranks)
 
 /* ---- adding ---- */
 
-static bool parts_add(struct tarn_ranks *ranks, struct rank *rank, const struct tn_scene *scene)
+static bool parts_add(struct tarn_ranks *ranks, struct rank *rank,
+                      const struct tn_analysis *analysis)
 {
     struct tn_groups groups;
-    bool good = tn_groups_collect(&groups, scene, rank->moment.entry);
+    bool good = tn_groups_collect(&groups, analysis, rank->moment.entry);
     const struct tn_group *rows = good ? groups.rows.items : NULL;
 
     if (!good) {
@@ -105,7 +106,7 @@ static bool parts_add(struct tarn_ranks *ranks, struct rank *rank, const struct 
         struct part *part = tn_vec_push(&ranks->parts);
         uint32_t name;
 
-        good = part && tn_name_find(&ranks->names, &scene->keys, rows[i].key, &name);
+        good = part && tn_name_find(&ranks->names, &analysis->keys, rows[i].key, &name);
         if (good) {
             *part = (struct part){name, rows[i].bytes, rows[i].count};
         }
@@ -127,20 +128,21 @@ static const char *name_keep(struct tarn_ranks *ranks, const char *name)
 static enum tarn_status device_add(struct tarn_ranks *ranks, struct tn_query *query, size_t device,
                                    const char *name, struct tarn_error *error)
 {
-    struct tn_scene scene;
+    struct tn_analysis analysis;
     struct rank rank = {.device = device, .file = name_keep(ranks, name)};
     enum tarn_status status =
-        rank.file ? tn_scene_init(&scene, query, device, error) : TARN_ERR_HOST_MEMORY;
+        rank.file ? tn_analysis_init(&analysis, query, device, error) : TARN_ERR_HOST_MEMORY;
 
     if (status) {
         return status;
     }
-    status = tn_scene_moment(&scene, &query->selection.at, TARN_AT_PEAK, &rank.moment, error);
+    status =
+        tn_analysis_time_point(&analysis, &query->selection.at, TARN_AT_PEAK, &rank.moment, error);
     if (status == TARN_OK) {
         struct rank *added = NULL;
 
-        rank.reserved_peak = scene.timeline->reserved_peak.reserved;
-        if (parts_add(ranks, &rank, &scene)) {
+        rank.reserved_peak = analysis.timeline->reserved_peak.reserved;
+        if (parts_add(ranks, &rank, &analysis)) {
             added = tn_vec_push(&ranks->ranks);
         }
         if (added) {
@@ -149,7 +151,7 @@ static enum tarn_status device_add(struct tarn_ranks *ranks, struct tn_query *qu
             status = TARN_ERR_HOST_MEMORY;
         }
     }
-    tn_scene_fini(&scene);
+    tn_analysis_fini(&analysis);
     return status;
 }
 
@@ -329,7 +331,7 @@ static bool delta_make(struct tn_delta *delta, const struct tarn_ranks *ranks,
 
 static void file_put(struct tn_text_out *out, const struct rank *rank)
 {
-    tn_text_put_shown(out, rank->file, strlen(rank->file), TN_SHOWN_PLAIN);
+    tn_text_put_escaped(out, rank->file, strlen(rank->file), TN_ESCAPED_PLAIN);
     tn_text_printf(out, ", device %zu", rank->device);
 }
 

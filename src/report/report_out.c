@@ -39,12 +39,12 @@ enum tarn_status tn_report_check_traces(const struct tn_model *model, bool one_d
 static enum tarn_status device_put(const struct tn_report_out *report, struct tn_query *query,
                                    size_t device, tn_report_device *put, struct tarn_error *error)
 {
-    struct tn_scene scene;
-    enum tarn_status status = tn_scene_init(&scene, query, device, error);
+    struct tn_analysis analysis;
+    enum tarn_status status = tn_analysis_init(&analysis, query, device, error);
 
     if (status == TARN_OK) {
-        status = put(report, &scene, error);
-        tn_scene_fini(&scene);
+        status = put(report, &analysis, error);
+        tn_analysis_fini(&analysis);
     }
     if (status == TARN_ERR_HOST_MEMORY) {
         return tn_fail(error, status, "no host memory to follow the trace");

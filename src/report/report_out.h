@@ -3,7 +3,7 @@
 #ifndef TN_REPORT_REPORT_OUT_H
 #define TN_REPORT_REPORT_OUT_H
 
-#include "analysis/scene.h"
+#include "analysis/analysis.h"
 
 /* Where a report goes. */
 struct tn_report_out {
@@ -16,7 +16,8 @@ struct tn_report_out {
 
 /* Writes what there is to say of a device that has a trace. TARN_ERR_HOST_MEMORY needs no text. */
 typedef enum tarn_status tn_report_device(const struct tn_report_out *report,
-                                          const struct tn_scene *scene, struct tarn_error *error);
+                                          const struct tn_analysis *analysis,
+                                          struct tarn_error *error);
 
 /* Calls it for each device that is wanted; JSON is an array "devices" in the document. A failure
  * before the first is said before anything is written. */

@@ -148,19 +148,19 @@ static bool finals_collect(const struct tn_model *model, size_t device, struct t
 /* What the trace leaves in use, and what the segments have. Those are gathered a moment later. */
 static bool ends_check(const struct tn_timeline *timeline, struct tarn_findings *findings)
 {
-    const struct tn_life *lives = tn_timeline_lives(timeline);
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
     struct tn_map finals = {0};
     uint64_t missing = 0;
     uint64_t bytes = 0;
     const bool good = finals_collect(timeline->model, (size_t)timeline->device, &finals);
 
-    for (size_t i = 0; good && i < timeline->lives.count; i++) {
-        const bool is_left = lives[i].end == TN_NEVER && lives[i].address < UINT64_MAX;
-        const uint64_t *size = is_left ? tn_map_find(&finals, lives[i].address + 1) : NULL;
+    for (size_t i = 0; good && i < timeline->lifetimes.count; i++) {
+        const bool is_left = lifetimes[i].end == TN_NEVER && lifetimes[i].address < UINT64_MAX;
+        const uint64_t *size = is_left ? tn_map_find(&finals, lifetimes[i].address + 1) : NULL;
 
-        if (is_left && (!size || *size != lives[i].size)) {
+        if (is_left && (!size || *size != lifetimes[i].size)) {
             missing++;
-            bytes += lives[i].size;
+            bytes += lifetimes[i].size;
         }
     }
     if (missing > 0) {

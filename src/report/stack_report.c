@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The stack of one trace entry. */
-#include "analysis/key.h"
+#include "analysis/group_key.h"
 #include "report/report_out.h"
 #include "snapshot/snapshot.h"
 

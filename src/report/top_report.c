@@ -59,16 +59,16 @@ static void row_add(struct row *into, const struct row *from)
     into->freed += from->freed;
 }
 
-static struct row row_of(const struct tn_moment *at, const struct tn_life *life)
+static struct row row_of(const struct tn_time_point *at, const struct tn_lifetime *lifetime)
 {
-    struct row row = {.peak = tn_life_is_at(life, at->entry) ? life->size : 0,
-                      .end = life->end == TN_NEVER ? life->size : 0};
+    struct row row = {.peak = tn_lifetime_is_at(lifetime, at->entry) ? lifetime->size : 0,
+                      .end = lifetime->end == TN_NEVER ? lifetime->size : 0};
 
-    if (life->start != TN_NEVER) {
-        row.allocated = life->size;
+    if (lifetime->start != TN_NEVER) {
+        row.allocated = lifetime->size;
         row.count = 1;
-        row.freed = life->end != TN_NEVER;
-        row.entries = row.freed ? life->end - life->start : 0;
+        row.freed = lifetime->end != TN_NEVER;
+        row.entries = row.freed ? lifetime->end - lifetime->start : 0;
     }
     return row;
 }
@@ -99,15 +99,16 @@ static int row_compare(const void *left, const void *right)
     return a->key < b->key ? -1 : a->key > b->key;
 }
 
-static bool rows_fill(struct rows *rows, const struct tn_scene *scene, const struct tn_moment *at,
-                      enum tarn_top_order order)
+static bool rows_fill(struct rows *rows, const struct tn_analysis *analysis,
+                      const struct tn_time_point *at, enum tarn_top_order order)
 {
-    const struct tn_life *lives = tn_timeline_lives(scene->timeline);
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(analysis->timeline);
 
-    for (size_t i = 0; i < scene->timeline->lives.count; i++) {
-        const struct row more = row_of(at, &lives[i]);
+    for (size_t i = 0; i < analysis->timeline->lifetimes.count; i++) {
+        const struct row more = row_of(at, &lifetimes[i]);
         uint64_t key;
-        struct row *row = tn_key_find(&scene->keys, &lives[i], &key) ? row_get(rows, key) : NULL;
+        struct row *row =
+            tn_group_key_find(&analysis->keys, &lifetimes[i], &key) ? row_get(rows, key) : NULL;
 
         if (!row) {
             return false;
@@ -152,9 +153,9 @@ static struct row unclassified(const struct rows *rows)
 
 /* ---- text ---- */
 
-static bool is_at_peak(const struct tn_scene *scene)
+static bool is_at_peak(const struct tn_analysis *analysis)
 {
-    const enum tarn_instant_kind kind = scene->query->selection.at.kind;
+    const enum tarn_instant_kind kind = analysis->query->selection.at.kind;
 
     return kind == TARN_AT_UNSAID || kind == TARN_AT_PEAK;
 }
@@ -172,18 +173,18 @@ static void row_put(struct tn_text_out *out, const struct row *row)
     }
 }
 
-static void rows_put(const struct tn_report_out *report, const struct tn_scene *scene,
+static void rows_put(const struct tn_report_out *report, const struct tn_analysis *analysis,
                      const struct rows *rows, size_t limit)
 {
     const struct row *items = rows->vec.items;
     struct tn_text_out *out = report->out;
 
-    tn_text_put_head(out, is_at_peak(scene) ? "#at peak" : "#at instant");
+    tn_text_put_head(out, is_at_peak(analysis) ? "#at peak" : "#at instant");
     tn_text_put_head(out, "#at end#allocated    blocks      life  ");
-    tn_text_printf(out, "%s\n", tn_grouping_heading(scene->keys.by));
+    tn_text_printf(out, "%s\n", tn_grouping_heading(analysis->keys.by));
     for (size_t i = 0; i < limit; i++) {
         row_put(out, &items[i]);
-        tn_key_put(out, &scene->keys, items[i].key);
+        tn_group_key_put(out, &analysis->keys, items[i].key);
         tn_text_putc(out, '\n');
     }
     if (limit < rows->vec.count) {
@@ -191,11 +192,11 @@ static void rows_put(const struct tn_report_out *report, const struct tn_scene *
 
         row_put(out, &others);
         tn_text_printf(out, "others (%zu %s)\n", rows->vec.count - limit,
-                       tn_grouping_plural(scene->keys.by));
+                       tn_grouping_plural(analysis->keys.by));
     }
     row_put(out, &rows->total);
     tn_text_puts(out, "total\n");
-    if (scene->keys.by == TARN_BY_CATEGORY) {
+    if (analysis->keys.by == TARN_BY_CATEGORY) {
         const struct row row = unclassified(rows);
 
         row_put(out, &row);
@@ -215,7 +216,7 @@ static void row_members(struct tn_json_text *json, const struct row *row)
     tn_json_number(json, "entries_from_allocation_to_free", row->entries);
 }
 
-static void rows_put_json(const struct tn_report_out *report, const struct tn_scene *scene,
+static void rows_put_json(const struct tn_report_out *report, const struct tn_analysis *analysis,
                           const struct rows *rows, size_t limit)
 {
     const struct row *items = rows->vec.items;
@@ -226,12 +227,12 @@ static void rows_put_json(const struct tn_report_out *report, const struct tn_sc
     for (size_t i = 0; i < limit; i++) {
         tn_json_open_object(json, NULL);
         row_members(json, &items[i]);
-        tn_key_put_json(json, &scene->keys, items[i].key);
+        tn_group_key_put_json(json, &analysis->keys, items[i].key);
         tn_json_close(json);
     }
     tn_json_close(json);
     tn_json_open_object(json, "others");
-    tn_json_number(json, tn_grouping_plural(scene->keys.by), rows->vec.count - limit);
+    tn_json_number(json, tn_grouping_plural(analysis->keys.by), rows->vec.count - limit);
     row_members(json, &others);
     tn_json_close(json);
     tn_json_open_object(json, "total");
@@ -299,16 +300,16 @@ static bool tree_fill(struct tn_call_tree *tree, const struct rows *rows)
 }
 
 /* False when host memory is missing. */
-static bool tree_put(const struct tn_report_out *report, const struct tn_scene *scene,
+static bool tree_put(const struct tn_report_out *report, const struct tn_analysis *analysis,
                      const struct rows *rows)
 {
     const struct tn_call_rows how = {.put = calls_put,
                                      .put_json = calls_put_json,
                                      .limit = report->limit,
-                                     .min_share = scene->query->min_share};
+                                     .min_share = analysis->query->min_share};
     struct tn_call_tree tree;
 
-    if (!tn_call_tree_init(&tree, &scene->keys)) {
+    if (!tn_call_tree_init(&tree, &analysis->keys)) {
         return false;
     }
     const bool good = tree_fill(&tree, rows);
@@ -316,7 +317,7 @@ static bool tree_put(const struct tn_report_out *report, const struct tn_scene *
     if (good && report->json) {
         tn_call_tree_put_json(report->json, &tree, &how);
     } else if (good) {
-        tn_text_put_head(report->out, is_at_peak(scene) ? "#at peak" : "#at instant");
+        tn_text_put_head(report->out, is_at_peak(analysis) ? "#at peak" : "#at instant");
         tn_text_put_head(report->out, "#at end#allocated    blocks      life   share  calls\n");
         tn_call_tree_put(report->out, &tree, &how);
     }
@@ -327,62 +328,62 @@ static bool tree_put(const struct tn_report_out *report, const struct tn_scene *
 /* ---- devices ---- */
 
 /* What of the totals a selection does not take. */
-static void left_out_put(struct tn_text_out *out, const struct tn_scene *scene,
-                         const struct tn_moment *at)
+static void left_out_put(struct tn_text_out *out, const struct tn_analysis *analysis,
+                         const struct tn_time_point *at)
 {
-    if (tn_scene_is_part(scene)) {
+    if (tn_analysis_is_part(analysis)) {
         tn_text_put_size(out, (double)at->left_out);
-        tn_text_put_size(out, (double)scene->timeline->end.left_out);
+        tn_text_put_size(out, (double)analysis->timeline->end.left_out);
         tn_text_puts(out, "  left out of those in use\n");
     }
 }
 
 /* False when host memory is missing. */
-static bool device_write(const struct tn_report_out *report, const struct tn_scene *scene,
-                         const struct tn_moment *at, const struct rows *rows)
+static bool device_write(const struct tn_report_out *report, const struct tn_analysis *analysis,
+                         const struct tn_time_point *at, const struct rows *rows)
 {
     bool good = true;
-    const struct tn_timeline *timeline = scene->timeline;
+    const struct tn_timeline *timeline = analysis->timeline;
     const size_t limit = report->limit < rows->vec.count ? (size_t)report->limit : rows->vec.count;
 
     if (report->json) {
         tn_json_open_object(report->json, NULL);
         tn_json_signed(report->json, "device", timeline->device);
-        tn_scene_put_selection_json(report->json, scene);
+        tn_analysis_put_selection_json(report->json, analysis);
         tn_json_open_object(report->json, "instant");
-        tn_moment_put_json(report->json, scene, at);
+        tn_time_point_put_json(report->json, analysis, at);
         tn_json_close(report->json);
-        rows_put_json(report, scene, rows, limit);
-        good = !scene->query->tree || tree_put(report, scene, rows);
+        rows_put_json(report, analysis, rows, limit);
+        good = !analysis->query->tree || tree_put(report, analysis, rows);
         tn_json_close(report->json);
     } else {
         tn_text_printf(report->out, "device %" PRId64 ": %" PRIu64 " entries\n", timeline->device,
                        timeline->trace->count);
-        tn_scene_put_selection(report->out, scene);
-        if (scene->query->tree) {
-            good = tree_put(report, scene, rows);
+        tn_analysis_put_selection(report->out, analysis);
+        if (analysis->query->tree) {
+            good = tree_put(report, analysis, rows);
         } else {
-            rows_put(report, scene, rows, limit);
+            rows_put(report, analysis, rows, limit);
         }
-        left_out_put(report->out, scene, at);
+        left_out_put(report->out, analysis, at);
     }
     return good;
 }
 
-static enum tarn_status device_put(const struct tn_report_out *report, const struct tn_scene *scene,
-                                   struct tarn_error *error)
+static enum tarn_status device_put(const struct tn_report_out *report,
+                                   const struct tn_analysis *analysis, struct tarn_error *error)
 {
     struct rows rows = {.total = {.peak = 0}};
-    struct tn_moment at;
+    struct tn_time_point at;
     enum tarn_status status =
-        tn_scene_moment(scene, &scene->query->selection.at, TARN_AT_PEAK, &at, error);
+        tn_analysis_time_point(analysis, &analysis->query->selection.at, TARN_AT_PEAK, &at, error);
 
     if (status) {
         return status;
     }
     tn_vec_init(&rows.vec, sizeof(struct row));
-    if (!rows_fill(&rows, scene, &at, report->options->order) ||
-        !device_write(report, scene, &at, &rows)) {
+    if (!rows_fill(&rows, analysis, &at, report->options->order) ||
+        !device_write(report, analysis, &at, &rows)) {
         status = TARN_ERR_HOST_MEMORY;
     }
     tn_map_fini(&rows.numbers);

@@ -14,7 +14,7 @@
 #include "tarn/report.h"
 
 #include "analysis/address_map.h"
-#include "analysis/cover.h"
+#include "analysis/interval_map.h"
 #include "base/errinfo.h"
 #include "base/size_text.h"
 #include "report/python_repr.h"
@@ -27,9 +27,9 @@
 struct trace_text {
     struct tn_text_out *out;
     const struct tn_model *model;
-    const struct tn_cover *finals; /* label: index of the segment in the file */
-    struct tn_cover segments;      /* of this trace; label: its name */
-    struct tn_map segment_names;   /* by address; the latest */
+    const struct tn_interval_map *finals; /* label: index of the segment in the file */
+    struct tn_interval_map segments;      /* of this trace; label: its name */
+    struct tn_map segment_names;          /* by address; the latest */
     struct tn_map block_names;
     struct tn_map live; /* bytes, by address */
     uint64_t next_name;
@@ -64,12 +64,12 @@ static void name_or_address_put(struct tn_text_out *out, const struct tn_map *na
 
 static void place_put(const struct trace_text *text, uint64_t address)
 {
-    const struct tn_range *range = tn_cover_find(&text->segments, address);
+    const struct tn_range *range = tn_interval_map_find(&text->segments, address);
     struct tn_text_out *out = text->out;
 
     if (range) {
         name_put(out, range->label);
-    } else if ((range = tn_cover_find(text->finals, address)) != NULL) {
+    } else if ((range = tn_interval_map_find(text->finals, address)) != NULL) {
         tn_text_printf(out, "seg_%" PRIu64, range->label);
     } else {
         tn_text_puts(out, "MEM");
@@ -123,7 +123,7 @@ static bool segment_alloc_put(struct trace_text *text, const struct tn_trace_ent
     tn_text_printf(text->out, " = cudaMalloc(%" PRIu64 ", ", entry->address);
     size_put(text->out, entry->size);
     tn_text_puts(text->out, ")\n");
-    return tn_cover_add(&text->segments, entry->address, entry->size, name) &&
+    return tn_interval_map_add(&text->segments, entry->address, entry->size, name) &&
            tn_address_put(&text->segment_names, entry->address, name);
 }
 
@@ -230,26 +230,26 @@ static bool device_put(struct trace_text *text, size_t device, bool compat)
 }
 
 static bool device_write(struct tn_text_out *out, const struct tn_model *model,
-                         const struct tn_cover *finals, size_t device, bool compat)
+                         const struct tn_interval_map *finals, size_t device, bool compat)
 {
     struct trace_text text = {.out = out, .model = model, .finals = finals};
 
-    tn_cover_init(&text.segments);
+    tn_interval_map_init(&text.segments);
     const bool good = device_put(&text, device, compat);
 
-    tn_cover_fini(&text.segments);
+    tn_interval_map_fini(&text.segments);
     tn_map_fini(&text.segment_names);
     tn_map_fini(&text.block_names);
     tn_map_fini(&text.live);
     return good;
 }
 
-static bool finals_add(struct tn_cover *finals, const struct tn_model *model)
+static bool finals_add(struct tn_interval_map *finals, const struct tn_model *model)
 {
     for (size_t i = 0; i < model->segment_count; i++) {
         const struct tn_model_segment *segment = &model->segments[i];
 
-        if (!tn_cover_add(finals, segment->address, segment->allocated_size, i)) {
+        if (!tn_interval_map_add(finals, segment->address, segment->allocated_size, i)) {
             return false;
         }
     }
@@ -257,7 +257,7 @@ static bool finals_add(struct tn_cover *finals, const struct tn_model *model)
 }
 
 static bool devices_write(struct tn_text_out *out, const struct tn_model *model,
-                          const struct tn_cover *finals,
+                          const struct tn_interval_map *finals,
                           const struct tarn_trace_text_options *options)
 {
     for (size_t i = 0; i < model->trace_count; i++) {
@@ -279,7 +279,7 @@ enum tarn_status tarn_report_trace(const struct tarn_snapshot *snapshot,
     const struct tarn_trace_text_options *options = given ? given : &defaults;
     const struct tn_model *model = tn_snapshot_model(snapshot);
     struct tn_text_out out;
-    struct tn_cover finals;
+    struct tn_interval_map finals;
     enum tarn_status status = TARN_OK;
 
     /* PyTorch prints nothing of traces that are empty, and says nothing either. */
@@ -289,12 +289,12 @@ enum tarn_status tarn_report_trace(const struct tarn_snapshot *snapshot,
     if (status) {
         return status;
     }
-    tn_cover_init(&finals);
+    tn_interval_map_init(&finals);
     tn_text_init(&out, writer);
     out.units = options->units;
     const bool good = finals_add(&finals, model) && devices_write(&out, model, &finals, options);
 
-    tn_cover_fini(&finals);
+    tn_interval_map_fini(&finals);
     status = tn_text_finish(&out);
     if (!good) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to follow the trace");

@@ -25,11 +25,11 @@ enum tarn_status tn_decoder_init(struct tn_decoder *decoder, struct tn_model *mo
 
     *decoder = (struct tn_decoder){.model = model, .limits = *limits, .error = error};
     tn_arena_init(&decoder->scratch, budget);
-    tn_store_init(&decoder->objects, budget, sizeof(struct tn_object));
-    tn_store_init(&decoder->lists, budget, sizeof(struct tn_value_list));
-    tn_store_init(&decoder->runs, budget, sizeof(struct tn_trace));
-    tn_store_init(&decoder->blocks, budget, sizeof(struct tn_model_block));
-    tn_store_init(&decoder->pairs, budget, sizeof(struct tn_pool_id));
+    tn_chunked_vec_init(&decoder->objects, budget, sizeof(struct tn_object));
+    tn_chunked_vec_init(&decoder->lists, budget, sizeof(struct tn_value_list));
+    tn_chunked_vec_init(&decoder->runs, budget, sizeof(struct tn_trace));
+    tn_chunked_vec_init(&decoder->blocks, budget, sizeof(struct tn_model_block));
+    tn_chunked_vec_init(&decoder->pairs, budget, sizeof(struct tn_pool_id));
     tn_id_table_init(&decoder->pair_ids, budget);
     decoder->frame_buffer =
         tn_arena_alloc_array(&decoder->scratch, limits->max_frames, sizeof(uint32_t));
@@ -45,18 +45,18 @@ enum tarn_status tn_decoder_init(struct tn_decoder *decoder, struct tn_model *mo
 void tn_decoder_fini(struct tn_decoder *decoder)
 {
     tn_id_table_fini(&decoder->pair_ids);
-    tn_store_fini(&decoder->pairs);
-    tn_store_fini(&decoder->blocks);
-    tn_store_fini(&decoder->runs);
-    tn_store_fini(&decoder->lists);
-    tn_store_fini(&decoder->objects);
+    tn_chunked_vec_fini(&decoder->pairs);
+    tn_chunked_vec_fini(&decoder->blocks);
+    tn_chunked_vec_fini(&decoder->runs);
+    tn_chunked_vec_fini(&decoder->lists);
+    tn_chunked_vec_fini(&decoder->objects);
     tn_arena_fini(&decoder->scratch);
 }
 
 enum tarn_status tn_decode_new(struct tn_decoder *decoder, enum tn_object_kind kind,
                                uint64_t offset, struct tn_value *value_out)
 {
-    struct tn_object *object = tn_store_push(&decoder->objects);
+    struct tn_object *object = tn_chunked_vec_push(&decoder->objects);
 
     if (!object) {
         return tn_decode_memory(decoder);
@@ -115,7 +115,7 @@ static enum tarn_status object_deepen(struct tn_decoder *decoder, struct tn_obje
 static enum tarn_status object_make_list(struct tn_decoder *decoder, struct tn_object *object,
                                          enum tn_object_kind kind)
 {
-    struct tn_value_list *list = tn_store_push(&decoder->lists);
+    struct tn_value_list *list = tn_chunked_vec_push(&decoder->lists);
 
     if (!list) {
         return tn_decode_memory(decoder);
@@ -153,7 +153,7 @@ static enum tarn_status list_reserve(struct tn_decoder *decoder, struct tn_value
 static enum tarn_status object_add_values(struct tn_decoder *decoder, struct tn_object *object,
                                           const struct tn_value *values, size_t count)
 {
-    struct tn_value_list *list = tn_store_at(&decoder->lists, object->index);
+    struct tn_value_list *list = tn_chunked_vec_at(&decoder->lists, object->index);
     enum tarn_status status = object_deepen(decoder, object, values, count);
 
     if (status == TARN_OK) {
@@ -168,7 +168,7 @@ static enum tarn_status object_add_values(struct tn_decoder *decoder, struct tn_
 
 static bool pair_equal(const void *owner, uint32_t id, const void *key)
 {
-    return memcmp(tn_store_at(owner, id), key, sizeof(struct tn_pool_id)) == 0;
+    return memcmp(tn_chunked_vec_at(owner, id), key, sizeof(struct tn_pool_id)) == 0;
 }
 
 static bool value_is_integer(struct tn_value value)
@@ -185,7 +185,7 @@ static enum tarn_status decode_pair(struct tn_decoder *decoder, const struct tn_
     int64_t number = tn_id_table_find(&decoder->pair_ids, hash, pair_equal, &decoder->pairs, &pair);
 
     if (number == TN_ID_NOT_FOUND) {
-        struct tn_pool_id *added = tn_store_push(&decoder->pairs);
+        struct tn_pool_id *added = tn_chunked_vec_push(&decoder->pairs);
 
         if (!added) {
             return tn_decode_memory(decoder);
@@ -281,7 +281,7 @@ static enum tarn_status object_make_record(struct tn_decoder *decoder, struct tn
         }
         object->index = TN_OBJECT_INDEX(number);
     } else if (kind == TN_OBJECT_BLOCK) {
-        struct tn_model_block *block = tn_store_push(&decoder->blocks);
+        struct tn_model_block *block = tn_chunked_vec_push(&decoder->blocks);
 
         if (!block) {
             return tn_decode_memory(decoder);
@@ -299,7 +299,7 @@ static enum tarn_status object_make_record(struct tn_decoder *decoder, struct tn
 static enum tarn_status object_promote(struct tn_decoder *decoder, struct tn_object *object,
                                        enum tn_object_kind kind)
 {
-    const struct tn_value_list *list = tn_store_at(&decoder->lists, object->index);
+    const struct tn_value_list *list = tn_chunked_vec_at(&decoder->lists, object->index);
     const enum tarn_status status = object_make_record(decoder, object, kind);
 
     return status == TARN_OK ? object_set_items(decoder, object, list->items, list->count / 2)
@@ -372,7 +372,7 @@ static enum tarn_status list_mixed(struct tn_decoder *decoder, struct tn_value i
 static enum tarn_status entries_copy(struct tn_decoder *decoder, uint64_t first, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
-        const struct tn_trace_entry *entry = tn_store_at(&decoder->model->entries, first + i);
+        const struct tn_trace_entry *entry = tn_chunked_vec_at(&decoder->model->entries, first + i);
         uint64_t number;
 
         if (tn_model_add_entry(decoder->model, entry, &number) != TARN_OK) {
@@ -413,7 +413,7 @@ static enum tarn_status run_extend(struct tn_decoder *decoder, struct tn_trace *
 static enum tarn_status run_append(struct tn_decoder *decoder, struct tn_object *object,
                                    const struct tn_value *items, size_t count)
 {
-    struct tn_trace *run = tn_store_at(&decoder->runs, object->index);
+    struct tn_trace *run = tn_chunked_vec_at(&decoder->runs, object->index);
     enum tarn_status status = TARN_OK;
 
     for (size_t i = 0; i < count && status == TARN_OK; i++) {
@@ -472,7 +472,7 @@ static enum tarn_status list_choose(struct tn_decoder *decoder, struct tn_object
     if (!value_object(decoder, first, TN_OBJECT_ENTRY)) {
         return object_make_list(decoder, object, TN_OBJECT_LIST);
     }
-    struct tn_trace *run = tn_store_push(&decoder->runs);
+    struct tn_trace *run = tn_chunked_vec_push(&decoder->runs);
     if (!run) {
         return tn_decode_memory(decoder);
     }
@@ -536,7 +536,7 @@ const struct tn_value_list *tn_decode_items(const struct tn_decoder *decoder, st
     }
     const bool fits = dict ? object->kind == TN_OBJECT_DICT
                            : object->kind == TN_OBJECT_LIST || object->kind == TN_OBJECT_TUPLE;
-    return fits ? tn_store_at(&decoder->lists, object->index) : NULL;
+    return fits ? tn_chunked_vec_at(&decoder->lists, object->index) : NULL;
 }
 
 bool tn_decode_is_dict(const struct tn_decoder *decoder, struct tn_value value)

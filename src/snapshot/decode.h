@@ -77,11 +77,11 @@ struct tn_decoder {
     struct tn_decode_limits limits;
     struct tarn_error *error;
     struct tn_arena scratch;
-    struct tn_store objects; /* struct tn_object */
-    struct tn_store lists;   /* struct tn_value_list, also of dicts and tuples */
-    struct tn_store runs;    /* struct tn_trace */
-    struct tn_store blocks;  /* struct tn_model_block */
-    struct tn_store pairs;   /* struct tn_pool_id */
+    struct tn_chunked_vec objects; /* struct tn_object */
+    struct tn_chunked_vec lists;   /* struct tn_value_list, also of dicts and tuples */
+    struct tn_chunked_vec runs;    /* struct tn_trace */
+    struct tn_chunked_vec blocks;  /* struct tn_model_block */
+    struct tn_chunked_vec pairs;   /* struct tn_pool_id */
     struct tn_id_table pair_ids;
     uint32_t *frame_buffer; /* limits.max_frames */
     uint32_t last_shape;    /* most entries have the shape and the extra of the one before */
@@ -115,7 +115,7 @@ enum tarn_status tn_decode_finish(struct tn_decoder *decoder, struct tn_value to
 static inline struct tn_object *tn_decode_object(const struct tn_decoder *decoder,
                                                  struct tn_value value)
 {
-    return tn_store_at(&decoder->objects, value.as.number);
+    return tn_chunked_vec_at(&decoder->objects, value.as.number);
 }
 
 /* Items of a dict (in turn), list or tuple; none for an empty one, NULL when it is none of these.

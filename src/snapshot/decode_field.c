@@ -155,7 +155,7 @@ enum tarn_status tn_field_pool(struct tn_decoder *decoder, uint32_t key, struct 
                                struct tn_pool_id *out)
 {
     if (tn_likely(tn_value_kind(value) == TN_VALUE_PAIR)) {
-        *out = *(const struct tn_pool_id *)tn_store_at(&decoder->pairs, value.as.number);
+        *out = *(const struct tn_pool_id *)tn_chunked_vec_at(&decoder->pairs, value.as.number);
         return TARN_OK;
     }
     return pool_from_list(decoder, value, out)
@@ -232,7 +232,7 @@ enum tarn_status tn_field_run(struct tn_decoder *decoder, uint32_t key, struct t
     if (!object || object->kind != TN_OBJECT_RUN) {
         return tn_field_wrong(decoder, key, value, "lists of trace entries");
     }
-    *run_out = *(const struct tn_trace *)tn_store_at(&decoder->runs, object->index);
+    *run_out = *(const struct tn_trace *)tn_chunked_vec_at(&decoder->runs, object->index);
     return object_walk(decoder, value, run_out->count * sizeof(struct tn_trace_entry));
 }
 

@@ -85,7 +85,7 @@ static enum tarn_status segment_set_blocks(struct tn_decoder *decoder,
     for (size_t i = 0; i < list->count && status == TARN_OK; i++) {
         status = block_check(decoder, list->items[i]);
         if (status == TARN_OK) {
-            blocks[i] = *(const struct tn_model_block *)tn_store_at(
+            blocks[i] = *(const struct tn_model_block *)tn_chunked_vec_at(
                 &decoder->blocks, tn_decode_object(decoder, list->items[i])->index);
             block_complete(decoder->model, &blocks[i], running);
             block_take_sizes(decoder, &blocks[i], tn_value_offset(list->items[i]));
@@ -302,7 +302,7 @@ static uint64_t trace_check(struct tn_decoder *decoder, const struct tn_trace *t
     uint64_t written = 0;
 
     for (uint64_t i = 0; i < trace->count; i++) {
-        struct tn_trace_entry *entry = tn_store_at(&model->entries, trace->first + i);
+        struct tn_trace_entry *entry = tn_chunked_vec_at(&model->entries, trace->first + i);
         const int64_t now = entry->time_us;
 
         tn_decode_take_size(decoder, TN_KEY_SIZE, offset, &entry->size);

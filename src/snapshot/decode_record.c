@@ -37,7 +37,8 @@ static void draft_load(const struct tn_decoder *decoder, const struct tn_object 
 {
     const struct tn_model *model = decoder->model;
 
-    draft->entry = *(const struct tn_trace_entry *)tn_store_at(&model->entries, object->index);
+    draft->entry =
+        *(const struct tn_trace_entry *)tn_chunked_vec_at(&model->entries, object->index);
     draft->extra = *tn_model_extra(model, draft->entry.extra);
     draft->key_count = 0;
     draft->seen = 0;
@@ -201,7 +202,7 @@ enum tarn_status tn_decode_entry(struct tn_decoder *decoder, struct tn_object *o
         status = draft_intern_extra(decoder, &draft);
     }
     if (status == TARN_OK) {
-        *(struct tn_trace_entry *)tn_store_at(&decoder->model->entries, object->index) =
+        *(struct tn_trace_entry *)tn_chunked_vec_at(&decoder->model->entries, object->index) =
             draft.entry;
     }
     return status;
@@ -305,7 +306,8 @@ enum tarn_status tn_decode_frame(struct tn_decoder *decoder, struct tn_object *o
                                  const struct tn_value *pairs, size_t count)
 {
     struct tn_frame frame = *tn_model_frame(decoder->model, (uint32_t)object->index);
-    struct tn_frame_fx fx = *(const struct tn_frame_fx *)tn_store_at(&decoder->model->fx, frame.fx);
+    struct tn_frame_fx fx =
+        *(const struct tn_frame_fx *)tn_chunked_vec_at(&decoder->model->fx, frame.fx);
     enum tarn_status status = TARN_OK;
 
     for (size_t i = 0; i < count && status == TARN_OK; i++) {
@@ -429,7 +431,7 @@ static enum tarn_status block_set(struct tn_decoder *decoder, struct tn_model_bl
 enum tarn_status tn_decode_block(struct tn_decoder *decoder, struct tn_object *object,
                                  const struct tn_value *pairs, size_t count)
 {
-    struct tn_model_block *block = tn_store_at(&decoder->blocks, object->index);
+    struct tn_model_block *block = tn_chunked_vec_at(&decoder->blocks, object->index);
     enum tarn_status status = TARN_OK;
 
     for (size_t i = 0; i < count && status == TARN_OK; i++) {

@@ -6,43 +6,43 @@
 
 /* A dict being written: how many keys it has so far. */
 struct dict {
-    struct tn_form *form;
+    struct tn_format *format;
     uint64_t count;
 };
 
-static struct dict dict_begin(struct tn_form *form)
+static struct dict dict_begin(struct tn_format *format)
 {
-    form->ops->dict_begin(form);
-    return (struct dict){.form = form};
+    format->ops->dict_begin(format);
+    return (struct dict){.format = format};
 }
 
 static void dict_key(struct dict *dict, uint32_t key)
 {
-    dict->form->ops->key(dict->form, dict->count++, key);
+    dict->format->ops->key(dict->format, dict->count++, key);
 }
 
 static void dict_whole(struct dict *dict, uint32_t key, uint64_t value)
 {
     dict_key(dict, key);
-    dict->form->ops->whole(dict->form, value);
+    dict->format->ops->whole(dict->format, value);
 }
 
 static void dict_integer(struct dict *dict, uint32_t key, int64_t value)
 {
     dict_key(dict, key);
-    dict->form->ops->integer(dict->form, value);
+    dict->format->ops->integer(dict->format, value);
 }
 
 static void dict_boolean(struct dict *dict, uint32_t key, bool value)
 {
     dict_key(dict, key);
-    dict->form->ops->boolean(dict->form, value);
+    dict->format->ops->boolean(dict->format, value);
 }
 
 static void dict_string(struct dict *dict, uint32_t key, uint32_t string)
 {
     dict_key(dict, key);
-    dict->form->ops->string(dict->form, string);
+    dict->format->ops->string(dict->format, string);
 }
 
 /* Nothing for TN_STRING_NONE: the key was absent. */
@@ -56,25 +56,25 @@ static void dict_string_if(struct dict *dict, uint32_t key, uint32_t string)
 static void dict_pair(struct dict *dict, uint32_t key, const struct tn_pool_id *pool)
 {
     dict_key(dict, key);
-    dict->form->ops->pair(dict->form, pool->id);
+    dict->format->ops->pair(dict->format, pool->id);
 }
 
 static void dict_end(struct dict *dict)
 {
-    dict->form->ops->dict_end(dict->form);
+    dict->format->ops->dict_end(dict->format);
 }
 
 /* ---- stacks ---- */
 
-static void encode_new_frame(struct tn_form *form, const struct tn_frame *frame)
+static void encode_new_frame(struct tn_format *format, const struct tn_frame *frame)
 {
-    struct dict dict = dict_begin(form);
+    struct dict dict = dict_begin(format);
 
     dict_string_if(&dict, TN_KEY_NAME, frame->name);
     dict_string_if(&dict, TN_KEY_FILENAME, frame->filename);
     dict_integer(&dict, TN_KEY_LINE, frame->line);
     if (frame->fx != 0) {
-        const struct tn_frame_fx *fx = tn_store_at(&form->model->fx, frame->fx);
+        const struct tn_frame_fx *fx = tn_chunked_vec_at(&format->model->fx, frame->fx);
 
         dict_string_if(&dict, TN_KEY_FX_NODE_OP, fx->node_op);
         dict_string_if(&dict, TN_KEY_FX_NODE_NAME, fx->node_name);
@@ -84,37 +84,37 @@ static void encode_new_frame(struct tn_form *form, const struct tn_frame *frame)
     dict_end(&dict);
 }
 
-static void encode_frame(struct tn_form *form, uint32_t number)
+static void encode_frame(struct tn_format *format, uint32_t number)
 {
-    if (!form->ops->recall(form, TN_SHARED_FRAME, number)) {
-        encode_new_frame(form, tn_model_frame(form->model, number));
-        form->ops->remember(form, TN_SHARED_FRAME, number);
+    if (!format->ops->recall(format, TN_SHARED_FRAME, number)) {
+        encode_new_frame(format, tn_model_frame(format->model, number));
+        format->ops->remember(format, TN_SHARED_FRAME, number);
     }
 }
 
-static void encode_new_stack(struct tn_form *form, uint32_t number)
+static void encode_new_stack(struct tn_format *format, uint32_t number)
 {
-    const struct tn_stack stack = tn_model_stack(form->model, number);
+    const struct tn_stack stack = tn_model_stack(format->model, number);
 
-    form->ops->list_begin(form, stack.count);
+    format->ops->list_begin(format, stack.count);
     for (uint32_t i = 0; i < stack.count; i++) {
-        form->ops->item(form, i);
-        encode_frame(form, stack.frames[i]);
+        format->ops->item(format, i);
+        encode_frame(format, stack.frames[i]);
     }
-    form->ops->list_end(form, stack.count);
+    format->ops->list_end(format, stack.count);
 }
 
 static void dict_stack_if(struct dict *dict, uint32_t key, uint32_t number)
 {
-    struct tn_form *form = dict->form;
+    struct tn_format *format = dict->format;
 
     if (number == TN_STACK_NONE) {
         return;
     }
     dict_key(dict, key);
-    if (!form->ops->recall(form, TN_SHARED_STACK, number)) {
-        encode_new_stack(form, number);
-        form->ops->remember(form, TN_SHARED_STACK, number);
+    if (!format->ops->recall(format, TN_SHARED_STACK, number)) {
+        encode_new_stack(format, number);
+        format->ops->remember(format, TN_SHARED_STACK, number);
     }
 }
 
@@ -130,9 +130,9 @@ static uint32_t state_word(uint8_t state)
     return words[state];
 }
 
-static void encode_history(struct tn_form *form, const struct tn_block_history *history)
+static void encode_history(struct tn_format *format, const struct tn_block_history *history)
 {
-    struct dict dict = dict_begin(form);
+    struct dict dict = dict_begin(format);
 
     dict_whole(&dict, TN_KEY_ADDR, history->address);
     dict_whole(&dict, TN_KEY_REAL_SIZE, history->real_size);
@@ -140,9 +140,9 @@ static void encode_history(struct tn_form *form, const struct tn_block_history *
     dict_end(&dict);
 }
 
-static void encode_block(struct tn_form *form, const struct tn_model_block *block)
+static void encode_block(struct tn_format *format, const struct tn_model_block *block)
 {
-    struct dict dict = dict_begin(form);
+    struct dict dict = dict_begin(format);
 
     if (block->has_address) {
         dict_whole(&dict, TN_KEY_ADDRESS, block->address);
@@ -154,21 +154,21 @@ static void encode_block(struct tn_form *form, const struct tn_model_block *bloc
     dict_string(&dict, TN_KEY_STATE, state_word(block->state));
     if (block->history_count > 0) {
         dict_key(&dict, TN_KEY_HISTORY);
-        form->ops->list_begin(form, block->history_count);
+        format->ops->list_begin(format, block->history_count);
         for (uint32_t i = 0; i < block->history_count; i++) {
-            form->ops->item(form, i);
-            encode_history(form, &block->history[i]);
+            format->ops->item(format, i);
+            encode_history(format, &block->history[i]);
         }
-        form->ops->list_end(form, block->history_count);
+        format->ops->list_end(format, block->history_count);
     } else {
         dict_stack_if(&dict, TN_KEY_FRAMES, block->stack);
     }
     dict_end(&dict);
 }
 
-static void encode_segment(struct tn_form *form, const struct tn_model_segment *segment)
+static void encode_segment(struct tn_format *format, const struct tn_model_segment *segment)
 {
-    struct dict dict = dict_begin(form);
+    struct dict dict = dict_begin(format);
 
     dict_integer(&dict, TN_KEY_DEVICE, segment->device);
     dict_whole(&dict, TN_KEY_ADDRESS, segment->address);
@@ -182,24 +182,24 @@ static void encode_segment(struct tn_form *form, const struct tn_model_segment *
     dict_boolean(&dict, TN_KEY_IS_EXPANDABLE, segment->is_expandable);
     dict_stack_if(&dict, TN_KEY_FRAMES, segment->stack);
     dict_key(&dict, TN_KEY_BLOCKS);
-    form->ops->list_begin(form, segment->block_count);
+    format->ops->list_begin(format, segment->block_count);
     for (size_t i = 0; i < segment->block_count; i++) {
-        form->ops->item(form, i);
-        encode_block(form, &segment->blocks[i]);
+        format->ops->item(format, i);
+        encode_block(format, &segment->blocks[i]);
     }
-    form->ops->list_end(form, segment->block_count);
+    format->ops->list_end(format, segment->block_count);
     dict_end(&dict);
 }
 
-static void encode_segments(struct tn_form *form, const struct tn_model_segment *segments,
+static void encode_segments(struct tn_format *format, const struct tn_model_segment *segments,
                             size_t count)
 {
-    form->ops->list_begin(form, count);
+    format->ops->list_begin(format, count);
     for (size_t i = 0; i < count; i++) {
-        form->ops->item(form, i);
-        encode_segment(form, &segments[i]);
+        format->ops->item(format, i);
+        encode_segment(format, &segments[i]);
     }
-    form->ops->list_end(form, count);
+    format->ops->list_end(format, count);
 }
 
 /* ---- traces ---- */
@@ -318,7 +318,7 @@ static void dict_item(struct dict *dict, const struct tn_item *item)
         break;
     case TN_ITEM_PAIR:
         dict_key(dict, item->key);
-        dict->form->ops->pair(dict->form, item->value.pair);
+        dict->format->ops->pair(dict->format, item->value.pair);
         break;
     case TN_ITEM_STACK:
         dict_stack_if(dict, item->key, (uint32_t)item->value.number);
@@ -326,12 +326,12 @@ static void dict_item(struct dict *dict, const struct tn_item *item)
     }
 }
 
-static void encode_row(struct tn_form *form, const struct row *row)
+static void encode_row(struct tn_format *format, const struct row *row)
 {
-    if (tn_likely(form->ops->row && form->ops->row(form, row->items, row->count))) {
+    if (tn_likely(format->ops->row && format->ops->row(format, row->items, row->count))) {
         return;
     }
-    struct dict dict = dict_begin(form);
+    struct dict dict = dict_begin(format);
 
     for (uint32_t i = 0; i < row->count; i++) {
         dict_item(&dict, &row->items[i]);
@@ -356,67 +356,67 @@ static struct tn_shape usual_shape(const struct tn_trace_entry *entry)
                              .count = sizeof usual / sizeof usual[0]};
 }
 
-void tn_encode_entry(struct tn_form *form, const struct tn_trace_entry *entry)
+void tn_encode_entry(struct tn_format *format, const struct tn_trace_entry *entry)
 {
-    const struct tn_trace_extra *extra = tn_model_extra(form->model, entry->extra);
+    const struct tn_trace_extra *extra = tn_model_extra(format->model, entry->extra);
     const struct tn_shape shape =
-        extra->shape ? tn_model_shape(form->model, extra->shape) : usual_shape(entry);
+        extra->shape ? tn_model_shape(format->model, extra->shape) : usual_shape(entry);
     struct row row;
 
     row.count = 0;
     for (uint32_t i = 0; i < shape.count; i++) {
         row_entry_key(&row, shape.keys[i], entry, extra);
     }
-    encode_row(form, &row);
+    encode_row(format, &row);
 }
 
-static void encode_traces(struct tn_form *form, const struct tn_trace *traces, size_t count)
+static void encode_traces(struct tn_format *format, const struct tn_trace *traces, size_t count)
 {
-    form->ops->list_begin(form, count);
+    format->ops->list_begin(format, count);
     for (size_t i = 0; i < count; i++) {
-        form->ops->item(form, i);
-        form->ops->list_begin(form, traces[i].count);
+        format->ops->item(format, i);
+        format->ops->list_begin(format, traces[i].count);
         for (uint64_t k = 0; k < traces[i].count; k++) {
-            form->ops->item(form, k);
-            tn_encode_entry(form, tn_trace_at(form->model, &traces[i], k));
+            format->ops->item(format, k);
+            tn_encode_entry(format, tn_trace_at(format->model, &traces[i], k));
         }
-        form->ops->list_end(form, traces[i].count);
+        format->ops->list_end(format, traces[i].count);
     }
-    form->ops->list_end(form, count);
+    format->ops->list_end(format, count);
 }
 
 /* ---- open dicts ---- */
 
 static void dict_field(struct dict *dict, const struct tn_field *field)
 {
-    struct tn_form *form = dict->form;
+    struct tn_format *format = dict->format;
 
     dict_key(dict, field->key);
     switch ((enum tn_field_kind)field->kind) {
     case TN_FIELD_NONE:
-        form->ops->none(form);
+        format->ops->none(format);
         break;
     case TN_FIELD_BOOL:
-        form->ops->boolean(form, field->value.boolean);
+        format->ops->boolean(format, field->value.boolean);
         break;
     case TN_FIELD_INT:
-        form->ops->integer(form, field->value.integer);
+        format->ops->integer(format, field->value.integer);
         break;
     case TN_FIELD_UINT:
-        form->ops->whole(form, field->value.unsigned_integer);
+        format->ops->whole(format, field->value.unsigned_integer);
         break;
     case TN_FIELD_FLOAT:
-        form->ops->real(form, field->value.real);
+        format->ops->real(format, field->value.real);
         break;
     case TN_FIELD_STRING:
-        form->ops->string(form, field->value.string);
+        format->ops->string(format, field->value.string);
         break;
     }
 }
 
-static void encode_annotation(struct tn_form *form, const struct tn_annotation *annotation)
+static void encode_annotation(struct tn_format *format, const struct tn_annotation *annotation)
 {
-    struct dict dict = dict_begin(form);
+    struct dict dict = dict_begin(format);
 
     dict_string_if(&dict, TN_KEY_STAGE, annotation->stage);
     dict_string_if(&dict, TN_KEY_NAME, annotation->name);
@@ -432,21 +432,21 @@ static void encode_annotation(struct tn_form *form, const struct tn_annotation *
     dict_end(&dict);
 }
 
-static void encode_annotations(struct tn_form *form)
+static void encode_annotations(struct tn_format *format)
 {
-    const struct tn_model *model = form->model;
+    const struct tn_model *model = format->model;
 
-    form->ops->list_begin(form, model->annotation_count);
+    format->ops->list_begin(format, model->annotation_count);
     for (size_t i = 0; i < model->annotation_count; i++) {
-        form->ops->item(form, i);
-        encode_annotation(form, &model->annotations[i]);
+        format->ops->item(format, i);
+        encode_annotation(format, &model->annotations[i]);
     }
-    form->ops->list_end(form, model->annotation_count);
+    format->ops->list_end(format, model->annotation_count);
 }
 
-static void encode_roundup(struct tn_form *form, const struct tn_model_settings *settings)
+static void encode_roundup(struct tn_format *format, const struct tn_model_settings *settings)
 {
-    struct dict dict = dict_begin(form);
+    struct dict dict = dict_begin(format);
 
     for (unsigned i = 0; i < TN_ROUNDUP_INTERVALS; i++) {
         dict_whole(&dict, (uint32_t)TN_WORD_FIRST_INTERVAL + i,
@@ -455,63 +455,63 @@ static void encode_roundup(struct tn_form *form, const struct tn_model_settings 
     dict_end(&dict);
 }
 
-static void encode_settings(struct tn_form *form)
+static void encode_settings(struct tn_format *format)
 {
-    const struct tn_model_settings *settings = &form->model->settings;
-    struct dict dict = dict_begin(form);
+    const struct tn_model_settings *settings = &format->model->settings;
+    struct dict dict = dict_begin(format);
 
     dict_string_if(&dict, TN_KEY_CONF, settings->conf);
     dict_integer(&dict, TN_KEY_MAX_SPLIT_SIZE, settings->max_split_size);
     dict_key(&dict, TN_KEY_GC_THRESHOLD);
-    form->ops->real(form, settings->garbage_collection_threshold);
+    format->ops->real(format, settings->garbage_collection_threshold);
     dict_boolean(&dict, TN_KEY_EXPANDABLE_SEGMENTS, settings->expandable_segments);
     for (size_t i = 0; i < settings->field_count; i++) {
         dict_field(&dict, &settings->fields[i]);
     }
     if (settings->has_roundup) {
         dict_key(&dict, TN_KEY_ROUNDUP);
-        encode_roundup(form, settings);
+        encode_roundup(format, settings);
     }
     dict_end(&dict);
 }
 
 /* ---- top level ---- */
 
-static void encode_top(struct tn_form *form)
+static void encode_top(struct tn_format *format)
 {
-    const struct tn_model *model = form->model;
-    struct dict dict = dict_begin(form);
+    const struct tn_model *model = format->model;
+    struct dict dict = dict_begin(format);
 
     dict_key(&dict, TN_KEY_SEGMENTS);
-    encode_segments(form, model->segments, model->segment_count);
+    encode_segments(format, model->segments, model->segment_count);
     if (model->has_traces) {
         dict_key(&dict, TN_KEY_DEVICE_TRACES);
-        encode_traces(form, model->traces, model->trace_count);
+        encode_traces(format, model->traces, model->trace_count);
     }
     if (model->settings.present) {
         dict_key(&dict, TN_KEY_ALLOCATOR_SETTINGS);
-        encode_settings(form);
+        encode_settings(format);
     }
     if (model->has_annotations) {
         dict_key(&dict, TN_KEY_EXTERNAL_ANNOTATIONS);
-        encode_annotations(form);
+        encode_annotations(format);
     }
     if (model->has_host) {
         dict_key(&dict, TN_KEY_HOST_SEGMENTS);
-        encode_segments(form, model->host_segments, model->host_segment_count);
+        encode_segments(format, model->host_segments, model->host_segment_count);
         dict_key(&dict, TN_KEY_HOST_TRACES);
-        encode_traces(form, model->host_traces, model->host_trace_count);
+        encode_traces(format, model->host_traces, model->host_trace_count);
     }
     dict_end(&dict);
 }
 
-void tn_encode(struct tn_form *form)
+void tn_encode(struct tn_format *format)
 {
-    form->ops->begin(form);
-    if (form->model->is_list_only) {
-        encode_segments(form, form->model->segments, form->model->segment_count);
+    format->ops->begin(format);
+    if (format->model->is_list_only) {
+        encode_segments(format, format->model->segments, format->model->segment_count);
     } else {
-        encode_top(form);
+        encode_top(format);
     }
-    form->ops->end(form);
+    format->ops->end(format);
 }

@@ -7,13 +7,13 @@
 #ifndef TN_SNAPSHOT_ENCODE_H
 #define TN_SNAPSHOT_ENCODE_H
 
-#include "snapshot/form.h"
+#include "snapshot/format.h"
 
 /* Writes the snapshot of form->model; failures stay in the output. The model's first strings must
  * be those of keys.h (tn_keys_enter). */
-void tn_encode(struct tn_form *form);
+void tn_encode(struct tn_format *format);
 
 /* Writes one entry of a trace of form->model. */
-void tn_encode_entry(struct tn_form *form, const struct tn_trace_entry *entry);
+void tn_encode_entry(struct tn_format *format, const struct tn_trace_entry *entry);
 
 #endif

@@ -2,71 +2,71 @@
 #include "snapshot/json_write.h"
 
 #include "base/decimal.h"
-#include "base/shown.h"
+#include "base/escaped.h"
 
 #include <math.h>
 #include <stdio.h>
 
-static void put(struct tn_form *form, char c)
+static void put(struct tn_format *format, char c)
 {
-    tn_bytes_put_one(form->out, (unsigned char)c);
+    tn_bytes_put_one(format->out, (unsigned char)c);
 }
 
-static void put_text(struct tn_form *form, const char *text)
+static void put_text(struct tn_format *format, const char *text)
 {
-    tn_bytes_put(form->out, text, strlen(text));
+    tn_bytes_put(format->out, text, strlen(text));
 }
 
-static void json_begin(struct tn_form *form)
+static void json_begin(struct tn_format *format)
 {
-    (void)form;
+    (void)format;
 }
 
-static void json_end(struct tn_form *form)
+static void json_end(struct tn_format *format)
 {
-    put(form, '\n');
+    put(format, '\n');
 }
 
-static void json_list_begin(struct tn_form *form, uint64_t count)
+static void json_list_begin(struct tn_format *format, uint64_t count)
 {
     (void)count;
-    put(form, '[');
+    put(format, '[');
 }
 
-static void json_item(struct tn_form *form, uint64_t index)
+static void json_item(struct tn_format *format, uint64_t index)
 {
     if (index > 0) {
-        put(form, ',');
+        put(format, ',');
     }
 }
 
-static void json_list_end(struct tn_form *form, uint64_t count)
+static void json_list_end(struct tn_format *format, uint64_t count)
 {
     (void)count;
-    put(form, ']');
+    put(format, ']');
 }
 
-static void json_dict_begin(struct tn_form *form)
+static void json_dict_begin(struct tn_format *format)
 {
-    put(form, '{');
+    put(format, '{');
 }
 
-static void json_dict_end(struct tn_form *form)
+static void json_dict_end(struct tn_format *format)
 {
-    put(form, '}');
+    put(format, '}');
 }
 
-static void json_none(struct tn_form *form)
+static void json_none(struct tn_format *format)
 {
-    put_text(form, "null");
+    put_text(format, "null");
 }
 
-static void json_boolean(struct tn_form *form, bool value)
+static void json_boolean(struct tn_format *format, bool value)
 {
-    put_text(form, value ? "true" : "false");
+    put_text(format, value ? "true" : "false");
 }
 
-static void json_whole(struct tn_form *form, uint64_t value)
+static void json_whole(struct tn_format *format, uint64_t value)
 {
     char digits[20];
     size_t count = 0;
@@ -75,34 +75,34 @@ static void json_whole(struct tn_form *form, uint64_t value)
         digits[count++] = (char)('0' + value % 10);
         value /= 10;
     } while (value > 0);
-    unsigned char *at = tn_bytes_room(form->out);
+    unsigned char *at = tn_bytes_room(format->out);
 
     for (size_t i = 0; i < count; i++) {
         at[i] = (unsigned char)digits[count - 1 - i];
     }
-    tn_bytes_advance(form->out, count);
+    tn_bytes_advance(format->out, count);
 }
 
-static void json_integer(struct tn_form *form, int64_t value)
+static void json_integer(struct tn_format *format, int64_t value)
 {
     if (value < 0) {
-        put(form, '-');
+        put(format, '-');
     }
-    json_whole(form, value < 0 ? -(uint64_t)value : (uint64_t)value);
+    json_whole(format, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
 /* With a point or an exponent, so that it is read back as such. */
-static void json_real(struct tn_form *form, double value)
+static void json_real(struct tn_format *format, double value)
 {
     if (!isfinite(value)) {
-        json_none(form);
+        json_none(format);
         return;
     }
     const struct tn_decimal_text text = tn_real_format(value);
 
-    put_text(form, text.text);
+    put_text(format, text.text);
     if (!strpbrk(text.text, ".eE")) {
-        put_text(form, ".0");
+        put_text(format, ".0");
     }
 }
 
@@ -118,86 +118,86 @@ static unsigned surrogate_at(const char *text, size_t left)
 }
 
 /* Python reads it back as what it was; to others it is no character. */
-static size_t put_surrogate(struct tn_form *form, unsigned code)
+static size_t put_surrogate(struct tn_format *format, unsigned code)
 {
     char text[8];
 
     (void)snprintf(text, sizeof text, "\\u%04x", code & 0xffff);
-    put_text(form, text);
+    put_text(format, text);
     return 3;
 }
 
 /* One character; what does not show is escaped, so that a terminal may get it. */
-static size_t put_character(struct tn_form *form, const char *text, size_t length)
+static size_t put_character(struct tn_format *format, const char *text, size_t length)
 {
     const unsigned surrogate = surrogate_at(text, length);
-    struct tn_shown shown;
+    struct tn_escaped shown;
 
     if (surrogate) {
-        return put_surrogate(form, surrogate);
+        return put_surrogate(format, surrogate);
     }
-    const size_t count = tn_shown_next(text, length, TN_SHOWN_JSON, &shown);
+    const size_t count = tn_escaped_next(text, length, TN_ESCAPED_JSON, &shown);
 
-    tn_bytes_put(form->out, shown.text, shown.length);
+    tn_bytes_put(format->out, shown.text, shown.length);
     return count;
 }
 
-static void put_string(struct tn_form *form, const char *text, size_t length)
+static void put_string(struct tn_format *format, const char *text, size_t length)
 {
     while (length > 0) {
-        size_t count = tn_shown_plain(text, length, TN_SHOWN_JSON);
+        size_t count = tn_escaped_plain(text, length, TN_ESCAPED_JSON);
 
         if (count > 0) {
-            tn_bytes_put(form->out, text, count);
+            tn_bytes_put(format->out, text, count);
         } else {
-            count = put_character(form, text, length);
+            count = put_character(format, text, length);
         }
         text += count;
         length -= count;
     }
 }
 
-static void json_string(struct tn_form *form, uint32_t string)
+static void json_string(struct tn_format *format, uint32_t string)
 {
-    const struct tn_string text = tn_model_string(form->model, string);
+    const struct tn_string text = tn_model_string(format->model, string);
 
-    put(form, '"');
-    put_string(form, text.text, text.length);
-    put(form, '"');
+    put(format, '"');
+    put_string(format, text.text, text.length);
+    put(format, '"');
 }
 
-static void json_key(struct tn_form *form, uint64_t index, uint32_t string)
+static void json_key(struct tn_format *format, uint64_t index, uint32_t string)
 {
-    json_item(form, index);
-    json_string(form, string);
-    put(form, ':');
+    json_item(format, index);
+    json_string(format, string);
+    put(format, ':');
 }
 
-static void json_pair(struct tn_form *form, const uint64_t pair[2])
+static void json_pair(struct tn_format *format, const uint64_t pair[2])
 {
-    put(form, '[');
-    json_whole(form, pair[0]);
-    put(form, ',');
-    json_whole(form, pair[1]);
-    put(form, ']');
+    put(format, '[');
+    json_whole(format, pair[0]);
+    put(format, ',');
+    json_whole(format, pair[1]);
+    put(format, ']');
 }
 
-static bool json_recall(struct tn_form *form, enum tn_shared kind, uint32_t number)
+static bool json_recall(struct tn_format *format, enum tn_shared kind, uint32_t number)
 {
-    (void)form;
+    (void)format;
     (void)kind;
     (void)number;
     return false;
 }
 
-static void json_remember(struct tn_form *form, enum tn_shared kind, uint32_t number)
+static void json_remember(struct tn_format *format, enum tn_shared kind, uint32_t number)
 {
-    (void)form;
+    (void)format;
     (void)kind;
     (void)number;
 }
 
-static const struct tn_form_ops json_ops = {
+static const struct tn_format_ops json_ops = {
     .begin = json_begin,
     .end = json_end,
     .list_begin = json_list_begin,
@@ -217,7 +217,7 @@ static const struct tn_form_ops json_ops = {
     .remember = json_remember,
 };
 
-struct tn_form tn_json_form(const struct tn_model *model, struct tn_byte_out *out)
+struct tn_format tn_json_format(const struct tn_model *model, struct tn_byte_out *out)
 {
-    return (struct tn_form){.ops = &json_ops, .model = model, .out = out};
+    return (struct tn_format){.ops = &json_ops, .model = model, .out = out};
 }

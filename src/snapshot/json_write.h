@@ -6,9 +6,9 @@
 #ifndef TN_SNAPSHOT_JSON_WRITE_H
 #define TN_SNAPSHOT_JSON_WRITE_H
 
-#include "snapshot/form.h"
+#include "snapshot/format.h"
 
 /* Borrows model and output. */
-struct tn_form tn_json_form(const struct tn_model *model, struct tn_byte_out *out);
+struct tn_format tn_json_format(const struct tn_model *model, struct tn_byte_out *out);
 
 #endif

@@ -44,13 +44,13 @@ static void model_init_tables(struct tn_model *model)
     struct tn_budget *budget = &model->budget;
 
     tn_arena_init(&model->arena, budget);
-    tn_store_init(&model->strings, budget, sizeof(struct tn_string));
-    tn_store_init(&model->frames, budget, sizeof(struct tn_frame));
-    tn_store_init(&model->stacks, budget, sizeof(struct tn_stack));
-    tn_store_init(&model->extras, budget, sizeof(struct tn_trace_extra));
-    tn_store_init(&model->shapes, budget, sizeof(struct tn_shape));
-    tn_store_init(&model->fx, budget, sizeof(struct tn_frame_fx));
-    tn_store_init(&model->entries, budget, sizeof(struct tn_trace_entry));
+    tn_chunked_vec_init(&model->strings, budget, sizeof(struct tn_string));
+    tn_chunked_vec_init(&model->frames, budget, sizeof(struct tn_frame));
+    tn_chunked_vec_init(&model->stacks, budget, sizeof(struct tn_stack));
+    tn_chunked_vec_init(&model->extras, budget, sizeof(struct tn_trace_extra));
+    tn_chunked_vec_init(&model->shapes, budget, sizeof(struct tn_shape));
+    tn_chunked_vec_init(&model->fx, budget, sizeof(struct tn_frame_fx));
+    tn_chunked_vec_init(&model->entries, budget, sizeof(struct tn_trace_entry));
     tn_id_table_init(&model->string_ids, budget);
     tn_id_table_init(&model->frame_ids, budget);
     tn_id_table_init(&model->stack_ids, budget);
@@ -62,12 +62,12 @@ static void model_init_tables(struct tn_model *model)
 /* Number 0 of every table, which stands for "none", and the empty stack. */
 static bool model_push_zeros(struct tn_model *model)
 {
-    struct tn_string *string = tn_store_push(&model->strings);
-    struct tn_frame *frame = tn_store_push(&model->frames);
-    struct tn_stack *stack = tn_store_push(&model->stacks);
-    struct tn_trace_extra *extra = tn_store_push(&model->extras);
-    struct tn_shape *shape = tn_store_push(&model->shapes);
-    struct tn_frame_fx *fx = tn_store_push(&model->fx);
+    struct tn_string *string = tn_chunked_vec_push(&model->strings);
+    struct tn_frame *frame = tn_chunked_vec_push(&model->frames);
+    struct tn_stack *stack = tn_chunked_vec_push(&model->stacks);
+    struct tn_trace_extra *extra = tn_chunked_vec_push(&model->extras);
+    struct tn_shape *shape = tn_chunked_vec_push(&model->shapes);
+    struct tn_frame_fx *fx = tn_chunked_vec_push(&model->fx);
     uint32_t empty = TN_STACK_NONE;
 
     if (!string || !frame || !stack || !extra || !shape || !fx) {
@@ -107,18 +107,18 @@ void tn_model_fini(struct tn_model *model)
     tn_id_table_fini(&model->extra_ids);
     tn_id_table_fini(&model->shape_ids);
     tn_id_table_fini(&model->fx_ids);
-    tn_store_fini(&model->strings);
-    tn_store_fini(&model->frames);
-    tn_store_fini(&model->stacks);
-    tn_store_fini(&model->extras);
-    tn_store_fini(&model->shapes);
-    tn_store_fini(&model->fx);
-    tn_store_fini(&model->entries);
+    tn_chunked_vec_fini(&model->strings);
+    tn_chunked_vec_fini(&model->frames);
+    tn_chunked_vec_fini(&model->stacks);
+    tn_chunked_vec_fini(&model->extras);
+    tn_chunked_vec_fini(&model->shapes);
+    tn_chunked_vec_fini(&model->fx);
+    tn_chunked_vec_fini(&model->entries);
     tn_arena_fini(&model->arena);
 }
 
 /* Enters the newest thing of `store` into `ids`, or takes it back. */
-static enum tarn_status model_enter(struct tn_model *model, struct tn_store *store,
+static enum tarn_status model_enter(struct tn_model *model, struct tn_chunked_vec *store,
                                     struct tn_id_table *ids, uint32_t hash, uint32_t *number_out)
 {
     const uint64_t number = store->count - 1;
@@ -133,7 +133,7 @@ static enum tarn_status model_enter(struct tn_model *model, struct tn_store *sto
 
 static bool string_equal(const void *owner, uint32_t id, const void *key)
 {
-    const struct tn_string *have = tn_store_at(owner, id);
+    const struct tn_string *have = tn_chunked_vec_at(owner, id);
     const struct tn_string *want = key;
 
     return have->length == want->length && memcmp(have->text, want->text, want->length) == 0;
@@ -163,7 +163,7 @@ enum tarn_status tn_model_add_string(struct tn_model *model, const char *text, s
         return TARN_OK;
     }
     const char *copy = model_copy_text(model, text, length);
-    struct tn_string *string = copy ? tn_store_push(&model->strings) : NULL;
+    struct tn_string *string = copy ? tn_chunked_vec_push(&model->strings) : NULL;
     if (!string) {
         return tn_model_memory_status(model);
     }
@@ -182,7 +182,7 @@ uint32_t tn_model_find_string(const struct tn_model *model, const char *text)
 
 static bool frame_equal(const void *owner, uint32_t id, const void *key)
 {
-    const struct tn_frame *have = tn_store_at(owner, id);
+    const struct tn_frame *have = tn_chunked_vec_at(owner, id);
     const struct tn_frame *want = key;
 
     return have->name == want->name && have->filename == want->filename &&
@@ -201,7 +201,7 @@ enum tarn_status tn_model_add_frame(struct tn_model *model, const struct tn_fram
         *frame_out = (uint32_t)found;
         return TARN_OK;
     }
-    struct tn_frame *added = tn_store_push(&model->frames);
+    struct tn_frame *added = tn_chunked_vec_push(&model->frames);
     if (!added) {
         return tn_model_memory_status(model);
     }
@@ -211,7 +211,7 @@ enum tarn_status tn_model_add_frame(struct tn_model *model, const struct tn_fram
 
 static bool fx_equal(const void *owner, uint32_t id, const void *key)
 {
-    return memcmp(tn_store_at(owner, id), key, sizeof(struct tn_frame_fx)) == 0;
+    return memcmp(tn_chunked_vec_at(owner, id), key, sizeof(struct tn_frame_fx)) == 0;
 }
 
 enum tarn_status tn_model_add_fx(struct tn_model *model, const struct tn_frame_fx *fx,
@@ -224,7 +224,7 @@ enum tarn_status tn_model_add_fx(struct tn_model *model, const struct tn_frame_f
         *fx_out = (uint32_t)found;
         return TARN_OK;
     }
-    struct tn_frame_fx *added = tn_store_push(&model->fx);
+    struct tn_frame_fx *added = tn_chunked_vec_push(&model->fx);
     if (!added) {
         return tn_model_memory_status(model);
     }
@@ -256,7 +256,7 @@ static uint32_t *model_copy_numbers(struct tn_model *model, const uint32_t *numb
 
 static bool stack_equal(const void *owner, uint32_t id, const void *key)
 {
-    const struct tn_stack *have = tn_store_at(owner, id);
+    const struct tn_stack *have = tn_chunked_vec_at(owner, id);
 
     return id != TN_STACK_NONE && numbers_equal(have->frames, have->count, key);
 }
@@ -269,7 +269,7 @@ static uint64_t string_written(const struct tn_model *model, uint32_t string)
 static uint64_t frame_written(const struct tn_model *model, uint32_t number)
 {
     const struct tn_frame *frame = tn_model_frame(model, number);
-    const struct tn_frame_fx *fx = tn_store_at(&model->fx, frame->fx);
+    const struct tn_frame_fx *fx = tn_chunked_vec_at(&model->fx, frame->fx);
 
     return (uint64_t)FRAME_WRITTEN + string_written(model, frame->name) +
            string_written(model, frame->filename) + string_written(model, fx->node_op) +
@@ -300,7 +300,7 @@ enum tarn_status tn_model_add_stack(struct tn_model *model, const uint32_t *fram
         return TARN_OK;
     }
     const uint32_t *copy = model_copy_numbers(model, frames, count);
-    struct tn_stack *stack = copy ? tn_store_push(&model->stacks) : NULL;
+    struct tn_stack *stack = copy ? tn_chunked_vec_push(&model->stacks) : NULL;
     if (!stack) {
         return tn_model_memory_status(model);
     }
@@ -310,7 +310,7 @@ enum tarn_status tn_model_add_stack(struct tn_model *model, const uint32_t *fram
 
 static bool shape_equal(const void *owner, uint32_t id, const void *key)
 {
-    const struct tn_shape *have = tn_store_at(owner, id);
+    const struct tn_shape *have = tn_chunked_vec_at(owner, id);
 
     return numbers_equal(have->keys, have->count, key);
 }
@@ -328,7 +328,7 @@ enum tarn_status tn_model_add_shape(struct tn_model *model, const uint32_t *keys
         return TARN_OK;
     }
     const uint32_t *copy = model_copy_numbers(model, keys, count);
-    struct tn_shape *shape = copy ? tn_store_push(&model->shapes) : NULL;
+    struct tn_shape *shape = copy ? tn_chunked_vec_push(&model->shapes) : NULL;
     if (!shape) {
         return tn_model_memory_status(model);
     }
@@ -338,7 +338,7 @@ enum tarn_status tn_model_add_shape(struct tn_model *model, const uint32_t *keys
 
 static bool extra_equal(const void *owner, uint32_t id, const void *key)
 {
-    const struct tn_trace_extra *a = tn_store_at(owner, id);
+    const struct tn_trace_extra *a = tn_chunked_vec_at(owner, id);
     const struct tn_trace_extra *b = key;
 
     return a->compile_context == b->compile_context && a->user_metadata == b->user_metadata &&
@@ -376,7 +376,7 @@ enum tarn_status tn_model_add_extra(struct tn_model *model, const struct tn_trac
     if (model->extras.count > EXTRA_MAX) {
         return TARN_ERR_LIMIT;
     }
-    struct tn_trace_extra *added = tn_store_push(&model->extras);
+    struct tn_trace_extra *added = tn_chunked_vec_push(&model->extras);
     if (!added) {
         return tn_model_memory_status(model);
     }
@@ -441,7 +441,7 @@ bool tn_time_take(int64_t *time_us)
 enum tarn_status tn_model_add_entry(struct tn_model *model, const struct tn_trace_entry *entry,
                                     uint64_t *number_out)
 {
-    struct tn_trace_entry *added = tn_store_push(&model->entries);
+    struct tn_trace_entry *added = tn_chunked_vec_push(&model->entries);
 
     if (!added) {
         return tn_model_memory_status(model);

@@ -22,8 +22,8 @@
 #include "base/arena.h"
 #include "base/attr.h"
 #include "base/budget.h"
+#include "base/chunked_vec.h"
 #include "base/id_table.h"
-#include "base/store.h"
 #include "tarn/status.h"
 
 #include <stdbool.h>
@@ -240,13 +240,13 @@ struct tn_model {
     struct tn_budget budget;
     struct tn_arena arena; /* all arrays below */
 
-    struct tn_store strings; /* struct tn_string */
-    struct tn_store frames;  /* struct tn_frame */
-    struct tn_store stacks;  /* struct tn_stack */
-    struct tn_store extras;  /* struct tn_trace_extra */
-    struct tn_store shapes;  /* struct tn_shape */
-    struct tn_store fx;      /* struct tn_frame_fx */
-    struct tn_store entries; /* struct tn_trace_entry */
+    struct tn_chunked_vec strings; /* struct tn_string */
+    struct tn_chunked_vec frames;  /* struct tn_frame */
+    struct tn_chunked_vec stacks;  /* struct tn_stack */
+    struct tn_chunked_vec extras;  /* struct tn_trace_extra */
+    struct tn_chunked_vec shapes;  /* struct tn_shape */
+    struct tn_chunked_vec fx;      /* struct tn_frame_fx */
+    struct tn_chunked_vec entries; /* struct tn_trace_entry */
     struct tn_id_table string_ids;
     struct tn_id_table frame_ids;
     struct tn_id_table stack_ids;
@@ -342,35 +342,35 @@ uint32_t tn_model_find_string(const struct tn_model *model, const char *text);
 /* "" for TN_STRING_NONE. Borrowed until the model goes. */
 static inline struct tn_string tn_model_string(const struct tn_model *model, uint32_t string)
 {
-    return *(const struct tn_string *)tn_store_at(&model->strings, string);
+    return *(const struct tn_string *)tn_chunked_vec_at(&model->strings, string);
 }
 
 static inline const struct tn_frame *tn_model_frame(const struct tn_model *model, uint32_t frame)
 {
-    return tn_store_at(&model->frames, frame);
+    return tn_chunked_vec_at(&model->frames, frame);
 }
 
 static inline struct tn_stack tn_model_stack(const struct tn_model *model, uint32_t stack)
 {
-    return *(const struct tn_stack *)tn_store_at(&model->stacks, stack);
+    return *(const struct tn_stack *)tn_chunked_vec_at(&model->stacks, stack);
 }
 
 static inline const struct tn_trace_extra *tn_model_extra(const struct tn_model *model,
                                                           uint32_t extra)
 {
-    return tn_store_at(&model->extras, extra);
+    return tn_chunked_vec_at(&model->extras, extra);
 }
 
 static inline struct tn_shape tn_model_shape(const struct tn_model *model, uint32_t shape)
 {
-    return *(const struct tn_shape *)tn_store_at(&model->shapes, shape);
+    return *(const struct tn_shape *)tn_chunked_vec_at(&model->shapes, shape);
 }
 
 /* Entry `index` of a trace, index < trace->count. */
 static inline const struct tn_trace_entry *tn_trace_at(const struct tn_model *model,
                                                        const struct tn_trace *trace, uint64_t index)
 {
-    return tn_store_at(&model->entries, trace->first + index);
+    return tn_chunked_vec_at(&model->entries, trace->first + index);
 }
 
 /* Name of an action in files, e.g. "segment_alloc"; "other" for TN_TRACE_OTHER. Static storage. */

@@ -106,8 +106,8 @@ enum tarn_status tn_pickle_init(struct tn_pickle *pickle, struct tn_input *input
     tn_assert(limits->max_depth <= TN_PICKLE_MARKS_MAX);
     *pickle = (struct tn_pickle){
         .input = input, .decoder = decoder, .budget = budget, .error = error, .limits = *limits};
-    tn_store_init(&pickle->memo, budget, sizeof(uint64_t));
-    tn_store_init(&pickle->boxed, budget, sizeof(struct tn_value));
+    tn_chunked_vec_init(&pickle->memo, budget, sizeof(uint64_t));
+    tn_chunked_vec_init(&pickle->boxed, budget, sizeof(struct tn_value));
     tn_row_cache_init(&pickle->rows, &decoder->scratch);
     pickle->stack = tn_budget_alloc(budget, STACK_FIRST * sizeof *pickle->stack);
     if (!pickle->stack) {
@@ -120,8 +120,8 @@ enum tarn_status tn_pickle_init(struct tn_pickle *pickle, struct tn_input *input
 void tn_pickle_fini(struct tn_pickle *pickle)
 {
     tn_budget_free(pickle->budget, pickle->stack, pickle->capacity * sizeof *pickle->stack);
-    tn_store_fini(&pickle->memo);
-    tn_store_fini(&pickle->boxed);
+    tn_chunked_vec_fini(&pickle->memo);
+    tn_chunked_vec_fini(&pickle->boxed);
     pickle->stack = NULL;
 }
 
@@ -501,7 +501,7 @@ static enum tarn_status memo_word(struct tn_pickle *pickle, struct tn_value valu
         *word_out = tn_memo_word(value);
         return TARN_OK;
     }
-    struct tn_value *boxed = tn_store_push(&pickle->boxed);
+    struct tn_value *boxed = tn_chunked_vec_push(&pickle->boxed);
     if (!boxed) {
         return pickle_memory(pickle);
     }
@@ -517,7 +517,7 @@ static enum tarn_status memo_extend(struct tn_pickle *pickle, uint64_t index)
         return pickle_damaged(pickle, "a memo number is out of order");
     }
     while (pickle->memo.count <= index) {
-        uint64_t *word = tn_store_push(&pickle->memo);
+        uint64_t *word = tn_chunked_vec_push(&pickle->memo);
 
         if (!word) {
             return pickle_memory(pickle);
@@ -539,7 +539,7 @@ static enum tarn_status memo_put(struct tn_pickle *pickle, uint64_t index)
         status = memo_extend(pickle, index);
     }
     if (status == TARN_OK) {
-        uint64_t *place = tn_store_at(&pickle->memo, index);
+        uint64_t *place = tn_chunked_vec_at(&pickle->memo, index);
 
         if (*place != 0) {
             tn_row_cache_drop(&pickle->rows);
@@ -566,12 +566,13 @@ static inline enum tarn_status memo_get(struct tn_pickle *pickle, unsigned count
         return status;
     }
     const uint64_t word =
-        index < pickle->memo.count ? *(const uint64_t *)tn_store_at(&pickle->memo, index) : 0;
+        index < pickle->memo.count ? *(const uint64_t *)tn_chunked_vec_at(&pickle->memo, index) : 0;
     if (tn_unlikely(word == 0)) {
         return pickle_damaged(pickle, "a memo number was never written");
     }
     if (tn_unlikely((word & 0xff) == TN_MEMO_BOXED)) {
-        return stack_push(pickle, *(const struct tn_value *)tn_store_at(&pickle->boxed, word >> 8));
+        return stack_push(pickle,
+                          *(const struct tn_value *)tn_chunked_vec_at(&pickle->boxed, word >> 8));
     }
     return stack_push(pickle, tn_memo_value(word, pickle->op_offset));
 }

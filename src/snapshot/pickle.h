@@ -54,9 +54,9 @@ struct tn_pickle {
     size_t capacity;
     size_t marks[TN_PICKLE_MARKS_MAX];
     unsigned mark_count;
-    size_t floor;          /* the newest mark, or 0: values below are out of reach */
-    struct tn_store memo;  /* uint64_t words */
-    struct tn_store boxed; /* struct tn_value: memoised numbers */
+    size_t floor;                /* the newest mark, or 0: values below are out of reach */
+    struct tn_chunked_vec memo;  /* uint64_t words */
+    struct tn_chunked_vec boxed; /* struct tn_value: memoised numbers */
     struct tn_row_cache rows;
     struct tn_recent_string recent[1 << TN_RECENT_STRINGS_LOG];
     uint64_t row_offset; /* of the bytes after the newest MARK above a new list, 0 = none */

@@ -54,7 +54,7 @@ static inline bool burst_memoize(struct tn_pickle *pickle, struct burst *burst)
     if (kind != TN_VALUE_OBJECT && kind != TN_VALUE_STRING && kind != TN_VALUE_PAIR) {
         return false;
     }
-    uint64_t *word = tn_store_push(&pickle->memo);
+    uint64_t *word = tn_chunked_vec_push(&pickle->memo);
     if (!word) {
         return false;
     }
@@ -128,7 +128,7 @@ void tn_pickle_remember_string(struct tn_pickle *pickle, const char *text, size_
 static inline bool burst_new(struct tn_pickle *pickle, struct burst *burst,
                              enum tn_object_kind kind)
 {
-    struct tn_object *object = tn_store_push(&pickle->decoder->objects);
+    struct tn_object *object = tn_chunked_vec_push(&pickle->decoder->objects);
 
     if (!object) {
         return false;

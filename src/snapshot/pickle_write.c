@@ -7,14 +7,14 @@ enum {
     BATCH = 1000 /* items; PyTorch's viewer spreads a batch over the arguments of one call */
 };
 
-static struct tn_pickle_form *pickle_of(struct tn_form *form)
+static struct tn_pickle_format *pickle_of(struct tn_format *format)
 {
-    return (struct tn_pickle_form *)form;
+    return (struct tn_pickle_format *)format;
 }
 
-static void put(struct tn_form *form, char op)
+static void put(struct tn_format *format, char op)
 {
-    tn_bytes_put_one(form->out, (unsigned char)op);
+    tn_bytes_put_one(format->out, (unsigned char)op);
 }
 
 /* `size` bytes, the lowest first. */
@@ -25,121 +25,121 @@ static void put_number(unsigned char *at, uint64_t number, size_t size)
     }
 }
 
-static void put_op_number(struct tn_form *form, char op, uint64_t number, size_t size)
+static void put_op_number(struct tn_format *format, char op, uint64_t number, size_t size)
 {
-    unsigned char *at = tn_bytes_room(form->out);
+    unsigned char *at = tn_bytes_room(format->out);
 
     at[0] = (unsigned char)op;
     put_number(at + 1, number, size);
-    tn_bytes_advance(form->out, 1 + size);
+    tn_bytes_advance(format->out, 1 + size);
 }
 
-static void put_memo(struct tn_form *form, uint32_t number)
+static void put_memo(struct tn_format *format, uint32_t number)
 {
-    put_op_number(form, number < 256 ? 'h' : 'j', number, number < 256 ? 1 : 4);
+    put_op_number(format, number < 256 ? 'h' : 'j', number, number < 256 ? 1 : 4);
 }
 
 /* The value on the stack can be had again. */
-static void memoize(struct tn_form *form, uint32_t *memo)
+static void memoize(struct tn_format *format, uint32_t *memo)
 {
-    put(form, '\x94');
-    *memo = ++pickle_of(form)->memo_count;
+    put(format, '\x94');
+    *memo = ++pickle_of(format)->memo_count;
 }
 
-static void pickle_begin(struct tn_form *form)
+static void pickle_begin(struct tn_format *format)
 {
-    put_op_number(form, '\x80', 4, 1);
+    put_op_number(format, '\x80', 4, 1);
 }
 
-static void pickle_end(struct tn_form *form)
+static void pickle_end(struct tn_format *format)
 {
-    put(form, '.');
+    put(format, '.');
 }
 
-static void pickle_list_begin(struct tn_form *form, uint64_t count)
+static void pickle_list_begin(struct tn_format *format, uint64_t count)
 {
-    put(form, ']');
+    put(format, ']');
     if (count > 0) {
-        put(form, '(');
+        put(format, '(');
     }
 }
 
-static void pickle_item(struct tn_form *form, uint64_t index)
+static void pickle_item(struct tn_format *format, uint64_t index)
 {
     if (index > 0 && index % BATCH == 0) {
-        put(form, 'e');
-        put(form, '(');
+        put(format, 'e');
+        put(format, '(');
     }
 }
 
-static void pickle_list_end(struct tn_form *form, uint64_t count)
+static void pickle_list_end(struct tn_format *format, uint64_t count)
 {
     if (count > 0) {
-        put(form, 'e');
+        put(format, 'e');
     }
 }
 
-static void pickle_dict_begin(struct tn_form *form)
+static void pickle_dict_begin(struct tn_format *format)
 {
-    put(form, '}');
-    put(form, '(');
+    put(format, '}');
+    put(format, '(');
 }
 
-static void pickle_dict_end(struct tn_form *form)
+static void pickle_dict_end(struct tn_format *format)
 {
-    put(form, 'u');
+    put(format, 'u');
 }
 
-static void pickle_none(struct tn_form *form)
+static void pickle_none(struct tn_format *format)
 {
-    put(form, 'N');
+    put(format, 'N');
 }
 
-static void pickle_boolean(struct tn_form *form, bool value)
+static void pickle_boolean(struct tn_format *format, bool value)
 {
-    put(form, value ? '\x88' : '\x89');
+    put(format, value ? '\x88' : '\x89');
 }
 
 /* A long: its bytes, and how many. */
-static void put_long(struct tn_form *form, uint64_t bits, size_t size, bool has_high_byte)
+static void put_long(struct tn_format *format, uint64_t bits, size_t size, bool has_high_byte)
 {
-    unsigned char *at = tn_bytes_room(form->out);
+    unsigned char *at = tn_bytes_room(format->out);
 
     at[0] = 0x8a;
     at[1] = (unsigned char)(size + has_high_byte);
     put_number(at + 2, bits, size);
     at[2 + size] = 0; /* of a number that else would be negative */
-    tn_bytes_advance(form->out, 2 + size + has_high_byte);
+    tn_bytes_advance(format->out, 2 + size + has_high_byte);
 }
 
-static void pickle_integer(struct tn_form *form, int64_t value)
+static void pickle_integer(struct tn_format *format, int64_t value)
 {
     if (value >= 0 && value < 256) {
-        put_op_number(form, 'K', (uint64_t)value, 1);
+        put_op_number(format, 'K', (uint64_t)value, 1);
     } else if (value >= 0 && value < 65536) {
-        put_op_number(form, 'M', (uint64_t)value, 2);
+        put_op_number(format, 'M', (uint64_t)value, 2);
     } else if (value >= INT32_MIN && value <= INT32_MAX) {
-        put_op_number(form, 'J', (uint64_t)value, 4);
+        put_op_number(format, 'J', (uint64_t)value, 4);
     } else {
         const uint64_t magnitude = value < 0 ? ~(uint64_t)value : (uint64_t)value;
         const unsigned bits = 65u - (unsigned)__builtin_clzll(magnitude); /* with the sign */
 
-        put_long(form, (uint64_t)value, (bits + 7) / 8, false);
+        put_long(format, (uint64_t)value, (bits + 7) / 8, false);
     }
 }
 
-static void pickle_whole(struct tn_form *form, uint64_t value)
+static void pickle_whole(struct tn_format *format, uint64_t value)
 {
     if (tn_likely(value <= INT64_MAX)) {
-        pickle_integer(form, (int64_t)value);
+        pickle_integer(format, (int64_t)value);
     } else {
-        put_long(form, value, 8, true);
+        put_long(format, value, 8, true);
     }
 }
 
-static void pickle_real(struct tn_form *form, double value)
+static void pickle_real(struct tn_format *format, double value)
 {
-    unsigned char *at = tn_bytes_room(form->out);
+    unsigned char *at = tn_bytes_room(format->out);
     uint64_t bits;
 
     memcpy(&bits, &value, sizeof bits);
@@ -147,66 +147,66 @@ static void pickle_real(struct tn_form *form, double value)
     for (int i = 0; i < 8; i++) {
         at[1 + i] = (unsigned char)(bits >> (56 - 8 * i));
     }
-    tn_bytes_advance(form->out, 9);
+    tn_bytes_advance(format->out, 9);
 }
 
-static TN_NOINLINE void put_new_string(struct tn_form *form, uint32_t string, uint32_t *memo)
+static TN_NOINLINE void put_new_string(struct tn_format *format, uint32_t string, uint32_t *memo)
 {
-    const struct tn_string text = tn_model_string(form->model, string);
+    const struct tn_string text = tn_model_string(format->model, string);
 
     if (text.length < 256) {
-        put_op_number(form, '\x8c', text.length, 1);
+        put_op_number(format, '\x8c', text.length, 1);
     } else {
-        put_op_number(form, 'X', text.length, 4);
+        put_op_number(format, 'X', text.length, 4);
     }
-    tn_bytes_put(form->out, text.text, text.length);
-    memoize(form, memo);
+    tn_bytes_put(format->out, text.text, text.length);
+    memoize(format, memo);
 }
 
-static void pickle_string(struct tn_form *form, uint32_t string)
+static void pickle_string(struct tn_format *format, uint32_t string)
 {
-    uint32_t *memo = &pickle_of(form)->strings[string];
+    uint32_t *memo = &pickle_of(format)->strings[string];
 
     if (tn_likely(*memo != 0)) {
-        put_memo(form, *memo - 1);
+        put_memo(format, *memo - 1);
     } else {
-        put_new_string(form, string, memo);
+        put_new_string(format, string, memo);
     }
 }
 
-static void pickle_key(struct tn_form *form, uint64_t index, uint32_t string)
+static void pickle_key(struct tn_format *format, uint64_t index, uint32_t string)
 {
     (void)index;
-    pickle_string(form, string);
+    pickle_string(format, string);
 }
 
-static void pickle_pair(struct tn_form *form, const uint64_t pair[2])
+static void pickle_pair(struct tn_format *format, const uint64_t pair[2])
 {
-    pickle_whole(form, pair[0]);
-    pickle_whole(form, pair[1]);
-    put(form, '\x86');
+    pickle_whole(format, pair[0]);
+    pickle_whole(format, pair[1]);
+    put(format, '\x86');
 }
 
-static uint32_t *memo_of(struct tn_form *form, enum tn_shared kind, uint32_t number)
+static uint32_t *memo_of(struct tn_format *format, enum tn_shared kind, uint32_t number)
 {
-    struct tn_pickle_form *pickle = pickle_of(form);
+    struct tn_pickle_format *pickle = pickle_of(format);
 
     return kind == TN_SHARED_FRAME ? &pickle->frames[number] : &pickle->stacks[number];
 }
 
-static bool pickle_recall(struct tn_form *form, enum tn_shared kind, uint32_t number)
+static bool pickle_recall(struct tn_format *format, enum tn_shared kind, uint32_t number)
 {
-    const uint32_t memo = *memo_of(form, kind, number);
+    const uint32_t memo = *memo_of(format, kind, number);
 
     if (memo != 0) {
-        put_memo(form, memo - 1);
+        put_memo(format, memo - 1);
     }
     return memo != 0;
 }
 
-static void pickle_remember(struct tn_form *form, enum tn_shared kind, uint32_t number)
+static void pickle_remember(struct tn_format *format, enum tn_shared kind, uint32_t number)
 {
-    memoize(form, memo_of(form, kind, number));
+    memoize(format, memo_of(format, kind, number));
 }
 
 /* ---- dicts at once ---- */
@@ -255,7 +255,7 @@ static inline unsigned char *write_memo(unsigned char *at, uint32_t memo)
     return at + 5;
 }
 
-static inline unsigned char *write_value(const struct tn_pickle_form *pickle, unsigned char *at,
+static inline unsigned char *write_value(const struct tn_pickle_format *pickle, unsigned char *at,
                                          const struct tn_item *item)
 {
     switch ((enum tn_item_kind)item->kind) {
@@ -275,10 +275,10 @@ static inline unsigned char *write_value(const struct tn_pickle_form *pickle, un
     return NULL;
 }
 
-static bool pickle_row(struct tn_form *form, const struct tn_item *items, uint32_t count)
+static bool pickle_row(struct tn_format *format, const struct tn_item *items, uint32_t count)
 {
-    const struct tn_pickle_form *pickle = pickle_of(form);
-    unsigned char *begin = tn_bytes_room_for(form->out, (size_t)count * ITEM_BYTES_MAX + 3);
+    const struct tn_pickle_format *pickle = pickle_of(format);
+    unsigned char *begin = tn_bytes_room_for(format->out, (size_t)count * ITEM_BYTES_MAX + 3);
     unsigned char *at = begin;
 
     *at++ = '}';
@@ -291,11 +291,11 @@ static bool pickle_row(struct tn_form *form, const struct tn_item *items, uint32
         }
     }
     *at++ = 'u';
-    tn_bytes_advance(form->out, (size_t)(at - begin));
+    tn_bytes_advance(format->out, (size_t)(at - begin));
     return true;
 }
 
-static const struct tn_form_ops pickle_ops = {
+static const struct tn_format_ops pickle_ops = {
     .begin = pickle_begin,
     .end = pickle_end,
     .list_begin = pickle_list_begin,
@@ -316,16 +316,16 @@ static const struct tn_form_ops pickle_ops = {
     .remember = pickle_remember,
 };
 
-static size_t memo_bytes(const struct tn_store *store)
+static size_t memo_bytes(const struct tn_chunked_vec *store)
 {
     return (store->count + 1) * sizeof(uint32_t);
 }
 
-bool tn_pickle_form_init(struct tn_pickle_form *pickle, const struct tn_model *model,
-                         struct tn_byte_out *out)
+bool tn_pickle_format_init(struct tn_pickle_format *pickle, const struct tn_model *model,
+                           struct tn_byte_out *out)
 {
-    *pickle = (struct tn_pickle_form){
-        .form = {.ops = &pickle_ops, .model = model, .out = out},
+    *pickle = (struct tn_pickle_format){
+        .format = {.ops = &pickle_ops, .model = model, .out = out},
         .strings = tn_host_alloc_zero(memo_bytes(&model->strings)),
         .frames = tn_host_alloc_zero(memo_bytes(&model->frames)),
         .stacks = tn_host_alloc_zero(memo_bytes(&model->stacks)),
@@ -333,13 +333,13 @@ bool tn_pickle_form_init(struct tn_pickle_form *pickle, const struct tn_model *m
     if (pickle->strings && pickle->frames && pickle->stacks) {
         return true;
     }
-    tn_pickle_form_fini(pickle);
+    tn_pickle_format_fini(pickle);
     return false;
 }
 
-void tn_pickle_form_fini(struct tn_pickle_form *pickle)
+void tn_pickle_format_fini(struct tn_pickle_format *pickle)
 {
-    const struct tn_model *model = pickle->form.model;
+    const struct tn_model *model = pickle->format.model;
 
     tn_host_free(pickle->strings, memo_bytes(&model->strings));
     tn_host_free(pickle->frames, memo_bytes(&model->frames));

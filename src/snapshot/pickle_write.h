@@ -7,19 +7,19 @@
 #ifndef TN_SNAPSHOT_PICKLE_WRITE_H
 #define TN_SNAPSHOT_PICKLE_WRITE_H
 
-#include "snapshot/form.h"
+#include "snapshot/format.h"
 
-struct tn_pickle_form {
-    struct tn_form form; /* first */
-    uint32_t *strings;   /* memo number + 1 of each string of the model, 0 = not yet written */
-    uint32_t *frames;    /* ... of each frame */
-    uint32_t *stacks;    /* ... of each stack */
+struct tn_pickle_format {
+    struct tn_format format; /* first */
+    uint32_t *strings;       /* memo number + 1 of each string of the model, 0 = not yet written */
+    uint32_t *frames;        /* ... of each frame */
+    uint32_t *stacks;        /* ... of each stack */
     uint32_t memo_count;
 };
 
 /* False without host memory. Borrows model and output. */
-bool tn_pickle_form_init(struct tn_pickle_form *pickle, const struct tn_model *model,
-                         struct tn_byte_out *out) TN_MUST_CHECK;
-void tn_pickle_form_fini(struct tn_pickle_form *pickle);
+bool tn_pickle_format_init(struct tn_pickle_format *pickle, const struct tn_model *model,
+                           struct tn_byte_out *out) TN_MUST_CHECK;
+void tn_pickle_format_fini(struct tn_pickle_format *pickle);
 
 #endif

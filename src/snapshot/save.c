@@ -12,27 +12,27 @@
 
 static enum tarn_status write_pickle(const struct tn_model *model, struct tn_byte_out *out)
 {
-    struct tn_pickle_form pickle;
+    struct tn_pickle_format pickle;
 
-    if (!tn_pickle_form_init(&pickle, model, out)) {
+    if (!tn_pickle_format_init(&pickle, model, out)) {
         return TARN_ERR_HOST_MEMORY;
     }
-    tn_encode(&pickle.form);
-    tn_pickle_form_fini(&pickle);
+    tn_encode(&pickle.format);
+    tn_pickle_format_fini(&pickle);
     return tn_bytes_finish(out);
 }
 
 static enum tarn_status write_json(const struct tn_model *model, struct tn_byte_out *out)
 {
-    struct tn_form form = tn_json_form(model, out);
+    struct tn_format format = tn_json_format(model, out);
 
-    tn_encode(&form);
+    tn_encode(&format);
     return tn_bytes_finish(out);
 }
 
 enum tarn_status tarn_snapshot_write(const struct tarn_snapshot *snapshot,
-                                     enum tarn_snapshot_form form, const struct tarn_writer *writer,
-                                     struct tarn_error *error)
+                                     enum tarn_snapshot_format format,
+                                     const struct tarn_writer *writer, struct tarn_error *error)
 {
     const struct tn_model *model = tn_snapshot_model(snapshot);
     struct tn_byte_out *out = tn_host_alloc(sizeof *out);
@@ -40,7 +40,7 @@ enum tarn_status tarn_snapshot_write(const struct tarn_snapshot *snapshot,
 
     if (out) {
         tn_bytes_init(out, writer);
-        status = form == TARN_SNAPSHOT_JSON ? write_json(model, out) : write_pickle(model, out);
+        status = format == TARN_SNAPSHOT_JSON ? write_json(model, out) : write_pickle(model, out);
         tn_host_free(out, sizeof *out);
     }
     if (status == TARN_ERR_HOST_MEMORY) {
@@ -57,7 +57,7 @@ static bool ends_in(const char *text, const char *end)
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-enum tarn_snapshot_form tarn_snapshot_form_of(const char *path)
+enum tarn_snapshot_format tarn_snapshot_format_of(const char *path)
 {
     return ends_in(path, ".json") ? TARN_SNAPSHOT_JSON : TARN_SNAPSHOT_PICKLE;
 }
@@ -73,6 +73,6 @@ enum tarn_status tarn_snapshot_save(const struct tarn_snapshot *snapshot, const 
     }
     const struct tarn_writer writer = tn_file_writer(&file);
 
-    status = tarn_snapshot_write(snapshot, tarn_snapshot_form_of(path), &writer, error);
+    status = tarn_snapshot_write(snapshot, tarn_snapshot_format_of(path), &writer, error);
     return tn_file_finish(&file, status, error);
 }

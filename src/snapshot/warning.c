@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "snapshot/warning.h"
 
-#include "base/shown.h"
+#include "base/escaped.h"
 
 #include <stdio.h>
 
@@ -15,7 +15,7 @@ static void warning_format(struct tn_model_warning *warning, enum tn_warning_kin
 {
     char shown[KEY_SHOWN_MAX + 1];
 
-    (void)tn_shown_copy(key.text, key.length, TN_SHOWN_PLAIN, shown, sizeof shown);
+    (void)tn_escaped_copy(key.text, key.length, TN_ESCAPED_PLAIN, shown, sizeof shown);
     switch (kind) {
 #define WARNING_CASE(name, format)                                                                 \
     case TN_WARNING_##name:                                                                        \

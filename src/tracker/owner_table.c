@@ -77,13 +77,13 @@ void tn_owner_begin_device_peak(struct tn_owner_table *table, uint32_t device)
     table->device_epochs[device]++;
 }
 
-void tn_owner_begin_moment(struct tn_owner_table *table)
+void tn_owner_begin_point(struct tn_owner_table *table)
 {
     table->moment_epoch++;
 }
 
 const int64_t *tn_owner_bytes(const struct tn_owner_table *table, const struct tn_owner *owner,
-                              enum tarn_track_moment moment)
+                              enum tarn_track_point moment)
 {
     switch (moment) {
     case TARN_TRACK_PEAKS:

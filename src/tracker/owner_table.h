@@ -45,13 +45,13 @@ void tn_owner_change(struct tn_owner_table *table, uint32_t owner, uint32_t cate
 
 /* What everybody has now is what they had at the peak. */
 void tn_owner_begin_device_peak(struct tn_owner_table *table, uint32_t device);
-void tn_owner_begin_moment(struct tn_owner_table *table);
+void tn_owner_begin_point(struct tn_owner_table *table);
 
 const struct tn_owner *tn_owner_at(const struct tn_owner_table *table, size_t at);
 
 /* Bytes by category at that moment. */
 const int64_t *tn_owner_bytes(const struct tn_owner_table *table, const struct tn_owner *owner,
-                              enum tarn_track_moment moment);
+                              enum tarn_track_point moment);
 
 /* NULL when it never had anything. */
 const struct tn_owner *tn_owner_find(const struct tn_owner_table *table, uint32_t module,

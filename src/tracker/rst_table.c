@@ -2,7 +2,7 @@
 #include "tracker/rst_table.h"
 
 #include "base/assertion.h"
-#include "base/shown.h"
+#include "base/escaped.h"
 
 #include <string.h>
 
@@ -36,9 +36,9 @@ static size_t text_width(const char *text, size_t length)
     size_t width = 0;
 
     for (size_t at = 0; at < length; width++) {
-        struct tn_shown shown;
+        struct tn_escaped shown;
 
-        at += tn_shown_next(text + at, length - at, TN_SHOWN_PLAIN, &shown);
+        at += tn_escaped_next(text + at, length - at, TN_ESCAPED_PLAIN, &shown);
         if (shown.text[0] == '\\' && shown.length > 1) { /* an escape */
             width += shown.length - 1;
         }
@@ -98,7 +98,7 @@ static void put_row(const struct tn_rst_table *table, struct tn_text_out *out,
     for (size_t i = 0; i < table->columns; i++) {
         if (row[i].length > 0) {
             put_repeated(out, ' ', blanks);
-            tn_text_put_shown(out, row[i].text, row[i].length, TN_SHOWN_PLAIN);
+            tn_text_put_escaped(out, row[i].text, row[i].length, TN_ESCAPED_PLAIN);
             blanks = 0;
         }
         blanks += widths[i] - row[i].width + 2;

@@ -381,7 +381,7 @@ enum tarn_status tarn_tracker_apply(struct tarn_tracker *t, const struct tarn_tr
 /* ---- looking ---- */
 
 const struct tn_breakdown *tn_track_breakdown(const struct tarn_tracker *t,
-                                              enum tarn_track_moment moment)
+                                              enum tarn_track_point moment)
 {
     switch (moment) {
     case TARN_TRACK_PEAKS:
@@ -419,7 +419,7 @@ static void copy_rows(const struct tn_breakdown *from, struct tarn_track_row *ro
     *count_out = from->count;
 }
 
-void tarn_tracker_get_rows(struct tarn_tracker *t, enum tarn_track_moment moment,
+void tarn_tracker_get_rows(struct tarn_tracker *t, enum tarn_track_point moment,
                            struct tarn_track_row *rows, size_t capacity, size_t *count_out)
 {
     if (tn_fork_passed(&t->fork)) {
@@ -563,7 +563,7 @@ enum tarn_status tarn_tracker_get_iteration(struct tarn_tracker *t, size_t index
     return TARN_OK;
 }
 
-enum tarn_status tarn_tracker_get_owned(struct tarn_tracker *t, enum tarn_track_moment moment,
+enum tarn_status tarn_tracker_get_owned(struct tarn_tracker *t, enum tarn_track_point moment,
                                         uint32_t module, uint32_t device,
                                         struct tarn_track_row *row_out)
 {

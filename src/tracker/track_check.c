@@ -20,7 +20,7 @@ static void storages_sum(const struct tarn_tracker *t, uint32_t device, int64_t 
     }
 }
 
-static void owners_sum(const struct tarn_tracker *t, uint32_t device, enum tarn_track_moment moment,
+static void owners_sum(const struct tarn_tracker *t, uint32_t device, enum tarn_track_point moment,
                        int64_t *sums)
 {
     for (size_t i = 0; i < t->owners.owners.count; i++) {

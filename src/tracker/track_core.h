@@ -88,7 +88,7 @@ struct tn_iteration tn_track_iteration(const struct tarn_tracker *tracker, size_
 
 /* The breakdown of that moment. */
 const struct tn_breakdown *tn_track_breakdown(const struct tarn_tracker *tracker,
-                                              enum tarn_track_moment moment);
+                                              enum tarn_track_point moment);
 
 struct tn_scope *tn_track_scope(const struct tarn_tracker *tracker, uint32_t name);
 /* NULL when it is not known. */

@@ -703,7 +703,7 @@ static void raise_peaks(struct tarn_tracker *t)
     if (t->total > t->moment_total) {
         t->moment_total = t->total;
         tn_breakdown_copy(&t->moment, &t->now);
-        tn_owner_begin_moment(&t->owners);
+        tn_owner_begin_point(&t->owners);
     }
     tn_iteration_list_op_done(&t->iterations, &t->now, t->total);
 }
@@ -748,7 +748,7 @@ static enum tarn_status apply_start(struct tarn_tracker *t, const struct tarn_tr
     for (uint32_t i = 0; i < device_count(t); i++) {
         tn_owner_begin_device_peak(&t->owners, i);
     }
-    tn_owner_begin_moment(&t->owners);
+    tn_owner_begin_point(&t->owners);
     tn_iteration_list_begin(&t->iterations, &t->now, t->total);
     return TARN_OK;
 }

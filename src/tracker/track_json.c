@@ -2,7 +2,7 @@
 /* What a tracker knows as JSON, spaced as Python's json.dumps does it. */
 #include "tracker/track_json.h"
 
-#include "base/shown.h"
+#include "base/escaped.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 static void put_key(struct tn_text_out *out, const char **between, const char *text)
 {
     tn_text_printf(out, "%s\"", *between);
-    tn_text_put_shown(out, text, strlen(text), TN_SHOWN_JSON);
+    tn_text_put_escaped(out, text, strlen(text), TN_ESCAPED_JSON);
     tn_text_puts(out, "\": ");
     *between = ", ";
 }
@@ -27,7 +27,7 @@ static void put_text(struct tn_text_out *out, const char **between, const char *
 {
     put_key(out, between, key);
     tn_text_putc(out, '"');
-    tn_text_put_shown(out, text, strlen(text), TN_SHOWN_JSON);
+    tn_text_put_escaped(out, text, strlen(text), TN_ESCAPED_JSON);
     tn_text_putc(out, '"');
 }
 

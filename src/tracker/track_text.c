@@ -3,8 +3,8 @@
 
 #include "base/assertion.h"
 #include "base/errinfo.h"
+#include "base/escaped.h"
 #include "base/host_mem.h"
-#include "base/shown.h"
 #include "base/utf8.h"
 #include "tracker/rst_table.h"
 
@@ -127,7 +127,7 @@ void tn_track_put_name(struct tn_text_out *out, const struct tarn_tracker *t,
 {
     const char *text = tn_track_name(t, names, id);
 
-    tn_text_put_shown(out, text, strlen(text), TN_SHOWN_PLAIN);
+    tn_text_put_escaped(out, text, strlen(text), TN_ESCAPED_PLAIN);
 }
 
 /* ---- the order of modules ---- */
@@ -274,8 +274,8 @@ uint32_t tn_track_depth(const char *name)
 
 struct display {
     const struct tn_track_unit *unit;
-    enum tarn_track_form form;
-    enum tarn_track_moment moment;
+    enum tarn_track_format format;
+    enum tarn_track_point moment;
     uint32_t depth;
 };
 
@@ -358,7 +358,7 @@ static enum tarn_status print_rows(struct tn_text_out *out, const struct tarn_tr
     const struct display *display = how;
     const struct tn_breakdown *breakdown = tn_track_breakdown(t, display->moment);
 
-    if (display->form == TARN_TRACK_TABLE) {
+    if (display->format == TARN_TRACK_TABLE) {
         return put_breakdown_table(out, t, breakdown, display->unit);
     }
     put_breakdown(out, t, breakdown, display->unit);
@@ -454,7 +454,7 @@ static enum tarn_status print_modules(struct tn_text_out *out, const struct tarn
         tn_text_puts(out, "Module:  ");
         tn_track_put_name(out, t, TARN_TRACK_MODULE, module->name);
         tn_text_putc(out, '\n');
-        if (display->form == TARN_TRACK_TABLE) {
+        if (display->format == TARN_TRACK_TABLE) {
             st = put_states_table(out, t, module, display->unit);
         } else {
             put_states(out, t, module, display->unit);
@@ -464,22 +464,22 @@ static enum tarn_status print_modules(struct tn_text_out *out, const struct tarn
     return st;
 }
 
-enum tarn_status tarn_tracker_write_rows(struct tarn_tracker *t, enum tarn_track_moment moment,
-                                         const char *unit, enum tarn_track_form form,
+enum tarn_status tarn_tracker_write_rows(struct tarn_tracker *t, enum tarn_track_point moment,
+                                         const char *unit, enum tarn_track_format format,
                                          const struct tarn_writer *writer, struct tarn_error *error)
 {
-    struct display display = {.form = form, .moment = moment};
+    struct display display = {.format = format, .moment = moment};
     const enum tarn_status st = tn_track_unit_find(unit, &display.unit, error);
 
     return st ? st : tn_track_write(t, print_rows, &display, writer, error);
 }
 
 enum tarn_status tarn_tracker_write_modules(struct tarn_tracker *t, uint32_t depth,
-                                            const char *unit, enum tarn_track_form form,
+                                            const char *unit, enum tarn_track_format format,
                                             const struct tarn_writer *writer,
                                             struct tarn_error *error)
 {
-    struct display display = {.form = form, .depth = depth};
+    struct display display = {.format = format, .depth = depth};
     const enum tarn_status st = tn_track_unit_find(unit, &display.unit, error);
 
     return st ? st : tn_track_write(t, print_modules, &display, writer, error);

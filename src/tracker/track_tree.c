@@ -4,8 +4,8 @@
  * in which categories. Names are sorted so that all below a module directly follows it; its sums
  * are then those of a run.
  */
+#include "base/escaped.h"
 #include "base/host_mem.h"
-#include "base/shown.h"
 #include "tracker/track_text.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ enum {
 
 struct tree {
     const struct tn_track_unit *unit;
-    enum tarn_track_moment moment;
+    enum tarn_track_point moment;
     uint32_t depth; /* 0 = no limit */
     uint32_t bar_width;
 };
@@ -118,7 +118,7 @@ static void sort_nodes(struct tree_node *nodes, size_t count)
     }
 }
 
-static void fill_nodes(const struct tarn_tracker *t, enum tarn_track_moment moment,
+static void fill_nodes(const struct tarn_tracker *t, enum tarn_track_point moment,
                        struct tree_node *nodes, size_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -183,7 +183,7 @@ static void put_node(struct tn_text_out *out, const struct tarn_tracker *t, cons
     if (strcmp(node->name, tn_track_name(t, TARN_TRACK_MODULE, TN_MODULE_GLOBAL)) == 0) {
         tn_text_puts(out, "(outside of all modules)");
     } else {
-        tn_text_put_shown(out, node->name, node->length, TN_SHOWN_PLAIN);
+        tn_text_put_escaped(out, node->name, node->length, TN_ESCAPED_PLAIN);
     }
     tn_text_putc(out, '\n');
 }
@@ -257,7 +257,7 @@ static enum tarn_status print_tree(struct tn_text_out *out, const struct tarn_tr
     return TARN_OK;
 }
 
-enum tarn_status tarn_tracker_write_tree(struct tarn_tracker *t, enum tarn_track_moment moment,
+enum tarn_status tarn_tracker_write_tree(struct tarn_tracker *t, enum tarn_track_point moment,
                                          uint32_t depth, const char *unit, uint32_t bar_width,
                                          const struct tarn_writer *writer, struct tarn_error *error)
 {

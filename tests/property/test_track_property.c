@@ -89,7 +89,7 @@ static void check_rows(const struct pair *pair, const char *what, const struct t
     }
 }
 
-static void check_moment(const struct pair *pair, enum tarn_track_moment moment, const char *what,
+static void check_moment(const struct pair *pair, enum tarn_track_point moment, const char *what,
                          const struct tm_rows *model)
 {
     struct tarn_track_row rows[TM_DEVICES];

@@ -34,10 +34,10 @@ SCALARS = {
     "tarn_ptr*": POINTER(ctypes.c_uint64),
     "size_t*": POINTER(ctypes.c_size_t),
     "tarn_torch_oom_observer": _ffi.OOM_OBSERVER,
-    "enum tarn_snapshot_form": ctypes.c_int,
+    "enum tarn_snapshot_format": ctypes.c_int,
     "enum tarn_flame_view": ctypes.c_int,
-    "enum tarn_track_form": ctypes.c_int,
-    "enum tarn_track_moment": ctypes.c_int,
+    "enum tarn_track_format": ctypes.c_int,
+    "enum tarn_track_point": ctypes.c_int,
     "enum tarn_track_names": ctypes.c_int,
     "uint32_t": ctypes.c_uint32,
     "uint32_t*": POINTER(ctypes.c_uint32),
@@ -121,7 +121,7 @@ class Prototypes(unittest.TestCase):
         )
         self.assertEqual(list(_ffi.CONTEXT_LEVELS.values()), [0, 1, 2, 3])
         with open(os.path.join(INCLUDE, "snapshot.h"), encoding="utf-8") as file:
-            self.assertRegex(file.read(), r"enum tarn_snapshot_form \{\s*TARN_SNAPSHOT_PICKLE,")
+            self.assertRegex(file.read(), r"enum tarn_snapshot_format \{\s*TARN_SNAPSHOT_PICKLE,")
         with open(os.path.join(INCLUDE, "report.h"), encoding="utf-8") as file:
             views = re.search(r"enum tarn_flame_view \{(.*?)\}", file.read(), re.S).group(1)
         self.assertEqual(re.findall(r"TARN_FLAME_(\w+)", views), ["SEGMENTS", "MEMORY"])

@@ -36,7 +36,7 @@ enum {
     WORKERS = 3
 };
 
-struct scene {
+struct analysis {
     struct tarn_device *device;
     struct tarn_allocator *allocator;
     struct tarn_history *history;
@@ -52,7 +52,7 @@ struct scene {
     sem_t leave;
 };
 
-static struct scene scene;
+static struct analysis analysis;
 
 /* ---- the child: what fails ---- */
 
@@ -65,29 +65,29 @@ static struct scene scene;
 
 static void allocator_is_refused(void)
 {
-    struct tarn_allocator *a = scene.allocator;
-    struct tarn_handle handle = {scene.block, 0};
+    struct tarn_allocator *a = analysis.allocator;
+    struct tarn_handle handle = {analysis.block, 0};
     struct tarn_error error;
     tarn_ptr ptr = 0;
     uint64_t size = 0;
 
     REFUSED(tarn_allocator_alloc(a, 3000, 2, &ptr, &error));
     REFUSED(tarn_allocator_alloc_handle(a, 3000, 2, &handle, &error));
-    REFUSED(tarn_allocator_free(a, scene.block, &error));
+    REFUSED(tarn_allocator_free(a, analysis.block, &error));
     REFUSED(tarn_allocator_free_handle(a, handle, &error));
-    REFUSED(tarn_allocator_record_stream(a, scene.block, 3, &error));
+    REFUSED(tarn_allocator_record_stream(a, analysis.block, 3, &error));
     REFUSED(tarn_allocator_empty_cache(a, &error));
-    REFUSED(tarn_allocator_base_allocation(a, scene.block, &ptr, &size, &error));
+    REFUSED(tarn_allocator_base_allocation(a, analysis.block, &ptr, &size, &error));
     REFUSED(tarn_allocator_cache_info(a, &size, &error));
     REFUSED(tarn_allocator_set_enabled(a, true, &error));
     REFUSED(tarn_allocator_set_memory_fraction(a, 0.5, &error));
-    REFUSED(tarn_allocator_annotate(a, scene.block, "text", &error));
-    REFUSED(tarn_ipc_export(a, scene.block, scene.message, sizeof scene.message,
-                            &scene.message_length, &error));
-    REFUSED(tarn_ipc_open(a, scene.message, scene.message_length, &ptr, &size, &error));
-    REFUSED(tarn_ipc_close(a, scene.block, &error));
+    REFUSED(tarn_allocator_annotate(a, analysis.block, "text", &error));
+    REFUSED(tarn_ipc_export(a, analysis.block, analysis.message, sizeof analysis.message,
+                            &analysis.message_length, &error));
+    REFUSED(tarn_ipc_open(a, analysis.message, analysis.message_length, &ptr, &size, &error));
+    REFUSED(tarn_ipc_close(a, analysis.block, &error));
     REFUSED(tarn_allocator_add_peer(a, 1, &error));
-    REFUSED(tarn_copy(a, scene.block, a, scene.block, 1, 0, &error));
+    REFUSED(tarn_copy(a, analysis.block, a, analysis.block, 1, 0, &error));
 }
 
 static bool no_stream(void *context, tarn_stream stream)
@@ -116,8 +116,8 @@ static void no_news(void *context, const struct tarn_oom *oom)
 static void pools_and_listeners_are_refused(void)
 {
     const struct tarn_pool_id id = {0, 7};
-    const struct tarn_sink sink = {.context = &scene};
-    struct tarn_allocator *a = scene.allocator;
+    const struct tarn_sink sink = {.context = &analysis};
+    struct tarn_allocator *a = analysis.allocator;
     struct tarn_checkpoint *checkpoint = NULL;
     struct tarn_error error;
     bool live = false;
@@ -131,8 +131,8 @@ static void pools_and_listeners_are_refused(void)
     REFUSED(tarn_allocator_set_checkpoint(a, NULL, NULL, &error));
     REFUSED(tarn_allocator_check_pool_live(a, id, NULL, 0, &live, &error));
     REFUSED(tarn_allocator_add_sink(a, &sink, &error));
-    REFUSED(tarn_allocator_set_sink(a, scene.history, false, TARN_CONTEXT_NEVER, &error));
-    REFUSED(tarn_allocator_remove_sink(a, scene.history, &error));
+    REFUSED(tarn_allocator_set_sink(a, analysis.history, false, TARN_CONTEXT_NEVER, &error));
+    REFUSED(tarn_allocator_remove_sink(a, analysis.history, &error));
     CHILD_REQUIRE(tarn_allocator_set_pool_use_on_oom(a, id, true) == TARN_ERR_STATE);
     CHILD_REQUIRE(tarn_allocator_set_pool_no_split(a, id, true) == TARN_ERR_STATE);
     CHILD_REQUIRE(tarn_allocator_add_oom_observer(a, no_news, NULL) == TARN_ERR_STATE);
@@ -142,11 +142,11 @@ static void pools_and_listeners_are_refused(void)
 
 static void looking_at_the_allocator_is_refused(void)
 {
-    const struct tarn_capture_source source = {scene.allocator, scene.history};
+    const struct tarn_capture_source source = {analysis.allocator, analysis.history};
     const struct tarn_walker walker = {0};
     struct tarn_stats stats = {.struct_size = sizeof stats};
     struct tarn_findings findings = TARN_FINDINGS_INIT;
-    struct tarn_allocator *a = scene.allocator;
+    struct tarn_allocator *a = analysis.allocator;
     struct tarn_snapshot *snapshot = NULL;
     struct tarn_config config;
     struct tarn_error error;
@@ -165,7 +165,7 @@ static void looking_at_the_allocator_is_refused(void)
     CHILD_REQUIRE(tarn_allocator_get_limit(a) == 0);
     CHILD_REQUIRE(tarn_allocator_get_memory_fraction(a) < 0.5);
     CHILD_REQUIRE(!tarn_allocator_is_enabled(a));
-    CHILD_REQUIRE(!tarn_allocator_has_growing_segments(a));
+    CHILD_REQUIRE(!tarn_allocator_has_expandable_segments(a));
     CHILD_REQUIRE(tarn_allocator_get_backend(a) != NULL);
 }
 
@@ -179,7 +179,7 @@ static void no_process(void *context, int64_t process, uint64_t used)
 static void device_is_refused(void)
 {
     struct tarn_sim_counters counters = {.struct_size = sizeof counters};
-    struct tarn_device *d = scene.device;
+    struct tarn_device *d = analysis.device;
     struct tarn_error error;
     tarn_stream stream = 0;
     uint64_t number = 0;
@@ -191,13 +191,13 @@ static void device_is_refused(void)
     CHILD_REQUIRE(tarn_stream_create(d, &stream, &error) == TARN_ERR_DEVICE);
     CHILD_REQUIRE(tarn_stream_wait(d, 0, &error) == TARN_ERR_DEVICE);
     CHILD_REQUIRE(tarn_stream_get_capture(d, 0, &number, &error) == TARN_ERR_DEVICE);
-    CHILD_REQUIRE(tarn_copy_from_host(scene.allocator, scene.block, &error, 8, 0, &error) ==
+    CHILD_REQUIRE(tarn_copy_from_host(analysis.allocator, analysis.block, &error, 8, 0, &error) ==
                   TARN_ERR_DEVICE);
     CHILD_REQUIRE(tarn_sim_block_stream(d, 0) == TARN_ERR_INVALID_ARGUMENT);
     CHILD_REQUIRE(tarn_sim_script_alloc(d, 2 * MIB) == TARN_ERR_INVALID_ARGUMENT);
     CHILD_REQUIRE(tarn_sim_complete_event(d, 1) == TARN_ERR_INVALID_ARGUMENT);
-    CHILD_REQUIRE(!tarn_sim_host_memory(d, scene.block, 1));
-    CHILD_REQUIRE(tarn_sim_memory_address(d, scene.block, 1) == 0);
+    CHILD_REQUIRE(!tarn_sim_host_memory(d, analysis.block, 1));
+    CHILD_REQUIRE(tarn_sim_memory_address(d, analysis.block, 1) == 0);
     CHILD_REQUIRE(tarn_sim_now_ns(d) == 0);
     tarn_sim_advance_ns(d, 1);
     tarn_sim_set_foreign_memory(d, 1);
@@ -214,13 +214,13 @@ static void pinned_memory_is_refused(void)
     const struct tarn_walker walker = {0};
     struct tarn_findings findings = TARN_FINDINGS_INIT;
     struct tarn_pinned_stats stats = {.struct_size = sizeof stats};
-    struct tarn_pinned *p = scene.pinned;
+    struct tarn_pinned *p = analysis.pinned;
     struct tarn_error error;
     void *memory = NULL;
 
     REFUSED(tarn_pinned_alloc(p, 4096, &memory, &error));
-    REFUSED(tarn_pinned_free(p, scene.host, &error));
-    REFUSED(tarn_pinned_record_stream(p, scene.host, NULL, 1, &error));
+    REFUSED(tarn_pinned_free(p, analysis.host, &error));
+    REFUSED(tarn_pinned_record_stream(p, analysis.host, NULL, 1, &error));
     REFUSED(tarn_pinned_empty_cache(p, &error));
     tarn_pinned_forget_graphs(p);
     tarn_pinned_get_stats(p, &stats);
@@ -243,7 +243,7 @@ static void history_is_refused(void)
 {
     struct tarn_history_usage usage = {.struct_size = sizeof usage};
     const struct tarn_event event = {.action = TARN_ACTION_ALLOC};
-    struct tarn_history *h = scene.history;
+    struct tarn_history *h = analysis.history;
     struct tarn_error error;
     struct tarn_sink sink;
 
@@ -268,7 +268,7 @@ static void tracker_is_refused(void)
     struct tarn_track_module module = {.struct_size = sizeof module};
     struct tarn_track_iteration iteration = {.struct_size = sizeof iteration};
     struct tarn_findings findings = TARN_FINDINGS_INIT;
-    struct tarn_tracker *t = scene.tracker;
+    struct tarn_tracker *t = analysis.tracker;
     struct tarn_track_row row;
     struct tarn_error error;
     uint32_t id = 0;
@@ -296,8 +296,8 @@ static void dump_is_refused(void)
 {
     struct tarn_error error;
 
-    REFUSED(tarn_oom_dump_status(scene.dump, &error));
-    CHILD_REQUIRE(tarn_oom_dump_count(scene.dump) == 0);
+    REFUSED(tarn_oom_dump_status(analysis.dump, &error));
+    CHILD_REQUIRE(tarn_oom_dump_count(analysis.dump) == 0);
 }
 
 /* ---- the child: what works ---- */
@@ -316,12 +316,12 @@ static void new_things_work(void)
 
 static void destroy_all(void)
 {
-    tarn_tracker_destroy(scene.tracker);
-    tarn_pinned_destroy(scene.pinned);
-    tarn_allocator_destroy(scene.allocator);
-    tarn_oom_dump_destroy(scene.dump);
-    tarn_history_destroy(scene.history);
-    tarn_device_close(scene.device);
+    tarn_tracker_destroy(analysis.tracker);
+    tarn_pinned_destroy(analysis.pinned);
+    tarn_allocator_destroy(analysis.allocator);
+    tarn_oom_dump_destroy(analysis.dump);
+    tarn_history_destroy(analysis.history);
+    tarn_device_close(analysis.device);
 }
 
 static void child(void *context)
@@ -353,20 +353,23 @@ static int scene_open(void **state)
     struct tarn_sink sink;
 
     (void)state;
-    memset(&scene, 0, sizeof scene);
-    assert_int_equal(sem_init(&scene.inside, 0, 0), 0);
-    assert_int_equal(sem_init(&scene.leave, 0, 0), 0);
-    assert_int_equal(tarn_sim_open(&sim, &scene.device, NULL), TARN_OK);
-    assert_int_equal(tarn_allocator_create(scene.device, NULL, &scene.allocator, NULL), TARN_OK);
-    assert_int_equal(tarn_history_create(NULL, &scene.history, NULL), TARN_OK);
-    tarn_history_get_sink(scene.history, TARN_CONTEXT_ALL, &sink);
-    assert_int_equal(tarn_allocator_add_sink(scene.allocator, &sink, NULL), TARN_OK);
-    assert_int_equal(tarn_pinned_create(scene.device, NULL, &scene.pinned, NULL), TARN_OK);
-    assert_int_equal(tarn_tracker_create(NULL, &scene.tracker, NULL), TARN_OK);
-    assert_int_equal(tarn_dump_on_oom(scene.allocator, scene.history, "unused", &scene.dump, NULL),
+    memset(&analysis, 0, sizeof analysis);
+    assert_int_equal(sem_init(&analysis.inside, 0, 0), 0);
+    assert_int_equal(sem_init(&analysis.leave, 0, 0), 0);
+    assert_int_equal(tarn_sim_open(&sim, &analysis.device, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_create(analysis.device, NULL, &analysis.allocator, NULL),
                      TARN_OK);
-    assert_int_equal(tarn_allocator_alloc(scene.allocator, 5000, 1, &scene.block, NULL), TARN_OK);
-    assert_int_equal(tarn_pinned_alloc(scene.pinned, 5000, &scene.host, NULL), TARN_OK);
+    assert_int_equal(tarn_history_create(NULL, &analysis.history, NULL), TARN_OK);
+    tarn_history_get_sink(analysis.history, TARN_CONTEXT_ALL, &sink);
+    assert_int_equal(tarn_allocator_add_sink(analysis.allocator, &sink, NULL), TARN_OK);
+    assert_int_equal(tarn_pinned_create(analysis.device, NULL, &analysis.pinned, NULL), TARN_OK);
+    assert_int_equal(tarn_tracker_create(NULL, &analysis.tracker, NULL), TARN_OK);
+    assert_int_equal(
+        tarn_dump_on_oom(analysis.allocator, analysis.history, "unused", &analysis.dump, NULL),
+        TARN_OK);
+    assert_int_equal(tarn_allocator_alloc(analysis.allocator, 5000, 1, &analysis.block, NULL),
+                     TARN_OK);
+    assert_int_equal(tarn_pinned_alloc(analysis.pinned, 5000, &analysis.host, NULL), TARN_OK);
     return 0;
 }
 
@@ -375,18 +378,18 @@ static int scene_close(void **state)
     struct tarn_findings findings = TARN_FINDINGS_INIT;
 
     (void)state;
-    assert_int_equal(tarn_allocator_check(scene.allocator, &findings), 0);
-    assert_int_equal(tarn_allocator_free(scene.allocator, scene.block, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_check(analysis.allocator, &findings), 0);
+    assert_int_equal(tarn_allocator_free(analysis.allocator, analysis.block, NULL), TARN_OK);
     destroy_all();
-    (void)sem_destroy(&scene.inside);
-    (void)sem_destroy(&scene.leave);
+    (void)sem_destroy(&analysis.inside);
+    (void)sem_destroy(&analysis.leave);
     return 0;
 }
 
 static void hold(void)
 {
-    (void)sem_post(&scene.inside);
-    while (sem_wait(&scene.leave) != 0) { /* again after a signal */
+    (void)sem_post(&analysis.inside);
+    while (sem_wait(&analysis.leave) != 0) { /* again after a signal */
     }
 }
 
@@ -411,7 +414,7 @@ static void *walk_pinned(void *context)
 {
     const struct tarn_walker walker = {.segment = hold_in_walk};
 
-    tarn_pinned_walk(scene.pinned, &walker);
+    tarn_pinned_walk(analysis.pinned, &walker);
     return context;
 }
 
@@ -420,9 +423,9 @@ static void *alloc_segment(void *context)
 {
     tarn_ptr ptr = 0;
 
-    tarn_sim_set_address_oracle(scene.device, hold_in_oracle, NULL);
-    if (tarn_allocator_alloc(scene.allocator, 64 * MIB, 5, &ptr, NULL) ||
-        tarn_allocator_free(scene.allocator, ptr, NULL)) {
+    tarn_sim_set_address_oracle(analysis.device, hold_in_oracle, NULL);
+    if (tarn_allocator_alloc(analysis.allocator, 64 * MIB, 5, &ptr, NULL) ||
+        tarn_allocator_free(analysis.allocator, ptr, NULL)) {
         return NULL;
     }
     return context;
@@ -435,16 +438,16 @@ static void locks_held_by_others_stop_no_child(void **state)
     void *done = NULL;
 
     (void)state;
-    assert_int_equal(pthread_create(&threads[0], NULL, walk_pinned, &scene), 0);
-    assert_int_equal(pthread_create(&threads[1], NULL, alloc_segment, &scene), 0);
-    assert_int_equal(sem_wait(&scene.inside), 0);
-    assert_int_equal(sem_wait(&scene.inside), 0);
+    assert_int_equal(pthread_create(&threads[0], NULL, walk_pinned, &analysis), 0);
+    assert_int_equal(pthread_create(&threads[1], NULL, alloc_segment, &analysis), 0);
+    assert_int_equal(sem_wait(&analysis.inside), 0);
+    assert_int_equal(sem_wait(&analysis.inside), 0);
     child_run(child, &alone);
-    (void)sem_post(&scene.leave);
-    (void)sem_post(&scene.leave);
+    (void)sem_post(&analysis.leave);
+    (void)sem_post(&analysis.leave);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(pthread_join(threads[i], &done), 0);
-        assert_ptr_equal(done, &scene);
+        assert_ptr_equal(done, &analysis);
     }
 }
 
@@ -453,11 +456,11 @@ static bool work_on_memory(tarn_stream stream)
     tarn_ptr ptr = 0;
     void *host = NULL;
 
-    return tarn_allocator_alloc(scene.allocator, 5000, stream, &ptr, NULL) == TARN_OK &&
-           tarn_allocator_record_stream(scene.allocator, ptr, stream + 1, NULL) == TARN_OK &&
-           tarn_allocator_free(scene.allocator, ptr, NULL) == TARN_OK &&
-           tarn_pinned_alloc(scene.pinned, 5000, &host, NULL) == TARN_OK &&
-           tarn_pinned_free(scene.pinned, host, NULL) == TARN_OK;
+    return tarn_allocator_alloc(analysis.allocator, 5000, stream, &ptr, NULL) == TARN_OK &&
+           tarn_allocator_record_stream(analysis.allocator, ptr, stream + 1, NULL) == TARN_OK &&
+           tarn_allocator_free(analysis.allocator, ptr, NULL) == TARN_OK &&
+           tarn_pinned_alloc(analysis.pinned, 5000, &host, NULL) == TARN_OK &&
+           tarn_pinned_free(analysis.pinned, host, NULL) == TARN_OK;
 }
 
 static bool work_on_records(void)
@@ -467,15 +470,15 @@ static bool work_on_records(void)
     struct tarn_stats stats = {.struct_size = sizeof stats};
     struct tarn_allocator *other = NULL;
 
-    tarn_history_get_usage(scene.history, &usage);
-    tarn_allocator_get_stats(scene.allocator, &stats);
+    tarn_history_get_usage(analysis.history, &usage);
+    tarn_allocator_get_stats(analysis.allocator, &stats);
     if (tarn_open("sim:1GiB", "", &other, NULL)) { /* the lists of what there is */
         return false;
     }
     tarn_allocator_destroy(other);
-    return tarn_history_annotate(scene.history, TARN_ANNOTATION_START, 0, "name", NULL, 0) ==
+    return tarn_history_annotate(analysis.history, TARN_ANNOTATION_START, 0, "name", NULL, 0) ==
                TARN_OK &&
-           tarn_tracker_apply(scene.tracker, &event, 1, NULL, NULL) == TARN_OK;
+           tarn_tracker_apply(analysis.tracker, &event, 1, NULL, NULL) == TARN_OK;
 }
 
 static void *work(void *context)
@@ -483,7 +486,7 @@ static void *work(void *context)
     const tarn_stream stream = 2 + *(const uint64_t *)context;
     bool well = true;
 
-    while (!atomic_load(&scene.over) && well) {
+    while (!atomic_load(&analysis.over) && well) {
         well = work_on_memory(stream) && work_on_records();
     }
     return well ? context : NULL;
@@ -510,7 +513,7 @@ static void children_of_busy_threads_go_on(void **state)
         (void)nanosleep(&a_moment, NULL);
         child_run(child, &alone);
     }
-    atomic_store(&scene.over, true);
+    atomic_store(&analysis.over, true);
     for (int i = 0; i < WORKERS; i++) {
         assert_int_equal(pthread_join(threads[i], &done), 0);
         assert_ptr_equal(done, &numbers[i]);

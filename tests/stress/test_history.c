@@ -26,7 +26,7 @@ enum {
     OWN = 8
 };
 
-struct scene {
+struct analysis {
     struct tarn_device *device;
     struct tarn_allocator *allocator;
     struct tarn_history *history;
@@ -35,12 +35,12 @@ struct scene {
 };
 
 struct worker {
-    struct scene *scene;
+    struct analysis *analysis;
     uint64_t number;
     const char *broken;
 };
 
-static void scene_open(struct scene *scene, enum tarn_stack_source source)
+static void scene_open(struct analysis *analysis, enum tarn_stack_source source)
 {
     const struct tarn_sim_options sim = {.struct_size = sizeof sim, .capacity = 1024 * MIB};
     const struct tarn_history_options options = {
@@ -51,38 +51,40 @@ static void scene_open(struct scene *scene, enum tarn_stack_source source)
     };
     struct tarn_sink sink;
 
-    *scene = (struct scene){.host_bytes = tarn_host_usage().live_bytes};
-    assert_int_equal(tarn_sim_open(&sim, &scene->device, NULL), TARN_OK);
-    assert_int_equal(tarn_allocator_create(scene->device, NULL, &scene->allocator, NULL), TARN_OK);
-    assert_int_equal(tarn_history_create(&options, &scene->history, NULL), TARN_OK);
-    tarn_history_get_sink(scene->history, TARN_CONTEXT_ALL, &sink);
-    assert_int_equal(tarn_allocator_add_sink(scene->allocator, &sink, NULL), TARN_OK);
+    *analysis = (struct analysis){.host_bytes = tarn_host_usage().live_bytes};
+    assert_int_equal(tarn_sim_open(&sim, &analysis->device, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_create(analysis->device, NULL, &analysis->allocator, NULL),
+                     TARN_OK);
+    assert_int_equal(tarn_history_create(&options, &analysis->history, NULL), TARN_OK);
+    tarn_history_get_sink(analysis->history, TARN_CONTEXT_ALL, &sink);
+    assert_int_equal(tarn_allocator_add_sink(analysis->allocator, &sink, NULL), TARN_OK);
 }
 
-static void scene_close(struct scene *scene)
+static void scene_close(struct analysis *analysis)
 {
     struct tarn_history_usage usage = {.struct_size = sizeof usage};
 
-    assert_int_equal(tarn_allocator_empty_cache(scene->allocator, NULL), TARN_OK);
-    tarn_history_clear(scene->history);
-    tarn_history_get_usage(scene->history, &usage);
+    assert_int_equal(tarn_allocator_empty_cache(analysis->allocator, NULL), TARN_OK);
+    tarn_history_clear(analysis->history);
+    tarn_history_get_usage(analysis->history, &usage);
     assert_int_equal(usage.stacks, 0);
     assert_int_equal(usage.stack_bytes, 0);
     assert_int_equal(usage.texts, 0);
-    assert_int_equal(tarn_allocator_remove_sink(scene->allocator, scene->history, NULL), TARN_OK);
-    tarn_history_destroy(scene->history);
-    tarn_allocator_destroy(scene->allocator);
-    tarn_device_close(scene->device);
-    assert_int_equal(tarn_host_usage().live_bytes, scene->host_bytes);
+    assert_int_equal(tarn_allocator_remove_sink(analysis->allocator, analysis->history, NULL),
+                     TARN_OK);
+    tarn_history_destroy(analysis->history);
+    tarn_allocator_destroy(analysis->allocator);
+    tarn_device_close(analysis->device);
+    assert_int_equal(tarn_host_usage().live_bytes, analysis->host_bytes);
 }
 
-static __attribute__((noinline)) enum tarn_status alloc_deep(struct scene *scene, uint64_t calls,
-                                                             uint64_t size, tarn_stream stream,
-                                                             tarn_ptr *ptr_out)
+static __attribute__((noinline)) enum tarn_status alloc_deep(struct analysis *analysis,
+                                                             uint64_t calls, uint64_t size,
+                                                             tarn_stream stream, tarn_ptr *ptr_out)
 {
     const enum tarn_status st =
-        calls > 0 ? alloc_deep(scene, calls - 1, size, stream, ptr_out)
-                  : tarn_allocator_alloc(scene->allocator, size, stream, ptr_out, NULL);
+        calls > 0 ? alloc_deep(analysis, calls - 1, size, stream, ptr_out)
+                  : tarn_allocator_alloc(analysis->allocator, size, stream, ptr_out, NULL);
 
     __asm__ volatile("" ::: "memory");
     return st;
@@ -90,7 +92,7 @@ static __attribute__((noinline)) enum tarn_status alloc_deep(struct scene *scene
 
 static void work(struct worker *worker)
 {
-    struct scene *scene = worker->scene;
+    struct analysis *analysis = worker->analysis;
     tarn_ptr own[OWN] = {0};
     uint64_t random = worker->number;
 
@@ -98,17 +100,17 @@ static void work(struct worker *worker)
         random = random * 6364136223846793005u + 1442695040888963407u;
         tarn_ptr *slot = &own[random >> 33 & (OWN - 1)];
 
-        if (*slot && tarn_allocator_free(scene->allocator, *slot, NULL)) {
+        if (*slot && tarn_allocator_free(analysis->allocator, *slot, NULL)) {
             worker->broken = "a free failed";
         } else if (*slot) {
             *slot = 0;
-        } else if (alloc_deep(scene, random >> 40 & 15, 512 + (random >> 44 & 0xfffff),
+        } else if (alloc_deep(analysis, random >> 40 & 15, 512 + (random >> 44 & 0xfffff),
                               worker->number % 3, slot)) {
             worker->broken = "an allocation failed";
         }
     }
     for (int i = 0; i < OWN; i++) {
-        if (own[i] && tarn_allocator_free(scene->allocator, own[i], NULL)) {
+        if (own[i] && tarn_allocator_free(analysis->allocator, own[i], NULL)) {
             worker->broken = "a free failed";
         }
     }
@@ -124,7 +126,7 @@ static void *worker_main(void *argument)
         worker->broken = "a text was refused";
     }
     work(worker);
-    atomic_fetch_sub(&worker->scene->running, 1);
+    atomic_fetch_sub(&worker->analysis->running, 1);
     return NULL;
 }
 
@@ -135,9 +137,9 @@ static bool count_entry(void *context, const struct tarn_history_entry *entry)
     return true;
 }
 
-static void take_snapshot(const struct scene *scene)
+static void take_snapshot(const struct analysis *analysis)
 {
-    const struct tarn_capture_source source = {scene->allocator, scene->history};
+    const struct tarn_capture_source source = {analysis->allocator, analysis->history};
     struct tarn_snapshot *snapshot = NULL;
 
     assert_int_equal(tarn_snapshot_capture(&source, 1, NULL, &snapshot, NULL), TARN_OK);
@@ -146,52 +148,53 @@ static void take_snapshot(const struct scene *scene)
 }
 
 /* Until the workers are done. */
-static void disturb(struct scene *scene)
+static void disturb(struct analysis *analysis)
 {
-    for (unsigned round = 0; atomic_load(&scene->running) > 0; round++) {
+    for (unsigned round = 0; atomic_load(&analysis->running) > 0; round++) {
         uint64_t count = 0;
 
-        assert_int_equal(tarn_allocator_set_sink(scene->allocator, scene->history, round % 4 != 0,
+        assert_int_equal(tarn_allocator_set_sink(analysis->allocator, analysis->history,
+                                                 round % 4 != 0,
                                                  (enum tarn_context_level)(round % 4), NULL),
                          TARN_OK);
-        assert_int_equal(tarn_history_walk(scene->history, count_entry, &count), TARN_OK);
+        assert_int_equal(tarn_history_walk(analysis->history, count_entry, &count), TARN_OK);
         assert_true(count <= 1000);
         if (round % 8 == 6) {
-            take_snapshot(scene);
+            take_snapshot(analysis);
         }
         if (round % 8 == 3) {
-            assert_int_equal(tarn_history_set_max_entries(scene->history, 100 + round % 900, NULL),
-                             TARN_OK);
+            assert_int_equal(
+                tarn_history_set_max_entries(analysis->history, 100 + round % 900, NULL), TARN_OK);
         }
         if (round % 16 == 5) {
-            tarn_history_clear(scene->history);
+            tarn_history_clear(analysis->history);
         }
-        tarn_history_set_skip_actions(scene->history, round % 2);
+        tarn_history_set_skip_actions(analysis->history, round % 2);
         assert_int_equal(
-            tarn_history_annotate(scene->history, TARN_ANNOTATION_START, 0, "round", NULL, 0),
+            tarn_history_annotate(analysis->history, TARN_ANNOTATION_START, 0, "round", NULL, 0),
             TARN_OK);
     }
 }
 
 static void threads_and_one_that_disturbs(void **state)
 {
-    struct scene scene;
+    struct analysis analysis;
     struct worker workers[THREADS];
     pthread_t threads[THREADS];
 
     (void)state;
-    scene_open(&scene, TARN_STACK_FRAME_POINTERS);
-    atomic_store(&scene.running, THREADS);
+    scene_open(&analysis, TARN_STACK_FRAME_POINTERS);
+    atomic_store(&analysis.running, THREADS);
     for (uint64_t i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){.scene = &scene, .number = i + 1};
+        workers[i] = (struct worker){.analysis = &analysis, .number = i + 1};
         assert_int_equal(pthread_create(&threads[i], NULL, worker_main, &workers[i]), 0);
     }
-    disturb(&scene);
+    disturb(&analysis);
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);
         assert_null(workers[i].broken);
     }
-    scene_close(&scene);
+    scene_close(&analysis);
 }
 
 /* What one thread does is all there, in order, with the stack of each call. */
@@ -236,19 +239,19 @@ static void one_thread(enum tarn_stack_source source)
     static const enum tarn_action expected[] = {
         TARN_ACTION_SEGMENT_ALLOC, TARN_ACTION_ALLOC, TARN_ACTION_FREE_REQUESTED,
         TARN_ACTION_FREE_COMPLETED, TARN_ACTION_SEGMENT_FREE};
-    struct scene scene;
+    struct analysis analysis;
     tarn_ptr ptr;
 
-    scene_open(&scene, source);
-    struct order order = {.history = scene.history};
+    scene_open(&analysis, source);
+    struct order order = {.history = analysis.history};
 
-    assert_int_equal(alloc_deep(&scene, 3, 4096, 0, &ptr), TARN_OK);
-    assert_int_equal(tarn_allocator_free(scene.allocator, ptr, NULL), TARN_OK);
-    assert_int_equal(tarn_allocator_empty_cache(scene.allocator, NULL), TARN_OK);
-    assert_int_equal(tarn_history_walk(scene.history, look_at_entry, &order), TARN_OK);
+    assert_int_equal(alloc_deep(&analysis, 3, 4096, 0, &ptr), TARN_OK);
+    assert_int_equal(tarn_allocator_free(analysis.allocator, ptr, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_empty_cache(analysis.allocator, NULL), TARN_OK);
+    assert_int_equal(tarn_history_walk(analysis.history, look_at_entry, &order), TARN_OK);
     assert_int_equal(order.count, 5);
     assert_memory_equal(order.actions, expected, sizeof expected);
-    scene_close(&scene);
+    scene_close(&analysis);
 }
 
 static void a_call_is_told_with_its_stack(void **state)

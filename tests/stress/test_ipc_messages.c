@@ -25,7 +25,7 @@ struct message {
     unsigned char bytes[ROOM];
 };
 
-struct scene {
+struct analysis {
     struct message genuine[GENUINE];
     pid_t owner;
     struct tarn_device *device;
@@ -77,14 +77,14 @@ static uint64_t descriptors_count(void)
     return count;
 }
 
-static uint32_t draw(struct scene *scene, uint32_t below)
+static uint32_t draw(struct analysis *analysis, uint32_t below)
 {
-    scene->random = scene->random * 1664525u + 1013904223u;
-    return (scene->random >> 8) % below;
+    analysis->random = analysis->random * 1664525u + 1013904223u;
+    return (analysis->random >> 8) % below;
 }
 
 /* A number that may pass for a size, an offset, a process or a descriptor. */
-static uint64_t draw_word(struct scene *scene)
+static uint64_t draw_word(struct analysis *analysis)
 {
     const uint64_t words[] = {0,
                               1,
@@ -97,85 +97,85 @@ static uint64_t draw_word(struct scene *scene)
                               UINT64_MAX,
                               (uint64_t)getpid(),
                               (uint64_t)getppid(),
-                              (uint64_t)scene->owner};
+                              (uint64_t)analysis->owner};
 
-    return words[draw(scene, sizeof words / sizeof *words)];
+    return words[draw(analysis, sizeof words / sizeof *words)];
 }
 
-static void spoil(struct scene *scene, struct message *message)
+static void spoil(struct analysis *analysis, struct message *message)
 {
-    const uint32_t at = draw(scene, (uint32_t)message->length);
+    const uint32_t at = draw(analysis, (uint32_t)message->length);
     uint64_t word;
 
-    switch (draw(scene, 8)) {
+    switch (draw(analysis, 8)) {
     case 0:
-        message->length = 1 + draw(scene, ROOM);
+        message->length = 1 + draw(analysis, ROOM);
         break;
     case 1:
     case 2:
-        message->bytes[at] ^= (unsigned char)(1 << draw(scene, 8));
+        message->bytes[at] ^= (unsigned char)(1 << draw(analysis, 8));
         break;
     case 3:
     case 4:
-        message->bytes[at] = (unsigned char)draw(scene, 256);
+        message->bytes[at] = (unsigned char)draw(analysis, 256);
         break;
     default: /* a whole field */
-        word = draw_word(scene);
+        word = draw_word(analysis);
         memcpy(&message->bytes[at & ~(uint32_t)7], &word, sizeof word);
         break;
     }
 }
 
 /* Whether it was opened. */
-static bool try_message(struct scene *scene, const struct message *message)
+static bool try_message(struct analysis *analysis, const struct message *message)
 {
     tarn_ptr ptr = 0;
     uint64_t size = 0;
 
-    if (tarn_ipc_open(scene->allocator, message->bytes, message->length, &ptr, &size, NULL)) {
+    if (tarn_ipc_open(analysis->allocator, message->bytes, message->length, &ptr, &size, NULL)) {
         assert_true(ptr == 0 && size == 0);
         return false;
     }
-    if (!tarn_sim_host_memory(scene->device, ptr, size)) {
+    if (!tarn_sim_host_memory(analysis->device, ptr, size)) {
         fail_msg("%#llx + %llu is not one piece of memory", (unsigned long long)ptr,
                  (unsigned long long)size);
     }
-    assert_int_equal(tarn_ipc_close(scene->allocator, ptr, NULL), TARN_OK);
+    assert_int_equal(tarn_ipc_close(analysis->allocator, ptr, NULL), TARN_OK);
     return true;
 }
 
-static void expect_nothing_open(const struct scene *scene)
+static void expect_nothing_open(const struct analysis *analysis)
 {
     struct tarn_sim_counters counters = {.struct_size = sizeof counters};
     struct tarn_findings findings = TARN_FINDINGS_INIT;
 
-    tarn_sim_get_counters(scene->device, &counters);
+    tarn_sim_get_counters(analysis->device, &counters);
     assert_int_equal(counters.live_opened, 0);
     assert_int_equal(counters.live_pages, 0);
     assert_int_equal(counters.live_mappings, 0);
     assert_int_equal(counters.live_reservations, 0);
-    assert_int_equal(tarn_allocator_check(scene->allocator, &findings), 0);
+    assert_int_equal(tarn_allocator_check(analysis->allocator, &findings), 0);
 }
 
-static void try_all(struct scene *scene)
+static void try_all(struct analysis *analysis)
 {
     uint64_t opened = 0;
 
     for (int i = 0; i < GENUINE; i++) {
-        assert_true(try_message(scene, &scene->genuine[i]));
+        assert_true(try_message(analysis, &analysis->genuine[i]));
     }
     const uint64_t descriptors = descriptors_count();
     const uint64_t bytes = tarn_host_usage().live_bytes;
 
     for (int i = 0; i < MESSAGES; i++) {
-        struct message message = scene->genuine[draw(scene, GENUINE)];
+        struct message message = analysis->genuine[draw(analysis, GENUINE)];
 
-        for (uint32_t left = 1 + draw(scene, 4); left > 0; left--) {
-            spoil(scene, &message);
+        for (uint32_t left = 1 + draw(analysis, 4); left > 0; left--) {
+            spoil(analysis, &message);
         }
-        opened += try_message(scene, &message);
+        opened += try_message(analysis, &message);
     }
-    expect_nothing_open(scene);
+    expect_nothing_open(analysis);
     assert_int_equal(descriptors_count(), descriptors);
     assert_int_equal(tarn_host_usage().live_bytes, bytes);
     assert_true(opened > 0 && opened < MESSAGES / 2);
@@ -183,7 +183,7 @@ static void try_all(struct scene *scene)
 
 static void forged_messages_open_nothing_else(void **state)
 {
-    struct scene scene = {.random = 1};
+    struct analysis analysis = {.random = 1};
     int from_owner[2];
     int to_owner[2];
     int status = -1;
@@ -192,24 +192,24 @@ static void forged_messages_open_nothing_else(void **state)
     assert_int_equal(pipe(from_owner), 0);
     assert_int_equal(pipe(to_owner), 0);
     (void)fflush(NULL);
-    scene.owner = fork();
-    assert_true(scene.owner >= 0);
-    if (scene.owner == 0) {
+    analysis.owner = fork();
+    assert_true(analysis.owner >= 0);
+    if (analysis.owner == 0) {
         (void)close(to_owner[1]); /* so that it ends with this process in any case */
         own(from_owner[1], to_owner[0]);
         _exit(0);
     }
     for (int i = 0; i < GENUINE; i++) {
-        assert_int_equal(read(from_owner[0], &scene.genuine[i], sizeof scene.genuine[i]),
-                         sizeof scene.genuine[i]);
+        assert_int_equal(read(from_owner[0], &analysis.genuine[i], sizeof analysis.genuine[i]),
+                         sizeof analysis.genuine[i]);
     }
-    scene.allocator = open_backed("");
-    assert_non_null(scene.allocator);
-    scene.device = tarn_allocator_device(scene.allocator);
-    try_all(&scene);
-    tarn_allocator_destroy(scene.allocator);
+    analysis.allocator = open_backed("");
+    assert_non_null(analysis.allocator);
+    analysis.device = tarn_allocator_device(analysis.allocator);
+    try_all(&analysis);
+    tarn_allocator_destroy(analysis.allocator);
     assert_int_equal(write(to_owner[1], "x", 1), 1);
-    assert_int_equal(waitpid(scene.owner, &status, 0), scene.owner);
+    assert_int_equal(waitpid(analysis.owner, &status, 0), analysis.owner);
     assert_int_equal(status, 0);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(close(from_owner[i]), 0);

@@ -31,8 +31,8 @@ static inline void same_frame(const struct tn_model *a, uint32_t x, const struct
     assert_int_equal(left->line, right->line);
     assert_int_equal(left->fx == 0, right->fx == 0);
     if (left->fx != 0) {
-        const struct tn_frame_fx *p = tn_store_at(&a->fx, left->fx);
-        const struct tn_frame_fx *q = tn_store_at(&b->fx, right->fx);
+        const struct tn_frame_fx *p = tn_chunked_vec_at(&a->fx, left->fx);
+        const struct tn_frame_fx *q = tn_chunked_vec_at(&b->fx, right->fx);
 
         same_string(a, p->node_op, b, q->node_op);
         same_string(a, p->node_name, b, q->node_name);

@@ -135,7 +135,7 @@ enum tarn_status tarn_allocator_reach_peer(struct tarn_allocator *allocator,
     return TARN_OK;
 }
 
-bool tarn_allocator_has_growing_segments(struct tarn_allocator *allocator)
+bool tarn_allocator_has_expandable_segments(struct tarn_allocator *allocator)
 {
     struct tn_engine *engine;
     bool found = false;
@@ -157,8 +157,8 @@ enum tarn_copy_kind tarn_allocator_choose_copy(struct tarn_allocator *destinatio
                                                struct tarn_allocator *source, bool peer_access)
 {
     if (peer_access || destination->device->ordinal == source->device->ordinal ||
-        (!tarn_allocator_has_growing_segments(destination) &&
-         !tarn_allocator_has_growing_segments(source))) {
+        (!tarn_allocator_has_expandable_segments(destination) &&
+         !tarn_allocator_has_expandable_segments(source))) {
         return TARN_COPY_PLAIN;
     }
     return TARN_COPY_PEER;

@@ -35,7 +35,8 @@ static const char stack[] =
     " {'name': 'step', 'filename': '/x/torch/optim/adam.py', 'line': 9},"
     " {'name': 'main', 'filename': 'train.py', 'line': 1}]}]]}";
 
-static const char *category_of(const char *text, const struct tn_life *life, uint64_t first_step)
+static const char *category_of(const char *text, const struct tn_lifetime *lifetime,
+                               uint64_t first_step)
 {
     static char name[64];
     struct tarn_snapshot *snapshot = report_parse(stack);
@@ -48,9 +49,9 @@ static const char *category_of(const char *text, const struct tn_life *life, uin
         assert_int_equal(tarn_rules_create_default(&rules, &error), TARN_OK);
     }
     assert_true(tn_categories_init(&categories, rules, tn_snapshot_model(snapshot)));
-    const uint32_t category = tn_category_of(&categories, life, first_step);
+    const uint32_t category = tn_category_of(&categories, lifetime, first_step);
 
-    assert_int_equal(tn_category_of(&categories, life, first_step), category);
+    assert_int_equal(tn_category_of(&categories, lifetime, first_step), category);
     const char *base = tn_category_name(&categories, category, &hint);
 
     (void)snprintf(name, sizeof name, "%s%s", base, hint);
@@ -62,31 +63,31 @@ static const char *category_of(const char *text, const struct tn_life *life, uin
 
 static void the_outermost_frame_decides(void **state)
 {
-    const struct tn_life life = {.start = 5, .end = 100, .requested = 99, .stack = 2};
+    const struct tn_lifetime lifetime = {.start = 5, .end = 100, .requested = 99, .stack = 2};
 
     (void)state;
-    assert_string_equal(category_of("act: functional\nopt: /optim/\n", &life, 0), "opt");
+    assert_string_equal(category_of("act: functional\nopt: /optim/\n", &lifetime, 0), "opt");
     assert_string_equal(
-        category_of("# a\n\n first : train\\.py:1:main$ \r\nopt: /optim/", &life, 0), "first");
-    assert_string_equal(category_of("a: adam\nb: adam\n", &life, 0), "a");
-    assert_string_equal(category_of("a: nothing\n", &life, 0), "unclassified");
-    assert_string_equal(category_of("", &life, 0), "unclassified");
-    assert_string_equal(category_of(NULL, &life, 0), "optimizer");
+        category_of("# a\n\n first : train\\.py:1:main$ \r\nopt: /optim/", &lifetime, 0), "first");
+    assert_string_equal(category_of("a: adam\nb: adam\n", &lifetime, 0), "a");
+    assert_string_equal(category_of("a: nothing\n", &lifetime, 0), "unclassified");
+    assert_string_equal(category_of("", &lifetime, 0), "unclassified");
+    assert_string_equal(category_of(NULL, &lifetime, 0), "optimizer");
 }
 
 static void lives_are_a_hint(void **state)
 {
-    struct tn_life life = {.start = TN_NEVER, .end = TN_NEVER, .stack = TN_STACK_NONE};
+    struct tn_lifetime lifetime = {.start = TN_NEVER, .end = TN_NEVER, .stack = TN_STACK_NONE};
 
     (void)state;
-    assert_string_equal(category_of(NULL, &life, 0), "parameter (by lifetime)");
-    life.start = 7;
-    assert_string_equal(category_of(NULL, &life, 7), "parameter (by lifetime)");
-    assert_string_equal(category_of(NULL, &life, 6), "unclassified");
-    life.end = 7 + TN_TEMPORARY_ENTRIES;
-    assert_string_equal(category_of(NULL, &life, 7), "temporary (by lifetime)");
-    life.end++;
-    assert_string_equal(category_of(NULL, &life, 7), "unclassified");
+    assert_string_equal(category_of(NULL, &lifetime, 0), "parameter (by lifetime)");
+    lifetime.start = 7;
+    assert_string_equal(category_of(NULL, &lifetime, 7), "parameter (by lifetime)");
+    assert_string_equal(category_of(NULL, &lifetime, 6), "unclassified");
+    lifetime.end = 7 + TN_TEMPORARY_ENTRIES;
+    assert_string_equal(category_of(NULL, &lifetime, 7), "temporary (by lifetime)");
+    lifetime.end++;
+    assert_string_equal(category_of(NULL, &lifetime, 7), "unclassified");
 }
 
 static void bad_files(void **state)

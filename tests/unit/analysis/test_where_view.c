@@ -3,7 +3,7 @@
  * slow evaluation of the same random expressions. */
 #include "support/report.h"
 
-#include "analysis/scene.h"
+#include "analysis/analysis.h"
 #include "snapshot/snapshot.h"
 
 #include <inttypes.h>
@@ -46,7 +46,7 @@ enum {
 /* A trace and an expression, ready to be asked. */
 struct asking {
     struct tn_query query;
-    struct tn_scene scene;
+    struct tn_analysis analysis;
     struct tarn_where *where;
 };
 
@@ -63,7 +63,7 @@ static enum tarn_status asking_init(struct asking *asking, const struct tarn_sna
     selection.where = asking->where;
     status = tn_query_init(&asking->query, tn_snapshot_model(snapshot), &options, error);
     if (status == TARN_OK) {
-        status = tn_scene_init(&asking->scene, &asking->query, 0, error);
+        status = tn_analysis_init(&asking->analysis, &asking->query, 0, error);
         if (status) {
             tn_query_fini(&asking->query);
         }
@@ -76,14 +76,14 @@ static enum tarn_status asking_init(struct asking *asking, const struct tarn_sna
 
 static void asking_fini(struct asking *asking)
 {
-    tn_scene_fini(&asking->scene);
+    tn_analysis_fini(&asking->analysis);
     tn_query_fini(&asking->query);
     tarn_where_destroy(asking->where);
 }
 
-static bool takes(struct asking *asking, const struct tn_life *life)
+static bool takes(struct asking *asking, const struct tn_lifetime *lifetime)
 {
-    return tn_where_takes(&asking->query.where, &asking->scene.where, life);
+    return tn_where_takes(&asking->query.where, &asking->analysis.where, lifetime);
 }
 
 /* Which blocks an expression takes, as the sum of their sizes. */
@@ -96,10 +96,10 @@ static uint64_t taken(const struct tarn_snapshot *snapshot, const char *text)
     if (asking_init(&asking, snapshot, text, &error)) {
         fail_msg("%s: %s", text, error.text);
     }
-    const struct tn_life *lives = tn_timeline_lives(&asking.scene.whole);
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(&asking.analysis.whole);
 
-    for (size_t i = 0; i < asking.scene.whole.lives.count; i++) {
-        sum += takes(&asking, &lives[i]) ? lives[i].size : 0;
+    for (size_t i = 0; i < asking.analysis.whole.lifetimes.count; i++) {
+        sum += takes(&asking, &lifetimes[i]) ? lifetimes[i].size : 0;
     }
     asking_fini(&asking);
     return sum;
@@ -401,54 +401,55 @@ static bool slow_compare(int sign, bool is_known, uint64_t value, uint64_t numbe
                            value<number, value <= number, value> number, value >= number})[sign];
 }
 
-static int64_t slow_time(const struct tn_scene *scene, uint64_t entry)
+static int64_t slow_time(const struct tn_analysis *analysis, uint64_t entry)
 {
-    return tn_trace_at(scene->whole.model, scene->whole.trace, entry)->time_us;
+    return tn_trace_at(analysis->whole.model, analysis->whole.trace, entry)->time_us;
 }
 
-static bool slow_number(const struct tn_scene *scene, const struct tn_life *life,
+static bool slow_number(const struct tn_analysis *analysis, const struct tn_lifetime *lifetime,
                         const struct node *node)
 {
     const char *name = leaves[node->leaf].name;
     const uint64_t number = node->number * leaves[node->leaf].factor;
     const bool is_time = strchr(leaves[node->leaf].unit, 's') != NULL;
-    const uint64_t count = scene->whole.trace->count;
+    const uint64_t count = analysis->whole.trace->count;
 
     if (strcmp(name, "size") == 0) {
-        return slow_compare(node->sign, true, life->size, number);
+        return slow_compare(node->sign, true, lifetime->size, number);
     }
     if (strcmp(name, "stream") == 0) {
-        return slow_compare(node->sign, true, life->stream, number);
+        return slow_compare(node->sign, true, lifetime->stream, number);
     }
     if (strcmp(name, "device") == 0) {
         return slow_compare(node->sign, true, 0, number);
     }
     if (strcmp(name, "end") == 0) {
-        return slow_compare(node->sign, life->end != TN_NEVER, life->end, number);
+        return slow_compare(node->sign, lifetime->end != TN_NEVER, lifetime->end, number);
     }
     if (strcmp(name, "start") == 0) {
-        const bool is_known = life->start != TN_NEVER;
+        const bool is_known = lifetime->start != TN_NEVER;
 
         return slow_compare(node->sign, is_known,
-                            is_known && is_time
-                                ? (uint64_t)(slow_time(scene, life->start) - slow_time(scene, 0))
-                                : life->start,
+                            is_known && is_time ? (uint64_t)(slow_time(analysis, lifetime->start) -
+                                                             slow_time(analysis, 0))
+                                                : lifetime->start,
                             number);
     }
-    const uint64_t from = life->start == TN_NEVER ? 0 : life->start;
-    const uint64_t to = life->end == TN_NEVER ? count : life->end;
+    const uint64_t from = lifetime->start == TN_NEVER ? 0 : lifetime->start;
+    const uint64_t to = lifetime->end == TN_NEVER ? count : lifetime->end;
     const uint64_t last = to == count ? count - 1 : to;
 
-    return slow_compare(
-        node->sign, true,
-        is_time ? (uint64_t)(slow_time(scene, last) - slow_time(scene, from)) : to - from, number);
+    return slow_compare(node->sign, true,
+                        is_time ? (uint64_t)(slow_time(analysis, last) - slow_time(analysis, from))
+                                : to - from,
+                        number);
 }
 
-static bool slow_text(const struct tn_scene *scene, const struct tn_life *life,
+static bool slow_text(const struct tn_analysis *analysis, const struct tn_lifetime *lifetime,
                       const struct node *node)
 {
-    const struct tn_model *model = scene->whole.model;
-    const struct tn_stack stack = tn_model_stack(model, life->stack);
+    const struct tn_model *model = analysis->whole.model;
+    const struct tn_stack stack = tn_model_stack(model, lifetime->stack);
     const char *name = leaves[node->leaf].name;
     bool is_there = false;
 
@@ -463,29 +464,29 @@ static bool slow_text(const struct tn_scene *scene, const struct tn_life *life,
     return is_there == (node->sign == 6);
 }
 
-static bool slow_holds(const struct tree *tree, const struct tn_scene *scene,
-                       const struct tn_life *life, int number)
+static bool slow_holds(const struct tree *tree, const struct tn_analysis *analysis,
+                       const struct tn_lifetime *lifetime, int number)
 {
     const struct node *node = &tree->nodes[number];
 
     switch (node->kind) {
     case NODE_OR:
-        return slow_holds(tree, scene, life, node->left) ||
-               slow_holds(tree, scene, life, node->right);
+        return slow_holds(tree, analysis, lifetime, node->left) ||
+               slow_holds(tree, analysis, lifetime, node->right);
     case NODE_AND:
-        return slow_holds(tree, scene, life, node->left) &&
-               slow_holds(tree, scene, life, node->right);
+        return slow_holds(tree, analysis, lifetime, node->left) &&
+               slow_holds(tree, analysis, lifetime, node->right);
     case NODE_NOT:
-        return !slow_holds(tree, scene, life, node->left);
+        return !slow_holds(tree, analysis, lifetime, node->left);
     case NODE_LEAF:
         break;
     }
     if (leaves[node->leaf].kind == LEAF_FLAG) {
-        return strcmp(leaves[node->leaf].name, "freed") == 0 ? life->end != TN_NEVER
-                                                             : life->start == TN_NEVER;
+        return strcmp(leaves[node->leaf].name, "freed") == 0 ? lifetime->end != TN_NEVER
+                                                             : lifetime->start == TN_NEVER;
     }
-    return leaves[node->leaf].kind == LEAF_NUMBER ? slow_number(scene, life, node)
-                                                  : slow_text(scene, life, node);
+    return leaves[node->leaf].kind == LEAF_NUMBER ? slow_number(analysis, lifetime, node)
+                                                  : slow_text(analysis, lifetime, node);
 }
 
 /* Returns how many blocks were taken. */
@@ -502,16 +503,17 @@ static size_t expression_check(const struct tarn_snapshot *snapshot, uint64_t se
     if (asking_init(&asking, snapshot, text.text, &error)) {
         fail_msg("%s: %s", text.text, error.text);
     }
-    const struct tn_timeline *whole = &asking.scene.whole;
+    const struct tn_timeline *whole = &asking.analysis.whole;
 
     for (int i = 0; i < BLOCKS; i++) {
-        const struct tn_life *life = tn_timeline_lives(whole) + below(&tree, whole->lives.count);
-        const bool holds = takes(&asking, life);
+        const struct tn_lifetime *lifetime =
+            tn_timeline_lifetimes(whole) + below(&tree, whole->lifetimes.count);
+        const bool holds = takes(&asking, lifetime);
 
         count += holds;
-        if (holds != slow_holds(&tree, &asking.scene, life, root)) {
+        if (holds != slow_holds(&tree, &asking.analysis, lifetime, root)) {
             fail_msg("%s: %s for a block of %" PRIu64 " from entry %" PRIu64, text.text,
-                     holds ? "holds" : "does not hold", life->size, life->start);
+                     holds ? "holds" : "does not hold", lifetime->size, lifetime->start);
         }
     }
     asking_fini(&asking);

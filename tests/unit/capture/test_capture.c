@@ -13,63 +13,63 @@
 #include "tarn/host.h"
 #include "tarn/report.h"
 
-struct scene {
+struct analysis {
     struct rig rig;
     struct tarn_history *history;
     uint64_t host_bytes;
 };
 
-static void scene_open_on(struct scene *scene, struct tarn_sim_options sim, const char *conf,
+static void scene_open_on(struct analysis *analysis, struct tarn_sim_options sim, const char *conf,
                           struct tarn_history *shared)
 {
     struct tarn_sink sink;
 
-    *scene = (struct scene){.host_bytes = tarn_host_usage().live_bytes};
-    rig_open_with(&scene->rig, sim, conf);
-    scene->history = shared;
+    *analysis = (struct analysis){.host_bytes = tarn_host_usage().live_bytes};
+    rig_open_with(&analysis->rig, sim, conf);
+    analysis->history = shared;
     if (!shared) {
-        assert_int_equal(tarn_history_create(NULL, &scene->history, NULL), TARN_OK);
+        assert_int_equal(tarn_history_create(NULL, &analysis->history, NULL), TARN_OK);
     }
-    tarn_history_get_sink(scene->history, TARN_CONTEXT_ALL, &sink);
-    assert_int_equal(tarn_allocator_add_sink(scene->rig.allocator, &sink, NULL), TARN_OK);
+    tarn_history_get_sink(analysis->history, TARN_CONTEXT_ALL, &sink);
+    assert_int_equal(tarn_allocator_add_sink(analysis->rig.allocator, &sink, NULL), TARN_OK);
 }
 
-static void scene_open(struct scene *scene, const char *conf)
+static void scene_open(struct analysis *analysis, const char *conf)
 {
-    scene_open_on(scene, (struct tarn_sim_options){.capacity = GIB, .manual_events = true}, conf,
+    scene_open_on(analysis, (struct tarn_sim_options){.capacity = GIB, .manual_events = true}, conf,
                   NULL);
 }
 
-static void scene_close(struct scene *scene, bool own_history)
+static void scene_close(struct analysis *analysis, bool own_history)
 {
     struct tarn_history_usage usage = {.struct_size = sizeof usage};
 
-    assert_int_equal(tarn_allocator_remove_sink(scene->rig.allocator, scene->history, NULL),
+    assert_int_equal(tarn_allocator_remove_sink(analysis->rig.allocator, analysis->history, NULL),
                      TARN_OK);
     if (own_history) {
-        tarn_history_clear(scene->history);
-        tarn_history_get_usage(scene->history, &usage);
+        tarn_history_clear(analysis->history);
+        tarn_history_get_usage(analysis->history, &usage);
         assert_int_equal(usage.stacks, 0);
         assert_int_equal(usage.texts, 0);
-        tarn_history_destroy(scene->history);
+        tarn_history_destroy(analysis->history);
     }
-    rig_check(&scene->rig);
-    tarn_allocator_destroy(scene->rig.allocator);
-    sim_close(scene->rig.device);
+    rig_check(&analysis->rig);
+    tarn_allocator_destroy(analysis->rig.allocator);
+    sim_close(analysis->rig.device);
     if (own_history) {
-        assert_int_equal(tarn_host_usage().live_bytes, scene->host_bytes);
+        assert_int_equal(tarn_host_usage().live_bytes, analysis->host_bytes);
     }
 }
 
-static struct tarn_capture_source source_of(const struct scene *scene)
+static struct tarn_capture_source source_of(const struct analysis *analysis)
 {
-    return (struct tarn_capture_source){scene->rig.allocator, scene->history};
+    return (struct tarn_capture_source){analysis->rig.allocator, analysis->history};
 }
 
-static struct tarn_snapshot *capture(const struct scene *scene,
+static struct tarn_snapshot *capture(const struct analysis *analysis,
                                      const struct tarn_capture_options *options)
 {
-    const struct tarn_capture_source source = source_of(scene);
+    const struct tarn_capture_source source = source_of(analysis);
     struct tarn_snapshot *snapshot = NULL;
     struct tarn_error error;
 
@@ -79,9 +79,9 @@ static struct tarn_snapshot *capture(const struct scene *scene,
     return snapshot;
 }
 
-static TN_NOINLINE tarn_ptr alloc_here(struct scene *scene, uint64_t size, tarn_stream stream)
+static TN_NOINLINE tarn_ptr alloc_here(struct analysis *analysis, uint64_t size, tarn_stream stream)
 {
-    const tarn_ptr ptr = rig_alloc(&scene->rig, size, stream);
+    const tarn_ptr ptr = rig_alloc(&analysis->rig, size, stream);
 
     __asm__ volatile("" ::: "memory");
     return ptr;
@@ -103,18 +103,18 @@ static bool stack_has(const struct tn_model *model, uint32_t stack, const char *
 /* A block of every state, with stacks where PyTorch has them. */
 static void blocks_are_as_they_are(void **state)
 {
-    struct scene scene;
+    struct analysis analysis;
 
     (void)state;
-    scene_open(&scene, "max_split_size_mb:200,garbage_collection_threshold:0.5");
-    const tarn_ptr a = alloc_here(&scene, 2 * MIB - 1, 6);
-    const tarn_ptr b = alloc_here(&scene, 3 * MIB, 6);
-    const tarn_ptr c = alloc_here(&scene, 4 * MIB - 100, 6);
+    scene_open(&analysis, "max_split_size_mb:200,garbage_collection_threshold:0.5");
+    const tarn_ptr a = alloc_here(&analysis, 2 * MIB - 1, 6);
+    const tarn_ptr b = alloc_here(&analysis, 3 * MIB, 6);
+    const tarn_ptr c = alloc_here(&analysis, 4 * MIB - 100, 6);
 
-    rig_free(&scene.rig, b);
-    rig_record(&scene.rig, c, 7);
-    rig_free(&scene.rig, c);
-    struct tarn_snapshot *snapshot = capture(&scene, NULL);
+    rig_free(&analysis.rig, b);
+    rig_record(&analysis.rig, c, 7);
+    rig_free(&analysis.rig, c);
+    struct tarn_snapshot *snapshot = capture(&analysis, NULL);
     const struct tn_model *model = tn_snapshot_model(snapshot);
     const struct tn_model_segment *segment = &model->segments[0];
 
@@ -144,7 +144,7 @@ static void blocks_are_as_they_are(void **state)
     assert_string_equal(tn_model_string(model, model->settings.conf).text,
                         "max_split_size_mb:200,garbage_collection_threshold:0.5");
     tarn_snapshot_destroy(snapshot);
-    scene_close(&scene, true);
+    scene_close(&analysis, true);
 }
 
 /* The events before it; its own mark only in the next. */
@@ -153,18 +153,19 @@ static void the_trace_is_the_history(void **state)
     static const enum tn_trace_action expected[] = {
         TN_TRACE_SEGMENT_ALLOC,  TN_TRACE_ALLOC,          TN_TRACE_ANNOTATE,
         TN_TRACE_FREE_REQUESTED, TN_TRACE_FREE_COMPLETED, TN_TRACE_SNAPSHOT};
-    struct scene scene;
+    struct analysis analysis;
 
     (void)state;
-    scene_open(&scene, "");
-    const tarn_ptr a = alloc_here(&scene, 1000, 3);
+    scene_open(&analysis, "");
+    const tarn_ptr a = alloc_here(&analysis, 1000, 3);
 
-    assert_int_equal(tarn_allocator_annotate(scene.rig.allocator, a, "it is \xff", NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_annotate(analysis.rig.allocator, a, "it is \xff", NULL),
+                     TARN_OK);
     assert_int_equal(tarn_set_user_metadata("later"), TARN_OK);
-    rig_free(&scene.rig, a);
+    rig_free(&analysis.rig, a);
     assert_int_equal(tarn_set_user_metadata(""), TARN_OK);
     for (uint64_t round = 0; round < 2; round++) {
-        struct tarn_snapshot *snapshot = capture(&scene, NULL);
+        struct tarn_snapshot *snapshot = capture(&analysis, NULL);
         const struct tn_model *model = tn_snapshot_model(snapshot);
 
         assert_int_equal(model->trace_count, 1);
@@ -198,38 +199,40 @@ static void the_trace_is_the_history(void **state)
         assert_true(tn_model_extra(model, alloc->extra)->has_pool);
         tarn_snapshot_destroy(snapshot);
     }
-    scene_close(&scene, true);
+    scene_close(&analysis, true);
 }
 
 static void it_is_read_back_as_it_was(void **state)
 {
-    struct scene scene;
+    struct analysis analysis;
     const struct tarn_annotation_field field = {"step", "7"};
 
     (void)state;
-    scene_open(&scene, "expandable_segments:True,roundup_power2_divisions:4");
+    scene_open(&analysis, "expandable_segments:True,roundup_power2_divisions:4");
     tarn_ptr ptrs[40];
 
     for (uint64_t i = 0; i < 40; i++) {
-        ptrs[i] = alloc_here(&scene, 1 + i * 100000, i % 3);
+        ptrs[i] = alloc_here(&analysis, 1 + i * 100000, i % 3);
     }
     for (uint64_t i = 0; i < 40; i += 3) {
-        rig_free(&scene.rig, ptrs[i]);
+        rig_free(&analysis.rig, ptrs[i]);
     }
     assert_int_equal(
-        tarn_history_annotate(scene.history, TARN_ANNOTATION_START, 0, "fwd", &field, 1), TARN_OK);
-    assert_int_equal(tarn_history_annotate(scene.history, TARN_ANNOTATION_END, 0, "fwd", NULL, 0),
-                     TARN_OK);
-    struct tarn_snapshot *snapshot = capture(&scene, NULL);
+        tarn_history_annotate(analysis.history, TARN_ANNOTATION_START, 0, "fwd", &field, 1),
+        TARN_OK);
+    assert_int_equal(
+        tarn_history_annotate(analysis.history, TARN_ANNOTATION_END, 0, "fwd", NULL, 0), TARN_OK);
+    struct tarn_snapshot *snapshot = capture(&analysis, NULL);
 
     assert_int_equal(tn_snapshot_model(snapshot)->annotation_count, 2);
-    for (int form = 0; form < 2; form++) {
+    for (int format = 0; format < 2; format++) {
         struct test_collect out = {.text = NULL};
         const struct tarn_writer writer = {test_collect_write, &out};
         struct tarn_snapshot *again = NULL;
 
         assert_int_equal(
-            tarn_snapshot_write(snapshot, (enum tarn_snapshot_form)form, &writer, NULL), TARN_OK);
+            tarn_snapshot_write(snapshot, (enum tarn_snapshot_format)format, &writer, NULL),
+            TARN_OK);
         assert_int_equal(tarn_snapshot_load_memory(out.text, out.size, NULL, &again, NULL),
                          TARN_OK);
         same_model(tn_snapshot_model(snapshot), tn_snapshot_model(again));
@@ -238,7 +241,7 @@ static void it_is_read_back_as_it_was(void **state)
         free(out.text);
     }
     tarn_snapshot_destroy(snapshot);
-    scene_close(&scene, true);
+    scene_close(&analysis, true);
 }
 
 static bool any_stream(void *context, tarn_stream stream)
@@ -253,16 +256,16 @@ static void parts_can_be_asked_for(void **state)
     const struct tarn_pool_id id = {0, 9};
     const struct tarn_capture_options options = {
         .struct_size = sizeof options, .without_traces = true, .only_pool = true, .pool = id};
-    struct scene scene;
+    struct analysis analysis;
 
     (void)state;
-    scene_open(&scene, "");
-    (void)alloc_here(&scene, 1000, 0);
-    assert_int_equal(tarn_allocator_begin_pool(scene.rig.allocator, id, any_stream, NULL, NULL),
+    scene_open(&analysis, "");
+    (void)alloc_here(&analysis, 1000, 0);
+    assert_int_equal(tarn_allocator_begin_pool(analysis.rig.allocator, id, any_stream, NULL, NULL),
                      TARN_OK);
-    (void)alloc_here(&scene, 3 * MIB, 0);
-    assert_int_equal(tarn_allocator_end_pool(scene.rig.allocator, id, NULL), TARN_OK);
-    struct tarn_snapshot *snapshot = capture(&scene, &options);
+    (void)alloc_here(&analysis, 3 * MIB, 0);
+    assert_int_equal(tarn_allocator_end_pool(analysis.rig.allocator, id, NULL), TARN_OK);
+    struct tarn_snapshot *snapshot = capture(&analysis, &options);
     const struct tn_model *model = tn_snapshot_model(snapshot);
 
     assert_int_equal(model->segment_count, 1);
@@ -270,37 +273,37 @@ static void parts_can_be_asked_for(void **state)
     assert_int_equal(model->trace_count, 1);
     assert_int_equal(model->traces[0].count, 0);
     tarn_snapshot_destroy(snapshot);
-    scene_close(&scene, true);
+    scene_close(&analysis, true);
 }
 
 static void devices_without_anything_have_a_trace(void **state)
 {
     struct tarn_capture_options options = {.struct_size = sizeof options, .device_count = 4};
     struct tarn_snapshot *snapshot = NULL;
-    struct scene scene;
+    struct analysis analysis;
 
     (void)state;
-    scene_open(&scene, "");
-    (void)alloc_here(&scene, 1000, 0);
-    snapshot = capture(&scene, &options);
+    scene_open(&analysis, "");
+    (void)alloc_here(&analysis, 1000, 0);
+    snapshot = capture(&analysis, &options);
     const struct tn_model *model = tn_snapshot_model(snapshot);
 
     assert_int_equal(model->trace_count, 4);
     assert_int_equal(model->traces[0].count, 2);
     assert_int_equal(model->traces[3].count, 0);
     tarn_snapshot_destroy(snapshot);
-    const struct tarn_capture_source source = source_of(&scene);
+    const struct tarn_capture_source source = source_of(&analysis);
 
     options.device_count = 100000;
     assert_int_equal(tarn_snapshot_capture(&source, 1, &options, &snapshot, NULL),
                      TARN_ERR_INVALID_ARGUMENT);
-    scene_close(&scene, true);
+    scene_close(&analysis, true);
 }
 
 /* Two devices, one history: a trace each; devices in order, whatever the order of the sources. */
 static void devices_share_a_history(void **state)
 {
-    struct scene scenes[2];
+    struct analysis scenes[2];
     struct tarn_snapshot *snapshot = NULL;
 
     (void)state;
@@ -330,18 +333,18 @@ static void devices_share_a_history(void **state)
 /* Without a history, with a foreign one, and with one that is switched off. */
 static void stacks_are_the_historys_own(void **state)
 {
-    struct scene scene;
+    struct analysis analysis;
     struct tarn_history *foreign = NULL;
     struct tarn_snapshot *snapshot = NULL;
 
     (void)state;
-    scene_open(&scene, "");
-    (void)alloc_here(&scene, 1000, 0);
+    scene_open(&analysis, "");
+    (void)alloc_here(&analysis, 1000, 0);
     assert_int_equal(tarn_history_create(NULL, &foreign, NULL), TARN_OK);
     struct tarn_history *const histories[] = {NULL, foreign};
 
     for (int i = 0; i < 2; i++) {
-        const struct tarn_capture_source source = {scene.rig.allocator, histories[i]};
+        const struct tarn_capture_source source = {analysis.rig.allocator, histories[i]};
 
         assert_int_equal(tarn_snapshot_capture(&source, 1, NULL, &snapshot, NULL), TARN_OK);
         const struct tn_model *model = tn_snapshot_model(snapshot);
@@ -352,15 +355,15 @@ static void stacks_are_the_historys_own(void **state)
         tarn_snapshot_destroy(snapshot);
     }
     tarn_history_destroy(foreign);
-    assert_int_equal(tarn_allocator_set_sink(scene.rig.allocator, scene.history, false,
+    assert_int_equal(tarn_allocator_set_sink(analysis.rig.allocator, analysis.history, false,
                                              TARN_CONTEXT_NEVER, NULL),
                      TARN_OK);
-    tarn_history_clear(scene.history);
-    snapshot = capture(&scene, NULL);
+    tarn_history_clear(analysis.history);
+    snapshot = capture(&analysis, NULL);
     assert_true(stack_has(tn_snapshot_model(snapshot),
                           tn_snapshot_model(snapshot)->segments[0].blocks[0].stack, "alloc_here"));
     tarn_snapshot_destroy(snapshot);
-    scene_close(&scene, true);
+    scene_close(&analysis, true);
 }
 
 static void what_cannot_be_captured_is_said(void **state)
@@ -397,17 +400,17 @@ static void what_cannot_be_captured_is_said(void **state)
 /* More blocks than room was got for at first. */
 static void many_blocks_are_copied(void **state)
 {
-    struct scene scene;
+    struct analysis analysis;
 
     (void)state;
-    scene_open(&scene, "");
+    scene_open(&analysis, "");
     for (int i = 0; i < 5000; i++) {
-        (void)rig_alloc(&scene.rig, 512, 0);
+        (void)rig_alloc(&analysis.rig, 512, 0);
     }
     for (uint64_t i = 0; i < 100; i++) {
-        (void)rig_alloc(&scene.rig, 512, 1 + i);
+        (void)rig_alloc(&analysis.rig, 512, 1 + i);
     }
-    struct tarn_snapshot *snapshot = capture(&scene, NULL);
+    struct tarn_snapshot *snapshot = capture(&analysis, NULL);
     const struct tn_model *model = tn_snapshot_model(snapshot);
     size_t allocated = 0;
 
@@ -418,27 +421,28 @@ static void many_blocks_are_copied(void **state)
     }
     assert_int_equal(allocated, 5100);
     tarn_snapshot_destroy(snapshot);
-    scene_close(&scene, true);
+    scene_close(&analysis, true);
 }
 
 static void every_host_allocation_may_fail(void **state)
 {
-    struct scene scene;
+    struct analysis analysis;
     struct tarn_snapshot *snapshot = NULL;
     enum tarn_status st = TARN_ERR_HOST_MEMORY;
     uint64_t n = 0;
 
     (void)state;
-    scene_open(&scene, "");
-    (void)alloc_here(&scene, 1000, 0);
-    assert_int_equal(tarn_allocator_annotate(scene.rig.allocator, SIM_BASE, "\xff", NULL), TARN_OK);
-    assert_int_equal(tarn_history_annotate(scene.history, TARN_ANNOTATION_START, 0, "a", NULL, 0),
+    scene_open(&analysis, "");
+    (void)alloc_here(&analysis, 1000, 0);
+    assert_int_equal(tarn_allocator_annotate(analysis.rig.allocator, SIM_BASE, "\xff", NULL),
                      TARN_OK);
-    tarn_snapshot_destroy(capture(&scene, NULL)); /* symbols are known from now on */
+    assert_int_equal(
+        tarn_history_annotate(analysis.history, TARN_ANNOTATION_START, 0, "a", NULL, 0), TARN_OK);
+    tarn_snapshot_destroy(capture(&analysis, NULL)); /* symbols are known from now on */
     const uint64_t before = tarn_host_usage().live_bytes;
 
     while (st == TARN_ERR_HOST_MEMORY) {
-        const struct tarn_capture_source source = source_of(&scene);
+        const struct tarn_capture_source source = source_of(&analysis);
 
         tarn_host_fail_nth(++n);
         st = tarn_snapshot_capture(&source, 1, NULL, &snapshot, NULL);
@@ -448,13 +452,13 @@ static void every_host_allocation_may_fail(void **state)
     }
     assert_int_equal(st, TARN_OK);
     assert_true(n > 20);
-    scene_close(&scene, true);
+    scene_close(&analysis, true);
 }
 
 /* ---- pinned memory ---- */
 
 struct pinned_scene {
-    struct scene scene;
+    struct analysis analysis;
     struct tarn_pinned *pinned;
     struct tarn_history *history;
     struct tarn_capture_options options;
@@ -464,8 +468,8 @@ static void pinned_open(struct pinned_scene *pinned)
 {
     struct tarn_sink sink;
 
-    scene_open(&pinned->scene, "");
-    assert_int_equal(tarn_pinned_create(pinned->scene.rig.device, NULL, &pinned->pinned, NULL),
+    scene_open(&pinned->analysis, "");
+    assert_int_equal(tarn_pinned_create(pinned->analysis.rig.device, NULL, &pinned->pinned, NULL),
                      TARN_OK);
     assert_int_equal(tarn_history_create(NULL, &pinned->history, NULL), TARN_OK);
     tarn_history_get_sink(pinned->history, TARN_CONTEXT_ALL, &sink);
@@ -485,7 +489,7 @@ static void pinned_close(struct pinned_scene *pinned)
     assert_int_equal(usage.stacks, 0); /* nobody kept a reference */
     tarn_pinned_destroy(pinned->pinned);
     tarn_history_destroy(pinned->history);
-    scene_close(&pinned->scene, true);
+    scene_close(&pinned->analysis, true);
 }
 
 static TN_NOINLINE void *pin_here(struct pinned_scene *pinned, uint64_t size)
@@ -503,7 +507,7 @@ static void pinned_use(struct pinned_scene *pinned)
 
     (void)pin_here(pinned, 2 * MIB);
     assert_int_equal(tarn_pinned_free(pinned->pinned, memory, NULL), TARN_OK);
-    (void)alloc_here(&pinned->scene, 1000, 0);
+    (void)alloc_here(&pinned->analysis, 1000, 0);
 }
 
 static void pinned_memory_is_shown_apart(void **state)
@@ -516,7 +520,7 @@ static void pinned_memory_is_shown_apart(void **state)
     (void)state;
     pinned_open(&pinned);
     pinned_use(&pinned);
-    struct tarn_snapshot *snapshot = capture(&pinned.scene, &pinned.options);
+    struct tarn_snapshot *snapshot = capture(&pinned.analysis, &pinned.options);
     const struct tn_model *model = tn_snapshot_model(snapshot);
     uint64_t bytes = 0;
 
@@ -546,7 +550,7 @@ static void pinned_memory_is_shown_apart(void **state)
     }
     tarn_snapshot_destroy(snapshot);
     pinned.options.pinned_history = NULL; /* the blocks alone */
-    snapshot = capture(&pinned.scene, &pinned.options);
+    snapshot = capture(&pinned.analysis, &pinned.options);
     assert_int_equal(tn_snapshot_model(snapshot)->host_segment_count, 2);
     assert_int_equal(tn_snapshot_model(snapshot)->host_traces[0].count, 0);
     tarn_snapshot_destroy(snapshot);
@@ -560,15 +564,16 @@ static void pinned_memory_is_read_back_as_it_was(void **state)
     (void)state;
     pinned_open(&pinned);
     pinned_use(&pinned);
-    struct tarn_snapshot *snapshot = capture(&pinned.scene, &pinned.options);
+    struct tarn_snapshot *snapshot = capture(&pinned.analysis, &pinned.options);
 
-    for (int form = TARN_SNAPSHOT_PICKLE; form <= TARN_SNAPSHOT_JSON; form++) {
+    for (int format = TARN_SNAPSHOT_PICKLE; format <= TARN_SNAPSHOT_JSON; format++) {
         struct test_collect collect = {0};
         const struct tarn_writer writer = {test_collect_write, &collect};
         struct tarn_snapshot *again = NULL;
 
         assert_int_equal(
-            tarn_snapshot_write(snapshot, (enum tarn_snapshot_form)form, &writer, NULL), TARN_OK);
+            tarn_snapshot_write(snapshot, (enum tarn_snapshot_format)format, &writer, NULL),
+            TARN_OK);
         assert_int_equal(tarn_snapshot_load_memory(collect.text, collect.size, NULL, &again, NULL),
                          TARN_OK);
         same_model(tn_snapshot_model(snapshot), tn_snapshot_model(again));
@@ -587,7 +592,7 @@ static void pinned_memory_needs_a_history_of_its_own(void **state)
 
     (void)state;
     pinned_open(&pinned);
-    const struct tarn_capture_source source = source_of(&pinned.scene);
+    const struct tarn_capture_source source = source_of(&pinned.analysis);
 
     pinned.options.pinned_history = source.history;
     assert_int_equal(tarn_snapshot_capture(&source, 1, &pinned.options, &snapshot, &error),
@@ -607,9 +612,9 @@ static void host_memory_for_pinned_may_fail(void **state)
     (void)state;
     pinned_open(&pinned);
     pinned_use(&pinned);
-    const struct tarn_capture_source source = source_of(&pinned.scene);
+    const struct tarn_capture_source source = source_of(&pinned.analysis);
 
-    tarn_snapshot_destroy(capture(&pinned.scene, &pinned.options)); /* names are known then */
+    tarn_snapshot_destroy(capture(&pinned.analysis, &pinned.options)); /* names are known then */
     while (st != TARN_OK) {
         const uint64_t before = tarn_host_usage().live_bytes;
 

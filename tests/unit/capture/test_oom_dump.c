@@ -13,118 +13,120 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct scene {
+struct analysis {
     struct rig rig;
     struct tarn_history *history;
     struct tarn_oom_dump *dump;
     struct temp_folder folder;
 };
 
-static void scene_open(struct scene *scene)
+static void scene_open(struct analysis *analysis)
 {
     struct tarn_sink sink;
 
-    *scene = (struct scene){.folder = temp_folder_make()};
-    rig_open(&scene->rig, 64 * MIB, "");
-    assert_int_equal(tarn_history_create(NULL, &scene->history, NULL), TARN_OK);
-    tarn_history_get_sink(scene->history, TARN_CONTEXT_ALL, &sink);
-    assert_int_equal(tarn_allocator_add_sink(scene->rig.allocator, &sink, NULL), TARN_OK);
+    *analysis = (struct analysis){.folder = temp_folder_make()};
+    rig_open(&analysis->rig, 64 * MIB, "");
+    assert_int_equal(tarn_history_create(NULL, &analysis->history, NULL), TARN_OK);
+    tarn_history_get_sink(analysis->history, TARN_CONTEXT_ALL, &sink);
+    assert_int_equal(tarn_allocator_add_sink(analysis->rig.allocator, &sink, NULL), TARN_OK);
 }
 
-static void scene_close(struct scene *scene)
+static void scene_close(struct analysis *analysis)
 {
-    rig_check(&scene->rig);
-    assert_int_equal(tarn_allocator_remove_sink(scene->rig.allocator, scene->history, NULL),
+    rig_check(&analysis->rig);
+    assert_int_equal(tarn_allocator_remove_sink(analysis->rig.allocator, analysis->history, NULL),
                      TARN_OK);
-    tarn_allocator_destroy(scene->rig.allocator);
-    tarn_oom_dump_destroy(scene->dump);
-    tarn_history_destroy(scene->history);
-    sim_close(scene->rig.device);
-    temp_folder_remove(&scene->folder); /* nothing is left, no draft either */
-    assert_int_equal(tarn_host_usage().live_bytes, scene->rig.host_bytes);
+    tarn_allocator_destroy(analysis->rig.allocator);
+    tarn_oom_dump_destroy(analysis->dump);
+    tarn_history_destroy(analysis->history);
+    sim_close(analysis->rig.device);
+    temp_folder_remove(&analysis->folder); /* nothing is left, no draft either */
+    assert_int_equal(tarn_host_usage().live_bytes, analysis->rig.host_bytes);
 }
 
-static enum tarn_status dump_to(struct scene *scene, const char *name)
+static enum tarn_status dump_to(struct analysis *analysis, const char *name)
 {
     char path[400];
 
-    (void)snprintf(path, sizeof path, "%s/%s", scene->folder.path, name);
-    return tarn_dump_on_oom(scene->rig.allocator, scene->history, path, &scene->dump,
-                            &scene->rig.error);
+    (void)snprintf(path, sizeof path, "%s/%s", analysis->folder.path, name);
+    return tarn_dump_on_oom(analysis->rig.allocator, analysis->history, path, &analysis->dump,
+                            &analysis->rig.error);
 }
 
-static void expect_path(const struct scene *scene, const char *name)
+static void expect_path(const struct analysis *analysis, const char *name)
 {
     char path[400];
 
-    (void)snprintf(path, sizeof path, "%s/%s", scene->folder.path, name);
-    assert_string_equal(tarn_oom_dump_path(scene->dump), path);
+    (void)snprintf(path, sizeof path, "%s/%s", analysis->folder.path, name);
+    assert_string_equal(tarn_oom_dump_path(analysis->dump), path);
 }
 
 static void a_failure_leaves_a_snapshot(void **state)
 {
-    struct scene scene;
+    struct analysis analysis;
     struct tarn_snapshot *snapshot = NULL;
     char name[64];
 
     (void)state;
-    scene_open(&scene);
+    scene_open(&analysis);
     assert_int_equal(setenv("RANK", "7", 1), 0);
-    assert_int_equal(dump_to(&scene, "dump-%r-%p-100%%.pickle"), TARN_OK);
+    assert_int_equal(dump_to(&analysis, "dump-%r-%p-100%%.pickle"), TARN_OK);
     (void)snprintf(name, sizeof name, "dump-7-%ld-100%%.pickle", (long)getpid());
-    expect_path(&scene, name);
-    const tarn_ptr ptr = rig_alloc(&scene.rig, 40 * MIB, 0);
+    expect_path(&analysis, name);
+    const tarn_ptr ptr = rig_alloc(&analysis.rig, 40 * MIB, 0);
 
-    assert_int_equal(access(tarn_oom_dump_path(scene.dump), F_OK), -1);
-    rig_alloc_oom(&scene.rig, 50 * MIB, 0);
-    assert_int_equal(tarn_oom_dump_count(scene.dump), 1);
-    assert_int_equal(tarn_oom_dump_status(scene.dump, NULL), TARN_OK);
+    assert_int_equal(access(tarn_oom_dump_path(analysis.dump), F_OK), -1);
+    rig_alloc_oom(&analysis.rig, 50 * MIB, 0);
+    assert_int_equal(tarn_oom_dump_count(analysis.dump), 1);
+    assert_int_equal(tarn_oom_dump_status(analysis.dump, NULL), TARN_OK);
     assert_int_equal(
-        tarn_snapshot_load(tarn_oom_dump_path(scene.dump), NULL, &snapshot, &scene.rig.error),
+        tarn_snapshot_load(tarn_oom_dump_path(analysis.dump), NULL, &snapshot, &analysis.rig.error),
         TARN_OK);
     assert_int_equal(tarn_snapshot_segment_count(snapshot), 1);
     assert_int_equal(tarn_snapshot_trace_length(snapshot, 0), 3); /* segment_alloc, alloc, oom */
     tarn_snapshot_destroy(snapshot);
-    rig_free(&scene.rig, ptr);
-    rig_alloc_oom(&scene.rig, 90 * MIB, 0); /* replaces it */
-    assert_int_equal(tarn_oom_dump_count(scene.dump), 2);
-    assert_int_equal(unlink(tarn_oom_dump_path(scene.dump)), 0);
+    rig_free(&analysis.rig, ptr);
+    rig_alloc_oom(&analysis.rig, 90 * MIB, 0); /* replaces it */
+    assert_int_equal(tarn_oom_dump_count(analysis.dump), 2);
+    assert_int_equal(unlink(tarn_oom_dump_path(analysis.dump)), 0);
     assert_int_equal(unsetenv("RANK"), 0);
-    scene_close(&scene);
+    scene_close(&analysis);
 }
 
 static void the_environment_may_say_where(void **state)
 {
-    struct scene scene;
+    struct analysis analysis;
     char path[400];
 
     (void)state;
-    scene_open(&scene);
+    scene_open(&analysis);
     assert_int_equal(unsetenv("TARN_DUMP_ON_OOM"), 0);
-    assert_int_equal(tarn_dump_on_oom(scene.rig.allocator, NULL, NULL, &scene.dump, NULL), TARN_OK);
-    assert_null(scene.dump);
-    (void)snprintf(path, sizeof path, "%s/%%r.json", scene.folder.path);
+    assert_int_equal(tarn_dump_on_oom(analysis.rig.allocator, NULL, NULL, &analysis.dump, NULL),
+                     TARN_OK);
+    assert_null(analysis.dump);
+    (void)snprintf(path, sizeof path, "%s/%%r.json", analysis.folder.path);
     assert_int_equal(setenv("TARN_DUMP_ON_OOM", path, 1), 0);
     assert_int_equal(setenv("SLURM_PROCID", "3", 1), 0);
-    assert_int_equal(tarn_dump_on_oom(scene.rig.allocator, NULL, NULL, &scene.dump, NULL), TARN_OK);
-    expect_path(&scene, "3.json");
-    rig_alloc_oom(&scene.rig, 90 * MIB, 0);
-    assert_int_equal(tarn_oom_dump_status(scene.dump, NULL), TARN_OK);
-    assert_int_equal(unlink(tarn_oom_dump_path(scene.dump)), 0);
+    assert_int_equal(tarn_dump_on_oom(analysis.rig.allocator, NULL, NULL, &analysis.dump, NULL),
+                     TARN_OK);
+    expect_path(&analysis, "3.json");
+    rig_alloc_oom(&analysis.rig, 90 * MIB, 0);
+    assert_int_equal(tarn_oom_dump_status(analysis.dump, NULL), TARN_OK);
+    assert_int_equal(unlink(tarn_oom_dump_path(analysis.dump)), 0);
     assert_int_equal(unsetenv("TARN_DUMP_ON_OOM"), 0);
     assert_int_equal(unsetenv("SLURM_PROCID"), 0);
-    scene_close(&scene);
+    scene_close(&analysis);
 }
 
 static void wrong_paths_are_refused(void **state)
 {
     static char long_path[5000];
-    struct scene scene;
+    struct analysis analysis;
     struct tarn_error error;
 
     (void)state;
     memset(long_path, 'x', sizeof long_path - 1);
-    scene_open(&scene);
+    scene_open(&analysis);
     const struct {
         const char *path;
         const char *text;
@@ -137,40 +139,40 @@ static void wrong_paths_are_refused(void **state)
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(
-            tarn_dump_on_oom(scene.rig.allocator, NULL, wrong[i].path, &scene.dump, &error),
+            tarn_dump_on_oom(analysis.rig.allocator, NULL, wrong[i].path, &analysis.dump, &error),
             TARN_ERR_INVALID_ARGUMENT);
         if (!strstr(error.text, wrong[i].text)) {
             fail_msg("\"%s\" does not contain \"%s\"", error.text, wrong[i].text);
         }
     }
-    scene_close(&scene);
+    scene_close(&analysis);
 }
 
 static void a_dump_that_fails_says_so(void **state)
 {
-    struct scene scene;
+    struct analysis analysis;
     struct tarn_error error = {.status = TARN_OK};
 
     (void)state;
-    scene_open(&scene);
-    assert_int_equal(dump_to(&scene, "no/such/folder/dump.pickle"), TARN_OK);
-    rig_alloc_oom(&scene.rig, 90 * MIB, 0); /* with its own status and text */
-    assert_int_equal(tarn_oom_dump_count(scene.dump), 1);
-    assert_int_equal(tarn_oom_dump_status(scene.dump, &error), TARN_ERR_IO);
+    scene_open(&analysis);
+    assert_int_equal(dump_to(&analysis, "no/such/folder/dump.pickle"), TARN_OK);
+    rig_alloc_oom(&analysis.rig, 90 * MIB, 0); /* with its own status and text */
+    assert_int_equal(tarn_oom_dump_count(analysis.dump), 1);
+    assert_int_equal(tarn_oom_dump_status(analysis.dump, &error), TARN_ERR_IO);
     assert_non_null(strstr(error.text, "no/such/folder"));
-    scene_close(&scene);
+    scene_close(&analysis);
 }
 
 static void host_memory_may_run_out_as_well(void **state)
 {
-    struct scene scene;
+    struct analysis analysis;
     uint64_t failed = 0;
 
     (void)state;
-    scene_open(&scene);
+    scene_open(&analysis);
     for (uint64_t n = 1; n < 3; n++) {
         tarn_host_fail_nth(n);
-        const enum tarn_status st = dump_to(&scene, "dump.pickle");
+        const enum tarn_status st = dump_to(&analysis, "dump.pickle");
 
         tarn_host_fail_nth(0);
         if (st == TARN_OK) {
@@ -182,20 +184,20 @@ static void host_memory_may_run_out_as_well(void **state)
         tarn_ptr out = 0;
 
         tarn_host_fail_nth(n);
-        const uint64_t before = tarn_oom_dump_count(scene.dump);
+        const uint64_t before = tarn_oom_dump_count(analysis.dump);
         const enum tarn_status st =
-            tarn_allocator_alloc(scene.rig.allocator, 90 * MIB, 0, &out, NULL);
+            tarn_allocator_alloc(analysis.rig.allocator, 90 * MIB, 0, &out, NULL);
 
         tarn_host_fail_nth(0);
         assert_true(st == TARN_ERR_OUT_OF_MEMORY || st == TARN_ERR_HOST_MEMORY);
-        const bool written = tarn_oom_dump_count(scene.dump) > before &&
-                             tarn_oom_dump_status(scene.dump, NULL) == TARN_OK;
+        const bool written = tarn_oom_dump_count(analysis.dump) > before &&
+                             tarn_oom_dump_status(analysis.dump, NULL) == TARN_OK;
 
         failed += !written;
-        assert_int_equal(unlink(tarn_oom_dump_path(scene.dump)), written ? 0 : -1);
+        assert_int_equal(unlink(tarn_oom_dump_path(analysis.dump)), written ? 0 : -1);
     }
     assert_true(failed >= 3);
-    scene_close(&scene);
+    scene_close(&analysis);
 }
 
 enum {
@@ -204,13 +206,13 @@ enum {
 
 static void *run_out(void *argument)
 {
-    struct scene *scene = argument;
+    struct analysis *analysis = argument;
     tarn_ptr out = 0;
 
     for (int i = 0; i < 10; i++) {
-        if (tarn_allocator_alloc(scene->rig.allocator, 90 * MIB, 0, &out, NULL) !=
+        if (tarn_allocator_alloc(analysis->rig.allocator, 90 * MIB, 0, &out, NULL) !=
             TARN_ERR_OUT_OF_MEMORY) {
-            return scene;
+            return analysis;
         }
     }
     return NULL;
@@ -219,13 +221,13 @@ static void *run_out(void *argument)
 static void threads_that_fail_at_once_take_turns(void **state)
 {
     pthread_t threads[THREADS];
-    struct scene scene;
+    struct analysis analysis;
 
     (void)state;
-    scene_open(&scene);
-    assert_int_equal(dump_to(&scene, "dump.pickle"), TARN_OK);
+    scene_open(&analysis);
+    assert_int_equal(dump_to(&analysis, "dump.pickle"), TARN_OK);
     for (size_t i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_create(&threads[i], NULL, run_out, &scene), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, run_out, &analysis), 0);
     }
     for (size_t i = 0; i < THREADS; i++) {
         void *failed = NULL;
@@ -233,10 +235,10 @@ static void threads_that_fail_at_once_take_turns(void **state)
         assert_int_equal(pthread_join(threads[i], &failed), 0);
         assert_null(failed);
     }
-    assert_int_equal(tarn_oom_dump_count(scene.dump), THREADS * 10);
-    assert_int_equal(tarn_oom_dump_status(scene.dump, NULL), TARN_OK);
-    assert_int_equal(unlink(tarn_oom_dump_path(scene.dump)), 0);
-    scene_close(&scene);
+    assert_int_equal(tarn_oom_dump_count(analysis.dump), THREADS * 10);
+    assert_int_equal(tarn_oom_dump_status(analysis.dump, NULL), TARN_OK);
+    assert_int_equal(unlink(tarn_oom_dump_path(analysis.dump)), 0);
+    scene_close(&analysis);
 }
 
 /* In a child: an allocator of its own runs out, twice. */

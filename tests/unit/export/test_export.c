@@ -7,7 +7,7 @@
 
 struct asked {
     const struct tarn_snapshot *snapshot;
-    enum tarn_export_form form;
+    enum tarn_export_format format;
     struct tarn_export_options options;
 };
 
@@ -16,10 +16,10 @@ static enum tarn_status exported(const void *context, const struct tarn_writer *
 {
     const struct asked *asked = context;
 
-    return tarn_export(asked->snapshot, asked->form, &asked->options, writer, error);
+    return tarn_export(asked->snapshot, asked->format, &asked->options, writer, error);
 }
 
-static const enum tarn_export_form forms[] = {
+static const enum tarn_export_format forms[] = {
     TARN_EXPORT_JSON,     TARN_EXPORT_JSONL,      TARN_EXPORT_CSV,    TARN_EXPORT_SQLITE,
     TARN_EXPORT_PERFETTO, TARN_EXPORT_SPEEDSCOPE, TARN_EXPORT_FOLDED, TARN_EXPORT_PICKLE};
 
@@ -44,11 +44,11 @@ static const char nasty[] =
     " 'external_annotations': [{'stage': 'START', 'name': '+x', 'device': 0, 'time_us': 5},"
     "  {'stage': 'END', 'name': '+x', 'device': 0, 'time_us': 8}]}";
 
-static struct asked asked_for(const struct tarn_snapshot *snapshot, enum tarn_export_form form,
+static struct asked asked_for(const struct tarn_snapshot *snapshot, enum tarn_export_format format,
                               enum tarn_export_table table)
 {
     return (struct asked){
-        snapshot, form, {.struct_size = sizeof(struct tarn_export_options), .table = table}};
+        snapshot, format, {.struct_size = sizeof(struct tarn_export_options), .table = table}};
 }
 
 static void csv_has_no_formulas(void **state)
@@ -186,7 +186,7 @@ static sqlite3 *database_of(const struct asked *asked, struct test_collect *coll
     struct tarn_error error;
     sqlite3 *database;
 
-    if (tarn_export(asked->snapshot, asked->form, &asked->options, &writer, &error)) {
+    if (tarn_export(asked->snapshot, asked->format, &asked->options, &writer, &error)) {
         fail_msg("%s", error.text);
     }
     assert_int_equal(sqlite3_open(":memory:", &database), SQLITE_OK);
@@ -311,7 +311,7 @@ static void an_unknown_form(void **state)
     struct tarn_error error;
 
     (void)state;
-    assert_int_equal(tarn_export(snapshot, (enum tarn_export_form)99, NULL, &writer, &error),
+    assert_int_equal(tarn_export(snapshot, (enum tarn_export_format)99, NULL, &writer, &error),
                      TARN_ERR_INVALID_ARGUMENT);
     tarn_snapshot_destroy(snapshot);
 }

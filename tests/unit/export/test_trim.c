@@ -47,7 +47,7 @@ static void everything_is_a_copy(void **state)
 }
 
 /* Bytes reserved, and asked for in blocks in use, as the segments say. */
-static void segments_are_as_at(const struct tarn_snapshot *part, const struct tn_moment *moment)
+static void segments_are_as_at(const struct tarn_snapshot *part, const struct tn_time_point *moment)
 {
     const struct tn_model *model = tn_snapshot_model(part);
     uint64_t reserved = 0;
@@ -77,7 +77,7 @@ static void a_cut_is_a_snapshot_of_that_moment(void **state)
                                                       .first_entry = k * count / 20,
                                                       .last_entry = k * (count - 1) / 6};
             struct tarn_snapshot *part = trimmed(snapshot, &options);
-            const struct tn_moment moment = tn_timeline_at(&timeline, options.last_entry);
+            const struct tn_time_point moment = tn_timeline_at(&timeline, options.last_entry);
 
             assert_int_equal(tarn_snapshot_trace_length(part, 0),
                              options.last_entry - options.first_entry + 1);
@@ -201,13 +201,13 @@ static void no_text_is_left(void **state)
     struct tarn_snapshot *snapshot = report_parse(secrets);
 
     (void)state;
-    for (int form = 0; form < 4; form++) {
-        struct tarn_snapshot *part = trimmed(snapshot, form < 2 ? &options : &as_it_is);
+    for (int format = 0; format < 4; format++) {
+        struct tarn_snapshot *part = trimmed(snapshot, format < 2 ? &options : &as_it_is);
         struct test_collect bytes = {0};
         const struct tarn_writer writer = {test_collect_write, &bytes};
 
-        assert_int_equal((form % 2 ? json_write : pickle_write)(part, &writer, NULL), TARN_OK);
-        assert_int_equal(holds(&bytes, "SECRET"), form >= 2); /* the test would see it */
+        assert_int_equal((format % 2 ? json_write : pickle_write)(part, &writer, NULL), TARN_OK);
+        assert_int_equal(holds(&bytes, "SECRET"), format >= 2); /* the test would see it */
         assert_true(holds(&bytes, "pinned_num_register_threads"));
         free(bytes.text);
         tarn_snapshot_destroy(part);

@@ -82,7 +82,7 @@ static void growing_segments_are_cut_where_they_were_mapped(void **state)
     check_span(&spans, 0, A, 20 * MIB, 0, TN_VIEW_SPAN_OPEN);
     check_span(&spans, 1, A + 20 * MIB, 20 * MIB, 0, 2);
     check_span(&spans, 2, A + 40 * MIB, 20 * MIB, 1, TN_VIEW_SPAN_OPEN);
-    assert_true(((struct tn_view_span *)spans.spans.items)[1].is_growing);
+    assert_true(((struct tn_view_span *)spans.spans.items)[1].is_expandable);
     tn_view_spans_fini(&spans);
     trace_close(&made);
 }

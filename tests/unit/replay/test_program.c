@@ -445,7 +445,7 @@ static void name_pool(struct made *made, size_t from, size_t count, uint64_t sec
     extra.pool = (struct tn_pool_id){{0, second}};
     assert_int_equal(tn_model_add_extra(&made->trace.model, &extra, &number), TARN_OK);
     for (size_t i = from; i < from + count; i++) {
-        struct tn_trace_entry *entry = tn_store_at(&made->trace.model.entries, i);
+        struct tn_trace_entry *entry = tn_chunked_vec_at(&made->trace.model.entries, i);
 
         entry->extra = number & 0x7ffffff;
     }

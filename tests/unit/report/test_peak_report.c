@@ -60,14 +60,14 @@ static void lives_add_up_at_every_entry(void **state)
 {
     struct tarn_snapshot *snapshot = report_load("multistream");
     struct tn_timeline timeline = timeline_of(snapshot, 0);
-    const struct tn_life *lives = tn_timeline_lives(&timeline);
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(&timeline);
 
     (void)state;
     for (uint64_t entry = 0; entry < timeline.trace->count; entry += 97) {
         uint64_t sum = 0;
 
-        for (size_t i = 0; i < timeline.lives.count; i++) {
-            sum += tn_life_is_at(&lives[i], entry) ? lives[i].size : 0;
+        for (size_t i = 0; i < timeline.lifetimes.count; i++) {
+            sum += tn_lifetime_is_at(&lifetimes[i], entry) ? lifetimes[i].size : 0;
         }
         assert_int_equal(tn_timeline_at(&timeline, entry).requested, sum);
     }

@@ -33,24 +33,24 @@ static struct tarn_snapshot *read_text(const char *text)
 }
 
 static struct test_collect write_out(const struct tarn_snapshot *snapshot,
-                                     enum tarn_snapshot_form form)
+                                     enum tarn_snapshot_format format)
 {
     struct test_collect collect = {.text = NULL};
     const struct tarn_writer writer = {test_collect_write, &collect};
     struct tarn_error error;
 
-    if (tarn_snapshot_write(snapshot, form, &writer, &error)) {
+    if (tarn_snapshot_write(snapshot, format, &writer, &error)) {
         fail_msg("%s", error.text);
     }
     return collect;
 }
 
 /* Written and read it is the same; written again, to the byte. */
-static void survives(const struct tarn_snapshot *snapshot, enum tarn_snapshot_form form)
+static void survives(const struct tarn_snapshot *snapshot, enum tarn_snapshot_format format)
 {
-    struct test_collect first = write_out(snapshot, form);
+    struct test_collect first = write_out(snapshot, format);
     struct tarn_snapshot *again = read_memory(first.text, first.size);
-    struct test_collect second = write_out(again, form);
+    struct test_collect second = write_out(again, format);
 
     same_model(tn_snapshot_model(snapshot), tn_snapshot_model(again));
     assert_int_equal(first.size, second.size);
@@ -302,7 +302,7 @@ static enum tarn_status count_bytes(void *context, const char *bytes, size_t siz
 static void every_host_allocation_may_fail(void **state)
 {
     (void)state;
-    for (int form = 0; form < 2; form++) {
+    for (int format = 0; format < 2; format++) {
         struct tarn_snapshot *snapshot = read_text(rich);
         size_t bytes = 0;
         const struct tarn_writer writer = {count_bytes, &bytes};
@@ -312,12 +312,12 @@ static void every_host_allocation_may_fail(void **state)
 
         while (st == TARN_ERR_HOST_MEMORY) {
             tarn_host_fail_nth(++n);
-            st = tarn_snapshot_write(snapshot, (enum tarn_snapshot_form)form, &writer, NULL);
+            st = tarn_snapshot_write(snapshot, (enum tarn_snapshot_format)format, &writer, NULL);
             tarn_host_fail_nth(0);
             assert_int_equal(tarn_host_usage().live_bytes, before);
         }
         assert_int_equal(st, TARN_OK);
-        assert_int_equal(n, form == TARN_SNAPSHOT_PICKLE ? 5 : 2);
+        assert_int_equal(n, format == TARN_SNAPSHOT_PICKLE ? 5 : 2);
         tarn_snapshot_destroy(snapshot);
     }
 }

@@ -58,7 +58,7 @@ static enum tarn_status apply(struct tarn_tracker *tracker, struct tarn_track_ev
 #define must_apply(tracker, ...)                                                                   \
     assert_int_equal(apply(tracker, (struct tarn_track_event){__VA_ARGS__}, NULL), TARN_OK)
 
-static struct tarn_track_row row_of(struct tarn_tracker *tracker, enum tarn_track_moment moment,
+static struct tarn_track_row row_of(struct tarn_tracker *tracker, enum tarn_track_point moment,
                                     uint32_t device)
 {
     struct tarn_track_row rows[TARN_TRACK_DEVICES_MAX];

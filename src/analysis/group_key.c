@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analysis/key.h"
+#include "analysis/group_key.h"
 
 #include "analysis/fold.h"
 #include "base/host_mem.h"
@@ -58,7 +58,7 @@ const char *tn_grouping_heading(enum tarn_grouping by)
 /* ---- frames that count as one ---- */
 
 struct frame_table {
-    const struct tn_keys *keys;
+    const struct tn_group_keys *keys;
     struct tn_budget budget;
     struct tn_id_table ids;
 };
@@ -70,7 +70,7 @@ struct frame_parts {
     uint32_t filename;
 };
 
-static struct frame_parts parts_of(const struct tn_keys *keys, uint32_t number)
+static struct frame_parts parts_of(const struct tn_group_keys *keys, uint32_t number)
 {
     const struct tn_frame *frame = tn_model_frame(keys->model, number);
     struct frame_parts parts = {
@@ -122,7 +122,7 @@ static bool is_about_a_frame(enum tarn_grouping by)
            by == TARN_BY_LINE;
 }
 
-bool tn_keys_init(struct tn_keys *keys)
+bool tn_group_keys_init(struct tn_group_keys *keys)
 {
     struct frame_table table = {.keys = keys};
 
@@ -140,12 +140,12 @@ bool tn_keys_init(struct tn_keys *keys)
 
     tn_id_table_fini(&table.ids);
     if (!good) {
-        tn_keys_fini(keys);
+        tn_group_keys_fini(keys);
     }
     return good;
 }
 
-void tn_keys_fini(struct tn_keys *keys)
+void tn_group_keys_fini(struct tn_group_keys *keys)
 {
     tn_host_free(keys->same_frame, ((size_t)keys->model->frames.count + 1) * sizeof(uint32_t));
     keys->same_frame = NULL;
@@ -154,7 +154,7 @@ void tn_keys_fini(struct tn_keys *keys)
 /* ---- keys ---- */
 
 /* The frame that asked: the innermost that is shown. */
-static uint64_t frame_key(const struct tn_keys *keys, uint32_t seen)
+static uint64_t frame_key(const struct tn_group_keys *keys, uint32_t seen)
 {
     const struct tn_stack stack = tn_frame_view_stack(keys->view, seen);
 
@@ -177,17 +177,18 @@ static uint64_t size_class(uint64_t size)
 }
 
 /* An empty text says as little as none. */
-static uint64_t string_key(const struct tn_keys *keys, uint32_t string)
+static uint64_t string_key(const struct tn_group_keys *keys, uint32_t string)
 {
     return tn_model_string(keys->model, string).length == 0 ? TN_STRING_NONE : string;
 }
 
-bool tn_key_find(const struct tn_keys *keys, const struct tn_life *life, uint64_t *key_out)
+bool tn_group_key_find(const struct tn_group_keys *keys, const struct tn_lifetime *lifetime,
+                       uint64_t *key_out)
 {
     uint32_t seen = 0;
 
     if ((keys->by == TARN_BY_STACK || is_about_a_frame(keys->by)) &&
-        !tn_frame_view_find(keys->view, life->stack, &seen)) {
+        !tn_frame_view_find(keys->view, lifetime->stack, &seen)) {
         return false;
     }
     switch (keys->by) {
@@ -201,29 +202,29 @@ bool tn_key_find(const struct tn_keys *keys, const struct tn_life *life, uint64_
         *key_out = frame_key(keys, seen);
         break;
     case TARN_BY_CATEGORY:
-        *key_out = life->category;
+        *key_out = lifetime->category;
         break;
     case TARN_BY_STREAM:
-        *key_out = life->stream;
+        *key_out = lifetime->stream;
         break;
     case TARN_BY_POOL:
-        *key_out = tn_place_at(keys->places, life->place)->pool;
+        *key_out = tn_pool_stream_at(keys->places, lifetime->place)->pool;
         break;
     case TARN_BY_SEGMENT:
-        *key_out = tn_place_at(keys->places, life->place)->segment;
+        *key_out = tn_pool_stream_at(keys->places, lifetime->place)->segment;
         break;
     case TARN_BY_SIZE:
-        *key_out = size_class(life->size);
+        *key_out = size_class(lifetime->size);
         break;
     case TARN_BY_ANNOTATION:
-        *key_out = life->annotation;
+        *key_out = lifetime->annotation;
         break;
     case TARN_BY_METADATA:
     case TARN_BY_MODULE:
-        *key_out = string_key(keys, life->metadata);
+        *key_out = string_key(keys, lifetime->metadata);
         break;
     case TARN_BY_COMPILE:
-        *key_out = string_key(keys, tn_model_extra(keys->model, life->extra)->compile_context);
+        *key_out = string_key(keys, tn_model_extra(keys->model, lifetime->extra)->compile_context);
         break;
     }
     return true;
@@ -233,7 +234,7 @@ bool tn_key_find(const struct tn_keys *keys, const struct tn_life *life, uint64_
 
 static void string_put(struct tn_text_out *out, struct tn_string text)
 {
-    tn_text_put_shown(out, text.text, text.length, TN_SHOWN_PLAIN);
+    tn_text_put_escaped(out, text.text, text.length, TN_ESCAPED_PLAIN);
 }
 
 static void frame_put(struct tn_text_out *out, const struct tn_model *model,
@@ -336,7 +337,7 @@ static void name_string(struct name *name, const struct tn_model *model, uint64_
     }
 }
 
-static void name_frame(struct name *name, const struct tn_keys *keys, uint64_t key)
+static void name_frame(struct name *name, const struct tn_group_keys *keys, uint64_t key)
 {
     if (key < KEY_FIRST) {
         (void)snprintf(name->before, sizeof name->before, "%s",
@@ -352,9 +353,9 @@ static void name_frame(struct name *name, const struct tn_keys *keys, uint64_t k
     }
 }
 
-static void name_pool(struct name *name, const struct tn_keys *keys, uint64_t key)
+static void name_pool(struct name *name, const struct tn_group_keys *keys, uint64_t key)
 {
-    const struct tn_pool_id pool = tn_place_pool(keys->places, (uint32_t)key);
+    const struct tn_pool_id pool = tn_pool_stream_pool(keys->places, (uint32_t)key);
 
     if (key == 0) {
         (void)snprintf(name->before, sizeof name->before, "(unknown pool)");
@@ -375,7 +376,7 @@ static void name_size(struct name *name, enum tarn_units units, uint64_t bits)
                    tn_size_text_in(units, (double)bytes).text);
 }
 
-static void name_set(struct name *name, const struct tn_keys *keys, uint64_t key)
+static void name_set(struct name *name, const struct tn_group_keys *keys, uint64_t key)
 {
     const char *hint;
 
@@ -422,8 +423,8 @@ static void name_set(struct name *name, const struct tn_keys *keys, uint64_t key
     }
 }
 
-static void name_put(struct tn_text_out *out, const struct tn_keys *keys, const struct name *name,
-                     uint64_t key)
+static void name_put(struct tn_text_out *out, const struct tn_group_keys *keys,
+                     const struct name *name, uint64_t key)
 {
     tn_text_puts(out, name->before);
     string_put(out, name->text);
@@ -436,7 +437,7 @@ static void name_put(struct tn_text_out *out, const struct tn_keys *keys, const 
     }
 }
 
-void tn_key_put(struct tn_text_out *out, const struct tn_keys *keys, uint64_t key)
+void tn_group_key_put(struct tn_text_out *out, const struct tn_group_keys *keys, uint64_t key)
 {
     struct name name;
 
@@ -469,7 +470,8 @@ static enum tarn_status line_write(void *context, const char *bytes, size_t size
     return TARN_OK;
 }
 
-void tn_key_put_json(struct tn_json_text *json, const struct tn_keys *keys, uint64_t key)
+void tn_group_key_put_json(struct tn_json_text *json, const struct tn_group_keys *keys,
+                           uint64_t key)
 {
     struct line line = {.length = 0};
     const struct tarn_writer writer = {line_write, &line};
@@ -525,11 +527,12 @@ static void path_text_put(struct tn_text_out *out, struct tn_string text)
 }
 
 static void file_put(struct tn_text_out *out, struct tn_string file,
-                     const struct tn_path_form *form)
+                     const struct tn_path_format *format)
 {
-    const size_t prefix = form->strip_prefix ? strlen(form->strip_prefix) : 0;
+    const size_t prefix = format->strip_prefix ? strlen(format->strip_prefix) : 0;
 
-    if (prefix > 0 && file.length >= prefix && memcmp(file.text, form->strip_prefix, prefix) == 0) {
+    if (prefix > 0 && file.length >= prefix &&
+        memcmp(file.text, format->strip_prefix, prefix) == 0) {
         file.text += prefix;
         file.length -= prefix;
     }
@@ -537,10 +540,10 @@ static void file_put(struct tn_text_out *out, struct tn_string file,
 }
 
 static void path_frame_put(struct tn_text_out *out, const struct tn_model *model,
-                           const struct tn_frame *frame, const struct tn_path_form *form)
+                           const struct tn_frame *frame, const struct tn_path_format *format)
 {
-    file_put(out, tn_model_string(model, frame->filename), form);
-    if (form->ignore_lines) {
+    file_put(out, tn_model_string(model, frame->filename), format);
+    if (format->ignore_lines) {
         tn_text_putc(out, ':');
     } else {
         tn_text_printf(out, ":%" PRId64 ":", frame->line);
@@ -548,8 +551,8 @@ static void path_frame_put(struct tn_text_out *out, const struct tn_model *model
     path_text_put(out, tn_model_string(model, frame->name));
 }
 
-static void stack_path_put(struct tn_text_out *out, const struct tn_keys *keys, uint32_t seen,
-                           const struct tn_path_form *form)
+static void stack_path_put(struct tn_text_out *out, const struct tn_group_keys *keys, uint32_t seen,
+                           const struct tn_path_format *format)
 {
     const struct tn_stack stack = tn_frame_view_stack(keys->view, seen);
     bool is_first = true;
@@ -559,7 +562,7 @@ static void stack_path_put(struct tn_text_out *out, const struct tn_keys *keys, 
 
         if (!tn_fold_hides_frame(keys->model, frame)) {
             tn_text_puts(out, is_first ? "" : ";");
-            path_frame_put(out, keys->model, frame, form);
+            path_frame_put(out, keys->model, frame, format);
             is_first = false;
         }
     }
@@ -568,13 +571,13 @@ static void stack_path_put(struct tn_text_out *out, const struct tn_keys *keys, 
     }
 }
 
-void tn_key_put_path(struct tn_text_out *out, const struct tn_keys *keys, uint64_t key,
-                     const struct tn_path_form *form)
+void tn_group_key_put_path(struct tn_text_out *out, const struct tn_group_keys *keys, uint64_t key,
+                           const struct tn_path_format *format)
 {
     struct name name;
 
     if (keys->by == TARN_BY_STACK) {
-        stack_path_put(out, keys, (uint32_t)key, form);
+        stack_path_put(out, keys, (uint32_t)key, format);
         return;
     }
     name_set(&name, keys, key);
@@ -582,12 +585,12 @@ void tn_key_put_path(struct tn_text_out *out, const struct tn_keys *keys, uint64
         const struct tn_frame *frame = tn_model_frame(keys->model, (uint32_t)(key - KEY_FIRST));
 
         if (keys->by == TARN_BY_FRAME) {
-            path_frame_put(out, keys->model, frame, form);
+            path_frame_put(out, keys->model, frame, format);
             return;
         }
         if (keys->by != TARN_BY_FUNCTION) {
-            file_put(out, name.text, form);
-            tn_text_puts(out, form->ignore_lines ? "" : name.after);
+            file_put(out, name.text, format);
+            tn_text_puts(out, format->ignore_lines ? "" : name.after);
             return;
         }
     }

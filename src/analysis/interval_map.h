@@ -6,17 +6,17 @@
  * Owns: the pieces, at most two a range, and the stretches that they cover without a gap. Guarded
  * by its owner. Cost: O(log n) a search, the same on average an addition, however the ranges lie.
  */
-#ifndef TN_ANALYSIS_COVER_H
-#define TN_ANALYSIS_COVER_H
+#ifndef TN_ANALYSIS_INTERVAL_MAP_H
+#define TN_ANALYSIS_INTERVAL_MAP_H
 
-#include "base/store.h"
+#include "base/chunked_vec.h"
 #include "base/tree.h"
 
-struct tn_cover {
+struct tn_interval_map {
     struct tn_budget budget; /* without a limit */
     struct tn_tree pieces;
     struct tn_tree runs; /* stretches: no two touch */
-    struct tn_store store;
+    struct tn_chunked_vec store;
 };
 
 /* A range as it was added. */
@@ -25,15 +25,15 @@ struct tn_range {
     uint64_t label; /* the caller's */
 };
 
-void tn_cover_init(struct tn_cover *cover);
-void tn_cover_fini(struct tn_cover *cover);
+void tn_interval_map_init(struct tn_interval_map *cover);
+void tn_interval_map_fini(struct tn_interval_map *cover);
 
 /* Adds [start, start + size), cut at the end of the address space; false when host memory is
  * missing. */
-bool tn_cover_add(struct tn_cover *cover, uint64_t start, uint64_t size,
-                  uint64_t label) TN_MUST_CHECK;
+bool tn_interval_map_add(struct tn_interval_map *cover, uint64_t start, uint64_t size,
+                         uint64_t label) TN_MUST_CHECK;
 
 /* NULL when no range holds it. Borrowed until the cover goes. */
-const struct tn_range *tn_cover_find(const struct tn_cover *cover, uint64_t address);
+const struct tn_range *tn_interval_map_find(const struct tn_interval_map *cover, uint64_t address);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/test.h"
 
-#include "analysis/cover.h"
+#include "analysis/interval_map.h"
 #include "tarn/host.h"
 
 enum {
@@ -9,22 +9,22 @@ enum {
     SPACE = 200
 };
 
-static int64_t label_at(const struct tn_cover *cover, uint64_t address)
+static int64_t label_at(const struct tn_interval_map *cover, uint64_t address)
 {
-    const struct tn_range *range = tn_cover_find(cover, address);
+    const struct tn_range *range = tn_interval_map_find(cover, address);
 
     return range ? (int64_t)range->label : -1;
 }
 
 static void the_first_range_wins(void **state)
 {
-    struct tn_cover cover;
+    struct tn_interval_map cover;
 
     (void)state;
-    tn_cover_init(&cover);
-    assert_true(tn_cover_add(&cover, 100, 10, 1));
-    assert_true(tn_cover_add(&cover, 120, 10, 2));
-    assert_true(tn_cover_add(&cover, 90, 100, 3));
+    tn_interval_map_init(&cover);
+    assert_true(tn_interval_map_add(&cover, 100, 10, 1));
+    assert_true(tn_interval_map_add(&cover, 120, 10, 2));
+    assert_true(tn_interval_map_add(&cover, 90, 100, 3));
     assert_int_equal(label_at(&cover, 89), -1);
     assert_int_equal(label_at(&cover, 90), 3);
     assert_int_equal(label_at(&cover, 100), 1);
@@ -33,8 +33,8 @@ static void the_first_range_wins(void **state)
     assert_int_equal(label_at(&cover, 129), 2);
     assert_int_equal(label_at(&cover, 189), 3);
     assert_int_equal(label_at(&cover, 190), -1);
-    assert_int_equal(tn_cover_find(&cover, 150)->start, 90);
-    tn_cover_fini(&cover);
+    assert_int_equal(tn_interval_map_find(&cover, 150)->start, 90);
+    tn_interval_map_fini(&cover);
 }
 
 /* Against a search through the whole list. */
@@ -43,17 +43,17 @@ static void same_as_a_list(void **state)
     struct {
         uint64_t start, size;
     } ranges[RANGES];
-    struct tn_cover cover;
+    struct tn_interval_map cover;
     uint32_t seed = 1;
 
     (void)state;
     for (int round = 0; round < 50; round++) {
-        tn_cover_init(&cover);
+        tn_interval_map_init(&cover);
         for (int i = 0; i < RANGES; i++) {
             seed = seed * 1664525u + 1013904223u;
             ranges[i].start = (seed >> 8) % SPACE;
             ranges[i].size = (seed >> 20) % 40;
-            assert_true(tn_cover_add(&cover, ranges[i].start, ranges[i].size, (uint64_t)i));
+            assert_true(tn_interval_map_add(&cover, ranges[i].start, ranges[i].size, (uint64_t)i));
         }
         for (uint64_t at = 0; at < SPACE + 50; at++) {
             int first = 0;
@@ -64,7 +64,7 @@ static void same_as_a_list(void **state)
             }
             assert_int_equal(label_at(&cover, at), first < RANGES ? first : -1);
         }
-        tn_cover_fini(&cover);
+        tn_interval_map_fini(&cover);
     }
 }
 
@@ -74,31 +74,31 @@ static void many_ranges_may_overlap(void **state)
     enum {
         MANY = 300000
     };
-    struct tn_cover cover;
+    struct tn_interval_map cover;
 
     (void)state;
-    tn_cover_init(&cover);
+    tn_interval_map_init(&cover);
     for (uint64_t i = 0; i < MANY; i++) {
-        assert_true(tn_cover_add(&cover, 4096 * i, (uint64_t)1 << 40, i));
+        assert_true(tn_interval_map_add(&cover, 4096 * i, (uint64_t)1 << 40, i));
     }
     assert_int_equal(cover.pieces.count, MANY);
     assert_int_equal(cover.runs.count, 1);
     assert_int_equal(label_at(&cover, 4096 * (uint64_t)(MANY - 1)), 0);
     assert_int_equal(label_at(&cover, ((uint64_t)1 << 40) + 5), 1);
-    tn_cover_fini(&cover);
+    tn_interval_map_fini(&cover);
 }
 
 static void ranges_end_with_the_space(void **state)
 {
-    struct tn_cover cover;
+    struct tn_interval_map cover;
 
     (void)state;
-    tn_cover_init(&cover);
-    assert_true(tn_cover_add(&cover, UINT64_MAX - 5, 100, 7));
-    assert_true(tn_cover_add(&cover, 0, 0, 8));
+    tn_interval_map_init(&cover);
+    assert_true(tn_interval_map_add(&cover, UINT64_MAX - 5, 100, 7));
+    assert_true(tn_interval_map_add(&cover, 0, 0, 8));
     assert_int_equal(label_at(&cover, UINT64_MAX - 1), 7);
     assert_int_equal(label_at(&cover, 0), -1);
-    tn_cover_fini(&cover);
+    tn_interval_map_fini(&cover);
     assert_int_equal(tarn_host_usage().live_bytes, 0);
 }
 

@@ -1,53 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a table puts blocks together by: a key for each block, and the name of a key. Keys compare
- * within one snapshot only; tn_key_put_path names them for comparisons between two.
+ * within one snapshot only; tn_group_key_put_path names them for comparisons between two.
  *
  * Borrows everything but a table of frames that count as one. Guarded by its owner.
  */
-#ifndef TN_ANALYSIS_KEY_H
-#define TN_ANALYSIS_KEY_H
+#ifndef TN_ANALYSIS_GROUP_KEY_H
+#define TN_ANALYSIS_GROUP_KEY_H
 
 #include "analysis/frame_view.h"
-#include "analysis/place.h"
+#include "analysis/pool_stream.h"
 #include "analysis/rules.h"
+#include "base/escaped.h"
 #include "base/json_text.h"
-#include "base/shown.h"
 
-struct tn_keys {
+struct tn_group_keys {
     enum tarn_grouping by;
     enum tarn_units units; /* of sizes in names */
     const struct tn_model *model;
     struct tn_frame_view *view;
     const struct tn_categories *categories; /* for TARN_BY_CATEGORY */
-    const struct tn_places *places;         /* for pools */
+    const struct tn_pool_streams *places;   /* for pools */
     uint32_t *same_frame; /* a frame: the first that counts as the same; NULL: not needed */
 };
 
 /* How frames are written in paths. */
-struct tn_path_form {
+struct tn_path_format {
     bool ignore_lines;        /* without line numbers */
     const char *strip_prefix; /* of file names, or NULL */
 };
 
 /* `keys` has all but `same_frame`. False when host memory is missing; nothing to release then. */
-bool tn_keys_init(struct tn_keys *keys) TN_MUST_CHECK;
-void tn_keys_fini(struct tn_keys *keys);
+bool tn_group_keys_init(struct tn_group_keys *keys) TN_MUST_CHECK;
+void tn_group_keys_fini(struct tn_group_keys *keys);
 
 /* The key of a block; false when host memory is missing. */
-bool tn_key_find(const struct tn_keys *keys, const struct tn_life *life,
-                 uint64_t *key_out) TN_MUST_CHECK;
+bool tn_group_key_find(const struct tn_group_keys *keys, const struct tn_lifetime *lifetime,
+                       uint64_t *key_out) TN_MUST_CHECK;
 
 /* Its name in a line of a table: of a stack the frame that asked and up to three of the user's. */
-void tn_key_put(struct tn_text_out *out, const struct tn_keys *keys, uint64_t key);
+void tn_group_key_put(struct tn_text_out *out, const struct tn_group_keys *keys, uint64_t key);
 
 /* As a member of the open object: "frames" of a stack, else "name". */
-void tn_key_put_json(struct tn_json_text *json, const struct tn_keys *keys, uint64_t key);
+void tn_group_key_put_json(struct tn_json_text *json, const struct tn_group_keys *keys,
+                           uint64_t key);
 
 /* In full, on one line: all frames of a stack, outermost first, joined by ';'. Two snapshots have
  * something in common if these are equal. */
-void tn_key_put_path(struct tn_text_out *out, const struct tn_keys *keys, uint64_t key,
-                     const struct tn_path_form *form);
+void tn_group_key_put_path(struct tn_text_out *out, const struct tn_group_keys *keys, uint64_t key,
+                           const struct tn_path_format *format);
 
 /* "stacks", "files": what the rows of a table are. Static storage. */
 const char *tn_grouping_plural(enum tarn_grouping by);

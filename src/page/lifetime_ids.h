@@ -11,19 +11,19 @@
  *
  * Owns: the tables. Guarded by its owner. Cost: O(1) expected an entry.
  */
-#ifndef TN_PAGE_LIVES_H
-#define TN_PAGE_LIVES_H
+#ifndef TN_PAGE_LIFETIME_IDS_H
+#define TN_PAGE_LIFETIME_IDS_H
 
 #include "base/map.h"
 #include "base/vec.h"
 #include "snapshot/model.h"
 
-#define TN_LIFE_NONE UINT64_MAX
+#define TN_LIFETIME_NONE UINT64_MAX
 
-struct tn_lives {
+struct tn_lifetime_ids {
     struct tn_map live;  /* address -> life */
     struct tn_map freed; /* addresses that the trace freed, until they are allocated again: their
-                            places in `shelf`, TN_LIFE_NONE: they are not in it */
+                            places in `shelf`, TN_LIFETIME_NONE: they are not in it */
     struct tn_vec row;   /* uint64_t: lives in use */
     struct tn_vec place; /* uint64_t a life: where it is in the row */
     struct tn_vec shelf; /* uint64_t: addresses */
@@ -31,28 +31,29 @@ struct tn_lives {
 };
 
 /* What an entry is about. */
-struct tn_life_step {
-    uint64_t life;   /* TN_LIFE_NONE: of none, or of a block that is free already */
-    uint64_t ended;  /* life that an allocation of the same address ends: its free is missing */
-    uint64_t behind; /* lives in the row behind the one ended, or else the one told of before */
-    uint64_t reuse;  /* of an allocation: 1 more than addresses on the shelf behind its own; 0: it
+struct tn_lifetime_step {
+    uint64_t lifetime; /* TN_LIFETIME_NONE: of none, or of a block that is free already */
+    uint64_t ended;    /* life that an allocation of the same address ends: its free is missing */
+    uint64_t behind;   /* lives in the row behind the one ended, or else the one told of before */
+    uint64_t reuse;    /* of an allocation: 1 more than addresses on the shelf behind its own; 0: it
                         is not there */
     bool is_new;
 };
 
-void tn_lives_init(struct tn_lives *lives);
-void tn_lives_fini(struct tn_lives *lives);
+void tn_lifetime_ids_init(struct tn_lifetime_ids *lifetimes);
+void tn_lifetime_ids_fini(struct tn_lifetime_ids *lifetimes);
 
 /* The next entry. False when host memory is missing. */
-bool tn_lives_step(struct tn_lives *lives, const struct tn_trace_entry *entry,
-                   struct tn_life_step *step_out) TN_MUST_CHECK;
+bool tn_lifetime_ids_step(struct tn_lifetime_ids *lifetimes, const struct tn_trace_entry *entry,
+                          struct tn_lifetime_step *step_out) TN_MUST_CHECK;
 
-/* The life of the block in use at an address now, or TN_LIFE_NONE. */
-uint64_t tn_lives_at(const struct tn_lives *lives, uint64_t address);
+/* The life of the block in use at an address now, or TN_LIFETIME_NONE. */
+uint64_t tn_lifetime_ids_at(const struct tn_lifetime_ids *lifetimes, uint64_t address);
 
 /* Numbers anew the lives that last now, from 0 on and in this order in the row, and forgets the
  * others' numbers and the shelf. `carried_out` is an empty vector of uint64_t and gets their old
  * numbers, in order. False when host memory is missing. */
-bool tn_lives_carry(struct tn_lives *lives, struct tn_vec *carried_out) TN_MUST_CHECK;
+bool tn_lifetime_ids_carry(struct tn_lifetime_ids *lifetimes,
+                           struct tn_vec *carried_out) TN_MUST_CHECK;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analysis/scene.h"
+#include "analysis/analysis.h"
 
 #include "base/errinfo.h"
 #include "base/host_mem.h"
@@ -88,20 +88,20 @@ void tn_query_fini(struct tn_query *query)
 
 /* What is wanted while a part is made. */
 struct wanted {
-    const struct tn_scene *scene;
+    const struct tn_analysis *analysis;
     uint8_t *marks; /* an entry: in the wanted annotation; NULL: all */
     struct tn_narrowing narrowing;
 };
 
-static bool is_wanted_pool(const struct tn_scene *scene, uint32_t place)
+static bool is_wanted_pool(const struct tn_analysis *analysis, uint32_t place)
 {
-    const struct tarn_selection *selection = &scene->query->selection;
+    const struct tarn_selection *selection = &analysis->query->selection;
 
     if (selection->pools == TARN_POOLS_ALL) {
         return true;
     }
-    const uint32_t number = tn_place_at(&scene->places, place)->pool;
-    const struct tn_pool_id pool = tn_place_pool(&scene->places, number);
+    const uint32_t number = tn_pool_stream_at(&analysis->places, place)->pool;
+    const struct tn_pool_id pool = tn_pool_stream_pool(&analysis->places, number);
     const bool is_default = pool.id[0] == 0 && pool.id[1] == 0;
 
     if (number == 0) {
@@ -113,50 +113,50 @@ static bool is_wanted_pool(const struct tn_scene *scene, uint32_t place)
     return is_default == (selection->pools == TARN_POOLS_DEFAULT);
 }
 
-static bool is_annotated(const struct wanted *wanted, const struct tn_life *life)
+static bool is_annotated(const struct wanted *wanted, const struct tn_lifetime *lifetime)
 {
-    const struct tn_query *query = wanted->scene->query;
+    const struct tn_query *query = wanted->analysis->query;
 
-    return !wanted->marks || (life->start != TN_NEVER && wanted->marks[life->start]) ||
-           (life->metadata != TN_STRING_NONE &&
-            tn_phase_is_named(tn_model_string(query->model, life->metadata),
+    return !wanted->marks || (lifetime->start != TN_NEVER && wanted->marks[lifetime->start]) ||
+           (lifetime->metadata != TN_STRING_NONE &&
+            tn_phase_is_named(tn_model_string(query->model, lifetime->metadata),
                               query->selection.annotation));
 }
 
-static bool wants_life(void *context, const struct tn_life *life)
+static bool wants_life(void *context, const struct tn_lifetime *lifetime)
 {
     const struct wanted *wanted = context;
-    const struct tarn_selection *selection = &wanted->scene->query->selection;
+    const struct tarn_selection *selection = &wanted->analysis->query->selection;
 
-    return (!selection->one_stream || life->stream == selection->stream) &&
-           life->size >= selection->size_min &&
-           (selection->size_max == 0 || life->size <= selection->size_max) &&
-           is_wanted_pool(wanted->scene, life->place) &&
-           tn_frame_view_matches(&wanted->scene->query->view, life->stack) &&
-           is_annotated(wanted, life) &&
+    return (!selection->one_stream || lifetime->stream == selection->stream) &&
+           lifetime->size >= selection->size_min &&
+           (selection->size_max == 0 || lifetime->size <= selection->size_max) &&
+           is_wanted_pool(wanted->analysis, lifetime->place) &&
+           tn_frame_view_matches(&wanted->analysis->query->view, lifetime->stack) &&
+           is_annotated(wanted, lifetime) &&
            (!selection->where ||
-            tn_where_takes(&wanted->scene->query->where, &wanted->scene->where, life));
+            tn_where_takes(&wanted->analysis->query->where, &wanted->analysis->where, lifetime));
 }
 
 static bool wants_memory(void *context, uint64_t number)
 {
     const struct wanted *wanted = context;
-    const struct tn_scene *scene = wanted->scene;
-    const struct tarn_selection *selection = &scene->query->selection;
+    const struct tn_analysis *analysis = wanted->analysis;
+    const struct tarn_selection *selection = &analysis->query->selection;
     const struct tn_trace_entry *entry =
-        tn_trace_at(scene->whole.model, scene->whole.trace, number);
+        tn_trace_at(analysis->whole.model, analysis->whole.trace, number);
 
     return (!selection->one_stream || entry->stream == selection->stream) &&
-           (!scene->has_places ||
-            is_wanted_pool(scene, ((const uint32_t *)scene->places.of_entry.items)[number]));
+           (!analysis->has_places ||
+            is_wanted_pool(analysis, ((const uint32_t *)analysis->places.of_entry.items)[number]));
 }
 
 /* Bytes of wanted segments before the first entry: those at the end, less what the trace added. */
 static uint64_t reserved_before(struct wanted *wanted)
 {
-    const struct tn_scene *scene = wanted->scene;
-    const struct tarn_selection *selection = &scene->query->selection;
-    const struct tn_model *model = scene->whole.model;
+    const struct tn_analysis *analysis = wanted->analysis;
+    const struct tarn_selection *selection = &analysis->query->selection;
+    const struct tn_model *model = analysis->whole.model;
     uint64_t reserved = 0;
 
     for (size_t i = 0; i < model->segment_count; i++) {
@@ -168,13 +168,13 @@ static uint64_t reserved_before(struct wanted *wanted)
                  ? memcmp(segment->pool.id, selection->pool, sizeof segment->pool.id) == 0
                  : is_default == (selection->pools == TARN_POOLS_DEFAULT));
 
-        if (segment->device == scene->whole.device && pool_fits &&
+        if (segment->device == analysis->whole.device && pool_fits &&
             (!selection->one_stream || segment->stream == selection->stream)) {
             reserved += segment->total_size;
         }
     }
-    for (uint64_t i = scene->whole.trace->count; i > 0; i--) {
-        const int64_t delta = tn_reserved_delta(tn_trace_at(model, scene->whole.trace, i - 1));
+    for (uint64_t i = analysis->whole.trace->count; i > 0; i--) {
+        const int64_t delta = tn_reserved_delta(tn_trace_at(model, analysis->whole.trace, i - 1));
 
         if (delta != 0 && wants_memory(wanted, i - 1)) {
             reserved -= (uint64_t)delta;
@@ -203,14 +203,14 @@ static bool limits_blocks(const struct tarn_selection *selection)
     return limits_memory(selection) || picks_blocks(selection);
 }
 
-bool tn_scene_picks_blocks(const struct tn_scene *scene)
+bool tn_analysis_picks_blocks(const struct tn_analysis *analysis)
 {
-    return picks_blocks(&scene->query->selection);
+    return picks_blocks(&analysis->query->selection);
 }
 
-bool tn_scene_limits_blocks(const struct tn_scene *scene)
+bool tn_analysis_limits_blocks(const struct tn_analysis *analysis)
 {
-    return limits_blocks(&scene->query->selection);
+    return limits_blocks(&analysis->query->selection);
 }
 
 static bool limits_entries(const struct tarn_selection *selection)
@@ -225,95 +225,96 @@ static void window_cut(struct tn_narrowing *narrowing, uint64_t first, uint64_t 
     narrowing->limit = limit < narrowing->limit ? limit : narrowing->limit;
 }
 
-static enum tarn_status time_cut(const struct tn_scene *scene, struct tn_narrowing *narrowing,
+static enum tarn_status time_cut(const struct tn_analysis *analysis, struct tn_narrowing *narrowing,
                                  struct tarn_error *error)
 {
-    const struct tarn_span *time_us = &scene->query->selection.time_us;
-    const int64_t zero = tn_timeline_first_time(&scene->whole);
+    const struct tarn_span *time_us = &analysis->query->selection.time_us;
+    const int64_t zero = tn_timeline_first_time(&analysis->whole);
     const uint64_t most = INT64_MAX;
 
     if (zero == TN_TIME_NONE) {
         return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
                        "the trace of device %" PRId64 " has no times; pick a part with --events",
-                       scene->whole.device);
+                       analysis->whole.device);
     }
     /* Times of a damaged file may lie anywhere: sums stop at the largest. */
     const uint64_t room = zero > 0 ? most - (uint64_t)zero : most;
     const uint64_t from = time_us->first < room ? time_us->first : room;
     const uint64_t to = time_us->last < room ? time_us->last : room;
 
-    window_cut(narrowing, tn_timeline_find_time(&scene->whole, zero + (int64_t)from),
-               to == room ? scene->whole.trace->count
-                          : tn_timeline_find_time(&scene->whole, zero + (int64_t)to + 1));
+    window_cut(narrowing, tn_timeline_find_time(&analysis->whole, zero + (int64_t)from),
+               to == room ? analysis->whole.trace->count
+                          : tn_timeline_find_time(&analysis->whole, zero + (int64_t)to + 1));
     return TARN_OK;
 }
 
-static enum tarn_status no_steps(const struct tn_scene *scene, struct tarn_error *error)
+static enum tarn_status no_steps(const struct tn_analysis *analysis, struct tarn_error *error)
 {
     return tn_fail(error, TARN_ERR_NOT_FOUND,
                    "the file has no steps of device %" PRId64
                    ": nothing in it is annotated as ProfilerStep or Optimizer.step; pick a part "
                    "with --events or --time",
-                   scene->whole.device);
+                   analysis->whole.device);
 }
 
-static enum tarn_status steps_cut(const struct tn_scene *scene, struct tn_narrowing *narrowing,
-                                  struct tarn_error *error)
+static enum tarn_status steps_cut(const struct tn_analysis *analysis,
+                                  struct tn_narrowing *narrowing, struct tarn_error *error)
 {
-    const struct tarn_span *steps = &scene->query->selection.steps;
-    const uint64_t *ends = scene->steps.items;
-    const uint64_t count = scene->steps.count;
+    const struct tarn_span *steps = &analysis->query->selection.steps;
+    const uint64_t *ends = analysis->steps.items;
+    const uint64_t count = analysis->steps.count;
 
     if (count == 0) {
-        return no_steps(scene, error);
+        return no_steps(analysis, error);
     }
     if (steps->first == 0 || steps->first > count || steps->last < steps->first) {
         return tn_fail(error, TARN_ERR_NOT_FOUND,
                        "there is no such step: the trace of device %" PRId64 " has steps 1 to "
                        "%" PRIu64,
-                       scene->whole.device, count);
+                       analysis->whole.device, count);
     }
     window_cut(narrowing, steps->first == 1 ? 0 : ends[steps->first - 2] + 1,
-               steps->last > count ? scene->whole.trace->count : ends[steps->last - 1] + 1);
+               steps->last > count ? analysis->whole.trace->count : ends[steps->last - 1] + 1);
     return TARN_OK;
 }
 
-static enum tarn_status window_find(const struct tn_scene *scene, struct tn_narrowing *narrowing,
-                                    struct tarn_error *error)
+static enum tarn_status window_find(const struct tn_analysis *analysis,
+                                    struct tn_narrowing *narrowing, struct tarn_error *error)
 {
-    const struct tarn_selection *selection = &scene->query->selection;
+    const struct tarn_selection *selection = &analysis->query->selection;
     enum tarn_status status = TARN_OK;
 
     narrowing->first = 0;
-    narrowing->limit = scene->whole.trace->count;
+    narrowing->limit = analysis->whole.trace->count;
     if (selection->entries.is_given) {
         const uint64_t last = selection->entries.last;
 
         window_cut(narrowing, selection->entries.first, last == UINT64_MAX ? last : last + 1);
     }
     if (selection->time_us.is_given) {
-        status = time_cut(scene, narrowing, error);
+        status = time_cut(analysis, narrowing, error);
     }
     if (status == TARN_OK && selection->steps.is_given) {
-        status = steps_cut(scene, narrowing, error);
+        status = steps_cut(analysis, narrowing, error);
     }
     if (status == TARN_OK && narrowing->first >= narrowing->limit) {
         status = tn_fail(error, TARN_ERR_NOT_FOUND,
                          "nothing is selected: the trace of device %" PRId64
                          " has entries 0 to %" PRIu64 ", none of them in that part",
-                         scene->whole.device, scene->whole.trace->count - 1);
+                         analysis->whole.device, analysis->whole.trace->count - 1);
     }
     return status;
 }
 
 /* Whether the program gave some block that name. */
-static bool has_metadata(const struct tn_scene *scene, const char *name)
+static bool has_metadata(const struct tn_analysis *analysis, const char *name)
 {
-    const struct tn_life *lives = tn_timeline_lives(&scene->whole);
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(&analysis->whole);
 
-    for (size_t i = 0; i < scene->whole.lives.count; i++) {
-        if (lives[i].metadata != TN_STRING_NONE &&
-            tn_phase_is_named(tn_model_string(scene->whole.model, lives[i].metadata), name)) {
+    for (size_t i = 0; i < analysis->whole.lifetimes.count; i++) {
+        if (lifetimes[i].metadata != TN_STRING_NONE &&
+            tn_phase_is_named(tn_model_string(analysis->whole.model, lifetimes[i].metadata),
+                              name)) {
             return true;
         }
     }
@@ -322,55 +323,56 @@ static bool has_metadata(const struct tn_scene *scene, const char *name)
 
 static enum tarn_status marks_make(struct wanted *wanted, struct tarn_error *error)
 {
-    const struct tn_scene *scene = wanted->scene;
-    const char *name = scene->query->selection.annotation;
+    const struct tn_analysis *analysis = wanted->analysis;
+    const char *name = analysis->query->selection.annotation;
 
     if (!name) {
         return TARN_OK;
     }
-    wanted->marks = tn_host_alloc_zero((size_t)scene->whole.trace->count + 1);
+    wanted->marks = tn_host_alloc_zero((size_t)analysis->whole.trace->count + 1);
     if (!wanted->marks) {
         return no_memory(error);
     }
-    if (tn_phases_cover(&scene->phases, name, wanted->marks) > 0 || has_metadata(scene, name)) {
+    if (tn_phases_cover(&analysis->phases, name, wanted->marks) > 0 ||
+        has_metadata(analysis, name)) {
         return TARN_OK;
     }
     return tn_fail(error, TARN_ERR_NOT_FOUND,
-                   scene->phases.phases.count == 0
+                   analysis->phases.phases.count == 0
                        ? "the file has no annotations of device %" PRId64
                          ", and no block has metadata \"%.*s\""
                        : "device %" PRId64
                          " has no annotation \"%.*s\"; \"tarn top --by annotation\" lists those "
                          "in which memory was asked for",
-                   scene->whole.device, tn_utf8_cut(name, 200), name);
+                   analysis->whole.device, tn_utf8_cut(name, 200), name);
 }
 
 /* What an expression is asked about. */
-static enum tarn_status where_make(struct tn_scene *scene, struct tarn_error *error)
+static enum tarn_status where_make(struct tn_analysis *analysis, struct tarn_error *error)
 {
-    const struct tarn_where *where = scene->query->selection.where;
+    const struct tarn_where *where = analysis->query->selection.where;
 
-    scene->where = (struct tn_where_place){.whole = &scene->whole,
-                                           .places = &scene->places,
-                                           .categories = &scene->query->categories,
-                                           .zero = tn_timeline_first_time(&scene->whole)};
-    if (where && where->uses_time && scene->where.zero == TN_TIME_NONE) {
+    analysis->where = (struct tn_where_scope){.whole = &analysis->whole,
+                                              .places = &analysis->places,
+                                              .categories = &analysis->query->categories,
+                                              .zero = tn_timeline_first_time(&analysis->whole)};
+    if (where && where->uses_time && analysis->where.zero == TN_TIME_NONE) {
         return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
                        "the trace of device %" PRId64
                        " has no times; compare with numbers of entries in --where",
-                       scene->whole.device);
+                       analysis->whole.device);
     }
     return TARN_OK;
 }
 
-static enum tarn_status part_make(struct tn_scene *scene, struct tarn_error *error)
+static enum tarn_status part_make(struct tn_analysis *analysis, struct tarn_error *error)
 {
-    const struct tarn_selection *selection = &scene->query->selection;
-    struct wanted wanted = {.scene = scene};
-    enum tarn_status status = window_find(scene, &wanted.narrowing, error);
+    const struct tarn_selection *selection = &analysis->query->selection;
+    struct wanted wanted = {.analysis = analysis};
+    enum tarn_status status = window_find(analysis, &wanted.narrowing, error);
 
     if (status == TARN_OK) {
-        status = where_make(scene, error);
+        status = where_make(analysis, error);
     }
     if (status == TARN_OK) {
         status = marks_make(&wanted, error);
@@ -382,100 +384,104 @@ static enum tarn_status part_make(struct tn_scene *scene, struct tarn_error *err
             wanted.narrowing.wants_memory = wants_memory;
             wanted.narrowing.reserved_before = reserved_before(&wanted);
         }
-        status = tn_timeline_narrow(&scene->part, &scene->whole, &wanted.narrowing)
+        status = tn_timeline_narrow(&analysis->part, &analysis->whole, &wanted.narrowing)
                      ? TARN_OK
                      : no_memory(error);
     }
-    tn_host_free(wanted.marks, (size_t)scene->whole.trace->count + 1);
+    tn_host_free(wanted.marks, (size_t)analysis->whole.trace->count + 1);
     return status;
 }
 
 /* ---- scenes ---- */
 
 /* Sets what keys and expressions need of each life. */
-static bool lives_mark(struct tn_scene *scene)
+static bool lives_mark(struct tn_analysis *analysis)
 {
-    struct tn_life *lives = scene->whole.lives.items;
-    const uint64_t first_step = tn_steps_first(&scene->steps);
+    struct tn_lifetime *lifetimes = analysis->whole.lifetimes.items;
+    const uint64_t first_step = tn_steps_first(&analysis->steps);
 
-    if (scene->query->by == TARN_BY_ANNOTATION || where_uses(scene->query, TN_WHERE_ANNOTATION)) {
-        if (!tn_phases_mark(&scene->phases, &scene->whole)) {
+    if (analysis->query->by == TARN_BY_ANNOTATION ||
+        where_uses(analysis->query, TN_WHERE_ANNOTATION)) {
+        if (!tn_phases_mark(&analysis->phases, &analysis->whole)) {
             return false;
         }
     }
-    for (size_t i = 0; scene->query->has_categories && i < scene->whole.lives.count; i++) {
-        lives[i].category = tn_category_of(&scene->query->categories, &lives[i], first_step);
+    for (size_t i = 0; analysis->query->has_categories && i < analysis->whole.lifetimes.count;
+         i++) {
+        lifetimes[i].category =
+            tn_category_of(&analysis->query->categories, &lifetimes[i], first_step);
     }
     return true;
 }
 
-static bool places_make(struct tn_scene *scene)
+static bool places_make(struct tn_analysis *analysis)
 {
-    const struct tn_query *query = scene->query;
+    const struct tn_query *query = analysis->query;
 
     if (query->by == TARN_BY_POOL || query->by == TARN_BY_SEGMENT ||
         query->selection.pools != TARN_POOLS_ALL || where_uses(query, TN_WHERE_POOL) ||
         where_uses(query, TN_WHERE_SEGMENT)) {
-        scene->has_places = tn_places_init(&scene->places, &scene->whole);
-        return scene->has_places;
+        analysis->has_places = tn_pool_streams_init(&analysis->places, &analysis->whole);
+        return analysis->has_places;
     }
     return true;
 }
 
-enum tarn_status tn_scene_init(struct tn_scene *scene, struct tn_query *query, size_t device,
-                               struct tarn_error *error)
+enum tarn_status tn_analysis_init(struct tn_analysis *analysis, struct tn_query *query,
+                                  size_t device, struct tarn_error *error)
 {
     enum tarn_status status;
 
-    *scene = (struct tn_scene){.query = query};
-    if (!tn_timeline_init(&scene->whole, query->model, device)) {
+    *analysis = (struct tn_analysis){.query = query};
+    if (!tn_timeline_init(&analysis->whole, query->model, device)) {
         return no_memory(error);
     }
-    scene->timeline = &scene->whole;
-    scene->keys = (struct tn_keys){.by = query->by,
-                                   .units = query->units,
-                                   .model = query->model,
-                                   .view = &query->view,
-                                   .categories = &query->categories,
-                                   .places = &scene->places};
-    status = tn_phases_init(&scene->phases, &scene->whole) &&
-                     tn_phases_steps(&scene->phases, &scene->steps) && places_make(scene) &&
-                     lives_mark(scene) && tn_keys_init(&scene->keys)
+    analysis->timeline = &analysis->whole;
+    analysis->keys = (struct tn_group_keys){.by = query->by,
+                                            .units = query->units,
+                                            .model = query->model,
+                                            .view = &query->view,
+                                            .categories = &query->categories,
+                                            .places = &analysis->places};
+    status = tn_phases_init(&analysis->phases, &analysis->whole) &&
+                     tn_phases_steps(&analysis->phases, &analysis->steps) &&
+                     places_make(analysis) && lives_mark(analysis) &&
+                     tn_group_keys_init(&analysis->keys)
                  ? TARN_OK
                  : no_memory(error);
     if (status == TARN_OK &&
         (limits_blocks(&query->selection) || limits_entries(&query->selection))) {
-        status = part_make(scene, error);
+        status = part_make(analysis, error);
         if (status == TARN_OK) {
-            scene->timeline = &scene->part;
+            analysis->timeline = &analysis->part;
         }
     }
     if (status) {
-        tn_scene_fini(scene);
+        tn_analysis_fini(analysis);
     }
     return status;
 }
 
-void tn_scene_fini(struct tn_scene *scene)
+void tn_analysis_fini(struct tn_analysis *analysis)
 {
-    if (tn_scene_is_part(scene)) {
-        tn_timeline_fini(&scene->part);
+    if (tn_analysis_is_part(analysis)) {
+        tn_timeline_fini(&analysis->part);
     }
-    tn_keys_fini(&scene->keys);
-    if (scene->has_places) {
-        tn_places_fini(&scene->places);
+    tn_group_keys_fini(&analysis->keys);
+    if (analysis->has_places) {
+        tn_pool_streams_fini(&analysis->places);
     }
-    tn_vec_fini(&scene->steps);
-    tn_phases_fini(&scene->phases);
-    tn_timeline_fini(&scene->whole);
+    tn_vec_fini(&analysis->steps);
+    tn_phases_fini(&analysis->phases);
+    tn_timeline_fini(&analysis->whole);
 }
 
 /* ---- moments ---- */
 
-static enum tarn_status entry_moment(const struct tn_scene *scene, uint64_t entry,
-                                     struct tn_moment *moment_out, struct tarn_error *error)
+static enum tarn_status entry_moment(const struct tn_analysis *analysis, uint64_t entry,
+                                     struct tn_time_point *moment_out, struct tarn_error *error)
 {
-    const struct tn_timeline *timeline = scene->timeline;
+    const struct tn_timeline *timeline = analysis->timeline;
 
     if (entry != tn_timeline_before(timeline) &&
         (entry < timeline->first || entry >= timeline->limit)) {
@@ -488,10 +494,10 @@ static enum tarn_status entry_moment(const struct tn_scene *scene, uint64_t entr
     return TARN_OK;
 }
 
-static enum tarn_status oom_moment(const struct tn_scene *scene, uint64_t number,
-                                   struct tn_moment *moment_out, struct tarn_error *error)
+static enum tarn_status oom_moment(const struct tn_analysis *analysis, uint64_t number,
+                                   struct tn_time_point *moment_out, struct tarn_error *error)
 {
-    const struct tn_timeline *timeline = scene->timeline;
+    const struct tn_timeline *timeline = analysis->timeline;
     const uint64_t *ooms = timeline->ooms.items;
 
     if (number == 0 || number > timeline->ooms.count) {
@@ -499,48 +505,49 @@ static enum tarn_status oom_moment(const struct tn_scene *scene, uint64_t number
                        "no such failure: %zu requests failed on device %" PRId64,
                        timeline->ooms.count, timeline->device);
     }
-    return entry_moment(scene, ooms[number - 1], moment_out, error);
+    return entry_moment(analysis, ooms[number - 1], moment_out, error);
 }
 
-static enum tarn_status time_moment(const struct tn_scene *scene, uint64_t time_us,
-                                    struct tn_moment *moment_out, struct tarn_error *error)
+static enum tarn_status time_moment(const struct tn_analysis *analysis, uint64_t time_us,
+                                    struct tn_time_point *moment_out, struct tarn_error *error)
 {
-    const int64_t zero = tn_timeline_first_time(&scene->whole);
+    const int64_t zero = tn_timeline_first_time(&analysis->whole);
 
     if (zero == TN_TIME_NONE) {
         return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
                        "the trace of device %" PRId64 " has no times; say --at event:N",
-                       scene->whole.device);
+                       analysis->whole.device);
     }
     const uint64_t room = (uint64_t)INT64_MAX - (zero > 0 ? (uint64_t)zero : 0);
-    const uint64_t entry = time_us >= room
-                               ? scene->whole.trace->count
-                               : tn_timeline_find_time(&scene->whole, zero + (int64_t)time_us + 1);
+    const uint64_t entry =
+        time_us >= room ? analysis->whole.trace->count
+                        : tn_timeline_find_time(&analysis->whole, zero + (int64_t)time_us + 1);
 
-    return entry_moment(scene, entry > 0 ? entry - 1 : TN_NEVER, moment_out, error);
+    return entry_moment(analysis, entry > 0 ? entry - 1 : TN_NEVER, moment_out, error);
 }
 
-static enum tarn_status step_moment(const struct tn_scene *scene, uint64_t number,
-                                    struct tn_moment *moment_out, struct tarn_error *error)
+static enum tarn_status step_moment(const struct tn_analysis *analysis, uint64_t number,
+                                    struct tn_time_point *moment_out, struct tarn_error *error)
 {
-    const uint64_t *ends = scene->steps.items;
+    const uint64_t *ends = analysis->steps.items;
 
-    if (scene->steps.count == 0) {
-        return no_steps(scene, error);
+    if (analysis->steps.count == 0) {
+        return no_steps(analysis, error);
     }
-    if (number == 0 || number > scene->steps.count) {
+    if (number == 0 || number > analysis->steps.count) {
         return tn_fail(error, TARN_ERR_NOT_FOUND,
                        "there is no such step: the trace of device %" PRId64 " has steps 1 to %zu",
-                       scene->whole.device, scene->steps.count);
+                       analysis->whole.device, analysis->steps.count);
     }
-    return entry_moment(scene, ends[number - 1], moment_out, error);
+    return entry_moment(analysis, ends[number - 1], moment_out, error);
 }
 
-enum tarn_status tn_scene_moment(const struct tn_scene *scene, const struct tarn_instant *instant,
-                                 enum tarn_instant_kind usual, struct tn_moment *moment_out,
-                                 struct tarn_error *error)
+enum tarn_status tn_analysis_time_point(const struct tn_analysis *analysis,
+                                        const struct tarn_instant *instant,
+                                        enum tarn_instant_kind usual,
+                                        struct tn_time_point *moment_out, struct tarn_error *error)
 {
-    const struct tn_timeline *timeline = scene->timeline;
+    const struct tn_timeline *timeline = analysis->timeline;
 
     switch (instant->kind == TARN_AT_UNSAID ? usual : instant->kind) {
     case TARN_AT_UNSAID:
@@ -557,13 +564,13 @@ enum tarn_status tn_scene_moment(const struct tn_scene *scene, const struct tarn
         *moment_out = timeline->end;
         break;
     case TARN_AT_OOM:
-        return oom_moment(scene, instant->number, moment_out, error);
+        return oom_moment(analysis, instant->number, moment_out, error);
     case TARN_AT_ENTRY:
-        return entry_moment(scene, instant->number, moment_out, error);
+        return entry_moment(analysis, instant->number, moment_out, error);
     case TARN_AT_TIME:
-        return time_moment(scene, instant->number, moment_out, error);
+        return time_moment(analysis, instant->number, moment_out, error);
     case TARN_AT_STEP:
-        return step_moment(scene, instant->number, moment_out, error);
+        return step_moment(analysis, instant->number, moment_out, error);
     }
     return TARN_OK;
 }
@@ -598,7 +605,7 @@ static void pool_put(struct tn_text_out *out, const struct tarn_selection *selec
 static void quoted_put(struct tn_text_out *out, const char *text)
 {
     tn_text_putc(out, '"');
-    tn_text_put_shown(out, text, strlen(text), TN_SHOWN_PLAIN);
+    tn_text_put_escaped(out, text, strlen(text), TN_ESCAPED_PLAIN);
     tn_text_putc(out, '"');
 }
 
@@ -631,40 +638,40 @@ static void blocks_put(struct tn_text_out *out, const struct tarn_selection *sel
     }
     if (selection->where) {
         wish_put(out, joint, "blocks where ");
-        tn_text_put_shown(out, selection->where->text, strlen(selection->where->text),
-                          TN_SHOWN_PLAIN);
+        tn_text_put_escaped(out, selection->where->text, strlen(selection->where->text),
+                            TN_ESCAPED_PLAIN);
     }
 }
 
-void tn_scene_put_selection(struct tn_text_out *out, const struct tn_scene *scene)
+void tn_analysis_put_selection(struct tn_text_out *out, const struct tn_analysis *analysis)
 {
-    const struct tarn_selection *selection = &scene->query->selection;
+    const struct tarn_selection *selection = &analysis->query->selection;
     const char *joint = "selected: ";
 
-    if (!tn_scene_is_part(scene)) {
+    if (!tn_analysis_is_part(analysis)) {
         return;
     }
     blocks_put(out, selection, &joint);
     if (limits_entries(selection)) {
         wish_put(out, &joint, "entries ");
-        tn_text_printf(out, "%" PRIu64 " to %" PRIu64 " of %" PRIu64, scene->timeline->first,
-                       scene->timeline->limit - 1, scene->timeline->trace->count);
+        tn_text_printf(out, "%" PRIu64 " to %" PRIu64 " of %" PRIu64, analysis->timeline->first,
+                       analysis->timeline->limit - 1, analysis->timeline->trace->count);
     }
     tn_text_putc(out, '\n');
 }
 
-void tn_scene_put_selection_json(struct tn_json_text *json, const struct tn_scene *scene)
+void tn_analysis_put_selection_json(struct tn_json_text *json, const struct tn_analysis *analysis)
 {
-    const struct tarn_selection *selection = &scene->query->selection;
+    const struct tarn_selection *selection = &analysis->query->selection;
 
-    tn_json_word(json, "by", tn_grouping_name(scene->query->by));
-    if (!tn_scene_is_part(scene)) {
+    tn_json_word(json, "by", tn_grouping_name(analysis->query->by));
+    if (!tn_analysis_is_part(analysis)) {
         tn_json_null(json, "selection");
         return;
     }
     tn_json_open_object(json, "selection");
-    tn_json_number(json, "first_entry", scene->timeline->first);
-    tn_json_number(json, "last_entry", scene->timeline->limit - 1);
+    tn_json_number(json, "first_entry", analysis->timeline->first);
+    tn_json_number(json, "last_entry", analysis->timeline->limit - 1);
     if (selection->one_stream) {
         tn_json_number(json, "stream", selection->stream);
     }
@@ -692,10 +699,10 @@ void tn_scene_put_selection_json(struct tn_json_text *json, const struct tn_scen
     tn_json_close(json);
 }
 
-void tn_moment_put(struct tn_text_out *out, const struct tn_scene *scene, const char *what,
-                   const struct tn_moment *moment)
+void tn_time_point_put(struct tn_text_out *out, const struct tn_analysis *analysis,
+                       const char *what, const struct tn_time_point *moment)
 {
-    const struct tn_timeline *timeline = scene->timeline;
+    const struct tn_timeline *timeline = analysis->timeline;
 
     tn_text_printf(out, "%s: %s reserved, ", what,
                    tn_text_size(out, (double)moment->reserved).text);
@@ -711,10 +718,10 @@ void tn_moment_put(struct tn_text_out *out, const struct tn_scene *scene, const 
     }
 }
 
-void tn_moment_put_json(struct tn_json_text *json, const struct tn_scene *scene,
-                        const struct tn_moment *moment)
+void tn_time_point_put_json(struct tn_json_text *json, const struct tn_analysis *analysis,
+                            const struct tn_time_point *moment)
 {
-    (void)scene;
+    (void)analysis;
     if (moment->entry == TN_NEVER) {
         tn_json_null(json, "entry");
     } else {

@@ -7,8 +7,8 @@
  * What equal things share can be written once: `recall` writes a reference to a thing that was
  * written before and says true; else the thing is written, and `remember` told when it is complete.
  */
-#ifndef TN_SNAPSHOT_FORM_H
-#define TN_SNAPSHOT_FORM_H
+#ifndef TN_SNAPSHOT_FORMAT_H
+#define TN_SNAPSHOT_FORMAT_H
 
 #include "base/byte_out.h"
 #include "snapshot/model.h"
@@ -18,7 +18,7 @@ enum tn_shared {
     TN_SHARED_STACK
 };
 
-struct tn_form;
+struct tn_format;
 
 enum tn_item_kind {
     TN_ITEM_WHOLE,
@@ -39,32 +39,32 @@ struct tn_item {
     } value;
 };
 
-struct tn_form_ops {
-    void (*begin)(struct tn_form *form);
-    void (*end)(struct tn_form *form);
-    void (*list_begin)(struct tn_form *form, uint64_t count);
-    void (*item)(struct tn_form *form, uint64_t index);
-    void (*list_end)(struct tn_form *form, uint64_t count);
-    void (*dict_begin)(struct tn_form *form);
-    void (*key)(struct tn_form *form, uint64_t index, uint32_t string);
-    void (*dict_end)(struct tn_form *form);
-    void (*none)(struct tn_form *form);
-    void (*boolean)(struct tn_form *form, bool value);
-    void (*integer)(struct tn_form *form, int64_t value);
-    void (*whole)(struct tn_form *form, uint64_t value);
-    void (*real)(struct tn_form *form, double value);
-    void (*string)(struct tn_form *form, uint32_t string);
-    void (*pair)(struct tn_form *form, const uint64_t pair[2]); /* a tuple */
+struct tn_format_ops {
+    void (*begin)(struct tn_format *format);
+    void (*end)(struct tn_format *format);
+    void (*list_begin)(struct tn_format *format, uint64_t count);
+    void (*item)(struct tn_format *format, uint64_t index);
+    void (*list_end)(struct tn_format *format, uint64_t count);
+    void (*dict_begin)(struct tn_format *format);
+    void (*key)(struct tn_format *format, uint64_t index, uint32_t string);
+    void (*dict_end)(struct tn_format *format);
+    void (*none)(struct tn_format *format);
+    void (*boolean)(struct tn_format *format, bool value);
+    void (*integer)(struct tn_format *format, int64_t value);
+    void (*whole)(struct tn_format *format, uint64_t value);
+    void (*real)(struct tn_format *format, double value);
+    void (*string)(struct tn_format *format, uint32_t string);
+    void (*pair)(struct tn_format *format, const uint64_t pair[2]); /* a tuple */
     /* Writes a whole dict at once; false when it cannot, and has written nothing: then it goes key
      * by key. NULL: it never can. */
-    bool (*row)(struct tn_form *form, const struct tn_item *items, uint32_t count);
-    bool (*recall)(struct tn_form *form, enum tn_shared kind, uint32_t number);
-    void (*remember)(struct tn_form *form, enum tn_shared kind, uint32_t number);
+    bool (*row)(struct tn_format *format, const struct tn_item *items, uint32_t count);
+    bool (*recall)(struct tn_format *format, enum tn_shared kind, uint32_t number);
+    void (*remember)(struct tn_format *format, enum tn_shared kind, uint32_t number);
 };
 
 /* The head of every form's state. */
-struct tn_form {
-    const struct tn_form_ops *ops;
+struct tn_format {
+    const struct tn_format_ops *ops;
     const struct tn_model *model;
     struct tn_byte_out *out;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The forms of tarn/export.h that are written here; each fills `error` when it fails. */
-#ifndef TN_EXPORT_EXPORT_FORMS_H
-#define TN_EXPORT_EXPORT_FORMS_H
+#ifndef TN_EXPORT_EXPORT_FORMATS_H
+#define TN_EXPORT_EXPORT_FORMATS_H
 
 #include "base/text_out.h"
 #include "snapshot/model.h"

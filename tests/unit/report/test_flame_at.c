@@ -6,7 +6,7 @@
 struct asked {
     const struct tarn_snapshot *snapshot;
     struct tarn_report_options options;
-    struct tarn_flame_moment_options how;
+    struct tarn_flame_at_options how;
 };
 
 static enum tarn_status flame(const void *context, const struct tarn_writer *writer,
@@ -14,7 +14,7 @@ static enum tarn_status flame(const void *context, const struct tarn_writer *wri
 {
     const struct asked *asked = context;
 
-    return tarn_report_flame_moment(asked->snapshot, &asked->options, &asked->how, writer, error);
+    return tarn_report_flame_at(asked->snapshot, &asked->options, &asked->how, writer, error);
 }
 
 /* `a` holds 100 and then 30 more; `b` held 50 and gave them back; 7 without frames. */

@@ -7,11 +7,11 @@
  * Owns: all that it has but the model and the caller's options. Guarded by its owner. Cost: O(n log
  * n) in the entries of the device, plus each frame once for each pattern.
  */
-#ifndef TN_ANALYSIS_SCENE_H
-#define TN_ANALYSIS_SCENE_H
+#ifndef TN_ANALYSIS_ANALYSIS_H
+#define TN_ANALYSIS_ANALYSIS_H
 
 #include "analysis/annotation.h"
-#include "analysis/key.h"
+#include "analysis/group_key.h"
 #include "analysis/where_view.h"
 #include "tarn/report.h"
 
@@ -36,52 +36,54 @@ enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *mo
                                struct tarn_error *error) TN_MUST_CHECK;
 void tn_query_fini(struct tn_query *query);
 
-struct tn_scene {
+struct tn_analysis {
     struct tn_query *query;
     struct tn_timeline whole;
     struct tn_timeline part;            /* when something is selected */
     const struct tn_timeline *timeline; /* one of both */
     struct tn_phases phases;
     struct tn_vec steps; /* uint64_t: see tn_phases_steps */
-    struct tn_places places;
+    struct tn_pool_streams places;
     bool has_places;
-    struct tn_where_place where; /* what it is asked about */
-    struct tn_keys keys;
+    struct tn_where_scope where; /* what it is asked about */
+    struct tn_group_keys keys;
 };
 
 /* `device` must have a trace. TARN_ERR_NOT_FOUND and TARN_ERR_NOT_SUPPORTED when what is selected
  * is not there, TARN_ERR_HOST_MEMORY; then there is nothing to release. The scene stays where it is
  * until its end. */
-enum tarn_status tn_scene_init(struct tn_scene *scene, struct tn_query *query, size_t device,
-                               struct tarn_error *error) TN_MUST_CHECK;
-void tn_scene_fini(struct tn_scene *scene);
+enum tarn_status tn_analysis_init(struct tn_analysis *analysis, struct tn_query *query,
+                                  size_t device, struct tarn_error *error) TN_MUST_CHECK;
+void tn_analysis_fini(struct tn_analysis *analysis);
 
 /* Whether the timeline is not the whole one. */
-static inline bool tn_scene_is_part(const struct tn_scene *scene)
+static inline bool tn_analysis_is_part(const struct tn_analysis *analysis)
 {
-    return scene->timeline == &scene->part;
+    return analysis->timeline == &analysis->part;
 }
 
 /* Whether blocks are left out of moments that are looked at. */
-bool tn_scene_limits_blocks(const struct tn_scene *scene);
+bool tn_analysis_limits_blocks(const struct tn_analysis *analysis);
 
 /* Whether by more than stream and pool, which are those of whole segments. */
-bool tn_scene_picks_blocks(const struct tn_scene *scene);
+bool tn_analysis_picks_blocks(const struct tn_analysis *analysis);
 
 /* The moment of an instant; one that is not said is `usual`. TARN_ERR_NOT_FOUND when there is no
  * such moment in what is looked at. */
-enum tarn_status tn_scene_moment(const struct tn_scene *scene, const struct tarn_instant *instant,
-                                 enum tarn_instant_kind usual, struct tn_moment *moment_out,
-                                 struct tarn_error *error) TN_MUST_CHECK;
+enum tarn_status tn_analysis_time_point(const struct tn_analysis *analysis,
+                                        const struct tarn_instant *instant,
+                                        enum tarn_instant_kind usual,
+                                        struct tn_time_point *moment_out,
+                                        struct tarn_error *error) TN_MUST_CHECK;
 
 /* What the selection is, as a line for people and as a member "selection" (null without one). */
-void tn_scene_put_selection(struct tn_text_out *out, const struct tn_scene *scene);
-void tn_scene_put_selection_json(struct tn_json_text *json, const struct tn_scene *scene);
+void tn_analysis_put_selection(struct tn_text_out *out, const struct tn_analysis *analysis);
+void tn_analysis_put_selection_json(struct tn_json_text *json, const struct tn_analysis *analysis);
 
 /* A moment in a line for people, and as members of the open object. */
-void tn_moment_put(struct tn_text_out *out, const struct tn_scene *scene, const char *what,
-                   const struct tn_moment *moment);
-void tn_moment_put_json(struct tn_json_text *json, const struct tn_scene *scene,
-                        const struct tn_moment *moment);
+void tn_time_point_put(struct tn_text_out *out, const struct tn_analysis *analysis,
+                       const char *what, const struct tn_time_point *moment);
+void tn_time_point_put_json(struct tn_json_text *json, const struct tn_analysis *analysis,
+                            const struct tn_time_point *moment);
 
 #endif

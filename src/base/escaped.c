@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/shown.h"
+#include "base/escaped.h"
 
 #include "base/assertion.h"
 #include "base/utf8.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void shown_set(struct tn_shown *shown, const char *text, size_t length)
+static void shown_set(struct tn_escaped *shown, const char *text, size_t length)
 {
     memcpy(shown->text, text, length);
     shown->text[length] = '\0';
@@ -17,26 +17,26 @@ static void shown_set(struct tn_shown *shown, const char *text, size_t length)
 }
 
 /* Characters that the form has a spelling of its own for. */
-static const char *spelling_find(char c, enum tn_shown_form form)
+static const char *spelling_find(char c, enum tn_escape_format format)
 {
     static const struct {
-        enum tn_shown_form form;
+        enum tn_escape_format format;
         char c;
         const char *spelling;
     } spellings[] = {
-        {TN_SHOWN_LINES, '\n', "\n"},   {TN_SHOWN_XML, '&', "&amp;"},
-        {TN_SHOWN_XML, '<', "&lt;"},    {TN_SHOWN_XML, '>', "&gt;"},
-        {TN_SHOWN_XML, '"', "&quot;"},  {TN_SHOWN_XML, '\'', "&#39;"},
-        {TN_SHOWN_JSON, '"', "\\\""},   {TN_SHOWN_JSON, '\\', "\\\\"},
-        {TN_SHOWN_JSON, '\n', "\\n"},   {TN_SHOWN_PYTHON, '\\', "\\\\"},
-        {TN_SHOWN_PYTHON, '\n', "\\n"}, {TN_SHOWN_PYTHON, '\r', "\\r"},
-        {TN_SHOWN_PYTHON, '\t', "\\t"}, {TN_SHOWN_PYTHON, '\'', "\\'"},
+        {TN_ESCAPED_LINES, '\n', "\n"},   {TN_ESCAPED_XML, '&', "&amp;"},
+        {TN_ESCAPED_XML, '<', "&lt;"},    {TN_ESCAPED_XML, '>', "&gt;"},
+        {TN_ESCAPED_XML, '"', "&quot;"},  {TN_ESCAPED_XML, '\'', "&#39;"},
+        {TN_ESCAPED_JSON, '"', "\\\""},   {TN_ESCAPED_JSON, '\\', "\\\\"},
+        {TN_ESCAPED_JSON, '\n', "\\n"},   {TN_ESCAPED_PYTHON, '\\', "\\\\"},
+        {TN_ESCAPED_PYTHON, '\n', "\\n"}, {TN_ESCAPED_PYTHON, '\r', "\\r"},
+        {TN_ESCAPED_PYTHON, '\t', "\\t"}, {TN_ESCAPED_PYTHON, '\'', "\\'"},
     };
 
     for (size_t i = 0; i < sizeof spellings / sizeof spellings[0]; i++) {
-        const bool same =
-            spellings[i].form == form ||
-            (form == TN_SHOWN_PYTHON_DOUBLE && spellings[i].form == TN_SHOWN_PYTHON && c != '\'');
+        const bool same = spellings[i].format == format ||
+                          (format == TN_ESCAPED_PYTHON_DOUBLE &&
+                           spellings[i].format == TN_ESCAPED_PYTHON && c != '\'');
 
         if (same && spellings[i].c == c) {
             return spellings[i].spelling;
@@ -46,14 +46,14 @@ static const char *spelling_find(char c, enum tn_shown_form form)
 }
 
 /* Backslash, `kind`, and that many hexadecimal digits. */
-static void escape_print(struct tn_shown *shown, char kind, int digits, uint32_t code)
+static void escape_print(struct tn_escaped *shown, char kind, int digits, uint32_t code)
 {
     shown->length =
         (size_t)snprintf(shown->text, sizeof shown->text, "\\%c%0*x", kind, digits, (unsigned)code);
 }
 
 /* JSON has escapes of 16 bits only. Half of a pair is no character: many readers refuse it. */
-static void escape_json(struct tn_shown *shown, uint32_t code)
+static void escape_json(struct tn_escaped *shown, uint32_t code)
 {
     if (code < 0x10000) {
         escape_print(shown, 'u', 4, code >= 0xd800 && code <= 0xdfff ? 0xfffd : code);
@@ -65,9 +65,9 @@ static void escape_json(struct tn_shown *shown, uint32_t code)
                          (unsigned)(0xd800 | code >> 10), (unsigned)(0xdc00 | (code & 0x3ff)));
 }
 
-static void escape_set(struct tn_shown *shown, uint32_t code, enum tn_shown_form form)
+static void escape_set(struct tn_escaped *shown, uint32_t code, enum tn_escape_format format)
 {
-    if (form == TN_SHOWN_JSON) {
+    if (format == TN_ESCAPED_JSON) {
         escape_json(shown, code);
     } else if (code < 0x100) {
         escape_print(shown, 'x', 2, code);
@@ -77,16 +77,16 @@ static void escape_set(struct tn_shown *shown, uint32_t code, enum tn_shown_form
 }
 
 /* A byte that belongs to no character. JSON has no escape for bytes. */
-static size_t byte_set(struct tn_shown *shown, unsigned char byte, enum tn_shown_form form)
+static size_t byte_set(struct tn_escaped *shown, unsigned char byte, enum tn_escape_format format)
 {
-    escape_set(shown, form == TN_SHOWN_JSON ? 0xfffd : byte, form);
+    escape_set(shown, format == TN_ESCAPED_JSON ? 0xfffd : byte, format);
     return 1;
 }
 
-size_t tn_shown_next(const char *text, size_t length, enum tn_shown_form form,
-                     struct tn_shown *shown_out)
+size_t tn_escaped_next(const char *text, size_t length, enum tn_escape_format format,
+                       struct tn_escaped *shown_out)
 {
-    const char *spelling = spelling_find(*text, form);
+    const char *spelling = spelling_find(*text, format);
     uint32_t code;
 
     if (spelling) {
@@ -96,23 +96,23 @@ size_t tn_shown_next(const char *text, size_t length, enum tn_shown_form form,
     const size_t count = tn_utf8_decode(text, length, &code);
 
     if (count == 0) {
-        return byte_set(shown_out, (unsigned char)*text, form);
+        return byte_set(shown_out, (unsigned char)*text, format);
     }
-    if (tn_utf8_is_shown(code)) {
+    if (tn_utf8_is_printable(code)) {
         shown_set(shown_out, text, count);
     } else {
-        escape_set(shown_out, code, form);
+        escape_set(shown_out, code, format);
     }
     return count;
 }
 
 /* Of each byte the forms, as bits, in which it is written as it is. */
 enum {
-    PLAIN_BIT = 1 << TN_SHOWN_PLAIN | 1 << TN_SHOWN_LINES,
-    XML_BIT = 1 << TN_SHOWN_XML,
-    JSON_BIT = 1 << TN_SHOWN_JSON,
-    SINGLE_BIT = 1 << TN_SHOWN_PYTHON,
-    DOUBLE_BIT = 1 << TN_SHOWN_PYTHON_DOUBLE,
+    PLAIN_BIT = 1 << TN_ESCAPED_PLAIN | 1 << TN_ESCAPED_LINES,
+    XML_BIT = 1 << TN_ESCAPED_XML,
+    JSON_BIT = 1 << TN_ESCAPED_JSON,
+    SINGLE_BIT = 1 << TN_ESCAPED_PYTHON,
+    DOUBLE_BIT = 1 << TN_ESCAPED_PYTHON_DOUBLE,
     EVERY_BIT = PLAIN_BIT | XML_BIT | JSON_BIT | SINGLE_BIT | DOUBLE_BIT
 };
 
@@ -137,28 +137,28 @@ static uint8_t plain_forms(unsigned char byte)
     }
 }
 
-size_t tn_shown_plain(const char *text, size_t length, enum tn_shown_form form)
+size_t tn_escaped_plain(const char *text, size_t length, enum tn_escape_format format)
 {
     size_t count = 0;
 
-    while (count < length && plain_forms((unsigned char)text[count]) >> form & 1) {
+    while (count < length && plain_forms((unsigned char)text[count]) >> format & 1) {
         count++;
     }
     return count;
 }
 
-void tn_text_put_shown(struct tn_text_out *out, const char *text, size_t length,
-                       enum tn_shown_form form)
+void tn_text_put_escaped(struct tn_text_out *out, const char *text, size_t length,
+                         enum tn_escape_format format)
 {
     while (length > 0) {
-        size_t count = tn_shown_plain(text, length, form);
+        size_t count = tn_escaped_plain(text, length, format);
 
         if (count > 0) {
             tn_text_put(out, text, count);
         } else {
-            struct tn_shown shown;
+            struct tn_escaped shown;
 
-            count = tn_shown_next(text, length, form, &shown);
+            count = tn_escaped_next(text, length, format, &shown);
             tn_text_put(out, shown.text, shown.length);
         }
         text += count;
@@ -166,16 +166,16 @@ void tn_text_put_shown(struct tn_text_out *out, const char *text, size_t length,
     }
 }
 
-size_t tn_shown_copy(const char *text, size_t length, enum tn_shown_form form, char *shown,
-                     size_t size)
+size_t tn_escaped_copy(const char *text, size_t length, enum tn_escape_format format, char *shown,
+                       size_t size)
 {
     size_t taken = 0;
     size_t used = 0;
 
-    tn_assert(size >= TN_SHOWN_MAX);
+    tn_assert(size >= TN_ESCAPED_MAX);
     while (taken < length) {
-        struct tn_shown one;
-        const size_t count = tn_shown_next(text + taken, length - taken, form, &one);
+        struct tn_escaped one;
+        const size_t count = tn_escaped_next(text + taken, length - taken, format, &one);
 
         if (one.length >= size - used) {
             break;
@@ -194,26 +194,28 @@ void tn_text_put_python(struct tn_text_out *out, const char *text, size_t length
     const char quote = (char)(is_double ? '"' : '\'');
 
     tn_text_putc(out, quote);
-    tn_text_put_shown(out, text, length, is_double ? TN_SHOWN_PYTHON_DOUBLE : TN_SHOWN_PYTHON);
+    tn_text_put_escaped(out, text, length,
+                        is_double ? TN_ESCAPED_PYTHON_DOUBLE : TN_ESCAPED_PYTHON);
     tn_text_putc(out, quote);
 }
 
 /* ---- tarn/text.h ---- */
 
-static_assert((int)TARN_TEXT_SHOWN_MIN == (int)TN_SHOWN_MAX, "one number");
+static_assert((int)TARN_TEXT_SHOWN_MIN == (int)TN_ESCAPED_MAX, "one number");
 
-size_t tarn_text_show(const char *text, size_t length, enum tarn_text_form form, char *shown,
+size_t tarn_text_show(const char *text, size_t length, enum tarn_text_format format, char *shown,
                       size_t size)
 {
-    const enum tn_shown_form inside = form == TARN_TEXT_JSON ? TN_SHOWN_JSON : TN_SHOWN_PLAIN;
+    const enum tn_escape_format inside =
+        format == TARN_TEXT_JSON ? TN_ESCAPED_JSON : TN_ESCAPED_PLAIN;
 
-    if (size < TN_SHOWN_MAX) {
+    if (size < TN_ESCAPED_MAX) {
         if (size > 0) {
             *shown = '\0';
         }
         return 0;
     }
-    return tn_shown_copy(text, length, inside, shown, size);
+    return tn_escaped_copy(text, length, inside, shown, size);
 }
 
 size_t tarn_text_fit(const char *text, size_t most)

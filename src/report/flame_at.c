@@ -30,14 +30,14 @@ struct holder {
 
 struct flame_moment {
     const struct tarn_report_options *options;
-    const struct tarn_flame_moment_options *how;
+    const struct tarn_flame_at_options *how;
     struct tn_query query;
     struct tn_flame flame;
     struct tn_text_out out; /* for folded lines, then for the picture */
     bool shows_device;
     uint64_t shrank;
     uint64_t left_out;
-    struct tn_moment last; /* of the device that was drawn last */
+    struct tn_time_point last; /* of the device that was drawn last */
 };
 
 /* Holders of one device. */
@@ -83,22 +83,23 @@ static struct holder *holder_get(struct holders *holders, uint64_t key, uint32_t
 }
 
 /* `from` may be NULL: then nothing was held. */
-static bool holders_collect(struct holders *holders, const struct tn_scene *scene,
-                            const struct tn_moment *from, const struct tn_moment *at)
+static bool holders_collect(struct holders *holders, const struct tn_analysis *analysis,
+                            const struct tn_time_point *from, const struct tn_time_point *at)
 {
-    const struct tn_life *lives = tn_timeline_lives(scene->timeline);
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(analysis->timeline);
 
-    for (size_t i = 0; i < scene->timeline->lives.count; i++) {
-        const bool held[2] = {from && tn_life_is_at(&lives[i], from->entry),
-                              tn_life_is_at(&lives[i], at->entry)};
+    for (size_t i = 0; i < analysis->timeline->lifetimes.count; i++) {
+        const bool held[2] = {from && tn_lifetime_is_at(&lifetimes[i], from->entry),
+                              tn_lifetime_is_at(&lifetimes[i], at->entry)};
         uint64_t key = 0;
         uint32_t seen;
 
         if (!held[0] && !held[1]) {
             continue;
         }
-        if (!tn_frame_view_find(&scene->query->view, lives[i].stack, &seen) ||
-            (scene->keys.by != TARN_BY_STACK && !tn_key_find(&scene->keys, &lives[i], &key))) {
+        if (!tn_frame_view_find(&analysis->query->view, lifetimes[i].stack, &seen) ||
+            (analysis->keys.by != TARN_BY_STACK &&
+             !tn_group_key_find(&analysis->keys, &lifetimes[i], &key))) {
             return false;
         }
         struct holder *holder = holder_get(holders, key, seen);
@@ -107,7 +108,7 @@ static bool holders_collect(struct holders *holders, const struct tn_scene *scen
             return false;
         }
         for (int side = 0; side < 2; side++) {
-            holder->bytes[side] += held[side] ? lives[i].size : 0;
+            holder->bytes[side] += held[side] ? lifetimes[i].size : 0;
         }
     }
     return true;
@@ -132,14 +133,14 @@ static enum tarn_status name_write(void *context, const char *bytes, size_t size
     return TARN_OK;
 }
 
-static void name_set(struct group_name *name, const struct tn_keys *keys, uint64_t key)
+static void name_set(struct group_name *name, const struct tn_group_keys *keys, uint64_t key)
 {
     const struct tarn_writer writer = {name_write, name};
     struct tn_text_out out;
 
     name->length = 0;
     tn_text_init(&out, &writer);
-    tn_key_put(&out, keys, key);
+    tn_group_key_put(&out, keys, key);
     if (tn_text_finish(&out)) { /* never: the writer does not fail */
         name->length = 0;
     }
@@ -176,9 +177,9 @@ static void folded_put(struct tn_text_out *out, const struct tn_model *model,
                 tn_fold_base_name(tn_model_string(model, frame->filename));
 
             tn_text_puts(out, joint);
-            tn_text_put_shown(out, file.text, file.length, TN_SHOWN_PLAIN);
+            tn_text_put_escaped(out, file.text, file.length, TN_ESCAPED_PLAIN);
             tn_text_printf(out, ":%" PRId64 ":", frame->line);
-            tn_text_put_shown(out, name.text, name.length, TN_SHOWN_PLAIN);
+            tn_text_put_escaped(out, name.text, name.length, TN_ESCAPED_PLAIN);
             joint = ";";
             has_frames = true;
         }
@@ -189,13 +190,13 @@ static void folded_put(struct tn_text_out *out, const struct tn_model *model,
     tn_text_printf(out, " %" PRIu64 "\n", path->bytes);
 }
 
-static bool holder_draw(struct flame_moment *moment, const struct tn_scene *scene,
+static bool holder_draw(struct flame_moment *moment, const struct tn_analysis *analysis,
                         const struct holder *holder)
 {
     struct group_name name = {.length = 0};
     struct tn_flame_path path = {
-        .device = moment->shows_device ? scene->timeline->device : -1,
-        .stack = tn_frame_view_stack(&scene->query->view, holder->seen),
+        .device = moment->shows_device ? analysis->timeline->device : -1,
+        .stack = tn_frame_view_stack(&analysis->query->view, holder->seen),
         .is_known = holder->seen != TN_STACK_NONE,
         .is_inverted = moment->how->is_inverted,
     };
@@ -205,56 +206,57 @@ static bool holder_draw(struct flame_moment *moment, const struct tn_scene *scen
         return true;
     }
     path.bytes = holder->bytes[1] - holder->bytes[0];
-    if (scene->keys.by != TARN_BY_STACK) {
-        name_set(&name, &scene->keys, holder->key);
+    if (analysis->keys.by != TARN_BY_STACK) {
+        name_set(&name, &analysis->keys, holder->key);
         path.group = name.text;
         path.group_length = name.length;
     }
     if (moment->how->folded) {
-        folded_put(&moment->out, scene->query->model, &path);
+        folded_put(&moment->out, analysis->query->model, &path);
         return true;
     }
-    return tn_flame_add_path(&moment->flame, scene->query->model, &path);
+    return tn_flame_add_path(&moment->flame, analysis->query->model, &path);
 }
 
-static bool holders_draw(struct flame_moment *moment, const struct tn_scene *scene,
-                         const struct tn_moment *from, const struct tn_moment *at)
+static bool holders_draw(struct flame_moment *moment, const struct tn_analysis *analysis,
+                         const struct tn_time_point *from, const struct tn_time_point *at)
 {
     struct holders holders = {.budget = {0}};
 
     tn_vec_init(&holders.items, sizeof(struct holder));
     tn_id_table_init(&holders.ids, &holders.budget);
-    bool good = holders_collect(&holders, scene, from, at);
+    bool good = holders_collect(&holders, analysis, from, at);
     const struct holder *items = holders.items.items;
 
     for (size_t i = 0; good && i < holders.items.count; i++) {
-        good = holder_draw(moment, scene, &items[i]);
+        good = holder_draw(moment, analysis, &items[i]);
     }
     tn_id_table_fini(&holders.ids);
     tn_vec_fini(&holders.items);
     return good;
 }
 
-static enum tarn_status scene_draw(struct flame_moment *moment, const struct tn_scene *scene,
+static enum tarn_status scene_draw(struct flame_moment *moment, const struct tn_analysis *analysis,
                                    struct tarn_error *error)
 {
     const struct tarn_instant *wanted = &moment->how->from;
     const bool is_growth = wanted->kind != TARN_AT_UNSAID;
-    struct tn_moment at;
-    struct tn_moment from;
-    enum tarn_status status = tn_scene_moment(scene, &scene->query->selection.at,
-                                              is_growth ? TARN_AT_END : TARN_AT_PEAK, &at, error);
+    struct tn_time_point at;
+    struct tn_time_point from;
+    enum tarn_status status =
+        tn_analysis_time_point(analysis, &analysis->query->selection.at,
+                               is_growth ? TARN_AT_END : TARN_AT_PEAK, &at, error);
 
     if (status == TARN_OK && is_growth) {
-        status = tn_scene_moment(scene, wanted, TARN_AT_START, &from, error);
+        status = tn_analysis_time_point(analysis, wanted, TARN_AT_START, &from, error);
     }
     if (status) {
         return status;
     }
     moment->last = at;
     moment->left_out += at.left_out;
-    return holders_draw(moment, scene, is_growth ? &from : NULL, &at) ? TARN_OK
-                                                                      : TARN_ERR_HOST_MEMORY;
+    return holders_draw(moment, analysis, is_growth ? &from : NULL, &at) ? TARN_OK
+                                                                         : TARN_ERR_HOST_MEMORY;
 }
 
 static enum tarn_status devices_draw(struct flame_moment *moment, struct tarn_error *error)
@@ -263,16 +265,16 @@ static enum tarn_status devices_draw(struct flame_moment *moment, struct tarn_er
     enum tarn_status status = TARN_OK;
 
     for (size_t i = 0; status == TARN_OK && i < model->trace_count; i++) {
-        struct tn_scene scene;
+        struct tn_analysis analysis;
 
         if (model->traces[i].count == 0 ||
             (moment->options->one_device && (size_t)moment->options->device != i)) {
             continue;
         }
-        status = tn_scene_init(&scene, &moment->query, i, error);
+        status = tn_analysis_init(&analysis, &moment->query, i, error);
         if (status == TARN_OK) {
-            status = scene_draw(moment, &scene, error);
-            tn_scene_fini(&scene);
+            status = scene_draw(moment, &analysis, error);
+            tn_analysis_fini(&analysis);
         }
     }
     return status;
@@ -332,15 +334,13 @@ static enum tarn_status moment_write(struct flame_moment *moment, struct tarn_er
     return status ? tn_fail(error, status, "cannot write the flame graph") : TARN_OK;
 }
 
-enum tarn_status tarn_report_flame_moment(const struct tarn_snapshot *snapshot,
-                                          const struct tarn_report_options *given,
-                                          const struct tarn_flame_moment_options *given_how,
-                                          const struct tarn_writer *writer,
-                                          struct tarn_error *error)
+enum tarn_status tarn_report_flame_at(const struct tarn_snapshot *snapshot,
+                                      const struct tarn_report_options *given,
+                                      const struct tarn_flame_at_options *given_how,
+                                      const struct tarn_writer *writer, struct tarn_error *error)
 {
     static const struct tarn_report_options defaults = {.struct_size = sizeof defaults};
-    static const struct tarn_flame_moment_options how_defaults = {.struct_size =
-                                                                      sizeof how_defaults};
+    static const struct tarn_flame_at_options how_defaults = {.struct_size = sizeof how_defaults};
     const struct tn_model *model = tn_snapshot_model(snapshot);
     struct flame_moment moment = {.options = given ? given : &defaults,
                                   .how = given_how ? given_how : &how_defaults};

@@ -4,8 +4,8 @@
  * have them: what later entries did is undone. A block has its bytes rounded up to 512; what
  * follows it is a free block where PyTorch would have split it off, else part of the block.
  */
-#ifndef TN_EXPORT_PAST_H
-#define TN_EXPORT_PAST_H
+#ifndef TN_EXPORT_STATE_AT_H
+#define TN_EXPORT_STATE_AT_H
 
 #include "analysis/timeline.h"
 #include "base/vec.h"
@@ -14,7 +14,7 @@
 /* Appends them to `segments` (struct tn_model_segment), in order of addresses, blocks in the arena
  * of copy->to. `entry` is the last that counts, TN_NEVER: none does. Failures are noted in
  * copy->status. */
-void tn_past_segments(struct tn_model_copy *copy, const struct tn_timeline *timeline,
-                      uint64_t entry, struct tn_vec *segments);
+void tn_state_segments(struct tn_model_copy *copy, const struct tn_timeline *timeline,
+                       uint64_t entry, struct tn_vec *segments);
 
 #endif

@@ -6,34 +6,37 @@
  *
  * Owns: the places. Immutable once made. Cost: O(entries + lives log segments).
  */
-#ifndef TN_ANALYSIS_PLACE_H
-#define TN_ANALYSIS_PLACE_H
+#ifndef TN_ANALYSIS_POOL_STREAM_H
+#define TN_ANALYSIS_POOL_STREAM_H
 
 #include "analysis/timeline.h"
 
-struct tn_place {
+struct tn_pool_stream {
     uint64_t segment; /* address; 0: unknown */
     uint64_t stream;
     uint32_t pool; /* number of `pools`; 0: unknown */
 };
 
-struct tn_places {
-    struct tn_vec places;   /* struct tn_place; number 0 is the unknown one */
+struct tn_pool_streams {
+    struct tn_vec places;   /* struct tn_pool_stream; number 0 is the unknown one */
     struct tn_vec pools;    /* struct tn_pool_id; number 0 is not used */
     struct tn_vec of_entry; /* uint32_t an entry: its place; 0 for those without memory */
 };
 
 /* Sets `place` of every life of a whole timeline. False when host memory is missing; then there is
  * nothing to release. */
-bool tn_places_init(struct tn_places *places, struct tn_timeline *timeline) TN_MUST_CHECK;
-void tn_places_fini(struct tn_places *places);
+bool tn_pool_streams_init(struct tn_pool_streams *places,
+                          struct tn_timeline *timeline) TN_MUST_CHECK;
+void tn_pool_streams_fini(struct tn_pool_streams *places);
 
-static inline const struct tn_place *tn_place_at(const struct tn_places *places, uint32_t number)
+static inline const struct tn_pool_stream *tn_pool_stream_at(const struct tn_pool_streams *places,
+                                                             uint32_t number)
 {
-    return (const struct tn_place *)places->places.items + number;
+    return (const struct tn_pool_stream *)places->places.items + number;
 }
 
-static inline struct tn_pool_id tn_place_pool(const struct tn_places *places, uint32_t pool)
+static inline struct tn_pool_id tn_pool_stream_pool(const struct tn_pool_streams *places,
+                                                    uint32_t pool)
 {
     return ((const struct tn_pool_id *)places->pools.items)[pool];
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analysis/cover.h"
+#include "analysis/interval_map.h"
 
 /* A part of a range, [start, end); or a stretch without gaps, which has no range. */
 struct piece {
@@ -19,17 +19,17 @@ static int piece_compare(const struct tn_tree_node *a, const struct tn_tree_node
     return tn_tree_order_u64(piece_of(a)->start, piece_of(b)->start);
 }
 
-void tn_cover_init(struct tn_cover *cover)
+void tn_interval_map_init(struct tn_interval_map *cover)
 {
     cover->budget = (struct tn_budget){0};
     tn_tree_init(&cover->pieces, piece_compare, NULL);
     tn_tree_init(&cover->runs, piece_compare, NULL);
-    tn_store_init(&cover->store, &cover->budget, sizeof(struct piece));
+    tn_chunked_vec_init(&cover->store, &cover->budget, sizeof(struct piece));
 }
 
-void tn_cover_fini(struct tn_cover *cover)
+void tn_interval_map_fini(struct tn_interval_map *cover)
 {
-    tn_store_fini(&cover->store);
+    tn_chunked_vec_fini(&cover->store);
 }
 
 static struct piece *piece_at_most(const struct tn_tree *tree, uint64_t address)
@@ -46,9 +46,10 @@ static struct piece *piece_after(const struct tn_tree *tree, uint64_t address)
     return piece_of(tn_tree_find_at_least(tree, &key.node));
 }
 
-static bool piece_add(struct tn_cover *cover, uint64_t start, uint64_t end, struct tn_range range)
+static bool piece_add(struct tn_interval_map *cover, uint64_t start, uint64_t end,
+                      struct tn_range range)
 {
-    struct piece *piece = tn_store_push(&cover->store);
+    struct piece *piece = tn_chunked_vec_push(&cover->store);
 
     if (!piece) {
         return false;
@@ -59,7 +60,7 @@ static bool piece_add(struct tn_cover *cover, uint64_t start, uint64_t end, stru
 }
 
 /* The first stretch that touches [start, ...), or is behind it. */
-static struct piece *run_first(const struct tn_cover *cover, uint64_t start)
+static struct piece *run_first(const struct tn_interval_map *cover, uint64_t start)
 {
     struct piece *run = piece_at_most(&cover->runs, start);
 
@@ -68,7 +69,7 @@ static struct piece *run_first(const struct tn_cover *cover, uint64_t start)
 
 /* All that the range touches becomes one stretch; the gaps between are its pieces. So each stretch
  * is gone through once. */
-static bool runs_unite(struct tn_cover *cover, struct piece *whole, struct tn_range range)
+static bool runs_unite(struct tn_interval_map *cover, struct piece *whole, struct tn_range range)
 {
     const uint64_t end = whole->end;
     uint64_t at = whole->start;
@@ -89,10 +90,11 @@ static bool runs_unite(struct tn_cover *cover, struct piece *whole, struct tn_ra
     return at >= end || piece_add(cover, at, end, range);
 }
 
-bool tn_cover_add(struct tn_cover *cover, uint64_t start, uint64_t size, uint64_t label)
+bool tn_interval_map_add(struct tn_interval_map *cover, uint64_t start, uint64_t size,
+                         uint64_t label)
 {
     const uint64_t end = size > UINT64_MAX - start ? UINT64_MAX : start + size;
-    struct piece *whole = end > start ? tn_store_push(&cover->store) : NULL;
+    struct piece *whole = end > start ? tn_chunked_vec_push(&cover->store) : NULL;
 
     if (!whole) {
         return end == start;
@@ -105,7 +107,7 @@ bool tn_cover_add(struct tn_cover *cover, uint64_t start, uint64_t size, uint64_
     return true;
 }
 
-const struct tn_range *tn_cover_find(const struct tn_cover *cover, uint64_t address)
+const struct tn_range *tn_interval_map_find(const struct tn_interval_map *cover, uint64_t address)
 {
     const struct piece *piece = piece_at_most(&cover->pieces, address);
 

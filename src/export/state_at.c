@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "export/past.h"
+#include "export/state_at.h"
 
 #include "analysis/region.h"
 
@@ -16,9 +16,9 @@ struct past {
     const struct tn_timeline *timeline;
     uint64_t entry;
     struct tn_regions regions;
-    struct tn_vec lives;  /* const struct tn_life *, in use then, by address */
-    struct tn_vec blocks; /* struct tn_model_block, of the segment at hand */
-    size_t next;          /* life that comes next */
+    struct tn_vec lifetimes; /* const struct tn_lifetime *, in use then, by address */
+    struct tn_vec blocks;    /* struct tn_model_block, of the segment at hand */
+    size_t next;             /* life that comes next */
 };
 
 static void note_memory(struct past *past)
@@ -30,28 +30,29 @@ static void note_memory(struct past *past)
 
 static int life_compare(const void *left, const void *right)
 {
-    const struct tn_life *a = *(const struct tn_life *const *)left;
-    const struct tn_life *b = *(const struct tn_life *const *)right;
+    const struct tn_lifetime *a = *(const struct tn_lifetime *const *)left;
+    const struct tn_lifetime *b = *(const struct tn_lifetime *const *)right;
 
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
 static bool lives_collect(struct past *past)
 {
-    const struct tn_life *lives = tn_timeline_lives(past->timeline);
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(past->timeline);
 
-    for (size_t i = 0; i < past->timeline->lives.count; i++) {
-        if (tn_life_is_at(&lives[i], past->entry)) {
-            const struct tn_life **item = tn_vec_push(&past->lives);
+    for (size_t i = 0; i < past->timeline->lifetimes.count; i++) {
+        if (tn_lifetime_is_at(&lifetimes[i], past->entry)) {
+            const struct tn_lifetime **item = tn_vec_push(&past->lifetimes);
 
             if (!item) {
                 return false;
             }
-            *item = &lives[i];
+            *item = &lifetimes[i];
         }
     }
-    if (past->lives.count > 0) {
-        qsort(past->lives.items, past->lives.count, sizeof(const struct tn_life *), life_compare);
+    if (past->lifetimes.count > 0) {
+        qsort(past->lifetimes.items, past->lifetimes.count, sizeof(const struct tn_lifetime *),
+              life_compare);
     }
     return true;
 }
@@ -102,26 +103,26 @@ static void gap_add(struct past *past, const struct tn_region *region, uint64_t 
     }
 }
 
-static uint64_t life_end(const struct tn_life *life, uint64_t limit)
+static uint64_t life_end(const struct tn_lifetime *lifetime, uint64_t limit)
 {
-    const uint64_t more = (GRAIN - life->size % GRAIN) % GRAIN;
-    uint64_t end = tn_region_end(life->address, life->size);
+    const uint64_t more = (GRAIN - lifetime->size % GRAIN) % GRAIN;
+    uint64_t end = tn_region_end(lifetime->address, lifetime->size);
 
     end = tn_region_end(end, more);
     return end < limit ? end : limit;
 }
 
-static void life_add(struct past *past, const struct tn_life *life, uint64_t end)
+static void life_add(struct past *past, const struct tn_lifetime *lifetime, uint64_t end)
 {
-    struct tn_model_block *block = block_add(past, life->address, end - life->address);
-    const bool is_pending =
-        life->requested != TN_NEVER && past->entry != TN_NEVER && life->requested <= past->entry;
+    struct tn_model_block *block = block_add(past, lifetime->address, end - lifetime->address);
+    const bool is_pending = lifetime->requested != TN_NEVER && past->entry != TN_NEVER &&
+                            lifetime->requested <= past->entry;
 
     if (block) {
-        block->requested_size = life->size;
+        block->requested_size = lifetime->size;
         block->state = is_pending ? TN_BLOCK_ACTIVE_PENDING_FREE : TN_BLOCK_ACTIVE_ALLOCATED;
-        if (life->stack != TN_STACK_NONE) {
-            block->stack = tn_copy_stack(past->copy, life->stack);
+        if (lifetime->stack != TN_STACK_NONE) {
+            block->stack = tn_copy_stack(past->copy, lifetime->stack);
         }
     }
 }
@@ -130,23 +131,24 @@ static void life_add(struct past *past, const struct tn_life *life, uint64_t end
  * begin inside of another are left out. */
 static void blocks_collect(struct past *past, const struct tn_region *region, uint64_t end)
 {
-    const struct tn_life *const *lives = past->lives.items;
+    const struct tn_lifetime *const *lifetimes = past->lifetimes.items;
     uint64_t at = region->start;
 
     past->blocks.count = 0;
-    for (; past->next < past->lives.count && lives[past->next]->address < end; past->next++) {
-        const struct tn_life *life = lives[past->next];
+    for (; past->next < past->lifetimes.count && lifetimes[past->next]->address < end;
+         past->next++) {
+        const struct tn_lifetime *lifetime = lifetimes[past->next];
 
-        if (life->address >= at) {
-            const uint64_t limit = past->next + 1 < past->lives.count &&
-                                           lives[past->next + 1]->address < end &&
-                                           lives[past->next + 1]->address > life->address
-                                       ? lives[past->next + 1]->address
+        if (lifetime->address >= at) {
+            const uint64_t limit = past->next + 1 < past->lifetimes.count &&
+                                           lifetimes[past->next + 1]->address < end &&
+                                           lifetimes[past->next + 1]->address > lifetime->address
+                                       ? lifetimes[past->next + 1]->address
                                        : end;
 
-            gap_add(past, region, at, life->address);
-            at = life_end(life, limit);
-            life_add(past, life, at);
+            gap_add(past, region, at, lifetime->address);
+            at = life_end(lifetime, limit);
+            life_add(past, lifetime, at);
         }
     }
     gap_add(past, region, at, end);
@@ -213,7 +215,7 @@ static void segment_add(struct past *past, const struct tn_region *region, uint6
         .device = (int32_t)past->timeline->device,
         .stack = segment_stack(past, region->start),
         .is_large = region->is_large,
-        .is_expandable = region->is_growing,
+        .is_expandable = region->is_expandable,
         .blocks = blocks_keep(past),
         .block_count = past->blocks.count,
     };
@@ -225,13 +227,13 @@ static void segment_add(struct past *past, const struct tn_region *region, uint6
 /* Whether the pieces are one mapped range. */
 static bool continues(const struct tn_region *a, const struct tn_region *b)
 {
-    return a->is_growing && b->is_growing && a->end == b->start && a->stream == b->stream &&
+    return a->is_expandable && b->is_expandable && a->end == b->start && a->stream == b->stream &&
            a->is_large == b->is_large;
 }
 
 static void segments_collect(struct past *past, struct tn_vec *segments)
 {
-    const struct tn_life *const *lives = past->lives.items;
+    const struct tn_lifetime *const *lifetimes = past->lifetimes.items;
 
     for (const struct tn_region *region = tn_regions_first(&past->regions);
          region && past->copy->status == TARN_OK;) {
@@ -241,7 +243,8 @@ static void segments_collect(struct past *past, struct tn_vec *segments)
         for (; next && continues(last, next); next = tn_regions_next(next)) {
             last = next;
         }
-        while (past->next < past->lives.count && lives[past->next]->address < region->start) {
+        while (past->next < past->lifetimes.count &&
+               lifetimes[past->next]->address < region->start) {
             past->next++;
         }
         segment_add(past, region, last->end, segments);
@@ -249,12 +252,12 @@ static void segments_collect(struct past *past, struct tn_vec *segments)
     }
 }
 
-void tn_past_segments(struct tn_model_copy *copy, const struct tn_timeline *timeline,
-                      uint64_t entry, struct tn_vec *segments)
+void tn_state_segments(struct tn_model_copy *copy, const struct tn_timeline *timeline,
+                       uint64_t entry, struct tn_vec *segments)
 {
     struct past past = {.copy = copy, .timeline = timeline, .entry = entry};
 
-    tn_vec_init(&past.lives, sizeof(const struct tn_life *));
+    tn_vec_init(&past.lifetimes, sizeof(const struct tn_lifetime *));
     tn_vec_init(&past.blocks, sizeof(struct tn_model_block));
     if (!tn_regions_init(&past.regions, timeline)) {
         note_memory(&past);
@@ -266,6 +269,6 @@ void tn_past_segments(struct tn_model_copy *copy, const struct tn_timeline *time
         note_memory(&past);
     }
     tn_regions_fini(&past.regions);
-    tn_vec_fini(&past.lives);
+    tn_vec_fini(&past.lifetimes);
     tn_vec_fini(&past.blocks);
 }

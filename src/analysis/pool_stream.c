@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analysis/place.h"
+#include "analysis/pool_stream.h"
 
 #include "analysis/region.h"
 
@@ -7,14 +7,14 @@
 
 /* While the trace is read backwards. */
 struct reading {
-    struct tn_places *places;
+    struct tn_pool_streams *places;
     struct tn_timeline *timeline;
     struct tn_regions regions;
     uint32_t last; /* the place that was wanted last: runs of blocks are in the same */
 };
 
 /* The number of a pool, made at first sight; 0 when host memory is missing. There are few. */
-static uint32_t pool_get(struct tn_places *places, struct tn_pool_id id)
+static uint32_t pool_get(struct tn_pool_streams *places, struct tn_pool_id id)
 {
     const struct tn_pool_id *pools = places->pools.items;
 
@@ -32,7 +32,7 @@ static uint32_t pool_get(struct tn_places *places, struct tn_pool_id id)
     return (uint32_t)places->pools.count - 1;
 }
 
-static bool place_equal(const struct tn_place *a, const struct tn_place *b)
+static bool place_equal(const struct tn_pool_stream *a, const struct tn_pool_stream *b)
 {
     return a->segment == b->segment && a->stream == b->stream && a->pool == b->pool;
 }
@@ -42,11 +42,11 @@ static bool place_find(struct reading *reading, uint64_t address, uint64_t strea
                        uint32_t *place_out)
 {
     const struct tn_region *region = tn_regions_find(&reading->regions, address);
-    struct tn_places *places = reading->places;
-    struct tn_place place = {.stream = stream};
+    struct tn_pool_streams *places = reading->places;
+    struct tn_pool_stream place = {.stream = stream};
 
     if (region) {
-        place = (struct tn_place){.segment = region->segment, .stream = region->stream};
+        place = (struct tn_pool_stream){.segment = region->segment, .stream = region->stream};
         if (region->has_pool) {
             place.pool = pool_get(places, region->pool);
             if (place.pool == 0) {
@@ -54,8 +54,8 @@ static bool place_find(struct reading *reading, uint64_t address, uint64_t strea
             }
         }
     }
-    if (!place_equal(tn_place_at(places, reading->last), &place)) {
-        struct tn_place *added = tn_vec_push(&places->places);
+    if (!place_equal(tn_pool_stream_at(places, reading->last), &place)) {
+        struct tn_pool_stream *added = tn_vec_push(&places->places);
 
         if (!added) {
             return false;
@@ -67,9 +67,9 @@ static bool place_find(struct reading *reading, uint64_t address, uint64_t strea
     return true;
 }
 
-static bool life_place(struct reading *reading, struct tn_life *life)
+static bool life_place(struct reading *reading, struct tn_lifetime *lifetime)
 {
-    return place_find(reading, life->address, life->stream, &life->place);
+    return place_find(reading, lifetime->address, lifetime->stream, &lifetime->place);
 }
 
 /* The place of an entry that adds or removes memory: it is there after the one, before the other.
@@ -93,13 +93,14 @@ static bool entry_undo(struct reading *reading, uint64_t number)
 /* Lives that began in the trace are in the order of their entries. */
 static bool lives_place(struct reading *reading)
 {
-    struct tn_life *lives = reading->timeline->lives.items;
-    size_t next = reading->timeline->lives.count;
+    struct tn_lifetime *lifetimes = reading->timeline->lifetimes.items;
+    size_t next = reading->timeline->lifetimes.count;
 
     for (uint64_t i = reading->timeline->trace->count; i > 0; i--) {
-        while (next > 0 && (lives[next - 1].start == TN_NEVER || lives[next - 1].start == i - 1)) {
+        while (next > 0 &&
+               (lifetimes[next - 1].start == TN_NEVER || lifetimes[next - 1].start == i - 1)) {
             next--;
-            if (lives[next].start != TN_NEVER && !life_place(reading, &lives[next])) {
+            if (lifetimes[next].start != TN_NEVER && !life_place(reading, &lifetimes[next])) {
                 return false;
             }
         }
@@ -107,17 +108,17 @@ static bool lives_place(struct reading *reading)
             return false;
         }
     }
-    for (size_t i = 0; i < reading->timeline->lives.count; i++) {
-        if (lives[i].start == TN_NEVER && !life_place(reading, &lives[i])) {
+    for (size_t i = 0; i < reading->timeline->lifetimes.count; i++) {
+        if (lifetimes[i].start == TN_NEVER && !life_place(reading, &lifetimes[i])) {
             return false;
         }
     }
     return true;
 }
 
-static bool vecs_begin(struct tn_places *places, uint64_t entries)
+static bool vecs_begin(struct tn_pool_streams *places, uint64_t entries)
 {
-    struct tn_place *unknown = tn_vec_push(&places->places);
+    struct tn_pool_stream *unknown = tn_vec_push(&places->places);
     struct tn_pool_id *unused = tn_vec_push(&places->pools);
 
     if (!unknown || !unused || !tn_vec_reserve(&places->of_entry, (size_t)entries)) {
@@ -130,28 +131,28 @@ static bool vecs_begin(struct tn_places *places, uint64_t entries)
     return true;
 }
 
-bool tn_places_init(struct tn_places *places, struct tn_timeline *timeline)
+bool tn_pool_streams_init(struct tn_pool_streams *places, struct tn_timeline *timeline)
 {
     struct reading reading = {.places = places, .timeline = timeline};
 
-    tn_vec_init(&places->places, sizeof(struct tn_place));
+    tn_vec_init(&places->places, sizeof(struct tn_pool_stream));
     tn_vec_init(&places->pools, sizeof(struct tn_pool_id));
     tn_vec_init(&places->of_entry, sizeof(uint32_t));
     if (!vecs_begin(places, timeline->trace->count) ||
         !tn_regions_init(&reading.regions, timeline)) {
-        tn_places_fini(places);
+        tn_pool_streams_fini(places);
         return false;
     }
     const bool good = lives_place(&reading);
 
     tn_regions_fini(&reading.regions);
     if (!good) {
-        tn_places_fini(places);
+        tn_pool_streams_fini(places);
     }
     return good;
 }
 
-void tn_places_fini(struct tn_places *places)
+void tn_pool_streams_fini(struct tn_pool_streams *places)
 {
     tn_vec_fini(&places->of_entry);
     tn_vec_fini(&places->pools);

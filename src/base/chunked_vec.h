@@ -3,8 +3,8 @@
  * A growing array of items of one size, in chunks of 1024 items: items never move and growing
  * copies only the list of chunks. Item `i` is in chunk i / 1024. Cost of push and at: constant.
  */
-#ifndef TN_BASE_STORE_H
-#define TN_BASE_STORE_H
+#ifndef TN_BASE_CHUNKED_VEC_H
+#define TN_BASE_CHUNKED_VEC_H
 
 #include "base/assertion.h"
 #include "base/budget.h"
@@ -14,7 +14,7 @@ enum {
     TN_STORE_CHUNK = 1 << TN_STORE_SHIFT
 };
 
-struct tn_store {
+struct tn_chunked_vec {
     struct tn_budget *budget;
     char **chunks;
     size_t chunk_count;
@@ -23,14 +23,14 @@ struct tn_store {
     size_t item_size;
 };
 
-void tn_store_init(struct tn_store *store, struct tn_budget *budget, size_t item_size);
-void tn_store_fini(struct tn_store *store);
+void tn_chunked_vec_init(struct tn_chunked_vec *store, struct tn_budget *budget, size_t item_size);
+void tn_chunked_vec_fini(struct tn_chunked_vec *store);
 
-/* Gets the chunk that item number `count` needs. Called by tn_store_push. */
-bool tn_store_grow(struct tn_store *store) TN_MUST_CHECK;
+/* Gets the chunk that item number `count` needs. Called by tn_chunked_vec_push. */
+bool tn_chunked_vec_grow(struct tn_chunked_vec *store) TN_MUST_CHECK;
 
 /* Item `index` < count. Borrowed until the store goes. */
-static inline void *tn_store_at(const struct tn_store *store, uint64_t index)
+static inline void *tn_chunked_vec_at(const struct tn_chunked_vec *store, uint64_t index)
 {
     tn_assert(index < store->count);
     return store->chunks[index >> TN_STORE_SHIFT] +
@@ -38,14 +38,14 @@ static inline void *tn_store_at(const struct tn_store *store, uint64_t index)
 }
 
 /* One more item, uninitialised, or NULL: see tn_budget_status. */
-static inline void *tn_store_push(struct tn_store *store)
+static inline void *tn_chunked_vec_push(struct tn_chunked_vec *store)
 {
     if (tn_unlikely(store->count >> TN_STORE_SHIFT == store->chunk_count) &&
-        !tn_store_grow(store)) {
+        !tn_chunked_vec_grow(store)) {
         return NULL;
     }
     store->count++;
-    return tn_store_at(store, store->count - 1);
+    return tn_chunked_vec_at(store, store->count - 1);
 }
 
 #endif

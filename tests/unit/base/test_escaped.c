@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/collect.h"
 
-#include "base/shown.h"
+#include "base/escaped.h"
 #include "base/utf8.h"
 #include "tarn/text.h"
 
 /* U+202E, which turns what follows it around; not as a text, so that it does not do so here. */
 static const char turn[] = {'\xe2', '\x80', '\xae', '\0'};
 
-static void writes(const char *text, size_t length, enum tn_shown_form form, const char *expected)
+static void writes(const char *text, size_t length, enum tn_escape_format format,
+                   const char *expected)
 {
     struct test_collect collect = {0};
     const struct tarn_writer writer = {test_collect_write, &collect};
     struct tn_text_out out;
 
     tn_text_init(&out, &writer);
-    tn_text_put_shown(&out, text, length, form);
+    tn_text_put_escaped(&out, text, length, format);
     assert_int_equal(tn_text_finish(&out), TARN_OK);
     assert_string_equal(collect.text, expected);
     free(collect.text);
 }
 
-static void shows(const char *text, enum tn_shown_form form, const char *expected)
+static void shows(const char *text, enum tn_escape_format format, const char *expected)
 {
-    writes(text, strlen(text), form, expected);
+    writes(text, strlen(text), format, expected);
 }
 
 static void python(const char *text, const char *expected)
@@ -42,41 +43,41 @@ static void python(const char *text, const char *expected)
 static void what_shows_stays(void **state)
 {
     (void)state;
-    shows("train_step:12 \\ 'a' <b> \xc3\xa9 \xf0\x9f\x94\xa5", TN_SHOWN_PLAIN,
+    shows("train_step:12 \\ 'a' <b> \xc3\xa9 \xf0\x9f\x94\xa5", TN_ESCAPED_PLAIN,
           "train_step:12 \\ 'a' <b> \xc3\xa9 \xf0\x9f\x94\xa5");
 }
 
 static void what_hides_is_escaped(void **state)
 {
     (void)state;
-    shows("a\x1b[31mb\n\xc2\x85", TN_SHOWN_PLAIN, "a\\x1b[31mb\\x0a\\x85");
-    shows(turn, TN_SHOWN_PLAIN, "\\u202e");
-    shows("\xf3\xa0\x81\x81", TN_SHOWN_PLAIN, "\\U000e0041");
-    shows("\xed\xa0\x80", TN_SHOWN_PLAIN, "\\ud800");
-    writes("a\0b", 3, TN_SHOWN_PLAIN, "a\\x00b");
+    shows("a\x1b[31mb\n\xc2\x85", TN_ESCAPED_PLAIN, "a\\x1b[31mb\\x0a\\x85");
+    shows(turn, TN_ESCAPED_PLAIN, "\\u202e");
+    shows("\xf3\xa0\x81\x81", TN_ESCAPED_PLAIN, "\\U000e0041");
+    shows("\xed\xa0\x80", TN_ESCAPED_PLAIN, "\\ud800");
+    writes("a\0b", 3, TN_ESCAPED_PLAIN, "a\\x00b");
 }
 
 static void bytes_that_are_no_characters(void **state)
 {
     (void)state;
-    shows("\xff\xc3", TN_SHOWN_PLAIN, "\\xff\\xc3");
-    shows("\xff", TN_SHOWN_JSON, "\\ufffd");
-    writes(turn, 2, TN_SHOWN_PLAIN, "\\xe2\\x80");
+    shows("\xff\xc3", TN_ESCAPED_PLAIN, "\\xff\\xc3");
+    shows("\xff", TN_ESCAPED_JSON, "\\ufffd");
+    writes(turn, 2, TN_ESCAPED_PLAIN, "\\xe2\\x80");
 }
 
 static void markup_is_text(void **state)
 {
     (void)state;
-    shows("</script>&\"'\x01", TN_SHOWN_XML, "&lt;/script&gt;&amp;&quot;&#39;\\x01");
+    shows("</script>&\"'\x01", TN_ESCAPED_XML, "&lt;/script&gt;&amp;&quot;&#39;\\x01");
 }
 
 static void json_strings(void **state)
 {
     (void)state;
-    shows("\"\\\n\x02", TN_SHOWN_JSON, "\\\"\\\\\\n\\u0002");
-    shows(turn, TN_SHOWN_JSON, "\\u202e");
-    shows("\xf3\xa0\x81\x81", TN_SHOWN_JSON, "\\udb40\\udc41");
-    shows("\xed\xa0\x80", TN_SHOWN_JSON, "\\ufffd"); /* half of a pair is no character */
+    shows("\"\\\n\x02", TN_ESCAPED_JSON, "\\\"\\\\\\n\\u0002");
+    shows(turn, TN_ESCAPED_JSON, "\\u202e");
+    shows("\xf3\xa0\x81\x81", TN_ESCAPED_JSON, "\\udb40\\udc41");
+    shows("\xed\xa0\x80", TN_ESCAPED_JSON, "\\ufffd"); /* half of a pair is no character */
 }
 
 /* Expected texts are what Python 3 prints for repr of these strings. */
@@ -102,10 +103,10 @@ static void codes_are_decoded(void **state)
     assert_int_equal(code, 0x10ffff);
     assert_int_equal(tn_utf8_decode("\xe0\x9f\xbf", 3, &code), 0);
     assert_int_equal(tn_utf8_decode("\xe2\x82", 2, &code), 0);
-    assert_true(tn_utf8_is_shown(' '));
-    assert_true(tn_utf8_is_shown(0x4e00));
-    assert_false(tn_utf8_is_shown(0x200b));
-    assert_false(tn_utf8_is_shown(0x10ffff));
+    assert_true(tn_utf8_is_printable(' '));
+    assert_true(tn_utf8_is_printable(0x4e00));
+    assert_false(tn_utf8_is_printable(0x200b));
+    assert_false(tn_utf8_is_printable(0x10ffff));
 }
 
 static void pieces_hold_whole_characters(void **state)
