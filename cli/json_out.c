@@ -19,7 +19,7 @@ static void string_write(FILE *file, const char *text)
 
     (void)fputc('"', file);
     while (length > 0) {
-        const size_t taken = tarn_text_show(text, length, TARN_TEXT_JSON, piece, sizeof piece);
+        const size_t taken = tarn_text_escape(text, length, TARN_TEXT_JSON, piece, sizeof piece);
 
         (void)fputs(piece, file);
         text += taken;

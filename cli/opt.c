@@ -113,7 +113,7 @@ static bool fail_unknown_long(struct cli_opt_parser *parser, const char *argumen
     char list[512];
     struct cli_suggest search = {.word = word};
 
-    (void)tarn_text_show(argument, length, TARN_TEXT_PLAIN, word, sizeof word);
+    (void)tarn_text_escape(argument, length, TARN_TEXT_PLAIN, word, sizeof word);
     list_names(parser, list, sizeof list, &search);
     if (search.best) {
         return fail(parser, "unknown option --%s (did you mean --%s?); allowed: %s", word,

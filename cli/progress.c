@@ -79,7 +79,7 @@ static void name_put(struct line *line, const char *path)
     const char *name = slash && slash[1] ? slash + 1 : path;
     char shown[NAME_COLUMNS + 1];
 
-    (void)tarn_text_show(name, strlen(name), TARN_TEXT_PLAIN, shown, sizeof shown);
+    (void)tarn_text_escape(name, strlen(name), TARN_TEXT_PLAIN, shown, sizeof shown);
     put(line, " %s", shown);
 }
 

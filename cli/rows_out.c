@@ -212,7 +212,7 @@ static void text_put(const struct cell *cell, const char *text, size_t length)
     char piece[PIECE_BYTES];
 
     while (length > 0) {
-        const size_t taken = tarn_text_show(text, length, TARN_TEXT_PLAIN, piece, sizeof piece);
+        const size_t taken = tarn_text_escape(text, length, TARN_TEXT_PLAIN, piece, sizeof piece);
 
         for (const char *c = piece; *c; c++) {
             cell_char(cell, c, 1);

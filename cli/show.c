@@ -14,7 +14,7 @@ struct cli_shown cli_shown(const char *text)
 {
     struct cli_shown shown = {.text = ""};
 
-    (void)tarn_text_show(text, strlen(text), TARN_TEXT_PLAIN, shown.text, sizeof shown.text);
+    (void)tarn_text_escape(text, strlen(text), TARN_TEXT_PLAIN, shown.text, sizeof shown.text);
     return shown;
 }
 
@@ -24,7 +24,7 @@ void cli_show(FILE *file, const char *text)
     size_t length = strlen(text);
 
     while (length > 0) {
-        const size_t taken = tarn_text_show(text, length, TARN_TEXT_PLAIN, piece, sizeof piece);
+        const size_t taken = tarn_text_escape(text, length, TARN_TEXT_PLAIN, piece, sizeof piece);
 
         (void)fputs(piece, file);
         text += taken;

@@ -280,7 +280,7 @@ static void row_name(const struct scale *scale, int row, char *name)
         used += (size_t)snprintf(plain + used, SCALE_NAME_MAX - used, "%s%s=%.6g", i ? ", " : "",
                                  scale->patterns[i], row_factor(scale, i, row));
     }
-    (void)tarn_text_show(plain, strlen(plain), TARN_TEXT_PLAIN, name, SCALE_NAME_MAX);
+    (void)tarn_text_escape(plain, strlen(plain), TARN_TEXT_PLAIN, name, SCALE_NAME_MAX);
 }
 
 static enum tarn_status row_run(struct scale *scale, int index, struct tarn_error *error)

@@ -6,7 +6,7 @@
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/utf8.h"
-#include "base/word_distance.h"
+#include "tarn/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -88,7 +88,7 @@ static enum tarn_status wrong(struct reader *r, const char *at, const char *expe
 static enum tarn_status field_unknown(struct reader *r, const char *at, size_t length)
 {
     const long long offset = at - r->text;
-    char word[TN_WORD_DISTANCE_MAX + 1];
+    char word[TARN_TEXT_DISTANCE_MAX + 1];
     char allowed[FIELDS_TEXT_MAX] = "";
     const char *nearest = NULL;
     unsigned least = 3; /* as many letters may be wrong, less one */
@@ -96,7 +96,7 @@ static enum tarn_status field_unknown(struct reader *r, const char *at, size_t l
 
     (void)snprintf(word, sizeof word, "%.*s", tn_utf8_fit(at, length, 40), at);
     for (size_t i = 0; i < FIELD_COUNT; i++) {
-        const unsigned distance = tn_word_distance(word, fields[i].name);
+        const unsigned distance = tarn_text_distance(word, fields[i].name);
 
         if (distance < least) {
             least = distance;

@@ -201,9 +201,9 @@ void tn_text_put_python(struct tn_text_out *out, const char *text, size_t length
 
 /* ---- tarn/text.h ---- */
 
-static_assert((int)TARN_TEXT_SHOWN_MIN == (int)TN_ESCAPED_MAX, "one number");
+static_assert((int)TARN_TEXT_ESCAPED_MIN == (int)TN_ESCAPED_MAX, "one number");
 
-size_t tarn_text_show(const char *text, size_t length, enum tarn_text_format format, char *shown,
+size_t tarn_text_escape(const char *text, size_t length, enum tarn_text_format format, char *shown,
                       size_t size)
 {
     const enum tn_escape_format inside =

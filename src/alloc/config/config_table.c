@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/config/config_table.h"
 
-#include "base/word_distance.h"
+#include "tarn/text.h"
 
 #include <string.h>
 
@@ -183,7 +183,7 @@ const char *tn_config_name_suggest(const char *word)
 
     for (size_t i = 0; i < NAME_COUNT; i++) {
         const char *name = name_at(i);
-        const unsigned distance = name ? tn_word_distance(word, name) : UINT32_MAX;
+        const unsigned distance = name ? tarn_text_distance(word, name) : UINT32_MAX;
 
         if (distance < best_distance && (size_t)distance * 3 <= strlen(name)) {
             best = name;

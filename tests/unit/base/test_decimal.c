@@ -2,7 +2,7 @@
 #include "support/test.h"
 
 #include "base/decimal.h"
-#include "base/word_distance.h"
+#include "tarn/text.h"
 
 #include <locale.h>
 #include <math.h>
@@ -89,15 +89,16 @@ static void the_locale_changes_nothing(void **state)
     (void)setlocale(LC_NUMERIC, "C");
 }
 
-static void word_distance_counts_letters(void **state)
+static void text_distance_counts_letters(void **state)
 {
     (void)state;
-    assert_int_equal(tn_word_distance("", ""), 0);
-    assert_int_equal(tn_word_distance("abc", "abc"), 0);
-    assert_int_equal(tn_word_distance("", "abc"), 3);
-    assert_int_equal(tn_word_distance("kitten", "sitting"), 3);
+    assert_int_equal(tarn_text_distance("", ""), 0);
+    assert_int_equal(tarn_text_distance("abc", "abc"), 0);
+    assert_int_equal(tarn_text_distance("", "abc"), 3);
+    assert_int_equal(tarn_text_distance("kitten", "sitting"), 3);
+    assert_int_equal(tarn_text_distance("fra", "far"), 1); /* a transposition */
     assert_int_equal(
-        tn_word_distance("0123456789012345678901234567890123456789012345678901234567890123", "a"),
+        tarn_text_distance("0123456789012345678901234567890123456789012345678901234567890123", "a"),
         UINT32_MAX);
 }
 
@@ -109,7 +110,7 @@ int main(void)
         cmocka_unit_test(reals_are_read_as_stod_does),
         cmocka_unit_test(reals_print_short_and_come_back),
         cmocka_unit_test(the_locale_changes_nothing),
-        cmocka_unit_test(word_distance_counts_letters),
+        cmocka_unit_test(text_distance_counts_letters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

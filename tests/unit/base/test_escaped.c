@@ -112,16 +112,16 @@ static void codes_are_decoded(void **state)
 static void pieces_hold_whole_characters(void **state)
 {
     const char text[] = "abcdefghijk\x1b[0m\xe2\x80\xa8\xc3\xa4";
-    char piece[TARN_TEXT_SHOWN_MIN] = "?";
+    char piece[TARN_TEXT_ESCAPED_MIN] = "?";
 
     (void)state;
-    assert_int_equal(tarn_text_show(text, strlen(text), TARN_TEXT_PLAIN, piece, sizeof piece), 12);
+    assert_int_equal(tarn_text_escape(text, strlen(text), TARN_TEXT_PLAIN, piece, sizeof piece), 12);
     assert_string_equal(piece, "abcdefghijk\\x1b");
-    assert_int_equal(tarn_text_show(text + 12, 8, TARN_TEXT_PLAIN, piece, sizeof piece), 8);
+    assert_int_equal(tarn_text_escape(text + 12, 8, TARN_TEXT_PLAIN, piece, sizeof piece), 8);
     assert_string_equal(piece, "[0m\\u2028\xc3\xa4");
-    assert_int_equal(tarn_text_show("\"\xff", 2, TARN_TEXT_JSON, piece, sizeof piece), 2);
+    assert_int_equal(tarn_text_escape("\"\xff", 2, TARN_TEXT_JSON, piece, sizeof piece), 2);
     assert_string_equal(piece, "\\\"\\ufffd");
-    assert_int_equal(tarn_text_show("a", 1, TARN_TEXT_PLAIN, piece, 15), 0); /* too small */
+    assert_int_equal(tarn_text_escape("a", 1, TARN_TEXT_PLAIN, piece, 15), 0); /* too small */
     assert_string_equal(piece, "");
     assert_int_equal(tarn_text_fit("\xc3\xa4", 1), 0);
 }
