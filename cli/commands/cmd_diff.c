@@ -72,8 +72,9 @@ static enum cli_exit request_read(const struct cli_call *call, struct request *r
     if (cli_format_read(call->command, &values->format, values->json, &request->format)) {
         return CLI_EXIT_USAGE;
     }
-    if (values->folded && request->format != CLI_ROWS_NONE) {
-        return cli_fail(call->command, CLI_EXIT_USAGE, "--folded has no rows for --jsonl or --csv");
+    if (values->folded && (values->json || request->format != CLI_ROWS_NONE)) {
+        return cli_fail(call->command, CLI_EXIT_USAGE,
+                        "--folded is a format of its own: leave out --json, --jsonl and --csv");
     }
     request->options =
         (struct tarn_report_options){.struct_size = sizeof request->options,

@@ -1,0 +1,1 @@
+diff --folded --json $data/snapshots/tiny.pickle.gz $data/snapshots/tiny.pickle.gz
