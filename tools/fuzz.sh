@@ -45,6 +45,7 @@ mkdir -p "$found"
 # Inputs are small and there are many of them: long stacks of allocations, freed memory that is kept
 # back and memory that is filled take longer than the code under test.
 export ASAN_OPTIONS=malloc_context_size=4:max_malloc_fill_size=0:quarantine_size_mb=8
+ASAN_OPTIONS=$ASAN_OPTIONS:allocator_release_to_os_interval_ms=-1
 export UBSAN_OPTIONS=print_stacktrace=1
 [ -w /dev/shm ] && export TMPDIR=/dev/shm
 

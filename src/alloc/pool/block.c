@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    CHUNK_BYTES = 64 * 1024,
+    CHUNK_BYTES = 16 * 1024,
     CHUNK_NODES = CHUNK_BYTES / sizeof(struct tn_block) - 1
 };
 

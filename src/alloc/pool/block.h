@@ -2,7 +2,7 @@
 /*
  * Block nodes: where they come from, and the two things that happen to them, splitting and merging.
  *
- * Nodes are 64 bytes and come from chunks of 64 KiB at addresses that are multiples of 64 KiB, so
+ * Nodes are 64 bytes and come from chunks of 16 KiB at addresses that are multiples of 16 KiB, so
  * that a node finds its chunk by masking. A chunk goes back to the host when its last node is free
  * (one empty chunk is kept). Nodes that live long should have a slab of their own, or few of them
  * keep many chunks. The caller holds the lock that guards the slab. Cost: O(1).

@@ -8,7 +8,7 @@
 #include "tarn/host.h"
 
 enum {
-    CHUNK_BYTES = 64 * 1024,
+    CHUNK_BYTES = 16 * 1024,
     CHUNK_NODES = CHUNK_BYTES / 64 - 1,
     MANY = 5 * CHUNK_NODES
 };
