@@ -21,14 +21,14 @@ static void nodes_are_zero_and_aligned(void **state)
     const struct tn_block zero = {0};
 
     (void)state;
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < MANY; i++) {
         nodes[i] = tn_block_create(&slab);
         assert_non_null(nodes[i]);
         assert_int_equal((uintptr_t)nodes[i] % 64, 0);
         assert_memory_equal(nodes[i], &zero, sizeof zero);
         memset(nodes[i], 0xff, sizeof *nodes[i]);
     }
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < MANY; i++) {
         tn_block_destroy(nodes[i]);
     }
     struct tn_block *again = tn_block_create(&slab);
