@@ -3,7 +3,7 @@
 import { sizeText } from './format.js';
 import { byId } from './paint.js';
 import { VIEW_TEXTS } from './views.js';
-import { cursorText, placeName } from './words.js';
+import { cursorText, placeName } from './describe.js';
 
 const SPEAK_REST = 250; // milliseconds without a change
 

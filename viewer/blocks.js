@@ -20,7 +20,7 @@ import {
   timelineBox,
 } from './timeline.js';
 import { KIND, NEVER } from './trace.js';
-import { placeName } from './words.js';
+import { placeName } from './describe.js';
 
 const SLICE = 20000; // what is painted between looks at the clock, in pixels
 const LIFE_COST = 6; // of a block, beside its pixels

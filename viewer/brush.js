@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Mouse and touch on the strip of the whole recording: a new window, or the old one moved.
 import { Axis } from './axis.js';
-import { moveCursor } from './moves.js';
+import { moveCursor } from './navigation.js';
 
 const EDGE_NEAR = 7; // pixels
 const BRUSH_STILL = 3; // pixels that a click may move

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The keyboard, and the list of its keys.
 import { groupingsOf } from './group.js';
-import { moveCursor, nextMatch, nextOom, nextStep, panWindow, zoomWindow } from './moves.js';
+import { moveCursor, nextMatch, nextOom, nextStep, panWindow, zoomWindow } from './navigation.js';
 import { byId, element } from './paint.js';
 import { VIEWS } from './state.js';
 import { showTip } from './tip.js';

@@ -3,7 +3,7 @@
 import { countOf, countText, shareText, sizeText } from './format.js';
 import { Grouping, groupRows } from './group.js';
 import { explainOom } from './layout.js';
-import { jumpTo } from './moves.js';
+import { jumpTo } from './navigation.js';
 import { element, replaceContent } from './paint.js';
 import { sumRows } from './table.js';
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Lets the map run from entry to entry.
-import { moveCursor } from './moves.js';
+import { moveCursor } from './navigation.js';
 
 const STEPS = 400; // from one end of the window to the other
 

@@ -2,7 +2,7 @@
 // Mouse and touch on the picture. A mouse drags, turns its wheel and clicks. One finger drags, two
 // pinch and drag, a tap is a click, two taps zoom in, and a finger that rests opens the card.
 import { Axis } from './axis.js';
-import { panWindow, zoomWindow } from './moves.js';
+import { panWindow, zoomWindow } from './navigation.js';
 import { byId } from './paint.js';
 import { showTip } from './tip.js';
 import { CANVAS_VIEWS } from './views.js';

@@ -8,7 +8,7 @@ import { finishBlocks } from './blocks.js';
 import { windowText } from './statusbar.js';
 import { figuresTable } from './table.js';
 import { CANVAS_VIEWS, VIEW_TEXTS } from './views.js';
-import { cursorText, placeName } from './words.js';
+import { cursorText, placeName } from './describe.js';
 
 const PAPER_WIDTH = 1040; // pixels of a picture
 const PAPER_HEIGHT = 560; // of what is not longer by itself

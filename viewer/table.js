@@ -3,9 +3,9 @@
 import { countText, shareText, sizeText } from './format.js';
 import { copyText } from './clipboard.js';
 import { GROUPINGS, groupRows } from './group.js';
-import { chooseGroup } from './moves.js';
+import { chooseGroup } from './navigation.js';
 import { element, groupColour, replaceContent, swatch } from './paint.js';
-import { cursorText } from './words.js';
+import { cursorText } from './describe.js';
 
 const ROWS_SHOWN = 300;
 

@@ -23,7 +23,7 @@ import {
 } from './paint.js';
 import { Pixels, Stacker, mixed, pixelOf, shareOfColour } from './pixels.js';
 import { KIND } from './trace.js';
-import { eventLines, placeName } from './words.js';
+import { eventLines, placeName } from './describe.js';
 
 export const LEFT = 76; // room for the labels of bytes
 const LANE = 18;

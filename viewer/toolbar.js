@@ -2,10 +2,10 @@
 // The bar under the tabs: how the view is drawn, and what is in use at the cursor.
 import { FLAMES, boxesOf } from './flame.js';
 import { groupingsOf } from './group.js';
-import { moveCursor } from './moves.js';
+import { moveCursor } from './navigation.js';
 import { byId, element, replaceContent } from './paint.js';
 import { CANVAS_VIEWS } from './views.js';
-import { cursorText, figureText } from './words.js';
+import { cursorText, figureText } from './describe.js';
 
 /** @param {string} label @param {{id: string, text: string, hint?: string}[]} choices
  * @param {string} value @param {(id: string) => void} choose @param {string} [kind] "terse": where

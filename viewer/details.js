@@ -3,10 +3,10 @@
 // chosen block.
 import { countOf, countText, shareText, shownText, sizeText, timeText } from './format.js';
 import { livesAt, roundedSize } from './layout.js';
-import { chooseGroup, chooseLife, chooseLikeThis, moveCursor } from './moves.js';
+import { chooseGroup, chooseLife, chooseLikeThis, moveCursor } from './navigation.js';
 import { element, groupColour, replaceContent, swatch } from './paint.js';
 import { KIND_NAMES, NEVER } from './trace.js';
-import { cursorText, entryDetail } from './words.js';
+import { cursorText, entryDetail } from './describe.js';
 
 const FRAMES_SHOWN = 80;
 const EVENTS_AROUND = 7;
