@@ -11,7 +11,8 @@ RECORDED = tests/data/snapshots/gpt2_varlen.pickle.gz
 
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
-.PHONY: help build run test test-viewer bench lint format sanitize fuzz install clean
+.PHONY: help build run test test-viewer test-msan bench lint format sanitize coverage fuzz
+.PHONY: install clean
 .PHONY: setup-build setup-test setup-lint setup-sanitize
 
 help: ## this list
@@ -50,6 +51,18 @@ sanitize: setup-sanitize ## tests under asan and tsan
 	@cmake --build --preset tsan -j $(JOBS)
 	@tools/run_tests.sh build/tsan -j $(JOBS)
 
+# The others call zlib, libdw, jansson, regcomp or cmocka's strings, which are not instrumented.
+test-msan: setup-sanitize build/msan/build.ninja ## the tests that the memory sanitizer can judge
+	@cmake --build --preset msan -j $(JOBS)
+	@tools/run_tests.sh build/msan -j $(JOBS) \
+	    -R '^(alloc|analysis|base|device|history|pinned|property|replay|report|stress|torture)/' \
+	    -E "$$(echo '(cuda|cxx_name|input|contract|sim_memory|rules|selection|where|' \
+	        'flame_report|trace_text|expression|history|stats_walk|replay/replay|scale|' \
+	        'verify|adds_up|summary_text)' | tr -d ' ')"
+
+coverage: setup-test ## lines and branches of src/ that the tests reach
+	@JOBS=$(JOBS) tools/coverage.sh
+
 fuzz: ## every fuzz target for MINUTES (30), on all processors: a job for the night
 	@tools/fuzz.sh -m $(MINUTES)
 
@@ -69,6 +82,7 @@ setup-build setup-test setup-lint setup-sanitize: setup-%:
 # Where there is no build folder yet, or the presets changed.
 build/release/build.ninja: | setup-build
 build/check/build.ninja build/asan/build.ninja build/tsan/build.ninja: | setup-test
+build/msan/build.ninja: | setup-test
 build/fuzz/build.ninja: | setup-sanitize
 build/%/build.ninja: CMakePresets.json
 	@echo "configuring build/$*" && cmake --preset $* >/dev/null

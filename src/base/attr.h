@@ -14,6 +14,17 @@
 #define TN_NO_STACK_GUARD
 #endif
 
+/* For the memory sanitizer: a library that it does not see into has written these bytes. */
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer)
+#include <sanitizer/msan_interface.h>
+#define tn_written_outside(p, size) __msan_unpoison((p), (size))
+#endif
+#endif
+#ifndef tn_written_outside
+#define tn_written_outside(p, size) ((void)0)
+#endif
+
 #define tn_likely(x)       __builtin_expect(!!(x), 1)
 #define tn_unlikely(x)     __builtin_expect(!!(x), 0)
 #define TN_PRINTF(fmt, at) __attribute__((format(printf, fmt, at)))

@@ -198,6 +198,7 @@ static enum tarn_status gzip_step(struct tn_unpack *unpack, uint8_t *bytes, size
     const int code = inflate(gzip, Z_NO_FLUSH);
     unpack->packed_at += in - gzip->avail_in;
     *got_out = size - gzip->avail_out;
+    tn_written_outside(bytes, *got_out);
     unpack->member_ended = code == Z_STREAM_END;
     unpack->mid_frame = !unpack->member_ended;
     if (code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR) {
@@ -217,6 +218,7 @@ static enum tarn_status zstd_step(struct tn_unpack *unpack, uint8_t *bytes, size
 
     unpack->packed_at = in.pos;
     *got_out = out.pos;
+    tn_written_outside(bytes, *got_out);
     if (ZSTD_isError(code)) {
         return damaged(unpack, "zstd", ZSTD_getErrorName(code), error);
     }

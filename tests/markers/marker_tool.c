@@ -403,7 +403,8 @@ static size_t shape_same(const struct marker *marker, char *text)
 
 static size_t shape_shown(const struct marker *marker, char *text)
 {
-    (void)tarn_text_escape(marker->text, marker->length, TARN_TEXT_PLAIN, text, (size_t)7 * TEXT_MAX);
+    (void)tarn_text_escape(marker->text, marker->length, TARN_TEXT_PLAIN, text,
+                           (size_t)7 * TEXT_MAX);
     return strlen(text);
 }
 

@@ -115,7 +115,8 @@ static void pieces_hold_whole_characters(void **state)
     char piece[TARN_TEXT_ESCAPED_MIN] = "?";
 
     (void)state;
-    assert_int_equal(tarn_text_escape(text, strlen(text), TARN_TEXT_PLAIN, piece, sizeof piece), 12);
+    assert_int_equal(tarn_text_escape(text, strlen(text), TARN_TEXT_PLAIN, piece, sizeof piece),
+                     12);
     assert_string_equal(piece, "abcdefghijk\\x1b");
     assert_int_equal(tarn_text_escape(text + 12, 8, TARN_TEXT_PLAIN, piece, sizeof piece), 8);
     assert_string_equal(piece, "[0m\\u2028\xc3\xa4");

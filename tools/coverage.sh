@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# coverage.sh [ctest option]...: which lines and branches of src/ the tests reach.
+#
+# Builds the preset `coverage` with clang, runs the tests, and prints one line per file and the
+# totals; build/coverage/html has the sources with counts. Needs llvm-profdata and llvm-cov.
+set -eu
+cd "$(dirname "$0")/.."
+
+tool() { # NAME: with or without the version that Debian puts behind it
+    command -v "$1-14" || command -v "$1" || {
+        echo "coverage.sh needs $1 (package llvm-14)" >&2
+        exit 1
+    }
+}
+
+profdata=$(tool llvm-profdata)
+cov=$(tool llvm-cov)
+build=build/coverage
+[ -f "$build/build.ninja" ] || cmake --preset coverage >/dev/null
+cmake --build --preset coverage -j "${JOBS:-$(nproc)}" >"$build/build.log"
+rm -rf "$build/profiles"
+mkdir -p "$build/profiles"
+LLVM_PROFILE_FILE=$PWD/$build/profiles/%m.profraw
+export LLVM_PROFILE_FILE
+tools/run_tests.sh "$build" -j "${JOBS:-$(nproc)}" "$@" | tail -n 1
+"$profdata" merge -sparse "$build"/profiles/*.profraw -o "$build/tests.profdata"
+
+objects=$(find "$build/tests" -maxdepth 1 -type f -perm -u+x | sed 's/^/-object /')
+# shellcheck disable=SC2086 # a list of options
+"$cov" report "$build/cli/tarn" $objects -instr-profile="$build/tests.profdata" src
+# shellcheck disable=SC2086
+"$cov" show "$build/cli/tarn" $objects -instr-profile="$build/tests.profdata" -format=html \
+    -output-dir="$build/html" -show-branches=count src >/dev/null
