@@ -3,7 +3,7 @@
 #include "support/test.h"
 
 #include "alloc/engine/allocator.h"
-#include "device/device_check.h"
+#include "support/device_check.h"
 #include "support/sim.h"
 
 #include <pthread.h>

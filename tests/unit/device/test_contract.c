@@ -2,8 +2,8 @@
 /* What the device table promises, asked of every backend, with a checker around it. */
 #include "support/test.h"
 
-#include "device/device_check.h"
 #include "support/cuda.h"
+#include "support/device_check.h"
 
 #include <string.h>
 

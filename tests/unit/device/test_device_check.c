@@ -3,7 +3,7 @@
 
 #include "support/sim.h"
 
-#include "device/device_check.h"
+#include "support/device_check.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "device/device_check.h"
+#include "support/device_check.h"
 
 #include "base/assertion.h"
 #include "base/finding.h"

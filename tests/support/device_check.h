@@ -10,8 +10,8 @@
  * Locks: TN_LOCK_DEVICE_CHECK around each call, the inner one included, so that records and calls
  * have the same order. Cost: O(log n) a call.
  */
-#ifndef TN_DEVICE_DEVICE_CHECK_H
-#define TN_DEVICE_DEVICE_CHECK_H
+#ifndef SUPPORT_DEVICE_CHECK_H
+#define SUPPORT_DEVICE_CHECK_H
 
 #include "device/device_ops.h"
 #include "tarn/findings.h"
