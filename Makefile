@@ -11,8 +11,8 @@ RECORDED = tests/data/snapshots/gpt2_varlen.pickle.gz
 
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
-.PHONY: help build run test test-viewer test-msan bench lint format sanitize coverage fuzz
-.PHONY: install clean
+.PHONY: help build run test test-plain test-viewer test-msan bench lint format sanitize coverage
+.PHONY: fuzz install clean
 .PHONY: setup-build setup-test setup-lint setup-sanitize
 
 help: ## this list
@@ -32,6 +32,10 @@ run: build ## build, then replay a recorded training run
 test: setup-test build build/check/build.ninja ## all tests, with every internal check on
 	@cmake --build --preset check -j $(JOBS)
 	@tools/run_tests.sh build/check -j $(JOBS)
+
+test-plain: setup-test build/plain/build.ninja ## all tests on the allocator without its fast path
+	@cmake --build --preset plain -j $(JOBS)
+	@tools/run_tests.sh build/plain -j $(JOBS)
 
 test-viewer: build ## the viewer's page in headless Chromium; pictures of it in build/viewer
 	@tests/viewer/run.sh build/tarn build/viewer
@@ -81,8 +85,8 @@ setup-build setup-test setup-lint setup-sanitize: setup-%:
 
 # Where there is no build folder yet, or the presets changed.
 build/release/build.ninja: | setup-build
-build/check/build.ninja build/asan/build.ninja build/tsan/build.ninja: | setup-test
-build/msan/build.ninja: | setup-test
+build/check/build.ninja build/plain/build.ninja: | setup-test
+build/asan/build.ninja build/tsan/build.ninja build/msan/build.ninja: | setup-test
 build/fuzz/build.ninja: | setup-sanitize
 build/%/build.ninja: CMakePresets.json
 	@echo "configuring build/$*" && cmake --preset $* >/dev/null

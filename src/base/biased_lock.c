@@ -35,6 +35,11 @@ void tn_biased_lock_init(struct tn_biased_lock *lock, enum tn_lock_rank rank)
     lock->needed = tn_os_barrier_available() ? STREAK_FIRST : 0;
 }
 
+void tn_biased_lock_never_lean(struct tn_biased_lock *lock)
+{
+    lock->needed = 0;
+}
+
 void tn_biased_lock_fini(struct tn_biased_lock *lock)
 {
     for (int i = 0; i < TN_SEATS; i++) {

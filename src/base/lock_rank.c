@@ -19,10 +19,14 @@ static _Thread_local struct held_locks held;
 const char *tn_lock_rank_name(enum tn_lock_rank rank)
 {
     static const char *const names[TN_LOCK_RANK_COUNT] = {
-        [TN_LOCK_REGISTRY] = "registry", [TN_LOCK_ALLOCATOR] = "allocator",
-        [TN_LOCK_LANE] = "lane",         [TN_LOCK_SINK] = "sink",
-        [TN_LOCK_STACKS] = "stacks",     [TN_LOCK_DEVICE_CHECK] = "device check",
-        [TN_LOCK_DEVICE] = "device",     [TN_LOCK_LOG] = "log",
+        [TN_LOCK_REGISTRY] = "registry",
+        [TN_LOCK_ALLOCATOR] = "allocator",
+        [TN_LOCK_STREAM_CACHE] = "stream cache",
+        [TN_LOCK_SINK] = "sink",
+        [TN_LOCK_STACKS] = "stacks",
+        [TN_LOCK_DEVICE_CHECK] = "device check",
+        [TN_LOCK_DEVICE] = "device",
+        [TN_LOCK_LOG] = "log",
     };
     return (unsigned)rank < TN_LOCK_RANK_COUNT ? names[rank] : "unknown";
 }

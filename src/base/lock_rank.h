@@ -16,7 +16,7 @@
 enum tn_lock_rank {
     TN_LOCK_REGISTRY,     /* lists of objects: devices, allocators */
     TN_LOCK_ALLOCATOR,    /* one engine of one device */
-    TN_LOCK_LANE,         /* one stream of an engine */
+    TN_LOCK_STREAM_CACHE, /* one stream of an engine */
     TN_LOCK_SINK,         /* who receives events: history, tracker */
     TN_LOCK_STACKS,       /* table of stacks, symbols */
     TN_LOCK_DEVICE_CHECK, /* contract checks around a device */

@@ -17,8 +17,8 @@
  */
 #include "tarn/pinned.h"
 
-#include "alloc/engine/counters.h"
-#include "alloc/engine/size_class.h"
+#include "alloc/config/size_class.h"
+#include "alloc/pool/counters.h"
 #include "base/bits.h"
 #include "base/clock.h"
 #include "base/errinfo.h"

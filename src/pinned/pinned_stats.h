@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The counters of tarn/pinned.h, beyond single ones (alloc/engine/counters.h). Guarded by the
+/* The counters of tarn/pinned.h, beyond single ones (alloc/pool/counters.h). Guarded by the
  * allocator's lock. */
 #ifndef TN_PINNED_PINNED_STATS_H
 #define TN_PINNED_PINNED_STATS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/limit.h"
 
-#include "alloc/engine/size_class.h"
+#include "alloc/config/size_class.h"
 #include "base/checked.h"
 
 static bool takes(const struct tn_trace_entry *entry)

@@ -2,7 +2,7 @@
 /* Finding the limit of a recorded run by replaying it under limits that are possible. */
 #include "replay/limit.h"
 
-#include "alloc/engine/size_class.h"
+#include "alloc/config/size_class.h"
 #include "replay/runner.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/program.h"
 
-#include "alloc/engine/size_class.h"
+#include "alloc/config/size_class.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/map.h"

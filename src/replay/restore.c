@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/restore.h"
 
-#include "alloc/pool/carve.h"
+#include "alloc/engine/rebuild_layout.h"
 
-static bool add_piece(struct tn_vec *pieces, struct tn_carve_piece piece)
+static bool add_piece(struct tn_vec *pieces, struct tn_layout_block piece)
 {
-    struct tn_carve_piece *added = piece.size > 0 ? tn_vec_push(pieces) : NULL;
+    struct tn_layout_block *added = piece.size > 0 ? tn_vec_push(pieces) : NULL;
 
     if (added) {
         *added = piece;
@@ -22,15 +22,15 @@ static enum tarn_status start_pieces(const struct tn_start_segment *segment,
 
     for (uint64_t i = 0; i < segment->block_count && added; i++) {
         tn_assert(blocks && blocks[i].address >= at);
-        added = add_piece(pieces, (struct tn_carve_piece){.size = blocks[i].address - at}) &&
-                add_piece(pieces, (struct tn_carve_piece){.size = blocks[i].size,
-                                                          .requested = blocks[i].requested,
-                                                          .allocated = true});
+        added = add_piece(pieces, (struct tn_layout_block){.size = blocks[i].address - at}) &&
+                add_piece(pieces, (struct tn_layout_block){.size = blocks[i].size,
+                                                           .requested = blocks[i].requested,
+                                                           .allocated = true});
         at = blocks[i].address + blocks[i].size;
     }
     added =
         added &&
-        add_piece(pieces, (struct tn_carve_piece){.size = segment->address + segment->size - at});
+        add_piece(pieces, (struct tn_layout_block){.size = segment->address + segment->size - at});
     return added ? TARN_OK : TARN_ERR_HOST_MEMORY;
 }
 
@@ -59,7 +59,7 @@ static enum tarn_status range_pieces(const struct tn_program *program,
 
     pieces->count = 0;
     for (size_t i = 0; i < length && st == TARN_OK; i++) {
-        const struct tn_carve_piece hole = {.size = first[i].address - at, .unmapped = true};
+        const struct tn_layout_block hole = {.size = first[i].address - at, .unmapped = true};
 
         st = add_piece(pieces, hole) ? TARN_OK : TARN_ERR_HOST_MEMORY;
         st = st ? st
@@ -74,10 +74,10 @@ static enum tarn_status start_range(struct tn_runner *runner, const struct tn_st
                                     size_t length, struct tn_vec *pieces, struct tarn_error *error)
 {
     const struct tn_start_segment *last = &first[length - 1];
-    const struct tn_carve_segment range = {.size = last->address + last->size - first->address,
-                                           .stream = first->stream,
-                                           .is_small = !first->is_large,
-                                           .grows = first->is_expandable};
+    const struct tn_layout_segment range = {.size = last->address + last->size - first->address,
+                                            .stream = first->stream,
+                                            .is_small = !first->is_large,
+                                            .grows = first->is_expandable};
     uint64_t address = 0;
     enum tarn_status st = range_pieces(runner->program, first, length, pieces);
 
@@ -87,8 +87,8 @@ static enum tarn_status start_range(struct tn_runner *runner, const struct tn_st
     runner->start_address = runner->keeps_addresses ? first->address : 0;
     st = range.grows ? TARN_OK : tn_runner_script_segment(runner, first->address, error);
     st = st ? st
-            : tn_carve_segment(runner->engine, &range, pieces->items, pieces->count, &address,
-                               error);
+            : tn_rebuild_segment(runner->engine, &range, pieces->items, pieces->count, &address,
+                                 error);
     runner->start_address = 0;
     for (size_t i = 0; st == TARN_OK && i < length; i++) {
         const struct tn_start_block *blocks = runner->program->start_blocks.items;
@@ -125,7 +125,8 @@ static enum tarn_status start_allocate(struct tn_runner *runner,
 /* Whether segments are made as those of the recorded run. */
 static bool starts_alike(const struct tn_runner *runner, const struct tn_start_segment *segment)
 {
-    return runner->engine && runner->engine->config.expandable_segments == segment->is_expandable;
+    return runner->engine &&
+           runner->engine->heap.config.expandable_segments == segment->is_expandable;
 }
 
 enum tarn_status tn_restore_start(struct tn_runner *runner, struct tarn_error *error)
@@ -137,7 +138,7 @@ enum tarn_status tn_restore_start(struct tn_runner *runner, struct tarn_error *e
     enum tarn_status st = TARN_OK;
     size_t length;
 
-    tn_vec_init(&pieces, sizeof(struct tn_carve_piece));
+    tn_vec_init(&pieces, sizeof(struct tn_layout_block));
     for (size_t i = 0; st == TARN_OK && i < count; i += length) {
         const bool alike = starts_alike(runner, &segments[i]);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/runner.h"
 
-#include "alloc/engine/engine_native.h"
-#include "alloc/engine/size_class.h"
+#include "alloc/config/size_class.h"
+#include "alloc/engine/native.h"
 #include "base/clock.h"
 #include "base/host_mem.h"
 #include "replay/restore.h"
@@ -409,7 +409,8 @@ static bool start_is_over_limit(const struct tn_runner *runner)
 {
     const struct tn_engine *engine = runner->engine;
 
-    return engine && tn_engine_limit_is_set(engine) && engine->reserved > engine->limit;
+    return engine && tn_heap_limit_is_set(&engine->heap) &&
+           engine->heap.reserved > engine->heap.limit;
 }
 
 static enum tarn_status begin(struct tn_runner *runner, struct tarn_error *error)

@@ -4,7 +4,7 @@
  * requests are multiplied. A request is judged by the stack of its trace entry (stacks are shared,
  * so each is looked at once a rule) or by who asked.
  */
-#include "alloc/engine/size_class.h"
+#include "alloc/config/size_class.h"
 #include "base/errinfo.h"
 #include "base/expression.h"
 #include "base/host_mem.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/start_state.h"
 
-#include "alloc/engine/size_class.h"
+#include "alloc/config/size_class.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/map.h"
@@ -267,9 +267,9 @@ static int known_segment_compare(const void *a, const void *b)
     return (x->address > y->address) - (x->address < y->address);
 }
 
-/* Bytes of a block whose size is not recorded. In the large pool no free block is 1 MiB or less (a
- * rest that small is not split off), so a gap that small before the next block belongs to this one.
- * */
+/* Bytes of a block whose size is not recorded. In the large pool no free block is 1 MiB or less
+ * (a rest that small is not split off), so a gap that small before the next block belongs to
+ * this one. */
 static uint64_t block_size(const struct known_block *block, const struct known_segment *segment,
                            uint64_t limit)
 {

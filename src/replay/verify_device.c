@@ -3,7 +3,7 @@
  * device and to the allocator before or while they make the call. */
 #include "replay/verify_run.h"
 
-#include "alloc/engine/size_class.h"
+#include "alloc/config/size_class.h"
 #include "alloc/pool/segment.h"
 #include "base/host_mem.h"
 #include "tarn/sim.h"
@@ -93,7 +93,7 @@ static bool answer_event(void *context, uint64_t event, tarn_stream stream)
 {
     const struct tn_verify_run *run = context;
     const struct tn_event_queue *queue =
-        tn_stream_waits_find(tn_allocator_engine(run->allocator), stream);
+        tn_stream_waits_find(&tn_allocator_engine(run->allocator)->waits, stream);
     const uint64_t polled = polled_count(run);
 
     tn_assert(queue && queue->count > 0 && queue->ring[queue->head].event == event);
@@ -401,7 +401,7 @@ static void trial_add_queue(const struct tn_verify_run *run, struct trial *trial
     const tarn_stream stream = run->log.streams[stream_index];
     const struct tn_engine *engine = tn_allocator_engine(run->allocator);
     const struct tn_stream_waits *waits = &engine->waits;
-    const struct tn_event_queue *events = tn_stream_waits_find(engine, stream);
+    const struct tn_event_queue *events = tn_stream_waits_find(&engine->waits, stream);
     struct trial_queue *queue = &trial->queues[trial->queue_count];
 
     *queue = (struct trial_queue){.stream = stream, .first = *entry_count};
@@ -412,7 +412,7 @@ static void trial_add_queue(const struct tn_verify_run *run, struct trial *trial
                    run->log.settled && device->ops->event_query(device, event->event) == TARN_OK);
     }
     for (uint32_t i = 0; i < waits->deferred_count; i++) {
-        if (tn_stream_use_will_wait(engine, waits->deferred[i], stream)) {
+        if (tn_stream_use_will_wait(&engine->waits, waits->deferred[i], stream)) {
             trial_push(trial, queue, waits->deferred[i], !run->blocked[stream_index]);
         }
     }
@@ -450,7 +450,7 @@ static bool trial_open(const struct tn_verify_run *run, struct trial *trial)
     }
     for (uint32_t i = 0; i < waits->deferred_count; i++) {
         trial->at_once +=
-            !tn_stream_use_waits(tn_allocator_engine(run->allocator), waits->deferred[i]);
+            !tn_stream_use_waits(&tn_allocator_engine(run->allocator)->waits, waits->deferred[i]);
     }
     for (uint32_t i = 0; i < run->log.stream_count && trial->queue_count < ORDER_STREAMS_MAX; i++) {
         trial_add_queue(run, trial, i, &entry_count);
@@ -540,7 +540,8 @@ static void trial_run(struct tn_verify_run *run, struct trial *trial)
             for (uint32_t i = 0; i < trial->queue_count; i++) {
                 streams[i] = trial->queues[order[i]].stream;
             }
-            tn_stream_waits_order(tn_allocator_engine(run->allocator), streams, trial->queue_count);
+            tn_stream_waits_order(&tn_allocator_engine(run->allocator)->waits, streams,
+                                  trial->queue_count);
             return;
         }
     } while (permutation_next(order, trial->queue_count));
@@ -561,9 +562,14 @@ static void order_streams(struct tn_verify_run *run)
 static struct tn_private_pool *owner_of(const struct tn_verify_run *run, uint64_t address)
 {
     const struct tn_segment *segment =
-        tn_segment_find(tn_allocator_engine(run->allocator), address);
+        tn_segment_find(&tn_allocator_engine(run->allocator)->heap, address);
 
     return segment ? segment->first->set->pool->owner : NULL;
+}
+
+static struct tn_private_pools *pools_of(const struct tn_verify_run *run)
+{
+    return &tn_allocator_engine(run->allocator)->heap.private_pools;
 }
 
 /* Pools whose memory goes back come in the order in which it does; one that lends a block comes
@@ -579,7 +585,7 @@ static void order_pools(struct tn_verify_run *run)
             struct tn_private_pool *owner = owner_of(run, event_number(event, 1));
 
             if (owner && owner != last) {
-                tn_private_pool_put_first(tn_allocator_engine(run->allocator), owner);
+                tn_private_pool_put_first(pools_of(run), owner);
             }
             last = owner;
         }
@@ -588,7 +594,7 @@ static void order_pools(struct tn_verify_run *run)
         run->call.op == TN_DECISION_MALLOC ? owner_of(run, run->call.ptr) : NULL;
 
     if (lender && lender->use_on_oom) {
-        tn_private_pool_put_first(tn_allocator_engine(run->allocator), lender);
+        tn_private_pool_put_first(pools_of(run), lender);
     }
 }
 
@@ -602,7 +608,8 @@ void tn_verify_prepare(struct tn_verify_run *run)
         return;
     }
     if (run->completion_count > 0) {
-        tn_stream_waits_sort_deferred(tn_allocator_engine(run->allocator), completion_place, run);
+        tn_stream_waits_sort_deferred(&tn_allocator_engine(run->allocator)->waits, completion_place,
+                                      run);
     }
     order_streams(run);
     order_pools(run);

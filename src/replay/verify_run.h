@@ -13,7 +13,7 @@
 #define TN_REPLAY_VERIFY_RUN_H
 
 #include "alloc/engine/allocator.h"
-#include "alloc/pool/checkpoint.h"
+#include "alloc/engine/checkpoint.h"
 #include "base/map.h"
 #include "replay/decision_log.h"
 #include "tarn/verify.h"

@@ -71,7 +71,8 @@ struct op {
 };
 
 /* Who looks on. With a sink every event and every counter is compared after each operation; quietly
- * the counters only now and then, so that steps add up; with lanes each stream gets one at once. */
+ * the counters only now and then, so that undone and redone calls add up; with caches each stream
+ * gets one at once. */
 enum program_mode {
     MODE_SINK,
     MODE_QUIET,

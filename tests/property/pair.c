@@ -121,13 +121,17 @@ enum {
     STATS_EVERY = 7 /* operations, when nobody listens */
 };
 
-/* Whoever listens keeps lanes closed. Opened for every stream, they open again after each call that
- * closed them. */
-static void pair_open_lanes(struct pair *pair)
+/* Whoever listens keeps caches closed. Opened for every stream, they open again after each call
+ * that closed them. */
+static void pair_open_caches(struct pair *pair)
 {
     if (pair->mode == MODE_LANES) {
-        tn_allocator_engine(pair->real)->lanes.calls_left = UINT32_MAX;
-        tn_allocator_engine(pair->real)->lanes.slow_calls = 0; /* whether they pay or not */
+#if TN_FAST_PATH
+        struct tn_stream_caches *caches = &tn_allocator_engine(pair->real)->fast.caches;
+
+        caches->calls_left = UINT32_MAX;
+        caches->slow_calls = 0; /* whether they pay or not */
+#endif
     }
 }
 
@@ -692,7 +696,7 @@ bool pair_apply(struct pair *pair, const struct op *op, char text[PAIR_TEXT_MAX]
     pair->text = text;
     pair->event_count = 0;
     ref_clear_events(pair->reference);
-    pair_open_lanes(pair);
+    pair_open_caches(pair);
     if (!do_op(pair, op) || !same_events(pair)) {
         return false;
     }

@@ -348,26 +348,26 @@ static void threads_share_an_allocator(void **state)
 /* ---- streams of their own ---- */
 
 enum {
-    LANE_THREADS = 4,
-    LANE_ROUNDS = 3000,
-    LANE_DEPTH = 6
+    CACHE_THREADS = 4,
+    CACHE_ROUNDS = 3000,
+    CACHE_DEPTH = 6
 };
 
-/* What all threads of a lane run share. */
-struct lane_run {
+/* What all threads of a cache run share. */
+struct cache_run {
     struct tarn_allocator *allocator;
     _Atomic tarn_ptr offered; /* a block for whoever comes first to free */
     _Atomic bool broken;
 };
 
-struct lane_worker {
-    struct lane_run *run;
+struct cache_worker {
+    struct cache_run *run;
     uint64_t number;
     uint64_t random;
     uint64_t bytes; /* allocated in all */
 };
 
-static tarn_ptr lane_alloc(struct lane_worker *worker, uint64_t size)
+static tarn_ptr cache_alloc(struct cache_worker *worker, uint64_t size)
 {
     tarn_ptr ptr = 0;
 
@@ -378,7 +378,7 @@ static tarn_ptr lane_alloc(struct lane_worker *worker, uint64_t size)
     return ptr;
 }
 
-static void lane_free(struct lane_worker *worker, tarn_ptr ptr)
+static void cache_free(struct cache_worker *worker, tarn_ptr ptr)
 {
     if (tarn_allocator_free(worker->run->allocator, ptr, NULL)) {
         atomic_store(&worker->run->broken, true);
@@ -386,21 +386,21 @@ static void lane_free(struct lane_worker *worker, tarn_ptr ptr)
 }
 
 /* Allocates some, frees them in reverse order; rarely leaves one to another thread, or looks. */
-static void lane_round(struct lane_worker *worker)
+static void cache_round(struct cache_worker *worker)
 {
-    static const uint64_t sizes[LANE_DEPTH] = {512, 4096, 65536, 524288, 1024, 2 * MIB};
-    tarn_ptr ptrs[LANE_DEPTH];
+    static const uint64_t sizes[CACHE_DEPTH] = {512, 4096, 65536, 524288, 1024, 2 * MIB};
+    tarn_ptr ptrs[CACHE_DEPTH];
     const uint64_t what = draw(&worker->random);
-    const unsigned depth = 1 + (unsigned)(what >> 8) % LANE_DEPTH;
+    const unsigned depth = 1 + (unsigned)(what >> 8) % CACHE_DEPTH;
 
     for (unsigned i = 0; i < depth; i++) {
-        ptrs[i] = lane_alloc(worker, sizes[i]);
+        ptrs[i] = cache_alloc(worker, sizes[i]);
     }
     if (what % 64 == 0) {
         ptrs[0] = atomic_exchange(&worker->run->offered, ptrs[0]);
     }
     for (unsigned i = depth; i > 0; i--) {
-        lane_free(worker, ptrs[i - 1]);
+        cache_free(worker, ptrs[i - 1]);
     }
     if (what % 256 == 1) {
         struct tarn_stats stats = {.struct_size = sizeof stats};
@@ -415,23 +415,23 @@ static void lane_round(struct lane_worker *worker)
     }
 }
 
-static void *lane_work(void *context)
+static void *cache_work(void *context)
 {
-    struct lane_worker *worker = context;
+    struct cache_worker *worker = context;
 
-    for (int i = 0; i < LANE_ROUNDS; i++) {
-        lane_round(worker);
+    for (int i = 0; i < CACHE_ROUNDS; i++) {
+        cache_round(worker);
     }
     return NULL;
 }
 
-/* Every thread has a stream; lanes open as soon as there is contention. */
+/* Every thread has a stream; caches open as soon as there is contention. */
 static void threads_have_streams_of_their_own(void **state)
 {
     const struct tarn_sim_options options = {.struct_size = sizeof options, .capacity = 1024 * MIB};
-    struct lane_worker workers[LANE_THREADS];
-    pthread_t threads[LANE_THREADS];
-    struct lane_run run = {.offered = 0};
+    struct cache_worker workers[CACHE_THREADS];
+    pthread_t threads[CACHE_THREADS];
+    struct cache_run run = {.offered = 0};
     struct tarn_device *device = NULL;
     struct tarn_findings findings = TARN_FINDINGS_INIT;
     struct tarn_stats stats = {.struct_size = sizeof stats};
@@ -440,17 +440,19 @@ static void threads_have_streams_of_their_own(void **state)
     (void)state;
     assert_int_equal(tarn_sim_open(&options, &device, NULL), TARN_OK);
     assert_int_equal(tarn_allocator_create(device, NULL, &run.allocator, NULL), TARN_OK);
-    tn_allocator_engine(run.allocator)->lanes.calls_left = UINT32_MAX;
-    for (uint64_t i = 0; i < LANE_THREADS; i++) {
-        workers[i] = (struct lane_worker){.run = &run, .number = i + 1, .random = i};
-        assert_int_equal(pthread_create(&threads[i], NULL, lane_work, &workers[i]), 0);
+#if TN_FAST_PATH
+    tn_allocator_engine(run.allocator)->fast.caches.calls_left = UINT32_MAX;
+#endif
+    for (uint64_t i = 0; i < CACHE_THREADS; i++) {
+        workers[i] = (struct cache_worker){.run = &run, .number = i + 1, .random = i};
+        assert_int_equal(pthread_create(&threads[i], NULL, cache_work, &workers[i]), 0);
     }
-    for (int i = 0; i < LANE_THREADS; i++) {
+    for (int i = 0; i < CACHE_THREADS; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);
         bytes += (int64_t)workers[i].bytes;
     }
     if (run.offered) {
-        lane_free(&workers[0], run.offered);
+        cache_free(&workers[0], run.offered);
     }
     assert_false(run.broken);
     assert_int_equal(tarn_allocator_check(run.allocator, &findings), 0);
@@ -460,7 +462,7 @@ static void threads_have_streams_of_their_own(void **state)
     assert_int_equal(all->current, 0);
     assert_int_equal(all->allocated, bytes); /* every size is a multiple of 512 */
     assert_int_equal(all->freed, bytes);
-    assert_true(all->peak >= (int64_t)(2 * MIB) && all->peak <= (int64_t)(3 * MIB * LANE_THREADS));
+    assert_true(all->peak >= (int64_t)(2 * MIB) && all->peak <= (int64_t)(3 * MIB * CACHE_THREADS));
     tarn_allocator_destroy(run.allocator);
     tarn_device_close(device);
 }

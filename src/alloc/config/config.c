@@ -4,7 +4,7 @@
 #include "tarn/config.h"
 
 #include "alloc/config/config_parse.h"
-#include "alloc/engine/size_class.h"
+#include "alloc/config/size_class.h"
 #include "base/errinfo.h"
 
 #include <inttypes.h>

@@ -1,151 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements tarn/allocator.h: checks arguments, chooses the engine, dispatches to it. */
+/* Implements tarn/allocator.h but for making one (create.c): checks arguments, dispatches to the
+ * engine. */
 #include "alloc/engine/allocator.h"
 
-#include "alloc/engine/engine_async.h"
-#include "alloc/engine/engine_forked.h"
 #include "alloc/engine/engine_methods.h"
-#include "alloc/engine/engine_uncached.h"
-#include "alloc/engine/pluggable.h"
+#include "alloc/pool/failure.h"
 
 #include <string.h>
-
-/* Which engine those settings ask for. PyTorch looks at PYTORCH_NO_CUDA_MEMORY_CACHING in the
- * caching allocator only. */
-static enum tarn_status engine_create(struct tarn_device *device, const struct tarn_config *config,
-                                      struct tarn_allocator **allocator_out)
-{
-    if (config->backend == TARN_BACKEND_ASYNC) {
-        return tn_async_create(device, config, allocator_out);
-    }
-    return config->no_caching ? tn_uncached_create(device, config, allocator_out)
-                              : tn_native_create(device, config, allocator_out);
-}
-
-/* Pages of expandable segments are as large as the segments of requests of 1 to 10 MiB. PyTorch
- * finds out at the first of them that the device does not make pages of that size. */
-static enum tarn_status config_check(const struct tarn_config *config,
-                                     const struct tarn_device *device, struct tarn_error *error)
-{
-    const uint64_t unit = device->granularity;
-
-    if (config->backend != TARN_BACKEND_NATIVE || config->no_caching ||
-        !config->expandable_segments || config->large_segment_size % unit == 0) {
-        return TARN_OK;
-    }
-    return tn_fail(error, TARN_ERR_CONFIG,
-                   "expandable_segments:True needs a large_segment_size_mb that is a multiple of "
-                   "the device's page size of %llu MiB: use %llu instead of %llu",
-                   (unsigned long long)(unit >> 20),
-                   (unsigned long long)((config->large_segment_size / unit + 1) * unit >> 20),
-                   (unsigned long long)(config->large_segment_size >> 20));
-}
-
-void tn_allocator_begin(struct tarn_allocator *allocator)
-{
-    allocator->backend = allocator->methods->backend;
-    tn_ipc_cache_init(&allocator->opened, allocator->device);
-    tn_forked_watch(allocator);
-}
-
-/* Of the kind that `plugged` says, NULL for libtarn's own. */
-static enum tarn_status any_create(const struct tarn_pluggable *plugged, struct tarn_device *device,
-                                   const struct tarn_config *config,
-                                   struct tarn_allocator **allocator_out, struct tarn_error *error)
-{
-    struct tarn_config defaults;
-
-    if (!device || !allocator_out) {
-        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "an allocator needs a device");
-    }
-    tarn_config_init(&defaults);
-    config = config ? config : &defaults;
-    enum tarn_status st = plugged ? TARN_OK : config_check(config, device, error);
-
-    if (st) {
-        return st;
-    }
-    st = plugged ? tn_pluggable_create(plugged, device, allocator_out)
-                 : engine_create(device, config, allocator_out);
-    if (st) {
-        return tn_fail(error, st, "no host memory for an allocator");
-    }
-    tn_allocator_begin(*allocator_out);
-    return TARN_OK;
-}
-
-enum tarn_status tn_allocator_create_own(struct tarn_device *device,
-                                         const struct tarn_config *config,
-                                         struct tarn_allocator **allocator_out,
-                                         struct tarn_error *error)
-{
-    return any_create(NULL, device, config, allocator_out, error);
-}
-
-enum tarn_status tarn_allocator_create(struct tarn_device *device, const struct tarn_config *config,
-                                       struct tarn_allocator **allocator_out,
-                                       struct tarn_error *error)
-{
-    const enum tarn_status st =
-        any_create(tn_current_acquire(), device, config, allocator_out, error);
-
-    if (st) {
-        tn_current_release();
-        return st;
-    }
-    tn_assert(*allocator_out);
-    (*allocator_out)->is_current = true;
-    return TARN_OK;
-}
-
-static enum tarn_status settings_read(const char *settings, struct tarn_config *config_out,
-                                      struct tarn_error *error)
-{
-    return settings ? tarn_config_parse(settings, config_out, error)
-                    : tarn_config_from_env(config_out, error);
-}
-
-enum tarn_status tarn_open(const char *device, const char *settings,
-                           struct tarn_allocator **allocator_out, struct tarn_error *error)
-{
-    struct tarn_device *opened = NULL;
-    struct tarn_allocator *allocator = NULL;
-    struct tarn_config config;
-    enum tarn_status st = settings_read(settings, &config, error);
-
-    st = st ? st : tarn_device_open(device, &opened, error);
-    st = st ? st : tarn_allocator_create(opened, &config, &allocator, error);
-    if (st) {
-        tarn_device_close(opened);
-        return st;
-    }
-    tn_assert(allocator);
-    allocator->owns_device = true;
-    *allocator_out = allocator;
-    return TARN_OK;
-}
 
 struct tarn_device *tarn_allocator_device(struct tarn_allocator *allocator)
 {
     return allocator->device;
-}
-
-void tarn_allocator_destroy(struct tarn_allocator *allocator)
-{
-    if (allocator) {
-        struct tarn_device *const owned = allocator->owns_device ? allocator->device : NULL;
-        const bool was_current = allocator->is_current;
-
-        if (!tn_fork_passed(&allocator->fork)) {
-            tn_fork_watch_fini(&allocator->fork);
-            tn_ipc_cache_fini(&allocator->opened);
-        }
-        allocator->methods->destroy(allocator);
-        tarn_device_close(owned);
-        if (was_current) {
-            tn_current_release();
-        }
-    }
 }
 
 enum tarn_status tarn_allocator_alloc(struct tarn_allocator *allocator, uint64_t size,
@@ -285,6 +150,25 @@ void tarn_allocator_get_config(struct tarn_allocator *allocator, struct tarn_con
     allocator->methods->get_config(allocator, config_out);
 }
 
+/* Pages of expandable segments are as large as the segments of requests of 1 to 10 MiB. PyTorch
+ * finds out at the first of them that the device does not make pages of that size. */
+enum tarn_status tn_config_check(const struct tarn_config *config, const struct tarn_device *device,
+                                 struct tarn_error *error)
+{
+    const uint64_t unit = device->granularity;
+
+    if (config->backend != TARN_BACKEND_NATIVE || config->no_caching ||
+        !config->expandable_segments || config->large_segment_size % unit == 0) {
+        return TARN_OK;
+    }
+    return tn_fail(error, TARN_ERR_CONFIG,
+                   "expandable_segments:True needs a large_segment_size_mb that is a multiple of "
+                   "the device's page size of %llu MiB: use %llu instead of %llu",
+                   (unsigned long long)(unit >> 20),
+                   (unsigned long long)((config->large_segment_size / unit + 1) * unit >> 20),
+                   (unsigned long long)(config->large_segment_size >> 20));
+}
+
 static const char *backend_name(enum tarn_backend backend)
 {
     return backend == TARN_BACKEND_ASYNC ? "cudaMallocAsync" : "native";
@@ -319,7 +203,7 @@ enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,
         return tn_fail(error, TARN_ERR_CONFIG,
                        "whether memory is cached is decided when the allocator is made");
     }
-    const enum tarn_status st = config_check(config, allocator->device, error);
+    const enum tarn_status st = tn_config_check(config, allocator->device, error);
 
     if (st == TARN_OK) {
         allocator->methods->set_config(allocator, config);

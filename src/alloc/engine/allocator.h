@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What the public handle is, for the rooms that may look inside (capture, replay). */
+/* What the public handle is, for the modules that may look inside (capture, replay). */
 #ifndef TN_ALLOC_ENGINE_ALLOCATOR_H
 #define TN_ALLOC_ENGINE_ALLOCATOR_H
 
 #include "alloc/engine/engine.h"
+#include "alloc/engine/ipc_cache.h"
 #include "alloc/engine/plain_memory.h"
-#include "alloc/share/ipc_cache.h"
 #include "base/os_fork.h"
 #include "tarn/allocator.h"
 
@@ -68,6 +68,10 @@ enum tarn_status tn_allocator_create_own(struct tarn_device *device,
                                          const struct tarn_config *config,
                                          struct tarn_allocator **allocator_out,
                                          struct tarn_error *error) TN_MUST_CHECK;
+
+/* Whether the device can do what the settings ask for. */
+enum tarn_status tn_config_check(const struct tarn_config *config, const struct tarn_device *device,
+                                 struct tarn_error *error) TN_MUST_CHECK;
 
 /* What every new allocator needs beside its engine. */
 void tn_allocator_begin(struct tarn_allocator *allocator);

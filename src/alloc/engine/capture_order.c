@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/engine/capture_order.h"
 
-#include "alloc/engine/engine.h"
+#include "alloc/pool/failure.h"
+#include "base/errinfo.h"
 
 /* Room for `more` nodes; a list that is all zero does not know their size yet. */
 static bool nodes_reserve(struct tn_vec *nodes, size_t more)
@@ -34,11 +35,11 @@ static enum tarn_status no_host_memory(struct tarn_error *error)
 
 /* Asks until the answer fits: for the stream's capture and terminals, or with `capture_out` NULL
  * for the parents of a node. */
-static enum tarn_status order_ask(struct tn_engine *engine, uint64_t stream_or_node,
-                                  uint64_t *capture_out, struct tarn_error *error)
+static enum tarn_status order_ask(struct tn_capture_order *order, struct tarn_device *device,
+                                  uint64_t stream_or_node, uint64_t *capture_out,
+                                  struct tarn_error *error)
 {
-    struct tarn_device *device = engine->device;
-    struct tn_vec *answer = &engine->waits.order.answer;
+    struct tn_vec *answer = &order->answer;
     enum tarn_status st;
     uint32_t count = 0;
 
@@ -56,7 +57,7 @@ static enum tarn_status order_ask(struct tn_engine *engine, uint64_t stream_or_n
                                                            room, &count);
     } while (st == TARN_OK && count > answer->capacity);
     if (st) {
-        return tn_engine_device_failed(engine, st, "asking about the graph under capture", error);
+        return tn_device_failed(device, st, "asking about the graph under capture", error);
     }
     answer->count = count;
     return TARN_OK;
@@ -64,12 +65,13 @@ static enum tarn_status order_ask(struct tn_engine *engine, uint64_t stream_or_n
 
 /* ---- marks ---- */
 
-enum tarn_status tn_capture_marks_add(struct tn_engine *engine, struct tn_capture_marks *marks,
-                                      tarn_stream stream, struct tarn_error *error)
+enum tarn_status tn_capture_marks_add(struct tn_capture_order *order, struct tarn_device *device,
+                                      struct tn_capture_marks *marks, tarn_stream stream,
+                                      struct tarn_error *error)
 {
-    const struct tn_vec *terminals = &engine->waits.order.answer;
+    const struct tn_vec *terminals = &order->answer;
     uint64_t capture = 0;
-    const enum tarn_status st = order_ask(engine, stream, &capture, error);
+    const enum tarn_status st = order_ask(order, device, stream, &capture, error);
 
     if (st) {
         return st;
@@ -156,12 +158,12 @@ static void view_take(struct tn_capture_view *view, const struct tn_vec *answer)
 }
 
 /* Asks for the parents of one node. On failure it is still to be asked about. */
-static enum tarn_status view_step(struct tn_engine *engine, struct tn_capture_view *view,
-                                  struct tarn_error *error)
+static enum tarn_status view_step(struct tn_capture_order *order, struct tarn_device *device,
+                                  struct tn_capture_view *view, struct tarn_error *error)
 {
-    const struct tn_vec *answer = &engine->waits.order.answer;
+    const struct tn_vec *answer = &order->answer;
     const enum tarn_status st =
-        order_ask(engine, nodes_of(&view->unasked)[view->unasked.count - 1], NULL, error);
+        order_ask(order, device, nodes_of(&view->unasked)[view->unasked.count - 1], NULL, error);
 
     if (st) {
         return st;
@@ -174,13 +176,12 @@ static enum tarn_status view_step(struct tn_engine *engine, struct tn_capture_vi
     return TARN_OK;
 }
 
-enum tarn_status tn_capture_order_look(struct tn_engine *engine, tarn_stream stream,
-                                       const struct tn_capture_view **view_out,
+enum tarn_status tn_capture_order_look(struct tn_capture_order *order, struct tarn_device *device,
+                                       tarn_stream stream, const struct tn_capture_view **view_out,
                                        struct tarn_error *error)
 {
-    struct tn_capture_order *order = &engine->waits.order;
     uint64_t capture = 0;
-    enum tarn_status st = order_ask(engine, stream, &capture, error);
+    enum tarn_status st = order_ask(order, device, stream, &capture, error);
 
     if (st) {
         return st;
@@ -196,7 +197,7 @@ enum tarn_status tn_capture_order_look(struct tn_engine *engine, tarn_stream str
     }
     view_take(view, &order->answer);
     while (st == TARN_OK && view->unasked.count > 0) {
-        st = view_step(engine, view, error);
+        st = view_step(order, device, view, error);
     }
     if (st == TARN_OK) {
         *view_out = view;

@@ -27,8 +27,6 @@
 #include "base/vec.h"
 #include "device/device_ops.h"
 
-struct tn_engine;
-
 /* All zero: none. */
 struct tn_capture_marks {
     uint64_t capture;    /* number of the capture whose nodes they are, 0 = there are no marks */
@@ -51,8 +49,9 @@ struct tn_capture_order {
 
 /* Adds what the stream's captured work ends with now. There are no marks afterwards when the stream
  * is in no capture or in another one than the marks are of. On failure they are as before. */
-enum tarn_status tn_capture_marks_add(struct tn_engine *engine, struct tn_capture_marks *marks,
-                                      tarn_stream stream, struct tarn_error *error) TN_MUST_CHECK;
+enum tarn_status tn_capture_marks_add(struct tn_capture_order *order, struct tarn_device *device,
+                                      struct tn_capture_marks *marks, tarn_stream stream,
+                                      struct tarn_error *error) TN_MUST_CHECK;
 
 /* There are no marks any more; their memory stays. */
 void tn_capture_marks_drop(struct tn_capture_marks *marks);
@@ -60,8 +59,8 @@ void tn_capture_marks_fini(struct tn_capture_marks *marks);
 
 /* The stream's view as of now, borrowed until the next call; NULL when the stream is in no capture
  * or nothing was captured before. A walk that failed is gone on with by the next one. */
-enum tarn_status tn_capture_order_look(struct tn_engine *engine, tarn_stream stream,
-                                       const struct tn_capture_view **view_out,
+enum tarn_status tn_capture_order_look(struct tn_capture_order *order, struct tarn_device *device,
+                                       tarn_stream stream, const struct tn_capture_view **view_out,
                                        struct tarn_error *error) TN_MUST_CHECK;
 
 /* Whether there are marks and the view has all of them. */

@@ -11,8 +11,8 @@ struct tally {
     uint64_t nodes;    /* blocks of any state */
     uint64_t in_sets;  /* free blocks in free sets */
     uint64_t unmapped; /* blocks in unmapped ranges */
-    uint64_t unfiled;
-    uint64_t young;
+    uint64_t pending;
+    uint64_t recent;
     uint64_t allocated;
     uint64_t waiting;
     uint64_t segments;
@@ -51,7 +51,7 @@ static void check_links(const struct tn_segment *segment, const struct tn_block 
                        (unsigned long long)next->address);
     }
     if (tn_block_is_idle(block) && tn_block_is_idle(next) && block->mapped == next->mapped &&
-        block->filed != TN_FILED_NOWHERE && next->filed != TN_FILED_NOWHERE) {
+        block->slot != TN_SLOT_NONE && next->slot != TN_SLOT_NONE) {
         tn_finding_add(findings, "free neighbours 0x%llx and 0x%llx are not merged",
                        (unsigned long long)block->address, (unsigned long long)next->address);
     }
@@ -75,17 +75,17 @@ static void check_place(const struct tn_engine *engine, const struct tn_block *b
     bool found = true;
 
     if (block->allocated) {
-        found = block->mapped && tn_ptr_map_find(&engine->map, block->address) == block;
+        found = block->mapped && tn_ptr_map_find(&engine->heap.map, block->address) == block;
         tally->allocated++;
     } else if (block->uses) {
         found = block->mapped && has_record(engine, block);
         tally->waiting++;
-    } else if (block->filed == TN_FILED_NOWHERE) {
-        tally->unfiled++;
+    } else if (block->slot == TN_SLOT_NONE) {
+        tally->pending++;
     } else if (block->mapped) {
         found = tn_free_set_has(block->set, block);
         tally->in_sets++;
-        tally->young += tn_block_is_young(block);
+        tally->recent += tn_block_is_recent(block);
     } else {
         found = tn_free_set_has_unmapped(block->set, block);
         tally->unmapped++;
@@ -121,53 +121,54 @@ static void tally_block(struct tally *tally, const struct tn_block *block)
     }
 }
 
-static void tally_step(struct tally *tally, const struct tn_trail_step *step, uint64_t requested,
-                       int64_t sign)
+static void tally_entry(struct tally *tally, const struct tn_undo_entry *entry, uint64_t requested,
+                        int64_t sign)
 {
-    const struct tn_pool *pool = step->block->set->pool;
-    const uint64_t size = (uint64_t)sign * step->block->size;
+    const struct tn_pool *pool = entry->block->set->pool;
+    const uint64_t size = (uint64_t)sign * entry->block->size;
 
     tally_add(tally, TARN_STAT_ALLOCATION, pool, (uint64_t)sign);
     tally_add(tally, TARN_STAT_ALLOCATED_BYTES, pool, size);
     tally_add(tally, TARN_STAT_ACTIVE, pool, (uint64_t)sign);
     tally_add(tally, TARN_STAT_ACTIVE_BYTES, pool, size);
     tally_add(tally, TARN_STAT_REQUESTED_BYTES, pool, (uint64_t)sign * requested);
-    tally_add(tally, TARN_STAT_INACTIVE_SPLIT, pool, (uint64_t)(sign * step->split_blocks));
-    tally_add(tally, TARN_STAT_INACTIVE_SPLIT_BYTES, pool, (uint64_t)(sign * step->split_bytes));
+    tally_add(tally, TARN_STAT_INACTIVE_SPLIT, pool, (uint64_t)(sign * entry->split_blocks));
+    tally_add(tally, TARN_STAT_INACTIVE_SPLIT_BYTES, pool, (uint64_t)(sign * entry->split_bytes));
 }
 
-/* Blocks that were freed on the trail still look as if they were handed out, and the counters stand
- * for another mark. */
-static void tally_trail(struct tally *tally, const struct tn_trail *trail)
+/* Blocks that were freed on the log still look as if they were handed out, and the counters stand
+ * for another cursor. */
+static void tally_log(struct tally *tally, const struct tn_undo_log *log)
 {
-    for (uint32_t i = trail->mark; i < trail->end; i++) {
-        tally_step(tally, &trail->steps[i], trail->steps[i].block->requested_size, -1);
+    for (uint32_t i = log->cursor; i < log->end; i++) {
+        tally_entry(tally, &log->entries[i], log->entries[i].block->requested_size, -1);
     }
-    for (uint32_t i = trail->counted; i < trail->mark; i++) {
-        tally_step(tally, &trail->steps[i], trail->steps[i].requested, -1);
+    for (uint32_t i = log->counted; i < log->cursor; i++) {
+        tally_entry(tally, &log->entries[i], log->entries[i].requested, -1);
     }
-    for (uint32_t i = trail->mark; i < trail->counted; i++) {
-        tally_step(tally, &trail->steps[i], trail->steps[i].requested, 1);
+    for (uint32_t i = log->cursor; i < log->counted; i++) {
+        tally_entry(tally, &log->entries[i], log->entries[i].requested, 1);
     }
 }
 
-/* The marks are in order, every step's block is allocated, and not waited for beyond the mark. */
-static void check_trail(const struct tn_trail *trail, struct tally *tally,
-                        struct tarn_findings *findings)
+/* The marks are in order, every entry's block is allocated, and not waited for beyond the
+ * cursor. */
+static void check_log(const struct tn_undo_log *log, struct tally *tally,
+                      struct tarn_findings *findings)
 {
-    if (trail->end > TN_TRAIL_STEPS || trail->high > trail->end || trail->low > trail->high ||
-        trail->mark < trail->low || trail->mark > trail->high || trail->counted < trail->low ||
-        trail->counted > trail->high) {
-        tn_finding_add(findings, "trail: mark %u between %u and %u of %u steps", trail->mark,
-                       trail->low, trail->high, trail->end);
+    if (log->end > TN_UNDO_ENTRIES || log->high > log->end || log->low > log->high ||
+        log->cursor < log->low || log->cursor > log->high || log->counted < log->low ||
+        log->counted > log->high) {
+        tn_finding_add(findings, "undo log: cursor %u between %u and %u of %u entries", log->cursor,
+                       log->low, log->high, log->end);
         return;
     }
-    tally_trail(tally, trail);
-    for (uint32_t i = 0; i < trail->end; i++) {
-        const struct tn_block *block = trail->steps[i].block;
+    tally_log(tally, log);
+    for (uint32_t i = 0; i < log->end; i++) {
+        const struct tn_block *block = log->entries[i].block;
 
-        if (!block->allocated || (i >= trail->mark && block->uses != 0)) {
-            tn_finding_add(findings, "trail: step %u, block 0x%llx, is not as it was left", i,
+        if (!block->allocated || (i >= log->cursor && block->uses != 0)) {
+            tn_finding_add(findings, "undo log: entry %u, block 0x%llx, is not as it was left", i,
                            (unsigned long long)block->address);
         }
     }
@@ -208,7 +209,7 @@ static void check_counters(const struct tn_engine *engine, const struct tally *t
 {
     struct tarn_stats stats;
 
-    tn_counters_read(&engine->counters, &stats);
+    tn_counters_read(&engine->heap.counters, &stats);
     for (int kind = 0; kind < TARN_STAT_KINDS; kind++) {
         for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
             const struct tarn_stat *stat = &stats.by_pool[kind][pool];
@@ -227,7 +228,7 @@ static void check_counters(const struct tn_engine *engine, const struct tally *t
 /* Blocks in the free sets of all pools. */
 struct set_sizes {
     uint64_t in_sets;
-    uint64_t young;
+    uint64_t recent;
     uint64_t unmapped;
 };
 
@@ -235,7 +236,7 @@ static void pool_sizes(const struct tn_pool *pool, struct set_sizes *sizes)
 {
     for (uint32_t i = 0; i < pool->count; i++) {
         sizes->in_sets += pool->sets[i]->count;
-        sizes->young += tn_young_count(&pool->sets[i]->young);
+        sizes->recent += tn_recent_count(&pool->sets[i]->recent);
         sizes->unmapped += pool->sets[i]->unmapped_count;
     }
 }
@@ -244,28 +245,28 @@ static void check_sizes(const struct tn_engine *engine, const struct tally *tall
                         struct tarn_findings *findings)
 {
     struct set_sizes sizes = {0};
-    uint64_t unfiled = 0;
+    uint64_t pending = 0;
 
-    pool_sizes(&engine->small, &sizes);
-    pool_sizes(&engine->large, &sizes);
-    for (const struct tn_private_pool *p = engine->private_pools.first; p; p = p->next) {
+    pool_sizes(&engine->heap.small, &sizes);
+    pool_sizes(&engine->heap.large, &sizes);
+    for (const struct tn_private_pool *p = engine->heap.private_pools.first; p; p = p->next) {
         pool_sizes(&p->small, &sizes);
         pool_sizes(&p->large, &sizes);
     }
-    for (const struct tn_block *b = engine->unfiled; b; b = b->u.unfiled_next) {
-        unfiled++;
+    for (const struct tn_block *b = engine->heap.pending_insert; b; b = b->u.next_pending) {
+        pending++;
     }
     check_number("blocks in free sets", sizes.in_sets, tally->in_sets, findings);
-    check_number("young blocks", sizes.young, tally->young, findings);
+    check_number("recently freed blocks", sizes.recent, tally->recent, findings);
     check_number("unmapped ranges", sizes.unmapped, tally->unmapped, findings);
-    check_number("unfiled blocks", unfiled, tally->unfiled, findings);
-    check_number("pointers in the map", engine->map.count, tally->allocated, findings);
+    check_number("pending blocks", pending, tally->pending, findings);
+    check_number("pointers in the map", engine->heap.map.count, tally->allocated, findings);
     check_number("block nodes",
-                 engine->slab.live + engine->heads.live - engine->spare_count -
-                     engine->nodes_in_flight,
+                 engine->heap.slab.live + engine->heap.heads.live - engine->heap.spare_count -
+                     engine->heap.nodes_in_flight,
                  tally->nodes, findings);
-    check_number("segments", engine->segments.count, tally->segments, findings);
-    check_number("reserved bytes", engine->reserved, tally->mapped, findings);
+    check_number("segments", engine->heap.segments.count, tally->segments, findings);
+    check_number("reserved bytes", engine->heap.reserved, tally->mapped, findings);
 }
 
 /* Deferred blocks wait, for no event so far, and are the only ones with marks. */
@@ -320,12 +321,11 @@ uint64_t tn_core_check(const struct tn_engine *engine, struct tarn_findings *fin
     const uint64_t before = findings->count;
     struct tally tally = {0};
 
-    for (const struct tn_segment *s = tn_segment_first(engine); s; s = tn_segment_next(s)) {
+    for (const struct tn_segment *s = tn_segment_first(&engine->heap); s; s = tn_segment_next(s)) {
         check_segment(engine, s, &tally, findings);
     }
-    check_trail(&engine->trail, &tally, findings);
-    for (uint32_t i = 0; i < engine->lanes.count; i++) {
-        check_trail(&engine->lanes.lane[i]->trail, &tally, findings);
+    for (uint32_t i = 0; i < tn_fast_log_count(&engine->fast); i++) {
+        check_log(tn_fast_log(&engine->fast, i), &tally, findings);
     }
     check_sizes(engine, &tally, findings);
     check_counters(engine, &tally, findings);
@@ -341,4 +341,13 @@ void tn_core_assert_good(const struct tn_engine *engine)
     if (tn_core_check(engine, &findings) > 0) {
         tn_assert_failed(findings.text[0], "allocator", (int)findings.count);
     }
+}
+
+void tn_core_assert_served(struct tn_engine *engine)
+{
+    tn_biased_lock_acquire(&engine->heap.lock);
+    if (!tn_fast_has_caches(&engine->fast)) { /* their locks are not held */
+        tn_core_assert_good(engine);
+    }
+    tn_biased_lock_release(&engine->heap.lock);
 }

@@ -23,4 +23,14 @@ static inline void tn_core_assert(const struct tn_engine *engine)
     }
 }
 
+/* The same without the lock, after the fast path has served a call: flushes nothing. */
+void tn_core_assert_served(struct tn_engine *engine);
+
+static inline void tn_core_assert_fast(struct tn_engine *engine)
+{
+    if (TN_CHECKS_SLOW) {
+        tn_core_assert_served(engine);
+    }
+}
+
 #endif

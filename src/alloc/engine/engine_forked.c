@@ -3,11 +3,6 @@
 
 #include "alloc/engine/engine_methods.h"
 
-enum tarn_status tn_forked_refuse(struct tarn_error *error)
-{
-    return tn_fork_refuse(error, "the allocator");
-}
-
 static enum tarn_status forked_refuse(const char *what, struct tarn_error *error)
 {
     (void)what;

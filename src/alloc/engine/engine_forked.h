@@ -14,7 +14,4 @@
 /* Keeps watch for a new allocator. */
 void tn_forked_watch(struct tarn_allocator *allocator);
 
-/* The failure. */
-enum tarn_status tn_forked_refuse(struct tarn_error *error);
-
 #endif

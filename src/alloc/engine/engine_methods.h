@@ -19,8 +19,11 @@
 #ifndef TN_ALLOC_ENGINE_ENGINE_METHODS_H
 #define TN_ALLOC_ENGINE_ENGINE_METHODS_H
 
-#include "alloc/engine/allocator.h"
-#include "alloc/share/ipc_message.h"
+#include "tarn/allocator.h"
+#include "tarn/graph_pool.h"
+
+struct tn_ipc_room;
+struct tn_look;
 
 struct tn_engine_methods {
     const char *name;

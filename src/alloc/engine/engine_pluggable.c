@@ -8,6 +8,7 @@
  */
 #include "alloc/engine/pluggable.h"
 
+#include "alloc/engine/allocator.h"
 #include "alloc/engine/engine_methods.h"
 #include "base/finding.h"
 #include "base/host_mem.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/engine/engine_uncached.h"
 
+#include "alloc/config/size_class.h"
 #include "alloc/engine/engine_methods.h"
 #include "alloc/engine/oom.h"
-#include "alloc/engine/size_class.h"
 #include "base/host_mem.h"
 
 /* `plain.lock` guards config and limit too. */

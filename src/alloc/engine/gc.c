@@ -34,13 +34,13 @@ static enum tarn_status gc_pass(struct tn_engine *engine, struct collection *col
     struct tn_block *next;
 
     *freed_out = false;
-    for (struct tn_block *b = tn_pool_first(&engine->large); b && st == TARN_OK; b = next) {
+    for (struct tn_block *b = tn_pool_first(&engine->heap.large); b && st == TARN_OK; b = next) {
         const uint64_t size = b->size;
         const double age = block_age(b);
 
-        next = tn_pool_next(&engine->large, b);
+        next = tn_pool_next(&engine->heap.large, b);
         if (block_is_collectable(b) && age >= threshold) {
-            st = tn_segment_release(engine, b, stack, error);
+            st = tn_segment_release(&engine->heap, b, stack, error);
             *freed_out = *freed_out || st == TARN_OK;
             collection->reclaimed += size;
             collection->total_age -= age;
@@ -53,18 +53,18 @@ static enum tarn_status gc_pass(struct tn_engine *engine, struct collection *col
 enum tarn_status tn_gc_collect(struct tn_engine *engine, uint64_t stack, struct tarn_error *error)
 {
     const uint64_t keep =
-        (uint64_t)(engine->config.garbage_collection_threshold * (double)engine->limit);
+        (uint64_t)(engine->heap.config.garbage_collection_threshold * (double)engine->heap.limit);
     struct collection collection = {0};
     enum tarn_status st = TARN_OK;
     bool freed = true;
 
-    if (engine->reserved <= keep) {
+    if (engine->heap.reserved <= keep) {
         return TARN_OK;
     }
-    const uint64_t target = engine->reserved - keep;
+    const uint64_t target = engine->heap.reserved - keep;
 
-    for (const struct tn_block *b = tn_pool_first(&engine->large); b;
-         b = tn_pool_next(&engine->large, b)) {
+    for (const struct tn_block *b = tn_pool_first(&engine->heap.large); b;
+         b = tn_pool_next(&engine->heap.large, b)) {
         if (block_is_collectable(b)) {
             collection.total_age += block_age(b);
             collection.count++;
@@ -86,12 +86,13 @@ static enum tarn_status release_largest(struct tn_engine *engine, struct tn_free
     enum tarn_status st = TARN_OK;
     uint64_t total = 0;
 
-    while (st == TARN_OK && block && total < size && block->size >= engine->config.max_split_size) {
+    while (st == TARN_OK && block && total < size &&
+           block->size >= engine->heap.config.max_split_size) {
         struct tn_block *before = tn_free_set_prev(set, block);
         const uint64_t block_size = block->size;
 
         if (block_is_collectable(block)) {
-            st = tn_segment_release(engine, block, stack, error);
+            st = tn_segment_release(&engine->heap, block, stack, error);
             total += block_size;
         }
         block = before;
@@ -104,7 +105,7 @@ enum tarn_status tn_gc_release_oversize(struct tn_engine *engine, struct tn_free
                                         uint64_t size, uint64_t stack, bool *released_out,
                                         struct tarn_error *error)
 {
-    const uint64_t max_split = engine->config.max_split_size;
+    const uint64_t max_split = engine->heap.config.max_split_size;
 
     *released_out = false;
     if (max_split == TARN_SIZE_UNLIMITED) {
@@ -115,7 +116,7 @@ enum tarn_status tn_gc_release_oversize(struct tn_engine *engine, struct tn_free
 
     if (block && block_is_collectable(block)) {
         *released_out = true;
-        return tn_segment_release(engine, block, stack, error);
+        return tn_segment_release(&engine->heap, block, stack, error);
     }
     /* PyTorch goes on below the block found, even if larger ones could be released. */
     block = block ? tn_free_set_prev(set, block) : tn_free_set_last(set);
@@ -133,7 +134,7 @@ static enum tarn_status pool_release(struct tn_engine *engine, struct tn_pool *p
     for (struct tn_block *b = tn_pool_first(pool); b && st == TARN_OK; b = next) {
         next = tn_pool_next(pool, b);
         if (block_is_collectable(b)) {
-            st = tn_segment_release(engine, b, stack, error);
+            st = tn_segment_release(&engine->heap, b, stack, error);
         }
     }
     return st;
@@ -159,7 +160,7 @@ static enum tarn_status pool_unmap(struct tn_engine *engine, struct tn_pool *poo
     while (block && st == TARN_OK) {
         struct tn_block *next = pool_next_expandable(pool, tn_pool_next(pool, block));
 
-        st = tn_expandable_unmap(engine, block, stack, error);
+        st = tn_expandable_unmap(&engine->heap, block, stack, error);
         block = next;
     }
     return st;
@@ -178,12 +179,12 @@ static enum tarn_status release_default_pools(struct tn_engine *engine, uint64_t
 {
     enum tarn_status st;
 
-    engine->counters.plain.num_sync_all_streams++;
-    st = tn_stream_waits_drain(engine, NULL, stack, error);
+    engine->heap.counters.plain.num_sync_all_streams++;
+    st = tn_stream_waits_drain(&engine->waits, NULL, stack, error);
     if (st == TARN_OK) {
-        st = pool_release_all(engine, &engine->large, stack, error);
+        st = pool_release_all(engine, &engine->heap.large, stack, error);
     }
-    return st ? st : pool_release_all(engine, &engine->small, stack, error);
+    return st ? st : pool_release_all(engine, &engine->heap.small, stack, error);
 }
 
 static enum tarn_status release_private_pool(struct tn_engine *engine, struct tn_private_pool *pool,
@@ -195,10 +196,10 @@ static enum tarn_status release_private_pool(struct tn_engine *engine, struct tn
         st = pool_release_all(engine, &pool->large, stack, error);
     }
     if (st == TARN_OK) {
-        st = tn_expandable_drop_empty(engine, pool, error);
+        st = tn_expandable_drop_empty(&engine->heap, pool, error);
     }
     if (st == TARN_OK) {
-        (void)tn_private_pool_drop(engine, pool);
+        (void)tn_private_pool_drop(&engine->heap.private_pools, pool);
     }
     return st;
 }
@@ -210,11 +211,12 @@ enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool
     enum tarn_status st = TARN_OK;
     struct tn_private_pool *next;
 
-    tn_engine_file_pending(engine);
-    if (everything && engine->private_pools.route_count == 0) {
+    tn_heap_insert_pending(&engine->heap);
+    if (everything && engine->heap.private_pools.route_count == 0) {
         st = release_default_pools(engine, stack, error);
     }
-    for (struct tn_private_pool *p = engine->private_pools.first; p && st == TARN_OK; p = next) {
+    for (struct tn_private_pool *p = engine->heap.private_pools.first; p && st == TARN_OK;
+         p = next) {
         next = p->next;
         if (!p->freeable) {
             continue;
@@ -223,9 +225,9 @@ enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool
             if (p->id.first != id.first || p->id.second != id.second) {
                 continue;
             }
-            if (engine->private_pools.route_count == 0) { /* else a capture may be under way */
-                engine->counters.plain.num_sync_all_streams++;
-                st = tn_stream_waits_drain(engine, p, stack, error);
+            if (engine->heap.private_pools.route_count == 0) { /* else a capture may be under way */
+                engine->heap.counters.plain.num_sync_all_streams++;
+                st = tn_stream_waits_drain(&engine->waits, p, stack, error);
             }
         }
         if (st == TARN_OK) {

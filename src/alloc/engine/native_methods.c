@@ -3,16 +3,18 @@
  * The caching engine as a table. Decisions are in engine_native.c and the files below it; here are
  * the lock around what is a line or two, and the way round the cache while it is switched off.
  */
+#include "alloc/config/size_class.h"
+#include "alloc/engine/allocator.h"
+#include "alloc/engine/checkpoint.h"
 #include "alloc/engine/core_check.h"
 #include "alloc/engine/engine_methods.h"
-#include "alloc/engine/engine_native.h"
+#include "alloc/engine/gc.h"
+#include "alloc/engine/ipc_export.h"
+#include "alloc/engine/native.h"
 #include "alloc/engine/oom.h"
-#include "alloc/engine/sinks.h"
-#include "alloc/engine/size_class.h"
 #include "alloc/engine/visit.h"
-#include "alloc/pool/checkpoint.h"
-#include "alloc/pool/ptr_map.h"
-#include "alloc/share/ipc_export.h"
+#include "alloc/pool/segment.h"
+#include "alloc/pool/sinks.h"
 #include "base/host_mem.h"
 
 static struct tn_native_allocator *native_of(struct tarn_allocator *allocator)
@@ -30,7 +32,7 @@ enum tarn_status tn_native_create(struct tarn_device *device, const struct tarn_
     }
     native->base = (struct tarn_allocator){.methods = &tn_native_methods, .device = device};
     native->engine.owner = &native->base;
-    tn_native_init(&native->engine, device, config);
+    tn_engine_init(&native->engine, device, config);
     tn_plain_memory_init(&native->plain, device);
     *allocator_out = &native->base;
     return TARN_OK;
@@ -40,9 +42,118 @@ static void native_destroy(struct tarn_allocator *allocator)
 {
     struct tn_native_allocator *native = native_of(allocator);
 
-    tn_native_fini(&native->engine);
+    tn_engine_fini(&native->engine);
     tn_plain_memory_fini(&native->plain);
     tn_host_free(native, sizeof *native);
+}
+
+/* ---- what takes more than a line ---- */
+
+static void engine_trim(struct tn_engine *engine)
+{
+    tn_pool_trim(&engine->heap.small);
+    tn_pool_trim(&engine->heap.large);
+    for (struct tn_private_pool *p = engine->heap.private_pools.first; p; p = p->next) {
+        tn_pool_trim(&p->small);
+        tn_pool_trim(&p->large);
+    }
+}
+
+static enum tarn_status engine_empty_cache(struct tn_engine *engine, struct tarn_pool_id id,
+                                           struct tarn_error *error)
+{
+    const uint64_t stack = tn_heap_capture(&engine->heap, TARN_CONTEXT_ALL);
+
+    tn_engine_lock(engine);
+    const enum tarn_status st = tn_gc_release_cached(engine, id, stack, error);
+
+    engine_trim(engine);
+    tn_heap_drop_stack(&engine->heap, stack);
+    tn_core_assert(engine);
+    tn_engine_unlock(engine);
+    return st;
+}
+
+static enum tarn_status engine_base_allocation(struct tn_engine *engine, tarn_ptr ptr,
+                                               tarn_ptr *base_out, uint64_t *size_out,
+                                               struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+
+    tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
+    if (tn_ptr_map_find(&engine->heap.map, ptr)) {
+        const struct tn_segment *segment = tn_segment_find(&engine->heap, ptr);
+
+        if (base_out) {
+            *base_out = segment->address;
+        }
+        if (size_out) {
+            *size_out = segment->size;
+        }
+    } else {
+        st = tn_pointer_unknown(ptr, error);
+    }
+    tn_engine_unlock(engine);
+    return st;
+}
+
+static enum tarn_status engine_set_fraction(struct tn_engine *engine, double fraction,
+                                            struct tarn_error *error)
+{
+    if (!(fraction >= 0.0 && fraction <= 1.0)) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "invalid fraction:%g. Please set within [0, 1].", fraction);
+    }
+    tn_engine_lock(engine);
+    tn_engine_apply_fraction(engine, fraction);
+    tn_engine_unlock(engine);
+    return TARN_OK;
+}
+
+static uint64_t pool_largest(const struct tn_pool *pool)
+{
+    uint64_t largest = 0;
+
+    for (uint32_t i = 0; i < pool->count; i++) {
+        const struct tn_block *last = tn_free_set_last(pool->sets[i]);
+
+        largest = last && last->size > largest ? last->size : largest;
+    }
+    return largest;
+}
+
+static enum tarn_status engine_cache_info(struct tn_engine *engine, uint64_t *largest,
+                                          struct tarn_error *error)
+{
+    uint64_t total;
+    enum tarn_status st = TARN_OK;
+    uint64_t found = *largest;
+
+    tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
+    if (found == 0) {
+        st = engine->heap.device->ops->memory_info(engine->heap.device, &found, &total);
+    }
+    if (st) {
+        (void)tn_heap_device_failed(&engine->heap, st, "asking for free memory", error);
+    } else {
+        const struct tn_pool *pools[] = {&engine->heap.small, &engine->heap.large};
+
+        for (int i = 0; i < 2; i++) {
+            const uint64_t size = pool_largest(pools[i]);
+
+            found = size > found ? size : found;
+        }
+        for (const struct tn_private_pool *p = engine->heap.private_pools.first; p; p = p->next) {
+            const uint64_t small = pool_largest(&p->small);
+            const uint64_t large = pool_largest(&p->large);
+
+            found = small > found ? small : found;
+            found = large > found ? large : found;
+        }
+        *largest = found;
+    }
+    tn_engine_unlock(engine);
+    return st;
 }
 
 /* ---- memory ---- */
@@ -129,7 +240,7 @@ static enum tarn_status native_record_stream(struct tarn_allocator *allocator, t
 static enum tarn_status native_empty_cache(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                            struct tarn_error *error)
 {
-    return tn_native_empty_cache(tn_allocator_engine(allocator), id, error);
+    return engine_empty_cache(tn_allocator_engine(allocator), id, error);
 }
 
 static enum tarn_status native_base_allocation(struct tarn_allocator *allocator, tarn_ptr ptr,
@@ -144,7 +255,7 @@ static enum tarn_status native_base_allocation(struct tarn_allocator *allocator,
         }
         return TARN_OK;
     }
-    return tn_native_base_allocation(&native->engine, ptr, base_out, size_out, error);
+    return engine_base_allocation(&native->engine, ptr, base_out, size_out, error);
 }
 
 static enum tarn_status native_ipc_export(struct tarn_allocator *allocator, tarn_ptr ptr,
@@ -160,7 +271,7 @@ static enum tarn_status native_ipc_export(struct tarn_allocator *allocator, tarn
 static enum tarn_status native_cache_info(struct tarn_allocator *allocator,
                                           uint64_t *largest_in_out, struct tarn_error *error)
 {
-    return tn_native_cache_info(tn_allocator_engine(allocator), largest_in_out, error);
+    return engine_cache_info(tn_allocator_engine(allocator), largest_in_out, error);
 }
 
 /* ---- settings ---- */
@@ -181,15 +292,15 @@ static bool native_is_enabled(struct tarn_allocator *allocator)
 static enum tarn_status native_set_fraction(struct tarn_allocator *allocator, double fraction,
                                             struct tarn_error *error)
 {
-    return tn_native_set_fraction(tn_allocator_engine(allocator), fraction, error);
+    return engine_set_fraction(tn_allocator_engine(allocator), fraction, error);
 }
 
 static uint64_t native_get_limit(struct tarn_allocator *allocator)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_engine_enter(engine);
-    const uint64_t limit = engine->limit;
+    tn_engine_lock_for(engine, TN_FLUSH_COUNTERS);
+    const uint64_t limit = engine->heap.limit;
 
     tn_engine_unlock(engine);
     return limit;
@@ -199,8 +310,8 @@ static void native_get_config(struct tarn_allocator *allocator, struct tarn_conf
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_engine_enter(engine);
-    *config_out = engine->config;
+    tn_engine_lock_for(engine, TN_FLUSH_COUNTERS);
+    *config_out = engine->heap.config;
     tn_engine_unlock(engine);
 }
 
@@ -209,7 +320,7 @@ static void native_set_config(struct tarn_allocator *allocator, const struct tar
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     tn_engine_lock(engine);
-    engine->config = *config; /* its fraction counts only when the allocator is made */
+    engine->heap.config = *config; /* its fraction counts only when the allocator is made */
     tn_engine_unlock(engine);
 }
 
@@ -219,8 +330,8 @@ static void native_get_stats(struct tarn_allocator *allocator, struct tarn_stats
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_engine_enter(engine);
-    tn_counters_read(&engine->counters, stats_out);
+    tn_engine_lock_for(engine, TN_FLUSH_COUNTERS);
+    tn_counters_read(&engine->heap.counters, stats_out);
     tn_engine_unlock(engine);
 }
 
@@ -228,8 +339,8 @@ static void native_reset_peak_stats(struct tarn_allocator *allocator)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_engine_enter(engine);
-    tn_counters_reset_peaks(&engine->counters);
+    tn_engine_lock_for(engine, TN_FLUSH_COUNTERS);
+    tn_counters_reset_peaks(&engine->heap.counters);
     tn_engine_unlock(engine);
 }
 
@@ -237,8 +348,8 @@ static void native_reset_accumulated_stats(struct tarn_allocator *allocator)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_engine_enter(engine);
-    tn_counters_reset_accumulated(&engine->counters);
+    tn_engine_lock_for(engine, TN_FLUSH_COUNTERS);
+    tn_counters_reset_accumulated(&engine->heap.counters);
     tn_engine_unlock(engine);
 }
 
@@ -246,7 +357,7 @@ static uint64_t native_check(struct tarn_allocator *allocator, struct tarn_findi
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_engine_enter(engine);
+    tn_engine_lock_for(engine, TN_FLUSH_COUNTERS);
     const uint64_t count = tn_core_check(engine, findings);
 
     tn_engine_unlock(engine);
@@ -260,7 +371,7 @@ static enum tarn_status native_walk(struct tarn_allocator *allocator,
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     (void)error;
-    tn_engine_lock_to_look(engine);
+    tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
     if (pool) {
         tn_visit_pool(engine, *pool, walker);
     } else {
@@ -277,7 +388,7 @@ static enum tarn_status native_look(struct tarn_allocator *allocator,
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     (void)error;
-    tn_engine_lock_to_look(engine);
+    tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
     look->begin(look->context);
     if (pool) {
         tn_visit_pool(engine, *pool, &look->walker);
@@ -297,7 +408,8 @@ const void *tn_allocator_stack_keeper(const struct tarn_allocator *allocator)
         return NULL;
     }
     const struct tn_engine *engine = &((const struct tn_native_allocator *)allocator)->engine;
-    const struct tarn_sink *sink = atomic_load_explicit(&engine->capturer, memory_order_acquire);
+    const struct tarn_sink *sink =
+        atomic_load_explicit(&engine->heap.capturer, memory_order_acquire);
 
     return sink ? sink->context : NULL;
 }
@@ -308,7 +420,7 @@ static enum tarn_status native_add_sink(struct tarn_allocator *allocator,
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     tn_engine_lock(engine);
-    const enum tarn_status st = tn_sinks_add(engine, sink, error);
+    const enum tarn_status st = tn_sinks_add(&engine->heap, sink, error);
 
     tn_engine_unlock(engine);
     return st;
@@ -321,7 +433,7 @@ static enum tarn_status native_set_sink(struct tarn_allocator *allocator, const 
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     tn_engine_lock(engine);
-    const enum tarn_status st = tn_sinks_set(engine, context, on, level, error);
+    const enum tarn_status st = tn_sinks_set(&engine->heap, context, on, level, error);
 
     tn_engine_unlock(engine);
     return st;
@@ -333,7 +445,7 @@ static enum tarn_status native_remove_sink(struct tarn_allocator *allocator, con
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     tn_engine_lock(engine);
-    const enum tarn_status st = tn_sinks_remove(engine, context, error);
+    const enum tarn_status st = tn_sinks_remove(&engine->heap, context, error);
 
     tn_engine_unlock(engine);
     return st;
@@ -344,11 +456,11 @@ static enum tarn_status native_annotate(struct tarn_allocator *allocator, tarn_p
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_engine_lock_to_look(engine);
-    const struct tn_block *block = tn_ptr_map_find(&engine->map, ptr);
+    tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
+    const struct tn_block *block = tn_ptr_map_find(&engine->heap.map, ptr);
 
     if (block) {
-        tn_engine_annotate(engine, block, text);
+        tn_heap_annotate(&engine->heap, block, text);
     }
     tn_engine_unlock(engine);
     return block || tn_plain_memory_find(&native_of(allocator)->plain, ptr, NULL)
@@ -360,7 +472,7 @@ static void native_mark_snapshot(struct tarn_allocator *allocator)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_engine_lock_to_look(engine);
+    tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
     tn_visit_mark_snapshot(engine);
     tn_engine_unlock(engine);
 }
@@ -371,7 +483,7 @@ static enum tarn_status native_add_oom_observer(struct tarn_allocator *allocator
     struct tn_engine *engine = tn_allocator_engine(allocator);
     enum tarn_status st = TARN_ERR_LIMIT;
 
-    tn_engine_lock_to_look(engine);
+    tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
     if (engine->observer_count < TARN_OBSERVERS_MAX) {
         engine->observers[engine->observer_count++] =
             (struct tn_oom_observer){.call = observer, .context = context};
@@ -406,13 +518,14 @@ static enum tarn_status native_begin_pool(struct tarn_allocator *allocator, stru
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     tn_engine_lock(engine);
-    const enum tarn_status st = tn_private_pool_begin(engine, id, filter, context, error);
+    const enum tarn_status st =
+        tn_private_pool_begin(&engine->heap.private_pools, id, filter, context, error);
 
     tn_engine_unlock(engine);
     return st;
 }
 
-typedef enum tarn_status pool_action(struct tn_engine *engine, struct tarn_pool_id id,
+typedef enum tarn_status pool_action(struct tn_private_pools *pools, struct tarn_pool_id id,
                                      struct tarn_error *error);
 
 static enum tarn_status pool_apply(struct tarn_allocator *allocator, struct tarn_pool_id id,
@@ -421,7 +534,7 @@ static enum tarn_status pool_apply(struct tarn_allocator *allocator, struct tarn
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     tn_engine_lock(engine);
-    const enum tarn_status st = action(engine, id, error);
+    const enum tarn_status st = action(&engine->heap.private_pools, id, error);
 
     tn_engine_unlock(engine);
     return st;
@@ -430,7 +543,16 @@ static enum tarn_status pool_apply(struct tarn_allocator *allocator, struct tarn
 static enum tarn_status native_end_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                         struct tarn_error *error)
 {
-    return pool_apply(allocator, id, tn_private_pool_end, error);
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock(engine);
+    const enum tarn_status st = tn_private_pool_end(&engine->heap.private_pools, id, error);
+
+    if (st == TARN_OK) {
+        tn_capture_order_fini(&engine->waits.order); /* the capture is over, as a rule */
+    }
+    tn_engine_unlock(engine);
+    return st;
 }
 
 static enum tarn_status native_acquire_pool(struct tarn_allocator *allocator,
@@ -449,8 +571,8 @@ static uint64_t native_pool_use_count(struct tarn_allocator *allocator, struct t
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
-    tn_engine_lock_to_look(engine);
-    const struct tn_private_pool *pool = tn_private_pool_find(engine, id);
+    tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
+    const struct tn_private_pool *pool = tn_private_pool_find(&engine->heap.private_pools, id);
     const uint64_t count = pool ? (uint64_t)pool->use_count : 0;
 
     tn_engine_unlock(engine);
@@ -463,7 +585,7 @@ static enum tarn_status native_set_pool_use_on_oom(struct tarn_allocator *alloca
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     tn_engine_lock(engine);
-    struct tn_private_pool *pool = tn_private_pool_find(engine, id);
+    struct tn_private_pool *pool = tn_private_pool_find(&engine->heap.private_pools, id);
 
     if (pool) {
         pool->use_on_oom = use_on_oom;
@@ -478,7 +600,7 @@ static enum tarn_status native_set_pool_no_split(struct tarn_allocator *allocato
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     tn_engine_lock(engine);
-    struct tn_private_pool *pool = tn_private_pool_find(engine, id);
+    struct tn_private_pool *pool = tn_private_pool_find(&engine->heap.private_pools, id);
 
     if (pool) {
         pool->no_split = no_split;

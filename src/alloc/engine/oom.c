@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/engine/oom.h"
 
-#include "alloc/engine/engine.h"
-#include "alloc/engine/request.h"
+#include "alloc/pool/best_fit.h"
 #include "base/size_text.h"
 #include "device/process.h"
 
@@ -13,11 +12,11 @@
     "#optimizing-memory-usage-with-pytorch-cuda-alloc-conf"
 
 /* Free bytes of all private pools; PyTorch's text calls them allocated. */
-static uint64_t private_free_bytes(const struct tn_engine *engine)
+static uint64_t private_free_bytes(const struct tn_heap *heap)
 {
     uint64_t bytes = 0;
 
-    for (const struct tn_private_pool *p = engine->private_pools.first; p; p = p->next) {
+    for (const struct tn_private_pool *p = heap->private_pools.first; p; p = p->next) {
         bytes += tn_pool_free_bytes(&p->small) + tn_pool_free_bytes(&p->large);
     }
     return bytes;
@@ -53,35 +52,35 @@ static void oom_write_message(const struct tarn_oom *oom, struct tarn_error *err
                   tn_size_text_message(oom->reserved - oom->allocated - oom->private_free).text);
 }
 
-enum tarn_status tn_oom_report(struct tn_engine *engine, const struct tn_request *request,
+enum tarn_status tn_oom_report(struct tn_heap *heap, const struct tn_request *request,
                                char *processes, struct tarn_oom *oom_out, struct tarn_error *error)
 {
     struct tarn_oom oom = {
         .struct_size = sizeof oom,
-        .device = engine->device->ordinal,
+        .device = heap->device->ordinal,
         .requested = request->requested,
         .rounded = request->size,
         .segment_size = request->segment_size,
         .stream = request->stream,
-        .limit = engine->limit,
-        .device_total = engine->device->total_memory,
+        .limit = heap->limit,
+        .device_total = heap->device->total_memory,
         .processes = processes,
         .rejected = request->rejected,
     };
 
     /* Slow, and under the lock: the message tells one moment, and all else has failed. */
-    tn_processes_describe(engine->device, processes, TN_OOM_PROCESSES_MAX);
-    (void)engine->device->ops->memory_info(engine->device, &oom.device_free, &oom.device_total);
-    tn_engine_emit(engine, TARN_ACTION_OOM, oom.device_free, request->size, request->stream,
-                   request->pool, request->stack);
+    tn_processes_describe(heap->device, processes, TN_OOM_PROCESSES_MAX);
+    (void)heap->device->ops->memory_info(heap->device, &oom.device_free, &oom.device_total);
+    tn_heap_emit(heap, TARN_ACTION_OOM, oom.device_free, request->size, request->stream,
+                 request->pool, request->stack);
     if (request->rejected) {
-        engine->counters.plain.num_oom_rejections++;
+        heap->counters.plain.num_oom_rejections++;
     } else {
-        engine->counters.plain.num_ooms++;
+        heap->counters.plain.num_ooms++;
     }
-    oom.allocated = (uint64_t)tn_counter_all(&engine->counters.bytes.out);
-    oom.reserved = (uint64_t)tn_counter_all(&engine->counters.reserved);
-    oom.private_free = private_free_bytes(engine);
+    oom.allocated = (uint64_t)tn_counter_all(&heap->counters.bytes.out);
+    oom.reserved = (uint64_t)tn_counter_all(&heap->counters.reserved);
+    oom.private_free = private_free_bytes(heap);
     oom_write_message(&oom, error);
     *oom_out = oom;
     return TARN_ERR_OUT_OF_MEMORY;

@@ -10,7 +10,7 @@
 #include "tarn/allocator.h"
 #include "tarn/status.h"
 
-struct tn_engine;
+struct tn_heap;
 struct tn_request;
 
 enum {
@@ -20,7 +20,7 @@ enum {
 /* Under the lock: counts the failure, sends the event, fills what observers and the message say.
  * `processes` is room for TN_OOM_PROCESSES_MAX bytes, which *oom_out borrows. Returns
  * TARN_ERR_OUT_OF_MEMORY, with the message in `error`. */
-enum tarn_status tn_oom_report(struct tn_engine *engine, const struct tn_request *request,
+enum tarn_status tn_oom_report(struct tn_heap *heap, const struct tn_request *request,
                                char *processes, struct tarn_oom *oom_out, struct tarn_error *error);
 
 /* A request of 1 EiB or more: refused before anything else happens. */

@@ -11,7 +11,8 @@
 #ifndef TN_ALLOC_ENGINE_PLAIN_MEMORY_H
 #define TN_ALLOC_ENGINE_PLAIN_MEMORY_H
 
-#include "alloc/share/ipc_message.h"
+#include "alloc/engine/ipc_message.h"
+#include "alloc/pool/failure.h"
 #include "base/lock.h"
 #include "base/map.h"
 #include "device/device_ops.h"
@@ -52,12 +53,5 @@ static inline bool tn_plain_memory_is_empty(const struct tn_plain_memory *plain)
 }
 
 uint64_t tn_plain_memory_check(struct tn_plain_memory *plain, struct tarn_findings *findings);
-
-/* Fails with the text that all engines have for a pointer that is not handed out. */
-enum tarn_status tn_pointer_unknown(tarn_ptr ptr, struct tarn_error *error);
-
-/* Fails with the device's own text. */
-enum tarn_status tn_device_failed(struct tarn_device *device, enum tarn_status status,
-                                  const char *what, struct tarn_error *error);
 
 #endif

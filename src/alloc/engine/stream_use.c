@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/engine/stream_use.h"
 
-#include "alloc/engine/engine.h"
 #include "base/host_mem.h"
 
 #include <string.h>
@@ -26,16 +25,16 @@ static bool array_reserve(void *array_pointer, uint32_t *capacity, uint32_t need
     return true;
 }
 
-static struct tn_stream_uses *uses_of(const struct tn_engine *engine, const struct tn_block *block)
+static struct tn_stream_uses *uses_of(const struct tn_stream_waits *waits,
+                                      const struct tn_block *block)
 {
-    tn_assert(block->uses != 0 && engine->waits.records[block->uses].block == block);
-    return &engine->waits.records[block->uses];
+    tn_assert(block->uses != 0 && waits->records[block->uses].block == block);
+    return &waits->records[block->uses];
 }
 
 /* Gives the block a record; false when host memory is missing. */
-static bool uses_attach(struct tn_engine *engine, struct tn_block *block)
+static bool uses_attach(struct tn_stream_waits *waits, struct tn_block *block)
 {
-    struct tn_stream_waits *waits = &engine->waits;
     uint32_t index = waits->free_record;
 
     if (index) {
@@ -55,16 +54,16 @@ static bool uses_attach(struct tn_engine *engine, struct tn_block *block)
 }
 
 /* The block waits for nothing any more. Its stream array stays with the record. */
-static void uses_detach(struct tn_engine *engine, struct tn_block *block)
+static void uses_detach(struct tn_stream_waits *waits, struct tn_block *block)
 {
-    struct tn_stream_uses *uses = uses_of(engine, block);
+    struct tn_stream_uses *uses = uses_of(waits, block);
 
     uses->block = NULL;
     uses->count = 0;
     tn_capture_marks_drop(&uses->marks);
     uses->event_count = 0;
-    uses->next_free = engine->waits.free_record;
-    engine->waits.free_record = block->uses;
+    uses->next_free = waits->free_record;
+    waits->free_record = block->uses;
     block->uses = 0;
 }
 
@@ -78,7 +77,7 @@ static struct tn_used_stream *uses_find(const struct tn_stream_uses *uses, tarn_
     return NULL;
 }
 
-enum tarn_status tn_stream_use_record(struct tn_engine *engine, struct tn_block *block,
+enum tarn_status tn_stream_use_record(struct tn_stream_waits *waits, struct tn_block *block,
                                       tarn_stream stream, bool capturing)
 {
     const bool fresh = block->uses == 0;
@@ -86,17 +85,17 @@ enum tarn_status tn_stream_use_record(struct tn_engine *engine, struct tn_block 
     if (stream == block->set->stream) {
         return TARN_OK;
     }
-    if (fresh && !uses_attach(engine, block)) {
+    if (fresh && !uses_attach(waits, block)) {
         return TARN_ERR_HOST_MEMORY;
     }
-    struct tn_stream_uses *uses = uses_of(engine, block);
+    struct tn_stream_uses *uses = uses_of(waits, block);
     struct tn_used_stream *used = uses_find(uses, stream);
 
     if (!used) {
         if (!array_reserve(&uses->streams, &uses->capacity, uses->count + 1,
                            sizeof *uses->streams)) {
             if (fresh) {
-                uses_detach(engine, block);
+                uses_detach(waits, block);
             }
             return TARN_ERR_HOST_MEMORY;
         }
@@ -179,11 +178,9 @@ static struct tn_block *queue_pop(struct tn_stream_waits *waits, struct tn_event
 
 /* An event from the pool or a new one. The pool has room for every event there is: those in it and
  * those pending never are more than once were pending together, and one. */
-static enum tarn_status event_take(struct tn_engine *engine, tn_event_handle *event_out,
+static enum tarn_status event_take(struct tn_stream_waits *waits, tn_event_handle *event_out,
                                    struct tarn_error *error)
 {
-    struct tn_stream_waits *waits = &engine->waits;
-
     if (waits->event_count > 0) {
         *event_out = waits->events[--waits->event_count];
         return TARN_OK;
@@ -193,9 +190,10 @@ static enum tarn_status event_take(struct tn_engine *engine, tn_event_handle *ev
                        sizeof *waits->events)) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for an event");
     }
-    const enum tarn_status st = engine->device->ops->event_create(engine->device, event_out);
+    const enum tarn_status st =
+        waits->heap->device->ops->event_create(waits->heap->device, event_out);
 
-    return st ? tn_engine_device_failed(engine, st, "creating an event", error) : TARN_OK;
+    return st ? tn_heap_device_failed(waits->heap, st, "creating an event", error) : TARN_OK;
 }
 
 /* Takes back the newest event of the stream's queue. */
@@ -213,10 +211,9 @@ static void queue_unpush(struct tn_stream_waits *waits, tarn_stream stream)
 }
 
 /* Records an event on one stream and queues it. On failure nothing changed. */
-static enum tarn_status uses_insert_event(struct tn_engine *engine, struct tn_block *block,
+static enum tarn_status uses_insert_event(struct tn_stream_waits *waits, struct tn_block *block,
                                           tarn_stream stream, struct tarn_error *error)
 {
-    struct tn_stream_waits *waits = &engine->waits;
     struct tn_event_queue *queue = waits_reserve_queue(waits, stream);
     tn_event_handle event = 0;
 
@@ -225,33 +222,32 @@ static enum tarn_status uses_insert_event(struct tn_engine *engine, struct tn_bl
                        "no host memory for the events of stream 0x%llx",
                        (unsigned long long)stream);
     }
-    enum tarn_status st = event_take(engine, &event, error);
+    enum tarn_status st = event_take(waits, &event, error);
 
     if (st) {
         return st;
     }
-    st = engine->device->ops->event_record(engine->device, event, stream);
+    st = waits->heap->device->ops->event_record(waits->heap->device, event, stream);
     if (st) {
         waits->events[waits->event_count++] = event;
-        return tn_engine_device_failed(engine, st, "recording an event", error);
+        return tn_heap_device_failed(waits->heap, st, "recording an event", error);
     }
     queue_push(waits, queue, event, block);
     return TARN_OK;
 }
 
 /* Turns the block's streams into events. On failure nothing changed. */
-static enum tarn_status uses_insert_events(struct tn_engine *engine, struct tn_block *block,
+static enum tarn_status uses_insert_events(struct tn_stream_waits *waits, struct tn_block *block,
                                            struct tarn_error *error)
 {
-    struct tn_stream_uses *uses = uses_of(engine, block);
+    struct tn_stream_uses *uses = uses_of(waits, block);
 
     for (uint32_t i = 0; i < uses->count; i++) {
-        const enum tarn_status st =
-            uses_insert_event(engine, block, uses->streams[i].stream, error);
+        const enum tarn_status st = uses_insert_event(waits, block, uses->streams[i].stream, error);
 
         if (st) {
             while (i > 0) {
-                queue_unpush(&engine->waits, uses->streams[--i].stream);
+                queue_unpush(waits, uses->streams[--i].stream);
             }
             return st;
         }
@@ -263,15 +259,17 @@ static enum tarn_status uses_insert_events(struct tn_engine *engine, struct tn_b
 
 /* Notes what the graph has to show before the block can be used again. No marks are left when one
  * of its streams is in no capture or in another one, and when nothing was captured so far. */
-static enum tarn_status uses_mark(struct tn_engine *engine, const struct tn_block *block,
+static enum tarn_status uses_mark(struct tn_stream_waits *waits, const struct tn_block *block,
                                   struct tarn_error *error)
 {
-    struct tn_stream_uses *uses = uses_of(engine, block);
+    struct tn_stream_uses *uses = uses_of(waits, block);
     struct tn_capture_marks *marks = &uses->marks;
-    enum tarn_status st = tn_capture_marks_add(engine, marks, block->set->stream, error);
+    enum tarn_status st =
+        tn_capture_marks_add(&waits->order, waits->heap->device, marks, block->set->stream, error);
 
     for (uint32_t i = 0; st == TARN_OK && marks->capture != 0 && i < uses->count; i++) {
-        st = tn_capture_marks_add(engine, marks, uses->streams[i].stream, error);
+        st = tn_capture_marks_add(&waits->order, waits->heap->device, marks,
+                                  uses->streams[i].stream, error);
     }
     if (st || marks->nodes.count == 0) {
         tn_capture_marks_drop(marks);
@@ -279,20 +277,18 @@ static enum tarn_status uses_mark(struct tn_engine *engine, const struct tn_bloc
     return st;
 }
 
-enum tarn_status tn_stream_use_release(struct tn_engine *engine, struct tn_block *block,
+enum tarn_status tn_stream_use_release(struct tn_stream_waits *waits, struct tn_block *block,
                                        bool capturing, struct tarn_error *error)
 {
-    struct tn_stream_waits *waits = &engine->waits;
-
     if (!capturing) {
-        return uses_insert_events(engine, block, error);
+        return uses_insert_events(waits, block, error);
     }
     if (!array_reserve(&waits->deferred, &waits->deferred_capacity, waits->deferred_count + 1,
                        sizeof(struct tn_block *))) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to defer a free");
     }
-    if (engine->config.graph_capture_record_stream_reuse) {
-        const enum tarn_status st = uses_mark(engine, block, error);
+    if (waits->heap->config.graph_capture_record_stream_reuse) {
+        const enum tarn_status st = uses_mark(waits, block, error);
 
         if (st) {
             return st;
@@ -302,19 +298,16 @@ enum tarn_status tn_stream_use_release(struct tn_engine *engine, struct tn_block
     return TARN_OK;
 }
 
-bool tn_stream_waits_reserve_deferred(struct tn_engine *engine, uint64_t count)
+bool tn_stream_waits_reserve_deferred(struct tn_stream_waits *waits, uint64_t count)
 {
-    struct tn_stream_waits *waits = &engine->waits;
-
     return count < UINT32_MAX / 4 &&
            array_reserve(&waits->deferred, &waits->deferred_capacity,
                          waits->deferred_count + (uint32_t)count, sizeof(struct tn_block *));
 }
 
-void tn_stream_use_defer(struct tn_engine *engine, struct tn_block *block)
+void tn_stream_use_defer(struct tn_stream_waits *waits, struct tn_block *block)
 {
-    struct tn_stream_waits *waits = &engine->waits;
-    struct tn_stream_uses *uses = uses_of(engine, block);
+    struct tn_stream_uses *uses = uses_of(waits, block);
 
     tn_assert(waits->deferred_count < waits->deferred_capacity);
     for (uint32_t i = 0; i < uses->count; i++) {
@@ -337,25 +330,24 @@ static void uses_drop_captured(struct tn_stream_uses *uses)
     uses->count = kept;
 }
 
-enum tarn_status tn_stream_waits_insert_deferred(struct tn_engine *engine, uint64_t stack,
+enum tarn_status tn_stream_waits_insert_deferred(struct tn_stream_waits *waits, uint64_t stack,
                                                  struct tarn_error *error)
 {
-    struct tn_stream_waits *waits = &engine->waits;
     enum tarn_status st = TARN_OK;
     uint32_t done = 0;
 
     for (; done < waits->deferred_count; done++) {
         struct tn_block *block = waits->deferred[done];
 
-        uses_drop_captured(uses_of(engine, block));
-        st = uses_insert_events(engine, block, error);
+        uses_drop_captured(uses_of(waits, block));
+        st = uses_insert_events(waits, block, error);
         if (st) {
             break;
         }
-        tn_capture_marks_drop(&uses_of(engine, block)->marks);
-        if (uses_of(engine, block)->event_count == 0) {
-            uses_detach(engine, block);
-            tn_engine_complete_free(engine, block, stack);
+        tn_capture_marks_drop(&uses_of(waits, block)->marks);
+        if (uses_of(waits, block)->event_count == 0) {
+            uses_detach(waits, block);
+            tn_heap_complete_free(waits->heap, block, stack);
         }
     }
     if (done > 0) {
@@ -367,31 +359,30 @@ enum tarn_status tn_stream_waits_insert_deferred(struct tn_engine *engine, uint6
 }
 
 /* Whether the graph could prove something about a deferred block of the stream. */
-static bool waits_can_reclaim(const struct tn_engine *engine, tarn_stream stream)
+static bool waits_can_reclaim(const struct tn_stream_waits *waits, tarn_stream stream)
 {
-    const struct tn_stream_waits *waits = &engine->waits;
-
     for (uint32_t i = 0; i < waits->deferred_count; i++) {
         const struct tn_block *block = waits->deferred[i];
 
-        if (block->set->stream == stream && uses_of(engine, block)->marks.capture != 0) {
+        if (block->set->stream == stream && uses_of(waits, block)->marks.capture != 0) {
             return true;
         }
     }
     return false;
 }
 
-enum tarn_status tn_stream_waits_reclaim(struct tn_engine *engine, tarn_stream stream,
+enum tarn_status tn_stream_waits_reclaim(struct tn_stream_waits *waits, tarn_stream stream,
                                          uint64_t stack, struct tarn_error *error)
 {
-    struct tn_stream_waits *waits = &engine->waits;
     const struct tn_capture_view *view = NULL;
     uint32_t kept = 0;
 
-    if (!engine->config.graph_capture_record_stream_reuse || !waits_can_reclaim(engine, stream)) {
+    if (!waits->heap->config.graph_capture_record_stream_reuse ||
+        !waits_can_reclaim(waits, stream)) {
         return TARN_OK;
     }
-    const enum tarn_status st = tn_capture_order_look(engine, stream, &view, error);
+    const enum tarn_status st =
+        tn_capture_order_look(&waits->order, waits->heap->device, stream, &view, error);
 
     if (st || !view) {
         return st;
@@ -400,9 +391,9 @@ enum tarn_status tn_stream_waits_reclaim(struct tn_engine *engine, tarn_stream s
         struct tn_block *block = waits->deferred[i];
 
         if (block->set->stream == stream &&
-            tn_capture_view_covers(view, &uses_of(engine, block)->marks)) {
-            uses_detach(engine, block);
-            tn_engine_complete_free(engine, block, stack);
+            tn_capture_view_covers(view, &uses_of(waits, block)->marks)) {
+            uses_detach(waits, block);
+            tn_heap_complete_free(waits->heap, block, stack);
         } else {
             waits->deferred[kept++] = block;
         }
@@ -412,40 +403,40 @@ enum tarn_status tn_stream_waits_reclaim(struct tn_engine *engine, tarn_stream s
 }
 
 /* One event of the block is done. */
-static void uses_event_done(struct tn_engine *engine, struct tn_block *block, uint64_t stack)
+static void uses_event_done(struct tn_stream_waits *waits, struct tn_block *block, uint64_t stack)
 {
-    struct tn_stream_uses *uses = uses_of(engine, block);
+    struct tn_stream_uses *uses = uses_of(waits, block);
 
     tn_assert(uses->event_count > 0);
     if (--uses->event_count == 0) {
-        uses_detach(engine, block);
-        tn_engine_complete_free(engine, block, stack);
+        uses_detach(waits, block);
+        tn_heap_complete_free(waits->heap, block, stack);
     }
 }
 
-enum tarn_status tn_stream_waits_process(struct tn_engine *engine, uint64_t stack,
+enum tarn_status tn_stream_waits_process(struct tn_stream_waits *waits, uint64_t stack,
                                          struct tarn_error *error)
 {
-    struct tn_stream_waits *waits = &engine->waits;
     enum tarn_status st = TARN_OK;
 
     if (tn_unlikely(waits->deferred_count > 0)) {
-        st = tn_stream_waits_insert_deferred(engine, stack, error);
+        st = tn_stream_waits_insert_deferred(waits, stack, error);
     }
     for (uint32_t i = 0; st == TARN_OK && i < waits->queue_count && waits->pending > 0; i++) {
         while (waits->queues[i].count > 0) {
             struct tn_event_queue *queue = &waits->queues[i];
 
-            st = engine->device->ops->event_query(engine->device, queue->ring[queue->head].event);
+            st = waits->heap->device->ops->event_query(waits->heap->device,
+                                                       queue->ring[queue->head].event);
             if (st) {
                 break;
             }
-            uses_event_done(engine, queue_pop(waits, queue), stack);
+            uses_event_done(waits, queue_pop(waits, queue), stack);
         }
         if (st == TARN_ERR_NOT_READY) {
             st = TARN_OK;
         } else if (st) {
-            st = tn_engine_device_failed(engine, st, "querying an event", error);
+            st = tn_heap_device_failed(waits->heap, st, "querying an event", error);
         }
     }
     return st;
@@ -457,11 +448,10 @@ static bool block_belongs_to(const struct tn_block *block, const struct tn_priva
 }
 
 /* Waits for the events of one queue that belong to the pool; the others stay in their order. */
-static enum tarn_status queue_drain(struct tn_engine *engine, uint32_t index,
+static enum tarn_status queue_drain(struct tn_stream_waits *waits, uint32_t index,
                                     const struct tn_private_pool *owner, uint64_t stack,
                                     struct tarn_error *error)
 {
-    struct tn_stream_waits *waits = &engine->waits;
     enum tarn_status st = TARN_OK;
 
     for (uint32_t left = waits->queues[index].count; left > 0; left--) {
@@ -474,67 +464,67 @@ static enum tarn_status queue_drain(struct tn_engine *engine, uint32_t index,
             continue;
         }
         if (st == TARN_OK) {
-            st = engine->device->ops->event_wait(engine->device, first.event);
+            st = waits->heap->device->ops->event_wait(waits->heap->device, first.event);
         }
         if (st) { /* rotate the rest, so that the order stays */
             queue->head = (queue->head + 1) % queue->capacity;
             queue->ring[(queue->head + queue->count - 1) % queue->capacity] = first;
             continue;
         }
-        uses_event_done(engine, queue_pop(waits, queue), stack);
+        uses_event_done(waits, queue_pop(waits, queue), stack);
     }
-    return st ? tn_engine_device_failed(engine, st, "waiting for an event", error) : TARN_OK;
+    return st ? tn_heap_device_failed(waits->heap, st, "waiting for an event", error) : TARN_OK;
 }
 
-enum tarn_status tn_stream_waits_drain(struct tn_engine *engine,
+enum tarn_status tn_stream_waits_drain(struct tn_stream_waits *waits,
                                        const struct tn_private_pool *owner, uint64_t stack,
                                        struct tarn_error *error)
 {
-    enum tarn_status st = tn_stream_waits_insert_deferred(engine, stack, error);
+    enum tarn_status st = tn_stream_waits_insert_deferred(waits, stack, error);
 
-    for (uint32_t i = 0; st == TARN_OK && i < engine->waits.queue_count; i++) {
-        st = queue_drain(engine, i, owner, stack, error);
+    for (uint32_t i = 0; st == TARN_OK && i < waits->queue_count; i++) {
+        st = queue_drain(waits, i, owner, stack, error);
     }
     return st;
 }
 
-uint32_t tn_stream_use_events(const struct tn_engine *engine, const struct tn_block *block)
+uint32_t tn_stream_use_events(const struct tn_stream_waits *waits, const struct tn_block *block)
 {
-    return block->uses ? uses_of(engine, block)->event_count : 0;
+    return block->uses ? uses_of(waits, block)->event_count : 0;
 }
 
-const struct tn_event_queue *tn_stream_waits_find(const struct tn_engine *engine,
+const struct tn_event_queue *tn_stream_waits_find(const struct tn_stream_waits *waits,
                                                   tarn_stream stream)
 {
-    return waits_find_queue(&engine->waits, stream);
+    return waits_find_queue(waits, stream);
 }
 
-bool tn_stream_use_will_wait(const struct tn_engine *engine, const struct tn_block *block,
+bool tn_stream_use_will_wait(const struct tn_stream_waits *waits, const struct tn_block *block,
                              tarn_stream stream)
 {
-    const struct tn_used_stream *used = uses_find(uses_of(engine, block), stream);
+    const struct tn_used_stream *used = uses_find(uses_of(waits, block), stream);
 
     return used && !used->captured;
 }
 
-bool tn_stream_use_waits(const struct tn_engine *engine, const struct tn_block *block)
+bool tn_stream_use_waits(const struct tn_stream_waits *waits, const struct tn_block *block)
 {
-    const struct tn_stream_uses *uses = uses_of(engine, block);
-    bool waits = false;
+    const struct tn_stream_uses *uses = uses_of(waits, block);
+    bool any = false;
 
     for (uint32_t i = 0; i < uses->count; i++) {
-        waits = waits || !uses->streams[i].captured;
+        any = any || !uses->streams[i].captured;
     }
-    return waits;
+    return any;
 }
 
-void tn_stream_waits_sort_deferred(struct tn_engine *engine,
+void tn_stream_waits_sort_deferred(struct tn_stream_waits *waits,
                                    uint64_t (*place)(void *context, const struct tn_block *block),
                                    void *context)
 {
-    struct tn_block **deferred = engine->waits.deferred;
+    struct tn_block **deferred = waits->deferred;
 
-    for (uint32_t i = 1; i < engine->waits.deferred_count; i++) {
+    for (uint32_t i = 1; i < waits->deferred_count; i++) {
         struct tn_block *block = deferred[i];
         const uint64_t own = place(context, block);
         uint32_t at = i;
@@ -546,9 +536,9 @@ void tn_stream_waits_sort_deferred(struct tn_engine *engine,
     }
 }
 
-void tn_stream_waits_order(struct tn_engine *engine, const tarn_stream *streams, uint32_t count)
+void tn_stream_waits_order(struct tn_stream_waits *waits, const tarn_stream *streams,
+                           uint32_t count)
 {
-    struct tn_stream_waits *waits = &engine->waits;
     uint32_t placed = 0;
 
     for (uint32_t i = 0; i < count; i++) {
@@ -564,22 +554,21 @@ void tn_stream_waits_order(struct tn_engine *engine, const tarn_stream *streams,
     }
 }
 
-void tn_stream_waits_fini(struct tn_engine *engine)
+void tn_stream_waits_fini(struct tn_stream_waits *waits)
 {
-    struct tn_stream_waits *waits = &engine->waits;
-    const struct tn_device_ops *ops = engine->device->ops;
+    const struct tn_device_ops *ops = waits->heap->device->ops;
 
     for (uint32_t i = 0; i < waits->queue_count; i++) {
         struct tn_event_queue *queue = &waits->queues[i];
 
         for (uint32_t k = 0; k < queue->count; k++) {
-            (void)ops->event_destroy(engine->device,
+            (void)ops->event_destroy(waits->heap->device,
                                      queue->ring[(queue->head + k) % queue->capacity].event);
         }
         tn_host_free(queue->ring, queue->capacity * sizeof *queue->ring);
     }
     for (uint32_t i = 0; i < waits->event_count; i++) {
-        (void)ops->event_destroy(engine->device, waits->events[i]);
+        (void)ops->event_destroy(waits->heap->device, waits->events[i]);
     }
     for (uint32_t i = 1; i < waits->record_count; i++) {
         tn_host_free(waits->records[i].streams,
@@ -591,5 +580,5 @@ void tn_stream_waits_fini(struct tn_engine *engine)
     tn_host_free(waits->records, waits->record_capacity * sizeof *waits->records);
     tn_host_free(waits->deferred, waits->deferred_capacity * sizeof(struct tn_block *));
     tn_capture_order_fini(&waits->order);
-    *waits = (struct tn_stream_waits){0};
+    *waits = (struct tn_stream_waits){.heap = waits->heap};
 }

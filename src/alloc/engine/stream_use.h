@@ -17,11 +17,9 @@
 #define TN_ALLOC_ENGINE_STREAM_USE_H
 
 #include "alloc/engine/capture_order.h"
-#include "alloc/pool/core.h"
+#include "alloc/pool/heap.h"
 #include "base/attr.h"
 #include "device/device_ops.h"
-
-struct tn_engine;
 
 struct tn_used_stream {
     tarn_stream stream;
@@ -53,8 +51,9 @@ struct tn_event_queue {
     uint32_t capacity;
 };
 
-/* All zero is empty. */
+/* All zero but `heap` is empty. */
 struct tn_stream_waits {
+    struct tn_heap *heap;           /* constant: of the blocks */
     struct tn_stream_uses *records; /* index 0 is not used */
     uint32_t record_count;
     uint32_t record_capacity;
@@ -78,64 +77,65 @@ struct tn_stream_waits {
 };
 
 /* Destroys pooled and pending events; no block is touched. */
-void tn_stream_waits_fini(struct tn_engine *engine);
+void tn_stream_waits_fini(struct tn_stream_waits *waits);
 
 /* The block (allocated) is used on the stream, too. `capturing`: a capture is under way. */
-enum tarn_status tn_stream_use_record(struct tn_engine *engine, struct tn_block *block,
+enum tarn_status tn_stream_use_record(struct tn_stream_waits *waits, struct tn_block *block,
                                       tarn_stream stream, bool capturing) TN_MUST_CHECK;
 
 /* The block with uses is about to be freed: records an event on each of its streams, or defers it
  * during a capture. On failure nothing changed. Afterwards the block has no streams any more, only
  * events. */
-enum tarn_status tn_stream_use_release(struct tn_engine *engine, struct tn_block *block,
+enum tarn_status tn_stream_use_release(struct tn_stream_waits *waits, struct tn_block *block,
                                        bool capturing, struct tarn_error *error) TN_MUST_CHECK;
 
 /* Room for deferring so many more blocks; and deferring one, which cannot fail then. It is for a
  * free that must not fail: the next call that completes frees records the events. */
-bool tn_stream_waits_reserve_deferred(struct tn_engine *engine, uint64_t count) TN_MUST_CHECK;
-void tn_stream_use_defer(struct tn_engine *engine, struct tn_block *block);
+bool tn_stream_waits_reserve_deferred(struct tn_stream_waits *waits, uint64_t count) TN_MUST_CHECK;
+void tn_stream_use_defer(struct tn_stream_waits *waits, struct tn_block *block);
 
 /* While a capture is under way: completes the frees of deferred blocks of this stream, where the
  * setting asks for it and the graph proves that the stream's next work comes after all their uses.
  * PyTorch's free_safe_blocks_in_capture. On failure nothing changed. */
-enum tarn_status tn_stream_waits_reclaim(struct tn_engine *engine, tarn_stream stream,
+enum tarn_status tn_stream_waits_reclaim(struct tn_stream_waits *waits, tarn_stream stream,
                                          uint64_t stack, struct tarn_error *error) TN_MUST_CHECK;
 
 /* Records the events of deferred blocks and completes the frees of all blocks whose events are
  * done. No capture is under way. `stack`: of the operation that does it, 0 = none. */
-enum tarn_status tn_stream_waits_process(struct tn_engine *engine, uint64_t stack,
+enum tarn_status tn_stream_waits_process(struct tn_stream_waits *waits, uint64_t stack,
                                          struct tarn_error *error) TN_MUST_CHECK;
 
 /* Waits for every pending event and completes those frees: PyTorch's synchronize_and_free_events.
  * With `owner`, only events of that private pool's blocks. */
-enum tarn_status tn_stream_waits_drain(struct tn_engine *engine,
+enum tarn_status tn_stream_waits_drain(struct tn_stream_waits *waits,
                                        const struct tn_private_pool *owner, uint64_t stack,
                                        struct tarn_error *error) TN_MUST_CHECK;
 
 /* Records the events of deferred blocks; a block that needs none is freed. */
-enum tarn_status tn_stream_waits_insert_deferred(struct tn_engine *engine, uint64_t stack,
+enum tarn_status tn_stream_waits_insert_deferred(struct tn_stream_waits *waits, uint64_t stack,
                                                  struct tarn_error *error) TN_MUST_CHECK;
 
 /* Events that the block waits for. */
-uint32_t tn_stream_use_events(const struct tn_engine *engine, const struct tn_block *block);
+uint32_t tn_stream_use_events(const struct tn_stream_waits *waits, const struct tn_block *block);
 
 /* For replaying recorded decisions, where the orders are those of hash tables. */
 
 /* The stream's queue; NULL when it never had one. */
-const struct tn_event_queue *tn_stream_waits_find(const struct tn_engine *engine,
+const struct tn_event_queue *tn_stream_waits_find(const struct tn_stream_waits *waits,
                                                   tarn_stream stream);
 
 /* Whether a block that was freed during a capture will wait for the stream, or for any. */
-bool tn_stream_use_will_wait(const struct tn_engine *engine, const struct tn_block *block,
+bool tn_stream_use_will_wait(const struct tn_stream_waits *waits, const struct tn_block *block,
                              tarn_stream stream);
-bool tn_stream_use_waits(const struct tn_engine *engine, const struct tn_block *block);
+bool tn_stream_use_waits(const struct tn_stream_waits *waits, const struct tn_block *block);
 
 /* Sorts the deferred blocks by what `place` says of them. */
-void tn_stream_waits_sort_deferred(struct tn_engine *engine,
+void tn_stream_waits_sort_deferred(struct tn_stream_waits *waits,
                                    uint64_t (*place)(void *context, const struct tn_block *block),
                                    void *context);
 
 /* Polls these streams' queues first, in this order. */
-void tn_stream_waits_order(struct tn_engine *engine, const tarn_stream *streams, uint32_t count);
+void tn_stream_waits_order(struct tn_stream_waits *waits, const tarn_stream *streams,
+                           uint32_t count);
 
 #endif

@@ -93,7 +93,7 @@ static bool segment_is_of(const struct tn_segment *segment, struct tarn_pool_id 
 
 void tn_visit(const struct tn_engine *engine, const struct tarn_walker *walker)
 {
-    const struct tn_segment *segment = tn_segment_first(engine);
+    const struct tn_segment *segment = tn_segment_first(&engine->heap);
 
     while (segment && show_segment(segment, walker)) {
         segment = tn_segment_next(segment);
@@ -103,7 +103,7 @@ void tn_visit(const struct tn_engine *engine, const struct tarn_walker *walker)
 void tn_visit_pool(const struct tn_engine *engine, struct tarn_pool_id id,
                    const struct tarn_walker *walker)
 {
-    const struct tn_segment *segment = tn_segment_first(engine);
+    const struct tn_segment *segment = tn_segment_first(&engine->heap);
 
     while (segment && (!segment_is_of(segment, id) || show_segment(segment, walker))) {
         segment = tn_segment_next(segment);
@@ -112,6 +112,6 @@ void tn_visit_pool(const struct tn_engine *engine, struct tarn_pool_id id,
 
 void tn_visit_mark_snapshot(struct tn_engine *engine)
 {
-    tn_engine_emit(engine, TARN_ACTION_SNAPSHOT, 0,
-                   (uint64_t)tn_counters_active_bytes(&engine->counters), 0, NULL, 0);
+    tn_heap_emit(&engine->heap, TARN_ACTION_SNAPSHOT, 0,
+                 (uint64_t)tn_counters_active_bytes(&engine->heap.counters), 0, NULL, 0);
 }

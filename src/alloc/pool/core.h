@@ -17,7 +17,7 @@
  *   I3  no two free neighbours are mapped alike: they would have been merged
  *   I4  a block is exactly one of: in the pointer map (allocated), waiting (uses != 0), in its free
  * set
- *       or the list of unfiled blocks (free), in its set's unmapped ranges (not mapped)
+ *       or the list of pending blocks (free), in its set's unmapped ranges (not mapped)
  *   I5  every counter equals what a walk over all blocks gives
  *   I6  reserved bytes are the sum of the sizes of all mapped blocks
  *
@@ -48,22 +48,23 @@ struct tn_block {
     union {
         uint64_t stack;                /* allocated or waiting: stack id of the allocation */
         int64_t gc_base;               /* in its free set: the pool's find_count when it went in */
-        struct tn_block *unfiled_next; /* unfiled: link of that list */
+        struct tn_block *next_pending; /* pending: link of that list */
     } u;
     uint32_t uses;   /* number of its record of streams and events (stream_use.h), 0 = none */
     bool allocated;  /* handed out */
     bool mapped;     /* backed by memory; false only in growing segments */
     bool expandable; /* part of a growing segment */
-    uint8_t filed;   /* free: where in its set, see below; else 0 */
+    uint8_t slot;    /* free: where in its set, see below; else 0 */
 };
 
 static_assert(sizeof(struct tn_block) == 64, "a block node is one cache line");
 
-/* Where a free block is: in a bin or, not mapped, in the unmapped ranges; nowhere, for want of host
- * memory; or, between the two, its place among the young blocks (young.h), counted from 1. */
+/* Where a free block is: in a bin or, not mapped, in the unmapped ranges; in no set, for want of
+ * host memory; or, between the two, its slot among the recently freed (recently_freed.h), counted
+ * from 1. */
 enum {
-    TN_FILED_OLD = 0,
-    TN_FILED_NOWHERE = UINT8_MAX
+    TN_SLOT_BIN = 0,
+    TN_SLOT_NONE = UINT8_MAX
 };
 
 /* Whether the block comes before (size, address) in the order of free sets. Without branches: they

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/pool/expandable.h"
 
-#include "alloc/engine/engine.h"
-#include "alloc/engine/size_class.h"
+#include "alloc/config/size_class.h"
+#include "alloc/pool/heap.h"
 #include "alloc/pool/segment.h"
 #include "base/host_mem.h"
 #include "base/os_process.h"
@@ -21,39 +21,39 @@ static uint64_t pages_up(uint64_t bytes, uint64_t page_size)
     return (bytes + page_size - 1) / page_size;
 }
 
-static uint64_t expandable_page_size(const struct tn_engine *engine, const struct tn_free_set *set)
+static uint64_t expandable_page_size(const struct tn_heap *heap, const struct tn_free_set *set)
 {
-    return set->pool->is_small ? TN_SMALL_BUFFER : engine->config.large_segment_size;
+    return set->pool->is_small ? TN_SMALL_BUFFER : heap->config.large_segment_size;
 }
 
 /* Bytes of a new range: 9/8 of the device's memory, so that some of it can be mapped further up
  * while unmapped holes lie below. */
-static uint64_t expandable_range_size(const struct tn_engine *engine, const struct tn_free_set *set)
+static uint64_t expandable_range_size(const struct tn_heap *heap, const struct tn_free_set *set)
 {
-    const uint64_t page_size = expandable_page_size(engine, set);
-    const uint64_t total = engine->device->total_memory;
+    const uint64_t page_size = expandable_page_size(heap, set);
+    const uint64_t total = heap->device->total_memory;
 
     return pages_up(total + total / 8, page_size) * page_size;
 }
 
 /* A new range: one unmapped block, in the set's unmapped ranges. */
-static enum tarn_status expandable_create(struct tn_engine *engine, struct tn_free_set *set,
+static enum tarn_status expandable_create(struct tn_heap *heap, struct tn_free_set *set,
                                           struct tn_block **block_out, struct tarn_error *error)
 {
-    const uint64_t page_size = expandable_page_size(engine, set);
-    const uint64_t size = expandable_range_size(engine, set);
+    const uint64_t page_size = expandable_page_size(heap, set);
+    const uint64_t size = expandable_range_size(heap, set);
     struct tn_segment *segment = tn_host_alloc_zero(sizeof *segment);
     struct tn_expandable *expandable = tn_host_alloc_zero(sizeof *expandable);
-    struct tn_block *block = tn_block_create(&engine->heads);
+    struct tn_block *block = tn_block_create(&heap->heads);
     enum tarn_status st = TARN_ERR_HOST_MEMORY;
 
     if (!segment || !expandable || !block || !tn_free_set_reserve_unmapped(set, 2)) {
         (void)tn_fail(error, st, "no host memory for a growing segment");
         goto out;
     }
-    st = engine->device->ops->va_reserve(engine->device, size, &segment->address);
+    st = heap->device->ops->va_reserve(heap->device, size, &segment->address);
     if (st) {
-        (void)tn_engine_device_failed(engine, st, "reserving addresses", error);
+        (void)tn_heap_device_failed(heap, st, "reserving addresses", error);
         goto out;
     }
     expandable->page_size = page_size;
@@ -64,7 +64,7 @@ static enum tarn_status expandable_create(struct tn_engine *engine, struct tn_fr
     block->size = size;
     block->set = set;
     block->expandable = true;
-    tn_tree_insert(&engine->segments, &segment->node);
+    tn_tree_insert(&heap->segments, &segment->node);
     tn_free_set_insert_unmapped(set, block);
     if (set->pool->owner) {
         set->pool->owner->segment_count++;
@@ -89,24 +89,24 @@ static void expandable_free(struct tn_expandable *expandable)
 }
 
 /* Gives back a range of which nothing is mapped; `block` is all of it, in the unmapped ranges. */
-static enum tarn_status expandable_drop(struct tn_engine *engine, struct tn_segment *segment,
+static enum tarn_status expandable_drop(struct tn_heap *heap, struct tn_segment *segment,
                                         struct tn_block *block, struct tarn_error *error)
 {
     struct tn_expandable *expandable = segment->expandable;
     const enum tarn_status st =
-        engine->device->ops->va_release(engine->device, segment->address, segment->size);
+        heap->device->ops->va_release(heap->device, segment->address, segment->size);
 
     tn_assert(!block->mapped && block->size == segment->size && segment->first == block);
     if (st) {
-        return tn_engine_device_failed(engine, st, "releasing addresses", error);
+        return tn_heap_device_failed(heap, st, "releasing addresses", error);
     }
     if (block->set->pool->owner) {
         block->set->pool->owner->segment_count--;
     }
     tn_free_set_remove_unmapped(block->set, block);
     tn_block_destroy(block);
-    tn_tree_remove(&engine->segments, &segment->node);
-    tn_engine_drop_stack(engine, segment->stack);
+    tn_tree_remove(&heap->segments, &segment->node);
+    tn_heap_drop_stack(heap, segment->stack);
     expandable_free(expandable);
     tn_host_free(segment, sizeof *segment);
     return TARN_OK;
@@ -126,7 +126,7 @@ static bool block_has_room(const struct tn_block *block, uint64_t size)
 
 /* First place with room, by address: an unmapped range, or the free block just below it. A new
  * range when there is none; a request that would not fit into one is more than the device has. */
-static enum tarn_status expandable_find(struct tn_engine *engine, struct tn_free_set *set,
+static enum tarn_status expandable_find(struct tn_heap *heap, struct tn_free_set *set,
                                         uint64_t size, struct tn_block **block_out,
                                         struct tarn_error *error)
 {
@@ -141,10 +141,10 @@ static enum tarn_status expandable_find(struct tn_engine *engine, struct tn_free
             return TARN_OK;
         }
     }
-    if (size > expandable_range_size(engine, set)) {
+    if (size > expandable_range_size(heap, set)) {
         return tn_fail(error, TARN_ERR_OUT_OF_MEMORY, "more than the device's memory");
     }
-    return expandable_create(engine, set, block_out, error);
+    return expandable_create(heap, set, block_out, error);
 }
 
 /* One unmapped block, or the front of one, that an allocation maps. */
@@ -195,17 +195,17 @@ static uint64_t count_pages(const struct tn_segment *segment, struct tn_block *b
     return pages;
 }
 
-static void stock_fini(struct tn_engine *engine, struct page_stock *stock)
+static void stock_fini(struct tn_heap *heap, struct page_stock *stock)
 {
     while (stock->count > 0) {
-        (void)engine->device->ops->page_release(engine->device, stock->pages[--stock->count]);
+        (void)heap->device->ops->page_release(heap->device, stock->pages[--stock->count]);
     }
     tn_host_free(stock->pages, stock->capacity * sizeof *stock->pages);
     *stock = (struct page_stock){0};
 }
 
-static enum tarn_status stock_fill(struct tn_engine *engine, struct page_stock *stock,
-                                   uint64_t count, uint64_t page_size, struct tarn_error *error)
+static enum tarn_status stock_fill(struct tn_heap *heap, struct page_stock *stock, uint64_t count,
+                                   uint64_t page_size, struct tarn_error *error)
 {
     enum tarn_status st = TARN_OK;
 
@@ -216,13 +216,12 @@ static enum tarn_status stock_fill(struct tn_engine *engine, struct page_stock *
                        (unsigned long long)count);
     }
     while (st == TARN_OK && stock->count < count) {
-        st = engine->device->ops->page_create(engine->device, page_size,
-                                              &stock->pages[stock->count]);
+        st = heap->device->ops->page_create(heap->device, page_size, &stock->pages[stock->count]);
         stock->count += st == TARN_OK;
     }
     if (st) {
-        (void)tn_engine_device_failed(engine, st, "creating memory pages", error);
-        stock_fini(engine, stock);
+        (void)tn_heap_device_failed(heap, st, "creating memory pages", error);
+        stock_fini(heap, stock);
     }
     return st;
 }
@@ -256,12 +255,12 @@ static void page_unshare(struct tn_expandable *expandable, uint64_t index)
 }
 
 /* Unmaps the page with that index; its handle goes to `page_out`. */
-static enum tarn_status page_unmap(struct tn_engine *engine, const struct tn_segment *segment,
+static enum tarn_status page_unmap(struct tn_heap *heap, const struct tn_segment *segment,
                                    uint64_t index, tn_page_handle *page_out)
 {
     struct tn_expandable *expandable = segment->expandable;
-    const enum tarn_status st = engine->device->ops->unmap(
-        engine->device, segment->address + index * expandable->page_size, expandable->page_size);
+    const enum tarn_status st = heap->device->ops->unmap(
+        heap->device, segment->address + index * expandable->page_size, expandable->page_size);
 
     if (st == TARN_OK) {
         *page_out = expandable->pages[index];
@@ -271,22 +270,22 @@ static enum tarn_status page_unmap(struct tn_engine *engine, const struct tn_seg
     return st;
 }
 
-/* Maps one page from the stock at that index and lets the peers see it. On failure nothing changed.
- * */
-static enum tarn_status page_map(struct tn_engine *engine, const struct tn_segment *segment,
+/* Maps one page from the stock at that index and lets the peers see it. On failure nothing
+ * changed. */
+static enum tarn_status page_map(struct tn_heap *heap, const struct tn_segment *segment,
                                  uint64_t index, struct page_stock *stock)
 {
     struct tn_expandable *expandable = segment->expandable;
     const uint64_t address = segment->address + index * expandable->page_size;
     const tn_page_handle page = stock->pages[stock->count - 1];
     enum tarn_status st =
-        engine->device->ops->map(engine->device, address, expandable->page_size, page);
+        heap->device->ops->map(heap->device, address, expandable->page_size, page);
 
-    for (unsigned i = 0; st == TARN_OK && i < engine->peer_count; i++) {
-        st = engine->device->ops->va_grant(engine->device, address, expandable->page_size,
-                                           engine->peers[i]);
+    for (unsigned i = 0; st == TARN_OK && i < heap->peer_count; i++) {
+        st = heap->device->ops->va_grant(heap->device, address, expandable->page_size,
+                                         heap->peers[i]);
         if (st) {
-            (void)engine->device->ops->unmap(engine->device, address, expandable->page_size);
+            (void)heap->device->ops->unmap(heap->device, address, expandable->page_size);
         }
     }
     if (st == TARN_OK) {
@@ -297,7 +296,7 @@ static enum tarn_status page_map(struct tn_engine *engine, const struct tn_segme
 }
 
 /* Maps the pages of all pieces from `block` on, or none of them. */
-static enum tarn_status pieces_map(struct tn_engine *engine, const struct tn_segment *segment,
+static enum tarn_status pieces_map(struct tn_heap *heap, const struct tn_segment *segment,
                                    struct tn_block *block, uint64_t size, struct page_stock *stock,
                                    struct tarn_error *error)
 {
@@ -309,20 +308,20 @@ static enum tarn_status pieces_map(struct tn_engine *engine, const struct tn_seg
 
     while (st == TARN_OK && piece_next(segment, size, &at, &have, &piece)) {
         for (uint64_t i = piece.begin; st == TARN_OK && i < piece.end; i++) {
-            st = page_map(engine, segment, i, stock);
+            st = page_map(heap, segment, i, stock);
             mapped += st == TARN_OK;
         }
     }
     if (st == TARN_OK) {
         return TARN_OK;
     }
-    (void)tn_engine_device_failed(engine, st, "mapping memory", error);
+    (void)tn_heap_device_failed(heap, st, "mapping memory", error);
     have = 0;
     while (mapped > 0 && piece_next(segment, size, &block, &have, &piece)) {
         for (uint64_t i = piece.begin; mapped > 0 && i < piece.end; i++, mapped--) {
             tn_page_handle page;
 
-            if (page_unmap(engine, segment, i, &page) == TARN_OK) {
+            if (page_unmap(heap, segment, i, &page) == TARN_OK) {
                 stock->pages[stock->count++] = page;
             }
         }
@@ -330,23 +329,23 @@ static enum tarn_status pieces_map(struct tn_engine *engine, const struct tn_seg
     return st;
 }
 
-static void count_map(struct tn_engine *engine, bool small, uint64_t size)
+static void count_map(struct tn_heap *heap, bool small, uint64_t size)
 {
-    engine->reserved += size;
-    tn_counter_increase(&engine->counters.reserved, tn_counter_pool(small), size);
-    engine->counters.plain.num_device_alloc++;
+    heap->reserved += size;
+    tn_counter_increase(&heap->counters.reserved, tn_counter_pool(small), size);
+    heap->counters.plain.num_device_alloc++;
 }
 
-static void count_unmap(struct tn_engine *engine, bool small, uint64_t size)
+static void count_unmap(struct tn_heap *heap, bool small, uint64_t size)
 {
-    engine->reserved -= size;
-    tn_counter_decrease(&engine->counters.reserved, tn_counter_pool(small), size);
-    engine->counters.plain.num_device_free++;
+    heap->reserved -= size;
+    tn_counter_decrease(&heap->counters.reserved, tn_counter_pool(small), size);
+    heap->counters.plain.num_device_free++;
 }
 
 /* The pages of a piece are mapped: its block becomes free memory, merged with what is free beside
  * it. Returns the node of the result. One node must have been put by. */
-static struct tn_block *piece_adopt(struct tn_engine *engine, struct tn_segment *segment,
+static struct tn_block *piece_adopt(struct tn_heap *heap, struct tn_segment *segment,
                                     const struct piece *piece, uint64_t stack)
 {
     const uint64_t bytes = (piece->end - piece->begin) * segment->expandable->page_size;
@@ -359,30 +358,30 @@ static struct tn_block *piece_adopt(struct tn_engine *engine, struct tn_segment 
     tn_assert(!block->mapped && bytes <= block->size);
     tn_free_set_remove_unmapped(set, block);
     if (bytes < block->size) {
-        struct tn_block *rest = tn_engine_take_spare(engine);
+        struct tn_block *rest = tn_heap_take_spare(heap);
 
         tn_block_split(block, bytes, rest);
         rest->requested_size = 0;
         tn_free_set_insert_unmapped(set, rest);
     }
     block->mapped = true;
-    block = tn_engine_merge(engine, block, &merged, &merged_bytes);
-    tn_engine_file(engine, block);
-    count_map(engine, set->pool->is_small, bytes);
-    tn_engine_emit(engine, TARN_ACTION_SEGMENT_MAP, address, bytes, set->stream, set->pool, stack);
+    block = tn_heap_coalesce(heap, block, &merged, &merged_bytes);
+    tn_heap_insert(heap, block);
+    count_map(heap, set->pool->is_small, bytes);
+    tn_heap_emit(heap, TARN_ACTION_SEGMENT_MAP, address, bytes, set->stream, set->pool, stack);
     if (!segment->stack && segment->address == block->address) {
-        segment->stack = tn_engine_keep_stack(engine, stack);
+        segment->stack = tn_heap_keep_stack(heap, stack);
     }
     return block;
 }
 
 /* Maps what `block` lacks and makes it one free block of at least `size` bytes. */
-static enum tarn_status expandable_extend(struct tn_engine *engine, struct tn_segment *segment,
+static enum tarn_status expandable_extend(struct tn_heap *heap, struct tn_segment *segment,
                                           struct tn_block *block, uint64_t size, uint64_t stack,
                                           struct page_stock *stock, struct tn_block **block_out,
                                           struct tarn_error *error)
 {
-    const enum tarn_status st = pieces_map(engine, segment, block, size, stock, error);
+    const enum tarn_status st = pieces_map(heap, segment, block, size, stock, error);
 
     if (st) {
         return st;
@@ -395,51 +394,51 @@ static enum tarn_status expandable_extend(struct tn_engine *engine, struct tn_se
         if (!piece_next(segment, size, &at, &have, &piece)) {
             break;
         }
-        block = piece_adopt(engine, segment, &piece, stack);
+        block = piece_adopt(heap, segment, &piece, stack);
     }
     *block_out = block;
     return TARN_OK;
 }
 
-enum tarn_status tn_expandable_alloc(struct tn_engine *engine, struct tn_free_set *set,
-                                     uint64_t size, uint64_t stack, struct tn_block **block_out,
+enum tarn_status tn_expandable_alloc(struct tn_heap *heap, struct tn_free_set *set, uint64_t size,
+                                     uint64_t stack, struct tn_block **block_out,
                                      struct tarn_error *error)
 {
     struct page_stock stock = {0};
     struct tn_block *block = NULL;
     uint64_t end;
-    enum tarn_status st = tn_engine_reserve_spares(engine, 2) ? TARN_OK : TARN_ERR_HOST_MEMORY;
+    enum tarn_status st = tn_heap_reserve_spares(heap, 2) ? TARN_OK : TARN_ERR_HOST_MEMORY;
 
     if (st || !tn_free_set_reserve_unmapped(set, 2)) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a growing segment");
     }
-    st = expandable_find(engine, set, size, &block, error);
+    st = expandable_find(heap, set, size, &block, error);
     if (st) {
         return st;
     }
     tn_assert(block);
-    struct tn_segment *segment = tn_segment_find(engine, block->address);
+    struct tn_segment *segment = tn_segment_find(heap, block->address);
     const uint64_t pages = count_pages(segment, block, size, &end);
 
     if (!expandable_reserve(segment->expandable, end)) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a growing segment");
     }
-    st = stock_fill(engine, &stock, pages, segment->expandable->page_size, error);
+    st = stock_fill(heap, &stock, pages, segment->expandable->page_size, error);
     if (st == TARN_OK) {
-        st = expandable_extend(engine, segment, block, size, stack, &stock, &block, error);
+        st = expandable_extend(heap, segment, block, size, stack, &stock, &block, error);
     }
     if (st == TARN_OK) {
-        tn_engine_unfile(engine, block);
+        tn_heap_remove(heap, block);
         *block_out = block;
     }
-    stock_fini(engine, &stock);
+    stock_fini(heap, &stock);
     return st;
 }
 
 /* Unmaps and releases pages [begin, end); stops at the first that the device refuses. Returns how
  * many are gone. */
-static uint64_t pages_unmap(struct tn_engine *engine, const struct tn_segment *segment,
-                            uint64_t begin, uint64_t end, enum tarn_status *status_out)
+static uint64_t pages_unmap(struct tn_heap *heap, const struct tn_segment *segment, uint64_t begin,
+                            uint64_t end, enum tarn_status *status_out)
 {
     uint64_t at = begin;
 
@@ -447,11 +446,11 @@ static uint64_t pages_unmap(struct tn_engine *engine, const struct tn_segment *s
     while (at < end) {
         tn_page_handle page;
 
-        *status_out = page_unmap(engine, segment, at, &page);
+        *status_out = page_unmap(heap, segment, at, &page);
         if (*status_out) {
             break;
         }
-        (void)engine->device->ops->page_release(engine->device, page);
+        (void)heap->device->ops->page_release(heap->device, page);
         at++;
     }
     return at - begin;
@@ -460,7 +459,7 @@ static uint64_t pages_unmap(struct tn_engine *engine, const struct tn_segment *s
 /* The part [address, address + size) of a free block in no set becomes unmapped; what is left
  * before and behind it is filed again. Two nodes must have been put by. Returns the unmapped block,
  * merged. */
-static struct tn_block *block_carve_unmapped(struct tn_engine *engine, struct tn_block *block,
+static struct tn_block *block_carve_unmapped(struct tn_heap *heap, struct tn_block *block,
                                              uint64_t address, uint64_t size)
 {
     const uint64_t before = address - block->address;
@@ -470,29 +469,29 @@ static struct tn_block *block_carve_unmapped(struct tn_engine *engine, struct tn
     uint64_t merged_bytes;
 
     if (before > 0) {
-        middle = tn_engine_take_spare(engine);
+        middle = tn_heap_take_spare(heap);
         tn_block_split(block, before, middle);
         block->requested_size = 0;
-        tn_engine_file(engine, block);
+        tn_heap_insert(heap, block);
     }
     if (middle->size > size) {
-        struct tn_block *after = tn_engine_take_spare(engine);
+        struct tn_block *after = tn_heap_take_spare(heap);
 
         tn_block_split(middle, size, after);
         after->requested_size = 0;
-        tn_engine_file(engine, after);
+        tn_heap_insert(heap, after);
     }
     middle->requested_size = requested;
     middle->mapped = false;
-    middle = tn_engine_merge(engine, middle, &merged, &merged_bytes);
+    middle = tn_heap_coalesce(heap, middle, &merged, &merged_bytes);
     tn_free_set_insert_unmapped(middle->set, middle);
     return middle;
 }
 
-enum tarn_status tn_expandable_unmap(struct tn_engine *engine, struct tn_block *block,
-                                     uint64_t stack, struct tarn_error *error)
+enum tarn_status tn_expandable_unmap(struct tn_heap *heap, struct tn_block *block, uint64_t stack,
+                                     struct tarn_error *error)
 {
-    struct tn_segment *segment = tn_segment_find(engine, block->address);
+    struct tn_segment *segment = tn_segment_find(heap, block->address);
     struct tn_free_set *set = block->set;
     const uint64_t page_size = segment->expandable->page_size;
     const uint64_t begin = pages_up(block->address - segment->address, page_size);
@@ -502,48 +501,47 @@ enum tarn_status tn_expandable_unmap(struct tn_engine *engine, struct tn_block *
     if (begin >= end) {
         return TARN_OK;
     }
-    if (!tn_engine_reserve_spares(engine, 2) || !tn_free_set_reserve_unmapped(set, 1)) {
+    if (!tn_heap_reserve_spares(heap, 2) || !tn_free_set_reserve_unmapped(set, 1)) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to give memory back");
     }
     /* Unlike a plain free, unmapping does not wait for work on the memory. */
-    st = engine->device->ops->stream_wait(engine->device, set->stream);
+    st = heap->device->ops->stream_wait(heap->device, set->stream);
     if (st) {
-        return tn_engine_device_failed(engine, st, "waiting for a stream", error);
+        return tn_heap_device_failed(heap, st, "waiting for a stream", error);
     }
-    const uint64_t gone = pages_unmap(engine, segment, begin, end, &st);
+    const uint64_t gone = pages_unmap(heap, segment, begin, end, &st);
     const uint64_t address = segment->address + begin * page_size;
 
     if (gone > 0) {
-        tn_engine_unfile(engine, block);
-        block = block_carve_unmapped(engine, block, address, gone * page_size);
-        count_unmap(engine, set->pool->is_small, gone * page_size);
-        tn_engine_emit(engine, TARN_ACTION_SEGMENT_UNMAP, address, gone * page_size, set->stream,
-                       set->pool, stack ? stack : segment->stack);
+        tn_heap_remove(heap, block);
+        block = block_carve_unmapped(heap, block, address, gone * page_size);
+        count_unmap(heap, set->pool->is_small, gone * page_size);
+        tn_heap_emit(heap, TARN_ACTION_SEGMENT_UNMAP, address, gone * page_size, set->stream,
+                     set->pool, stack ? stack : segment->stack);
     }
     if (st) {
-        return tn_engine_device_failed(engine, st, "unmapping memory", error);
+        return tn_heap_device_failed(heap, st, "unmapping memory", error);
     }
-    return tn_block_is_split(block) ? TARN_OK : expandable_drop(engine, segment, block, error);
+    return tn_block_is_split(block) ? TARN_OK : expandable_drop(heap, segment, block, error);
 }
 
-enum tarn_status tn_expandable_drop_empty(struct tn_engine *engine,
-                                          const struct tn_private_pool *owner,
+enum tarn_status tn_expandable_drop_empty(struct tn_heap *heap, const struct tn_private_pool *owner,
                                           struct tarn_error *error)
 {
     struct tn_segment *next;
     enum tarn_status st = TARN_OK;
 
-    for (struct tn_segment *s = tn_segment_first(engine); s && st == TARN_OK; s = next) {
+    for (struct tn_segment *s = tn_segment_first(heap); s && st == TARN_OK; s = next) {
         next = tn_segment_next(s);
         if (s->expandable && s->first->set->pool->owner == owner && !s->first->mapped &&
             s->first->size == s->size) {
-            st = expandable_drop(engine, s, s->first, error);
+            st = expandable_drop(heap, s, s->first, error);
         }
     }
     return st;
 }
 
-enum tarn_status tn_expandable_grant(struct tn_engine *engine, const struct tn_segment *segment,
+enum tarn_status tn_expandable_grant(struct tn_heap *heap, const struct tn_segment *segment,
                                      int peer_ordinal, struct tarn_error *error)
 {
     const struct tn_expandable *expandable = segment->expandable;
@@ -551,12 +549,12 @@ enum tarn_status tn_expandable_grant(struct tn_engine *engine, const struct tn_s
 
     for (uint64_t i = 0; st == TARN_OK && i < expandable->page_count; i++) {
         if (expandable->pages[i]) {
-            st = engine->device->ops->va_grant(engine->device,
-                                               segment->address + i * expandable->page_size,
-                                               expandable->page_size, peer_ordinal);
+            st = heap->device->ops->va_grant(heap->device,
+                                             segment->address + i * expandable->page_size,
+                                             expandable->page_size, peer_ordinal);
         }
     }
-    return st ? tn_engine_device_failed(engine, st, "giving a peer access", error) : TARN_OK;
+    return st ? tn_heap_device_failed(heap, st, "giving a peer access", error) : TARN_OK;
 }
 
 /* Room for the descriptors of pages below `end`. */
@@ -580,7 +578,7 @@ static bool descriptors_reserve(struct tn_expandable *expandable, uint64_t end)
     return true;
 }
 
-enum tarn_status tn_expandable_export(struct tn_engine *engine, const struct tn_segment *segment,
+enum tarn_status tn_expandable_export(struct tn_heap *heap, const struct tn_segment *segment,
                                       uint64_t begin, uint64_t end, const int **descriptors_out,
                                       struct tarn_error *error)
 {
@@ -592,27 +590,27 @@ enum tarn_status tn_expandable_export(struct tn_engine *engine, const struct tn_
     }
     for (uint64_t i = begin; st == TARN_OK && i < end; i++) {
         if (expandable->descriptors[i] < 0) {
-            st = engine->device->ops->page_export(engine->device, expandable->pages[i],
-                                                  &expandable->descriptors[i]);
+            st = heap->device->ops->page_export(heap->device, expandable->pages[i],
+                                                &expandable->descriptors[i]);
         }
     }
     if (st) {
-        return tn_engine_device_failed(engine, st, "sharing memory", error);
+        return tn_heap_device_failed(heap, st, "sharing memory", error);
     }
     *descriptors_out = &expandable->descriptors[begin];
     return TARN_OK;
 }
 
-void tn_expandable_destroy(struct tn_engine *engine, struct tn_segment *segment)
+void tn_expandable_destroy(struct tn_heap *heap, struct tn_segment *segment)
 {
     struct tn_expandable *expandable = segment->expandable;
     enum tarn_status st;
 
     for (uint64_t i = 0; i < expandable->page_count; i++) {
         if (expandable->pages[i]) {
-            (void)pages_unmap(engine, segment, i, i + 1, &st);
+            (void)pages_unmap(heap, segment, i, i + 1, &st);
         }
     }
-    (void)engine->device->ops->va_release(engine->device, segment->address, segment->size);
+    (void)heap->device->ops->va_release(heap->device, segment->address, segment->size);
     expandable_free(expandable);
 }

@@ -20,7 +20,7 @@
 #include "base/attr.h"
 #include "device/device_ops.h"
 
-struct tn_engine;
+struct tn_heap;
 struct tn_private_pool;
 
 /* Pages of one growing segment. */
@@ -37,32 +37,31 @@ struct tn_expandable {
  * growing segments, maps what is missing and hands out one block of at least `size` bytes that is
  * in no set. TARN_ERR_OUT_OF_MEMORY when the device has no room. On failure nothing changed, except
  * that a new empty range may have been reserved. */
-enum tarn_status tn_expandable_alloc(struct tn_engine *engine, struct tn_free_set *set,
-                                     uint64_t size, uint64_t stack, struct tn_block **block_out,
+enum tarn_status tn_expandable_alloc(struct tn_heap *heap, struct tn_free_set *set, uint64_t size,
+                                     uint64_t stack, struct tn_block **block_out,
                                      struct tarn_error *error) TN_MUST_CHECK;
 
 /* Gives back the whole pages inside a free block, and the range when nothing of it is mapped any
  * more. The block is in its free set. */
-enum tarn_status tn_expandable_unmap(struct tn_engine *engine, struct tn_block *block,
-                                     uint64_t stack, struct tarn_error *error) TN_MUST_CHECK;
+enum tarn_status tn_expandable_unmap(struct tn_heap *heap, struct tn_block *block, uint64_t stack,
+                                     struct tarn_error *error) TN_MUST_CHECK;
 
 /* Gives back the private pool's ranges of which nothing is mapped: allocations that failed leave
  * them. */
-enum tarn_status tn_expandable_drop_empty(struct tn_engine *engine,
-                                          const struct tn_private_pool *owner,
+enum tarn_status tn_expandable_drop_empty(struct tn_heap *heap, const struct tn_private_pool *owner,
                                           struct tarn_error *error) TN_MUST_CHECK;
 
 /* Gives a peer device access to everything that is mapped. */
-enum tarn_status tn_expandable_grant(struct tn_engine *engine, const struct tn_segment *segment,
+enum tarn_status tn_expandable_grant(struct tn_heap *heap, const struct tn_segment *segment,
                                      int peer_ordinal, struct tarn_error *error) TN_MUST_CHECK;
 
 /* Descriptors of the pages [begin, end), which are mapped; borrowed while the lock is held. */
-enum tarn_status tn_expandable_export(struct tn_engine *engine, const struct tn_segment *segment,
+enum tarn_status tn_expandable_export(struct tn_heap *heap, const struct tn_segment *segment,
                                       uint64_t begin, uint64_t end, const int **descriptors_out,
                                       struct tarn_error *error) TN_MUST_CHECK;
 
 /* Unmaps everything and frees the segment's records, without counters or events: the end of the
  * engine. */
-void tn_expandable_destroy(struct tn_engine *engine, struct tn_segment *segment);
+void tn_expandable_destroy(struct tn_heap *heap, struct tn_segment *segment);
 
 #endif

@@ -85,7 +85,7 @@ struct tn_free_set *tn_free_set_create(struct tn_pool *pool, tarn_stream stream)
     if (set) {
         set->pool = pool;
         set->stream = stream;
-        set->young.holes = TN_YOUNG_ALL;
+        set->recent.holes = TN_RECENT_ALL;
     }
     return set;
 }
@@ -173,86 +173,86 @@ static struct tn_block *bins_before(const struct tn_free_set *set, uint64_t size
     return class < 0 ? NULL : tn_bin_max(set_bin(set, (unsigned)class));
 }
 
-/* ---- young blocks ---- */
+/* ---- recently freed blocks ---- */
 
-/* Puts a young block into its bin. */
-static bool young_give_up(struct tn_free_set *set, struct tn_block *block)
+/* Puts a recently freed block into its bin. */
+static bool recent_evict(struct tn_free_set *set, struct tn_block *block)
 {
     if (!bins_insert(set, block)) {
         return false;
     }
-    tn_young_remove(&set->young, block);
-    set->young.left--;
+    tn_recent_remove(&set->recent, block);
+    set->recent.reused--;
     return true;
 }
 
-/* Puts all young blocks into their bins; false when host memory is missing for one. */
-static bool young_give_up_all(struct tn_free_set *set)
+/* Puts all of them into their bins; false when host memory is missing for one. */
+static bool recent_evict_all(struct tn_free_set *set)
 {
-    for (unsigned i = 0; i < TN_YOUNG; i++) {
-        if (set->young.keys[i] != 0 && !young_give_up(set, set->young.blocks[i])) {
+    for (unsigned i = 0; i < TN_RECENT; i++) {
+        if (set->recent.keys[i] != 0 && !recent_evict(set, set->recent.blocks[i])) {
             return false;
         }
     }
-    set->young.holes = 0;
+    set->recent.holes = 0;
     return true;
 }
 
-/* Begins a rest if making blocks young has not paid; not while they cannot be put away: then it is
- * looked again later. */
-static void young_judge(struct tn_free_set *set)
+/* Backs off if keeping blocks has not paid; not while they cannot be evicted: then it looks again
+ * later. */
+static void recent_judge(struct tn_free_set *set)
 {
-    struct tn_young *young = &set->young;
-    const bool pays = young->left >= young->old;
+    struct tn_recently_freed *recent = &set->recent;
+    const bool pays = recent->reused >= recent->evicted;
 
-    if (pays || young_give_up_all(set)) {
-        tn_rest_judge(&young->rest, pays);
+    if (pays || recent_evict_all(set)) {
+        tn_backoff_update(&recent->backoff, pays);
     }
-    young->old = 0;
-    young->left = 0;
+    recent->evicted = 0;
+    recent->reused = 0;
 }
 
-/* True while blocks do not become young; one less. */
-static bool young_rests(struct tn_young *young)
+/* True while blocks go to their bins at once; one less. */
+static bool recent_backs_off(struct tn_recently_freed *recent)
 {
-    if (tn_likely(young->rest.left == 0)) {
+    if (tn_likely(recent->backoff.left == 0)) {
         return false;
     }
-    young->rest.left--;
-    if (young->rest.left == 0) {
-        young->holes = TN_YOUNG_ALL;
+    recent->backoff.left--;
+    if (recent->backoff.left == 0) {
+        recent->holes = TN_RECENT_ALL;
     }
     return true;
 }
 
-/* Makes a block young that can be; there is no hole. */
-static bool young_replace(struct tn_free_set *set, struct tn_block *block)
+/* Keeps a block that can be kept; there is no hole. */
+static bool recent_replace(struct tn_free_set *set, struct tn_block *block)
 {
-    if (!young_give_up(set, tn_young_next(&set->young))) {
+    if (!recent_evict(set, tn_recent_next_evicted(&set->recent))) {
         return false;
     }
-    set->young.next++;
-    tn_young_insert(&set->young, block);
-    if (tn_unlikely(++set->young.old == TN_YOUNG_TRIES)) {
-        young_judge(set);
+    set->recent.next++;
+    tn_recent_insert(&set->recent, block);
+    if (tn_unlikely(++set->recent.evicted == TN_RECENT_TRIES)) {
+        recent_judge(set);
     }
     return true;
 }
 
 /* ---- both ---- */
 
-bool tn_free_set_insert_old(struct tn_free_set *set, struct tn_block *block)
+bool tn_free_set_insert_slow(struct tn_free_set *set, struct tn_block *block)
 {
-    const bool is_old = young_rests(&set->young) || !tn_young_can_be(block->size);
+    const bool to_bin = recent_backs_off(&set->recent) || !tn_recent_can_be(block->size);
 
-    if (!(is_old ? bins_insert(set, block) : young_replace(set, block))) {
+    if (!(to_bin ? bins_insert(set, block) : recent_replace(set, block))) {
         return false;
     }
     set->count++;
     return true;
 }
 
-void tn_free_set_remove_old(struct tn_free_set *set, const struct tn_block *block)
+void tn_free_set_remove_from_bin(struct tn_free_set *set, const struct tn_block *block)
 {
     set->count--;
     bins_remove(set, block);
@@ -282,40 +282,40 @@ static inline struct tn_block *bins_find(const struct tn_free_set *set, unsigned
 
 struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size)
 {
-    struct tn_block *young = tn_young_find(&set->young, size);
+    struct tn_block *recent = tn_recent_find(&set->recent, size);
     const int class = set_next_class(set, class_of(size));
 
     tn_assert(size % TN_MIN_BLOCK_SIZE == 0 && size > 0);
-    if (class < 0 || (young && class_of(young->size) < (unsigned)class)) {
-        return young;
+    if (class < 0 || (recent && class_of(recent->size) < (unsigned)class)) {
+        return recent;
     }
-    return lower(young, bins_find(set, (unsigned)class, size));
+    return lower(recent, bins_find(set, (unsigned)class, size));
 }
 
 struct tn_block *tn_free_set_next(const struct tn_free_set *set, const struct tn_block *block)
 {
     const uint64_t address = block->address + TN_MIN_BLOCK_SIZE;
 
-    return lower(tn_young_from(&set->young, block->size, address),
+    return lower(tn_recent_from(&set->recent, block->size, address),
                  bins_from(set, block->size, address));
 }
 
 struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn_block *block)
 {
-    return higher(tn_young_before(&set->young, block->size, block->address),
+    return higher(tn_recent_before(&set->recent, block->size, block->address),
                   bins_before(set, block->size, block->address));
 }
 
 struct tn_block *tn_free_set_first(const struct tn_free_set *set)
 {
-    return lower(tn_young_find(&set->young, TN_MIN_BLOCK_SIZE), bins_min_from(set, 0));
+    return lower(tn_recent_find(&set->recent, TN_MIN_BLOCK_SIZE), bins_min_from(set, 0));
 }
 
 struct tn_block *tn_free_set_last(const struct tn_free_set *set)
 {
     const int class = set_prev_class(set, TN_CHUNKS * TN_CHUNK_BINS - 1);
 
-    return higher(tn_young_before(&set->young, UINT64_MAX, 0),
+    return higher(tn_recent_before(&set->recent, UINT64_MAX, 0),
                   class < 0 ? NULL : tn_bin_max(set_bin(set, (unsigned)class)));
 }
 
@@ -323,8 +323,8 @@ bool tn_free_set_has(const struct tn_free_set *set, const struct tn_block *block
 {
     const unsigned class = class_of(block->size);
 
-    if (tn_block_is_young(block)) {
-        return tn_young_has(&set->young, block);
+    if (tn_block_is_recent(block)) {
+        return tn_recent_has(&set->recent, block);
     }
     return set->chunks[class / TN_CHUNK_BINS] &&
            tn_bin_find_from(set_bin(set, class), block->size, block->address) == block;

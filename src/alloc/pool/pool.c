@@ -65,7 +65,7 @@ static TN_COLD struct tn_free_set *pool_add_set(struct tn_pool *pool, uint32_t a
     return set;
 }
 
-struct tn_free_set *tn_pool_get_other_set(struct tn_pool *pool, tarn_stream stream)
+struct tn_free_set *tn_pool_get_set_slow(struct tn_pool *pool, tarn_stream stream)
 {
     const uint32_t at = pool_index(pool, stream);
     struct tn_free_set *set = at < pool->count && pool->sets[at]->stream == stream
@@ -73,7 +73,7 @@ struct tn_free_set *tn_pool_get_other_set(struct tn_pool *pool, tarn_stream stre
                                   : pool_add_set(pool, at, stream);
 
     if (set) {
-        pool->recent = set;
+        pool->last_found = set;
     }
     return set;
 }

@@ -18,8 +18,8 @@ struct tn_pool {
     struct tn_free_set **sets;     /* by stream handle */
     uint32_t count;
     uint32_t capacity;
-    struct tn_free_set *recent; /* last one found, or NULL */
-    int64_t find_count;         /* searches, counted while garbage collection is on */
+    struct tn_free_set *last_found; /* last one found, or NULL */
+    int64_t find_count;             /* searches, counted while garbage collection is on */
 };
 
 void tn_pool_init(struct tn_pool *pool, bool is_small, struct tn_private_pool *owner);
@@ -27,16 +27,16 @@ void tn_pool_init(struct tn_pool *pool, bool is_small, struct tn_private_pool *o
 /* Every block must be gone. */
 void tn_pool_fini(struct tn_pool *pool);
 
-/* The long way of the next: not the set that was found last. */
-struct tn_free_set *tn_pool_get_other_set(struct tn_pool *pool, tarn_stream stream) TN_MUST_CHECK;
+/* The slow path of the next: not the set that was found last. */
+struct tn_free_set *tn_pool_get_set_slow(struct tn_pool *pool, tarn_stream stream) TN_MUST_CHECK;
 
 /* The stream's free set, made when it is new; NULL when host memory is missing. */
 TN_MUST_CHECK static inline struct tn_free_set *tn_pool_get_set(struct tn_pool *pool,
                                                                 tarn_stream stream)
 {
-    return tn_likely(pool->recent && pool->recent->stream == stream)
-               ? pool->recent
-               : tn_pool_get_other_set(pool, stream);
+    return tn_likely(pool->last_found && pool->last_found->stream == stream)
+               ? pool->last_found
+               : tn_pool_get_set_slow(pool, stream);
 }
 
 /* Blocks in (stream, size, address) order. `next` wants a block that is in its set. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/pool/private_pool.h"
 
-#include "alloc/engine/engine.h"
+#include "base/assertion.h"
+#include "base/errinfo.h"
 #include "base/host_mem.h"
 
 #include <string.h>
@@ -17,9 +18,10 @@ static enum tarn_status pool_not_found(struct tarn_pool_id id, struct tarn_error
                    (unsigned long long)id.first, (unsigned long long)id.second);
 }
 
-struct tn_private_pool *tn_private_pool_find(const struct tn_engine *engine, struct tarn_pool_id id)
+struct tn_private_pool *tn_private_pool_find(const struct tn_private_pools *pools,
+                                             struct tarn_pool_id id)
 {
-    struct tn_private_pool *pool = engine->private_pools.first;
+    struct tn_private_pool *pool = pools->first;
 
     while (pool && !id_equal(pool->id, id)) {
         pool = pool->next;
@@ -27,10 +29,10 @@ struct tn_private_pool *tn_private_pool_find(const struct tn_engine *engine, str
     return pool;
 }
 
-static struct tn_private_pool *pool_create(struct tn_engine *engine, struct tarn_pool_id id)
+static struct tn_private_pool *pool_create(struct tn_private_pools *pools, struct tarn_pool_id id)
 {
     struct tn_private_pool *pool = tn_host_alloc_zero(sizeof *pool);
-    struct tn_private_pool **link = &engine->private_pools.first;
+    struct tn_private_pool **link = &pools->first;
 
     if (!pool) {
         return NULL;
@@ -45,10 +47,10 @@ static struct tn_private_pool *pool_create(struct tn_engine *engine, struct tarn
     return pool;
 }
 
-enum tarn_status tn_private_pool_acquire(struct tn_engine *engine, struct tarn_pool_id id,
+enum tarn_status tn_private_pool_acquire(struct tn_private_pools *pools, struct tarn_pool_id id,
                                          struct tarn_error *error)
 {
-    struct tn_private_pool *pool = tn_private_pool_find(engine, id);
+    struct tn_private_pool *pool = tn_private_pool_find(pools, id);
 
     if (id.first == 0 && id.second == 0) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
@@ -60,7 +62,7 @@ enum tarn_status tn_private_pool_acquire(struct tn_engine *engine, struct tarn_p
                        (unsigned long long)id.first, (unsigned long long)id.second);
     }
     if (!pool) {
-        pool = pool_create(engine, id);
+        pool = pool_create(pools, id);
         if (!pool) {
             return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a private pool");
         }
@@ -69,10 +71,10 @@ enum tarn_status tn_private_pool_acquire(struct tn_engine *engine, struct tarn_p
     return TARN_OK;
 }
 
-enum tarn_status tn_private_pool_release(struct tn_engine *engine, struct tarn_pool_id id,
+enum tarn_status tn_private_pool_release(struct tn_private_pools *pools, struct tarn_pool_id id,
                                          struct tarn_error *error)
 {
-    struct tn_private_pool *pool = tn_private_pool_find(engine, id);
+    struct tn_private_pool *pool = tn_private_pool_find(pools, id);
 
     if (!pool || pool->use_count == 0) {
         return pool_not_found(id, error);
@@ -113,12 +115,10 @@ static bool routes_reserve(struct tn_private_pools *pools)
     return true;
 }
 
-enum tarn_status tn_private_pool_begin(struct tn_engine *engine, struct tarn_pool_id id,
+enum tarn_status tn_private_pool_begin(struct tn_private_pools *pools, struct tarn_pool_id id,
                                        tarn_pool_filter filter, void *context,
                                        struct tarn_error *error)
 {
-    struct tn_private_pools *pools = &engine->private_pools;
-
     if (route_find(pools, id)) {
         return tn_fail(error, TARN_ERR_STATE, "allocations already go to private pool (%llu, %llu)",
                        (unsigned long long)id.first, (unsigned long long)id.second);
@@ -126,7 +126,7 @@ enum tarn_status tn_private_pool_begin(struct tn_engine *engine, struct tarn_poo
     if (!routes_reserve(pools)) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a private pool");
     }
-    const enum tarn_status st = tn_private_pool_acquire(engine, id, error);
+    const enum tarn_status st = tn_private_pool_acquire(pools, id, error);
 
     if (st == TARN_OK) {
         pools->routes[pools->route_count++] =
@@ -135,45 +135,42 @@ enum tarn_status tn_private_pool_begin(struct tn_engine *engine, struct tarn_poo
     return st;
 }
 
-enum tarn_status tn_private_pool_end(struct tn_engine *engine, struct tarn_pool_id id,
+enum tarn_status tn_private_pool_end(struct tn_private_pools *pools, struct tarn_pool_id id,
                                      struct tarn_error *error)
 {
-    struct tn_private_pools *pools = &engine->private_pools;
     struct tn_pool_route *route = route_find(pools, id);
 
     if (!route) {
         return tn_fail(error, TARN_ERR_STATE, "allocations do not go to private pool (%llu, %llu)",
                        (unsigned long long)id.first, (unsigned long long)id.second);
     }
-    tn_capture_order_fini(&engine->waits.order); /* the capture is over, as a rule */
     pools->route_count--;
     memmove(route, route + 1, (size_t)(&pools->routes[pools->route_count] - route) * sizeof *route);
     return TARN_OK;
 }
 
-struct tn_pool *tn_private_pool_route(struct tn_engine *engine, bool small, tarn_stream stream)
+struct tn_private_pool *tn_private_pool_route(const struct tn_private_pools *pools,
+                                              tarn_stream stream)
 {
-    const struct tn_private_pools *pools = &engine->private_pools;
-
     for (uint32_t i = pools->route_count; i > 0; i--) {
         const struct tn_pool_route *route = &pools->routes[i - 1];
 
         if (route->filter(route->context, stream)) {
-            struct tn_private_pool *pool = tn_private_pool_find(engine, route->id);
+            struct tn_private_pool *pool = tn_private_pool_find(pools, route->id);
 
             tn_assert(pool);
-            return small ? &pool->small : &pool->large;
+            return pool;
         }
     }
-    return small ? &engine->small : &engine->large;
+    return NULL;
 }
 
-bool tn_private_pool_drop(struct tn_engine *engine, struct tn_private_pool *pool)
+bool tn_private_pool_drop(struct tn_private_pools *pools, struct tn_private_pool *pool)
 {
-    struct tn_private_pool **link = &engine->private_pools.first;
+    struct tn_private_pool **link = &pools->first;
 
     tn_assert(pool->freeable && pool->use_count == 0);
-    if (pool->segment_count > 0 || pool->pins > 0 || route_find(&engine->private_pools, pool->id)) {
+    if (pool->segment_count > 0 || pool->pins > 0 || route_find(pools, pool->id)) {
         return false;
     }
     while (*link != pool) {
@@ -186,22 +183,20 @@ bool tn_private_pool_drop(struct tn_engine *engine, struct tn_private_pool *pool
     return true;
 }
 
-void tn_private_pool_put_first(struct tn_engine *engine, struct tn_private_pool *pool)
+void tn_private_pool_put_first(struct tn_private_pools *pools, struct tn_private_pool *pool)
 {
-    struct tn_private_pool **link = &engine->private_pools.first;
+    struct tn_private_pool **link = &pools->first;
 
     while (*link != pool) {
         link = &(*link)->next;
     }
     *link = pool->next;
-    pool->next = engine->private_pools.first;
-    engine->private_pools.first = pool;
+    pool->next = pools->first;
+    pools->first = pool;
 }
 
-void tn_private_pools_fini(struct tn_engine *engine)
+void tn_private_pools_fini(struct tn_private_pools *pools)
 {
-    struct tn_private_pools *pools = &engine->private_pools;
-
     while (pools->first) {
         struct tn_private_pool *pool = pools->first;
 

@@ -15,8 +15,6 @@
 #include "base/attr.h"
 #include "tarn/graph_pool.h"
 
-struct tn_engine;
-
 struct tn_private_pool {
     struct tarn_pool_id id;
     int64_t use_count;
@@ -45,37 +43,38 @@ struct tn_private_pools {
 };
 
 /* NULL when there is no such pool. */
-struct tn_private_pool *tn_private_pool_find(const struct tn_engine *engine,
+struct tn_private_pool *tn_private_pool_find(const struct tn_private_pools *pools,
                                              struct tarn_pool_id id);
 
 /* Adds one use, making the pool when it is new. */
-enum tarn_status tn_private_pool_acquire(struct tn_engine *engine, struct tarn_pool_id id,
+enum tarn_status tn_private_pool_acquire(struct tn_private_pools *pools, struct tarn_pool_id id,
                                          struct tarn_error *error) TN_MUST_CHECK;
 
 /* Drops one use; at the last one the pool becomes freeable. */
-enum tarn_status tn_private_pool_release(struct tn_engine *engine, struct tarn_pool_id id,
+enum tarn_status tn_private_pool_release(struct tn_private_pools *pools, struct tarn_pool_id id,
                                          struct tarn_error *error) TN_MUST_CHECK;
 
 /* Acquires the pool and routes requests that the filter accepts to it. */
-enum tarn_status tn_private_pool_begin(struct tn_engine *engine, struct tarn_pool_id id,
+enum tarn_status tn_private_pool_begin(struct tn_private_pools *pools, struct tarn_pool_id id,
                                        tarn_pool_filter filter, void *context,
                                        struct tarn_error *error) TN_MUST_CHECK;
 
 /* Ends the routing; the use that begin added stays. */
-enum tarn_status tn_private_pool_end(struct tn_engine *engine, struct tarn_pool_id id,
+enum tarn_status tn_private_pool_end(struct tn_private_pools *pools, struct tarn_pool_id id,
                                      struct tarn_error *error) TN_MUST_CHECK;
 
-/* Pool that serves a rounded request on the stream. */
-struct tn_pool *tn_private_pool_route(struct tn_engine *engine, bool small, tarn_stream stream);
+/* The pool that requests on the stream are routed to; NULL: the default pools serve them. */
+struct tn_private_pool *tn_private_pool_route(const struct tn_private_pools *pools,
+                                              tarn_stream stream);
 
 /* Removes a freeable pool that has no segment left; false if it is still needed, which it also is
  * while requests are routed to it. */
-bool tn_private_pool_drop(struct tn_engine *engine, struct tn_private_pool *pool);
+bool tn_private_pool_drop(struct tn_private_pools *pools, struct tn_private_pool *pool);
 
 /* Makes it the first in the order in which pools are gone through: for replaying recorded
  * decisions, where that order is a hash table's. */
-void tn_private_pool_put_first(struct tn_engine *engine, struct tn_private_pool *pool);
+void tn_private_pool_put_first(struct tn_private_pools *pools, struct tn_private_pool *pool);
 
-void tn_private_pools_fini(struct tn_engine *engine);
+void tn_private_pools_fini(struct tn_private_pools *pools);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/pool/segment.h"
 
-#include "alloc/engine/engine.h"
+#include "alloc/pool/heap.h"
 #include "base/host_mem.h"
 
 static const struct tn_segment *segment_of(const struct tn_tree_node *node)
@@ -24,18 +24,17 @@ static struct tn_segment *segment_from_node(struct tn_tree_node *node)
     return node ? TN_TREE_ENTRY(node, struct tn_segment, node) : NULL;
 }
 
-struct tn_segment *tn_segment_find(const struct tn_engine *engine, uint64_t address)
+struct tn_segment *tn_segment_find(const struct tn_heap *heap, uint64_t address)
 {
     const struct tn_segment key = {.address = address};
-    struct tn_segment *found =
-        segment_from_node(tn_tree_find_at_most(&engine->segments, &key.node));
+    struct tn_segment *found = segment_from_node(tn_tree_find_at_most(&heap->segments, &key.node));
 
     return found && address - found->address < found->size ? found : NULL;
 }
 
-struct tn_segment *tn_segment_first(const struct tn_engine *engine)
+struct tn_segment *tn_segment_first(const struct tn_heap *heap)
 {
-    return segment_from_node(tn_tree_first(&engine->segments));
+    return segment_from_node(tn_tree_first(&heap->segments));
 }
 
 struct tn_segment *tn_segment_next(const struct tn_segment *segment)
@@ -43,62 +42,47 @@ struct tn_segment *tn_segment_next(const struct tn_segment *segment)
     return segment_from_node(tn_tree_next(&segment->node));
 }
 
-/* The device call, without the engine's lock if the settings say so: other threads may then change
- * anything but the pool, which is pinned. */
-static enum tarn_status segment_device_alloc(struct tn_engine *engine, struct tn_free_set *set,
-                                             uint64_t size, uint64_t *address_out)
+static void segment_count_alloc(struct tn_heap *heap, bool small, uint64_t size)
 {
-    const bool unlock = engine->config.release_lock_on_device_alloc;
-    struct tn_private_pool *owner = set->pool->owner;
-    enum tarn_status st;
-
-    if (unlock) {
-        if (owner) {
-            owner->pins++;
-        }
-        engine->nodes_in_flight++;
-        tn_engine_unlock(engine);
+    heap->reserved += size;
+    tn_counter_increase(&heap->counters.segments, tn_counter_pool(small), 1);
+    tn_counter_increase(&heap->counters.reserved, tn_counter_pool(small), size);
+    if (size >= heap->config.max_split_size) {
+        tn_stat_increase(&heap->counters.plain.oversize_segments, 1);
     }
-    st = engine->device->ops->alloc(engine->device, size, address_out);
-    if (unlock) {
-        tn_engine_lock(engine);
-        engine->nodes_in_flight--;
-        if (owner) {
-            owner->pins--;
-        }
-    }
-    return st;
+    heap->counters.plain.num_device_alloc++;
 }
 
-static void segment_count_alloc(struct tn_engine *engine, bool small, uint64_t size)
+enum tarn_status tn_segment_prepare(struct tn_heap *heap, struct tn_new_segment *fresh,
+                                    struct tarn_error *error)
 {
-    engine->reserved += size;
-    tn_counter_increase(&engine->counters.segments, tn_counter_pool(small), 1);
-    tn_counter_increase(&engine->counters.reserved, tn_counter_pool(small), size);
-    if (size >= engine->config.max_split_size) {
-        tn_stat_increase(&engine->counters.plain.oversize_segments, 1);
+    *fresh = (struct tn_new_segment){.segment = tn_host_alloc_zero(sizeof *fresh->segment),
+                                     .block = tn_block_create(&heap->heads)};
+    heap->nodes_in_flight += fresh->block != NULL;
+    if (fresh->segment && fresh->block) {
+        return TARN_OK;
     }
-    engine->counters.plain.num_device_alloc++;
+    tn_segment_discard(heap, fresh);
+    return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a segment");
 }
 
-enum tarn_status tn_segment_alloc(struct tn_engine *engine, struct tn_free_set *set, uint64_t size,
-                                  uint64_t stack, struct tn_block **block_out,
-                                  struct tarn_error *error)
+void tn_segment_discard(struct tn_heap *heap, struct tn_new_segment *fresh)
 {
-    struct tn_segment *segment = tn_host_alloc_zero(sizeof *segment);
-    struct tn_block *block = tn_block_create(&engine->heads);
-    enum tarn_status st = TARN_ERR_HOST_MEMORY;
-    uint64_t address = 0;
+    if (fresh->block) {
+        heap->nodes_in_flight--;
+        tn_block_destroy(fresh->block);
+    }
+    tn_host_free(fresh->segment, sizeof *fresh->segment);
+}
 
-    if (!segment || !block) {
-        (void)tn_fail(error, st, "no host memory for a segment");
-        goto out;
-    }
-    st = segment_device_alloc(engine, set, size, &address);
-    if (st) {
-        (void)tn_engine_device_failed(engine, st, "allocating memory", error);
-        goto out;
-    }
+struct tn_block *tn_segment_add(struct tn_heap *heap, const struct tn_new_segment *fresh,
+                                struct tn_free_set *set, uint64_t address, uint64_t size,
+                                uint64_t stack)
+{
+    struct tn_segment *segment = fresh->segment;
+    struct tn_block *block = fresh->block;
+
+    heap->nodes_in_flight--;
     block->address = address;
     block->size = size;
     block->set = set;
@@ -106,61 +90,54 @@ enum tarn_status tn_segment_alloc(struct tn_engine *engine, struct tn_free_set *
     segment->address = address;
     segment->size = size;
     segment->first = block;
-    segment->stack = tn_engine_keep_stack(engine, stack);
-    tn_tree_insert(&engine->segments, &segment->node);
+    segment->stack = tn_heap_keep_stack(heap, stack);
+    tn_tree_insert(&heap->segments, &segment->node);
     if (set->pool->owner) {
         set->pool->owner->segment_count++;
     }
-    segment_count_alloc(engine, set->pool->is_small, size);
-    tn_engine_emit(engine, TARN_ACTION_SEGMENT_ALLOC, address, size, set->stream, set->pool, stack);
-    *block_out = block;
-    return TARN_OK;
-out:
-    if (block) {
-        tn_block_destroy(block);
-    }
-    tn_host_free(segment, sizeof *segment);
-    return st;
+    segment_count_alloc(heap, set->pool->is_small, size);
+    tn_heap_emit(heap, TARN_ACTION_SEGMENT_ALLOC, address, size, set->stream, set->pool, stack);
+    return block;
 }
 
-static void segment_count_release(struct tn_engine *engine, bool small, uint64_t size)
+static void segment_count_release(struct tn_heap *heap, bool small, uint64_t size)
 {
-    engine->reserved -= size;
-    tn_counter_decrease(&engine->counters.segments, tn_counter_pool(small), 1);
-    tn_counter_decrease(&engine->counters.reserved, tn_counter_pool(small), size);
-    if (size >= engine->config.max_split_size) {
-        tn_stat_decrease(&engine->counters.plain.oversize_segments, 1);
+    heap->reserved -= size;
+    tn_counter_decrease(&heap->counters.segments, tn_counter_pool(small), 1);
+    tn_counter_decrease(&heap->counters.reserved, tn_counter_pool(small), size);
+    if (size >= heap->config.max_split_size) {
+        tn_stat_decrease(&heap->counters.plain.oversize_segments, 1);
     }
-    engine->counters.plain.num_device_free++;
+    heap->counters.plain.num_device_free++;
 }
 
-enum tarn_status tn_segment_release(struct tn_engine *engine, struct tn_block *block,
-                                    uint64_t stack, struct tarn_error *error)
+enum tarn_status tn_segment_release(struct tn_heap *heap, struct tn_block *block, uint64_t stack,
+                                    struct tarn_error *error)
 {
-    struct tn_segment *segment = tn_segment_find(engine, block->address);
+    struct tn_segment *segment = tn_segment_find(heap, block->address);
     struct tn_pool *pool = block->set->pool;
     const uint64_t used_stack = stack ? stack : segment->stack;
 
     tn_assert(tn_block_is_idle(block) && !tn_block_is_split(block) && !block->expandable);
     tn_assert(segment->first == block && segment->size == block->size);
-    /* Before the device call, as in PyTorch: who registered the memory elsewhere must hear of it.
-     * */
-    tn_engine_emit(engine, TARN_ACTION_SEGMENT_FREE, block->address, block->size,
-                   block->set->stream, pool, used_stack);
-    const enum tarn_status st = engine->device->ops->free(engine->device, block->address);
+    /* Before the device call, as in PyTorch: who registered the memory elsewhere must hear of
+     * it. */
+    tn_heap_emit(heap, TARN_ACTION_SEGMENT_FREE, block->address, block->size, block->set->stream,
+                 pool, used_stack);
+    const enum tarn_status st = heap->device->ops->free(heap->device, block->address);
 
     if (st) { /* it is still ours: take the event back */
-        tn_engine_emit(engine, TARN_ACTION_SEGMENT_ALLOC, block->address, block->size,
-                       block->set->stream, pool, segment->stack);
-        return tn_engine_device_failed(engine, st, "freeing a segment", error);
+        tn_heap_emit(heap, TARN_ACTION_SEGMENT_ALLOC, block->address, block->size,
+                     block->set->stream, pool, segment->stack);
+        return tn_heap_device_failed(heap, st, "freeing a segment", error);
     }
-    segment_count_release(engine, pool->is_small, block->size);
+    segment_count_release(heap, pool->is_small, block->size);
     if (pool->owner) {
         pool->owner->segment_count--;
     }
-    tn_engine_unfile(engine, block);
-    tn_tree_remove(&engine->segments, &segment->node);
-    tn_engine_drop_stack(engine, segment->stack);
+    tn_heap_remove(heap, block);
+    tn_tree_remove(&heap->segments, &segment->node);
+    tn_heap_drop_stack(heap, segment->stack);
     tn_block_destroy(block);
     tn_host_free(segment, sizeof *segment);
     return TARN_OK;

@@ -5,7 +5,7 @@
 #include "alloc/engine/allocator.h"
 #include "alloc/engine/engine_forked.h"
 #include "alloc/engine/engine_methods.h"
-#include "alloc/share/ipc_message.h"
+#include "alloc/engine/ipc_message.h"
 #include "base/os_process.h"
 
 #include <inttypes.h>

@@ -11,12 +11,12 @@
 
 static bool engine_has_peer(const struct tn_engine *engine, int ordinal)
 {
-    for (unsigned i = 0; i < engine->peer_count; i++) {
-        if (engine->peers[i] == ordinal) {
+    for (unsigned i = 0; i < engine->heap.peer_count; i++) {
+        if (engine->heap.peers[i] == ordinal) {
             return true;
         }
     }
-    return ordinal == engine->device->ordinal;
+    return ordinal == engine->heap.device->ordinal;
 }
 
 static enum tarn_status peer_grant_all(struct tn_engine *engine, int ordinal,
@@ -24,10 +24,10 @@ static enum tarn_status peer_grant_all(struct tn_engine *engine, int ordinal,
 {
     enum tarn_status st = TARN_OK;
 
-    for (struct tn_segment *s = tn_segment_first(engine); s && st == TARN_OK;
+    for (struct tn_segment *s = tn_segment_first(&engine->heap); s && st == TARN_OK;
          s = tn_segment_next(s)) {
         if (s->expandable) {
-            st = tn_expandable_grant(engine, s, ordinal, error);
+            st = tn_expandable_grant(&engine->heap, s, ordinal, error);
         }
     }
     return st;
@@ -48,12 +48,12 @@ enum tarn_status tarn_allocator_add_peer(struct tarn_allocator *allocator, int o
     engine = tn_allocator_engine(allocator);
     tn_engine_lock(engine);
     if (!engine_has_peer(engine, ordinal)) {
-        st = engine->peer_count < TN_PEERS_MAX
+        st = engine->heap.peer_count < TN_PEERS_MAX
                  ? peer_grant_all(engine, ordinal, error)
                  : tn_fail(error, TARN_ERR_LIMIT, "an allocator takes at most %d peers",
                            TN_PEERS_MAX);
         if (st == TARN_OK) {
-            engine->peers[engine->peer_count++] = ordinal;
+            engine->heap.peers[engine->heap.peer_count++] = ordinal;
         }
     }
     tn_engine_unlock(engine);
@@ -144,8 +144,8 @@ bool tarn_allocator_has_expandable_segments(struct tarn_allocator *allocator)
         return false;
     }
     engine = tn_allocator_engine(allocator);
-    tn_engine_lock_to_look(engine);
-    for (const struct tn_segment *s = tn_segment_first(engine); s && !found;
+    tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
+    for (const struct tn_segment *s = tn_segment_first(&engine->heap); s && !found;
          s = tn_segment_next(s)) {
         found = s->expandable != NULL;
     }

@@ -25,7 +25,7 @@ struct bench {
 
 static struct tn_block *block_of(const struct bench *bench, tarn_ptr ptr)
 {
-    const struct tn_segment *segment = tn_segment_find(bench->engine, ptr);
+    const struct tn_segment *segment = tn_segment_find(&bench->engine->heap, ptr);
     struct tn_block *block = segment ? segment->first : NULL;
 
     while (block && block->address != ptr) {
@@ -65,7 +65,7 @@ static void bench_open(struct bench *bench)
     bench->free = block_of(bench, plain[1]);
     bench->waiting = block_of(bench, plain[3]);
     bench->hole = set->unmapped[0];
-    bench->segment = tn_segment_find(bench->engine, plain[0]);
+    bench->segment = tn_segment_find(&bench->engine->heap, plain[0]);
     assert_int_equal(bench->used->address, plain[2]);
     rig_check(rig);
 }
@@ -164,10 +164,10 @@ static void states(void **state)
     PLANT(&b, b.used->mapped, false, "is not where its state says");
     PLANT(&b, b.free->allocated, true, "is not where its state says");
     PLANT(&b, b.free->mapped, false, "is not where its state says");
-    PLANT(&b, b.free->filed, TN_FILED_NOWHERE, "unfiled blocks");
-    PLANT(&b, b.free->filed, b.free->filed + 1, "is not where its state says");
-    PLANT(&b, b.free->set->young.holes, TN_YOUNG_ALL, "young blocks");
-    PLANT(&b, b.free->set->young.keys[TN_YOUNG - 1], 1, "young blocks");
+    PLANT(&b, b.free->slot, TN_SLOT_NONE, "pending blocks");
+    PLANT(&b, b.free->slot, b.free->slot + 1, "is not where its state says");
+    PLANT(&b, b.free->set->recent.holes, TN_RECENT_ALL, "recently freed blocks");
+    PLANT(&b, b.free->set->recent.keys[TN_RECENT - 1], 1, "recently freed blocks");
     PLANT(&b, b.waiting->uses, 0, "is not where its state says");
     PLANT(&b, b.hole->mapped, true, "is not where its state says");
     PLANT(&b, b.used->expandable, true, "differ in pool, stream or kind");
@@ -200,7 +200,7 @@ enum {
 
 static void list_counters(struct tn_engine *engine, struct kept_counter list[KEPT])
 {
-    struct tn_counters *c = &engine->counters;
+    struct tn_counters *c = &engine->heap.counters;
 
     list[0] = (struct kept_counter){&c->blocks.out, TARN_STAT_ALLOCATION};
     list[1] = (struct kept_counter){&c->bytes.out, TARN_STAT_ALLOCATED_BYTES};
@@ -234,7 +234,7 @@ static void counters(void **state)
             }
         }
     }
-    struct tn_counters *c = &b.engine->counters;
+    struct tn_counters *c = &b.engine->heap.counters;
 
     PLANT(&b, c->blocks.waiting[TN_SMALL], c->blocks.waiting[TN_SMALL] + 1, "active.small_pool");
     PLANT(&b, c->bytes.waiting[TN_LARGE], c->bytes.waiting[TN_LARGE] + 1,
@@ -243,8 +243,8 @@ static void counters(void **state)
     rig_close(&b.rig);
 }
 
-/* What was freed on the trail looks as if it were handed out, and is not counted so. */
-static void trail(void **state)
+/* What was freed on the log looks as if it were handed out, and is not counted so. */
+static void undo_log(void **state)
 {
     struct bench b;
 
@@ -254,16 +254,16 @@ static void trail(void **state)
     const tarn_ptr first = rig_alloc(&b.rig, 512, 0);
 
     rig_free(&b.rig, rig_alloc(&b.rig, 1024, 0));
-    struct tn_trail *trail = &b.engine->trail;
+    struct tn_undo_log *log = &b.engine->fast.log;
 
-    assert_int_equal(trail->mark, 0);
-    assert_int_equal(trail->end, 1);
+    assert_int_equal(log->cursor, 0);
+    assert_int_equal(log->end, 1);
     finds_nothing(&b);
-    PLANT(&b, trail->mark, 2, "trail: mark 2 between 0 and 1 of 1 steps");
-    PLANT(&b, trail->counted, 0, "allocated_bytes.all");
-    PLANT(&b, trail->steps[0].block->allocated, false, "trail: step 0");
-    (void)rig_stats(&b.rig); /* counts the step back */
-    PLANT(&b, trail->steps[0].split_bytes, 512, "inactive_split_bytes.small_pool");
+    PLANT(&b, log->cursor, 2, "undo log: cursor 2 between 0 and 1 of 1 entries");
+    PLANT(&b, log->counted, 0, "allocated_bytes.all");
+    PLANT(&b, log->entries[0].block->allocated, false, "undo log: entry 0");
+    (void)rig_stats(&b.rig); /* counts the entry back */
+    PLANT(&b, log->entries[0].split_bytes, 512, "inactive_split_bytes.small_pool");
     rig_free(&b.rig, first);
     rig_close(&b.rig);
 }
@@ -274,11 +274,11 @@ static void totals(void **state)
 
     (void)state;
     bench_open(&b);
-    PLANT(&b, b.engine->reserved, b.engine->reserved - 512, "reserved bytes");
-    PLANT(&b, b.engine->spare_count, b.engine->spare_count + 1, "block nodes");
-    PLANT(&b, b.engine->slab.live, b.engine->slab.live + 1, "block nodes");
-    PLANT(&b, b.engine->map.count, b.engine->map.count + 1, "pointers in the map");
-    PLANT(&b, b.engine->segments.count, b.engine->segments.count + 1, "segments");
+    PLANT(&b, b.engine->heap.reserved, b.engine->heap.reserved - 512, "reserved bytes");
+    PLANT(&b, b.engine->heap.spare_count, b.engine->heap.spare_count + 1, "block nodes");
+    PLANT(&b, b.engine->heap.slab.live, b.engine->heap.slab.live + 1, "block nodes");
+    PLANT(&b, b.engine->heap.map.count, b.engine->heap.map.count + 1, "pointers in the map");
+    PLANT(&b, b.engine->heap.segments.count, b.engine->heap.segments.count + 1, "segments");
     PLANT(&b, b.free->set->count, b.free->set->count + 1, "blocks in free sets");
     PLANT(&b, b.hole->set->unmapped_count, 0, "unmapped ranges");
     rig_close(&b.rig);
@@ -377,7 +377,7 @@ int main(void)
         cmocka_unit_test(states),
         cmocka_unit_test(free_neighbours_that_were_not_merged),
         cmocka_unit_test(counters),
-        cmocka_unit_test(trail),
+        cmocka_unit_test(undo_log),
         cmocka_unit_test(totals),
         cmocka_unit_test(waits),
         cmocka_unit_test(deferred),

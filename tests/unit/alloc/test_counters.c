@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "alloc/engine/counters.h"
+#include "alloc/pool/counters.h"
 #include "tarn/config.h"
 
 static void stat_is(const struct tarn_stat *stat, int64_t current, int64_t peak, int64_t allocated,
@@ -32,9 +32,9 @@ static void every_change_counts_twice(void **state)
 
     (void)state;
     tn_counters_init(&counters, TARN_SIZE_UNLIMITED);
-    tn_counters_hand_out(&counters, TN_SMALL, 1024, 1000);
-    tn_counters_hand_out(&counters, TN_LARGE, 4096, 4096);
-    tn_counters_take_back(&counters, TN_SMALL, 1024);
+    tn_counters_allocate(&counters, TN_SMALL, 1024, 1000);
+    tn_counters_allocate(&counters, TN_LARGE, 4096, 4096);
+    tn_counters_free(&counters, TN_SMALL, 1024);
     const struct tarn_stats stats = read_stats(&counters);
 
     for (int i = 0; i < 2; i++) {
@@ -75,10 +75,10 @@ static void the_peak_of_all_is_that_of_the_sum(void **state)
 
     (void)state;
     tn_counters_init(&counters, TARN_SIZE_UNLIMITED);
-    tn_counters_hand_out(&counters, TN_SMALL, 700, 700);
-    tn_counters_take_back(&counters, TN_SMALL, 700);
-    tn_counters_hand_out(&counters, TN_LARGE, 500, 500);
-    tn_counters_hand_out(&counters, TN_SMALL, 300, 300);
+    tn_counters_allocate(&counters, TN_SMALL, 700, 700);
+    tn_counters_free(&counters, TN_SMALL, 700);
+    tn_counters_allocate(&counters, TN_LARGE, 500, 500);
+    tn_counters_allocate(&counters, TN_SMALL, 300, 300);
     const struct tarn_stats stats = read_stats(&counters);
     const struct tarn_stat *bytes = stats.by_pool[TARN_STAT_ALLOCATED_BYTES];
 
@@ -94,17 +94,17 @@ static void waiting_blocks_are_active(void **state)
 
     (void)state;
     tn_counters_init(&counters, TARN_SIZE_UNLIMITED);
-    tn_counters_hand_out(&counters, TN_LARGE, 100, 100);
-    tn_counters_take_back(&counters, TN_LARGE, 100);
+    tn_counters_allocate(&counters, TN_LARGE, 100, 100);
+    tn_counters_free(&counters, TN_LARGE, 100);
     tn_counters_begin_wait(&counters, TN_LARGE, 100);
-    tn_counters_hand_out(&counters, TN_LARGE, 60, 60);
+    tn_counters_allocate(&counters, TN_LARGE, 60, 60);
     struct tarn_stats stats = read_stats(&counters);
 
     stat_is(&stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL], 60, 100, 160, 100);
     stat_is(&stats.by_pool[TARN_STAT_ACTIVE_BYTES][TARN_STAT_ALL], 160, 160, 160, 0);
     assert_int_equal(tn_counters_active_bytes(&counters), 160);
     tn_counters_end_wait(&counters, TN_LARGE, 100);
-    tn_counters_hand_out(&counters, TN_LARGE, 90, 90);
+    tn_counters_allocate(&counters, TN_LARGE, 90, 90);
     stats = read_stats(&counters);
     stat_is(&stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL], 150, 150, 250, 100);
     stat_is(&stats.by_pool[TARN_STAT_ACTIVE_BYTES][TARN_STAT_ALL], 150, 160, 250, 100);
@@ -118,9 +118,9 @@ static void fill(struct tn_counters *counters)
                                    &counters->reserved};
     struct tarn_stats *plain = &counters->plain;
 
-    tn_counters_hand_out(counters, TN_SMALL, 10, 10);
-    tn_counters_hand_out(counters, TN_LARGE, 20, 20);
-    tn_counters_take_back(counters, TN_LARGE, 20);
+    tn_counters_allocate(counters, TN_SMALL, 10, 10);
+    tn_counters_allocate(counters, TN_LARGE, 20, 20);
+    tn_counters_free(counters, TN_LARGE, 20);
     tn_counters_begin_wait(counters, TN_LARGE, 20);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         tn_counter_increase(others[i], TN_SMALL, 10);

@@ -57,12 +57,12 @@ static void model_remove(const struct tn_block *block)
     }
 }
 
-/* From now on blocks go into their bins at once. The set has no young ones. */
+/* From now on blocks go into their bins at once. The set has no recent ones. */
 static void set_rests(struct tn_free_set *set)
 {
-    assert_int_equal(tn_young_count(&set->young), 0);
-    set->young.rest.left = UINT32_MAX;
-    set->young.holes = 0;
+    assert_int_equal(tn_recent_count(&set->recent), 0);
+    set->recent.backoff.left = UINT32_MAX;
+    set->recent.holes = 0;
 }
 
 static void set_equals(const struct tn_free_set *set)
@@ -184,7 +184,7 @@ static void find_is_right_at_every_class_border(void **state)
     find_at_every_class_border(true);
 }
 
-/* Of two blocks the better one is found, whichever of them is young, in every order of classes. */
+/* Of two blocks the better one is found, whichever of them is recent, in every order of classes. */
 static void young_blocks_compete_with_old_ones(void **state)
 {
     const uint64_t too_old = (uint64_t)504 << 30;
@@ -211,16 +211,16 @@ static void young_blocks_compete_with_old_ones(void **state)
     for (size_t i = 0; i < 2 * count * count; i++) {
         const uint64_t place = i % 2 == 0 ? 4096 : 0; /* of equal blocks either may be lower */
         struct tn_block old = {.address = 2048, .size = sizes[i / 2 % count]};
-        struct tn_block young = {.address = 512 + place, .size = sizes[i / 2 / count]};
-        struct tn_block *low = tn_block_is_below(&young, old.size, old.address) ? &young : &old;
-        struct tn_block *high = low == &young ? &old : &young;
+        struct tn_block recent = {.address = 512 + place, .size = sizes[i / 2 / count]};
+        struct tn_block *low = tn_block_is_below(&recent, old.size, old.address) ? &recent : &old;
+        struct tn_block *high = low == &recent ? &old : &recent;
 
-        set->young.rest.left = 1;
-        set->young.holes = 0;
+        set->recent.backoff.left = 1;
+        set->recent.holes = 0;
         assert_true(tn_free_set_insert(set, &old));
-        assert_true(tn_free_set_insert(set, &young));
-        assert_false(tn_block_is_young(&old));
-        assert_int_equal(tn_block_is_young(&young), young.size < too_old);
+        assert_true(tn_free_set_insert(set, &recent));
+        assert_false(tn_block_is_recent(&old));
+        assert_int_equal(tn_block_is_recent(&recent), recent.size < too_old);
         assert_ptr_equal(tn_free_set_find(set, 512), low);
         assert_ptr_equal(tn_free_set_find(set, low->size), low);
         assert_ptr_equal(tn_free_set_find(set, low->size + 512),
@@ -231,40 +231,40 @@ static void young_blocks_compete_with_old_ones(void **state)
         assert_ptr_equal(tn_free_set_last(set), high);
         assert_ptr_equal(tn_free_set_prev(set, high), low);
         assert_null(tn_free_set_prev(set, low));
-        tn_free_set_remove(set, &young);
+        tn_free_set_remove(set, &recent);
         tn_free_set_remove(set, &old);
     }
     tn_free_set_destroy(set);
 }
 
-/* Every block that is filed is young; the one whose turn it is becomes old. */
+/* Every block that is filed is recent; the one whose turn it is becomes old. */
 static void places_of_young_blocks_take_turns(void **state)
 {
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
-    uint64_t young = 0;
+    uint64_t recent = 0;
 
     (void)state;
-    for (uint64_t i = 0; i < 5 * (uint64_t)TN_YOUNG; i++) {
+    for (uint64_t i = 0; i < 5 * (uint64_t)TN_RECENT; i++) {
         blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = 512 * (1 + i % 3)};
         assert_true(tn_free_set_insert(set, &blocks[i]));
-        assert_true(tn_block_is_young(&blocks[i]));
-        assert_int_equal(tn_block_is_young(&blocks[i >= TN_YOUNG ? i - TN_YOUNG : 0]),
-                         i < TN_YOUNG);
+        assert_true(tn_block_is_recent(&blocks[i]));
+        assert_int_equal(tn_block_is_recent(&blocks[i >= TN_RECENT ? i - TN_RECENT : 0]),
+                         i < TN_RECENT);
     }
-    for (uint64_t i = 0; i < 5 * (uint64_t)TN_YOUNG; i++) {
-        young += tn_block_is_young(&blocks[i]);
+    for (uint64_t i = 0; i < 5 * (uint64_t)TN_RECENT; i++) {
+        recent += tn_block_is_recent(&blocks[i]);
         assert_true(tn_free_set_has(set, &blocks[i]));
     }
-    assert_int_equal(young, TN_YOUNG);
+    assert_int_equal(recent, TN_RECENT);
     tn_free_set_destroy(set);
 }
 
-/* Blocks that are filed until one does not become young; each removes none that is. */
+/* Blocks that are filed until one does not become recent; each removes none that is. */
 static uint64_t file_until_rest(struct tn_free_set *set, uint64_t *filed)
 {
     uint64_t count = 0;
 
-    while (set->young.rest.left == 0) {
+    while (set->recent.backoff.left == 0) {
         struct tn_block *block = &blocks[*filed % MANY];
 
         if (*filed >= MANY) {
@@ -277,12 +277,12 @@ static uint64_t file_until_rest(struct tn_free_set *set, uint64_t *filed)
     return count;
 }
 
-/* Where none of them leaves young, blocks go to their bins at once, for longer and longer; the rest
- * is over when it pays. */
+/* Where none of them leaves recent, blocks go to their bins at once, for longer and longer; the
+ * backoff is over when it pays. */
 static void a_set_in_which_youth_does_not_pay_rests(void **state)
 {
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
-    uint32_t rest = TN_REST_MIN;
+    uint32_t backoff = TN_BACKOFF_MIN;
     uint64_t filed = 0;
 
     (void)state;
@@ -290,57 +290,57 @@ static void a_set_in_which_youth_does_not_pay_rests(void **state)
         blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = 512 * (1 + i % 7)};
     }
     for (int i = 0; i < 7; i++) {
-        assert_in_range(file_until_rest(set, &filed), TN_YOUNG_TRIES,
-                        TN_YOUNG_TRIES + (uint64_t)TN_YOUNG);
-        assert_int_equal(set->young.rest.left, rest);
-        assert_int_equal(tn_young_count(&set->young), 0);
+        assert_in_range(file_until_rest(set, &filed), TN_RECENT_TRIES,
+                        TN_RECENT_TRIES + (uint64_t)TN_RECENT);
+        assert_int_equal(set->recent.backoff.left, backoff);
+        assert_int_equal(tn_recent_count(&set->recent), 0);
         for (uint64_t k = 0; k < MANY; k++) {
             assert_int_equal(tn_free_set_has(set, &blocks[k]), filed > k);
-            assert_false(tn_block_is_young(&blocks[k]));
+            assert_false(tn_block_is_recent(&blocks[k]));
         }
-        for (uint32_t k = 0; k < rest; k++) {
+        for (uint32_t k = 0; k < backoff; k++) {
             assert_ptr_equal(tn_free_set_find(set, 512), tn_free_set_first(set));
             tn_free_set_remove(set, &blocks[0]);
             assert_true(tn_free_set_insert(set, &blocks[0]));
-            assert_false(tn_block_is_young(&blocks[0]));
+            assert_false(tn_block_is_recent(&blocks[0]));
         }
-        assert_int_equal(set->young.rest.left, 0);
-        rest = rest < TN_REST_MAX ? 2 * rest : rest;
+        assert_int_equal(set->recent.backoff.left, 0);
+        backoff = backoff < TN_BACKOFF_MAX ? 2 * backoff : backoff;
     }
-    assert_int_equal(rest, TN_REST_MAX);
-    for (uint64_t k = 0; k < 40000; k++) { /* each block leaves young, or the next does */
+    assert_int_equal(backoff, TN_BACKOFF_MAX);
+    for (uint64_t k = 0; k < 40000; k++) { /* each block leaves recent, or the next does */
         tn_free_set_remove(set, &blocks[k % 4]);
         assert_true(tn_free_set_insert(set, &blocks[k % 4]));
-        assert_int_equal(set->young.rest.left, 0);
+        assert_int_equal(set->recent.backoff.left, 0);
     }
     tn_free_set_destroy(set);
 }
 
-/* A rest does not begin while a young block cannot be put away. */
+/* A backoff does not begin while a recent block cannot be put away. */
 static void without_host_memory_no_rest_begins(void **state)
 {
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
 
     (void)state;
-    for (uint64_t i = 0; i < TN_YOUNG_TRIES + (uint64_t)TN_YOUNG; i++) {
-        /* young blocks at the end: one of a class without a chunk is among them */
-        const bool is_last = i + 2 == TN_YOUNG_TRIES + (uint64_t)TN_YOUNG;
+    for (uint64_t i = 0; i < TN_RECENT_TRIES + (uint64_t)TN_RECENT; i++) {
+        /* recent blocks at the end: one of a class without a chunk is among them */
+        const bool is_last = i + 2 == TN_RECENT_TRIES + (uint64_t)TN_RECENT;
 
         blocks[i] = (struct tn_block){.address = 512 * (i + 1),
                                       .size = is_last ? (uint64_t)4 << 30 : 512 * (1 + i % 60)};
     }
-    for (uint64_t i = 0; i < TN_YOUNG_TRIES + (uint64_t)TN_YOUNG - 1; i++) {
+    for (uint64_t i = 0; i < TN_RECENT_TRIES + (uint64_t)TN_RECENT - 1; i++) {
         assert_true(tn_free_set_insert(set, &blocks[i]));
     }
-    assert_int_equal(set->young.rest.left, 0);
-    set->young.left = 0;
+    assert_int_equal(set->recent.backoff.left, 0);
+    set->recent.reused = 0;
     tarn_host_fail_nth(1);
-    assert_true(tn_free_set_insert(set, &blocks[TN_YOUNG_TRIES + TN_YOUNG - 1]));
+    assert_true(tn_free_set_insert(set, &blocks[TN_RECENT_TRIES + TN_RECENT - 1]));
     tarn_host_fail_nth(0);
-    assert_int_equal(set->young.old, 0); /* it was looked */
-    assert_int_equal(set->young.rest.left, 0);
-    assert_in_range(tn_young_count(&set->young), 1, TN_YOUNG - 1);
-    for (uint64_t i = 0; i < TN_YOUNG_TRIES + (uint64_t)TN_YOUNG; i++) {
+    assert_int_equal(set->recent.evicted, 0); /* it was looked */
+    assert_int_equal(set->recent.backoff.left, 0);
+    assert_in_range(tn_recent_count(&set->recent), 1, TN_RECENT - 1);
+    for (uint64_t i = 0; i < TN_RECENT_TRIES + (uint64_t)TN_RECENT; i++) {
         assert_true(tn_free_set_has(set, &blocks[i]));
     }
     tn_free_set_destroy(set);
@@ -462,29 +462,29 @@ static void without_host_memory_nothing_changes(void **state)
     assert_int_equal(tarn_host_usage().live_bytes, live);
 }
 
-/* A young block that has to leave, and cannot, stays. */
+/* A recent block that has to leave, and cannot, stays. */
 static void without_host_memory_no_young_block_leaves(void **state)
 {
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
 
     (void)state;
-    for (uint64_t i = 0; i <= TN_YOUNG; i++) {
+    for (uint64_t i = 0; i <= TN_RECENT; i++) {
         blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = 512};
     }
-    for (uint64_t i = 0; i < TN_YOUNG; i++) {
+    for (uint64_t i = 0; i < TN_RECENT; i++) {
         tarn_host_fail_nth(1);
         assert_true(tn_free_set_insert(set, &blocks[i])); /* needs none */
     }
     tarn_host_fail_nth(1);
-    assert_false(tn_free_set_insert(set, &blocks[TN_YOUNG]));
+    assert_false(tn_free_set_insert(set, &blocks[TN_RECENT]));
     tarn_host_fail_nth(0);
-    assert_int_equal(set->count, TN_YOUNG);
-    for (uint64_t i = 0; i < TN_YOUNG; i++) {
-        assert_true(tn_block_is_young(&blocks[i]) && tn_free_set_has(set, &blocks[i]));
+    assert_int_equal(set->count, TN_RECENT);
+    for (uint64_t i = 0; i < TN_RECENT; i++) {
+        assert_true(tn_block_is_recent(&blocks[i]) && tn_free_set_has(set, &blocks[i]));
     }
-    assert_int_equal(blocks[TN_YOUNG].filed, TN_FILED_OLD);
-    assert_true(tn_free_set_insert(set, &blocks[TN_YOUNG]));
-    assert_int_equal(set->count, TN_YOUNG + 1);
+    assert_int_equal(blocks[TN_RECENT].slot, TN_SLOT_BIN);
+    assert_true(tn_free_set_insert(set, &blocks[TN_RECENT]));
+    assert_int_equal(set->count, TN_RECENT + 1);
     tn_free_set_destroy(set);
 }
 

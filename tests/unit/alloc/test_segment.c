@@ -42,7 +42,7 @@ static enum tarn_status gated_alloc(struct tarn_device *device, uint64_t size,
     if (gate.closed) {
         gate.closed = false;
         gate.inside = true;
-        gate.lock_held = tn_lock_is_held(&gate.engine->lock);
+        gate.lock_held = tn_lock_is_held(&gate.engine->heap.lock);
         (void)pthread_cond_broadcast(&gate.changed);
         while (gate.inside) {
             (void)pthread_cond_wait(&gate.changed, &gate.lock);
@@ -172,7 +172,7 @@ static bool pool_exists(struct rig *rig)
 {
     const struct tn_engine *engine = rig_engine(rig->allocator);
 
-    return tn_private_pool_find(engine, pool_id) != NULL;
+    return tn_private_pool_find(&engine->heap.private_pools, pool_id) != NULL;
 }
 
 static struct rig_totals pool_totals(struct rig *rig)
@@ -229,7 +229,7 @@ static void others_wait_when_the_lock_is_kept(void **state)
     (void)state;
     gated_open(&rig, GIB, "");
     const tarn_ptr first = rig_alloc(&rig, 512, 0);
-    const struct tn_biased_lock *lock = &gate.engine->lock;
+    const struct tn_biased_lock *lock = &gate.engine->heap.lock;
 
     asker_start_and_stop(&asker, &rig, 30 * MIB);
     assert_true(gate.lock_held);
@@ -257,18 +257,19 @@ static void what_was_put_by_is_put_by_again(void **state)
     gated_open(&rig, GIB, UNLOCKED);
     const struct tn_engine *engine = gate.engine;
 
-    while (engine->map.count + 1 != engine->map.buckets * TN_BUCKET / 2) { /* room for one */
+    while (engine->heap.map.count + 1 !=
+           engine->heap.map.buckets * TN_BUCKET / 2) { /* room for one */
         (void)rig_alloc(&rig, 512, 0);
     }
-    const uint64_t buckets = engine->map.buckets;
+    const uint64_t buckets = engine->heap.map.buckets;
 
     asker_start_and_stop(&asker, &rig, 5 * MIB);
     (void)rig_alloc(&rig, 512, 0); /* splits: takes the node and the place */
-    assert_int_equal(engine->map.buckets, buckets);
-    assert_int_equal(engine->spare_count, 0);
+    assert_int_equal(engine->heap.map.buckets, buckets);
+    assert_int_equal(engine->heap.spare_count, 0);
     gate_open(false);
     asker_join(&asker, TARN_OK);
-    assert_true(engine->map.buckets > buckets);
+    assert_true(engine->heap.map.buckets > buckets);
     assert_int_equal(rig_now(&rig, TARN_STAT_INACTIVE_SPLIT), 2); /* 20 MiB were split */
     gated_close(&rig);
 }
@@ -283,7 +284,7 @@ static void without_host_memory_the_segment_is_kept(void **state)
     gated_open(&rig, GIB, UNLOCKED);
     const struct tn_engine *engine = gate.engine;
 
-    while (engine->map.count + 1 != engine->map.buckets * TN_BUCKET / 2) {
+    while (engine->heap.map.count + 1 != engine->heap.map.buckets * TN_BUCKET / 2) {
         (void)rig_alloc(&rig, 512, 0);
     }
     asker_start_and_stop(&asker, &rig, 30 * MIB);

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "alloc/pool/checkpoint.h"
+#include "alloc/engine/checkpoint.h"
 #include "support/rig.h"
 
 /* A sink whose stacks are numbers with counts. */
@@ -138,7 +138,7 @@ static void a_sink_can_be_switched_off(void **state)
     const uint64_t events = counting.events;
     const uint64_t captured = counting.captured;
 
-    assert_false(tn_engine_has_sinks(rig_engine(rig.allocator)));
+    assert_false(tn_heap_has_sinks(&rig_engine(rig.allocator)->heap));
     for (int i = 0; i < 3; i++) {
         rig_free(&rig, rig_alloc(&rig, 8192, 0));
     }

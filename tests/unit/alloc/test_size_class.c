@@ -2,7 +2,7 @@
 /* Sizes that PyTorch's allocator gives to requests, segments and remainders. */
 #include "support/test.h"
 
-#include "alloc/engine/size_class.h"
+#include "alloc/config/size_class.h"
 
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)

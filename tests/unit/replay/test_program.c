@@ -2,7 +2,7 @@
 /* A trace as a program: which operations it becomes, what is noted, what is refused. */
 #include "support/test.h"
 
-#include "alloc/engine/size_class.h"
+#include "alloc/config/size_class.h"
 #include "replay/program.h"
 #include "support/trace.h"
 #include "tarn/host.h"

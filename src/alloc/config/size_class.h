@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sizes: how a request is rounded, which pool it belongs to, how large a segment to ask the device
+ * for, and when a block is split. Pure functions of the request and the settings. The numbers are
+ * PyTorch's (CUDACachingAllocator: round_size, get_pool, get_allocation_size, should_split).
+ */
+#ifndef TN_ALLOC_CONFIG_SIZE_CLASS_H
+#define TN_ALLOC_CONFIG_SIZE_CLASS_H
+
+#include "base/assertion.h"
+#include "base/attr.h"
+#include "base/bits.h"
+#include "tarn/config.h"
+
+#define TN_MIN_BLOCK_SIZE ((uint64_t)512)     /* every block is a multiple of it */
+#define TN_SMALL_SIZE     ((uint64_t)1 << 20) /* largest rounded request of the small pool */
+#define TN_SMALL_BUFFER   ((uint64_t)2 << 20) /* segment of the small pool */
+#define TN_MIN_LARGE_ALLOC                                                                         \
+    ((uint64_t)10 << 20)                     /* from here on a segment is made for one request
+                                                     */
+#define TN_LARGE_BUFFER ((uint64_t)20 << 20) /* default segment for 1 to 10 MiB */
+#define TN_ROUND_LARGE  ((uint64_t)2 << 20)  /* unit of larger segments */
+#define TN_MAX_REQUEST                                                                             \
+    ((uint64_t)1 << 60) /* 1 EiB and more is refused before anything else
+                                                     */
+
+/* Rounds up to the next of `divisions` equal steps between two powers of two: 1200 with 4 is
+ * 1280. */
+uint64_t tn_round_to_division(uint64_t size, uint64_t divisions);
+
+/* Interval of the division table: position of the highest bit, 1 MiB and below is 0. */
+static inline unsigned tn_roundup_interval(uint64_t size)
+{
+    const unsigned interval = tn_log2_floor(size >> 20 | 1);
+
+    return interval < TARN_ROUNDUP_INTERVALS ? interval : TARN_ROUNDUP_INTERVALS - 1;
+}
+
+/* Bytes that a block for this request has. `request` < TN_MAX_REQUEST; 0 counts as 1. */
+static inline uint64_t tn_round_size(uint64_t request, const struct tarn_config *config)
+{
+    tn_assert(request < TN_MAX_REQUEST);
+    if (request < TN_MIN_BLOCK_SIZE) {
+        return TN_MIN_BLOCK_SIZE;
+    }
+    const uint64_t divisions = config->roundup_power2_divisions[tn_roundup_interval(request)];
+
+    if (tn_unlikely(divisions > 1 && request > TN_MIN_BLOCK_SIZE * divisions)) {
+        return tn_round_to_division(request, divisions);
+    }
+    return (request + TN_MIN_BLOCK_SIZE - 1) / TN_MIN_BLOCK_SIZE * TN_MIN_BLOCK_SIZE;
+}
+
+static inline bool tn_size_is_small(uint64_t rounded)
+{
+    return rounded <= TN_SMALL_SIZE;
+}
+
+/* Bytes to ask the device for, to serve a rounded request. */
+uint64_t tn_segment_size(uint64_t rounded, const struct tarn_config *config);
+
+/* Whether the rest of a block is split off when `rounded` bytes of its `block_size` are handed out;
+ * `grows`: to a request that growing segments may serve. */
+bool tn_should_split(uint64_t block_size, uint64_t rounded, bool small_pool, bool grows,
+                     const struct tarn_config *config);
+
+#endif

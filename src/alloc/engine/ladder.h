@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* The fallbacks for a request that no free block fits. */
+#ifndef TN_ALLOC_ENGINE_LADDER_H
+#define TN_ALLOC_ENGINE_LADDER_H
+
+#include "alloc/engine/engine.h"
+#include "alloc/pool/best_fit.h"
+
+/* Tries the fallbacks in order until one gives a block. TARN_ERR_NOT_FOUND and
+ * TARN_ERR_OUT_OF_MEMORY mean that memory has run out. May drop the lock for a while; what was
+ * prepared for the request may be gone. */
+enum tarn_status tn_ladder_climb(struct tn_engine *engine, struct tn_request *request,
+                                 struct tarn_error *error) TN_MUST_CHECK;
+
+/* Takes a segment of `size` bytes from the device for the set: one block in no set. Drops the lock
+ * during the device call if the settings say so. On failure nothing changed. */
+enum tarn_status tn_ladder_take_segment(struct tn_engine *engine, struct tn_free_set *set,
+                                        uint64_t size, uint64_t stack, struct tn_block **block_out,
+                                        struct tarn_error *error) TN_MUST_CHECK;
+
+#endif

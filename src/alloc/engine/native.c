@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * PyTorch's allocation and free, step by step.
+ *
+ * Allocating: complete the frees whose events are done; round the size and find the pool that the
+ * request is routed to; take the best fit among its free blocks, or else climb the ladder of
+ * fallbacks (ladder.c); split the block if the remainder is worth keeping; mark it allocated.
+ *
+ * Freeing: if other streams used the block, record events and let it wait; else coalesce it with
+ * its free neighbours and insert it into its free set.
+ *
+ * The fast path is asked first. What it does not serve finds things here as if it did not exist.
+ */
+#include "alloc/engine/native.h"
+
+#include "alloc/engine/call_back.h"
+#include "alloc/engine/core_check.h"
+#include "alloc/engine/ladder.h"
+#include "alloc/engine/oom.h"
+#include "alloc/pool/best_fit.h"
+#include "base/probe.h"
+
+/* ---- allocating ---- */
+
+/* Completes the frees that other streams allow by now. */
+static enum tarn_status complete_frees(struct tn_engine *engine, const struct tn_request *request,
+                                       struct tarn_error *error)
+{
+    struct tn_stream_waits *waits = &engine->waits;
+
+    if (engine->heap.private_pools.route_count > 0) { /* a capture may be under way */
+        return tn_stream_waits_reclaim(waits, request->stream, request->stack, error);
+    }
+    return waits->pending > 0 || waits->deferred_count > 0
+               ? tn_stream_waits_process(waits, request->stack, error)
+               : TARN_OK;
+}
+
+static struct tn_private_pool *route(struct tn_engine *engine, tarn_stream stream)
+{
+    return engine->heap.private_pools.route_count > 0
+               ? tn_private_pool_route(&engine->heap.private_pools, stream)
+               : NULL;
+}
+
+/* No free block fits. The ladder may have used up what was prepared, or dropped the lock. */
+static enum tarn_status find_by_ladder(struct tn_engine *engine, struct tn_request *request,
+                                       struct tarn_error *error)
+{
+    enum tarn_status st = tn_ladder_climb(engine, request, error);
+
+    if (st == TARN_OK) {
+        st = tn_request_prepare(&engine->heap, request, error);
+        if (st) {
+            tn_heap_insert(&engine->heap, request->block);
+        }
+    }
+    return st;
+}
+
+/* TARN_ERR_NOT_FOUND or TARN_ERR_OUT_OF_MEMORY: memory has run out. */
+static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request *request,
+                                     struct tarn_handle *handle_out, struct tarn_error *error)
+{
+    struct tn_heap *heap = &engine->heap;
+    enum tarn_status st = complete_frees(engine, request, error);
+
+    if (st) {
+        return st;
+    }
+    tn_request_route(heap, request, route(engine, request->stream));
+    st = tn_request_prepare(heap, request, error);
+    if (st == TARN_OK && !tn_best_fit(heap, request)) {
+        st = find_by_ladder(engine, request, error);
+    }
+    if (st == TARN_OK) {
+        const struct tn_allocated out =
+            tn_heap_mark_allocated(heap, request->block, request->size, request->requested,
+                                   tn_request_splits(heap, request), request->stack);
+
+        *handle_out = (struct tarn_handle){.ptr = request->block->address, .place = out.place};
+    }
+    return st;
+}
+
+/* Without the lock, and not for a request that an observer makes. */
+static void call_observers(const struct tn_engine *engine, unsigned count,
+                           const struct tarn_oom *oom)
+{
+    struct tn_call_back call;
+
+    if (tn_call_back_is_inside(engine, TN_CALL_OOM_OBSERVER)) {
+        return;
+    }
+    tn_call_back_begin(&call, engine, TN_CALL_OOM_OBSERVER);
+    for (unsigned i = 0; i < count; i++) {
+        engine->observers[i].call(engine->observers[i].context, oom);
+    }
+    tn_call_back_end(&call);
+}
+
+/* Memory has run out: the sinks hear of it under the lock, which is released here, and the
+ * observers without it. */
+static TN_COLD enum tarn_status
+alloc_run_out(struct tn_engine *engine, const struct tn_request *request, struct tarn_error *error)
+{
+    char processes[TN_OOM_PROCESSES_MAX];
+    struct tarn_oom oom = {0};
+    const enum tarn_status st = tn_oom_report(&engine->heap, request, processes, &oom, error);
+    const unsigned observers = engine->observer_count;
+
+    tn_heap_drop_stack(&engine->heap, request->stack);
+    tn_core_assert(engine);
+    tn_engine_unlock(engine);
+    call_observers(engine, observers, &oom);
+    return st;
+}
+
+/* Takes over the stack. */
+static TN_NOINLINE enum tarn_status alloc_slow(struct tn_engine *engine, uint64_t size,
+                                               tarn_stream stream, uint64_t stack,
+                                               struct tarn_handle *handle_out,
+                                               struct tarn_error *error)
+{
+    struct tn_request request = {.requested = size, .stream = stream};
+    enum tarn_status st;
+
+    tn_engine_lock(engine);
+    request.stack = tn_heap_keep_if_received(&engine->heap, stack);
+    if (size >= TN_MAX_REQUEST) {
+        st = tn_oom_absurd(error);
+        goto out;
+    }
+    st = alloc_locked(engine, &request, handle_out, error);
+
+    if (st == TARN_ERR_NOT_FOUND || st == TARN_ERR_OUT_OF_MEMORY) {
+        return alloc_run_out(engine, &request, error);
+    }
+out:
+    if (st) {
+        tn_heap_drop_stack(&engine->heap, request.stack); /* else the block has it */
+    }
+    tn_core_assert(engine);
+    tn_engine_unlock(engine);
+    return st;
+}
+
+enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_stream stream,
+                                 struct tarn_handle *handle_out, struct tarn_error *error)
+{
+    const uint64_t stack = tn_heap_capture(&engine->heap, TARN_CONTEXT_STATE);
+    enum tarn_status st = TARN_OK;
+
+    if (tn_likely(tn_fast_alloc(&engine->fast, &engine->heap, size, stream, stack, handle_out))) {
+        tn_core_assert_fast(engine);
+    } else {
+        st = alloc_slow(engine, size, stream, stack, handle_out, error);
+    }
+    TN_PROBE4(malloc, st ? 0 : handle_out->ptr, engine->heap.device->ordinal, size, stream);
+    return st;
+}
+
+/* ---- freeing ---- */
+
+static enum tarn_status free_block(struct tn_engine *engine, struct tn_block *block, uint64_t stack,
+                                   struct tarn_error *error)
+{
+    const bool waits = block->uses != 0;
+
+    if (waits) {
+        const bool capturing = engine->heap.private_pools.route_count > 0;
+        const enum tarn_status st = tn_stream_use_release(&engine->waits, block, capturing, error);
+
+        if (st) {
+            return st;
+        }
+    }
+    tn_heap_mark_free(&engine->heap, block, waits, stack);
+    return TARN_OK;
+}
+
+enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block *block,
+                                       uint64_t stack, struct tarn_error *error)
+{
+    uint64_t *slot = tn_ptr_map_slot(&engine->heap.map, block->address);
+    const enum tarn_status st = free_block(engine, block, stack, error);
+
+    if (st == TARN_OK) {
+        tn_ptr_map_remove(&engine->heap.map, slot);
+    }
+    return st;
+}
+
+void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uint64_t stack)
+{
+    const enum tarn_status st = tn_native_free_locked(engine, block, stack, NULL);
+
+    if (st) { /* only for want of an event: it is recorded later */
+        tn_stream_use_defer(&engine->waits, block);
+        tn_ptr_map_take(&engine->heap.map, block->address);
+        tn_heap_mark_free(&engine->heap, block, true, stack);
+    }
+}
+
+/* Takes over the stack. */
+static TN_NOINLINE enum tarn_status free_slow(struct tn_engine *engine, struct tarn_handle handle,
+                                              uint64_t stack, struct tarn_error *error)
+{
+    tn_engine_lock(engine);
+    uint64_t *slot = tn_ptr_map_slot_at(&engine->heap.map, handle.place, handle.ptr);
+    const enum tarn_status st = slot ? free_block(engine, tn_ptr_entry_block(*slot), stack, error)
+                                     : tn_pointer_unknown(handle.ptr, error);
+
+    if (st == TARN_OK) {
+        tn_ptr_map_remove(&engine->heap.map, slot);
+    }
+    tn_heap_drop_stack(&engine->heap, stack);
+    tn_core_assert(engine);
+    tn_engine_unlock(engine);
+    return st;
+}
+
+enum tarn_status tn_native_free(struct tn_engine *engine, struct tarn_handle handle,
+                                struct tarn_error *error)
+{
+    const uint64_t stack = tn_heap_capture(&engine->heap, TARN_CONTEXT_ALL);
+
+    TN_PROBE1(free, handle.ptr);
+    if (tn_unlikely(!tn_fast_free(&engine->fast, &engine->heap, handle, stack))) {
+        return free_slow(engine, handle, stack, error);
+    }
+    tn_core_assert_fast(engine);
+    return TARN_OK;
+}
+
+enum tarn_status tn_native_record_stream(struct tn_engine *engine, tarn_ptr ptr, tarn_stream stream,
+                                         struct tarn_error *error)
+{
+    enum tarn_status st;
+
+    tn_engine_lock(engine);
+    struct tn_block *block = tn_ptr_map_find(&engine->heap.map, ptr);
+
+    if (!block) {
+        st = tn_pointer_unknown(ptr, error);
+    } else {
+        const bool capturing = engine->heap.private_pools.route_count > 0;
+
+        st = tn_stream_use_record(&engine->waits, block, stream, capturing);
+        if (st) {
+            (void)tn_fail(error, st, "no host memory to record a stream");
+        }
+    }
+    tn_engine_unlock(engine);
+    return st;
+}

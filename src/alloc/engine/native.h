@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* The caching engine's algorithm: allocating and freeing, as PyTorch does both. */
+#ifndef TN_ALLOC_ENGINE_NATIVE_H
+#define TN_ALLOC_ENGINE_NATIVE_H
+
+#include "alloc/engine/engine.h"
+
+/* These take the engine's lock themselves. */
+enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_stream stream,
+                                 struct tarn_handle *handle_out,
+                                 struct tarn_error *error) TN_MUST_CHECK;
+enum tarn_status tn_native_free(struct tn_engine *engine, struct tarn_handle handle,
+                                struct tarn_error *error) TN_MUST_CHECK;
+enum tarn_status tn_native_record_stream(struct tn_engine *engine, tarn_ptr ptr, tarn_stream stream,
+                                         struct tarn_error *error) TN_MUST_CHECK;
+
+/* Frees an allocated block; under the lock. On failure it is still allocated. */
+enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block *block,
+                                       uint64_t stack, struct tarn_error *error) TN_MUST_CHECK;
+
+/* The same without failing: a block whose events cannot be recorded is deferred, for which room was
+ * made by tn_stream_waits_reserve_deferred. */
+void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uint64_t stack);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bringing memory into a known state: a free block is handed out in pieces of given sizes, in
+ * address order, and the pieces that are to be free are freed again. Restoring a checkpoint does
+ * that (and its order of events is PyTorch's), and so does a replay that starts in the middle of a
+ * run.
+ */
+#ifndef TN_ALLOC_ENGINE_REBUILD_LAYOUT_H
+#define TN_ALLOC_ENGINE_REBUILD_LAYOUT_H
+
+#include "alloc/engine/engine.h"
+
+struct tn_layout_block {
+    uint64_t size; /* bytes, a multiple of 512 */
+    uint64_t requested;
+    bool allocated; /* false: free again at the end */
+    bool unmapped;  /* and the whole pages in it given back; only in a growing segment, between
+                       pieces that are not */
+};
+
+struct tn_layout_segment {
+    uint64_t size;
+    tarn_stream stream;
+    bool is_small;
+    bool grows; /* the mapped beginning of a growing segment; `size` is of whole pages */
+};
+
+/* `block` is free, in its set, and the pieces are not larger than it; what they leave stays free.
+ * As many nodes as pieces must have been put by, and as much room in the pointer map. Under the
+ * lock. */
+void tn_rebuild_layout(struct tn_engine *engine, struct tn_block *block,
+                       const struct tn_layout_block *pieces, uint64_t count, uint64_t stack);
+
+/* Makes a segment of the default pool with these blocks, which fill it: as if they had been
+ * allocated in a run that is not known. The device gives the address. Takes the lock. After a
+ * failure there may be a part of it. */
+enum tarn_status tn_rebuild_segment(struct tn_engine *engine,
+                                    const struct tn_layout_segment *segment,
+                                    const struct tn_layout_block *pieces, uint64_t count,
+                                    tarn_ptr *address_out, struct tarn_error *error) TN_MUST_CHECK;
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/fast/fast.h"
+
+#include "alloc/pool/best_fit.h"
+
+void tn_fast_init(struct tn_fast *fast, struct tn_heap *heap)
+{
+    tn_stream_caches_init(&fast->caches);
+    if (!TN_FAST_HAS(TN_PART_BIASED_LOCK)) {
+        tn_biased_lock_never_lean(&heap->lock);
+    }
+}
+
+void tn_fast_fini(struct tn_fast *fast)
+{
+    tn_stream_caches_fini(&fast->caches);
+}
+
+/* ---- logs ---- */
+
+static struct tn_undo_log *fast_log_of(struct tn_fast *fast, tarn_stream stream)
+{
+    struct tn_stream_cache *cache =
+        tn_fast_has_caches(fast) ? tn_stream_caches_find(&fast->caches, stream) : NULL;
+
+    return cache ? &cache->log : &fast->log;
+}
+
+/* Closes all caches and empties all logs; the caches are collected. */
+static void fast_drop(struct tn_fast *fast, struct tn_heap *heap)
+{
+    tn_undo_log_invalidate(heap, &fast->log);
+    if (tn_fast_has_caches(fast)) {
+        for (uint32_t i = 0; i < fast->caches.count; i++) {
+            tn_undo_log_invalidate(heap, &fast->caches.list[i]->log);
+        }
+        tn_stream_caches_close(&fast->caches);
+    }
+}
+
+/* Takes the caches, if there are any, and brings the counters up to date. */
+static void fast_collect(struct tn_fast *fast, struct tn_heap *heap)
+{
+    if (tn_fast_has_caches(fast)) {
+        tn_stream_caches_collect(&fast->caches, &heap->counters);
+    }
+    (void)tn_undo_log_count(&fast->log, &heap->counters);
+}
+
+/* Gives the caches back, and says whether there are any. */
+static void fast_resume(struct tn_fast *fast, struct tn_heap *heap)
+{
+    unsigned busy =
+        atomic_load_explicit(&heap->busy, memory_order_relaxed) & ~(unsigned)TN_BUSY_CACHES;
+
+    if (tn_fast_has_caches(fast)) {
+        (void)tn_undo_log_count(&fast->log, &heap->counters);
+        tn_stream_caches_redistribute(&fast->caches, &heap->counters);
+        busy |= TN_BUSY_CACHES;
+    }
+    atomic_store_explicit(&heap->busy, busy, memory_order_relaxed);
+}
+
+static void fast_leave(struct tn_fast *fast, struct tn_heap *heap)
+{
+    fast_resume(fast, heap);
+    tn_biased_lock_release(&heap->lock);
+}
+
+void tn_fast_flush_caches(struct tn_fast *fast, struct tn_heap *heap, enum tn_flush what)
+{
+    if (what == TN_FLUSH_END) {
+        fast_resume(fast, heap);
+        return;
+    }
+    fast_collect(fast, heap);
+    if (what == TN_FLUSH_ALL) {
+        fast_drop(fast, heap);
+    } else if (what == TN_FLUSH_BLOCKS) {
+        for (uint32_t i = 0; i < tn_fast_log_count(fast); i++) {
+            tn_undo_log_flush(heap, i == 0 ? &fast->log : &fast->caches.list[i - 1]->log);
+        }
+    }
+}
+
+/* Takes the lock when receivers or caches are all that is unusual. */
+static bool fast_enter_slow(struct tn_heap *heap)
+{
+    if (atomic_load_explicit(&heap->busy, memory_order_relaxed) & TN_BUSY_BLOCKS) {
+        return false;
+    }
+    tn_biased_lock_acquire(&heap->lock);
+    if (tn_likely(!(atomic_load_explicit(&heap->busy, memory_order_relaxed) & TN_BUSY_BLOCKS))) {
+        return true;
+    }
+    tn_biased_lock_release(&heap->lock);
+    return false;
+}
+
+/* ---- allocating ---- */
+
+/* An allocation from a free block gets an entry in its stream's log. */
+static void request_add_entry(struct tn_undo_log *log, const struct tn_request *request, bool split,
+                              const struct tn_allocated *out)
+{
+    struct tn_undo_entry *entry = tn_undo_log_add(log);
+    struct tn_block *block = request->block;
+
+    entry->block = block;
+    entry->address = block->address;
+    entry->place = out->place;
+    entry->requested = request->requested;
+    entry->stream = request->stream;
+    entry->stale = split ? &block->next->requested_size : &log->unused;
+    entry->split_bytes = out->change.bytes;
+    entry->split_blocks = (int16_t)out->change.blocks;
+    entry->pool = (uint8_t)tn_counter_pool(request->pool->is_small);
+}
+
+/* Takes a free block that fits, marks it allocated and logs that; false if there is none. The log
+ * is the stream's, flushed and counted. */
+static TN_INLINE bool request_serve(struct tn_heap *heap, struct tn_undo_log *log,
+                                    struct tn_request *request, struct tarn_handle *handle_out)
+{
+    tn_request_route(heap, request, NULL);
+    if (tn_unlikely(tn_request_prepare(heap, request, NULL)) ||
+        tn_unlikely(!tn_best_fit(heap, request))) {
+        return false;
+    }
+    const bool split = tn_request_splits(heap, request);
+    const struct tn_allocated out = tn_heap_mark_allocated(
+        heap, request->block, request->size, request->requested, split, request->stack);
+
+    if (request->block->size < heap->config.max_split_size && tn_undo_log_wants_entry(log)) {
+        request_add_entry(log, request, split, &out);
+    } else {
+        tn_undo_log_invalidate(heap, log);
+    }
+    *handle_out = (struct tarn_handle){.ptr = request->block->address, .place = out.place};
+    return true;
+}
+
+/* The log in which the request may get an entry. Caches close here when they do not pay, and open
+ * when there is contention, but not while somebody receives events: caches send none. */
+static struct tn_undo_log *fast_prepare_log(struct tn_fast *fast, struct tn_heap *heap,
+                                            tarn_stream stream)
+{
+    if (tn_fast_has_caches(fast) && !tn_stream_caches_pay(&fast->caches)) {
+        fast_drop(fast, heap);
+    } else if (!tn_heap_has_sinks(heap) &&
+               tn_stream_caches_consider(&fast->caches, &heap->lock, stream)) {
+        tn_undo_log_invalidate(heap, &fast->log); /* it may have entries of that stream */
+    }
+    if (tn_fast_has_caches(fast)) {
+        tn_stream_caches_remember(&fast->caches, stream);
+    }
+    struct tn_undo_log *log = fast_log_of(fast, stream);
+
+    tn_undo_log_flush(heap, log);
+    return log;
+}
+
+/* With the lock, which is released: the log of the streams without a cache does not serve it. */
+static TN_NOINLINE bool fast_alloc_locked(struct tn_fast *fast, struct tn_heap *heap,
+                                          struct tn_request *request,
+                                          struct tarn_handle *handle_out)
+{
+    const struct tn_undo_entry *entry = NULL;
+    bool served = false;
+
+    fast_collect(fast, heap);
+    if (tn_fast_has_caches(fast)) {
+        struct tn_undo_log *log = fast_log_of(fast, request->stream);
+
+        log->ceiling = log->end; /* here the peaks may rise */
+        entry = tn_undo_log_redo(log, request->requested, request->stream);
+        (void)tn_undo_log_count(log, &heap->counters);
+        tn_stream_caches_remember(&fast->caches, request->stream);
+    }
+    if (entry) {
+        tn_assert(request->stack == 0); /* caches are open only while nobody receives events */
+        *handle_out = (struct tarn_handle){.ptr = entry->address, .place = entry->place};
+        served = true;
+    } else if (request->requested < TN_MAX_REQUEST) {
+        struct tn_undo_log *log = fast_prepare_log(fast, heap, request->stream);
+
+        served = request_serve(heap, log, request, handle_out);
+    }
+    fast_leave(fast, heap);
+    return served;
+}
+
+TN_NOINLINE bool tn_fast_alloc_miss(struct tn_fast *fast, struct tn_heap *heap, uint64_t size,
+                                    tarn_stream stream, struct tarn_handle *handle_out)
+{
+    struct tn_request request = {.requested = size, .stream = stream};
+
+    if (tn_unlikely(size >= TN_MAX_REQUEST ||
+                    tn_stream_caches_may_open(&fast->caches, &heap->lock))) {
+        return fast_alloc_locked(fast, heap, &request, handle_out);
+    }
+    (void)tn_undo_log_count(&fast->log, &heap->counters);
+    tn_undo_log_flush(heap, &fast->log);
+    const bool served = request_serve(heap, &fast->log, &request, handle_out);
+
+    tn_biased_lock_release(&heap->lock);
+    return served;
+}
+
+/* The events of calls that the log served; both take over the stack. */
+static TN_NOINLINE void emit_redo(struct tn_heap *heap, const struct tn_undo_entry *entry,
+                                  uint64_t stack)
+{
+    tn_assert(entry->block->u.stack == 0);
+    entry->block->u.stack = stack;
+    tn_heap_emit(heap, TARN_ACTION_ALLOC, entry->address, entry->requested, entry->stream,
+                 entry->block->set->pool, stack);
+}
+
+static TN_NOINLINE void emit_undo(struct tn_heap *heap, const struct tn_undo_entry *entry,
+                                  uint64_t stack)
+{
+    const uint64_t shown = stack ? stack : entry->block->u.stack;
+
+    if (tn_heap_has_sinks(heap)) {
+        tn_heap_emit_free(heap, entry->address, entry->requested, entry->stream,
+                          entry->block->set->pool, shown);
+    }
+    tn_heap_drop_stack(heap, entry->block->u.stack);
+    tn_heap_drop_stack(heap, stack);
+    entry->block->u.stack = 0;
+}
+
+TN_NOINLINE bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, uint64_t size,
+                                    tarn_stream stream, uint64_t stack,
+                                    struct tarn_handle *handle_out)
+{
+    struct tn_request request = {.requested = size, .stream = stream, .stack = stack};
+
+    if (tn_fast_has_caches(fast) && stack == 0 &&
+        tn_stream_cache_alloc(&fast->caches, size, stream, handle_out)) {
+        return true;
+    }
+    if (!fast_enter_slow(heap)) {
+        return false;
+    }
+    if (tn_unlikely(stack != 0) && !tn_heap_has_sinks(heap)) {
+        /* The receivers were switched off since: what blocks keep would stay in the log. */
+        tn_biased_lock_release(&heap->lock);
+        return false;
+    }
+    const struct tn_undo_entry *entry =
+        tn_fast_has_caches(fast) ? NULL : tn_undo_log_redo(&fast->log, size, stream);
+
+    if (!entry) {
+        return fast_alloc_locked(fast, heap, &request, handle_out);
+    }
+    *handle_out = (struct tarn_handle){.ptr = entry->address, .place = entry->place};
+    if (tn_heap_has_sinks(heap)) {
+        emit_redo(heap, entry, stack);
+    }
+    tn_biased_lock_release(&heap->lock);
+    return true;
+}
+
+/* ---- freeing ---- */
+
+/* Place of an allocated block, whose stream's log is empty now; NULL when there is none at that
+ * address. */
+static uint64_t *fast_find_to_free(struct tn_fast *fast, struct tn_heap *heap,
+                                   struct tarn_handle handle)
+{
+    tn_undo_log_invalidate(heap, &fast->log);
+    uint64_t *slot = tn_ptr_map_slot_at(&heap->map, handle.place, handle.ptr);
+
+    if (slot && tn_fast_has_caches(fast)) {
+        const struct tn_block *block = tn_ptr_entry_block(*slot);
+
+        tn_undo_log_invalidate(heap, fast_log_of(fast, block->set->stream));
+        slot = tn_ptr_map_slot(&heap->map, handle.ptr); /* it may have been freed in that log */
+    }
+    return slot;
+}
+
+/* Frees the block unless there is none or it waits for other streams. */
+static TN_INLINE bool slot_free(struct tn_heap *heap, uint64_t *slot, uint64_t stack)
+{
+    if (tn_unlikely(!slot || tn_ptr_entry_block(*slot)->uses != 0)) {
+        return false;
+    }
+    tn_heap_mark_free(heap, tn_ptr_entry_block(*slot), false, stack);
+    tn_ptr_map_remove(&heap->map, slot);
+    return true;
+}
+
+TN_NOINLINE bool tn_fast_free_miss(struct tn_fast *fast, struct tn_heap *heap,
+                                   struct tarn_handle handle)
+{
+    (void)tn_undo_log_count(&fast->log, &heap->counters);
+    tn_undo_log_invalidate(heap, &fast->log);
+    uint64_t *slot = tn_ptr_map_slot_at(&heap->map, handle.place, handle.ptr);
+    const bool served = slot_free(heap, slot, 0);
+
+    tn_biased_lock_release(&heap->lock);
+    return served;
+}
+
+TN_NOINLINE bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap,
+                                   struct tarn_handle handle, uint64_t stack)
+{
+    if (tn_fast_has_caches(fast) && stack == 0 && tn_stream_cache_free(&fast->caches, handle.ptr)) {
+        return true;
+    }
+    if (!fast_enter_slow(heap)) {
+        return false;
+    }
+    const struct tn_undo_entry *entry =
+        tn_fast_has_caches(fast) ? NULL : tn_undo_log_undo(&fast->log, handle.ptr);
+
+    if (entry) {
+        if (tn_heap_has_sinks(heap) || stack != 0) {
+            emit_undo(heap, entry, stack);
+        }
+        tn_biased_lock_release(&heap->lock);
+        return true;
+    }
+    fast_collect(fast, heap);
+    uint64_t *slot = fast_find_to_free(fast, heap, handle);
+    const bool served = slot_free(heap, slot, stack);
+
+    if (served) {
+        tn_heap_drop_stack(heap, stack);
+    }
+    fast_leave(fast, heap);
+    return served;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The fast path: most calls need nothing but a free block and change nothing else. It may serve a
+ * call, or not: the engine then does, from the start. What it serves decides exactly as the engine.
+ *
+ * Three functions: allocate, free, and flush, which does the work that the first two have
+ * postponed. A build with TN_FAST_PATH 0 leaves all of it out.
+ */
+#ifndef TN_ALLOC_FAST_FAST_H
+#define TN_ALLOC_FAST_FAST_H
+
+#include "alloc/config/fast_path.h"
+#include "alloc/fast/stream_cache.h"
+#include "alloc/fast/undo_log.h"
+#include "alloc/pool/heap.h"
+
+/* What the holder of the heap's lock needs flushed. */
+enum tn_flush {
+    TN_FLUSH_END,      /* nothing: the lock is about to be released */
+    TN_FLUSH_COUNTERS, /* the counters are up to date */
+    TN_FLUSH_BLOCKS,   /* and blocks that look allocated are */
+    TN_FLUSH_ALL       /* and nothing is kept: blocks, settings and receivers may be changed */
+};
+
+#if TN_FAST_PATH
+
+struct tn_fast {
+    struct tn_undo_log log; /* of streams without a cache */
+    struct tn_stream_caches caches;
+};
+
+void tn_fast_init(struct tn_fast *fast, struct tn_heap *heap);
+
+/* Everything is flushed. */
+void tn_fast_fini(struct tn_fast *fast);
+
+/* The logs, for checkers: 0 is that of the streams without a cache. */
+static inline uint32_t tn_fast_log_count(const struct tn_fast *fast)
+{
+    return 1 + fast->caches.count;
+}
+
+static inline const struct tn_undo_log *tn_fast_log(const struct tn_fast *fast, uint32_t i)
+{
+    return i == 0 ? &fast->log : &fast->caches.list[i - 1]->log;
+}
+
+static inline bool tn_fast_has_caches(const struct tn_fast *fast)
+{
+    return tn_unlikely(atomic_load_explicit(&fast->caches.open, memory_order_relaxed));
+}
+
+bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, uint64_t size,
+                        tarn_stream stream, uint64_t stack, struct tarn_handle *handle_out);
+bool tn_fast_alloc_miss(struct tn_fast *fast, struct tn_heap *heap, uint64_t size,
+                        tarn_stream stream, struct tarn_handle *handle_out);
+bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap, struct tarn_handle handle,
+                       uint64_t stack);
+bool tn_fast_free_miss(struct tn_fast *fast, struct tn_heap *heap, struct tarn_handle handle);
+void tn_fast_flush_caches(struct tn_fast *fast, struct tn_heap *heap, enum tn_flush what);
+
+/* Takes the lock if nothing is unusual. False, and the lock is not held, if something is. */
+static inline bool tn_fast_enter(struct tn_heap *heap)
+{
+    if (!TN_FAST_HAS(TN_PART_SHORT_WAY) ||
+        tn_unlikely(atomic_load_explicit(&heap->busy, memory_order_relaxed))) {
+        return false;
+    }
+    tn_biased_lock_acquire(&heap->lock);
+    if (tn_likely(!atomic_load_explicit(&heap->busy, memory_order_relaxed))) {
+        return true;
+    }
+    tn_biased_lock_release(&heap->lock);
+    return false;
+}
+
+/* Takes the lock itself. False, and nothing has changed, if the engine has to serve the call; else
+ * the caller's reference to `stack` is taken over. */
+TN_MUST_CHECK static inline bool tn_fast_alloc(struct tn_fast *fast, struct tn_heap *heap,
+                                               uint64_t size, tarn_stream stream, uint64_t stack,
+                                               struct tarn_handle *handle_out)
+{
+    if (tn_unlikely(stack != 0 || !tn_fast_enter(heap))) {
+        return tn_fast_alloc_slow(fast, heap, size, stream, stack, handle_out);
+    }
+    const struct tn_undo_entry *entry = tn_undo_log_redo(&fast->log, size, stream);
+
+    if (tn_unlikely(!entry)) {
+        return tn_fast_alloc_miss(fast, heap, size, stream, handle_out);
+    }
+    *handle_out = (struct tarn_handle){.ptr = entry->address, .place = entry->place};
+    tn_biased_lock_release(&heap->lock);
+    return true;
+}
+
+/* The same. */
+TN_MUST_CHECK static inline bool tn_fast_free(struct tn_fast *fast, struct tn_heap *heap,
+                                              struct tarn_handle handle, uint64_t stack)
+{
+    if (tn_unlikely(stack != 0 || !tn_fast_enter(heap))) {
+        return tn_fast_free_slow(fast, heap, handle, stack);
+    }
+    if (tn_unlikely(!tn_undo_log_undo(&fast->log, handle.ptr))) {
+        return tn_fast_free_miss(fast, heap, handle);
+    }
+    tn_biased_lock_release(&heap->lock);
+    return true;
+}
+
+/* With the lock, after it was taken and before it is released. */
+static inline void tn_fast_flush(struct tn_fast *fast, struct tn_heap *heap, enum tn_flush what)
+{
+    if (tn_fast_has_caches(fast)) {
+        tn_fast_flush_caches(fast, heap, what);
+        return;
+    }
+    if (what >= TN_FLUSH_COUNTERS) {
+        (void)tn_undo_log_count(&fast->log, &heap->counters);
+    }
+    if (what >= TN_FLUSH_BLOCKS) {
+        tn_undo_log_flush(heap, &fast->log);
+    }
+    if (what == TN_FLUSH_ALL && fast->log.end > 0) {
+        tn_undo_log_clear(&fast->log);
+    }
+}
+
+#else
+
+struct tn_fast {
+    char unused;
+};
+
+static inline void tn_fast_init(struct tn_fast *fast, struct tn_heap *heap)
+{
+    (void)fast;
+    tn_biased_lock_never_lean(&heap->lock);
+}
+
+static inline void tn_fast_fini(struct tn_fast *fast)
+{
+    (void)fast;
+}
+
+static inline uint32_t tn_fast_log_count(const struct tn_fast *fast)
+{
+    (void)fast;
+    return 0;
+}
+
+static inline const struct tn_undo_log *tn_fast_log(const struct tn_fast *fast, uint32_t i)
+{
+    (void)fast;
+    (void)i;
+    return NULL;
+}
+
+static inline bool tn_fast_has_caches(const struct tn_fast *fast)
+{
+    (void)fast;
+    return false;
+}
+
+TN_MUST_CHECK static inline bool tn_fast_alloc(struct tn_fast *fast, struct tn_heap *heap,
+                                               uint64_t size, tarn_stream stream, uint64_t stack,
+                                               struct tarn_handle *handle_out)
+{
+    (void)fast;
+    (void)heap;
+    (void)size;
+    (void)stream;
+    (void)stack;
+    (void)handle_out;
+    return false;
+}
+
+TN_MUST_CHECK static inline bool tn_fast_free(struct tn_fast *fast, struct tn_heap *heap,
+                                              struct tarn_handle handle, uint64_t stack)
+{
+    (void)fast;
+    (void)heap;
+    (void)handle;
+    (void)stack;
+    return false;
+}
+
+static inline void tn_fast_flush(struct tn_fast *fast, struct tn_heap *heap, enum tn_flush what)
+{
+    (void)fast;
+    (void)heap;
+    (void)what;
+}
+
+#endif
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Per-stream caches: threads that work on different streams do not contend.
+ *
+ * While several threads want the heap's lock for several streams, each of these streams gets a
+ * cache: an undo log (undo_log.h) of its own with a lock of its own. Undo and redo in it, which is
+ * what programs do most, take that lock only. Everything else takes the heap's lock and then the
+ * locks of all open caches; so whoever holds the heap's lock sees and changes what is there as if
+ * there were no caches. They open under contention and close when they do not pay, and whenever
+ * free blocks begin to change without calls (heap.h: busy).
+ *
+ * Counters stay exact, and so do their peaks: a peak is the largest sum there ever was, not the sum
+ * of the caches' own. What the peaks leave above the present values can be filled by anybody
+ * without a new peak. That is divided into quotas: each cache gets what its log may need, as far as
+ * that goes, and its cursor is limited to the entries for which the quota is enough. A cache that
+ * needs more takes from another cache's quota; if none has enough, the call goes to the heap, where
+ * the sum is known and the peak can rise. Taking the heap's lock collects all quotas, releasing it
+ * redistributes them.
+ *
+ * Invariant, for every counter, "all" and each pool: the quotas and the heap's peak add up to the
+ * true peak; no cache adds more than its quota. Locks: the heap's, then caches in the order of
+ * their numbers. A thread that holds a cache's lock waits for no other: it only tries those of the
+ * caches it takes quota from. Owns: its log. Caches live as long as the heap.
+ */
+#ifndef TN_ALLOC_FAST_STREAM_CACHE_H
+#define TN_ALLOC_FAST_STREAM_CACHE_H
+
+#include "alloc/fast/undo_log.h"
+#include "alloc/pool/counters.h"
+#include "base/biased_lock.h"
+#include "tarn/allocator.h"
+
+enum {
+    TN_STREAM_CACHES_MAX = 64, /* streams beyond that have none */
+    TN_QUOTA_COUNTERS = 5
+};
+
+/* Amounts by counter (blocks, bytes, requested, split, split bytes): "all" and each pool. */
+struct tn_quota {
+    int64_t of[TN_QUOTA_COUNTERS][TARN_STAT_POOLS];
+};
+
+struct tn_stream_cache {
+    struct tn_biased_lock lock;
+    tarn_stream stream; /* constant */
+    uint32_t number;    /* constant: index among the caches */
+    bool open;
+    struct tn_quota quota; /* may be negative, when more was freed than allocated here */
+    struct tn_undo_log log;
+};
+
+/* All of a heap. All zero but `id`: none. */
+struct tn_stream_caches {
+    uint64_t id;            /* constant: no other heap has it, ever */
+    _Atomic bool open;      /* some cache is; also read without a lock, as a hint */
+    _Atomic uint32_t count; /* also read by who takes quota; caches never go */
+    struct tn_stream_cache *list[TN_STREAM_CACHES_MAX];
+
+    uint32_t waits_seen; /* for the heap's lock, at the last look at contention */
+    uint32_t changes;    /* of the stream from call to call since then */
+    uint32_t calls_left; /* that open caches for their streams */
+    uint32_t patience;   /* waits until caches open; doubled when they did not pay */
+    uint32_t first;      /* cache that gets its quota first, the next time */
+    uint64_t
+        slow_calls; /* calls that took all caches, and calls they served, since the last look */
+    uint64_t hits;
+    tarn_stream last_stream;
+};
+
+void tn_stream_caches_init(struct tn_stream_caches *caches);
+
+/* Every log is empty. */
+void tn_stream_caches_fini(struct tn_stream_caches *caches);
+
+/* ---- without the heap's lock ---- */
+
+/* Redoes the next entry of the stream's log if it is this request. */
+bool tn_stream_cache_alloc(struct tn_stream_caches *caches, uint64_t requested, tarn_stream stream,
+                           struct tarn_handle *handle_out);
+
+/* Undoes the newest entry of the log of the cache that this thread used last, if it is this
+ * pointer. */
+bool tn_stream_cache_free(struct tn_stream_caches *caches, tarn_ptr ptr);
+
+/* ---- with the heap's lock ---- */
+
+/* Takes the locks of all open caches, their quotas and what they did to the counters; and the
+ * reverse. */
+void tn_stream_caches_collect(struct tn_stream_caches *caches, struct tn_counters *counters);
+void tn_stream_caches_redistribute(struct tn_stream_caches *caches, struct tn_counters *counters);
+
+/* The cache of the stream, or NULL when it has none that is open. */
+struct tn_stream_cache *tn_stream_caches_find(const struct tn_stream_caches *caches,
+                                              tarn_stream stream);
+
+/* This thread allocates for the stream: from now on it tries its cache first, if there is one. */
+void tn_stream_caches_remember(const struct tn_stream_caches *caches, tarn_stream stream);
+
+/* Closes all; they are collected, and their logs empty. */
+void tn_stream_caches_close(struct tn_stream_caches *caches);
+
+/* Looks whether threads wait for the heap's lock on behalf of several streams, and then opens
+ * caches, this call's first. True when one was opened. */
+bool tn_stream_caches_consider_slow(struct tn_stream_caches *caches, uint32_t waits,
+                                    tarn_stream stream);
+
+/* Whether there is something to look at. */
+static inline bool tn_stream_caches_may_open(const struct tn_stream_caches *caches,
+                                             const struct tn_biased_lock *lock)
+{
+    return TN_FAST_HAS(TN_PART_STREAM_CACHES) &&
+           (caches->calls_left > 0 || lock->waits != caches->waits_seen);
+}
+
+static inline bool tn_stream_caches_consider(struct tn_stream_caches *caches,
+                                             const struct tn_biased_lock *lock, tarn_stream stream)
+{
+    return tn_unlikely(tn_stream_caches_may_open(caches, lock)) &&
+           tn_stream_caches_consider_slow(caches, lock->waits, stream);
+}
+
+/* A call took all caches: whether they pay for that. */
+bool tn_stream_caches_pay(struct tn_stream_caches *caches);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One request on its way to a block, and the choice among free blocks: the smallest that is large
+ * enough, the lowest address among equals; within the limits of max_split_size, and with a
+ * preference among blocks of expandable segments.
+ */
+#ifndef TN_ALLOC_POOL_BEST_FIT_H
+#define TN_ALLOC_POOL_BEST_FIT_H
+
+#include "alloc/config/size_class.h"
+#include "alloc/pool/heap.h"
+
+struct tn_request {
+    uint64_t requested;    /* bytes that the caller asked for */
+    uint64_t size;         /* rounded */
+    uint64_t segment_size; /* what the device would be asked for */
+    tarn_stream stream;
+    struct tn_pool *pool;
+    struct tn_free_set *set; /* of the pool and stream */
+    uint64_t stack;
+    bool expandable;        /* expandable segments may serve it; false: only plain ones */
+    bool rejected;          /* refused because of the limit, before the device was asked */
+    struct tn_block *block; /* found: in no set, at least `size` bytes */
+};
+
+/* Rounds the request; `owner` NULL: the default pools serve it. */
+static TN_INLINE void tn_request_route(struct tn_heap *heap, struct tn_request *request,
+                                       struct tn_private_pool *owner)
+{
+    request->size = tn_round_size(request->requested, &heap->config);
+    request->expandable = heap->config.expandable_segments;
+    if (tn_likely(!owner)) {
+        request->pool = tn_size_is_small(request->size) ? &heap->small : &heap->large;
+    } else {
+        request->pool = tn_size_is_small(request->size) ? &owner->small : &owner->large;
+    }
+}
+
+/* Host memory for everything that happens after a block was found. */
+TN_MUST_CHECK static TN_INLINE enum tarn_status
+tn_request_prepare(struct tn_heap *heap, struct tn_request *request, struct tarn_error *error)
+{
+    if (tn_unlikely(heap->pending_insert != NULL)) {
+        tn_heap_insert_pending(heap);
+    }
+    if (tn_unlikely(tn_stream_is_per_thread(heap->device, request->stream))) {
+        return tn_stream_refuse_per_thread(request->stream, error);
+    }
+    request->set = tn_pool_get_set(request->pool, request->stream);
+    if (!request->set || !tn_ptr_map_reserve(&heap->map, 1) || !tn_heap_reserve_spares(heap, 1)) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the record of a block");
+    }
+    return TARN_OK;
+}
+
+/* What a block of an expandable segment can become: itself and the unmapped range behind it. */
+static inline uint64_t tn_fit_room(const struct tn_block *block)
+{
+    return block->size + (block->next && !block->next->mapped ? block->next->size : 0);
+}
+
+/* The best fit is part of an expandable segment. Among those it is the one with the least room to
+ * grow: the search goes on while the next block has less. */
+static inline struct tn_block *tn_fit_expandable(const struct tn_free_set *set,
+                                                 struct tn_block *block, bool expandable)
+{
+    struct tn_block *next;
+
+    if (!expandable) {
+        while (block && block->expandable) {
+            block = tn_free_set_next(set, block);
+        }
+        return block;
+    }
+    while (block->expandable && (next = tn_free_set_next(set, block)) &&
+           tn_fit_room(next) < tn_fit_room(block)) {
+        block = next;
+    }
+    return block;
+}
+
+/* Whether max_split_size lets this block serve the request. No further block is tried if not. */
+static inline bool tn_fit_is_allowed(const struct tarn_config *config, const struct tn_block *block,
+                                     uint64_t size)
+{
+    return size < config->max_split_size ? block->size < config->max_split_size
+                                         : block->size < size + config->max_non_split_rounding;
+}
+
+/* Takes the best fit out of its free set; false if there is none. PyTorch's get_free_block. */
+TN_MUST_CHECK static TN_INLINE bool tn_best_fit(struct tn_heap *heap, struct tn_request *request)
+{
+    struct tn_free_set *set = request->set;
+
+    if (tn_unlikely(tn_heap_collects_garbage(heap))) {
+        request->pool->find_count++;
+    }
+    struct tn_block *block = tn_free_set_find(set, request->size);
+
+    if (block && block->expandable) {
+        block = tn_fit_expandable(set, block, request->expandable);
+    }
+    if (!block || !tn_fit_is_allowed(&heap->config, block, request->size)) {
+        return false;
+    }
+    tn_free_set_remove(set, block);
+    request->block = block;
+    return true;
+}
+
+/* Whether the remainder of the block found is split off. */
+static inline bool tn_request_splits(const struct tn_heap *heap, const struct tn_request *request)
+{
+    const struct tn_private_pool *owner = request->pool->owner;
+
+    return !(owner && owner->no_split) &&
+           tn_should_split(request->block->size, request->size, request->pool->is_small,
+                           request->expandable, &heap->config);
+}
+
+#endif

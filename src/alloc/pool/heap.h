@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The heap of one device: its segments, their blocks, where the blocks are found, and what is
+ * counted about them. Here is what can be done to a block: insert it into its free set, remove it,
+ * coalesce it with free neighbours, mark it allocated, free it. Which block that happens to is
+ * decided above, by an engine or the fast path.
+ *
+ * Invariants: those of core.h. Lock: `lock` (rank TN_LOCK_ALLOCATOR) guards every field except
+ * those marked; every function wants it held unless it says otherwise.
+ */
+#ifndef TN_ALLOC_POOL_HEAP_H
+#define TN_ALLOC_POOL_HEAP_H
+
+#include "alloc/pool/block.h"
+#include "alloc/pool/core.h"
+#include "alloc/pool/counters.h"
+#include "alloc/pool/failure.h"
+#include "alloc/pool/pool.h"
+#include "alloc/pool/private_pool.h"
+#include "alloc/pool/ptr_map.h"
+#include "base/biased_lock.h"
+#include "base/errinfo.h"
+#include "base/tree.h"
+#include "device/device_ops.h"
+#include "tarn/allocator.h"
+
+#include <stdatomic.h>
+
+enum {
+    TN_PEERS_MAX = 64
+};
+
+/* A slot for a receiver of events; see sinks.h. */
+struct tn_sink {
+    struct tarn_sink sink;
+    bool taken;
+    bool on;
+};
+
+/* What a call does to the counters of free blocks that are parts of split segments. */
+struct tn_split_change {
+    int64_t bytes;
+    int32_t blocks;
+};
+
+/* Why the fast path cannot be taken at once: bits of `busy`. */
+enum {
+    TN_BUSY_BLOCKS =
+        1, /* free blocks change without calls: events, routes, ages. Set by the engine */
+    TN_BUSY_SINKS = 2, /* somebody receives events. Set by the engine */
+    TN_BUSY_CACHES = 4 /* streams have caches of their own. Set by the fast path */
+};
+
+/* What every call touches comes first. */
+struct tn_heap {
+    struct tarn_device *device; /* constant */
+    struct tn_biased_lock lock;
+    _Atomic unsigned busy;       /* as of the last release of the lock; also read without it */
+    _Atomic int level;           /* of the sink that captures; also read without the lock */
+    _Atomic unsigned sink_count; /* that are on; also read without the lock */
+    struct tn_counters counters;
+
+    struct tn_ptr_map map; /* allocated blocks by address */
+    struct tn_pool small;
+    struct tn_pool large;
+    struct tn_block_slab heads; /* first blocks of segments: a segment that is free again is one */
+    struct tn_block_slab slab;  /* all others */
+    struct tn_block *spares;    /* nodes kept for splits, linked by `next` */
+    uint32_t spare_count;
+    uint32_t nodes_in_flight;        /* nodes for segments that the device is being asked for */
+    struct tn_block *pending_insert; /* free blocks that host memory was missing for */
+    struct tn_private_pools private_pools;
+    struct tarn_config config;
+    uint64_t reserved; /* bytes taken from the device: PyTorch's total_allocated_memory */
+    uint64_t limit;    /* bytes that may be reserved; TARN_SIZE_UNLIMITED = no limit set */
+
+    struct tn_tree segments; /* struct tn_segment, by address */
+    int peers[TN_PEERS_MAX]; /* devices that may read expandable segments */
+    unsigned peer_count;
+
+    const struct tarn_sink *sinks_on[TARN_SINKS_MAX]; /* sink_count of them */
+    struct tn_sink sinks[TARN_SINKS_MAX];
+    _Atomic(const struct tarn_sink *) capturer; /* also read without the lock; NULL = none */
+};
+
+/* But for `segments` (segment.h). */
+void tn_heap_init(struct tn_heap *heap, struct tarn_device *device,
+                  const struct tarn_config *config);
+
+/* Every segment must be gone. */
+void tn_heap_fini(struct tn_heap *heap);
+
+static inline bool tn_heap_has_sinks(const struct tn_heap *heap)
+{
+    return tn_unlikely(atomic_load_explicit(&heap->sink_count, memory_order_relaxed) > 0);
+}
+
+static inline bool tn_heap_limit_is_set(const struct tn_heap *heap)
+{
+    return heap->limit != TARN_SIZE_UNLIMITED;
+}
+
+/* Whether searches age free blocks: PyTorch counts only with a limit and a threshold. */
+static inline bool tn_heap_collects_garbage(const struct tn_heap *heap)
+{
+    return tn_heap_limit_is_set(heap) && heap->config.garbage_collection_threshold > 0.0;
+}
+
+bool tn_heap_add_spares(struct tn_heap *heap, uint32_t count) TN_MUST_CHECK;
+
+/* Makes sure of `count` spare nodes, so that as many splits cannot fail; false without host
+ * memory. */
+static inline bool tn_heap_reserve_spares(struct tn_heap *heap, uint32_t count)
+{
+    return tn_likely(heap->spare_count >= count) || tn_heap_add_spares(heap, count);
+}
+
+/* One of the spare nodes; there must be one. */
+static inline struct tn_block *tn_heap_take_spare(struct tn_heap *heap)
+{
+    struct tn_block *node = heap->spares;
+
+    tn_assert(node);
+    heap->spares = node->next;
+    heap->spare_count--;
+    return node;
+}
+
+/* Puts an idle, mapped block into its free set. Where host memory is missing it goes to the pending
+ * list, from where later calls insert it: freeing never fails for want of host memory. */
+void tn_heap_insert(struct tn_heap *heap, struct tn_block *block);
+
+/* Takes an idle block out of wherever it is: free set, pending list or unmapped ranges. */
+void tn_heap_remove(struct tn_heap *heap, struct tn_block *block);
+
+/* Inserts what is in the pending list, as far as host memory allows. */
+void tn_heap_insert_pending(struct tn_heap *heap);
+
+/* Coalesces a block that is in no set with its idle neighbours, first the one below (PyTorch's
+ * try_merge_blocks). Returns the node of the result; the requested size is that of `block`.
+ * The numbers count the free neighbours that went into it. */
+struct tn_block *tn_heap_coalesce(struct tn_heap *heap, struct tn_block *block,
+                                  uint32_t *merged_out, uint64_t *merged_bytes_out);
+
+/* Sends an ANNOTATE event about an allocated block to every sink. */
+void tn_heap_annotate(struct tn_heap *heap, const struct tn_block *block, const char *text);
+
+/* Sends an event to every sink that is on. */
+void tn_heap_emit_slow(struct tn_heap *heap, enum tarn_action action, uint64_t address,
+                       uint64_t size, tarn_stream stream, const struct tn_pool *pool,
+                       uint64_t stack);
+
+/* Sends both events of a free that is complete at once. */
+void tn_heap_emit_free(struct tn_heap *heap, uint64_t address, uint64_t size, tarn_stream stream,
+                       const struct tn_pool *pool, uint64_t stack);
+
+static inline void tn_heap_emit(struct tn_heap *heap, enum tarn_action action, uint64_t address,
+                                uint64_t size, tarn_stream stream, const struct tn_pool *pool,
+                                uint64_t stack)
+{
+    if (tn_unlikely(atomic_load_explicit(&heap->sink_count, memory_order_relaxed) > 0)) {
+        tn_heap_emit_slow(heap, action, address, size, stream, pool, stack);
+    }
+}
+
+/* Coalesces a block that has become idle and inserts the result. Returns what that did to the free
+ * parts of split segments. */
+struct tn_split_change tn_heap_make_free(struct tn_heap *heap, struct tn_block *block);
+
+/* Makes a block reusable that was just freed and waits for nothing: coalesces, inserts and counts
+ * it. */
+void tn_heap_finish_free(struct tn_heap *heap, struct tn_block *block);
+
+/* The same for a block that has waited for its streams; sends the event. `stack` is that of the
+ * operation, 0 to use the allocation's. */
+void tn_heap_complete_free(struct tn_heap *heap, struct tn_block *block, uint64_t stack);
+
+/* What marking a block allocated did: where the pointer map has it, and the counters of free
+ * parts. */
+struct tn_allocated {
+    uint64_t place;
+    struct tn_split_change change;
+};
+
+/* Free parts of split segments: a fresh split adds one, a further split shrinks one, using a whole
+ * part removes one. Expandable segments are not counted. */
+static inline struct tn_split_change
+tn_split_change(const struct tn_block *block, bool already_split, const struct tn_block *remainder)
+{
+    if (block->expandable) {
+        return (struct tn_split_change){0};
+    }
+    const int64_t remaining = remainder ? (int64_t)remainder->size : 0;
+
+    return (struct tn_split_change){
+        .bytes = already_split ? -(int64_t)block->size : remaining,
+        .blocks = (int32_t)(remainder != NULL) - (int32_t)already_split,
+    };
+}
+
+/* Allocates the first `size` bytes of a block that is in no set, as PyTorch's alloc_found_block:
+ * splits off the remainder and inserts it, counts, sends the event. There must be a spare node if
+ * `split`, and room in the pointer map. The block takes over the caller's reference to `stack`.
+ * Inline: an allocation that the undo log does not serve is one function. */
+static TN_INLINE struct tn_allocated tn_heap_mark_allocated(struct tn_heap *heap,
+                                                            struct tn_block *block, uint64_t size,
+                                                            uint64_t requested, bool split,
+                                                            uint64_t stack)
+{
+    struct tn_counters *counters = &heap->counters;
+    const unsigned pool = tn_counter_pool(block->set->pool->is_small);
+    const bool already_split = tn_block_is_split(block);
+    struct tn_block *remainder = NULL;
+
+    if (split) {
+        remainder = tn_heap_take_spare(heap);
+        tn_block_split(block, size, remainder);
+        tn_heap_insert(heap, remainder);
+    }
+    const struct tn_split_change change = tn_split_change(block, already_split, remainder);
+
+    tn_counter_change(&counters->split, pool, change.blocks);
+    tn_counter_change(&counters->split_bytes, pool, change.bytes);
+    block->allocated = true;
+    block->requested_size = requested;
+    block->u.stack = stack;
+    const uint64_t place = tn_ptr_map_insert(&heap->map, block);
+
+    tn_heap_emit(heap, TARN_ACTION_ALLOC, block->address, requested, block->set->stream,
+                 block->set->pool, stack);
+    tn_counters_allocate(counters, pool, block->size, requested);
+    if (tn_unlikely(block->size >= heap->config.max_split_size)) {
+        tn_stat_increase(&counters->plain.oversize_allocations, 1);
+    }
+    return (struct tn_allocated){.place = place, .change = change};
+}
+
+/* Sends the events of a free: that it was requested and, unless it waits, that it is complete. */
+void tn_heap_announce_free(struct tn_heap *heap, const struct tn_block *block, bool waits,
+                           uint64_t stack);
+
+/* Frees an allocated block, unless it `waits` for streams: then it only stops being allocated. The
+ * entry of the pointer map is the caller's to remove: it found it. */
+static TN_INLINE void tn_heap_mark_free(struct tn_heap *heap, struct tn_block *block, bool waits,
+                                        uint64_t stack)
+{
+    struct tn_counters *counters = &heap->counters;
+    const unsigned pool = tn_counter_pool(block->set->pool->is_small);
+
+    tn_assert(block->allocated);
+    tn_prefetch(block->prev); /* coalescing will look at both */
+    tn_prefetch(block->next);
+    block->allocated = false;
+    tn_counters_free(counters, pool, block->size);
+    if (tn_unlikely(block->size >= heap->config.max_split_size)) {
+        tn_stat_decrease(&counters->plain.oversize_allocations, 1);
+    }
+    if (tn_heap_has_sinks(heap)) {
+        tn_heap_announce_free(heap, block, waits, stack);
+    }
+    if (waits) {
+        tn_counters_begin_wait(counters, pool, block->size);
+    } else {
+        tn_heap_finish_free(heap, block);
+    }
+}
+
+/* Asks the sink for it. */
+uint64_t tn_heap_capture_slow(const struct tn_heap *heap, enum tarn_context_level level);
+
+/* Stack id for an operation that wants context of `level`; 0 when nobody does. Before the lock. The
+ * caller owns one reference: it hands that over or gives it back with tn_heap_drop_stack. */
+static inline uint64_t tn_heap_capture(const struct tn_heap *heap, enum tarn_context_level level)
+{
+    return tn_likely(atomic_load_explicit(&heap->level, memory_order_relaxed) < (int)level)
+               ? 0
+               : tn_heap_capture_slow(heap, level);
+}
+
+/* References to stacks. With the lock. */
+void tn_heap_retain_slow(const struct tn_heap *heap, uint64_t stack);
+void tn_heap_release_slow(const struct tn_heap *heap, uint64_t stack);
+
+/* One more reference, to be kept somewhere. */
+static inline uint64_t tn_heap_keep_stack(const struct tn_heap *heap, uint64_t stack)
+{
+    if (tn_unlikely(stack != 0)) {
+        tn_heap_retain_slow(heap, stack);
+    }
+    return stack;
+}
+
+static inline void tn_heap_drop_stack(const struct tn_heap *heap, uint64_t stack)
+{
+    if (tn_unlikely(stack != 0)) {
+        tn_heap_release_slow(heap, stack);
+    }
+}
+
+/* A stack that was captured before the lock, unless the receivers were switched off meanwhile: then
+ * nobody could take it back from the block. */
+static inline uint64_t tn_heap_keep_if_received(const struct tn_heap *heap, uint64_t stack)
+{
+    if (tn_unlikely(stack != 0) && !tn_heap_has_sinks(heap)) {
+        tn_heap_drop_stack(heap, stack);
+        return 0;
+    }
+    return stack;
+}
+
+/* Fails with the device's own text. */
+enum tarn_status tn_heap_device_failed(const struct tn_heap *heap, enum tarn_status status,
+                                       const char *what, struct tarn_error *error);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/pool/sinks.h"
+
+#include "alloc/pool/segment.h"
+
+/* Makes what is read without the lock agree with the places. */
+static void sinks_publish(struct tn_heap *heap)
+{
+    const struct tarn_sink *capturer = NULL;
+    enum tarn_context_level level = TARN_CONTEXT_NEVER;
+    unsigned on = 0;
+
+    for (unsigned i = 0; i < TARN_SINKS_MAX; i++) {
+        const struct tn_sink *place = &heap->sinks[i];
+
+        if (place->taken && place->sink.capture) {
+            capturer = &place->sink;
+            level = place->on ? place->sink.level : TARN_CONTEXT_NEVER;
+        }
+        if (place->taken && place->on) {
+            heap->sinks_on[on++] = &place->sink;
+        }
+    }
+    atomic_store_explicit(&heap->capturer, capturer, memory_order_release);
+    atomic_store_explicit(&heap->level, (int)level, memory_order_release);
+    atomic_store_explicit(&heap->sink_count, on, memory_order_relaxed);
+}
+
+enum tarn_status tn_sinks_add(struct tn_heap *heap, const struct tarn_sink *sink,
+                              struct tarn_error *error)
+{
+    struct tn_sink *place = NULL;
+
+    if (sink->capture && atomic_load_explicit(&heap->capturer, memory_order_relaxed)) {
+        return tn_fail(error, TARN_ERR_STATE,
+                       "another receiver of events captures stacks already: remove it first");
+    }
+    for (unsigned i = TARN_SINKS_MAX; i > 0; i--) {
+        place = heap->sinks[i - 1].taken ? place : &heap->sinks[i - 1];
+    }
+    if (!place) {
+        return tn_fail(error, TARN_ERR_LIMIT, "an allocator takes %d receivers of events",
+                       TARN_SINKS_MAX);
+    }
+    *place = (struct tn_sink){.sink = *sink, .taken = true, .on = true};
+    sinks_publish(heap);
+    return TARN_OK;
+}
+
+static enum tarn_status sink_unknown(struct tarn_error *error)
+{
+    return tn_fail(error, TARN_ERR_NOT_FOUND, "no receiver of events has that context");
+}
+
+static bool place_has(const struct tn_sink *place, const void *context)
+{
+    return place->taken && place->sink.context == context;
+}
+
+enum tarn_status tn_sinks_set(struct tn_heap *heap, const void *context, bool on,
+                              enum tarn_context_level level, struct tarn_error *error)
+{
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < TARN_SINKS_MAX; i++) {
+        struct tn_sink *place = &heap->sinks[i];
+
+        if (place_has(place, context)) {
+            place->on = on;
+            place->sink.level = level;
+            found++;
+        }
+    }
+    sinks_publish(heap);
+    return found > 0 ? TARN_OK : sink_unknown(error);
+}
+
+/* No block or segment keeps a stack any more. */
+static void forget_stacks(struct tn_heap *heap)
+{
+    for (struct tn_segment *s = tn_segment_first(heap); s; s = tn_segment_next(s)) {
+        tn_heap_drop_stack(heap, s->stack);
+        s->stack = 0;
+        for (struct tn_block *block = s->first; block; block = block->next) {
+            if (tn_block_is_active(block)) {
+                tn_heap_drop_stack(heap, block->u.stack);
+                block->u.stack = 0;
+            }
+        }
+    }
+}
+
+enum tarn_status tn_sinks_remove(struct tn_heap *heap, const void *context,
+                                 struct tarn_error *error)
+{
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < TARN_SINKS_MAX; i++) {
+        struct tn_sink *place = &heap->sinks[i];
+
+        if (place_has(place, context)) {
+            if (place->sink.capture) {
+                forget_stacks(heap);
+            }
+            place->taken = false;
+            found++;
+        }
+    }
+    sinks_publish(heap);
+    return found > 0 ? TARN_OK : sink_unknown(error);
+}
+
+/* ---- for engine.h ---- */
+
+static void engine_send(const struct tn_heap *heap, const struct tarn_event *event)
+{
+    const unsigned count = atomic_load_explicit(&heap->sink_count, memory_order_relaxed);
+
+    for (unsigned i = 0; i < count; i++) {
+        heap->sinks_on[i]->receive(heap->sinks_on[i]->context, event);
+    }
+}
+
+/* The stack that an event shows. */
+static uint64_t stack_shown(const struct tn_heap *heap, uint64_t stack)
+{
+    const int level = atomic_load_explicit(&heap->level, memory_order_relaxed);
+
+    return level >= (int)TARN_CONTEXT_ALLOC ? stack : 0;
+}
+
+static uint64_t pool_word(const struct tn_pool *pool, int word)
+{
+    if (tn_likely(!pool || !pool->owner)) {
+        return 0;
+    }
+    return word == 0 ? pool->owner->id.first : pool->owner->id.second;
+}
+
+static inline struct tarn_event event_make(const struct tn_heap *heap, enum tarn_action action,
+                                           uint64_t address, uint64_t size, tarn_stream stream,
+                                           const struct tn_pool *pool, uint64_t stack)
+{
+    return (struct tarn_event){
+        .action = action,
+        .device = heap->device->ordinal,
+        .address = address,
+        .size = size,
+        .stream = stream,
+        .pool_id = {pool_word(pool, 0), pool_word(pool, 1)},
+        .stack = stack_shown(heap, stack),
+        .compile_context = tarn_compile_context(),
+        .user_metadata = tarn_user_metadata(),
+    };
+}
+
+void tn_heap_emit_slow(struct tn_heap *heap, enum tarn_action action, uint64_t address,
+                       uint64_t size, tarn_stream stream, const struct tn_pool *pool,
+                       uint64_t stack)
+{
+    const struct tarn_event event = event_make(heap, action, address, size, stream, pool, stack);
+
+    engine_send(heap, &event);
+}
+
+void tn_heap_emit_free(struct tn_heap *heap, uint64_t address, uint64_t size, tarn_stream stream,
+                       const struct tn_pool *pool, uint64_t stack)
+{
+    struct tarn_event event =
+        event_make(heap, TARN_ACTION_FREE_REQUESTED, address, size, stream, pool, stack);
+
+    engine_send(heap, &event);
+    event.action = TARN_ACTION_FREE_COMPLETED;
+    event.same_moment = true;
+    engine_send(heap, &event);
+}
+
+void tn_heap_annotate(struct tn_heap *heap, const struct tn_block *block, const char *text)
+{
+    struct tarn_event event =
+        event_make(heap, TARN_ACTION_ANNOTATE, block->address, block->requested_size,
+                   block->set->stream, block->set->pool, block->u.stack);
+
+    event.user_metadata = text;
+    engine_send(heap, &event);
+}
+
+uint64_t tn_heap_capture_slow(const struct tn_heap *heap, enum tarn_context_level level)
+{
+    const struct tarn_sink *sink = atomic_load_explicit(&heap->capturer, memory_order_acquire);
+
+    return sink ? sink->capture(sink->context, level) : 0;
+}
+
+void tn_heap_retain_slow(const struct tn_heap *heap, uint64_t stack)
+{
+    const struct tarn_sink *sink = atomic_load_explicit(&heap->capturer, memory_order_relaxed);
+
+    if (sink && sink->retain) {
+        sink->retain(sink->context, stack);
+    }
+}
+
+void tn_heap_release_slow(const struct tn_heap *heap, uint64_t stack)
+{
+    const struct tarn_sink *sink = atomic_load_explicit(&heap->capturer, memory_order_relaxed);
+
+    if (sink && sink->release) {
+        sink->release(sink->context, stack);
+    }
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The log seen from inside: when a free is only a entry back, when the log is settled and when
+ * it is forgotten. That the decisions stay the same is what the property test and the recorded
+ * decisions show.
+ */
+#include "support/test.h"
+
+#include "support/rig.h"
+
+static const struct tn_undo_log *log_of(const struct rig *rig)
+{
+    return &rig_engine(rig->allocator)->fast.log;
+}
+
+static void log_is(const struct rig *rig, uint32_t cursor, uint32_t end)
+{
+    assert_int_equal(log_of(rig)->cursor, cursor);
+    assert_int_equal(log_of(rig)->end, end);
+}
+
+/* A block from the device is no entry; what is cut off a free block is. */
+static void frees_in_reverse_order_are_steps_back(void **state)
+{
+    struct rig rig;
+    tarn_ptr ptrs[3];
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+
+    log_is(&rig, 0, 0);
+    for (int i = 0; i < 3; i++) {
+        ptrs[i] = rig_alloc(&rig, 1024, 0);
+    }
+    log_is(&rig, 3, 3);
+    for (int i = 3; i > 0; i--) {
+        rig_free(&rig, ptrs[i - 1]);
+    }
+    log_is(&rig, 0, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rig_alloc(&rig, 1024, 0), ptrs[i]);
+    }
+    log_is(&rig, 3, 3);
+    assert_int_equal(rig_now(&rig, TARN_STAT_REQUESTED_BYTES), 512 + 3 * 1024);
+    for (int i = 3; i > 0; i--) {
+        rig_free(&rig, ptrs[i - 1]);
+    }
+    rig_free(&rig, base);
+    log_is(&rig, 0, 0);
+    rig_close(&rig);
+}
+
+static void another_size_or_stream_settles_it(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+    const tarn_ptr other = rig_alloc(&rig, 512, 1);
+    const tarn_ptr first = rig_alloc(&rig, 1024, 0);
+
+    rig_free(&rig, rig_alloc(&rig, 1024, 0));
+    log_is(&rig, 1, 2);
+    const tarn_ptr second = rig_alloc(&rig, 2048, 0);
+
+    assert_int_equal(second, first + 1024);
+    log_is(&rig, 2, 2);
+    rig_free(&rig, second);
+    rig_free(&rig, rig_alloc(&rig, 2048, 1));
+    log_is(&rig, 1, 2);
+    rig_free(&rig, first); /* still the newest of what is handed out */
+    log_is(&rig, 0, 2);
+    rig_free(&rig, other);
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+static void a_free_out_of_order_forgets_it(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+    const tarn_ptr first = rig_alloc(&rig, 1024, 0);
+    const tarn_ptr second = rig_alloc(&rig, 1024, 0);
+
+    rig_free(&rig, first);
+    log_is(&rig, 0, 0);
+    rig_free(&rig, second);
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+/* A pointer freed on the log is as unknown as any other that is not handed out. */
+static void freed_is_freed(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+    const tarn_ptr ptr = rig_alloc(&rig, 1024, 0);
+
+    rig_free(&rig, ptr);
+    log_is(&rig, 0, 1);
+    assert_int_equal(tarn_allocator_record_stream(rig.allocator, ptr, 3, NULL),
+                     TARN_ERR_INVALID_POINTER);
+    log_is(&rig, 0, 0);
+    rig_free(&rig, rig_alloc(&rig, 1024, 0));
+    assert_int_equal(tarn_allocator_free(rig.allocator, ptr, NULL), TARN_ERR_INVALID_POINTER);
+    assert_int_equal(tarn_allocator_base_allocation(rig.allocator, ptr, NULL, NULL, NULL),
+                     TARN_ERR_INVALID_POINTER);
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+/* Going up and down moves peaks and sums as if every call had counted. */
+static void steps_are_counted(void **state)
+{
+    struct rig rig;
+    tarn_ptr ptrs[4];
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+
+    for (int round = 0; round < 5; round++) {
+        for (int i = 0; i < 4; i++) {
+            ptrs[i] = rig_alloc(&rig, 1000, 0);
+        }
+        for (int i = 4; i > round % 2; i--) {
+            rig_free(&rig, ptrs[i - 1]);
+        }
+        if (round % 2 == 1) {
+            rig_free(&rig, ptrs[0]);
+        }
+        if (round == 0) {
+            tarn_allocator_reset_peak_stats(rig.allocator);
+        }
+    }
+    log_is(&rig, 0, 4);
+    const struct tarn_stats stats = rig_stats(&rig);
+    const struct tarn_stat *bytes = &stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL];
+    const struct tarn_stat *requested = &stats.by_pool[TARN_STAT_REQUESTED_BYTES][TARN_STAT_ALL];
+    const struct tarn_stat *split = &stats.by_pool[TARN_STAT_INACTIVE_SPLIT_BYTES][TARN_STAT_ALL];
+
+    assert_int_equal(bytes->current, 512);
+    assert_int_equal(bytes->peak, 512 + 4 * 1024);
+    assert_int_equal(bytes->allocated, 20992);
+    assert_int_equal(bytes->freed, 20480);
+    assert_int_equal(requested->peak, 512 + 4 * 1000);
+    assert_int_equal(requested->allocated, 20512);
+    assert_int_equal(stats.by_pool[TARN_STAT_ACTIVE][TARN_STAT_SMALL_POOL].peak, 5);
+    assert_int_equal(split->current, 2 * MIB - 512);
+    assert_int_equal(split->peak, 2 * MIB - 512);
+    assert_int_equal(split->allocated, 2 * MIB + 19968);
+    assert_int_equal(split->freed, 20480);
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+/* Other streams, routes and the age of blocks change what is free from outside. */
+static void it_is_kept_only_while_nothing_else_moves(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open_manual(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+    const tarn_ptr used = rig_alloc(&rig, 1024, 0);
+
+    log_is(&rig, 1, 1);
+    rig_record(&rig, used, 7);
+    rig_free(&rig, used); /* waits for stream 7 */
+    log_is(&rig, 0, 0);
+    rig_free(&rig, rig_alloc(&rig, 1024, 0));
+    log_is(&rig, 0, 0);
+    rig_empty_cache(&rig); /* waits for the event */
+    rig_free(&rig, rig_alloc(&rig, 1024, 0));
+    log_is(&rig, 0, 1);
+    rig_configure(&rig, "garbage_collection_threshold:0.5");
+    log_is(&rig, 0, 0);
+    rig_limit(&rig, 0.9);
+    rig_free(&rig, rig_alloc(&rig, 1024, 0));
+    log_is(&rig, 0, 0);
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+/* Settings count for a entry as for any request: what is rounded otherwise is another request. */
+static void settings_forget_it(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+
+    rig_free(&rig, rig_alloc(&rig, 2560, 0));
+    log_is(&rig, 0, 1);
+    rig_configure(&rig, "roundup_power2_divisions:1");
+    log_is(&rig, 0, 0);
+    rig_free(&rig, rig_alloc(&rig, 2560, 0));
+    assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATED_BYTES), 512);
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+/* The oldest entries go when there are too many. */
+static void a_long_trail_forgets_its_beginning(void **state)
+{
+    enum {
+        COUNT = 3 * TN_UNDO_ENTRIES
+    };
+    static tarn_ptr ptrs[COUNT];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+
+    for (int i = 0; i < COUNT; i++) {
+        ptrs[i] = rig_alloc(&rig, 512, 0);
+        rig_free(&rig, ptrs[i]);
+        assert_int_equal(rig_alloc(&rig, 512, 0), ptrs[i]); /* a entry that pays */
+        assert_true(log_of(&rig)->end > 0);
+    }
+    assert_true(log_of(&rig)->end <= TN_UNDO_ENTRIES);
+    assert_true(log_of(&rig)->end >= TN_UNDO_ENTRIES / 2);
+    for (int i = COUNT; i > 0; i--) {
+        rig_free(&rig, ptrs[i - 1]);
+    }
+    log_is(&rig, 0, 0);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATION), 1);
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+/* Allocations until the log begins a backoff; and until that ends. */
+static uint32_t steps_until_rest(struct tn_undo_log *log)
+{
+    uint32_t count = 0;
+
+    while (tn_undo_log_wants_entry(log)) {
+        count++;
+    }
+    return count;
+}
+
+static uint32_t allocations_until_step(struct tn_undo_log *log)
+{
+    uint32_t count = 1; /* the one that began the backoff */
+
+    while (!tn_undo_log_wants_entry(log)) {
+        count++;
+    }
+    return count;
+}
+
+/* Rests become longer while entries do not pay, up to a bound, and are over when they do. */
+static void a_trail_that_does_not_pay_rests(void **state)
+{
+    static struct tn_undo_log log;
+    uint32_t backoff = TN_BACKOFF_MIN;
+
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        assert_in_range(steps_until_rest(&log), TN_UNDO_ENTRIES - 1, TN_UNDO_ENTRIES);
+        assert_int_equal(allocations_until_step(&log), backoff + 1);
+        backoff = backoff < TN_BACKOFF_MAX ? 2 * backoff : backoff;
+    }
+    assert_int_equal(backoff, TN_BACKOFF_MAX);
+    for (int i = 0; i < 8 * TN_UNDO_ENTRIES; i++) {
+        log.reused++;
+        assert_true(tn_undo_log_wants_entry(&log));
+    }
+    (void)steps_until_rest(&log);
+    assert_int_equal(log.backoff.left, TN_BACKOFF_MIN); /* from the beginning */
+}
+
+static void a_resting_trail_gets_no_steps(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    (void)rig_alloc(&rig, 512, 0);
+    (void)rig_alloc(&rig, 512, 0);
+    log_is(&rig, 1, 1);
+    rig_engine(rig.allocator)->fast.log.backoff.left = 2;
+    for (int i = 0; i < 2; i++) {
+        (void)rig_alloc(&rig, 512, 0);
+        log_is(&rig, 0, 0);
+    }
+    (void)rig_alloc(&rig, 512, 0);
+    log_is(&rig, 1, 1);
+    rig_close(&rig);
+}
+
+/* As if nothing had been counted for so many entries that one more cannot be held. */
+static void a_full_step_is_counted_first(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+    const tarn_ptr ptr = rig_alloc(&rig, 1024, 0);
+
+    rig_free(&rig, ptr);
+    rig_engine(rig.allocator)->fast.log.entries[0].hits = UINT32_MAX - 1;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rig_alloc(&rig, 1024, 0), ptr);
+        rig_free(&rig, ptr);
+        log_is(&rig, 0, 1);
+    }
+    const struct tarn_stats stats = rig_stats(&rig);
+    const struct tarn_stat *blocks = &stats.by_pool[TARN_STAT_ALLOCATION][TARN_STAT_ALL];
+
+    assert_int_equal(blocks->current, 1);
+    assert_int_equal(blocks->allocated, 2 + (int64_t)(UINT32_MAX - 1) + 3);
+    assert_int_equal(blocks->freed, blocks->allocated - 1);
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+struct collected {
+    unsigned count;
+    struct tarn_event events[8];
+};
+
+static void collect(void *context, const struct tarn_event *event)
+{
+    struct collected *collected = context;
+
+    assert_true(collected->count < 8);
+    collected->events[collected->count++] = *event;
+}
+
+/* Each entry sends the events of an allocation and of a free. */
+static void steps_send_events(void **state)
+{
+    static const enum tarn_action actions[] = {TARN_ACTION_ALLOC, TARN_ACTION_FREE_REQUESTED,
+                                               TARN_ACTION_FREE_COMPLETED};
+    struct rig rig;
+    struct collected collected = {0};
+    const struct tarn_sink sink = {.context = &collected, .receive = collect};
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+    rig_free(&rig, rig_alloc(&rig, 1000, 0));
+    collected.count = 0;
+    const tarn_ptr ptr = rig_alloc(&rig, 1000, 0);
+
+    rig_free(&rig, ptr);
+    log_is(&rig, 0, 1);
+    assert_int_equal(collected.count, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(collected.events[i].action, actions[i]);
+        assert_int_equal(collected.events[i].address, ptr);
+        assert_int_equal(collected.events[i].size, 1000);
+    }
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frees_in_reverse_order_are_steps_back),
+        cmocka_unit_test(another_size_or_stream_settles_it),
+        cmocka_unit_test(a_free_out_of_order_forgets_it),
+        cmocka_unit_test(freed_is_freed),
+        cmocka_unit_test(it_is_kept_only_while_nothing_else_moves),
+        cmocka_unit_test(steps_are_counted),
+        cmocka_unit_test(a_trail_that_does_not_pay_rests),
+        cmocka_unit_test(a_resting_trail_gets_no_steps),
+        cmocka_unit_test(a_full_step_is_counted_first),
+        cmocka_unit_test(settings_forget_it),
+        cmocka_unit_test(a_long_trail_forgets_its_beginning),
+        cmocka_unit_test(steps_send_events),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
