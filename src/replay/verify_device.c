@@ -118,6 +118,19 @@ void tn_verify_device_attach(struct tn_verify_run *run)
     }
 }
 
+/* The simulated device refuses what no device would have done for a recording. */
+static enum tarn_status call_impossible(const struct tn_verify_run *run, enum tarn_status st,
+                                        struct tarn_error *error)
+{
+    const bool is_refused = st == TARN_ERR_STATE || st == TARN_ERR_INVALID_ARGUMENT;
+
+    return tn_fail(error, is_refused ? TARN_ERR_FORMAT : st,
+                   "line %llu of the decision log: %s of stream 0x%llx: %s",
+                   (unsigned long long)run->call.line, tn_decision_name(run->call.op),
+                   (unsigned long long)run->call.stream,
+                   is_refused ? "no device could do that here" : tarn_status_text(st));
+}
+
 enum tarn_status tn_verify_block_stream(struct tn_verify_run *run, bool block,
                                         struct tarn_error *error)
 {
@@ -136,8 +149,7 @@ enum tarn_status tn_verify_block_stream(struct tn_verify_run *run, bool block,
     if (st == TARN_OK || (!block && st == TARN_ERR_STATE)) { /* a wait may have ended the work */
         return TARN_OK;
     }
-    return tn_fail(error, st, "the simulated device cannot block stream 0x%llx",
-                   (unsigned long long)run->call.stream);
+    return call_impossible(run, st, error);
 }
 
 enum tarn_status tn_verify_capture(struct tn_verify_run *run, struct tarn_error *error)
@@ -153,11 +165,7 @@ enum tarn_status tn_verify_capture(struct tn_verify_run *run, struct tarn_error 
         st = tarn_sim_set_capturing(run->device, call->stream,
                                     call->op == TN_DECISION_CAPTURE_BEGIN);
     }
-    return st ? tn_fail(error, st,
-                        "line %llu of the decision log: %s failed on the simulated device: %s",
-                        (unsigned long long)call->line, tn_decision_name(call->op),
-                        tarn_status_text(st))
-              : TARN_OK;
+    return st ? call_impossible(run, st, error) : TARN_OK;
 }
 
 static uint64_t capture_of(struct tarn_device *device, tarn_stream stream)

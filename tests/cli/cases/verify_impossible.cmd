@@ -1,0 +1,1 @@
+verify - <"$data/logs/impossible.jsonl"
