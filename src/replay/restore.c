@@ -77,7 +77,7 @@ static enum tarn_status start_range(struct tn_runner *runner, const struct tn_st
     const struct tn_layout_segment range = {.size = last->address + last->size - first->address,
                                             .stream = first->stream,
                                             .is_small = !first->is_large,
-                                            .grows = first->is_expandable};
+                                            .expandable = first->is_expandable};
     uint64_t address = 0;
     enum tarn_status st = range_pieces(runner->program, first, length, pieces);
 
@@ -85,7 +85,7 @@ static enum tarn_status start_range(struct tn_runner *runner, const struct tn_st
         return tn_fail(error, st, "no host memory to rebuild a segment");
     }
     runner->start_address = runner->keeps_addresses ? first->address : 0;
-    st = range.grows ? TARN_OK : tn_runner_script_segment(runner, first->address, error);
+    st = range.expandable ? TARN_OK : tn_runner_script_segment(runner, first->address, error);
     st = st ? st
             : tn_rebuild_segment(runner->engine, &range, pieces->items, pieces->count, &address,
                                  error);

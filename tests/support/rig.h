@@ -144,7 +144,7 @@ static inline int64_t rig_now(struct rig *rig, enum tarn_stat_kind kind)
 /* Totals of what a walk shows. */
 struct rig_totals {
     uint64_t segments;
-    uint64_t growing; /* of these */
+    uint64_t expandable; /* of these */
     uint64_t blocks;
     uint64_t allocated; /* blocks */
     uint64_t active;
@@ -160,7 +160,7 @@ static inline bool rig_count_segment(void *context, const struct tarn_segment_in
         totals->addresses[totals->segments] = segment->address;
     }
     totals->segments++;
-    totals->growing += segment->is_expandable;
+    totals->expandable += segment->is_expandable;
     totals->reserved += segment->total_size;
     return true;
 }

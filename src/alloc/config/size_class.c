@@ -30,15 +30,15 @@ uint64_t tn_segment_size(uint64_t rounded, const struct tarn_config *config)
     return (rounded + TN_ROUND_LARGE - 1) / TN_ROUND_LARGE * TN_ROUND_LARGE;
 }
 
-bool tn_should_split(uint64_t block_size, uint64_t rounded, bool small_pool, bool grows,
+bool tn_should_split(uint64_t block_size, uint64_t rounded, bool small_pool, bool expandable,
                      const struct tarn_config *config)
 {
-    const uint64_t rest = block_size - rounded;
+    const uint64_t remainder = block_size - rounded;
 
     tn_assert(rounded <= block_size);
-    const bool any = small_pool | grows; /* and no branch on which it is */
+    const bool any = small_pool | expandable; /* and no branch on which it is */
     const uint64_t least = any ? TN_MIN_BLOCK_SIZE : TN_SMALL_SIZE + 1;
     const uint64_t most = any ? UINT64_MAX : config->max_split_size;
 
-    return (rest >= least) & (rounded < most);
+    return (remainder >= least) & (rounded < most);
 }

@@ -59,9 +59,9 @@ static inline bool tn_size_is_small(uint64_t rounded)
 /* Bytes to ask the device for, to serve a rounded request. */
 uint64_t tn_segment_size(uint64_t rounded, const struct tarn_config *config);
 
-/* Whether the rest of a block is split off when `rounded` bytes of its `block_size` are handed out;
- * `grows`: to a request that growing segments may serve. */
-bool tn_should_split(uint64_t block_size, uint64_t rounded, bool small_pool, bool grows,
+/* Whether the remainder of a block is split off when `rounded` bytes of its `block_size` are
+ * allocated; `expandable`: for a request that expandable segments may serve. */
+bool tn_should_split(uint64_t block_size, uint64_t rounded, bool small_pool, bool expandable,
                      const struct tarn_config *config);
 
 #endif

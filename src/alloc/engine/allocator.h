@@ -3,9 +3,9 @@
 #ifndef TN_ALLOC_ENGINE_ALLOCATOR_H
 #define TN_ALLOC_ENGINE_ALLOCATOR_H
 
+#include "alloc/engine/direct_memory.h"
 #include "alloc/engine/engine.h"
 #include "alloc/engine/ipc_cache.h"
-#include "alloc/engine/plain_memory.h"
 #include "base/os_fork.h"
 #include "tarn/allocator.h"
 
@@ -21,22 +21,22 @@ struct tarn_allocator {
     struct tarn_device *device;              /* constant */
     struct tn_ipc_cache opened;              /* memory of other processes */
     /* Devices, a bit each (peer.c): it is known whether this one reaches them; it does (set before
-     * the former); they may reach the growing segments. */
+     * the former); they may reach the expandable segments. */
     _Atomic uint64_t peers_asked;
     _Atomic uint64_t peers_reached;
     _Atomic uint64_t peers_let_in;
     _Atomic tarn_stream known_streams[TN_KNOWN_STREAMS]; /* of this device; 0 = none */
     struct tn_fork_watch fork;
     const char *backend; /* constant, from the table */
-    bool owns_device;    /* constant once it is handed out */
+    bool owns_device;    /* constant once it is allocated */
     bool is_current;     /* the same: counted (pluggable.h) */
 };
 
-/* The caching engine, and what it hands out while it is switched off. */
+/* The caching engine, and what it allocates while it is switched off. */
 struct tn_native_allocator {
     struct tarn_allocator base; /* first */
     struct tn_engine engine;
-    struct tn_plain_memory plain;
+    struct tn_direct_memory direct;
     _Atomic bool disabled; /* read without a lock: any order does */
 };
 

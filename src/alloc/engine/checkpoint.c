@@ -194,7 +194,7 @@ static uint64_t range_size(const struct tarn_checkpoint *checkpoint,
     return size;
 }
 
-/* Whether the range will be one free block once everything handed out is freed. */
+/* Whether the range will be one free block once everything allocated is freed. */
 static enum tarn_status range_check(const struct tn_engine *engine,
                                     const struct tn_private_pool *pool,
                                     const struct tarn_checkpoint *checkpoint,
@@ -340,7 +340,7 @@ static struct tn_block *restore_free(struct tn_engine *engine, struct tn_block *
     return joins_below ? below : block;
 }
 
-/* Frees everything that is handed out from the pool. */
+/* Frees everything that is allocated from the pool. */
 static void restore_free_all(struct tn_engine *engine, const struct tn_private_pool *pool,
                              const struct tn_checkpoint_order *order, struct range_list *list,
                              struct tarn_checkpoint_delta *delta)

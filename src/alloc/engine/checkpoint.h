@@ -4,7 +4,7 @@
  * brought back to it before another graph is captured (PyTorch's getCheckpointState and
  * setCheckpointPoolState).
  *
- * Restoring frees every block that is handed out, then hands out all blocks of every segment of the
+ * Restoring frees every block that is allocated, then allocates all blocks of every segment of the
  * checkpoint in address order and frees those that were free in it. That order shows in events and
  * in peaks, and is kept. Everything that can fail is checked or reserved first.
  */
@@ -51,7 +51,7 @@ enum tarn_status tn_checkpoint_set(struct tn_engine *engine,
                                    struct tarn_checkpoint_delta *delta_out,
                                    struct tarn_error *error) TN_MUST_CHECK;
 
-/* Whether exactly the expected pointers are handed out from the pool; takes the lock. */
+/* Whether exactly the expected pointers are allocated from the pool; takes the lock. */
 enum tarn_status tn_checkpoint_check_live(struct tn_engine *engine, struct tarn_pool_id id,
                                           const tarn_ptr *expected, size_t count, bool *live_out,
                                           struct tarn_error *error) TN_MUST_CHECK;

@@ -136,7 +136,7 @@ static void tally_entry(struct tally *tally, const struct tn_undo_entry *entry, 
     tally_add(tally, TARN_STAT_INACTIVE_SPLIT_BYTES, pool, (uint64_t)(sign * entry->split_bytes));
 }
 
-/* Blocks that were freed on the log still look as if they were handed out, and the counters stand
+/* Blocks that were freed on the log still look as if they were allocated, and the counters stand
  * for another cursor. */
 static void tally_log(struct tally *tally, const struct tn_undo_log *log)
 {
@@ -151,7 +151,7 @@ static void tally_log(struct tally *tally, const struct tn_undo_log *log)
     }
 }
 
-/* The marks are in order, every entry's block is allocated, and not waited for beyond the
+/* The positions are in order, every entry's block is allocated, and not waited for beyond the
  * cursor. */
 static void check_log(const struct tn_undo_log *log, struct tally *tally,
                       struct tarn_findings *findings)

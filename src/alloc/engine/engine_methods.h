@@ -13,7 +13,7 @@
  *   - thread-safe: the engine takes its own lock;
  *   - what an engine cannot do fails with TARN_ERR_NOT_SUPPORTED and PyTorch's sentence, nothing
  *     changed;
- *   - no entry is NULL but those of handles, of pools, of sharing and of who listens, where an
+ *   - no entry is NULL but those of handles, of pools, of sharing and of receivers, where an
  *     engine has none: the front does without, and refuses for it.
  */
 #ifndef TN_ALLOC_ENGINE_ENGINE_METHODS_H
@@ -22,7 +22,7 @@
 #include "tarn/allocator.h"
 #include "tarn/graph_pool.h"
 
-struct tn_ipc_room;
+struct tn_ipc_buffer;
 struct tn_look;
 
 struct tn_engine_methods {
@@ -44,10 +44,10 @@ struct tn_engine_methods {
     enum tarn_status (*record_stream)(struct tarn_allocator *allocator, tarn_ptr ptr,
                                       tarn_stream stream, struct tarn_error *error);
 
-    /* Writes the message about what is handed out at `ptr`, as far as there is room. NULL: the
+    /* Writes the message about what is allocated at `ptr`, as far as there is buffer. NULL: the
      * engine cannot share. */
     enum tarn_status (*ipc_export)(struct tarn_allocator *allocator, tarn_ptr ptr,
-                                   struct tn_ipc_room *room, struct tarn_error *error);
+                                   struct tn_ipc_buffer *buffer, struct tarn_error *error);
 
     /* NULL: the engine knows no places, and `alloc` and `free` do. */
     enum tarn_status (*alloc_handle)(struct tarn_allocator *allocator, uint64_t size,

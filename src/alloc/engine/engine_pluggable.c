@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine over a shared object's functions: remembers what is handed out, and passes calls on.
+ * The engine over a shared object's functions: remembers what is allocated, and passes calls on.
  *
  * Locks: `lock` (rank TN_LOCK_ALLOCATOR) guards the records, the counters and the settings, and is
  * never held while the library is called. A block's record leaves the map before its memory is
@@ -164,7 +164,7 @@ static enum tarn_status pluggable_alloc(struct tarn_allocator *allocator, uint64
     if (!room_use(pluggable, ptr, record)) {
         st = tn_fail(error, TARN_ERR_STATE,
                      "the pluggable allocator's library gave 0x%" PRIx64
-                     ", which is handed out already",
+                     ", which is allocated already",
                      ptr);
     } else if (ptr == 0) {
         st = tn_fail(error, TARN_ERR_OUT_OF_MEMORY,
@@ -200,7 +200,7 @@ static enum tarn_status pluggable_free(struct tarn_allocator *allocator, tarn_pt
     return TARN_OK;
 }
 
-/* Bytes of a block; false where nothing is handed out. */
+/* Bytes of a block; false where nothing is allocated. */
 static bool size_find(struct pluggable *pluggable, tarn_ptr ptr, uint64_t *size_out)
 {
     tn_lock_acquire(&pluggable->lock);

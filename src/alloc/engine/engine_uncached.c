@@ -6,10 +6,10 @@
 #include "alloc/engine/oom.h"
 #include "base/host_mem.h"
 
-/* `plain.lock` guards config and limit too. */
+/* `direct.lock` guards config and limit too. */
 struct uncached {
     struct tarn_allocator base; /* first */
-    struct tn_plain_memory plain;
+    struct tn_direct_memory direct;
     struct tarn_config config;
     uint64_t limit;
 };
@@ -32,7 +32,7 @@ enum tarn_status tn_uncached_create(struct tarn_device *device, const struct tar
     uncached->base = (struct tarn_allocator){.methods = &uncached_methods, .device = device};
     uncached->config = *config;
     uncached->limit = TARN_SIZE_UNLIMITED;
-    tn_plain_memory_init(&uncached->plain, device);
+    tn_direct_memory_init(&uncached->direct, device);
     *allocator_out = &uncached->base;
     return TARN_OK;
 }
@@ -41,7 +41,7 @@ static void uncached_destroy(struct tarn_allocator *allocator)
 {
     struct uncached *uncached = uncached_of(allocator);
 
-    tn_plain_memory_fini(&uncached->plain);
+    tn_direct_memory_fini(&uncached->direct);
     tn_host_free(uncached, sizeof *uncached);
 }
 
@@ -52,13 +52,13 @@ static enum tarn_status uncached_alloc(struct tarn_allocator *allocator, uint64_
     (void)stream;
     return size >= TN_MAX_REQUEST
                ? tn_oom_absurd(error)
-               : tn_plain_memory_alloc(&uncached_of(allocator)->plain, size, ptr_out, error);
+               : tn_direct_memory_alloc(&uncached_of(allocator)->direct, size, ptr_out, error);
 }
 
 static enum tarn_status uncached_free(struct tarn_allocator *allocator, tarn_ptr ptr,
                                       struct tarn_error *error)
 {
-    return tn_plain_memory_free(&uncached_of(allocator)->plain, ptr, error);
+    return tn_direct_memory_free(&uncached_of(allocator)->direct, ptr, error);
 }
 
 /* The device's free waits for every stream. */
@@ -66,7 +66,7 @@ static enum tarn_status uncached_record_stream(struct tarn_allocator *allocator,
                                                tarn_stream stream, struct tarn_error *error)
 {
     (void)stream;
-    return tn_plain_memory_find(&uncached_of(allocator)->plain, ptr, NULL)
+    return tn_direct_memory_find(&uncached_of(allocator)->direct, ptr, NULL)
                ? TARN_OK
                : tn_pointer_unknown(ptr, error);
 }
@@ -84,7 +84,7 @@ static enum tarn_status uncached_base_allocation(struct tarn_allocator *allocato
                                                  tarn_ptr *base_out, uint64_t *size_out,
                                                  struct tarn_error *error)
 {
-    if (!tn_plain_memory_find(&uncached_of(allocator)->plain, ptr, size_out)) {
+    if (!tn_direct_memory_find(&uncached_of(allocator)->direct, ptr, size_out)) {
         return tn_pointer_unknown(ptr, error);
     }
     if (base_out) {
@@ -94,9 +94,9 @@ static enum tarn_status uncached_base_allocation(struct tarn_allocator *allocato
 }
 
 static enum tarn_status uncached_ipc_export(struct tarn_allocator *allocator, tarn_ptr ptr,
-                                            struct tn_ipc_room *room, struct tarn_error *error)
+                                            struct tn_ipc_buffer *buffer, struct tarn_error *error)
 {
-    return tn_plain_memory_export(&uncached_of(allocator)->plain, ptr, room, error);
+    return tn_direct_memory_export(&uncached_of(allocator)->direct, ptr, buffer, error);
 }
 
 static enum tarn_status uncached_cache_info(struct tarn_allocator *allocator,
@@ -137,11 +137,11 @@ static enum tarn_status uncached_set_fraction(struct tarn_allocator *allocator, 
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
                        "invalid fraction:%g. Please set within [0, 1].", fraction);
     }
-    tn_lock_acquire(&uncached->plain.lock);
+    tn_lock_acquire(&uncached->direct.lock);
     uncached->limit = fraction < 1.0
                           ? (uint64_t)(fraction * (double)allocator->device->total_memory)
                           : TARN_SIZE_UNLIMITED;
-    tn_lock_release(&uncached->plain.lock);
+    tn_lock_release(&uncached->direct.lock);
     return TARN_OK;
 }
 
@@ -149,10 +149,10 @@ static uint64_t uncached_get_limit(struct tarn_allocator *allocator)
 {
     struct uncached *uncached = uncached_of(allocator);
 
-    tn_lock_acquire(&uncached->plain.lock);
+    tn_lock_acquire(&uncached->direct.lock);
     const uint64_t limit = uncached->limit;
 
-    tn_lock_release(&uncached->plain.lock);
+    tn_lock_release(&uncached->direct.lock);
     return limit;
 }
 
@@ -160,18 +160,18 @@ static void uncached_get_config(struct tarn_allocator *allocator, struct tarn_co
 {
     struct uncached *uncached = uncached_of(allocator);
 
-    tn_lock_acquire(&uncached->plain.lock);
+    tn_lock_acquire(&uncached->direct.lock);
     *config_out = uncached->config;
-    tn_lock_release(&uncached->plain.lock);
+    tn_lock_release(&uncached->direct.lock);
 }
 
 static void uncached_set_config(struct tarn_allocator *allocator, const struct tarn_config *config)
 {
     struct uncached *uncached = uncached_of(allocator);
 
-    tn_lock_acquire(&uncached->plain.lock);
+    tn_lock_acquire(&uncached->direct.lock);
     uncached->config = *config;
-    tn_lock_release(&uncached->plain.lock);
+    tn_lock_release(&uncached->direct.lock);
 }
 
 static void uncached_get_stats(struct tarn_allocator *allocator, struct tarn_stats *stats_out)
@@ -187,7 +187,7 @@ static void uncached_nothing(struct tarn_allocator *allocator)
 
 static uint64_t uncached_check(struct tarn_allocator *allocator, struct tarn_findings *findings)
 {
-    return tn_plain_memory_check(&uncached_of(allocator)->plain, findings);
+    return tn_direct_memory_check(&uncached_of(allocator)->direct, findings);
 }
 
 static enum tarn_status uncached_walk(struct tarn_allocator *allocator,

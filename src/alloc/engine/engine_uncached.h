@@ -7,7 +7,7 @@
  * As in PyTorch nothing is counted, recorded or limited: statistics stay 0, a walk shows no
  * segments, observers, callbacks and receivers of events are taken and never called, the memory
  * fraction is kept and not enforced. Private pools and checkpoints are not supported: there is
- * nothing to keep apart, and a device does not allocate plain memory during a capture.
+ * nothing to keep apart, and a device does not allocate direct memory during a capture.
  */
 #ifndef TN_ALLOC_ENGINE_ENGINE_UNCACHED_H
 #define TN_ALLOC_ENGINE_ENGINE_UNCACHED_H

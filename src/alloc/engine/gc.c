@@ -124,7 +124,7 @@ enum tarn_status tn_gc_release_oversize(struct tn_engine *engine, struct tn_free
 }
 
 /* Releases the pool's unsplit plain blocks; afterwards, because that changes the free sets, unmaps
- * the free pages of growing segments. */
+ * the free pages of expandable segments. */
 static enum tarn_status pool_release(struct tn_engine *engine, struct tn_pool *pool, uint64_t stack,
                                      struct tarn_error *error)
 {
@@ -140,7 +140,7 @@ static enum tarn_status pool_release(struct tn_engine *engine, struct tn_pool *p
     return st;
 }
 
-/* First growing-segment block at or after (stream, size, address) of the pool. */
+/* First block of an expandable segment at or after (stream, size, address) of the pool. */
 static struct tn_block *pool_next_expandable(const struct tn_pool *pool, struct tn_block *from)
 {
     while (from && !from->expandable) {
@@ -179,7 +179,7 @@ static enum tarn_status release_default_pools(struct tn_engine *engine, uint64_t
 {
     enum tarn_status st;
 
-    engine->heap.counters.plain.num_sync_all_streams++;
+    engine->heap.counters.totals.num_sync_all_streams++;
     st = tn_stream_waits_drain(&engine->waits, NULL, stack, error);
     if (st == TARN_OK) {
         st = pool_release_all(engine, &engine->heap.large, stack, error);
@@ -226,7 +226,7 @@ enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool
                 continue;
             }
             if (engine->heap.private_pools.route_count == 0) { /* else a capture may be under way */
-                engine->heap.counters.plain.num_sync_all_streams++;
+                engine->heap.counters.totals.num_sync_all_streams++;
                 st = tn_stream_waits_drain(&engine->waits, p, stack, error);
             }
         }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/engine/ipc_export.h"
 
+#include "alloc/engine/direct_memory.h"
 #include "alloc/engine/engine.h"
-#include "alloc/engine/plain_memory.h"
 #include "alloc/pool/expandable.h"
 #include "alloc/pool/segment.h"
 
 /* The whole segment: the driver shares what it allocated, no less. */
 static enum tarn_status export_plain(struct tn_engine *engine, const struct tn_segment *segment,
-                                     const struct tn_block *block, struct tn_ipc_room *room,
+                                     const struct tn_block *block, struct tn_ipc_buffer *buffer,
                                      struct tarn_error *error)
 {
     struct tarn_device *device = engine->heap.device;
@@ -22,13 +22,13 @@ static enum tarn_status export_plain(struct tn_engine *engine, const struct tn_s
     if (st) {
         return tn_heap_device_failed(&engine->heap, st, "sharing memory", error);
     }
-    tn_ipc_write_plain(room, &part, &handle);
+    tn_ipc_write_plain(buffer, &part, &handle);
     return TARN_OK;
 }
 
 /* The pages that hold the block. */
 static enum tarn_status export_pages(struct tn_engine *engine, const struct tn_segment *segment,
-                                     const struct tn_block *block, struct tn_ipc_room *room,
+                                     const struct tn_block *block, struct tn_ipc_buffer *buffer,
                                      struct tarn_error *error)
 {
     const uint64_t page_size = segment->expandable->page_size;
@@ -45,13 +45,13 @@ static enum tarn_status export_pages(struct tn_engine *engine, const struct tn_s
 
     if (st == TARN_OK) {
         tn_assert(descriptors);
-        tn_ipc_write_pages(room, &part, page_size, descriptors);
+        tn_ipc_write_pages(buffer, &part, page_size, descriptors);
     }
     return st;
 }
 
 enum tarn_status tn_native_ipc_export(struct tn_engine *engine, tarn_ptr ptr,
-                                      struct tn_ipc_room *room, struct tarn_error *error)
+                                      struct tn_ipc_buffer *buffer, struct tarn_error *error)
 {
     enum tarn_status st;
 
@@ -63,8 +63,8 @@ enum tarn_status tn_native_ipc_export(struct tn_engine *engine, tarn_ptr ptr,
     } else {
         const struct tn_segment *segment = tn_segment_find(&engine->heap, ptr);
 
-        st = segment->expandable ? export_pages(engine, segment, block, room, error)
-                                 : export_plain(engine, segment, block, room, error);
+        st = segment->expandable ? export_pages(engine, segment, block, buffer, error)
+                                 : export_plain(engine, segment, block, buffer, error);
     }
     tn_engine_unlock(engine);
     return st;

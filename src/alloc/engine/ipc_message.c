@@ -11,7 +11,7 @@
 
 static const char magic[8] = {'t', 'a', 'r', 'n', 'i', 'p', 'c', '1'};
 
-static void message_write(struct tn_ipc_room *room, enum tn_ipc_kind kind,
+static void message_write(struct tn_ipc_buffer *buffer, enum tn_ipc_kind kind,
                           const struct tn_ipc_part *part, uint64_t page_size, const void *body,
                           size_t body_size)
 {
@@ -25,24 +25,24 @@ static void message_write(struct tn_ipc_room *room, enum tn_ipc_kind kind,
         .page_size = page_size,
     };
 
-    room->length = sizeof head + body_size;
-    if (room->length <= room->capacity) {
+    buffer->length = sizeof head + body_size;
+    if (buffer->length <= buffer->capacity) {
         memcpy(head.magic, magic, sizeof head.magic);
-        memcpy(room->bytes, &head, sizeof head);
-        memcpy((char *)room->bytes + sizeof head, body, body_size);
+        memcpy(buffer->bytes, &head, sizeof head);
+        memcpy((char *)buffer->bytes + sizeof head, body, body_size);
     }
 }
 
-void tn_ipc_write_plain(struct tn_ipc_room *room, const struct tn_ipc_part *part,
+void tn_ipc_write_plain(struct tn_ipc_buffer *buffer, const struct tn_ipc_part *part,
                         const struct tn_ipc_handle *handle)
 {
-    message_write(room, TN_IPC_PLAIN, part, 0, handle, sizeof *handle);
+    message_write(buffer, TN_IPC_PLAIN, part, 0, handle, sizeof *handle);
 }
 
-void tn_ipc_write_pages(struct tn_ipc_room *room, const struct tn_ipc_part *part,
+void tn_ipc_write_pages(struct tn_ipc_buffer *buffer, const struct tn_ipc_part *part,
                         uint64_t page_size, const int *descriptors)
 {
-    message_write(room, TN_IPC_PAGES, part, page_size, descriptors,
+    message_write(buffer, TN_IPC_PAGES, part, page_size, descriptors,
                   (size_t)(part->extent / page_size) * sizeof *descriptors);
 }
 

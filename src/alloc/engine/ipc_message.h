@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The message that tells another process of an allocation: a head, then either the handle of the
- * plain segment, or the numbers of the descriptors, one a page, that hold the allocation. In the
- * machine's byte order: a message never leaves it. What is read comes from outside and is checked
- * whole before any of it is used.
+ * The message that describes an allocation to another process: a head, then either the handle of
+ * the plain segment, or the numbers of the descriptors, one a page, that hold the allocation. In
+ * the machine's byte order: a message never leaves it. What is read comes from outside and is
+ * checked whole before any of it is used.
  */
 #ifndef TN_ALLOC_ENGINE_IPC_MESSAGE_H
 #define TN_ALLOC_ENGINE_IPC_MESSAGE_H
@@ -19,7 +19,7 @@ enum tn_ipc_kind {
 };
 
 /* Room for a message; `length` can be more than `capacity`, then nothing was written. */
-struct tn_ipc_room {
+struct tn_ipc_buffer {
     void *bytes;
     size_t capacity;
     size_t length;
@@ -51,9 +51,9 @@ struct tn_ipc_part {
     uint64_t extent;
 };
 
-void tn_ipc_write_plain(struct tn_ipc_room *room, const struct tn_ipc_part *part,
+void tn_ipc_write_plain(struct tn_ipc_buffer *buffer, const struct tn_ipc_part *part,
                         const struct tn_ipc_handle *handle);
-void tn_ipc_write_pages(struct tn_ipc_room *room, const struct tn_ipc_part *part,
+void tn_ipc_write_pages(struct tn_ipc_buffer *buffer, const struct tn_ipc_part *part,
                         uint64_t page_size, const int *descriptors);
 
 /* TARN_ERR_FORMAT with the reason when the bytes are no message. */

@@ -212,7 +212,7 @@ static enum tarn_status step_release_cached(struct tn_engine *engine, struct tn_
     if (st) {
         return st;
     }
-    engine->heap.counters.plain.num_alloc_retries++;
+    engine->heap.counters.totals.num_alloc_retries++;
     return step_ask_device(engine, request, error);
 }
 

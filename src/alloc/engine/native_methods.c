@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The caching engine as a table. Decisions are in engine_native.c and the files below it; here are
- * the lock around what is a line or two, and the way round the cache while it is switched off.
+ * The caching engine as a table. Decisions are in native.c and the files below it; here are
+ * the lock around what takes a few lines, and the bypass of the cache while it is switched off.
  */
 #include "alloc/config/size_class.h"
 #include "alloc/engine/allocator.h"
@@ -33,7 +33,7 @@ enum tarn_status tn_native_create(struct tarn_device *device, const struct tarn_
     native->base = (struct tarn_allocator){.methods = &tn_native_methods, .device = device};
     native->engine.owner = &native->base;
     tn_engine_init(&native->engine, device, config);
-    tn_plain_memory_init(&native->plain, device);
+    tn_direct_memory_init(&native->direct, device);
     *allocator_out = &native->base;
     return TARN_OK;
 }
@@ -43,11 +43,11 @@ static void native_destroy(struct tarn_allocator *allocator)
     struct tn_native_allocator *native = native_of(allocator);
 
     tn_engine_fini(&native->engine);
-    tn_plain_memory_fini(&native->plain);
+    tn_direct_memory_fini(&native->direct);
     tn_host_free(native, sizeof *native);
 }
 
-/* ---- what takes more than a line ---- */
+/* ---- under the lock ---- */
 
 static void engine_trim(struct tn_engine *engine)
 {
@@ -158,18 +158,18 @@ static enum tarn_status engine_cache_info(struct tn_engine *engine, uint64_t *la
 
 /* ---- memory ---- */
 
-static TN_COLD enum tarn_status plain_alloc(struct tn_native_allocator *native, uint64_t size,
-                                            tarn_ptr *ptr_out, struct tarn_error *error)
+static TN_COLD enum tarn_status direct_alloc(struct tn_native_allocator *native, uint64_t size,
+                                             tarn_ptr *ptr_out, struct tarn_error *error)
 {
     return size >= TN_MAX_REQUEST ? tn_oom_absurd(error)
-                                  : tn_plain_memory_alloc(&native->plain, size, ptr_out, error);
+                                  : tn_direct_memory_alloc(&native->direct, size, ptr_out, error);
 }
 
-/* Whether the pointer is handed out past the cache. */
-static bool pointer_is_plain(struct tn_native_allocator *native, tarn_ptr ptr, uint64_t *size_out)
+/* Whether the pointer was allocated bypassing the cache. */
+static bool pointer_is_direct(struct tn_native_allocator *native, tarn_ptr ptr, uint64_t *size_out)
 {
-    return tn_unlikely(!tn_plain_memory_is_empty(&native->plain)) &&
-           tn_plain_memory_find(&native->plain, ptr, size_out);
+    return tn_unlikely(!tn_direct_memory_is_empty(&native->direct)) &&
+           tn_direct_memory_find(&native->direct, ptr, size_out);
 }
 
 static TN_NO_STACK_GUARD enum tarn_status native_alloc(struct tarn_allocator *allocator,
@@ -179,7 +179,7 @@ static TN_NO_STACK_GUARD enum tarn_status native_alloc(struct tarn_allocator *al
     struct tn_native_allocator *native = native_of(allocator);
 
     if (tn_unlikely(atomic_load_explicit(&native->disabled, memory_order_relaxed))) {
-        return plain_alloc(native, size, ptr_out, error);
+        return direct_alloc(native, size, ptr_out, error);
     }
     struct tarn_handle handle;
     const enum tarn_status st = tn_native_alloc(&native->engine, size, stream, &handle, error);
@@ -199,7 +199,7 @@ static TN_NO_STACK_GUARD enum tarn_status native_alloc_handle(struct tarn_alloca
 
     if (tn_unlikely(atomic_load_explicit(&native->disabled, memory_order_relaxed))) {
         struct tarn_handle handle = {0};
-        const enum tarn_status st = plain_alloc(native, size, &handle.ptr, error);
+        const enum tarn_status st = direct_alloc(native, size, &handle.ptr, error);
 
         if (st == TARN_OK) {
             *handle_out = handle;
@@ -214,8 +214,8 @@ static enum tarn_status native_free_handle(struct tarn_allocator *allocator,
 {
     struct tn_native_allocator *native = native_of(allocator);
 
-    if (pointer_is_plain(native, handle.ptr, NULL)) {
-        return tn_plain_memory_free(&native->plain, handle.ptr, error);
+    if (pointer_is_direct(native, handle.ptr, NULL)) {
+        return tn_direct_memory_free(&native->direct, handle.ptr, error);
     }
     return tn_native_free(&native->engine, handle, error);
 }
@@ -231,7 +231,7 @@ static enum tarn_status native_record_stream(struct tarn_allocator *allocator, t
 {
     struct tn_native_allocator *native = native_of(allocator);
 
-    if (pointer_is_plain(native, ptr, NULL)) {
+    if (pointer_is_direct(native, ptr, NULL)) {
         return TARN_OK; /* the device's own free waits for every stream */
     }
     return tn_native_record_stream(&native->engine, ptr, stream, error);
@@ -249,7 +249,7 @@ static enum tarn_status native_base_allocation(struct tarn_allocator *allocator,
 {
     struct tn_native_allocator *native = native_of(allocator);
 
-    if (pointer_is_plain(native, ptr, size_out)) {
+    if (pointer_is_direct(native, ptr, size_out)) {
         if (base_out) {
             *base_out = ptr;
         }
@@ -259,13 +259,13 @@ static enum tarn_status native_base_allocation(struct tarn_allocator *allocator,
 }
 
 static enum tarn_status native_ipc_export(struct tarn_allocator *allocator, tarn_ptr ptr,
-                                          struct tn_ipc_room *room, struct tarn_error *error)
+                                          struct tn_ipc_buffer *buffer, struct tarn_error *error)
 {
     struct tn_native_allocator *native = native_of(allocator);
 
-    return pointer_is_plain(native, ptr, NULL)
-               ? tn_plain_memory_export(&native->plain, ptr, room, error)
-               : tn_native_ipc_export(&native->engine, ptr, room, error);
+    return pointer_is_direct(native, ptr, NULL)
+               ? tn_direct_memory_export(&native->direct, ptr, buffer, error)
+               : tn_native_ipc_export(&native->engine, ptr, buffer, error);
 }
 
 static enum tarn_status native_cache_info(struct tarn_allocator *allocator,
@@ -361,7 +361,7 @@ static uint64_t native_check(struct tarn_allocator *allocator, struct tarn_findi
     const uint64_t count = tn_core_check(engine, findings);
 
     tn_engine_unlock(engine);
-    return count + tn_plain_memory_check(&native_of(allocator)->plain, findings);
+    return count + tn_direct_memory_check(&native_of(allocator)->direct, findings);
 }
 
 static enum tarn_status native_walk(struct tarn_allocator *allocator,
@@ -463,7 +463,7 @@ static enum tarn_status native_annotate(struct tarn_allocator *allocator, tarn_p
         tn_heap_annotate(&engine->heap, block, text);
     }
     tn_engine_unlock(engine);
-    return block || tn_plain_memory_find(&native_of(allocator)->plain, ptr, NULL)
+    return block || tn_direct_memory_find(&native_of(allocator)->direct, ptr, NULL)
                ? TARN_OK
                : tn_pointer_unknown(ptr, error);
 }

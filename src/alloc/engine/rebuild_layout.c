@@ -30,7 +30,7 @@ static void take_back(struct tn_engine *engine, struct tn_block *block)
     (void)st;
 }
 
-/* The block of a piece that is still handed out. Neighbours that were freed may have been merged or
+/* The block of a piece that is still allocated. Neighbours that were freed may have been merged or
  * split since, so there is no counting of nodes: its address is what stays. */
 static struct tn_block *piece_find(const struct tn_engine *engine, tarn_ptr address)
 {
@@ -79,10 +79,10 @@ void tn_rebuild_layout(struct tn_engine *engine, struct tn_block *block,
     free_pieces(engine, address, pieces, count);
 }
 
-static enum tarn_status carve_segment_locked(struct tn_engine *engine,
-                                             const struct tn_layout_segment *segment,
-                                             const struct tn_layout_block *pieces, uint64_t count,
-                                             tarn_ptr *address_out, struct tarn_error *error)
+static enum tarn_status rebuild_segment_locked(struct tn_engine *engine,
+                                               const struct tn_layout_segment *segment,
+                                               const struct tn_layout_block *pieces, uint64_t count,
+                                               tarn_ptr *address_out, struct tarn_error *error)
 {
     struct tn_pool *pool = segment->is_small ? &engine->heap.small : &engine->heap.large;
     struct tn_free_set *set = tn_pool_get_set(pool, segment->stream);
@@ -93,8 +93,9 @@ static enum tarn_status carve_segment_locked(struct tn_engine *engine,
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a segment's blocks");
     }
     const enum tarn_status st =
-        segment->grows ? tn_expandable_alloc(&engine->heap, set, segment->size, 0, &block, error)
-                       : tn_ladder_take_segment(engine, set, segment->size, 0, &block, error);
+        segment->expandable
+            ? tn_expandable_alloc(&engine->heap, set, segment->size, 0, &block, error)
+            : tn_ladder_take_segment(engine, set, segment->size, 0, &block, error);
 
     if (st) {
         return st;
@@ -117,7 +118,7 @@ enum tarn_status tn_rebuild_segment(struct tn_engine *engine,
 {
     tn_engine_lock(engine);
     const enum tarn_status st =
-        carve_segment_locked(engine, segment, pieces, count, address_out, error);
+        rebuild_segment_locked(engine, segment, pieces, count, address_out, error);
 
     tn_core_assert(engine);
     tn_engine_unlock(engine);

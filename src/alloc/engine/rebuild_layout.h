@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bringing memory into a known state: a free block is handed out in pieces of given sizes, in
+ * Bringing memory into a known state: a free block is allocated in pieces of given sizes, in
  * address order, and the pieces that are to be free are freed again. Restoring a checkpoint does
  * that (and its order of events is PyTorch's), and so does a replay that starts in the middle of a
  * run.
@@ -14,7 +14,7 @@ struct tn_layout_block {
     uint64_t size; /* bytes, a multiple of 512 */
     uint64_t requested;
     bool allocated; /* false: free again at the end */
-    bool unmapped;  /* and the whole pages in it given back; only in a growing segment, between
+    bool unmapped;  /* and the whole pages in it given back; only in an expandable segment, between
                        pieces that are not */
 };
 
@@ -22,11 +22,11 @@ struct tn_layout_segment {
     uint64_t size;
     tarn_stream stream;
     bool is_small;
-    bool grows; /* the mapped beginning of a growing segment; `size` is of whole pages */
+    bool expandable; /* the mapped beginning of an expandable segment; `size` is of whole pages */
 };
 
 /* `block` is free, in its set, and the pieces are not larger than it; what they leave stays free.
- * As many nodes as pieces must have been put by, and as much room in the pointer map. Under the
+ * There must be as many spare nodes as pieces, and as much room in the pointer map. Under the
  * lock. */
 void tn_rebuild_layout(struct tn_engine *engine, struct tn_block *block,
                        const struct tn_layout_block *pieces, uint64_t count, uint64_t stack);

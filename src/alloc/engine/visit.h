@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Walking segments and blocks in address order, so that snapshots, checks and statistics need not
- * reach into the structures. Of a growing segment each contiguous mapped range is one segment, as
- * PyTorch's snapshots show it; ranges that are not mapped are left out. Under the engine's lock.
+ * reach into the structures. Of an expandable segment each contiguous mapped range is one segment,
+ * as PyTorch's snapshots show it; ranges that are not mapped are left out. Under the engine's lock.
  */
 #ifndef TN_ALLOC_ENGINE_VISIT_H
 #define TN_ALLOC_ENGINE_VISIT_H
@@ -10,8 +10,8 @@
 #include "alloc/engine/engine.h"
 #include "tarn/allocator.h"
 
-/* Shows every segment and block to the walker, or those of one pool; stops when it returns false.
- * */
+/* Shows every segment and block to the walker, or those of one pool; stops when it returns
+ * false. */
 void tn_visit(const struct tn_engine *engine, const struct tarn_walker *walker);
 void tn_visit_pool(const struct tn_engine *engine, struct tarn_pool_id id,
                    const struct tarn_walker *walker);

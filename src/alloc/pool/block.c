@@ -20,8 +20,8 @@ struct tn_block_chunk {
     struct tn_block_chunk *prev; /* in the slab's list of chunks with free nodes */
     struct tn_block_chunk *next;
     struct free_node *free;     /* nodes that were given back */
-    uint32_t used;              /* nodes handed out */
-    uint32_t fresh;             /* nodes from this index on were never handed out */
+    uint32_t used;              /* nodes in use */
+    uint32_t fresh;             /* nodes from this index on were never taken */
     struct tn_block_slab *slab; /* that it belongs to */
     char unused[24];            /* the header fills a cache line, nodes follow */
     struct tn_block nodes[];    /* CHUNK_NODES */
@@ -141,10 +141,10 @@ size_t tn_block_slab_memory(const struct tn_block_slab *slab)
     return slab->chunks * CHUNK_BYTES;
 }
 
-void tn_block_split(struct tn_block *block, uint64_t size, struct tn_block *rest)
+void tn_block_split(struct tn_block *block, uint64_t size, struct tn_block *remainder)
 {
     tn_assert(size > 0 && size < block->size);
-    *rest = (struct tn_block){
+    *remainder = (struct tn_block){
         .address = block->address + size,
         .size = block->size - size,
         .requested_size = block->requested_size,
@@ -154,10 +154,10 @@ void tn_block_split(struct tn_block *block, uint64_t size, struct tn_block *rest
         .mapped = block->mapped,
         .expandable = block->expandable,
     };
-    if (rest->next) {
-        rest->next->prev = rest;
+    if (remainder->next) {
+        remainder->next->prev = remainder;
     }
-    block->next = rest;
+    block->next = remainder;
     block->size = size;
 }
 

@@ -21,7 +21,7 @@ struct tn_block_chunk;
 struct tn_block_slab {
     struct tn_block_chunk *partial; /* chunks with free nodes */
     struct tn_block_chunk *spare;   /* one empty chunk, or NULL */
-    uint64_t live;                  /* nodes handed out */
+    uint64_t live;                  /* nodes in use */
     uint64_t chunks;                /* chunks held, the spare one included */
 };
 
@@ -35,10 +35,10 @@ void tn_block_destroy(struct tn_block *block);
 /* Host bytes held. */
 size_t tn_block_slab_memory(const struct tn_block_slab *slab);
 
-/* Cuts `block` after `size` bytes (0 < size < block->size) and makes `rest`, a node fresh from the
- * slab, the part behind. The rest takes over set, state flags and the stale requested size; the
- * front keeps its own. Neither is put into or taken out of a set. */
-void tn_block_split(struct tn_block *block, uint64_t size, struct tn_block *rest);
+/* Cuts `block` after `size` bytes (0 < size < block->size) and makes `remainder`, a node fresh from
+ * the slab, the part behind. The remainder takes over set, state flags and the stale requested
+ * size; the front keeps its own. Neither is put into or taken out of a set. */
+void tn_block_split(struct tn_block *block, uint64_t size, struct tn_block *remainder);
 
 /* Makes `block` cover its next neighbour, whose node is unlinked and must then be destroyed by the
  * caller. */

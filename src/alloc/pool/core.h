@@ -1,27 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The words of the allocator and the structures that its files share.
+ * The terms of the allocator and the structures that its files share.
  *
  *   segment   memory taken from the device in one piece, or one reserved address range that grows
- *   block     part of a segment: handed out, waiting for streams, free, or (in a growing segment)
- * not
- *             mapped. The blocks of a segment cover it without gaps, linked in address order
+ *   block     part of a segment: allocated, waiting for streams, free or, in an expandable segment,
+ *             not mapped. The blocks of a segment cover it without gaps, linked in address order
  *   free set  the free blocks of one pool on one stream, ordered by (size, address)
  *   pool      free sets by stream. There is one pool for small and one for large requests, and such
- * a
- *             pair for each private pool
+ *             a pair for each private pool
  *
  * Invariants (core_check.c checks them all):
  *   I1  for neighbours a, b = a->next: b->prev == a and a->address + a->size == b->address
  *   I2  sizes and addresses of blocks are multiples of 512; no size is 0
  *   I3  no two free neighbours are mapped alike: they would have been merged
  *   I4  a block is exactly one of: in the pointer map (allocated), waiting (uses != 0), in its free
- * set
- *       or the list of pending blocks (free), in its set's unmapped ranges (not mapped)
+ *       set or the list of pending blocks (free), in its set's unmapped ranges (not mapped)
  *   I5  every counter equals what a walk over all blocks gives
  *   I6  reserved bytes are the sum of the sizes of all mapped blocks
  *
- * The engine's lock guards everything here.
+ * The heap's lock guards everything here.
  */
 #ifndef TN_ALLOC_POOL_CORE_H
 #define TN_ALLOC_POOL_CORE_H
@@ -51,9 +48,9 @@ struct tn_block {
         struct tn_block *next_pending; /* pending: link of that list */
     } u;
     uint32_t uses;   /* number of its record of streams and events (stream_use.h), 0 = none */
-    bool allocated;  /* handed out */
-    bool mapped;     /* backed by memory; false only in growing segments */
-    bool expandable; /* part of a growing segment */
+    bool allocated;  /* allocated */
+    bool mapped;     /* backed by memory; false only in expandable segments */
+    bool expandable; /* part of an expandable segment */
     uint8_t slot;    /* free: where in its set, see below; else 0 */
 };
 
@@ -89,19 +86,19 @@ static inline bool tn_block_is_idle(const struct tn_block *block)
     return ((uint32_t)block->allocated | block->uses) == 0; /* one branch, not two */
 }
 
-/* PyTorch's "active": handed out, or still waiting for streams. */
+/* PyTorch's "active": allocated, or still waiting for streams. */
 static inline bool tn_block_is_active(const struct tn_block *block)
 {
     return block->allocated || block->uses != 0;
 }
 
-/* One segment from the device, or one growing segment (one reserved range). */
+/* One segment from the device, or one expandable segment (one reserved range). */
 struct tn_segment {
-    struct tn_tree_node node; /* in the engine's tree, by address */
+    struct tn_tree_node node; /* in the heap's tree, by address */
     uint64_t address;
-    uint64_t size;                    /* bytes; of a growing segment all reserved addresses */
+    uint64_t size;                    /* bytes; of an expandable segment all reserved addresses */
     struct tn_block *first;           /* block at `address`; the node stays the same for life */
-    struct tn_expandable *expandable; /* growing segments: their pages; else NULL */
+    struct tn_expandable *expandable; /* expandable segments: their pages; else NULL */
     uint64_t stack;                   /* stack id of the segment's allocation */
 };
 

@@ -38,7 +38,7 @@ static struct tarn_stat live_read_out(const struct tn_live_counter *live, int po
     return stat;
 }
 
-/* What is active was handed out at the same time; it counts as freed when it has waited enough. */
+/* What is active was allocated at the same time; it counts as freed when it has waited enough. */
 static struct tarn_stat live_read_active(const struct tn_live_counter *live, int pool)
 {
     struct tarn_stat stat = counter_read(&live->out, pool);
@@ -52,7 +52,7 @@ static struct tarn_stat live_read_active(const struct tn_live_counter *live, int
 
 void tn_counters_read(const struct tn_counters *counters, struct tarn_stats *stats_out)
 {
-    *stats_out = counters->plain;
+    *stats_out = counters->totals;
     for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
         stats_out->by_pool[TARN_STAT_ALLOCATION][pool] = live_read_out(&counters->blocks, pool);
         stats_out->by_pool[TARN_STAT_ACTIVE][pool] = live_read_active(&counters->blocks, pool);
@@ -72,7 +72,7 @@ void tn_counters_read(const struct tn_counters *counters, struct tarn_stats *sta
 /* ---- waiting ---- */
 
 /* Counts the peaks of the stretch that ends. */
-static void live_settle(struct tn_live_counter *live)
+static void live_fold(struct tn_live_counter *live)
 {
     for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
         const int64_t peak = live->out.peak[pool];
@@ -101,7 +101,7 @@ static void live_restart(struct tn_live_counter *live)
 
 static void live_change_waiting(struct tn_live_counter *live, unsigned pool, int64_t change)
 {
-    live_settle(live);
+    live_fold(live);
     live->waiting[pool] += change;
     tn_assert(live->waiting[pool] >= 0);
     live_restart(live);
@@ -124,8 +124,8 @@ void tn_counters_end_wait(struct tn_counters *counters, unsigned pool, uint64_t 
 void tn_counters_init(struct tn_counters *counters, uint64_t max_split_size)
 {
     *counters = (struct tn_counters){0};
-    counters->plain.struct_size = sizeof counters->plain;
-    counters->plain.max_split_size = (int64_t)max_split_size;
+    counters->totals.struct_size = sizeof counters->totals;
+    counters->totals.max_split_size = (int64_t)max_split_size;
 }
 
 static void counter_reset_peak(struct tn_counter *counter)
@@ -148,7 +148,7 @@ static void live_reset_peak(struct tn_live_counter *live)
 
 void tn_counters_reset_peaks(struct tn_counters *counters)
 {
-    struct tarn_stats *plain = &counters->plain;
+    struct tarn_stats *totals = &counters->totals;
 
     live_reset_peak(&counters->blocks);
     live_reset_peak(&counters->bytes);
@@ -157,8 +157,8 @@ void tn_counters_reset_peaks(struct tn_counters *counters)
     counter_reset_peak(&counters->split_bytes);
     counter_reset_peak(&counters->segments);
     counter_reset_peak(&counters->reserved);
-    plain->oversize_allocations.peak = plain->oversize_allocations.current;
-    plain->oversize_segments.peak = plain->oversize_segments.current;
+    totals->oversize_allocations.peak = totals->oversize_allocations.current;
+    totals->oversize_segments.peak = totals->oversize_segments.current;
 }
 
 static void counter_reset_accumulated(struct tn_counter *counter)
@@ -185,7 +185,7 @@ static void stat_reset_accumulated(struct tarn_stat *stat)
 
 void tn_counters_reset_accumulated(struct tn_counters *counters)
 {
-    struct tarn_stats *plain = &counters->plain;
+    struct tarn_stats *totals = &counters->totals;
 
     live_reset_accumulated(&counters->blocks);
     live_reset_accumulated(&counters->bytes);
@@ -194,14 +194,14 @@ void tn_counters_reset_accumulated(struct tn_counters *counters)
     counter_reset_accumulated(&counters->split_bytes);
     counter_reset_accumulated(&counters->segments);
     counter_reset_accumulated(&counters->reserved);
-    stat_reset_accumulated(&plain->oversize_allocations);
-    stat_reset_accumulated(&plain->oversize_segments);
-    plain->num_alloc_retries = 0;
-    plain->num_ooms = 0;
-    plain->num_sync_all_streams = 0;
-    plain->num_device_alloc = 0;
-    plain->num_device_free = 0;
-    plain->num_oom_rejections = 0;
+    stat_reset_accumulated(&totals->oversize_allocations);
+    stat_reset_accumulated(&totals->oversize_segments);
+    totals->num_alloc_retries = 0;
+    totals->num_ooms = 0;
+    totals->num_sync_all_streams = 0;
+    totals->num_device_alloc = 0;
+    totals->num_device_free = 0;
+    totals->num_oom_rejections = 0;
 }
 
 /* ---- names ---- */

@@ -5,11 +5,11 @@
  *
  *   "all"                  the sum of both pools; only its peak is kept
  *   freed                  what was there at the last reset + allocated since - what is there
- *   active, active_bytes   handed out + waiting for streams. While nothing begins or ends waiting,
- *                          both move alike; so the peaks of what is handed out are kept for such a
- *                          stretch of time, and settled into both when waiting changes
+ *   active, active_bytes   allocated + waiting for streams. While nothing begins or ends waiting,
+ *                          both move alike; so the peaks of what is allocated are kept for such a
+ *                          stretch of time, and folded into both when waiting changes
  *
- * Peaks are taken at every increase, as PyTorch does. Guarded by the engine's lock.
+ * Peaks are taken at every increase, as PyTorch does. Guarded by the heap's lock.
  */
 #ifndef TN_ALLOC_POOL_COUNTERS_H
 #define TN_ALLOC_POOL_COUNTERS_H
@@ -31,9 +31,9 @@ struct tn_counter {
     int64_t peak[TARN_STAT_POOLS];
 };
 
-/* Blocks that are handed out, or their bytes: two counters of tarn_stats, this one and "active". */
+/* Blocks that are allocated, or their bytes: two counters of tarn_stats, this one and "active". */
 struct tn_live_counter {
-    struct tn_counter out;     /* handed out; `peak` since the last settling */
+    struct tn_counter out;     /* allocated; `peak` since the last fold */
     int64_t waiting[TN_POOLS]; /* freed, and used by streams that have not finished */
     int64_t waited[TN_POOLS];  /* `waiting` at the last reset of accumulated counters */
     int64_t out_peak[TARN_STAT_POOLS];
@@ -48,7 +48,7 @@ struct tn_counters {
     struct tn_counter split_bytes;
     struct tn_counter segments;
     struct tn_counter reserved;
-    struct tarn_stats plain; /* only what has no pool is used */
+    struct tarn_stats totals; /* only what has no pool is used */
 };
 
 void tn_counters_init(struct tn_counters *counters, uint64_t max_split_size);
@@ -56,13 +56,13 @@ void tn_counters_init(struct tn_counters *counters, uint64_t max_split_size);
 /* peak = current in every counter. */
 void tn_counters_reset_peaks(struct tn_counters *counters);
 
-/* allocated = freed = 0 in every counter, and the plain numbers 0. */
+/* allocated = freed = 0 in every counter, and the totals 0. */
 void tn_counters_reset_accumulated(struct tn_counters *counters);
 
 /* What users read. */
 void tn_counters_read(const struct tn_counters *counters, struct tarn_stats *stats_out);
 
-/* A block of `bytes`, no longer handed out, begins to wait for streams; and has waited enough. */
+/* A block of `bytes`, no longer allocated, begins to wait for streams; and has waited enough. */
 void tn_counters_begin_wait(struct tn_counters *counters, unsigned pool, uint64_t bytes);
 void tn_counters_end_wait(struct tn_counters *counters, unsigned pool, uint64_t bytes);
 
@@ -119,7 +119,7 @@ static inline void tn_counter_change(struct tn_counter *counter, unsigned pool, 
     tn_assert(counter->current[pool] >= 0);
 }
 
-/* A block is handed out, and a block that was handed out is freed. */
+/* A block is allocated, and a block that was allocated is freed. */
 static inline void tn_counters_allocate(struct tn_counters *counters, unsigned pool, uint64_t bytes,
                                         uint64_t requested)
 {

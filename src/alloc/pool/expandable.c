@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Pages created for one allocation and not yet mapped. */
-struct page_stock {
+struct new_pages {
     tn_page_handle *pages;
     uint64_t count;
     uint64_t capacity;
@@ -48,7 +48,7 @@ static enum tarn_status expandable_create(struct tn_heap *heap, struct tn_free_s
     enum tarn_status st = TARN_ERR_HOST_MEMORY;
 
     if (!segment || !expandable || !block || !tn_free_set_reserve_unmapped(set, 2)) {
-        (void)tn_fail(error, st, "no host memory for a growing segment");
+        (void)tn_fail(error, st, "no host memory for an expandable segment");
         goto out;
     }
     st = heap->device->ops->va_reserve(heap->device, size, &segment->address);
@@ -195,33 +195,34 @@ static uint64_t count_pages(const struct tn_segment *segment, struct tn_block *b
     return pages;
 }
 
-static void stock_fini(struct tn_heap *heap, struct page_stock *stock)
+static void new_pages_release(struct tn_heap *heap, struct new_pages *fresh)
 {
-    while (stock->count > 0) {
-        (void)heap->device->ops->page_release(heap->device, stock->pages[--stock->count]);
+    while (fresh->count > 0) {
+        (void)heap->device->ops->page_release(heap->device, fresh->pages[--fresh->count]);
     }
-    tn_host_free(stock->pages, stock->capacity * sizeof *stock->pages);
-    *stock = (struct page_stock){0};
+    tn_host_free(fresh->pages, fresh->capacity * sizeof *fresh->pages);
+    *fresh = (struct new_pages){0};
 }
 
-static enum tarn_status stock_fill(struct tn_heap *heap, struct page_stock *stock, uint64_t count,
-                                   uint64_t page_size, struct tarn_error *error)
+static enum tarn_status new_pages_create(struct tn_heap *heap, struct new_pages *fresh,
+                                         uint64_t count, uint64_t page_size,
+                                         struct tarn_error *error)
 {
     enum tarn_status st = TARN_OK;
 
-    *stock = (struct page_stock){.pages = tn_host_alloc(count * sizeof *stock->pages)};
-    stock->capacity = stock->pages ? count : 0;
-    if (!stock->pages && count > 0) {
+    *fresh = (struct new_pages){.pages = tn_host_alloc(count * sizeof *fresh->pages)};
+    fresh->capacity = fresh->pages ? count : 0;
+    if (!fresh->pages && count > 0) {
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for %llu pages",
                        (unsigned long long)count);
     }
-    while (st == TARN_OK && stock->count < count) {
-        st = heap->device->ops->page_create(heap->device, page_size, &stock->pages[stock->count]);
-        stock->count += st == TARN_OK;
+    while (st == TARN_OK && fresh->count < count) {
+        st = heap->device->ops->page_create(heap->device, page_size, &fresh->pages[fresh->count]);
+        fresh->count += st == TARN_OK;
     }
     if (st) {
         (void)tn_heap_device_failed(heap, st, "creating memory pages", error);
-        stock_fini(heap, stock);
+        new_pages_release(heap, fresh);
     }
     return st;
 }
@@ -270,14 +271,14 @@ static enum tarn_status page_unmap(struct tn_heap *heap, const struct tn_segment
     return st;
 }
 
-/* Maps one page from the stock at that index and lets the peers see it. On failure nothing
+/* Maps one page from the fresh at that index and lets the peers see it. On failure nothing
  * changed. */
 static enum tarn_status page_map(struct tn_heap *heap, const struct tn_segment *segment,
-                                 uint64_t index, struct page_stock *stock)
+                                 uint64_t index, struct new_pages *fresh)
 {
     struct tn_expandable *expandable = segment->expandable;
     const uint64_t address = segment->address + index * expandable->page_size;
-    const tn_page_handle page = stock->pages[stock->count - 1];
+    const tn_page_handle page = fresh->pages[fresh->count - 1];
     enum tarn_status st =
         heap->device->ops->map(heap->device, address, expandable->page_size, page);
 
@@ -290,14 +291,14 @@ static enum tarn_status page_map(struct tn_heap *heap, const struct tn_segment *
     }
     if (st == TARN_OK) {
         expandable->pages[index] = page;
-        stock->count--;
+        fresh->count--;
     }
     return st;
 }
 
 /* Maps the pages of all pieces from `block` on, or none of them. */
 static enum tarn_status pieces_map(struct tn_heap *heap, const struct tn_segment *segment,
-                                   struct tn_block *block, uint64_t size, struct page_stock *stock,
+                                   struct tn_block *block, uint64_t size, struct new_pages *fresh,
                                    struct tarn_error *error)
 {
     struct tn_block *at = block;
@@ -308,7 +309,7 @@ static enum tarn_status pieces_map(struct tn_heap *heap, const struct tn_segment
 
     while (st == TARN_OK && piece_next(segment, size, &at, &have, &piece)) {
         for (uint64_t i = piece.begin; st == TARN_OK && i < piece.end; i++) {
-            st = page_map(heap, segment, i, stock);
+            st = page_map(heap, segment, i, fresh);
             mapped += st == TARN_OK;
         }
     }
@@ -322,7 +323,7 @@ static enum tarn_status pieces_map(struct tn_heap *heap, const struct tn_segment
             tn_page_handle page;
 
             if (page_unmap(heap, segment, i, &page) == TARN_OK) {
-                stock->pages[stock->count++] = page;
+                fresh->pages[fresh->count++] = page;
             }
         }
     }
@@ -333,18 +334,18 @@ static void count_map(struct tn_heap *heap, bool small, uint64_t size)
 {
     heap->reserved += size;
     tn_counter_increase(&heap->counters.reserved, tn_counter_pool(small), size);
-    heap->counters.plain.num_device_alloc++;
+    heap->counters.totals.num_device_alloc++;
 }
 
 static void count_unmap(struct tn_heap *heap, bool small, uint64_t size)
 {
     heap->reserved -= size;
     tn_counter_decrease(&heap->counters.reserved, tn_counter_pool(small), size);
-    heap->counters.plain.num_device_free++;
+    heap->counters.totals.num_device_free++;
 }
 
 /* The pages of a piece are mapped: its block becomes free memory, merged with what is free beside
- * it. Returns the node of the result. One node must have been put by. */
+ * it. Returns the node of the result. There must be a spare node. */
 static struct tn_block *piece_adopt(struct tn_heap *heap, struct tn_segment *segment,
                                     const struct piece *piece, uint64_t stack)
 {
@@ -358,11 +359,11 @@ static struct tn_block *piece_adopt(struct tn_heap *heap, struct tn_segment *seg
     tn_assert(!block->mapped && bytes <= block->size);
     tn_free_set_remove_unmapped(set, block);
     if (bytes < block->size) {
-        struct tn_block *rest = tn_heap_take_spare(heap);
+        struct tn_block *remainder = tn_heap_take_spare(heap);
 
-        tn_block_split(block, bytes, rest);
-        rest->requested_size = 0;
-        tn_free_set_insert_unmapped(set, rest);
+        tn_block_split(block, bytes, remainder);
+        remainder->requested_size = 0;
+        tn_free_set_insert_unmapped(set, remainder);
     }
     block->mapped = true;
     block = tn_heap_coalesce(heap, block, &merged, &merged_bytes);
@@ -378,10 +379,10 @@ static struct tn_block *piece_adopt(struct tn_heap *heap, struct tn_segment *seg
 /* Maps what `block` lacks and makes it one free block of at least `size` bytes. */
 static enum tarn_status expandable_extend(struct tn_heap *heap, struct tn_segment *segment,
                                           struct tn_block *block, uint64_t size, uint64_t stack,
-                                          struct page_stock *stock, struct tn_block **block_out,
+                                          struct new_pages *fresh, struct tn_block **block_out,
                                           struct tarn_error *error)
 {
-    const enum tarn_status st = pieces_map(heap, segment, block, size, stock, error);
+    const enum tarn_status st = pieces_map(heap, segment, block, size, fresh, error);
 
     if (st) {
         return st;
@@ -404,13 +405,13 @@ enum tarn_status tn_expandable_alloc(struct tn_heap *heap, struct tn_free_set *s
                                      uint64_t stack, struct tn_block **block_out,
                                      struct tarn_error *error)
 {
-    struct page_stock stock = {0};
+    struct new_pages fresh = {0};
     struct tn_block *block = NULL;
     uint64_t end;
     enum tarn_status st = tn_heap_reserve_spares(heap, 2) ? TARN_OK : TARN_ERR_HOST_MEMORY;
 
     if (st || !tn_free_set_reserve_unmapped(set, 2)) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a growing segment");
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for an expandable segment");
     }
     st = expandable_find(heap, set, size, &block, error);
     if (st) {
@@ -421,17 +422,17 @@ enum tarn_status tn_expandable_alloc(struct tn_heap *heap, struct tn_free_set *s
     const uint64_t pages = count_pages(segment, block, size, &end);
 
     if (!expandable_reserve(segment->expandable, end)) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a growing segment");
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for an expandable segment");
     }
-    st = stock_fill(heap, &stock, pages, segment->expandable->page_size, error);
+    st = new_pages_create(heap, &fresh, pages, segment->expandable->page_size, error);
     if (st == TARN_OK) {
-        st = expandable_extend(heap, segment, block, size, stack, &stock, &block, error);
+        st = expandable_extend(heap, segment, block, size, stack, &fresh, &block, error);
     }
     if (st == TARN_OK) {
         tn_heap_remove(heap, block);
         *block_out = block;
     }
-    stock_fini(heap, &stock);
+    new_pages_release(heap, &fresh);
     return st;
 }
 
@@ -457,8 +458,8 @@ static uint64_t pages_unmap(struct tn_heap *heap, const struct tn_segment *segme
 }
 
 /* The part [address, address + size) of a free block in no set becomes unmapped; what is left
- * before and behind it is filed again. Two nodes must have been put by. Returns the unmapped block,
- * merged. */
+ * before and behind it is inserted again. There must be two spare nodes. Returns the unmapped
+ * block, merged. */
 static struct tn_block *block_carve_unmapped(struct tn_heap *heap, struct tn_block *block,
                                              uint64_t address, uint64_t size)
 {

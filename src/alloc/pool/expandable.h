@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Growing segments (PyTorch's expandable segments): a reserved address range of 9/8 of the device's
- * memory, into which pages of 2 MiB (small pool) or 20 MiB (large pool) are mapped as needed and
- * from which free pages are unmapped. One range a pool and stream, more when its addresses are used
- * up.
+ * Expandable segments (PyTorch's expandable segments): a reserved address range of 9/8 of the
+ * device's memory, into which pages of 2 MiB (small pool) or 20 MiB (large pool) are mapped as
+ * needed and from which free pages are unmapped. One range a pool and stream, more when its
+ * addresses are used up.
  *
  * Parts of the range that are not mapped are blocks too (mapped = false); they lie in their free
  * set's unmapped ranges, ordered by address.
@@ -11,7 +11,7 @@
  * An allocation first creates every page that it will need and only then maps them piece by piece,
  * as PyTorch does: when the device has no room, nothing has changed.
  *
- * Owns: ranges and pages. Guarded by the engine's lock.
+ * Owns: ranges and pages. Guarded by the heap's lock.
  */
 #ifndef TN_ALLOC_POOL_EXPANDABLE_H
 #define TN_ALLOC_POOL_EXPANDABLE_H
@@ -23,7 +23,7 @@
 struct tn_heap;
 struct tn_private_pool;
 
-/* Pages of one growing segment. */
+/* Pages of one expandable segment. */
 struct tn_expandable {
     uint64_t page_size;
     tn_page_handle *pages; /* by index from the segment's address, 0 = not mapped */
@@ -34,7 +34,7 @@ struct tn_expandable {
 };
 
 /* Finds room for `size` bytes (rounded request) among the free and unmapped parts of the set's
- * growing segments, maps what is missing and hands out one block of at least `size` bytes that is
+ * expandable segments, maps what is missing and gives one block of at least `size` bytes that is
  * in no set. TARN_ERR_OUT_OF_MEMORY when the device has no room. On failure nothing changed, except
  * that a new empty range may have been reserved. */
 enum tarn_status tn_expandable_alloc(struct tn_heap *heap, struct tn_free_set *set, uint64_t size,

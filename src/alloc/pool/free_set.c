@@ -326,7 +326,7 @@ bool tn_free_set_has(const struct tn_free_set *set, const struct tn_block *block
     if (tn_block_is_recent(block)) {
         return tn_recent_has(&set->recent, block);
     }
-    return set->chunks[class / TN_CHUNK_BINS] &&
+    return block->slot == TN_SLOT_BIN && set->chunks[class / TN_CHUNK_BINS] &&
            tn_bin_find_from(set_bin(set, class), block->size, block->address) == block;
 }
 

@@ -9,7 +9,7 @@
  * The bins of a power of two are a chunk, which is made when first needed. Blocks that were
  * inserted last are in no bin yet (recently_freed.h).
  *
- * Also here, because the same blocks leave one for the other: the unmapped ranges of growing
+ * Also here, because the same blocks leave one for the other: the unmapped ranges of expandable
  * segments, ordered by address.
  *
  * Cost: find, insert and remove O(1) outside the bin, about 1.3 KiB for the set and 4 KiB a chunk.

@@ -74,7 +74,7 @@ static TN_COLD void heap_drop_pending(struct tn_heap *heap, struct tn_block *blo
     block->slot = TN_SLOT_BIN;
 }
 
-/* A block that is not young. */
+/* A block that is in no slot of the recently freed. */
 static TN_NOINLINE void remove_slow(struct tn_heap *heap, struct tn_block *block)
 {
     if (block->slot == TN_SLOT_NONE) {

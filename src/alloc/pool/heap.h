@@ -230,7 +230,7 @@ static TN_INLINE struct tn_allocated tn_heap_mark_allocated(struct tn_heap *heap
                  block->set->pool, stack);
     tn_counters_allocate(counters, pool, block->size, requested);
     if (tn_unlikely(block->size >= heap->config.max_split_size)) {
-        tn_stat_increase(&counters->plain.oversize_allocations, 1);
+        tn_stat_increase(&counters->totals.oversize_allocations, 1);
     }
     return (struct tn_allocated){.place = place, .change = change};
 }
@@ -253,7 +253,7 @@ static TN_INLINE void tn_heap_mark_free(struct tn_heap *heap, struct tn_block *b
     block->allocated = false;
     tn_counters_free(counters, pool, block->size);
     if (tn_unlikely(block->size >= heap->config.max_split_size)) {
-        tn_stat_decrease(&counters->plain.oversize_allocations, 1);
+        tn_stat_decrease(&counters->totals.oversize_allocations, 1);
     }
     if (tn_heap_has_sinks(heap)) {
         tn_heap_announce_free(heap, block, waits, stack);

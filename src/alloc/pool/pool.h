@@ -4,7 +4,7 @@
  * pool, ordered by (stream, size, address); the sets here are kept in stream order, so that walking
  * set after set is the same order.
  *
- * Owns: the free sets, not the blocks. A set lives as long as its pool. Guarded by the engine's
+ * Owns: the free sets, not the blocks. A set lives as long as its pool. Guarded by the heap's
  * lock.
  */
 #ifndef TN_ALLOC_POOL_POOL_H

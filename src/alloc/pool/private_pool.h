@@ -5,7 +5,7 @@
  * begin is asked first. A pool lives while it is used (use count) and until its last segment went
  * back.
  *
- * Owns: pools and the list of routes. Guarded by the engine's lock; filters are called under it and
+ * Owns: pools and the list of routes. Guarded by the heap's lock; filters are called under it and
  * must not call the allocator.
  */
 #ifndef TN_ALLOC_POOL_PRIVATE_POOL_H
@@ -22,7 +22,7 @@ struct tn_private_pool {
     uint64_t pins;          /* allocations under way that dropped the lock */
     bool freeable;          /* nobody uses it: its free blocks may go back */
     bool use_on_oom;        /* may serve the default pool as a last resort */
-    bool no_split;          /* blocks are handed out whole */
+    bool no_split;          /* blocks are allocated whole */
     struct tn_pool small;
     struct tn_pool large;
     struct tn_private_pool *next; /* in order of creation */

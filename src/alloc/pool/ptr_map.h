@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Device address to block, for the blocks that are handed out: exact addresses only.
+ * Device address to block, for the blocks that are allocated: exact addresses only.
  *
  * A hash table of buckets, each one cache line of eight entries. An entry is the block's node and,
  * in the bits that addresses of this process do not have, 16 more bits of the hash; the address
@@ -10,7 +10,7 @@
  * bucket that is not full. At most half of the entries are used: one bucket in twenty is full then.
  *
  * Inserting may need host memory and is prepared beforehand with tn_ptr_map_reserve; removing never
- * fails. Guarded by the engine's lock. Cost: O(1) expected, 16 to 64 bytes a block.
+ * fails. Guarded by the heap's lock. Cost: O(1) expected, 16 to 64 bytes a block.
  */
 #ifndef TN_ALLOC_POOL_PTR_MAP_H
 #define TN_ALLOC_POOL_PTR_MAP_H
@@ -69,9 +69,9 @@ static inline uint64_t tn_ptr_bucket(const struct tn_ptr_map *map, uint64_t hash
     return map->buckets > 1 ? hash >> map->shift : 0;
 }
 
-/* tn_bucket_holes: bit i is set where entry i of the bucket is unused. tn_bucket_matches: where it
- * has the tag. Nodes are never at a multiple of 4 GiB, so half of an entry says whether it is used.
- */
+/* tn_bucket_holes: bit i is set where entry i of the bucket is unused. tn_bucket_matches: where
+ * it has the tag. Nodes are never at a multiple of 4 GiB, so half of an entry says whether it is
+ * used. */
 #if defined(__SSE2__)
 static inline __m128i tn_bucket_quad(const uint64_t *entries, bool high)
 {

@@ -48,9 +48,9 @@ static void segment_count_alloc(struct tn_heap *heap, bool small, uint64_t size)
     tn_counter_increase(&heap->counters.segments, tn_counter_pool(small), 1);
     tn_counter_increase(&heap->counters.reserved, tn_counter_pool(small), size);
     if (size >= heap->config.max_split_size) {
-        tn_stat_increase(&heap->counters.plain.oversize_segments, 1);
+        tn_stat_increase(&heap->counters.totals.oversize_segments, 1);
     }
-    heap->counters.plain.num_device_alloc++;
+    heap->counters.totals.num_device_alloc++;
 }
 
 enum tarn_status tn_segment_prepare(struct tn_heap *heap, struct tn_new_segment *fresh,
@@ -106,9 +106,9 @@ static void segment_count_release(struct tn_heap *heap, bool small, uint64_t siz
     tn_counter_decrease(&heap->counters.segments, tn_counter_pool(small), 1);
     tn_counter_decrease(&heap->counters.reserved, tn_counter_pool(small), size);
     if (size >= heap->config.max_split_size) {
-        tn_stat_decrease(&heap->counters.plain.oversize_segments, 1);
+        tn_stat_decrease(&heap->counters.totals.oversize_segments, 1);
     }
-    heap->counters.plain.num_device_free++;
+    heap->counters.totals.num_device_free++;
 }
 
 enum tarn_status tn_segment_release(struct tn_heap *heap, struct tn_block *block, uint64_t stack,

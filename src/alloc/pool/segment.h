@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Getting segments from the device and giving them back, with their counters and events. Growing
+ * Getting segments from the device and giving them back, with their counters and events. Expandable
  * segments are in expandable.h; the tree of all segments is kept here.
  */
 #ifndef TN_ALLOC_POOL_SEGMENT_H

@@ -3,7 +3,7 @@
 
 #include "alloc/pool/segment.h"
 
-/* Makes what is read without the lock agree with the places. */
+/* Makes what is read without the lock agree with the slots. */
 static void sinks_publish(struct tn_heap *heap)
 {
     const struct tarn_sink *capturer = NULL;
@@ -11,14 +11,14 @@ static void sinks_publish(struct tn_heap *heap)
     unsigned on = 0;
 
     for (unsigned i = 0; i < TARN_SINKS_MAX; i++) {
-        const struct tn_sink *place = &heap->sinks[i];
+        const struct tn_sink *slot = &heap->sinks[i];
 
-        if (place->taken && place->sink.capture) {
-            capturer = &place->sink;
-            level = place->on ? place->sink.level : TARN_CONTEXT_NEVER;
+        if (slot->taken && slot->sink.capture) {
+            capturer = &slot->sink;
+            level = slot->on ? slot->sink.level : TARN_CONTEXT_NEVER;
         }
-        if (place->taken && place->on) {
-            heap->sinks_on[on++] = &place->sink;
+        if (slot->taken && slot->on) {
+            heap->sinks_on[on++] = &slot->sink;
         }
     }
     atomic_store_explicit(&heap->capturer, capturer, memory_order_release);
@@ -29,20 +29,20 @@ static void sinks_publish(struct tn_heap *heap)
 enum tarn_status tn_sinks_add(struct tn_heap *heap, const struct tarn_sink *sink,
                               struct tarn_error *error)
 {
-    struct tn_sink *place = NULL;
+    struct tn_sink *slot = NULL;
 
     if (sink->capture && atomic_load_explicit(&heap->capturer, memory_order_relaxed)) {
         return tn_fail(error, TARN_ERR_STATE,
                        "another receiver of events captures stacks already: remove it first");
     }
     for (unsigned i = TARN_SINKS_MAX; i > 0; i--) {
-        place = heap->sinks[i - 1].taken ? place : &heap->sinks[i - 1];
+        slot = heap->sinks[i - 1].taken ? slot : &heap->sinks[i - 1];
     }
-    if (!place) {
+    if (!slot) {
         return tn_fail(error, TARN_ERR_LIMIT, "an allocator takes %d receivers of events",
                        TARN_SINKS_MAX);
     }
-    *place = (struct tn_sink){.sink = *sink, .taken = true, .on = true};
+    *slot = (struct tn_sink){.sink = *sink, .taken = true, .on = true};
     sinks_publish(heap);
     return TARN_OK;
 }
@@ -52,9 +52,9 @@ static enum tarn_status sink_unknown(struct tarn_error *error)
     return tn_fail(error, TARN_ERR_NOT_FOUND, "no receiver of events has that context");
 }
 
-static bool place_has(const struct tn_sink *place, const void *context)
+static bool slot_has(const struct tn_sink *slot, const void *context)
 {
-    return place->taken && place->sink.context == context;
+    return slot->taken && slot->sink.context == context;
 }
 
 enum tarn_status tn_sinks_set(struct tn_heap *heap, const void *context, bool on,
@@ -63,11 +63,11 @@ enum tarn_status tn_sinks_set(struct tn_heap *heap, const void *context, bool on
     unsigned found = 0;
 
     for (unsigned i = 0; i < TARN_SINKS_MAX; i++) {
-        struct tn_sink *place = &heap->sinks[i];
+        struct tn_sink *slot = &heap->sinks[i];
 
-        if (place_has(place, context)) {
-            place->on = on;
-            place->sink.level = level;
+        if (slot_has(slot, context)) {
+            slot->on = on;
+            slot->sink.level = level;
             found++;
         }
     }
@@ -76,7 +76,7 @@ enum tarn_status tn_sinks_set(struct tn_heap *heap, const void *context, bool on
 }
 
 /* No block or segment keeps a stack any more. */
-static void forget_stacks(struct tn_heap *heap)
+static void drop_all_stacks(struct tn_heap *heap)
 {
     for (struct tn_segment *s = tn_segment_first(heap); s; s = tn_segment_next(s)) {
         tn_heap_drop_stack(heap, s->stack);
@@ -96,13 +96,13 @@ enum tarn_status tn_sinks_remove(struct tn_heap *heap, const void *context,
     unsigned found = 0;
 
     for (unsigned i = 0; i < TARN_SINKS_MAX; i++) {
-        struct tn_sink *place = &heap->sinks[i];
+        struct tn_sink *slot = &heap->sinks[i];
 
-        if (place_has(place, context)) {
-            if (place->sink.capture) {
-                forget_stacks(heap);
+        if (slot_has(slot, context)) {
+            if (slot->sink.capture) {
+                drop_all_stacks(heap);
             }
-            place->taken = false;
+            slot->taken = false;
             found++;
         }
     }
@@ -110,9 +110,9 @@ enum tarn_status tn_sinks_remove(struct tn_heap *heap, const void *context,
     return found > 0 ? TARN_OK : sink_unknown(error);
 }
 
-/* ---- for engine.h ---- */
+/* ---- for heap.h ---- */
 
-static void engine_send(const struct tn_heap *heap, const struct tarn_event *event)
+static void heap_send(const struct tn_heap *heap, const struct tarn_event *event)
 {
     const unsigned count = atomic_load_explicit(&heap->sink_count, memory_order_relaxed);
 
@@ -160,7 +160,7 @@ void tn_heap_emit_slow(struct tn_heap *heap, enum tarn_action action, uint64_t a
 {
     const struct tarn_event event = event_make(heap, action, address, size, stream, pool, stack);
 
-    engine_send(heap, &event);
+    heap_send(heap, &event);
 }
 
 void tn_heap_emit_free(struct tn_heap *heap, uint64_t address, uint64_t size, tarn_stream stream,
@@ -169,10 +169,10 @@ void tn_heap_emit_free(struct tn_heap *heap, uint64_t address, uint64_t size, ta
     struct tarn_event event =
         event_make(heap, TARN_ACTION_FREE_REQUESTED, address, size, stream, pool, stack);
 
-    engine_send(heap, &event);
+    heap_send(heap, &event);
     event.action = TARN_ACTION_FREE_COMPLETED;
     event.same_moment = true;
-    engine_send(heap, &event);
+    heap_send(heap, &event);
 }
 
 void tn_heap_annotate(struct tn_heap *heap, const struct tn_block *block, const char *text)
@@ -182,7 +182,7 @@ void tn_heap_annotate(struct tn_heap *heap, const struct tn_block *block, const 
                    block->set->stream, block->set->pool, block->u.stack);
 
     event.user_metadata = text;
-    engine_send(heap, &event);
+    heap_send(heap, &event);
 }
 
 uint64_t tn_heap_capture_slow(const struct tn_heap *heap, enum tarn_context_level level)

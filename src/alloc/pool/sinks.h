@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who receives an engine's events. A sink has a place in heap->sinks until it is removed, so that
+ * Who receives the events of a heap. A sink has a slot in heap->sinks until it is removed, so that
  * the one that captures stacks can be read without the lock. While no sink is on, sink_count is 0
  * and level is TARN_CONTEXT_NEVER: nothing else is looked at.
  *
- * All of this under the engine's lock with every trail forgotten (tn_engine_lock): what a trail
- * does is told to those who listen, so they may change only between two trails.
+ * All of this under the heap's lock with everything flushed (TN_FLUSH_ALL): the fast path sends
+ * events for what it serves, so receivers may change only while it keeps nothing.
  */
 #ifndef TN_ALLOC_POOL_SINKS_H
 #define TN_ALLOC_POOL_SINKS_H

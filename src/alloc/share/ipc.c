@@ -14,22 +14,22 @@ enum tarn_status tarn_ipc_export(struct tarn_allocator *allocator, tarn_ptr ptr,
                                  size_t capacity, size_t *length_out, struct tarn_error *error)
 {
     const struct tn_engine_methods *methods = allocator->methods;
-    struct tn_ipc_room room = {.bytes = message, .capacity = message ? capacity : 0};
+    struct tn_ipc_buffer buffer = {.bytes = message, .capacity = message ? capacity : 0};
 
     if (!methods->ipc_export) {
         return methods->refuse("shareIpcHandle", error);
     }
-    const enum tarn_status st = methods->ipc_export(allocator, ptr, &room, error);
+    const enum tarn_status st = methods->ipc_export(allocator, ptr, &buffer, error);
 
     if (st) {
         return st;
     }
-    *length_out = room.length;
-    return room.length <= room.capacity
+    *length_out = buffer.length;
+    return buffer.length <= buffer.capacity
                ? TARN_OK
                : tn_fail(error, TARN_ERR_LIMIT,
-                         "the message has %zu bytes, and there is room for %zu", room.length,
-                         room.capacity);
+                         "the message has %zu bytes, and there is room for %zu", buffer.length,
+                         buffer.capacity);
 }
 
 enum tarn_status tarn_ipc_open(struct tarn_allocator *allocator, const void *message, size_t length,

@@ -43,7 +43,7 @@ enum tarn_status tarn_allocator_add_peer(struct tarn_allocator *allocator, int o
         return tn_forked_refuse(error);
     }
     if (!tn_allocator_is_native(allocator)) {
-        return TARN_OK; /* it has no growing segments */
+        return TARN_OK; /* it has no expandable segments */
     }
     engine = tn_allocator_engine(allocator);
     tn_engine_lock(engine);
@@ -89,7 +89,7 @@ static enum tarn_status peer_ask(struct tarn_allocator *allocator, struct tarn_d
     return TARN_OK;
 }
 
-/* Lets a device into the allocator's growing segments, once. */
+/* Lets a device into the allocator's expandable segments, once. */
 static enum tarn_status peer_let_in(struct tarn_allocator *allocator, int ordinal,
                                     struct tarn_error *error)
 {

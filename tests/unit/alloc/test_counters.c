@@ -116,7 +116,7 @@ static void fill(struct tn_counters *counters)
 {
     struct tn_counter *others[] = {&counters->split, &counters->split_bytes, &counters->segments,
                                    &counters->reserved};
-    struct tarn_stats *plain = &counters->plain;
+    struct tarn_stats *plain = &counters->totals;
 
     tn_counters_allocate(counters, TN_SMALL, 10, 10);
     tn_counters_allocate(counters, TN_LARGE, 20, 20);

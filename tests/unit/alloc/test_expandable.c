@@ -147,7 +147,7 @@ static void every_stream_and_pool_has_its_own_range(void **state)
         (void)rig_alloc(&rig, 2 * MIB, stream);
     }
     device_holds(&rig, 8, 8, 88 * MIB);
-    assert_int_equal(rig_totals(&rig).growing, 8);
+    assert_int_equal(rig_totals(&rig).expandable, 8);
     rig_close(&rig);
 }
 
@@ -165,7 +165,7 @@ static void the_option_can_be_switched(void **state)
 
     assert_int_not_equal(a, b);
     assert_int_equal(rig_now(&rig, TARN_STAT_SEGMENT), 1);
-    assert_int_equal(rig_totals(&rig).growing, 1);
+    assert_int_equal(rig_totals(&rig).expandable, 1);
     assert_int_equal(rig_totals(&rig).segments, 2);
     rig_configure(&rig, GROW);
     assert_int_equal(rig_alloc(&rig, 20 * MIB, 0), a);

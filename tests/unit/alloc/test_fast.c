@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When calls take the short way: while nothing is unusual, and again when it is over. That both
- * ways decide alike is what the property test and the recorded decisions show.
+ * When the fast path may serve a call: while nothing is unusual, and again when that is over. The
+ * property test and the recorded decisions show that both paths decide alike.
  */
 #include "support/test.h"
 
@@ -27,7 +27,7 @@ static void ignore(void *context, const struct tarn_event *event)
     (void)event;
 }
 
-static void nobody_may_listen(void **state)
+static void nobody_may_receive_events(void **state)
 {
     struct rig rig;
     const struct tarn_sink sink = {.context = &rig, .receive = ignore};
@@ -61,7 +61,7 @@ static void nothing_may_wait(void **state)
 
     rig_record(&rig, used, 7);
     idle_is(&rig, true);
-    rig_free(&rig, used); /* not the short way: it waits for stream 7 */
+    rig_free(&rig, used); /* not the fast path: it waits for stream 7 */
     idle_is(&rig, false);
     rig_free(&rig, base);
     idle_is(&rig, false);
@@ -115,8 +115,8 @@ static void no_search_may_age_blocks(void **state)
     rig_close(&rig);
 }
 
-/* What the short way cannot do is done by the long one, which finds things as they were. */
-static void what_is_not_plain_goes_on(void **state)
+/* What the fast path does not serve the slow path does, which finds things as they were. */
+static void what_it_does_not_serve_goes_on(void **state)
 {
     struct rig rig;
     tarn_ptr ptr = 0;
@@ -222,11 +222,11 @@ static void who_waited_for_the_lock_is_routed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_may_listen),
+        cmocka_unit_test(nobody_may_receive_events),
         cmocka_unit_test(nothing_may_wait),
         cmocka_unit_test(no_request_may_be_routed),
         cmocka_unit_test(no_search_may_age_blocks),
-        cmocka_unit_test(what_is_not_plain_goes_on),
+        cmocka_unit_test(what_it_does_not_serve_goes_on),
         cmocka_unit_test(who_waited_for_the_lock_is_routed),
     };
 

@@ -57,8 +57,8 @@ static void model_remove(const struct tn_block *block)
     }
 }
 
-/* From now on blocks go into their bins at once. The set has no recent ones. */
-static void set_rests(struct tn_free_set *set)
+/* From now on blocks go into their bins at once. The set keeps none as recent. */
+static void set_backs_off(struct tn_free_set *set)
 {
     assert_int_equal(tn_recent_count(&set->recent), 0);
     set->recent.backoff.left = UINT32_MAX;
@@ -149,12 +149,12 @@ static void random_blocks_equal_a_sorted_list(void **state)
 }
 
 /* Around every border between classes: one unit below, at, and above. */
-static void find_at_every_class_border(bool rests)
+static void find_at_every_class_border(bool backs_off)
 {
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
 
-    if (rests) {
-        set_rests(set);
+    if (backs_off) {
+        set_backs_off(set);
     }
 
     for (unsigned log2 = 9; log2 < 52; log2++) {
@@ -184,10 +184,11 @@ static void find_is_right_at_every_class_border(void **state)
     find_at_every_class_border(true);
 }
 
+#if TN_FAST_PATH
 /* Of two blocks the better one is found, whichever of them is recent, in every order of classes. */
-static void young_blocks_compete_with_old_ones(void **state)
+static void recent_blocks_compete_with_binned_ones(void **state)
 {
-    const uint64_t too_old = (uint64_t)504 << 30;
+    const uint64_t too_large = (uint64_t)504 << 30;
     const uint64_t sizes[] = {512,
                               1024,
                               UINT64_C(63) * 512,
@@ -200,8 +201,8 @@ static void young_blocks_compete_with_old_ones(void **state)
                               3 * MIB,
                               5 * MIB,
                               (uint64_t)1 << 33,
-                              too_old - 512,
-                              too_old,
+                              too_large - 512,
+                              too_large,
                               (uint64_t)1 << 41,
                               (uint64_t)1 << 62};
     const size_t count = sizeof sizes / sizeof sizes[0];
@@ -210,17 +211,18 @@ static void young_blocks_compete_with_old_ones(void **state)
     (void)state;
     for (size_t i = 0; i < 2 * count * count; i++) {
         const uint64_t place = i % 2 == 0 ? 4096 : 0; /* of equal blocks either may be lower */
-        struct tn_block old = {.address = 2048, .size = sizes[i / 2 % count]};
+        struct tn_block binned = {.address = 2048, .size = sizes[i / 2 % count]};
         struct tn_block recent = {.address = 512 + place, .size = sizes[i / 2 / count]};
-        struct tn_block *low = tn_block_is_below(&recent, old.size, old.address) ? &recent : &old;
-        struct tn_block *high = low == &recent ? &old : &recent;
+        struct tn_block *low =
+            tn_block_is_below(&recent, binned.size, binned.address) ? &recent : &binned;
+        struct tn_block *high = low == &recent ? &binned : &recent;
 
         set->recent.backoff.left = 1;
         set->recent.holes = 0;
-        assert_true(tn_free_set_insert(set, &old));
+        assert_true(tn_free_set_insert(set, &binned));
         assert_true(tn_free_set_insert(set, &recent));
-        assert_false(tn_block_is_recent(&old));
-        assert_int_equal(tn_block_is_recent(&recent), recent.size < too_old);
+        assert_false(tn_block_is_recent(&binned));
+        assert_int_equal(tn_block_is_recent(&recent), recent.size < too_large);
         assert_ptr_equal(tn_free_set_find(set, 512), low);
         assert_ptr_equal(tn_free_set_find(set, low->size), low);
         assert_ptr_equal(tn_free_set_find(set, low->size + 512),
@@ -232,13 +234,13 @@ static void young_blocks_compete_with_old_ones(void **state)
         assert_ptr_equal(tn_free_set_prev(set, high), low);
         assert_null(tn_free_set_prev(set, low));
         tn_free_set_remove(set, &recent);
-        tn_free_set_remove(set, &old);
+        tn_free_set_remove(set, &binned);
     }
     tn_free_set_destroy(set);
 }
 
-/* Every block that is filed is recent; the one whose turn it is becomes old. */
-static void places_of_young_blocks_take_turns(void **state)
+/* Every inserted block is recent; the one whose turn it is goes to its bin. */
+static void slots_of_recent_blocks_take_turns(void **state)
 {
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
     uint64_t recent = 0;
@@ -259,19 +261,19 @@ static void places_of_young_blocks_take_turns(void **state)
     tn_free_set_destroy(set);
 }
 
-/* Blocks that are filed until one does not become recent; each removes none that is. */
-static uint64_t file_until_rest(struct tn_free_set *set, uint64_t *filed)
+/* Inserts blocks until one goes to its bin at once; none leaves. */
+static uint64_t insert_until_backoff(struct tn_free_set *set, uint64_t *inserted)
 {
     uint64_t count = 0;
 
     while (set->recent.backoff.left == 0) {
-        struct tn_block *block = &blocks[*filed % MANY];
+        struct tn_block *block = &blocks[*inserted % MANY];
 
-        if (*filed >= MANY) {
+        if (*inserted >= MANY) {
             tn_free_set_remove(set, block);
         }
         assert_true(tn_free_set_insert(set, block));
-        *filed += 1;
+        *inserted += 1;
         count++;
     }
     return count;
@@ -279,23 +281,23 @@ static uint64_t file_until_rest(struct tn_free_set *set, uint64_t *filed)
 
 /* Where none of them leaves recent, blocks go to their bins at once, for longer and longer; the
  * backoff is over when it pays. */
-static void a_set_in_which_youth_does_not_pay_rests(void **state)
+static void a_set_in_which_it_does_not_pay_backs_off(void **state)
 {
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
     uint32_t backoff = TN_BACKOFF_MIN;
-    uint64_t filed = 0;
+    uint64_t inserted = 0;
 
     (void)state;
     for (uint64_t i = 0; i < MANY; i++) {
         blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = 512 * (1 + i % 7)};
     }
     for (int i = 0; i < 7; i++) {
-        assert_in_range(file_until_rest(set, &filed), TN_RECENT_TRIES,
+        assert_in_range(insert_until_backoff(set, &inserted), TN_RECENT_TRIES,
                         TN_RECENT_TRIES + (uint64_t)TN_RECENT);
         assert_int_equal(set->recent.backoff.left, backoff);
         assert_int_equal(tn_recent_count(&set->recent), 0);
         for (uint64_t k = 0; k < MANY; k++) {
-            assert_int_equal(tn_free_set_has(set, &blocks[k]), filed > k);
+            assert_int_equal(tn_free_set_has(set, &blocks[k]), inserted > k);
             assert_false(tn_block_is_recent(&blocks[k]));
         }
         for (uint32_t k = 0; k < backoff; k++) {
@@ -317,7 +319,7 @@ static void a_set_in_which_youth_does_not_pay_rests(void **state)
 }
 
 /* A backoff does not begin while a recent block cannot be put away. */
-static void without_host_memory_no_rest_begins(void **state)
+static void without_host_memory_it_does_not_back_off(void **state)
 {
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
 
@@ -337,7 +339,7 @@ static void without_host_memory_no_rest_begins(void **state)
     tarn_host_fail_nth(1);
     assert_true(tn_free_set_insert(set, &blocks[TN_RECENT_TRIES + TN_RECENT - 1]));
     tarn_host_fail_nth(0);
-    assert_int_equal(set->recent.evicted, 0); /* it was looked */
+    assert_int_equal(set->recent.evicted, 0); /* it has looked */
     assert_int_equal(set->recent.backoff.left, 0);
     assert_in_range(tn_recent_count(&set->recent), 1, TN_RECENT - 1);
     for (uint64_t i = 0; i < TN_RECENT_TRIES + (uint64_t)TN_RECENT; i++) {
@@ -345,6 +347,7 @@ static void without_host_memory_no_rest_begins(void **state)
     }
     tn_free_set_destroy(set);
 }
+#endif
 
 /* Best fit: the smallest block that is large enough, of equal ones the lowest. */
 static void the_lowest_of_equal_blocks_is_found(void **state)
@@ -443,7 +446,7 @@ static void without_host_memory_nothing_changes(void **state)
     assert_null(tn_free_set_create(NULL, 0));
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
 
-    set_rests(set);
+    set_backs_off(set);
     for (uint64_t i = 0; i <= TN_BIN_NEAR; i++) { /* the first wants a chunk, the last an array */
         if (i == 0 || i == TN_BIN_NEAR) {
             tarn_host_fail_nth(1);
@@ -462,8 +465,9 @@ static void without_host_memory_nothing_changes(void **state)
     assert_int_equal(tarn_host_usage().live_bytes, live);
 }
 
+#if TN_FAST_PATH
 /* A recent block that has to leave, and cannot, stays. */
-static void without_host_memory_no_young_block_leaves(void **state)
+static void without_host_memory_no_recent_block_leaves(void **state)
 {
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
 
@@ -487,21 +491,24 @@ static void without_host_memory_no_young_block_leaves(void **state)
     assert_int_equal(set->count, TN_RECENT + 1);
     tn_free_set_destroy(set);
 }
+#endif
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_blocks_equal_a_sorted_list),
         cmocka_unit_test(find_is_right_at_every_class_border),
-        cmocka_unit_test(young_blocks_compete_with_old_ones),
-        cmocka_unit_test(places_of_young_blocks_take_turns),
-        cmocka_unit_test(a_set_in_which_youth_does_not_pay_rests),
-        cmocka_unit_test(without_host_memory_no_rest_begins),
         cmocka_unit_test(the_lowest_of_equal_blocks_is_found),
         cmocka_unit_test(unmapped_ranges_are_kept_by_address),
         cmocka_unit_test(trimming_gives_memory_back),
         cmocka_unit_test(without_host_memory_nothing_changes),
-        cmocka_unit_test(without_host_memory_no_young_block_leaves),
+#if TN_FAST_PATH
+        cmocka_unit_test(recent_blocks_compete_with_binned_ones),
+        cmocka_unit_test(slots_of_recent_blocks_take_turns),
+        cmocka_unit_test(a_set_in_which_it_does_not_pay_backs_off),
+        cmocka_unit_test(without_host_memory_it_does_not_back_off),
+        cmocka_unit_test(without_host_memory_no_recent_block_leaves),
+#endif
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

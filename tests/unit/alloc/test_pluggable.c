@@ -173,7 +173,7 @@ static void an_address_given_twice_is_an_error(void **state)
     (void)state;
     library->repeat = true;
     (void)snprintf(text, sizeof text,
-                   "the pluggable allocator's library gave 0x%llx, which is handed out already",
+                   "the pluggable allocator's library gave 0x%llx, which is allocated already",
                    (unsigned long long)first);
     expect_error(tarn_allocator_alloc(allocator, 100, 0, &ptr, &error), TARN_ERR_STATE, text);
     assert_int_equal(ptr, 9);

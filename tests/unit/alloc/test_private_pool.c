@@ -367,7 +367,7 @@ static void a_pool_may_hold_growing_segments(void **state)
 
     end(&rig, user);
     assert_int_equal(pool_totals(&rig, user).segments, 2);
-    assert_int_equal(pool_totals(&rig, user).growing, 1);
+    assert_int_equal(pool_totals(&rig, user).expandable, 1);
     rig_free(&rig, a);
     rig_free(&rig, b);
     release(&rig, user);

@@ -107,7 +107,7 @@ static void blocks_and_segments_keep_stacks(void **state)
     assert_int_equal(counting.live, 3);
     rig_free(&rig, a);
     assert_int_equal(counting.live, 2);
-    for (int i = 0; i < 10; i++) { /* on the trail and off it */
+    for (int i = 0; i < 10; i++) { /* in the undo log and not */
         const tarn_ptr x = rig_alloc(&rig, 4096, 0);
         const tarn_ptr y = rig_alloc(&rig, 8192, 0);
 

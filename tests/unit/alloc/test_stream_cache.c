@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stream caches with real threads that take turns, so that what happens is known; that caches
- * decide as before is what the property test shows. Stream caches are made to open without
- * contention.
+ * Per-stream caches with real threads that take turns, so that what happens is known. They are made
+ * to open without contention. The property test shows that decisions stay the same.
  */
 #include "support/test.h"
 
@@ -149,8 +148,8 @@ static void a_peak_is_that_of_the_sum(void **state)
     scene_close(&scene);
 }
 
-/* Below the peak the caches manage among themselves: room goes to where it is wanted. */
-static void room_moves_between_lanes(void **state)
+/* Below the peak the caches exchange quotas: they go where they are needed. */
+static void quota_moves_between_caches(void **state)
 {
     struct scene scene;
 
@@ -219,7 +218,7 @@ static void others_may_free(void **state)
 }
 
 /* Stream caches that only cost are closed, and it takes longer until they open again. */
-static void lanes_that_do_not_pay_close(void **state)
+static void caches_that_do_not_pay_close(void **state)
 {
     struct scene scene;
 
@@ -244,8 +243,9 @@ static void lanes_that_do_not_pay_close(void **state)
     scene_close(&scene);
 }
 
-/* A thread's memory of the cache it used outlives the allocator, and means nothing to the next. */
-static void another_allocator_has_other_lanes(void **state)
+/* The hint of a thread to the cache it used outlives the allocator, and means nothing to the
+ * next. */
+static void another_allocator_has_other_caches(void **state)
 {
     struct rig rig;
 
@@ -269,11 +269,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_peak_is_that_of_the_sum),
-        cmocka_unit_test(room_moves_between_lanes),
+        cmocka_unit_test(quota_moves_between_caches),
         cmocka_unit_test(they_close_when_something_else_begins),
         cmocka_unit_test(others_may_free),
-        cmocka_unit_test(lanes_that_do_not_pay_close),
-        cmocka_unit_test(another_allocator_has_other_lanes),
+        cmocka_unit_test(caches_that_do_not_pay_close),
+        cmocka_unit_test(another_allocator_has_other_caches),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The log seen from inside: when a free is only a entry back, when the log is settled and when
- * it is forgotten. That the decisions stay the same is what the property test and the recorded
- * decisions show.
+ * The undo log seen from inside: when a free only moves the cursor, when the log is flushed and
+ * when it is cleared. The property test and the recorded decisions show that decisions stay the
+ * same.
  */
 #include "support/test.h"
 
@@ -19,8 +19,8 @@ static void log_is(const struct rig *rig, uint32_t cursor, uint32_t end)
     assert_int_equal(log_of(rig)->end, end);
 }
 
-/* A block from the device is no entry; what is cut off a free block is. */
-static void frees_in_reverse_order_are_steps_back(void **state)
+/* A block from the device gets no entry; one that is split off a free block does. */
+static void frees_in_reverse_order_are_undone(void **state)
 {
     struct rig rig;
     tarn_ptr ptrs[3];
@@ -51,7 +51,7 @@ static void frees_in_reverse_order_are_steps_back(void **state)
     rig_close(&rig);
 }
 
-static void another_size_or_stream_settles_it(void **state)
+static void another_size_or_stream_flushes_it(void **state)
 {
     struct rig rig;
 
@@ -70,14 +70,14 @@ static void another_size_or_stream_settles_it(void **state)
     rig_free(&rig, second);
     rig_free(&rig, rig_alloc(&rig, 2048, 1));
     log_is(&rig, 1, 2);
-    rig_free(&rig, first); /* still the newest of what is handed out */
+    rig_free(&rig, first); /* still the newest allocation */
     log_is(&rig, 0, 2);
     rig_free(&rig, other);
     rig_free(&rig, base);
     rig_close(&rig);
 }
 
-static void a_free_out_of_order_forgets_it(void **state)
+static void a_free_out_of_order_clears_it(void **state)
 {
     struct rig rig;
 
@@ -94,7 +94,7 @@ static void a_free_out_of_order_forgets_it(void **state)
     rig_close(&rig);
 }
 
-/* A pointer freed on the log is as unknown as any other that is not handed out. */
+/* A pointer freed in the log is as unknown as any other that is not allocated. */
 static void freed_is_freed(void **state)
 {
     struct rig rig;
@@ -118,7 +118,7 @@ static void freed_is_freed(void **state)
 }
 
 /* Going up and down moves peaks and sums as if every call had counted. */
-static void steps_are_counted(void **state)
+static void entries_are_counted(void **state)
 {
     struct rig rig;
     tarn_ptr ptrs[4];
@@ -190,8 +190,8 @@ static void it_is_kept_only_while_nothing_else_moves(void **state)
     rig_close(&rig);
 }
 
-/* Settings count for a entry as for any request: what is rounded otherwise is another request. */
-static void settings_forget_it(void **state)
+/* Settings count for an entry as for any request: what is rounded otherwise is another request. */
+static void settings_clear_it(void **state)
 {
     struct rig rig;
 
@@ -210,7 +210,7 @@ static void settings_forget_it(void **state)
 }
 
 /* The oldest entries go when there are too many. */
-static void a_long_trail_forgets_its_beginning(void **state)
+static void a_long_log_drops_its_beginning(void **state)
 {
     enum {
         COUNT = 3 * TN_UNDO_ENTRIES
@@ -225,7 +225,7 @@ static void a_long_trail_forgets_its_beginning(void **state)
     for (int i = 0; i < COUNT; i++) {
         ptrs[i] = rig_alloc(&rig, 512, 0);
         rig_free(&rig, ptrs[i]);
-        assert_int_equal(rig_alloc(&rig, 512, 0), ptrs[i]); /* a entry that pays */
+        assert_int_equal(rig_alloc(&rig, 512, 0), ptrs[i]); /* an entry that pays */
         assert_true(log_of(&rig)->end > 0);
     }
     assert_true(log_of(&rig)->end <= TN_UNDO_ENTRIES);
@@ -239,7 +239,7 @@ static void a_long_trail_forgets_its_beginning(void **state)
     rig_close(&rig);
 }
 
-/* Allocations until the log begins a backoff; and until that ends. */
+/* Allocations until the log backs off; and until that ends. */
 static uint32_t steps_until_rest(struct tn_undo_log *log)
 {
     uint32_t count = 0;
@@ -260,8 +260,8 @@ static uint32_t allocations_until_step(struct tn_undo_log *log)
     return count;
 }
 
-/* Rests become longer while entries do not pay, up to a bound, and are over when they do. */
-static void a_trail_that_does_not_pay_rests(void **state)
+/* Backoffs become longer while entries do not pay, up to a bound, and are over when they do. */
+static void a_log_that_does_not_pay_backs_off(void **state)
 {
     static struct tn_undo_log log;
     uint32_t backoff = TN_BACKOFF_MIN;
@@ -281,7 +281,7 @@ static void a_trail_that_does_not_pay_rests(void **state)
     assert_int_equal(log.backoff.left, TN_BACKOFF_MIN); /* from the beginning */
 }
 
-static void a_resting_trail_gets_no_steps(void **state)
+static void while_backing_off_it_gets_no_entries(void **state)
 {
     struct rig rig;
 
@@ -301,7 +301,7 @@ static void a_resting_trail_gets_no_steps(void **state)
 }
 
 /* As if nothing had been counted for so many entries that one more cannot be held. */
-static void a_full_step_is_counted_first(void **state)
+static void a_full_entry_is_counted_first(void **state)
 {
     struct rig rig;
 
@@ -341,7 +341,7 @@ static void collect(void *context, const struct tarn_event *event)
 }
 
 /* Each entry sends the events of an allocation and of a free. */
-static void steps_send_events(void **state)
+static void entries_send_events(void **state)
 {
     static const enum tarn_action actions[] = {TARN_ACTION_ALLOC, TARN_ACTION_FREE_REQUESTED,
                                                TARN_ACTION_FREE_COMPLETED};
@@ -373,18 +373,18 @@ static void steps_send_events(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frees_in_reverse_order_are_steps_back),
-        cmocka_unit_test(another_size_or_stream_settles_it),
-        cmocka_unit_test(a_free_out_of_order_forgets_it),
+        cmocka_unit_test(frees_in_reverse_order_are_undone),
+        cmocka_unit_test(another_size_or_stream_flushes_it),
+        cmocka_unit_test(a_free_out_of_order_clears_it),
         cmocka_unit_test(freed_is_freed),
         cmocka_unit_test(it_is_kept_only_while_nothing_else_moves),
-        cmocka_unit_test(steps_are_counted),
-        cmocka_unit_test(a_trail_that_does_not_pay_rests),
-        cmocka_unit_test(a_resting_trail_gets_no_steps),
-        cmocka_unit_test(a_full_step_is_counted_first),
-        cmocka_unit_test(settings_forget_it),
-        cmocka_unit_test(a_long_trail_forgets_its_beginning),
-        cmocka_unit_test(steps_send_events),
+        cmocka_unit_test(entries_are_counted),
+        cmocka_unit_test(a_log_that_does_not_pay_backs_off),
+        cmocka_unit_test(while_backing_off_it_gets_no_entries),
+        cmocka_unit_test(a_full_entry_is_counted_first),
+        cmocka_unit_test(settings_clear_it),
+        cmocka_unit_test(a_long_log_drops_its_beginning),
+        cmocka_unit_test(entries_send_events),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
