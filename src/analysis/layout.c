@@ -2,15 +2,10 @@
 #include "analysis/layout.h"
 
 #include "analysis/region.h"
+#include "analysis/split_rule.h"
 #include "base/assertion.h"
 
 #include <stdlib.h>
-
-enum {
-    GRAIN = 512 /* sizes of blocks are multiples */
-};
-
-#define LARGE_REST ((uint64_t)1 << 20) /* a rest of the large pool must be larger */
 
 /* Goes back from the end to right after `entry`. */
 static bool regions_go_back(struct tn_regions *regions, const struct tn_timeline *timeline,
@@ -66,23 +61,16 @@ struct walk {
     uint64_t max_split;             /* UINT64_MAX: none */
 };
 
-static uint64_t rounded(const struct tn_lifetime *lifetime)
-{
-    const uint64_t more = (GRAIN - lifetime->size % GRAIN) % GRAIN;
-
-    return lifetime->size > UINT64_MAX - more ? lifetime->size : lifetime->size + more;
-}
-
 /* The bytes up to `end` are free, or the last block's own. */
 static void walk_gap(struct walk *walk, uint64_t end)
 {
     const uint64_t gap = end - walk->at;
-    const bool is_split = walk->row->is_large ? gap > LARGE_REST : gap >= GRAIN;
 
     if (gap == 0) {
         return;
     }
-    if (walk->last && (!is_split || rounded(walk->last) >= walk->max_split)) {
+    if (walk->last && !tn_splits_off(gap, tn_split_rounded(walk->last->size), walk->row->is_large,
+                                     walk->max_split)) {
         walk->row->slack += gap;
         return;
     }
@@ -96,7 +84,7 @@ static void walk_gap(struct walk *walk, uint64_t end)
 static void walk_life(struct walk *walk, const struct tn_lifetime *lifetime, uint64_t region_end,
                       uint64_t entry)
 {
-    uint64_t end = tn_region_end(lifetime->address, rounded(lifetime));
+    uint64_t end = tn_region_end(lifetime->address, tn_split_rounded(lifetime->size));
 
     if (lifetime->address > walk->at) {
         walk_gap(walk, lifetime->address);

@@ -2,14 +2,9 @@
 #include "export/state_at.h"
 
 #include "analysis/region.h"
+#include "analysis/split_rule.h"
 
 #include <stdlib.h>
-
-enum {
-    GRAIN = 512
-};
-
-#define LARGE_REST ((uint64_t)1 << 20) /* a rest of the large pool must be larger */
 
 struct past {
     struct tn_model_copy *copy;
@@ -91,13 +86,16 @@ static struct tn_model_block *block_add(struct past *past, uint64_t address, uin
 /* The bytes up to `end` that no block has: free, or the rest of the block before them. */
 static void gap_add(struct past *past, const struct tn_region *region, uint64_t at, uint64_t end)
 {
-    struct tn_model_block *last = past->blocks.items;
+    struct tn_model_block *last =
+        past->blocks.count > 0
+            ? (struct tn_model_block *)past->blocks.items + past->blocks.count - 1
+            : NULL;
 
     if (at >= end) {
         return;
     }
-    if (past->blocks.count > 0 && (region->is_large ? end - at <= LARGE_REST : end - at < GRAIN)) {
-        last[past->blocks.count - 1].size += end - at;
+    if (last && !tn_splits_off(end - at, last->size, region->is_large, TN_SPLIT_UNLIMITED)) {
+        last->size += end - at;
     } else {
         (void)block_add(past, at, end - at);
     }
@@ -105,10 +103,8 @@ static void gap_add(struct past *past, const struct tn_region *region, uint64_t 
 
 static uint64_t life_end(const struct tn_lifetime *lifetime, uint64_t limit)
 {
-    const uint64_t more = (GRAIN - lifetime->size % GRAIN) % GRAIN;
-    uint64_t end = tn_region_end(lifetime->address, lifetime->size);
+    const uint64_t end = tn_region_end(lifetime->address, tn_split_rounded(lifetime->size));
 
-    end = tn_region_end(end, more);
     return end < limit ? end : limit;
 }
 

@@ -24,7 +24,7 @@
 #include "base/budget.h"
 #include "base/chunked_vec.h"
 #include "base/id_table.h"
-#include "tarn/status.h"
+#include "tarn/event.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,19 +40,8 @@ enum {
 /* `time_us` of something that has no time. */
 #define TN_TIME_NONE INT64_MIN
 
-/* enumerator, name in files */
-#define TN_TRACE_ACTION_MAP(X)                                                                     \
-    X(ALLOC, "alloc")                                                                              \
-    X(FREE_REQUESTED, "free_requested")                                                            \
-    X(FREE_COMPLETED, "free_completed")                                                            \
-    X(SEGMENT_ALLOC, "segment_alloc")                                                              \
-    X(SEGMENT_FREE, "segment_free")                                                                \
-    X(SEGMENT_MAP, "segment_map")                                                                  \
-    X(SEGMENT_UNMAP, "segment_unmap")                                                              \
-    X(SNAPSHOT, "snapshot")                                                                        \
-    X(OOM, "oom")                                                                                  \
-    X(ANNOTATE, "annotate")                                                                        \
-    X(USER_DEFINED, "user_defined")
+/* The actions of events, and those that only files have: enumerator, name in files. */
+#define TN_TRACE_ACTION_MAP(X) TARN_ACTION_MAP(X) X(USER_DEFINED, "user_defined")
 
 enum tn_trace_action {
 #define TN_TRACE_ACTION_ENUM(name, text) TN_TRACE_##name,
