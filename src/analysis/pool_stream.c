@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/pool_stream.h"
 
-#include "analysis/region.h"
+#include "analysis/segment_walk.h"
 
 #include <string.h>
 
@@ -9,7 +9,7 @@
 struct reading {
     struct tn_pool_streams *places;
     struct tn_timeline *timeline;
-    struct tn_regions regions;
+    struct tn_segment_walk walk;
     uint32_t last; /* the place that was wanted last: runs of blocks are in the same */
 };
 
@@ -41,14 +41,14 @@ static bool place_equal(const struct tn_pool_stream *a, const struct tn_pool_str
 static bool place_find(struct reading *reading, uint64_t address, uint64_t stream,
                        uint32_t *place_out)
 {
-    const struct tn_region *region = tn_regions_find(&reading->regions, address);
+    const struct tn_segment_range *range = tn_segment_walk_find(&reading->walk, address);
     struct tn_pool_streams *places = reading->places;
     struct tn_pool_stream place = {.stream = stream};
 
-    if (region) {
-        place = (struct tn_pool_stream){.segment = region->segment, .stream = region->stream};
-        if (region->has_pool) {
-            place.pool = pool_get(places, region->pool);
+    if (range) {
+        place = (struct tn_pool_stream){.segment = range->segment, .stream = range->stream};
+        if (range->has_pool) {
+            place.pool = pool_get(places, range->pool);
             if (place.pool == 0) {
                 return false;
             }
@@ -84,7 +84,7 @@ static bool entry_undo(struct reading *reading, uint64_t number)
     if (delta > 0 && !place_find(reading, entry->address, entry->stream, place)) {
         return false;
     }
-    if (!tn_regions_undo(&reading->regions, timeline, number)) {
+    if (!tn_segment_walk_to(&reading->walk, number > 0 ? number - 1 : TN_NEVER)) {
         return false;
     }
     return delta >= 0 || place_find(reading, entry->address, entry->stream, place);
@@ -133,19 +133,20 @@ static bool vecs_begin(struct tn_pool_streams *places, uint64_t entries)
 
 bool tn_pool_streams_init(struct tn_pool_streams *places, struct tn_timeline *timeline)
 {
+    const struct tn_trace_source source = tn_timeline_source(timeline);
     struct reading reading = {.places = places, .timeline = timeline};
 
     tn_vec_init(&places->places, sizeof(struct tn_pool_stream));
     tn_vec_init(&places->pools, sizeof(struct tn_pool_id));
     tn_vec_init(&places->of_entry, sizeof(uint32_t));
     if (!vecs_begin(places, timeline->trace->count) ||
-        !tn_regions_init(&reading.regions, timeline)) {
+        !tn_segment_walk_init(&reading.walk, &source)) {
         tn_pool_streams_fini(places);
         return false;
     }
     const bool good = lives_place(&reading);
 
-    tn_regions_fini(&reading.regions);
+    tn_segment_walk_fini(&reading.walk);
     if (!good) {
         tn_pool_streams_fini(places);
     }

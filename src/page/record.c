@@ -12,7 +12,7 @@
 
 static const struct tn_trace_entry *entry_at(const struct tn_record *record, uint64_t number)
 {
-    return tn_trace_at(record->source->model, record->source->trace, number);
+    return tn_source_entry(record->source, number);
 }
 
 static void number_put(struct tn_record *record, enum tn_record_column column, uint64_t number)
@@ -36,7 +36,7 @@ static bool has_address(const struct tn_trace_entry *entry)
 /* All addresses: their lowest, and what divides them. */
 static void addresses_look_at(struct tn_record *record)
 {
-    const struct tn_view_source *source = record->source;
+    const struct tn_trace_source *source = record->source;
     uint64_t bits = 0;
     uint64_t base = UINT64_MAX;
 
@@ -68,7 +68,7 @@ static void addresses_look_at(struct tn_record *record)
     record->unit = bits == 0 ? 1 : bits & (0 - bits);
 }
 
-bool tn_record_init(struct tn_record *record, const struct tn_view_source *source,
+bool tn_record_init(struct tn_record *record, const struct tn_trace_source *source,
                     struct tn_names *names, struct tn_view_places *places, uint64_t first,
                     uint64_t first_step)
 {
@@ -333,7 +333,7 @@ static void totals_step(struct tn_record *record, uint64_t number,
     if (entry->action == TN_TRACE_FREE_COMPLETED && step->lifetime != TN_LIFETIME_NONE) {
         record->requested -= size_of(record, step->lifetime);
     }
-    record->reserved += tn_source_reserves(entry);
+    record->reserved += (uint64_t)tn_reserved_delta(entry);
     if ((int64_t)record->requested > (int64_t)*requested) {
         *requested = record->requested;
     }
@@ -528,7 +528,7 @@ static void old_put(struct tn_record *record, const struct old_block *block)
 /* Blocks in use at the end that the trace has no word of. Of a cut file nobody knows which. */
 static void survivors_put(struct tn_record *record)
 {
-    const struct tn_view_source *source = record->source;
+    const struct tn_trace_source *source = record->source;
 
     for (size_t i = 0; !source->model->is_partial && i < source->segment_count; i++) {
         const struct tn_model_segment *segment = &source->segments[i];
@@ -637,7 +637,7 @@ static bool skipped_read(struct tn_record *record)
 
 static void entry_number_put(struct tn_record *record, struct tn_column *column, uint64_t entry)
 {
-    tn_column_put_varint(column, entry == TN_VIEW_SPAN_OPEN ? 0 : entry - record->first + 1);
+    tn_column_put_varint(column, entry == TN_NEVER ? 0 : entry - record->first + 1);
 }
 
 static bool spans_put(struct tn_record *record, struct tn_text_out *out)
@@ -676,7 +676,8 @@ bool tn_record_put(struct tn_record *record, size_t number, struct tn_text_out *
     char name[48];
 
     record->number = number;
-    record->reserved = record->spans.reserved;
+    record->reserved_before = tn_source_reserved_before(record->source, record->first);
+    record->reserved = record->reserved_before;
     tn_view_places_look_at(record->places, record->source);
     if (!spans_put(record, out)) {
         return false;

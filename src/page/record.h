@@ -65,7 +65,7 @@ enum tn_record_column {
 };
 
 struct tn_record {
-    const struct tn_view_source *source;
+    const struct tn_trace_source *source;
     struct tn_names *names;
     struct tn_view_places *places;
     struct tn_lifetime_ids lifetimes;
@@ -90,6 +90,7 @@ struct tn_record {
     int64_t time_last;                 /* the greatest */
     uint64_t requested;                /* bytes in use less those from before, modulo 2^64 */
     uint64_t requested_before;         /* bytes in use before the first entry */
+    uint64_t reserved_before;          /* bytes, the same */
     uint64_t reserved;                 /* now */
     uint64_t chunk_entries;            /* in the columns */
     size_t chunks;                     /* written */
@@ -99,7 +100,7 @@ struct tn_record {
 
 /* False when host memory is missing; then there is nothing to release. The page will have the
  * entries from `first` on; the first step of the run ends at entry `first_step`. */
-bool tn_record_init(struct tn_record *record, const struct tn_view_source *source,
+bool tn_record_init(struct tn_record *record, const struct tn_trace_source *source,
                     struct tn_names *names, struct tn_view_places *places, uint64_t first,
                     uint64_t first_step) TN_MUST_CHECK;
 void tn_record_fini(struct tn_record *record);

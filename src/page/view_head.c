@@ -166,7 +166,7 @@ void tn_view_head_fini(struct tn_view_head *head)
 static void overview_put(struct tn_text_out *out, const struct tn_record *record)
 {
     uint64_t requested = 0;
-    uint64_t reserved = record->spans.reserved;
+    uint64_t reserved = record->reserved_before;
 
     tn_text_puts(out, "\"overview\":[");
     for (int i = 0; i < TN_OVERVIEW; i++) {
@@ -200,7 +200,7 @@ void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record)
                        (uint64_t)record->time_last - (uint64_t)record->time_first);
     }
     tn_text_printf(out, "\"requested\":%" PRIu64 ",\"reserved\":%" PRIu64 ",",
-                   record->requested_before, record->spans.reserved);
+                   record->requested_before, record->reserved_before);
     overview_put(out, record);
 }
 

@@ -38,7 +38,7 @@ static bool is_default(struct tn_pool_id pool)
     return pool.id[0] == 0 && pool.id[1] == 0;
 }
 
-void tn_view_places_look_at(struct tn_view_places *places, const struct tn_view_source *source)
+void tn_view_places_look_at(struct tn_view_places *places, const struct tn_trace_source *source)
 {
     struct tn_vec *list = &places->segments;
 
@@ -135,13 +135,13 @@ static void size_write(struct tn_view_places *places, uint64_t size)
     places->size = size;
 }
 
-void tn_view_places_note_sizes(struct tn_view_places *places, const struct tn_view_source *source,
+void tn_view_places_note_sizes(struct tn_view_places *places, const struct tn_trace_source *source,
                                uint64_t first)
 {
     for (uint64_t i = first; i < source->trace->count; i++) {
         const struct tn_trace_entry *entry = tn_trace_at(source->model, source->trace, i);
         const bool has_size =
-            entry->action == TN_TRACE_ALLOC || tn_source_reserves(entry) == entry->size;
+            entry->action == TN_TRACE_ALLOC || (uint64_t)tn_reserved_delta(entry) == entry->size;
 
         if (has_size && !tn_map_find(&places->sizes, size_key(entry->size))) {
             if (!tn_map_reserve(&places->sizes, 1)) {

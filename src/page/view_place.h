@@ -10,11 +10,11 @@
 #ifndef TN_PAGE_VIEW_PLACE_H
 #define TN_PAGE_VIEW_PLACE_H
 
+#include "analysis/trace_source.h"
 #include "base/id_table.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "page/column.h"
-#include "page/view_source.h"
 
 /* `id` of a pool that nobody knows. */
 #define TN_POOL_UNKNOWN UINT64_MAX
@@ -40,7 +40,7 @@ void tn_view_places_init(struct tn_view_places *places);
 void tn_view_places_fini(struct tn_view_places *places);
 
 /* The source whose entries are looked at next. */
-void tn_view_places_look_at(struct tn_view_places *places, const struct tn_view_source *source);
+void tn_view_places_look_at(struct tn_view_places *places, const struct tn_trace_source *source);
 
 uint32_t tn_view_places_get(struct tn_view_places *places, uint64_t stream, struct tn_pool_id pool);
 uint32_t tn_view_places_of_entry(struct tn_view_places *places, const struct tn_model *model,
@@ -49,7 +49,7 @@ uint32_t tn_view_places_of_entry(struct tn_view_places *places, const struct tn_
 /* Numbers of sizes in their order, so that what is similar has similar numbers: first those of the
  * allocations and segments of each source are noted, from entry `first` on, then they are sorted.
  * Before any number of a size is asked for. */
-void tn_view_places_note_sizes(struct tn_view_places *places, const struct tn_view_source *source,
+void tn_view_places_note_sizes(struct tn_view_places *places, const struct tn_trace_source *source,
                                uint64_t first);
 void tn_view_places_sort_sizes(struct tn_view_places *places);
 

@@ -33,7 +33,7 @@ struct page {
     const struct tarn_view_options *options;
     struct tarn_rules *own_rules; /* NULL: the caller's */
     struct tn_categories categories;
-    struct tn_vec sources; /* struct tn_view_source */
+    struct tn_vec sources; /* struct tn_trace_source */
     uint64_t entries;      /* of all of them */
     uint64_t kept;         /* entries that the page may have */
 };
@@ -58,9 +58,9 @@ static enum tarn_status keeper_write(void *context, const char *bytes, size_t si
 
 /* ---- sources ---- */
 
-static bool source_add(struct page *page, struct tn_view_source source)
+static bool source_add(struct page *page, struct tn_trace_source source)
 {
-    struct tn_view_source *added = tn_vec_push(&page->sources);
+    struct tn_trace_source *added = tn_vec_push(&page->sources);
 
     if (added) {
         *added = source;
@@ -71,7 +71,7 @@ static bool source_add(struct page *page, struct tn_view_source source)
 
 static bool has_source(const struct page *page, int32_t device, bool is_host)
 {
-    const struct tn_view_source *sources = page->sources.items;
+    const struct tn_trace_source *sources = page->sources.items;
 
     for (size_t i = 0; i < page->sources.count; i++) {
         if (sources[i].device == device && sources[i].is_host == is_host) {
@@ -97,10 +97,10 @@ struct half {
 
 static enum tarn_status half_add(struct page *page, const struct half *half)
 {
-    struct tn_view_source source = {.model = page->model,
-                                    .segments = half->segments,
-                                    .segment_count = half->segment_count,
-                                    .is_host = half->is_host};
+    struct tn_trace_source source = {.model = page->model,
+                                     .segments = half->segments,
+                                     .segment_count = half->segment_count,
+                                     .is_host = half->is_host};
 
     for (size_t i = 0; i < half->trace_count && i < INT32_MAX; i++) {
         source.trace = &half->traces[i];
@@ -131,8 +131,8 @@ static enum tarn_status half_add(struct page *page, const struct half *half)
 
 static int source_compare(const void *left, const void *right)
 {
-    const struct tn_view_source *a = left;
-    const struct tn_view_source *b = right;
+    const struct tn_trace_source *a = left;
+    const struct tn_trace_source *b = right;
 
     if (a->is_host != b->is_host) {
         return a->is_host ? 1 : -1;
@@ -173,7 +173,7 @@ static enum tarn_status sources_find(struct page *page, struct tarn_error *error
 
 /* ---- sections ---- */
 
-static uint64_t first_of(const struct page *page, const struct tn_view_source *source)
+static uint64_t first_of(const struct page *page, const struct tn_trace_source *source)
 {
     const uint64_t count = source->trace->count;
 
@@ -210,8 +210,8 @@ static bool source_put(const struct page *page, size_t number, struct tn_names *
                        struct tn_view_places *places, struct tn_view_head *head,
                        struct tn_text_out *out)
 {
-    const struct tn_view_source *source =
-        (const struct tn_view_source *)page->sources.items + number;
+    const struct tn_trace_source *source =
+        (const struct tn_trace_source *)page->sources.items + number;
     struct tn_record *record = tn_host_alloc(sizeof *record);
     uint64_t first_step = 0;
 
@@ -239,7 +239,7 @@ static bool sections_put(const struct page *page, struct tn_names *names,
                          struct tn_view_places *places, struct tn_view_head *head,
                          struct tn_text_out *out)
 {
-    const struct tn_view_source *sources = page->sources.items;
+    const struct tn_trace_source *sources = page->sources.items;
 
     for (size_t i = 0; i < page->sources.count; i++) {
         tn_view_places_note_sizes(places, &sources[i], first_of(page, &sources[i]));
@@ -392,7 +392,7 @@ enum tarn_status tarn_view_write(const struct tarn_snapshot *snapshot,
     if (status) {
         return status;
     }
-    tn_vec_init(&page.sources, sizeof(struct tn_view_source));
+    tn_vec_init(&page.sources, sizeof(struct tn_trace_source));
     status = page_write(&page, writer, error);
     tn_vec_fini(&page.sources);
     tn_categories_fini(&page.categories);

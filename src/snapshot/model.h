@@ -134,7 +134,12 @@ struct tn_trace_entry {
     uint32_t action : 5; /* enum tn_trace_action */
 };
 
-/* Whether memory of the device goes back to it. */
+/* Whether the allocator gets memory from the device, and whether it gives some back. */
+static inline bool tn_trace_takes(const struct tn_trace_entry *entry)
+{
+    return entry->action == TN_TRACE_SEGMENT_ALLOC || entry->action == TN_TRACE_SEGMENT_MAP;
+}
+
 static inline bool tn_trace_gives_back(const struct tn_trace_entry *entry)
 {
     return entry->action == TN_TRACE_SEGMENT_FREE || entry->action == TN_TRACE_SEGMENT_UNMAP;
