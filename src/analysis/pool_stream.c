@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/pool_stream.h"
 
-#include "analysis/segment_walk.h"
-
 #include <string.h>
 
 /* While the trace is read backwards. */
@@ -158,4 +156,40 @@ void tn_pool_streams_fini(struct tn_pool_streams *places)
     tn_vec_fini(&places->of_entry);
     tn_vec_fini(&places->pools);
     tn_vec_fini(&places->places);
+}
+
+/* ---- pools of entries ---- */
+
+bool tn_entry_pools_init(struct tn_entry_pools *pools, const struct tn_trace_source *source)
+{
+    pools->has_private = false;
+    for (size_t i = 0; i < source->segment_count; i++) {
+        const struct tn_pool_id pool = source->segments[i].pool;
+
+        pools->has_private = pools->has_private ||
+                             (tn_source_has(source, i) && (pool.id[0] != 0 || pool.id[1] != 0));
+    }
+    return tn_segment_walk_init(&pools->finals, source);
+}
+
+void tn_entry_pools_fini(struct tn_entry_pools *pools)
+{
+    tn_segment_walk_fini(&pools->finals);
+}
+
+bool tn_entry_pool(const struct tn_entry_pools *pools, const struct tn_trace_entry *entry,
+                   struct tn_pool_id *pool_out, const struct tn_segment_range **by_out)
+{
+    const struct tn_trace_extra *extra = tn_model_extra(pools->finals.source.model, entry->extra);
+
+    *by_out = NULL;
+    *pool_out = extra->pool;
+    if (extra->has_pool || !pools->has_private) {
+        return true;
+    }
+    *by_out = tn_segment_walk_find(&pools->finals, entry->address);
+    if (*by_out) {
+        *pool_out = (*by_out)->pool;
+    }
+    return *by_out != NULL;
 }

@@ -204,13 +204,13 @@ void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record)
     overview_put(out, record);
 }
 
-bool tn_view_head_put(struct tn_view_head *head, const struct tn_view_places *places,
+bool tn_view_head_put(struct tn_view_head *head, const struct tn_pool_stream_table *places,
                       struct tn_text_out *out)
 {
-    const struct tn_view_place *place = places->places.items;
+    const struct tn_pool_stream_row *place = places->rows.items;
 
     tn_text_puts(&head->out, "],\"places\":[");
-    for (size_t i = 0; i < places->places.count; i++) {
+    for (size_t i = 0; i < places->rows.count; i++) {
         tn_text_printf(&head->out, "%s[\"%" PRIu64 "\",\"%" PRIu64 "\",\"%" PRIu64 "\"]",
                        i > 0 ? "," : "", place[i].stream, place[i].pool.id[0], place[i].pool.id[1]);
     }

@@ -206,9 +206,15 @@ static bool annotations_put(const struct page *page, struct tn_names *names,
     return good;
 }
 
-static bool source_put(const struct page *page, size_t number, struct tn_names *names,
-                       struct tn_view_places *places, struct tn_view_head *head,
-                       struct tn_text_out *out)
+/* What all sections number the same way. */
+struct tables {
+    struct tn_names names;
+    struct tn_pool_stream_table places;
+    struct tn_size_table sizes;
+};
+
+static bool source_put(const struct page *page, size_t number, struct tables *tables,
+                       struct tn_view_head *head, struct tn_text_out *out)
 {
     const struct tn_trace_source *source =
         (const struct tn_trace_source *)page->sources.items + number;
@@ -220,8 +226,8 @@ static bool source_put(const struct page *page, size_t number, struct tn_names *
         tn_host_free(record, sizeof *record);
         return false;
     }
-    if (!record ||
-        !tn_record_init(record, source, names, places, first_of(page, source), first_step)) {
+    if (!record || !tn_record_init(record, source, &tables->names, &tables->places, &tables->sizes,
+                                   first_of(page, source), first_step)) {
         tn_host_free(record, sizeof *record);
         return false;
     }
@@ -235,43 +241,45 @@ static bool source_put(const struct page *page, size_t number, struct tn_names *
     return good;
 }
 
-static bool sections_put(const struct page *page, struct tn_names *names,
-                         struct tn_view_places *places, struct tn_view_head *head,
+static bool sections_put(const struct page *page, struct tables *tables, struct tn_view_head *head,
                          struct tn_text_out *out)
 {
     const struct tn_trace_source *sources = page->sources.items;
 
     for (size_t i = 0; i < page->sources.count; i++) {
-        tn_view_places_note_sizes(places, &sources[i], first_of(page, &sources[i]));
+        tn_size_table_note(&tables->sizes, &sources[i], first_of(page, &sources[i]));
     }
-    tn_view_places_sort_sizes(places);
+    tn_size_table_sort(&tables->sizes);
     for (size_t i = 0; i < page->sources.count && out->status == TARN_OK; i++) {
-        if (!source_put(page, i, names, places, head, out)) {
+        if (!source_put(page, i, tables, head, out)) {
             return false;
         }
     }
-    return annotations_put(page, names, out) && tn_names_put(names, out) && !places->failed &&
-           tn_section_put(out, "sizes", &places->size_column) &&
-           tn_view_head_put(head, places, out);
+    return annotations_put(page, &tables->names, out) && tn_names_put(&tables->names, out) &&
+           !tables->places.failed && !tables->sizes.failed &&
+           tn_section_put(out, "sizes", &tables->sizes.column) &&
+           tn_view_head_put(head, &tables->places, out);
 }
 
 static bool data_put(struct page *page, struct tn_text_out *out)
 {
-    struct tn_names names;
-    struct tn_view_places places;
+    struct tables tables;
     struct tn_view_head *head = tn_host_alloc(sizeof *head);
 
-    if (!head || !tn_names_init(&names, page->model, &page->categories, page->options->redact)) {
+    if (!head ||
+        !tn_names_init(&tables.names, page->model, &page->categories, page->options->redact)) {
         tn_host_free(head, sizeof *head);
         return false;
     }
-    tn_view_places_init(&places);
+    tn_pool_stream_table_init(&tables.places);
+    tn_size_table_init(&tables.sizes);
     tn_view_head_init(head, page->model, &page->categories, page->options);
-    const bool good = sections_put(page, &names, &places, head, out);
+    const bool good = sections_put(page, &tables, head, out);
 
     tn_view_head_fini(head);
-    tn_view_places_fini(&places);
-    tn_names_fini(&names);
+    tn_size_table_fini(&tables.sizes);
+    tn_pool_stream_table_fini(&tables.places);
+    tn_names_fini(&tables.names);
     tn_host_free(head, sizeof *head);
     return good;
 }
