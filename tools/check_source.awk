@@ -17,7 +17,7 @@ BEGIN {
     allow("page", "base snapshot analysis")
     allow("capture", "base alloc pinned history snapshot analysis report")
     allow("export", "base snapshot analysis report")
-    allow("replay", "base device alloc snapshot history capture")
+    allow("replay", "base device alloc snapshot history analysis capture")
 
     # Functions that nobody calls, and what to use instead.
     ban("strcpy strcat sprintf vsprintf gets", "it does not know the size of its buffer")

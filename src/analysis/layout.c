@@ -1,88 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/layout.h"
 
-#include "analysis/region.h"
+#include "analysis/segment_walk.h"
+#include "analysis/split_rule.h"
 #include "base/assertion.h"
 
 #include <stdlib.h>
 
-enum {
-    GRAIN = 512 /* sizes of blocks are multiples */
-};
-
-#define LARGE_REST ((uint64_t)1 << 20) /* a rest of the large pool must be larger */
-
-/* Goes back from the end to right after `entry`. */
-static bool regions_go_back(struct tn_regions *regions, const struct tn_timeline *timeline,
-                            uint64_t entry)
-{
-    const uint64_t first = entry == TN_NEVER ? 0 : entry + 1;
-
-    for (uint64_t i = timeline->trace->count; i > first; i--) {
-        if (!tn_regions_undo(regions, timeline, i - 1)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* ---- blocks in regions ---- */
-
-static int life_compare(const void *left, const void *right)
-{
-    const struct tn_lifetime *a = *(const struct tn_lifetime *const *)left;
-    const struct tn_lifetime *b = *(const struct tn_lifetime *const *)right;
-
-    return a->address < b->address ? -1 : a->address > b->address;
-}
-
-/* Blocks in use, by address. */
-static bool lives_sort(struct tn_vec *sorted, const struct tn_timeline *timeline, uint64_t entry)
-{
-    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
-
-    tn_vec_init(sorted, sizeof(const struct tn_lifetime *));
-    for (size_t i = 0; i < timeline->lifetimes.count; i++) {
-        if (tn_lifetime_is_at(&lifetimes[i], entry)) {
-            const struct tn_lifetime **item = tn_vec_push(sorted);
-
-            if (!item) {
-                return false;
-            }
-            *item = &lifetimes[i];
-        }
-    }
-    if (sorted->count > 0) {
-        qsort(sorted->items, sorted->count, sizeof(const struct tn_lifetime *), life_compare);
-    }
-    return true;
-}
-
-/* Walks the blocks of one region. */
+/* Walks the blocks of one range. */
 struct walk {
     struct tn_layout_row *row;
     uint64_t at;                    /* end of the last block */
-    const struct tn_lifetime *last; /* it, NULL at the start of the region */
+    const struct tn_lifetime *last; /* it, NULL at the start of the range */
     uint64_t max_split;             /* UINT64_MAX: none */
 };
-
-static uint64_t rounded(const struct tn_lifetime *lifetime)
-{
-    const uint64_t more = (GRAIN - lifetime->size % GRAIN) % GRAIN;
-
-    return lifetime->size > UINT64_MAX - more ? lifetime->size : lifetime->size + more;
-}
 
 /* The bytes up to `end` are free, or the last block's own. */
 static void walk_gap(struct walk *walk, uint64_t end)
 {
     const uint64_t gap = end - walk->at;
-    const bool is_split = walk->row->is_large ? gap > LARGE_REST : gap >= GRAIN;
 
     if (gap == 0) {
         return;
     }
-    if (walk->last && (!is_split || rounded(walk->last) >= walk->max_split)) {
+    if (walk->last && !tn_splits_off(gap, tn_split_rounded(walk->last->size), walk->row->is_large,
+                                     walk->max_split)) {
         walk->row->slack += gap;
         return;
     }
@@ -93,16 +35,16 @@ static void walk_gap(struct walk *walk, uint64_t end)
     }
 }
 
-static void walk_life(struct walk *walk, const struct tn_lifetime *lifetime, uint64_t region_end,
+static void walk_life(struct walk *walk, const struct tn_lifetime *lifetime, uint64_t range_end,
                       uint64_t entry)
 {
-    uint64_t end = tn_region_end(lifetime->address, rounded(lifetime));
+    uint64_t end = tn_range_end(lifetime->address, tn_split_rounded(lifetime->size));
 
     if (lifetime->address > walk->at) {
         walk_gap(walk, lifetime->address);
         walk->at = lifetime->address;
     }
-    end = end < region_end ? end : region_end;
+    end = end < range_end ? end : range_end;
     if (end > walk->at) {
         walk->row->used += end - walk->at;
         if (lifetime->requested != TN_NEVER && entry != TN_NEVER && lifetime->requested <= entry) {
@@ -113,33 +55,34 @@ static void walk_life(struct walk *walk, const struct tn_lifetime *lifetime, uin
     walk->last = lifetime;
 }
 
-/* The part of the layout that is one region and those that continue it; returns the region behind
+/* The part of the layout that is one range and those that continue it; returns the range behind
  * them. */
-static const struct tn_region *region_walk(const struct tn_region *region,
-                                           struct tn_layout_row *row, const struct tn_vec *sorted,
-                                           size_t *next, uint64_t entry, uint64_t max_split)
+static const struct tn_segment_range *range_walk(const struct tn_segment_range *range,
+                                                 struct tn_layout_row *row,
+                                                 const struct tn_vec *sorted, size_t *next,
+                                                 uint64_t entry, uint64_t max_split)
 {
     const struct tn_lifetime *const *lifetimes = sorted->items;
-    struct walk walk = {.row = row, .at = region->start, .max_split = max_split};
-    const struct tn_region *last = region;
+    struct walk walk = {.row = row, .at = range->start, .max_split = max_split};
+    const struct tn_segment_range *last = range;
 
     *row = (struct tn_layout_row){
-        .pool = region->pool, .stream = region->stream, .is_large = region->is_large};
-    for (const struct tn_region *more = region; more; more = tn_regions_next(more)) {
-        if (more != region && !(more->is_expandable && last->is_expandable &&
-                                more->start == last->end && more->stream == region->stream)) {
+        .pool = range->pool, .stream = range->stream, .is_large = range->is_large};
+    for (const struct tn_segment_range *more = range; more; more = tn_segment_walk_next(more)) {
+        if (more != range && !(more->is_expandable && last->is_expandable &&
+                               more->start == last->end && more->stream == range->stream)) {
             break;
         }
         last = more;
         row->segments++;
     }
-    row->reserved = last->end - region->start;
+    row->reserved = last->end - range->start;
     for (; *next < sorted->count && lifetimes[*next]->address < last->end; (*next)++) {
         walk_life(&walk, lifetimes[*next], last->end, entry);
     }
     walk_gap(&walk, last->end);
     row->whole = row->free == row->reserved ? row->reserved : 0;
-    return tn_regions_next(last);
+    return tn_segment_walk_next(last);
 }
 
 /* ---- rows ---- */
@@ -196,7 +139,7 @@ static void rows_merge(struct tn_layout *layout)
     layout->rows.count = kept + 1;
 }
 
-static bool rows_collect(struct tn_layout *layout, const struct tn_regions *regions,
+static bool rows_collect(struct tn_layout *layout, const struct tn_segment_walk *segments,
                          const struct tn_timeline *timeline, uint64_t entry)
 {
     const struct tn_vec *sorted = &layout->lifetimes;
@@ -204,24 +147,24 @@ static bool rows_collect(struct tn_layout *layout, const struct tn_regions *regi
     const int64_t setting =
         timeline->model->settings.present ? timeline->model->settings.max_split_size : -1;
     const uint64_t max_split = setting > 0 ? (uint64_t)setting : UINT64_MAX;
-    const struct tn_region *region = tn_regions_first(regions);
+    const struct tn_segment_range *range = tn_segment_walk_first(segments);
     const size_t count = sorted->count;
     size_t next = 0;
 
     tn_assert(lifetimes || count == 0);
-    while (region) {
+    while (range) {
         struct tn_layout_row *row = tn_vec_push(&layout->rows);
         struct tn_layout_piece *piece = row ? tn_vec_push(&layout->pieces) : NULL;
 
         if (!piece) {
             return false;
         }
-        for (; next < count && lifetimes[next]->address < region->start; next++) {
+        for (; next < count && lifetimes[next]->address < range->start; next++) {
             layout->outside += lifetimes[next]->size;
         }
-        piece->address = region->start;
+        piece->address = range->start;
         piece->first = next;
-        region = region_walk(region, row, sorted, &next, entry, max_split);
+        range = range_walk(range, row, sorted, &next, entry, max_split);
         piece->count = next - piece->first;
         piece->row = *row;
     }
@@ -234,19 +177,20 @@ static bool rows_collect(struct tn_layout *layout, const struct tn_regions *regi
 
 bool tn_layout_collect(struct tn_layout *layout, const struct tn_timeline *timeline, uint64_t entry)
 {
-    struct tn_regions regions;
+    const struct tn_trace_source source = tn_timeline_source(timeline);
+    struct tn_segment_walk segments;
 
     *layout = (struct tn_layout){.outside = 0};
     tn_vec_init(&layout->rows, sizeof(struct tn_layout_row));
     tn_vec_init(&layout->pieces, sizeof(struct tn_layout_piece));
-    if (!tn_regions_init(&regions, timeline)) {
+    if (!tn_segment_walk_init(&segments, &source)) {
         return false;
     }
-    const bool good = regions_go_back(&regions, timeline, entry) &&
-                      lives_sort(&layout->lifetimes, timeline, entry) &&
-                      rows_collect(layout, &regions, timeline, entry);
+    const bool good = tn_segment_walk_to(&segments, entry) &&
+                      tn_timeline_lives_at(timeline, entry, &layout->lifetimes) &&
+                      rows_collect(layout, &segments, timeline, entry);
 
-    tn_regions_fini(&regions);
+    tn_segment_walk_fini(&segments);
     if (!good) {
         tn_layout_fini(layout);
     }

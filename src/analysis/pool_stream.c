@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/pool_stream.h"
 
-#include "analysis/region.h"
-
 #include <string.h>
 
 /* While the trace is read backwards. */
 struct reading {
     struct tn_pool_streams *places;
     struct tn_timeline *timeline;
-    struct tn_regions regions;
+    struct tn_segment_walk walk;
     uint32_t last; /* the place that was wanted last: runs of blocks are in the same */
 };
 
@@ -41,14 +39,14 @@ static bool place_equal(const struct tn_pool_stream *a, const struct tn_pool_str
 static bool place_find(struct reading *reading, uint64_t address, uint64_t stream,
                        uint32_t *place_out)
 {
-    const struct tn_region *region = tn_regions_find(&reading->regions, address);
+    const struct tn_segment_range *range = tn_segment_walk_find(&reading->walk, address);
     struct tn_pool_streams *places = reading->places;
     struct tn_pool_stream place = {.stream = stream};
 
-    if (region) {
-        place = (struct tn_pool_stream){.segment = region->segment, .stream = region->stream};
-        if (region->has_pool) {
-            place.pool = pool_get(places, region->pool);
+    if (range) {
+        place = (struct tn_pool_stream){.segment = range->segment, .stream = range->stream};
+        if (range->has_pool) {
+            place.pool = pool_get(places, range->pool);
             if (place.pool == 0) {
                 return false;
             }
@@ -84,7 +82,7 @@ static bool entry_undo(struct reading *reading, uint64_t number)
     if (delta > 0 && !place_find(reading, entry->address, entry->stream, place)) {
         return false;
     }
-    if (!tn_regions_undo(&reading->regions, timeline, number)) {
+    if (!tn_segment_walk_to(&reading->walk, number > 0 ? number - 1 : TN_NEVER)) {
         return false;
     }
     return delta >= 0 || place_find(reading, entry->address, entry->stream, place);
@@ -133,19 +131,20 @@ static bool vecs_begin(struct tn_pool_streams *places, uint64_t entries)
 
 bool tn_pool_streams_init(struct tn_pool_streams *places, struct tn_timeline *timeline)
 {
+    const struct tn_trace_source source = tn_timeline_source(timeline);
     struct reading reading = {.places = places, .timeline = timeline};
 
     tn_vec_init(&places->places, sizeof(struct tn_pool_stream));
     tn_vec_init(&places->pools, sizeof(struct tn_pool_id));
     tn_vec_init(&places->of_entry, sizeof(uint32_t));
     if (!vecs_begin(places, timeline->trace->count) ||
-        !tn_regions_init(&reading.regions, timeline)) {
+        !tn_segment_walk_init(&reading.walk, &source)) {
         tn_pool_streams_fini(places);
         return false;
     }
     const bool good = lives_place(&reading);
 
-    tn_regions_fini(&reading.regions);
+    tn_segment_walk_fini(&reading.walk);
     if (!good) {
         tn_pool_streams_fini(places);
     }
@@ -157,4 +156,40 @@ void tn_pool_streams_fini(struct tn_pool_streams *places)
     tn_vec_fini(&places->of_entry);
     tn_vec_fini(&places->pools);
     tn_vec_fini(&places->places);
+}
+
+/* ---- pools of entries ---- */
+
+bool tn_entry_pools_init(struct tn_entry_pools *pools, const struct tn_trace_source *source)
+{
+    pools->has_private = false;
+    for (size_t i = 0; i < source->segment_count; i++) {
+        const struct tn_pool_id pool = source->segments[i].pool;
+
+        pools->has_private = pools->has_private ||
+                             (tn_source_has(source, i) && (pool.id[0] != 0 || pool.id[1] != 0));
+    }
+    return tn_segment_walk_init(&pools->finals, source);
+}
+
+void tn_entry_pools_fini(struct tn_entry_pools *pools)
+{
+    tn_segment_walk_fini(&pools->finals);
+}
+
+bool tn_entry_pool(const struct tn_entry_pools *pools, const struct tn_trace_entry *entry,
+                   struct tn_pool_id *pool_out, const struct tn_segment_range **by_out)
+{
+    const struct tn_trace_extra *extra = tn_model_extra(pools->finals.source.model, entry->extra);
+
+    *by_out = NULL;
+    *pool_out = extra->pool;
+    if (extra->has_pool || !pools->has_private) {
+        return true;
+    }
+    *by_out = tn_segment_walk_find(&pools->finals, entry->address);
+    if (*by_out) {
+        *pool_out = (*by_out)->pool;
+    }
+    return *by_out != NULL;
 }

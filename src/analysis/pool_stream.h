@@ -4,11 +4,15 @@
  * entry that adds or removes memory. Traces of PyTorch up to 2.11 do not say the pool of a segment;
  * it is known where the snapshot still has the segment, else unknown.
  *
+ * A block's pool is that of the segment in which it lay. What else asks for the pool of an entry
+ * takes the entry's word first (tn_entry_pool).
+ *
  * Owns: the places. Immutable once made. Cost: O(entries + lives log segments).
  */
 #ifndef TN_ANALYSIS_POOL_STREAM_H
 #define TN_ANALYSIS_POOL_STREAM_H
 
+#include "analysis/segment_walk.h"
 #include "analysis/timeline.h"
 
 struct tn_pool_stream {
@@ -28,6 +32,23 @@ struct tn_pool_streams {
 bool tn_pool_streams_init(struct tn_pool_streams *places,
                           struct tn_timeline *timeline) TN_MUST_CHECK;
 void tn_pool_streams_fini(struct tn_pool_streams *places);
+
+/* The pools of a trace's entries, without going through the trace. Owns: the walk. */
+struct tn_entry_pools {
+    struct tn_segment_walk finals; /* stays at the end */
+    bool has_private; /* a segment of the snapshot is in another pool than the default */
+};
+
+/* False when host memory is missing; then there is nothing to release. */
+bool tn_entry_pools_init(struct tn_entry_pools *pools,
+                         const struct tn_trace_source *source) TN_MUST_CHECK;
+void tn_entry_pools_fini(struct tn_entry_pools *pools);
+
+/* The pool of an entry: as it says itself, or else that of the segment which the snapshot has at
+ * its address. False when neither is there. *by_out is that segment where the answer is from it,
+ * else NULL. */
+bool tn_entry_pool(const struct tn_entry_pools *pools, const struct tn_trace_entry *entry,
+                   struct tn_pool_id *pool_out, const struct tn_segment_range **by_out);
 
 static inline const struct tn_pool_stream *tn_pool_stream_at(const struct tn_pool_streams *places,
                                                              uint32_t number)

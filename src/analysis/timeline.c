@@ -3,6 +3,8 @@
 
 #include "analysis/address_map.h"
 
+#include <stdlib.h>
+
 /* While the trace is read. */
 struct reading {
     struct tn_timeline *timeline;
@@ -193,54 +195,20 @@ static bool survivors_read(struct reading *reading)
     return true;
 }
 
-int64_t tn_reserved_delta(const struct tn_trace_entry *entry)
-{
-    switch ((enum tn_trace_action)entry->action) {
-    case TN_TRACE_SEGMENT_ALLOC:
-    case TN_TRACE_SEGMENT_MAP:
-        return (int64_t)entry->size;
-    case TN_TRACE_SEGMENT_FREE:
-    case TN_TRACE_SEGMENT_UNMAP:
-        return -(int64_t)entry->size;
-    case TN_TRACE_ALLOC:
-    case TN_TRACE_FREE_REQUESTED:
-    case TN_TRACE_FREE_COMPLETED:
-    case TN_TRACE_SNAPSHOT:
-    case TN_TRACE_OOM:
-    case TN_TRACE_ANNOTATE:
-    case TN_TRACE_USER_DEFINED:
-    case TN_TRACE_OTHER:
-    case TN_TRACE_ACTION_COUNT:
-        break;
-    }
-    return 0;
-}
-
 /* Bytes before the first entry. Readers keep all sizes of a file below 2^62 together. */
 static void start_set(struct tn_timeline *timeline)
 {
-    uint64_t reserved = 0;
+    const struct tn_trace_source source = tn_timeline_source(timeline);
     uint64_t requested = 0;
 
-    for (size_t i = 0; i < timeline->model->segment_count; i++) {
-        const struct tn_model_segment *segment = &timeline->model->segments[i];
-
-        reserved += segment->device == timeline->device ? segment->total_size : 0;
-    }
-    for (uint64_t i = timeline->trace->count; i > 0; i--) {
-        reserved -=
-            (uint64_t)tn_reserved_delta(tn_trace_at(timeline->model, timeline->trace, i - 1));
-        if ((int64_t)reserved < 0) { /* more was given back than the file has */
-            reserved = 0;
-        }
-    }
     for (size_t i = 0; i < timeline->lifetimes.count; i++) {
         const struct tn_lifetime *lifetime = life_at(timeline, i);
 
         requested += lifetime->start == TN_NEVER ? lifetime->size : 0;
     }
-    timeline->start =
-        (struct tn_time_point){.entry = TN_NEVER, .requested = requested, .reserved = reserved};
+    timeline->start = (struct tn_time_point){.entry = TN_NEVER,
+                                             .requested = requested,
+                                             .reserved = tn_source_reserved_before(&source, 0)};
 }
 
 /* A zero for each entry. */
@@ -320,6 +288,37 @@ struct tn_time_point tn_timeline_at(const struct tn_timeline *timeline, uint64_t
         moment_step(timeline, &now, i);
     }
     return now;
+}
+
+static int address_compare(const void *left, const void *right)
+{
+    const struct tn_lifetime *a = *(const struct tn_lifetime *const *)left;
+    const struct tn_lifetime *b = *(const struct tn_lifetime *const *)right;
+
+    return a->address < b->address ? -1 : a->address > b->address;
+}
+
+bool tn_timeline_lives_at(const struct tn_timeline *timeline, uint64_t entry,
+                          struct tn_vec *lives_out)
+{
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
+
+    tn_vec_init(lives_out, sizeof(const struct tn_lifetime *));
+    for (size_t i = 0; i < timeline->lifetimes.count; i++) {
+        if (tn_lifetime_is_at(&lifetimes[i], entry)) {
+            const struct tn_lifetime **item = tn_vec_push(lives_out);
+
+            if (!item) {
+                tn_vec_fini(lives_out);
+                return false;
+            }
+            *item = &lifetimes[i];
+        }
+    }
+    if (lives_out->count > 0) {
+        qsort(lives_out->items, lives_out->count, lives_out->item_size, address_compare);
+    }
+    return true;
 }
 
 uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t entry)

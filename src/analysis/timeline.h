@@ -14,10 +14,8 @@
 #ifndef TN_ANALYSIS_TIMELINE_H
 #define TN_ANALYSIS_TIMELINE_H
 
+#include "analysis/trace_source.h"
 #include "base/vec.h"
-#include "snapshot/model.h"
-
-#define TN_NEVER UINT64_MAX
 
 /* Use of a block from its allocation until it is free again. */
 struct tn_lifetime {
@@ -72,6 +70,11 @@ bool tn_timeline_init(struct tn_timeline *timeline, const struct tn_model *model
                       size_t device) TN_MUST_CHECK;
 void tn_timeline_fini(struct tn_timeline *timeline);
 
+static inline struct tn_trace_source tn_timeline_source(const struct tn_timeline *timeline)
+{
+    return tn_source_of_device(timeline->model, (size_t)timeline->device);
+}
+
 /* Picks blocks, and a part of the trace. */
 struct tn_narrowing {
     uint64_t first; /* entries [first, limit), first < limit */
@@ -110,11 +113,13 @@ static inline bool tn_lifetime_is_at(const struct tn_lifetime *lifetime, uint64_
  */
 struct tn_time_point tn_timeline_at(const struct tn_timeline *timeline, uint64_t entry);
 
+/* Blocks in use right after an entry, by address: const struct tn_lifetime *. False when host
+ * memory is missing; then there is nothing to release. */
+bool tn_timeline_lives_at(const struct tn_timeline *timeline, uint64_t entry,
+                          struct tn_vec *lives_out) TN_MUST_CHECK;
+
 /* Most bytes reserved at any moment up to an entry. Cost: O(entries). */
 uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t entry);
-
-/* Bytes that an entry adds to the segments of its device; negative when it takes away. */
-int64_t tn_reserved_delta(const struct tn_trace_entry *entry);
 
 static inline const struct tn_lifetime *tn_timeline_lifetimes(const struct tn_timeline *timeline)
 {

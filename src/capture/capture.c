@@ -258,16 +258,6 @@ static uint32_t build_extra(struct build *build, const struct tn_interned *piece
     return extra;
 }
 
-static enum tn_trace_action action_in_files(uint32_t action)
-{
-    static const uint8_t actions[] = {
-#define ACTION_ROW(name, text) [TARN_ACTION_##name] = TN_TRACE_##name,
-        TARN_ACTION_MAP(ACTION_ROW)
-#undef ACTION_ROW
-    };
-    return (enum tn_trace_action)actions[action];
-}
-
 static void build_entry(struct build *build, const struct tn_live_copy *copy,
                         const struct tn_ring_entry *entry)
 {
@@ -279,7 +269,7 @@ static void build_entry(struct build *build, const struct tn_live_copy *copy,
         .time_us = tn_history_time_us(copy->source.history, &copy->history, entry->ticks),
         .stack = build_stack(build, stack, TN_STACK_NONE),
         .extra = build_extra(build, entry->extra) & 0x7ffffff,
-        .action = action_in_files(entry->action) & 0x1f,
+        .action = entry->action & 0x1f, /* files have the same, and more */
     };
     uint64_t number;
 

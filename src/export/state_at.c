@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "export/state_at.h"
 
-#include "analysis/region.h"
+#include "analysis/segment_walk.h"
+#include "analysis/split_rule.h"
 
 #include <stdlib.h>
-
-enum {
-    GRAIN = 512
-};
-
-#define LARGE_REST ((uint64_t)1 << 20) /* a rest of the large pool must be larger */
 
 struct past {
     struct tn_model_copy *copy;
     const struct tn_timeline *timeline;
     uint64_t entry;
-    struct tn_regions regions;
+    struct tn_segment_walk walk;
     struct tn_vec lifetimes; /* const struct tn_lifetime *, in use then, by address */
     struct tn_vec blocks;    /* struct tn_model_block, of the segment at hand */
     size_t next;             /* life that comes next */
@@ -26,47 +21,6 @@ static void note_memory(struct past *past)
     if (past->copy->status == TARN_OK) {
         past->copy->status = TARN_ERR_HOST_MEMORY;
     }
-}
-
-static int life_compare(const void *left, const void *right)
-{
-    const struct tn_lifetime *a = *(const struct tn_lifetime *const *)left;
-    const struct tn_lifetime *b = *(const struct tn_lifetime *const *)right;
-
-    return a->address < b->address ? -1 : a->address > b->address;
-}
-
-static bool lives_collect(struct past *past)
-{
-    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(past->timeline);
-
-    for (size_t i = 0; i < past->timeline->lifetimes.count; i++) {
-        if (tn_lifetime_is_at(&lifetimes[i], past->entry)) {
-            const struct tn_lifetime **item = tn_vec_push(&past->lifetimes);
-
-            if (!item) {
-                return false;
-            }
-            *item = &lifetimes[i];
-        }
-    }
-    if (past->lifetimes.count > 0) {
-        qsort(past->lifetimes.items, past->lifetimes.count, sizeof(const struct tn_lifetime *),
-              life_compare);
-    }
-    return true;
-}
-
-static bool regions_go_back(struct past *past)
-{
-    const uint64_t first = past->entry == TN_NEVER ? 0 : past->entry + 1;
-
-    for (uint64_t i = past->timeline->trace->count; i > first; i--) {
-        if (!tn_regions_undo(&past->regions, past->timeline, i - 1)) {
-            return false;
-        }
-    }
-    return true;
 }
 
 /* ---- blocks ---- */
@@ -89,15 +43,19 @@ static struct tn_model_block *block_add(struct past *past, uint64_t address, uin
 }
 
 /* The bytes up to `end` that no block has: free, or the rest of the block before them. */
-static void gap_add(struct past *past, const struct tn_region *region, uint64_t at, uint64_t end)
+static void gap_add(struct past *past, const struct tn_segment_range *range, uint64_t at,
+                    uint64_t end)
 {
-    struct tn_model_block *last = past->blocks.items;
+    struct tn_model_block *last =
+        past->blocks.count > 0
+            ? (struct tn_model_block *)past->blocks.items + past->blocks.count - 1
+            : NULL;
 
     if (at >= end) {
         return;
     }
-    if (past->blocks.count > 0 && (region->is_large ? end - at <= LARGE_REST : end - at < GRAIN)) {
-        last[past->blocks.count - 1].size += end - at;
+    if (last && !tn_splits_off(end - at, last->size, range->is_large, TN_SPLIT_UNLIMITED)) {
+        last->size += end - at;
     } else {
         (void)block_add(past, at, end - at);
     }
@@ -105,10 +63,8 @@ static void gap_add(struct past *past, const struct tn_region *region, uint64_t 
 
 static uint64_t life_end(const struct tn_lifetime *lifetime, uint64_t limit)
 {
-    const uint64_t more = (GRAIN - lifetime->size % GRAIN) % GRAIN;
-    uint64_t end = tn_region_end(lifetime->address, lifetime->size);
+    const uint64_t end = tn_range_end(lifetime->address, tn_split_rounded(lifetime->size));
 
-    end = tn_region_end(end, more);
     return end < limit ? end : limit;
 }
 
@@ -129,10 +85,10 @@ static void life_add(struct past *past, const struct tn_lifetime *lifetime, uint
 
 /* The blocks of [start, end). A file that contradicts itself may have overlapping ones: those that
  * begin inside of another are left out. */
-static void blocks_collect(struct past *past, const struct tn_region *region, uint64_t end)
+static void blocks_collect(struct past *past, const struct tn_segment_range *range, uint64_t end)
 {
     const struct tn_lifetime *const *lifetimes = past->lifetimes.items;
-    uint64_t at = region->start;
+    uint64_t at = range->start;
 
     past->blocks.count = 0;
     for (; past->next < past->lifetimes.count && lifetimes[past->next]->address < end;
@@ -146,12 +102,12 @@ static void blocks_collect(struct past *past, const struct tn_region *region, ui
                                        ? lifetimes[past->next + 1]->address
                                        : end;
 
-            gap_add(past, region, at, lifetime->address);
+            gap_add(past, range, at, lifetime->address);
             at = life_end(lifetime, limit);
             life_add(past, lifetime, at);
         }
     }
-    gap_add(past, region, at, end);
+    gap_add(past, range, at, end);
 }
 
 /* ---- segments ---- */
@@ -197,25 +153,25 @@ static void sums_fill(struct tn_model_segment *segment)
     }
 }
 
-static void segment_add(struct past *past, const struct tn_region *region, uint64_t end,
+static void segment_add(struct past *past, const struct tn_segment_range *range, uint64_t end,
                         struct tn_vec *segments)
 {
     struct tn_model_segment *segment = tn_vec_push(segments);
 
-    blocks_collect(past, region, end);
+    blocks_collect(past, range, end);
     if (!segment) {
         note_memory(past);
         return;
     }
     *segment = (struct tn_model_segment){
-        .address = region->start,
-        .total_size = end - region->start,
-        .stream = region->stream,
-        .pool = region->pool,
+        .address = range->start,
+        .total_size = end - range->start,
+        .stream = range->stream,
+        .pool = range->pool,
         .device = (int32_t)past->timeline->device,
-        .stack = segment_stack(past, region->start),
-        .is_large = region->is_large,
-        .is_expandable = region->is_expandable,
+        .stack = segment_stack(past, range->start),
+        .is_large = range->is_large,
+        .is_expandable = range->is_expandable,
         .blocks = blocks_keep(past),
         .block_count = past->blocks.count,
     };
@@ -225,7 +181,7 @@ static void segment_add(struct past *past, const struct tn_region *region, uint6
 }
 
 /* Whether the pieces are one mapped range. */
-static bool continues(const struct tn_region *a, const struct tn_region *b)
+static bool continues(const struct tn_segment_range *a, const struct tn_segment_range *b)
 {
     return a->is_expandable && b->is_expandable && a->end == b->start && a->stream == b->stream &&
            a->is_large == b->is_large;
@@ -235,40 +191,41 @@ static void segments_collect(struct past *past, struct tn_vec *segments)
 {
     const struct tn_lifetime *const *lifetimes = past->lifetimes.items;
 
-    for (const struct tn_region *region = tn_regions_first(&past->regions);
-         region && past->copy->status == TARN_OK;) {
-        const struct tn_region *last = region;
-        const struct tn_region *next = tn_regions_next(region);
+    for (const struct tn_segment_range *range = tn_segment_walk_first(&past->walk);
+         range && past->copy->status == TARN_OK;) {
+        const struct tn_segment_range *last = range;
+        const struct tn_segment_range *next = tn_segment_walk_next(range);
 
-        for (; next && continues(last, next); next = tn_regions_next(next)) {
+        for (; next && continues(last, next); next = tn_segment_walk_next(next)) {
             last = next;
         }
         while (past->next < past->lifetimes.count &&
-               lifetimes[past->next]->address < region->start) {
+               lifetimes[past->next]->address < range->start) {
             past->next++;
         }
-        segment_add(past, region, last->end, segments);
-        region = next;
+        segment_add(past, range, last->end, segments);
+        range = next;
     }
 }
 
 void tn_state_segments(struct tn_model_copy *copy, const struct tn_timeline *timeline,
                        uint64_t entry, struct tn_vec *segments)
 {
+    const struct tn_trace_source source = tn_timeline_source(timeline);
     struct past past = {.copy = copy, .timeline = timeline, .entry = entry};
 
-    tn_vec_init(&past.lifetimes, sizeof(const struct tn_lifetime *));
     tn_vec_init(&past.blocks, sizeof(struct tn_model_block));
-    if (!tn_regions_init(&past.regions, timeline)) {
+    if (!tn_segment_walk_init(&past.walk, &source)) {
         note_memory(&past);
         return;
     }
-    if (regions_go_back(&past) && lives_collect(&past)) {
+    if (tn_segment_walk_to(&past.walk, entry) &&
+        tn_timeline_lives_at(timeline, entry, &past.lifetimes)) {
         segments_collect(&past, segments);
     } else {
         note_memory(&past);
     }
-    tn_regions_fini(&past.regions);
+    tn_segment_walk_fini(&past.walk);
     tn_vec_fini(&past.lifetimes);
     tn_vec_fini(&past.blocks);
 }

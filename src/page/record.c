@@ -10,9 +10,11 @@
 #define BEFORE ((uint64_t)1 << 62)
 #define ENTRY  (BEFORE - 1)
 
+#define POOL_UNKNOWN UINT64_MAX /* in both numbers of the pool, as viewer/ has it */
+
 static const struct tn_trace_entry *entry_at(const struct tn_record *record, uint64_t number)
 {
-    return tn_trace_at(record->source->model, record->source->trace, number);
+    return tn_source_entry(record->source, number);
 }
 
 static void number_put(struct tn_record *record, enum tn_record_column column, uint64_t number)
@@ -36,7 +38,7 @@ static bool has_address(const struct tn_trace_entry *entry)
 /* All addresses: their lowest, and what divides them. */
 static void addresses_look_at(struct tn_record *record)
 {
-    const struct tn_view_source *source = record->source;
+    const struct tn_trace_source *source = record->source;
     uint64_t bits = 0;
     uint64_t base = UINT64_MAX;
 
@@ -68,13 +70,14 @@ static void addresses_look_at(struct tn_record *record)
     record->unit = bits == 0 ? 1 : bits & (0 - bits);
 }
 
-bool tn_record_init(struct tn_record *record, const struct tn_view_source *source,
-                    struct tn_names *names, struct tn_view_places *places, uint64_t first,
-                    uint64_t first_step)
+bool tn_record_init(struct tn_record *record, const struct tn_trace_source *source,
+                    struct tn_names *names, struct tn_pool_stream_table *places,
+                    struct tn_size_table *sizes, uint64_t first, uint64_t first_step)
 {
     *record = (struct tn_record){.source = source,
                                  .names = names,
                                  .places = places,
+                                 .sizes = sizes,
                                  .first = first,
                                  .first_step = first_step,
                                  .time_first = TN_TIME_NONE};
@@ -90,12 +93,20 @@ bool tn_record_init(struct tn_record *record, const struct tn_view_source *sourc
         record->overview[0][i] = TN_OVERVIEW_NONE;
     }
     addresses_look_at(record);
-    return tn_view_spans_init(&record->spans, source, first);
+    if (!tn_entry_pools_init(&record->pools, source)) {
+        return false;
+    }
+    if (!tn_view_spans_init(&record->spans, source, first)) {
+        tn_entry_pools_fini(&record->pools);
+        return false;
+    }
+    return true;
 }
 
 void tn_record_fini(struct tn_record *record)
 {
     tn_view_spans_fini(&record->spans);
+    tn_entry_pools_fini(&record->pools);
     tn_lifetime_ids_fini(&record->lifetimes);
     tn_vec_fini(&record->told);
     tn_column_fini(&record->hints);
@@ -191,11 +202,21 @@ static void extra_put(struct tn_record *record, const struct tn_trace_entry *ent
     number_put(record, TN_COLUMN_EXTRA, tn_names_extra(record->names, entry->extra));
 }
 
+static uint32_t place_of(struct tn_record *record, const struct tn_trace_entry *entry)
+{
+    const struct tn_segment_range *by;
+    struct tn_pool_id pool;
+
+    if (!tn_entry_pool(&record->pools, entry, &pool, &by)) {
+        pool = (struct tn_pool_id){{POOL_UNKNOWN, POOL_UNKNOWN}};
+    }
+    return tn_pool_stream_table_get(record->places, entry->stream, pool);
+}
+
 static void what_put(struct tn_record *record, const struct tn_trace_entry *entry)
 {
-    number_put(record, TN_COLUMN_SIZE, tn_view_places_size(record->places, entry->size));
-    number_put(record, TN_COLUMN_PLACE,
-               tn_view_places_of_entry(record->places, record->source->model, entry));
+    number_put(record, TN_COLUMN_SIZE, tn_size_table_get(record->sizes, entry->size));
+    number_put(record, TN_COLUMN_PLACE, place_of(record, entry));
 }
 
 static void where_put(struct tn_record *record, const struct tn_trace_entry *entry)
@@ -295,9 +316,10 @@ static void details_put(struct tn_record *record, enum tn_record_kind kind,
     case TN_RECORD_OOM:
         plain_put(record, entry->size);
         plain_put(record, entry->address); /* free bytes of the device */
-        number_put(record, TN_COLUMN_PLACE,
-                   tn_view_places_get(record->places, entry->stream,
-                                      tn_model_extra(record->source->model, entry->extra)->pool));
+        number_put(
+            record, TN_COLUMN_PLACE,
+            tn_pool_stream_table_get(record->places, entry->stream,
+                                     tn_model_extra(record->source->model, entry->extra)->pool));
         return;
     case TN_RECORD_SNAPSHOT:
         plain_put(record, entry->size);
@@ -333,7 +355,7 @@ static void totals_step(struct tn_record *record, uint64_t number,
     if (entry->action == TN_TRACE_FREE_COMPLETED && step->lifetime != TN_LIFETIME_NONE) {
         record->requested -= size_of(record, step->lifetime);
     }
-    record->reserved += tn_source_reserves(entry);
+    record->reserved += (uint64_t)tn_reserved_delta(entry);
     if ((int64_t)record->requested > (int64_t)*requested) {
         *requested = record->requested;
     }
@@ -514,7 +536,7 @@ static void old_put(struct tn_record *record, const struct old_block *block)
     struct tn_column *column = &record->before;
 
     tn_column_put_varint(column, address_step(record, block->address));
-    tn_column_put_varint(column, tn_view_places_size(record->places, block->size));
+    tn_column_put_varint(column, tn_size_table_get(record->sizes, block->size));
     tn_column_put_varint(column, block->place);
     tn_column_put_varint(column, tn_names_stack(record->names, block->stack));
     tn_column_put_varint(column, tn_names_extra(record->names, block->extra));
@@ -528,7 +550,7 @@ static void old_put(struct tn_record *record, const struct old_block *block)
 /* Blocks in use at the end that the trace has no word of. Of a cut file nobody knows which. */
 static void survivors_put(struct tn_record *record)
 {
-    const struct tn_view_source *source = record->source;
+    const struct tn_trace_source *source = record->source;
 
     for (size_t i = 0; !source->model->is_partial && i < source->segment_count; i++) {
         const struct tn_model_segment *segment = &source->segments[i];
@@ -541,7 +563,8 @@ static void survivors_put(struct tn_record *record)
                 const struct old_block old = {
                     .address = block->address,
                     .size = block->requested_size,
-                    .place = tn_view_places_get(record->places, segment->stream, segment->pool),
+                    .place =
+                        tn_pool_stream_table_get(record->places, segment->stream, segment->pool),
                     .stack = block->stack,
                     .is_asked = block->state == TN_BLOCK_ACTIVE_PENDING_FREE};
 
@@ -582,14 +605,13 @@ static struct old_block carried_block(struct tn_record *record, uint64_t told, c
     const struct tn_trace_entry *entry = entry_at(record, told & ENTRY);
     const bool is_known = (told & BEFORE) == 0;
 
-    return (struct old_block){
-        .address = entry->address,
-        .size = entry->size,
-        .place = tn_view_places_of_entry(record->places, record->source->model, entry),
-        .stack = is_known ? entry->stack : TN_STACK_NONE,
-        .extra = is_known ? entry->extra : TN_EXTRA_NONE,
-        .said = said,
-        .is_asked = (told & ASKED) != 0};
+    return (struct old_block){.address = entry->address,
+                              .size = entry->size,
+                              .place = place_of(record, entry),
+                              .stack = is_known ? entry->stack : TN_STACK_NONE,
+                              .extra = is_known ? entry->extra : TN_EXTRA_NONE,
+                              .said = said,
+                              .is_asked = (told & ASKED) != 0};
 }
 
 /* The lives that last, which get new numbers, from 0 on. */
@@ -637,7 +659,7 @@ static bool skipped_read(struct tn_record *record)
 
 static void entry_number_put(struct tn_record *record, struct tn_column *column, uint64_t entry)
 {
-    tn_column_put_varint(column, entry == TN_VIEW_SPAN_OPEN ? 0 : entry - record->first + 1);
+    tn_column_put_varint(column, entry == TN_NEVER ? 0 : entry - record->first + 1);
 }
 
 static bool spans_put(struct tn_record *record, struct tn_text_out *out)
@@ -654,8 +676,8 @@ static bool spans_put(struct tn_record *record, struct tn_text_out *out)
         tn_column_put_varint(column, spans[i].size);
         entry_number_put(record, column, spans[i].start);
         entry_number_put(record, column, spans[i].end);
-        tn_column_put_varint(column,
-                             tn_view_places_get(record->places, spans[i].stream, spans[i].pool));
+        tn_column_put_varint(
+            column, tn_pool_stream_table_get(record->places, spans[i].stream, spans[i].pool));
         tn_column_put_varint(column, tn_names_stack(record->names, spans[i].stack));
         tn_column_put_byte(column, (uint8_t)(spans[i].is_large | spans[i].is_expandable << 1));
     }
@@ -676,8 +698,8 @@ bool tn_record_put(struct tn_record *record, size_t number, struct tn_text_out *
     char name[48];
 
     record->number = number;
-    record->reserved = record->spans.reserved;
-    tn_view_places_look_at(record->places, record->source);
+    record->reserved_before = tn_source_reserved_before(record->source, record->first);
+    record->reserved = record->reserved_before;
     if (!spans_put(record, out)) {
         return false;
     }

@@ -8,14 +8,16 @@
  * What a lifetime says of a block's category (analysis/rules.h) is a byte a block, in a section of
  * its own behind the trace: it is known when the block goes.
  *
- * Borrows the source, the names and the places. Host memory: 9 bytes a block, and a chunk.
+ * Borrows the source and the tables. Host memory: 9 bytes a block, and a chunk.
  */
 #ifndef TN_PAGE_RECORD_H
 #define TN_PAGE_RECORD_H
 
+#include "analysis/pool_stream.h"
 #include "page/lifetime_ids.h"
 #include "page/names.h"
-#include "page/view_place.h"
+#include "page/pool_stream_table.h"
+#include "page/size_table.h"
 #include "page/view_span.h"
 
 enum {
@@ -56,18 +58,20 @@ enum tn_record_column {
     TN_COLUMN_FREE_STACK, /* of a free: 0: that of the allocation, otherwise one more */
     TN_COLUMN_REUSE,      /* of an allocation, by lives.h: an address that was freed */
     TN_COLUMN_ADDRESS,    /* step from the last one in this column, in units */
-    TN_COLUMN_SIZE,       /* number of view_place.h */
+    TN_COLUMN_SIZE,       /* number of size_table.h */
     TN_COLUMN_BEHIND,     /* by lives.h: the life meant */
-    TN_COLUMN_PLACE,      /* number of view_place.h */
+    TN_COLUMN_PLACE,      /* number of pool_stream_table.h */
     TN_COLUMN_EXTRA,      /* number of names.h */
     TN_COLUMN_PLAIN,      /* numbers as they are */
     TN_COLUMN_COUNT
 };
 
 struct tn_record {
-    const struct tn_view_source *source;
+    const struct tn_trace_source *source;
     struct tn_names *names;
-    struct tn_view_places *places;
+    struct tn_pool_stream_table *places;
+    struct tn_size_table *sizes;
+    struct tn_entry_pools pools;
     struct tn_lifetime_ids lifetimes;
     struct tn_view_spans spans;
     struct tn_vec told; /* uint64_t a life: entry that told of it; bit 63: its free is asked for,
@@ -90,6 +94,7 @@ struct tn_record {
     int64_t time_last;                 /* the greatest */
     uint64_t requested;                /* bytes in use less those from before, modulo 2^64 */
     uint64_t requested_before;         /* bytes in use before the first entry */
+    uint64_t reserved_before;          /* bytes, the same */
     uint64_t reserved;                 /* now */
     uint64_t chunk_entries;            /* in the columns */
     size_t chunks;                     /* written */
@@ -99,9 +104,9 @@ struct tn_record {
 
 /* False when host memory is missing; then there is nothing to release. The page will have the
  * entries from `first` on; the first step of the run ends at entry `first_step`. */
-bool tn_record_init(struct tn_record *record, const struct tn_view_source *source,
-                    struct tn_names *names, struct tn_view_places *places, uint64_t first,
-                    uint64_t first_step) TN_MUST_CHECK;
+bool tn_record_init(struct tn_record *record, const struct tn_trace_source *source,
+                    struct tn_names *names, struct tn_pool_stream_table *places,
+                    struct tn_size_table *sizes, uint64_t first, uint64_t first_step) TN_MUST_CHECK;
 void tn_record_fini(struct tn_record *record);
 
 /* Writes the sections of the source, whose names begin with d and `number`. False when host memory

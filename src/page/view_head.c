@@ -166,7 +166,7 @@ void tn_view_head_fini(struct tn_view_head *head)
 static void overview_put(struct tn_text_out *out, const struct tn_record *record)
 {
     uint64_t requested = 0;
-    uint64_t reserved = record->spans.reserved;
+    uint64_t reserved = record->reserved_before;
 
     tn_text_puts(out, "\"overview\":[");
     for (int i = 0; i < TN_OVERVIEW; i++) {
@@ -200,17 +200,17 @@ void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record)
                        (uint64_t)record->time_last - (uint64_t)record->time_first);
     }
     tn_text_printf(out, "\"requested\":%" PRIu64 ",\"reserved\":%" PRIu64 ",",
-                   record->requested_before, record->spans.reserved);
+                   record->requested_before, record->reserved_before);
     overview_put(out, record);
 }
 
-bool tn_view_head_put(struct tn_view_head *head, const struct tn_view_places *places,
+bool tn_view_head_put(struct tn_view_head *head, const struct tn_pool_stream_table *places,
                       struct tn_text_out *out)
 {
-    const struct tn_view_place *place = places->places.items;
+    const struct tn_pool_stream_row *place = places->rows.items;
 
     tn_text_puts(&head->out, "],\"places\":[");
-    for (size_t i = 0; i < places->places.count; i++) {
+    for (size_t i = 0; i < places->rows.count; i++) {
         tn_text_printf(&head->out, "%s[\"%" PRIu64 "\",\"%" PRIu64 "\",\"%" PRIu64 "\"]",
                        i > 0 ? "," : "", place[i].stream, place[i].pool.id[0], place[i].pool.id[1]);
     }

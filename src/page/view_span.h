@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reserved memory over time: ranges of addresses, each from the entry that reserved it to the one
- * that gave it back. Found by going backwards from the segments that the snapshot has. Spans never
- * overlap in both; where a growing segment was mapped piece by piece there is a span for each.
+ * that gave it back. Spans never overlap in both; where a growing segment was mapped piece by piece
+ * there is a span for each.
  *
  * Owns: the spans; borrows the model. Cost: O(log n) an entry that changes segments.
  */
 #ifndef TN_PAGE_VIEW_SPAN_H
 #define TN_PAGE_VIEW_SPAN_H
 
+#include "analysis/trace_source.h"
 #include "base/vec.h"
-#include "page/view_source.h"
-
-#define TN_VIEW_SPAN_OPEN UINT64_MAX
 
 struct tn_view_span {
     uint64_t address;
     uint64_t size;
-    uint64_t start; /* entry, TN_VIEW_SPAN_OPEN: before the first */
-    uint64_t end;   /* entry, TN_VIEW_SPAN_OPEN: never */
+    uint64_t start; /* entry, TN_NEVER: before the first */
+    uint64_t end;   /* entry, TN_NEVER: never */
     struct tn_pool_id pool;
     uint64_t stream;
     uint32_t stack;
@@ -28,12 +26,11 @@ struct tn_view_span {
 
 struct tn_view_spans {
     struct tn_vec spans; /* struct tn_view_span, by start, then address */
-    uint64_t reserved;   /* bytes before the first entry, by the sizes of entries */
 };
 
 /* Of the entries from number `first` on. False when host memory is missing; then there is nothing
  * to release. */
-bool tn_view_spans_init(struct tn_view_spans *spans, const struct tn_view_source *source,
+bool tn_view_spans_init(struct tn_view_spans *spans, const struct tn_trace_source *source,
                         uint64_t first) TN_MUST_CHECK;
 void tn_view_spans_fini(struct tn_view_spans *spans);
 

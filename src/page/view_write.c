@@ -33,7 +33,7 @@ struct page {
     const struct tarn_view_options *options;
     struct tarn_rules *own_rules; /* NULL: the caller's */
     struct tn_categories categories;
-    struct tn_vec sources; /* struct tn_view_source */
+    struct tn_vec sources; /* struct tn_trace_source */
     uint64_t entries;      /* of all of them */
     uint64_t kept;         /* entries that the page may have */
 };
@@ -58,9 +58,9 @@ static enum tarn_status keeper_write(void *context, const char *bytes, size_t si
 
 /* ---- sources ---- */
 
-static bool source_add(struct page *page, struct tn_view_source source)
+static bool source_add(struct page *page, struct tn_trace_source source)
 {
-    struct tn_view_source *added = tn_vec_push(&page->sources);
+    struct tn_trace_source *added = tn_vec_push(&page->sources);
 
     if (added) {
         *added = source;
@@ -71,7 +71,7 @@ static bool source_add(struct page *page, struct tn_view_source source)
 
 static bool has_source(const struct page *page, int32_t device, bool is_host)
 {
-    const struct tn_view_source *sources = page->sources.items;
+    const struct tn_trace_source *sources = page->sources.items;
 
     for (size_t i = 0; i < page->sources.count; i++) {
         if (sources[i].device == device && sources[i].is_host == is_host) {
@@ -97,10 +97,10 @@ struct half {
 
 static enum tarn_status half_add(struct page *page, const struct half *half)
 {
-    struct tn_view_source source = {.model = page->model,
-                                    .segments = half->segments,
-                                    .segment_count = half->segment_count,
-                                    .is_host = half->is_host};
+    struct tn_trace_source source = {.model = page->model,
+                                     .segments = half->segments,
+                                     .segment_count = half->segment_count,
+                                     .is_host = half->is_host};
 
     for (size_t i = 0; i < half->trace_count && i < INT32_MAX; i++) {
         source.trace = &half->traces[i];
@@ -131,8 +131,8 @@ static enum tarn_status half_add(struct page *page, const struct half *half)
 
 static int source_compare(const void *left, const void *right)
 {
-    const struct tn_view_source *a = left;
-    const struct tn_view_source *b = right;
+    const struct tn_trace_source *a = left;
+    const struct tn_trace_source *b = right;
 
     if (a->is_host != b->is_host) {
         return a->is_host ? 1 : -1;
@@ -173,7 +173,7 @@ static enum tarn_status sources_find(struct page *page, struct tarn_error *error
 
 /* ---- sections ---- */
 
-static uint64_t first_of(const struct page *page, const struct tn_view_source *source)
+static uint64_t first_of(const struct page *page, const struct tn_trace_source *source)
 {
     const uint64_t count = source->trace->count;
 
@@ -206,12 +206,18 @@ static bool annotations_put(const struct page *page, struct tn_names *names,
     return good;
 }
 
-static bool source_put(const struct page *page, size_t number, struct tn_names *names,
-                       struct tn_view_places *places, struct tn_view_head *head,
-                       struct tn_text_out *out)
+/* What all sections number the same way. */
+struct tables {
+    struct tn_names names;
+    struct tn_pool_stream_table places;
+    struct tn_size_table sizes;
+};
+
+static bool source_put(const struct page *page, size_t number, struct tables *tables,
+                       struct tn_view_head *head, struct tn_text_out *out)
 {
-    const struct tn_view_source *source =
-        (const struct tn_view_source *)page->sources.items + number;
+    const struct tn_trace_source *source =
+        (const struct tn_trace_source *)page->sources.items + number;
     struct tn_record *record = tn_host_alloc(sizeof *record);
     uint64_t first_step = 0;
 
@@ -220,8 +226,8 @@ static bool source_put(const struct page *page, size_t number, struct tn_names *
         tn_host_free(record, sizeof *record);
         return false;
     }
-    if (!record ||
-        !tn_record_init(record, source, names, places, first_of(page, source), first_step)) {
+    if (!record || !tn_record_init(record, source, &tables->names, &tables->places, &tables->sizes,
+                                   first_of(page, source), first_step)) {
         tn_host_free(record, sizeof *record);
         return false;
     }
@@ -235,43 +241,45 @@ static bool source_put(const struct page *page, size_t number, struct tn_names *
     return good;
 }
 
-static bool sections_put(const struct page *page, struct tn_names *names,
-                         struct tn_view_places *places, struct tn_view_head *head,
+static bool sections_put(const struct page *page, struct tables *tables, struct tn_view_head *head,
                          struct tn_text_out *out)
 {
-    const struct tn_view_source *sources = page->sources.items;
+    const struct tn_trace_source *sources = page->sources.items;
 
     for (size_t i = 0; i < page->sources.count; i++) {
-        tn_view_places_note_sizes(places, &sources[i], first_of(page, &sources[i]));
+        tn_size_table_note(&tables->sizes, &sources[i], first_of(page, &sources[i]));
     }
-    tn_view_places_sort_sizes(places);
+    tn_size_table_sort(&tables->sizes);
     for (size_t i = 0; i < page->sources.count && out->status == TARN_OK; i++) {
-        if (!source_put(page, i, names, places, head, out)) {
+        if (!source_put(page, i, tables, head, out)) {
             return false;
         }
     }
-    return annotations_put(page, names, out) && tn_names_put(names, out) && !places->failed &&
-           tn_section_put(out, "sizes", &places->size_column) &&
-           tn_view_head_put(head, places, out);
+    return annotations_put(page, &tables->names, out) && tn_names_put(&tables->names, out) &&
+           !tables->places.failed && !tables->sizes.failed &&
+           tn_section_put(out, "sizes", &tables->sizes.column) &&
+           tn_view_head_put(head, &tables->places, out);
 }
 
 static bool data_put(struct page *page, struct tn_text_out *out)
 {
-    struct tn_names names;
-    struct tn_view_places places;
+    struct tables tables;
     struct tn_view_head *head = tn_host_alloc(sizeof *head);
 
-    if (!head || !tn_names_init(&names, page->model, &page->categories, page->options->redact)) {
+    if (!head ||
+        !tn_names_init(&tables.names, page->model, &page->categories, page->options->redact)) {
         tn_host_free(head, sizeof *head);
         return false;
     }
-    tn_view_places_init(&places);
+    tn_pool_stream_table_init(&tables.places);
+    tn_size_table_init(&tables.sizes);
     tn_view_head_init(head, page->model, &page->categories, page->options);
-    const bool good = sections_put(page, &names, &places, head, out);
+    const bool good = sections_put(page, &tables, head, out);
 
     tn_view_head_fini(head);
-    tn_view_places_fini(&places);
-    tn_names_fini(&names);
+    tn_size_table_fini(&tables.sizes);
+    tn_pool_stream_table_fini(&tables.places);
+    tn_names_fini(&tables.names);
     tn_host_free(head, sizeof *head);
     return good;
 }
@@ -392,7 +400,7 @@ enum tarn_status tarn_view_write(const struct tarn_snapshot *snapshot,
     if (status) {
         return status;
     }
-    tn_vec_init(&page.sources, sizeof(struct tn_view_source));
+    tn_vec_init(&page.sources, sizeof(struct tn_trace_source));
     status = page_write(&page, writer, error);
     tn_vec_fini(&page.sources);
     tn_categories_fini(&page.categories);

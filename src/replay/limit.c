@@ -4,14 +4,9 @@
 #include "alloc/config/size_class.h"
 #include "base/checked.h"
 
-static bool takes(const struct tn_trace_entry *entry)
-{
-    return entry->action == TN_TRACE_SEGMENT_ALLOC || entry->action == TN_TRACE_SEGMENT_MAP;
-}
-
 uint64_t tn_limit_reserved_after(uint64_t reserved, const struct tn_trace_entry *entry)
 {
-    if (takes(entry)) {
+    if (tn_trace_takes(entry)) {
         return entry->size > UINT64_MAX - reserved ? UINT64_MAX : reserved + entry->size;
     }
     if (tn_trace_gives_back(entry)) {
@@ -48,8 +43,8 @@ static uint64_t request_around(const struct tn_model *model, const struct tn_tra
                                          config)
                        : 0;
         }
-        took = took || takes(entry);
-        if (!tn_trace_gives_back(entry) && !takes(entry)) {
+        took = took || tn_trace_takes(entry);
+        if (!tn_trace_gives_back(entry) && !tn_trace_takes(entry)) {
             return 0;
         }
     }

@@ -2,6 +2,8 @@
 #include "replay/program.h"
 
 #include "alloc/config/size_class.h"
+#include "analysis/address_map.h"
+#include "analysis/pool_stream.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/map.h"
@@ -13,14 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A segment of a private pool that was there at the end. */
-struct region {
-    uint64_t address;
-    uint64_t size;
-    uint64_t since; /* entry from which on it was there */
-    uint16_t pool;
-};
 
 /* Going forward through the trace. */
 struct compile {
@@ -34,7 +28,8 @@ struct compile {
     struct tn_vec queues;        /* uint64_t: entry of the latest free in that queue */
     bool flushing;               /* the entry before gave a segment back */
     uint64_t reserved;
-    struct tn_vec regions; /* struct region: the final segments of private pools, by address */
+    struct tn_entry_pools entry_pools;
+    struct tn_map since; /* final segment of a private pool to the entry that made it */
     uint64_t unknown_frees;
     uint64_t unknown_free_bytes;
     uint64_t actions[TN_TRACE_ACTION_COUNT]; /* entries of each */
@@ -140,65 +135,36 @@ static uint16_t pool_place(struct compile *c, struct tarn_pool_id id)
     return (uint16_t)(pools->count - 1);
 }
 
-static int region_compare(const void *a, const void *b)
+static uint16_t pool_place_of(struct compile *c, struct tn_pool_id id)
 {
-    const struct region *x = a;
-    const struct region *y = b;
-
-    return (x->address > y->address) - (x->address < y->address);
+    return pool_place(c, (struct tarn_pool_id){.first = id.id[0], .second = id.id[1]});
 }
 
-/* The region that the address lies in, or NULL. */
-static struct region *region_find(const struct compile *c, uint64_t address)
+/* The final segments of private pools, each with the entry that made it: what was at its address
+ * before was another's. */
+static void compile_pools(struct compile *c)
 {
-    struct region *regions = c->regions.items;
-    size_t low = 0;
-    size_t high = c->regions.count;
+    const struct tn_trace_source source = tn_source_of_device(c->model, (size_t)c->program->device);
 
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-
-        if (regions[middle].address <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
+    if (!tn_entry_pools_init(&c->entry_pools, &source)) {
+        c->no_memory = true;
+        return;
+    }
+    for (size_t i = 0; i < source.segment_count; i++) {
+        if (tn_source_has(&source, i)) {
+            (void)pool_place_of(c, source.segments[i].pool);
         }
     }
-    return low > 0 && address - regions[low - 1].address < regions[low - 1].size ? &regions[low - 1]
-                                                                                 : NULL;
-}
+    for (uint64_t i = 0; c->entry_pools.has_private && i < c->trace->count; i++) {
+        const struct tn_trace_entry *entry = tn_trace_at(c->model, c->trace, i);
+        const struct tn_segment_range *range =
+            entry->action == TN_TRACE_SEGMENT_ALLOC
+                ? tn_segment_walk_find(&c->entry_pools.finals, entry->address)
+                : NULL;
 
-/* Final segments of private pools, each with the entry that made it: what was at its address
- * before was another's. */
-static void compile_regions(struct compile *c)
-{
-    for (size_t i = 0; i < c->model->segment_count; i++) {
-        const struct tn_model_segment *segment = &c->model->segments[i];
-        const struct tarn_pool_id id = {.first = segment->pool.id[0],
-                                        .second = segment->pool.id[1]};
-        struct region *region;
-
-        if (segment->device != c->program->device || (id.first == 0 && id.second == 0)) {
-            continue;
-        }
-        region = tn_vec_push(&c->regions);
-        if (!region) {
+        if (range && !tn_address_put(&c->since, range->segment, i)) {
             c->no_memory = true;
             return;
-        }
-        *region = (struct region){
-            .address = segment->address, .size = segment->total_size, .pool = pool_place(c, id)};
-    }
-    if (c->regions.count > 1) {
-        qsort(c->regions.items, c->regions.count, sizeof(struct region), region_compare);
-    }
-    for (uint64_t i = 0; i < c->trace->count; i++) {
-        const struct tn_trace_entry *entry = tn_trace_at(c->model, c->trace, i);
-        struct region *region =
-            entry->action == TN_TRACE_SEGMENT_ALLOC ? region_find(c, entry->address) : NULL;
-
-        if (region) {
-            region->since = i;
         }
     }
 }
@@ -206,21 +172,17 @@ static void compile_regions(struct compile *c)
 /* The pool that the entry itself names; newer files do. */
 static uint16_t named_pool(struct compile *c, const struct tn_trace_entry *entry)
 {
-    const struct tn_trace_extra *extra = tn_model_extra(c->model, entry->extra);
-
-    return extra->has_pool ? pool_place(c, (struct tarn_pool_id){.first = extra->pool.id[0],
-                                                                 .second = extra->pool.id[1]})
-                           : 0;
+    return pool_place_of(c, tn_model_extra(c->model, entry->extra)->pool);
 }
 
 static uint16_t alloc_pool(struct compile *c, const struct tn_trace_entry *entry, uint64_t index)
 {
-    const struct region *region = region_find(c, entry->address);
+    const struct tn_segment_range *by;
+    struct tn_pool_id pool;
+    const bool is_known = tn_entry_pool(&c->entry_pools, entry, &pool, &by);
+    const uint64_t *since = by ? tn_address_find(&c->since, by->segment) : NULL;
 
-    if (tn_model_extra(c->model, entry->extra)->has_pool) {
-        return named_pool(c, entry);
-    }
-    return region && index >= region->since ? region->pool : 0;
+    return is_known && (!since || index >= *since) ? pool_place_of(c, pool) : 0;
 }
 
 /* Where each pool got its last request. */
@@ -635,7 +597,7 @@ static enum tarn_status compile_trace(struct compile *c, struct tarn_error *erro
     }
     compile_start(c);
     compile_spans(c);
-    compile_regions(c);
+    compile_pools(c);
     compile_last_uses(c);
     for (uint64_t i = 0; i < c->trace->count && !c->no_memory; i++) {
         compile_entry(c, i);
@@ -663,7 +625,6 @@ enum tarn_status tn_program_init(struct tn_program *program, const struct tn_mod
     tn_vec_init(&program->segment_addresses, sizeof(uint64_t));
     tn_vec_init(&program->map_addresses, sizeof(uint64_t));
     tn_vec_init(&program->pools, sizeof(struct tarn_pool_id));
-    tn_vec_init(&c.regions, sizeof(struct region));
     tn_vec_init(&c.queues, sizeof(uint64_t));
     tn_vec_init(&c.free_slots, sizeof(uint32_t));
     tn_vec_init(&c.last_uses, sizeof(uint64_t));
@@ -688,7 +649,8 @@ enum tarn_status tn_program_init(struct tn_program *program, const struct tn_mod
     tn_vec_fini(&c.free_slots);
     tn_vec_fini(&c.last_uses);
     tn_spans_fini(&c.spans);
-    tn_vec_fini(&c.regions);
+    tn_entry_pools_fini(&c.entry_pools);
+    tn_map_fini(&c.since);
     if (st) {
         tn_program_fini(program);
     }

@@ -2,6 +2,7 @@
 #include "replay/start_state.h"
 
 #include "alloc/config/size_class.h"
+#include "analysis/split_rule.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/map.h"
@@ -274,15 +275,14 @@ static uint64_t block_size(const struct known_block *block, const struct known_s
                            uint64_t limit)
 {
     const uint64_t room = limit - block->address;
-    uint64_t size =
-        (block->requested + TN_MIN_BLOCK_SIZE - 1) / TN_MIN_BLOCK_SIZE * TN_MIN_BLOCK_SIZE;
+    uint64_t size = tn_split_rounded(block->requested);
 
     if (block->size) {
         size = block->size;
     } else {
         size = size ? size : TN_MIN_BLOCK_SIZE;
         if (segment->is_large && !segment->is_expandable && size <= room &&
-            room - size <= TN_SMALL_SIZE) {
+            !tn_splits_off(room - size, size, true, TN_SPLIT_UNLIMITED)) {
             size = room;
         }
     }

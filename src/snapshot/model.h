@@ -24,7 +24,7 @@
 #include "base/budget.h"
 #include "base/chunked_vec.h"
 #include "base/id_table.h"
-#include "tarn/status.h"
+#include "tarn/event.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,19 +40,8 @@ enum {
 /* `time_us` of something that has no time. */
 #define TN_TIME_NONE INT64_MIN
 
-/* enumerator, name in files */
-#define TN_TRACE_ACTION_MAP(X)                                                                     \
-    X(ALLOC, "alloc")                                                                              \
-    X(FREE_REQUESTED, "free_requested")                                                            \
-    X(FREE_COMPLETED, "free_completed")                                                            \
-    X(SEGMENT_ALLOC, "segment_alloc")                                                              \
-    X(SEGMENT_FREE, "segment_free")                                                                \
-    X(SEGMENT_MAP, "segment_map")                                                                  \
-    X(SEGMENT_UNMAP, "segment_unmap")                                                              \
-    X(SNAPSHOT, "snapshot")                                                                        \
-    X(OOM, "oom")                                                                                  \
-    X(ANNOTATE, "annotate")                                                                        \
-    X(USER_DEFINED, "user_defined")
+/* The actions of events, and those that only files have: enumerator, name in files. */
+#define TN_TRACE_ACTION_MAP(X) TARN_ACTION_MAP(X) X(USER_DEFINED, "user_defined")
 
 enum tn_trace_action {
 #define TN_TRACE_ACTION_ENUM(name, text) TN_TRACE_##name,
@@ -145,7 +134,12 @@ struct tn_trace_entry {
     uint32_t action : 5; /* enum tn_trace_action */
 };
 
-/* Whether memory of the device goes back to it. */
+/* Whether the allocator gets memory from the device, and whether it gives some back. */
+static inline bool tn_trace_takes(const struct tn_trace_entry *entry)
+{
+    return entry->action == TN_TRACE_SEGMENT_ALLOC || entry->action == TN_TRACE_SEGMENT_MAP;
+}
+
 static inline bool tn_trace_gives_back(const struct tn_trace_entry *entry)
 {
     return entry->action == TN_TRACE_SEGMENT_FREE || entry->action == TN_TRACE_SEGMENT_UNMAP;

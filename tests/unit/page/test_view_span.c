@@ -4,12 +4,12 @@
 #include "page/view_span.h"
 #include "tarn/host.h"
 
-static struct tn_view_source source_of(const struct trace_model *made)
+static struct tn_trace_source source_of(const struct trace_model *made)
 {
-    return (struct tn_view_source){.model = &made->model,
-                                   .trace = &made->traces[0],
-                                   .segments = made->model.segments,
-                                   .segment_count = made->model.segment_count};
+    return (struct tn_trace_source){.model = &made->model,
+                                    .trace = &made->traces[0],
+                                    .segments = made->model.segments,
+                                    .segment_count = made->model.segment_count};
 }
 
 static void check_span(const struct tn_view_spans *spans, size_t i, uint64_t address, uint64_t size,
@@ -39,20 +39,20 @@ static void segments_come_and_go(void **state)
 
     (void)state;
     trace_open(&made, rows, 3, segments, 2);
-    const struct tn_view_source source = source_of(&made);
+    const struct tn_trace_source source = source_of(&made);
 
     assert_true(tn_view_spans_init(&spans, &source, 0));
     assert_int_equal(spans.spans.count, 3);
-    assert_int_equal(spans.reserved, 2 * MIB);
-    check_span(&spans, 0, A, 2 * MIB, TN_VIEW_SPAN_OPEN, TN_VIEW_SPAN_OPEN);
+    assert_int_equal(tn_source_reserved_before(&source, 0), 2 * MIB);
+    check_span(&spans, 0, A, 2 * MIB, TN_NEVER, TN_NEVER);
     check_span(&spans, 1, A + 32 * MIB, 4 * MIB, 0, 2);
-    check_span(&spans, 2, A + 64 * MIB, 20 * MIB, 1, TN_VIEW_SPAN_OPEN);
+    check_span(&spans, 2, A + 64 * MIB, 20 * MIB, 1, TN_NEVER);
     tn_view_spans_fini(&spans);
 
     /* Begun later, what was reserved by then is from before. */
     assert_true(tn_view_spans_init(&spans, &source, 2));
-    assert_int_equal(spans.reserved, 26 * MIB);
-    check_span(&spans, 1, A + 32 * MIB, 4 * MIB, TN_VIEW_SPAN_OPEN, 2);
+    assert_int_equal(tn_source_reserved_before(&source, 2), 26 * MIB);
+    check_span(&spans, 1, A + 32 * MIB, 4 * MIB, TN_NEVER, 2);
     tn_view_spans_fini(&spans);
     trace_close(&made);
     assert_int_equal(tarn_host_usage().live_bytes, 0);
@@ -74,14 +74,14 @@ static void growing_segments_are_cut_where_they_were_mapped(void **state)
 
     (void)state;
     trace_open(&made, rows, 3, segments, 2);
-    const struct tn_view_source source = source_of(&made);
+    const struct tn_trace_source source = source_of(&made);
 
     assert_true(tn_view_spans_init(&spans, &source, 0));
     assert_int_equal(spans.spans.count, 3);
-    assert_int_equal(spans.reserved, 0);
-    check_span(&spans, 0, A, 20 * MIB, 0, TN_VIEW_SPAN_OPEN);
+    assert_int_equal(tn_source_reserved_before(&source, 0), 0);
+    check_span(&spans, 0, A, 20 * MIB, 0, TN_NEVER);
     check_span(&spans, 1, A + 20 * MIB, 20 * MIB, 0, 2);
-    check_span(&spans, 2, A + 40 * MIB, 20 * MIB, 1, TN_VIEW_SPAN_OPEN);
+    check_span(&spans, 2, A + 40 * MIB, 20 * MIB, 1, TN_NEVER);
     assert_true(((struct tn_view_span *)spans.spans.items)[1].is_expandable);
     tn_view_spans_fini(&spans);
     trace_close(&made);
@@ -121,7 +121,7 @@ static void contradictions_do_not_overlap(void **state)
 
     (void)state;
     trace_open(&made, rows, 3, segments, 3);
-    const struct tn_view_source source = source_of(&made);
+    const struct tn_trace_source source = source_of(&made);
 
     assert_true(tn_view_spans_init(&spans, &source, 0));
     for (uint64_t at = 0; at <= 3; at++) { /* at - 1 is the entry that was last */
@@ -142,7 +142,7 @@ static void failures_leave_nothing(void **state)
 
     (void)state;
     trace_open(&made, rows, 2, segments, 1);
-    const struct tn_view_source source = source_of(&made);
+    const struct tn_trace_source source = source_of(&made);
     const uint64_t live = tarn_host_usage().live_bytes;
 
     for (uint64_t n = 1; !done; n++) {

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The segments of a device at any moment of its trace, as ranges of addresses: those of the
+ * snapshot with later entries undone, one by one, from the end backwards.
+ *
+ * Ranges do not overlap. What overlaps is a contradiction of the file: what the walk meets later
+ * stands. Owns: the ranges; removed ones stay in the store until the end. Cost: O(log n) an entry
+ * that adds or removes memory, O(1) any other.
+ */
+#ifndef TN_ANALYSIS_SEGMENT_WALK_H
+#define TN_ANALYSIS_SEGMENT_WALK_H
+
+#include "analysis/trace_source.h"
+#include "base/chunked_vec.h"
+#include "base/tree.h"
+
+/* A range of reserved addresses, [start, end). */
+struct tn_segment_range {
+    struct tn_tree_node node;
+    uint64_t start;
+    uint64_t end;
+    uint64_t segment;    /* address of the whole that it is or was a part of */
+    uint64_t given_back; /* entry that did; TN_NEVER: the snapshot has it */
+    struct tn_pool_id pool;
+    uint64_t stream;
+    uint32_t stack;
+    bool has_pool; /* else `pool` is a guess: traces of old versions do not say it */
+    bool is_large;
+    bool is_expandable;
+};
+
+struct tn_segment_walk {
+    struct tn_trace_source source;
+    uint64_t next;           /* entries from this one on are undone */
+    struct tn_budget budget; /* without a limit */
+    struct tn_chunked_vec store;
+    struct tn_tree tree;
+
+    /* Hears of [start, end) of a range, that entry `next` reserved it; false stops the walk. NULL:
+     * nobody does. */
+    bool (*reserved)(void *context, const struct tn_segment_range *range, uint64_t start,
+                     uint64_t end);
+    void *context;
+};
+
+/* The ranges at the end of the trace. False when host memory is missing; there is nothing to
+ * release then. */
+bool tn_segment_walk_init(struct tn_segment_walk *walk,
+                          const struct tn_trace_source *source) TN_MUST_CHECK;
+void tn_segment_walk_fini(struct tn_segment_walk *walk);
+
+/* Goes back to right after an entry, TN_NEVER: to before the first. False when host memory is
+ * missing. */
+bool tn_segment_walk_to(struct tn_segment_walk *walk, uint64_t entry) TN_MUST_CHECK;
+
+/* The range that holds an address, NULL when none does. Borrowed until the walk goes on. */
+const struct tn_segment_range *tn_segment_walk_find(const struct tn_segment_walk *walk,
+                                                    uint64_t address);
+
+/* In order of addresses; NULL at the end. */
+const struct tn_segment_range *tn_segment_walk_first(const struct tn_segment_walk *walk);
+const struct tn_segment_range *tn_segment_walk_next(const struct tn_segment_range *range);
+
+/* start + size, or the end of the address space. */
+static inline uint64_t tn_range_end(uint64_t start, uint64_t size)
+{
+    return size > UINT64_MAX - start ? UINT64_MAX : start + size;
+}
+
+#endif

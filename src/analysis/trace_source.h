@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One trace and the segments that the snapshot has at its end: of a device, or of pinned memory.
+ * What is said of it starts from there and goes backwards.
+ */
+#ifndef TN_ANALYSIS_TRACE_SOURCE_H
+#define TN_ANALYSIS_TRACE_SOURCE_H
+
+#include "snapshot/model.h"
+
+#define TN_NEVER UINT64_MAX /* instead of the number of an entry */
+
+struct tn_trace_source {
+    const struct tn_model *model;
+    const struct tn_trace *trace; /* never NULL; empty when the file has none */
+    const struct tn_model_segment *segments;
+    size_t segment_count; /* of all devices */
+    int32_t device;
+    bool is_host;
+};
+
+/* `device` must be one that has a trace. */
+static inline struct tn_trace_source tn_source_of_device(const struct tn_model *model,
+                                                         size_t device)
+{
+    return (struct tn_trace_source){.model = model,
+                                    .trace = &model->traces[device],
+                                    .segments = model->segments,
+                                    .segment_count = model->segment_count,
+                                    .device = (int32_t)device};
+}
+
+static inline bool tn_source_has(const struct tn_trace_source *source, size_t segment)
+{
+    return source->segments[segment].device == source->device;
+}
+
+static inline const struct tn_trace_entry *tn_source_entry(const struct tn_trace_source *source,
+                                                           uint64_t entry)
+{
+    return tn_trace_at(source->model, source->trace, entry);
+}
+
+/* Bytes that an entry adds to the segments of its device; negative when it takes away. */
+static inline int64_t tn_reserved_delta(const struct tn_trace_entry *entry)
+{
+    if (tn_trace_takes(entry)) {
+        return (int64_t)entry->size;
+    }
+    return tn_trace_gives_back(entry) ? -(int64_t)entry->size : 0;
+}
+
+/* Bytes reserved right before entry `first`, by the sizes in the trace. More given back than the
+ * file has counts as nothing. Cost: O(entries). */
+static inline uint64_t tn_source_reserved_before(const struct tn_trace_source *source,
+                                                 uint64_t first)
+{
+    uint64_t reserved = 0;
+
+    for (size_t i = 0; i < source->segment_count; i++) {
+        reserved += tn_source_has(source, i) ? source->segments[i].total_size : 0;
+    }
+    for (uint64_t i = source->trace->count; i > first; i--) {
+        reserved -= (uint64_t)tn_reserved_delta(tn_source_entry(source, i - 1));
+        reserved = (int64_t)reserved < 0 ? 0 : reserved;
+    }
+    return reserved;
+}
+
+#endif
