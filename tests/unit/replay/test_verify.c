@@ -764,8 +764,8 @@ static void impossible_captures_are_refused(void **state)
         struct tarn_error error = {.text = ""};
         char says[64];
 
-        (void)snprintf(says, sizeof says, "line %d of the decision log: join failed on", 14 + i);
-        assert_int_equal(tarn_verify_log(file.path, NULL, &result, &error), TARN_ERR_STATE);
+        (void)snprintf(says, sizeof says, "line %d of the decision log: join of", 14 + i);
+        assert_int_equal(tarn_verify_log(file.path, NULL, &result, &error), TARN_ERR_FORMAT);
         temp_remove(&file);
         if (!strstr(error.text, says)) {
             fail_msg("expected \"%s\", got \"%s\"", says, error.text);
