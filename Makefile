@@ -12,7 +12,7 @@ RECORDED = tests/data/snapshots/gpt2_varlen.pickle.gz
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .PHONY: help build run test test-viewer bench lint format sanitize fuzz install clean
-.PHONY: setup-build setup-test setup-lint setup-sanitize
+.PHONY: setup-build setup-test setup-lint setup-sanitize docs
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,10 @@ sanitize: setup-sanitize ## tests under asan and tsan
 
 fuzz: ## every fuzz target for MINUTES (30), on all processors: a job for the night
 	@tools/fuzz.sh -m $(MINUTES)
+
+docs: ## the reference of the C headers (Doxygen), in build/docs
+	@tools/setup.sh docs
+	@tools/docs.sh
 
 format: ## lay out the sources with clang-format 14
 	@git ls-files -co --exclude-standard -- '*.c' '*.h' ':!tests/layers' | \
