@@ -12,7 +12,7 @@ RECORDED = tests/data/snapshots/gpt2_varlen.pickle.gz
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .PHONY: help build run test test-plain test-viewer test-msan bench lint format sanitize coverage
-.PHONY: fuzz install clean
+.PHONY: fuzz docs install clean
 .PHONY: setup-build setup-test setup-lint setup-sanitize
 
 help: ## this list
@@ -69,6 +69,10 @@ coverage: setup-test ## lines and branches of src/ that the tests reach
 
 fuzz: ## every fuzz target for MINUTES (30), on all processors: a job for the night
 	@tools/fuzz.sh -m $(MINUTES)
+
+docs: ## the reference of the C headers (Doxygen), in build/docs
+	@tools/setup.sh docs
+	@tools/docs.sh
 
 format: ## lay out the sources with clang-format 14
 	@git ls-files -co --exclude-standard -- '*.c' '*.h' ':!tests/layers' | \

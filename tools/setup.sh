@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# setup.sh [build|test|viewer|lint|sanitize]...: installs what those jobs need and is missing here.
+# setup.sh [build|test|viewer|lint|sanitize|docs]...: installs what those jobs need and is missing
+# here.
 #
 # It looks for the tools and libraries themselves, so it does not matter how they got here. What is
 # missing comes from apt-get when we are root or sudo asks for no password; otherwise the command to
@@ -78,6 +79,10 @@ need_for_sanitize() {
     fi
 }
 
+need_for_docs() {
+    need_tool doxygen doxygen
+}
+
 install_missing() {
     if ! has apt-get; then
         echo "setup: missing (Debian names):$missing" >&2
@@ -111,9 +116,9 @@ check_cmake() {
 [ $# -gt 0 ] || set -- build
 for job in "$@"; do
     case $job in
-    build | test | viewer | lint | sanitize) ;;
+    build | test | viewer | lint | sanitize | docs) ;;
     *)
-        echo "usage: tools/setup.sh [build|test|viewer|lint|sanitize]..." >&2
+        echo "usage: tools/setup.sh [build|test|viewer|lint|sanitize|docs]..." >&2
         exit 2
         ;;
     esac
@@ -130,4 +135,7 @@ for pass in first second check; do
     fi
     install_missing
 done
-check_cmake
+case " $* " in
+" docs ") ;; # the only job without CMake
+*) check_cmake ;;
+esac

@@ -41,6 +41,7 @@ struct tarn_replay_info {
     bool limit_is_device; /* it is what the device had left, not the allocator's limit */
 };
 
+/* Fills *info_out; fields that do not fit in its struct_size are left out. */
 TARN_API void tarn_replay_get_info(const struct tarn_replay *replay,
                                    struct tarn_replay_info *info_out);
 

@@ -176,6 +176,7 @@ struct tarn_sim_counters {
     uint64_t live_host;    /* pieces of pinned host memory, registered ones included */
 };
 
+/* Fills *counters_out, all from one moment; fields beyond its struct_size are left out. */
 TARN_API void tarn_sim_get_counters(struct tarn_device *device,
                                     struct tarn_sim_counters *counters_out);
 
