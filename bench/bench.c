@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench [--origin TEXT] [--scale X] [SNAPSHOT...]: the patterns of patterns.h on the simulated
- * device and the replay of recorded snapshots, one line of CSV each on standard output (figure.h).
+ * bench [--origin TEXT] [--scale X] [--name NAME] [SNAPSHOT...]: the patterns of patterns.h on the
+ * simulated device and the replay of recorded snapshots, one line of CSV each on standard output
+ * (figure.h). With a name, for another build of libtarn: the default settings alone, under it.
  */
 #include "figure.h"
 #include "patterns.h"
@@ -13,6 +14,7 @@
 #include <string.h>
 
 static const char *origin;
+static const char *only_name; /* NULL: the usual two */
 
 static void fail(const char *what, const struct tarn_error *error)
 {
@@ -33,8 +35,8 @@ static void run_patterns(bool expandable, double scale)
         }
         const struct bench_figure figure = bench_figure_of(ns, BENCH_REPEATS);
 
-        bench_figure_print(stdout, origin, tarn.measured.name, bench_pattern_name(i), "ns",
-                           &figure);
+        bench_figure_print(stdout, origin, only_name ? only_name : tarn.measured.name,
+                           bench_pattern_name(i), "ns", &figure);
     }
     bench_tarn_close(&tarn);
 }
@@ -80,15 +82,21 @@ int main(int argc, char **argv)
             scale = strtod(argv[first + 1], NULL);
         } else if (strcmp(argv[first], "--origin") == 0) {
             origin = argv[first + 1];
+        } else if (strcmp(argv[first], "--name") == 0) {
+            only_name = argv[first + 1];
         } else {
             break;
         }
     }
     run_patterns(false, scale);
-    run_patterns(true, scale);
+    if (!only_name) {
+        run_patterns(true, scale);
+    }
     for (int i = first; i < argc; i++) {
-        run_replay(argv[i], "tarn", "");
-        run_replay(argv[i], "tarn-expandable", "expandable_segments:True");
+        run_replay(argv[i], only_name ? only_name : "tarn", "");
+        if (!only_name) {
+            run_replay(argv[i], "tarn-expandable", "expandable_segments:True");
+        }
     }
     return 0;
 }

@@ -21,6 +21,7 @@ struct pattern {
     long operations;
     uint64_t seed;
     bool own_stream;
+    enum bench_situation situation; /* with `count` */
 };
 
 static long scaled(long operations, double scale)
@@ -44,6 +45,16 @@ static double run_hot(const struct bench_allocator *a, const struct pattern *pat
         a->free(a->context, a->alloc(a->context, pattern->low, stream), stream);
     }
     return (bench_now_ns() - begin) / (double)operations;
+}
+
+static double run_situation(const struct bench_allocator *a, const struct pattern *pattern,
+                            double scale)
+{
+    a->enter(a->context, pattern->situation, pattern->count);
+    const double ns = run_hot(a, pattern, scale);
+
+    a->leave(a->context, pattern->situation, pattern->count);
+    return ns;
 }
 
 static void climb_ladder(const struct bench_allocator *a, const uint64_t *sizes, uint64_t *ptrs,
@@ -144,29 +155,87 @@ struct gate {
 struct worker {
     pthread_t thread;
     const struct bench_allocator *allocator;
+    const struct pattern *pattern;
     struct gate *gate;
-    uint64_t stream;
+    int number;
     long rounds;
     double begin;
     double end;
 };
 
 enum {
-    WORKER_SIZES = 4
+    WORKER_SIZES = 4,
+    WORKER_BLOCKS = 256 /* live, of one that replaces at random */
 };
+
+static uint64_t worker_stream(const struct worker *worker)
+{
+    return worker->allocator->streams[worker->pattern->own_stream ? worker->number : 0];
+}
+
+static void gate_pass(struct worker *worker)
+{
+    atomic_fetch_add(&worker->gate->ready, 1);
+    while (!atomic_load(&worker->gate->open)) {
+        (void)sched_yield();
+    }
+    worker->begin = bench_now_ns();
+}
 
 static void worker_round(const struct worker *worker)
 {
     static const uint64_t sizes[WORKER_SIZES] = {512, 4096, 65536, 524288};
     const struct bench_allocator *a = worker->allocator;
+    const uint64_t stream = worker_stream(worker);
     uint64_t ptrs[WORKER_SIZES];
 
     for (int i = 0; i < WORKER_SIZES; i++) {
-        ptrs[i] = a->alloc(a->context, sizes[i], worker->stream);
+        ptrs[i] = a->alloc(a->context, sizes[i], stream);
     }
     for (int i = WORKER_SIZES; i > 0; i--) {
-        a->free(a->context, ptrs[i - 1], worker->stream);
+        a->free(a->context, ptrs[i - 1], stream);
     }
+}
+
+static void work_in_reverse_order(struct worker *worker)
+{
+    worker_round(worker);
+    gate_pass(worker);
+    for (long i = 0; i < worker->rounds; i++) {
+        worker_round(worker);
+    }
+    worker->end = bench_now_ns();
+}
+
+static void work_at_random(struct worker *worker)
+{
+    const struct bench_allocator *a = worker->allocator;
+    const struct pattern *pattern = worker->pattern;
+    const uint64_t stream = worker_stream(worker);
+    const long operations = worker->rounds * WORKER_SIZES;
+    uint64_t *sizes = bench_must_alloc((size_t)operations, sizeof *sizes);
+    uint64_t ptrs[WORKER_BLOCKS];
+    struct bench_draw draw;
+
+    bench_draw_init(&draw, pattern->seed + (uint64_t)worker->number);
+    for (long i = 0; i < operations; i++) {
+        sizes[i] = bench_draw_size(&draw, (double)pattern->low, (double)pattern->high);
+    }
+    for (int i = 0; i < WORKER_BLOCKS; i++) {
+        ptrs[i] = a->alloc(a->context, sizes[i % operations], stream);
+    }
+    gate_pass(worker);
+    for (long i = 0; i < operations; i++) {
+        uint64_t *ptr = &ptrs[bench_draw_next(&draw) % WORKER_BLOCKS];
+
+        a->free(a->context, *ptr, stream);
+        *ptr = a->alloc(a->context, sizes[i], stream);
+    }
+    worker->end = bench_now_ns();
+    for (int i = 0; i < WORKER_BLOCKS; i++) {
+        a->free(a->context, ptrs[i], stream);
+    }
+    free(sizes);
 }
 
 static void *worker_main(void *argument)
@@ -176,16 +245,11 @@ static void *worker_main(void *argument)
     if (worker->allocator->thread_begin) {
         worker->allocator->thread_begin(worker->allocator->context);
     }
-    worker_round(worker);
-    atomic_fetch_add(&worker->gate->ready, 1);
-    while (!atomic_load(&worker->gate->open)) {
-        (void)sched_yield();
+    if (worker->pattern->high > 0) {
+        work_at_random(worker);
+    } else {
+        work_in_reverse_order(worker);
     }
-    worker->begin = bench_now_ns();
-    for (long i = 0; i < worker->rounds; i++) {
-        worker_round(worker);
-    }
-    worker->end = bench_now_ns();
     return NULL;
 }
 
@@ -199,8 +263,9 @@ static double run_threads(const struct bench_allocator *a, const struct pattern 
     for (int i = 0; i < pattern->count; i++) {
         workers[i] = (struct worker){
             .allocator = a,
+            .pattern = pattern,
             .gate = &gate,
-            .stream = a->streams[pattern->own_stream ? i : 0],
+            .number = i,
             .rounds = rounds,
         };
         if (pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]) != 0) {
@@ -231,27 +296,34 @@ static double run_threads(const struct bench_allocator *a, const struct pattern 
 #define MIB ((uint64_t)1 << 20)
 
 static const struct pattern patterns[] = {
-    {"hot_512B", run_hot, 512, 0, 0, 200000, 0, false},
-    {"hot_4KiB", run_hot, 4 * KIB, 0, 0, 200000, 0, false},
-    {"hot_1MiB", run_hot, MIB, 0, 0, 200000, 0, false},
-    {"hot_2MiB", run_hot, 2 * MIB, 0, 0, 200000, 0, false},
-    {"hot_20MiB", run_hot, 20 * MIB, 0, 0, 200000, 0, false},
-    {"hot_256MiB", run_hot, 256 * MIB, 0, 0, 200000, 0, false},
-    {"ladder_small_256", run_ladder, 512, MIB, 256, 500, 7, false},
-    {"ladder_mixed_256", run_ladder, 512, 64 * MIB, 256, 500, 7, false},
-    {"churn_small_4096", run_churn, 512, MIB, 4096, 200000, 11, false},
-    {"churn_mixed_1024", run_churn, 512, 64 * MIB, 1024, 100000, 13, false},
-    {"churn_small_65536", run_churn, 512, MIB, 65536, 400000, 17, false},
-    {"threads_own_stream_1", run_threads, 0, 0, 1, 20000, 0, true},
-    {"threads_one_stream_1", run_threads, 0, 0, 1, 20000, 0, false},
-    {"threads_own_stream_2", run_threads, 0, 0, 2, 20000, 0, true},
-    {"threads_one_stream_2", run_threads, 0, 0, 2, 20000, 0, false},
-    {"threads_own_stream_4", run_threads, 0, 0, 4, 20000, 0, true},
-    {"threads_one_stream_4", run_threads, 0, 0, 4, 20000, 0, false},
-    {"threads_own_stream_8", run_threads, 0, 0, 8, 20000, 0, true},
-    {"threads_one_stream_8", run_threads, 0, 0, 8, 20000, 0, false},
-    {"threads_own_stream_16", run_threads, 0, 0, 16, 20000, 0, true},
-    {"threads_one_stream_16", run_threads, 0, 0, 16, 20000, 0, false},
+    {"hot_512B", run_hot, 512, 0, 0, 200000, 0, false, BENCH_ORDINARY},
+    {"hot_4KiB", run_hot, 4 * KIB, 0, 0, 200000, 0, false, BENCH_ORDINARY},
+    {"hot_1MiB", run_hot, MIB, 0, 0, 200000, 0, false, BENCH_ORDINARY},
+    {"hot_2MiB", run_hot, 2 * MIB, 0, 0, 200000, 0, false, BENCH_ORDINARY},
+    {"hot_20MiB", run_hot, 20 * MIB, 0, 0, 200000, 0, false, BENCH_ORDINARY},
+    {"hot_256MiB", run_hot, 256 * MIB, 0, 0, 200000, 0, false, BENCH_ORDINARY},
+    {"ladder_small_256", run_ladder, 512, MIB, 256, 500, 7, false, BENCH_ORDINARY},
+    {"ladder_mixed_256", run_ladder, 512, 64 * MIB, 256, 500, 7, false, BENCH_ORDINARY},
+    {"churn_small_4096", run_churn, 512, MIB, 4096, 200000, 11, false, BENCH_ORDINARY},
+    {"churn_mixed_1024", run_churn, 512, 64 * MIB, 1024, 100000, 13, false, BENCH_ORDINARY},
+    {"churn_small_65536", run_churn, 512, MIB, 65536, 400000, 17, false, BENCH_ORDINARY},
+    {"hot_while_1_waits", run_situation, 4 * KIB, 0, 1, 200000, 0, false, BENCH_PENDING},
+    {"hot_while_8_wait", run_situation, 4 * KIB, 0, 8, 200000, 0, false, BENCH_PENDING},
+    {"hot_while_routed", run_situation, 4 * KIB, 0, 0, 200000, 0, false, BENCH_ROUTED},
+    {"threads_own_stream_1", run_threads, 0, 0, 1, 20000, 0, true, BENCH_ORDINARY},
+    {"threads_one_stream_1", run_threads, 0, 0, 1, 20000, 0, false, BENCH_ORDINARY},
+    {"threads_own_stream_2", run_threads, 0, 0, 2, 20000, 0, true, BENCH_ORDINARY},
+    {"threads_one_stream_2", run_threads, 0, 0, 2, 20000, 0, false, BENCH_ORDINARY},
+    {"threads_own_stream_4", run_threads, 0, 0, 4, 20000, 0, true, BENCH_ORDINARY},
+    {"threads_one_stream_4", run_threads, 0, 0, 4, 20000, 0, false, BENCH_ORDINARY},
+    {"threads_own_stream_8", run_threads, 0, 0, 8, 20000, 0, true, BENCH_ORDINARY},
+    {"threads_one_stream_8", run_threads, 0, 0, 8, 20000, 0, false, BENCH_ORDINARY},
+    {"threads_own_stream_16", run_threads, 0, 0, 16, 20000, 0, true, BENCH_ORDINARY},
+    {"threads_one_stream_16", run_threads, 0, 0, 16, 20000, 0, false, BENCH_ORDINARY},
+    {"threads_churn_2", run_threads, 512, MIB, 2, 10000, 19, true, BENCH_ORDINARY},
+    {"threads_churn_4", run_threads, 512, MIB, 4, 10000, 19, true, BENCH_ORDINARY},
+    {"threads_churn_8", run_threads, 512, MIB, 8, 10000, 19, true, BENCH_ORDINARY},
+    {"threads_churn_16", run_threads, 512, MIB, 16, 10000, 19, true, BENCH_ORDINARY},
 };
 
 size_t bench_pattern_count(void)
@@ -267,6 +339,11 @@ const char *bench_pattern_name(size_t pattern)
 bool bench_pattern_has_threads(size_t pattern)
 {
     return patterns[pattern].run == run_threads;
+}
+
+bool bench_pattern_has_situation(size_t pattern)
+{
+    return patterns[pattern].situation != BENCH_ORDINARY;
 }
 
 double bench_pattern_run(size_t pattern, const struct bench_allocator *allocator, double scale)

@@ -18,8 +18,9 @@ out=$here/results/$file
 mkdir -p "$here/results"
 {
     echo "$header"
-    echo "bench: patterns and recorded runs, about half a minute" >&2
+    echo "bench: patterns and recorded runs, with and without the fast path, about a minute" >&2
     "$build/bench/bench" --origin "$origin" "$@"
+    "$build/bench/bench_plain" --origin "$origin" --name tarn-without-fast-path "$@"
     echo "bench: recording, snapshots and the tracker, about two minutes" >&2
     "$build/bench/history" --origin "$origin"
     "$build/bench/snapshot" --origin "$origin"

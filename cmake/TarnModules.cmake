@@ -24,8 +24,9 @@ add_library(tarn_flags INTERFACE)
 target_compile_options(tarn_flags INTERFACE ${TARN_WARNINGS} -fno-omit-frame-pointer)
 target_compile_definitions(tarn_flags INTERFACE
     _POSIX_C_SOURCE=200809L TN_CHECK_LEVEL=${TARN_CHECK_LEVEL_${TARN_CHECKS}})
-target_compile_definitions(tarn_flags INTERFACE
-    TN_FAST_PATH=$<BOOL:${TARN_FAST_PATH}> TN_FAST_WITHOUT=${TARN_FAST_WITHOUT})
+if(NOT TARN_FAST_PATH)
+    target_compile_definitions(tarn_flags INTERFACE TN_FAST_PATH=0)
+endif()
 target_include_directories(tarn_flags INTERFACE
     ${CMAKE_CURRENT_LIST_DIR}/../include ${CMAKE_CURRENT_LIST_DIR}/../src)
 if(TARN_SANITIZE)

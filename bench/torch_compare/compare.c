@@ -301,7 +301,9 @@ int main(int argc, char **argv)
     run.folder = argv[i];
     (void)signal(SIGPIPE, SIG_IGN);
     for (size_t pattern = 0; pattern < bench_pattern_count(); pattern++) {
-        run_pattern(&run, pattern);
+        if (!bench_pattern_has_situation(pattern)) { /* workers cannot make one */
+            run_pattern(&run, pattern);
+        }
     }
     for (size_t k = 0; k < CONTESTANTS; k++) {
         if (contestants[k].pid != 0) {

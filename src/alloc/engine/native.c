@@ -116,7 +116,7 @@ alloc_run_out(struct tn_engine *engine, const struct tn_request *request, struct
     return st;
 }
 
-/* Takes over the stack. */
+/* Takes over the stack, if one was captured. */
 static TN_NOINLINE enum tarn_status alloc_slow(struct tn_engine *engine, uint64_t size,
                                                tarn_stream stream, uint64_t stack,
                                                struct tarn_handle *handle_out,
@@ -125,6 +125,7 @@ static TN_NOINLINE enum tarn_status alloc_slow(struct tn_engine *engine, uint64_
     struct tn_request request = {.requested = size, .stream = stream};
     enum tarn_status st;
 
+    stack = stack ? stack : tn_heap_capture(&engine->heap, TARN_CONTEXT_STATE);
     tn_engine_lock(engine);
     request.stack = tn_heap_keep_if_received(&engine->heap, stack);
     if (size >= TN_MAX_REQUEST) {
@@ -148,10 +149,10 @@ out:
 enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_stream stream,
                                  struct tarn_handle *handle_out, struct tarn_error *error)
 {
-    const uint64_t stack = tn_heap_capture(&engine->heap, TARN_CONTEXT_STATE);
+    uint64_t stack = 0;
     enum tarn_status st = TARN_OK;
 
-    if (tn_likely(tn_fast_alloc(&engine->fast, &engine->heap, size, stream, stack, handle_out))) {
+    if (tn_likely(tn_fast_alloc(&engine->fast, &engine->heap, size, stream, &stack, handle_out))) {
         tn_core_assert_fast(engine);
     } else {
         st = alloc_slow(engine, size, stream, stack, handle_out, error);
@@ -202,10 +203,11 @@ void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uin
     }
 }
 
-/* Takes over the stack. */
+/* The same. */
 static TN_NOINLINE enum tarn_status free_slow(struct tn_engine *engine, struct tarn_handle handle,
                                               uint64_t stack, struct tarn_error *error)
 {
+    stack = stack ? stack : tn_heap_capture(&engine->heap, TARN_CONTEXT_ALL);
     tn_engine_lock(engine);
     uint64_t *slot = tn_ptr_map_slot_at(&engine->heap.map, handle.place, handle.ptr);
     const enum tarn_status st = slot ? free_block(engine, tn_ptr_entry_block(*slot), stack, error)
@@ -223,10 +225,10 @@ static TN_NOINLINE enum tarn_status free_slow(struct tn_engine *engine, struct t
 enum tarn_status tn_native_free(struct tn_engine *engine, struct tarn_handle handle,
                                 struct tarn_error *error)
 {
-    const uint64_t stack = tn_heap_capture(&engine->heap, TARN_CONTEXT_ALL);
+    uint64_t stack = 0;
 
     TN_PROBE1(free, handle.ptr);
-    if (tn_unlikely(!tn_fast_free(&engine->fast, &engine->heap, handle, stack))) {
+    if (tn_unlikely(!tn_fast_free(&engine->fast, &engine->heap, handle, &stack))) {
         return free_slow(engine, handle, stack, error);
     }
     tn_core_assert_fast(engine);

@@ -83,12 +83,14 @@ void tn_fast_flush_caches(struct tn_fast *fast, struct tn_heap *heap, enum tn_fl
     }
 }
 
-/* Takes the lock when receivers or caches are all that is unusual. */
-static bool fast_enter_slow(struct tn_heap *heap)
+/* Takes the lock when receivers or caches are all that is unusual, after the stack that an event of
+ * this `level` may want was captured. */
+static bool fast_enter_slow(struct tn_heap *heap, enum tarn_context_level level, uint64_t *stack)
 {
     if (atomic_load_explicit(&heap->busy, memory_order_relaxed) & TN_BUSY_BLOCKS) {
         return false;
     }
+    *stack = tn_heap_capture(heap, level);
     tn_biased_lock_acquire(&heap->lock);
     if (tn_likely(!(atomic_load_explicit(&heap->busy, memory_order_relaxed) & TN_BUSY_BLOCKS))) {
         return true;
@@ -232,19 +234,19 @@ static TN_NOINLINE void emit_undo(struct tn_heap *heap, const struct tn_undo_ent
 }
 
 TN_NOINLINE bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, uint64_t size,
-                                    tarn_stream stream, uint64_t stack,
+                                    tarn_stream stream, uint64_t *stack,
                                     struct tarn_handle *handle_out)
 {
-    struct tn_request request = {.requested = size, .stream = stream, .stack = stack};
+    struct tn_request request = {.requested = size, .stream = stream};
 
-    if (tn_fast_has_caches(fast) && stack == 0 &&
+    if (tn_fast_has_caches(fast) &&
         tn_stream_cache_alloc(&fast->caches, size, stream, handle_out)) {
         return true;
     }
-    if (!fast_enter_slow(heap)) {
+    if (!fast_enter_slow(heap, TARN_CONTEXT_STATE, stack)) {
         return false;
     }
-    if (tn_unlikely(stack != 0) && !tn_heap_has_sinks(heap)) {
+    if (tn_unlikely(*stack != 0) && !tn_heap_has_sinks(heap)) {
         /* The receivers were switched off since: what blocks keep would stay in the log. */
         tn_biased_lock_release(&heap->lock);
         return false;
@@ -252,12 +254,13 @@ TN_NOINLINE bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, 
     const struct tn_undo_entry *entry =
         tn_fast_has_caches(fast) ? NULL : tn_undo_log_redo(&fast->log, size, stream);
 
+    request.stack = *stack;
     if (!entry) {
         return fast_alloc_locked(fast, heap, &request, handle_out);
     }
     *handle_out = (struct tarn_handle){.ptr = entry->address, .place = entry->place};
     if (tn_heap_has_sinks(heap)) {
-        emit_redo(heap, entry, stack);
+        emit_redo(heap, entry, *stack);
     }
     tn_biased_lock_release(&heap->lock);
     return true;
@@ -306,30 +309,30 @@ TN_NOINLINE bool tn_fast_free_miss(struct tn_fast *fast, struct tn_heap *heap,
 }
 
 TN_NOINLINE bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap,
-                                   struct tarn_handle handle, uint64_t stack)
+                                   struct tarn_handle handle, uint64_t *stack)
 {
-    if (tn_fast_has_caches(fast) && stack == 0 && tn_stream_cache_free(&fast->caches, handle.ptr)) {
+    if (tn_fast_has_caches(fast) && tn_stream_cache_free(&fast->caches, handle.ptr)) {
         return true;
     }
-    if (!fast_enter_slow(heap)) {
+    if (!fast_enter_slow(heap, TARN_CONTEXT_ALL, stack)) {
         return false;
     }
     const struct tn_undo_entry *entry =
         tn_fast_has_caches(fast) ? NULL : tn_undo_log_undo(&fast->log, handle.ptr);
 
     if (entry) {
-        if (tn_heap_has_sinks(heap) || stack != 0) {
-            emit_undo(heap, entry, stack);
+        if (tn_heap_has_sinks(heap) || *stack != 0) {
+            emit_undo(heap, entry, *stack);
         }
         tn_biased_lock_release(&heap->lock);
         return true;
     }
     fast_collect(fast, heap);
     uint64_t *slot = fast_find_to_free(fast, heap, handle);
-    const bool served = slot_free(heap, slot, stack);
+    const bool served = slot_free(heap, slot, *stack);
 
     if (served) {
-        tn_heap_drop_stack(heap, stack);
+        tn_heap_drop_stack(heap, *stack);
     }
     fast_leave(fast, heap);
     return served;

@@ -51,11 +51,11 @@ static inline bool tn_fast_has_caches(const struct tn_fast *fast)
 }
 
 bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, uint64_t size,
-                        tarn_stream stream, uint64_t stack, struct tarn_handle *handle_out);
+                        tarn_stream stream, uint64_t *stack, struct tarn_handle *handle_out);
 bool tn_fast_alloc_miss(struct tn_fast *fast, struct tn_heap *heap, uint64_t size,
                         tarn_stream stream, struct tarn_handle *handle_out);
 bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap, struct tarn_handle handle,
-                       uint64_t stack);
+                       uint64_t *stack);
 bool tn_fast_free_miss(struct tn_fast *fast, struct tn_heap *heap, struct tarn_handle handle);
 void tn_fast_flush_caches(struct tn_fast *fast, struct tn_heap *heap, enum tn_flush what);
 
@@ -74,13 +74,14 @@ static inline bool tn_fast_enter(struct tn_heap *heap)
     return false;
 }
 
-/* Takes the lock itself. False, and nothing has changed, if the engine has to serve the call; else
- * the caller's reference to `stack` is taken over. */
+/* Takes the lock itself. False, and nothing has changed, if the engine has to serve the call. *stack
+ * is 0 before; where receivers of events want one it is captured here, and the caller's if the call
+ * is not served. */
 TN_MUST_CHECK static inline bool tn_fast_alloc(struct tn_fast *fast, struct tn_heap *heap,
-                                               uint64_t size, tarn_stream stream, uint64_t stack,
+                                               uint64_t size, tarn_stream stream, uint64_t *stack,
                                                struct tarn_handle *handle_out)
 {
-    if (tn_unlikely(stack != 0 || !tn_fast_enter(heap))) {
+    if (tn_unlikely(!tn_fast_enter(heap))) {
         return tn_fast_alloc_slow(fast, heap, size, stream, stack, handle_out);
     }
     const struct tn_undo_entry *entry = tn_undo_log_redo(&fast->log, size, stream);
@@ -95,9 +96,9 @@ TN_MUST_CHECK static inline bool tn_fast_alloc(struct tn_fast *fast, struct tn_h
 
 /* The same. */
 TN_MUST_CHECK static inline bool tn_fast_free(struct tn_fast *fast, struct tn_heap *heap,
-                                              struct tarn_handle handle, uint64_t stack)
+                                              struct tarn_handle handle, uint64_t *stack)
 {
-    if (tn_unlikely(stack != 0 || !tn_fast_enter(heap))) {
+    if (tn_unlikely(!tn_fast_enter(heap))) {
         return tn_fast_free_slow(fast, heap, handle, stack);
     }
     if (tn_unlikely(!tn_undo_log_undo(&fast->log, handle.ptr))) {
@@ -162,7 +163,7 @@ static inline bool tn_fast_has_caches(const struct tn_fast *fast)
 }
 
 TN_MUST_CHECK static inline bool tn_fast_alloc(struct tn_fast *fast, struct tn_heap *heap,
-                                               uint64_t size, tarn_stream stream, uint64_t stack,
+                                               uint64_t size, tarn_stream stream, uint64_t *stack,
                                                struct tarn_handle *handle_out)
 {
     (void)fast;
@@ -175,7 +176,7 @@ TN_MUST_CHECK static inline bool tn_fast_alloc(struct tn_fast *fast, struct tn_h
 }
 
 TN_MUST_CHECK static inline bool tn_fast_free(struct tn_fast *fast, struct tn_heap *heap,
-                                              struct tarn_handle handle, uint64_t stack)
+                                              struct tarn_handle handle, uint64_t *stack)
 {
     (void)fast;
     (void)heap;
