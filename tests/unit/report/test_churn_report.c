@@ -35,23 +35,23 @@ static void by_how_many(void **state)
     struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
 
     (void)state;
-    report_says(churn, &asked,
-                "device 0\n"
-                "4 of 5 allocations (80.0%) were freed within 64 entries, 1.0KiB of 1.0KiB asked "
-                "for\n\n"
-                "    blocks   share       bytes    life   mostly of  so many  allocated by\n"
-                "         3   75.0%       40.0B     1.0       10.0B    66.7%  a.py:1:a\n"
-                "         1   25.0%     1000.0B     3.0     1000.0B   100.0%  b.py:2:b\n"
-                "         4  100.0%      1.0KiB     1.5           -           total\n");
+    report_says(
+        churn, &asked,
+        "device 0\n"
+        "4 of 5 allocations (80.0%) were freed within 64 events, 1.0KiB of 1.0KiB requested\n\n"
+        "    blocks   share       bytes    life   mostly of  so many  allocated by\n"
+        "         3   75.0%       40.0B     1.0       10.0B    66.7%  a.py:1:a\n"
+        "         1   25.0%     1000.0B     3.0     1000.0B   100.0%  b.py:2:b\n"
+        "         4  100.0%      1.0KiB     1.5                       total\n");
     asked.options.life_max = 2;
     asked.options.rows = 1;
-    report_says(churn, &asked,
-                "device 0\n"
-                "3 of 5 allocations (60.0%) were freed within 2 entries, 40.0B of 1.0KiB asked "
-                "for\n\n"
-                "    blocks   share       bytes    life   mostly of  so many  allocated by\n"
-                "         3  100.0%       40.0B     1.0       10.0B    66.7%  a.py:1:a\n"
-                "         3  100.0%       40.0B     1.0           -           total\n");
+    report_says(
+        churn, &asked,
+        "device 0\n"
+        "3 of 5 allocations (60.0%) were freed within 2 events, 40.0B of 1.0KiB requested\n\n"
+        "    blocks   share       bytes    life   mostly of  so many  allocated by\n"
+        "         3  100.0%       40.0B     1.0       10.0B    66.7%  a.py:1:a\n"
+        "         3  100.0%       40.0B     1.0                       total\n");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -64,7 +64,7 @@ static void nothing_is_brief(void **state)
     char *text = report_text(churn, &asked);
 
     (void)state;
-    assert_non_null(strstr(text, "0 of 1 allocations (0.0%) were freed within 64 entries"));
+    assert_non_null(strstr(text, "0 of 1 allocations (0.0%) were freed within 64 events"));
     free(text);
     tarn_snapshot_destroy(snapshot);
 }

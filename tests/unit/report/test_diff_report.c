@@ -56,8 +56,8 @@ static void told_by_name(void **state)
     (void)state;
     report_says(diff, &asked,
                 "device 0\n"
-                "before: 0.0B reserved, 1.1KiB in use, at entry 1 of 2\n"
-                "after: 0.0B reserved, 3.0KiB in use, at entry 1 of 2\n"
+                "before: 0.0B reserved, 1.1KiB allocated, at event 1 of 2\n"
+                "after: 0.0B reserved, 3.0KiB allocated, at event 1 of 2\n"
                 "in all +2.0KiB (+181.82%)\n\n"
                 "       change      before       after    blocks          allocated by\n"
                 "      +2.0KiB     1000.0B      2.9KiB        +0  grew    a.py:1:grown\n"
@@ -162,7 +162,7 @@ static void two_instants_of_one_file(void **state)
 
     (void)state;
     says(&asked, "      +100.0B        0.0B      100.0B        +1  new     b.py:7:later\n");
-    asked.options.json = true;
+    asked.options.format = TARN_REPORT_JSON;
     says(&asked, "\"kind\": \"new\",");
     says(&asked, "\"path\": \"/x/b.py:7:later\"");
     tarn_snapshot_destroy(snapshot);

@@ -48,11 +48,11 @@ static void what_pins(void **state)
     struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
 
     (void)state;
-    says(&asked, "then: 142.0MiB reserved, 31.0MiB in use, at entry 4 of 8\n");
+    says(&asked, "then: 142.0MiB reserved, 31.0MiB allocated, at event 4 of 8\n");
     struct tarn_selection selection = {.struct_size = sizeof selection, .at = {TARN_AT_ENTRY, 6}};
 
     asked.options.selection = &selection;
-    says(&asked, "     31.0MiB   21.8%  asked for by blocks in use\n"
+    says(&asked, "     31.0MiB   21.8%  requested by allocated blocks\n"
                  "      724.0B    0.0%  internal: rounded up to 512 bytes\n"
                  "        0.0B    0.0%  internal: behind blocks, too little to split off\n"
                  "    111.0MiB   78.2%  free in segments\n"
@@ -63,12 +63,12 @@ static void what_pins(void **state)
                  "by\n"
                  "     99.0MiB      1.0MiB         1  0x40000000          p.py:1:pin\n"
                  "      2.0MiB      1.0KiB         2  0xc0000000          s.py:4:small\n"
-                 "    101.0MiB      1.0MiB         3  total\n");
+                 "    101.0MiB      1.0MiB         3                      total\n");
     asked.options.rows = 1;
-    says(&asked, "      2.0MiB      1.0KiB         2  others (1 segments)\n");
-    asked.options.json = true;
+    says(&asked, "      2.0MiB      1.0KiB         2                      others (1 segments)\n");
+    asked.options.format = TARN_REPORT_JSON;
     says(&asked, "\"unused_bytes\": 103809024,\n");
-    asked.options.json = false;
+    asked.options.format = TARN_REPORT_TEXT;
     selection.size_min = 1000;
     says(&asked, "segments are shared by blocks, so these are of all blocks");
     tarn_snapshot_destroy(snapshot);
@@ -97,7 +97,7 @@ static void outside(void **state)
         snapshot, {.struct_size = sizeof asked.options, .selection = &selection}};
 
     (void)state;
-    says(&asked, "  300.0B more in use in no segment that the file knows\n");
+    says(&asked, "  300.0B more allocated in no segment that the file knows\n");
     tarn_snapshot_destroy(snapshot);
 }
 

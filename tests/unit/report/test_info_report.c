@@ -17,22 +17,23 @@ static void a_recorded_run(void **state)
     const struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
 
     (void)state;
-    report_says(info, &asked,
-                "a snapshot\n"
-                "devices: 1, segments: 3, stacks: 2\n"
-                "settings: (default)\n"
-                "\n"
-                "device 0\n"
-                "  now: 52.0MiB reserved in 3 segments, 12.0MiB in 5 blocks in use, 12.0MiB of it "
-                "asked for\n"
-                "  trace: 21 entries in 3.462 s, 6 a second\n"
-                "           9  alloc\n"
-                "           4  free_requested\n"
-                "           4  free_completed\n"
-                "           3  segment_alloc\n"
-                "           1  snapshot\n"
-                "  stacks: 20 of 20 entries have one\n"
-                "  the trace begins with an empty allocator\n");
+    report_says(
+        info, &asked,
+        "a snapshot\n"
+        "devices: 1, segments: 3, stacks: 2\n"
+        "settings: (default)\n"
+        "\n"
+        "device 0\n"
+        "  now: 52.0MiB reserved in 3 segments, 12.0MiB in 5 blocks allocated, 12.0MiB of it "
+        "requested\n"
+        "  trace: 21 events in 3.462 s, 6 a second\n"
+        "           9  alloc\n"
+        "           4  free_requested\n"
+        "           4  free_completed\n"
+        "           3  segment_alloc\n"
+        "           1  snapshot\n"
+        "  stacks: 20 of 20 events have one\n"
+        "  the trace begins with an empty allocator\n");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -62,7 +63,7 @@ static void what_is_missing_is_said(void **state)
     asked = (struct report_asked){snapshot, {.struct_size = sizeof asked.options}};
     text = report_text(info, &asked);
     assert_non_null(strstr(text, "  the trace begins in mid-run: 722.0MiB was reserved and 202 "
-                                 "blocks of 535.2MiB in use before it\n"));
+                                 "blocks of 535.2MiB allocated before it\n"));
     free(text);
     tarn_snapshot_destroy(snapshot);
 }
@@ -70,8 +71,8 @@ static void what_is_missing_is_said(void **state)
 static void json_of_it(void **state)
 {
     struct tarn_snapshot *snapshot = report_load("oom");
-    const struct report_asked asked = {snapshot,
-                                       {.struct_size = sizeof asked.options, .json = true}};
+    const struct report_asked asked = {
+        snapshot, {.struct_size = sizeof asked.options, .format = TARN_REPORT_JSON}};
     char *text = report_text(info, &asked);
 
     (void)state;

@@ -65,7 +65,8 @@ static struct tarn_snapshot *leaking(bool steps)
 }
 
 #define HEAD                                                                                       \
-    "     per step       change       first        last    blocks  grew in      from  allocated "  \
+    "     per step       change       first        last    blocks  grew in        from  "          \
+    "allocated "                                                                                   \
     "by\n"
 
 static void steady_growth_is_found_one_jump_is_not(void **state)
@@ -128,7 +129,7 @@ static void suppressed_stacks_are_said(void **state)
          "        +0.0B      +700.0B      100.0B      800.0B         8                      "
          " suppressed\n");
     assert_int_equal(found, 0);
-    asked.options.json = true;
+    asked.options.format = TARN_REPORT_JSON;
     says(&asked, "\"moments_by\": \"steps\"");
     assert_true(report_fails_cleanly(leaks, &asked) >= 10);
     tarn_suppressions_destroy(suppressions);

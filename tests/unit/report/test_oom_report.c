@@ -45,7 +45,7 @@ static void the_recorded_failure(void **state)
         .struct_size = sizeof options, .would_fit = yes, .context = asked};
 
     (void)state;
-    says(snapshot, &options, "entry 4458: no memory for 585.9MiB (614400000 bytes, rounded)");
+    says(snapshot, &options, "event 4458: no memory for 585.9MiB (614400000 bytes, rounded)");
     says(snapshot, &options, "verdict: fragmented\n  609.2MiB is free in the request's own pool");
     says(snapshot, &options, "the largest of 204 pieces has 15.8MiB");
     says(snapshot, &options, "had 127.6GiB free: a limit of the allocator refused");
@@ -59,7 +59,8 @@ static void the_recorded_failure(void **state)
 static void json_of_the_recorded_failure(void **state)
 {
     struct tarn_snapshot *snapshot = report_load("oom");
-    const struct tarn_report_options options = {.struct_size = sizeof options, .json = true};
+    const struct tarn_report_options options = {.struct_size = sizeof options,
+                                                .format = TARN_REPORT_JSON};
 
     (void)state;
     says(snapshot, &options, "\"schema\": \"tarn.oom/1\"");
@@ -106,7 +107,7 @@ static void every_verdict(void **state)
 
     snapshot = failed("83886080", "209715200", "1048576");
     says(snapshot, &options, "verdict: really full\n  only 70.0MiB of 150.0MiB reserved is free");
-    says(snapshot, &options, "the device had 1.0MiB free, and 200.0MiB was asked of it");
+    says(snapshot, &options, "the device had 1.0MiB free, and 200.0MiB was requested from it");
     options.device_total = (uint64_t)80 << 30;
     says(snapshot, &options, "verdict: outside the allocator\n");
     says(snapshot, &options, "79.9GiB of the device is not of this allocator");
@@ -134,9 +135,9 @@ static void many_failures(void **state)
     (void)snprintf(json + strlen(json), sizeof json - strlen(json), "]]}");
     struct tarn_snapshot *snapshot = report_parse(json);
 
-    says(snapshot, &options, "device 0, entry 19: no memory for 512.0B");
+    says(snapshot, &options, "device 0, event 19: no memory for 512.0B");
     says(snapshot, &options, "\n3 later requests failed as well\n");
-    options.json = true;
+    options.format = TARN_REPORT_JSON;
     says(snapshot, &options, "\"later_ooms\": 3\n");
     tarn_snapshot_destroy(snapshot);
 }
@@ -147,7 +148,7 @@ static void no_failure(void **state)
     const struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
 
     (void)state;
-    report_says(oom, &asked, "device 0: no request failed in 21 entries\n");
+    report_says(oom, &asked, "device 0: no request failed in 21 events\n");
     tarn_snapshot_destroy(snapshot);
 }
 

@@ -121,35 +121,36 @@ static void tables_add_up(void **state)
     struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
 
     (void)state;
-    report_says(peak, &asked,
-                "device 0\n"
-                "\n"
-                "most in use: 8.0KiB reserved, 1.9KiB in use, at entry 1 of 8\n"
-                "       bytes   share    blocks  allocated by\n"
-                "      900.0B   47.4%         1  x.py:1:leaf\\x1b < u.py:2:user\n"
-                "      700.0B   36.8%         1  (not recorded)\n"
-                "      300.0B   15.8%         1  k.py:3:kept\n"
-                "      1.9KiB  100.0%         3  total\n"
-                "      6.1KiB          reserved and not in use: cached, between blocks, or lost to "
-                "rounding\n"
-                "     1000.0B          of the total was there before the first entry\n"
-                "\n"
-                "most reserved: 9.0KiB reserved, 1.2KiB in use, at entry 3 of 8\n"
-                "       bytes   share    blocks  allocated by\n"
-                "      900.0B   75.0%         1  x.py:1:leaf\\x1b < u.py:2:user\n"
-                "      300.0B   25.0%         1  k.py:3:kept\n"
-                "      1.2KiB  100.0%         2  total\n"
-                "      7.8KiB          reserved and not in use: cached, between blocks, or lost to "
-                "rounding\n"
-                "      300.0B          of the total was there before the first entry\n");
+    report_says(
+        peak, &asked,
+        "device 0\n"
+        "\n"
+        "most allocated: 8.0KiB reserved, 1.9KiB allocated, at event 1 of 8\n"
+        "       bytes   share    blocks  allocated by\n"
+        "      900.0B   47.4%         1  x.py:1:leaf\\x1b < u.py:2:user\n"
+        "      700.0B   36.8%         1  (not recorded)\n"
+        "      300.0B   15.8%         1  k.py:3:kept\n"
+        "      1.9KiB  100.0%         3  total\n"
+        "      6.1KiB          reserved and not allocated: cached, between blocks, or lost to "
+        "rounding\n"
+        "     1000.0B          of the total was there before the first event\n"
+        "\n"
+        "most reserved: 9.0KiB reserved, 1.2KiB allocated, at event 3 of 8\n"
+        "       bytes   share    blocks  allocated by\n"
+        "      900.0B   75.0%         1  x.py:1:leaf\\x1b < u.py:2:user\n"
+        "      300.0B   25.0%         1  k.py:3:kept\n"
+        "      1.2KiB  100.0%         2  total\n"
+        "      7.8KiB          reserved and not allocated: cached, between blocks, or lost to "
+        "rounding\n"
+        "      300.0B          of the total was there before the first event\n");
     tarn_snapshot_destroy(snapshot);
 }
 
 static void json_has_everything(void **state)
 {
     struct tarn_snapshot *snapshot = report_parse(mid_run);
-    struct report_asked asked = {snapshot,
-                                 {.struct_size = sizeof asked.options, .json = true, .rows = 1}};
+    struct report_asked asked = {
+        snapshot, {.struct_size = sizeof asked.options, .format = TARN_REPORT_JSON, .rows = 1}};
     char *text = report_text(peak, &asked);
 
     (void)state;

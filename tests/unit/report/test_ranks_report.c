@@ -73,7 +73,8 @@ static void the_one_that_stands_out(void **state)
     (void)state;
     asked.options.rows = 2;
     text = report_text(ranks, &asked);
-    assert_non_null(strstr(text, "5 ranks\nin use: least 1001.0B, median 1004.0B, most 5.9KiB\n"));
+    assert_non_null(
+        strstr(text, "5 ranks\nallocated: least 1001.0B, median 1004.0B, most 5.9KiB\n"));
     assert_non_null(strstr(text, "rank2, device 0  outlier\n"));
     assert_non_null(strstr(text, "      2.9KiB        0.0B            others (3 ranks)\n"));
     assert_non_null(strstr(text, "      9.8KiB        0.0B            total\n"));
@@ -81,7 +82,7 @@ static void the_one_that_stands_out(void **state)
     assert_non_null(strstr(text, "      +4.9KiB        1.0B      4.9KiB        +0  grew    "
                                  "b.py:2:b\n"));
     free(text);
-    asked.options.json = true;
+    asked.options.format = TARN_REPORT_JSON;
     text = report_text(ranks, &asked);
     assert_non_null(strstr(text, "\"schema\": \"tarn.ranks/1\""));
     assert_non_null(strstr(text, "\"is_outlier\": true\n"));

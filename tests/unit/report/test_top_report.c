@@ -28,7 +28,7 @@ static const char three[] =
     "{'action': 'free_completed', 'addr': 20000, 'size': 20, 'stream': 0}]]}";
 
 #define HEAD                                                                                       \
-    "device 0: 6 entries\n     at peak      at end   allocated    blocks      life  allocated "    \
+    "device 0: 6 events\n     at peak      at end   allocated    blocks      life  allocated "     \
     "by\n"
 #define A "      8.8KiB        0.0B      8.8KiB         1         4  a.py:1:a\n"
 #define B "       20.0B        0.0B       30.0B         2         1  b.py:2:b\n"
@@ -58,8 +58,8 @@ static void every_order(void **state)
 static void json_rows(void **state)
 {
     struct tarn_snapshot *snapshot = report_parse(three);
-    struct report_asked asked = {snapshot,
-                                 {.struct_size = sizeof asked.options, .json = true, .rows = 1}};
+    struct report_asked asked = {
+        snapshot, {.struct_size = sizeof asked.options, .format = TARN_REPORT_JSON, .rows = 1}};
     char *text = report_text(top, &asked);
 
     (void)state;
@@ -78,8 +78,8 @@ static void json_rows(void **state)
 static void totals_are_the_counters_of_the_run(void **state)
 {
     struct tarn_snapshot *snapshot = report_load("gpt2_varlen");
-    struct report_asked asked = {snapshot,
-                                 {.struct_size = sizeof asked.options, .json = true, .rows = 3}};
+    struct report_asked asked = {
+        snapshot, {.struct_size = sizeof asked.options, .format = TARN_REPORT_JSON, .rows = 3}};
     char *text = report_text(top, &asked);
     const char *total = strstr(text, "\"total\"");
 
