@@ -19,7 +19,7 @@ function topRows(device) {
     row.allocated_bytes,
     row.allocations,
     row.freed,
-    row.entries_from_allocation_to_free,
+    row.events_from_allocation_to_free,
   ]);
 }
 

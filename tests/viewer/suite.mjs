@@ -93,7 +93,7 @@ async function topIsTrue(page, name, wanted) {
     row.allocated_bytes,
     row.allocations,
     row.freed,
-    row.entries_from_allocation_to_free,
+    row.events_from_allocation_to_free,
   ]);
   expect(`${name}: stacks`, found.sort(order), list.sort(order));
 }
