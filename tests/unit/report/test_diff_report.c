@@ -10,7 +10,7 @@ struct asked {
     struct tarn_diff_options how;
 };
 
-static struct tarn_diff_counts sums;
+static struct tarn_diff_counts counts;
 
 static enum tarn_status diff(const void *context, const struct tarn_writer *writer,
                              struct tarn_error *error)
@@ -67,8 +67,8 @@ static void told_by_name(void **state)
                 "      +100.0B  new     1 stacks\n"
                 "      +2.0KiB  grew    1 stacks\n"
                 "      -100.0B  gone    1 stacks\n");
-    assert_int_equal(sums.before_bytes, 1100);
-    assert_int_equal(sums.after_bytes, 3100);
+    assert_int_equal(counts.before_bytes, 1100);
+    assert_int_equal(counts.after_bytes, 3100);
     assert_true(counts.growth_bytes == 2000);
     assert_true(counts.growth_percent > 181.8 && counts.growth_percent < 181.9);
     asked.options.rows = 1;
