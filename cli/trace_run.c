@@ -35,7 +35,7 @@ const struct cli_opt cli_churn_opts[] = {
      .kind = CLI_OPT_NUMBER,
      .at = offsetof(struct cli_trace_values, max_life),
      .value = "N",
-     .help = "entries from allocation to free that are a short life (64)"},
+     .help = "events from allocation to free that are a short life (64)"},
     ROWS_OPT,
     JSON_OPT,
     FORM_OPTS,
@@ -135,61 +135,30 @@ static enum tarn_answer would_fit(void *context, int device, uint64_t entry, uin
 struct trace_run {
     cli_trace_report *report;
     struct tarn_report_options options;
-    enum cli_rows_format format;
-};
-
-/* A report on one snapshot. */
-struct trace_asked {
-    const struct trace_run *run;
-    const struct tarn_snapshot *snapshot;
 };
 
 enum cli_exit cli_format_read(const struct cli_command *command,
                               const struct cli_format_values *values, bool json,
-                              enum cli_rows_format *form_out)
+                              enum tarn_report_format *format_out)
 {
-    *form_out = values->jsonl ? CLI_ROWS_JSONL : values->csv ? CLI_ROWS_CSV : CLI_ROWS_NONE;
+    *format_out = values->jsonl ? TARN_REPORT_JSONL
+                  : values->csv ? TARN_REPORT_CSV
+                  : json        ? TARN_REPORT_JSON
+                                : TARN_REPORT_TEXT;
     if (json + values->jsonl + values->csv > 1) {
         return cli_fail(command, CLI_EXIT_USAGE, "give one of --json, --jsonl and --csv");
     }
     return CLI_EXIT_OK;
 }
 
-enum tarn_status cli_format_write(enum cli_rows_format format, cli_write *report, void *context,
-                                  const struct tarn_writer *writer, struct tarn_error *error)
-{
-    struct cli_rows_out rows;
-    const struct tarn_writer collecting = cli_rows_writer(&rows);
-
-    if (format == CLI_ROWS_NONE) {
-        return report(context, writer, error);
-    }
-    enum tarn_status status = report(context, &collecting, error);
-
-    if (status == TARN_OK) {
-        status = cli_rows_write(&rows, format, writer, error);
-    }
-    cli_rows_fini(&rows);
-    return status;
-}
-
-static enum tarn_status trace_ask(void *context, const struct tarn_writer *writer,
-                                  struct tarn_error *error)
-{
-    const struct trace_asked *asked = context;
-    struct tarn_report_options options = asked->run->options;
-
-    options.context = (void *)(uintptr_t)asked->snapshot; /* would_fit only reads it */
-    return asked->run->report(asked->snapshot, &options, writer, error);
-}
-
 static enum tarn_status trace_write(const struct tarn_snapshot *snapshot, const void *context,
                                     const struct tarn_writer *writer, struct tarn_error *error)
 {
     const struct trace_run *run = context;
-    struct trace_asked asked = {run, snapshot};
+    struct tarn_report_options options = run->options;
 
-    return cli_format_write(run->format, trace_ask, &asked, writer, error);
+    options.context = (void *)(uintptr_t)snapshot; /* would_fit only reads it */
+    return run->report(snapshot, &options, writer, error);
 }
 
 void cli_hint(const struct cli_call *call, enum cli_exit code, const char *text)
@@ -210,7 +179,7 @@ enum cli_exit cli_trace_run_with(const struct cli_call *call, cli_trace_report *
     const struct cli_trace_values *values = call->values;
     struct cli_selected selected;
     struct trace_run run = {
-        .report = report, .options = extra ? *extra : (struct tarn_report_options){.json = false}};
+        .report = report, .options = extra ? *extra : (struct tarn_report_options){.tree = false}};
 
     run.options.struct_size = sizeof run.options;
     run.options.rows = values->rows;
@@ -222,9 +191,9 @@ enum cli_exit cli_trace_run_with(const struct cli_call *call, cli_trace_report *
     run.options.units = cli_units();
     run.options.tree = values->tree;
     run.options.min_share = values->min_share;
-    enum cli_exit code = cli_format_read(call->command, &values->format, values->json, &run.format);
+    enum cli_exit code =
+        cli_format_read(call->command, &values->format, values->json, &run.options.format);
 
-    run.options.json = values->json || run.format != CLI_ROWS_NONE;
     if (code == CLI_EXIT_OK) {
         code = cli_overwrite_check(call->command, values->output, values->force);
     }

@@ -5,7 +5,6 @@
 
 #include "command.h"
 #include "overwrite.h"
-#include "rows_out.h"
 #include "select_opt.h"
 #include "tarn/report.h"
 
@@ -92,15 +91,7 @@ typedef enum tarn_status cli_trace_report(const struct tarn_snapshot *snapshot,
 /* Reads which form of output is wanted; more than one is said to be wrong, and CLI_EXIT_USAGE. */
 enum cli_exit cli_format_read(const struct cli_command *command,
                               const struct cli_format_values *values, bool json,
-                              enum cli_rows_format *form_out);
-
-/* A report as a function of where it goes. */
-typedef enum tarn_status cli_write(void *context, const struct tarn_writer *writer,
-                                   struct tarn_error *error);
-
-/* Writes a report in that form: rows are made of what it writes, which is JSON then. */
-enum tarn_status cli_format_write(enum cli_rows_format format, cli_write *report, void *context,
-                                  const struct tarn_writer *writer, struct tarn_error *error);
+                              enum tarn_report_format *format_out);
 
 /* Loads the snapshot and writes the report. It may ask whether a run fits: replays tell. */
 enum cli_exit cli_trace_run(const struct cli_call *call, cli_trace_report *report);

@@ -12,7 +12,7 @@ failed=0
 if [ $# -gt 2 ]; then
     shift 2
 else
-    set -- hello streams graph limit ipc tracker what_if
+    set -- hello streams graph limit ipc tracker what_if peak
 fi
 
 run() { # SETTINGS EXAMPLE ARGUMENT
@@ -25,8 +25,8 @@ run() { # SETTINGS EXAMPLE ARGUMENT
 }
 
 for example in "$@"; do
-    if [ "$example" = what_if ]; then # about a recorded run
-        run "" what_if "$recorded"
+    if [ "$example" = what_if ] || [ "$example" = peak ]; then # about a recorded run
+        run "" "$example" "$recorded"
     else
         run "" "$example" "$device"
         run expandable_segments:True "$example" "$device"

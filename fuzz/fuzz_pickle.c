@@ -32,8 +32,10 @@ static void reports_write(const struct tarn_snapshot *snapshot, bool json)
     size_t written = 0;
     const struct tarn_writer writer = {count_bytes, &written};
     const struct tarn_flame_options flame = {.struct_size = sizeof flame, .folded = json};
-    const struct tarn_report_options options = {
-        .struct_size = sizeof options, .json = json, .device_total = (uint64_t)80 << 30};
+    const struct tarn_report_options options = {.struct_size = sizeof options,
+                                                .format =
+                                                    json ? TARN_REPORT_JSON : TARN_REPORT_TEXT,
+                                                .device_total = (uint64_t)80 << 30};
     struct tarn_findings findings = TARN_FINDINGS_INIT;
     struct tarn_error error;
 

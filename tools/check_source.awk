@@ -14,9 +14,10 @@ BEGIN {
     allow("tracker", "base")
     allow("analysis", "base snapshot")
     allow("report", "base snapshot analysis")
+    allow("render", "base snapshot analysis report")
     allow("page", "base snapshot analysis")
-    allow("capture", "base alloc pinned history snapshot analysis report")
-    allow("export", "base snapshot analysis report")
+    allow("capture", "base alloc pinned history snapshot render")
+    allow("export", "base snapshot analysis render")
     allow("replay", "base device alloc snapshot history analysis capture")
 
     # Functions that nobody calls, and what to use instead.

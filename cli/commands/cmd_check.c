@@ -77,7 +77,7 @@ const struct cli_command cli_command_check = {
     .help = "look for contradictions in a snapshot",
     .details =
         "Blocks must add up to their segments, segments not overlap, the trace allocate only\n"
-        "what is free and free only what is in use. Exit code 1 when there are any, 4 when the\n"
+        "what is free and free only what is allocated. Exit code 1 when there are any, 4 when the\n"
         "file asks to run something, 5 when its end is missing.\n",
     .examples = "tarn check dump.pickle\n"
                 "tarn check --json dump.pickle",

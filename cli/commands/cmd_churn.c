@@ -17,7 +17,7 @@ const struct cli_command cli_command_churn = {
     .arguments_max = 1,
     .help = "list who asks for memory and gives it back at once",
     .details =
-        "Blocks freed within --max-life entries of the trace, by how many there are. Where they\n"
+        "Blocks freed within --max-life events of the trace, by how many there are. Where they\n"
         "are mostly of one size, one block that is kept would do: out=, in-place, a cache.\n",
     .examples = "tarn churn dump.pickle\n"
                 "tarn churn --max-life 4 --by size dump.pickle",

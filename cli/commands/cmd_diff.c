@@ -60,7 +60,6 @@ struct request {
     struct cli_selected selected;
     struct tarn_report_options options;
     struct tarn_diff_options how;
-    enum cli_rows_format format;
     double percent_max; /* below 0: not limited */
     uint64_t bytes_max; /* when `percent_max` is below 0 and --fail-above is given */
 };
@@ -69,18 +68,15 @@ static enum cli_exit request_read(const struct cli_call *call, struct request *r
 {
     const struct diff_values *values = call->values;
 
-    if (cli_format_read(call->command, &values->format, values->json, &request->format)) {
+    request->options = (struct tarn_report_options){
+        .struct_size = sizeof request->options, .rows = values->rows, .units = cli_units()};
+    if (cli_format_read(call->command, &values->format, values->json, &request->options.format)) {
         return CLI_EXIT_USAGE;
     }
-    if (values->folded && (values->json || request->format != CLI_ROWS_NONE)) {
+    if (values->folded && (values->json || values->format.jsonl || values->format.csv)) {
         return cli_fail(call->command, CLI_EXIT_USAGE,
                         "--folded is a format of its own: leave out --json, --jsonl and --csv");
     }
-    request->options =
-        (struct tarn_report_options){.struct_size = sizeof request->options,
-                                     .json = values->json || request->format != CLI_ROWS_NONE,
-                                     .rows = values->rows,
-                                     .units = cli_units()};
     request->how = (struct tarn_diff_options){.struct_size = sizeof request->how,
                                               .ignore_lines = values->ignore_lines,
                                               .strip_prefix = values->strip_prefix,
@@ -116,31 +112,15 @@ static int gate(const struct cli_call *call, const struct request *request,
         return code;
     }
     return (int)cli_fail(call->command, CLI_EXIT_GATE,
-                         "memory in use grew by more than %s: %.0f bytes, %.2f%%",
+                         "allocated memory grew by more than %s: %.0f bytes, %.2f%%",
                          values->fail_above, counts->growth_bytes, counts->growth_percent);
-}
-
-/* A comparison of two snapshots. */
-struct asked {
-    const struct request *request;
-    struct tarn_snapshot *const *snapshots;
-    struct tarn_diff_counts counts;
-};
-
-static enum tarn_status pair_ask(void *context, const struct tarn_writer *writer,
-                                 struct tarn_error *error)
-{
-    struct asked *asked = context;
-
-    return tarn_report_diff(asked->snapshots[0], asked->snapshots[1], &asked->request->options,
-                            &asked->request->how, writer, &asked->counts, error);
 }
 
 static int pair_run(const struct cli_call *call, struct request *request,
                     struct tarn_snapshot *const snapshots[2], int code)
 {
     const struct diff_values *values = call->values;
-    struct asked asked = {.request = request, .snapshots = snapshots};
+    struct tarn_diff_counts counts;
     struct tarn_error error = {.offset = -1};
     struct cli_output output;
     const int opened = cli_output_open(&output, call->command, values->output);
@@ -149,10 +129,11 @@ static int pair_run(const struct cli_call *call, struct request *request,
         return opened;
     }
     const enum tarn_status status =
-        cli_format_write(request->format, pair_ask, &asked, &output.writer, &error);
+        tarn_report_diff(snapshots[0], snapshots[1], &request->options, &request->how,
+                         &output.writer, &counts, &error);
 
     code = cli_output_close(&output, call->command, status, &error, code);
-    return status ? code : gate(call, request, &asked.counts, code);
+    return status ? code : gate(call, request, &counts, code);
 }
 
 static enum cli_exit diff_run(const struct cli_call *call)

@@ -20,7 +20,7 @@ const struct cli_command cli_command_frag = {
     .details =
         "When most was reserved, unless --at says else. Internal: rounding, and what is too\n"
         "little to split off. External: free, in pieces. Pinned: segments that few small blocks\n"
-        "keep from being given back. reserved = asked for + rounding + slack + free.\n",
+        "keep from being given back. reserved = requested + rounding + slack + free.\n",
     .examples = "tarn frag dump.pickle\n"
                 "tarn frag --at end --json dump.pickle",
     .prints_sizes = true,

@@ -17,7 +17,7 @@ const struct cli_command cli_command_info = {
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "say what is in a snapshot, and what is not",
-    .details = "Form, settings, devices, entries by action, how many have stacks, and whether the\n"
+    .details = "Form, settings, devices, events by action, how many have stacks, and whether the\n"
                "trace begins in mid-run because its ring overflowed or recording began late.\n",
     .examples = "tarn info dump.pickle",
     .prints_sizes = true,

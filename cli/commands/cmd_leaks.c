@@ -33,7 +33,7 @@ const struct cli_command cli_command_leaks = {
     .details =
         "Compared at the ends of steps, if annotations tell them, else where a stack repeats at\n"
         "even distances, else at the ends of equal parts. Growth is the median of all slopes, so\n"
-        "that one large allocation is no leak. From: the entry at which it was higher first.\n",
+        "that one large allocation is no leak. From: the event at which it was higher first.\n",
     .examples = "tarn leaks dump.pickle\n"
                 "tarn leaks --steps 8 -n 3 dump.pickle",
     .prints_sizes = true,

@@ -18,7 +18,7 @@ const struct cli_command cli_command_live = {
     .arguments_max = 1,
     .help = "say what memory was made of at any instant",
     .details = "At the end of the trace unless --at says else: --at oom is the first request that\n"
-               "failed, --at event:N right after an entry of the trace. Tables add up.\n",
+               "failed, --at event:N right after an event of the trace. Tables add up.\n",
     .examples = "tarn live dump.pickle\n"
                 "tarn live --at event:100 --by function dump.pickle\n"
                 "tarn live --where 'size >= 1MiB && life > 2s' dump.pickle",

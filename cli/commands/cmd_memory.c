@@ -13,7 +13,7 @@ const struct cli_command cli_command_memory = {
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "draw which stacks hold memory, as a flame graph",
-    .details = "Rows are stream, state of the block, then the stack that asked for it.\n"
+    .details = "Rows are stream, state of the block, then the stack that allocated it.\n"
                "The picture is one SVG file that needs nothing else: open it in a browser to zoom\n"
                "(click), search (/) and see details. An existing file is replaced, as by\n"
                "`python -m torch.cuda._memory_viz memory`.\n",

@@ -7,7 +7,8 @@ static enum cli_exit peak_run(const struct cli_call *call)
     const enum cli_exit code = cli_trace_run(call, tarn_report_peak);
 
     cli_hint(call, code,
-             "\"tarn frag\" says why more is reserved than in use; \"tarn flame\" draws the peak");
+             "\"tarn frag\" says why more is reserved than allocated; \"tarn flame\" draws the "
+             "peak");
     return code;
 }
 
@@ -16,10 +17,10 @@ const struct cli_command cli_command_peak = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "say what memory was made of when most was in use, and when most was reserved",
-    .details = "By the stack that asked for it, with what was there before the trace began.\n"
-               "In use are bytes asked for, as requested_bytes of torch.cuda.memory_stats counts\n"
-               "them: until the free is complete. Tables add up.\n",
+    .help = "say what memory was made of when most was allocated, and when most was reserved",
+    .details = "By the stack that allocated it, with what was there before the trace began.\n"
+               "Allocated are requested bytes, as torch.cuda.memory_stats counts requested_bytes:\n"
+               "until the free is complete. Tables add up.\n",
     .examples = "tarn peak dump.pickle\n"
                 "tarn peak --tree --min-share 5 dump.pickle\n"
                 "tarn peak -n 20 --json -o peak.json dump.pickle",

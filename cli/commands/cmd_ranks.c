@@ -46,14 +46,7 @@ static bool file_add(const struct cli_call *call, struct tarn_ranks *ranks, cons
     return true;
 }
 
-static enum tarn_status ranks_ask(void *context, const struct tarn_writer *writer,
-                                  struct tarn_error *error)
-{
-    return tarn_ranks_report(context, writer, error);
-}
-
-static int files_run(const struct cli_call *call, struct tarn_ranks *ranks,
-                     enum cli_rows_format format)
+static int files_run(const struct cli_call *call, struct tarn_ranks *ranks)
 {
     const struct ranks_values *values = call->values;
     struct tarn_error error = {.offset = -1};
@@ -70,8 +63,7 @@ static int files_run(const struct cli_call *call, struct tarn_ranks *ranks,
     if (opened) {
         return opened;
     }
-    const enum tarn_status status =
-        cli_format_write(format, ranks_ask, ranks, &output.writer, &error);
+    const enum tarn_status status = tarn_ranks_report(ranks, &output.writer, &error);
 
     return cli_output_close(&output, call->command, status, &error, code);
 }
@@ -84,10 +76,8 @@ static enum cli_exit ranks_run(const struct cli_call *call)
     struct tarn_error error = {.offset = -1};
     struct tarn_report_options options = {
         .struct_size = sizeof options, .rows = values->rows, .units = cli_units()};
-    enum cli_rows_format format;
-    int code = (int)cli_format_read(call->command, &values->format, values->json, &format);
+    int code = (int)cli_format_read(call->command, &values->format, values->json, &options.format);
 
-    options.json = values->json || format != CLI_ROWS_NONE;
     if (code == CLI_EXIT_OK) {
         code = (int)cli_overwrite_check(call->command, values->output, values->force);
     }
@@ -103,7 +93,7 @@ static enum cli_exit ranks_run(const struct cli_call *call)
     if (status) {
         code = (int)cli_fail_status(call->command, status, &error, NULL);
     } else {
-        code = files_run(call, ranks, format);
+        code = files_run(call, ranks);
     }
     tarn_ranks_destroy(ranks);
     cli_select_release(&selected);
@@ -117,9 +107,9 @@ const struct cli_command cli_command_ranks = {
     .arguments_max = -1,
     .help = "compare the snapshots of many ranks: which stands out, and why",
     .details =
-        "By what is in use at the peak of each, unless --at says else. Outliers are far from\n"
-        "the median (3.5 times the usual distance, and 1 % of it); each is compared with the\n"
-        "rank nearest to the median, by stack. One file at a time is in memory.\n",
+        "By what is allocated at the peak of each, unless --at says else. Outliers are far from\n"
+        "the median (3.5 median absolute deviations times 1.4826, and 1 % of it); each is\n"
+        "compared with the rank nearest to the median, by stack. Files are read one by one.\n",
     .examples = "tarn ranks rank*.pickle",
     .prints_sizes = true,
     .opts = ranks_opts,

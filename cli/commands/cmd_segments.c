@@ -13,7 +13,7 @@ const struct cli_command cli_command_segments = {
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "draw what each segment holds, as a flame graph",
-    .details = "Rows are stream, segment, state of the block, then the stack that asked for it.\n"
+    .details = "Rows are stream, segment, state of the block, then the stack that allocated it.\n"
                "The picture is one SVG file that needs nothing else: open it in a browser to zoom\n"
                "(click), search (/) and see details. An existing file is replaced, as by\n"
                "`python -m torch.cuda._memory_viz segments`.\n",

@@ -18,8 +18,8 @@ const struct cli_command cli_command_top = {
     .arguments_max = 1,
     .help = "list the stacks that hold and ask for most memory",
     .details =
-        "Columns: bytes held when most was in use, bytes held at the end, bytes and blocks\n"
-        "asked for in the trace, and the mean life of a block in trace entries. The columns\n"
+        "Columns: bytes held when most was allocated, bytes held at the end, bytes and blocks\n"
+        "allocated in the trace, and the mean life of a block in events. The columns\n"
         "add up. What was there before the trace began is in the row (not recorded), unless the\n"
         "snapshot still has its stack.\n",
     .examples = "tarn top --sort count -n 5 dump.pickle\n"

@@ -116,6 +116,13 @@ enum tarn_answer {
     TARN_ANSWER_YES
 };
 
+enum tarn_report_format {
+    TARN_REPORT_TEXT,  /* for people */
+    TARN_REPORT_JSON,  /* a document {"schema", "tool", "data"} */
+    TARN_REPORT_JSONL, /* the rows of all tables, one JSON object per line */
+    TARN_REPORT_CSV    /* the same as CSV; the first line has the names of the columns */
+};
+
 /* Of tarn_report_leaks; see tarn_suppressions_load. */
 struct tarn_suppressions;
 
@@ -124,7 +131,7 @@ struct tarn_report_options {
     uint32_t struct_size; /* sizeof(struct tarn_report_options) */
     bool one_device;      /* only `device` */
     int device;
-    bool json;             /* a JSON document {"schema", "tool", "data"} instead of text */
+    enum tarn_report_format format;
     uint64_t rows;         /* of each table; the others are one row more. 0 = 10 */
     uint64_t device_total; /* bytes of the device, which snapshots do not say; 0 = unknown */
 
@@ -156,33 +163,287 @@ struct tarn_report_options {
     uint64_t *leaks_out;                          /* how many were found, of all devices, or NULL */
 };
 
+/* ---- results ----
+ *
+ * What a report finds, as plain numbers: sizes are bytes, counts and numbers of events are plain.
+ * One function of a report computes its result (tarn_top_compute), another one also writes it
+ * (tarn_report_top). Rows of a table, its `others` and what a selection leaves out add up: the rows
+ * and `others` to `total`.
+ *
+ * A result is read only, and any number of threads may read it. It borrows texts from the snapshot,
+ * which must outlive it. Destroy with tarn_report_destroy. */
+
+/* In the place of the number of an event: before the first one, or none. Of a row: none. */
+#define TARN_NONE UINT64_MAX
+
+struct tarn_report_frame {
+    const char *name; /* as in the file: not safe to print; ends with a 0 byte */
+    size_t name_length;
+    const char *filename;
+    size_t filename_length;
+    int64_t line;
+};
+
+/* What a row stands for: a stack, or what the blocks have in common by tarn_report_options.by. */
+struct tarn_group {
+    uint64_t key;     /* the same for the same group in all results of one snapshot */
+    const char *text; /* one line, as tables show it; safe to print */
+    const char *name; /* the same in full; NULL when there are frames instead */
+    const struct tarn_report_frame *frames; /* by stack: innermost first */
+    size_t frame_count;
+};
+
+enum tarn_call_kind {
+    TARN_CALL_CHAIN,  /* of calls; the first row is the root, without frames */
+    TARN_CALL_ITSELF, /* what the caller allocated itself */
+    TARN_CALL_OTHERS  /* callees that have no row of their own */
+};
+
+/* Where a row of a tree of calls is. The rows below a row add up to it. Its `group` has the frames
+ * of the chain, outermost first. */
+struct tarn_call {
+    enum tarn_call_kind kind;
+    uint64_t id; /* number of the row, from 0 */
+    uint32_t depth;
+    uint64_t parent; /* number of the caller's row, which comes before; of the root TARN_NONE */
+    uint64_t others; /* how many callees TARN_CALL_OTHERS stands for */
+};
+
+/* Every result of one device begins with this. */
+struct tarn_report_head {
+    int device;
+    enum tarn_grouping by; /* what rows stand for */
+    uint64_t events;       /* of the trace */
+    uint64_t first_event;  /* of the part that is looked at */
+    uint64_t last_event;
+    bool is_part; /* of the blocks or of the trace: something is selected */
+};
+
+/* The device right after an event. */
+struct tarn_time_point {
+    uint64_t event; /* TARN_NONE: before the first */
+    uint64_t reserved;
+    uint64_t requested; /* of allocated blocks that are selected */
+    uint64_t left_out;  /* of those that are not */
+};
+
+/* Releases a result; NULL is allowed. */
+TARN_API void tarn_report_destroy(const void *result);
+
 /* All of these take `options` NULL, and fail with TARN_ERR_NOT_SUPPORTED when the file has no
  * trace, with TARN_ERR_NOT_FOUND when it has none of that device or not what is selected, with
  * TARN_ERR_INVALID_ARGUMENT for a pattern that is none, with TARN_ERR_HOST_MEMORY, or with what the
  * writer returned. Sums of their tables equal the totals they print; with a selection they say what
  * it leaves out. */
 
-/* What memory was made of when most was in use and when most was reserved, or at the instant of the
- * selection, with what was there before the trace began. In use are bytes asked for, as
- * `requested_bytes` counts them. */
+/* A group and the allocated blocks it holds at a moment. */
+struct tarn_holder {
+    struct tarn_group group;
+    struct tarn_call call; /* in a tree */
+    uint64_t bytes;        /* requested; what rows are sorted by */
+    uint64_t blocks;
+    uint64_t bytes_before; /* of those that were there before the first event */
+};
+
+/* Who holds memory at a moment. */
+struct tarn_holders {
+    enum tarn_grouping by;
+    size_t row_count;
+    const struct tarn_holder *rows; /* most bytes first */
+    uint64_t other_count;           /* groups that have no row */
+    struct tarn_holder others;      /* their sum */
+    struct tarn_holder total;
+    struct tarn_holder
+        unclassified; /* by category: what no rule knows; is in a row or the others */
+    size_t tree_count;
+    const struct tarn_holder *tree; /* the same as a tree of calls, if the options say so */
+};
+
+struct tarn_composition {
+    struct tarn_time_point at;
+    struct tarn_holders holders;
+    uint64_t unallocated; /* reserved and not allocated: cached, between blocks, lost to rounding;
+                             TARN_NONE: the selection leaves that open */
+};
+
+/* One device. What was allocated when most was, and when most was reserved; the selection's instant
+ * is not looked at. */
+struct tarn_peak_result {
+    struct tarn_report_head head;
+    struct tarn_composition requested_peak;
+    struct tarn_composition reserved_peak;
+};
+
+/* Of every device that has a trace, or that the options name; destroy *results_out with
+ * tarn_report_destroy. */
+TARN_API enum tarn_status tarn_peak_compute(const struct tarn_snapshot *snapshot,
+                                            const struct tarn_report_options *options,
+                                            struct tarn_peak_result **results_out,
+                                            size_t *count_out,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+/* What memory was made of when most was allocated and when most was reserved, or at the instant of
+ * the selection, with what was there before the trace began. Allocated are the bytes that were
+ * requested, as `requested_bytes` counts them. */
 TARN_API enum tarn_status tarn_report_peak(const struct tarn_snapshot *snapshot,
                                            const struct tarn_report_options *options,
                                            const struct tarn_writer *writer,
                                            struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Why each request that failed did: what was asked for, what was free where, who held the rest, and
- * a verdict. Without a failed request it says so. */
+/* The memory of one pool on one stream at a moment: reserved = used + slack + free. */
+struct tarn_pool_row {
+    uint64_t pool[2]; /* 0, 0: the default one */
+    uint64_t stream;
+    const char *size_class; /* "large" or "small" */
+    uint64_t reserved;
+    uint64_t used;    /* by allocated blocks, rounded up to 512 bytes */
+    uint64_t waiting; /* of that, by blocks that are freed and wait for other streams */
+    uint64_t slack;   /* behind blocks, too little to split off */
+    uint64_t free;
+    uint64_t largest_free;
+    uint64_t scattered; /* free, but not in the largest piece */
+    uint64_t free_pieces;
+    uint64_t free_segments; /* bytes of segments that are free as a whole */
+};
+
+/* What a group held before, and holds after. */
+struct tarn_change {
+    struct tarn_group group; /* `name` is its path: all frames of a stack, joined by ';' */
+    const char *kind;        /* "new", "grew", "shrank", "gone" or "same" */
+    uint64_t before;         /* bytes */
+    uint64_t after;
+    int64_t change; /* rows are sorted by its size */
+    uint64_t blocks_before;
+    uint64_t blocks_after;
+    int64_t block_change;
+};
+
+/* All changes of one kind. */
+struct tarn_change_sum {
+    const char *kind;
+    uint64_t groups;
+    int64_t change;
+};
+
+enum {
+    TARN_CHANGE_KINDS = 5
+};
+
+struct tarn_changes {
+    enum tarn_grouping by;
+    size_t row_count;
+    const struct tarn_change *rows;
+    uint64_t other_count;
+    struct tarn_change others;
+    struct tarn_change total;
+    struct tarn_change_sum kinds[TARN_CHANGE_KINDS]; /* they add up to the change of the total */
+};
+
+enum tarn_oom_verdict {
+    TARN_OOM_FRAGMENTED, /* enough was free for the request, in too small pieces */
+    TARN_OOM_ELSEWHERE,  /* enough was free, but for another pool or stream */
+    TARN_OOM_FULL,
+    TARN_OOM_OUTSIDE /* what others than this allocator hold of the device would have been enough */
+};
+
+/* One request that failed. */
+struct tarn_oom_failure {
+    uint64_t event;
+    uint64_t request; /* rounded; as the trace has it */
+    uint64_t segment; /* what the device was asked for */
+    uint64_t stream;
+    uint64_t device_free;
+    uint64_t reserved;
+    uint64_t requested; /* of allocated blocks */
+    uint64_t room;      /* beyond what was reserved: the device's, or up to the limit */
+    uint64_t outside;   /* bytes of the device not of this allocator; 0: its total is not known */
+    bool is_limited;    /* the device had room: a limit of the allocator refused */
+    enum tarn_oom_verdict verdict;
+    bool emptying_helps; /* giving back what is free as a whole makes room */
+    enum tarn_answer expandable_helps;
+    struct tarn_group stack;  /* of the request */
+    struct tarn_pool_row own; /* of the request's pool and stream; all zero if it has none */
+    size_t pool_count;
+    const struct tarn_pool_row *pools;
+    struct tarn_pool_row all_pools;
+    struct tarn_holders holders;
+    uint64_t since;     /* event: what changed after it; TARN_NONE: the trace begins later */
+    bool is_since_step; /* it is the end of a step, else the last tenth of the trace begins */
+    struct tarn_changes changes;
+};
+
+/* One device. */
+struct tarn_oom_result {
+    struct tarn_report_head head;
+    size_t oom_count;
+    const struct tarn_oom_failure *ooms; /* the first ones */
+    uint64_t later_ooms;                 /* more that are not looked at */
+};
+
+/* The selection's instant, if any, must be TARN_AT_OOM. */
+TARN_API enum tarn_status tarn_oom_compute(const struct tarn_snapshot *snapshot,
+                                           const struct tarn_report_options *options,
+                                           struct tarn_oom_result **results_out, size_t *count_out,
+                                           struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Why each request that failed did: what was requested, what was free where, who held memory, and a
+ * verdict. Without a failed request it says so. */
 TARN_API enum tarn_status tarn_report_oom(const struct tarn_snapshot *snapshot,
                                           const struct tarn_report_options *options,
                                           const struct tarn_writer *writer,
                                           struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Stacks by what they held and asked for over the whole trace, most first. The life of a block is
- * the number of entries from its allocation to its free. */
+/* A group over the whole trace. */
+struct tarn_top_row {
+    struct tarn_group group;
+    struct tarn_call call; /* in a tree */
+    uint64_t rank;         /* what rows are sorted by: the number that the order names */
+    uint64_t at_instant;   /* bytes held at the result's instant */
+    uint64_t at_end;       /* bytes held at the end */
+    uint64_t allocated;    /* bytes requested in the trace */
+    uint64_t allocations;
+    uint64_t freed;       /* how many of these were freed in the trace */
+    uint64_t life_events; /* from allocation to free, summed over those that were freed */
+};
+
+/* One device. */
+struct tarn_top_result {
+    struct tarn_report_head head;
+    struct tarn_time_point at; /* the selection's instant, else the peak */
+    uint64_t left_out_at_end;  /* as `at.left_out` */
+    size_t row_count;
+    const struct tarn_top_row *rows;
+    uint64_t other_count;
+    struct tarn_top_row others;
+    struct tarn_top_row total;
+    struct tarn_top_row unclassified; /* by category: what no rule knows */
+    size_t tree_count;
+    const struct tarn_top_row *tree;
+};
+
+TARN_API enum tarn_status tarn_top_compute(const struct tarn_snapshot *snapshot,
+                                           const struct tarn_report_options *options,
+                                           struct tarn_top_result **results_out, size_t *count_out,
+                                           struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Stacks by what they held and allocated over the whole trace, most first. The life of a block is
+ * the number of events from its allocation to its free. */
 TARN_API enum tarn_status tarn_report_top(const struct tarn_snapshot *snapshot,
                                           const struct tarn_report_options *options,
                                           const struct tarn_writer *writer,
                                           struct tarn_error *error) TARN_MUST_CHECK;
+
+/* One device at the selection's instant, else at the end. */
+struct tarn_live_result {
+    struct tarn_report_head head;
+    struct tarn_composition composition;
+};
+
+TARN_API enum tarn_status tarn_live_compute(const struct tarn_snapshot *snapshot,
+                                            const struct tarn_report_options *options,
+                                            struct tarn_live_result **results_out,
+                                            size_t *count_out,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
 
 /* What memory is made of at the instant of the selection, else at the end. */
 TARN_API enum tarn_status tarn_report_live(const struct tarn_snapshot *snapshot,
@@ -190,10 +451,85 @@ TARN_API enum tarn_status tarn_report_live(const struct tarn_snapshot *snapshot,
                                            const struct tarn_writer *writer,
                                            struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Who gives memory back at once: allocations freed within `life_max` entries, by how many. */
+/* The short-lived allocations of a group. */
+struct tarn_churn_row {
+    struct tarn_group group;
+    uint64_t allocations; /* what rows are sorted by */
+    uint64_t allocated;   /* bytes */
+    uint64_t life_events; /* summed over them */
+    uint64_t usual_size;  /* the most frequent one, the larger of equals; 0 in sums */
+    uint64_t of_usual_size;
+};
+
+/* One device. */
+struct tarn_churn_result {
+    struct tarn_report_head head;
+    uint64_t life_max;    /* events */
+    uint64_t allocations; /* of the trace */
+    uint64_t allocated;
+    size_t row_count;
+    const struct tarn_churn_row *rows;
+    uint64_t other_count;
+    struct tarn_churn_row others;
+    struct tarn_churn_row total;
+};
+
+TARN_API enum tarn_status tarn_churn_compute(const struct tarn_snapshot *snapshot,
+                                             const struct tarn_report_options *options,
+                                             struct tarn_churn_result **results_out,
+                                             size_t *count_out,
+                                             struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Who gives memory back at once: allocations freed within `life_max` events, by how many. */
 TARN_API enum tarn_status tarn_report_churn(const struct tarn_snapshot *snapshot,
                                             const struct tarn_report_options *options,
                                             const struct tarn_writer *writer,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+/* All pools at a moment: reserved = requested + rounding + slack + free. */
+struct tarn_frag_state {
+    uint64_t event;
+    uint64_t reserved;
+    uint64_t requested; /* of blocks in segments */
+    uint64_t rounding;  /* blocks are multiples of 512 bytes */
+    uint64_t slack;
+    uint64_t free;
+    uint64_t largest_free;
+    uint64_t scattered; /* free, but not in the largest piece */
+    uint64_t free_pieces;
+};
+
+/* A segment whose blocks take an eighth of it at most. */
+struct tarn_pinned_segment {
+    struct tarn_group largest_block; /* the group of the largest of its blocks */
+    uint64_t address;
+    uint64_t unused; /* what rows are sorted by */
+    uint64_t used;
+    uint64_t blocks;
+};
+
+/* One device at the selection's instant, else when most was reserved. */
+struct tarn_frag_result {
+    struct tarn_report_head head;
+    struct tarn_time_point at;
+    bool is_of_all_blocks; /* the selection limits blocks, which share segments with all others */
+    struct tarn_frag_state state;
+    uint64_t outside; /* allocated in no segment that the file knows */
+    size_t pool_count;
+    const struct tarn_pool_row *pools;
+    size_t row_count;
+    const struct tarn_pinned_segment *rows;
+    uint64_t other_count;
+    struct tarn_pinned_segment others;
+    struct tarn_pinned_segment total;
+    size_t state_count;
+    const struct tarn_frag_state *states; /* over the trace: after each tenth of it */
+};
+
+TARN_API enum tarn_status tarn_frag_compute(const struct tarn_snapshot *snapshot,
+                                            const struct tarn_report_options *options,
+                                            struct tarn_frag_result **results_out,
+                                            size_t *count_out,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Where reserved memory is lost at the instant of the selection, else when most was reserved:
@@ -203,6 +539,61 @@ TARN_API enum tarn_status tarn_report_frag(const struct tarn_snapshot *snapshot,
                                            const struct tarn_report_options *options,
                                            const struct tarn_writer *writer,
                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+/* What the moments are that leaks are looked for at. */
+enum tarn_moments {
+    TARN_MOMENTS_STEPS,  /* ends of steps, by annotations */
+    TARN_MOMENTS_STACK,  /* where a stack repeats */
+    TARN_MOMENTS_PARTS,  /* ends of equal parts, as the options say */
+    TARN_MOMENTS_GUESSED /* the same: nothing tells steps */
+};
+
+enum {
+    TARN_MOMENTS_MIN = 4 /* with fewer nothing leaks */
+};
+
+/* What a group holds at each moment. */
+struct tarn_leak_row {
+    struct tarn_group group;
+    int64_t growth; /* bytes from a moment to the next: the median of the slopes between all pairs
+                       of moments (Theil-Sen). What rows are sorted by */
+    int64_t change; /* from the first moment to the last */
+    uint64_t first; /* bytes at the first moment */
+    uint64_t last;
+    uint64_t blocks; /* at the last moment */
+    uint64_t steps;  /* from moment to moment; of sums 0, as what follows */
+    uint64_t steps_grown;
+    uint64_t first_growth_event;
+    size_t moment_count;
+    const uint64_t *bytes; /* at each moment */
+};
+
+/* One device. `rows`, `more`, `others` and `suppressed` add up to `total`. */
+struct tarn_leaks_result {
+    struct tarn_report_head head;
+    enum tarn_moments moments_by;
+    uint64_t moments_found;     /* of more than can be compared some are dropped */
+    struct tarn_group repeated; /* of TARN_MOMENTS_STACK */
+    size_t moment_count;
+    const uint64_t *moments; /* numbers of events */
+    uint64_t left_out_at_end;
+    size_t leak_count; /* groups that leak */
+    size_t row_count;
+    const struct tarn_leak_row *rows; /* those with the most growth */
+    size_t more_count;
+    struct tarn_leak_row more; /* the other groups that leak */
+    size_t other_count;
+    struct tarn_leak_row others; /* that do not */
+    uint64_t suppressed_blocks;
+    struct tarn_leak_row suppressed;
+    struct tarn_leak_row total;
+};
+
+TARN_API enum tarn_status tarn_leaks_compute(const struct tarn_snapshot *snapshot,
+                                             const struct tarn_report_options *options,
+                                             struct tarn_leaks_result **results_out,
+                                             size_t *count_out,
+                                             struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Who holds more and more, from step to step. `options->leaks_out` says how many. */
 TARN_API enum tarn_status tarn_report_leaks(const struct tarn_snapshot *snapshot,
@@ -237,6 +628,31 @@ struct tarn_diff_counts {
     double growth_percent; /* the same in percent of what it had before; of nothing 1e9 */
 };
 
+/* One of the two. */
+struct tarn_diff_side {
+    bool has_trace; /* of the device; without it nothing is allocated there */
+    struct tarn_report_head head;
+    struct tarn_time_point at;
+};
+
+/* One device that either has. */
+struct tarn_diff_result {
+    int device;
+    struct tarn_diff_side before;
+    struct tarn_diff_side after;
+    struct tarn_changes changes;
+};
+
+TARN_API enum tarn_status
+tarn_diff_compute(const struct tarn_snapshot *before, const struct tarn_snapshot *after,
+                  const struct tarn_report_options *options, const struct tarn_diff_options *how,
+                  struct tarn_diff_result **results_out, size_t *count_out,
+                  struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Sums up the devices. */
+TARN_API void tarn_diff_count(const struct tarn_diff_result *results, size_t count,
+                              struct tarn_diff_counts *counts_out);
+
 /* What changed between two snapshots, or two instants of one: what each stack, or other group, held
  * and holds, what is new, what went. Groups are told by name, so the two may be of different runs.
  * `options`, `how` and `counts_out` may be NULL. Fails like the reports above. */
@@ -261,6 +677,54 @@ TARN_API enum tarn_status tarn_ranks_create(const struct tarn_report_options *op
 TARN_API enum tarn_status tarn_ranks_add(struct tarn_ranks *ranks,
                                          const struct tarn_snapshot *snapshot, const char *name,
                                          struct tarn_error *error) TARN_MUST_CHECK;
+
+/* One device of one snapshot. */
+struct tarn_rank {
+    const char *file; /* the name it was added with */
+    int device;
+    uint64_t requested; /* of allocated blocks at the rank's instant */
+    uint64_t left_out;  /* by the selection */
+    uint64_t reserved_peak;
+    double
+        distance; /* of `requested` from the median, in median absolute deviations times 1.4826 */
+    bool is_outlier;
+};
+
+/* A number over all ranks. */
+struct tarn_rank_range {
+    uint64_t least;
+    uint64_t median;
+    uint64_t most;
+};
+
+/* A rank that stands out. Before is the typical rank, after this one. */
+struct tarn_rank_outlier {
+    struct tarn_rank rank;
+    struct tarn_changes changes;
+};
+
+enum {
+    TARN_RANKS_MIN = 3 /* of fewer none is an outlier */
+};
+
+struct tarn_ranks_result {
+    struct tarn_rank_range requested;
+    struct tarn_rank_range reserved_peak;
+    size_t rank_count;
+    const struct tarn_rank *ranks; /* all; those that stand out first, then most requested */
+    size_t other_count;            /* the last ones, which are beyond the rows of a table */
+    struct tarn_rank others;       /* their sum */
+    struct tarn_rank total;
+    struct tarn_rank typical; /* the rank nearest to the median */
+    size_t outlier_count;     /* at most 5 are compared */
+    const struct tarn_rank_outlier *outliers;
+};
+
+/* Fails with TARN_ERR_STATE when nothing was added; TARN_ERR_HOST_MEMORY. The result may outlive
+ * the ranks. */
+TARN_API enum tarn_status tarn_ranks_compare(struct tarn_ranks *ranks,
+                                             struct tarn_ranks_result **result_out,
+                                             struct tarn_error *error) TARN_MUST_CHECK;
 
 /* The peaks of all ranks, those that stand out first, and how these differ from the median one.
  * TARN_ERR_STATE when nothing was added, TARN_ERR_HOST_MEMORY, or what the writer returned. */
@@ -288,6 +752,67 @@ TARN_API enum tarn_status tarn_report_flame_at(const struct tarn_snapshot *snaps
                                                const struct tarn_flame_at_options *how,
                                                const struct tarn_writer *writer,
                                                struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Something odd that was found when the file was read. */
+struct tarn_info_oddity {
+    const char *text;
+    uint64_t count;
+    uint64_t first_offset; /* in the file, in bytes */
+};
+
+/* Events of one kind. */
+struct tarn_info_action {
+    const char *name;
+    uint64_t count;
+};
+
+/* A device at the time of the snapshot, and its trace. */
+struct tarn_info_device {
+    struct tarn_report_head head; /* without a trace only the device is set */
+    uint64_t segments;
+    uint64_t reserved;
+    uint64_t allocated;
+    uint64_t active; /* allocated, or waiting to be freed */
+    uint64_t active_blocks;
+    uint64_t requested; /* of active blocks */
+    uint64_t events;    /* 0: there is no trace, nor what follows */
+    bool has_times;
+    int64_t first_us;
+    int64_t last_us;
+    uint64_t with_stack; /* of the events that may have one */
+    uint64_t may_have_stack;
+    uint64_t reserved_before; /* the first event */
+    uint64_t requested_before;
+    uint64_t blocks_before;
+    size_t action_count;
+    const struct tarn_info_action *actions;
+    uint64_t selected_allocations;
+    uint64_t selected_bytes;
+    uint64_t selected_peak;
+    uint64_t steps;
+};
+
+struct tarn_info_result {
+    const char *form; /* "a snapshot" */
+    bool is_partial;  /* the end of the file is missing */
+    bool has_settings;
+    const char *settings; /* of the allocator, as in the file; not safe to print */
+    size_t settings_length;
+    uint64_t segments;
+    uint64_t stacks;
+    uint64_t annotations;
+    uint64_t host_segments;
+    size_t oddity_count;
+    const struct tarn_info_oddity *oddities;
+    size_t devices_in_file;
+    size_t device_count;
+    const struct tarn_info_device *devices; /* those that the options name */
+};
+
+TARN_API enum tarn_status tarn_info_compute(const struct tarn_snapshot *snapshot,
+                                            const struct tarn_report_options *options,
+                                            struct tarn_info_result **result_out,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
 
 /* What is in the file and what is not: its form, settings, devices, entries by action, whether the
  * trace begins in mid-run, and what was odd when it was read. Does not need a trace. */

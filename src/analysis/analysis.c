@@ -46,7 +46,7 @@ enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *mo
         query->by = options->by;
         query->tree = options->tree;
         query->min_share = options->min_share;
-        query->units = options->json ? TARN_UNITS_IEC : options->units;
+        query->units = options->format ? TARN_UNITS_IEC : options->units;
         if (options->selection) {
             query->selection = *options->selection;
         }
@@ -300,7 +300,7 @@ static enum tarn_status window_find(const struct tn_analysis *analysis,
     if (status == TARN_OK && narrowing->first >= narrowing->limit) {
         status = tn_fail(error, TARN_ERR_NOT_FOUND,
                          "nothing is selected: the trace of device %" PRId64
-                         " has entries 0 to %" PRIu64 ", none of them in that part",
+                         " has events 0 to %" PRIu64 ", none of them in that part",
                          analysis->whole.device, analysis->whole.trace->count - 1);
     }
     return status;
@@ -359,7 +359,7 @@ static enum tarn_status where_make(struct tn_analysis *analysis, struct tarn_err
     if (where && where->uses_time && analysis->where.zero == TN_TIME_NONE) {
         return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
                        "the trace of device %" PRId64
-                       " has no times; compare with numbers of entries in --where",
+                       " has no times; compare with numbers of events in --where",
                        analysis->whole.device);
     }
     return TARN_OK;
@@ -486,7 +486,7 @@ static enum tarn_status entry_moment(const struct tn_analysis *analysis, uint64_
     if (entry != tn_timeline_before(timeline) &&
         (entry < timeline->first || entry >= timeline->limit)) {
         return tn_fail(error, TARN_ERR_NOT_FOUND,
-                       "the moment asked for with --at is not in what is looked at: entries "
+                       "the moment asked for with --at is not in what is looked at: events "
                        "%" PRIu64 " to %" PRIu64 " of device %" PRId64,
                        timeline->first, timeline->limit - 1, timeline->device);
     }
@@ -573,161 +573,4 @@ enum tarn_status tn_analysis_time_point(const struct tn_analysis *analysis,
         return step_moment(analysis, instant->number, moment_out, error);
     }
     return TARN_OK;
-}
-
-/* ---- in words ---- */
-
-static void wish_put(struct tn_text_out *out, const char **joint, const char *text)
-{
-    tn_text_puts(out, *joint);
-    tn_text_puts(out, text);
-    *joint = ", ";
-}
-
-static void pool_put(struct tn_text_out *out, const struct tarn_selection *selection)
-{
-    switch (selection->pools) {
-    case TARN_POOLS_ALL:
-        break;
-    case TARN_POOLS_DEFAULT:
-        tn_text_puts(out, "the default pool");
-        break;
-    case TARN_POOLS_PRIVATE:
-        tn_text_puts(out, "private pools");
-        break;
-    case TARN_POOLS_ONE:
-        tn_text_printf(out, "pool (%" PRIu64 ", %" PRIu64 ")", selection->pool[0],
-                       selection->pool[1]);
-        break;
-    }
-}
-
-static void quoted_put(struct tn_text_out *out, const char *text)
-{
-    tn_text_putc(out, '"');
-    tn_text_put_escaped(out, text, strlen(text), TN_ESCAPED_PLAIN);
-    tn_text_putc(out, '"');
-}
-
-static void blocks_put(struct tn_text_out *out, const struct tarn_selection *selection,
-                       const char **joint)
-{
-    if (selection->one_stream) {
-        wish_put(out, joint, "stream ");
-        tn_text_printf(out, "%" PRIu64, selection->stream);
-    }
-    if (selection->pools != TARN_POOLS_ALL) {
-        wish_put(out, joint, "");
-        pool_put(out, selection);
-    }
-    if (selection->size_min > 0) {
-        wish_put(out, joint, "blocks of at least ");
-        tn_text_puts(out, tn_text_size(out, (double)selection->size_min).text);
-    }
-    if (selection->size_max > 0) {
-        wish_put(out, joint, "blocks of at most ");
-        tn_text_puts(out, tn_text_size(out, (double)selection->size_max).text);
-    }
-    if (selection->match) {
-        wish_put(out, joint, "stacks with ");
-        quoted_put(out, selection->match);
-    }
-    if (selection->annotation) {
-        wish_put(out, joint, "annotation ");
-        quoted_put(out, selection->annotation);
-    }
-    if (selection->where) {
-        wish_put(out, joint, "blocks where ");
-        tn_text_put_escaped(out, selection->where->text, strlen(selection->where->text),
-                            TN_ESCAPED_PLAIN);
-    }
-}
-
-void tn_analysis_put_selection(struct tn_text_out *out, const struct tn_analysis *analysis)
-{
-    const struct tarn_selection *selection = &analysis->query->selection;
-    const char *joint = "selected: ";
-
-    if (!tn_analysis_is_part(analysis)) {
-        return;
-    }
-    blocks_put(out, selection, &joint);
-    if (limits_entries(selection)) {
-        wish_put(out, &joint, "entries ");
-        tn_text_printf(out, "%" PRIu64 " to %" PRIu64 " of %" PRIu64, analysis->timeline->first,
-                       analysis->timeline->limit - 1, analysis->timeline->trace->count);
-    }
-    tn_text_putc(out, '\n');
-}
-
-void tn_analysis_put_selection_json(struct tn_json_text *json, const struct tn_analysis *analysis)
-{
-    const struct tarn_selection *selection = &analysis->query->selection;
-
-    tn_json_word(json, "by", tn_grouping_name(analysis->query->by));
-    if (!tn_analysis_is_part(analysis)) {
-        tn_json_null(json, "selection");
-        return;
-    }
-    tn_json_open_object(json, "selection");
-    tn_json_number(json, "first_entry", analysis->timeline->first);
-    tn_json_number(json, "last_entry", analysis->timeline->limit - 1);
-    if (selection->one_stream) {
-        tn_json_number(json, "stream", selection->stream);
-    }
-    if (selection->pools == TARN_POOLS_ONE) {
-        tn_json_open_array(json, "pool");
-        tn_json_number(json, NULL, selection->pool[0]);
-        tn_json_number(json, NULL, selection->pool[1]);
-        tn_json_close(json);
-    } else if (selection->pools != TARN_POOLS_ALL) {
-        tn_json_word(json, "pool", selection->pools == TARN_POOLS_DEFAULT ? "default" : "private");
-    }
-    tn_json_number(json, "min_size", selection->size_min);
-    if (selection->size_max > 0) {
-        tn_json_number(json, "max_size", selection->size_max);
-    }
-    if (selection->match) {
-        tn_json_text(json, "match", selection->match, strlen(selection->match));
-    }
-    if (selection->annotation) {
-        tn_json_text(json, "annotation", selection->annotation, strlen(selection->annotation));
-    }
-    if (selection->where) {
-        tn_json_text(json, "where", selection->where->text, strlen(selection->where->text));
-    }
-    tn_json_close(json);
-}
-
-void tn_time_point_put(struct tn_text_out *out, const struct tn_analysis *analysis,
-                       const char *what, const struct tn_time_point *moment)
-{
-    const struct tn_timeline *timeline = analysis->timeline;
-
-    tn_text_printf(out, "%s: %s reserved, ", what,
-                   tn_text_size(out, (double)moment->reserved).text);
-    tn_text_printf(out, "%s in use, ", tn_text_size(out, (double)moment->requested).text);
-    if (moment->entry == TN_NEVER) {
-        tn_text_puts(out, "before the first entry\n");
-    } else if (moment->entry == tn_timeline_before(timeline)) {
-        tn_text_printf(out, "before entry %" PRIu64 " of %" PRIu64 "\n", timeline->first,
-                       timeline->trace->count);
-    } else {
-        tn_text_printf(out, "at entry %" PRIu64 " of %" PRIu64 "\n", moment->entry,
-                       timeline->trace->count);
-    }
-}
-
-void tn_time_point_put_json(struct tn_json_text *json, const struct tn_analysis *analysis,
-                            const struct tn_time_point *moment)
-{
-    (void)analysis;
-    if (moment->entry == TN_NEVER) {
-        tn_json_null(json, "entry");
-    } else {
-        tn_json_number(json, "entry", moment->entry);
-    }
-    tn_json_number(json, "requested_bytes", moment->requested);
-    tn_json_number(json, "reserved_bytes", moment->reserved);
-    tn_json_number(json, "left_out_bytes", moment->left_out);
 }

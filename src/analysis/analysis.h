@@ -76,14 +76,4 @@ enum tarn_status tn_analysis_time_point(const struct tn_analysis *analysis,
                                         struct tn_time_point *moment_out,
                                         struct tarn_error *error) TN_MUST_CHECK;
 
-/* What the selection is, as a line for people and as a member "selection" (null without one). */
-void tn_analysis_put_selection(struct tn_text_out *out, const struct tn_analysis *analysis);
-void tn_analysis_put_selection_json(struct tn_json_text *json, const struct tn_analysis *analysis);
-
-/* A moment in a line for people, and as members of the open object. */
-void tn_time_point_put(struct tn_text_out *out, const struct tn_analysis *analysis,
-                       const char *what, const struct tn_time_point *moment);
-void tn_time_point_put_json(struct tn_json_text *json, const struct tn_analysis *analysis,
-                            const struct tn_time_point *moment);
-
 #endif

@@ -54,7 +54,6 @@ void tn_call_tree_fini(struct tn_call_tree *tree)
 
 static void sums_add(struct tn_call_sums *into, const struct tn_call_sums *from)
 {
-    into->rank += from->rank;
     for (int i = 0; i < TN_CALL_NUMBERS; i++) {
         into->numbers[i] += from->numbers[i];
     }
@@ -62,7 +61,6 @@ static void sums_add(struct tn_call_sums *into, const struct tn_call_sums *from)
 
 static void sums_take(struct tn_call_sums *from, const struct tn_call_sums *less)
 {
-    from->rank -= less->rank;
     for (int i = 0; i < TN_CALL_NUMBERS; i++) {
         from->numbers[i] -= less->numbers[i];
     }
@@ -181,7 +179,7 @@ bool tn_call_tree_sort(struct tn_call_tree *tree)
         for (size_t i = 0; i < count; i++) {
             const struct tn_call_node *node = node_at(tree, (uint32_t)i + 1);
 
-            sorted[i] = (struct sorted){node->sums.rank, node->parent, node->number};
+            sorted[i] = (struct sorted){node->sums.numbers[0], node->parent, node->number};
         }
         qsort(sorted, count, sizeof *sorted, sorted_compare);
         order_fill(tree, sorted, count);
@@ -202,14 +200,14 @@ static struct tn_call_node *child_at(const struct tn_call_tree *tree,
 
 /* How many callees get a row: those with enough, which come first. */
 static uint32_t shown_count(const struct tn_call_tree *tree, const struct tn_call_node *node,
-                            const struct tn_call_rows *rows)
+                            const struct tn_call_limits *limits)
 {
-    const double least = (double)node_at(tree, 0)->sums.rank * rows->min_share / 100;
+    const double least = (double)node_at(tree, 0)->sums.numbers[0] * limits->min_share / 100;
     const uint32_t most =
-        node->child_count < rows->limit ? node->child_count : (uint32_t)rows->limit;
+        node->child_count < limits->callees ? node->child_count : (uint32_t)limits->callees;
     uint32_t count = 0;
 
-    while (count < most && (double)child_at(tree, node, count)->sums.rank >= least) {
+    while (count < most && (double)child_at(tree, node, count)->sums.numbers[0] >= least) {
         count++;
     }
     return count;
@@ -230,75 +228,71 @@ static struct tn_call_node *chain_end(const struct tn_call_tree *tree, struct tn
 }
 
 /* What no row of its own below a node shows. */
-static struct tn_call_sums rest_of(const struct tn_call_tree *tree, const struct tn_call_node *node)
+static struct tn_call_sums remainder_of(const struct tn_call_tree *tree,
+                                        const struct tn_call_node *node)
 {
-    struct tn_call_sums rest = node->sums;
+    struct tn_call_sums remainder = node->sums;
 
-    sums_take(&rest, &node->own);
+    sums_take(&remainder, &node->own);
     for (uint32_t i = 0; i < node->shown; i++) {
-        sums_take(&rest, &child_at(tree, node, i)->sums);
+        sums_take(&remainder, &child_at(tree, node, i)->sums);
     }
-    return rest;
+    return remainder;
 }
-
-enum row_kind {
-    ROW_CALLS,
-    ROW_ITSELF,
-    ROW_OTHERS
-};
-
-/* One line of the table. */
-struct row {
-    enum row_kind kind;
-    const struct tn_call_node *first; /* of the chain */
-    const struct tn_call_node *last;
-    const struct tn_call_sums *sums;
-    uint32_t count;  /* of the others */
-    uint32_t number; /* of the row */
-    uint32_t indent;
-};
 
 struct walk {
     struct tn_call_tree *tree;
-    const struct tn_call_rows *rows;
-    struct tn_text_out *out;
-    struct tn_json_text *json; /* NULL: text */
-    uint32_t written;
+    const struct tn_call_limits *limits;
+    tn_call_visit *visit;
+    void *context;
+    uint32_t count; /* rows so far */
+    bool failed;
 };
 
-static void row_put(struct walk *walk, const struct row *row);
-
-/* Rows of what is left of a node when its callees are written. */
-static void rest_put(struct walk *walk, const struct tn_call_node *node)
+static void row_visit(struct walk *walk, const struct tn_call_row *row)
 {
-    const struct tn_call_sums rest = rest_of(walk->tree, node);
-    struct row row = {.first = node, .indent = node->indent + 1};
+    walk->count++;
+    walk->failed = walk->failed || !walk->visit(walk->context, walk->tree, row);
+}
+
+/* Rows of what is left of a node when its callees are visited. */
+static void remainder_visit(struct walk *walk, const struct tn_call_node *node)
+{
+    const struct tn_call_sums remainder = remainder_of(walk->tree, node);
+    struct tn_call_row row = {.parent = node->row, .depth = node->indent + 1};
 
     if (node->child_count > node->shown) {
-        row.kind = ROW_OTHERS;
-        row.sums = &rest;
-        row.count = node->child_count - node->shown;
-        row_put(walk, &row);
+        row.kind = TARN_CALL_OTHERS;
+        row.sums = &remainder;
+        row.others = node->child_count - node->shown;
+        row_visit(walk, &row);
     }
     if (node->child_count > 0 && !sums_are_zero(&node->own)) {
-        row.kind = ROW_ITSELF;
+        row.kind = TARN_CALL_ITSELF;
         row.sums = &node->own;
-        row_put(walk, &row);
+        row.others = 0;
+        row_visit(walk, &row);
     }
 }
 
-/* Writes the row of a node and what it calls directly; returns the end of its chain. */
+/* Visits the row of a node, before those of its callees; returns the end of its chain. */
 static struct tn_call_node *node_enter(struct walk *walk, struct tn_call_node *node,
                                        uint32_t indent)
 {
     struct tn_call_node *last = chain_end(walk->tree, node);
+    const bool is_root = node->number == 0;
+    const struct tn_call_row row = {.parent = is_root ? TARN_NONE
+                                                      : node_at(walk->tree, node->parent)->row,
+                                    .depth = indent,
+                                    .sums = &node->sums,
+                                    .first = is_root ? NULL : node,
+                                    .last = last};
 
     last->indent = indent;
     last->next = 0;
-    last->shown = shown_count(walk->tree, last, walk->rows);
-    last->row = walk->written;
-    row_put(walk,
-            &(struct row){.first = node, .last = last, .sums = &node->sums, .indent = indent});
+    last->shown = shown_count(walk->tree, last, walk->limits);
+    last->row = walk->count;
+    row_visit(walk, &row);
     return last;
 }
 
@@ -318,20 +312,23 @@ static struct tn_call_node *caller_of(const struct tn_call_tree *tree,
     return node;
 }
 
-static void rows_walk(struct walk *walk)
+bool tn_call_tree_walk(struct tn_call_tree *tree, const struct tn_call_limits *limits,
+                       tn_call_visit *visit, void *context)
 {
-    struct tn_call_node *at = node_enter(walk, node_at(walk->tree, 0), 0);
+    struct walk walk = {.tree = tree, .limits = limits, .visit = visit, .context = context};
+    struct tn_call_node *at = node_enter(&walk, node_at(tree, 0), 0);
 
-    while (at) {
+    while (at && !walk.failed) {
         if (at->next < at->shown) {
-            struct tn_call_node *callee = child_at(walk->tree, at, at->next++);
+            struct tn_call_node *callee = child_at(tree, at, at->next++);
 
-            at = node_enter(walk, callee, at->indent + 1);
+            at = node_enter(&walk, callee, at->indent + 1);
         } else {
-            rest_put(walk, at);
-            at = caller_of(walk->tree, at);
+            remainder_visit(&walk, at);
+            at = caller_of(tree, at);
         }
     }
+    return !walk.failed;
 }
 
 /* ---- text ---- */
@@ -354,127 +351,67 @@ static void frame_put(struct tn_text_out *out, const struct tn_model *model, uin
     string_put(out, tn_model_string(model, frame->name));
 }
 
-/* "a > (7 more) > y > z" */
-static void chain_put(const struct walk *walk, const struct row *row)
+static uint32_t chain_length(const struct tn_call_tree *tree, const struct tn_call_row *row)
 {
-    const struct tn_call_tree *tree = walk->tree;
-    uint32_t length = 1;
+    uint32_t length = row->first ? 1 : 0;
 
-    for (const struct tn_call_node *node = row->last; node != row->first;
+    for (const struct tn_call_node *node = row->last; row->first && node != row->first;
          node = node_at(tree, node->parent)) {
         length++;
     }
+    return length;
+}
+
+/* "a > (7 more) > y > z" */
+static void chain_put(struct tn_text_out *out, const struct tn_call_tree *tree,
+                      const struct tn_call_row *row)
+{
+    const uint32_t length = chain_length(tree, row);
     const struct tn_call_node *node = row->first;
 
     for (uint32_t i = 0; i < length; i++) {
         if (i == 1 && length > CHAIN_SHOWN + 1) {
-            tn_text_printf(walk->out, " > (%" PRIu32 " more)", length - CHAIN_SHOWN);
+            tn_text_printf(out, " > (%" PRIu32 " more)", length - CHAIN_SHOWN);
         }
         if (i == 0 || length <= CHAIN_SHOWN + 1 || i > length - CHAIN_SHOWN) {
-            tn_text_puts(walk->out, i > 0 ? " > " : "");
-            frame_put(walk->out, tree->keys->model, node->frame);
+            tn_text_puts(out, i > 0 ? " > " : "");
+            frame_put(out, tree->keys->model, node->frame);
         }
         node = i + 1 < length ? child_at(tree, node, 0) : node;
     }
 }
 
-static void row_put_text(const struct walk *walk, const struct row *row)
+void tn_call_row_put(struct tn_text_out *out, const struct tn_call_tree *tree,
+                     const struct tn_call_row *row)
 {
-    walk->rows->put(walk->out, row->sums, &node_at(walk->tree, 0)->sums);
-    tn_text_printf(walk->out, "%*s", (int)(row->indent < 1000 ? 2 * row->indent : 2000), "");
     switch (row->kind) {
-    case ROW_CALLS:
-        if (row->first->number == 0) {
-            tn_text_puts(walk->out, "total");
-        } else {
-            chain_put(walk, row);
-        }
+    case TARN_CALL_CHAIN:
+        tn_text_puts(out, row->first ? "" : "total");
+        chain_put(out, tree, row);
         break;
-    case ROW_ITSELF:
-        tn_text_puts(walk->out, "(itself)");
+    case TARN_CALL_ITSELF:
+        tn_text_puts(out, "(itself)");
         break;
-    case ROW_OTHERS:
-        tn_text_printf(walk->out, "others (%" PRIu32 " calls)", row->count);
+    case TARN_CALL_OTHERS:
+        tn_text_printf(out, "others (%" PRIu32 " calls)", row->others);
         break;
     }
-    tn_text_putc(walk->out, '\n');
 }
 
-/* ---- JSON ---- */
-
-static void chain_put_json(const struct walk *walk, const struct row *row)
+bool tn_call_row_frames(const struct tn_call_tree *tree, const struct tn_call_row *row,
+                        struct tn_vec *frames)
 {
-    const struct tn_model *model = walk->tree->keys->model;
-    struct tn_json_text *json = walk->json;
+    const uint32_t length = chain_length(tree, row);
     const struct tn_call_node *node = row->first;
 
-    tn_json_open_array(json, "frames");
-    for (bool is_last = node->number == 0; !is_last;) {
-        is_last = node == row->last;
+    if (!tn_vec_reserve(frames, length)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < length; i++) {
         if (node->frame < FRAME_UNKNOWN) {
-            tn_frame_put_json(json, model, node->frame);
+            ((uint32_t *)frames->items)[frames->count++] = node->frame;
         }
-        node = is_last ? node : child_at(walk->tree, node, 0);
+        node = i + 1 < length ? child_at(tree, node, 0) : node;
     }
-    tn_json_close(json);
-}
-
-/* The number of the row that a row is below. */
-static void parent_put_json(const struct walk *walk, const struct row *row)
-{
-    if (row->kind != ROW_CALLS) {
-        tn_json_number(walk->json, "parent", row->first->row);
-    } else if (row->first->number == 0) {
-        tn_json_null(walk->json, "parent");
-    } else {
-        tn_json_number(walk->json, "parent", node_at(walk->tree, row->first->parent)->row);
-    }
-}
-
-static void row_put_json(const struct walk *walk, const struct row *row)
-{
-    struct tn_json_text *json = walk->json;
-
-    tn_json_open_object(json, NULL);
-    tn_json_number(json, "id", row->number);
-    parent_put_json(walk, row);
-    walk->rows->put_json(json, row->sums);
-    switch (row->kind) {
-    case ROW_CALLS:
-        chain_put_json(walk, row);
-        break;
-    case ROW_ITSELF:
-        tn_json_bool(json, "itself", true);
-        break;
-    case ROW_OTHERS:
-        tn_json_number(json, "others", row->count);
-        break;
-    }
-    tn_json_close(json);
-}
-
-static void row_put(struct walk *walk, const struct row *given)
-{
-    struct row row = *given;
-
-    row.number = walk->written++;
-    if (walk->json) {
-        row_put_json(walk, &row);
-    } else {
-        row_put_text(walk, &row);
-    }
-}
-
-void tn_call_tree_put(struct tn_text_out *out, struct tn_call_tree *tree,
-                      const struct tn_call_rows *rows)
-{
-    rows_walk(&(struct walk){.tree = tree, .rows = rows, .out = out});
-}
-
-void tn_call_tree_put_json(struct tn_json_text *json, struct tn_call_tree *tree,
-                           const struct tn_call_rows *rows)
-{
-    tn_json_open_array(json, "tree");
-    rows_walk(&(struct walk){.tree = tree, .rows = rows, .json = json});
-    tn_json_close(json);
+    return true;
 }

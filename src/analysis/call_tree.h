@@ -17,16 +17,18 @@
 #include "analysis/group_key.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "tarn/report.h"
 
 enum {
-    TN_CALL_NUMBERS = 6
+    TN_CALL_NUMBERS = 7
 };
 
-/* The numbers of a table's row; unused ones are 0. */
+/* The numbers of a table's row, of which rows are sorted by the first; unused ones are 0. */
 struct tn_call_sums {
-    uint64_t rank; /* what rows are sorted by and shares are of */
     uint64_t numbers[TN_CALL_NUMBERS];
 };
+
+struct tn_call_node;
 
 struct tn_call_tree {
     const struct tn_group_keys *keys;
@@ -35,16 +37,25 @@ struct tn_call_tree {
     struct tn_map by_path;
 };
 
-/* How rows are written. */
-struct tn_call_rows {
-    /* The columns before the calls, with blanks behind. `all`: the root's. */
-    void (*put)(struct tn_text_out *out, const struct tn_call_sums *sums,
-                const struct tn_call_sums *all);
-    /* The same as members of the open object. */
-    void (*put_json)(struct tn_json_text *json, const struct tn_call_sums *sums);
-    uint64_t limit;   /* callees of a row at most */
-    double min_share; /* percent of the root's rank that a row has at least */
+struct tn_call_limits {
+    uint64_t callees; /* of a row at most */
+    double min_share; /* percent of the root's first number that a row has at least */
 };
+
+/* A row, borrowed while it is visited. */
+struct tn_call_row {
+    enum tarn_call_kind kind;
+    uint32_t depth;
+    uint64_t parent; /* number of a row visited before; TARN_NONE of the root */
+    uint32_t others;
+    const struct tn_call_sums *sums;
+    const struct tn_call_node *first; /* of its chain; NULL: none */
+    const struct tn_call_node *last;
+};
+
+/* False ends the walk. */
+typedef bool tn_call_visit(void *context, const struct tn_call_tree *tree,
+                           const struct tn_call_row *row);
 
 /* Keys must be of stacks. False when host memory is missing; then there is nothing to release. */
 bool tn_call_tree_init(struct tn_call_tree *tree, const struct tn_group_keys *keys) TN_MUST_CHECK;
@@ -57,13 +68,17 @@ bool tn_call_tree_add(struct tn_call_tree *tree, uint64_t key,
 /* To be called once, after the last stack. False when host memory is missing. */
 bool tn_call_tree_sort(struct tn_call_tree *tree) TN_MUST_CHECK;
 
-/* The rows, a line each. */
-void tn_call_tree_put(struct tn_text_out *out, struct tn_call_tree *tree,
-                      const struct tn_call_rows *rows);
+/* Visits the rows, callers first. False when a visit returned that. */
+bool tn_call_tree_walk(struct tn_call_tree *tree, const struct tn_call_limits *limits,
+                       tn_call_visit *visit, void *context) TN_MUST_CHECK;
 
-/* The member "tree": an array of the rows in the same order, each with "id" and "parent" (null for
- * the root), and its chain "frames", outermost first; or "itself": true; or "others": how many. */
-void tn_call_tree_put_json(struct tn_json_text *json, struct tn_call_tree *tree,
-                           const struct tn_call_rows *rows);
+/* What a row stands for, in one line. */
+void tn_call_row_put(struct tn_text_out *out, const struct tn_call_tree *tree,
+                     const struct tn_call_row *row);
+
+/* Appends the frames of its chain (uint32_t, numbers of the model), outermost first. False without
+ * host memory. */
+bool tn_call_row_frames(const struct tn_call_tree *tree, const struct tn_call_row *row,
+                        struct tn_vec *frames) TN_MUST_CHECK;
 
 #endif

@@ -43,22 +43,4 @@ bool tn_delta_add_groups(struct tn_delta *delta, struct tn_name_table *names,
 /* Most change first. Nothing is added after it. */
 void tn_delta_sort(struct tn_delta *delta);
 
-/* The table. */
-void tn_delta_put(struct tn_text_out *out, const struct tn_delta *delta, enum tarn_grouping by,
-                  uint64_t limit);
-
-/* What was new, grew, shrank and went, in one line each; they add up to the change of the total. */
-void tn_delta_put_kinds(struct tn_text_out *out, const struct tn_delta *delta,
-                        enum tarn_grouping by);
-
-/* The same as members of the open object: "changes", "others", "total", "kinds". */
-void tn_delta_put_json(struct tn_json_text *json, const struct tn_delta *delta,
-                       enum tarn_grouping by, uint64_t limit);
-
-/* "+1.5KiB" */
-void tn_change_put(struct tn_text_out *out, double change);
-
-/* The same as a column of a table: two blanks, then one more character than sizes have. */
-void tn_change_put_column(struct tn_text_out *out, double change);
-
 #endif

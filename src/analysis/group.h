@@ -29,21 +29,4 @@ bool tn_groups_collect(struct tn_groups *groups, const struct tn_analysis *analy
                        uint64_t entry) TN_MUST_CHECK;
 void tn_groups_fini(struct tn_groups *groups);
 
-/* The table: at most `limit` rows, a row for the others if there are any, and the total. */
-void tn_groups_put(struct tn_text_out *out, const struct tn_group_keys *keys,
-                   const struct tn_groups *groups, uint64_t limit);
-
-/* Instead of the table its stacks as a tree of calls. False when host memory is missing. */
-bool tn_groups_put_tree(struct tn_text_out *out, const struct tn_analysis *analysis,
-                        const struct tn_groups *groups, uint64_t limit) TN_MUST_CHECK;
-
-/* The same as the member "tree". */
-bool tn_groups_put_tree_json(struct tn_json_text *json, const struct tn_analysis *analysis,
-                             const struct tn_groups *groups, uint64_t limit) TN_MUST_CHECK;
-
-/* The table as members of the open object: "groups", each with its frames or name, "others",
- * "total". */
-void tn_groups_put_json(struct tn_json_text *json, const struct tn_group_keys *keys,
-                        const struct tn_groups *groups, uint64_t limit);
-
 #endif

@@ -285,35 +285,6 @@ void tn_stack_put(struct tn_text_out *out, const struct tn_model *model, uint32_
     frames_put(out, model, tn_model_stack(model, stack), stack != TN_STACK_NONE);
 }
 
-void tn_frame_put_json(struct tn_json_text *json, const struct tn_model *model, uint32_t number)
-{
-    const struct tn_frame *frame = tn_model_frame(model, number);
-    const struct tn_string name = tn_model_string(model, frame->name);
-    const struct tn_string file = tn_model_string(model, frame->filename);
-
-    tn_json_open_object(json, NULL);
-    tn_json_text(json, "name", name.text, name.length);
-    tn_json_text(json, "filename", file.text, file.length);
-    tn_json_signed(json, "line", frame->line);
-    tn_json_close(json);
-}
-
-static void frames_put_json(struct tn_json_text *json, const char *key,
-                            const struct tn_model *model, struct tn_stack stack)
-{
-    tn_json_open_array(json, key);
-    for (uint32_t i = 0; i < stack.count; i++) {
-        tn_frame_put_json(json, model, stack.frames[i]);
-    }
-    tn_json_close(json);
-}
-
-void tn_stack_put_json(struct tn_json_text *json, const char *key, const struct tn_model *model,
-                       uint32_t stack)
-{
-    frames_put_json(json, key, model, tn_model_stack(model, stack));
-}
-
 /* ---- names of keys ---- */
 
 enum {
@@ -453,42 +424,12 @@ void tn_group_key_put(struct tn_text_out *out, const struct tn_group_keys *keys,
     name_put(out, keys, &name, key);
 }
 
-/* Collects what is written; longer names are cut. */
-struct line {
-    char text[TN_PATTERN_TEXT_MAX];
-    size_t length;
-};
-
-static enum tarn_status line_write(void *context, const char *bytes, size_t size)
+void tn_group_key_put_name(struct tn_text_out *out, const struct tn_group_keys *keys, uint64_t key)
 {
-    struct line *line = context;
-    const size_t room = sizeof line->text - line->length;
-
-    size = (size_t)tn_utf8_fit(bytes, size, room);
-    memcpy(line->text + line->length, bytes, size);
-    line->length += size;
-    return TARN_OK;
-}
-
-void tn_group_key_put_json(struct tn_json_text *json, const struct tn_group_keys *keys,
-                           uint64_t key)
-{
-    struct line line = {.length = 0};
-    const struct tarn_writer writer = {line_write, &line};
-    struct tn_text_out out;
     struct name name;
 
-    if (keys->by == TARN_BY_STACK) {
-        frames_put_json(json, "frames", keys->model,
-                        tn_frame_view_stack(keys->view, (uint32_t)key));
-        return;
-    }
-    tn_text_init(&out, &writer);
     name_set(&name, keys, key);
-    name_put(&out, keys, &name, key);
-    if (tn_text_finish(&out) == TARN_OK) { /* always: the writer does not fail */
-        tn_json_text(json, "name", line.text, line.length);
-    }
+    name_put(out, keys, &name, key);
 }
 
 /* ---- paths ---- */

@@ -12,7 +12,7 @@
 #include "analysis/pool_stream.h"
 #include "analysis/rules.h"
 #include "base/escaped.h"
-#include "base/json_text.h"
+#include "base/text_out.h"
 
 struct tn_group_keys {
     enum tarn_grouping by;
@@ -41,9 +41,8 @@ bool tn_group_key_find(const struct tn_group_keys *keys, const struct tn_lifetim
 /* Its name in a line of a table: of a stack the frame that asked and up to three of the user's. */
 void tn_group_key_put(struct tn_text_out *out, const struct tn_group_keys *keys, uint64_t key);
 
-/* As a member of the open object: "frames" of a stack, else "name". */
-void tn_group_key_put_json(struct tn_json_text *json, const struct tn_group_keys *keys,
-                           uint64_t key);
+/* The same in full, of all groupings but by stack. */
+void tn_group_key_put_name(struct tn_text_out *out, const struct tn_group_keys *keys, uint64_t key);
 
 /* In full, on one line: all frames of a stack, outermost first, joined by ';'. Two snapshots have
  * something in common if these are equal. */
@@ -61,12 +60,5 @@ const char *tn_grouping_heading(enum tarn_grouping by);
 
 /* A stack of the model from the innermost frame on, in one line. */
 void tn_stack_put(struct tn_text_out *out, const struct tn_model *model, uint32_t stack);
-
-/* A frame as an object of the open array. */
-void tn_frame_put_json(struct tn_json_text *json, const struct tn_model *model, uint32_t number);
-
-/* The frames of a stack of the model as an array of objects, innermost first. */
-void tn_stack_put_json(struct tn_json_text *json, const char *key, const struct tn_model *model,
-                       uint32_t stack);
 
 #endif

@@ -17,7 +17,9 @@ static void string_put(struct tn_json_text *json, const char *text, size_t lengt
 
 static void line_begin(struct tn_json_text *json)
 {
-    tn_text_printf(json->out, "\n%*s", (int)(2 * json->depth), "");
+    if (!json->is_line) {
+        tn_text_printf(json->out, "\n%*s", (int)(2 * json->depth), "");
+    }
 }
 
 /* What comes before every member: comma, new line, key. */
@@ -30,7 +32,7 @@ static void member_begin(struct tn_json_text *json, const char *key)
     json->is_empty = false;
     if (key) {
         string_put(json, key, strlen(key));
-        tn_text_puts(json->out, ": ");
+        tn_text_puts(json->out, json->is_line ? ":" : ": ");
     }
 }
 
@@ -81,6 +83,16 @@ void tn_json_number(struct tn_json_text *json, const char *key, uint64_t number)
     tn_text_printf(json->out, "%" PRIu64, number);
 }
 
+void tn_json_number_or_null(struct tn_json_text *json, const char *key, uint64_t number,
+                            uint64_t none)
+{
+    if (number == none) {
+        tn_json_null(json, key);
+    } else {
+        tn_json_number(json, key, number);
+    }
+}
+
 void tn_json_signed(struct tn_json_text *json, const char *key, int64_t number)
 {
     member_begin(json, key);
@@ -112,6 +124,12 @@ void tn_json_begin(struct tn_json_text *json, struct tn_text_out *out, const cha
     tn_json_word(json, "schema", schema);
     tn_json_word(json, "tool", "tarn " TARN_VERSION_STRING);
     tn_json_open_object(json, "data");
+}
+
+void tn_json_line_begin(struct tn_json_text *json, struct tn_text_out *out)
+{
+    *json = (struct tn_json_text){.out = out, .is_empty = true, .is_line = true};
+    tn_json_open_object(json, NULL);
 }
 
 void tn_json_end(struct tn_json_text *json)

@@ -20,11 +20,15 @@ struct tn_json_text {
     unsigned depth;
     char closers[TN_JSON_DEPTH_MAX];
     bool is_empty; /* nothing was written on this level yet */
+    bool is_line;  /* without blanks and line ends */
 };
 
 /* Opens the envelope. `schema` is a name with a version, which changes when members are removed or
  * change their meaning. */
 void tn_json_begin(struct tn_json_text *json, struct tn_text_out *out, const char *schema);
+
+/* Opens an object without an envelope that stays on one line. */
+void tn_json_line_begin(struct tn_json_text *json, struct tn_text_out *out);
 
 /* Closes every level that is open, and ends the line. */
 void tn_json_end(struct tn_json_text *json);
@@ -36,6 +40,8 @@ void tn_json_close(struct tn_json_text *json);
 void tn_json_text(struct tn_json_text *json, const char *key, const char *text, size_t length);
 void tn_json_word(struct tn_json_text *json, const char *key, const char *word);
 void tn_json_number(struct tn_json_text *json, const char *key, uint64_t number);
+void tn_json_number_or_null(struct tn_json_text *json, const char *key, uint64_t number,
+                            uint64_t none);
 void tn_json_signed(struct tn_json_text *json, const char *key, int64_t number);
 void tn_json_address(struct tn_json_text *json, const char *key, uint64_t address); /* "0x..." */
 void tn_json_bool(struct tn_json_text *json, const char *key, bool value);

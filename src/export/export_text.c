@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables as text: JSON lines and CSV (RFC 4180, with a line of names). */
 #include "base/assertion.h"
+#include "base/csv_text.h"
 #include "base/escaped.h"
 #include "export/export_formats.h"
 #include "export/export_table.h"
@@ -86,39 +87,16 @@ static bool csv_table(struct tn_table_sink *sink, const struct tn_table *table)
     return out->status == TARN_OK;
 }
 
-/* A spreadsheet must not take the cell for a formula. */
-static void csv_cell_begin(struct tn_text_out *out, struct tn_string text)
-{
-    tn_text_puts(out, tarn_text_is_formula(text.text, text.length) ? "\"'" : "\"");
-}
-
-/* Quotes are doubled; what does not show is escaped, line ends among it. */
-static void csv_text_put(struct tn_text_out *out, const char *text, size_t length)
-{
-    struct tn_escaped shown;
-
-    while (length > 0) {
-        const size_t taken = tn_escaped_next(text, length, TN_ESCAPED_PLAIN, &shown);
-
-        if (text[0] == '"') {
-            tn_text_putc(out, '"');
-        }
-        tn_text_put(out, shown.text, shown.length);
-        text += taken;
-        length -= taken;
-    }
-}
-
 static void csv_frame_put(struct tn_text_out *out, const struct tn_model *model, uint32_t frame)
 {
     const struct tn_frame *it = tn_model_frame(model, frame);
     const struct tn_string file = tn_model_string(model, it->filename);
     const struct tn_string name = tn_model_string(model, it->name);
 
-    csv_cell_begin(out, file);
-    csv_text_put(out, file.text, file.length);
+    tn_csv_begin(out, file.text, file.length);
+    tn_csv_put_part(out, file.text, file.length);
     tn_text_printf(out, ":%" PRId64 ":", it->line);
-    csv_text_put(out, name.text, name.length);
+    tn_csv_put_part(out, name.text, name.length);
     tn_text_putc(out, '"');
 }
 
@@ -142,9 +120,7 @@ static void csv_cell_put(struct tn_text_out *out, const struct tn_model *model,
         break;
     case TN_CELL_STRING:
         text = tn_model_string(model, (uint32_t)cell->value.number);
-        csv_cell_begin(out, text);
-        csv_text_put(out, text.text, text.length);
-        tn_text_putc(out, '"');
+        tn_csv_put(out, text.text, text.length);
         break;
     case TN_CELL_FRAME:
         csv_frame_put(out, model, (uint32_t)cell->value.number);

@@ -35,7 +35,7 @@ static void blocks_check(const struct tn_model_segment *segment, struct tarn_fin
         if (block->state != TN_BLOCK_INACTIVE && block->requested_size > block->size) {
             tn_finding_add(findings,
                            "segment %" PRIu64 ": block %zu has %" PRIu64 " bytes, less than the "
-                           "%" PRIu64 " asked for",
+                           "%" PRIu64 " requested",
                            segment->address, i, block->size, block->requested_size);
         }
         at = block->address + block->size;
@@ -119,7 +119,7 @@ static void time_check(const struct tn_model *model, size_t device, struct tarn_
     }
     if (count > 0) {
         tn_finding_add(findings,
-                       "device %zu: time runs backwards %" PRIu64 " times, first at entry %" PRIu64,
+                       "device %zu: time runs backwards %" PRIu64 " times, first at event %" PRIu64,
                        device, count, first);
     }
 }
@@ -166,7 +166,7 @@ static bool ends_check(const struct tn_timeline *timeline, struct tarn_findings 
     if (missing > 0) {
         tn_finding_add(findings,
                        "device %" PRId64 ": %" PRIu64 " blocks of %" PRIu64 " bytes that the trace "
-                       "leaves in use are not in the segments with that size",
+                       "leaves allocated are not in the segments with that size",
                        timeline->device, missing, bytes);
     }
     tn_map_fini(&finals);
@@ -182,7 +182,8 @@ static bool trace_check(const struct tn_model *model, size_t device, struct tarn
     }
     time_check(model, device, findings);
     if (timeline.doubled_allocs > 0) {
-        tn_finding_add(findings, "device %zu: the trace allocates %" PRIu64 " times what is in use",
+        tn_finding_add(findings,
+                       "device %zu: the trace allocates %" PRIu64 " times what is allocated",
                        device, timeline.doubled_allocs);
     }
     if (timeline.unknown_frees > 0) {

@@ -19,7 +19,7 @@ function topRows(device) {
     row.allocated_bytes,
     row.allocations,
     row.freed,
-    row.entries_from_allocation_to_free,
+    row.events_from_allocation_to_free,
   ]);
 }
 
@@ -50,7 +50,7 @@ async function momentsAreTrue(page, name, snapshot, by, more) {
     const rows = wanted.instant.groups.map((row) => [row.name, row.bytes, row.blocks]);
     const found = await page.evaluate(
       ([g, e]) => window.tarnView.groups(g, e),
-      [by, wanted.instant.entry ?? -1],
+      [by, wanted.instant.event ?? -1],
     );
     expect(`${name}: by ${by} at ${at}`, inOrder(found), inOrder(rows));
     if (by !== 'category') continue;
@@ -71,7 +71,7 @@ async function peakIsTrue(page, name, snapshot, by, more) {
         .filter((group) => sums[group] > 0)
         .map((group) => [group === 0 ? '' : app.grouping.text(group), sums[group]]);
     },
-    [by, wanted.entry ?? -1],
+    [by, wanted.event ?? -1],
   );
   const known = new Set(found.map(([text]) => text));
   const rows = new Map();

@@ -58,16 +58,16 @@ async function peakIsTrue(page, name, wanted) {
   expect(
     `${name}: most in use`,
     [entry(found.requested), found.requested.value],
-    [wanted.requested_peak.entry, wanted.requested_peak.requested_bytes],
+    [wanted.requested_peak.event, wanted.requested_peak.requested_bytes],
   );
   expect(
     `${name}: most reserved`,
     [entry(found.reserved), found.reserved.value],
-    [wanted.reserved_peak.entry, wanted.reserved_peak.reserved_bytes],
+    [wanted.reserved_peak.event, wanted.reserved_peak.reserved_bytes],
   );
   for (const peak of [wanted.requested_peak, wanted.reserved_peak]) {
-    const at = await page.evaluate((e) => window.tarnView.at(e), peak.entry ?? -1);
-    expect(`${name}: at ${peak.entry}`, at, {
+    const at = await page.evaluate((e) => window.tarnView.at(e), peak.event ?? -1);
+    expect(`${name}: at ${peak.event}`, at, {
       requested: peak.requested_bytes,
       reserved: peak.reserved_bytes,
     });
@@ -93,7 +93,7 @@ async function topIsTrue(page, name, wanted) {
     row.allocated_bytes,
     row.allocations,
     row.freed,
-    row.entries_from_allocation_to_free,
+    row.events_from_allocation_to_free,
   ]);
   expect(`${name}: stacks`, found.sort(order), list.sort(order));
 }

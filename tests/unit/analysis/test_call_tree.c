@@ -60,38 +60,40 @@ static void rows_are_chains_and_what_is_left(void **state)
 
     (void)state;
     asked.options.selection = &peak;
-    report_says(live, &asked,
-                "device 0\n\nthen: 0.0B reserved, 1.2KiB in use, at entry 4 of 6\n"
-                "       bytes   share    blocks  calls\n"
-                "      1.2KiB  100.0%         5  total\n"
-                "      1.2KiB   99.6%         4    m.py:1:main\n"
-                "      1.2KiB   99.3%         3      m.py:2:f\n"
-                "      200.0B   16.1%         1        m.py:3:g\n"
-                "       30.0B    2.4%         1        m.py:5:b > (2 more) > m.py:8:e > m.py:9:h\n"
-                "     1000.0B   80.7%         1        (itself)\n"
-                "        4.0B    0.3%         1      m.py:4:k\n"
-                "        5.0B    0.4%         1    (no frames)\n"
-                "        0.0B          reserved and not in use: cached, between blocks, or lost to "
-                "rounding\n");
+    report_says(
+        live, &asked,
+        "device 0\n\nthen: 0.0B reserved, 1.2KiB allocated, at event 4 of 6\n"
+        "       bytes   share    blocks  calls\n"
+        "      1.2KiB  100.0%         5  total\n"
+        "      1.2KiB   99.6%         4    m.py:1:main\n"
+        "      1.2KiB   99.3%         3      m.py:2:f\n"
+        "      200.0B   16.1%         1        m.py:3:g\n"
+        "       30.0B    2.4%         1        m.py:5:b > (2 more) > m.py:8:e > m.py:9:h\n"
+        "     1000.0B   80.7%         1        (itself)\n"
+        "        4.0B    0.3%         1      m.py:4:k\n"
+        "        5.0B    0.4%         1    (no frames)\n"
+        "        0.0B          reserved and not allocated: cached, between blocks, or lost to "
+        "rounding\n");
     asked.options.min_share = 3;
-    report_says(live, &asked,
-                "device 0\n\nthen: 0.0B reserved, 1.2KiB in use, at entry 4 of 6\n"
-                "       bytes   share    blocks  calls\n"
-                "      1.2KiB  100.0%         5  total\n"
-                "      1.2KiB   99.6%         4    m.py:1:main\n"
-                "      1.2KiB   99.3%         3      m.py:2:f\n"
-                "      200.0B   16.1%         1        m.py:3:g\n"
-                "       30.0B    2.4%         1        others (1 calls)\n"
-                "     1000.0B   80.7%         1        (itself)\n"
-                "        4.0B    0.3%         1      others (1 calls)\n"
-                "        5.0B    0.4%         1    others (1 calls)\n"
-                "        0.0B          reserved and not in use: cached, between blocks, or lost to "
-                "rounding\n");
+    report_says(
+        live, &asked,
+        "device 0\n\nthen: 0.0B reserved, 1.2KiB allocated, at event 4 of 6\n"
+        "       bytes   share    blocks  calls\n"
+        "      1.2KiB  100.0%         5  total\n"
+        "      1.2KiB   99.6%         4    m.py:1:main\n"
+        "      1.2KiB   99.3%         3      m.py:2:f\n"
+        "      200.0B   16.1%         1        m.py:3:g\n"
+        "       30.0B    2.4%         1        others (1 calls)\n"
+        "     1000.0B   80.7%         1        (itself)\n"
+        "        4.0B    0.3%         1      others (1 calls)\n"
+        "        5.0B    0.4%         1    others (1 calls)\n"
+        "        0.0B          reserved and not allocated: cached, between blocks, or lost to "
+        "rounding\n");
     asked.options.min_share = 0;
     asked.options.rows = 1;
     asked.options.units = TARN_UNITS_BYTES;
     report_says(live, &asked,
-                "device 0\n\nthen: 0 reserved, 1239 in use, at entry 4 of 6\n"
+                "device 0\n\nthen: 0 reserved, 1239 allocated, at event 4 of 6\n"
                 "            bytes   share    blocks  calls\n"
                 "             1239  100.0%         5  total\n"
                 "             1234   99.6%         4    m.py:1:main\n"
@@ -101,7 +103,7 @@ static void rows_are_chains_and_what_is_left(void **state)
                 "             1000   80.7%         1        (itself)\n"
                 "                4    0.3%         1      others (1 calls)\n"
                 "                5    0.4%         1    others (1 calls)\n"
-                "                0          reserved and not in use: cached, between blocks, or "
+                "                0          reserved and not allocated: cached, between blocks, or "
                 "lost to rounding\n");
     tarn_snapshot_destroy(snapshot);
 }
@@ -115,7 +117,7 @@ static void top_sorts_and_shares_by_its_order(void **state)
     asked.options.order = TARN_TOP_BY_COUNT;
     report_says(
         top, &asked,
-        "device 0: 6 entries\n"
+        "device 0: 6 events\n"
         "     at peak      at end   allocated    blocks      life   share  calls\n"
         "      1.2KiB      1.2KiB      1.2KiB         5         2  100.0%  total\n"
         "      1.2KiB      1.2KiB      1.2KiB         4         2   80.0%    m.py:1:main\n"
@@ -139,21 +141,23 @@ static void few_stacks_are_a_tree(void **state)
     const struct tarn_selection start = {.struct_size = sizeof start, .at = {TARN_AT_START, 0}};
 
     (void)state;
-    report_says(live, &asked,
-                "device 0\n\nthen: 0.0B reserved, 0.0B in use, at entry 0 of 1\n"
-                "       bytes   share    blocks  calls\n"
-                "        0.0B    0.0%         0  total\n"
-                "        0.0B          reserved and not in use: cached, between blocks, or lost to "
-                "rounding\n");
+    report_says(
+        live, &asked,
+        "device 0\n\nthen: 0.0B reserved, 0.0B allocated, at event 0 of 1\n"
+        "       bytes   share    blocks  calls\n"
+        "        0.0B    0.0%         0  total\n"
+        "        0.0B          reserved and not allocated: cached, between blocks, or lost to "
+        "rounding\n");
     asked.options.selection = &start;
-    report_says(live, &asked,
-                "device 0\n\nthen: 0.0B reserved, 8.0B in use, before the first entry\n"
-                "       bytes   share    blocks  calls\n"
-                "        8.0B  100.0%         1  total\n"
-                "        8.0B  100.0%         1    (not recorded)\n"
-                "        0.0B          reserved and not in use: cached, between blocks, or lost to "
-                "rounding\n"
-                "        8.0B          of the total was there before the first entry\n");
+    report_says(
+        live, &asked,
+        "device 0\n\nthen: 0.0B reserved, 8.0B allocated, before the first event\n"
+        "       bytes   share    blocks  calls\n"
+        "        8.0B  100.0%         1  total\n"
+        "        8.0B  100.0%         1    (not recorded)\n"
+        "        0.0B          reserved and not allocated: cached, between blocks, or lost to "
+        "rounding\n"
+        "        8.0B          of the total was there before the first event\n");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -183,7 +187,7 @@ static void failures_leave_nothing(void **state)
         struct report_asked asked = asked_of(snapshot);
 
         for (int json = 0; json < 2; json++) {
-            asked.options.json = json;
+            asked.options.format = json ? TARN_REPORT_JSON : TARN_REPORT_TEXT;
             assert_true(report_fails_cleanly(live, &asked) > 10);
             assert_true(report_fails_cleanly(top, &asked) > 10);
             report_is_refused(top, &asked);

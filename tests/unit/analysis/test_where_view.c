@@ -135,7 +135,7 @@ static void every_field_means_what_it_says(void **state)
         {"freed", 1000},
         {"!freed && !before", 20 + 3072 + 5 + 7},
         {"before", 100},
-        {"life == 6", 1000 + 3072}, /* to the end of the 8 entries */
+        {"life == 6", 1000 + 3072}, /* to the end of the 8 events */
         {"life == 8", 100},
         {"life == 50us", 1000 + 20},
         {"age < 0.04ms", 5 + 7}, /* 30 us, and none */
@@ -211,7 +211,7 @@ static void times_need_times(void **state)
     assert_int_equal(taken(snapshot, "life >= 1"), 9);
     assert_int_equal(asking_init(&asking, snapshot, "life >= 1s", &error), TARN_ERR_NOT_SUPPORTED);
     assert_string_equal(error.text, "the trace of device 0 has no times; compare with numbers of "
-                                    "entries in --where");
+                                    "events in --where");
     tarn_snapshot_destroy(snapshot);
     assert_int_equal(tarn_host_usage().live_bytes, 0);
 }
@@ -563,18 +563,19 @@ static void reports_say_what_they_leave_out(void **state)
                                       &where, NULL),
                      TARN_OK);
     selection.where = where;
-    report_says(live, &asked,
-                "device 0\n"
-                "selected: blocks where category != optimizer && annotation == load && pool == "
-                "default && file ~ \"\\x1b|ba\" && life > 1us\n"
-                "\n"
-                "then: 128.0KiB reserved, 3.0KiB in use, at entry 7 of 8\n"
-                "       bytes   share    blocks  allocated by\n"
-                "      3.0KiB  100.0%         1  ba.py:3:load\n"
-                "      3.0KiB  100.0%         1  total\n"
-                "      132.0B          in use as well, left out by the selection\n"
-                "    124.9KiB          reserved and not in use: cached, between blocks, or lost to "
-                "rounding\n");
+    report_says(
+        live, &asked,
+        "device 0\n"
+        "selected: blocks where category != optimizer && annotation == load && pool == "
+        "default && file ~ \"\\x1b|ba\" && life > 1us\n"
+        "\n"
+        "then: 128.0KiB reserved, 3.0KiB allocated, at event 7 of 8\n"
+        "       bytes   share    blocks  allocated by\n"
+        "      3.0KiB  100.0%         1  ba.py:3:load\n"
+        "      3.0KiB  100.0%         1  total\n"
+        "      132.0B          allocated as well, left out by the selection\n"
+        "    124.9KiB          reserved and not allocated: cached, between blocks, or lost to "
+        "rounding\n");
     assert_true(report_fails_cleanly(live, &asked) > 20);
     tarn_where_destroy(where);
     tarn_snapshot_destroy(snapshot);

@@ -368,7 +368,7 @@ static void frag_is_right(const struct tarn_snapshot *snapshot, const struct pla
     {
         reserved_is_its_parts(state);
         assert_int_equal(number(state, "requested_bytes"),
-                         plain_sum(plain, number(state, "entry"), NULL));
+                         plain_sum(plain, number(state, "event"), NULL));
     }
     adds_up(pinned, "segments", "unused_bytes");
     adds_up(pinned, "segments", "used_bytes");
@@ -385,8 +385,10 @@ static void everything_adds_up(void **state)
 
         for (size_t s = 0; s < SELECTIONS; s++) {
             struct tarn_selection selection = selection_of(s, plain.entries);
-            struct tarn_report_options options = {
-                .struct_size = sizeof options, .json = true, .rows = 3, .selection = &selection};
+            struct tarn_report_options options = {.struct_size = sizeof options,
+                                                  .format = TARN_REPORT_JSON,
+                                                  .rows = 3,
+                                                  .selection = &selection};
 
             top_is_right(snapshot, &plain, &options, &selection);
             churn_is_right(snapshot, &plain, &options, &selection);
@@ -410,7 +412,7 @@ static void every_grouping_adds_up(void **state)
         for (size_t g = 0; g < GROUPINGS; g++) {
             struct tarn_selection selection = selection_of(g % SELECTIONS, plain.entries);
             struct tarn_report_options options = {.struct_size = sizeof options,
-                                                  .json = true,
+                                                  .format = TARN_REPORT_JSON,
                                                   .rows = 2,
                                                   .selection = &selection,
                                                   .by = groupings[g]};
@@ -469,7 +471,7 @@ static void trees_add_up(void **state)
 
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
             const struct tarn_report_options options = {.struct_size = sizeof options,
-                                                        .json = true,
+                                                        .format = TARN_REPORT_JSON,
                                                         .tree = true,
                                                         .one_device = true,
                                                         .rows = shapes[i].rows,
@@ -498,7 +500,7 @@ static void differences_add_up(void **state)
         struct tarn_snapshot *before = report_load(runs[r - 1]);
         struct tarn_snapshot *after = report_load(runs[r]);
         const struct tarn_report_options options = {
-            .struct_size = sizeof options, .json = true, .rows = 4};
+            .struct_size = sizeof options, .format = TARN_REPORT_JSON, .rows = 4};
         struct test_collect collect = {.text = calloc(1, 1)};
         const struct tarn_writer writer = {test_collect_write, &collect};
         struct tarn_diff_counts counts;

@@ -35,23 +35,38 @@ static void by_how_many(void **state)
     struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
 
     (void)state;
-    report_says(churn, &asked,
-                "device 0\n"
-                "4 of 5 allocations (80.0%) were freed within 64 entries, 1.0KiB of 1.0KiB asked "
-                "for\n\n"
-                "    blocks   share       bytes    life   mostly of  so many  allocated by\n"
-                "         3   75.0%       40.0B     1.0       10.0B    66.7%  a.py:1:a\n"
-                "         1   25.0%     1000.0B     3.0     1000.0B   100.0%  b.py:2:b\n"
-                "         4  100.0%      1.0KiB     1.5           -           total\n");
-    asked.options.life_max = 2;
-    asked.options.rows = 1;
-    report_says(churn, &asked,
-                "device 0\n"
-                "3 of 5 allocations (60.0%) were freed within 2 entries, 40.0B of 1.0KiB asked "
-                "for\n\n"
-                "    blocks   share       bytes    life   mostly of  so many  allocated by\n"
-                "         3  100.0%       40.0B     1.0       10.0B    66.7%  a.py:1:a\n"
-                "         3  100.0%       40.0B     1.0           -           total\n");
+    report_says(
+        churn, &asked,
+        "device 0\n"
+        "4 of 5 allocations (80.0%) were freed within 64 events, 1.0KiB of 1.0KiB requested\n\n"
+        "    blocks   share       bytes    life   mostly of  so many  allocated by\n"
+        "         3   75.0%       40.0B     1.0       10.0B    66.7%  a.py:1:a\n"
+        "         1   25.0%     1000.0B     3.0     1000.0B   100.0%  b.py:2:b\n"
+        "         4  100.0%      1.0KiB     1.5                       total\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void short_lives_in_numbers(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(brief);
+    const struct tarn_report_options options = {
+        .struct_size = sizeof options, .life_max = 2, .rows = 1};
+    struct tarn_churn_result *result;
+    struct tarn_error error;
+    size_t count;
+
+    (void)state;
+    assert_int_equal(tarn_churn_compute(snapshot, &options, &result, &count, &error), TARN_OK);
+    assert_int_equal(result->allocations, 5);
+    assert_int_equal(result->allocated, 1047);
+    assert_int_equal(result->row_count, 1);
+    assert_int_equal(result->rows[0].allocations, 3);
+    assert_int_equal(result->rows[0].usual_size, 10);
+    assert_int_equal(result->rows[0].of_usual_size, 2);
+    assert_int_equal(result->total.allocations, 3);
+    assert_int_equal(result->total.allocated, 40);
+    assert_int_equal(result->total.life_events, 3);
+    tarn_report_destroy(result);
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -60,12 +75,17 @@ static void nothing_is_brief(void **state)
     struct tarn_snapshot *snapshot =
         report_parse("{'segments': [], 'device_traces': [["
                      "{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': 0}]]}");
-    struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
-    char *text = report_text(churn, &asked);
+    struct tarn_churn_result *result;
+    struct tarn_error error;
+    size_t count;
 
     (void)state;
-    assert_non_null(strstr(text, "0 of 1 allocations (0.0%) were freed within 64 entries"));
-    free(text);
+    assert_int_equal(tarn_churn_compute(snapshot, NULL, &result, &count, &error), TARN_OK);
+    assert_int_equal(result->life_max, 64);
+    assert_int_equal(result->allocations, 1);
+    assert_int_equal(result->row_count, 0);
+    assert_int_equal(result->total.allocations, 0);
+    tarn_report_destroy(result);
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -79,6 +99,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_how_many),
+        cmocka_unit_test(short_lives_in_numbers),
         cmocka_unit_test(nothing_is_brief),
         cmocka_unit_test(failures_leave_nothing),
     };

@@ -56,8 +56,8 @@ static void told_by_name(void **state)
     (void)state;
     report_says(diff, &asked,
                 "device 0\n"
-                "before: 0.0B reserved, 1.1KiB in use, at entry 1 of 2\n"
-                "after: 0.0B reserved, 3.0KiB in use, at entry 1 of 2\n"
+                "before: 0.0B reserved, 1.1KiB allocated, at event 1 of 2\n"
+                "after: 0.0B reserved, 3.0KiB allocated, at event 1 of 2\n"
                 "in all +2.0KiB (+181.82%)\n\n"
                 "       change      before       after    blocks          allocated by\n"
                 "      +2.0KiB     1000.0B      2.9KiB        +0  grew    a.py:1:grown\n"
@@ -161,10 +161,32 @@ static void two_instants_of_one_file(void **state)
                           {.struct_size = sizeof asked.how, .to = {.kind = TARN_AT_END}}};
 
     (void)state;
+    struct tarn_diff_result *results;
+    struct tarn_diff_counts sums;
+    struct tarn_error error;
+    size_t count;
+
+    assert_int_equal(
+        tarn_diff_compute(snapshot, snapshot, &asked.options, &asked.how, &results, &count, &error),
+        TARN_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(results[0].changes.row_count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        const struct tarn_change *row = &results[0].changes.rows[i];
+
+        if (strcmp(row->group.name, "/x/b.py:7:later") == 0) {
+            assert_string_equal(row->kind, "new");
+            assert_string_equal(row->group.text, "b.py:7:later");
+            assert_int_equal(row->change, 100);
+            assert_int_equal(row->block_change, 1);
+        }
+    }
+    tarn_diff_count(results, count, &sums);
+    assert_int_equal(sums.before_bytes, results[0].before.at.requested);
+    assert_int_equal(sums.after_bytes, results[0].after.at.requested);
+    assert_true(sums.growth_bytes == (double)results[0].changes.total.change);
+    tarn_report_destroy(results);
     says(&asked, "      +100.0B        0.0B      100.0B        +1  new     b.py:7:later\n");
-    asked.options.json = true;
-    says(&asked, "\"kind\": \"new\",");
-    says(&asked, "\"path\": \"/x/b.py:7:later\"");
     tarn_snapshot_destroy(snapshot);
 }
 

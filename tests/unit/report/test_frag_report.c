@@ -42,17 +42,61 @@ static const char pinned[] =
     " {'name': 'small', 'filename': 's.py', 'line': 4}]},"
     "{'action': 'segment_free', 'addr': 3221225472, 'size': 2097152, 'stream': 0}]]}";
 
+static struct tarn_frag_result *compute(const struct report_asked *asked)
+{
+    struct tarn_frag_result *results;
+    struct tarn_error error;
+    size_t count;
+
+    assert_int_equal(tarn_frag_compute(asked->snapshot, &asked->options, &results, &count, &error),
+                     TARN_OK);
+    assert_int_equal(count, 1);
+    return results;
+}
+
 static void what_pins(void **state)
 {
     struct tarn_snapshot *snapshot = report_parse(pinned);
-    struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    struct tarn_selection selection = {.struct_size = sizeof selection, .at = {TARN_AT_ENTRY, 6}};
+    const struct report_asked asked = {
+        snapshot, {.struct_size = sizeof asked.options, .selection = &selection, .rows = 1}};
+    struct tarn_frag_result *frag = compute(&asked);
 
     (void)state;
-    says(&asked, "then: 142.0MiB reserved, 31.0MiB in use, at entry 4 of 8\n");
+    assert_int_equal(frag->at.event, 6);
+    assert_int_equal(frag->state.reserved, 142 << 20);
+    assert_int_equal(frag->state.rounding, 724);
+    assert_int_equal(frag->state.slack, 0);
+    assert_int_equal(frag->state.free, (111 << 20) - 1024);
+    assert_int_equal(frag->state.largest_free, 59 << 20);
+    assert_int_equal(frag->state.scattered, frag->state.free - (59 << 20));
+    assert_int_equal(frag->state.free_pieces, 4);
+    assert_int_equal(frag->state.reserved, frag->state.requested + frag->state.rounding +
+                                               frag->state.slack + frag->state.free);
+    assert_int_equal(frag->pool_count, 2);
+    assert_int_equal(frag->row_count, 1);
+    assert_int_equal(frag->rows[0].address, 0x40000000);
+    assert_int_equal(frag->rows[0].unused, 103809024);
+    assert_string_equal(frag->rows[0].largest_block.text, "p.py:1:pin");
+    assert_int_equal(frag->other_count, 1);
+    assert_int_equal(frag->others.blocks, 2);
+    assert_int_equal(frag->total.blocks, 3);
+    assert_int_equal(frag->state_count, 8);
+    assert_false(frag->is_of_all_blocks);
+    tarn_report_destroy(frag);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void as_text(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(pinned);
+    struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
     struct tarn_selection selection = {.struct_size = sizeof selection, .at = {TARN_AT_ENTRY, 6}};
 
+    (void)state;
+    says(&asked, "then: 142.0MiB reserved, 31.0MiB allocated, at event 4 of 8\n");
     asked.options.selection = &selection;
-    says(&asked, "     31.0MiB   21.8%  asked for by blocks in use\n"
+    says(&asked, "     31.0MiB   21.8%  requested by allocated blocks\n"
                  "      724.0B    0.0%  internal: rounded up to 512 bytes\n"
                  "        0.0B    0.0%  internal: behind blocks, too little to split off\n"
                  "    111.0MiB   78.2%  free in segments\n"
@@ -63,12 +107,7 @@ static void what_pins(void **state)
                  "by\n"
                  "     99.0MiB      1.0MiB         1  0x40000000          p.py:1:pin\n"
                  "      2.0MiB      1.0KiB         2  0xc0000000          s.py:4:small\n"
-                 "    101.0MiB      1.0MiB         3  total\n");
-    asked.options.rows = 1;
-    says(&asked, "      2.0MiB      1.0KiB         2  others (1 segments)\n");
-    asked.options.json = true;
-    says(&asked, "\"unused_bytes\": 103809024,\n");
-    asked.options.json = false;
+                 "    101.0MiB      1.0MiB         3                      total\n");
     selection.size_min = 1000;
     says(&asked, "segments are shared by blocks, so these are of all blocks");
     tarn_snapshot_destroy(snapshot);
@@ -80,10 +119,14 @@ static void nothing_pins(void **state)
         report_parse("{'segments': [], 'device_traces': [["
                      "{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': 0}]]}");
     const struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    struct tarn_frag_result *frag = compute(&asked);
 
     (void)state;
+    assert_int_equal(frag->row_count, 0);
+    assert_int_equal(frag->state.free_pieces, 0);
     says(&asked, "no segment is pinned by few small blocks\n");
     says(&asked, "largest free piece: 0.0B of 0, so 0.0% of what is free is fragmented\n");
+    tarn_report_destroy(frag);
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -91,13 +134,15 @@ static void nothing_pins(void **state)
 static void outside(void **state)
 {
     struct tarn_snapshot *snapshot = report_parse(pinned);
-    struct tarn_selection selection = {.struct_size = sizeof selection,
-                                       .at = {.kind = TARN_AT_END}};
+    const struct tarn_selection selection = {.struct_size = sizeof selection,
+                                             .at = {.kind = TARN_AT_END}};
     const struct report_asked asked = {
         snapshot, {.struct_size = sizeof asked.options, .selection = &selection}};
+    struct tarn_frag_result *frag = compute(&asked);
 
     (void)state;
-    says(&asked, "  300.0B more in use in no segment that the file knows\n");
+    assert_int_equal(frag->outside, 300);
+    tarn_report_destroy(frag);
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -111,6 +156,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_pins),
+        cmocka_unit_test(as_text),
         cmocka_unit_test(nothing_pins),
         cmocka_unit_test(outside),
         cmocka_unit_test(failures_leave_nothing),

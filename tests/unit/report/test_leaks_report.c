@@ -65,7 +65,8 @@ static struct tarn_snapshot *leaking(bool steps)
 }
 
 #define HEAD                                                                                       \
-    "     per step       change       first        last    blocks  grew in      from  allocated "  \
+    "     per step       change       first        last    blocks  grew in        from  "          \
+    "allocated "                                                                                   \
     "by\n"
 
 static void steady_growth_is_found_one_jump_is_not(void **state)
@@ -91,21 +92,49 @@ static void steady_growth_is_found_one_jump_is_not(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+static struct tarn_leaks_result *compute(const struct report_asked *asked)
+{
+    struct tarn_leaks_result *results;
+    struct tarn_error error;
+    size_t count;
+
+    assert_int_equal(tarn_leaks_compute(asked->snapshot, &asked->options, &results, &count, &error),
+                     TARN_OK);
+    assert_int_equal(count, 1);
+    return results;
+}
+
 static void without_steps_a_stack_that_repeats_tells(void **state)
 {
+    static const struct {
+        uint64_t parts;
+        enum tarn_moments by;
+        size_t moments, leaks;
+    } cases[] = {{0, TARN_MOMENTS_STACK, 8, 1},
+                 {5, TARN_MOMENTS_PARTS, 5, 1},
+                 {3, TARN_MOMENTS_PARTS, 3, 0},
+                 {UINT64_MAX, TARN_MOMENTS_PARTS, 25, 1}};
     struct tarn_snapshot *snapshot = leaking(false);
     struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
 
     (void)state;
-    says(&asked, "compared at 8 moments, where this repeats: w.py:1:work\n");
-    says(&asked, "7 of 7");
-    asked.options.parts = 5;
-    says(&asked, "compared at 5 moments, the ends of equal parts\n");
-    says(&asked, "stacks that hold more and more: 1\n");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        asked.options.parts = cases[i].parts;
+        struct tarn_leaks_result *result = compute(&asked);
+
+        assert_int_equal(result->moments_by, cases[i].by);
+        assert_int_equal(result->moment_count, cases[i].moments);
+        assert_int_equal(result->leak_count, cases[i].leaks);
+        if (i == 0) {
+            assert_string_equal(result->repeated.text, "w.py:1:work");
+            assert_int_equal(result->rows[0].growth, 100);
+            assert_int_equal(result->rows[0].steps_grown, 7);
+            assert_int_equal(result->rows[0].steps, 7);
+        }
+        tarn_report_destroy(result);
+    }
     asked.options.parts = 3;
     says(&asked, "too few to tell what grows: 4 are needed\n");
-    asked.options.parts = UINT64_MAX;
-    says(&asked, "compared at 25 moments, the ends of equal parts\n");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -119,17 +148,20 @@ static void suppressed_stacks_are_said(void **state)
     (void)state;
     assert_int_equal(tn_suppressions_parse(text, sizeof text - 1, "x", &suppressions, NULL),
                      TARN_OK);
-    struct report_asked asked = {
+    const struct report_asked asked = {
         snapshot,
         {.struct_size = sizeof asked.options, .suppressions = suppressions, .leaks_out = &found}};
+    struct tarn_leaks_result *result = compute(&asked);
 
-    says(&asked, "stacks that hold more and more: 0\n");
-    says(&asked,
-         "        +0.0B      +700.0B      100.0B      800.0B         8                      "
-         " suppressed\n");
+    assert_int_equal(result->leak_count, 0);
     assert_int_equal(found, 0);
-    asked.options.json = true;
-    says(&asked, "\"moments_by\": \"steps\"");
+    assert_int_equal(result->moments_by, TARN_MOMENTS_STEPS);
+    assert_int_equal(result->suppressed_blocks, 8);
+    assert_int_equal(result->suppressed.first, 100);
+    assert_int_equal(result->suppressed.last, 800);
+    assert_int_equal(result->suppressed.change, 700);
+    assert_int_equal(result->total.last, result->others.last + 800);
+    tarn_report_destroy(result);
     assert_true(report_fails_cleanly(leaks, &asked) >= 10);
     tarn_suppressions_destroy(suppressions);
     tarn_snapshot_destroy(snapshot);
@@ -141,9 +173,12 @@ static void nothing_to_go_by(void **state)
         report_parse("{'segments': [], 'device_traces': [["
                      "{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': 0}]]}");
     const struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    struct tarn_leaks_result *result = compute(&asked);
 
     (void)state;
-    says(&asked, "compared at 1 moments, the ends of equal parts: nothing tells steps");
+    assert_int_equal(result->moments_by, TARN_MOMENTS_GUESSED);
+    assert_int_equal(result->moment_count, 1);
+    tarn_report_destroy(result);
     tarn_snapshot_destroy(snapshot);
 }
 

@@ -48,7 +48,7 @@ static void every_contradiction(void **state)
           "segment 100: block 1 begins at 103, the one before ends at 104");
     finds("[" SEGMENT("100", "8",
                       "{'size': 8, 'requested_size': 9, 'state': 'active_allocated'}") "]",
-          "segment 100: block 0 has 8 bytes, less than the 9 asked for");
+          "segment 100: block 0 has 8 bytes, less than the 9 requested");
     finds("[{'address': 1, 'total_size': 8, 'allocated_size': 7, 'active_size': 8, 'blocks':"
           " [{'size': 8, 'requested_size': 8, 'state': 'active_allocated'}]}]",
           "segment 1: allocated 7 and active 8 bytes, its blocks add up to 8 and 8");
@@ -58,12 +58,12 @@ static void every_contradiction(void **state)
     finds("{'segments': [], 'device_traces': [["
           "{'action': 'snapshot', 'addr': 0, 'size': 0, 'stream': 0, 'time_us': 5},"
           "{'action': 'snapshot', 'addr': 0, 'size': 0, 'stream': 0, 'time_us': 4}]]}",
-          "device 0: time runs backwards 1 times, first at entry 1");
+          "device 0: time runs backwards 1 times, first at event 1");
     finds("{'segments': [], 'device_traces': [["
           "{'action': 'alloc', 'addr': 9, 'size': 1, 'stream': 0},"
           "{'action': 'alloc', 'addr': 9, 'size': 1, 'stream': 0},"
           "{'action': 'free_completed', 'addr': 9, 'size': 1, 'stream': 0}]]}",
-          "device 0: the trace allocates 1 times what is in use");
+          "device 0: the trace allocates 1 times what is allocated");
     finds("{'segments': [], 'device_traces': [["
           "{'action': 'free_completed', 'addr': 9, 'size': 1, 'stream': 0},"
           "{'action': 'free_completed', 'addr': 9, 'size': 1, 'stream': 0}]]}",
@@ -74,7 +74,8 @@ static void every_contradiction(void **state)
               " 'state': 'active_allocated'}") "],"
                                                " 'device_traces': [[{'action': 'alloc', 'addr': 8, "
                                                "'size': 4, 'stream': 0}]]}",
-          "device 0: 1 blocks of 4 bytes that the trace leaves in use are not in the segments with "
+          "device 0: 1 blocks of 4 bytes that the trace leaves allocated are not in the segments "
+          "with "
           "that size");
 }
 

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* What the reports on traces share: one result per device, the selection, moments. */
+#ifndef TN_RENDER_DOCUMENT_H
+#define TN_RENDER_DOCUMENT_H
+
+#include "render/table.h"
+#include "report/reports.h"
+
+/* A report on the devices that have a trace. */
+struct tn_device_report {
+    const char *schema;
+    tn_report_device *compute;
+    size_t result_size;                       /* of what that computes */
+    const struct tn_row_table *const *tables; /* up to NULL */
+
+    /* What comes below the device's heading in text, and behind what was selected in JSON. */
+    void (*put)(struct tn_document *document, const struct tarn_report_options *options,
+                const void *result);
+    bool has_own_heading; /* in text `put` writes it */
+};
+
+/* Columns of struct tarn_report_head that tell rows apart: the device. */
+extern const struct tn_row_column tn_device_context[];
+
+/* Computes and writes it. `options` may be NULL. */
+enum tarn_status tn_devices_report(const struct tn_device_report *report,
+                                   const struct tarn_snapshot *snapshot,
+                                   const struct tarn_report_options *options,
+                                   const struct tarn_writer *writer,
+                                   struct tarn_error *error) TN_MUST_CHECK;
+
+/* What is selected, as a line for people and as members of the open object. */
+void tn_selection_put(struct tn_text_out *out, const struct tarn_report_options *options,
+                      const struct tarn_report_head *head);
+void tn_selection_put_json(struct tn_json_text *json, const struct tarn_report_options *options,
+                           const struct tarn_report_head *head);
+
+/* A moment in a line for people, and as members of the open object. */
+void tn_time_point_put(struct tn_text_out *out, const struct tarn_report_head *head,
+                       const char *what, const struct tarn_time_point *at);
+void tn_time_point_put_json(struct tn_json_text *json, const struct tarn_time_point *at);
+
+/* The number of an event as a member, or null. */
+void tn_event_put_json(struct tn_json_text *json, const char *key, uint64_t event);
+
+/* Part of all in percent, 0 of nothing. */
+static inline double tn_percent(uint64_t part, uint64_t all)
+{
+    return all > 0 ? (double)part / (double)all * 100 : 0.0;
+}
+
+/* "+1.5KiB", flush right in `width`. */
+void tn_change_put(struct tn_text_out *out, int width, double change);
+
+#endif

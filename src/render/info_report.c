@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/escaped.h"
+#include "render/document.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- the whole file ---- */
+
+#define AT(member) .at = offsetof(struct tarn_info_result, member)
+
+static const struct tn_row_column file_columns[] = {
+    {"form", NULL, TN_ROW_WORD, 0, AT(form)},
+    {"is_partial", NULL, TN_ROW_BOOL, 0, AT(is_partial)},
+    {"segments", NULL, TN_ROW_COUNT, 0, AT(segments)},
+    {"stacks", NULL, TN_ROW_COUNT, 0, AT(stacks)},
+    {"annotations", NULL, TN_ROW_COUNT, 0, AT(annotations)},
+    {"host_segments", NULL, TN_ROW_COUNT, 0, AT(host_segments)},
+    {0}};
+
+static const struct tn_row_table file_table = {.columns = file_columns};
+
+#undef AT
+#define AT(member) .at = offsetof(struct tarn_info_oddity, member)
+
+static const struct tn_row_column oddity_columns[] = {
+    {"text", NULL, TN_ROW_TEXT, 0, AT(text)},
+    {"count", NULL, TN_ROW_COUNT, 0, AT(count)},
+    {"first_offset", NULL, TN_ROW_COUNT, 0, AT(first_offset)},
+    {0}};
+
+static const struct tn_row_table oddity_table = {.columns = oddity_columns,
+                                                 .row_size = sizeof(struct tarn_info_oddity)};
+
+#undef AT
+
+static void file_json(struct tn_json_text *json, const struct tarn_info_result *info)
+{
+    tn_members_put(json, &file_table, info, TN_IN_ROWS);
+    if (info->has_settings) {
+        tn_json_text(json, "settings", info->settings, info->settings_length);
+    } else {
+        tn_json_null(json, "settings");
+    }
+}
+
+static void file_text(struct tn_text_out *out, const struct tarn_info_result *info)
+{
+    tn_text_printf(out, "%s%s\n", info->form,
+                   info->is_partial ? ", of which the end is missing" : "");
+    tn_text_printf(out, "devices: %zu, segments: %" PRIu64 ", stacks: %" PRIu64 "\nsettings: ",
+                   info->devices_in_file, info->segments, info->stacks);
+    tn_text_put_escaped(out, info->settings, info->settings_length, TN_ESCAPED_PLAIN);
+    if (info->settings_length == 0) {
+        tn_text_puts(out, info->has_settings ? "(default)" : "(not in the file)");
+    }
+    tn_text_putc(out, '\n');
+    if (info->annotations > 0) {
+        tn_text_printf(out, "annotations: %" PRIu64 "\n", info->annotations);
+    }
+    if (info->host_segments > 0) {
+        tn_text_printf(out, "pinned memory: %" PRIu64 " segments\n", info->host_segments);
+    }
+    for (size_t i = 0; i < info->oddity_count; i++) {
+        const struct tarn_info_oddity *oddity = &info->oddities[i];
+
+        tn_text_puts(out, "odd: ");
+        tn_text_put_escaped(out, oddity->text, strlen(oddity->text), TN_ESCAPED_PLAIN);
+        tn_text_printf(out, " (%" PRIu64 " times, first at byte %" PRIu64 ")\n", oddity->count,
+                       oddity->first_offset);
+    }
+}
+
+/* ---- a device as text ---- */
+
+static void span_put(struct tn_text_out *out, const struct tarn_info_device *device)
+{
+    if (!device->has_times || device->last_us < device->first_us) {
+        return;
+    }
+    const double seconds =
+        ((double)device->last_us - (double)device->first_us) / 1e6; /* may exceed 64 bits */
+
+    tn_text_printf(out, " in %.3f s", seconds);
+    if (seconds > 0) {
+        tn_text_printf(out, ", %.0f a second", (double)device->events / seconds);
+    }
+}
+
+static void trace_text(struct tn_text_out *out, const struct tarn_info_device *device)
+{
+    tn_text_printf(out, "  trace: %" PRIu64 " events", device->events);
+    span_put(out, device);
+    tn_text_putc(out, '\n');
+    for (size_t i = 0; i < device->action_count; i++) {
+        tn_text_printf(out, "    %8" PRIu64 "  %s\n", device->actions[i].count,
+                       device->actions[i].name);
+    }
+    tn_text_printf(out, "  stacks: %" PRIu64 " of %" PRIu64 " events have one\n",
+                   device->with_stack, device->may_have_stack);
+    if (device->reserved_before == 0 && device->blocks_before == 0) {
+        tn_text_puts(out, "  the trace begins with an empty allocator\n");
+        return;
+    }
+    tn_text_printf(out,
+                   "  the trace begins in mid-run: %s was reserved and %" PRIu64
+                   " blocks of %s allocated before it\n",
+                   tn_text_size(out, (double)device->reserved_before).text, device->blocks_before,
+                   tn_text_size(out, (double)device->requested_before).text);
+}
+
+static void selected_text(struct tn_text_out *out, const struct tarn_report_options *options,
+                          const struct tarn_info_device *device)
+{
+    if (device->steps > 0) {
+        tn_text_printf(out, "  steps: %" PRIu64 ", by their annotations\n", device->steps);
+    }
+    if (device->head.is_part) {
+        tn_text_puts(out, "  ");
+        tn_selection_put(out, options, &device->head);
+        tn_text_printf(out, "    %" PRIu64 " allocations of %s", device->selected_allocations,
+                       tn_text_size(out, (double)device->selected_bytes).text);
+        tn_text_printf(out, ", at most %s allocated at once\n",
+                       tn_text_size(out, (double)device->selected_peak).text);
+    }
+}
+
+static void device_text(struct tn_text_out *out, const struct tarn_report_options *options,
+                        const struct tarn_info_device *device)
+{
+    tn_text_printf(out, "\ndevice %d\n  now: %s reserved in %" PRIu64 " segments",
+                   device->head.device, tn_text_size(out, (double)device->reserved).text,
+                   device->segments);
+    tn_text_printf(out, ", %s in %" PRIu64 " blocks allocated",
+                   tn_text_size(out, (double)device->active).text, device->active_blocks);
+    tn_text_printf(out, ", %s of it requested\n",
+                   tn_text_size(out, (double)device->requested).text);
+    if (device->events == 0) {
+        tn_text_puts(out, "  no trace: history was not recorded\n");
+        return;
+    }
+    trace_text(out, device);
+    selected_text(out, options, device);
+}
+
+/* ---- a device as JSON ---- */
+
+#define AT(member) .at = offsetof(struct tarn_info_device, member)
+
+static const struct tn_row_column device_columns[] = {
+    {"device", NULL, TN_ROW_INT, 0, AT(head.device)},
+    {"segments", NULL, TN_ROW_COUNT, 0, AT(segments)},
+    {"reserved_bytes", NULL, TN_ROW_SIZE, 0, AT(reserved)},
+    {"allocated_bytes", NULL, TN_ROW_SIZE, 0, AT(allocated)},
+    {"active_bytes", NULL, TN_ROW_SIZE, 0, AT(active)},
+    {"active_blocks", NULL, TN_ROW_COUNT, 0, AT(active_blocks)},
+    {"requested_bytes", NULL, TN_ROW_SIZE, 0, AT(requested)},
+    {"events", NULL, TN_ROW_COUNT, 0, AT(events)},
+    {0}};
+
+static const struct tn_row_column times_columns[] = {
+    {"first_event_us", NULL, TN_ROW_SIGNED, 0, AT(first_us)},
+    {"last_event_us", NULL, TN_ROW_SIGNED, 0, AT(last_us)},
+    {0}};
+
+static const struct tn_row_column trace_columns[] = {
+    {"events_with_stack", NULL, TN_ROW_COUNT, 0, AT(with_stack)},
+    {"reserved_bytes_before", NULL, TN_ROW_SIZE, 0, AT(reserved_before)},
+    {"requested_bytes_before", NULL, TN_ROW_SIZE, 0, AT(requested_before)},
+    {"blocks_before", NULL, TN_ROW_COUNT, 0, AT(blocks_before)},
+    {0}};
+
+static const struct tn_row_column selected_columns[] = {
+    {"selected_allocations", NULL, TN_ROW_COUNT, 0, AT(selected_allocations)},
+    {"selected_allocated_bytes", NULL, TN_ROW_SIZE, 0, AT(selected_bytes)},
+    {"selected_peak_bytes", NULL, TN_ROW_SIZE, 0, AT(selected_peak)},
+    {"steps", NULL, TN_ROW_COUNT, 0, AT(steps)},
+    {0}};
+
+static void members_put(struct tn_json_text *json, const struct tn_row_column *columns,
+                        const struct tarn_info_device *device)
+{
+    const struct tn_row_table table = {.columns = columns};
+
+    tn_members_put(json, &table, device, TN_IN_ROWS);
+}
+
+static void trace_json(struct tn_json_text *json, const struct tarn_report_options *options,
+                       const struct tarn_info_device *device)
+{
+    if (device->has_times) {
+        members_put(json, times_columns, device);
+    }
+    members_put(json, trace_columns, device);
+    tn_json_open_object(json, "actions");
+    for (size_t i = 0; i < device->action_count; i++) {
+        tn_json_number(json, device->actions[i].name, device->actions[i].count);
+    }
+    tn_json_close(json);
+    tn_selection_put_json(json, options, &device->head);
+    members_put(json, selected_columns, device);
+}
+
+static void device_json(struct tn_json_text *json, const struct tarn_report_options *options,
+                        const struct tarn_info_device *device)
+{
+    tn_json_open_object(json, NULL);
+    members_put(json, device_columns, device);
+    if (device->events > 0) {
+        trace_json(json, options, device);
+    }
+    tn_json_close(json);
+}
+
+/* ---- the report ---- */
+
+static void info_put(struct tn_document *document, const struct tarn_report_options *options,
+                     const struct tarn_info_result *info)
+{
+    const struct tn_rows oddities = {.rows = info->oddities, .count = info->oddity_count};
+
+    if (document->json) {
+        file_json(document->json, info);
+        tn_table_put(document, &oddity_table, "oddities", &oddities);
+        tn_json_open_array(document->json, "devices");
+    } else if (document->text) {
+        file_text(document->text, info);
+    }
+    for (size_t i = 0; i < info->device_count; i++) {
+        if (document->json) {
+            device_json(document->json, options, &info->devices[i]);
+        } else if (document->text) {
+            device_text(document->text, options, &info->devices[i]);
+        }
+    }
+}
+
+enum tarn_status tarn_report_info(const struct tarn_snapshot *snapshot,
+                                  const struct tarn_report_options *given,
+                                  const struct tarn_writer *writer, struct tarn_error *error)
+{
+    static const struct tn_row_table *const no_tables[] = {NULL};
+    static const struct tarn_report_options defaults = {.struct_size = sizeof defaults};
+    const struct tarn_report_options *options = given ? given : &defaults;
+    struct tn_document document;
+    struct tarn_info_result *info;
+    const enum tarn_status status = tarn_info_compute(snapshot, options, &info, error);
+
+    if (status) {
+        return status;
+    }
+    tn_document_begin(&document, options, "tarn.info/1", no_tables, writer);
+    info_put(&document, options, info);
+    tarn_report_destroy(info);
+    return tn_document_end(&document, error);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/group_key.h"
+#include "render/document.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+    LABEL_MAX = 64
+};
+
+static const char *const moment_words[] = {[TARN_MOMENTS_STEPS] = "steps",
+                                           [TARN_MOMENTS_STACK] = "repeating stack",
+                                           [TARN_MOMENTS_PARTS] = "parts",
+                                           [TARN_MOMENTS_GUESSED] = "guessed parts"};
+
+#define AT(member) .at = offsetof(struct tarn_leak_row, member)
+#define OF(member) .of = offsetof(struct tarn_leak_row, member)
+
+static const struct tn_row_column columns[] = {
+    {"bytes_per_step", NULL, TN_ROW_CHANGE, 0, AT(growth), .in = TN_IN_ROWS},
+    {"steps_that_grew", NULL, TN_ROW_COUNT, 0, AT(steps_grown), .in = TN_IN_ROWS},
+    {"first_growth_event", NULL, TN_ROW_EVENT, 0, AT(first_growth_event), .in = TN_IN_ROWS},
+    {"bytes", NULL, TN_ROW_NUMBERS, 0, AT(bytes), OF(moment_count)},
+    {NULL, "per step", TN_ROW_CHANGE, 0, AT(growth)},
+    {NULL, "change", TN_ROW_CHANGE, 0, AT(change)},
+    {NULL, "first", TN_ROW_SIZE, 0, AT(first)},
+    {NULL, "last", TN_ROW_SIZE, 0, AT(last)},
+    {"blocks", "blocks", TN_ROW_COUNT, 8, AT(blocks)},
+    {NULL, "grew in", TN_ROW_FRACTION, -10, AT(steps_grown), OF(steps), .in = TN_IN_ROWS},
+    {NULL, "from", TN_ROW_COUNT, 7, AT(first_growth_event), .in = TN_IN_ROWS},
+    {NULL, "", TN_ROW_GROUP, 0, AT(group)},
+    {0}};
+
+static const struct tn_row_table table = {.columns = columns,
+                                          .row_size = sizeof(struct tarn_leak_row),
+                                          .context = tn_device_context,
+                                          .has_others = true};
+
+/* ---- text ---- */
+
+static void moments_put(struct tn_text_out *out, const struct tarn_leaks_result *leaks)
+{
+    tn_text_printf(out, "compared at %zu moments", leaks->moment_count);
+    if (leaks->moment_count < leaks->moments_found) {
+        tn_text_printf(out, " of %" PRIu64, leaks->moments_found);
+    }
+    switch (leaks->moments_by) {
+    case TARN_MOMENTS_STEPS:
+        tn_text_puts(out, ", the ends of steps");
+        break;
+    case TARN_MOMENTS_STACK:
+        tn_text_puts(out, ", where this repeats: ");
+        tn_text_puts(out, leaks->repeated.text);
+        break;
+    case TARN_MOMENTS_PARTS:
+        tn_text_puts(out, ", the ends of equal parts");
+        break;
+    case TARN_MOMENTS_GUESSED:
+        tn_text_puts(out, ", the ends of equal parts: nothing tells steps (--steps N sets how "
+                          "many parts)");
+        break;
+    }
+    tn_text_puts(out, "\n\n");
+}
+
+/* The table, and all sums below it. */
+static void table_put(struct tn_document *document, const struct tarn_leaks_result *leaks)
+{
+    const char *plural = tn_grouping_plural(leaks->head.by);
+    const struct tn_rows rows = {.rows = leaks->rows, .count = leaks->row_count};
+    char label[LABEL_MAX];
+
+    tn_text_printf(document->text, "%s that hold more and more: %zu\n", plural, leaks->leak_count);
+    tn_table_put(document, &table, "groups", &rows);
+    if (leaks->more_count > 0) {
+        (void)snprintf(label, sizeof label, "more that grow (%zu %s)", leaks->more_count, plural);
+        tn_table_put_row(document, &table, &rows, &leaks->more, label);
+    }
+    (void)snprintf(label, sizeof label, "the others (%zu %s)", leaks->other_count, plural);
+    tn_table_put_row(document, &table, &rows, &leaks->others, label);
+    if (leaks->suppressed_blocks > 0) {
+        tn_table_put_row(document, &table, &rows, &leaks->suppressed, "suppressed");
+    }
+    tn_table_put_row(document, &table, &rows, &leaks->total, "total");
+}
+
+static void text_put(struct tn_document *document, const struct tarn_leaks_result *leaks)
+{
+    struct tn_text_out *out = document->text;
+
+    moments_put(out, leaks);
+    if (leaks->moment_count < TARN_MOMENTS_MIN) {
+        tn_text_printf(out, "too few to tell what grows: %d are needed\n", TARN_MOMENTS_MIN);
+        return;
+    }
+    table_put(document, leaks);
+    if (leaks->head.is_part) {
+        tn_text_printf(out, "  %s allocated at the end are left out by the selection\n",
+                       tn_text_size(out, (double)leaks->left_out_at_end).text);
+    }
+}
+
+/* ---- devices ---- */
+
+static void moments_put_json(struct tn_json_text *json, const struct tarn_leaks_result *leaks)
+{
+    tn_json_word(json, "moments_by", moment_words[leaks->moments_by]);
+    tn_json_open_array(json, "moments");
+    for (size_t i = 0; i < leaks->moment_count; i++) {
+        tn_json_number(json, NULL, leaks->moments[i]);
+    }
+    tn_json_close(json);
+    tn_json_number(json, "leaks", leaks->leak_count);
+}
+
+static void leaks_put(struct tn_document *document, const struct tarn_report_options *options,
+                      const void *result)
+{
+    const struct tarn_leaks_result *leaks = result;
+    const struct tn_rows rows = {.rows = leaks->rows,
+                                 .count = leaks->row_count,
+                                 .others = &leaks->others,
+                                 .other_count = leaks->other_count,
+                                 .total = &leaks->total};
+
+    (void)options;
+    if (document->text) {
+        text_put(document, leaks);
+        return;
+    }
+    if (document->json) {
+        moments_put_json(document->json, leaks);
+    }
+    tn_table_put(document, &table, "groups", &rows);
+    if (document->json) {
+        tn_object_put(document->json, "more_that_grow", &table, &leaks->more, TN_IN_TOTAL);
+        tn_object_put(document->json, "suppressed", &table, &leaks->suppressed, TN_IN_TOTAL);
+    }
+}
+
+static const struct tn_row_table *const tables[] = {&table, NULL};
+
+enum tarn_status tarn_report_leaks(const struct tarn_snapshot *snapshot,
+                                   const struct tarn_report_options *options,
+                                   const struct tarn_writer *writer, struct tarn_error *error)
+{
+    static const struct tn_device_report report = {.schema = "tarn.leaks/1",
+                                                   .compute = tn_leaks_compute,
+                                                   .result_size = sizeof(struct tarn_leaks_result),
+                                                   .tables = tables,
+                                                   .put = leaks_put};
+
+    return tn_devices_report(&report, snapshot, options, writer, error);
+}

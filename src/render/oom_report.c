@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+#include "render/changes_table.h"
+#include "render/holders_table.h"
+#include "render/pools_table.h"
+
+#include <inttypes.h>
+
+static const char *const verdict_words[] = {
+    [TARN_OOM_FRAGMENTED] = "fragmented",
+    [TARN_OOM_ELSEWHERE] = "wrong pool or stream",
+    [TARN_OOM_FULL] = "really full",
+    [TARN_OOM_OUTSIDE] = "outside the allocator",
+};
+
+/* ---- text ---- */
+
+static const char *size_of(struct tn_size_text *text, const struct tn_text_out *out, uint64_t bytes)
+{
+    *text = tn_text_size(out, (double)bytes);
+    return text->text;
+}
+
+static void verdict_put(struct tn_text_out *out, const struct tarn_oom_failure *oom)
+{
+    struct tn_size_text a;
+    struct tn_size_text b;
+    struct tn_size_text c;
+
+    tn_text_printf(out, "\n  verdict: %s\n  ", verdict_words[oom->verdict]);
+    switch (oom->verdict) {
+    case TARN_OOM_FRAGMENTED:
+        tn_text_printf(out,
+                       "%s is free in the request's own pool and stream, enough for %s, but the "
+                       "largest of %" PRIu64 " pieces has %s",
+                       size_of(&a, out, oom->own.free), size_of(&b, out, oom->request),
+                       oom->own.free_pieces, size_of(&c, out, oom->own.largest_free));
+        break;
+    case TARN_OOM_ELSEWHERE:
+        tn_text_printf(out,
+                       "%s is free, enough for %s, but only %s of it in the request's own pool "
+                       "and stream",
+                       size_of(&a, out, oom->all_pools.free), size_of(&b, out, oom->request),
+                       size_of(&c, out, oom->own.free));
+        break;
+    case TARN_OOM_FULL:
+    case TARN_OOM_OUTSIDE:
+        tn_text_printf(out, "only %s of %s reserved is free: in one piece it would not do for %s",
+                       size_of(&a, out, oom->all_pools.free), size_of(&b, out, oom->reserved),
+                       size_of(&c, out, oom->request));
+        break;
+    }
+    tn_text_putc(out, '\n');
+}
+
+/* Who refused. */
+static void refusal_put(struct tn_text_out *out, const struct tarn_oom_failure *oom)
+{
+    struct tn_size_text a;
+    struct tn_size_text b;
+
+    if (oom->is_limited) {
+        tn_text_printf(out,
+                       "  the device had %s free: a limit of the allocator refused, such as "
+                       "set_per_process_memory_fraction\n",
+                       size_of(&a, out, oom->device_free));
+    } else {
+        tn_text_printf(out, "  the device had %s free, and %s was requested from it\n",
+                       size_of(&a, out, oom->device_free), size_of(&b, out, oom->segment));
+    }
+    if (oom->outside > 0) {
+        tn_text_printf(out, "  %s of the device is not of this allocator\n",
+                       size_of(&a, out, oom->outside));
+    }
+}
+
+/* What would have helped. */
+static void remedies_put(struct tn_text_out *out, const struct tarn_oom_failure *oom)
+{
+    struct tn_size_text size;
+
+    if (oom->all_pools.waiting > 0) {
+        tn_text_printf(out,
+                       "  %s is freed but waits for other streams; when they are done it can be "
+                       "used again\n",
+                       size_of(&size, out, oom->all_pools.waiting));
+    }
+    tn_text_printf(out,
+                   "  emptying the cache would %s: %s is in segments that are free as a whole\n",
+                   oom->emptying_helps ? "have made room" : "not have helped",
+                   size_of(&size, out, oom->all_pools.free_segments));
+    if (oom->expandable_helps != TARN_ANSWER_UNKNOWN) {
+        tn_text_printf(out, "  expandable_segments:True would %s\n",
+                       oom->expandable_helps == TARN_ANSWER_YES
+                           ? "have saved it: the run, replayed so, gets past this request in the "
+                             "same memory"
+                           : "not have saved it: the run, replayed so, fails in the same memory");
+    }
+}
+
+static void head_put(struct tn_text_out *out, const struct tarn_report_head *head,
+                     const struct tarn_oom_failure *oom)
+{
+    struct tn_size_text sizes[3];
+
+    tn_text_printf(out,
+                   "device %d, event %" PRIu64 ": no memory for %s (%" PRIu64
+                   " bytes, rounded) on stream %" PRIu64 "\n  requested by ",
+                   head->device, oom->event, size_of(&sizes[0], out, oom->request), oom->request,
+                   oom->stream);
+    tn_text_puts(out, oom->stack.text);
+    tn_text_printf(out, "\n  %s reserved, %s of it allocated\n",
+                   size_of(&sizes[1], out, oom->reserved), size_of(&sizes[2], out, oom->requested));
+    verdict_put(out, oom);
+    refusal_put(out, oom);
+    remedies_put(out, oom);
+}
+
+/* ---- tables ---- */
+
+#define AT(member) .at = offsetof(struct tarn_oom_failure, member)
+
+/* Members of a failure, and what tells the rows of its tables apart. */
+static const struct tn_row_column oom_columns[] = {
+    {"event", NULL, TN_ROW_EVENT, 0, AT(event)},
+    {"rounded_request_bytes", NULL, TN_ROW_SIZE, 0, AT(request)},
+    {"segment_bytes", NULL, TN_ROW_SIZE, 0, AT(segment)},
+    {"stream", NULL, TN_ROW_COUNT, 0, AT(stream)},
+    {"device_free_bytes", NULL, TN_ROW_SIZE, 0, AT(device_free)},
+    {"refused_by_a_limit_of_the_allocator", NULL, TN_ROW_BOOL, 0, AT(is_limited)},
+    {"reserved_bytes", NULL, TN_ROW_SIZE, 0, AT(reserved)},
+    {"requested_bytes", NULL, TN_ROW_SIZE, 0, AT(requested)},
+    {"verdict", NULL, TN_ROW_CHOICE, 0, AT(verdict), .words = verdict_words},
+    {"emptying_the_cache_helps", NULL, TN_ROW_BOOL, 0, AT(emptying_helps)},
+    {"expandable_segments_help", NULL, TN_ROW_ANSWER, 0, AT(expandable_helps)},
+    {"frames", NULL, TN_ROW_FRAMES, 0, AT(stack)},
+    {0}};
+
+static const struct tn_row_table oom_table = {.columns = oom_columns,
+                                              .row_size = sizeof(struct tarn_oom_failure),
+                                              .context = tn_device_context};
+
+#undef AT
+
+/* What the tables of a failure are of. */
+struct failure {
+    int device;
+    uint64_t event;
+};
+
+static const struct tn_row_column failure_context[] = {
+    {"device", NULL, TN_ROW_INT, 0, .at = offsetof(struct failure, device)},
+    {"event", NULL, TN_ROW_EVENT, 0, .at = offsetof(struct failure, event)},
+    {0}};
+
+static const struct tn_row_table pool_table = {.columns = tn_pool_columns,
+                                               .row_size = sizeof(struct tarn_pool_row),
+                                               .context = failure_context};
+static const struct tn_row_table holders_table = {.columns = tn_holders_columns,
+                                                  .row_size = sizeof(struct tarn_holder),
+                                                  .context = failure_context,
+                                                  .has_others = true};
+static const struct tn_row_table changes_table = {.columns = tn_changes_columns,
+                                                  .row_size = sizeof(struct tarn_change),
+                                                  .context = failure_context,
+                                                  .has_others = true};
+
+static void pools_put(struct tn_document *document, const struct tarn_oom_failure *oom)
+{
+    const struct tn_rows rows = {.rows = oom->pools,
+                                 .count = oom->pool_count,
+                                 .total = document->json ? NULL : &oom->all_pools};
+
+    if (document->text) {
+        tn_text_putc(document->text, '\n');
+    }
+    tn_table_put(document, &pool_table, "ooms.pools", &rows);
+    if (document->json) {
+        tn_object_put(document->json, "all_pools", &pool_table, &oom->all_pools, TN_IN_TOTAL);
+    }
+}
+
+static void holders_put(struct tn_document *document, const struct tarn_report_head *head,
+                        const struct tarn_oom_failure *oom)
+{
+    if (document->text) {
+        tn_text_puts(document->text, "\n  who holds the memory\n");
+    } else if (document->json) {
+        tn_json_open_object(document->json, "holders");
+    }
+    tn_holders_put(document, &holders_table, "ooms.holders.groups", &oom->holders);
+    if (document->json) {
+        tn_json_close(document->json);
+    } else if (document->text && head->is_part) {
+        tn_text_put_size(document->text, (double)(oom->requested - oom->holders.total.bytes));
+        tn_text_puts(document->text, "          allocated as well, left out by the selection\n");
+    }
+}
+
+static void changes_put(struct tn_document *document, const struct tarn_oom_failure *oom)
+{
+    if (document->text && oom->since == TARN_NONE) {
+        return;
+    }
+    if (document->text) {
+        tn_text_printf(document->text, "\n  what changed since event %" PRIu64 ", %s\n", oom->since,
+                       oom->is_since_step ? "the end of the last step"
+                                          : "in the last tenth of the trace before it");
+    } else if (document->json) {
+        tn_json_open_object(document->json, "changes_since");
+        tn_json_number_or_null(document->json, "event", oom->since, TARN_NONE);
+        tn_json_bool(document->json, "is_end_of_a_step", oom->is_since_step);
+    }
+    tn_changes_put(document, &changes_table, "ooms.changes_since.changes", &oom->changes);
+    if (document->json) {
+        tn_json_close(document->json);
+    }
+}
+
+/* ---- devices ---- */
+
+static void failure_put(struct tn_document *document, const struct tarn_report_head *head,
+                        const struct tarn_oom_failure *oom)
+{
+    const struct failure failure = {head->device, oom->event};
+    const struct tn_rows row = {.rows = oom, .count = 1};
+
+    if (document->text) {
+        head_put(document->text, head, oom);
+    } else if (document->json) {
+        tn_json_open_object(document->json, NULL);
+        tn_members_put(document->json, &oom_table, oom, TN_IN_ROWS);
+    } else {
+        tn_table_put(document, &oom_table, "ooms", &row);
+    }
+    document->context = &failure;
+    pools_put(document, oom);
+    holders_put(document, head, oom);
+    changes_put(document, oom);
+    document->context = head;
+    if (document->json) {
+        tn_json_close(document->json);
+    }
+}
+
+static void oom_put(struct tn_document *document, const struct tarn_report_options *options,
+                    const void *result)
+{
+    const struct tarn_oom_result *ooms = result;
+
+    if (document->json) {
+        tn_json_open_array(document->json, "ooms");
+    } else if (document->text) {
+        tn_selection_put(document->text, options, &ooms->head);
+        if (ooms->oom_count == 0) {
+            tn_text_printf(document->text, "device %d: no request failed in %" PRIu64 " events\n",
+                           ooms->head.device, ooms->head.last_event - ooms->head.first_event + 1);
+        }
+    }
+    for (size_t i = 0; i < ooms->oom_count; i++) {
+        if (document->text && i > 0) {
+            tn_text_putc(document->text, '\n');
+        }
+        failure_put(document, &ooms->head, &ooms->ooms[i]);
+    }
+    if (document->json) {
+        tn_json_close(document->json);
+        tn_json_number(document->json, "later_ooms", ooms->later_ooms);
+    } else if (document->text && ooms->later_ooms > 0) {
+        tn_text_printf(document->text, "\n%" PRIu64 " later requests failed as well\n",
+                       ooms->later_ooms);
+    }
+}
+
+static const struct tn_row_table *const tables[] = {&oom_table, &pool_table, &holders_table,
+                                                    &changes_table, NULL};
+
+enum tarn_status tarn_report_oom(const struct tarn_snapshot *snapshot,
+                                 const struct tarn_report_options *options,
+                                 const struct tarn_writer *writer, struct tarn_error *error)
+{
+    static const struct tn_device_report report = {.schema = "tarn.oom/1",
+                                                   .compute = tn_oom_compute,
+                                                   .result_size = sizeof(struct tarn_oom_result),
+                                                   .tables = tables,
+                                                   .put = oom_put,
+                                                   .has_own_heading = true};
+
+    return tn_devices_report(&report, snapshot, options, writer, error);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "render/holders_table.h"
+
+#include <stdio.h>
+
+enum {
+    PATH_MAX_BYTES = 64
+};
+
+static void line_put(struct tn_text_out *out, uint64_t bytes, const char *what)
+{
+    tn_text_put_size(out, (double)bytes);
+    tn_text_printf(out, "          %s\n", what);
+}
+
+/* What is not in the table, and what of it is from before. */
+static void around_put(struct tn_text_out *out, const struct tarn_report_head *head,
+                       const struct tarn_composition *composition)
+{
+    if (head->is_part) {
+        line_put(out, composition->at.left_out, "allocated as well, left out by the selection");
+    }
+    if (composition->unallocated != TARN_NONE) {
+        line_put(out, composition->unallocated,
+                 "reserved and not allocated: cached, between blocks, or lost to rounding");
+    }
+    if (composition->holders.total.bytes_before > 0) {
+        line_put(out, composition->holders.total.bytes_before,
+                 head->first_event > 0 ? "of the total was there before that part"
+                                       : "of the total was there before the first event");
+    }
+}
+
+static void tables_put(struct tn_document *document, const struct tarn_report_options *options,
+                       const struct tarn_holders *holders, const char *key)
+{
+    const struct tn_rows tree = {.rows = holders->tree, .count = holders->tree_count};
+    char path[PATH_MAX_BYTES];
+
+    if (!document->text || !options->tree) {
+        (void)snprintf(path, sizeof path, "%s.groups", key);
+        tn_holders_put(document, &tn_holders_table, path, holders);
+    }
+    if (options->tree) {
+        (void)snprintf(path, sizeof path, "%s.tree", key);
+        tn_table_put(document, &tn_holders_tree_table, path, &tree);
+    }
+}
+
+/* `what` is the name of the moment in text, `key` in JSON. */
+static void composition_put(struct tn_document *document, const struct tarn_report_options *options,
+                            const struct tarn_report_head *head,
+                            const struct tarn_composition *composition, const char *what,
+                            const char *key)
+{
+    if (document->json) {
+        tn_json_open_object(document->json, key);
+        tn_time_point_put_json(document->json, &composition->at);
+    } else if (document->text) {
+        tn_text_putc(document->text, '\n');
+        tn_time_point_put(document->text, head, what, &composition->at);
+    }
+    tables_put(document, options, &composition->holders, key);
+    if (document->json) {
+        tn_json_close(document->json);
+    } else if (document->text) {
+        around_put(document->text, head, composition);
+    }
+}
+
+static void peak_put(struct tn_document *document, const struct tarn_report_options *options,
+                     const void *result)
+{
+    const struct tarn_peak_result *peak = result;
+
+    composition_put(document, options, &peak->head, &peak->requested_peak, "most allocated",
+                    "requested_peak");
+    composition_put(document, options, &peak->head, &peak->reserved_peak, "most reserved",
+                    "reserved_peak");
+}
+
+static void live_put(struct tn_document *document, const struct tarn_report_options *options,
+                     const void *result)
+{
+    const struct tarn_live_result *live = result;
+
+    composition_put(document, options, &live->head, &live->composition, "then", "instant");
+}
+
+static const struct tn_row_table *const tables[] = {&tn_holders_table, &tn_holders_tree_table,
+                                                    NULL};
+
+static enum tarn_status live_report(const struct tarn_snapshot *snapshot, const char *schema,
+                                    const struct tarn_report_options *options,
+                                    const struct tarn_writer *writer, struct tarn_error *error)
+{
+    const struct tn_device_report report = {.schema = schema,
+                                            .compute = tn_live_compute,
+                                            .result_size = sizeof(struct tarn_live_result),
+                                            .tables = tables,
+                                            .put = live_put};
+
+    return tn_devices_report(&report, snapshot, options, writer, error);
+}
+
+enum tarn_status tarn_report_peak(const struct tarn_snapshot *snapshot,
+                                  const struct tarn_report_options *options,
+                                  const struct tarn_writer *writer, struct tarn_error *error)
+{
+    static const struct tn_device_report report = {.schema = "tarn.peak/1",
+                                                   .compute = tn_peak_compute,
+                                                   .result_size = sizeof(struct tarn_peak_result),
+                                                   .tables = tables,
+                                                   .put = peak_put};
+
+    if (options && options->selection && options->selection->at.kind != TARN_AT_UNSAID) {
+        return live_report(snapshot, report.schema, options, writer, error);
+    }
+    return tn_devices_report(&report, snapshot, options, writer, error);
+}
+
+enum tarn_status tarn_report_live(const struct tarn_snapshot *snapshot,
+                                  const struct tarn_report_options *options,
+                                  const struct tarn_writer *writer, struct tarn_error *error)
+{
+    return live_report(snapshot, "tarn.live/1", options, writer, error);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/ranks.h"
+
+#include "base/escaped.h"
+#include "render/changes_table.h"
+
+#include <string.h>
+
+#define AT(member) .at = offsetof(struct tarn_rank, member)
+
+static void file_put(struct tn_text_out *out, const struct tarn_rank *rank)
+{
+    tn_text_put_escaped(out, rank->file, strlen(rank->file), TN_ESCAPED_PLAIN);
+    tn_text_printf(out, ", device %d", rank->device);
+}
+
+static void label_put(struct tn_text_out *out, const void *row)
+{
+    const struct tarn_rank *rank = row;
+
+    file_put(out, rank);
+    tn_text_puts(out, rank->is_outlier ? "  outlier" : "");
+}
+
+static const struct tn_row_column columns[] = {
+    {"file", NULL, TN_ROW_TEXT, 0, AT(file)},
+    {"device", NULL, TN_ROW_INT, 0, AT(device)},
+    {"requested_bytes", "allocated", TN_ROW_SIZE, 0, AT(requested)},
+    {"left_out_bytes", NULL, TN_ROW_SIZE, 0, AT(left_out)},
+    {"reserved_peak_bytes", "reserved", TN_ROW_SIZE, 0, AT(reserved_peak)},
+    {NULL, "distance", TN_ROW_REAL, 8, AT(distance), .in = TN_IN_ROWS},
+    {"is_outlier", NULL, TN_ROW_BOOL, 0, AT(is_outlier)},
+    {NULL, "", TN_ROW_LABEL, .put = label_put},
+    {0}};
+
+static const struct tn_row_table table = {
+    .columns = columns, .row_size = sizeof(struct tarn_rank), .others_key = "ranks"};
+
+/* What the changes of an outlier are of. */
+static const struct tn_row_column outlier_context[] = {
+    {"file", NULL, TN_ROW_TEXT, 0, AT(file)}, {"device", NULL, TN_ROW_INT, 0, AT(device)}, {0}};
+
+static const struct tn_row_table changes_table = {.columns = tn_changes_columns,
+                                                  .row_size = sizeof(struct tarn_change),
+                                                  .context = outlier_context,
+                                                  .has_others = true};
+
+/* ---- all ranks ---- */
+
+static void range_put(struct tn_text_out *out, const char *what,
+                      const struct tarn_rank_range *range)
+{
+    tn_text_printf(out, "%s: least %s", what, tn_text_size(out, (double)range->least).text);
+    tn_text_printf(out, ", median %s", tn_text_size(out, (double)range->median).text);
+    tn_text_printf(out, ", most %s\n", tn_text_size(out, (double)range->most).text);
+}
+
+static void range_put_json(struct tn_json_text *json, const char *key,
+                           const struct tarn_rank_range *range)
+{
+    tn_json_open_object(json, key);
+    tn_json_number(json, "least", range->least);
+    tn_json_number(json, "median", range->median);
+    tn_json_number(json, "most", range->most);
+    tn_json_close(json);
+}
+
+static void ranks_text(struct tn_document *document, const struct tarn_ranks_result *result)
+{
+    const struct tn_rows rows = {.rows = result->ranks,
+                                 .count = result->rank_count - result->other_count,
+                                 .others = &result->others,
+                                 .other_count = result->other_count,
+                                 .total = &result->total};
+
+    tn_text_printf(document->text, "%zu ranks\n", result->rank_count);
+    range_put(document->text, "allocated", &result->requested);
+    range_put(document->text, "most reserved", &result->reserved_peak);
+    tn_text_putc(document->text, '\n');
+    tn_table_put(document, &table, "ranks", &rows);
+    if (result->rank_count < TARN_RANKS_MIN) {
+        tn_text_printf(document->text, "too few ranks to tell which stands out: %d are needed\n",
+                       TARN_RANKS_MIN);
+    } else if (result->outlier_count == 0) {
+        tn_text_puts(document->text, "no rank stands out\n");
+    }
+}
+
+/* All of them: programs have use for each. */
+static void ranks_rows(struct tn_document *document, const struct tarn_ranks_result *result)
+{
+    const struct tn_rows rows = {.rows = result->ranks, .count = result->rank_count};
+
+    if (document->json) {
+        range_put_json(document->json, "requested_bytes", &result->requested);
+        range_put_json(document->json, "reserved_peak_bytes", &result->reserved_peak);
+    }
+    tn_table_put(document, &table, "ranks", &rows);
+    if (document->json) {
+        tn_object_put(document->json, "typical", &table, &result->typical, TN_IN_ROWS);
+    }
+}
+
+/* ---- outliers ---- */
+
+static void outlier_put(struct tn_document *document, const struct tarn_ranks_result *result,
+                        const struct tarn_rank_outlier *outlier)
+{
+    document->context = &outlier->rank;
+    if (document->text) {
+        tn_text_putc(document->text, '\n');
+        file_put(document->text, &outlier->rank);
+        tn_text_puts(document->text, " (after) against ");
+        file_put(document->text, &result->typical);
+        tn_text_puts(document->text, " (before)\n");
+    } else if (document->json) {
+        tn_json_open_object(document->json, NULL);
+        tn_json_word(document->json, "file", outlier->rank.file);
+        tn_json_signed(document->json, "device", outlier->rank.device);
+    }
+    tn_changes_put(document, &changes_table, "outliers.changes", &outlier->changes);
+    if (document->json) {
+        tn_json_close(document->json);
+    }
+}
+
+static enum tarn_status ranks_put(const struct tarn_ranks_result *result,
+                                  const struct tarn_report_options *options,
+                                  const struct tarn_writer *writer, struct tarn_error *error)
+{
+    static const struct tn_row_table *const tables[] = {&table, &changes_table, NULL};
+    struct tn_document document;
+
+    tn_document_begin(&document, options, "tarn.ranks/1", tables, writer);
+    if (document.text) {
+        ranks_text(&document, result);
+    } else {
+        ranks_rows(&document, result);
+    }
+    if (document.json) {
+        tn_json_open_array(document.json, "outliers");
+    }
+    for (size_t i = 0; i < result->outlier_count; i++) {
+        outlier_put(&document, result, &result->outliers[i]);
+    }
+    return tn_document_end(&document, error);
+}
+
+enum tarn_status tarn_ranks_report(struct tarn_ranks *ranks, const struct tarn_writer *writer,
+                                   struct tarn_error *error)
+{
+    struct tarn_ranks_result *result;
+    enum tarn_status status = tarn_ranks_compare(ranks, &result, error);
+
+    if (status == TARN_OK) {
+        status = ranks_put(result, tn_ranks_options(ranks), writer, error);
+        tarn_report_destroy(result);
+    }
+    return status;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who allocates memory and gives it back at once: allocations whose free follows within a few
+ * events. Blocks of one size that come and go again and again could be one that is kept (`out=`,
+ * in-place operations, a cache), so the most frequent size of each row is shown.
+ */
+#include "analysis/address_map.h"
+#include "report/reports.h"
+
+#include <stdlib.h>
+
+enum {
+    LIFE_MAX_DEFAULT = 64
+};
+
+/* One short-lived allocation. */
+struct brief {
+    uint64_t key;
+    uint64_t size;
+};
+
+struct churn {
+    struct tn_vec briefs;  /* struct brief */
+    struct tn_row_set set; /* struct tarn_churn_row, most allocations first */
+    struct tarn_churn_result *result;
+};
+
+static void row_count(struct tarn_churn_row *row, const struct tn_lifetime *lifetime)
+{
+    row->allocations++;
+    row->allocated += lifetime->size;
+    row->life_events += lifetime->end - lifetime->start;
+}
+
+static bool brief_add(struct churn *churn, uint64_t key, const struct tn_lifetime *lifetime)
+{
+    struct tarn_churn_row *row = tn_row_get(&churn->set, key);
+    struct brief *brief = tn_vec_push(&churn->briefs);
+
+    if (!brief || !row) {
+        return false;
+    }
+    *brief = (struct brief){key, lifetime->size};
+    row_count(row, lifetime);
+    row_count(&churn->result->total, lifetime);
+    return true;
+}
+
+static int brief_compare(const void *left, const void *right)
+{
+    const struct brief *a = left;
+    const struct brief *b = right;
+
+    if (a->key != b->key) {
+        return a->key < b->key ? -1 : 1;
+    }
+    return (a->size > b->size) - (a->size < b->size);
+}
+
+/* Runs of one key and size, in order. */
+static void sizes_find(struct churn *churn)
+{
+    const struct brief *briefs = churn->briefs.items;
+    struct tarn_churn_row *rows = churn->set.rows.items;
+    size_t from = 0;
+
+    for (size_t i = 0; i < churn->briefs.count; i++) {
+        const bool ends =
+            i + 1 == churn->briefs.count || brief_compare(&briefs[i], &briefs[i + 1]) != 0;
+
+        if (!ends) {
+            continue;
+        }
+        struct tarn_churn_row *row = &rows[*tn_address_find(&churn->set.numbers, briefs[i].key)];
+        const uint64_t count = i + 1 - from;
+
+        if (count >= row->of_usual_size) {
+            row->usual_size = briefs[i].size;
+            row->of_usual_size = count;
+        }
+        from = i + 1;
+    }
+}
+
+static int row_compare(const void *left, const void *right)
+{
+    const struct tarn_churn_row *a = left;
+    const struct tarn_churn_row *b = right;
+
+    if (a->allocations != b->allocations) {
+        return a->allocations > b->allocations ? -1 : 1;
+    }
+    if (a->allocated != b->allocated) {
+        return a->allocated > b->allocated ? -1 : 1;
+    }
+    return a->group.key < b->group.key ? -1 : a->group.key > b->group.key;
+}
+
+static bool churn_fill(struct churn *churn, const struct tn_analysis *analysis)
+{
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(analysis->timeline);
+    struct tarn_churn_result *result = churn->result;
+
+    for (size_t i = 0; i < analysis->timeline->lifetimes.count; i++) {
+        const struct tn_lifetime *lifetime = &lifetimes[i];
+        uint64_t key;
+
+        if (lifetime->start == TN_NEVER) {
+            continue;
+        }
+        result->allocations++;
+        result->allocated += lifetime->size;
+        if (lifetime->end != TN_NEVER && lifetime->end - lifetime->start <= result->life_max &&
+            !(tn_group_key_find(&analysis->keys, lifetime, &key) &&
+              brief_add(churn, key, lifetime))) {
+            return false;
+        }
+    }
+    if (churn->briefs.count > 0) {
+        qsort(churn->briefs.items, churn->briefs.count, sizeof(struct brief), brief_compare);
+        sizes_find(churn);
+        tn_row_set_sort(&churn->set, row_compare);
+    }
+    return true;
+}
+
+static void others_sum(struct churn *churn)
+{
+    const struct tarn_churn_row *rows = churn->set.rows.items;
+    struct tarn_churn_row *others = &churn->result->others;
+
+    churn->result->other_count = churn->set.rows.count - churn->result->row_count;
+    for (size_t i = churn->result->row_count; i < churn->set.rows.count; i++) {
+        others->allocations += rows[i].allocations;
+        others->allocated += rows[i].allocated;
+        others->life_events += rows[i].life_events;
+    }
+}
+
+enum tarn_status tn_churn_compute(const struct tn_report *report,
+                                  const struct tn_analysis *analysis, void *result_out,
+                                  struct tarn_error *error)
+{
+    const uint64_t wanted = report->options->life_max;
+    struct tarn_churn_result *result = result_out;
+    struct churn churn = {.result = result};
+
+    (void)error;
+    result->life_max = wanted > 0 ? wanted : LIFE_MAX_DEFAULT;
+    tn_vec_init(&churn.briefs, sizeof(struct brief));
+    tn_row_set_init(&churn.set, sizeof(struct tarn_churn_row));
+    bool good = churn_fill(&churn, analysis);
+
+    if (good) {
+        result->row_count = tn_report_rows(report, churn.set.rows.count);
+        others_sum(&churn);
+        result->rows = tn_rows_name(report->result, &churn.set, result->row_count, &analysis->keys);
+        good = result->rows != NULL;
+    }
+    tn_row_set_fini(&churn.set);
+    tn_vec_fini(&churn.briefs);
+    return good ? TARN_OK : TARN_ERR_HOST_MEMORY;
+}
+
+enum tarn_status tarn_churn_compute(const struct tarn_snapshot *snapshot,
+                                    const struct tarn_report_options *options,
+                                    struct tarn_churn_result **results_out, size_t *count_out,
+                                    struct tarn_error *error)
+{
+    return tn_report_run(snapshot, options, sizeof **results_out, tn_churn_compute, results_out,
+                         count_out, error);
+}

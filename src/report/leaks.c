@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who holds more and more. Memory is looked at at moments at which a run should look alike (see
+ * repeat.h). The growth of a group is the median of the slopes between all pairs of moments
+ * (Theil-Sen), so that one large step, as at the first use of something, is not taken for a leak. A
+ * group leaks when that growth is above zero, it holds more at the last moment than at the first,
+ * and it grew in at least two and in a third of the steps between.
+ *
+ * Cost: O(blocks log moments) and O(moments^2 log moments) for each group that grew.
+ */
+#include "analysis/repeat.h"
+#include "analysis/suppress.h"
+#include "base/assertion.h"
+#include "base/host_mem.h"
+#include "report/reports.h"
+
+#include <stdlib.h>
+
+enum {
+    PAIRS_MAX = TN_REPEATS_MAX * (TN_REPEATS_MAX - 1) / 2
+};
+
+/* What one group holds at each moment. */
+struct row {
+    struct tarn_group group;
+    uint64_t bytes[TN_REPEATS_MAX]; /* while lives are read: what changes there */
+    uint64_t blocks;                /* at the last moment */
+    double slope;                   /* bytes from one moment to the next; 0: does not leak */
+    uint64_t grew;                  /* from how many moments to the next */
+    size_t first_growth;            /* the moment that is the first to be higher than before */
+};
+
+struct leaks {
+    struct tn_repeats repeats;
+    struct tn_row_set set; /* struct row; those that leak first, most growth first */
+    size_t count;          /* of rows that leak */
+    struct row suppressed; /* all of these in one */
+    uint64_t suppressed_lives;
+    struct row total;
+    uint8_t *is_suppressed; /* a stack: 0 not asked, 1 no, 2 yes; NULL: there are none */
+};
+
+static uint64_t moment_at(const struct leaks *leaks, size_t number)
+{
+    return ((const uint64_t *)leaks->repeats.at.items)[number];
+}
+
+/* The first moment at or after an entry. */
+static size_t moment_find(const struct leaks *leaks, uint64_t entry)
+{
+    size_t low = 0;
+    size_t high = leaks->repeats.at.count;
+
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+
+        if (moment_at(leaks, middle) < entry) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static bool is_suppressed(struct leaks *leaks, const struct tn_report *report,
+                          const struct tn_model *model, uint32_t stack)
+{
+    if (!leaks->is_suppressed) {
+        return false;
+    }
+    if (leaks->is_suppressed[stack] == 0) {
+        leaks->is_suppressed[stack] =
+            tn_suppresses(report->options->suppressions, model, stack) ? 2 : 1;
+    }
+    return leaks->is_suppressed[stack] == 2;
+}
+
+static void life_count(const struct leaks *leaks, struct row *row,
+                       const struct tn_lifetime *lifetime)
+{
+    const size_t from = lifetime->start == TN_NEVER ? 0 : moment_find(leaks, lifetime->start);
+    const size_t to =
+        lifetime->end == TN_NEVER ? leaks->repeats.at.count : moment_find(leaks, lifetime->end);
+
+    if (from < to) {
+        row->bytes[from] += lifetime->size;
+        if (to < leaks->repeats.at.count) {
+            row->bytes[to] -= lifetime->size;
+        } else {
+            row->blocks++;
+        }
+    }
+}
+
+static bool lives_read(struct leaks *leaks, const struct tn_report *report,
+                       const struct tn_analysis *analysis)
+{
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(analysis->timeline);
+
+    for (size_t i = 0; i < analysis->timeline->lifetimes.count; i++) {
+        struct row *row = &leaks->suppressed;
+        uint64_t key;
+
+        if (is_suppressed(leaks, report, analysis->whole.model, lifetimes[i].stack)) {
+            leaks->suppressed_lives++;
+        } else {
+            row = tn_group_key_find(&analysis->keys, &lifetimes[i], &key)
+                      ? tn_row_get(&leaks->set, key)
+                      : NULL;
+        }
+        if (!row) {
+            return false;
+        }
+        life_count(leaks, row, &lifetimes[i]);
+        life_count(leaks, &leaks->total, &lifetimes[i]);
+    }
+    return true;
+}
+
+/* ---- growth ---- */
+
+static void row_sum_up(const struct leaks *leaks, struct row *row)
+{
+    for (size_t i = 1; i < leaks->repeats.at.count; i++) {
+        row->bytes[i] += row->bytes[i - 1];
+        if (row->bytes[i] > row->bytes[i - 1]) {
+            row->first_growth = row->grew == 0 ? i : row->first_growth;
+            row->grew++;
+        }
+    }
+}
+
+static int slope_compare(const void *left, const void *right)
+{
+    const double a = *(const double *)left;
+    const double b = *(const double *)right;
+
+    return (a > b) - (a < b);
+}
+
+static double slope_of(const struct leaks *leaks, const struct row *row)
+{
+    double slopes[PAIRS_MAX] = {0};
+    size_t count = 0;
+
+    for (size_t i = 0; i < leaks->repeats.at.count; i++) {
+        for (size_t k = i + 1; k < leaks->repeats.at.count; k++) {
+            slopes[count++] = ((double)row->bytes[k] - (double)row->bytes[i]) / (double)(k - i);
+        }
+    }
+    qsort(slopes, count, sizeof slopes[0], slope_compare);
+    return count % 2 == 1 ? slopes[count / 2] : (slopes[count / 2 - 1] + slopes[count / 2]) / 2;
+}
+
+static bool has_grown(const struct leaks *leaks, const struct row *row)
+{
+    const size_t moments = leaks->repeats.at.count;
+
+    return moments >= TN_REPEATS_MIN && row->bytes[moments - 1] > row->bytes[0] && row->grew >= 2 &&
+           row->grew >= (moments - 1) / 3;
+}
+
+static int row_compare(const void *left, const void *right)
+{
+    const struct row *a = left;
+    const struct row *b = right;
+
+    if (a->slope != b->slope) {
+        return a->slope > b->slope ? -1 : 1;
+    }
+    return (a->group.key > b->group.key) - (a->group.key < b->group.key);
+}
+
+static void leaks_rank(struct leaks *leaks)
+{
+    struct row *rows = leaks->set.rows.items;
+
+    for (size_t i = 0; i < leaks->set.rows.count; i++) {
+        row_sum_up(leaks, &rows[i]);
+        if (has_grown(leaks, &rows[i])) {
+            const double slope = slope_of(leaks, &rows[i]);
+
+            rows[i].slope = slope > 0 ? slope : 0;
+            leaks->count += slope > 0;
+        }
+    }
+    row_sum_up(leaks, &leaks->suppressed);
+    row_sum_up(leaks, &leaks->total);
+    tn_row_set_sort(&leaks->set, row_compare);
+}
+
+/* The sum of rows [from, to). */
+static struct row rows_sum(const struct leaks *leaks, size_t from, size_t to)
+{
+    const struct row *rows = leaks->set.rows.items;
+    struct row sum = {.blocks = 0};
+
+    tn_assert(rows || from >= to);
+    for (size_t i = from; i < to; i++) {
+        for (size_t k = 0; k < leaks->repeats.at.count; k++) {
+            sum.bytes[k] += rows[i].bytes[k];
+        }
+        sum.blocks += rows[i].blocks;
+        sum.slope += rows[i].slope;
+    }
+    return sum;
+}
+
+/* ---- devices ---- */
+
+/* The row in the result; `is_sum` has no steps of its own. */
+static bool row_make(const struct tn_report *report, const struct leaks *leaks,
+                     const struct row *row, bool is_sum, struct tarn_leak_row *row_out)
+{
+    const size_t count = leaks->repeats.at.count;
+    const size_t last = count > 0 ? count - 1 : 0;
+
+    *row_out = (struct tarn_leak_row){
+        .group = row->group,
+        .growth = (int64_t)row->slope,
+        .change = (int64_t)(row->bytes[last] - row->bytes[0]),
+        .first = row->bytes[0],
+        .last = row->bytes[last],
+        .blocks = row->blocks,
+        .moment_count = count,
+        .bytes = tn_result_copy(report->result, row->bytes, count, sizeof row->bytes[0])};
+    if (!is_sum) {
+        row_out->steps = last;
+        row_out->steps_grown = row->grew;
+        row_out->first_growth_event = moment_at(leaks, row->first_growth);
+    }
+    return row_out->bytes != NULL;
+}
+
+static bool rows_make(const struct tn_report *report, const struct tn_analysis *analysis,
+                      const struct leaks *leaks, struct tarn_leaks_result *result)
+{
+    const struct row *from = leaks->set.rows.items;
+    const size_t count = tn_report_rows(report, leaks->count);
+    struct tarn_leak_row *rows =
+        tn_arena_alloc_array(tn_result_arena(report->result), count, sizeof *rows);
+
+    result->rows = rows;
+    result->row_count = count;
+    for (size_t i = 0; rows && i < count; i++) {
+        if (!row_make(report, leaks, &from[i], false, &rows[i]) ||
+            !tn_result_group(report->result, &analysis->keys, &rows[i].group)) {
+            return false;
+        }
+    }
+    return rows != NULL;
+}
+
+static bool sums_make(const struct tn_report *report, const struct leaks *leaks,
+                      struct tarn_leaks_result *result)
+{
+    const size_t shown = result->row_count;
+    const struct row more = rows_sum(leaks, shown, leaks->count);
+    const struct row others = rows_sum(leaks, leaks->count, leaks->set.rows.count);
+    struct row total = leaks->total;
+
+    total.slope = more.slope + rows_sum(leaks, 0, shown).slope;
+    result->more_count = leaks->count - shown;
+    result->other_count = leaks->set.rows.count - leaks->count;
+    result->suppressed_blocks = leaks->suppressed_lives;
+    return row_make(report, leaks, &more, true, &result->more) &&
+           row_make(report, leaks, &others, true, &result->others) &&
+           row_make(report, leaks, &leaks->suppressed, true, &result->suppressed) &&
+           row_make(report, leaks, &total, true, &result->total);
+}
+
+static bool moments_make(const struct tn_report *report, const struct tn_analysis *analysis,
+                         const struct leaks *leaks, struct tarn_leaks_result *result)
+{
+    static const enum tarn_moments kinds[] = {[TN_REPEAT_STEPS] = TARN_MOMENTS_STEPS,
+                                              [TN_REPEAT_STACK] = TARN_MOMENTS_STACK,
+                                              [TN_REPEAT_PARTS] = TARN_MOMENTS_PARTS,
+                                              [TN_REPEAT_GUESSED] = TARN_MOMENTS_GUESSED};
+    const struct tn_repeats *repeats = &leaks->repeats;
+
+    result->moments_by = kinds[repeats->kind];
+    result->moments_found = repeats->found;
+    result->moment_count = repeats->at.count;
+    result->moments =
+        tn_result_copy(report->result, repeats->at.items, repeats->at.count, sizeof(uint64_t));
+    return result->moments && (repeats->kind != TN_REPEAT_STACK ||
+                               tn_result_stack(report->result, analysis->whole.model,
+                                               repeats->stack, &result->repeated));
+}
+
+static bool leaks_init(struct leaks *leaks, const struct tn_report *report,
+                       const struct tn_analysis *analysis)
+{
+    *leaks = (struct leaks){.count = 0};
+    if (!tn_repeats_init(&leaks->repeats, analysis, report->options->parts)) {
+        return false;
+    }
+    tn_row_set_init(&leaks->set, sizeof(struct row));
+    if (report->options->suppressions) {
+        leaks->is_suppressed = tn_host_alloc_zero((size_t)analysis->whole.model->stacks.count + 1);
+    }
+    return !report->options->suppressions || leaks->is_suppressed;
+}
+
+static void leaks_fini(struct leaks *leaks, const struct tn_analysis *analysis)
+{
+    tn_host_free(leaks->is_suppressed, (size_t)analysis->whole.model->stacks.count + 1);
+    tn_row_set_fini(&leaks->set);
+    tn_repeats_fini(&leaks->repeats);
+}
+
+enum tarn_status tn_leaks_compute(const struct tn_report *report,
+                                  const struct tn_analysis *analysis, void *result_out,
+                                  struct tarn_error *error)
+{
+    struct tarn_leaks_result *result = result_out;
+    struct leaks leaks;
+    bool good = leaks_init(&leaks, report, analysis) && lives_read(&leaks, report, analysis);
+
+    (void)error;
+    if (good) {
+        leaks_rank(&leaks);
+        result->leak_count = leaks.count;
+        if (report->options->leaks_out) {
+            *report->options->leaks_out += leaks.count;
+        }
+        result->left_out_at_end = analysis->timeline->end.left_out;
+        good = moments_make(report, analysis, &leaks, result) &&
+               rows_make(report, analysis, &leaks, result) && sums_make(report, &leaks, result);
+    }
+    leaks_fini(&leaks, analysis);
+    return good ? TARN_OK : TARN_ERR_HOST_MEMORY;
+}
+
+enum tarn_status tarn_leaks_compute(const struct tarn_snapshot *snapshot,
+                                    const struct tarn_report_options *options,
+                                    struct tarn_leaks_result **results_out, size_t *count_out,
+                                    struct tarn_error *error)
+{
+    return tn_report_run(snapshot, options, sizeof **results_out, tn_leaks_compute, results_out,
+                         count_out, error);
+}

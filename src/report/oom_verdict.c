@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Why requests failed. When PyTorch gives up it has already waited for frees and returned what was
+ * free as a whole, so what counts is what is left then: how much is free for a request of that pool
+ * and stream, in which pieces, and how much elsewhere. Whether the device or a limit of the
+ * allocator refused shows in the device's free bytes.
+ *
+ * A trace has the rounded request only; the one before rounding is at most 511 bytes less, unless
+ * roundup_power2_divisions is set.
+ */
+#include "analysis/delta.h"
+#include "base/errinfo.h"
+#include "report/changes.h"
+#include "report/composition.h"
+#include "report/pools.h"
+#include "report/reports.h"
+
+#include <string.h>
+
+#define MIB          ((uint64_t)1 << 20)
+#define SMALL_MAX    (1 * MIB)    /* requests of the small pool */
+#define MIDDLE_MAX   (10 * MIB)   /* requests that get a segment of 20 MiB */
+#define CONTEXT_ROOM (1024 * MIB) /* what CUDA itself takes of a device, at most */
+
+/* A run that tries again and again leaves thousands, which each cost a walk through the trace. */
+enum {
+    OOMS_MAX = 20,
+    ANSWERS_MAX = 8 /* requests that the caller is asked about: an answer may take a replay */
+};
+
+/* What is looked at for one request that failed. */
+struct failure {
+    const struct tn_report *report;
+    const struct tn_analysis *analysis;
+    const struct tn_trace_entry *entry;
+    struct tn_layout layout;
+    struct tn_groups groups;
+    struct tarn_oom_failure *oom;
+};
+
+static uint64_t segment_size(uint64_t request)
+{
+    if (request <= SMALL_MAX) {
+        return 2 * MIB;
+    }
+    if (request < MIDDLE_MAX) {
+        return 20 * MIB;
+    }
+    const uint64_t rest = request % (2 * MIB);
+
+    return rest == 0 || request > UINT64_MAX - 2 * MIB ? request : request - rest + 2 * MIB;
+}
+
+static struct tarn_pool_row own_find(const struct failure *failure)
+{
+    const struct tn_model *model = failure->analysis->whole.model;
+    const struct tn_pool_id pool = tn_model_extra(model, failure->entry->extra)->pool;
+    const struct tn_layout_row *rows = failure->layout.rows.items;
+
+    for (size_t i = 0; i < failure->layout.rows.count; i++) {
+        if (memcmp(&rows[i].pool, &pool, sizeof pool) == 0 &&
+            rows[i].stream == failure->entry->stream &&
+            rows[i].is_large == (failure->entry->size > SMALL_MAX)) {
+            return tn_pool_row_of(&rows[i]);
+        }
+    }
+    return (struct tarn_pool_row){.reserved = 0};
+}
+
+static enum tarn_oom_verdict judge(const struct tarn_oom_failure *oom)
+{
+    const uint64_t free = oom->all_pools.free;
+
+    if (oom->own.free >= oom->request) {
+        return TARN_OOM_FRAGMENTED;
+    }
+    if (free >= oom->request) {
+        return TARN_OOM_ELSEWHERE;
+    }
+    if (free + oom->room >= oom->request) {
+        return TARN_OOM_FRAGMENTED; /* together with what the device had left */
+    }
+    const uint64_t missing = oom->request - free - oom->room;
+
+    return oom->outside > CONTEXT_ROOM && oom->outside - CONTEXT_ROOM >= missing ? TARN_OOM_OUTSIDE
+                                                                                 : TARN_OOM_FULL;
+}
+
+static uint64_t outside_of(const struct tarn_oom_failure *oom, uint64_t device_total)
+{
+    const uint64_t known = oom->device_free + oom->reserved;
+
+    return device_total > known ? device_total - known : 0;
+}
+
+/* ---- what changed before it ---- */
+
+/* The event from which changes are counted: the end of the last step before the failure, if there
+ * are steps, else a tenth of the trace before it. Neither is before what is looked at. */
+static void since_set(struct tarn_oom_failure *oom, const struct tn_analysis *analysis)
+{
+    const struct tn_timeline *timeline = analysis->timeline;
+    const uint64_t *ends = analysis->steps.items;
+    const uint64_t tenth = (oom->event - timeline->first) / 10;
+
+    oom->since =
+        oom->event > timeline->first ? oom->event - 1 - tenth : tn_timeline_before(timeline);
+    for (size_t i = 0; i < analysis->steps.count && ends[i] < oom->event; i++) {
+        if (ends[i] >= timeline->first) {
+            oom->since = ends[i];
+            oom->is_since_step = true;
+        }
+    }
+}
+
+static bool delta_fill(struct failure *failure, struct tn_delta *delta, struct tn_name_table *names)
+{
+    const struct tn_group_keys *keys = &failure->analysis->keys;
+    struct tn_groups before;
+
+    if (!tn_groups_collect(&before, failure->analysis, failure->oom->since)) {
+        return false;
+    }
+    const bool good = tn_delta_add_groups(delta, names, TN_DELTA_BEFORE, keys, &before) &&
+                      tn_delta_add_groups(delta, names, TN_DELTA_AFTER, keys, &failure->groups);
+
+    tn_groups_fini(&before);
+    tn_delta_sort(delta);
+    return good;
+}
+
+/* What each group held then, and holds. */
+static bool changes_make(struct failure *failure)
+{
+    const struct tn_report *report = failure->report;
+    const struct tn_path_format format = {.ignore_lines = false};
+    struct tn_name_table names;
+    struct tn_delta delta;
+
+    since_set(failure->oom, failure->analysis);
+    tn_name_table_init(&names, &format);
+    tn_delta_init(&delta, &names);
+    const bool good = delta_fill(failure, &delta, &names) &&
+                      tn_changes_make(report->result, &delta, failure->analysis->keys.by,
+                                      report->limit, &failure->oom->changes);
+
+    tn_delta_fini(&delta);
+    tn_name_table_fini(&names);
+    return good;
+}
+
+/* ---- one failure ---- */
+
+/* Memory is not selected, so its numbers are those of the whole trace. */
+static void numbers_set(struct failure *failure, uint64_t event)
+{
+    const struct tn_timeline *timeline = &failure->analysis->whole;
+    const struct tn_trace_entry *entry = failure->entry;
+    const struct tn_time_point at = tn_timeline_at(timeline, event);
+    struct tarn_oom_failure *oom = failure->oom;
+
+    *oom = (struct tarn_oom_failure){.event = event,
+                                     .request = entry->size,
+                                     .segment = segment_size(entry->size),
+                                     .stream = entry->stream,
+                                     .device_free = entry->address,
+                                     .reserved = at.reserved,
+                                     .requested = at.requested};
+    oom->is_limited = oom->device_free >= oom->segment;
+    oom->room = oom->is_limited ? tn_timeline_reserved_max(timeline, event) - at.reserved
+                                : oom->device_free;
+    oom->outside = outside_of(oom, failure->report->options->device_total);
+    oom->own = own_find(failure);
+    oom->all_pools = tn_pool_row_of(&failure->layout.total);
+    oom->verdict = judge(oom);
+    oom->emptying_helps = oom->all_pools.free_segments + oom->room >= oom->segment;
+}
+
+static bool tables_make(struct failure *failure)
+{
+    const struct tn_report *report = failure->report;
+    struct tarn_oom_failure *oom = failure->oom;
+
+    oom->pool_count = failure->layout.rows.count;
+    oom->pools = tn_pool_rows_make(report->result, &failure->layout);
+    return oom->pools &&
+           tn_result_stack(report->result, failure->analysis->whole.model, failure->entry->stack,
+                           &oom->stack) &&
+           tn_holders_make(report, failure->analysis, &failure->groups, &oom->holders) &&
+           changes_make(failure);
+}
+
+static bool oom_make(const struct tn_report *report, const struct tn_analysis *analysis,
+                     uint64_t event, struct tarn_oom_failure *oom)
+{
+    const struct tn_timeline *timeline = &analysis->whole;
+    struct failure failure = {.report = report,
+                              .analysis = analysis,
+                              .entry = tn_trace_at(timeline->model, timeline->trace, event),
+                              .oom = oom};
+
+    if (!tn_layout_collect(&failure.layout, timeline, event)) {
+        return false;
+    }
+    bool good = tn_groups_collect(&failure.groups, analysis, event);
+
+    if (good) {
+        numbers_set(&failure, event);
+        good = tables_make(&failure);
+        tn_groups_fini(&failure.groups);
+    }
+    tn_layout_fini(&failure.layout);
+    return good;
+}
+
+/* ---- devices ---- */
+
+/* Which failures: all, or the one that the selection says. */
+static enum tarn_status ooms_find(const struct tn_analysis *analysis, const uint64_t **ooms_out,
+                                  size_t *count_out, struct tarn_error *error)
+{
+    const struct tn_vec *ooms = &analysis->timeline->ooms;
+    const struct tarn_instant *at = &analysis->query->selection.at;
+    struct tn_time_point moment;
+
+    *ooms_out = ooms->items;
+    *count_out = ooms->count;
+    if (at->kind == TARN_AT_UNSAID) {
+        return TARN_OK;
+    }
+    if (at->kind != TARN_AT_OOM) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "--at must be oom:N here; \"tarn live\" shows any other instant");
+    }
+    const enum tarn_status status =
+        tn_analysis_time_point(analysis, at, TARN_AT_OOM, &moment, error);
+
+    if (status == TARN_OK) {
+        *ooms_out += at->number - 1;
+        *count_out = 1;
+    }
+    return status;
+}
+
+static bool ooms_make(const struct tn_report *report, const struct tn_analysis *analysis,
+                      const uint64_t *events, struct tarn_oom_result *result)
+{
+    const struct tarn_report_options *options = report->options;
+    struct tarn_oom_failure *ooms =
+        tn_arena_alloc_array(tn_result_arena(report->result), result->oom_count, sizeof *ooms);
+
+    for (size_t i = 0; ooms && i < result->oom_count; i++) {
+        if (!oom_make(report, analysis, events[i], &ooms[i])) {
+            return false;
+        }
+        if (i < ANSWERS_MAX && options->would_fit) {
+            ooms[i].expandable_helps =
+                options->would_fit(options->context, result->head.device, ooms[i].event,
+                                   ooms[i].reserved + ooms[i].room);
+        }
+    }
+    result->ooms = ooms;
+    return ooms != NULL;
+}
+
+enum tarn_status tn_oom_compute(const struct tn_report *report, const struct tn_analysis *analysis,
+                                void *result_out, struct tarn_error *error)
+{
+    struct tarn_oom_result *result = result_out;
+    const uint64_t *events;
+    size_t count;
+    const enum tarn_status status = ooms_find(analysis, &events, &count, error);
+
+    if (status) {
+        return status;
+    }
+    result->oom_count = count < OOMS_MAX ? count : OOMS_MAX;
+    result->later_ooms = count - result->oom_count;
+    return ooms_make(report, analysis, events, result) ? TARN_OK : TARN_ERR_HOST_MEMORY;
+}
+
+enum tarn_status tarn_oom_compute(const struct tarn_snapshot *snapshot,
+                                  const struct tarn_report_options *options,
+                                  struct tarn_oom_result **results_out, size_t *count_out,
+                                  struct tarn_error *error)
+{
+    return tn_report_run(snapshot, options, sizeof **results_out, tn_oom_compute, results_out,
+                         count_out, error);
+}

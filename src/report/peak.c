@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What memory was made of at its peaks, most bytes allocated and most bytes reserved, which are
+ * often different moments (the first of equal ones counts), or at any other instant.
+ */
+#include "report/composition.h"
+#include "report/reports.h"
+
+enum tarn_status tn_peak_compute(const struct tn_report *report, const struct tn_analysis *analysis,
+                                 void *result_out, struct tarn_error *error)
+{
+    struct tarn_peak_result *peak = result_out;
+
+    (void)error;
+    return tn_composition_make(report, analysis, &analysis->timeline->requested_peak,
+                               &peak->requested_peak) &&
+                   tn_composition_make(report, analysis, &analysis->timeline->reserved_peak,
+                                       &peak->reserved_peak)
+               ? TARN_OK
+               : TARN_ERR_HOST_MEMORY;
+}
+
+enum tarn_status tn_live_compute(const struct tn_report *report, const struct tn_analysis *analysis,
+                                 void *result_out, struct tarn_error *error)
+{
+    struct tarn_live_result *live = result_out;
+    struct tn_time_point at;
+    const enum tarn_status status =
+        tn_analysis_time_point(analysis, &analysis->query->selection.at, TARN_AT_END, &at, error);
+
+    if (status) {
+        return status;
+    }
+    return tn_composition_make(report, analysis, &at, &live->composition) ? TARN_OK
+                                                                          : TARN_ERR_HOST_MEMORY;
+}
+
+enum tarn_status tarn_peak_compute(const struct tarn_snapshot *snapshot,
+                                   const struct tarn_report_options *options,
+                                   struct tarn_peak_result **results_out, size_t *count_out,
+                                   struct tarn_error *error)
+{
+    return tn_report_run(snapshot, options, sizeof **results_out, tn_peak_compute, results_out,
+                         count_out, error);
+}
+
+enum tarn_status tarn_live_compute(const struct tarn_snapshot *snapshot,
+                                   const struct tarn_report_options *options,
+                                   struct tarn_live_result **results_out, size_t *count_out,
+                                   struct tarn_error *error)
+{
+    return tn_report_run(snapshot, options, sizeof **results_out, tn_live_compute, results_out,
+                         count_out, error);
+}

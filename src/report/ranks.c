@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Many ranks side by side: their peaks, which of them stand out, and what these hold that the
+ * others do not. Snapshots are added one by one, and only what each held at its instant is kept.
+ *
+ * How far a rank stands out is its distance from the median in units of the median absolute
+ * deviation, times 1.4826, which for a normal distribution is the standard deviation. From 3.5 on,
+ * and 1 % of the median, it is an outlier. It is compared with the rank
+ * that is the (lower) median, so that the changes add up to the difference of the two.
+ */
+#include "report/ranks.h"
+
+#include "base/errinfo.h"
+#include "base/host_mem.h"
+#include "report/changes.h"
+#include "snapshot/snapshot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define OUTLIER_DISTANCE 3.5
+#define OUTLIER_SHARE    0.01
+#define NORMAL_FACTOR    1.4826 /* of the median distance to the standard deviation */
+#define FAR_AWAY         999.9  /* a distance where all others are equal */
+
+enum {
+    OUTLIERS_MAX = 5, /* that are compared with the median rank */
+    RANKS_MIN = TARN_RANKS_MIN
+};
+
+/* What one group held. */
+struct part {
+    uint32_t name;
+    uint64_t bytes;
+    uint64_t blocks;
+};
+
+/* One device of one snapshot. */
+struct rank {
+    struct tarn_rank shown; /* its file is the arena's */
+    size_t first;           /* of its parts */
+    size_t count;
+};
+
+struct tarn_ranks {
+    struct tarn_report_options options;
+    struct tn_name_table names;
+    struct tn_vec ranks; /* struct rank, in the order of addition */
+    struct tn_vec parts; /* struct part */
+};
+
+enum tarn_status tarn_ranks_create(const struct tarn_report_options *options,
+                                   struct tarn_ranks **ranks_out, struct tarn_error *error)
+{
+    const struct tn_path_format format = {.ignore_lines = false};
+    struct tarn_ranks *ranks = tn_host_alloc_zero(sizeof *ranks);
+
+    *ranks_out = ranks;
+    if (!ranks) {
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the ranks");
+    }
+    if (options) {
+        ranks->options = *options;
+    }
+    tn_name_table_init(&ranks->names, &format);
+    tn_vec_init(&ranks->ranks, sizeof(struct rank));
+    tn_vec_init(&ranks->parts, sizeof(struct part));
+    return TARN_OK;
+}
+
+void tarn_ranks_destroy(struct tarn_ranks *ranks)
+{
+    if (!ranks) {
+        return;
+    }
+    tn_vec_fini(&ranks->parts);
+    tn_vec_fini(&ranks->ranks);
+    tn_name_table_fini(&ranks->names);
+    tn_host_free(ranks, sizeof *ranks);
+}
+
+/* ---- adding ---- */
+
+static bool parts_add(struct tarn_ranks *ranks, struct rank *rank,
+                      const struct tn_analysis *analysis, uint64_t event)
+{
+    struct tn_groups groups;
+    bool good = tn_groups_collect(&groups, analysis, event);
+    const struct tn_group *rows = good ? groups.rows.items : NULL;
+
+    if (!good) {
+        return false;
+    }
+    rank->first = ranks->parts.count;
+    rank->count = groups.rows.count;
+    for (size_t i = 0; good && i < groups.rows.count; i++) {
+        struct part *part = tn_vec_push(&ranks->parts);
+        uint32_t name;
+
+        good = part && tn_name_find(&ranks->names, &analysis->keys, rows[i].key, &name);
+        if (good) {
+            *part = (struct part){name, rows[i].bytes, rows[i].count};
+        }
+    }
+    tn_groups_fini(&groups);
+    return good;
+}
+
+static const char *name_keep(struct tarn_ranks *ranks, const char *name)
+{
+    char *copy = tn_arena_alloc(&ranks->names.arena, strlen(name) + 1);
+
+    if (copy) {
+        memcpy(copy, name, strlen(name) + 1);
+    }
+    return copy;
+}
+
+static enum tarn_status device_add(struct tarn_ranks *ranks, struct tn_query *query, size_t device,
+                                   const char *name, struct tarn_error *error)
+{
+    struct tn_analysis analysis;
+    struct rank rank = {.shown = {.file = name_keep(ranks, name), .device = (int)device}};
+    struct tn_time_point at;
+    enum tarn_status status =
+        rank.shown.file ? tn_analysis_init(&analysis, query, device, error) : TARN_ERR_HOST_MEMORY;
+
+    if (status) {
+        return status;
+    }
+    status = tn_analysis_time_point(&analysis, &query->selection.at, TARN_AT_PEAK, &at, error);
+    if (status == TARN_OK) {
+        struct rank *added = NULL;
+
+        rank.shown.requested = at.requested;
+        rank.shown.left_out = at.left_out;
+        rank.shown.reserved_peak = analysis.timeline->reserved_peak.reserved;
+        if (parts_add(ranks, &rank, &analysis, at.entry)) {
+            added = tn_vec_push(&ranks->ranks);
+        }
+        if (added) {
+            *added = rank;
+        } else {
+            status = TARN_ERR_HOST_MEMORY;
+        }
+    }
+    tn_analysis_fini(&analysis);
+    return status;
+}
+
+enum tarn_status tarn_ranks_add(struct tarn_ranks *ranks, const struct tarn_snapshot *snapshot,
+                                const char *name, struct tarn_error *error)
+{
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+    const struct tarn_report_options *options = &ranks->options;
+    const size_t rank_count = ranks->ranks.count;
+    const size_t part_count = ranks->parts.count;
+    struct tn_query query;
+    enum tarn_status status =
+        tn_report_check_traces(model, options->one_device, options->device, error);
+
+    if (status == TARN_OK) {
+        status = tn_query_init(&query, model, options, error);
+    }
+    if (status) {
+        return status;
+    }
+    for (size_t i = 0; status == TARN_OK && i < model->trace_count; i++) {
+        if (model->traces[i].count > 0 && (!options->one_device || (size_t)options->device == i)) {
+            status = device_add(ranks, &query, i, name, error);
+        }
+    }
+    tn_query_fini(&query);
+    if (status) {
+        ranks->ranks.count = rank_count;
+        ranks->parts.count = part_count;
+    }
+    return status == TARN_ERR_HOST_MEMORY ? tn_fail(error, status, "no host memory for a rank")
+                                          : status;
+}
+
+/* ---- distances ---- */
+
+static int number_compare(const void *left, const void *right)
+{
+    const double a = *(const double *)left;
+    const double b = *(const double *)right;
+
+    return (a > b) - (a < b);
+}
+
+/* The median of numbers, which it sorts; of an even count the mean of both in the middle. */
+static double median(double *numbers, size_t count)
+{
+    qsort(numbers, count, sizeof *numbers, number_compare);
+    return count % 2 == 1 ? numbers[count / 2] : (numbers[count / 2 - 1] + numbers[count / 2]) / 2;
+}
+
+static double away(double number, double from)
+{
+    return number > from ? number - from : from - number;
+}
+
+/* Sorts the numbers. */
+static struct tarn_rank_range range_of(double *numbers, size_t count, double *median_out)
+{
+    *median_out = median(numbers, count);
+    return (struct tarn_rank_range){.least = (uint64_t)numbers[0],
+                                    .median = (uint64_t)*median_out,
+                                    .most = (uint64_t)numbers[count - 1]};
+}
+
+/* `deviation` is the usual distance. */
+static void distance_set(struct tarn_rank *rank, double middle, double deviation, size_t ranks)
+{
+    const double distance = away((double)rank->requested, middle);
+
+    if (distance > 0) {
+        rank->distance =
+            deviation > 0 && distance / deviation < FAR_AWAY ? distance / deviation : FAR_AWAY;
+    }
+    rank->is_outlier = ranks >= RANKS_MIN && rank->distance >= OUTLIER_DISTANCE &&
+                       distance > middle * OUTLIER_SHARE;
+}
+
+/* Sets the distances and what there is of all ranks; `numbers` is room for one number per rank.
+ * Returns the median. */
+static double distances_set(const struct tn_vec *ranks, double *numbers,
+                            struct tarn_ranks_result *result)
+{
+    struct rank *items = ranks->items;
+    double middle;
+
+    for (size_t i = 0; i < ranks->count; i++) {
+        numbers[i] = (double)items[i].shown.reserved_peak;
+    }
+    result->reserved_peak = range_of(numbers, ranks->count, &middle);
+    for (size_t i = 0; i < ranks->count; i++) {
+        numbers[i] = (double)items[i].shown.requested;
+    }
+    result->requested = range_of(numbers, ranks->count, &middle);
+    for (size_t i = 0; i < ranks->count; i++) {
+        numbers[i] = away((double)items[i].shown.requested, middle);
+    }
+    const double deviation = median(numbers, ranks->count) * NORMAL_FACTOR;
+
+    for (size_t i = 0; i < ranks->count; i++) {
+        distance_set(&items[i].shown, middle, deviation, ranks->count);
+    }
+    return middle;
+}
+
+/* Those that stand out first, then by what they use. */
+static int rank_compare(const void *left, const void *right)
+{
+    const struct rank *a = *(const struct rank *const *)left;
+    const struct rank *b = *(const struct rank *const *)right;
+
+    if (a->shown.is_outlier != b->shown.is_outlier) {
+        return a->shown.is_outlier ? -1 : 1;
+    }
+    if (a->shown.is_outlier && a->shown.distance != b->shown.distance) {
+        return a->shown.distance > b->shown.distance ? -1 : 1;
+    }
+    if (a->shown.requested != b->shown.requested) {
+        return a->shown.requested > b->shown.requested ? -1 : 1;
+    }
+    return (a > b) - (a < b); /* they lie in one array: in the order of addition */
+}
+
+/* The rank nearest to the median, and not an outlier if any is not. */
+static const struct rank *typical_find(const struct tn_vec *ranks, double middle)
+{
+    const struct rank *items = ranks->items;
+    const struct rank *best = &items[0];
+
+    for (size_t i = 1; i < ranks->count; i++) {
+        if (away((double)items[i].shown.requested, middle) <
+            away((double)best->shown.requested, middle)) {
+            best = &items[i];
+        }
+    }
+    return best;
+}
+
+/* ---- the result ---- */
+
+static bool delta_make(struct tn_delta *delta, const struct tarn_ranks *ranks,
+                       const struct rank *typical, const struct rank *rank)
+{
+    const struct rank *sides[2] = {typical, rank};
+
+    tn_delta_init(delta, &ranks->names);
+    for (int side = 0; side < 2; side++) {
+        const struct part *parts = (const struct part *)ranks->parts.items + sides[side]->first;
+
+        for (size_t i = 0; i < sides[side]->count; i++) {
+            if (!tn_delta_add(delta, (enum tn_delta_side)side, parts[i].name, parts[i].bytes,
+                              parts[i].blocks)) {
+                return false;
+            }
+        }
+    }
+    tn_delta_sort(delta);
+    return true;
+}
+
+static bool outlier_make(const struct tarn_ranks *ranks, const struct rank *typical,
+                         const struct rank *rank, struct tn_result *memory,
+                         struct tarn_rank_outlier *outlier)
+{
+    struct tn_delta delta;
+
+    const bool good = delta_make(&delta, ranks, typical, rank) &&
+                      tn_changes_make(memory, &delta, ranks->options.by,
+                                      tn_report_limit(&ranks->options), &outlier->changes);
+
+    tn_delta_fini(&delta);
+    return good;
+}
+
+static bool outliers_make(const struct tarn_ranks *ranks, const struct rank *typical,
+                          const struct rank *const *sorted, struct tarn_ranks_result *result)
+{
+    struct tn_result *memory = tn_result_of(result);
+    const size_t count = ranks->ranks.count;
+
+    while (result->outlier_count < count && result->outlier_count < OUTLIERS_MAX &&
+           sorted[result->outlier_count]->shown.is_outlier) {
+        result->outlier_count++;
+    }
+    struct tarn_rank_outlier *outliers =
+        tn_arena_alloc_array(tn_result_arena(memory), result->outlier_count, sizeof *outliers);
+
+    for (size_t i = 0; outliers && i < result->outlier_count; i++) {
+        outliers[i].rank = result->ranks[i];
+        if (!outlier_make(ranks, typical, sorted[i], memory, &outliers[i])) {
+            return false;
+        }
+    }
+    result->outliers = outliers;
+    return outliers != NULL;
+}
+
+static void rank_sum(struct tarn_rank *into, const struct tarn_rank *from)
+{
+    into->requested += from->requested;
+    into->left_out += from->left_out;
+    into->reserved_peak += from->reserved_peak;
+}
+
+static bool rows_make(const struct tarn_ranks *ranks, const struct rank *const *sorted,
+                      struct tarn_ranks_result *result)
+{
+    struct tn_result *memory = tn_result_of(result);
+    const uint64_t limit = tn_report_limit(&ranks->options);
+    const size_t count = ranks->ranks.count;
+    struct tarn_rank *rows = tn_arena_alloc_array(tn_result_arena(memory), count, sizeof *rows);
+
+    for (size_t i = 0; rows && i < count; i++) {
+        rows[i] = sorted[i]->shown;
+        rows[i].file = tn_result_text(memory, rows[i].file, strlen(rows[i].file));
+        if (!rows[i].file) {
+            return false;
+        }
+        rank_sum(&result->total, &rows[i]);
+        if (i >= limit) {
+            rank_sum(&result->others, &rows[i]);
+        }
+    }
+    result->ranks = rows;
+    result->rank_count = count;
+    result->other_count = limit < count ? count - (size_t)limit : 0;
+    return rows != NULL;
+}
+
+/* `numbers` and `sorted` are room for one of each rank. */
+static bool result_fill(const struct tarn_ranks *ranks, double *numbers, const struct rank **sorted,
+                        struct tarn_ranks_result *result)
+{
+    const struct tn_vec *items = &ranks->ranks;
+    const double middle = distances_set(items, numbers, result);
+    const struct rank *typical = typical_find(items, middle);
+
+    for (size_t i = 0; i < items->count; i++) {
+        sorted[i] = (const struct rank *)items->items + i;
+    }
+    qsort(sorted, items->count, sizeof *sorted, rank_compare);
+    result->typical = typical->shown;
+    result->typical.file =
+        tn_result_text(tn_result_of(result), typical->shown.file, strlen(typical->shown.file));
+    return result->typical.file && rows_make(ranks, sorted, result) &&
+           outliers_make(ranks, typical, sorted, result);
+}
+
+enum tarn_status tarn_ranks_compare(struct tarn_ranks *ranks, struct tarn_ranks_result **result_out,
+                                    struct tarn_error *error)
+{
+    const size_t count = ranks->ranks.count;
+
+    *result_out = NULL;
+    if (count == 0) {
+        return tn_fail(error, TARN_ERR_STATE, "no snapshot was added");
+    }
+    double *numbers = tn_host_alloc(count * sizeof *numbers);
+    const struct rank **sorted = tn_host_alloc(count * sizeof(const struct rank *));
+    struct tarn_ranks_result *result = tn_result_create(sizeof *result);
+    const bool good = numbers && sorted && result && result_fill(ranks, numbers, sorted, result);
+
+    tn_host_free(sorted, count * sizeof(const struct rank *));
+    tn_host_free(numbers, count * sizeof *numbers);
+    if (!good) {
+        tarn_report_destroy(result);
+        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to compare ranks");
+    }
+    *result_out = result;
+    return TARN_OK;
+}
+
+const struct tarn_report_options *tn_ranks_options(const struct tarn_ranks *ranks)
+{
+    return &ranks->options;
+}

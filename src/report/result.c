@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/result.h"
+
+#include "analysis/address_map.h"
+#include "base/errinfo.h"
+#include "base/host_mem.h"
+#include "snapshot/snapshot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ROWS_DEFAULT = 10
+};
+
+struct tn_result {
+    struct tn_budget budget; /* without a limit */
+    struct tn_arena arena;
+    size_t size;        /* of this and of the result */
+    struct tn_vec text; /* char: being written */
+    struct tarn_writer writer;
+    struct tn_text_out out;
+};
+
+/* The result lies behind its header. */
+struct header {
+    _Alignas(16) struct tn_result result;
+};
+
+void *tn_result_create(size_t size)
+{
+    struct header *header = tn_host_alloc_zero(sizeof *header + size);
+
+    if (!header) {
+        return NULL;
+    }
+    header->result.size = sizeof *header + size;
+    tn_arena_init(&header->result.arena, &header->result.budget);
+    tn_vec_init(&header->result.text, 1);
+    return header + 1;
+}
+
+struct tn_result *tn_result_of(void *result)
+{
+    return &((struct header *)result - 1)->result;
+}
+
+struct tn_arena *tn_result_arena(struct tn_result *result)
+{
+    return &result->arena;
+}
+
+void tarn_report_destroy(const void *given)
+{
+    void *result = (void *)(uintptr_t)given; /* what is const for its readers is not for us */
+
+    if (result) {
+        struct tn_result *header = tn_result_of(result);
+
+        tn_vec_fini(&header->text);
+        tn_arena_fini(&header->arena);
+        tn_host_free(header, header->size);
+    }
+}
+
+/* ---- texts and names ---- */
+
+void *tn_result_copy(struct tn_result *result, const void *items, size_t count, size_t size)
+{
+    void *copy = tn_arena_alloc_array(&result->arena, count, size);
+
+    if (copy && count > 0) {
+        memcpy(copy, items, count * size);
+    }
+    return copy;
+}
+
+const char *tn_result_text(struct tn_result *result, const char *text, size_t length)
+{
+    char *copy = tn_arena_alloc(&result->arena, length + 1);
+
+    if (copy) {
+        memcpy(copy, text, length);
+        copy[length] = '\0';
+    }
+    return copy;
+}
+
+static enum tarn_status text_write(void *context, const char *bytes, size_t size)
+{
+    struct tn_vec *text = context;
+
+    if (!tn_vec_reserve(text, size)) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    memcpy((char *)text->items + text->count, bytes, size);
+    text->count += size;
+    return TARN_OK;
+}
+
+struct tn_text_out *tn_result_text_begin(struct tn_result *result)
+{
+    result->text.count = 0;
+    result->writer = (struct tarn_writer){text_write, &result->text};
+    tn_text_init(&result->out, &result->writer);
+    return &result->out;
+}
+
+const char *tn_result_text_end(struct tn_result *result)
+{
+    if (tn_text_finish(&result->out)) {
+        return NULL;
+    }
+    return tn_result_text(result, result->text.count > 0 ? result->text.items : "",
+                          result->text.count);
+}
+
+static struct tarn_report_frame frame_of(const struct tn_model *model, uint32_t number)
+{
+    const struct tn_frame *frame = tn_model_frame(model, number);
+    const struct tn_string name = tn_model_string(model, frame->name);
+    const struct tn_string file = tn_model_string(model, frame->filename);
+
+    return (struct tarn_report_frame){.name = name.text,
+                                      .name_length = name.length,
+                                      .filename = file.text,
+                                      .filename_length = file.length,
+                                      .line = frame->line};
+}
+
+bool tn_result_frames(struct tn_result *result, const struct tn_model *model,
+                      const uint32_t *numbers, size_t count, struct tarn_group *group)
+{
+    struct tarn_report_frame *frames =
+        tn_arena_alloc_array(&result->arena, count, sizeof(struct tarn_report_frame));
+
+    for (size_t i = 0; frames && i < count; i++) {
+        frames[i] = frame_of(model, numbers[i]);
+    }
+    group->frames = frames;
+    group->frame_count = count;
+    return frames != NULL;
+}
+
+bool tn_result_group(struct tn_result *result, const struct tn_group_keys *keys,
+                     struct tarn_group *group)
+{
+    tn_group_key_put(tn_result_text_begin(result), keys, group->key);
+    group->text = tn_result_text_end(result);
+    if (!group->text) {
+        return false;
+    }
+    if (keys->by == TARN_BY_STACK) {
+        const struct tn_stack stack = tn_frame_view_stack(keys->view, (uint32_t)group->key);
+
+        return tn_result_frames(result, keys->model, stack.frames, stack.count, group);
+    }
+    tn_group_key_put_name(tn_result_text_begin(result), keys, group->key);
+    group->name = tn_result_text_end(result);
+    return group->name != NULL;
+}
+
+bool tn_result_stack(struct tn_result *result, const struct tn_model *model, uint32_t stack,
+                     struct tarn_group *group)
+{
+    const struct tn_stack frames = tn_model_stack(model, stack);
+
+    tn_stack_put(tn_result_text_begin(result), model, stack);
+    *group = (struct tarn_group){.key = stack, .text = tn_result_text_end(result)};
+    return group->text && tn_result_frames(result, model, frames.frames, frames.count, group);
+}
+
+struct tarn_time_point tn_result_time_point(const struct tn_time_point *at)
+{
+    return (struct tarn_time_point){.event = at->entry, /* TN_NEVER is TARN_NONE */
+                                    .reserved = at->reserved,
+                                    .requested = at->requested,
+                                    .left_out = at->left_out};
+}
+
+/* ---- devices ---- */
+
+static bool has_entries(const struct tn_model *model)
+{
+    for (size_t i = 0; i < model->trace_count; i++) {
+        if (model->traces[i].count > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum tarn_status tn_report_check_traces(const struct tn_model *model, bool one_device, int device,
+                                        struct tarn_error *error)
+{
+    if (!has_entries(model)) {
+        return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
+                       "the file has no trace, only segments; call "
+                       "torch.cuda.memory._record_memory_history() before what is to be seen, and "
+                       "_dump_snapshot after it");
+    }
+    if (one_device &&
+        (device < 0 || (size_t)device >= model->trace_count || model->traces[device].count == 0)) {
+        return tn_fail(error, TARN_ERR_NOT_FOUND,
+                       "the file has no trace of device %d; \"tarn info\" lists the devices",
+                       device);
+    }
+    return TARN_OK;
+}
+
+uint64_t tn_report_limit(const struct tarn_report_options *options)
+{
+    return options->rows > 0 ? options->rows : ROWS_DEFAULT;
+}
+
+size_t tn_report_rows(const struct tn_report *report, size_t count)
+{
+    return report->limit < count ? (size_t)report->limit : count;
+}
+
+struct tarn_report_head tn_report_head_of(const struct tn_analysis *analysis)
+{
+    const struct tn_timeline *timeline = analysis->timeline;
+
+    return (struct tarn_report_head){.device = (int)timeline->device,
+                                     .by = analysis->keys.by,
+                                     .events = timeline->trace->count,
+                                     .first_event = timeline->first,
+                                     .last_event = timeline->limit - 1,
+                                     .is_part = tn_analysis_is_part(analysis)};
+}
+
+static bool is_wanted(const struct tn_model *model, const struct tarn_report_options *options,
+                      size_t device)
+{
+    return model->traces[device].count > 0 &&
+           (!options->one_device || (size_t)options->device == device);
+}
+
+static enum tarn_status device_compute(const struct tn_report *report, struct tn_query *query,
+                                       size_t device, tn_report_device *compute, void *result_out,
+                                       struct tarn_error *error)
+{
+    struct tn_analysis analysis;
+    enum tarn_status status = tn_analysis_init(&analysis, query, device, error);
+
+    if (status == TARN_OK) {
+        *(struct tarn_report_head *)result_out = tn_report_head_of(&analysis);
+        status = compute(report, &analysis, result_out, error);
+        tn_analysis_fini(&analysis);
+    }
+    if (status == TARN_ERR_HOST_MEMORY) {
+        return tn_fail(error, status, "no host memory to follow the trace");
+    }
+    return status;
+}
+
+/* The devices one after another. */
+static enum tarn_status devices_compute(struct tn_query *query,
+                                        const struct tarn_report_options *options, size_t size,
+                                        tn_report_device *compute, char *results,
+                                        struct tarn_error *error)
+{
+    const struct tn_report report = {
+        .options = options, .limit = tn_report_limit(options), .result = tn_result_of(results)};
+    enum tarn_status status = TARN_OK;
+
+    for (size_t i = 0; status == TARN_OK && i < query->model->trace_count; i++) {
+        if (is_wanted(query->model, options, i)) {
+            status = device_compute(&report, query, i, compute, results, error);
+            results += size;
+        }
+    }
+    return status;
+}
+
+enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
+                               const struct tarn_report_options *given, size_t size,
+                               tn_report_device *compute, void *results_out, size_t *count_out,
+                               struct tarn_error *error)
+{
+    static const struct tarn_report_options defaults = {.struct_size = sizeof defaults};
+    const struct tarn_report_options *options = given ? given : &defaults;
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+    struct tn_query query;
+    enum tarn_status status =
+        tn_report_check_traces(model, options->one_device, options->device, error);
+
+    if (status == TARN_OK) {
+        status = tn_query_init(&query, model, options, error);
+    }
+    if (status) {
+        return status;
+    }
+    *count_out = 0;
+    if (options->leaks_out) {
+        *options->leaks_out = 0;
+    }
+    for (size_t i = 0; i < model->trace_count; i++) {
+        *count_out += is_wanted(model, options, i);
+    }
+    char *results = tn_result_create(*count_out * size);
+
+    status = results ? devices_compute(&query, options, size, compute, results, error)
+                     : tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to follow the trace");
+    tn_query_fini(&query);
+    if (status) {
+        tarn_report_destroy(results);
+        results = NULL;
+    }
+    memcpy(results_out, &results, sizeof results); /* a pointer to the report's own type */
+    return status;
+}
+
+/* ---- rows ---- */
+
+void tn_row_set_init(struct tn_row_set *set, size_t row_size)
+{
+    *set = (struct tn_row_set){.numbers = {0}};
+    tn_vec_init(&set->rows, row_size);
+}
+
+void tn_row_set_fini(struct tn_row_set *set)
+{
+    tn_map_fini(&set->numbers);
+    tn_vec_fini(&set->rows);
+}
+
+void *tn_row_get(struct tn_row_set *set, uint64_t key)
+{
+    const uint64_t *number = tn_address_find(&set->numbers, key);
+
+    if (number) {
+        return (char *)set->rows.items + *number * set->rows.item_size;
+    }
+    if (!tn_address_put(&set->numbers, key, set->rows.count)) {
+        return NULL;
+    }
+    struct tarn_group *row = tn_vec_push(&set->rows);
+
+    if (row) {
+        row->key = key;
+    }
+    return row;
+}
+
+void tn_row_set_sort(struct tn_row_set *set, int (*compare)(const void *, const void *))
+{
+    if (set->rows.count > 0) {
+        qsort(set->rows.items, set->rows.count, set->rows.item_size, compare);
+    }
+}
+
+const void *tn_row_find(const struct tn_row_set *set, uint64_t key)
+{
+    const char *row = set->rows.items;
+
+    for (size_t i = 0; i < set->rows.count; i++, row += set->rows.item_size) {
+        if (((const struct tarn_group *)(const void *)row)->key == key) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+void *tn_rows_name(struct tn_result *result, const struct tn_row_set *set, size_t count,
+                   const struct tn_group_keys *keys)
+{
+    char *rows = tn_result_copy(result, set->rows.items, count, set->rows.item_size);
+
+    for (size_t i = 0; rows && i < count; i++) {
+        if (!tn_result_group(result, keys, (void *)(rows + i * set->rows.item_size))) {
+            return NULL;
+        }
+    }
+    return rows;
+}

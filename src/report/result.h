@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What reports have in common: the memory of a result, the devices it is of, rows by group and
+ * their names.
+ *
+ * A result is one piece of host memory behind a header; what it points to lies in the header's
+ * arena, texts of the file in the snapshot. So a result has no destructor of its own.
+ */
+#ifndef TN_REPORT_RESULT_H
+#define TN_REPORT_RESULT_H
+
+#include "analysis/analysis.h"
+#include "base/arena.h"
+#include "base/map.h"
+#include "tarn/report.h"
+
+struct tn_result;
+
+/* `size` bytes, all zero, destroyed with tarn_report_destroy; NULL without host memory. */
+void *tn_result_create(size_t size) TN_MUST_CHECK;
+struct tn_result *tn_result_of(void *result);
+
+/* Memory that lives as long as the result. */
+struct tn_arena *tn_result_arena(struct tn_result *result);
+
+/* Copies that live as long as the result; NULL without host memory. A text ends with a 0 byte. */
+void *tn_result_copy(struct tn_result *result, const void *items, size_t count,
+                     size_t size) TN_MUST_CHECK;
+const char *tn_result_text(struct tn_result *result, const char *text, size_t length) TN_MUST_CHECK;
+
+/* Collects a text: what is written to the output is copied by _end, NULL without host memory. */
+struct tn_text_out *tn_result_text_begin(struct tn_result *result);
+const char *tn_result_text_end(struct tn_result *result) TN_MUST_CHECK;
+
+/* The frames by their numbers in the model; false without host memory. */
+bool tn_result_frames(struct tn_result *result, const struct tn_model *model,
+                      const uint32_t *numbers, size_t count,
+                      struct tarn_group *group) TN_MUST_CHECK;
+
+/* Names the group with that key; false without host memory. */
+bool tn_result_group(struct tn_result *result, const struct tn_group_keys *keys,
+                     struct tarn_group *group) TN_MUST_CHECK;
+
+/* The name of a stack of the model, as for a group by stack. */
+bool tn_result_stack(struct tn_result *result, const struct tn_model *model, uint32_t stack,
+                     struct tarn_group *group) TN_MUST_CHECK;
+
+struct tarn_time_point tn_result_time_point(const struct tn_time_point *at);
+
+/* ---- devices ---- */
+
+/* What is asked of one device. */
+struct tn_report {
+    const struct tarn_report_options *options; /* never NULL */
+    uint64_t limit;                            /* rows of a table */
+    struct tn_result *result;
+};
+
+/* Computes the result of a device that has a trace; its head is already set. TARN_ERR_HOST_MEMORY
+ * needs no text. */
+typedef enum tarn_status tn_report_device(const struct tn_report *report,
+                                          const struct tn_analysis *analysis, void *result_out,
+                                          struct tarn_error *error);
+
+/* Computes an array of results of `size` bytes, one for each device that is wanted and has a trace.
+ * They begin with struct tarn_report_head. */
+enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
+                               const struct tarn_report_options *options, size_t size,
+                               tn_report_device *compute, void *results_out, size_t *count_out,
+                               struct tarn_error *error) TN_MUST_CHECK;
+
+/* Rows of a table at most, and how many of `count` it has. */
+uint64_t tn_report_limit(const struct tarn_report_options *options);
+size_t tn_report_rows(const struct tn_report *report, size_t count);
+
+struct tarn_report_head tn_report_head_of(const struct tn_analysis *analysis);
+
+/* TARN_ERR_NOT_SUPPORTED when the file has no trace at all, TARN_ERR_NOT_FOUND when it has none of
+ * the one device that is wanted. */
+enum tarn_status tn_report_check_traces(const struct tn_model *model, bool one_device, int device,
+                                        struct tarn_error *error) TN_MUST_CHECK;
+
+/* ---- rows ---- */
+
+/* Rows by key: structs that begin with struct tarn_group. */
+struct tn_row_set {
+    struct tn_vec rows;
+    struct tn_map numbers;
+};
+
+void tn_row_set_init(struct tn_row_set *set, size_t row_size);
+void tn_row_set_fini(struct tn_row_set *set);
+
+/* The row of a key, all zero at first; NULL without host memory. Borrowed until the next one. */
+void *tn_row_get(struct tn_row_set *set, uint64_t key) TN_MUST_CHECK;
+
+/* Sorts; afterwards no row is looked up. */
+void tn_row_set_sort(struct tn_row_set *set, int (*compare)(const void *, const void *));
+
+/* The row of a key, NULL when there is none. Cost: O(rows). */
+const void *tn_row_find(const struct tn_row_set *set, uint64_t key);
+
+/* Copies the first `count` rows into the result and names their groups; NULL without host memory.
+ */
+void *tn_rows_name(struct tn_result *result, const struct tn_row_set *set, size_t count,
+                   const struct tn_group_keys *keys) TN_MUST_CHECK;
+
+/* ---- trees of calls ---- */
+
+/* Numbers that lie side by side in rows that begin with a key, and where they go: structs that
+ * begin with struct tarn_group. Rows are sorted by the first number. */
+struct tn_tree_source {
+    const void *rows;
+    size_t count;
+    size_t row_size;
+    size_t numbers_at;
+    size_t number_count; /* at most TN_CALL_NUMBERS */
+    size_t to_size;
+    size_t to_numbers_at;
+    size_t to_call_at;
+};
+
+/* The rows of a tree of calls, an array in the result; NULL without host memory. */
+void *tn_tree_collect(const struct tn_report *report, const struct tn_group_keys *keys,
+                      const struct tn_tree_source *source, size_t *count_out) TN_MUST_CHECK;
+
+#endif

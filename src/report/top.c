@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/reports.h"
+/*
+ * Stacks, or other groups, by what they did over the whole trace: bytes they held at the peak (or
+ * at another instant), bytes they hold at the end, bytes and blocks they allocated. Blocks from
+ * before the trace were allocated by nobody known, unless the snapshot still has their stack.
+ */
+
+#include <stddef.h>
+
+static void row_add(struct tarn_top_row *into, const struct tarn_top_row *from)
+{
+    into->rank += from->rank;
+    into->at_instant += from->at_instant;
+    into->at_end += from->at_end;
+    into->allocated += from->allocated;
+    into->allocations += from->allocations;
+    into->freed += from->freed;
+    into->life_events += from->life_events;
+}
+
+static struct tarn_top_row row_of(const struct tn_time_point *at,
+                                  const struct tn_lifetime *lifetime)
+{
+    struct tarn_top_row row = {.at_instant =
+                                   tn_lifetime_is_at(lifetime, at->entry) ? lifetime->size : 0,
+                               .at_end = lifetime->end == TN_NEVER ? lifetime->size : 0};
+
+    if (lifetime->start != TN_NEVER) {
+        row.allocated = lifetime->size;
+        row.allocations = 1;
+        row.freed = lifetime->end != TN_NEVER;
+        row.life_events = row.freed ? lifetime->end - lifetime->start : 0;
+    }
+    return row;
+}
+
+static uint64_t rank_of(const struct tarn_top_row *row, enum tarn_top_order order)
+{
+    switch (order) {
+    case TARN_TOP_BY_PEAK:
+        return row->at_instant;
+    case TARN_TOP_BY_END:
+        return row->at_end;
+    case TARN_TOP_BY_ALLOCATED:
+        return row->allocated;
+    case TARN_TOP_BY_COUNT:
+        break;
+    }
+    return row->allocations;
+}
+
+static int row_compare(const void *left, const void *right)
+{
+    const struct tarn_top_row *a = left;
+    const struct tarn_top_row *b = right;
+
+    if (a->rank != b->rank) {
+        return a->rank > b->rank ? -1 : 1;
+    }
+    return a->group.key < b->group.key ? -1 : a->group.key > b->group.key;
+}
+
+static bool set_fill(struct tn_row_set *set, struct tarn_top_result *top,
+                     const struct tn_analysis *analysis, const struct tn_time_point *at,
+                     enum tarn_top_order order)
+{
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(analysis->timeline);
+
+    for (size_t i = 0; i < analysis->timeline->lifetimes.count; i++) {
+        struct tarn_top_row more = row_of(at, &lifetimes[i]);
+        uint64_t key;
+        struct tarn_top_row *row =
+            tn_group_key_find(&analysis->keys, &lifetimes[i], &key) ? tn_row_get(set, key) : NULL;
+
+        if (!row) {
+            return false;
+        }
+        more.rank = rank_of(&more, order);
+        row_add(row, &more);
+        row_add(&top->total, &more);
+    }
+    tn_row_set_sort(set, row_compare);
+    return true;
+}
+
+static void others_sum(struct tarn_top_result *top, const struct tn_row_set *set)
+{
+    const struct tarn_top_row *rows = set->rows.items;
+
+    top->other_count = set->rows.count - top->row_count;
+    for (size_t i = top->row_count; i < set->rows.count; i++) {
+        row_add(&top->others, &rows[i]);
+    }
+    if (top->head.by == TARN_BY_CATEGORY) {
+        const struct tarn_top_row *row = tn_row_find(set, TN_CATEGORY_UNCLASSIFIED);
+
+        top->unclassified = row ? *row : (struct tarn_top_row){.rank = 0};
+    }
+}
+
+static bool tree_make(const struct tn_report *report, const struct tn_analysis *analysis,
+                      struct tarn_top_result *top, const struct tn_row_set *set)
+{
+    const size_t numbers_at = offsetof(struct tarn_top_row, rank);
+    const struct tn_tree_source source = {
+        .rows = set->rows.items,
+        .count = set->rows.count,
+        .row_size = sizeof(struct tarn_top_row),
+        .numbers_at = numbers_at,
+        .number_count = (sizeof(struct tarn_top_row) - numbers_at) / sizeof(uint64_t),
+        .to_size = sizeof(struct tarn_top_row),
+        .to_numbers_at = numbers_at,
+        .to_call_at = offsetof(struct tarn_top_row, call)};
+
+    top->tree = tn_tree_collect(report, &analysis->keys, &source, &top->tree_count);
+    return top->tree != NULL;
+}
+
+enum tarn_status tn_top_compute(const struct tn_report *report, const struct tn_analysis *analysis,
+                                void *result_out, struct tarn_error *error)
+{
+    struct tarn_top_result *top = result_out;
+    struct tn_row_set set;
+    struct tn_time_point at;
+    const enum tarn_status status =
+        tn_analysis_time_point(analysis, &analysis->query->selection.at, TARN_AT_PEAK, &at, error);
+
+    if (status) {
+        return status;
+    }
+    top->at = tn_result_time_point(&at);
+    top->left_out_at_end = analysis->timeline->end.left_out;
+    tn_row_set_init(&set, sizeof(struct tarn_top_row));
+    bool good = set_fill(&set, top, analysis, &at, report->options->order);
+
+    if (good) {
+        top->row_count = tn_report_rows(report, set.rows.count);
+        others_sum(top, &set);
+        top->rows = tn_rows_name(report->result, &set, top->row_count, &analysis->keys);
+        good = top->rows && (!report->options->tree || tree_make(report, analysis, top, &set));
+    }
+    tn_row_set_fini(&set);
+    return good ? TARN_OK : TARN_ERR_HOST_MEMORY;
+}
+
+enum tarn_status tarn_top_compute(const struct tarn_snapshot *snapshot,
+                                  const struct tarn_report_options *options,
+                                  struct tarn_top_result **results_out, size_t *count_out,
+                                  struct tarn_error *error)
+{
+    return tn_report_run(snapshot, options, sizeof **results_out, tn_top_compute, results_out,
+                         count_out, error);
+}
