@@ -19,6 +19,7 @@
 /* Going forward through the trace. */
 struct compile {
     struct tn_program *program;
+    struct tn_trace_source source;
     const struct tn_model *model;
     const struct tn_trace *trace;
     const struct tarn_config *config; /* of the recorded run */
@@ -144,15 +145,13 @@ static uint16_t pool_place_of(struct compile *c, struct tn_pool_id id)
  * before was another's. */
 static void compile_pools(struct compile *c)
 {
-    const struct tn_trace_source source = tn_source_of_device(c->model, (size_t)c->program->device);
-
-    if (!tn_entry_pools_init(&c->entry_pools, &source)) {
+    if (!tn_entry_pools_init(&c->entry_pools, &c->source)) {
         c->no_memory = true;
         return;
     }
-    for (size_t i = 0; i < source.segment_count; i++) {
-        if (tn_source_has(&source, i)) {
-            (void)pool_place_of(c, source.segments[i].pool);
+    for (size_t i = 0; i < c->source.segment_count; i++) {
+        if (tn_source_has(&c->source, i)) {
+            (void)pool_place_of(c, c->source.segments[i].pool);
         }
     }
     for (uint64_t i = 0; c->entry_pools.has_private && i < c->trace->count; i++) {
@@ -635,7 +634,8 @@ enum tarn_status tn_program_init(struct tn_program *program, const struct tn_mod
                        device);
     }
     c.trace = &model->traces[device];
-    st = tn_start_state_rebuild(program, model, c.trace, error);
+    c.source = tn_source_of_device(model, (size_t)device);
+    st = tn_start_state_rebuild(program, &c.source, error);
     if (st == TARN_OK) {
         tn_limit_find_bounds(program, model, c.trace, config);
         c.reserved = tn_limit_reserved_at_start(program);
