@@ -7,7 +7,6 @@
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/map.h"
-#include "replay/limit.h"
 
 #include <stdlib.h>
 
@@ -421,7 +420,7 @@ static void rebuild_note(struct rebuild *r)
 {
     struct tn_program *program = r->program;
     const size_t segments = program->start_segments.count;
-    const uint64_t bytes = tn_limit_reserved_at_start(program);
+    const uint64_t bytes = tn_program_reserved_at_start(program);
 
     program->complete = segments == 0;
     if (segments > 0) {

@@ -21,9 +21,7 @@ struct made {
 
 static enum tarn_status made_rebuild(struct made *made, struct tarn_error *error)
 {
-    made->program = (struct tn_program){.device = 0};
-    tn_vec_init(&made->program.start_segments, sizeof(struct tn_start_segment));
-    tn_vec_init(&made->program.start_blocks, sizeof(struct tn_start_block));
+    tn_program_init(&made->program, 0);
     const struct tn_trace_source source = tn_source_of_device(&made->trace.model, 0);
 
     return tn_start_state_rebuild(&made->program, &source, error);
