@@ -17,14 +17,16 @@ static void string_put(struct tn_json_text *json, const char *text, size_t lengt
 
 static void line_begin(struct tn_json_text *json)
 {
-    tn_text_printf(json->out, "\n%*s", (int)(2 * json->depth), "");
+    if (json->layout == TN_JSON_LINES) {
+        tn_text_printf(json->out, "\n%*s", (int)(2 * json->depth), "");
+    }
 }
 
 /* What comes before every member: comma, new line, key. */
 static void member_begin(struct tn_json_text *json, const char *key)
 {
     if (json->depth > 0) {
-        tn_text_puts(json->out, json->is_empty ? "" : ",");
+        tn_text_puts(json->out, json->is_empty ? "" : json->layout == TN_JSON_LINES ? "," : ", ");
         line_begin(json);
     }
     json->is_empty = false;
@@ -105,9 +107,14 @@ void tn_json_null(struct tn_json_text *json, const char *key)
     tn_text_puts(json->out, "null");
 }
 
+void tn_json_init(struct tn_json_text *json, struct tn_text_out *out, enum tn_json_layout layout)
+{
+    *json = (struct tn_json_text){.out = out, .layout = layout, .is_empty = true};
+}
+
 void tn_json_begin(struct tn_json_text *json, struct tn_text_out *out, const char *schema)
 {
-    *json = (struct tn_json_text){.out = out, .is_empty = true};
+    tn_json_init(json, out, TN_JSON_LINES);
     tn_json_open_object(json, NULL);
     tn_json_word(json, "schema", schema);
     tn_json_word(json, "tool", "tarn " TARN_VERSION_STRING);
