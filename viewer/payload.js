@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT
-// The data of the page: sections in script elements that no browser runs, deflated, as letters.
+// The data of the page: sections in script elements that no browser runs, deflated, in base 128.
 
 /** What is wrong with the page's data, in words for its reader. */
 export class BadPage extends Error {}
 
 const SECTION_MAX = 2 ** 30;
 
-// What a character of U+0080 and above stands for, by src/page/letters.c.
+// What a character of U+0080 and above stands for, by src/page/base128.c.
 const FORBIDDEN = [0, 13, 60, 26];
 
-/** The bytes of letters: seven bits each, those from U+0080 on, of two bytes, twelve.
+/** The bytes of base 128: seven bits a character, those from U+0080 on, of two bytes, twelve.
  * @param {string} text */
-function lettersBytes(text) {
-  const letters = new TextEncoder().encode(text);
-  const bytes = letters; // they are fewer: what is written has been read
+function base128Bytes(text) {
+  const codes = new TextEncoder().encode(text);
+  const bytes = codes; // they are fewer: what is written has been read
   let used = 0;
   let bits = 0;
   let held = 0;
-  for (let i = 0; i < letters.length; i++) {
-    let code = letters[i];
+  for (let i = 0; i < codes.length; i++) {
+    let code = codes[i];
     if (code < 128) {
       bits = (bits << 7) | code;
       held += 7;
     } else {
       if (code > 0xc3) throw new BadPage('it has characters that it cannot have');
-      code = ((code & 1) << 6) | (letters[++i] & 63);
+      code = ((code & 1) << 6) | (codes[++i] & 63);
       bits = (bits << 12) | (FORBIDDEN[code >> 5] << 5) | (code & 31);
       held += 12;
       if (held >= 16) {
@@ -71,7 +71,7 @@ export async function readSection(name) {
     throw new BadPage(`section \u201c${name}\u201d is missing: the file was cut off or changed`);
   }
   try {
-    const packed = lettersBytes(element.textContent || '');
+    const packed = base128Bytes(element.textContent || '');
     element.remove();
     return await inflate(packed, size);
   } catch (error) {

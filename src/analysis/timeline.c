@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/timeline.h"
 
-#include "analysis/address_map.h"
+#include "analysis/lifetime_walk.h"
 
 #include <stdlib.h>
 
 /* While the trace is read. */
 struct reading {
     struct tn_timeline *timeline;
-    struct tn_map live;  /* address + 1 -> number of the life */
-    struct tn_map freed; /* address + 1 of what the trace freed, until it is allocated again */
+    struct tn_lifetime_walk walk;
     uint64_t entry;
 };
 
@@ -18,15 +17,15 @@ static struct tn_lifetime *life_at(const struct tn_timeline *timeline, uint64_t 
     return (struct tn_lifetime *)timeline->lifetimes.items + number;
 }
 
-static struct tn_lifetime *life_add(struct reading *reading, struct tn_lifetime lifetime)
+static bool life_add(struct tn_timeline *timeline, struct tn_lifetime lifetime)
 {
-    struct tn_lifetime *added = tn_vec_push(&reading->timeline->lifetimes);
+    struct tn_lifetime *added = tn_vec_push(&timeline->lifetimes);
 
     if (added) {
         *added = lifetime;
-        reading->timeline->before_count += lifetime.start == TN_NEVER;
+        timeline->before_count += lifetime.start == TN_NEVER;
     }
-    return added;
+    return added != NULL;
 }
 
 static uint32_t metadata_of(const struct reading *reading, const struct tn_trace_entry *entry)
@@ -34,90 +33,23 @@ static uint32_t metadata_of(const struct reading *reading, const struct tn_trace
     return tn_model_extra(reading->timeline->model, entry->extra)->user_metadata;
 }
 
-static bool alloc_read(struct reading *reading, const struct tn_trace_entry *entry)
+/* A lifetime that begins with the entry. Where a free tells of a block from before, the entry's
+ * stack is that of the free. */
+static struct tn_lifetime life_told(const struct reading *reading,
+                                    const struct tn_trace_entry *entry)
 {
-    struct tn_timeline *timeline = reading->timeline;
-    const uint64_t *old = tn_address_find(&reading->live, entry->address);
-    uint64_t *freed = tn_address_find(&reading->freed, entry->address);
+    const bool is_alloc = entry->action == TN_TRACE_ALLOC;
 
-    if (old) {
-        life_at(timeline, *old)->end = reading->entry;
-        timeline->doubled_allocs++;
-    }
-    if (freed) {
-        tn_map_remove(&reading->freed, freed);
-    }
-    return tn_address_put(&reading->live, entry->address, timeline->lifetimes.count) &&
-           life_add(reading, (struct tn_lifetime){.address = entry->address,
-                                                  .size = entry->size,
-                                                  .stream = entry->stream,
-                                                  .start = reading->entry,
-                                                  .requested = TN_NEVER,
-                                                  .end = TN_NEVER,
-                                                  .stack = entry->stack,
-                                                  .extra = entry->extra,
-                                                  .metadata = metadata_of(reading, entry)});
-}
-
-/* A block that the trace frees without having allocated it was there before. The entry's stack is
- * that of the free. */
-static struct tn_lifetime *earlier_life(struct reading *reading, const struct tn_trace_entry *entry)
-{
-    if (!tn_address_put(&reading->live, entry->address, reading->timeline->lifetimes.count)) {
-        return NULL;
-    }
-    return life_add(reading, (struct tn_lifetime){.address = entry->address,
-                                                  .size = entry->size,
-                                                  .stream = entry->stream,
-                                                  .start = TN_NEVER,
-                                                  .requested = TN_NEVER,
-                                                  .end = TN_NEVER,
-                                                  .stack = TN_STACK_NONE});
-}
-
-/* The life that an entry frees; *life_out NULL when the trace freed it already. */
-static bool freed_life(struct reading *reading, const struct tn_trace_entry *entry,
-                       struct tn_lifetime **life_out)
-{
-    const uint64_t *number = tn_address_find(&reading->live, entry->address);
-
-    *life_out = NULL;
-    if (number) {
-        *life_out = life_at(reading->timeline, *number);
-        return true;
-    }
-    if (tn_address_find(&reading->freed, entry->address)) {
-        reading->timeline->unknown_frees++;
-        return true;
-    }
-    *life_out = earlier_life(reading, entry);
-    return *life_out != NULL;
-}
-
-static bool free_requested_read(struct reading *reading, const struct tn_trace_entry *entry)
-{
-    struct tn_lifetime *lifetime;
-    const bool good = freed_life(reading, entry, &lifetime);
-
-    if (lifetime) {
-        lifetime->requested = reading->entry;
-    }
-    return good;
-}
-
-static bool free_completed_read(struct reading *reading, const struct tn_trace_entry *entry)
-{
-    struct tn_lifetime *lifetime;
-    uint64_t number;
-
-    if (!freed_life(reading, entry, &lifetime)) {
-        return false;
-    }
-    if (lifetime) {
-        lifetime->end = reading->entry;
-        (void)tn_map_take(&reading->live, tn_address_key(entry->address), &number);
-    }
-    return tn_address_put(&reading->freed, entry->address, 0);
+    return (struct tn_lifetime){.address = entry->address,
+                                .size = entry->size,
+                                .stream = entry->stream,
+                                .start = is_alloc ? reading->entry : TN_NEVER,
+                                .requested = TN_NEVER,
+                                .end = TN_NEVER,
+                                .stack = is_alloc ? entry->stack : TN_STACK_NONE,
+                                .extra = is_alloc ? entry->extra : TN_EXTRA_NONE,
+                                .metadata =
+                                    is_alloc ? metadata_of(reading, entry) : TN_STRING_NONE};
 }
 
 static bool oom_read(struct reading *reading)
@@ -130,69 +62,53 @@ static bool oom_read(struct reading *reading)
     return oom != NULL;
 }
 
-/* The program says something of a block that is in use. */
-static void annotate_read(struct reading *reading, const struct tn_trace_entry *entry)
+/* What the entry says of its lifetime. */
+static void life_read(const struct reading *reading, const struct tn_trace_entry *entry,
+                      struct tn_lifetime *lifetime)
 {
-    const uint64_t *number = tn_address_find(&reading->live, entry->address);
-
-    if (number) {
-        life_at(reading->timeline, *number)->metadata = metadata_of(reading, entry);
+    if (entry->action == TN_TRACE_FREE_REQUESTED) {
+        lifetime->requested = reading->entry;
+    } else if (entry->action == TN_TRACE_FREE_COMPLETED) {
+        lifetime->end = reading->entry;
+    } else if (entry->action == TN_TRACE_ANNOTATE) {
+        lifetime->metadata = metadata_of(reading, entry);
     }
 }
 
 static bool entry_read(struct reading *reading, const struct tn_trace_entry *entry)
 {
-    switch ((enum tn_trace_action)entry->action) {
-    case TN_TRACE_ALLOC:
-        return alloc_read(reading, entry);
-    case TN_TRACE_FREE_REQUESTED:
-        return free_requested_read(reading, entry);
-    case TN_TRACE_FREE_COMPLETED:
-        return free_completed_read(reading, entry);
-    case TN_TRACE_OOM:
-        return oom_read(reading);
-    case TN_TRACE_ANNOTATE:
-        annotate_read(reading, entry);
-        break;
-    case TN_TRACE_SEGMENT_ALLOC:
-    case TN_TRACE_SEGMENT_FREE:
-    case TN_TRACE_SEGMENT_MAP:
-    case TN_TRACE_SEGMENT_UNMAP:
-    case TN_TRACE_SNAPSHOT:
-    case TN_TRACE_USER_DEFINED:
-    case TN_TRACE_OTHER:
-    case TN_TRACE_ACTION_COUNT:
-        break;
+    struct tn_timeline *timeline = reading->timeline;
+    struct tn_lifetime_step step;
+
+    if (!tn_lifetime_walk_step(&reading->walk, entry, &step) ||
+        (step.is_new && !life_add(timeline, life_told(reading, entry)))) {
+        return false;
     }
-    return true;
+    if (step.ended != TN_LIFETIME_NONE) {
+        life_at(timeline, step.ended)->end = reading->entry;
+        timeline->doubled_allocs++;
+    }
+    if (step.lifetime != TN_LIFETIME_NONE) {
+        life_read(reading, entry, life_at(timeline, step.lifetime));
+    } else if (entry->action == TN_TRACE_FREE_REQUESTED ||
+               entry->action == TN_TRACE_FREE_COMPLETED) {
+        timeline->unknown_frees++;
+    }
+    return entry->action != TN_TRACE_OOM || oom_read(reading);
 }
 
-/* Blocks in use at the end that the trace has no word of. Of a cut trace nobody knows which. */
-static bool survivors_read(struct reading *reading)
+static bool survivor_read(void *context, const struct tn_model_segment *segment,
+                          const struct tn_model_block *block)
 {
-    const struct tn_timeline *timeline = reading->timeline;
-    const struct tn_model *model = timeline->model;
+    struct tn_timeline *timeline = context;
 
-    for (size_t i = 0; !model->is_partial && i < model->segment_count; i++) {
-        const struct tn_model_segment *segment = &model->segments[i];
-
-        for (size_t k = 0; segment->device == timeline->device && k < segment->block_count; k++) {
-            const struct tn_model_block *block = &segment->blocks[k];
-            const struct tn_lifetime lifetime = {.address = block->address,
-                                                 .size = block->requested_size,
-                                                 .stream = segment->stream,
-                                                 .start = TN_NEVER,
-                                                 .requested = TN_NEVER,
-                                                 .end = TN_NEVER,
-                                                 .stack = block->stack};
-
-            if (block->state != TN_BLOCK_INACTIVE &&
-                !tn_address_find(&reading->live, block->address) && !life_add(reading, lifetime)) {
-                return false;
-            }
-        }
-    }
-    return true;
+    return life_add(timeline, (struct tn_lifetime){.address = block->address,
+                                                   .size = block->requested_size,
+                                                   .stream = segment->stream,
+                                                   .start = TN_NEVER,
+                                                   .requested = TN_NEVER,
+                                                   .end = TN_NEVER,
+                                                   .stack = block->stack});
 }
 
 /* Bytes before the first entry. Readers keep all sizes of a file below 2^62 together. */
@@ -335,14 +251,15 @@ uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t e
 
 static bool trace_read(struct reading *reading)
 {
-    const struct tn_timeline *timeline = reading->timeline;
+    struct tn_timeline *timeline = reading->timeline;
+    const struct tn_trace_source source = tn_timeline_source(timeline);
 
     for (; reading->entry < timeline->trace->count; reading->entry++) {
-        if (!entry_read(reading, tn_trace_at(timeline->model, timeline->trace, reading->entry))) {
+        if (!entry_read(reading, tn_source_entry(&source, reading->entry))) {
             return false;
         }
     }
-    return survivors_read(reading);
+    return tn_lifetime_walk_survivors(&reading->walk, &source, survivor_read, timeline);
 }
 
 static void vecs_init(struct tn_timeline *timeline)
@@ -364,8 +281,7 @@ bool tn_timeline_init(struct tn_timeline *timeline, const struct tn_model *model
     vecs_init(timeline);
     const bool good = trace_read(&reading) && deltas_fill(timeline);
 
-    tn_map_fini(&reading.live);
-    tn_map_fini(&reading.freed);
+    tn_lifetime_walk_fini(&reading.walk);
     if (!good) {
         tn_timeline_fini(timeline);
         return false;

@@ -17,7 +17,7 @@ static void string_put(struct tn_json_text *json, const char *text, size_t lengt
 
 static void line_begin(struct tn_json_text *json)
 {
-    if (!json->is_line) {
+    if (json->layout == TN_JSON_INDENTED) {
         tn_text_printf(json->out, "\n%*s", (int)(2 * json->depth), "");
     }
 }
@@ -26,13 +26,13 @@ static void line_begin(struct tn_json_text *json)
 static void member_begin(struct tn_json_text *json, const char *key)
 {
     if (json->depth > 0) {
-        tn_text_puts(json->out, json->is_empty ? "" : ",");
+        tn_text_puts(json->out, json->is_empty ? "" : json->layout == TN_JSON_PYTHON ? ", " : ",");
         line_begin(json);
     }
     json->is_empty = false;
     if (key) {
         string_put(json, key, strlen(key));
-        tn_text_puts(json->out, json->is_line ? ":" : ": ");
+        tn_text_puts(json->out, json->layout == TN_JSON_COMPACT ? ":" : ": ");
     }
 }
 
@@ -117,19 +117,18 @@ void tn_json_null(struct tn_json_text *json, const char *key)
     tn_text_puts(json->out, "null");
 }
 
+void tn_json_init(struct tn_json_text *json, struct tn_text_out *out, enum tn_json_layout layout)
+{
+    *json = (struct tn_json_text){.out = out, .layout = layout, .is_empty = true};
+}
+
 void tn_json_begin(struct tn_json_text *json, struct tn_text_out *out, const char *schema)
 {
-    *json = (struct tn_json_text){.out = out, .is_empty = true};
+    tn_json_init(json, out, TN_JSON_INDENTED);
     tn_json_open_object(json, NULL);
     tn_json_word(json, "schema", schema);
     tn_json_word(json, "tool", "tarn " TARN_VERSION_STRING);
     tn_json_open_object(json, "data");
-}
-
-void tn_json_line_begin(struct tn_json_text *json, struct tn_text_out *out)
-{
-    *json = (struct tn_json_text){.out = out, .is_empty = true, .is_line = true};
-    tn_json_open_object(json, NULL);
 }
 
 void tn_json_end(struct tn_json_text *json)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes one JSON document to a text: an envelope {"schema": NAME, "tool": "tarn VERSION", "data":
- * {...}} around what a report adds, in order, two blanks a level. Texts of a file are escaped where
+ * Writes one JSON document to a text, most often an envelope {"schema": NAME, "tool": "tarn
+ * VERSION", "data": {...}} around what a report adds, in order. Texts of a file are escaped where
  * they do not show. `key` is NULL inside arrays. Needs no host memory.
  */
 #ifndef TN_BASE_JSON_TEXT_H
@@ -15,20 +15,26 @@ enum {
     TN_JSON_DEPTH_MAX = 16
 };
 
+enum tn_json_layout {
+    TN_JSON_INDENTED, /* one member per line, two blanks per level */
+    TN_JSON_PYTHON,   /* one line, as Python's json.dumps writes it */
+    TN_JSON_COMPACT   /* one line without blanks */
+};
+
 struct tn_json_text {
     struct tn_text_out *out;
+    enum tn_json_layout layout;
     unsigned depth;
     char closers[TN_JSON_DEPTH_MAX];
     bool is_empty; /* nothing was written on this level yet */
-    bool is_line;  /* without blanks and line ends */
 };
+
+/* A document without an envelope. */
+void tn_json_init(struct tn_json_text *json, struct tn_text_out *out, enum tn_json_layout layout);
 
 /* Opens the envelope. `schema` is a name with a version, which changes when members are removed or
  * change their meaning. */
 void tn_json_begin(struct tn_json_text *json, struct tn_text_out *out, const char *schema);
-
-/* Opens an object without an envelope that stays on one line. */
-void tn_json_line_begin(struct tn_json_text *json, struct tn_text_out *out);
 
 /* Closes every level that is open, and ends the line. */
 void tn_json_end(struct tn_json_text *json);

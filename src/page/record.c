@@ -280,17 +280,17 @@ static enum tn_record_kind kind_of(const struct tn_trace_entry *entry,
 /* The numbers that a record of that kind has beside its kind, time and stack. viewer/trace.js reads
  * them in the same order. */
 static void details_put(struct tn_record *record, enum tn_record_kind kind,
-                        const struct tn_trace_entry *entry, const struct tn_lifetime_step *step)
+                        const struct tn_trace_entry *entry, const struct tn_lifetime_id *id)
 {
     switch (kind) {
     case TN_RECORD_ALLOC_AGAIN: /* its address is that of the life that ends */
-        number_put(record, TN_COLUMN_BEHIND, step->behind);
+        number_put(record, TN_COLUMN_BEHIND, id->behind);
         what_put(record, entry);
         extra_put(record, entry);
         return;
     case TN_RECORD_ALLOC:
-        number_put(record, TN_COLUMN_REUSE, step->reuse);
-        if (step->reuse > 0) {
+        number_put(record, TN_COLUMN_REUSE, id->reuse);
+        if (id->reuse > 0) {
             what_put(record, entry);
         } else {
             where_put(record, entry);
@@ -300,7 +300,7 @@ static void details_put(struct tn_record *record, enum tn_record_kind kind,
     case TN_RECORD_FREE_REQUESTED:
     case TN_RECORD_FREE_COMPLETED:
     case TN_RECORD_FREE:
-        number_put(record, TN_COLUMN_BEHIND, step->behind);
+        number_put(record, TN_COLUMN_BEHIND, id->behind);
         return;
     case TN_RECORD_OLD_FREE_REQUESTED:
     case TN_RECORD_OLD_FREE_COMPLETED:
@@ -325,7 +325,7 @@ static void details_put(struct tn_record *record, enum tn_record_kind kind,
         plain_put(record, entry->size);
         return;
     case TN_RECORD_ANNOTATE:
-        plain_put(record, step->lifetime == TN_LIFETIME_NONE ? 0 : step->behind + 1);
+        plain_put(record, id->step.lifetime == TN_LIFETIME_NONE ? 0 : id->behind + 1);
         extra_put(record, entry);
         return;
     case TN_RECORD_USER_DEFINED:
@@ -363,14 +363,15 @@ static void totals_step(struct tn_record *record, uint64_t number,
 }
 
 /* Notes what the entry says of its block. False when host memory is missing. */
-static bool life_step(struct tn_record *record, uint64_t number, struct tn_lifetime_step *step_out)
+static bool life_step(struct tn_record *record, uint64_t number, struct tn_lifetime_id *id_out)
 {
     const struct tn_trace_entry *entry = entry_at(record, number);
+    const struct tn_lifetime_step *step = &id_out->step;
 
-    if (!tn_lifetime_ids_step(&record->lifetimes, entry, step_out)) {
+    if (!tn_lifetime_ids_step(&record->lifetimes, entry, id_out)) {
         return false;
     }
-    if (step_out->is_new) {
+    if (step->is_new) {
         uint64_t *told = tn_vec_push(&record->told);
 
         if (!told) {
@@ -382,14 +383,14 @@ static bool life_step(struct tn_record *record, uint64_t number, struct tn_lifet
             return false;
         }
     }
-    if (step_out->ended != TN_LIFETIME_NONE) {
-        hint_set(record, step_out->ended, number);
+    if (step->ended != TN_LIFETIME_NONE) {
+        hint_set(record, step->ended, number);
     }
-    if (entry->action == TN_TRACE_FREE_COMPLETED && step_out->lifetime != TN_LIFETIME_NONE) {
-        hint_set(record, step_out->lifetime, number);
+    if (entry->action == TN_TRACE_FREE_COMPLETED && step->lifetime != TN_LIFETIME_NONE) {
+        hint_set(record, step->lifetime, number);
     }
-    if (entry->action == TN_TRACE_FREE_REQUESTED && step_out->lifetime != TN_LIFETIME_NONE) {
-        ((uint64_t *)record->told.items)[step_out->lifetime] |= ASKED;
+    if (entry->action == TN_TRACE_FREE_REQUESTED && step->lifetime != TN_LIFETIME_NONE) {
+        ((uint64_t *)record->told.items)[step->lifetime] |= ASKED;
     }
     return true;
 }
@@ -412,29 +413,29 @@ static bool is_pair(const struct tn_record *record, uint64_t number)
 static bool entry_put(struct tn_record *record, uint64_t *number)
 {
     const struct tn_trace_entry *entry = entry_at(record, *number);
-    struct tn_lifetime_step step;
+    struct tn_lifetime_id id;
 
-    if (!life_step(record, *number, &step)) {
+    if (!life_step(record, *number, &id)) {
         return false;
     }
-    enum tn_record_kind kind = kind_of(entry, &step);
+    enum tn_record_kind kind = kind_of(entry, &id.step);
     const bool is_two =
         (kind == TN_RECORD_FREE_REQUESTED || kind == TN_RECORD_OLD_FREE_REQUESTED) &&
         is_pair(record, *number);
 
     kind = is_two ? kind + 2 : kind;
-    totals_step(record, *number, entry, &step);
+    totals_step(record, *number, entry, &id.step);
     number_put(record, TN_COLUMN_KIND, kind);
     time_put(record, entry);
-    stack_put(record, kind, entry, &step);
-    details_put(record, kind, entry, &step);
+    stack_put(record, kind, entry, &id.step);
+    details_put(record, kind, entry, &id);
     ++*number;
     if (is_two) {
         entry = entry_at(record, *number);
-        if (!life_step(record, *number, &step)) {
+        if (!life_step(record, *number, &id)) {
             return false;
         }
-        totals_step(record, *number, entry, &step);
+        totals_step(record, *number, entry, &id.step);
         time_put(record, entry);
         ++*number;
     }
@@ -547,36 +548,22 @@ static void old_put(struct tn_record *record, const struct old_block *block)
     record->requested_before += block->size;
 }
 
-/* Blocks in use at the end that the trace has no word of. Of a cut file nobody knows which. */
-static void survivors_put(struct tn_record *record)
+static bool survivor_put(void *context, const struct tn_model_segment *segment,
+                         const struct tn_model_block *block)
 {
-    const struct tn_trace_source *source = record->source;
+    struct tn_record *record = context;
+    const struct old_block old = {
+        .address = block->address,
+        .size = block->requested_size,
+        .place = tn_pool_stream_table_get(record->places, segment->stream, segment->pool),
+        .stack = block->stack,
+        .is_asked = block->state == TN_BLOCK_ACTIVE_PENDING_FREE};
+    const struct tn_lifetime lifetime = {.start = TN_NEVER, .end = TN_NEVER, .stack = block->stack};
 
-    for (size_t i = 0; !source->model->is_partial && i < source->segment_count; i++) {
-        const struct tn_model_segment *segment = &source->segments[i];
-
-        for (size_t k = 0; tn_source_has(source, i) && k < segment->block_count; k++) {
-            const struct tn_model_block *block = &segment->blocks[k];
-
-            if (block->state != TN_BLOCK_INACTIVE &&
-                tn_lifetime_ids_at(&record->lifetimes, block->address) == TN_LIFETIME_NONE) {
-                const struct old_block old = {
-                    .address = block->address,
-                    .size = block->requested_size,
-                    .place =
-                        tn_pool_stream_table_get(record->places, segment->stream, segment->pool),
-                    .stack = block->stack,
-                    .is_asked = block->state == TN_BLOCK_ACTIVE_PENDING_FREE};
-
-                const struct tn_lifetime lifetime = {
-                    .start = TN_NEVER, .end = TN_NEVER, .stack = block->stack};
-
-                old_put(record, &old);
-                tn_column_put_byte(&record->hints, hint_of(record, &lifetime));
-                record->survivors++;
-            }
-        }
-    }
+    old_put(record, &old);
+    tn_column_put_byte(&record->hints, hint_of(record, &lifetime));
+    record->survivors++;
+    return true;
 }
 
 /* Notes what the program says of a block. False when host memory is missing. */
@@ -644,11 +631,11 @@ static bool carried_put(struct tn_record *record, const struct tn_map *said)
 static bool skipped_read(struct tn_record *record)
 {
     struct tn_map said = {0};
-    struct tn_lifetime_step step;
+    struct tn_lifetime_id id;
     bool good = true;
 
     for (uint64_t i = 0; i < record->first && good; i++) {
-        good = life_step(record, i, &step) && said_step(&said, entry_at(record, i), &step);
+        good = life_step(record, i, &id) && said_step(&said, entry_at(record, i), &id.step);
     }
     good = good && carried_put(record, &said);
     tn_map_fini(&said);
@@ -717,7 +704,10 @@ bool tn_record_put(struct tn_record *record, size_t number, struct tn_text_out *
         hint_set(record, ((const uint64_t *)record->lifetimes.row.items)[i], TN_NEVER);
     }
     record->at = after_carried;
-    survivors_put(record);
+    if (!tn_lifetime_walk_survivors(&record->lifetimes.walk, record->source, survivor_put,
+                                    record)) {
+        return false;
+    }
     (void)snprintf(name, sizeof name, "d%zu.before", number);
     return tn_section_put(out, name, &record->before) && hints_put(record, out);
 }

@@ -38,7 +38,7 @@ static void piece_free(void *context, void *memory)
 
 static void piece_put(struct tn_section *section)
 {
-    tn_letters_put(&section->letters, section->piece, TN_SECTION_PIECE - section->stream.avail_out);
+    tn_base128_put(&section->encoder, section->piece, TN_SECTION_PIECE - section->stream.avail_out);
     section->stream.next_out = section->piece;
     section->stream.avail_out = TN_SECTION_PIECE;
 }
@@ -113,7 +113,7 @@ bool tn_section_begin(struct tn_section *section, struct tn_text_out *out, const
     }
     section->stream.next_out = section->piece;
     section->stream.avail_out = TN_SECTION_PIECE;
-    tn_letters_init(&section->letters, out);
+    tn_base128_init(&section->encoder, out);
     tn_text_printf(out,
                    "<script type=\"application/octet-stream\" data-name=\"%s\" data-size=\"%zu\">",
                    name, size);
@@ -144,8 +144,8 @@ bool tn_section_end(struct tn_section *section)
 {
     stream_run(section, Z_FINISH);
     piece_put(section);
-    tn_letters_finish(&section->letters);
-    tn_text_puts(section->letters.out, "</script>\n");
+    tn_base128_finish(&section->encoder);
+    tn_text_puts(section->encoder.out, "</script>\n");
     (void)deflateEnd(&section->stream);
     if (section->has_trial) {
         (void)deflateEnd(&section->trial);

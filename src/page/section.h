@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A section of the page: bytes, deflated (zlib's form, whose check sum the browser verifies) and as
- * letters (letters.h), inside of a script element that no browser runs.
+ * A section of the page: bytes, deflated (zlib's form, whose check sum the browser verifies) and in
+ * base 128 (base128.h), inside of a script element that no browser runs.
  *
  * A large section is written part by part, each of bytes of one kind. Repetitions are looked for in
  * a part only where that makes it smaller: in numbers that follow no order it costs time, and bytes
@@ -11,8 +11,8 @@
 #define TN_PAGE_SECTION_H
 
 #include "base/text_out.h"
+#include "page/base128.h"
 #include "page/column.h"
-#include "page/letters.h"
 
 #define ZLIB_CONST
 #include <zlib.h>
@@ -22,7 +22,7 @@ enum {
 };
 
 struct tn_section {
-    struct tn_letters letters;
+    struct tn_base128 encoder;
     z_stream stream;
     z_stream trial; /* of what looking for repetitions is worth */
     bool has_trial;

@@ -190,7 +190,8 @@ void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record)
     tn_text_printf(out, "\"entries\":%" PRIu64 ",\"skipped\":%" PRIu64 ",\"chunks\":%zu,",
                    record->source->trace->count - record->first, record->first, record->chunks);
     tn_text_printf(out, "\"lives\":%" PRIu64 ",\"carried\":%" PRIu64 ",\"survivors\":%" PRIu64 ",",
-                   record->lifetimes.count + record->survivors, record->carried, record->survivors);
+                   record->lifetimes.walk.count + record->survivors, record->carried,
+                   record->survivors);
     tn_text_printf(out, "\"base\":\"%" PRIu64 "\",\"unit\":%" PRIu64 ",", record->base,
                    record->unit);
     if (record->time_first == TN_TIME_NONE) {

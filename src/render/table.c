@@ -458,7 +458,8 @@ static void json_line_put(struct tn_document *document, const struct record *rec
 {
     struct tn_json_text json;
 
-    tn_json_line_begin(&json, &document->out);
+    tn_json_init(&json, &document->out, TN_JSON_COMPACT);
+    tn_json_open_object(&json, NULL);
     if (record->table->context) {
         columns_put(&json, record->table->context, document->context, TN_IN_ROWS);
     }

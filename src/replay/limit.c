@@ -15,17 +15,6 @@ uint64_t tn_limit_reserved_after(uint64_t reserved, const struct tn_trace_entry 
     return reserved;
 }
 
-uint64_t tn_limit_reserved_at_start(const struct tn_program *program)
-{
-    const struct tn_start_segment *segments = program->start_segments.items;
-    uint64_t reserved = 0;
-
-    for (size_t i = 0; i < program->start_segments.count; i++) {
-        reserved += segments[i].size;
-    }
-    return reserved;
-}
-
 /* The request in the middle of which the entries from `index` on stand: its bytes from the device,
  * or 0 when they stand by themselves. */
 static uint64_t request_around(const struct tn_model *model, const struct tn_trace *trace,
@@ -90,7 +79,7 @@ void tn_limit_find_bounds(struct tn_program *program, const struct tn_model *mod
                           const struct tn_trace *trace, const struct tarn_config *config)
 {
     struct tn_limit *limit = &program->limit;
-    uint64_t reserved = tn_limit_reserved_at_start(program);
+    uint64_t reserved = tn_program_reserved_at_start(program);
     bool in_run = false;
 
     *limit = (struct tn_limit){.at_least = reserved, .below = UINT64_MAX};
@@ -101,7 +90,7 @@ void tn_limit_find_bounds(struct tn_program *program, const struct tn_model *mod
     if (limit->at_least == 0) { /* nothing is known of segments */
         return;
     }
-    reserved = tn_limit_reserved_at_start(program);
+    reserved = tn_program_reserved_at_start(program);
     for (uint64_t i = 0; i < trace->count; i++) {
         const struct tn_trace_entry *entry = tn_trace_at(model, trace, i);
         const bool failed = entry->action == TN_TRACE_OOM;

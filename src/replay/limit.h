@@ -35,8 +35,7 @@ bool tn_limit_gave_back(const struct tn_program *program, const struct tn_model 
                         const struct tn_trace *trace, uint64_t index, uint64_t reserved,
                         const struct tarn_config *config);
 
-/* Bytes reserved before the trace, and after an entry. */
-uint64_t tn_limit_reserved_at_start(const struct tn_program *program);
+/* Bytes reserved after an entry. */
 uint64_t tn_limit_reserved_after(uint64_t reserved, const struct tn_trace_entry *entry);
 
 /* Looks for a limit within the bounds under which the recorded run comes out exactly, the roundest

@@ -3,7 +3,7 @@
 #include "replay/limit.h"
 
 #include "alloc/config/size_class.h"
-#include "replay/runner.h"
+#include "replay/run.h"
 
 enum {
     ROUND_TRIES = 96,   /* limits that are round numbers */
@@ -58,7 +58,7 @@ static enum tarn_status try_limit(struct search *search, uint64_t limit)
         return st;
     }
     runner.stop_at_other = true;
-    st = tn_runner_run(&runner, &result, search->error);
+    st = tn_run_program(&runner, &result, search->error);
     tn_runner_close(&runner);
     if (st == TARN_OK && result.first_other < 0) {
         search->found = limit;

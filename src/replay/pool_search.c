@@ -3,7 +3,7 @@
 
 #include "base/errinfo.h"
 #include "base/host_mem.h"
-#include "replay/runner.h"
+#include "replay/run.h"
 
 #include <string.h>
 
@@ -320,7 +320,7 @@ static enum tarn_status attempt(struct pool_search *s, struct attempt *out)
     }
     runner.stop_at_other = true;
     s->replayed += s->program->ops.count;
-    st = tn_runner_run(&runner, &result, s->error);
+    st = tn_run_program(&runner, &result, s->error);
     if (st == TARN_OK) {
         *out = (struct attempt){.entry = result.first_other < 0 ? UINT64_MAX
                                                                 : (uint64_t)result.first_other,

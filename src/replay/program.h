@@ -19,7 +19,7 @@
  *
  * A slot holds one block at a time: once that is free, the next request may get it.
  *
- * Owns: its arrays. Immutable once made; any number of runs may use it at once.
+ * Owns: its arrays. Immutable once compiled; any number of runs may use it at once.
  */
 #ifndef TN_REPLAY_PROGRAM_H
 #define TN_REPLAY_PROGRAM_H
@@ -111,12 +111,12 @@ struct tn_program {
     uint32_t note_count;
 };
 
-/* Makes the program of one device's trace; `config` are the settings it was recorded under. On
- * failure there is nothing to release. */
-enum tarn_status tn_program_init(struct tn_program *program, const struct tn_model *model,
-                                 int device, const struct tarn_config *config,
-                                 struct tarn_error *error) TN_MUST_CHECK;
+/* A program of nothing. */
+void tn_program_init(struct tn_program *program, int device);
 void tn_program_fini(struct tn_program *program);
+
+/* Bytes reserved before the trace. */
+uint64_t tn_program_reserved_at_start(const struct tn_program *program);
 
 /* Adds a sentence about what is not known; silently dropped when there are too many. */
 void tn_program_note(struct tn_program *program, const char *format, ...) TN_PRINTF(2, 3);

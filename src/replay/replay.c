@@ -6,10 +6,11 @@
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/size_text.h"
+#include "replay/compile.h"
 #include "replay/limit.h"
 #include "replay/outcome.h"
 #include "replay/pool_search.h"
-#include "replay/runner.h"
+#include "replay/run.h"
 #include "snapshot/snapshot.h"
 
 #include <string.h>
@@ -56,7 +57,7 @@ static enum tarn_status replay_make(const struct tn_model *model, int device, co
         return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay");
     }
     replay->config = *config;
-    st = tn_program_init(&replay->program, model, device, config, error);
+    st = tn_program_compile(&replay->program, model, device, config, error);
     if (st) {
         tn_host_free(replay, sizeof *replay);
         return st;
@@ -192,16 +193,16 @@ static enum tarn_status run_and_capture(struct tn_runner *runner, const struct t
                                         struct tarn_error *error)
 {
     struct tn_outcome outcome;
-    enum tarn_status st = tn_runner_begin(runner, result, error);
+    enum tarn_status st = tn_run_begin(runner, result, error);
 
     if (st || !recorded) {
-        return st ? st : tn_runner_finish(runner, error);
+        return st ? st : tn_run_finish(runner, error);
     }
     st = tn_outcome_attach(&outcome, recorded, runner, error);
     if (st) {
         return st;
     }
-    st = tn_runner_finish(runner, error);
+    st = tn_run_finish(runner, error);
     st = st ? st : tn_outcome_capture(&outcome, snapshot_out, error);
     tn_outcome_detach(&outcome);
     return st;

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Drives an allocator on a simulated device with a program.
- *
- * A free that waits is made by recording a use on a stream that exists for this purpose alone,
- * whose events complete only when the program says so.
+ * An allocator on a simulated device that a program can be run on (run.h).
  */
 #ifndef TN_REPLAY_RUNNER_H
 #define TN_REPLAY_RUNNER_H
@@ -49,14 +46,5 @@ void tn_runner_close(struct tn_runner *runner);
  * segment can have, or where the run does not keep them. */
 enum tarn_status tn_runner_script_segment(struct tn_runner *runner, uint64_t address,
                                           struct tarn_error *error) TN_MUST_CHECK;
-
-/* Rebuilds the state at the trace's beginning, and runs every operation from there. */
-enum tarn_status tn_runner_begin(struct tn_runner *runner, struct tarn_replay_result *result,
-                                 struct tarn_error *error) TN_MUST_CHECK;
-enum tarn_status tn_runner_finish(struct tn_runner *runner, struct tarn_error *error) TN_MUST_CHECK;
-
-/* Both. */
-enum tarn_status tn_runner_run(struct tn_runner *runner, struct tarn_replay_result *result,
-                               struct tarn_error *error) TN_MUST_CHECK;
 
 #endif

@@ -2,23 +2,31 @@
 #include "replay/start_state.h"
 
 #include "alloc/config/size_class.h"
+#include "analysis/lifetime_walk.h"
 #include "analysis/split_rule.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/map.h"
-#include "replay/limit.h"
 
 #include <stdlib.h>
 
-/* A block in use, or a segment, at the point of the trace that the walk has reached. */
+/* A block in use before the first entry. */
 struct known_block {
     uint64_t address;
     uint64_t size; /* 0: not known, follows from the request */
     uint64_t requested;
+    uint64_t order; /* in which the trace tells of them */
     bool waiting;
-    bool gone; /* its allocation was undone */
 };
 
+/* What is known of a lifetime of the trace. */
+struct known_lifetime {
+    uint64_t size;  /* of the request */
+    uint64_t block; /* number of the block, if it was there before; TN_NEVER: it was not */
+    bool is_left;   /* allocated in the trace, and no word of what became of it */
+};
+
+/* A segment at the point of the trace that the walk has reached. */
 struct known_segment {
     uint64_t address;
     uint64_t size;
@@ -31,48 +39,29 @@ struct known_segment {
 
 struct rebuild {
     struct tn_program *program;
-    struct tn_vec blocks;   /* struct known_block */
-    struct tn_vec segments; /* struct known_segment */
-    struct tn_map block_at; /* address to index + 1 */
-    struct tn_map segment_at;
-    uint64_t unknown_allocs; /* allocations in the trace whose block is not there afterwards */
-    uint64_t unknown_bytes;  /* of these */
-    uint64_t private_count;  /* segments of private pools that were there at the beginning */
+    struct tn_lifetime_walk walk; /* values of `freed`: number of the block that a lost free tells
+                                     of, TN_LIFETIME_NONE: none does */
+    struct tn_vec lifetimes;      /* struct known_lifetime */
+    struct tn_vec blocks;         /* struct known_block */
+    struct tn_vec segments;       /* struct known_segment */
+    struct tn_map segment_at;     /* address to index + 1 */
+    uint64_t unknown_allocs;      /* allocations in the trace whose block is not there afterwards */
+    uint64_t unknown_bytes;       /* of these */
+    uint64_t private_count;       /* segments of private pools that were there at the beginning */
     uint64_t private_bytes;
     uint64_t impossible; /* blocks and segments that no allocator can have had */
     bool no_memory;
 };
 
-static struct known_block *rebuild_find_block(const struct rebuild *r, uint64_t address)
+static void rebuild_add_block(struct rebuild *r, struct known_block block)
 {
-    const uint64_t *index = tn_map_find(&r->block_at, address);
+    struct known_block *added = tn_vec_push(&r->blocks);
 
-    return index ? (struct known_block *)r->blocks.items + (*index - 1) : NULL;
-}
-
-static void rebuild_add_block(struct rebuild *r, const struct known_block *block)
-{
-    struct known_block *added = block->address ? tn_vec_push(&r->blocks) : NULL;
-    uint64_t old;
-
-    if (!added || !tn_map_reserve(&r->block_at, 1)) {
-        r->no_memory = r->no_memory || block->address != 0;
-        return;
-    }
-    *added = *block;
-    (void)tn_map_take(&r->block_at, block->address, &old);
-    tn_map_insert(&r->block_at, block->address, r->blocks.count);
-}
-
-static void rebuild_drop_block(struct rebuild *r, uint64_t address, uint64_t size)
-{
-    uint64_t index;
-
-    if (tn_map_take(&r->block_at, address, &index)) {
-        ((struct known_block *)r->blocks.items)[index - 1].gone = true;
+    if (added) {
+        *added = block;
+        added->order = r->blocks.count;
     } else {
-        r->unknown_allocs++;
-        r->unknown_bytes += size;
+        r->no_memory = true;
     }
 }
 
@@ -158,46 +147,119 @@ static void take_final_segment(struct rebuild *r, const struct tn_model_segment 
     };
 
     rebuild_add_segment(r, &known);
-    for (size_t i = 0; i < segment->block_count; i++) {
-        const struct tn_model_block *block = &segment->blocks[i];
+}
 
-        if (block->state != TN_BLOCK_INACTIVE) {
-            const struct known_block used = {
-                .address = block->address,
-                .size = block->size,
-                .requested = block->requested_size,
-                .waiting = block->state == TN_BLOCK_ACTIVE_PENDING_FREE,
-            };
+/* ---- blocks ---- */
 
-            rebuild_add_block(r, &used);
+/* A block that a free tells of: its size is not in the entry. */
+static void add_freed_block(struct rebuild *r, const struct tn_trace_entry *entry)
+{
+    rebuild_add_block(r, (struct known_block){.address = entry->address,
+                                              .requested = entry->size,
+                                              .waiting = entry->action == TN_TRACE_FREE_COMPLETED});
+}
+
+static void note_lifetime(struct rebuild *r, const struct tn_trace_entry *entry)
+{
+    const bool is_alloc = entry->action == TN_TRACE_ALLOC;
+    struct known_lifetime *added = tn_vec_push(&r->lifetimes);
+
+    if (!added) {
+        r->no_memory = true;
+        return;
+    }
+    *added = (struct known_lifetime){
+        .size = entry->size, .block = is_alloc ? TN_NEVER : r->blocks.count, .is_left = is_alloc};
+    if (!is_alloc) {
+        add_freed_block(r, entry);
+    }
+}
+
+/* A free of what is free already says that it was not. */
+static void note_lost_free(struct rebuild *r, const struct tn_trace_entry *entry)
+{
+    uint64_t *block = tn_address_find(&r->walk.freed, entry->address);
+    const uint64_t number = r->blocks.count;
+
+    if (*block == TN_LIFETIME_NONE) {
+        add_freed_block(r, entry);
+    }
+    if (entry->action == TN_TRACE_FREE_COMPLETED) {
+        *block = TN_LIFETIME_NONE;
+    } else if (*block == TN_LIFETIME_NONE) {
+        *block = number;
+    }
+}
+
+static void read_entry(struct rebuild *r, const struct tn_trace_entry *entry)
+{
+    const bool is_free =
+        entry->action == TN_TRACE_FREE_REQUESTED || entry->action == TN_TRACE_FREE_COMPLETED;
+    struct tn_lifetime_step step;
+
+    if (entry->action != TN_TRACE_ALLOC && !is_free) {
+        return;
+    }
+    if (!tn_lifetime_walk_step(&r->walk, entry, &step)) {
+        r->no_memory = true;
+    } else if (step.is_new) {
+        note_lifetime(r, entry);
+    } else if (step.lifetime == TN_LIFETIME_NONE) {
+        note_lost_free(r, entry);
+    } else {
+        ((struct known_lifetime *)r->lifetimes.items)[step.lifetime].is_left = false;
+    }
+}
+
+/* A block in use at the end: it was there before, or the trace has told of it. */
+static void read_final_block(struct rebuild *r, const struct tn_model_block *block)
+{
+    const uint64_t lifetime = tn_lifetime_walk_at(&r->walk, block->address);
+    const uint64_t *freed = tn_address_find(&r->walk.freed, block->address);
+    uint64_t known = freed ? *freed : TN_NEVER;
+
+    if (block->state == TN_BLOCK_INACTIVE) {
+        return;
+    }
+    if (lifetime != TN_LIFETIME_NONE) {
+        struct known_lifetime *told = (struct known_lifetime *)r->lifetimes.items + lifetime;
+
+        told->is_left = false;
+        known = told->block;
+    }
+    if (known != TN_NEVER) {
+        ((struct known_block *)r->blocks.items)[known].size = block->size;
+    } else if (lifetime == TN_LIFETIME_NONE) {
+        rebuild_add_block(
+            r, (struct known_block){.address = block->address,
+                                    .size = block->size,
+                                    .requested = block->requested_size,
+                                    .waiting = block->state == TN_BLOCK_ACTIVE_PENDING_FREE});
+    }
+}
+
+/* The blocks that were there before, and what became of the others. */
+static void read_blocks(struct rebuild *r, const struct tn_trace_source *source)
+{
+    for (uint64_t i = 0; i < source->trace->count && !r->no_memory; i++) {
+        read_entry(r, tn_source_entry(source, i));
+    }
+    for (size_t i = 0; i < source->segment_count && !r->no_memory; i++) {
+        const struct tn_model_segment *segment = &source->segments[i];
+
+        for (size_t k = 0; tn_source_has(source, i) && k < segment->block_count; k++) {
+            read_final_block(r, &segment->blocks[k]);
         }
+    }
+    for (size_t i = 0; i < r->lifetimes.count; i++) {
+        const struct known_lifetime *told = (const struct known_lifetime *)r->lifetimes.items + i;
+
+        r->unknown_allocs += told->is_left;
+        r->unknown_bytes += told->is_left ? told->size : 0;
     }
 }
 
 /* ---- undoing entries ---- */
-
-/* Before its completion the block waited; its extent is not in the entry. */
-static void undo_completion(struct rebuild *r, const struct tn_trace_entry *entry)
-{
-    const struct known_block block = {
-        .address = entry->address, .requested = entry->size, .waiting = true};
-
-    rebuild_add_block(r, &block);
-}
-
-static void undo_free(struct rebuild *r, const struct tn_trace_entry *entry)
-{
-    struct known_block *block = rebuild_find_block(r, entry->address);
-
-    if (block) {
-        block->waiting = false;
-        block->requested = entry->size;
-    } else {
-        const struct known_block found = {.address = entry->address, .requested = entry->size};
-
-        rebuild_add_block(r, &found);
-    }
-}
 
 static void undo_segment_free(struct rebuild *r, const struct tn_trace_entry *entry,
                               bool expandable)
@@ -215,35 +277,12 @@ static void undo_segment_free(struct rebuild *r, const struct tn_trace_entry *en
 
 static void undo_entry(struct rebuild *r, const struct tn_trace_entry *entry)
 {
-    switch ((enum tn_trace_action)entry->action) {
-    case TN_TRACE_ALLOC:
-        rebuild_drop_block(r, entry->address, entry->size);
-        break;
-    case TN_TRACE_FREE_REQUESTED:
-        undo_free(r, entry);
-        break;
-    case TN_TRACE_FREE_COMPLETED:
-        undo_completion(r, entry);
-        break;
-    case TN_TRACE_SEGMENT_ALLOC:
+    if (entry->action == TN_TRACE_SEGMENT_ALLOC) {
         rebuild_drop_segment(r, entry->address);
-        break;
-    case TN_TRACE_SEGMENT_MAP:
+    } else if (entry->action == TN_TRACE_SEGMENT_MAP) {
         rebuild_drop_pages(r, entry);
-        break;
-    case TN_TRACE_SEGMENT_FREE:
-        undo_segment_free(r, entry, false);
-        break;
-    case TN_TRACE_SEGMENT_UNMAP:
-        undo_segment_free(r, entry, true);
-        break;
-    case TN_TRACE_SNAPSHOT:
-    case TN_TRACE_OOM:
-    case TN_TRACE_ANNOTATE:
-    case TN_TRACE_USER_DEFINED:
-    case TN_TRACE_OTHER:
-    case TN_TRACE_ACTION_COUNT:
-        break;
+    } else if (tn_trace_gives_back(entry)) {
+        undo_segment_free(r, entry, entry->action == TN_TRACE_SEGMENT_UNMAP);
     }
 }
 
@@ -254,7 +293,10 @@ static int known_block_compare(const void *a, const void *b)
     const struct known_block *x = a;
     const struct known_block *y = b;
 
-    return (x->address > y->address) - (x->address < y->address);
+    if (x->address != y->address) {
+        return x->address < y->address ? -1 : 1;
+    }
+    return x->order > y->order ? -1 : 1; /* the first told of is the one that counts */
 }
 
 static int known_segment_compare(const void *a, const void *b)
@@ -347,23 +389,6 @@ static bool start_add_segment(struct rebuild *r, const struct known_segment *seg
     return true;
 }
 
-/* Most blocks of a trace came and went in it: they need not be sorted. */
-static void blocks_sort(struct rebuild *r)
-{
-    struct known_block *blocks = r->blocks.items;
-    size_t kept = 0;
-
-    for (size_t i = 0; i < r->blocks.count; i++) {
-        if (!blocks[i].gone) {
-            blocks[kept++] = blocks[i];
-        }
-    }
-    r->blocks.count = kept;
-    if (kept > 1) {
-        qsort(blocks, kept, sizeof *blocks, known_block_compare);
-    }
-}
-
 /* Segments that overlap contradict each other; the lower one stays. */
 static bool rebuild_finish(struct rebuild *r)
 {
@@ -371,7 +396,9 @@ static bool rebuild_finish(struct rebuild *r)
     uint64_t end = 0; /* of the last segment that stayed */
     size_t next = 0;
 
-    blocks_sort(r);
+    if (r->blocks.count > 0) {
+        qsort(r->blocks.items, r->blocks.count, sizeof(struct known_block), known_block_compare);
+    }
     if (r->segments.count > 1) {
         qsort(r->segments.items, r->segments.count, sizeof(struct known_segment),
               known_segment_compare);
@@ -393,7 +420,7 @@ static void rebuild_note(struct rebuild *r)
 {
     struct tn_program *program = r->program;
     const size_t segments = program->start_segments.count;
-    const uint64_t bytes = tn_limit_reserved_at_start(program);
+    const uint64_t bytes = tn_program_reserved_at_start(program);
 
     program->complete = segments == 0;
     if (segments > 0) {
@@ -426,29 +453,33 @@ static void rebuild_note(struct rebuild *r)
     }
 }
 
-enum tarn_status tn_start_state_rebuild(struct tn_program *program, const struct tn_model *model,
-                                        const struct tn_trace *trace, struct tarn_error *error)
+enum tarn_status tn_start_state_rebuild(struct tn_program *program,
+                                        const struct tn_trace_source *source,
+                                        struct tarn_error *error)
 {
     struct rebuild r = {.program = program};
 
+    tn_vec_init(&r.lifetimes, sizeof(struct known_lifetime));
     tn_vec_init(&r.blocks, sizeof(struct known_block));
     tn_vec_init(&r.segments, sizeof(struct known_segment));
-    for (size_t i = 0; i < model->segment_count; i++) {
-        if (model->segments[i].device == program->device) {
-            take_final_segment(&r, &model->segments[i]);
+    read_blocks(&r, source);
+    for (size_t i = 0; i < source->segment_count; i++) {
+        if (tn_source_has(source, i)) {
+            take_final_segment(&r, &source->segments[i]);
         }
     }
-    for (uint64_t i = trace->count; i > 0; i--) {
-        undo_entry(&r, tn_trace_at(model, trace, i - 1));
+    for (uint64_t i = source->trace->count; i > 0; i--) {
+        undo_entry(&r, tn_source_entry(source, i - 1));
     }
     const bool good = !r.no_memory && rebuild_finish(&r);
 
     if (good) {
         rebuild_note(&r);
     }
+    tn_vec_fini(&r.lifetimes);
     tn_vec_fini(&r.blocks);
     tn_vec_fini(&r.segments);
-    tn_map_fini(&r.block_at);
+    tn_lifetime_walk_fini(&r.walk);
     tn_map_fini(&r.segment_at);
     return good ? TARN_OK
                 : tn_fail(error, TARN_ERR_HOST_MEMORY,

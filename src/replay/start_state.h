@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What was there before the first entry of a trace: the final segments and blocks with every entry
- * undone, last to first.
+ * What was there before the first entry of a trace: the final segments with every entry undone,
+ * last to first, and the blocks that the trace frees before it allocates them, or that it has no
+ * word of.
  */
 #ifndef TN_REPLAY_START_STATE_H
 #define TN_REPLAY_START_STATE_H
 
+#include "analysis/trace_source.h"
 #include "replay/program.h"
 
 /* Fills the program's start segments and blocks (without slots) and its notes. */
-enum tarn_status tn_start_state_rebuild(struct tn_program *program, const struct tn_model *model,
-                                        const struct tn_trace *trace,
+enum tarn_status tn_start_state_rebuild(struct tn_program *program,
+                                        const struct tn_trace_source *source,
                                         struct tarn_error *error) TN_MUST_CHECK;
 
 #endif

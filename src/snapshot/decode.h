@@ -5,18 +5,6 @@
  * turns each dict into a packed record as soon as its items come, so that no tree of the whole file
  * ever exists.
  *
- * Containers are numbers of objects:
- *   entry, frame, block  dicts told by their keys (keys.h), packed at once
- *   dict                 any other: pairs, looked at in tn_decode_finish
- *   run                  a list of entries: a stretch of model->entries
- *   stack                a list of frames: number of a stack of the model
- *   list, tuple          any other: values
- * A container is sealed when it is put into another one: changing it afterwards is refused. So
- * nothing can contain itself, no memory is shared with something that still changes, and depth is
- * bounded.
- *
- * Invariants: an object's items are sealed; depth of a generic container = 1 + the deepest item's.
- *
  * All functions fail with TARN_ERR_FORMAT (offset and key in the error), TARN_ERR_LIMIT or
  * TARN_ERR_HOST_MEMORY. After a failure only tn_decoder_fini, and tn_decode_finish on what was made
  * before, may follow.
@@ -24,69 +12,7 @@
 #ifndef TN_SNAPSHOT_DECODE_H
 #define TN_SNAPSHOT_DECODE_H
 
-#include "snapshot/keys.h"
-#include "snapshot/model.h"
-#include "snapshot/value.h"
-
-enum tn_object_kind {
-    TN_OBJECT_EMPTY_DICT,
-    TN_OBJECT_DICT,
-    TN_OBJECT_ENTRY,
-    TN_OBJECT_FRAME,
-    TN_OBJECT_BLOCK,
-    TN_OBJECT_EMPTY_LIST,
-    TN_OBJECT_LIST,
-    TN_OBJECT_RUN,
-    TN_OBJECT_STACK,
-    TN_OBJECT_TUPLE
-};
-
-/* 8 bytes: there is one for every container of the file. */
-struct tn_object {
-    uint64_t kind : 5; /* enum tn_object_kind */
-    uint64_t sealed : 1;
-    uint64_t pieces : 7; /* batches that a stack came in */
-    uint64_t depth : 7;
-    uint64_t open : 1;   /* a dict with a key that only generic dicts have */
-    uint64_t walked : 1; /* its items were gone through, see tn_field_items */
-    uint64_t index : 42; /* of the record; meaning by kind */
-};
-
-/* What fits into `index`. */
-#define TN_OBJECT_INDEX(number) ((number) & (((uint64_t)1 << 42) - 1))
-
-/* Values in the scratch arena: items of a list or tuple, keys and values of a dict in turn. */
-struct tn_value_list {
-    struct tn_value *items;
-    size_t count;
-    size_t capacity;
-};
-
-struct tn_decode_limits {
-    unsigned max_depth;  /* of containers in containers */
-    unsigned max_frames; /* of a stack */
-};
-
-/* The most keys of a trace entry whose order is kept. */
-enum {
-    TN_SHAPE_KEYS_MAX = 32
-};
-
-struct tn_decoder {
-    struct tn_model *model;
-    struct tn_decode_limits limits;
-    struct tarn_error *error;
-    struct tn_arena scratch;
-    struct tn_chunked_vec objects; /* struct tn_object */
-    struct tn_chunked_vec lists;   /* struct tn_value_list, also of dicts and tuples */
-    struct tn_chunked_vec runs;    /* struct tn_trace */
-    struct tn_chunked_vec blocks;  /* struct tn_model_block */
-    struct tn_chunked_vec pairs;   /* struct tn_pool_id */
-    struct tn_id_table pair_ids;
-    uint32_t *frame_buffer; /* limits.max_frames */
-    uint32_t last_shape;    /* most entries have the shape and the extra of the one before */
-    uint32_t last_extra;
-};
+#include "snapshot/decode_object.h"
 
 enum tarn_status tn_decoder_init(struct tn_decoder *decoder, struct tn_model *model,
                                  const struct tn_decode_limits *limits,
@@ -110,21 +36,5 @@ enum tarn_status tn_decode_append(struct tn_decoder *decoder, struct tn_value li
 
 /* Fills the model from the top-level value. Called once. */
 enum tarn_status tn_decode_finish(struct tn_decoder *decoder, struct tn_value top) TN_MUST_CHECK;
-
-/* The object of a value of kind TN_VALUE_OBJECT. */
-static inline struct tn_object *tn_decode_object(const struct tn_decoder *decoder,
-                                                 struct tn_value value)
-{
-    return tn_chunked_vec_at(&decoder->objects, value.as.number);
-}
-
-/* Items of a dict (in turn), list or tuple; none for an empty one, NULL when it is none of these.
- * */
-const struct tn_value_list *tn_decode_items(const struct tn_decoder *decoder, struct tn_value value,
-                                            bool dict);
-
-/* Whether the value is a dict of any kind, or a list of any kind. */
-bool tn_decode_is_dict(const struct tn_decoder *decoder, struct tn_value value);
-bool tn_decode_is_list(const struct tn_decoder *decoder, struct tn_value value);
 
 #endif

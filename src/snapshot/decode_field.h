@@ -7,7 +7,7 @@
 #ifndef TN_SNAPSHOT_DECODE_FIELD_H
 #define TN_SNAPSHOT_DECODE_FIELD_H
 
-#include "snapshot/decode.h"
+#include "snapshot/decode_object.h"
 
 /* "the key `size` at byte 12 must be an integer, found a string": TARN_ERR_FORMAT. */
 TN_COLD enum tarn_status tn_field_wrong(struct tn_decoder *decoder, uint32_t key,

@@ -5,6 +5,7 @@
  */
 #include "base/checked.h"
 #include "base/errinfo.h"
+#include "snapshot/decode.h"
 #include "snapshot/decode_field.h"
 #include "snapshot/warning.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "snapshot/encode.h"
 
-#include "snapshot/decode.h" /* TN_SHAPE_KEYS_MAX */
+#include "snapshot/decode_object.h" /* TN_SHAPE_KEYS_MAX */
 #include "snapshot/keys.h"
 
 /* A dict being written: how many keys it has so far. */

@@ -6,6 +6,7 @@
  * refills the window and reports errors. So this file may give up at any opcode, as long as it has
  * not begun it.
  */
+#include "snapshot/pickle.h"
 #include "snapshot/pickle_op.h"
 
 #include <string.h>

@@ -9,6 +9,7 @@
  *   torch.jit._pickle.build_intlist and its like, (list)       the list
  */
 #include "base/errinfo.h"
+#include "snapshot/pickle.h"
 #include "snapshot/pickle_op.h"
 
 #include <stdio.h>

@@ -3,7 +3,10 @@
 #ifndef TN_SNAPSHOT_PICKLE_OP_H
 #define TN_SNAPSHOT_PICKLE_OP_H
 
-#include "snapshot/pickle.h"
+#include "snapshot/value.h"
+#include <stddef.h>
+
+struct tn_pickle;
 
 enum tn_op {
 #define X(name, byte, class) OP_##name = byte,

@@ -2,128 +2,85 @@
 /* What a tracker knows as JSON, spaced as Python's json.dumps does it. */
 #include "tracker/track_json.h"
 
-#include "base/escaped.h"
+#include "base/json_text.h"
 
-#include <inttypes.h>
-#include <string.h>
-
-static void put_key(struct tn_text_out *out, const char **between, const char *text)
-{
-    tn_text_printf(out, "%s\"", *between);
-    tn_text_put_escaped(out, text, strlen(text), TN_ESCAPED_JSON);
-    tn_text_puts(out, "\": ");
-    *between = ", ";
-}
-
-static void put_number(struct tn_text_out *out, const char **between, const char *key,
-                       int64_t number)
-{
-    put_key(out, between, key);
-    tn_text_printf(out, "%" PRId64, number);
-}
-
-static void put_text(struct tn_text_out *out, const char **between, const char *key,
-                     const char *text)
-{
-    put_key(out, between, key);
-    tn_text_putc(out, '"');
-    tn_text_put_escaped(out, text, strlen(text), TN_ESCAPED_JSON);
-    tn_text_putc(out, '"');
-}
-
-static void put_categories(struct tn_text_out *out, const struct tarn_tracker *t,
-                           const int64_t *bytes, const char **between)
+static void put_categories(struct tn_json_text *json, const struct tarn_tracker *t,
+                           const int64_t *bytes)
 {
     for (uint32_t c = 0; c < tn_name_list_count(&t->names[TARN_TRACK_CATEGORY]); c++) {
-        put_number(out, between, tn_track_name(t, TARN_TRACK_CATEGORY, c), bytes[c]);
+        tn_json_signed(json, tn_track_name(t, TARN_TRACK_CATEGORY, c), bytes[c]);
     }
 }
 
-static void put_row(struct tn_text_out *out, const struct tarn_tracker *t,
-                    const struct tarn_track_row *row)
+static void put_breakdown(struct tn_json_text *json, const char *key, const struct tarn_tracker *t,
+                          const struct tn_breakdown *breakdown)
 {
-    const char *between = "";
+    tn_json_open_object(json, key);
+    for (size_t i = 0; i < breakdown->count; i++) {
+        const struct tarn_track_row *row = &breakdown->rows[i];
 
-    tn_text_putc(out, '{');
-    put_categories(out, t, row->bytes, &between);
-    put_number(out, &between, "Total", row->total);
-    tn_text_putc(out, '}');
+        tn_json_open_object(json, tn_track_name(t, TARN_TRACK_DEVICE, row->device));
+        put_categories(json, t, row->bytes);
+        tn_json_signed(json, "Total", row->total);
+        tn_json_close(json);
+    }
+    tn_json_close(json);
 }
 
 void tn_track_put_json(struct tn_text_out *out, const struct tarn_tracker *t,
                        const struct tn_breakdown *breakdown)
 {
-    const char *between = "";
+    struct tn_json_text json;
 
-    tn_text_putc(out, '{');
-    for (size_t i = 0; i < breakdown->count; i++) {
-        put_key(out, &between, tn_track_name(t, TARN_TRACK_DEVICE, breakdown->rows[i].device));
-        put_row(out, t, &breakdown->rows[i]);
-    }
-    tn_text_putc(out, '}');
+    tn_json_init(&json, out, TN_JSON_PYTHON);
+    put_breakdown(&json, NULL, t, breakdown);
 }
 
-static void put_local_peaks(struct tn_text_out *out, const struct tarn_tracker *t,
+static void put_local_peaks(struct tn_json_text *json, const struct tarn_tracker *t,
                             const struct tn_module *module)
 {
-    const char *between = "";
-
-    tn_text_putc(out, '{');
+    tn_json_open_object(json, "local_peak");
     for (size_t i = 0; i < module->peak_count; i++) {
-        put_number(out, &between, tn_track_name(t, TARN_TRACK_DEVICE, module->peaks[i].device),
-                   module->peaks[i].bytes);
+        tn_json_signed(json, tn_track_name(t, TARN_TRACK_DEVICE, module->peaks[i].device),
+                       module->peaks[i].bytes);
     }
-    tn_text_putc(out, '}');
+    tn_json_close(json);
 }
 
-static void put_calls(struct tn_text_out *out, const struct tarn_tracker *t,
-                      const struct tn_module_state *state)
-{
-    tn_text_putc(out, '[');
-    for (size_t i = 0; i < state->calls.count; i++) {
-        tn_text_puts(out, i > 0 ? ", " : "");
-        tn_track_put_json(out, t, (const struct tn_breakdown *)state->calls.items + i);
-    }
-    tn_text_putc(out, ']');
-}
-
-static void put_states(struct tn_text_out *out, const struct tarn_tracker *t,
+static void put_states(struct tn_json_text *json, const struct tarn_tracker *t,
                        const struct tn_module *module)
 {
-    const char *between = "";
-
-    tn_text_putc(out, '{');
+    tn_json_open_object(json, "snapshots");
     for (size_t i = 0; i < module->states.count; i++) {
         const struct tn_module_state *state = tn_module_state_at(module, i);
 
-        if (state->calls.count > 0) {
-            put_key(out, &between, tn_track_name(t, TARN_TRACK_STATE, state->state));
-            put_calls(out, t, state);
+        if (state->calls.count == 0) {
+            continue;
         }
+        tn_json_open_array(json, tn_track_name(t, TARN_TRACK_STATE, state->state));
+        for (size_t k = 0; k < state->calls.count; k++) {
+            put_breakdown(json, NULL, t, (const struct tn_breakdown *)state->calls.items + k);
+        }
+        tn_json_close(json);
     }
-    tn_text_putc(out, '}');
+    tn_json_close(json);
 }
 
-static void put_module(struct tn_text_out *out, const struct tarn_tracker *t,
+static void put_module(struct tn_json_text *json, const struct tarn_tracker *t,
                        const struct tn_module *module)
 {
-    const char *between = "";
-
-    tn_text_putc(out, '{');
-    put_number(out, &between, "parameter_mem", module->parameter_bytes);
-    put_number(out, &between, "buffer_mem", module->buffer_bytes);
-    put_number(out, &between, "input_mem", module->input_bytes);
-    put_key(out, &between, "output_mem");
+    tn_json_open_object(json, tn_track_name(t, TARN_TRACK_MODULE, module->name));
+    tn_json_signed(json, "parameter_mem", module->parameter_bytes);
+    tn_json_signed(json, "buffer_mem", module->buffer_bytes);
+    tn_json_signed(json, "input_mem", module->input_bytes);
     if (module->output_bytes < 0) {
-        tn_text_puts(out, "null");
+        tn_json_null(json, "output_mem");
     } else {
-        tn_text_printf(out, "%" PRId64, module->output_bytes);
+        tn_json_signed(json, "output_mem", module->output_bytes);
     }
-    put_key(out, &between, "local_peak");
-    put_local_peaks(out, t, module);
-    put_key(out, &between, "snapshots");
-    put_states(out, t, module);
-    tn_text_putc(out, '}');
+    put_local_peaks(json, t, module);
+    put_states(json, t, module);
+    tn_json_close(json);
 }
 
 /* Modules by name, as a Python dictionary has them when several have one name: the place is that
@@ -150,74 +107,63 @@ static const struct tn_module *newest_of_name(const struct tarn_tracker *t, size
     return newest;
 }
 
-static void put_modules(struct tn_text_out *out, const struct tarn_tracker *t)
+static void put_modules(struct tn_json_text *json, const struct tarn_tracker *t)
 {
-    const char *between = "";
-
-    tn_text_putc(out, '{');
+    tn_json_open_object(json, "modules");
     for (size_t i = 0; i < t->order.count; i++) {
         const struct tn_module *module = newest_of_name(t, i);
 
         if (module) {
-            put_key(out, &between, tn_track_name(t, TARN_TRACK_MODULE, module->name));
-            put_module(out, t, module);
+            put_module(json, t, module);
         }
     }
-    tn_text_putc(out, '}');
+    tn_json_close(json);
 }
 
-static void put_sums(struct tn_text_out *out, const struct tarn_tracker *t, const char **between,
-                     const char *key, const int64_t *bytes)
+static void put_sums(struct tn_json_text *json, const struct tarn_tracker *t, const char *key,
+                     const int64_t *bytes)
 {
-    const char *inner = "";
-
-    put_key(out, between, key);
-    tn_text_putc(out, '{');
-    put_categories(out, t, bytes, &inner);
-    tn_text_putc(out, '}');
+    tn_json_open_object(json, key);
+    put_categories(json, t, bytes);
+    tn_json_close(json);
 }
 
-static void put_iteration(struct tn_text_out *out, const struct tarn_tracker *t,
+static void put_iteration(struct tn_json_text *json, const struct tarn_tracker *t,
                           const struct tn_iteration *iteration)
 {
-    const char *between = "";
     int64_t growth[TARN_TRACK_CATEGORIES_MAX];
 
     for (size_t c = 0; c < TARN_TRACK_CATEGORIES_MAX; c++) {
         growth[c] = iteration->end[c] - iteration->begin[c];
     }
-    tn_text_putc(out, '{');
-    put_number(out, &between, "number", (int64_t)iteration->number);
-    put_number(out, &between, "begin", iteration->begin_total);
-    put_number(out, &between, "peak", iteration->peak_total);
-    put_number(out, &between, "end", iteration->end_total);
-    put_sums(out, t, &between, "at_peak", iteration->peak);
-    put_sums(out, t, &between, "growth", growth);
-    tn_text_putc(out, '}');
+    tn_json_open_object(json, NULL);
+    tn_json_signed(json, "number", (int64_t)iteration->number);
+    tn_json_signed(json, "begin", iteration->begin_total);
+    tn_json_signed(json, "peak", iteration->peak_total);
+    tn_json_signed(json, "end", iteration->end_total);
+    put_sums(json, t, "at_peak", iteration->peak);
+    put_sums(json, t, "growth", growth);
+    tn_json_close(json);
 }
 
-static void put_iterations(struct tn_text_out *out, const struct tarn_tracker *t)
+static void put_iterations(struct tn_json_text *json, const struct tarn_tracker *t)
 {
-    tn_text_putc(out, '[');
+    tn_json_open_array(json, "iterations");
     for (size_t i = 0; i < tn_iteration_list_count(&t->iterations); i++) {
         const struct tn_iteration iteration = tn_track_iteration(t, i);
 
-        tn_text_puts(out, i > 0 ? ", " : "");
-        put_iteration(out, t, &iteration);
+        put_iteration(json, t, &iteration);
     }
-    tn_text_putc(out, ']');
+    tn_json_close(json);
 }
 
 /* A list, not a dictionary: the same module may have memory on several devices. */
-static void put_owners(struct tn_text_out *out, const struct tarn_tracker *t)
+static void put_owners(struct tn_json_text *json, const struct tarn_tracker *t)
 {
-    const char *next = "";
-
-    tn_text_putc(out, '[');
+    tn_json_open_array(json, "owners");
     for (size_t i = 0; i < t->owners.owners.count; i++) {
         const struct tn_owner *owner = tn_owner_at(&t->owners, i);
         const int64_t *bytes = tn_owner_bytes(&t->owners, owner, TARN_TRACK_ONE_MOMENT);
-        const char *between = "";
         int64_t total = 0;
 
         for (size_t c = 0; c < TARN_TRACK_CATEGORIES_MAX; c++) {
@@ -226,37 +172,33 @@ static void put_owners(struct tn_text_out *out, const struct tarn_tracker *t)
         if (total == 0) {
             continue;
         }
-        tn_text_printf(out, "%s{", next);
-        next = ", ";
-        put_text(out, &between, "module", tn_track_name(t, TARN_TRACK_MODULE, owner->module));
-        put_text(out, &between, "device", tn_track_name(t, TARN_TRACK_DEVICE, owner->device));
-        put_categories(out, t, bytes, &between);
-        put_number(out, &between, "Total", total);
-        tn_text_putc(out, '}');
+        tn_json_open_object(json, NULL);
+        tn_json_word(json, "module", tn_track_name(t, TARN_TRACK_MODULE, owner->module));
+        tn_json_word(json, "device", tn_track_name(t, TARN_TRACK_DEVICE, owner->device));
+        put_categories(json, t, bytes);
+        tn_json_signed(json, "Total", total);
+        tn_json_close(json);
     }
-    tn_text_putc(out, ']');
+    tn_json_close(json);
 }
 
 static enum tarn_status print_json(struct tn_text_out *out, const struct tarn_tracker *t,
                                    const void *how)
 {
     const bool *everything = how;
+    struct tn_json_text json;
 
-    tn_text_puts(out, "{\"peak\": ");
-    tn_track_put_json(out, t, &t->peaks);
-    tn_text_puts(out, ", \"current\": ");
-    tn_track_put_json(out, t, tn_track_breakdown(t, TARN_TRACK_AT_END));
-    tn_text_puts(out, ", \"modules\": ");
-    put_modules(out, t);
+    tn_json_init(&json, out, TN_JSON_PYTHON);
+    tn_json_open_object(&json, NULL);
+    put_breakdown(&json, "peak", t, &t->peaks);
+    put_breakdown(&json, "current", t, tn_track_breakdown(t, TARN_TRACK_AT_END));
+    put_modules(&json, t);
     if (*everything) {
-        tn_text_puts(out, ", \"moment\": ");
-        tn_track_put_json(out, t, &t->moment);
-        tn_text_puts(out, ", \"iterations\": ");
-        put_iterations(out, t);
-        tn_text_puts(out, ", \"owners\": ");
-        put_owners(out, t);
+        put_breakdown(&json, "moment", t, &t->moment);
+        put_iterations(&json, t);
+        put_owners(&json, t);
     }
-    tn_text_puts(out, "}\n");
+    tn_json_end(&json);
     return TARN_OK;
 }
 

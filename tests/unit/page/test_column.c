@@ -48,9 +48,9 @@ static void it_remembers_missing_memory(void **state)
     assert_int_equal(tarn_host_usage().live_bytes, 0);
 }
 
-/* Undoes letters as the page does; returns the number of bytes. Every byte of the text is one that
+/* Undoes base 128 as the page does; returns the number of bytes. Every byte of the text is one that
  * an HTML parser leaves as it is. */
-static size_t letters_undo(const char *text, size_t length, uint8_t *bytes)
+static size_t base128_undo(const char *text, size_t length, uint8_t *bytes)
 {
     static const uint8_t forbidden[] = {'\0', '\r', '<', 0x1a};
     size_t used = 0;
@@ -78,22 +78,22 @@ static size_t letters_undo(const char *text, size_t length, uint8_t *bytes)
     return used;
 }
 
-/* Bytes as letters and back. */
-static void check_letters(const uint8_t *bytes, size_t size)
+/* Bytes as base 128 and back. */
+static void check_base128(const uint8_t *bytes, size_t size)
 {
     struct test_collect collect = {.text = calloc(1, 1)};
     const struct tarn_writer writer = {test_collect_write, &collect};
-    struct tn_letters letters;
+    struct tn_base128 encoder;
     struct tn_text_out out;
     uint8_t *again = malloc(2 * size + 8);
 
     tn_text_init(&out, &writer);
-    tn_letters_init(&letters, &out);
-    tn_letters_put(&letters, bytes, size / 3); /* calls may be cut anywhere */
-    tn_letters_put(&letters, bytes + size / 3, size - size / 3);
-    tn_letters_finish(&letters);
+    tn_base128_init(&encoder, &out);
+    tn_base128_put(&encoder, bytes, size / 3); /* calls may be cut anywhere */
+    tn_base128_put(&encoder, bytes + size / 3, size - size / 3);
+    tn_base128_finish(&encoder);
     assert_int_equal(tn_text_finish(&out), TARN_OK);
-    assert_int_equal(letters_undo(collect.text, strlen(collect.text), again), size);
+    assert_int_equal(base128_undo(collect.text, strlen(collect.text), again), size);
     assert_memory_equal(again, bytes, size);
     free(again);
     free(collect.text);
@@ -101,21 +101,21 @@ static void check_letters(const uint8_t *bytes, size_t size)
 
 /* All short texts, so that every value is met with every number of bits behind it; and long runs of
  * what is forbidden. */
-static void letters_bring_bytes_back(void **state)
+static void base128_brings_bytes_back(void **state)
 {
     uint8_t bytes[5000] = {0};
 
     (void)state;
-    check_letters(bytes, 1);
+    check_base128(bytes, 1);
     for (uint32_t i = 0; i < 1 << 16; i++) {
         bytes[0] = (uint8_t)i;
         bytes[1] = (uint8_t)(i >> 8);
         bytes[2] = (uint8_t)(i * 40503u >> 8);
-        check_letters(bytes, 1 + i % 3);
+        check_base128(bytes, 1 + i % 3);
     }
     for (unsigned value = 0; value < 256; value++) {
         memset(bytes, (int)value, sizeof bytes);
-        check_letters(bytes, sizeof bytes - value % 8);
+        check_base128(bytes, sizeof bytes - value % 8);
     }
 }
 
@@ -143,7 +143,7 @@ static void check_section(size_t size)
     const char *end = strstr(start, "</script>");
 
     assert_non_null(strstr(collect.text, "data-name=\"test\""));
-    const size_t count = letters_undo(start, (size_t)(end - start), packed);
+    const size_t count = base128_undo(start, (size_t)(end - start), packed);
 
     assert_int_equal(uncompress(bytes, &unpacked, packed, (uLong)count), Z_OK);
     assert_int_equal(unpacked, size);
@@ -171,7 +171,7 @@ static uint8_t *unpacked_of(const char *text, size_t size)
     uint8_t *packed = malloc((size_t)(end - start) * 2);
     uint8_t *bytes = malloc(size + 1);
     uLongf unpacked = (uLongf)size + 1;
-    const size_t count = letters_undo(start, (size_t)(end - start), packed);
+    const size_t count = base128_undo(start, (size_t)(end - start), packed);
 
     assert_int_equal(uncompress(bytes, &unpacked, packed, (uLong)count), Z_OK);
     assert_int_equal(unpacked, size);
@@ -252,7 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_take_as_few_bytes_as_they_need),
         cmocka_unit_test(it_remembers_missing_memory),
-        cmocka_unit_test(letters_bring_bytes_back),
+        cmocka_unit_test(base128_brings_bytes_back),
         cmocka_unit_test(sections_hold_what_they_got),
         cmocka_unit_test(parts_make_one_section),
         cmocka_unit_test(sections_need_host_memory),

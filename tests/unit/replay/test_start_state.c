@@ -21,11 +21,10 @@ struct made {
 
 static enum tarn_status made_rebuild(struct made *made, struct tarn_error *error)
 {
-    made->program = (struct tn_program){.device = 0};
-    tn_vec_init(&made->program.start_segments, sizeof(struct tn_start_segment));
-    tn_vec_init(&made->program.start_blocks, sizeof(struct tn_start_block));
-    return tn_start_state_rebuild(&made->program, &made->trace.model, &made->trace.traces[0],
-                                  error);
+    tn_program_init(&made->program, 0);
+    const struct tn_trace_source source = tn_source_of_device(&made->trace.model, 0);
+
+    return tn_start_state_rebuild(&made->program, &source, error);
 }
 
 static void made_open(struct made *made, const struct trace_row *rows, size_t count,

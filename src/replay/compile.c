@@ -1,0 +1,638 @@
+/* SPDX-License-Identifier: MIT */
+#include "replay/compile.h"
+
+#include "alloc/config/size_class.h"
+#include "analysis/address_map.h"
+#include "analysis/pool_stream.h"
+#include "base/errinfo.h"
+#include "base/host_mem.h"
+#include "base/map.h"
+#include "replay/limit.h"
+#include "replay/span.h"
+#include "replay/start_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Going forward through the trace. */
+struct compile {
+    struct tn_program *program;
+    struct tn_trace_source source;
+    const struct tn_model *model;
+    const struct tn_trace *trace;
+    const struct tarn_config *config; /* of the recorded run */
+    struct tn_map live;               /* address to slot + 1: handed out */
+    struct tn_map waiting;            /* address to operation + 1: freed, not completed */
+    struct tn_map start_waiting; /* address to slot + 1: freed before the trace, not completed */
+    struct tn_vec queues;        /* uint64_t: entry of the latest free in that queue */
+    bool flushing;               /* the entry before gave a segment back */
+    uint64_t reserved;
+    struct tn_entry_pools entry_pools;
+    struct tn_map since; /* final segment of a private pool to the entry that made it */
+    uint64_t unknown_frees;
+    uint64_t unknown_free_bytes;
+    uint64_t actions[TN_TRACE_ACTION_COUNT]; /* entries of each */
+    struct tn_vec last_uses;                 /* uint64_t: the last request of each pool, by place */
+    struct tn_vec free_slots;                /* uint32_t */
+    uint64_t implied_frees;                  /* made because their place was taken again */
+    struct tn_spans spans;                   /* what is live, when no free was recorded */
+    struct tn_op nowhere;                    /* what is written to when there is no memory */
+    bool no_memory;
+};
+
+static struct tn_op *compile_add(struct compile *c, enum tn_op_kind kind, uint64_t entry)
+{
+    struct tn_op *op = tn_vec_push(&c->program->ops);
+
+    if (!op) {
+        c->no_memory = true;
+        return &c->nowhere;
+    }
+    op->kind = (uint16_t)kind;
+    op->entry = entry;
+    op->slot = TN_NO_SLOT;
+    return op;
+}
+
+static void compile_set(struct compile *c, struct tn_map *map, uint64_t address, uint32_t slot)
+{
+    uint64_t old;
+
+    (void)tn_map_take(map, address, &old);
+    if (address == 0 || !tn_map_reserve(map, 1)) {
+        c->no_memory = c->no_memory || address != 0;
+        return;
+    }
+    tn_map_insert(map, address, (uint64_t)slot + 1);
+}
+
+static uint32_t compile_take(struct tn_map *map, uint64_t address)
+{
+    uint64_t value;
+
+    return tn_map_take(map, address, &value) ? (uint32_t)(value - 1) : TN_NO_SLOT;
+}
+
+/* A slot that nothing is in: few are live at a time, and they stay in the processor's caches. */
+static uint32_t compile_new_slot(struct compile *c)
+{
+    struct tn_vec *unused = &c->free_slots;
+
+    return unused->count > 0 ? ((const uint32_t *)unused->items)[--unused->count]
+                             : c->program->slot_count++;
+}
+
+static void compile_end_slot(struct compile *c, uint32_t slot)
+{
+    uint32_t *unused = tn_vec_push(&c->free_slots);
+
+    if (unused) {
+        *unused = slot;
+    } else {
+        c->no_memory = true;
+    }
+}
+
+/* A free that is complete at once. */
+static void compile_whole_free(struct compile *c, uint32_t slot, uint64_t index)
+{
+    compile_add(c, TN_OP_FREE, index)->slot = slot;
+    compile_end_slot(c, slot);
+}
+
+/* ---- private pools ---- */
+
+/* The place of a pool in the list, which gets it when it is new. */
+static uint16_t pool_place(struct compile *c, struct tarn_pool_id id)
+{
+    struct tn_vec *pools = &c->program->pools;
+    struct tarn_pool_id *items = pools->items;
+
+    for (size_t i = 0; i < pools->count; i++) {
+        if (items[i].first == id.first && items[i].second == id.second) {
+            return (uint16_t)i;
+        }
+    }
+    items = pools->count <= UINT16_MAX ? tn_vec_push(pools) : NULL;
+    if (!items) {
+        c->no_memory = c->no_memory || pools->count <= UINT16_MAX;
+        return 0;
+    }
+    *items = id;
+    return (uint16_t)(pools->count - 1);
+}
+
+static uint16_t pool_place_of(struct compile *c, struct tn_pool_id id)
+{
+    return pool_place(c, (struct tarn_pool_id){.first = id.id[0], .second = id.id[1]});
+}
+
+/* The final segments of private pools, each with the entry that made it: what was at its address
+ * before was another's. */
+static void compile_pools(struct compile *c)
+{
+    if (!tn_entry_pools_init(&c->entry_pools, &c->source)) {
+        c->no_memory = true;
+        return;
+    }
+    for (size_t i = 0; i < c->source.segment_count; i++) {
+        if (tn_source_has(&c->source, i)) {
+            (void)pool_place_of(c, c->source.segments[i].pool);
+        }
+    }
+    for (uint64_t i = 0; c->entry_pools.has_private && i < c->trace->count; i++) {
+        const struct tn_trace_entry *entry = tn_trace_at(c->model, c->trace, i);
+        const struct tn_segment_range *range =
+            entry->action == TN_TRACE_SEGMENT_ALLOC
+                ? tn_segment_walk_find(&c->entry_pools.finals, entry->address)
+                : NULL;
+
+        if (range && !tn_address_put(&c->since, range->segment, i)) {
+            c->no_memory = true;
+            return;
+        }
+    }
+}
+
+/* The pool that the entry itself names; newer files do. */
+static uint16_t named_pool(struct compile *c, const struct tn_trace_entry *entry)
+{
+    return pool_place_of(c, tn_model_extra(c->model, entry->extra)->pool);
+}
+
+static uint16_t alloc_pool(struct compile *c, const struct tn_trace_entry *entry, uint64_t index)
+{
+    const struct tn_segment_range *by;
+    struct tn_pool_id pool;
+    const bool is_known = tn_entry_pool(&c->entry_pools, entry, &pool, &by);
+    const uint64_t *since = by ? tn_address_find(&c->since, by->segment) : NULL;
+
+    return is_known && (!since || index >= *since) ? pool_place_of(c, pool) : 0;
+}
+
+/* Where each pool got its last request. */
+static void compile_last_uses(struct compile *c)
+{
+    for (uint64_t i = 0; i < c->trace->count && !c->no_memory; i++) {
+        const struct tn_trace_entry *entry = tn_trace_at(c->model, c->trace, i);
+        const bool asks = entry->action == TN_TRACE_ALLOC || entry->action == TN_TRACE_OOM;
+        const uint16_t pool = asks ? alloc_pool(c, entry, i) : 0;
+
+        while (c->last_uses.count <= pool && !c->no_memory) {
+            uint64_t *last = tn_vec_push(&c->last_uses);
+
+            c->no_memory = !last;
+            if (last) {
+                *last = 0;
+            }
+        }
+        if (asks && !c->no_memory) {
+            ((uint64_t *)c->last_uses.items)[pool] = i;
+        }
+    }
+}
+
+static bool pool_is_used_later(const struct compile *c, uint16_t pool, uint64_t index)
+{
+    return pool < c->last_uses.count && ((const uint64_t *)c->last_uses.items)[pool] > index;
+}
+
+/* A pool's segments go back when nobody uses it any more, or for want of memory; in a pool that is
+ * used afterwards it was the latter. Of all others in the run of entries that begins here, the uses
+ * end. */
+static void compile_releases(struct compile *c, uint64_t index)
+{
+    uint16_t last = 0;
+
+    for (uint64_t i = index; i < c->trace->count && !c->no_memory; i++) {
+        const struct tn_trace_entry *entry = tn_trace_at(c->model, c->trace, i);
+        const uint16_t pool = tn_trace_gives_back(entry) ? named_pool(c, entry) : 0;
+
+        if (!tn_trace_gives_back(entry)) {
+            break;
+        }
+        if (pool != last && pool != 0 && !pool_is_used_later(c, pool, index)) {
+            compile_add(c, TN_OP_RELEASE, index)->pool = pool;
+        }
+        last = pool;
+    }
+}
+
+/* ---- what was not recorded ---- */
+
+static void count_actions(struct compile *c)
+{
+    for (uint64_t i = 0; i < c->trace->count; i++) {
+        c->actions[tn_trace_at(c->model, c->trace, i)->action]++;
+    }
+}
+
+/* About as many operations as the trace asks for: more only where it is odd. */
+static size_t operations_bound(const struct compile *c)
+{
+    return (size_t)(c->actions[TN_TRACE_ALLOC] + c->actions[TN_TRACE_FREE_REQUESTED] +
+                    c->actions[TN_TRACE_OOM]);
+}
+
+/* Recorded without completions (skip_actions): frees count as complete at once. */
+static bool has_no_completions(const struct compile *c)
+{
+    return c->actions[TN_TRACE_FREE_REQUESTED] > 0 && c->actions[TN_TRACE_FREE_COMPLETED] == 0;
+}
+
+/* Recorded without any free. */
+static bool has_no_frees(const struct compile *c)
+{
+    return c->actions[TN_TRACE_FREE_REQUESTED] == 0 && c->actions[TN_TRACE_FREE_COMPLETED] == 0;
+}
+
+/* The free of what lies where the entry puts a block was not recorded: it is made now. */
+static void compile_implied_free(struct compile *c, uint32_t slot, uint64_t index)
+{
+    c->implied_frees++;
+    compile_whole_free(c, slot, index);
+}
+
+static void compile_implied_frees(struct compile *c, const struct tn_trace_entry *entry,
+                                  uint64_t index)
+{
+    const uint32_t slot = compile_take(&c->live, entry->address);
+    const struct tn_span *span;
+
+    if (!has_no_frees(c)) {
+        if (slot != TN_NO_SLOT) {
+            compile_implied_free(c, slot, index);
+        }
+        return;
+    }
+    while ((span = tn_spans_take(&c->spans, entry->address, entry->size)) != NULL) {
+        compile_implied_free(c, span->slot, index);
+    }
+}
+
+/* The most bytes in use at one time: no peak can be further from the truth. */
+static uint64_t live_peak(struct compile *c)
+{
+    const struct tn_op *ops = c->program->ops.items;
+    const struct tn_start_block *blocks = c->program->start_blocks.items;
+    const size_t bytes = (size_t)c->program->slot_count * sizeof(uint64_t);
+    uint64_t *sizes = tn_host_alloc_zero(bytes); /* by slot */
+    uint64_t now = 0;
+    uint64_t peak = 0;
+
+    if (!sizes) {
+        c->no_memory = true;
+        return 0;
+    }
+    for (size_t i = 0; i < c->program->start_blocks.count; i++) {
+        sizes[blocks[i].slot] = blocks[i].size;
+        now += blocks[i].size;
+    }
+    for (size_t i = 0; i < c->program->ops.count; i++) {
+        if (ops[i].kind == TN_OP_ALLOC) {
+            sizes[ops[i].slot] = ops[i].size;
+            now += ops[i].size;
+        } else if (ops[i].kind == TN_OP_FREE || ops[i].kind == TN_OP_FREE_WAITS) {
+            now -= sizes[ops[i].slot];
+        }
+        peak = now > peak ? now : peak;
+    }
+    tn_host_free(sizes, bytes);
+    return peak;
+}
+
+static void note_frees(struct compile *c)
+{
+    if (c->unknown_frees > 0) {
+        tn_program_note(c->program,
+                        "%llu frees are of blocks that nothing is known of, %llu bytes in all; "
+                        "they were left out",
+                        (unsigned long long)c->unknown_frees,
+                        (unsigned long long)c->unknown_free_bytes);
+    }
+    if (has_no_completions(c)) {
+        tn_program_note(c->program,
+                        "the trace has no free_completed entries: its frees count as complete at "
+                        "once, so memory that waited for other streams is missing from peaks");
+    }
+    if (c->implied_frees > 0) {
+        tn_program_note(c->program,
+                        "%llu frees are missing from the trace: they are made when their place is "
+                        "taken again, so peaks are too high; of the %llu bytes that count as in "
+                        "use at most, any part may have been free",
+                        (unsigned long long)c->implied_frees, (unsigned long long)live_peak(c));
+    }
+}
+
+static void note_segments(struct compile *c)
+{
+    const uint64_t known = tn_program_reserved_at_start(c->program);
+
+    if (c->actions[TN_TRACE_SEGMENT_ALLOC] > 0 || c->actions[TN_TRACE_SEGMENT_MAP] > 0) {
+        return;
+    }
+    if (known == 0 && c->program->alloc_count > 0) {
+        tn_program_note(c->program, "nothing is recorded of segments: where memory came from, and "
+                                    "what limited the run, is not known");
+    } else if (known > 0 &&
+               c->program->start_blocks.count == 0) { /* nothing in use: hardly in mid-run */
+        tn_program_note(c->program,
+                        "no segments are recorded in the trace: all %llu bytes of the final ones "
+                        "count as there from its beginning, so less may have been reserved then",
+                        (unsigned long long)known);
+    }
+}
+
+/* ---- entries ---- */
+
+static void compile_alloc(struct compile *c, const struct tn_trace_entry *entry, uint64_t index)
+{
+    compile_implied_frees(c, entry, index);
+    struct tn_op *op = compile_add(c, TN_OP_ALLOC, index);
+
+    op->size = entry->size;
+    op->stream = entry->stream;
+    op->address = entry->address;
+    op->pool = alloc_pool(c, entry, index);
+    op->slot = compile_new_slot(c);
+    c->program->alloc_count++;
+    compile_set(c, &c->live, entry->address, op->slot);
+    if (has_no_frees(c)) {
+        tn_spans_add(&c->spans, entry->address, entry->size, op->slot);
+    }
+}
+
+/* A free whose completion is the next entry is one operation; any other waits. */
+static void compile_free(struct compile *c, const struct tn_trace_entry *entry, uint64_t index)
+{
+    const uint32_t slot = compile_take(&c->live, entry->address);
+    const struct tn_trace_entry *next =
+        index + 1 < c->trace->count ? tn_trace_at(c->model, c->trace, index + 1) : NULL;
+    const bool at_once =
+        has_no_completions(c) ||
+        (next && next->action == TN_TRACE_FREE_COMPLETED && next->address == entry->address);
+
+    if (slot == TN_NO_SLOT) {
+        c->unknown_frees++;
+        c->unknown_free_bytes += entry->size;
+        return;
+    }
+    if (at_once) {
+        compile_whole_free(c, slot, index);
+        return;
+    }
+    struct tn_op *op = compile_add(c, TN_OP_FREE_WAITS, index);
+
+    op->slot = slot;
+    op->queue = TN_NO_QUEUE;
+    compile_set(c, &c->waiting, entry->address, (uint32_t)(c->program->ops.count - 1));
+}
+
+/* A queue whose frees all came before this one: they complete before it, too, because completions
+ * are seen in order. A new queue when there is none. */
+static uint32_t compile_queue(struct compile *c, uint64_t free_index)
+{
+    uint64_t *last = c->queues.items;
+
+    for (size_t i = 0; i < c->queues.count; i++) {
+        if (last[i] < free_index) {
+            last[i] = free_index;
+            return (uint32_t)i;
+        }
+    }
+    last = tn_vec_push(&c->queues);
+    if (!last) {
+        c->no_memory = true;
+        return 0;
+    }
+    *last = free_index;
+    return (uint32_t)(c->queues.count - 1);
+}
+
+static void compile_completion(struct compile *c, const struct tn_trace_entry *entry,
+                               uint64_t index)
+{
+    const uint32_t free_op = compile_take(&c->waiting, entry->address);
+    uint32_t slot = compile_take(&c->start_waiting, entry->address);
+
+    if (free_op != TN_NO_SLOT) {
+        struct tn_op *op = &((struct tn_op *)c->program->ops.items)[free_op];
+
+        op->queue = compile_queue(c, op->entry);
+        slot = op->slot;
+    }
+    if (slot != TN_NO_SLOT) {
+        compile_add(c, TN_OP_COMPLETE, index)->slot = slot;
+        compile_end_slot(c, slot);
+    } else if (c->actions[TN_TRACE_FREE_REQUESTED] == 0) { /* recorded without requests to free */
+        slot = compile_take(&c->live, entry->address);
+        if (slot != TN_NO_SLOT) {
+            compile_whole_free(c, slot, index);
+        }
+    }
+}
+
+static void compile_address(struct compile *c, struct tn_vec *addresses,
+                            const struct tn_trace_entry *entry)
+{
+    uint64_t *address = tn_vec_push(addresses);
+
+    if (address) {
+        *address = entry->address;
+    } else {
+        c->no_memory = true;
+    }
+}
+
+static void compile_oom(struct compile *c, const struct tn_trace_entry *entry, uint64_t index)
+{
+    struct tn_op *op = compile_add(c, TN_OP_TRY, index);
+
+    op->size = entry->size;
+    op->stream = entry->stream;
+    op->pool = named_pool(c, entry);
+    c->program->oom_count++;
+}
+
+static void compile_entry(struct compile *c, uint64_t index)
+{
+    const struct tn_trace_entry *entry = tn_trace_at(c->model, c->trace, index);
+
+    if (tn_trace_gives_back(entry) && !c->flushing) {
+        const bool want =
+            tn_limit_gave_back(c->program, c->model, c->trace, index, c->reserved, c->config);
+
+        compile_releases(c, index);
+        (void)compile_add(c, want ? TN_OP_FLUSH_WANT : TN_OP_FLUSH, index);
+    }
+    c->flushing = tn_trace_gives_back(entry);
+    c->reserved = tn_limit_reserved_after(c->reserved, entry);
+    switch ((enum tn_trace_action)entry->action) {
+    case TN_TRACE_ALLOC:
+        compile_alloc(c, entry, index);
+        break;
+    case TN_TRACE_FREE_REQUESTED:
+        compile_free(c, entry, index);
+        break;
+    case TN_TRACE_FREE_COMPLETED:
+        compile_completion(c, entry, index);
+        break;
+    case TN_TRACE_SEGMENT_ALLOC:
+        compile_address(c, &c->program->segment_addresses, entry);
+        break;
+    case TN_TRACE_SEGMENT_MAP:
+        compile_address(c, &c->program->map_addresses, entry);
+        break;
+    case TN_TRACE_OOM:
+        compile_oom(c, entry, index);
+        break;
+    case TN_TRACE_SEGMENT_FREE:
+    case TN_TRACE_SEGMENT_UNMAP:
+    case TN_TRACE_SNAPSHOT:
+    case TN_TRACE_ANNOTATE:
+    case TN_TRACE_USER_DEFINED:
+    case TN_TRACE_OTHER:
+    case TN_TRACE_ACTION_COUNT:
+        break;
+    }
+}
+
+/* Blocks that are there at the start get the first slots. */
+static void compile_start(struct compile *c)
+{
+    struct tn_start_block *blocks = c->program->start_blocks.items;
+
+    for (size_t i = 0; i < c->program->start_blocks.count; i++) {
+        blocks[i].slot = c->program->slot_count++;
+        compile_set(c, blocks[i].waiting ? &c->start_waiting : &c->live, blocks[i].address,
+                    blocks[i].slot);
+    }
+}
+
+static int address_compare(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a;
+    const uint64_t y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Growing segments reserve 9/8 of the device each, so where one begins behind another says how
+ * large the device can have been. What lies closer together than TN_RANGE_GAP is taken for one
+ * range. */
+static uint64_t device_bound(struct compile *c)
+{
+    const struct tn_vec *map_addresses = &c->program->map_addresses;
+    const struct tn_vec *start = &c->program->start_segments;
+    const size_t bytes = (map_addresses->count + start->count) * sizeof(uint64_t);
+    uint64_t *sorted = tn_host_alloc(bytes);
+    size_t count = map_addresses->count;
+    uint64_t smallest = 0;
+
+    if (!sorted) {
+        c->no_memory = c->no_memory || bytes > 0;
+        return TN_DEVICE_BOUND_NONE;
+    }
+    if (count > 0) {
+        memcpy(sorted, map_addresses->items, count * sizeof *sorted);
+    }
+    for (size_t i = 0; i < start->count; i++) {
+        const struct tn_start_segment *segment = (const struct tn_start_segment *)start->items + i;
+
+        if (segment->is_expandable) {
+            sorted[count++] = segment->address;
+        }
+    }
+    qsort(sorted, count, sizeof *sorted, address_compare);
+    for (size_t i = 1, first = 0; i < count; i++) {
+        if (sorted[i] - sorted[i - 1] > TN_RANGE_GAP) {
+            const uint64_t size = sorted[i] - sorted[first];
+
+            smallest = smallest == 0 || size < smallest ? size : smallest;
+            first = i;
+        }
+    }
+    tn_host_free(sorted, bytes);
+    return smallest ? smallest / 9 * 8 - TN_LARGE_BUFFER : TN_DEVICE_BOUND_NONE;
+}
+
+/* Blocks that are there at the start, and those of the trace. */
+static void compile_spans(struct compile *c)
+{
+    const struct tn_start_block *blocks = c->program->start_blocks.items;
+    const size_t count = c->program->start_blocks.count;
+
+    if (!tn_spans_init(&c->spans, has_no_frees(c) ? count + c->trace->count : 0)) {
+        c->no_memory = true;
+        return;
+    }
+    for (size_t i = 0; i < count && has_no_frees(c); i++) {
+        while (tn_spans_take(&c->spans, blocks[i].address, blocks[i].size)) {
+            ; /* a file from outside says anything */
+        }
+        tn_spans_add(&c->spans, blocks[i].address, blocks[i].size, blocks[i].slot);
+    }
+}
+
+static enum tarn_status compile_trace(struct compile *c, struct tarn_error *error)
+{
+    count_actions(c);
+    if (!tn_vec_reserve(&c->program->ops, operations_bound(c))) {
+        c->no_memory = true;
+    }
+    compile_start(c);
+    compile_spans(c);
+    compile_pools(c);
+    compile_last_uses(c);
+    for (uint64_t i = 0; i < c->trace->count && !c->no_memory; i++) {
+        compile_entry(c, i);
+    }
+    note_frees(c);
+    note_segments(c);
+    c->program->queue_count = (uint32_t)c->queues.count;
+    c->program->device_bound = device_bound(c);
+    c->program->entry_count = c->trace->count;
+    return c->no_memory ? tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay")
+                        : TARN_OK;
+}
+
+enum tarn_status tn_program_compile(struct tn_program *program, const struct tn_model *model,
+                                    int device, const struct tarn_config *config,
+                                    struct tarn_error *error)
+{
+    struct compile c = {.program = program, .model = model, .config = config};
+    enum tarn_status st;
+
+    tn_program_init(program, device);
+    tn_vec_init(&c.queues, sizeof(uint64_t));
+    tn_vec_init(&c.free_slots, sizeof(uint32_t));
+    tn_vec_init(&c.last_uses, sizeof(uint64_t));
+    if (device < 0 || (size_t)device >= model->trace_count || model->traces[device].count == 0) {
+        return tn_fail(error, TARN_ERR_NOT_FOUND,
+                       "the snapshot has no trace of device %d: record with "
+                       "torch.cuda.memory._record_memory_history() before the run",
+                       device);
+    }
+    c.trace = &model->traces[device];
+    c.source = tn_source_of_device(model, (size_t)device);
+    st = tn_start_state_rebuild(program, &c.source, error);
+    if (st == TARN_OK) {
+        tn_limit_find_bounds(program, model, c.trace, config);
+        c.reserved = tn_program_reserved_at_start(program);
+        (void)pool_place(&c, (struct tarn_pool_id){0});
+        st = compile_trace(&c, error);
+    }
+    tn_map_fini(&c.live);
+    tn_map_fini(&c.waiting);
+    tn_map_fini(&c.start_waiting);
+    tn_vec_fini(&c.queues);
+    tn_vec_fini(&c.free_slots);
+    tn_vec_fini(&c.last_uses);
+    tn_spans_fini(&c.spans);
+    tn_entry_pools_fini(&c.entry_pools);
+    tn_map_fini(&c.since);
+    if (st) {
+        tn_program_fini(program);
+    }
+    return st;
+}

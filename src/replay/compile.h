@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* From a recorded trace to a program (program.h). */
+#ifndef TN_REPLAY_COMPILE_H
+#define TN_REPLAY_COMPILE_H
+
+#include "replay/program.h"
+
+/* Makes the program of one device's trace; `config` are the settings it was recorded under. On
+ * failure there is nothing to release. */
+enum tarn_status tn_program_compile(struct tn_program *program, const struct tn_model *model,
+                                    int device, const struct tarn_config *config,
+                                    struct tarn_error *error) TN_MUST_CHECK;
+
+#endif

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+#include "replay/run.h"
+
+#include "alloc/config/size_class.h"
+#include "alloc/engine/native.h"
+#include "base/clock.h"
+#include "replay/restore.h"
+#include "tarn/sim.h"
+
+/* ---- addresses ---- */
+
+static void count_map(void *context, const struct tarn_event *event)
+{
+    struct tn_runner *runner = context;
+
+    runner->maps_seen += event->action == TARN_ACTION_SEGMENT_MAP;
+}
+
+static tarn_ptr answer_address(void *context, bool reservation, uint64_t size)
+{
+    const struct tn_runner *runner = context;
+    const struct tn_vec *addresses = &runner->program->map_addresses;
+    uint64_t address = reservation ? runner->start_address : 0;
+
+    (void)size;
+    if (reservation && address == 0 && runner->maps_seen < addresses->count) {
+        address = ((const uint64_t *)addresses->items)[runner->maps_seen];
+    }
+    return address % TN_SMALL_BUFFER == 0 ? address : 0; /* pages are of that size or larger */
+}
+
+static enum tarn_status runner_script(struct tn_runner *runner, struct tarn_error *error)
+{
+    const uint64_t *addresses = runner->program->segment_addresses.items;
+    const struct tarn_sink sink = {
+        .context = runner, .level = TARN_CONTEXT_NEVER, .receive = count_map};
+
+    if (!runner->keeps_addresses) {
+        return TARN_OK;
+    }
+    if (runner->program->map_addresses.count > 0 && runner->engine) {
+        const enum tarn_status st = tarn_allocator_add_sink(runner->allocator, &sink, NULL);
+
+        if (st) {
+            return tn_fail(error, st, "the allocator takes no more receivers of events");
+        }
+    }
+    for (size_t i = 0; i < runner->program->segment_addresses.count; i++) {
+        const enum tarn_status st = tn_runner_script_segment(runner, addresses[i], error);
+
+        if (st) {
+            return st;
+        }
+    }
+    return TARN_OK;
+}
+
+/* ---- operations ---- */
+
+static tarn_stream queue_stream(uint32_t queue)
+{
+    return UINT64_MAX - queue;
+}
+
+static bool every_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return true;
+}
+
+/* Requests of a private pool are routed there one by one: nothing else is deferred meanwhile. */
+static enum tarn_status alloc_in_pool(const struct tn_runner *runner, const struct tn_op *op,
+                                      struct tarn_handle *handle_out, struct tarn_error *error)
+{
+    const struct tarn_pool_id id = ((struct tarn_pool_id *)runner->program->pools.items)[op->pool];
+    enum tarn_status st =
+        tarn_allocator_begin_pool(runner->allocator, id, every_stream, NULL, error);
+
+    if (st) {
+        return st;
+    }
+    st = tarn_allocator_alloc_handle(runner->allocator, op->size, op->stream, handle_out, error);
+    const enum tarn_status ended = tarn_allocator_end_pool(runner->allocator, id, error);
+
+    return st ? st : ended;
+}
+
+static inline enum tarn_status request(const struct tn_runner *runner, const struct tn_op *op,
+                                       struct tarn_handle *handle_out, struct tarn_error *error)
+{
+    if (tn_likely(runner->engine && op->pool == 0 && op->size > 0)) {
+        return tn_native_alloc(runner->engine, op->size, op->stream, handle_out, error);
+    }
+    return !runner->engine || op->pool == 0
+               ? tarn_allocator_alloc_handle(runner->allocator, op->size, op->stream, handle_out,
+                                             error)
+               : alloc_in_pool(runner, op, handle_out, error);
+}
+
+static enum tarn_status run_release(const struct tn_runner *runner, const struct tn_op *op,
+                                    struct tarn_error *error)
+{
+    const struct tarn_pool_id id = ((struct tarn_pool_id *)runner->program->pools.items)[op->pool];
+    enum tarn_status st = TARN_OK;
+
+    while (st == TARN_OK && tarn_allocator_pool_use_count(runner->allocator, id) > 0) {
+        st = tarn_allocator_release_pool(runner->allocator, id, error);
+    }
+    return st;
+}
+
+static inline enum tarn_status run_alloc(struct tn_runner *runner, const struct tn_op *op,
+                                         struct tarn_error *error)
+{
+    struct tarn_replay_result *result = runner->result;
+    struct tarn_handle *handle = &runner->handles[op->slot];
+    const enum tarn_status st = request(runner, op, handle, error);
+
+    result->allocations++;
+    if (st == TARN_ERR_OUT_OF_MEMORY) {
+        result->first_oom = result->first_oom < 0 ? (int64_t)op->entry : result->first_oom;
+        *handle = (struct tarn_handle){0};
+    }
+    const bool is_same = (st == TARN_OK) & (handle->ptr == op->address);
+
+    result->same_address += is_same;
+    if (tn_unlikely(!is_same & (result->first_other < 0))) {
+        result->first_other = (int64_t)op->entry;
+        runner->other = handle->ptr;
+    }
+    return st == TARN_ERR_OUT_OF_MEMORY ? TARN_OK : st;
+}
+
+/* A request that failed when it was recorded: what it gives now is given back. */
+static enum tarn_status run_try(struct tn_runner *runner, const struct tn_op *op,
+                                struct tarn_error *error)
+{
+    struct tarn_handle handle = {0};
+    const enum tarn_status st = request(runner, op, &handle, error);
+
+    if (st == TARN_ERR_OUT_OF_MEMORY) {
+        runner->result->first_oom =
+            runner->result->first_oom < 0 ? (int64_t)op->entry : runner->result->first_oom;
+        return TARN_OK;
+    }
+    if (runner->result->first_other < 0) {
+        runner->result->first_other = (int64_t)op->entry;
+    }
+    return st ? st : tarn_allocator_free_handle(runner->allocator, handle, error);
+}
+
+/* The event that the free just made recorded last on that stream. */
+static uint64_t last_event(const struct tn_runner *runner, tarn_stream stream)
+{
+    const struct tn_stream_waits *waits = &runner->engine->waits;
+
+    for (uint32_t i = 0; i < waits->queue_count; i++) {
+        const struct tn_event_queue *queue = &waits->queues[i];
+
+        if (queue->stream == stream && queue->count > 0) {
+            return queue->ring[(queue->head + queue->count - 1) % queue->capacity].event;
+        }
+    }
+    return 0;
+}
+
+/* Under other engines no event tells when a free is done. There the stream that is waited for is
+ * busy until then. */
+static enum tarn_status stream_begin_work(const struct tn_runner *runner, tarn_stream stream,
+                                          struct tarn_error *error)
+{
+    const enum tarn_status st =
+        runner->engine ? TARN_OK : tarn_sim_block_stream(runner->device, stream);
+
+    return st ? tn_fail(error, st, "no host memory for a busy stream") : TARN_OK;
+}
+
+static enum tarn_status run_free_waits(struct tn_runner *runner, uint32_t slot, uint32_t queue,
+                                       struct tarn_error *error)
+{
+    const struct tarn_handle handle = runner->handles[slot];
+    const tarn_stream stream = queue_stream(queue == TN_NO_QUEUE ? UINT32_MAX : queue);
+    enum tarn_status st;
+
+    if (handle.ptr == 0) {
+        return TARN_OK;
+    }
+    st = stream_begin_work(runner, stream, error);
+    st = st ? st : tarn_allocator_record_stream(runner->allocator, handle.ptr, stream, error);
+    st = st ? st : tarn_allocator_free_handle(runner->allocator, handle, error);
+    if (st == TARN_OK) {
+        runner->handles[slot] = (struct tarn_handle){0};
+        runner->events[slot] = runner->engine ? last_event(runner, stream) : stream;
+    }
+    return st;
+}
+
+/* Frees that were made before the trace wait from its beginning. */
+static enum tarn_status start_waiting(struct tn_runner *runner, struct tarn_error *error)
+{
+    const struct tn_start_block *blocks = runner->program->start_blocks.items;
+    uint32_t queue = runner->program->queue_count;
+    enum tarn_status st = TARN_OK;
+
+    for (size_t i = 0; st == TARN_OK && i < runner->program->start_blocks.count; i++) {
+        if (blocks[i].waiting) {
+            st = run_free_waits(runner, blocks[i].slot, queue++, error);
+        }
+    }
+    return st;
+}
+
+static enum tarn_status run_complete(struct tn_runner *runner, uint32_t slot)
+{
+    const uint64_t event = runner->events[slot];
+
+    runner->events[slot] = 0;
+    if (!runner->engine) {
+        /* a flush may have waited for the stream's work already */
+        const enum tarn_status st = tarn_sim_unblock_stream(runner->device, event);
+
+        return st == TARN_ERR_STATE ? TARN_OK : st;
+    }
+    return event ? tarn_sim_complete_event(runner->device, event) : TARN_OK;
+}
+
+static inline enum tarn_status run_free(const struct tn_runner *runner, const struct tn_op *op,
+                                        struct tarn_error *error)
+{
+    const struct tarn_handle handle = runner->handles[op->slot];
+
+    runner->handles[op->slot] = (struct tarn_handle){0};
+    if (tn_likely(runner->engine && handle.ptr != 0)) {
+        return tn_native_free(runner->engine, handle, error);
+    }
+    return tarn_allocator_free_handle(runner->allocator, handle, error);
+}
+
+static TN_NOINLINE enum tarn_status run_other(struct tn_runner *runner, const struct tn_op *op,
+                                              struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+
+    switch ((enum tn_op_kind)op->kind) {
+    case TN_OP_ALLOC:
+    case TN_OP_FREE:
+        break;
+    case TN_OP_FREE_WAITS:
+        return run_free_waits(runner, op->slot, op->queue, error);
+    case TN_OP_COMPLETE:
+        st = run_complete(runner, op->slot);
+        return st ? tn_fail(error, st, "a pending free could not be completed") : TARN_OK;
+    case TN_OP_FLUSH:
+        return tarn_allocator_empty_cache(runner->allocator, error);
+    case TN_OP_FLUSH_WANT:
+        return runner->is_limited ? TARN_OK : tarn_allocator_empty_cache(runner->allocator, error);
+    case TN_OP_RELEASE:
+        return run_release(runner, op, error);
+    case TN_OP_TRY:
+        return run_try(runner, op, error);
+    }
+    return TARN_OK;
+}
+
+static inline enum tarn_status run_op(struct tn_runner *runner, const struct tn_op *op,
+                                      struct tarn_error *error)
+{
+    if (op->kind == TN_OP_ALLOC) {
+        return run_alloc(runner, op, error);
+    }
+    return tn_likely(op->kind == TN_OP_FREE) ? run_free(runner, op, error)
+                                             : run_other(runner, op, error);
+}
+
+static enum tarn_status runner_check(const struct tn_runner *runner, const struct tn_op *op,
+                                     struct tarn_error *error)
+{
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+
+    if (tarn_allocator_check(runner->allocator, &findings) == 0) {
+        return TARN_OK;
+    }
+    return tn_fail(error, TARN_ERR_INTERNAL, "after trace entry %llu an invariant is broken: %s",
+                   (unsigned long long)op->entry, findings.text[0]);
+}
+
+/* What is asked for after an operation; true when the run ends there. */
+static bool runner_looks(struct tn_runner *runner, const struct tn_op *op, enum tarn_status *status,
+                         struct tarn_error *error)
+{
+    if (*status == TARN_OK && runner->check) {
+        *status = runner_check(runner, op, error);
+    }
+    return runner->stop_at_other && runner->result->first_other >= 0;
+}
+
+/* Operations that are run: those that stand for the first entries of the trace. */
+static size_t ops_to_run(const struct tn_runner *runner)
+{
+    const struct tn_op *ops = runner->program->ops.items;
+    size_t count = 0;
+
+    if (runner->entries == UINT64_MAX) {
+        return runner->program->ops.count;
+    }
+    while (count < runner->program->ops.count && ops[count].entry < runner->entries) {
+        count++;
+    }
+    return count;
+}
+
+static enum tarn_status run_ops(struct tn_runner *runner, struct tarn_error *error)
+{
+    const struct tn_op *ops = runner->program->ops.items;
+    const bool looks = runner->check || runner->stop_at_other;
+    enum tarn_status st = TARN_OK;
+    size_t count = ops_to_run(runner);
+    size_t done;
+
+    for (done = 0; st == TARN_OK && done < count; done++) {
+        runner->entry = ops[done].entry;
+        st = run_op(runner, &ops[done], error);
+        if (tn_unlikely(looks) && runner_looks(runner, &ops[done], &st, error)) {
+            count = done + 1;
+        }
+    }
+    runner->result->operations = done;
+    return st;
+}
+
+/* ---- the whole run ---- */
+
+/* Segments of the start are put there, not asked for: no limit stopped them. */
+static bool start_is_over_limit(const struct tn_runner *runner)
+{
+    const struct tn_engine *engine = runner->engine;
+
+    return engine && tn_heap_limit_is_set(&engine->heap) &&
+           engine->heap.reserved > engine->heap.limit;
+}
+
+static enum tarn_status begin(struct tn_runner *runner, struct tarn_error *error)
+{
+    enum tarn_status st;
+
+    if (runner->keeps_addresses && runner->engine) {
+        tarn_sim_set_address_oracle(runner->device, answer_address, runner);
+    }
+    st = tn_restore_start(runner, error);
+    if (st == TARN_OK && start_is_over_limit(runner)) {
+        st = TARN_ERR_OUT_OF_MEMORY;
+    }
+    st = st ? st : start_waiting(runner, error);
+    return st ? st : runner_script(runner, error);
+}
+
+enum tarn_status tn_run_begin(struct tn_runner *runner, struct tarn_replay_result *result,
+                              struct tarn_error *error)
+{
+    runner->result = result;
+    result->first_other = -1;
+    result->first_oom = -1;
+    const enum tarn_status st = begin(runner, error);
+
+    if (st != TARN_ERR_OUT_OF_MEMORY) {
+        return st;
+    }
+    result->start_failed = true;
+    result->first_oom = 0;
+    result->first_other = 0;
+    return TARN_OK;
+}
+
+enum tarn_status tn_run_finish(struct tn_runner *runner, struct tarn_error *error)
+{
+    struct tarn_replay_result *result = runner->result;
+    const uint64_t begin_ns = tn_clock_now_ns();
+    const enum tarn_status st = result->start_failed ? TARN_OK : run_ops(runner, error);
+
+    result->wall_ns = tn_clock_now_ns() - begin_ns;
+    result->stats.struct_size = sizeof result->stats;
+    tarn_allocator_get_stats(runner->allocator, &result->stats);
+    if (result->start_failed) {
+        result->stats.num_ooms = 1;
+    }
+    return st;
+}
+
+enum tarn_status tn_run_program(struct tn_runner *runner, struct tarn_replay_result *result,
+                                struct tarn_error *error)
+{
+    const enum tarn_status st = tn_run_begin(runner, result, error);
+
+    return st ? st : tn_run_finish(runner, error);
+}
