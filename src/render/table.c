@@ -103,8 +103,13 @@ static void cell_text(char cell[CELL_MAX], const struct tn_text_out *out,
     case TN_ROW_CHANGE:
         change_text(cell, out, (double)*(const int64_t *)tn_row_member(row, column->at));
         break;
-    case TN_ROW_COUNT:
     case TN_ROW_EVENT:
+        if (tn_row_number(row, column->at) == TARN_NONE) {
+            (void)snprintf(cell, CELL_MAX, "-");
+            break;
+        }
+        /* fall through */
+    case TN_ROW_COUNT:
         (void)snprintf(cell, CELL_MAX, "%" PRIu64, tn_row_number(row, column->at));
         break;
     case TN_ROW_SIGNED:
