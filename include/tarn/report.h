@@ -1,7 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reports on a snapshot, as text to a writer. The texts are those of PyTorch's _memory_viz tool,
- * byte for byte; its command line prints one newline more at the end.
+ * Reports on a snapshot: as data, and as text, JSON, JSON lines or CSV to a writer.
+ *
+ * tarn_<report>_compute gives the numbers as a struct, tarn_report_<report> writes them. What was
+ * allocated at the peak takes a few lines:
+ *
+ *     struct tarn_peak_result *peak;
+ *     size_t count;
+ *
+ *     if (tarn_peak_compute(snapshot, NULL, &peak, &count, &error) == TARN_OK) {
+ *         const struct tarn_holders *holders = &peak->requested_peak.holders;
+ *
+ *         for (size_t i = 0; i < holders->row_count; i++) {
+ *             printf("%llu  %s\n", (unsigned long long)holders->rows[i].bytes,
+ *                    holders->rows[i].group.text);
+ *         }
+ *         tarn_report_destroy(peak);
+ *     }
+ *
+ * The texts of tarn_report_stats, _summary, _trace, _flame and _compare are those of PyTorch's
+ * tools, byte for byte; the command line of _memory_viz prints one newline more at the end.
  */
 #ifndef TARN_REPORT_H
 #define TARN_REPORT_H
@@ -40,7 +58,7 @@ struct tarn_trace_text_options {
 };
 
 /* What `_memory_viz trace` prints: a trace as lines that look like Python. The total of a device is
- * what is in use at the end of the trace, in bytes asked for. `options` may be NULL. Fails with
+ * what is allocated at the end of the trace, in requested bytes. `options` may be NULL. Fails with
  * TARN_ERR_NOT_SUPPORTED when the file has no traces, with TARN_ERR_NOT_FOUND when it has none of
  * that device, with TARN_ERR_HOST_MEMORY, or with what the writer returned. */
 TARN_API enum tarn_status tarn_report_trace(const struct tarn_snapshot *snapshot,
@@ -96,17 +114,17 @@ TARN_API enum tarn_status tarn_report_compare_lists(const struct tarn_snapshot *
                                                     struct tarn_compare_counts *counts_out,
                                                     struct tarn_error *error) TARN_MUST_CHECK;
 
-/* The stack of entry number `entry` of a device's trace in one line, as the tables show stacks: the
+/* The stack of event number `event` of a device's trace in one line, as the tables show stacks: the
  * frame that asked, then up to three callers that are neither PyTorch's nor the interpreter's.
- * TARN_ERR_NOT_FOUND when there is no such entry, or what the writer returned. */
+ * TARN_ERR_NOT_FOUND when there is no such event, or what the writer returned. */
 TARN_API enum tarn_status tarn_report_stack(const struct tarn_snapshot *snapshot, int device,
-                                            uint64_t entry,
+                                            uint64_t event,
                                             const struct tarn_writer *writer) TARN_MUST_CHECK;
 
 enum tarn_top_order {
-    TARN_TOP_BY_PEAK,      /* bytes held when most was in use */
+    TARN_TOP_BY_PEAK,      /* bytes held when most was allocated */
     TARN_TOP_BY_END,       /* bytes held at the end */
-    TARN_TOP_BY_ALLOCATED, /* bytes asked for in the trace */
+    TARN_TOP_BY_ALLOCATED, /* bytes requested in the trace */
     TARN_TOP_BY_COUNT      /* allocations in the trace */
 };
 
@@ -135,10 +153,10 @@ struct tarn_report_options {
     uint64_t rows;         /* of each table; the others are one row more. 0 = 10 */
     uint64_t device_total; /* bytes of the device, which snapshots do not say; 0 = unknown */
 
-    /* Asked for a request that failed: would the run have got past that entry with growing
-     * ("expandable") segments, on a device of `capacity` bytes? TARN_ANSWER_UNKNOWN says nothing.
+    /* Asked for a request that failed: would the run have got past that event with
+     * expandable segments, on a device of `capacity` bytes? TARN_ANSWER_UNKNOWN says nothing.
      * NULL: is not asked. tarn/replay.h can tell. */
-    enum tarn_answer (*would_fit)(void *context, int device, uint64_t entry, uint64_t capacity);
+    enum tarn_answer (*would_fit)(void *context, int device, uint64_t event, uint64_t capacity);
     void *context;
 
     enum tarn_top_order order; /* of the rows of tarn_report_top */
@@ -155,7 +173,7 @@ struct tarn_report_options {
     bool tree;
     double min_share;
 
-    uint64_t life_max; /* of tarn_report_churn: entries that a short life has at most; 0 = 64 */
+    uint64_t life_max; /* of tarn_report_churn: events that a short life has at most; 0 = 64 */
 
     /* Of tarn_report_leaks. */
     uint64_t parts; /* equal parts to cut the trace into; 0: at steps, else where stacks repeat */
@@ -165,13 +183,14 @@ struct tarn_report_options {
 
 /* ---- results ----
  *
- * What a report finds, as plain numbers: sizes are bytes, counts and numbers of events are plain.
- * One function of a report computes its result (tarn_top_compute), another one also writes it
- * (tarn_report_top). Rows of a table, its `others` and what a selection leaves out add up: the rows
- * and `others` to `total`.
+ * Sizes are bytes; counts, and numbers of events from 0, are plain. The rows of a table and its
+ * `others` add up to its `total`. Of the options a result takes everything but `format`, which
+ * matters in one way only: with TARN_REPORT_TEXT the names of groups have sizes in `units`.
  *
- * A result is read only, and any number of threads may read it. It borrows texts from the snapshot,
- * which must outlive it. Destroy with tarn_report_destroy. */
+ * tarn_<report>_compute sets *results_out to an array with one result for each device that has a
+ * trace, or for the one that the options name, and *count_out to their number. The caller owns the
+ * array, destroy with tarn_report_destroy. Results are read only; any number of threads may read
+ * them. They borrow texts from the snapshot, which must outlive them. */
 
 /* In the place of the number of an event: before the first one, or none. Of a row: none. */
 #define TARN_NONE UINT64_MAX
@@ -186,7 +205,7 @@ struct tarn_report_frame {
 
 /* What a row stands for: a stack, or what the blocks have in common by tarn_report_options.by. */
 struct tarn_group {
-    uint64_t key;     /* the same for the same group in all results of one snapshot */
+    uint64_t key;     /* tells the groups of one result apart; of a stack its number in the file */
     const char *text; /* one line, as tables show it; safe to print */
     const char *name; /* the same in full; NULL when there are frames instead */
     const struct tarn_report_frame *frames; /* by stack: innermost first */
@@ -227,8 +246,8 @@ struct tarn_time_point {
     uint64_t left_out;  /* of those that are not */
 };
 
-/* Releases a result; NULL is allowed. */
-TARN_API void tarn_report_destroy(const void *result);
+/* Releases what a function of this header computed; NULL is allowed. */
+TARN_API void tarn_report_destroy(const void *results);
 
 /* All of these take `options` NULL, and fail with TARN_ERR_NOT_SUPPORTED when the file has no
  * trace, with TARN_ERR_NOT_FOUND when it has none of that device or not what is selected, with
@@ -350,7 +369,7 @@ enum tarn_oom_verdict {
 struct tarn_oom_failure {
     uint64_t event;
     uint64_t request; /* rounded; as the trace has it */
-    uint64_t segment; /* what the device was asked for */
+    uint64_t segment; /* what was requested from the device */
     uint64_t stream;
     uint64_t device_free;
     uint64_t reserved;
@@ -622,7 +641,7 @@ struct tarn_diff_options {
 };
 
 struct tarn_diff_counts {
-    uint64_t before_bytes; /* in use, of all devices that were compared */
+    uint64_t before_bytes; /* allocated, of all devices that were compared */
     uint64_t after_bytes;
     double growth_bytes;   /* the most that one device grew by; 0: none did */
     double growth_percent; /* the same in percent of what it had before; of nothing 1e9 */
@@ -735,7 +754,7 @@ TARN_API enum tarn_status tarn_ranks_report(struct tarn_ranks *ranks,
 /* NULL is allowed. */
 TARN_API void tarn_ranks_destroy(struct tarn_ranks *ranks);
 
-/* Zero bytes mean: an SVG picture with the root on top, of what is in use. */
+/* Zero bytes mean: an SVG picture with the root on top, of what is allocated. */
 struct tarn_flame_at_options {
     uint32_t struct_size;     /* sizeof(struct tarn_flame_at_options) */
     bool folded;              /* lines "outermost;...;innermost BYTES" instead of a picture */
@@ -744,7 +763,7 @@ struct tarn_flame_at_options {
     struct tarn_instant from; /* said: what is held more at the selection's instant than then */
 };
 
-/* A flame graph of what is in use at the instant of the selection, else at the peak, or of what
+/* A flame graph of what is allocated at the instant of the selection, else at the peak, or of what
  * grew until then. With a grouping other than by stack its groups come first. `options` and `how`
  * may be NULL. Fails like the reports above. */
 TARN_API enum tarn_status tarn_report_flame_at(const struct tarn_snapshot *snapshot,
@@ -814,7 +833,7 @@ TARN_API enum tarn_status tarn_info_compute(const struct tarn_snapshot *snapshot
                                             struct tarn_info_result **result_out,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
-/* What is in the file and what is not: its form, settings, devices, entries by action, whether the
+/* What is in the file and what is not: its form, settings, devices, events by action, whether the
  * trace begins in mid-run, and what was odd when it was read. Does not need a trace. */
 TARN_API enum tarn_status tarn_report_info(const struct tarn_snapshot *snapshot,
                                            const struct tarn_report_options *options,
@@ -822,8 +841,8 @@ TARN_API enum tarn_status tarn_report_info(const struct tarn_snapshot *snapshot,
                                            struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Adds to `findings` where a snapshot contradicts itself: blocks that do not add up, segments that
- * overlap, a trace that allocates what is in use or frees what is free, time that runs backwards.
- * TARN_ERR_HOST_MEMORY; findings are none of its failures. */
+ * overlap, a trace that allocates what is allocated or frees what is free, time that runs
+ * backwards. TARN_ERR_HOST_MEMORY; findings are none of its failures. */
 TARN_API enum tarn_status tarn_snapshot_check(const struct tarn_snapshot *snapshot,
                                               struct tarn_findings *findings,
                                               struct tarn_error *error) TARN_MUST_CHECK;

@@ -3,7 +3,6 @@
 
 #include "base/errinfo.h"
 #include "base/host_mem.h"
-#include "base/size_text.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>

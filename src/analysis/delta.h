@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Two compositions of memory side by side: what each group held before and holds after. The rows
- * and the row "others" add up to the total.
+ * add up to the total.
  */
 #ifndef TN_ANALYSIS_DELTA_H
 #define TN_ANALYSIS_DELTA_H

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks put together by a key: who holds memory at a moment. The rows of a table and its row
- * "others" add up to its total.
+ * Blocks put together by a key: who holds memory at a moment.
  */
 #ifndef TN_ANALYSIS_GROUP_H
 #define TN_ANALYSIS_GROUP_H

@@ -81,25 +81,6 @@ void tn_text_put_size(struct tn_text_out *out, double bytes)
     tn_text_printf(out, "  %*s", tn_text_size_width(out), tn_text_size(out, bytes).text);
 }
 
-void tn_text_put_head(struct tn_text_out *out, const char *text)
-{
-    while (*text) {
-        const bool is_size = *text == '#';
-        const char *end = text + is_size;
-
-        while (*end && *end != '#' && !(is_size && end[0] == ' ' && end[1] == ' ')) {
-            end++;
-        }
-        if (is_size) {
-            tn_text_printf(out, "  %*.*s", tn_text_size_width(out), (int)(end - text - 1),
-                           text + 1);
-        } else {
-            tn_text_put(out, text, (size_t)(end - text));
-        }
-        text = end;
-    }
-}
-
 enum tarn_status tn_text_finish(struct tn_text_out *out)
 {
     text_flush(out);

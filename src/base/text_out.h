@@ -41,10 +41,6 @@ void tn_text_put_size(struct tn_text_out *out, double bytes);
 /* Characters of such a column without the blanks. */
 int tn_text_size_width(const struct tn_text_out *out);
 
-/* The line above a table, without a line end: "#name" heads a column of sizes, up to the next '#'
- * or two blanks; all other text stays as it is. */
-void tn_text_put_head(struct tn_text_out *out, const char *text);
-
 /* Hands over what is buffered; returns the first failure. */
 enum tarn_status tn_text_finish(struct tn_text_out *out) TN_MUST_CHECK;
 

@@ -173,14 +173,6 @@ void tn_time_point_put_json(struct tn_json_text *json, const struct tarn_time_po
     tn_json_number(json, "left_out_bytes", at->left_out);
 }
 
-void tn_change_put(struct tn_text_out *out, int width, double change)
-{
-    const struct tn_size_text text = tn_text_size(out, change < 0 ? -change : change);
-    const int blanks = width - 1 - (int)strlen(text.text);
-
-    tn_text_printf(out, "%*s%s%s", blanks > 0 ? blanks : 0, "", change < 0 ? "-" : "+", text.text);
-}
-
 /* ---- devices ---- */
 
 static void device_put(struct tn_document *document, const struct tn_device_report *report,

@@ -40,16 +40,4 @@ void tn_time_point_put(struct tn_text_out *out, const struct tarn_report_head *h
                        const char *what, const struct tarn_time_point *at);
 void tn_time_point_put_json(struct tn_json_text *json, const struct tarn_time_point *at);
 
-/* The number of an event as a member, or null. */
-void tn_event_put_json(struct tn_json_text *json, const char *key, uint64_t event);
-
-/* Part of all in percent, 0 of nothing. */
-static inline double tn_percent(uint64_t part, uint64_t all)
-{
-    return all > 0 ? (double)part / (double)all * 100 : 0.0;
-}
-
-/* "+1.5KiB", flush right in `width`. */
-void tn_change_put(struct tn_text_out *out, int width, double change);
-
 #endif

@@ -141,4 +141,13 @@ void tn_object_put(struct tn_json_text *json, const char *key, const struct tn_r
 void tn_members_put(struct tn_json_text *json, const struct tn_row_table *table, const void *row,
                     int in);
 
+/* Part of all in percent, 0 of nothing. */
+static inline double tn_percent(uint64_t part, uint64_t all)
+{
+    return all > 0 ? (double)part / (double)all * 100 : 0.0;
+}
+
+/* "+1.5KiB", flush right in `width`. */
+void tn_change_put(struct tn_text_out *out, int width, double change);
+
 #endif

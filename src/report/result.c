@@ -50,9 +50,9 @@ struct tn_arena *tn_result_arena(struct tn_result *result)
     return &result->arena;
 }
 
-void tarn_report_destroy(const void *given)
+void tarn_report_destroy(const void *results)
 {
-    void *result = (void *)(uintptr_t)given; /* what is const for its readers is not for us */
+    void *result = (void *)(uintptr_t)results; /* what is const for its readers is not for us */
 
     if (result) {
         struct tn_result *header = tn_result_of(result);
@@ -237,6 +237,16 @@ static bool is_wanted(const struct tn_model *model, const struct tarn_report_opt
            (!options->one_device || (size_t)options->device == device);
 }
 
+static size_t wanted_count(const struct tn_model *model, const struct tarn_report_options *options)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < model->trace_count; i++) {
+        count += is_wanted(model, options, i);
+    }
+    return count;
+}
+
 static enum tarn_status device_compute(const struct tn_report *report, struct tn_query *query,
                                        size_t device, tn_report_device *compute, void *result_out,
                                        struct tarn_error *error)
@@ -292,13 +302,10 @@ enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
     if (status) {
         return status;
     }
-    *count_out = 0;
     if (options->leaks_out) {
         *options->leaks_out = 0;
     }
-    for (size_t i = 0; i < model->trace_count; i++) {
-        *count_out += is_wanted(model, options, i);
-    }
+    *count_out = wanted_count(model, options);
     char *results = tn_result_create(*count_out * size);
 
     status = results ? devices_compute(&query, options, size, compute, results, error)

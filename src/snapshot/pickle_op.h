@@ -4,6 +4,7 @@
 #define TN_SNAPSHOT_PICKLE_OP_H
 
 #include "snapshot/value.h"
+
 #include <stddef.h>
 
 struct tn_pickle;

@@ -58,10 +58,9 @@ static void a_line_that_does_not_fit_is_an_error(void **state)
 static void columns_of_sizes_stay_aligned(void **state)
 {
     static const char *const tables[] = {
-        [TARN_UNITS_IEC] = "       bytes    first of  what\n      1.5KiB        0.0B  x",
-        [TARN_UNITS_SI] = "       bytes    first of  what\n       1.5kB        0.0B  x",
-        [TARN_UNITS_BYTES] =
-            "            bytes         first of  what\n             1536                0  x",
+        [TARN_UNITS_IEC] = "      1.5KiB        0.0B  x",
+        [TARN_UNITS_SI] = "       1.5kB        0.0B  x",
+        [TARN_UNITS_BYTES] = "             1536                0  x",
     };
 
     (void)state;
@@ -72,7 +71,6 @@ static void columns_of_sizes_stay_aligned(void **state)
 
         tn_text_init(&out, &writer);
         out.units = (enum tarn_units)units;
-        tn_text_put_head(&out, "#bytes#first of  what\n");
         tn_text_put_size(&out, 1536);
         tn_text_put_size(&out, 0);
         tn_text_puts(&out, "  x");

@@ -76,7 +76,7 @@ static void text(void **state)
     comes_out(TARN_REPORT_TEXT,
               "        size   share    half   event       change  allocated by\n"
               "      1.5KiB   50.0%   50.0%       7      -512.0B  a < b\n"
-              "      512.0B   16.7%    0.0%  18446744073709551615        +1.0B  (no frames)\n"
+              "      512.0B   16.7%    0.0%       -        +1.0B  (no frames)\n"
               "      1.0KiB   33.3%   50.0%                +0.0B  others (4 stacks)\n"
               "      3.0KiB  100.0%   41.7%              -511.0B  total\n");
 }
