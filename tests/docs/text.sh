@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run.sh LIBRARY PROGRAM: documents are true. Links lead to files that exist; C in docs/guide is
+# text.sh LIBRARY PROGRAM: documents are true. Links lead to files that exist; C in docs/guide is
 # either a program, which is compiled and run, or stands word for word in one of the examples; and
 # the snapshot that such a program writes can be read.
 set -u
