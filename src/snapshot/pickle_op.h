@@ -5,6 +5,8 @@
 
 #include "snapshot/value.h"
 
+#include <stddef.h>
+
 struct tn_pickle;
 
 enum tn_op {
