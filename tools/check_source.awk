@@ -20,6 +20,13 @@ BEGIN {
     allow("export", "base snapshot analysis render")
     allow("replay", "base device alloc snapshot history analysis capture")
 
+    # The same inside src/alloc.
+    allow_inside("alloc/config", "")
+    allow_inside("alloc/pool", "config")
+    allow_inside("alloc/fast", "config pool")
+    allow_inside("alloc/engine", "config pool fast")
+    allow_inside("alloc/share", "config pool engine")
+
     # Functions that nobody calls, and what to use instead.
     ban("strcpy strcat sprintf vsprintf gets", "it does not know the size of its buffer")
     ban("strtok", "it changes its input and keeps state")
@@ -32,6 +39,16 @@ BEGIN {
     prints = "printf vprintf puts putchar putchar_unlocked perror psignal"
     exits = "exit _exit _Exit quick_exit abort"
     environment = "getenv secure_getenv setenv putenv"
+
+    # Words that only this project would use, and the field's (docs/glossary.md).
+    private["trail"] = private["trails"] = "undo log"
+    private["lane"] = private["lanes"] = "per-stream cache"
+    private["lent"] = "quota"
+    private["young"] = "recently freed"
+    private["unfile"] = private["unfiled"] = "remove"
+    private["carve"] = private["carved"] = "rebuild the layout"
+    private["scene"] = private["scenes"] = "analysis"
+    private["calm"] = "fast path"
 
     split("assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal" \
           " stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string" \
@@ -48,6 +65,21 @@ function allow(module, others,   list, i) {
     for (i = split(others, list, " "); i > 0; i--) {
         allowed[module, list[i]] = 1
     }
+}
+
+function allow_inside(folder, others,   list, i, parent) {
+    parent = folder
+    sub(/\/.*/, "", parent)
+    inside[folder, folder] = 1
+    for (i = split(others, list, " "); i > 0; i--) {
+        inside[folder, parent "/" list[i]] = 1
+    }
+}
+
+# "alloc/pool" of a file in it, "" of one in a folder without folders.
+function folder_of(file,   part) {
+    sub(/^src\//, "", file)
+    return split(file, part, "/") == 3 ? part[1] "/" part[2] : ""
 }
 
 function ban(functions, why,   list, i) {
@@ -87,7 +119,42 @@ function side_of(file,   part) {
     return file ~ /^(cli|plug|examples)\// ? "outside" : "free"
 }
 
-function check_include(line, target,   part, module) {
+# x.c and x.h are one unit, "base/x"; what a unit includes is kept for check_cycles.
+function unit_of(file) {
+    sub(/^src\//, "", file)
+    sub(/\.[a-z]*$/, "", file)
+    return file
+}
+
+function note_include(line, target,   from, to) {
+    from = unit_of(path)
+    to = unit_of(target)
+    if (path ~ /^src\// && from != to && !((from, to) in included)) {
+        if (!(from in includes)) {
+            unit[++units] = from
+        }
+        included[from, to] = path ":" line
+        includes[from] = includes[from] " " to
+    }
+}
+
+# Reports the include that closes a cycle of units. Depth-first; state: 1 = on the path, 2 = done.
+function check_cycles(from, trail,   list, i, n) {
+    state[from] = 1
+    n = split(includes[from], list, " ")
+    for (i = 1; i <= n; i++) {
+        if (!(list[i] in state)) {
+            check_cycles(list[i], trail " " list[i])
+        } else if (state[list[i]] == 1) {
+            printf "%s: includes %s.h, which closes the cycle%s\n", included[from, list[i]],
+                list[i], substr(trail, index(trail " ", " " list[i] " "))
+            count++
+        }
+    }
+    state[from] = 2
+}
+
+function check_include(line, target,   part, module, from, to) {
     if (target ~ /\.c$/) {
         breach(line, "includes " target ": a .c file is compiled, never included")
         return
@@ -95,6 +162,12 @@ function check_include(line, target,   part, module) {
     if (target ~ /(^|\/)\.\.?\//) {
         breach(line, "includes " target ": write the path from the root of includes")
         return
+    }
+    note_include(line, target)
+    from = folder_of(path)
+    to = folder_of(target)
+    if (path ~ /^src\// && from != "" && to != "" && !((from, to) in inside)) {
+        breach(line, "may not include " target ": " from " does not depend on " to)
     }
     module = split(target, part, "/") > 1 ? part[1] : ""
     if (module == "cli" && path !~ /^(cli|tests\/cli|tests\/unit\/cli|fuzz)\//) {
@@ -170,6 +243,14 @@ function code_of(line,   out, at, rest, quote, skip) {
             rest = substr(rest, RLENGTH + 1)
         }
         line = rest
+    }
+}
+
+function check_words(line, text,   list, i) {
+    for (i = split(tolower(text), list, /[^a-z]+/); i > 0; i--) {
+        if (list[i] in private) {
+            breach(line, "says " list[i] ": the field says " private[list[i]])
+        }
     }
 }
 
@@ -251,6 +332,9 @@ function columns(text) { # characters, not bytes
         if (lines <= 2 && text ~ /SPDX-License-Identifier: MIT/) {
             has_licence = 1
         }
+        if (is_c && path ~ /^(src|include|cli)\//) {
+            check_words(lines, text)
+        }
         if (is_c) {
             check_c_line(lines, text)
         }
@@ -262,5 +346,10 @@ function columns(text) { # characters, not bytes
 }
 
 END {
+    for (i = 1; i <= units; i++) {
+        if (!(unit[i] in state)) {
+            check_cycles(unit[i], " " unit[i])
+        }
+    }
     exit count > 0
 }

@@ -391,7 +391,7 @@ static enum tarn_status part_make(struct tn_analysis *analysis, struct tarn_erro
     return status;
 }
 
-/* ---- scenes ---- */
+/* ---- one device ---- */
 
 /* Sets what keys and expressions need of each life. */
 static bool lives_mark(struct tn_analysis *analysis)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a report looks at. A query is what was asked of one snapshot: selection, grouping, rules. A
- * scene is one device seen so: the timeline of what is selected, with keys for its blocks. Every
- * report on a trace goes through here, so that all select and group alike.
+ * The context of a report. A query holds the options for one snapshot: selection, grouping, rules.
+ * An analysis applies a query to one device: the timeline of the selected blocks, with their group
+ * keys. Every report on a trace starts here, so that all of them select and group alike.
  *
- * Owns: all that it has but the model and the caller's options. Guarded by its owner. Cost: O(n log
- * n) in the entries of the device, plus each frame once for each pattern.
+ * Owns everything but the model and the caller's options. Guarded by its owner. Cost: O(n log n) in
+ * the events of the device, and one match per frame and pattern.
  */
 #ifndef TN_ANALYSIS_ANALYSIS_H
 #define TN_ANALYSIS_ANALYSIS_H
@@ -50,8 +50,8 @@ struct tn_analysis {
 };
 
 /* `device` must have a trace. TARN_ERR_NOT_FOUND and TARN_ERR_NOT_SUPPORTED when what is selected
- * is not there, TARN_ERR_HOST_MEMORY; then there is nothing to release. The scene stays where it is
- * until its end. */
+ * is not there, TARN_ERR_HOST_MEMORY; then there is nothing to release. It must not move until
+ * tn_analysis_fini. */
 enum tarn_status tn_analysis_init(struct tn_analysis *analysis, struct tn_query *query,
                                   size_t device, struct tarn_error *error) TN_MUST_CHECK;
 void tn_analysis_fini(struct tn_analysis *analysis);

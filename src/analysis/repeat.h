@@ -24,7 +24,7 @@ struct tn_repeats {
     enum tn_repeat_kind kind;
     uint32_t stack;   /* of TN_REPEAT_STACK */
     uint64_t found;   /* before some were dropped */
-    struct tn_vec at; /* uint64_t: entries, ascending, of what the scene looks at */
+    struct tn_vec at; /* uint64_t: event numbers, ascending, within the analysis */
 };
 
 /* `parts` is how many equal parts are wanted, 0: the best that there is. False when host memory is

@@ -236,7 +236,7 @@ static bool holders_draw(struct flame_moment *moment, const struct tn_analysis *
     return good;
 }
 
-static enum tarn_status scene_draw(struct flame_moment *moment, const struct tn_analysis *analysis,
+static enum tarn_status device_draw(struct flame_moment *moment, const struct tn_analysis *analysis,
                                    struct tarn_error *error)
 {
     const struct tarn_instant *wanted = &moment->how->from;
@@ -273,7 +273,7 @@ static enum tarn_status devices_draw(struct flame_moment *moment, struct tarn_er
         }
         status = tn_analysis_init(&analysis, &moment->query, i, error);
         if (status == TARN_OK) {
-            status = scene_draw(moment, &analysis, error);
+            status = device_draw(moment, &analysis, error);
             tn_analysis_fini(&analysis);
         }
     }

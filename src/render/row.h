@@ -3,7 +3,7 @@
 #ifndef TN_RENDER_ROW_H
 #define TN_RENDER_ROW_H
 
-#include "render/table.h"
+#include "render/row_table.h"
 
 struct tn_numbers {
     const uint64_t *items;

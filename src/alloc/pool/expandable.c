@@ -460,7 +460,7 @@ static uint64_t pages_unmap(struct tn_heap *heap, const struct tn_segment *segme
 /* The part [address, address + size) of a free block in no set becomes unmapped; what is left
  * before and behind it is inserted again. There must be two spare nodes. Returns the unmapped
  * block, merged. */
-static struct tn_block *block_carve_unmapped(struct tn_heap *heap, struct tn_block *block,
+static struct tn_block *block_split_unmapped(struct tn_heap *heap, struct tn_block *block,
                                              uint64_t address, uint64_t size)
 {
     const uint64_t before = address - block->address;
@@ -515,7 +515,7 @@ enum tarn_status tn_expandable_unmap(struct tn_heap *heap, struct tn_block *bloc
 
     if (gone > 0) {
         tn_heap_remove(heap, block);
-        block = block_carve_unmapped(heap, block, address, gone * page_size);
+        block = block_split_unmapped(heap, block, address, gone * page_size);
         count_unmap(heap, set->pool->is_small, gone * page_size);
         tn_heap_emit(heap, TARN_ACTION_SEGMENT_UNMAP, address, gone * page_size, set->stream,
                      set->pool, stack ? stack : segment->stack);
