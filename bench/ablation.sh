@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 # ablation.sh BUILD_FOLDER [SNAPSHOT...]: what each part of the fast path gains. Builds bench
 # without one part after the other and without all (src/alloc/config/fast_path.h), lets the builds
-# take turns ROUNDS times (5), and prints a table: nanoseconds with all parts, and how many times
-# as long it takes without a part. A figure is the median over the rounds of the fastest of a
-# round's repetitions: other work on the machine only makes runs slower. SCALE (0.5) multiplies
-# the number of operations. All figures of all rounds are left in BUILD_FOLDER/ablation.csv.
+# take turns ROUNDS times (5), and prints a table: nanoseconds with all parts, and how many times as
+# long it takes without a part. A figure is the median over the rounds of the fastest of a round's
+# repetitions: other work on the machine only makes runs slower. SCALE (0.5) multiplies the number
+# of operations. All figures of all rounds are left in BUILD_FOLDER/ablation.csv.
 set -eu
 
 [ $# -gt 0 ] || {

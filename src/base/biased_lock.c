@@ -35,9 +35,9 @@ void tn_biased_lock_init(struct tn_biased_lock *lock, enum tn_lock_rank rank)
     lock->needed = tn_os_barrier_available() ? STREAK_FIRST : 0;
 }
 
-void tn_biased_lock_never_lean(struct tn_biased_lock *lock)
+void tn_biased_lock_set_bias(struct tn_biased_lock *lock, bool biased)
 {
-    lock->needed = 0;
+    lock->needed = biased ? lock->needed : 0;
 }
 
 void tn_biased_lock_fini(struct tn_biased_lock *lock)

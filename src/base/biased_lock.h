@@ -54,8 +54,8 @@ struct tn_biased_lock {
 
 void tn_biased_lock_init(struct tn_biased_lock *lock, enum tn_lock_rank rank);
 
-/* Before it is used: it leans to no thread, ever. */
-void tn_biased_lock_never_lean(struct tn_biased_lock *lock);
+/* Before it is used. False: it leans to no thread, ever. */
+void tn_biased_lock_set_bias(struct tn_biased_lock *lock, bool biased);
 
 /* The lock must not be held. */
 void tn_biased_lock_fini(struct tn_biased_lock *lock);

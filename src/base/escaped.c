@@ -204,7 +204,7 @@ void tn_text_put_python(struct tn_text_out *out, const char *text, size_t length
 static_assert((int)TARN_TEXT_ESCAPED_MIN == (int)TN_ESCAPED_MAX, "one number");
 
 size_t tarn_text_escape(const char *text, size_t length, enum tarn_text_format format, char *shown,
-                      size_t size)
+                        size_t size)
 {
     const enum tn_escape_format inside =
         format == TARN_TEXT_JSON ? TN_ESCAPED_JSON : TN_ESCAPED_PLAIN;

@@ -237,7 +237,7 @@ static bool holders_draw(struct flame_moment *moment, const struct tn_analysis *
 }
 
 static enum tarn_status device_draw(struct flame_moment *moment, const struct tn_analysis *analysis,
-                                   struct tarn_error *error)
+                                    struct tarn_error *error)
 {
     const struct tarn_instant *wanted = &moment->how->from;
     const bool is_growth = wanted->kind != TARN_AT_UNSAID;

@@ -6,9 +6,7 @@
 void tn_fast_init(struct tn_fast *fast, struct tn_heap *heap)
 {
     tn_stream_caches_init(&fast->caches);
-    if (!TN_FAST_HAS(TN_PART_BIASED_LOCK)) {
-        tn_biased_lock_never_lean(&heap->lock);
-    }
+    tn_biased_lock_set_bias(&heap->lock, TN_FAST_HAS(TN_PART_BIASED_LOCK));
 }
 
 void tn_fast_fini(struct tn_fast *fast)

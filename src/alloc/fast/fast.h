@@ -75,8 +75,8 @@ static inline bool tn_fast_enter(struct tn_heap *heap)
 }
 
 /* Takes the lock itself. False, and nothing has changed, if the engine has to serve the call.
- * *stack is 0 on entry; where receivers of events want one it is captured here, and belongs to the
- * caller if the call is not served. */
+ * *stack is 0 before; where receivers of events want one it is captured here, and the caller's if
+ * the call is not served. */
 TN_MUST_CHECK static inline bool tn_fast_alloc(struct tn_fast *fast, struct tn_heap *heap,
                                                uint64_t size, tarn_stream stream, uint64_t *stack,
                                                struct tarn_handle *handle_out)
@@ -135,7 +135,7 @@ struct tn_fast {
 static inline void tn_fast_init(struct tn_fast *fast, struct tn_heap *heap)
 {
     (void)fast;
-    tn_biased_lock_never_lean(&heap->lock);
+    tn_biased_lock_set_bias(&heap->lock, false);
 }
 
 static inline void tn_fast_fini(struct tn_fast *fast)

@@ -54,6 +54,21 @@ static void it_leans_to_who_takes_it_often(void **state)
     tn_biased_lock_fini(&lock);
 }
 
+static void without_bias_it_leans_to_nobody(void **state)
+{
+    struct tn_biased_lock lock;
+
+    (void)state;
+    tn_biased_lock_init(&lock, TN_LOCK_ALLOCATOR);
+    tn_biased_lock_set_bias(&lock, false);
+    take_often(&lock, MANY);
+    assert_true(owner(&lock) == 0);
+    tn_biased_lock_acquire(&lock);
+    assert_true(tn_lock_is_held(&lock));
+    tn_biased_lock_release(&lock);
+    tn_biased_lock_fini(&lock);
+}
+
 static void *take_once(void *argument)
 {
     tn_biased_lock_acquire(argument);
@@ -229,6 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_leans_to_who_takes_it_often),
+        cmocka_unit_test(without_bias_it_leans_to_nobody),
         cmocka_unit_test(another_thread_takes_the_bias_away),
         cmocka_unit_test(it_leans_to_as_many_threads_as_it_has_seats),
         cmocka_unit_test(the_owner_is_waited_for),
