@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The caching allocator of one device: PyTorch's decisions, call by call.
+ * The caching allocator of one device. It makes PyTorch's decisions, call by call.
  *
- * Memory belongs to the stream it was allocated for and is reused on that stream at once when it is
- * freed; a block that other streams use as well is reused when the work they had queued is done
+ * Memory belongs to the stream it was allocated for and can be reused on that stream as soon as it
+ * is freed. A block that other streams use too can be reused once the work they had queued is done
  * (record_stream). Every function may be called from any thread. A failed call changes nothing
- * unless its comment says otherwise. A child that is forked afterwards cannot use the allocator:
- * see tarn/device.h.
+ * unless its comment says otherwise. A forked child cannot use its parent's allocators: see
+ * tarn/device.h.
  *
- * The settings choose among three engines when the allocator is made. The caching one is described
- * here. backend:cudaMallocAsync leaves the decisions to the device's stream-ordered pool, as
- * PyTorch's backend of that name: only allocated, active and reserved bytes are counted, the
- * memory fraction limits the bytes handed out, one capture (begin_pool) runs at a time, and walks,
- * observers, callbacks, checkpoints and uses of pools fail with TARN_ERR_NOT_SUPPORTED. no_caching
- * takes every block from the device and gives it back when it is freed; nothing is counted.
+ * The settings passed at creation select one of three engines. This header describes the caching
+ * one. backend:cudaMallocAsync leaves the decisions to the device's stream-ordered pool, as
+ * PyTorch's backend of that name: only allocated, active and reserved bytes are counted, the memory
+ * fraction limits allocated bytes, one capture (begin_pool) runs at a time, and walks, observers,
+ * callbacks, checkpoints and uses of pools fail with TARN_ERR_NOT_SUPPORTED. no_caching allocates
+ * every block on the device and returns it when it is freed; nothing is counted.
  */
 #ifndef TARN_ALLOCATOR_H
 #define TARN_ALLOCATOR_H
@@ -32,8 +32,9 @@ extern "C" {
 
 struct tarn_allocator;
 
-/* An allocator on the device with these settings (NULL: the defaults). The device is borrowed and
- * must outlive it. Caller owns *allocator_out, free with tarn_allocator_destroy. */
+/* Creates an allocator on the device with these settings (NULL: the defaults). The device is
+ * borrowed and must outlive the allocator. Caller owns *allocator_out, free with
+ * tarn_allocator_destroy. */
 TARN_API enum tarn_status tarn_allocator_create(struct tarn_device *device,
                                                 const struct tarn_config *config,
                                                 struct tarn_allocator **allocator_out,
@@ -41,43 +42,44 @@ TARN_API enum tarn_status tarn_allocator_create(struct tarn_device *device,
 
 /* Opens the device that `device` names (tarn_device_open; NULL: the first GPU, or the simulated
  * device where there is none) and makes an allocator with the settings in `settings`
- * (tarn_config_parse; "" is the defaults, NULL those of the environment, tarn_config_from_env).
- * Caller owns *allocator_out, free with tarn_allocator_destroy, which closes the device as well. */
+ * (tarn_config_parse; "" means the defaults, NULL the environment's settings,
+ * tarn_config_from_env). Caller owns *allocator_out, free with tarn_allocator_destroy, which also
+ * closes the device. */
 TARN_API enum tarn_status tarn_open(const char *device, const char *settings,
                                     struct tarn_allocator **allocator_out,
                                     struct tarn_error *error) TARN_MUST_CHECK;
 
-/* The device that the allocator is on; borrowed. */
+/* The allocator's device; borrowed. */
 TARN_API struct tarn_device *tarn_allocator_device(struct tarn_allocator *allocator);
 
-/* Gives all memory back to the device, allocated blocks included, and closes the device if
- * tarn_open opened it. Nothing may use it any more. NULL is allowed. In a forked child it gives
- * nothing back and closes nothing. */
+/* Returns all memory to the device, allocated blocks included, and closes the device if tarn_open
+ * opened it. No other call may be in progress or follow. NULL is allowed. In a forked child it does
+ * nothing. */
 TARN_API void tarn_allocator_destroy(struct tarn_allocator *allocator);
 
-/* Allocates `size` bytes for work on `stream`, which must outlive what is cached for it (stream.h).
- * *ptr_out is a multiple of 512; for size 0 it is 0.
- * Fails with TARN_ERR_OUT_OF_MEMORY, after giving cached memory back and trying again as PyTorch
- * does; the error's text is then PyTorch's message, and the observers were called. */
+/* Allocates `size` bytes for work on `stream`, which must outlive the memory cached for it
+ * (stream.h). *ptr_out is a multiple of 512, or 0 for size 0. Fails with TARN_ERR_OUT_OF_MEMORY
+ * after releasing cached memory and retrying as PyTorch does; the error's text is then PyTorch's
+ * message, and the observers have been called. */
 TARN_API enum tarn_status tarn_allocator_alloc(struct tarn_allocator *allocator, uint64_t size,
                                                tarn_stream stream, tarn_ptr *ptr_out,
                                                struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Frees what tarn_allocator_alloc returned; 0 does nothing. A pointer that is not handed out just
- * now (never, or freed already) fails with TARN_ERR_INVALID_POINTER and its address in the text. */
+/* Frees what tarn_allocator_alloc returned; 0 does nothing. A pointer that is not currently
+ * allocated fails with TARN_ERR_INVALID_POINTER; the text contains its address. */
 TARN_API enum tarn_status tarn_allocator_free(struct tarn_allocator *allocator, tarn_ptr ptr,
                                               struct tarn_error *error) TARN_MUST_CHECK;
 
-/* An allocation with the place where its record is kept, for callers that can keep both. The place
- * is only a hint: it is looked at first, and a wrong one costs what a lookup costs. */
+/* An allocation with the location of its bookkeeping record, for callers that can store both. The
+ * location is only a hint: a wrong one costs a lookup by pointer. */
 struct tarn_handle {
     tarn_ptr ptr;
-    uint64_t place; /* 0 = not known */
+    uint64_t place; /* 0 = unknown */
 };
 
-/* As tarn_allocator_alloc and tarn_allocator_free, with a handle: freeing it needs no search for
- * the pointer. Either kind of free takes what either kind of allocation returned, as
- * {ptr, 0}; errors are the same. */
+/* As tarn_allocator_alloc and tarn_allocator_free, with a handle: freeing it needs no lookup by
+ * pointer. Both frees accept allocations of both kinds ({ptr, 0} where there is no handle); errors
+ * are the same. */
 TARN_API enum tarn_status tarn_allocator_alloc_handle(struct tarn_allocator *allocator,
                                                       uint64_t size, tarn_stream stream,
                                                       struct tarn_handle *handle_out,
@@ -86,67 +88,68 @@ TARN_API enum tarn_status tarn_allocator_free_handle(struct tarn_allocator *allo
                                                      struct tarn_handle handle,
                                                      struct tarn_error *error) TARN_MUST_CHECK;
 
-/* The block is used on another stream as well: after its free it is not reused before the work
- * queued on that stream at the time of the free is done. 0 does nothing.
+/* Declares that the block is also used on another stream: once freed, it is not reused before the
+ * work queued on that stream at the time of the free is done. 0 does nothing.
  * TARN_ERR_INVALID_ARGUMENT for a stream of another GPU. */
 TARN_API enum tarn_status tarn_allocator_record_stream(struct tarn_allocator *allocator,
                                                        tarn_ptr ptr, tarn_stream stream,
                                                        struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Waits for pending frees and gives every segment that is wholly free back to the device. */
+/* Waits for pending frees and returns every completely free segment to the device. */
 TARN_API enum tarn_status tarn_allocator_empty_cache(struct tarn_allocator *allocator,
                                                      struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Start and size of the segment (of a growing segment: of its range) that holds an allocated block.
- * Either output may be NULL. */
+/* Start and size of the segment (for an expandable segment: of its mapped range) that contains an
+ * allocated block. Either output may be NULL. */
 TARN_API enum tarn_status tarn_allocator_base_allocation(struct tarn_allocator *allocator,
                                                          tarn_ptr ptr, tarn_ptr *base_out,
                                                          uint64_t *size_out,
                                                          struct tarn_error *error) TARN_MUST_CHECK;
 
-/* While the cache is switched off, allocations take plain memory of the device, not counted and in
- * no walk, and freeing it gives it back at once; what was allocated before goes to the cache when
- * it is freed, as ever. On at the beginning. TARN_ERR_NOT_SUPPORTED for backend:cudaMallocAsync,
- * which has no cache of its own, and for switching on a cache that the settings leave out
+/* Switches the cache on or off; it starts on. While it is off, allocations come straight from the
+ * device, appear in no counter and no walk, and return to the device when freed. Blocks allocated
+ * earlier still go to the cache when freed. TARN_ERR_NOT_SUPPORTED for backend:cudaMallocAsync,
+ * which has no cache of its own, and for switching on a cache that the settings disable
  * (no_caching). */
 TARN_API enum tarn_status tarn_allocator_set_enabled(struct tarn_allocator *allocator, bool enabled,
                                                      struct tarn_error *error) TARN_MUST_CHECK;
 TARN_API bool tarn_allocator_is_enabled(struct tarn_allocator *allocator);
 
-/* Reserved bytes may not exceed this share of the device's memory, 0 to 1; 1 is no limit (under
- * backend:cudaMallocAsync it is the whole device). What is reserved stays.
+/* Limits reserved bytes to this fraction of the device's memory, 0 to 1; 1 means no limit (under
+ * backend:cudaMallocAsync, the whole device). Memory that is already reserved stays reserved.
  * TARN_ERR_INVALID_ARGUMENT for any other number, with PyTorch's text. */
 TARN_API enum tarn_status
 tarn_allocator_set_memory_fraction(struct tarn_allocator *allocator, double fraction,
                                    struct tarn_error *error) TARN_MUST_CHECK;
 
-/* The limit in bytes, TARN_SIZE_UNLIMITED = none; and the share of the device's memory that it is,
- * 1 where there is none (get_per_process_memory_fraction). */
+/* The limit in bytes, TARN_SIZE_UNLIMITED = none; and as a fraction of the device's memory, 1 =
+ * none (get_per_process_memory_fraction). */
 TARN_API uint64_t tarn_allocator_get_limit(struct tarn_allocator *allocator);
 TARN_API double tarn_allocator_get_memory_fraction(struct tarn_allocator *allocator);
 
-/* What torch.cuda.get_allocator_backend says: "native", also without a cache, "cudaMallocAsync", or
+/* As torch.cuda.get_allocator_backend: "native" (with or without a cache), "cudaMallocAsync" or
  * "pluggable" (pluggable.h). Static storage. */
 TARN_API const char *tarn_allocator_get_backend(struct tarn_allocator *allocator);
 
-/* Counters, all from one moment. Fields beyond struct_size are left out. */
+/* All counters, read at the same point in time. Fields beyond struct_size are not written. */
 TARN_API void tarn_allocator_get_stats(struct tarn_allocator *allocator,
                                        struct tarn_stats *stats_out);
 TARN_API void tarn_allocator_reset_peak_stats(struct tarn_allocator *allocator);
 TARN_API void tarn_allocator_reset_accumulated_stats(struct tarn_allocator *allocator);
 
-/* Size of the largest free block, or of the device's free memory if that is larger and
- * `*largest_out` comes in as 0: PyTorch's cacheInfo. */
+/* Size of the largest free block, or the device's free memory if that is larger and *largest_in_out
+ * is 0 on entry: PyTorch's cacheInfo. */
 TARN_API enum tarn_status tarn_allocator_cache_info(struct tarn_allocator *allocator,
                                                     uint64_t *largest_in_out,
                                                     struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Checks every invariant; returns how many are violated and describes them. Changes nothing. */
+/* Checks every invariant, describes the violations and returns how many there are. Changes
+ * nothing. */
 TARN_API uint64_t tarn_allocator_check(struct tarn_allocator *allocator,
                                        struct tarn_findings *findings);
 
-/* One segment and one block, as the walk shows them. Of a growing segment each contiguous mapped
- * range is shown as a segment. */
+/* One segment and one block as a walk reports them. Each contiguous mapped range of an expandable
+ * segment is reported as a segment. */
 struct tarn_segment_info {
     uint64_t address;
     uint64_t total_size;
@@ -169,17 +172,17 @@ struct tarn_block_info {
     bool active; /* allocated or waiting for streams */
 };
 
-/* Called in address order, under the allocator's lock: they must not call the allocator. `block` is
- * called for each block of the segment shown before. Either may be NULL. Returning false ends the
- * walk. */
+/* Called in address order with the allocator's lock held: they must not call the allocator. `block`
+ * is called for each block of the last reported segment. Either may be NULL. Returning false ends
+ * the walk. */
 struct tarn_walker {
     void *context;
     bool (*segment)(void *context, const struct tarn_segment_info *segment);
     bool (*block)(void *context, const struct tarn_block_info *block);
 };
 
-/* Walks all segments. Fails for want of host memory, and with TARN_ERR_NOT_SUPPORTED under
- * backend:cudaMallocAsync: what the device's pool holds is not known. */
+/* Walks all segments. TARN_ERR_HOST_MEMORY; TARN_ERR_NOT_SUPPORTED under backend:cudaMallocAsync,
+ * where the contents of the device's pool are unknown. */
 TARN_API enum tarn_status tarn_allocator_walk(struct tarn_allocator *allocator,
                                               const struct tarn_walker *walker) TARN_MUST_CHECK;
 
@@ -188,36 +191,36 @@ TARN_API enum tarn_status
 tarn_allocator_walk_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
                          const struct tarn_walker *walker) TARN_MUST_CHECK;
 
-/* Settings in force, and new ones: they take effect with the next call; what exists stays as it
- * is. per_process_memory_fraction counts only in those that the allocator was made with. Another
- * backend or no_caching than the present one fails with TARN_ERR_CONFIG. */
+/* Gets and replaces the settings. New settings apply from the next call on and do not change
+ * existing blocks. per_process_memory_fraction only has an effect at creation. Changing the backend
+ * or no_caching fails with TARN_ERR_CONFIG. */
 TARN_API void tarn_allocator_get_config(struct tarn_allocator *allocator,
                                         struct tarn_config *config_out);
 TARN_API enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,
                                                     const struct tarn_config *config,
                                                     struct tarn_error *error) TARN_MUST_CHECK;
 
-/* What is known when memory runs out. */
+/* The facts about a failed request. */
 struct tarn_oom {
     uint32_t struct_size;
     int device;
-    uint64_t requested;    /* bytes that the caller asked for */
-    uint64_t rounded;      /* of the block */
-    uint64_t segment_size; /* that the device could not give */
+    uint64_t requested;    /* requested bytes */
+    uint64_t rounded;      /* bytes of the block */
+    uint64_t segment_size; /* that the device could not allocate */
     tarn_stream stream;
     uint64_t limit;       /* TARN_SIZE_UNLIMITED = none */
-    uint64_t device_free; /* bytes */
+    uint64_t device_free; /* free bytes of the device */
     uint64_t device_total;
     uint64_t allocated;
     uint64_t reserved;
     uint64_t private_free; /* free bytes in private pools */
-    const char *processes; /* "" or a sentence per process that uses the device */
-    bool rejected;         /* refused because of the limit, without asking the device */
+    const char *processes; /* "" or one sentence per process that uses the device */
+    bool rejected;         /* refused because of the limit, without a device call */
 };
 
-/* Called on the thread whose allocation failed, without any lock, before it returns: it may use
- * the allocator. No observer is called for a request of an observer's. At most TARN_OBSERVERS_MAX,
- * for the allocator's life; TARN_ERR_LIMIT beyond. */
+/* Called on the thread whose allocation failed, before the call returns and with no lock held, so
+ * it may use the allocator. Requests made by an observer do not call observers. Observers cannot be
+ * removed; at most TARN_OBSERVERS_MAX, then TARN_ERR_LIMIT. */
 enum {
     TARN_OBSERVERS_MAX = 8
 };
@@ -229,10 +232,9 @@ TARN_API enum tarn_status tarn_allocator_add_oom_observer(struct tarn_allocator 
                                                           tarn_oom_observer observer,
                                                           void *context) TARN_MUST_CHECK;
 
-/* Called when no free block fits, before the device is asked: it may free blocks of this allocator
- * (no lock is held) and says whether it did anything; then the search is made again. It must not
- * allocate from this allocator: a request of it that no free block serves fails with
- * TARN_ERR_STATE. */
+/* Called with no lock held when no free block fits, before a device allocation. It may free blocks
+ * of this allocator; if it returns true, the search is repeated. It must not allocate from this
+ * allocator: a request that no free block can serve fails with TARN_ERR_STATE. */
 typedef bool (*tarn_memory_callback)(void *context, struct tarn_allocator *allocator, uint64_t size,
                                      tarn_stream stream);
 
@@ -245,31 +247,31 @@ enum {
     TARN_SINKS_MAX = 4
 };
 
-/* Adds a receiver of events, copied and switched on; at most TARN_SINKS_MAX, then TARN_ERR_LIMIT.
- * Only one of them may capture stacks: TARN_ERR_STATE for a second. TARN_ERR_NOT_SUPPORTED under
- * backend:cudaMallocAsync; with no_caching nothing is reported. */
+/* Adds an event sink, enabled; the struct is copied. At most TARN_SINKS_MAX, then TARN_ERR_LIMIT.
+ * Only one sink may capture stacks: TARN_ERR_STATE for a second. TARN_ERR_NOT_SUPPORTED under
+ * backend:cudaMallocAsync; no_caching reports no events. */
 TARN_API enum tarn_status tarn_allocator_add_sink(struct tarn_allocator *allocator,
                                                   const struct tarn_sink *sink,
                                                   struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Switches the receivers with that context on or off, and gives them another level. Without one
- * that is on, calls are as fast as if there were none. Stacks kept with blocks stay, and are
- * released when the blocks are freed. TARN_ERR_NOT_FOUND when there is none. */
+/* Enables or disables the sinks with that context and sets their level. A disabled sink costs
+ * nothing. Stacks stored with blocks stay until the blocks are freed. TARN_ERR_NOT_FOUND when there
+ * is no such sink. */
 TARN_API enum tarn_status tarn_allocator_set_sink(struct tarn_allocator *allocator,
                                                   const void *context, bool on,
                                                   enum tarn_context_level level,
                                                   struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Takes the receivers with that context away: the stacks that blocks and segments keep of them are
- * released first, and none of their functions is called any more. A receiver that captures may only
- * go while no call of this allocator is under way, a callback's included. TARN_ERR_NOT_FOUND when
- * there is none. */
+/* Removes the sinks with that context. The stacks stored with blocks and segments are released
+ * first; after that none of their functions is called. A sink that captures may only be removed
+ * while no call on this allocator is in progress, callbacks included. TARN_ERR_NOT_FOUND when there
+ * is no such sink. */
 TARN_API enum tarn_status tarn_allocator_remove_sink(struct tarn_allocator *allocator,
                                                      const void *context,
                                                      struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Sends an ANNOTATE event about an allocated block with that text as its user metadata (NULL: ""),
- * for receivers to keep. TARN_ERR_INVALID_POINTER where nothing is allocated at `ptr`. */
+/* Sends an ANNOTATE event for an allocated block with that text as its user metadata (NULL: "").
+ * TARN_ERR_INVALID_POINTER where nothing is allocated at `ptr`. */
 TARN_API enum tarn_status tarn_allocator_annotate(struct tarn_allocator *allocator, tarn_ptr ptr,
                                                   const char *text,
                                                   struct tarn_error *error) TARN_MUST_CHECK;

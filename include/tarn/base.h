@@ -34,7 +34,7 @@ typedef uint64_t tarn_ptr;
 /* Handle of a stream; 0 is the device's default stream. */
 typedef uint64_t tarn_stream;
 
-/* How reports write amounts of bytes for people. JSON always has whole bytes. */
+/* How text reports write byte counts. JSON always has whole bytes. */
 enum tarn_units {
     TARN_UNITS_IEC,  /* "1.5GiB", by 1024: what PyTorch's tools print */
     TARN_UNITS_SI,   /* "1.6GB", by 1000 */

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocator settings, as PyTorch's PYTORCH_CUDA_ALLOC_CONF knows them. A settings string is parsed
- * into this plain struct; the allocator keeps a copy. Sizes are bytes. Grammar, bounds and what an
- * update resets are those of PyTorch 2.11 (c10/core/AllocatorConfig,
- * c10/cuda/CUDAAllocatorConfig), except that separators are enforced, and that a wrong string
- * changes nothing.
+ * Allocator settings, those of PyTorch's PYTORCH_CUDA_ALLOC_CONF. A settings string is parsed into
+ * this plain struct; the allocator keeps a copy. Sizes are bytes. Grammar, bounds and the options
+ * that an update resets are those of PyTorch 2.11 (c10/core/AllocatorConfig,
+ * c10/cuda/CUDAAllocatorConfig), except that separators are mandatory and an invalid string changes
+ * nothing.
  *
  *   settings := [option {"," option} [","]]      option := name ":" value
  *   value    := word | "[" [pair {"," pair} [","]] "]"      pair := (MiB | ">") ":" word
  *
- * Blanks are dropped, also inside words. A number may be followed by anything ("40MB" is 40).
- * When an option is given twice, the later one counts.
+ * Blanks are ignored, even inside words. A number may be followed by anything ("40MB" is 40). When
+ * an option is given twice, the last one wins.
  *
- * Functions here allocate nothing and keep no state: any thread may call them on its own structs.
+ * These functions allocate nothing and keep no state: any thread may call them on its own structs.
  */
 #ifndef TARN_CONFIG_H
 #define TARN_CONFIG_H
@@ -25,7 +25,7 @@ extern "C" {
 
 #define TARN_SIZE_UNLIMITED UINT64_MAX
 
-/* Intervals of roundup_power2_divisions: below 2 MiB, [2, 4) MiB, ... from 32 GiB on. */
+/* Intervals of roundup_power2_divisions: below 2 MiB, [2, 4) MiB, ..., 32 GiB and above. */
 enum {
     TARN_ROUNDUP_INTERVALS = 16
 };
@@ -37,29 +37,28 @@ enum tarn_backend {
 
 enum {
     TARN_CONFIG_TEXT_MAX =
-        1024, /* bytes of a settings string with its NUL; longer ones are refused */
+        1024, /* bytes of a settings string with its NUL; longer ones are rejected */
     TARN_CONFIG_VALUE_MAX = 320 /* bytes of one option's value with its NUL */
 };
 
 struct tarn_config {
     uint32_t struct_size;            /* sizeof(struct tarn_config) */
-    uint64_t max_split_size;         /* blocks of this size and more are not split;
-                                         TARN_SIZE_UNLIMITED = no such limit */
-    uint64_t max_non_split_rounding; /* how much larger than the request a block that is not split
-                                         may be */
+    uint64_t max_split_size;         /* blocks of at least this size are not split;
+                                        TARN_SIZE_UNLIMITED = no limit */
+    uint64_t max_non_split_rounding; /* how much larger than the request an unsplit block may be */
     uint64_t large_segment_size;     /* segment for requests above 1 and below 10 MiB */
-    double garbage_collection_threshold;                       /* share of the limit, 0 = off */
+    double garbage_collection_threshold;                       /* fraction of the limit, 0 = off */
     uint32_t roundup_power2_divisions[TARN_ROUNDUP_INTERVALS]; /* 0 and 1 = off */
     bool expandable_segments;
     bool release_lock_on_device_alloc; /* release_lock_on_cudamalloc */
-    bool throw_on_device_oom;          /* throw_on_cudamalloc_oom: refuse what the fraction forbids
-                                           before asking the device */
-    bool graph_capture_record_stream_reuse; /* use blocks of several streams again in a capture */
-    bool no_caching; /* PYTORCH_NO_CUDA_MEMORY_CACHING; no option, only the environment */
+    bool throw_on_device_oom;          /* throw_on_cudamalloc_oom: reject requests beyond the memory
+                                          fraction without a device call */
+    bool graph_capture_record_stream_reuse; /* reuse blocks of several streams within a capture */
+    bool no_caching;            /* PYTORCH_NO_CUDA_MEMORY_CACHING; set by the environment only */
     bool memory_fraction_given; /* memory_fraction was set */
-    double memory_fraction;     /* per_process_memory_fraction, share of device memory; 1 = all */
-    enum tarn_backend backend;  /* PyTorch chooses it at load time; later changes are for its user
-                                      to refuse */
+    double memory_fraction;     /* per_process_memory_fraction of device memory; 1 = all */
+    enum tarn_backend backend;  /* PyTorch selects it at load time; whoever applies an update must
+                                   reject a change */
     bool pinned_use_host_register; /* the pinned_ fields are settings of pinned host memory */
     bool pinned_use_background_threads;
     bool pinned_free_catch_all;
@@ -68,35 +67,33 @@ struct tarn_config {
     char text[TARN_CONFIG_TEXT_MAX];      /* the last settings string, "" before the first */
 };
 
-/* The defaults: PyTorch's. */
+/* The defaults: those of PyTorch. */
 TARN_API void tarn_config_init(struct tarn_config *config_out);
 
 /* Parses a settings string over the defaults; NULL gives the defaults. On failure *config_out is
- * untouched, the status is TARN_ERR_CONFIG, and the error names the option, what is allowed and
- * the position, which is also error->offset. */
+ * untouched, the status is TARN_ERR_CONFIG, and the error names the option, the allowed values and
+ * the position (also in error->offset). */
 TARN_API enum tarn_status tarn_config_parse(const char *text, struct tarn_config *config_out,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Parses a settings string over settings in use, as a change at run time: max_split_size_mb,
- * max_non_split_rounding_mb, garbage_collection_threshold and roundup_power2_divisions first go
- * back to their defaults, all other options keep their value unless named. NULL does only that
- * and leaves the recorded text. The struct must have been initialised. On failure it is
- * untouched. */
+/* Parses a settings string as an update of existing settings: max_split_size_mb,
+ * max_non_split_rounding_mb, garbage_collection_threshold and roundup_power2_divisions are first
+ * reset to their defaults, all other options keep their values unless named. NULL only resets, and
+ * keeps `text`. The struct must have been initialised. On failure it is untouched. */
 TARN_API enum tarn_status tarn_config_update(const char *text, struct tarn_config *config_in_out,
                                              struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Settings from the environment over the defaults. The first of TARN_ALLOC_CONF,
- * PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF that is set counts, the error names it; none set
- * gives the defaults. no_caching is true when PYTORCH_NO_CUDA_MEMORY_CACHING is set, whatever its
- * value. The only function of the library that reads the environment; not while another thread
- * changes it. */
+ * PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF that is set is used, and an error names it; if
+ * none is set, the defaults apply. no_caching is true when PYTORCH_NO_CUDA_MEMORY_CACHING is set,
+ * whatever its value. No other thread may change the environment meanwhile. */
 TARN_API enum tarn_status tarn_config_from_env(struct tarn_config *config_out,
                                                struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Writes a short settings string that tarn_config_parse turns into these settings (`text` and
- * `no_caching` aside); "" for the defaults. TARN_CONFIG_TEXT_MAX bytes always suffice. Fails with
- * TARN_ERR_LIMIT when `size` is too small and with TARN_ERR_INVALID_ARGUMENT when a field has a
- * value that no string gives; the buffer then holds "" if it has room. */
+/* Writes a short settings string that tarn_config_parse turns into these settings (except `text`
+ * and `no_caching`); "" for the defaults. TARN_CONFIG_TEXT_MAX bytes always suffice. Fails with
+ * TARN_ERR_LIMIT when `size` is too small and with TARN_ERR_INVALID_ARGUMENT when a settings string
+ * cannot express a field's value; the buffer then holds "" if it has any room. */
 TARN_API enum tarn_status tarn_config_format(const struct tarn_config *config, char *buffer,
                                              size_t size, struct tarn_error *error) TARN_MUST_CHECK;
 
@@ -104,8 +101,8 @@ enum tarn_config_kind {
     TARN_CONFIG_BOOL,      /* True or False */
     TARN_CONFIG_MIB,       /* whole MiB */
     TARN_CONFIG_COUNT,     /* power of two */
-    TARN_CONFIG_FRACTION,  /* number between 0 and 1 */
-    TARN_CONFIG_DIVISIONS, /* power of two, or a list by size */
+    TARN_CONFIG_FRACTION,  /* a number from 0 to 1 */
+    TARN_CONFIG_DIVISIONS, /* a power of two, or a list by size */
     TARN_CONFIG_BACKEND    /* native or cudaMallocAsync */
 };
 
@@ -114,24 +111,24 @@ struct tarn_config_option {
     const char *name;
     const char *alias; /* another accepted name, or NULL */
     enum tarn_config_kind kind;
-    bool resets;              /* every update that does not name it sets the default */
-    const char *default_text; /* "unlimited" cannot be written */
-    const char *range;        /* what is allowed, as a phrase */
+    bool resets;              /* an update that does not name it resets it to the default */
+    const char *default_text; /* "unlimited" has no syntax */
+    const char *range;        /* the allowed values, as a phrase */
     const char *help;         /* one line, lower case, no full stop */
     const char *since;        /* the earliest of PyTorch 2.4, 2.11 and 2.12 that has it */
 };
 
-/* The option at a position, NULL behind the last. */
+/* The option at an index, NULL past the last. */
 TARN_API const struct tarn_config_option *tarn_config_option(size_t index);
 
-/* What one option is set to. */
+/* The value of one option. */
 struct tarn_config_value {
-    char text[TARN_CONFIG_VALUE_MAX]; /* as a settings string has it, "unlimited" or "N bytes" */
+    char text[TARN_CONFIG_VALUE_MAX]; /* in settings syntax, or "unlimited" or "N bytes" */
     bool is_default;
-    bool has_spelling; /* false: the field holds what no settings string gives */
+    bool has_spelling; /* false: a settings string cannot express the value */
 };
 
-/* Reads option `index` out of settings. TARN_ERR_NOT_FOUND behind the last option. */
+/* Reads option `index` of these settings. TARN_ERR_NOT_FOUND past the last option. */
 TARN_API enum tarn_status
 tarn_config_option_value(const struct tarn_config *config, size_t index,
                          struct tarn_config_value *value_out) TARN_MUST_CHECK;

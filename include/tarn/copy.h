@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copying memory: between allocations, of one device or two, and from and to the host. On a
- * simulated device only one that is backed has something to copy (struct tarn_sim_options).
+ * Copying memory between allocations, on one device or two, and to and from the host. A simulated
+ * device has contents to copy only if it is backed (struct tarn_sim_options).
  *
- * Pointers may lie inside an allocation; what is copied must not reach beyond it, which is not
- * checked. A size of 0 copies nothing. Thread-safe. What the device refuses fails with
- * TARN_ERR_DEVICE and its text.
+ * Pointers may point inside an allocation. The caller must not copy past its end; this is not
+ * checked. A size of 0 copies nothing. Thread-safe. Device errors give TARN_ERR_DEVICE with the
+ * device's text.
  */
 #ifndef TARN_COPY_H
 #define TARN_COPY_H
@@ -16,14 +16,15 @@
 extern "C" {
 #endif
 
-/* Queues a copy on a stream of the source's device. Between two devices that reach each other, and
- * wherever plain segments are all there is, it is a copy in one address space, else one that names
- * both devices: the rule of PyTorch's memcpyAsync, with tarn_allocator_reach_peer asked first. */
+/* Queues a copy on a stream of the source's device. With peer access between the devices, or when
+ * neither allocator has expandable segments, this is a copy in one address space, otherwise a copy
+ * that names both devices: the rule of PyTorch's memcpyAsync, after a call of
+ * tarn_allocator_reach_peer. */
 TARN_API enum tarn_status tarn_copy(struct tarn_allocator *destination, tarn_ptr to,
                                     struct tarn_allocator *source, tarn_ptr from, uint64_t size,
                                     tarn_stream stream, struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Copy in the order of the stream's work, and wait until it is done. */
+/* Copy in stream order and wait until the copy is done. */
 TARN_API enum tarn_status tarn_copy_from_host(struct tarn_allocator *destination, tarn_ptr to,
                                               const void *from, uint64_t size, tarn_stream stream,
                                               struct tarn_error *error) TARN_MUST_CHECK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a checker reports: every violation of an invariant as one line with both numbers. A checker
- * never stops the program and never changes what it looks at.
+ * never aborts and never changes what it checks.
  */
 #ifndef TARN_FINDINGS_H
 #define TARN_FINDINGS_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Private pools: memory kept apart for captured graphs (whose addresses must not be handed out to
- * anybody else while the graph may be replayed) or by choice.
+ * Private pools: memory kept apart for captured graphs, whose addresses must not be reused
+ * elsewhere while the graph may be replayed, or at the user's request.
  *
- * A pool exists while somebody uses it: begin_pool and acquire_pool add a use, release_pool drops
- * one. After the last one its free memory goes back to the device with the next empty_cache or when
- * memory runs short, and the pool is gone when its last segment is.
+ * Pools are reference-counted: begin_pool and acquire_pool add a use, release_pool drops one. After
+ * the last release, free memory of the pool returns to the device on the next empty_cache or when
+ * memory runs short, and the pool is destroyed with its last segment.
  */
 #ifndef TARN_GRAPH_POOL_H
 #define TARN_GRAPH_POOL_H
@@ -19,35 +19,36 @@ extern "C" {
 struct tarn_allocator;
 struct tarn_checkpoint;
 
-/* Name of a pool; {0, 0} is the default pool and not a private one. As PyTorch's MempoolId_t: only
- * `first` is not 0 for a pool that a capture made for itself, only `second` for a MemPool and for a
- * graph's pool handle. */
+/* Id of a pool; {0, 0} is the default pool. As in PyTorch's MempoolId_t, only `first` is nonzero
+ * for a pool that a capture created for itself, only `second` for a MemPool and a graph's pool
+ * handle. */
 struct tarn_pool_id {
     uint64_t first;
     uint64_t second;
 };
 
-/* Whether a request on the stream goes to the pool. Called under the allocator's lock: it must not
- * call the allocator. */
+/* Whether a request on the stream is served from the pool. Called with the allocator's lock held:
+ * it must not call the allocator. */
 typedef bool (*tarn_pool_filter)(void *context, tarn_stream stream);
 
-/* From now on requests that the filter accepts are served from the pool, which is made when it is
- * new. Of several, the latest that accepts wins. While any routing is on, frees of blocks with
- * recorded streams are deferred and the cache is not flushed: a capture may be under way. With
- * graph_capture_record_stream_reuse a deferred block can be used again on its stream as soon as the
- * graph that the stream is captured into runs the stream's next work after all uses of the block.
- * Fails with TARN_ERR_STATE when requests go to this pool already. */
+/* Starts routing requests that the filter accepts to the pool, which is created if it does not
+ * exist. If several filters accept, the most recent one wins. While any routing is active, frees of
+ * blocks with recorded streams are deferred and the cache is not flushed, because a capture may be
+ * in progress. With graph_capture_record_stream_reuse a deferred block can be reused on its stream
+ * once the captured graph orders the stream's next work after all uses of the block. Fails with
+ * TARN_ERR_STATE when requests are already routed to this pool. */
 TARN_API enum tarn_status tarn_allocator_begin_pool(struct tarn_allocator *allocator,
                                                     struct tarn_pool_id id, tarn_pool_filter filter,
                                                     void *context,
                                                     struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Ends that; the pool stays in use. TARN_ERR_STATE when no requests go to the pool. */
+/* Stops routing; the use that begin_pool added remains. TARN_ERR_STATE when no requests are routed
+ * to the pool. */
 TARN_API enum tarn_status tarn_allocator_end_pool(struct tarn_allocator *allocator,
                                                   struct tarn_pool_id id,
                                                   struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Adds one use, making the pool when it is new; drops one. */
+/* Add a use, creating the pool if it does not exist; drop a use. */
 TARN_API enum tarn_status tarn_allocator_acquire_pool(struct tarn_allocator *allocator,
                                                       struct tarn_pool_id id,
                                                       struct tarn_error *error) TARN_MUST_CHECK;
@@ -55,12 +56,12 @@ TARN_API enum tarn_status tarn_allocator_release_pool(struct tarn_allocator *all
                                                       struct tarn_pool_id id,
                                                       struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Uses of a pool; 0 when it does not exist or nobody uses it any more. */
+/* Number of uses of a pool; 0 when it does not exist or has been released. */
 TARN_API uint64_t tarn_allocator_pool_use_count(struct tarn_allocator *allocator,
                                                 struct tarn_pool_id id);
 
-/* The pool may serve requests of the default pool when nothing else is left, before cached memory
- * is given back. Its blocks are handed out whole. TARN_ERR_NOT_FOUND when it does not exist. */
+/* use_on_oom: the pool may serve requests of the default pool as a last resort before cached memory
+ * is released. no_split: its blocks are never split. TARN_ERR_NOT_FOUND when it does not exist. */
 TARN_API enum tarn_status tarn_allocator_set_pool_use_on_oom(struct tarn_allocator *allocator,
                                                              struct tarn_pool_id id,
                                                              bool use_on_oom) TARN_MUST_CHECK;
@@ -68,21 +69,22 @@ TARN_API enum tarn_status tarn_allocator_set_pool_no_split(struct tarn_allocator
                                                            struct tarn_pool_id id,
                                                            bool no_split) TARN_MUST_CHECK;
 
-/* Gives back what is free in one pool that nobody uses; {0, 0} is tarn_allocator_empty_cache. */
+/* Returns the free memory of a released pool to the device; {0, 0} is
+ * tarn_allocator_empty_cache. */
 TARN_API enum tarn_status tarn_allocator_empty_pool(struct tarn_allocator *allocator,
                                                     struct tarn_pool_id id,
                                                     struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Remembers which blocks of the pool exist and which are handed out. Caller owns *checkpoint_out,
- * free with tarn_checkpoint_destroy. Fails when the pool does not exist, or has blocks that wait
- * for streams. */
+/* Records the blocks of the pool and which of them are allocated. Caller owns *checkpoint_out, free
+ * with tarn_checkpoint_destroy. Fails when the pool does not exist or has blocks that wait for
+ * streams. */
 TARN_API enum tarn_status tarn_allocator_get_checkpoint(struct tarn_allocator *allocator,
                                                         struct tarn_pool_id id,
                                                         struct tarn_checkpoint **checkpoint_out,
                                                         struct tarn_error *error) TARN_MUST_CHECK;
 TARN_API void tarn_checkpoint_destroy(struct tarn_checkpoint *checkpoint);
 
-/* What restoring did: pointers that were freed and pointers that are handed out now. */
+/* The effect of restoring a checkpoint: freed pointers and newly allocated ones. */
 struct tarn_checkpoint_delta {
     tarn_ptr *freed;
     size_t freed_count;
@@ -90,16 +92,16 @@ struct tarn_checkpoint_delta {
     size_t created_count;
 };
 
-/* Brings the pool back to the checkpoint: frees every block that is handed out, then hands out
- * those of the checkpoint at their addresses. Segments made since stay, wholly free. *delta_out is
- * the caller's, give back with tarn_checkpoint_delta_fini. */
+/* Restores the pool to the checkpoint: frees every allocated block, then allocates those of the
+ * checkpoint at their addresses. Segments added since then stay, completely free. Caller owns
+ * *delta_out, release with tarn_checkpoint_delta_fini. */
 TARN_API enum tarn_status tarn_allocator_set_checkpoint(struct tarn_allocator *allocator,
                                                         const struct tarn_checkpoint *checkpoint,
                                                         struct tarn_checkpoint_delta *delta_out,
                                                         struct tarn_error *error) TARN_MUST_CHECK;
 TARN_API void tarn_checkpoint_delta_fini(struct tarn_checkpoint_delta *delta);
 
-/* Whether exactly these pointers are handed out from the pool. *live_out is the answer. */
+/* Sets *live_out to whether exactly these pointers of the pool are allocated. */
 TARN_API enum tarn_status tarn_allocator_check_pool_live(struct tarn_allocator *allocator,
                                                          struct tarn_pool_id id,
                                                          const tarn_ptr *expected, size_t count,

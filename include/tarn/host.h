@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the library gets host memory for its own records. By default malloc and free. Hooks are
- * process-wide and may be changed only while no object of the library exists.
+ * Host memory for the library's own records. By default malloc and free. Hooks are process-wide and
+ * may be changed only while no object of the library exists.
  */
 #ifndef TARN_HOST_H
 #define TARN_HOST_H
@@ -12,9 +12,8 @@
 extern "C" {
 #endif
 
-/* `alloc` returns memory at a multiple of `alignment` (a power of two), or NULL. `release` gets the
- * size that was asked for. Both are called from any thread and must not call back into the
- * library. */
+/* `alloc` returns memory at a multiple of `alignment` (a power of two), or NULL. `release` receives
+ * the requested size. Both are called from any thread and must not call back into the library. */
 struct tarn_host_hooks {
     uint32_t struct_size; /* sizeof(struct tarn_host_hooks) */
     void *(*alloc)(void *context, size_t size, size_t alignment);
@@ -23,18 +22,18 @@ struct tarn_host_hooks {
 };
 
 struct tarn_host_usage {
-    uint64_t live_bytes;  /* handed out and not yet given back */
-    uint64_t live_count;  /* pieces of memory */
-    uint64_t alloc_calls; /* since the process began, failed ones included */
+    uint64_t live_bytes;  /* allocated and not yet released */
+    uint64_t live_count;  /* allocations */
+    uint64_t alloc_calls; /* since the process started, failed ones included */
 };
 
-/* NULL restores malloc and free. Fails with TARN_ERR_STATE while host memory is in use. */
+/* NULL restores malloc and free. Fails with TARN_ERR_STATE while host memory is allocated. */
 TARN_API enum tarn_status tarn_host_set_hooks(const struct tarn_host_hooks *hooks) TARN_MUST_CHECK;
 
-/* Any thread; the three numbers are read one after the other. */
+/* Any thread; the three numbers are not read atomically together. */
 TARN_API struct tarn_host_usage tarn_host_usage(void);
 
-/* Testing: the n-th host allocation from now on fails, once (n >= 1); 0 clears the plan. */
+/* For tests: the n-th host allocation from now on fails once (n >= 1); 0 cancels that. */
 TARN_API void tarn_host_fail_nth(uint64_t n);
 
 #ifdef __cplusplus

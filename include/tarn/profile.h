@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory snapshots from profiles: the Chrome trace that torch.profiler exports after a run with
- * profile_memory=True. As PyTorch's own _profile_to_snapshot makes them: one segment a device
- * around all addresses that occur, the allocations and frees as its trace, and the CPU as one
- * device more behind the last GPU.
+ * profile_memory=True. They are built like those of PyTorch's own _profile_to_snapshot: one segment
+ * per device that spans all addresses, the allocations and frees as its trace, and the CPU as an
+ * additional device after the last GPU.
  *
- * The stack of an allocation is what was running on its thread: Python functions (with_stack=True)
- * and operators.
+ * The stack of an allocation consists of the Python functions (with_stack=True) and operators that
+ * were running on its thread.
  */
 #ifndef TARN_PROFILE_H
 #define TARN_PROFILE_H
@@ -17,20 +17,20 @@
 extern "C" {
 #endif
 
-/* What a profile did not say, or said strangely. */
+/* What was read and what was missing. */
 struct tarn_profile_info {
     uint32_t struct_size;  /* sizeof(struct tarn_profile_info), set by the caller */
-    uint64_t events;       /* of memory */
-    uint64_t slices;       /* functions and operators */
-    uint64_t unknown;      /* events of memory without address, bytes or device: left out */
-    uint64_t before_bytes; /* in use on GPUs before the first event, by its totals: not in the
-                              snapshot, but for what is freed later */
+    uint64_t events;       /* memory events */
+    uint64_t slices;       /* function and operator slices */
+    uint64_t unknown;      /* memory events without address, bytes or device: skipped */
+    uint64_t before_bytes; /* allocated on GPUs before the first event, according to its totals: not
+                              in the snapshot, except blocks freed later */
 };
 
 /* Reads a profile, plain, gzip or zstd; "-" is standard input. Nothing in it is called. `limits`
  * and `info` may be NULL. Caller owns *snapshot_out, destroy with tarn_snapshot_destroy; NULL after
- * a failure. TARN_ERR_IO; TARN_ERR_FORMAT, with the position, for what is no Chrome trace;
- * TARN_ERR_NOT_SUPPORTED when it has no events of memory; TARN_ERR_TRUNCATED; TARN_ERR_LIMIT;
+ * a failure. TARN_ERR_IO; TARN_ERR_FORMAT, with the position, if it is not a Chrome trace;
+ * TARN_ERR_NOT_SUPPORTED when it has no memory events; TARN_ERR_TRUNCATED; TARN_ERR_LIMIT;
  * TARN_ERR_HOST_MEMORY. */
 TARN_API enum tarn_status tarn_profile_load(const char *path, const struct tarn_read_limits *limits,
                                             struct tarn_snapshot **snapshot_out,

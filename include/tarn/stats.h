@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* One counter. `allocated` and `freed` add up since the beginning or the last reset. */
+/* One counter. `allocated` and `freed` are totals since creation or the last reset. */
 struct tarn_stat {
     int64_t current;
     int64_t peak;
@@ -17,7 +17,7 @@ struct tarn_stat {
     int64_t freed;
 };
 
-/* Every counter by pool comes three times. */
+/* Counters by pool exist three times. */
 enum tarn_stat_pool {
     TARN_STAT_ALL,
     TARN_STAT_SMALL_POOL,
@@ -27,15 +27,15 @@ enum tarn_stat_pool {
 
 /* Counters by pool: enumerator, PyTorch's key, what it counts. */
 #define TARN_STAT_MAP(X)                                                                           \
-    X(ALLOCATION, "allocation", "blocks handed out")                                               \
-    X(SEGMENT, "segment", "segments from the device")                                              \
-    X(ACTIVE, "active", "blocks handed out or waiting for streams")                                \
+    X(ALLOCATION, "allocation", "allocated blocks")                                                \
+    X(SEGMENT, "segment", "segments allocated on the device")                                      \
+    X(ACTIVE, "active", "blocks allocated or waiting for streams")                                 \
     X(INACTIVE_SPLIT, "inactive_split", "free blocks that are part of a split segment")            \
-    X(ALLOCATED_BYTES, "allocated_bytes", "bytes of blocks handed out")                            \
-    X(RESERVED_BYTES, "reserved_bytes", "bytes taken from the device")                             \
+    X(ALLOCATED_BYTES, "allocated_bytes", "bytes of allocated blocks")                             \
+    X(RESERVED_BYTES, "reserved_bytes", "bytes allocated on the device")                           \
     X(ACTIVE_BYTES, "active_bytes", "bytes of active blocks")                                      \
     X(INACTIVE_SPLIT_BYTES, "inactive_split_bytes", "bytes of inactive split blocks")              \
-    X(REQUESTED_BYTES, "requested_bytes", "bytes that callers asked for, of active blocks")
+    X(REQUESTED_BYTES, "requested_bytes", "requested bytes of active blocks")
 
 enum tarn_stat_kind {
 #define TARN_STAT_ENUM(name, key, text) TARN_STAT_##name,
@@ -47,31 +47,32 @@ enum tarn_stat_kind {
 struct tarn_stats {
     uint32_t struct_size; /* in: sizeof(struct tarn_stats) */
     struct tarn_stat by_pool[TARN_STAT_KINDS][TARN_STAT_POOLS];
-    struct tarn_stat oversize_allocations; /* blocks of max_split_size and more, handed out */
+    struct tarn_stat oversize_allocations; /* allocated blocks of at least max_split_size */
     struct tarn_stat oversize_segments;    /* segments of that size */
-    int64_t num_alloc_retries;             /* device allocations tried again after a cache flush */
+    int64_t num_alloc_retries;             /* device allocations retried after a cache flush */
     int64_t num_ooms;
-    int64_t num_sync_all_streams; /* waits for all events of pending frees */
+    int64_t num_sync_all_streams; /* waits for the events of all pending frees */
     int64_t num_device_alloc;     /* segments allocated and ranges mapped */
     int64_t num_device_free;      /* segments freed and ranges unmapped */
-    int64_t max_split_size;       /* when the allocator was made; -1 = unlimited */
-    int64_t num_oom_rejections;   /* requests refused by throw_on_cudamalloc_oom */
+    int64_t max_split_size;       /* at creation; -1 = unlimited */
+    int64_t num_oom_rejections;   /* requests rejected by throw_on_cudamalloc_oom */
 };
 
-/* PyTorch's key of a counter, e.g. "allocated_bytes"; of a pool, e.g. "small_pool". Static storage.
+/* PyTorch's key of a counter, e.g. "allocated_bytes", and of a pool, e.g. "small_pool". Static
+ * storage.
  * */
 TARN_API const char *tarn_stat_kind_name(enum tarn_stat_kind kind);
 TARN_API const char *tarn_stat_pool_name(enum tarn_stat_pool pool);
 
-/* Shows every counter under PyTorch's flat key ("active_bytes.all.peak"), in the order of
- * torch.cuda.memory_stats(): sorted by key. What PyTorch 2.11 does not have (num_oom_rejections) is
- * left out. The key is valid during the call. */
+/* Visits every counter under PyTorch's flat key ("active_bytes.all.peak"), in the order of
+ * torch.cuda.memory_stats(): sorted by key. Counters that PyTorch 2.11 does not have
+ * (num_oom_rejections) are omitted. The key is valid during the call. */
 TARN_API void tarn_stats_walk(const struct tarn_stats *stats,
                               void (*visit)(void *context, const char *key, int64_t value),
                               void *context);
 
-/* Is shown a dictionary of dictionaries: `value` for a number, `begin` and `end` around what is
- * under a key. Keys are valid during the call. */
+/* Visitor of nested dictionaries: `value` for a number, `begin` and `end` around a nested
+ * dictionary. Keys are valid during the call. */
 struct tarn_stats_visitor {
     void *context;
     void (*begin)(void *context, const char *key);
@@ -79,7 +80,8 @@ struct tarn_stats_visitor {
     void (*end)(void *context);
 };
 
-/* Shows the same counters as torch.cuda.memory_stats_as_nested_dict() has them, in its order. */
+/* Visits the same counters in the structure and order of
+ * torch.cuda.memory_stats_as_nested_dict(). */
 TARN_API void tarn_stats_walk_nested(const struct tarn_stats *stats,
                                      const struct tarn_stats_visitor *visitor);
 

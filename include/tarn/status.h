@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one result type. Functions that can fail return `enum tarn_status`; 0 is success. Where there
- * is more to say than the code, the last parameter is `struct tarn_error *`: the caller's, may be
- * NULL, written only on failure.
+ * The result type of all functions that can fail: `enum tarn_status`, 0 is success. Where an error
+ * needs details, the last parameter is a `struct tarn_error *`, owned by the caller, which may be
+ * NULL and is written only on failure.
  */
 #ifndef TARN_STATUS_H
 #define TARN_STATUS_H
@@ -50,13 +50,14 @@ enum {
 struct tarn_error {
     enum tarn_status status;        /* same as the returned code */
     int64_t offset;                 /* byte or character position in the input, or -1 */
-    char text[TARN_ERROR_TEXT_MAX]; /* NUL-terminated, safe to show (text.h), cut off when longer */
+    char text[TARN_ERROR_TEXT_MAX]; /* NUL-terminated, safe to print (text.h), truncated when
+                                       longer */
 };
 
-/* How a long call tells its caller how far it is, and asks whether to go on. `report` is called
- * only from the thread that made the call, with `done` rising up to `total` (0: unknown) in the
- * units that the call documents, not under any lock; it may not use what the call works on. When it
- * returns false, the call ends soon, with TARN_ERR_CANCELLED. Zero bytes: nothing is reported. */
+/* Progress and cancellation of a long call. `report` is called only on the calling thread and with
+ * no lock held; `done` rises to `total` (0: unknown) in the units that the call documents. It must
+ * not use the objects that the call works on. When it returns false, the call soon fails with
+ * TARN_ERR_CANCELLED. Zero bytes: no reports. */
 struct tarn_progress {
     bool (*report)(void *context, uint64_t done, uint64_t total);
     void *context;

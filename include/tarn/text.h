@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text that somebody else chose (names in a snapshot, names of files, arguments of a command), made
- * safe to show. A terminal obeys control characters, and characters that turn the direction of
- * writing or have no width make a line say something else than it holds. Errors, warnings and
- * reports of the library have been through this; what a program adds to them should, too.
+ * Makes untrusted text (names in a snapshot, file names, command arguments) safe to print.
+ * Terminals execute control characters, and bidirectional or zero-width characters make a line look
+ * different from its content. Errors, warnings and reports of the library are already escaped;
+ * programs should escape what they add.
  */
 #ifndef TARN_TEXT_H
 #define TARN_TEXT_H
@@ -16,32 +16,33 @@ extern "C" {
 
 enum tarn_text_format {
     TARN_TEXT_PLAIN, /* for terminals and text files: \x1b, \u202e */
-    TARN_TEXT_JSON   /* inside the quotes of a JSON string; bytes that are no UTF-8 are U+FFFD */
+    TARN_TEXT_JSON   /* inside the quotes of a JSON string; invalid UTF-8 becomes U+FFFD */
 };
 
 enum {
-    TARN_TEXT_ESCAPED_MIN = 16, /* bytes that hold any one character, its NUL included */
-    TARN_TEXT_DISTANCE_MAX = 63 /* longer words are compared with nothing */
+    TARN_TEXT_ESCAPED_MIN = 16, /* enough bytes for any one character with its NUL */
+    TARN_TEXT_DISTANCE_MAX = 63 /* longer words are not compared */
 };
 
-/* Writes as much of `text` as goes into `size` bytes, at least TARN_TEXT_ESCAPED_MIN, and a NUL
- * behind it. Characters that do not show (controls of 7 and of 8 bits, marks of direction, line
- * separators, blanks other than the space) and bytes that are no UTF-8 become escapes. No character
- * and no escape is cut. Returns how many bytes of `text` were taken; for the rest call again. */
+/* Writes as much of `text` as fits into `size` bytes (at least TARN_TEXT_ESCAPED_MIN), followed by
+ * a NUL. Invisible characters (7-bit and 8-bit controls, direction marks, line separators, blanks
+ * other than the space) and invalid UTF-8 are escaped. No character or escape is split. Returns how
+ * many bytes of `text` were consumed; call again for the remaining ones. */
 TARN_API size_t tarn_text_escape(const char *text, size_t length, enum tarn_text_format format,
                                  char *escaped, size_t size);
 
-/* Whether a spreadsheet would take it for a formula: it begins with '=', '+', '-' or '@', also as
- * wide as a Chinese character. Tables in CSV have a ' before such a text. Of blanks and controls it
- * may begin with nothing is said: tarn_text_escape escapes them. */
+/* Whether a spreadsheet would treat the text as a formula: it starts with '=', '+', '-' or '@', or
+ * the fullwidth form of one. CSV tables put a ' before such text. Leading blanks and controls are
+ * not considered: tarn_text_escape escapes them. */
 TARN_API bool tarn_text_is_formula(const char *text, size_t length);
 
-/* The Damerau-Levenshtein distance of two words (optimal string alignment): how many letters to
- * insert, delete, change or swap with the next to make one of the other. UINT32_MAX when one is
- * longer than TARN_TEXT_DISTANCE_MAX. To suggest the known word that a misspelt one means. */
+/* The Damerau-Levenshtein distance of two words (optimal string alignment): the number of
+ * insertions, deletions, substitutions and transpositions that turn one into the other. UINT32_MAX
+ * when one is longer than TARN_TEXT_DISTANCE_MAX. Used to suggest corrections of misspelt words. */
 TARN_API unsigned tarn_text_distance(const char *a, const char *b);
 
-/* How many bytes of a text that ends with NUL, `most` at most, do not end within a character. */
+/* The longest prefix of a NUL-terminated text, at most `most` bytes, that does not split a
+ * character. */
 TARN_API size_t tarn_text_fit(const char *text, size_t most);
 
 #ifdef __cplusplus

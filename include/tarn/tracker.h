@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tracker: which part of a model holds memory, as what, and when. An engine tells it what
- * happens to its storages and modules; it keeps bytes by device and category now and at the peaks,
- * and the same for every module at each of its states. Rules and words are those of PyTorch's
- * torch.distributed._tools.mem_tracker.MemTracker (2.11); docs/tracker.md says where ours differ.
+ * The tracker: which module of a model holds memory, in which category, and when. A framework
+ * reports what happens to its storages and modules; the tracker keeps bytes by device and category,
+ * now and at the peaks, and for every module in each of its states. Rules and terms are those of
+ * PyTorch's torch.distributed._tools.mem_tracker.MemTracker (2.11); docs/tracker.md lists the
+ * differences.
  *
  *     tarn_tracker_create(NULL, &tracker, &error);
  *     tarn_tracker_add_name(tracker, TARN_TRACK_DEVICE, "cuda:0", &gpu, &error);
@@ -18,10 +19,10 @@
  *     };
  *     tarn_tracker_apply(tracker, events, 3, NULL, &error);
  *
- * A tracker is one for all threads; every function may be called from any thread. Once its tables
- * have grown, storages and operators need no host memory; a module's visit does, unless
- * `calls_kept` bounds it. What fails changes nothing. A child that is forked afterwards cannot use
- * the tracker: see tarn/device.h.
+ * One tracker serves all threads; every function may be called from any thread. Once its tables
+ * have grown, storages and operators need no host memory; each call of a module does, unless
+ * `calls_kept` bounds it. A failed call changes nothing. A forked child cannot use its parent's
+ * trackers: see tarn/device.h.
  */
 #ifndef TARN_TRACKER_H
 #define TARN_TRACKER_H
@@ -36,7 +37,7 @@ extern "C" {
 
 struct tarn_tracker;
 
-/* Categories that are always there; a tracker may get others by name. */
+/* The predefined categories; others can be added by name. */
 #define TARN_TRACK_CATEGORY_MAP(X)                                                                 \
     X(PARAMETER, "Parameter")                                                                      \
     X(BUFFER, "Buffer")                                                                            \
@@ -46,7 +47,7 @@ struct tarn_tracker;
     X(OPTSTATE, "Optstate")                                                                        \
     X(OTHER, "Other")
 
-/* States of a module that are always there; others by name. */
+/* The predefined states of a module; others can be added by name. */
 #define TARN_TRACK_STATE_MAP(X)                                                                    \
     X(PEAK_FORWARD, "Peak-Forward")                                                                \
     X(PRE_FORWARD, "Pre-Forward")                                                                  \
@@ -62,7 +63,7 @@ enum tarn_track_category {
     TARN_TRACK_CATEGORY_MAP(TARN_TRACK_CATEGORY_ENUM)
 #undef TARN_TRACK_CATEGORY_ENUM
     TARN_TRACK_CATEGORY_COUNT,
-    TARN_TRACK_AUTO = 0xffff /* Optstate in an optimizer's step; Temp in backward outside of a
+    TARN_TRACK_AUTO = 0xffff /* Optstate in an optimizer step; Temp in backward outside
                                 recomputation; else Activation */
 };
 
@@ -81,7 +82,8 @@ enum {
     TARN_TRACK_NAME_MAX = 1024        /* bytes of a name */
 };
 
-/* What a name is for. Ids count from 0 in each kind. Module 0 is "Global": outside of all. */
+/* Kinds of names. Ids of each kind start at 0. Module 0 is "Global", the scope outside all
+ * modules. */
 enum tarn_track_names {
     TARN_TRACK_DEVICE,
     TARN_TRACK_CATEGORY,
@@ -93,29 +95,29 @@ enum tarn_track_names {
 /* Zeros mean the defaults. */
 struct tarn_tracker_options {
     uint32_t struct_size; /* sizeof(struct tarn_tracker_options) */
-    uint32_t calls_kept;  /* of each state of each module, the newest; 0 = all */
-    uint64_t granularity; /* bytes of devices "cuda", "cuda:N" are rounded up to it; 0 = 512 */
+    uint32_t calls_kept;  /* newest calls kept per state and module; 0 = all */
+    uint64_t granularity; /* rounding of bytes on devices "cuda" and "cuda:N"; 0 = 512 */
 
-    /* A tensor of several storages: look at all of them. PyTorch stops at the first that is known
-     * already and misses those behind it. */
+    /* Visit every storage of a tensor that has several. PyTorch stops at the first one that is
+     * already known and misses the following ones. */
     bool all_storages;
 
-    /* A module that is entered in forward for the second time, outside of all others, fails with
-     * PyTorch's message unless statistics were reset. By default a new iteration begins. */
+    /* Entering a root module in forward a second time without resetting the statistics fails with
+     * PyTorch's message. By default it starts a new iteration. */
     bool one_iteration;
 
-    /* What the calling thread's allocations carry as user metadata (tarn/event.h) is the innermost
-     * module's name, from its begin to its end. */
+    /* While a module is active, allocations of the calling thread carry the name of the innermost
+     * one as user metadata (tarn/event.h). */
     bool label_allocations;
 
-    /* Is told on the calling thread, without locks, when a module begins (`begins`) or ends to be
-     * active, forward or backward; for tarn_history_annotate, say. NULL = nobody. */
+    /* Called on the calling thread, with no lock held, when a module becomes active (`begins`) or
+     * inactive, in forward or backward; for example for tarn_history_annotate. NULL = no calls. */
     void (*scope)(void *context, const char *module, bool begins, bool backward);
     void *scope_context;
 };
 
 /* Caller owns *tracker_out. `options` may be NULL. TARN_ERR_INVALID_ARGUMENT for a granularity that
- * is no power of two up to 1 GiB, TARN_ERR_HOST_MEMORY. */
+ * is not a power of two up to 1 GiB, TARN_ERR_HOST_MEMORY. */
 TARN_API enum tarn_status tarn_tracker_create(const struct tarn_tracker_options *options,
                                               struct tarn_tracker **tracker_out,
                                               struct tarn_error *error) TARN_MUST_CHECK;
@@ -123,8 +125,8 @@ TARN_API enum tarn_status tarn_tracker_create(const struct tarn_tracker_options 
 /* NULL is allowed. */
 TARN_API void tarn_tracker_destroy(struct tarn_tracker *tracker);
 
-/* The id of a name, old or new. TARN_ERR_INVALID_ARGUMENT for an empty name, TARN_ERR_LIMIT when it
- * is too long or there are too many, TARN_ERR_HOST_MEMORY. */
+/* The id of a name, which is added if it is new. TARN_ERR_INVALID_ARGUMENT for an empty name,
+ * TARN_ERR_LIMIT when it is too long or there are too many, TARN_ERR_HOST_MEMORY. */
 TARN_API enum tarn_status tarn_tracker_add_name(struct tarn_tracker *tracker,
                                                 enum tarn_track_names names, const char *text,
                                                 uint32_t *id_out,
@@ -134,48 +136,48 @@ TARN_API enum tarn_status tarn_tracker_add_name(struct tarn_tracker *tracker,
 TARN_API const char *tarn_tracker_get_name(struct tarn_tracker *tracker,
                                            enum tarn_track_names names, uint32_t id);
 
-/* How many there are. */
+/* Number of names of that kind. */
 TARN_API uint32_t tarn_tracker_count_names(struct tarn_tracker *tracker,
                                            enum tarn_track_names names);
 
-/* What happens. `id` is the caller's number of a storage or of a module, any but UINT64_MAX; each
- * line says which other fields count. */
+/* Kinds of events. `id` is the caller's number of a storage or a module, anything but UINT64_MAX;
+ * the comments say which other fields apply. */
 enum tarn_track_kind {
-    /* A storage of an operator's result. One that is not known is counted in `category` on device
-     * `name` with `bytes`; of one that is known only the size changes. */
+    /* A storage of an operator's result. An unknown one is counted in `category` on device `name`
+     * with `bytes`; for a known one only the size changes. */
     TARN_TRACK_CREATE,
-    /* A storage is a parameter, a buffer, a gradient, ...: category, and for one that is not known
-     * also `name`, `bytes`. A known one keeps its size and its device. */
+    /* A storage is a parameter, a buffer, a gradient, ...: `category`, and for an unknown one also
+     * `name` and `bytes`. A known one keeps its size and its device. */
     TARN_TRACK_CLASSIFY,
-    TARN_TRACK_RESIZE, /* a storage has `bytes` now; one that is not known is an error */
+    TARN_TRACK_RESIZE, /* a known storage now has `bytes`; an unknown one is an error */
     TARN_TRACK_DELETE, /* a storage is gone */
 
-    /* A module (`id`) named `name` begins forward. Parameters and buffers that are classified until
-     * READY are its own if it is new; INPUTs are its inputs. Then its state is recorded. */
+    /* Module `id` named `name` starts forward. Until READY, classified parameters and buffers are
+     * its own if it is new, and INPUTs are its inputs. READY then records its state. */
     TARN_TRACK_ENTER,
-    TARN_TRACK_INPUT,          /* storage `id` is an input of the module that was entered */
-    TARN_TRACK_OUTPUT,         /* ... an output of the module that is left next */
-    TARN_TRACK_READY,          /* the module that was entered last begins */
-    TARN_TRACK_LEAVE,          /* a module ends forward */
-    TARN_TRACK_ENTER_BACKWARD, /* the first gradient of a module's outputs is there */
-    TARN_TRACK_LEAVE_BACKWARD, /* those of its inputs are there */
-    TARN_TRACK_END_BACKWARD,   /* backward ends: no module is active any more */
+    TARN_TRACK_INPUT,          /* storage `id` is an input of the entered module */
+    TARN_TRACK_OUTPUT,         /* ... an output of the module left next */
+    TARN_TRACK_READY,          /* the module entered last starts */
+    TARN_TRACK_LEAVE,          /* a module finishes forward */
+    TARN_TRACK_ENTER_BACKWARD, /* the first gradient of a module's outputs exists */
+    TARN_TRACK_LEAVE_BACKWARD, /* the gradients of its inputs exist */
+    TARN_TRACK_END_BACKWARD,   /* backward ends: no module remains active */
 
     TARN_TRACK_BEGIN_STEP, /* an optimizer's step */
     TARN_TRACK_END_STEP,
-    TARN_TRACK_OP_DONE, /* an operator has ended: peaks are taken, in state `name` when STATE is
-                           among the flags, else Peak-Backward or Peak-Forward */
-    TARN_TRACK_ACTIVE,  /* the next OP_DONE counts for modules named `name` and those of the ACTIVE
-                           events beside this one, and for no others */
-    TARN_TRACK_START,   /* peaks begin anew from what is there */
-    TARN_TRACK_RESET_MODULES,   /* forgets the statistics of all modules */
-    TARN_TRACK_FORGET_MODULE,   /* ... of one, which is gone */
-    TARN_TRACK_BEGIN_ITERATION, /* RESET_MODULES, and a root that begins again, do it as well */
+    TARN_TRACK_OP_DONE, /* an operator has finished: peaks are updated, in state `name` with the
+                           flag TARN_TRACK_IN_STATE, else Peak-Backward or Peak-Forward */
+    TARN_TRACK_ACTIVE,  /* the next OP_DONE counts only for modules named in this and the adjacent
+                           ACTIVE events */
+    TARN_TRACK_START,   /* peaks restart from the current bytes */
+    TARN_TRACK_RESET_MODULES,   /* discards the statistics of all modules */
+    TARN_TRACK_FORGET_MODULE,   /* ... of one module, which was destroyed */
+    TARN_TRACK_BEGIN_ITERATION, /* RESET_MODULES and re-entering a root do this too */
     TARN_TRACK_KIND_COUNT
 };
 
 enum {
-    TARN_TRACK_BACKWARD = 1, /* the event happens while gradients are computed */
+    TARN_TRACK_BACKWARD = 1, /* the event occurs while gradients are computed */
     TARN_TRACK_MORE = 2,     /* CREATE: the next event is another storage of the same tensor */
     TARN_TRACK_IN_STATE = 4  /* OP_DONE: `name` is a state */
 };
@@ -191,8 +193,8 @@ struct tarn_track_event {
 };
 
 /* Applies events in order, until one fails: *applied_out (may be NULL) is how many were applied,
- * the error names the one that was not and says why. TARN_ERR_NOT_FOUND for ids that are not known,
- * TARN_ERR_STATE for a module that is left but was not entered, and in `one_iteration`,
+ * the error names the failed event and the reason. TARN_ERR_NOT_FOUND for unknown ids,
+ * TARN_ERR_STATE for a module that is left but was not entered, and with `one_iteration`,
  * TARN_ERR_INVALID_ARGUMENT for numbers out of range, TARN_ERR_LIMIT for more bytes than can be
  * counted, TARN_ERR_HOST_MEMORY. */
 TARN_API enum tarn_status tarn_tracker_apply(struct tarn_tracker *tracker,
@@ -200,7 +202,7 @@ TARN_API enum tarn_status tarn_tracker_apply(struct tarn_tracker *tracker,
                                              size_t *applied_out,
                                              struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Bytes of one device. Those of categories add up to the total. */
+/* Bytes of one device. The categories add up to the total. */
 struct tarn_track_row {
     uint32_t device;
     uint32_t reserved;
@@ -210,17 +212,16 @@ struct tarn_track_row {
 
 enum tarn_track_point {
     TARN_TRACK_NOW,
-    TARN_TRACK_PEAKS,      /* each device at its own peak: maybe different moments */
-    TARN_TRACK_ONE_MOMENT, /* all devices when their sum was largest */
-    TARN_TRACK_AT_END,     /* as NOW; of a replayed log, before the program took its model apart: a
-                              log goes on while variables die, so of the deletions that it ends
-                              with, those from the first on that is no activation or temporary do
-                              not count */
+    TARN_TRACK_PEAKS,      /* each device at its own peak, possibly at different times */
+    TARN_TRACK_ONE_MOMENT, /* all devices when their sum peaked */
+    TARN_TRACK_AT_END,     /* as NOW, but for a replayed log before the program destroyed its model:
+                              of the deletions at the end of the log, those from the first one that
+                              is neither an activation nor a temporary are ignored */
     TARN_TRACK_MOMENT_COUNT
 };
 
-/* Copies up to `capacity` rows, in the order in which devices came; *count_out is how many there
- * are. */
+/* Copies up to `capacity` rows, in order of the devices' first use; *count_out is the total
+ * number. */
 TARN_API void tarn_tracker_get_rows(struct tarn_tracker *tracker, enum tarn_track_point moment,
                                     struct tarn_track_row *rows, size_t capacity,
                                     size_t *count_out);
@@ -230,23 +231,23 @@ struct tarn_track_module {
     uint32_t struct_size; /* in: sizeof(struct tarn_track_module) */
     uint32_t name;
     uint64_t id;
-    int64_t parameter_bytes; /* of all below it as well */
+    int64_t parameter_bytes; /* including all submodules */
     int64_t buffer_bytes;
-    int64_t input_bytes;  /* storages that are known; repeated ones count again */
-    int64_t output_bytes; /* -1 = it has not ended */
-    uint32_t state_count; /* states that it was in */
+    int64_t input_bytes;  /* of known storages; repeated ones count again */
+    int64_t output_bytes; /* -1 = forward has not finished */
+    uint32_t state_count; /* number of states it has been in */
 };
 
-/* How many modules are known, in the order in which they came. */
+/* The number of known modules, which are indexed in order of first use. */
 TARN_API size_t tarn_tracker_count_modules(struct tarn_tracker *tracker);
 
-/* TARN_ERR_NOT_FOUND when there are fewer. */
+/* TARN_ERR_NOT_FOUND when the index is out of range. */
 TARN_API enum tarn_status
 tarn_tracker_get_module(struct tarn_tracker *tracker, size_t index,
                         struct tarn_track_module *module_out) TARN_MUST_CHECK;
 
-/* The state number `state_index` of a module, and rows of its call number `call`, from 0; calls
- * that `calls_kept` has dropped are no longer counted. TARN_ERR_NOT_FOUND. */
+/* State number `state_index` of a module, and the rows of its call number `call`, from 0; calls
+ * that `calls_kept` has dropped are not counted. TARN_ERR_NOT_FOUND. */
 TARN_API enum tarn_status tarn_tracker_get_state(struct tarn_tracker *tracker, size_t index,
                                                  size_t state_index, uint32_t *state_out,
                                                  size_t *call_count_out) TARN_MUST_CHECK;
@@ -255,27 +256,27 @@ TARN_API enum tarn_status tarn_tracker_get_call(struct tarn_tracker *tracker, si
                                                 struct tarn_track_row *rows, size_t capacity,
                                                 size_t *count_out) TARN_MUST_CHECK;
 
-/* One iteration: what it began with, its peak in one moment, and what it ended with so far. */
+/* One iteration: bytes at its start, at its peak over all devices, and at its end (so far). */
 struct tarn_track_iteration {
     uint32_t struct_size; /* in: sizeof(struct tarn_track_iteration) */
     uint64_t number;      /* from 0 */
     int64_t begin_bytes;  /* of all devices */
     int64_t peak_bytes;
     int64_t end_bytes;
-    int64_t growth[TARN_TRACK_CATEGORIES_MAX]; /* end less begin, by category */
-    int64_t peak[TARN_TRACK_CATEGORIES_MAX];   /* what the peak was made of */
+    int64_t growth[TARN_TRACK_CATEGORIES_MAX]; /* end minus begin, by category */
+    int64_t peak[TARN_TRACK_CATEGORIES_MAX];   /* bytes at the peak, by category */
 };
 
-/* How many there are, the one in progress among them, and number `index` of them. Those in which
- * no operator has ended do not count. TARN_ERR_NOT_FOUND. */
+/* The number of iterations, including the one in progress, and the one at `index`. Iterations in
+ * which no operator has finished are not counted. TARN_ERR_NOT_FOUND. */
 TARN_API size_t tarn_tracker_count_iterations(struct tarn_tracker *tracker);
 TARN_API enum tarn_status
 tarn_tracker_get_iteration(struct tarn_tracker *tracker, size_t index,
                            struct tarn_track_iteration *iteration_out) TARN_MUST_CHECK;
 
-/* Whose storages those bytes were, by category: the module that was the innermost active one when a
- * storage came, or whose parameter or buffer it is, by name. TARN_TRACK_ONE_MOMENT is exact;
- * TARN_TRACK_PEAKS gives the bytes of `device` at its peak. */
+/* The bytes that a module owns, by category. A storage belongs to the innermost module that was
+ * active when it was created, or to the module whose parameter or buffer it is. TARN_TRACK_PEAKS
+ * gives the bytes of `device` at its own peak. */
 TARN_API enum tarn_status tarn_tracker_get_owned(struct tarn_tracker *tracker,
                                                  enum tarn_track_point moment, uint32_t module,
                                                  uint32_t device,
@@ -288,9 +289,9 @@ enum tarn_track_format {
     TARN_TRACK_FORMAT_COUNT
 };
 
-/* What PyTorch's display_snapshot and display_modulewise_snapshots print, byte for byte. Fail with
- * TARN_ERR_INVALID_ARGUMENT and PyTorch's message for other units, TARN_ERR_HOST_MEMORY, and what
- * the writer returns. The writer is called without locks. */
+/* Write what PyTorch's display_snapshot and display_modulewise_snapshots print, byte for byte. Fail
+ * with TARN_ERR_INVALID_ARGUMENT and PyTorch's message for other units, TARN_ERR_HOST_MEMORY, or
+ * what the writer returns. The writer is called with no lock held. */
 TARN_API enum tarn_status tarn_tracker_write_rows(struct tarn_tracker *tracker,
                                                   enum tarn_track_point moment, const char *units,
                                                   enum tarn_track_format format,
@@ -302,45 +303,45 @@ TARN_API enum tarn_status tarn_tracker_write_modules(struct tarn_tracker *tracke
                                                      const struct tarn_writer *writer,
                                                      struct tarn_error *error) TARN_MUST_CHECK;
 
-/* {"peak": ..., "current": ..., "modules": ...} as Python's json.dumps writes PyTorch's
- * dictionaries, one line; "current" is TARN_TRACK_AT_END. With `everything` also "moment",
- * "iterations" and "owners", which holds who had what in that moment. */
+/* Writes {"peak": ..., "current": ..., "modules": ...} on one line, as Python's json.dumps writes
+ * PyTorch's dictionaries; "current" is TARN_TRACK_AT_END. With `everything` also "moment" (the
+ * combined peak), "iterations" and "owners" (bytes by module at the combined peak). */
 TARN_API enum tarn_status tarn_tracker_write_json(struct tarn_tracker *tracker, bool everything,
                                                   const struct tarn_writer *writer,
                                                   struct tarn_error *error) TARN_MUST_CHECK;
 
-/* The tree of modules with what each had, itself and with all below, and bars of at most
- * `bar_width` characters. TARN_TRACK_PEAKS is treated as TARN_TRACK_ONE_MOMENT. */
+/* Writes the tree of modules with the bytes of each, own and including submodules, and bars of at
+ * most `bar_width` characters. TARN_TRACK_PEAKS is treated as TARN_TRACK_ONE_MOMENT. */
 TARN_API enum tarn_status tarn_tracker_write_tree(struct tarn_tracker *tracker,
                                                   enum tarn_track_point moment, uint32_t depth,
                                                   const char *units, uint32_t bar_width,
                                                   const struct tarn_writer *writer,
                                                   struct tarn_error *error) TARN_MUST_CHECK;
 
-/* A line for each iteration: begin, peak, end, and what grew. */
+/* Writes one line per iteration: start, peak, end, and the categories that grew. */
 TARN_API enum tarn_status tarn_tracker_write_iterations(struct tarn_tracker *tracker,
                                                         const char *units,
                                                         const struct tarn_writer *writer,
                                                         struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Recomputes everything that is kept twice; returns the number of contradictions, which are
- * added to `findings`. */
+/* Recomputes all redundant state; adds mismatches to `findings` and returns their number. */
 TARN_API uint64_t tarn_tracker_check(struct tarn_tracker *tracker, struct tarn_findings *findings);
 
-/* What replaying a log showed. */
+/* The result of replaying a log. */
 struct tarn_track_replay {
     uint32_t struct_size; /* in: sizeof(struct tarn_track_replay) */
     uint64_t events;      /* lines */
     uint64_t compared;    /* recorded snapshots ("after") */
-    uint64_t differing;   /* ... that ours differ from */
+    uint64_t differing;   /* ... that differ from ours */
     char first[512];      /* the first difference: line, expected, got; "" when none */
 };
 
-/* Applies a recorded log of events, one JSON object a line (docs/tracker.md), plain, gzip or zstd;
- * "-" is standard input. `replay_out` may be NULL. `after`, which may be NULL, gets our snapshot
- * after each event as a line of JSON. On failure, what came before it was applied:
- * TARN_ERR_FORMAT for what makes no sense, TARN_ERR_TRUNCATED when the log ends in the middle of an
- * event, TARN_ERR_IO, TARN_ERR_LIMIT, TARN_ERR_HOST_MEMORY; the text names line and event. */
+/* Applies a recorded log of events, one JSON object per line (docs/tracker.md), plain, gzip or
+ * zstd; "-" is standard input. `replay_out` may be NULL. `after`, which may be NULL, receives our
+ * snapshot after each event as one line of JSON. On failure the events before it have been applied:
+ * TARN_ERR_FORMAT for malformed or inconsistent events, TARN_ERR_TRUNCATED when the log ends in the
+ * middle of an event, TARN_ERR_IO, TARN_ERR_LIMIT, TARN_ERR_HOST_MEMORY; the text names line and
+ * event. */
 TARN_API enum tarn_status tarn_tracker_replay_log(struct tarn_tracker *tracker, const char *path,
                                                   const struct tarn_writer *after,
                                                   struct tarn_track_replay *replay_out,

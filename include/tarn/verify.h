@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Holding the allocator against recorded decisions: a log of calls to PyTorch's allocator on a GPU,
- * with the pointer, the events, the counters and the snapshots that each call gave. The same calls
- * run here on a simulated device that hands out the recorded addresses; every answer must be the
- * same.
+ * Verifies the allocator against recorded decisions: a log of calls to PyTorch's allocator on a
+ * GPU, with the pointer, events, counters and snapshots that each call produced. The calls are
+ * repeated here on a simulated device that returns the recorded addresses; every result must be
+ * equal.
  */
 #ifndef TARN_VERIFY_H
 #define TARN_VERIFY_H
@@ -23,8 +23,8 @@ enum {
 struct tarn_verify_options {
     uint32_t struct_size; /* sizeof(struct tarn_verify_options) */
 
-    /* A GPU whose memory lies behind the recorded addresses (tarn_sim_options.memory): every
-     * allocation, page and mapping is made there too; each block is written when it is handed out
+    /* A GPU that backs the recorded addresses with memory (tarn_sim_options.memory): every
+     * allocation, page and mapping is also made there; each block is written when it is allocated
      * and must hold the same bytes when it is freed. NULL = no memory. Borrowed. */
     struct tarn_device *memory;
 };
@@ -34,25 +34,25 @@ struct tarn_verify_result {
     uint64_t calls;
     uint64_t differing;               /* calls with any difference */
     char first[TARN_VERIFY_TEXT_MAX]; /* the first one: call, expected, got; "" when none */
-    uint64_t blocks_read; /* blocks whose contents were looked at when they were freed */
+    uint64_t blocks_read;             /* blocks whose contents were checked when they were freed */
 };
 
 /* Runs the log at `path` ("-" is standard input; plain, gzip or zstd). Returns TARN_OK whether or
- * not there are differences; fails when the log cannot be read or makes no sense, with the line in
+ * not there are differences; fails when the log cannot be read or is inconsistent, with the line in
  * the error's text, or when memory cannot be written or read. `options` may be NULL. Any thread. */
 TARN_API enum tarn_status tarn_verify_log(const char *path,
                                           const struct tarn_verify_options *options,
                                           struct tarn_verify_result *result_out,
                                           struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Whether the file at `path` begins like a decision log. False for what cannot be read twice (a
- * pipe, standard input). Any thread. */
+/* Whether the file at `path` starts like a decision log. False for pipes and standard input, which
+ * cannot be read twice. Any thread. */
 TARN_API bool tarn_verify_is_log(const char *path);
 
-/* The log at `path` as a snapshot: what the recorded process would have dumped at its end, with the
- * whole trace and the pools, without stacks and times; settings are those at the end. The calls are
- * made here to get there, so it fails with TARN_ERR_FORMAT when one comes out otherwise, and as
- * tarn_verify_log does. Caller owns *snapshot_out, destroy with tarn_snapshot_destroy. Any thread.
+/* Converts the log at `path` to the snapshot that the recorded process would have dumped at its
+ * end, with the whole trace and the pools but without stacks and timestamps; settings are those at
+ * the end. The calls are replayed to do so: TARN_ERR_FORMAT when a result differs; other errors as
+ * tarn_verify_log. Caller owns *snapshot_out, destroy with tarn_snapshot_destroy. Any thread.
  */
 TARN_API enum tarn_status tarn_verify_snapshot(const char *path,
                                                struct tarn_snapshot **snapshot_out,
