@@ -440,6 +440,7 @@ struct tarn_top_result {
     const struct tarn_top_row *tree;
 };
 
+/* Stacks by what they held and requested over the whole trace: one result per device. */
 TARN_API enum tarn_status tarn_top_compute(const struct tarn_snapshot *snapshot,
                                            const struct tarn_report_options *options,
                                            struct tarn_top_result **results_out, size_t *count_out,
@@ -458,6 +459,7 @@ struct tarn_live_result {
     struct tarn_composition composition;
 };
 
+/* What memory consists of at the selected instant, else at the end: one result per device. */
 TARN_API enum tarn_status tarn_live_compute(const struct tarn_snapshot *snapshot,
                                             const struct tarn_report_options *options,
                                             struct tarn_live_result **results_out,
@@ -493,6 +495,7 @@ struct tarn_churn_result {
     struct tarn_churn_row total;
 };
 
+/* Which stacks free memory right after allocating it: one result per device. */
 TARN_API enum tarn_status tarn_churn_compute(const struct tarn_snapshot *snapshot,
                                              const struct tarn_report_options *options,
                                              struct tarn_churn_result **results_out,
@@ -545,6 +548,7 @@ struct tarn_frag_result {
     const struct tarn_frag_state *states; /* over the trace: after each tenth of it */
 };
 
+/* Where reserved memory is lost: one result per device. */
 TARN_API enum tarn_status tarn_frag_compute(const struct tarn_snapshot *snapshot,
                                             const struct tarn_report_options *options,
                                             struct tarn_frag_result **results_out,
@@ -608,6 +612,7 @@ struct tarn_leaks_result {
     struct tarn_leak_row total;
 };
 
+/* Which stacks hold more and more: one result per device. */
 TARN_API enum tarn_status tarn_leaks_compute(const struct tarn_snapshot *snapshot,
                                              const struct tarn_report_options *options,
                                              struct tarn_leaks_result **results_out,
@@ -662,6 +667,7 @@ struct tarn_diff_result {
     struct tarn_changes changes;
 };
 
+/* What changed between two snapshots, or two instants of one: one result per device. */
 TARN_API enum tarn_status
 tarn_diff_compute(const struct tarn_snapshot *before, const struct tarn_snapshot *after,
                   const struct tarn_report_options *options, const struct tarn_diff_options *how,
@@ -828,6 +834,7 @@ struct tarn_info_result {
     const struct tarn_info_device *devices; /* those that the options name */
 };
 
+/* What is in a snapshot, and what is not. */
 TARN_API enum tarn_status tarn_info_compute(const struct tarn_snapshot *snapshot,
                                             const struct tarn_report_options *options,
                                             struct tarn_info_result **result_out,
