@@ -235,8 +235,6 @@ TN_NOINLINE bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, 
                                     tarn_stream stream, uint64_t *stack,
                                     struct tarn_handle *handle_out)
 {
-    struct tn_request request = {.requested = size, .stream = stream};
-
     if (tn_fast_has_caches(fast) &&
         tn_stream_cache_alloc(&fast->caches, size, stream, handle_out)) {
         return true;
@@ -252,8 +250,9 @@ TN_NOINLINE bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, 
     const struct tn_undo_entry *entry =
         tn_fast_has_caches(fast) ? NULL : tn_undo_log_redo(&fast->log, size, stream);
 
-    request.stack = *stack;
     if (!entry) {
+        struct tn_request request = {.requested = size, .stream = stream, .stack = *stack};
+
         return fast_alloc_locked(fast, heap, &request, handle_out);
     }
     *handle_out = (struct tarn_handle){.ptr = entry->address, .place = entry->place};
