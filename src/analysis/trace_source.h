@@ -50,8 +50,16 @@ static inline int64_t tn_reserved_delta(const struct tn_trace_entry *entry)
     return tn_trace_gives_back(entry) ? -(int64_t)entry->size : 0;
 }
 
-/* Bytes reserved right before entry `first`, by the sizes in the trace. More given back than the
- * file has counts as nothing. Cost: O(entries). */
+/* Reserved bytes after so many more or less. More taken away than is there counts as nothing left.
+ * Readers keep all sizes of a file below 2^62 together. */
+static inline uint64_t tn_reserved_after(uint64_t reserved, int64_t delta)
+{
+    const uint64_t after = reserved + (uint64_t)delta;
+
+    return (int64_t)after < 0 ? 0 : after;
+}
+
+/* Bytes reserved right before entry `first`, by the sizes in the trace. Cost: O(entries). */
 static inline uint64_t tn_source_reserved_before(const struct tn_trace_source *source,
                                                  uint64_t first)
 {
@@ -61,8 +69,7 @@ static inline uint64_t tn_source_reserved_before(const struct tn_trace_source *s
         reserved += tn_source_has(source, i) ? source->segments[i].total_size : 0;
     }
     for (uint64_t i = source->trace->count; i > first; i--) {
-        reserved -= (uint64_t)tn_reserved_delta(tn_source_entry(source, i - 1));
-        reserved = (int64_t)reserved < 0 ? 0 : reserved;
+        reserved = tn_reserved_after(reserved, -tn_reserved_delta(tn_source_entry(source, i - 1)));
     }
     return reserved;
 }

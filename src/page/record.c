@@ -96,7 +96,7 @@ bool tn_record_init(struct tn_record *record, const struct tn_trace_source *sour
     if (!tn_entry_pools_init(&record->pools, source)) {
         return false;
     }
-    if (!tn_view_spans_init(&record->spans, source, first)) {
+    if (!tn_view_spans_collect(&record->spans, source, first)) {
         tn_entry_pools_fini(&record->pools);
         return false;
     }
@@ -105,7 +105,7 @@ bool tn_record_init(struct tn_record *record, const struct tn_trace_source *sour
 
 void tn_record_fini(struct tn_record *record)
 {
-    tn_view_spans_fini(&record->spans);
+    tn_vec_fini(&record->spans);
     tn_entry_pools_fini(&record->pools);
     tn_lifetime_ids_fini(&record->lifetimes);
     tn_vec_fini(&record->told);
@@ -651,14 +651,14 @@ static void entry_number_put(struct tn_record *record, struct tn_column *column,
 
 static bool spans_put(struct tn_record *record, struct tn_text_out *out)
 {
-    const struct tn_view_span *spans = record->spans.spans.items;
+    const struct tn_view_span *spans = record->spans.items;
     struct tn_column *column = &record->chunk;
     char name[48];
 
     tn_column_clear(column);
     record->at = 0;
-    tn_column_put_varint(column, record->spans.spans.count);
-    for (size_t i = 0; i < record->spans.spans.count; i++) {
+    tn_column_put_varint(column, record->spans.count);
+    for (size_t i = 0; i < record->spans.count; i++) {
         tn_column_put_varint(column, address_step(record, spans[i].address));
         tn_column_put_varint(column, spans[i].size);
         entry_number_put(record, column, spans[i].start);

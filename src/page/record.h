@@ -73,8 +73,8 @@ struct tn_record {
     struct tn_size_table *sizes;
     struct tn_entry_pools pools;
     struct tn_lifetime_ids lifetimes;
-    struct tn_view_spans spans;
-    struct tn_vec told; /* uint64_t a life: entry that told of it; bit 63: its free is asked for,
+    struct tn_vec spans; /* struct tn_view_span */
+    struct tn_vec told;  /* uint64_t a life: entry that told of it; bit 63: its free is asked for,
                            bit 62: it was there before */
     struct tn_column hints; /* a byte a life: 0: its category is that of its stack, otherwise that
                                number of those by lifetime, from 1 on */

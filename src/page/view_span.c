@@ -6,10 +6,10 @@
 #include <stdlib.h>
 
 /* A part of a range whose beginning has been found. */
-static bool span_add(struct tn_view_spans *spans, const struct tn_segment_range *range,
-                     uint64_t start, uint64_t end, uint64_t entry)
+static bool span_add(struct tn_vec *spans, const struct tn_segment_range *range, uint64_t start,
+                     uint64_t end, uint64_t entry)
 {
-    struct tn_view_span *span = tn_vec_push(&spans->spans);
+    struct tn_view_span *span = tn_vec_push(spans);
 
     if (span) {
         *span = (struct tn_view_span){.address = start,
@@ -26,7 +26,7 @@ static bool span_add(struct tn_view_spans *spans, const struct tn_segment_range 
 }
 
 struct collecting {
-    struct tn_view_spans *spans;
+    struct tn_vec *spans;
     struct tn_segment_walk walk;
 };
 
@@ -70,12 +70,12 @@ static int span_compare(const void *left, const void *right)
     return a->end < b->end ? -1 : a->end > b->end;
 }
 
-bool tn_view_spans_init(struct tn_view_spans *spans, const struct tn_trace_source *source,
-                        uint64_t first)
+bool tn_view_spans_collect(struct tn_vec *spans_out, const struct tn_trace_source *source,
+                           uint64_t first)
 {
-    struct collecting collecting = {.spans = spans};
+    struct collecting collecting = {.spans = spans_out};
 
-    tn_vec_init(&spans->spans, sizeof(struct tn_view_span));
+    tn_vec_init(spans_out, sizeof(struct tn_view_span));
     if (!tn_segment_walk_init(&collecting.walk, source)) {
         return false;
     }
@@ -83,16 +83,11 @@ bool tn_view_spans_init(struct tn_view_spans *spans, const struct tn_trace_sourc
 
     tn_segment_walk_fini(&collecting.walk);
     if (!good) {
-        tn_view_spans_fini(spans);
+        tn_vec_fini(spans_out);
         return false;
     }
-    if (spans->spans.count > 0) {
-        qsort(spans->spans.items, spans->spans.count, sizeof(struct tn_view_span), span_compare);
+    if (spans_out->count > 0) {
+        qsort(spans_out->items, spans_out->count, sizeof(struct tn_view_span), span_compare);
     }
     return true;
-}
-
-void tn_view_spans_fini(struct tn_view_spans *spans)
-{
-    tn_vec_fini(&spans->spans);
 }

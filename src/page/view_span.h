@@ -4,7 +4,7 @@
  * that gave it back. Spans never overlap in both; where a growing segment was mapped piece by piece
  * there is a span for each.
  *
- * Owns: the spans; borrows the model. Cost: O(log n) an entry that changes segments.
+ * Cost: O(log n) an entry that changes segments.
  */
 #ifndef TN_PAGE_VIEW_SPAN_H
 #define TN_PAGE_VIEW_SPAN_H
@@ -24,14 +24,9 @@ struct tn_view_span {
     bool is_expandable;
 };
 
-struct tn_view_spans {
-    struct tn_vec spans; /* struct tn_view_span, by start, then address */
-};
-
-/* Of the entries from number `first` on. False when host memory is missing; then there is nothing
- * to release. */
-bool tn_view_spans_init(struct tn_view_spans *spans, const struct tn_trace_source *source,
-                        uint64_t first) TN_MUST_CHECK;
-void tn_view_spans_fini(struct tn_view_spans *spans);
+/* Those of the entries from number `first` on: struct tn_view_span, by start, then address. False
+ * when host memory is missing; then there is nothing to release. */
+bool tn_view_spans_collect(struct tn_vec *spans_out, const struct tn_trace_source *source,
+                           uint64_t first) TN_MUST_CHECK;
 
 #endif

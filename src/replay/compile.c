@@ -466,7 +466,7 @@ static void compile_entry(struct compile *c, uint64_t index)
         (void)compile_add(c, want ? TN_OP_FLUSH_WANT : TN_OP_FLUSH, index);
     }
     c->flushing = tn_trace_gives_back(entry);
-    c->reserved = tn_limit_reserved_after(c->reserved, entry);
+    c->reserved = tn_reserved_after(c->reserved, tn_reserved_delta(entry));
     switch ((enum tn_trace_action)entry->action) {
     case TN_TRACE_ALLOC:
         compile_alloc(c, entry, index);

@@ -2,18 +2,8 @@
 #include "replay/limit.h"
 
 #include "alloc/config/size_class.h"
+#include "analysis/trace_source.h"
 #include "base/checked.h"
-
-uint64_t tn_limit_reserved_after(uint64_t reserved, const struct tn_trace_entry *entry)
-{
-    if (tn_trace_takes(entry)) {
-        return entry->size > UINT64_MAX - reserved ? UINT64_MAX : reserved + entry->size;
-    }
-    if (tn_trace_gives_back(entry)) {
-        return entry->size > reserved ? 0 : reserved - entry->size;
-    }
-    return reserved;
-}
 
 /* The request in the middle of which the entries from `index` on stand: its bytes from the device,
  * or 0 when they stand by themselves. */
@@ -84,7 +74,7 @@ void tn_limit_find_bounds(struct tn_program *program, const struct tn_model *mod
 
     *limit = (struct tn_limit){.at_least = reserved, .below = UINT64_MAX};
     for (uint64_t i = 0; i < trace->count; i++) {
-        reserved = tn_limit_reserved_after(reserved, tn_trace_at(model, trace, i));
+        reserved = tn_reserved_after(reserved, tn_reserved_delta(tn_trace_at(model, trace, i)));
         limit->at_least = reserved > limit->at_least ? reserved : limit->at_least;
     }
     if (limit->at_least == 0) { /* nothing is known of segments */
@@ -109,6 +99,6 @@ void tn_limit_find_bounds(struct tn_program *program, const struct tn_model *mod
             }
         }
         in_run = tn_trace_gives_back(entry);
-        reserved = tn_limit_reserved_after(reserved, entry);
+        reserved = tn_reserved_after(reserved, tn_reserved_delta(entry));
     }
 }

@@ -35,9 +35,6 @@ bool tn_limit_gave_back(const struct tn_program *program, const struct tn_model 
                         const struct tn_trace *trace, uint64_t index, uint64_t reserved,
                         const struct tarn_config *config);
 
-/* Bytes reserved after an entry. */
-uint64_t tn_limit_reserved_after(uint64_t reserved, const struct tn_trace_entry *entry);
-
 /* Looks for a limit within the bounds under which the recorded run comes out exactly, the roundest
  * first, by replaying; sets limit->bytes, which stays 0 without one. */
 enum tarn_status tn_limit_search(struct tn_program *program, const struct tarn_config *config,

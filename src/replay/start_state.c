@@ -4,6 +4,7 @@
 #include "alloc/config/size_class.h"
 #include "analysis/lifetime_walk.h"
 #include "analysis/split_rule.h"
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/map.h"
@@ -222,13 +223,17 @@ static void read_final_block(struct rebuild *r, const struct tn_model_block *blo
         return;
     }
     if (lifetime != TN_LIFETIME_NONE) {
-        struct known_lifetime *told = (struct known_lifetime *)r->lifetimes.items + lifetime;
+        struct known_lifetime *lifetimes = r->lifetimes.items;
 
-        told->is_left = false;
-        known = told->block;
+        tn_assert(lifetimes);
+        lifetimes[lifetime].is_left = false;
+        known = lifetimes[lifetime].block;
     }
     if (known != TN_NEVER) {
-        ((struct known_block *)r->blocks.items)[known].size = block->size;
+        struct known_block *blocks = r->blocks.items;
+
+        tn_assert(blocks);
+        blocks[known].size = block->size;
     } else if (lifetime == TN_LIFETIME_NONE) {
         rebuild_add_block(
             r, (struct known_block){.address = block->address,

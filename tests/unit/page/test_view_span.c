@@ -12,10 +12,10 @@ static struct tn_trace_source source_of(const struct trace_model *made)
                                     .segment_count = made->model.segment_count};
 }
 
-static void check_span(const struct tn_view_spans *spans, size_t i, uint64_t address, uint64_t size,
+static void check_span(const struct tn_vec *spans, size_t i, uint64_t address, uint64_t size,
                        uint64_t start, uint64_t end)
 {
-    const struct tn_view_span *span = (const struct tn_view_span *)spans->spans.items + i;
+    const struct tn_view_span *span = (const struct tn_view_span *)spans->items + i;
 
     assert_int_equal(span->address, address);
     assert_int_equal(span->size, size);
@@ -35,25 +35,25 @@ static void segments_come_and_go(void **state)
         {TN_TRACE_SEGMENT_FREE, A + 32 * MIB, 4 * MIB, 5},
     };
     struct trace_model made;
-    struct tn_view_spans spans;
+    struct tn_vec spans;
 
     (void)state;
     trace_open(&made, rows, 3, segments, 2);
     const struct tn_trace_source source = source_of(&made);
 
-    assert_true(tn_view_spans_init(&spans, &source, 0));
-    assert_int_equal(spans.spans.count, 3);
+    assert_true(tn_view_spans_collect(&spans, &source, 0));
+    assert_int_equal(spans.count, 3);
     assert_int_equal(tn_source_reserved_before(&source, 0), 2 * MIB);
     check_span(&spans, 0, A, 2 * MIB, TN_NEVER, TN_NEVER);
     check_span(&spans, 1, A + 32 * MIB, 4 * MIB, 0, 2);
     check_span(&spans, 2, A + 64 * MIB, 20 * MIB, 1, TN_NEVER);
-    tn_view_spans_fini(&spans);
+    tn_vec_fini(&spans);
 
     /* Begun later, what was reserved by then is from before. */
-    assert_true(tn_view_spans_init(&spans, &source, 2));
+    assert_true(tn_view_spans_collect(&spans, &source, 2));
     assert_int_equal(tn_source_reserved_before(&source, 2), 26 * MIB);
     check_span(&spans, 1, A + 32 * MIB, 4 * MIB, TN_NEVER, 2);
-    tn_view_spans_fini(&spans);
+    tn_vec_fini(&spans);
     trace_close(&made);
     assert_int_equal(tarn_host_usage().live_bytes, 0);
 }
@@ -70,29 +70,29 @@ static void growing_segments_are_cut_where_they_were_mapped(void **state)
         {TN_TRACE_SEGMENT_UNMAP, A + 20 * MIB, 20 * MIB, 0},
     };
     struct trace_model made;
-    struct tn_view_spans spans;
+    struct tn_vec spans;
 
     (void)state;
     trace_open(&made, rows, 3, segments, 2);
     const struct tn_trace_source source = source_of(&made);
 
-    assert_true(tn_view_spans_init(&spans, &source, 0));
-    assert_int_equal(spans.spans.count, 3);
+    assert_true(tn_view_spans_collect(&spans, &source, 0));
+    assert_int_equal(spans.count, 3);
     assert_int_equal(tn_source_reserved_before(&source, 0), 0);
     check_span(&spans, 0, A, 20 * MIB, 0, TN_NEVER);
     check_span(&spans, 1, A + 20 * MIB, 20 * MIB, 0, 2);
     check_span(&spans, 2, A + 40 * MIB, 20 * MIB, 1, TN_NEVER);
-    assert_true(((struct tn_view_span *)spans.spans.items)[1].is_expandable);
-    tn_view_spans_fini(&spans);
+    assert_true(((struct tn_view_span *)spans.items)[1].is_expandable);
+    tn_vec_fini(&spans);
     trace_close(&made);
 }
 
 /* No two spans that are reserved at a moment overlap. */
-static void check_moment(const struct tn_view_spans *spans, uint64_t at)
+static void check_moment(const struct tn_vec *spans, uint64_t at)
 {
-    const struct tn_view_span *all = spans->spans.items;
+    const struct tn_view_span *all = spans->items;
 
-    for (size_t i = 0; i < spans->spans.count; i++) {
+    for (size_t i = 0; i < spans->count; i++) {
         for (size_t k = 0; k < i; k++) {
             const bool both = all[i].start + 1 <= at && all[k].start + 1 <= at &&
                               all[i].end >= at && all[k].end >= at;
@@ -117,17 +117,17 @@ static void contradictions_do_not_overlap(void **state)
         {TN_TRACE_SEGMENT_ALLOC, A, UINT64_MAX, 0},
     };
     struct trace_model made;
-    struct tn_view_spans spans;
+    struct tn_vec spans;
 
     (void)state;
     trace_open(&made, rows, 3, segments, 3);
     const struct tn_trace_source source = source_of(&made);
 
-    assert_true(tn_view_spans_init(&spans, &source, 0));
+    assert_true(tn_view_spans_collect(&spans, &source, 0));
     for (uint64_t at = 0; at <= 3; at++) { /* at - 1 is the entry that was last */
         check_moment(&spans, at);
     }
-    tn_view_spans_fini(&spans);
+    tn_vec_fini(&spans);
     trace_close(&made);
 }
 
@@ -137,7 +137,7 @@ static void failures_leave_nothing(void **state)
     static const struct trace_row rows[] = {{TN_TRACE_SEGMENT_ALLOC, A, 10 * MIB, 0},
                                             {TN_TRACE_SEGMENT_FREE, A + GIB, MIB, 0}};
     struct trace_model made;
-    struct tn_view_spans spans;
+    struct tn_vec spans;
     bool done = false;
 
     (void)state;
@@ -147,11 +147,11 @@ static void failures_leave_nothing(void **state)
 
     for (uint64_t n = 1; !done; n++) {
         tarn_host_fail_nth(n);
-        done = tn_view_spans_init(&spans, &source, 0);
+        done = tn_view_spans_collect(&spans, &source, 0);
         tarn_host_fail_nth(0);
         if (done) {
             assert_in_range(n, 2, 20);
-            tn_view_spans_fini(&spans);
+            tn_vec_fini(&spans);
         }
         assert_int_equal(tarn_host_usage().live_bytes, live);
     }
