@@ -2,12 +2,12 @@
 /*
  * Commands of the program. To add one:
  *
- *   1. write cmd_NAME.c, which defines `const struct cli_command cli_command_NAME`: its one line of
- *      help, its option table, the struct of values that the table fills, and its function;
+ *   1. write cmd_NAME.c, which defines `const struct cli_command cli_command_NAME`: its one-line
+ *   help, its option table, the struct that receives the values, and its function;
  *   2. add a row X(NAME) to CLI_COMMANDS below (and the file to cli/CMakeLists.txt).
  *
- * Parsing, --help, "did you mean", the list in `tarn help`, the man page and the completion of
- * shells follow. Tests run the examples (tests/cli/examples.sh says on which files). A command's
+ * Parsing, --help, "did you mean", the list in `tarn help`, the man page and shell completion
+ * follow from that. Tests run the examples (tests/cli/examples.sh supplies the files). A command's
  * function returns an exit code; results go to stdout, everything else to stderr through cli_fail.
  *
  *   struct stats_values { bool json; const char *output; };
@@ -80,26 +80,26 @@ struct cli_command;
 struct cli_call {
     const struct cli_command *command;
     const struct cli_terminal *terminal;
-    const void *values; /* the command's struct of values, filled */
-    int argument_count; /* within the command's bounds */
+    const void *values; /* the command's struct of option values */
+    int argument_count; /* within arguments_min and arguments_max */
     char **arguments;
 };
 
 struct cli_command {
     const char *name;
-    const char *arguments; /* as help shows them: "FILE", "[COMMAND]"; "" for none */
+    const char *arguments; /* shown in help: "FILE", "[COMMAND]"; "" for none */
     int arguments_min;
     int arguments_max;          /* -1 = any number */
     const char *help;           /* one line, lower case, no full stop */
     const char *details;        /* more lines for the command's own help, or NULL */
-    const char *examples;       /* command lines, one a line, each to be run in order */
-    const char *const *words;   /* what arguments may be, for completion; NULL: names of files */
-    bool is_unpaged;            /* prints little, or what no pager should get */
+    const char *examples;       /* command lines, one per line, run in order */
+    const char *const *words;   /* possible arguments, for completion; NULL: file names */
+    bool is_unpaged;            /* never uses the pager */
     bool prints_sizes;          /* has --units */
-    bool is_redirected;         /* has -o and -f: a file may get what it prints */
+    bool is_redirected;         /* has -o and -f, which redirect its output to a file */
     const struct cli_opt *opts; /* or NULL */
-    size_t values_size;         /* of the struct that `opts` fills */
-    const void *defaults;       /* what it starts from; NULL = zero bytes */
+    size_t values_size;         /* of the struct of option values */
+    const void *defaults;       /* initial option values; NULL = zero bytes */
     enum cli_exit (*run)(const struct cli_call *call);
 };
 
@@ -107,7 +107,7 @@ struct cli_command {
 CLI_COMMANDS(CLI_COMMAND_DECLARE)
 #undef CLI_COMMAND_DECLARE
 
-/* Options that every command has, and the program before the command. */
+/* Options of every command, also accepted before the command. */
 struct cli_common_values {
     bool help;
     bool no_pager;
@@ -118,21 +118,21 @@ struct cli_common_values {
 
 extern const struct cli_opt cli_common_opts[];
 
-/* Options of every command that reads snapshots: one with SNAPSHOT or BEFORE among its arguments.
- * cli_load_snapshot follows them. */
+/* Options of every command that reads snapshots, that is, has SNAPSHOT or BEFORE among its
+ * arguments. cli_load_snapshot applies them. */
 struct cli_reading_values {
     bool strict;
     bool partial;
     int progress;       /* enum cli_progress_when */
-    uint64_t mem_limit; /* bytes; 0 = the library's */
+    uint64_t mem_limit; /* bytes; 0 = the library's default */
 };
 
-/* Of commands that print sizes for people. */
+/* Options of commands that print sizes as text. */
 struct cli_units_values {
     int units; /* enum tarn_units */
 };
 
-/* Of commands that print to stdout and know no files. */
+/* Options of commands that only print to stdout. */
 struct cli_redirect_values {
     const char *output;
     bool force;
@@ -142,12 +142,11 @@ enum {
     CLI_COMMAND_TABLES_MAX = 6
 };
 
-/* The tables of options that a command has, its own first, those of all commands last; ends with
- * NULL. */
+/* The option tables of a command, its own first, those of all commands last; ends with NULL. */
 void cli_command_tables(const struct cli_command *command,
                         const struct cli_opt *tables_out[CLI_COMMAND_TABLES_MAX]);
 
-/* Options that only the program has, before the command. */
+/* Options accepted only before the command. */
 struct cli_program_values {
     bool version;
 };
@@ -157,17 +156,17 @@ extern const struct cli_opt cli_program_opts[];
 /* All commands; ends with NULL. */
 extern const struct cli_command *const cli_commands[];
 
-/* NULL when there is none of that name. */
+/* NULL if there is no such command. */
 const struct cli_command *cli_command_find(const char *name);
 
-/* Parses the arguments behind the command's name and runs it. */
+/* Parses the arguments after the command's name and runs it. */
 enum cli_exit cli_command_start(const struct cli_command *command, int argc, char **argv,
                                 const struct cli_common_values *common);
 
-/* Says on stderr that there is no such command and which was probably meant. */
+/* Reports an unknown command on stderr, with the closest match. */
 enum cli_exit cli_command_unknown(const char *name);
 
-/* Whether an argument is the name of a command: "[COMMAND]". */
+/* Whether the argument is a command name: "[COMMAND]". */
 bool cli_command_takes_command(const struct cli_command *command);
 
 /* Help of the program or of one command. */
@@ -178,8 +177,8 @@ void cli_help_command(FILE *file, const struct cli_command *command);
 __attribute__((format(printf, 3, 4))) enum cli_exit
 cli_fail(const struct cli_command *command, enum cli_exit code, const char *format, ...);
 
-/* The same for a failure of the library: the error's text, or the status's when it has none, after
- * `what` failed (NULL: the text says it itself). */
+/* The same for a failure of the library: prints the error's text, or else the status's, after
+ * `what` (NULL: the text is enough). */
 enum cli_exit cli_fail_status(const struct cli_command *command, enum tarn_status status,
                               const struct tarn_error *error, const char *what);
 

@@ -40,12 +40,12 @@ const struct cli_opt cli_common_opts[] = {
      .letter = 'q',
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct cli_common_values, quiet),
-     .help = "say nothing on standard error but errors"},
+     .help = "print only errors on standard error"},
     {.name = "verbose",
      .letter = 'v',
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct cli_common_values, verbose),
-     .help = "say on standard error what was read, and what in it was odd"},
+     .help = "report on standard error what was read, with warnings"},
     {0},
 };
 
@@ -53,21 +53,21 @@ static const struct cli_opt reading_opts[] = {
     {.name = "strict",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct cli_reading_values, strict),
-     .help = "take no snapshot that has anything unknown or odd (exit code 3)"},
+     .help = "reject snapshots with anything unknown or unusual (exit code 3)"},
     {.name = "partial",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct cli_reading_values, partial),
-     .help = "a snapshot that ends early is fine: no message, exit code 0"},
+     .help = "accept a truncated snapshot: no message, exit code 0"},
     {.name = "progress",
      .kind = CLI_OPT_CHOICE,
      .at = offsetof(struct cli_reading_values, progress),
      .choices = cli_progress_choices,
-     .help = "when to say on standard error how far long work is"},
+     .help = "when to show progress on standard error"},
     {.name = "mem-limit",
      .kind = CLI_OPT_SIZE,
      .at = offsetof(struct cli_reading_values, mem_limit),
      .value = "SIZE",
-     .help = "what a snapshot may take of memory; more is exit code 7 (by its size)"},
+     .help = "memory limit for a snapshot, exit code 7 beyond (default: from its size)"},
     {0},
 };
 
@@ -76,7 +76,7 @@ static const struct cli_opt units_opts[] = {
      .kind = CLI_OPT_CHOICE,
      .at = offsetof(struct cli_units_values, units),
      .choices = cli_units_choices,
-     .help = "of sizes: by 1024, by 1000, or whole bytes; JSON always has bytes"},
+     .help = "units of sizes: powers of 1024 or 1000, or bytes; JSON always has bytes"},
     {0},
 };
 
@@ -86,7 +86,7 @@ static const struct cli_opt redirect_opts[] = {
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct cli_redirect_values, output),
      .value = "FILE",
-     .help = "where to write; - is standard output, the default"},
+     .help = "output file (default: -, standard output)"},
     CLI_FORCE_OPT(struct cli_redirect_values),
     {0},
 };
@@ -99,7 +99,7 @@ const struct cli_opt cli_program_opts[] = {
     {0},
 };
 
-/* '-' and '_' are the same in names. */
+/* '-' matches '_' in names. */
 static bool name_equals(const char *name, const char *word)
 {
     while (*name && (*name == *word || (*name == '_' && *word == '-'))) {
@@ -119,7 +119,7 @@ const struct cli_command *cli_command_find(const char *name)
     return NULL;
 }
 
-/* Values of the tables that are not a command's own. */
+/* Values of the option tables that commands share. */
 struct shared_values {
     struct cli_redirect_values redirect;
     struct cli_units_values units;
@@ -132,7 +132,7 @@ static bool reads_snapshots(const struct cli_command *command)
     return strstr(command->arguments, "SNAPSHOT") || strstr(command->arguments, "BEFORE");
 }
 
-/* The tables that a command has, with where their values go. */
+/* The option tables of a command, with the structs that receive the values. */
 static size_t sets_make(const struct cli_command *command, void *own, struct shared_values *shared,
                         struct cli_opt_set sets[CLI_COMMAND_TABLES_MAX])
 {
@@ -211,7 +211,7 @@ enum cli_exit cli_command_unknown(const char *name)
                     cli_shown(name).text);
 }
 
-/* Runs the command on parsed arguments, unless their number is wrong. */
+/* Checks the number of arguments and runs the command. */
 static enum cli_exit call_run(const struct cli_call *call)
 {
     const struct cli_command *command = call->command;
@@ -227,7 +227,7 @@ static enum cli_exit call_run(const struct cli_call *call)
     return command->run(call);
 }
 
-/* Runs it, behind a pager where that helps. */
+/* Runs the command, through a pager on terminals. */
 static enum cli_exit call_run_paged(const struct cli_call *call, bool no_pager)
 {
     struct cli_pager pager = {.child = 0};
@@ -241,7 +241,7 @@ static enum cli_exit call_run_paged(const struct cli_call *call, bool no_pager)
     return code;
 }
 
-/* Follows the options that are not the command's own, and runs it. */
+/* Applies the shared options and runs the command. */
 static enum cli_exit call_start(const struct cli_call *parsed, const struct shared_values *shared)
 {
     const struct cli_common_values *common = &shared->common;

@@ -28,7 +28,7 @@ static bool takes_file(const struct cli_opt *opt)
     return opt->value && (strcmp(opt->value, "FILE") == 0 || strcmp(opt->value, "FOLDER") == 0);
 }
 
-/* Text inside single quotes, which ends them for what they cannot hold. */
+/* Writes text within single quotes, escaping single quotes. */
 static void quoted_put(FILE *file, const char *text, const char *quote)
 {
     for (; *text; text++) {
@@ -54,7 +54,7 @@ static void words_put(FILE *file, const char *const *words)
     }
 }
 
-/* What the arguments of a command may be; false: names of files. */
+/* The possible arguments of a command; false: file names. */
 static bool arguments_put(FILE *file, const struct cli_command *command)
 {
     if (cli_command_takes_command(command)) {
@@ -78,7 +78,7 @@ static void bash_name(FILE *file, const struct cli_command *command, const struc
     }
 }
 
-/* A case of what follows an option: its choices, a file, or nothing that is known. */
+/* The case for the value of an option: its choices, a file, or nothing. */
 static void bash_value(FILE *file, const struct cli_command *command, const struct cli_opt *opt)
 {
     if (opt->kind == CLI_OPT_FLAG) {
@@ -115,7 +115,7 @@ static void bash_command(FILE *file, const struct cli_command *command)
 }
 
 static const char bash_head[] =
-    "# Completion of bash for tarn, written by `tarn completion bash`.\n"
+    "# bash completion for tarn, written by `tarn completion bash`.\n"
     "\n"
     "_tarn_words() {\n"
     "    mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$cur\")\n"
@@ -129,7 +129,7 @@ static const char bash_head[] =
     "_tarn() {\n"
     "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command= i\n"
     "    COMPREPLY=()\n"
-    "    # --option=value comes as three words.\n"
+    "    # --option=value arrives as three words.\n"
     "    if [[ $cur == = ]]; then\n"
     "        cur=\n"
     "    elif [[ $prev == = ]]; then\n"
@@ -167,7 +167,7 @@ void cli_completion_bash(FILE *file)
 
 /* ---- zsh ---- */
 
-/* Help inside [] of a specification of _arguments. */
+/* Help inside the [] of an _arguments specification. */
 static void zsh_help(FILE *file, const char *help)
 {
     for (; *help; help++) {
@@ -242,7 +242,7 @@ static void zsh_command(FILE *file, const struct cli_command *command)
 
 void cli_completion_zsh(FILE *file)
 {
-    (void)fputs("#compdef tarn\n# Completion of zsh for tarn, written by `tarn completion zsh`.\n\n"
+    (void)fputs("#compdef tarn\n# zsh completion for tarn, written by `tarn completion zsh`.\n\n"
                 "_tarn() {\n    local context state state_descr line\n    typeset -A opt_args\n"
                 "    local -a commands\n    commands=(\n",
                 file);
@@ -307,7 +307,7 @@ static void fish_command(FILE *file, const struct cli_command *command)
 
 void cli_completion_fish(FILE *file)
 {
-    (void)fputs("# Completion of fish for tarn, written by `tarn completion fish`.\n\n", file);
+    (void)fputs("# fish completion for tarn, written by `tarn completion fish`.\n\n", file);
     opts_walk(file, NULL, fish_opt);
     for (size_t i = 0; cli_commands[i]; i++) {
         fish_command(file, cli_commands[i]);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One row a warning: a function that says whether it applies, and its text. Where the text needs a
- * number, the row has a function that writes it.
+ * One row per warning: a function that tests whether it applies, and its text. Where the text needs
+ * a number, the row has a function that writes it.
  */
 #include "config_advice.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Steps so fine that sizes hardly ever meet; a choice of ours. */
+/* Steps this fine rarely make two sizes equal; our own threshold. */
 #define DIVISIONS_TOO_FINE 64
 
-/* Bytes of which the pages of every NVIDIA GPU so far are a multiple. */
+/* Page size granularity of all NVIDIA GPUs so far. */
 #define GPU_PAGE ((uint64_t)2 << 20)
 
 static bool has_limit(const struct tarn_config *config)
@@ -29,7 +29,7 @@ static bool has_divisions(const struct tarn_config *config)
     return false;
 }
 
-/* The fewest divisions above 1, or 0. */
+/* The smallest number of divisions above 1, or 0. */
 static uint32_t divisions_min(const struct tarn_config *config)
 {
     uint32_t min = 0;
@@ -124,7 +124,7 @@ static void coarse_write(const struct tarn_config *config, struct cli_advice *ad
 
     (void)snprintf(advice_out->text, sizeof advice_out->text,
                    "roundup_power2_divisions of %" PRIu32
-                   " makes a request up to %u %% larger, which is memory lost",
+                   " makes requests up to %u %% larger; that memory is lost",
                    min, 100u / min);
 }
 
@@ -132,10 +132,11 @@ static void fine_write(const struct tarn_config *config, struct cli_advice *advi
 {
     const uint64_t max = divisions_max(config);
 
-    (void)snprintf(advice_out->text, sizeof advice_out->text,
-                   "roundup_power2_divisions of %" PRIu64 " leaves requests up to %" PRIu64
-                   " bytes alone and has steps so fine that few requests come to share a size",
-                   max, 512 * max);
+    (void)snprintf(
+        advice_out->text, sizeof advice_out->text,
+        "roundup_power2_divisions of %" PRIu64 " leaves requests up to %" PRIu64
+        " bytes unchanged, and its steps are so fine that few requests end up with equal sizes",
+        max, 512 * max);
 }
 
 static const struct {
@@ -144,28 +145,28 @@ static const struct {
     void (*write)(const struct tarn_config *config, struct cli_advice *advice_out);
 } rows[] = {
     {caches_nothing,
-     "PYTORCH_NO_CUDA_MEMORY_CACHING is set: nothing is cached and no option has an effect", NULL},
+     "PYTORCH_NO_CUDA_MEMORY_CACHING is set: nothing is cached and no option has any effect", NULL},
     {collects_without_limit,
-     "garbage_collection_threshold does nothing unless a memory fraction below 1 is set, by "
+     "garbage_collection_threshold has no effect without a memory fraction below 1, set by "
      "per_process_memory_fraction or set_per_process_memory_fraction()",
      NULL},
     {throws_without_limit,
-     "throw_on_cudamalloc_oom does nothing unless a memory fraction below 1 is set", NULL},
-    {limits_to_nothing, "per_process_memory_fraction of 0 refuses every allocation", NULL},
+     "throw_on_cudamalloc_oom has no effect without a memory fraction below 1", NULL},
+    {limits_to_nothing, "per_process_memory_fraction of 0 rejects every allocation", NULL},
     {rounds_without_split_limit,
-     "max_non_split_rounding_mb does nothing unless max_split_size_mb is set", NULL},
-    {splits_expandable_anyway,
-     "blocks of expandable segments are split whatever max_split_size_mb says", NULL},
+     "max_non_split_rounding_mb has no effect without max_split_size_mb", NULL},
+    {splits_expandable_anyway, "max_split_size_mb has no effect on blocks of expandable segments",
+     NULL},
     {has_odd_pages,
-     "expandable_segments needs an even large_segment_size_mb: GPUs map pages of 2 MiB and "
-     "multiples, so these settings are refused there",
+     "expandable_segments needs an even large_segment_size_mb: GPUs map multiples of 2 MiB "
+     "and reject these settings",
      NULL},
     {divides_coarsely, NULL, coarse_write},
     {divides_too_finely, NULL, fine_write},
     {async_ignores_options, "backend:cudaMallocAsync ignores the caching allocator's options",
      NULL},
     {registers_nothing,
-     "pinned_num_register_threads does nothing unless pinned_use_cuda_host_register is True", NULL},
+     "pinned_num_register_threads has no effect without pinned_use_cuda_host_register:True", NULL},
 };
 
 bool cli_config_advice(const struct tarn_config *config, size_t index,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The option that picks one device, the same for every command. */
+/* The option --device, which selects one device. */
 #ifndef CLI_DEVICE_OPT_H
 #define CLI_DEVICE_OPT_H
 
@@ -7,7 +7,7 @@
 
 #include <limits.h>
 
-/* Not given: all devices. A command's `defaults` start from it. */
+/* Default of --device: all devices. For a command's `defaults`. */
 #define CLI_DEVICE_ALL UINT64_MAX
 
 #define CLI_DEVICE_OPT(type)                                                                       \
@@ -16,7 +16,7 @@
         .value = "N", .help = "only this device"                                                   \
     }
 
-/* Whether it was given; *device_out is then its number, INT_MAX when it is no device's. */
+/* Whether --device was given; *device_out is then its number, INT_MAX if out of range. */
 static inline bool cli_device_is_given(uint64_t value, int *device_out)
 {
     *device_out = value > INT_MAX ? INT_MAX : (int)value;

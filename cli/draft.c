@@ -42,7 +42,8 @@ enum tarn_status cli_draft_finish(struct tarn_file *file, enum tarn_status statu
 
 bool cli_draft_interrupted(int signal_number)
 {
-    if (is_being_made && !kept_signal) { /* a second one does not wait: a pipe may have no reader */
+    if (is_being_made && !kept_signal) { /* a second signal is not delayed: opening a pipe blocks
+                                            without a reader */
         kept_signal = signal_number;
         return false;
     }

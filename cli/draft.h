@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files that the program writes, and what becomes of their drafts when a signal ends it: they are
- * removed. One file at a time.
+ * Output files, whose drafts are removed when a signal ends the program. One file at a time.
  */
 #ifndef CLI_DRAFT_H
 #define CLI_DRAFT_H
@@ -14,8 +13,8 @@ enum tarn_status cli_draft_create(const char *path, struct tarn_file **file_out,
 enum tarn_status cli_draft_finish(struct tarn_file *file, enum tarn_status status,
                                   struct tarn_error *error);
 
-/* For handlers of signals that end the program. False while a draft is being made, which has no
- * known name yet: the signal is kept, and raised again as soon as it has one. */
+/* For handlers of fatal signals: removes the draft. False while a draft is being created and has no
+ * known name: the signal is stored, and raised again when the name is known. */
 bool cli_draft_interrupted(int signal_number);
 
 #endif

@@ -3,14 +3,14 @@
 
 const struct cli_exit_row cli_exit_rows[] = {
     {CLI_EXIT_OK, "fine"},
-    {CLI_EXIT_GATE, "a check that was asked for failed: contradictions, a difference, a threshold"},
-    {CLI_EXIT_USAGE, "wrong command, option or value"},
-    {CLI_EXIT_FORMAT, "not a snapshot, damaged, or of a kind that is not supported"},
-    {CLI_EXIT_UNSAFE, "refused: the file asks to import or run something"},
+    {CLI_EXIT_GATE, "a requested check failed: inconsistencies, a difference, a threshold"},
+    {CLI_EXIT_USAGE, "invalid command, option or value"},
+    {CLI_EXIT_FORMAT, "not a snapshot, damaged, or of an unsupported kind"},
+    {CLI_EXIT_UNSAFE, "rejected: the file tries to import or call something"},
     {CLI_EXIT_TRUNCATED, "the input ends early; what could be read was used"},
     {CLI_EXIT_IO, "cannot read or write, or the output exists"},
-    {CLI_EXIT_LIMIT, "out of memory, or a limit was hit"},
-    {CLI_EXIT_INTERNAL, "a mistake of tarn, or a device that fails"},
+    {CLI_EXIT_LIMIT, "out of memory, or a limit was exceeded"},
+    {CLI_EXIT_INTERNAL, "a bug in tarn, or a device failure"},
     {CLI_EXIT_INTERRUPTED, "interrupted"},
     {CLI_EXIT_OK, NULL},
 };
@@ -44,7 +44,7 @@ enum cli_exit cli_exit_from_status(enum tarn_status status)
     case TARN_ERR_DEVICE:
     case TARN_ERR_NOT_READY:
     case TARN_ERR_INTERNAL:
-    case TARN_ERR_CANCELLED: /* the program stops no call */
+    case TARN_ERR_CANCELLED: /* the program cancels no calls */
     case TARN_STATUS_COUNT:
         break;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the program's exit codes mean. They are a promise to scripts: never renumber. */
+/* The program's exit codes. Scripts rely on them: never renumber. */
 #ifndef CLI_EXIT_CODE_H
 #define CLI_EXIT_CODE_H
 
@@ -7,24 +7,24 @@
 
 enum cli_exit {
     CLI_EXIT_OK = 0,
-    CLI_EXIT_GATE = 1,          /* a check that was asked for failed */
-    CLI_EXIT_USAGE = 2,         /* wrong command, option or value */
-    CLI_EXIT_FORMAT = 3,        /* not a snapshot, or of a kind not supported */
-    CLI_EXIT_UNSAFE = 4,        /* the file wants to run code */
-    CLI_EXIT_TRUNCATED = 5,     /* input ends early; what could be read was printed */
+    CLI_EXIT_GATE = 1,          /* a requested check failed */
+    CLI_EXIT_USAGE = 2,         /* invalid command, option or value */
+    CLI_EXIT_FORMAT = 3,        /* not a snapshot, or an unsupported kind */
+    CLI_EXIT_UNSAFE = 4,        /* the file tries to run code */
+    CLI_EXIT_TRUNCATED = 5,     /* input ends early; the readable part was used */
     CLI_EXIT_IO = 6,            /* cannot read or write, or the output exists */
-    CLI_EXIT_LIMIT = 7,         /* out of memory or a limit was hit */
-    CLI_EXIT_INTERNAL = 70,     /* a bug, or a device that fails */
+    CLI_EXIT_LIMIT = 7,         /* out of memory or a limit was exceeded */
+    CLI_EXIT_INTERNAL = 70,     /* a bug, or a device failure */
     CLI_EXIT_INTERRUPTED = 130, /* by SIGINT */
 };
 
-/* What a code means, for help and manual pages. */
+/* A code's meaning, for help and man pages. */
 struct cli_exit_row {
     enum cli_exit code;
     const char *text; /* one line, lower case, no full stop */
 };
 
-/* All codes in order; ends with a row without text. */
+/* All codes in order; ends with a row without a text. */
 extern const struct cli_exit_row cli_exit_rows[];
 
 /* The exit code for a status of the library. */

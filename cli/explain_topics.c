@@ -5,173 +5,172 @@
 #include <stddef.h>
 
 #define FRAGMENTATION                                                                              \
-    "The allocator takes memory from the device in segments and cuts blocks from them.\n"          \
-    "A segment goes back to the device only when all of it is free, and a request fits\n"          \
-    "only into one free piece of its own pool and stream. So gigabytes may be free while\n"        \
-    "no single piece is large enough: external fragmentation.\n"                                   \
+    "The allocator allocates memory from the device in segments and cuts blocks from them.\n"      \
+    "A segment returns to the device only when all of it is free, and a request needs a\n"         \
+    "single free block in its own pool and stream. So gigabytes may be free while no free\n"       \
+    "block is large enough: external fragmentation.\n"                                             \
     "\n"                                                                                           \
-    "Internal fragmentation is the difference between what was asked for and the block\n"          \
-    "that was handed out: rounding, and rests too small to be split off.\n"                        \
+    "Internal fragmentation is the difference between the requested size and the size of\n"        \
+    "the block: rounding, and remainders that are too small to be split off.\n"                    \
     "\n"                                                                                           \
-    "Look at:  tarn oom SNAPSHOT     the largest free piece when a request failed\n"               \
-    "          tarn stats SNAPSHOT   where in each segment the free pages are\n"                   \
-    "Try:      expandable_segments:True, which lets a segment grow where it is;\n"                 \
+    "Look at:  tarn oom SNAPSHOT     the largest free block when a request failed\n"               \
+    "          tarn stats SNAPSHOT   the free pages of each segment\n"                             \
+    "Try:      expandable_segments:True, which lets segments grow in place;\n"                     \
     "          max_split_size_mb, which keeps small requests out of large blocks.\n"               \
     "          tarn replay SNAPSHOT --conf '' --conf expandable_segments:True\n"                   \
-    "          says beforehand what either would have cost.\n"
+    "          shows in advance what each would have cost.\n"
 
 #define EXPANDABLE_SEGMENTS                                                                        \
-    "With expandable_segments:True each stream gets, for each pool, one range of\n"                \
-    "addresses as large as the device, and physical memory is mapped into it 2 MiB (small\n"       \
-    "pool) or 20 MiB (large pool) at a time. A segment then grows at its end instead of\n"         \
-    "a new one being made, so free space in front of the end stays usable as one piece.\n"         \
+    "With expandable_segments:True each pool of each stream reserves one address range as\n"       \
+    "large as the device and maps physical memory into it, 2 MiB (small pool) or 20 MiB\n"         \
+    "(large pool) at a time. A segment then grows at its end, instead of a new one being\n"        \
+    "allocated, so the free space before the end stays contiguous and usable.\n"                   \
     "\n"                                                                                           \
-    "It helps where sizes vary from step to step: variable sequence lengths, changing\n"           \
-    "batch sizes. In a trace such segments show as segment_map and segment_unmap, and in\n"        \
-    "a snapshot as one entry for each mapped range.\n"                                             \
+    "This helps when sizes vary from step to step: variable sequence lengths, changing\n"          \
+    "batch sizes. A trace shows such segments as segment_map and segment_unmap, and a\n"           \
+    "snapshot has one entry for each mapped range.\n"                                              \
     "\n"                                                                                           \
-    "It costs mapping calls to the driver, and memory of it is shared between processes\n"         \
-    "in another way than other memory, which not every library supports.\n"
+    "The price is mapping calls to the driver, and a different way of sharing memory\n"            \
+    "between processes, which not every library supports.\n"
 
 #define PRIVATE_POOLS                                                                              \
-    "A CUDA graph replays with the addresses that it was captured with. What is\n"                 \
-    "allocated during capture therefore comes from a pool of its own, whose segments stay\n"       \
-    "as long as the graph does: memory that is free in it cannot serve other requests.\n"          \
-    "torch.cuda.MemPool makes such pools by hand.\n"                                               \
+    "A CUDA graph replays with the addresses that it was captured with. Allocations during\n"      \
+    "capture therefore come from a private pool, whose segments live as long as the graph:\n"      \
+    "free memory in it cannot serve other requests. torch.cuda.MemPool creates such pools\n"       \
+    "explicitly.\n"                                                                                \
     "\n"                                                                                           \
-    "Snapshots name the pool of a segment in segment_pool_id; (0, 0) is the default one.\n"        \
-    "If graphs hold much, let them share a pool (pool=graph.pool()), which is right when\n"        \
-    "they replay in the order of their capture and never at the same time.\n"
+    "Snapshots store the pool of a segment in segment_pool_id; (0, 0) is the default pool.\n"      \
+    "If graphs hold much memory, let them share a pool (pool=graph.pool()). That is safe if\n"     \
+    "they replay in the order of their capture and never concurrently.\n"
 
 #define ROUNDING                                                                                   \
     "Every request is rounded up to a multiple of 512 bytes. Requests of up to 1 MiB come\n"       \
     "from segments of 2 MiB (small pool), below 10 MiB from segments of 20 MiB, larger\n"          \
     "ones from segments of their own size rounded up to 2 MiB (large pool).\n"                     \
     "\n"                                                                                           \
-    "A free block that is larger than the request is split if what remains is at least\n"          \
-    "512 bytes (small pool) or more than 1 MiB (large pool). Else the rest stays with the\n"       \
-    "block: it is allocated, but nobody asked for it.\n"                                           \
+    "A free block that is larger than the request is split if the remainder is at least\n"         \
+    "512 bytes (small pool) or more than 1 MiB (large pool). Otherwise the remainder stays\n"      \
+    "in the block: it is allocated, but was not requested.\n"                                      \
     "\n"                                                                                           \
-    "roundup_power2_divisions:N rounds to N steps between powers of two instead, which\n"          \
-    "wastes a little and makes freed blocks fit later requests more often.\n"
+    "roundup_power2_divisions:N instead rounds up to one of N steps between powers of two.\n"      \
+    "This wastes a little memory, and freed blocks fit later requests more often.\n"
 
 #define NVIDIA_SMI                                                                                 \
-    "nvidia-smi shows what the process holds on the device. That is more than what\n"              \
-    "tensors need:\n"                                                                              \
+    "nvidia-smi shows all device memory of the process, which is more than its tensors\n"          \
+    "need:\n"                                                                                      \
     "\n"                                                                                           \
-    "  allocated    bytes in blocks that are handed out\n"                                         \
+    "  allocated    bytes in allocated blocks\n"                                                   \
     "  + cached     free blocks that the allocator keeps for later requests\n"                     \
-    "  = reserved   what it has taken from the device (torch.cuda.memory_reserved)\n"              \
+    "  = reserved   memory allocated on the device (torch.cuda.memory_reserved)\n"                 \
     "  + outside    the CUDA context and its kernels (some hundred MiB), cuBLAS\n"                 \
     "               workspaces, NCCL buffers, other libraries, other processes\n"                  \
     "  = nvidia-smi\n"                                                                             \
     "\n"                                                                                           \
-    "Cached memory is no leak: torch.cuda.empty_cache() gives it back where a whole\n"             \
-    "segment is free. A snapshot knows nothing of what is outside; `tarn oom` infers it\n"         \
-    "when told how large the device is (--device-total).\n"
+    "Cached memory is not a leak: torch.cuda.empty_cache() returns every segment that is\n"        \
+    "completely free. A snapshot contains nothing about memory outside the allocator;\n"           \
+    "`tarn oom` infers it from the size of the device (--device-total).\n"
 
 #define PEAKS                                                                                      \
-    "allocated   bytes in blocks that are handed out, rounded\n"                                   \
-    "requested   the same as asked for, before rounding\n"                                         \
-    "active      allocated, and blocks whose free waits for other streams\n"                       \
-    "reserved    bytes taken from the device, free blocks among them\n"                            \
+    "allocated   bytes in allocated blocks, rounded\n"                                             \
+    "requested   the same before rounding\n"                                                       \
+    "active      allocated, plus freed blocks that wait for other streams\n"                       \
+    "reserved    bytes allocated on the device, free blocks included\n"                            \
     "\n"                                                                                           \
-    "The peak of allocated says what the model needs; the peak of reserved decides\n"              \
-    "whether it fits. They often lie at different moments: reserved only falls when\n"             \
-    "segments are given back, so its peak is reached when a request found no room, not\n"          \
-    "when most was in use. Their difference is caching and fragmentation.\n"                       \
+    "The allocated peak shows what the model needs; the reserved peak decides whether it\n"        \
+    "fits. They often occur at different times: reserved memory falls only when segments\n"        \
+    "are released, so it peaks when a request found no free block, not when the most\n"            \
+    "memory was allocated. The difference is caching and fragmentation.\n"                         \
     "\n"                                                                                           \
-    "Look at:  tarn peak SNAPSHOT, which shows what memory was made of at both.\n"
+    "Look at:  tarn peak SNAPSHOT, which shows the composition of memory at both peaks.\n"
 
 #define OOM_VERDICTS                                                                               \
-    "When PyTorch gives up it has waited for pending frees and returned every segment\n"           \
-    "that was free as a whole. `tarn oom` says what was left:\n"                                   \
+    "Before PyTorch gives up it waits for pending frees and releases every segment that is\n"      \
+    "completely free. `tarn oom` classifies what was left:\n"                                      \
     "\n"                                                                                           \
-    "fragmented             enough is free for that pool and stream, in pieces that are\n"         \
-    "                       too small. Try expandable_segments:True.\n"                            \
-    "wrong pool or stream   enough is free, but for another stream, a graph's pool or the\n"       \
-    "                       other size class. Free it there, or share the pool.\n"                 \
-    "really full            all that is free would not do, even in one piece. Something\n"         \
-    "                       must become smaller; the table says who holds the memory.\n"           \
-    "outside the allocator  others hold what is missing: the context, other libraries or\n"        \
-    "                       other processes. Needs --device-total.\n"
+    "fragmented             that pool and stream have enough free memory, but in pieces\n"         \
+    "                       that are too small. Try expandable_segments:True.\n"                   \
+    "wrong pool or stream   enough memory is free, but for another stream, in a graph's\n"         \
+    "                       pool or in the other size class. Free it there, or share the\n"        \
+    "                       pool.\n"                                                               \
+    "really full            all free memory would not be enough, even in one piece.\n"             \
+    "                       Something must become smaller; the table shows who holds the\n"        \
+    "                       memory.\n"                                                             \
+    "outside the allocator  the missing memory is used by the CUDA context, other libraries\n"     \
+    "                       or other processes. Needs --device-total.\n"
 
 #define RECORD_STREAM                                                                              \
-    "A block belongs to the stream that it was allocated on. Freed, it is reused there at\n"       \
-    "once, because work on one stream is done in order. Another stream may still be\n"             \
-    "using it: tensor.record_stream(s) tells the allocator, which then, at the free,\n"            \
-    "records an event on s and keeps the block until the event is done.\n"                         \
+    "A block belongs to the stream that it was allocated on. Once freed it can be reused\n"        \
+    "there immediately, because a stream executes its work in order. Another stream may\n"         \
+    "still be using the block: tensor.record_stream(s) tells the allocator, which then\n"          \
+    "records an event on s at the free and keeps the block until the event completes.\n"           \
     "\n"                                                                                           \
-    "Such blocks show as active_pending_free, and in a trace as a free_requested whose\n"          \
-    "free_completed comes later. Much memory in that state means that the side stream\n"           \
-    "lags behind; allocations then need new memory although old memory is about to come\n"         \
-    "back.\n"
+    "Such blocks have the state active_pending_free, and in a trace a free_requested whose\n"      \
+    "free_completed comes later. Much memory in that state means that the side stream lags\n"      \
+    "behind: allocations need new memory although old memory is about to become free.\n"
 
 #define HISTORY                                                                                    \
-    "torch.cuda.memory._record_memory_history(max_entries=100000) begins recording;\n"             \
-    "torch.cuda.memory._dump_snapshot(\"dump.pickle\") writes it with the state at that\n"         \
-    "moment. Without recording a snapshot has segments and blocks, but no trace and no\n"          \
+    "torch.cuda.memory._record_memory_history(max_entries=100000) starts recording;\n"             \
+    "torch.cuda.memory._dump_snapshot(\"dump.pickle\") writes the recording and the current\n"     \
+    "state. Without recording, a snapshot has segments and blocks, but no trace and no\n"          \
     "stacks.\n"                                                                                    \
     "\n"                                                                                           \
-    "The trace is a ring: of a longer run only the last max_entries are there, and the\n"          \
-    "file begins in mid-run. What was allocated before is known by address and size as\n"          \
-    "far as it is freed later or still there, but its stack mostly is not: the row\n"              \
-    "(not recorded).\n"                                                                            \
+    "The trace is a ring buffer: of a longer run only the last max_entries events remain,\n"       \
+    "and the file starts mid-run. Older blocks have an address and a size if they are freed\n"     \
+    "later or still allocated, but usually no stack: these are the rows \"(not recorded)\".\n"     \
     "\n"                                                                                           \
-    "stacks=\"python\" is cheap and mostly enough, stacks=\"all\" adds C++ frames.\n"              \
-    "To dump when memory runs out, torch._C._cuda_attach_out_of_memory_observer.\n"
+    "stacks=\"python\" is cheap and usually sufficient; stacks=\"all\" adds C++ frames.\n"         \
+    "To dump when memory runs out, use torch._C._cuda_attach_out_of_memory_observer.\n"
 
 #define SNAPSHOTS                                                                                  \
-    "A snapshot is one dict: segments with their blocks, device_traces with an entry for\n"        \
-    "each allocation, free and call to the device, allocator_settings, and annotations.\n"         \
-    "PyTorch writes it with pickle, which can run code when Python loads it. tarn reads\n"         \
-    "the data and refuses what asks to import or call anything (exit code 4).\n"                   \
+    "A snapshot is one dict: segments with their blocks, device_traces with an event for\n"        \
+    "each allocation, free and device call, allocator_settings, and annotations. PyTorch\n"        \
+    "writes it with pickle, which can run code when Python loads it. tarn reads only the\n"        \
+    "data and rejects files that import or call anything (exit code 4).\n"                         \
     "\n"                                                                                           \
     "To share one:  tarn trim --anonymize --drop-cpp dump.pickle public.pickle\n"                  \
     "To query it:   tarn export --to sqlite dump.pickle -o dump.db\n"
 
 #define WHERE                                                                                      \
-    "--where EXPR looks at blocks for which the expression holds, in every report that has\n"      \
-    "the option:\n"                                                                                \
+    "--where EXPR selects the blocks for which the expression is true, in every report that\n"     \
+    "has the option:\n"                                                                            \
     "\n"                                                                                           \
     "  tarn peak dump.pickle --where 'size >= 64MiB && (frame ~ \"attention\" || life > 2s)'\n"    \
     "\n"                                                                                           \
-    "Comparisons are joined by && (first) and ||, turned round by !, with parentheses.\n"          \
+    "Combine comparisons with && (binds tighter), ||, ! and parentheses.\n"                        \
     "\n"                                                                                           \
-    "  size                       bytes asked for: 512, 64MiB, 1.5GB\n"                            \
-    "  life (or age)              from the allocation to the free, as far as the trace shows\n"    \
-    "                             it: entries (100), or a time (2s, 300ms, 5us, 1.5min, 1h)\n"     \
-    "  start, end                 of that: entries from 0, or a time from the first one on\n"      \
+    "  size                       requested bytes: 512, 64MiB, 1.5GB\n"                            \
+    "  life (or age)              from the allocation to the free, as far as recorded:\n"          \
+    "                             events (100), or a time (2s, 300ms, 5us, 1.5min, 1h)\n"          \
+    "  start, end                 of the lifetime: events from 0, or a time since the first\n"     \
     "  address, segment           addresses, such as 0x7f0000000000\n"                             \
     "  stream, device             numbers\n"                                                       \
     "  pool                       default, private, or A,B; only == and !=\n"                      \
-    "  category                   as --by category says, with --rules\n"                           \
-    "  annotation                 the innermost that was open\n"                                   \
-    "  metadata, compile          what the program and the compiler said of the block\n"           \
-    "  frame, function, file      of some frame of the stack; a frame is file:line:function\n"     \
-    "  freed, before              alone: freed in the trace; in use before it\n"                   \
+    "  category                   as in --by category, with --rules\n"                             \
+    "  annotation                 the innermost one open at the allocation\n"                      \
+    "  metadata, compile          the block's user_metadata and compile_context\n"                 \
+    "  frame, function, file      some frame of the stack; a frame is file:line:function\n"        \
+    "  freed, before              without a value: freed in the trace; allocated before it\n"      \
     "\n"                                                                                           \
-    "Numbers have == != < <= > >=. Texts have == and != (all of it, or all before a #; of\n"       \
-    "a file also what follows a /), and ~ and !~ for POSIX extended regular expressions.\n"        \
-    "They stand in single or double quotes unless they are one word; \\\" is a quote in\n"         \
-    "quotes. Put the whole into single quotes for the shell.\n"                                    \
+    "Numbers have == != < <= > >=. Texts have == and != (the whole text, or all of it\n"           \
+    "before a #; for a file also the part after a /), and ~ and !~ for POSIX extended\n"           \
+    "regular expressions. Put texts in single or double quotes unless they are one word;\n"        \
+    "\\\" is a quote within quotes. Quote the whole expression for the shell.\n"                   \
     "\n"                                                                                           \
-    "What is not known of a block, as the pool of a segment that is gone, equals nothing, is\n"    \
-    "neither more nor less, and matches nothing. != and !~ are the opposites of == and ~, so\n"    \
-    "they hold for it.\n"
+    "Some properties may be unknown, such as the pool of a segment that was freed. An\n"           \
+    "unknown value makes == ~ < <= > >= false; != and !~ negate == and ~, so they are true.\n"
 
 #define TOPICS(X)                                                                                  \
-    X("fragmentation", "memory is free, and yet a request fails", FRAGMENTATION)                   \
-    X("expandable-segments", "segments that grow where they are", EXPANDABLE_SEGMENTS)             \
-    X("private-pools", "memory of CUDA graphs and of MemPool", PRIVATE_POOLS)                      \
-    X("rounding", "why a block is larger than what was asked for", ROUNDING)                       \
+    X("fragmentation", "a request fails although memory is free", FRAGMENTATION)                   \
+    X("expandable-segments", "segments that grow in place", EXPANDABLE_SEGMENTS)                   \
+    X("private-pools", "memory of CUDA graphs and MemPool", PRIVATE_POOLS)                         \
+    X("rounding", "why a block is larger than the request", ROUNDING)                              \
     X("nvidia-smi", "why nvidia-smi shows another number", NVIDIA_SMI)                             \
     X("peaks", "allocated, requested, active and reserved, and their peaks", PEAKS)                \
-    X("oom-verdicts", "what the verdicts of `tarn oom` mean, and what helps", OOM_VERDICTS)        \
-    X("record-stream", "blocks that several streams use", RECORD_STREAM)                           \
-    X("history", "how to record, and what a trace that begins in mid-run lacks", HISTORY)          \
+    X("oom-verdicts", "the verdicts of `tarn oom`, and what helps", OOM_VERDICTS)                  \
+    X("record-stream", "blocks used on several streams", RECORD_STREAM)                            \
+    X("history", "how to record, and what a trace that starts mid-run lacks", HISTORY)             \
     X("snapshots", "what is in the file, and how to share it", SNAPSHOTS)                          \
-    X("where", "expressions that pick blocks, for --where", WHERE)
+    X("where", "expressions that select blocks, for --where", WHERE)
 
 const struct cli_topic cli_topics[] = {
 #define TOPIC_ROW(name, about, text) {name, about, text},
@@ -185,7 +184,8 @@ const char *const cli_topic_names[] = {
 #undef TOPIC_NAME
         NULL};
 
-static char letter_plain(char c)
+/* Spells a character as topic names do. */
+static char letter_normalize(char c)
 {
     if (c == '_' || c == ' ') {
         return '-';
@@ -198,7 +198,7 @@ const struct cli_topic *cli_topic_find(const char *name)
     for (const struct cli_topic *topic = cli_topics; topic->name; topic++) {
         size_t i = 0;
 
-        while (topic->name[i] && topic->name[i] == letter_plain(name[i])) {
+        while (topic->name[i] && topic->name[i] == letter_normalize(name[i])) {
             i++;
         }
         if (topic->name[i] == '\0' && name[i] == '\0') {

@@ -6,16 +6,16 @@
 struct cli_topic {
     const char *name; /* words joined by '-' */
     const char *about;
-    const char *text; /* lines of at most 80 characters */
+    const char *text; /* lines of at most 88 characters */
 };
 
-/* Ends with a row without name. */
+/* Ends with a row without a name. */
 extern const struct cli_topic cli_topics[];
 
 /* Their names; ends with NULL. */
 extern const char *const cli_topic_names[];
 
-/* '_' and blanks count as '-', capitals as small letters. NULL: there is none. */
+/* Ignores case; '_' and ' ' match '-'. NULL if there is no such topic. */
 const struct cli_topic *cli_topic_find(const char *name);
 
 #endif

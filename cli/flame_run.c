@@ -14,11 +14,11 @@ const struct cli_opt cli_flame_opts[] = {
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct cli_flame_values, output),
      .value = "FILE",
-     .help = "where to write (output.svg); - is standard output"},
+     .help = "output file (default: output.svg); - is standard output"},
     {.name = "folded",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct cli_flame_values, folded),
-     .help = "print folded stacks, for other tools, to standard output"},
+     .help = "print folded stacks for other tools to standard output"},
     {0},
 };
 

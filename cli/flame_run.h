@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the commands that write flame graphs have in common. */
+/* Shared code of the commands that write flame graphs. */
 #ifndef CLI_FLAME_RUN_H
 #define CLI_FLAME_RUN_H
 
@@ -18,10 +18,10 @@ extern const struct cli_opt cli_flame_opts[];
 /* Options of the report. */
 struct tarn_flame_options cli_flame_options(const struct cli_flame_values *values);
 
-/* Where to write: PyTorch's output.svg unless -o says else; folded stacks to stdout. */
+/* Output path: -o, or else PyTorch's output.svg; stdout for folded stacks. */
 const char *cli_flame_output(const struct cli_flame_values *values);
 
-/* A command with one snapshot. */
+/* Runs a command with one snapshot. */
 enum cli_exit cli_flame_run(const struct cli_call *call, enum tarn_flame_view view);
 
 #endif

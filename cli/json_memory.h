@@ -2,8 +2,9 @@
 #ifndef CLI_JSON_MEMORY_H
 #define CLI_JSON_MEMORY_H
 
-/* Ends the program with CLI_EXIT_LIMIT and a line where the JSON library finds no memory: its lexer
- * does not look, and would abort, read beyond a string or drop digits of a number. */
+/* Makes the JSON library end the program with CLI_EXIT_LIMIT and a message when it runs out of
+ * memory: its lexer does not check, and would abort, read beyond a string or drop digits of a
+ * number. */
 void cli_json_memory_init(void);
 
 #endif

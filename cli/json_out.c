@@ -33,7 +33,7 @@ static void line_begin(struct cli_json *json)
     (void)fprintf(json->file, "\n%*s", (int)(2 * json->depth), "");
 }
 
-/* What comes before every member: comma, new line, key. */
+/* Writes what precedes every member: comma, newline, key. */
 static void member_begin(struct cli_json *json, const char *key)
 {
     if (json->depth > 0) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The process of `tarn`. Dies silently when the reader of its output goes away. A signal that ends
- * it leaves no half-written file, and is what it dies of: to a shell that is 128 + its number, 130
- * when interrupted.
+ * The process of `tarn`. SIGPIPE ends it silently. After a fatal signal it removes half-written
+ * files and then dies of that signal: to a shell that is 128 + its number, 130 when interrupted.
  */
 #include "command.h"
 #include "draft.h"
@@ -27,10 +26,10 @@ static void end_by_signal(int number)
     /* NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c): it only calls write */
     cli_progress_interrupted();
     (void)signal(number, SIG_DFL);
-    (void)raise(number); /* comes when this handler is done */
+    (void)raise(number); /* delivered when this handler returns */
 }
 
-/* Whoever waits may ask how far it is. Reads are not interrupted by it. */
+/* SIGUSR1 asks for progress. It must not interrupt reads. */
 static void answer_questions(void)
 {
     struct sigaction action = {.sa_handler = cli_progress_ask, .sa_flags = SA_RESTART};
@@ -47,8 +46,7 @@ static void end_on(int number)
     (void)sigaction(number, &action, NULL);
 }
 
-/* Those that whoever started the program wants ignored, such as nohup, stay so, but the two by
- * which programs are stopped. */
+/* Signals that the parent ignores (nohup) stay ignored, except SIGINT and SIGTERM. */
 static void end_on_signals(void)
 {
     static const int unless_ignored[] = {SIGHUP, SIGXFSZ, SIGXCPU};

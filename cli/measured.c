@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Keys of the file, in the order in which they are shown, and where the replay has them. */
+/* Keys of the file in display order, and the counters of the replay that they match. */
 static const struct known_figure {
     const char *name;
-    size_t at; /* of an int64_t in struct tarn_stats */
+    size_t at; /* offset of an int64_t in struct tarn_stats */
 } known_figures[] = {
 #define PEAK(kind, key)                                                                            \
     {                                                                                              \
@@ -28,7 +28,7 @@ static const struct known_figure {
     {"num_ooms", offsetof(struct tarn_stats, num_ooms)},
 };
 
-/* A run of the list; both names are NULL when the element is none. */
+/* A run of the list; both names are NULL for an invalid element. */
 struct measured_run {
     const json_t *figures;
     const char *workload;
@@ -102,7 +102,7 @@ static void error_append(struct tarn_error *error, const char *before, const cha
     (void)snprintf(error->text + used, sizeof error->text - used, "%s\"%s\"", before, word);
 }
 
-/* Appends what there is to choose from: the workloads, each once, or the settings of a workload. */
+/* Appends the available choices: the distinct workloads, or the settings of one workload. */
 static void error_append_choices(struct tarn_error *error, const json_t *list, const char *workload)
 {
     const char *before = " ";
@@ -120,7 +120,7 @@ static void error_append_choices(struct tarn_error *error, const json_t *list, c
     }
 }
 
-/* Why no run was found, and which there are. */
+/* Explains why no run was found, and lists the existing ones. */
 static enum tarn_status no_such_run(const json_t *list, const char *path, const char *workload,
                                     const char *conf, struct tarn_error *error)
 {

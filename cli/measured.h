@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Figures measured on a GPU, to hold a replay against: a JSON list with one object a run. */
+/* Figures measured on a GPU, to compare with a replay: a JSON list with one object per run. */
 #ifndef CLI_MEASURED_H
 #define CLI_MEASURED_H
 
 #include "tarn/stats.h"
 #include "tarn/status.h"
 
-/* One figure that both sides have. */
+/* One figure that both the file and the replay have. */
 struct cli_measured_figure {
     const char *name; /* PyTorch's key, e.g. "reserved_bytes.all.peak" */
     int64_t measured;
@@ -23,8 +23,8 @@ struct cli_measured {
 };
 
 /* Reads the run of that workload and settings string from the file and pairs its figures with the
- * counters. Failures are a file that cannot be opened (TARN_ERR_IO), that is no list of runs
- * (TARN_ERR_FORMAT), or that has no such run (TARN_ERR_NOT_FOUND, the text says which it has). */
+ * counters. Fails when the file cannot be opened (TARN_ERR_IO), is not a list of runs
+ * (TARN_ERR_FORMAT), or has no such run (TARN_ERR_NOT_FOUND; the text lists the existing ones). */
 enum tarn_status cli_measured_read(const char *path, const char *workload, const char *conf,
                                    const struct tarn_stats *stats,
                                    struct cli_measured *measured_out, struct tarn_error *error);

@@ -15,15 +15,15 @@ enum {
     HELP_COLUMN = 28
 };
 
-/* What one parse works on. */
+/* State of one parse. */
 struct cursor {
     struct cli_opt_parser *parser;
     int argc;
     char **argv;
-    int at; /* next to read */
+    int at; /* index of the next argument */
 };
 
-/* An option found in a table, with where its value goes. */
+/* An option found in a table, and where its value is stored. */
 struct match {
     const struct cli_opt *opt;
     void *target;
@@ -93,7 +93,7 @@ static bool find_short(const struct cli_opt_parser *parser, char letter, struct 
     return false;
 }
 
-/* Every long name, for a message, and the one that `search` probably means. */
+/* Lists every long name for a message, and finds the closest match of `search`. */
 static void list_names(const struct cli_opt_parser *parser, char *list, size_t size,
                        struct cli_suggest *search)
 {
@@ -288,7 +288,7 @@ static bool take_long(struct cursor *cursor, const char *argument)
     return take_value(cursor, &match, argument[length] == '=' ? argument + length + 1 : NULL);
 }
 
-/* One letter, or several flags, the last of which may take the rest as its value. */
+/* One letter, or several flags; the last letter may take the rest as its value. */
 static bool take_short(struct cursor *cursor, const char *letters)
 {
     for (; *letters; letters++) {

@@ -105,8 +105,9 @@ void cli_note(const char *format, ...)
 static bool warning_note(void *context, const struct tarn_snapshot_warning *warning)
 {
     (void)context;
-    cli_note("odd: %s (%llu times, first at byte %llu)", warning->text,
-             (unsigned long long)warning->count, (unsigned long long)warning->offset);
+    cli_note("warning: %s (%llu time%s, first at byte %llu)", warning->text,
+             (unsigned long long)warning->count, warning->count == 1 ? "" : "s",
+             (unsigned long long)warning->offset);
     return true;
 }
 
@@ -120,7 +121,7 @@ static double seconds_now(void)
 
 static void load_describe(const struct tarn_snapshot *snapshot, const char *path, double seconds)
 {
-    cli_note("%s: %zu segments, %llu trace entries, read in %.3f s", path,
+    cli_note("%s: %zu segments, %llu trace events, read in %.3f s", path,
              tarn_snapshot_segment_count(snapshot),
              (unsigned long long)tarn_snapshot_entry_count(snapshot), seconds);
     (void)tarn_snapshot_walk_warnings(snapshot, warning_note, NULL);
@@ -132,7 +133,7 @@ static bool warning_first(void *context, const struct tarn_snapshot_warning *war
     return false;
 }
 
-/* With --strict nothing odd is taken. */
+/* With --strict a warning is an error. */
 static struct tarn_snapshot *strict_refuse(const struct cli_command *command,
                                            struct tarn_snapshot *snapshot, int *exit_out)
 {
@@ -143,7 +144,7 @@ static struct tarn_snapshot *strict_refuse(const struct cli_command *command,
         return snapshot;
     }
     *exit_out = (int)cli_fail(command, CLI_EXIT_FORMAT,
-                              "refused because of --strict: %s (first at byte %llu); without it "
+                              "rejected because of --strict: %s (first at byte %llu); without it "
                               "the rest of the snapshot is used",
                               first.text, (unsigned long long)first.offset);
     tarn_snapshot_destroy(snapshot);
@@ -170,7 +171,7 @@ struct tarn_snapshot *cli_load_snapshot(const struct cli_command *command, const
     if (status && !(snapshot && load_rules.partial)) {
         *exit_out = (int)cli_fail_status(command, status, &error, NULL);
         if (snapshot) {
-            cli_note("what could be read follows");
+            cli_note("the readable part follows");
         }
     }
     if (snapshot && load_rules.verbose) {

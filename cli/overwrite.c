@@ -21,8 +21,8 @@ enum cli_exit cli_overwrite_check(const struct cli_command *command, const char 
     }
     if (stat(path, &info) != 0) {
         return is_link(path) ? cli_fail(command, CLI_EXIT_IO,
-                                        "%s is a link that leads to no file and is left as it is; "
-                                        "--force replaces it, or give another name",
+                                        "%s is a dangling link and is not replaced; "
+                                        "use --force or give another name",
                                         path)
                              : CLI_EXIT_OK;
     }
@@ -30,6 +30,5 @@ enum cli_exit cli_overwrite_check(const struct cli_command *command, const char 
         return CLI_EXIT_OK;
     }
     return cli_fail(command, CLI_EXIT_IO,
-                    "%s exists and is left as it is; --force replaces it, or give another name",
-                    path);
+                    "%s exists and is not replaced; use --force or give another name", path);
 }

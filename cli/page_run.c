@@ -24,7 +24,7 @@ static enum tarn_status page_write(const struct tarn_snapshot *snapshot, const v
     return tarn_view_write(snapshot, context, writer, error);
 }
 
-/* The name of a snapshot's file without its folder: "dump.pickle.gz". */
+/* The file name of a snapshot without its directory: "dump.pickle.gz". */
 static const char *file_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -35,7 +35,7 @@ static const char *file_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* "dump.html" for "folder/dump.pickle.gz": what the snapshot is called up to its first dot. */
+/* "dump.html" for "folder/dump.pickle.gz": the file name up to its first dot. */
 static const char *output_name(char name[NAME_MAX_BYTES], const char *path)
 {
     const char *file = file_name(path);

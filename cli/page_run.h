@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the commands that write pages have in common. */
+/* Shared code of the commands that write pages. */
 #ifndef CLI_PAGE_RUN_H
 #define CLI_PAGE_RUN_H
 
@@ -17,7 +17,7 @@ struct cli_page_values {
     bool segments;     /* only trace_plot has the option */
 };
 
-extern const struct cli_page_values cli_page_defaults; /* of PyTorch's commands */
+extern const struct cli_page_values cli_page_defaults; /* for PyTorch's commands */
 extern const struct cli_page_values cli_view_defaults;
 
 enum cli_exit cli_page_run(const struct cli_call *call, enum tarn_view view);
@@ -26,7 +26,7 @@ enum cli_exit cli_page_run(const struct cli_call *call, enum tarn_view view);
     {                                                                                              \
         .name = "output", .letter = 'o', .kind = CLI_OPT_TEXT,                                     \
         .at = offsetof(struct cli_page_values, output), .value = "FILE",                           \
-        .help = "where to write (output.html); - is standard output"                               \
+        .help = "output file (default: output.html); - is standard output"                         \
     }
 
 #endif

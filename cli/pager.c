@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Also read by a signal's handler. */
+/* Also read by a signal handler. */
 static volatile sig_atomic_t running_child;
 
 static bool is_on_path(const char *program)
@@ -40,13 +40,13 @@ static void child_run(const int ends[2], const char *const *arguments)
     if (dup2(ends[0], STDIN_FILENO) >= 0) {
         (void)close(ends[0]);
         (void)close(ends[1]);
-        (void)setenv("LESS", "FRX", 0); /* colours, and no paging of what fits */
+        (void)setenv("LESS", "FRX", 0); /* keep colours, exit if the text fits on one screen */
         (void)execvp(words[0], words);
     }
     _exit(127);
 }
 
-/* Standard output into the pipe, and back by cli_pager_end. */
+/* Redirects standard output to the pipe; cli_pager_end restores it. */
 static bool output_redirect(struct cli_pager *pager, int end)
 {
     (void)fflush(stdout);
@@ -76,14 +76,14 @@ bool cli_pager_start_program(struct cli_pager *pager, const char *const *argumen
     return pager->child != 0;
 }
 
-/* Whether the first word of PAGER is plainly a program that is not there: output would be lost. */
+/* Whether the first word of PAGER names a missing program: the output would be lost. */
 static bool is_missing(const char *command)
 {
     char word[4096];
     const size_t length = strcspn(command, " \t");
 
     if (length >= sizeof word || strcspn(command, "=$`\"'\\(){};&|<>~") < length) {
-        return false; /* for the shell to say */
+        return false; /* leave it to the shell */
     }
     memcpy(word, command, length);
     word[length] = '\0';
@@ -93,7 +93,7 @@ static bool is_missing(const char *command)
 void cli_pager_start(struct cli_pager *pager)
 {
     const char *program = getenv("PAGER");
-    /* PAGER may hold options: a shell takes it apart, as everywhere. It is the user's own. */
+    /* PAGER may contain options, so a shell splits it. It comes from the user. */
     const char *const shell[] = {"/bin/sh", "-c", program, NULL};
     static const char *const less[] = {"less", NULL};
 
@@ -119,7 +119,8 @@ void cli_pager_end(struct cli_pager *pager)
         return;
     }
     (void)fflush(stdout);
-    (void)dup2(pager->saved_file, STDOUT_FILENO); /* closes the pipe: the pager sees the end */
+    (void)dup2(pager->saved_file, STDOUT_FILENO); /* closes the pipe, so the pager sees the end of
+                                                     file */
     (void)close(pager->saved_file);
     child_wait(pager->child);
     running_child = 0;

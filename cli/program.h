@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The program `tarn` but for its process: no signal handlers, no end. */
+/* The program `tarn` without its process: no signal handlers, no exit. */
 #ifndef CLI_PROGRAM_H
 #define CLI_PROGRAM_H
 
 #include "exit_code.h"
 
-/* Reads the options before the command and hands over to it. `argv` is without the program's name;
- * its order may change. May be called again in the same process, from one thread. */
+/* Parses the options before the command and runs it. `argv` excludes the program's name; it may be
+ * reordered. May be called repeatedly in one process, from one thread. */
 enum cli_exit cli_program_run(int argc, char **argv);
 
 #endif

@@ -27,7 +27,7 @@ static struct {
     unsigned width;
 } rules;
 
-/* Touched by signal handlers. */
+/* Used by signal handlers. */
 static volatile sig_atomic_t is_asked;
 static volatile sig_atomic_t is_there;
 
@@ -72,7 +72,7 @@ __attribute__((format(printf, 2, 3))) static void put(struct line *line, const c
     line->used += more < 0 ? 0 : more < (int)room ? more : (int)room - 1;
 }
 
-/* The file's name without its folder, as far as there is room, and harmless. */
+/* The escaped file name without its directory, as far as it fits. */
 static void name_put(struct line *line, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -126,7 +126,7 @@ int cli_progress_text(char text[CLI_PROGRESS_LINE_MAX], const struct cli_progres
 
 /* ---- work ---- */
 
-/* Writes the line over what is there; an empty one erases it. */
+/* Overwrites the line; an empty one erases it. */
 static void line_show(struct cli_progress *progress, const char *line, int length)
 {
     const int blanks = progress->length > length ? progress->length - length : 0;

@@ -19,8 +19,8 @@ static enum cli_exit begin_fail(struct cli_redirect *redirect, const struct cli_
     if (redirect->aside) {
         (void)fclose(redirect->aside);
     }
-    return cli_fail(command, CLI_EXIT_IO,
-                    "cannot keep what is printed for %s in a temporary file: %s", redirect->path,
+    return cli_fail(command, CLI_EXIT_IO, "cannot buffer the output for %s in a temporary file: %s",
+                    redirect->path,
                     strerror(reason)); /* NOLINT(concurrency-mt-unsafe): one thread */
 }
 
@@ -93,5 +93,5 @@ enum cli_exit cli_redirect_end(struct cli_redirect *redirect, const struct cli_c
     }
     (void)fclose(redirect->aside);
     redirect->path = NULL;
-    return code; /* what could not be kept, main says */
+    return code; /* main reports write errors */
 }

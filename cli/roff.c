@@ -15,7 +15,7 @@ static void puts_plain(struct cli_roff *roff, const char *text)
     put(roff, text, strlen(text));
 }
 
-/* What stands for a character that roff would take for something else. */
+/* The escape for a character that is special to roff, or NULL. */
 static const char *escape_of(char c)
 {
     switch (c) {
@@ -38,7 +38,7 @@ static const char *escape_of(char c)
     }
 }
 
-/* Text within a line; at its begin a dot or quote would be a macro. */
+/* Text within a line; a leading dot or quote would be a macro. */
 static void puts_escaped(struct cli_roff *roff, const char *text, size_t length)
 {
     if (length > 0 && text[0] == '.') {
@@ -84,7 +84,7 @@ void cli_roff_section(struct cli_roff *roff, const char *name)
 static void lines_put(struct cli_roff *roff, const char *lines, bool as_they_are)
 {
     bool is_code = as_they_are;
-    bool is_new = false; /* a paragraph begins with the next line */
+    bool is_new = false; /* the next line starts a paragraph */
 
     if (is_code) {
         puts_plain(roff, ".nf\n");

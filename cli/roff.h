@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text as a manual page: the macros of man(7), everything else escaped. The first failure of the
- * writer sticks in `status`.
+ * Text as a man page: the macros of man(7), everything else escaped. `status` keeps the first
+ * failure of the writer.
  */
 #ifndef CLI_ROFF_H
 #define CLI_ROFF_H
@@ -11,7 +11,7 @@
 
 struct cli_roff {
     struct tarn_writer writer;
-    enum tarn_status status; /* TARN_OK to begin with */
+    enum tarn_status status; /* initially TARN_OK */
 };
 
 /* Title and name of the page. */
@@ -19,17 +19,17 @@ void cli_roff_begin(struct cli_roff *roff, const char *name, const char *about);
 
 void cli_roff_section(struct cli_roff *roff, const char *name);
 
-/* Lines as a filled paragraph; lines that begin with a blank, and those between empty lines, stay
- * as they are. */
+/* Writes lines as filled paragraphs; lines that start with a blank, and their paragraph, are
+ * written verbatim. */
 void cli_roff_text(struct cli_roff *roff, const char *lines);
 
-/* Lines as they are. */
+/* Writes lines verbatim. */
 void cli_roff_code(struct cli_roff *roff, const char *lines);
 
-/* A word in bold and what it means. */
+/* A term in bold and its description. */
 void cli_roff_item(struct cli_roff *roff, const char *word, const char *text);
 
-/* An item a row of the table. */
+/* One item per row of the table. */
 void cli_roff_opts(struct cli_roff *roff, const struct cli_opt *opts);
 
 #endif

@@ -41,14 +41,14 @@ static enum cli_exit selection_read(const struct cli_command *command,
     }
     if (values->time && !cli_read_time_span(values->time, &out->time_us)) {
         return bad(command, "time", values->time,
-                   "a span of time, such as 1.5..2 (seconds) or 300ms..");
+                   "a time range, such as 1.5..2 (seconds) or 300ms..");
     }
     if (values->step && !cli_read_span(values->step, &out->steps)) {
         return bad(command, "step", values->step, "a step, such as 3, or steps, such as 3..5");
     }
     if (values->at && !cli_read_instant(values->at, &out->at)) {
         return bad(command, "at", values->at,
-                   "an instant; allowed: peak, reserved-peak, start, end, oom[:N], event:N, "
+                   "a time point; allowed: peak, reserved-peak, start, end, oom[:N], event:N, "
                    "time:T, step:N");
     }
     return CLI_EXIT_OK;
@@ -77,7 +77,7 @@ static enum cli_exit where_read(const struct cli_command *command,
         values->where ? tarn_where_parse(values->where, &selected->where, &error) : TARN_OK;
 
     selected->selection.where = selected->where;
-    if (status == TARN_ERR_LIMIT) { /* the user's, no machine's */
+    if (status == TARN_ERR_LIMIT) { /* a limit of the expression, not of the machine */
         return cli_fail(command, CLI_EXIT_USAGE, "option --where: %s", error.text);
     }
     return status ? cli_fail_status(command, status, &error, "option --where") : CLI_EXIT_OK;

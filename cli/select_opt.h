@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The options that select and group, the same for every command that reports on traces. */
+/* The options that select and group, shared by all commands that report on traces. */
 #ifndef CLI_SELECT_OPT_H
 #define CLI_SELECT_OPT_H
 
@@ -54,58 +54,59 @@ extern const char *const cli_by_choices[];
         CLI_SELECT_ROW(type, pool, "pool", CLI_OPT_TEXT, "POOL",                                   \
                        "only blocks of this pool: default, private, or A,B"),                      \
         CLI_SELECT_ROW(type, min_size, "min-size", CLI_OPT_SIZE, "SIZE",                           \
-                       "only blocks that large, or larger"),                                       \
+                       "only blocks of at least this size"),                                       \
         CLI_SELECT_ROW(type, max_size, "max-size", CLI_OPT_SIZE, "SIZE",                           \
-                       "only blocks that large, or smaller"),                                      \
+                       "only blocks of at most this size"),                                        \
         CLI_SELECT_ROW(type, match, "match", CLI_OPT_TEXT, "REGEX",                                \
-                       "only blocks with a frame like this: \"file:line:function\""),              \
+                       "only blocks with a frame \"file:line:function\" that matches"),            \
         CLI_SELECT_ROW(type, annotation, "annotation", CLI_OPT_TEXT, "NAME",                       \
-                       "only blocks asked for inside of this annotation"),                         \
+                       "only blocks allocated within this annotation"),                            \
         CLI_SELECT_ROW(type, where, "where", CLI_OPT_TEXT, "EXPR",                                 \
-                       "only blocks for which this holds; \"tarn explain where\" says how"),       \
+                       "only blocks for which this is true; see \"tarn explain where\""),          \
         CLI_SELECT_ROW(type, events, "events", CLI_OPT_TEXT, "A..B",                               \
-                       "only this part of the trace, by numbers of entries"),                      \
+                       "only these events of the trace, by number"),                               \
         CLI_SELECT_ROW(type, time, "time", CLI_OPT_TEXT, "A..B",                                   \
-                       "the same by seconds from its beginning (or ms, us)"),                      \
+                       "only this time of the trace, in seconds (or ms, us)"),                     \
         CLI_SELECT_ROW(type, step, "step", CLI_OPT_TEXT, "N..M",                                   \
-                       "the same by steps of training, from 1"),                                   \
-        CLI_SELECT_ROW(type, at, "at", CLI_OPT_TEXT, "WHEN",                                       \
-                       "peak, reserved-peak, start, end, oom[:N], event:N, time:T or step:N"),     \
+                       "only these training steps, from 1"),                                       \
+        CLI_SELECT_ROW(                                                                            \
+            type, at, "at", CLI_OPT_TEXT, "WHEN",                                                  \
+            "time point: peak, reserved-peak, start, end, oom[:N], event:N, time:T, step:N"),      \
         {.name = "frames",                                                                         \
          .kind = CLI_OPT_CHOICE,                                                                   \
          .at = offsetof(type, select.frames),                                                      \
          .choices = cli_frames_choices,                                                            \
-         .help = "which frames of stacks count"},                                                  \
-        CLI_SELECT_ROW(type, hide, "hide", CLI_OPT_TEXT, "REGEX", "leave out frames like this"),   \
+         .help = "which stack frames to use"},                                                     \
+        CLI_SELECT_ROW(type, hide, "hide", CLI_OPT_TEXT, "REGEX", "drop matching frames"),         \
         CLI_SELECT_ROW(type, depth, "depth", CLI_OPT_NUMBER, "N",                                  \
-                       "keep so many frames of a stack, the innermost"),                           \
+                       "keep only the N innermost frames of a stack"),                             \
         {.name = "by",                                                                             \
          .kind = CLI_OPT_CHOICE,                                                                   \
          .at = offsetof(type, select.by),                                                          \
          .choices = cli_by_choices,                                                                \
-         .help = "what rows stand for"},                                                           \
+         .help = "how to group blocks into rows"},                                                 \
         CLI_SELECT_ROW(type, rules, "rules", CLI_OPT_TEXT, "FILE",                                 \
-                       "rules of --by category, lines \"category: pattern\"")
+                       "rules for --by category, lines \"category: pattern\"")
 
-/* What was selected, as reports take it. */
+/* The selection in the form that reports take. */
 struct cli_selected {
-    struct tarn_selection selection; /* points into the values and what follows */
+    struct tarn_selection selection; /* points into the values and the members below */
     struct tarn_rules *rules;        /* NULL without --rules */
     struct tarn_where *where;        /* NULL without --where */
 };
 
-/* Says what is wrong with an option or the file of rules, and returns an exit code; nothing to
- * release then. */
+/* On an invalid option or rules file, reports it and returns an exit code; nothing to release
+ * then. */
 enum cli_exit cli_select_read(const struct cli_command *command,
                               const struct cli_select_values *values,
                               struct cli_selected *selected_out);
 void cli_select_release(struct cli_selected *selected);
 
-/* The rules of --rules; NULL without it. Says what is wrong with the file. */
+/* The rules of --rules, NULL without it. Reports errors in the file. */
 enum cli_exit cli_rules_load(const struct cli_command *command, const char *path,
                              struct tarn_rules **rules_out);
 
-/* Sets what of a report's options the selection says. */
+/* Copies the selection into a report's options. */
 void cli_select_apply(const struct cli_selected *selected, const struct cli_select_values *values,
                       struct tarn_report_options *options);
 

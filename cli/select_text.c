@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads a value up to *end_out. */
+/* Reads a value; *end_out is its end. */
 typedef bool read_value(const char *text, uint64_t *value_out, const char **end_out);
 
 static bool read_number(const char *text, uint64_t *value_out, const char **end_out)
@@ -111,7 +111,7 @@ bool cli_read_instant(const char *text, struct tarn_instant *instant_out)
     static const struct {
         const char *word;
         enum tarn_instant_kind kind;
-        read_value *read; /* NULL: a word alone */
+        read_value *read; /* NULL: no value */
     } words[] = {
         {"peak", TARN_AT_PEAK, NULL},       {"reserved-peak", TARN_AT_RESERVED_PEAK, NULL},
         {"start", TARN_AT_START, NULL},     {"end", TARN_AT_END, NULL},

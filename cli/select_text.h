@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Words of options that say which part of a trace, which moment, which pool. Each returns false
- * when the text is none of the kind; nothing is written then. */
+/* Parsers of option values: parts of a trace, time points, pools. On invalid text they return false
+ * and write nothing. */
 #ifndef CLI_SELECT_TEXT_H
 #define CLI_SELECT_TEXT_H
 
 #include "tarn/selection.h"
 
-/* "5..9", "5..", "..9" or "5", both ends included. */
+/* "5..9", "5..", "..9" or "5", inclusive at both ends. */
 bool cli_read_span(const char *text, struct tarn_span *span_out);
 
-/* The same of times: seconds, or with a unit "s", "ms" or "us": "1.5..2", "300ms..". */
+/* The same for times: seconds, or with a unit "s", "ms" or "us": "1.5..2", "300ms..". */
 bool cli_read_time_span(const char *text, struct tarn_span *span_out);
 
 /* "peak", "reserved-peak", "start", "end", "oom", "oom:2", "event:17", "time:1.5", "step:3". */

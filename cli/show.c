@@ -7,7 +7,7 @@
 
 enum {
     PIECE_BYTES = 1024,
-    LINE_BYTES = 16384 /* two paths and an error of the library */
+    LINE_BYTES = 16384 /* enough for two paths and an error of the library */
 };
 
 struct cli_shown cli_shown(const char *text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts that are not the program's own (arguments, names of files, what a file says), as they are
- * shown: see tarn/text.h. Whatever goes to a terminal has been through here or through the library.
+ * Escapes untrusted text (arguments, file names, contents of files) for output: see tarn/text.h.
+ * All such text that reaches a terminal passes through here or through the library.
  */
 #ifndef CLI_SHOW_H
 #define CLI_SHOW_H
@@ -10,20 +10,20 @@
 #include <stdio.h>
 
 enum {
-    CLI_SHOWN_MAX = 60 /* bytes of a text inside of a sentence */
+    CLI_SHOWN_MAX = 60 /* bytes of a text within a sentence */
 };
 
 struct cli_shown {
     char text[CLI_SHOWN_MAX + 1];
 };
 
-/* The beginning of a text, as much as a sentence has room for. */
+/* The escaped beginning of a text, for use in a sentence. */
 struct cli_shown cli_shown(const char *text);
 
-/* All of it. */
+/* Prints the whole text, escaped. */
 void cli_show(FILE *file, const char *text);
 
-/* Prints a sentence with such texts in it, and ends the line. */
+/* Prints an escaped sentence and ends the line. */
 __attribute__((format(printf, 2, 0))) void cli_show_line(FILE *file, const char *format,
                                                          va_list args);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Amounts of bytes for people: "10.79 GiB", "512 B"; or as --units says. */
+/* Byte counts as text: "10.79 GiB", "512 B"; in the units of --units. */
 #ifndef CLI_SIZE_TEXT_H
 #define CLI_SIZE_TEXT_H
 
@@ -11,7 +11,7 @@ struct cli_size_text {
 
 struct cli_size_text cli_size_text(uint64_t bytes);
 
-/* What --units says; counts for all that is printed afterwards. At first TARN_UNITS_IEC. */
+/* Sets the units of all later output. Initially TARN_UNITS_IEC. */
 void cli_units_configure(enum tarn_units units);
 enum tarn_units cli_units(void);
 

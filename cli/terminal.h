@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the program may assume about where its output goes. On a file or pipe: no colour, no width
- * limit, no progress. Colour: --color always or never decides; else NO_COLOR turns it off,
- * CLICOLOR_FORCE on, TERM=dumb off; else it follows the terminal. Colour never carries meaning
- * alone.
+ * Properties of the terminal. Files and pipes get no colour, no width limit and no progress.
+ * Colour: --color always or never decides; otherwise NO_COLOR disables it, CLICOLOR_FORCE enables
+ * it, TERM=dumb disables it; otherwise terminals get colour. Colour is never the only carrier of a
+ * meaning.
  */
 #ifndef CLI_TERMINAL_H
 #define CLI_TERMINAL_H
@@ -34,16 +34,16 @@ enum cli_style {
     CLI_STYLE_FAINT
 };
 
-/* Looks at stdout, stderr and the environment. */
+/* Inspects stdout, stderr and the environment. */
 void cli_terminal_init(struct cli_terminal *terminal, enum cli_color color);
 
-/* Columns of a line on stderr that does not wrap; 79 where that is no terminal. */
+/* Columns of a line on stderr that does not wrap; 79 if stderr is not a terminal. */
 unsigned cli_terminal_err_width(void);
 
-/* What to print on stdout to begin a style (PLAIN ends it); "" without colour. */
+/* Escape sequence that starts a style on stdout (PLAIN ends it); "" without colour. */
 const char *cli_terminal_style(const struct cli_terminal *terminal, enum cli_style style);
 
-/* Whether colour is on for a stream: the rule above on plain values. Variables may be NULL. */
+/* Whether a stream gets colour: the rule above on plain values. Variables may be NULL. */
 bool cli_color_decide(enum cli_color color, bool is_terminal, const char *no_color,
                       const char *clicolor_force, const char *term);
 

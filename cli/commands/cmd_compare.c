@@ -10,7 +10,7 @@ static enum tarn_status write_stderr(void *context, const char *bytes, size_t si
     return fwrite(bytes, 1, size, stderr) == size ? TARN_OK : TARN_ERR_IO;
 }
 
-/* The two lists: results, unless the graph itself goes to stdout. */
+/* The two lists go to stdout, unless the graph itself does. */
 static enum tarn_status lists_write(struct tarn_snapshot *const snapshots[2],
                                     const struct tarn_flame_options *options, bool to_stderr,
                                     struct tarn_error *error)
@@ -24,9 +24,8 @@ static enum tarn_status lists_write(struct tarn_snapshot *const snapshots[2],
     if (status == TARN_OK && counts.before > 0 && counts.after > 0 &&
         counts.common_addresses == 0 && !cli_is_quiet()) {
         (void)fprintf(stderr,
-                      "tarn compare: no segment has the same address in both files: they are "
-                      "probably of different runs, where addresses cannot match; \"tarn diff\" "
-                      "compares them by stack\n");
+                      "tarn compare: no segment has the same address in both files, which are "
+                      "probably from different runs; \"tarn diff\" compares by stack\n");
     }
     return status;
 }
@@ -69,11 +68,11 @@ const struct cli_command cli_command_compare = {
     .arguments = "BEFORE AFTER",
     .arguments_min = 2,
     .arguments_max = 2,
-    .help = "draw the segments that only one of two snapshots of a run has",
+    .help = "draw the segments that exist in only one of two snapshots of a run",
     .details =
-        "Prints the addresses of those segments, and writes a flame graph of what they hold.\n"
-        "When the graph goes to standard output the addresses go to standard error.\n"
-        "Segments are the same when address and size are: that says nothing about two runs.\n",
+        "Prints the addresses of those segments, and writes a flame graph of their contents.\n"
+        "If the graph goes to standard output, the addresses go to standard error. Segments\n"
+        "are equal if address and size are, so comparing different runs is meaningless.\n",
     .examples = "tarn compare before.pickle dump.pickle -o changed.svg\n"
                 "tarn compare --folded before.pickle dump.pickle",
     .prints_sizes = true,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn completion SHELL`: what a shell needs to complete commands, options and their values. */
+/* `tarn completion SHELL`: a shell script that completes commands, options and their values. */
 #include "command.h"
 #include "completion.h"
 #include "suggest.h"
@@ -16,9 +16,9 @@ static enum cli_exit shell_unknown(const struct cli_call *call)
         cli_suggest_offer(&search, shells[i]);
     }
     return cli_fail(call->command, CLI_EXIT_USAGE,
-                    "there is no completion for \"%s\"%s%s%s; allowed: bash, zsh, fish",
-                    search.word, search.best ? "; did you mean \"" : "",
-                    search.best ? search.best : "", search.best ? "\"?" : "");
+                    "unknown shell \"%s\"%s%s%s; allowed: bash, zsh, fish", search.word,
+                    search.best ? "; did you mean \"" : "", search.best ? search.best : "",
+                    search.best ? "\"?" : "");
 }
 
 static enum cli_exit completion_run(const struct cli_call *call)
@@ -40,12 +40,12 @@ const struct cli_command cli_command_completion = {
     .arguments = "SHELL",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "print what bash, zsh or fish need to complete commands and options",
+    .help = "print the completion script for bash, zsh or fish",
     .details = "For bash, add to ~/.bashrc:    source <(tarn completion bash)\n"
                "For zsh, add to ~/.zshrc:      source <(tarn completion zsh)\n"
                "For fish:                      tarn completion fish | source\n"
                "\n"
-               "`make install` puts them where the shells look for them.\n",
+               "`make install` installs them for all three shells.\n",
     .examples = "tarn completion bash > tarn.bash",
     .words = shells,
     .is_unpaged = true,

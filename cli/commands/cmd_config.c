@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `tarn config`: lists the allocator settings, or explains a settings string. Everything printed
- * comes from the library's table of options; docs/config.md is `tarn config --markdown`.
+ * `tarn config`: lists the allocator settings, or explains a settings string. All output comes from
+ * the library's table of options; docs/config.md is `tarn config --markdown`.
  */
 #include "command.h"
 
@@ -21,7 +21,7 @@ static const struct cli_opt config_opts[] = {
     {.name = "env",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct config_values, env),
-     .help = "explain the settings of the environment"},
+     .help = "explain the environment's settings"},
     {.name = "json",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct config_values, json),
@@ -29,7 +29,7 @@ static const struct cli_opt config_opts[] = {
     {.name = "markdown",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct config_values, markdown),
-     .help = "print the list as docs/config.md has it"},
+     .help = "print the list as Markdown, as in docs/config.md"},
     {0},
 };
 
@@ -118,15 +118,13 @@ static const char markdown_head[] =
     "or\n"
     "from the program. `tarn config 'SETTINGS'` explains one.\n"
     "\n"
-    "- Blanks are dropped. A comma may end the string. Given twice, the later value counts.\n"
+    "- Blanks are ignored. The string may end with a comma. The last value of an option wins.\n"
     "- Booleans are `True` and `False`. A number may be followed by anything: `40MB` is 40.\n"
-    "- A wrong string changes nothing, and the error names the option and the position.\n"
-    "- Options marked *resets* go back to their default whenever settings change at run time "
-    "without\n"
-    "  naming them; the others keep their value.\n"
-    "- *Known* is the earliest of PyTorch 2.4, 2.11 and 2.12 that has the option. Rules are those "
-    "of\n"
-    "  2.11.\n"
+    "- An invalid string changes nothing; the error names the option and the position.\n"
+    "- An update at run time resets options marked *resets* to their default unless it names\n"
+    "  them; the others keep their value.\n"
+    "- *Known* is the earliest of PyTorch 2.4, 2.11 and 2.12 that has the option. The rules are\n"
+    "  those of 2.11.\n"
     "\n"
     "| Option | Default | Allowed | Known | Resets |\n"
     "|---|---|---|---|---|\n";
@@ -135,13 +133,10 @@ static const char markdown_divisions[] =
     "\n"
     "## Lists of divisions\n"
     "\n"
-    "`roundup_power2_divisions:[256:1,512:2,1024:4,>:8]` gives divisions by size of the request. "
-    "A\n"
-    "pair `MiB:divisions` counts for requests from that power of two up to the next; the first "
-    "pair\n"
-    "counts for all below as well, `>` for all above the last one. What no pair names has 0. 0 and "
-    "1\n"
-    "switch rounding off. The largest interval begins at 32768 MiB.\n";
+    "`roundup_power2_divisions:[256:1,512:2,1024:4,>:8]` sets the divisions by request size. A\n"
+    "pair `MiB:divisions` applies to requests from that power of two up to the next. The first\n"
+    "pair also applies to all smaller requests, `>` to all larger than the last pair. Sizes that\n"
+    "no pair covers have 0. 0 and 1 disable rounding. The largest interval starts at 32768 MiB.\n";
 
 static void markdown_print(void)
 {
@@ -163,7 +158,7 @@ static void markdown_print(void)
     (void)fputs(markdown_divisions, stdout);
 }
 
-/* ---- an explanation ---- */
+/* ---- explaining settings ---- */
 
 /* A short form of these settings, or NULL. `buffer` has TARN_CONFIG_TEXT_MAX bytes. */
 static const char *short_form(const struct tarn_config *config, char *buffer)
@@ -255,10 +250,10 @@ static enum cli_exit config_run(const struct cli_call *call)
     enum cli_exit code;
 
     if (values->env && call->argument_count > 0) {
-        return cli_fail(call->command, CLI_EXIT_USAGE, "give either --env or a settings string");
+        return cli_fail(call->command, CLI_EXIT_USAGE, "use either --env or a settings string");
     }
     if (values->markdown && (is_explaining || values->json)) {
-        return cli_fail(call->command, CLI_EXIT_USAGE, "--markdown prints the list only");
+        return cli_fail(call->command, CLI_EXIT_USAGE, "--markdown is only for the list");
     }
     if (!is_explaining) {
         if (values->markdown) {
@@ -287,7 +282,7 @@ const struct cli_command cli_command_config = {
     .arguments = "[SETTINGS]",
     .arguments_max = 1,
     .help = "list allocator settings, or explain a settings string",
-    .details = "SETTINGS is what PYTORCH_CUDA_ALLOC_CONF takes, such as\n"
+    .details = "SETTINGS has the syntax of PYTORCH_CUDA_ALLOC_CONF, such as\n"
                "\"expandable_segments:True,max_split_size_mb:128\".\n",
     .examples = "tarn config\n"
                 "tarn config 'expandable_segments:True,max_split_size_mb:128'",

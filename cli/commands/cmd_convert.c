@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn convert`: a snapshot in another form. */
+/* `tarn convert`: a snapshot in another format. */
 #include "command.h"
 #include "output.h"
 #include "overwrite.h"
@@ -47,8 +47,8 @@ const struct cli_command cli_command_convert = {
     .help = "write a snapshot as a pickle or as JSON",
     .details =
         "OUTPUT is JSON when its name ends in .json, else a pickle of protocol 4 that Python\n"
-        "and PyTorch's viewer read; - is standard output. Both can be read again by every command\n"
-        "here.\n",
+        "and PyTorch's viewer read; - is standard output. All commands\n"
+        "read both formats.\n",
     .examples = "tarn convert dump.pickle dump.json\n"
                 "tarn convert dump.json again.pickle",
     .opts = convert_opts,

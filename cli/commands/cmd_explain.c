@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn explain [TOPIC]`: short texts about what the other commands report. */
+/* `tarn explain [TOPIC]`: short texts about the terms in the other commands' output. */
 #include "command.h"
 #include "explain_topics.h"
 #include "suggest.h"
@@ -21,11 +21,11 @@ static enum cli_exit topic_unknown(const struct cli_call *call)
         cli_suggest_offer(&search, cli_topics[i].name);
     }
     if (search.best) {
-        return cli_fail(call->command, CLI_EXIT_USAGE,
-                        "there is no topic \"%s\"; did you mean \"%s\"?", search.word, search.best);
+        return cli_fail(call->command, CLI_EXIT_USAGE, "unknown topic \"%s\"; did you mean \"%s\"?",
+                        search.word, search.best);
     }
     return cli_fail(call->command, CLI_EXIT_USAGE,
-                    "there is no topic \"%s\"; \"tarn explain\" lists them", search.word);
+                    "unknown topic \"%s\"; \"tarn explain\" lists them", search.word);
 }
 
 static enum cli_exit explain_run(const struct cli_call *call)
@@ -49,9 +49,10 @@ const struct cli_command cli_command_explain = {
     .name = "explain",
     .arguments = "[TOPIC]",
     .arguments_max = 1,
-    .help = "explain a word of GPU memory management, or list the topics",
-    .details = "Short texts about what the other commands report: fragmentation, rounding, why\n"
-               "nvidia-smi shows another number, and so on.\n",
+    .help = "explain a term of GPU memory management, or list the topics",
+    .details =
+        "Short texts about the terms in the other commands' output: fragmentation, rounding,\n"
+        "why nvidia-smi shows another number, and so on.\n",
     .examples = "tarn explain\n"
                 "tarn explain fragmentation",
     .words = cli_topic_names,

@@ -15,8 +15,8 @@ struct export_values {
 };
 
 /* In the order of enum tarn_export_format. */
-static const char *const forms[] = {"json",       "jsonl",  "csv",    "sqlite", "perfetto",
-                                    "speedscope", "folded", "pickle", NULL};
+static const char *const formats[] = {"json",       "jsonl",  "csv",    "sqlite", "perfetto",
+                                      "speedscope", "folded", "pickle", NULL};
 
 /* In the order of enum tarn_export_table. */
 static const char *const tables[] = {"all",    "events", "allocations", "segments",
@@ -28,20 +28,20 @@ static const struct cli_opt export_opts[] = {
     {.name = "to",
      .kind = CLI_OPT_CHOICE,
      .at = offsetof(struct export_values, format),
-     .choices = forms,
-     .help = "which form; must be given"},
+     .choices = formats,
+     .help = "output format; required"},
     {.name = "table",
      .kind = CLI_OPT_CHOICE,
      .at = offsetof(struct export_values, table),
      .choices = tables,
-     .help = "of jsonl and csv: which table (jsonl: all, csv: events)"},
+     .help = "table of jsonl or csv (default: all for jsonl, events for csv)"},
     CLI_DEVICE_OPT(struct export_values),
     {.name = "output",
      .letter = 'o',
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct export_values, output),
      .value = "FILE",
-     .help = "where to write; - is standard output, the default"},
+     .help = "output file (default: -, standard output)"},
     CLI_FORCE_OPT(struct export_values),
     {0},
 };
@@ -63,11 +63,11 @@ static enum cli_exit export_run(const struct cli_call *call)
 
     if (values->format < 0) {
         return cli_fail(call->command, CLI_EXIT_USAGE,
-                        "say which form, with --to; \"tarn help export\" lists them");
+                        "--to is required; \"tarn help export\" lists the formats");
     }
     if (values->table != TARN_TABLE_ALL && values->format != TARN_EXPORT_CSV &&
         values->format != TARN_EXPORT_JSONL) {
-        return cli_fail(call->command, CLI_EXIT_USAGE, "--table is of csv and jsonl only");
+        return cli_fail(call->command, CLI_EXIT_USAGE, "--table is only for csv and jsonl");
     }
     const enum cli_exit code = cli_overwrite_check(call->command, values->output, values->force);
 
@@ -83,11 +83,11 @@ const struct cli_command cli_command_export = {
     .details =
         "json, pickle   the snapshot itself, with PyTorch's keys\n"
         "jsonl          rows of events, allocations, segments, blocks, stacks and annotations\n"
-        "csv            one of these tables; no cell is a formula\n"
-        "sqlite         a database of all of them, with views such as live_by_stack\n"
-        "perfetto       a Chrome trace for ui.perfetto.dev: bytes over time, and a slice a block\n"
+        "csv            one of these tables; no cell can act as a formula\n"
+        "sqlite         a database of all tables, with views such as live_by_stack\n"
+        "perfetto       a Chrome trace for ui.perfetto.dev: bytes over time, one slice per block\n"
         "speedscope     stacks by bytes, for speedscope.app\n"
-        "folded         stacks by bytes, a line each, for flame graph tools\n",
+        "folded         stacks by bytes, one line per stack, for flame graph tools\n",
     .examples = "tarn export --to sqlite dump.pickle -o dump.db\n"
                 "tarn export --to csv --table blocks dump.pickle\n"
                 "tarn export --to perfetto dump.pickle -o trace.json",

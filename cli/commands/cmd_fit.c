@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn fit`: the smallest device on which a recorded run would have run. */
+/* `tarn fit`: the smallest device that fits a recorded run. */
 #include "json_out.h"
 #include "replay_load.h"
 #include "show.h"
@@ -24,22 +24,22 @@ static const struct cli_opt fit_opts[] = {
      .kind = CLI_OPT_SIZE,
      .at = offsetof(struct fit_values, card),
      .value = "SIZE",
-     .help = "say whether it fits a device of that size, such as 80GB or 80GiB"},
+     .help = "check whether the run fits a device of this size, such as 80GB or 80GiB"},
     {.name = "reserve",
      .kind = CLI_OPT_SIZE,
      .at = offsetof(struct fit_values, reserve),
      .value = "SIZE",
-     .help = "what CUDA and others take of the device (default: 1 GiB)"},
+     .help = "memory used by CUDA and others (default: 1 GiB)"},
     {.name = "conf",
      .kind = CLI_OPT_TEXTS,
      .at = offsetof(struct fit_values, conf),
      .value = "SETTINGS",
-     .help = "settings to look at besides the recorded ones, the defaults and growing segments"},
+     .help = "settings to try besides the recorded ones, the defaults and expandable segments"},
     {.name = "of-device",
      .kind = CLI_OPT_NUMBER,
      .at = offsetof(struct fit_values, device),
      .value = "N",
-     .help = "whose trace (default: the first device that has one)"},
+     .help = "device whose trace to use (default: the first with a trace)"},
     {.name = "json",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct fit_values, json),
@@ -61,7 +61,7 @@ struct fit {
     const struct cli_call *call;
     const struct tarn_replay *replay;
     struct tarn_replay_info info;
-    uint64_t floor; /* bytes asked for at once */
+    uint64_t floor; /* peak requested bytes */
     struct fit_row rows[FIT_ROWS_MAX];
     int count;
     bool searched; /* the last row was found by a search */
@@ -84,7 +84,7 @@ static bool any_fits(const struct fit *fit)
     return false;
 }
 
-/* ---- finding out ---- */
+/* ---- search ---- */
 
 static enum tarn_status fit_add(struct fit *fit, const char *conf, struct tarn_error *error)
 {
@@ -102,7 +102,7 @@ static enum tarn_status fit_add(struct fit *fit, const char *conf, struct tarn_e
     return status;
 }
 
-/* No device is smaller than what was asked for at once. */
+/* Lower bound: no settings need less than the peak of requested bytes. */
 static enum tarn_status fit_floor(struct fit *fit, struct tarn_error *error)
 {
     const struct tarn_replay_options options = {.struct_size = sizeof options,
@@ -114,7 +114,7 @@ static enum tarn_status fit_floor(struct fit *fit, struct tarn_error *error)
     return status;
 }
 
-/* When no settings named fit the card, others may. */
+/* If none of the given settings fit the device, searches for others. */
 static enum tarn_status fit_search(struct fit *fit, struct tarn_error *error)
 {
     const struct tarn_tune_options options = {
@@ -200,10 +200,10 @@ static void print_verdict(const struct fit *fit)
     const struct fit_values *values = fit->call->values;
 
     (void)printf("\na device of %s, ", cli_size_text(values->card).text);
-    (void)printf("of which CUDA and others take %s: ", cli_size_text(values->reserve).text);
+    (void)printf("of which CUDA and others use %s: ", cli_size_text(values->reserve).text);
     for (int i = 0; i < fit->count; i++) {
         if (fits(fit, &fit->rows[i])) {
-            (void)printf("the run fits, with settings %s\n", cli_conf_name(fit->rows[i].conf));
+            (void)printf("the run fits with settings %s\n", cli_conf_name(fit->rows[i].conf));
             return;
         }
     }
@@ -215,8 +215,8 @@ static void fit_text(const struct fit *fit)
     const struct fit_values *values = fit->call->values;
 
     cli_show(stdout, fit->call->arguments[0]);
-    (void)printf(": %" PRIu64 " entries of device %d; the smallest memory in which all of them "
-                 "run\n\n",
+    (void)printf(": %" PRIu64 " events of device %d; smallest device memory that fits the whole "
+                 "trace\n\n",
                  fit->info.entries, fit->info.device);
     (void)printf("%14s%14s%s\n", "needed", "above floor", values->card > 0 ? "  fits" : "");
     for (int i = 0; i < fit->count; i++) {
@@ -224,7 +224,7 @@ static void fit_text(const struct fit *fit)
 
         print_row(fit, &fit->rows[i], i == 0 ? "  (as recorded)" : found ? "  (searched)" : "");
     }
-    (void)printf("%14s%14s%s  what was asked for at once: no settings can do with less\n",
+    (void)printf("%14s%14s%s  peak of requested bytes: no settings can need less\n",
                  cli_size_text(fit->floor).text, "", values->card > 0 ? "      " : "");
     if (values->card > 0) {
         print_verdict(fit);
@@ -267,10 +267,10 @@ const struct cli_command cli_command_fit = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "find the smallest device on which a recorded run would have run",
-    .details = "The trace is replayed on smaller and smaller devices. With --device, exits with 1 "
-               "if the run\n"
-               "does not fit; other settings are then searched for.\n",
+    .help = "find the smallest device that fits a recorded run",
+    .details =
+        "Replays the trace on devices of different sizes. With --device, exits with 1 if the\n"
+        "run does not fit; before that, it searches for other settings.\n",
     .examples = "tarn fit dump.pickle --device 80GB",
     .prints_sizes = true,
     .is_redirected = true,

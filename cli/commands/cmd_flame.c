@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn flame`: a flame graph of any instant, or of what grew between two. */
+/* `tarn flame`: a flame graph of one time point, or of the growth between two. */
 #include "output.h"
 #include "report_run.h"
 #include "select_text.h"
@@ -27,26 +27,26 @@ static const struct cli_opt flame_opts[] = {
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct flame_values, from),
      .value = "WHEN",
-     .help = "draw what grew from then to --at (then the end)"},
+     .help = "draw the growth from this time point to --at (default then: end)"},
     {.name = "inverted",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct flame_values, inverted),
-     .help = "begin with the frames that asked"},
+     .help = "start with the allocating frames"},
     {.name = "shape",
      .kind = CLI_OPT_CHOICE,
      .at = offsetof(struct flame_values, shape),
      .choices = shapes,
-     .help = "with the root on top, or at the bottom"},
+     .help = "root at the top (icicle) or at the bottom (flame)"},
     {.name = "folded",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct flame_values, folded),
-     .help = "print folded stacks, for other tools, to standard output"},
+     .help = "print folded stacks for other tools to standard output"},
     {.name = "output",
      .letter = 'o',
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct flame_values, output),
      .value = "FILE",
-     .help = "where to write (flame.svg); - is standard output"},
+     .help = "output file (default: flame.svg); - is standard output"},
     CLI_FORCE_OPT(struct flame_values),
     {0},
 };
@@ -77,7 +77,7 @@ static enum cli_exit request_read(const struct cli_call *call, struct flame_requ
                                                   .root_below = values->shape == 1};
     if (values->from && !cli_read_instant(values->from, &request->how.from)) {
         return cli_fail(call->command, CLI_EXIT_USAGE,
-                        "option --from: \"%s\" is not an instant; allowed: as for --at",
+                        "option --from: \"%s\" is not a time point; allowed: as for --at",
                         cli_shown(values->from).text);
     }
     const enum cli_exit code = cli_select_read(call->command, &values->select, &request->selected);
@@ -110,11 +110,11 @@ const struct cli_command cli_command_flame = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "draw who holds memory at any instant, or what grew, as a flame graph",
+    .help = "draw allocated memory at a time point, or its growth, as a flame graph",
     .details =
-        "At the peak unless --at says else. With --from, what each stack holds more at --at\n"
-        "(the end) than then; what shrank is left out, and the title says how much. With\n"
-        "--by the groups come first, then their stacks.\n",
+        "The time point is the peak by default. With --from, draws how much more each stack\n"
+        "holds at --at (default: the end) than at --from; stacks that shrank are omitted, with\n"
+        "their sum in the title. With --by, groups come first, then their stacks.\n",
     .examples = "tarn flame dump.pickle -o flame.svg\n"
                 "tarn flame --from start --folded dump.pickle -o -",
     .prints_sizes = true,

@@ -7,7 +7,7 @@
 void cli_help_program(FILE *file)
 {
     (void)fputs("usage: tarn [OPTION...] COMMAND [ARGUMENT...]\n\n"
-                "Memory management of GPUs: explains and replays PyTorch memory snapshots.\n\n"
+                "GPU memory management: explains and replays PyTorch memory snapshots.\n\n"
                 "Commands:\n",
                 file);
     for (size_t i = 0; cli_commands[i]; i++) {
@@ -20,12 +20,13 @@ void cli_help_program(FILE *file)
     for (const struct cli_exit_row *row = cli_exit_rows; row->text; row++) {
         (void)fprintf(file, "  %-4d%s\n", (int)row->code, row->text);
     }
-    (void)fputs("\n\"tarn COMMAND --help\" explains a command, \"tarn man COMMAND\" shows its "
-                "manual page,\n\"tarn explain\" lists short texts about GPU memory.\n",
-                file);
+    (void)fputs(
+        "\n\"tarn COMMAND --help\" explains a command, \"tarn man COMMAND\" shows its man page,\n"
+        "\"tarn explain\" lists short texts about GPU memory.\n",
+        file);
 }
 
-/* One line an example, behind two blanks. */
+/* One line per example, indented by two spaces. */
 static void examples_print(FILE *file, const char *examples)
 {
     (void)fputs("\nExamples:\n", file);
@@ -72,7 +73,7 @@ const struct cli_command cli_command_help = {
     .name = "help",
     .arguments = "[COMMAND]",
     .arguments_max = 1,
-    .help = "explain a command, or list all",
+    .help = "explain a command, or list all commands",
     .examples = "tarn help peak",
     .run = help_run,
 };

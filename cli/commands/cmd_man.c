@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `tarn man [COMMAND]`: manual pages, made of the table of commands and their options. On a
- * terminal through `man`, else roff.
+ * `tarn man [COMMAND]`: man pages, generated from the tables of commands and options. On a terminal
+ * through `man`, otherwise as roff.
  */
 #include "command.h"
 #include "output.h"
@@ -20,7 +20,7 @@ static const struct cli_opt man_opts[] = {
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct man_values, folder),
      .value = "FOLDER",
-     .help = "write every page there, as tarn.1 and tarn-COMMAND.1"},
+     .help = "write all pages to this directory, as tarn.1 and tarn-COMMAND.1"},
     {0},
 };
 
@@ -38,9 +38,9 @@ static void exit_codes_put(struct cli_roff *roff)
 static void environment_put(struct cli_roff *roff)
 {
     cli_roff_section(roff, "ENVIRONMENT");
-    cli_roff_item(roff, "PAGER", "what long output on a terminal goes through; less, if not set");
-    cli_roff_item(roff, "NO_COLOR", "no colour, unless --color asks for it");
-    cli_roff_item(roff, "CLICOLOR_FORCE", "colour also where output is no terminal");
+    cli_roff_item(roff, "PAGER", "program that shows long output on a terminal; default: less");
+    cli_roff_item(roff, "NO_COLOR", "disables colour, unless --color enables it");
+    cli_roff_item(roff, "CLICOLOR_FORCE", "enables colour even if the output is not a terminal");
     cli_roff_item(roff, "COLUMNS", "width of the terminal");
     cli_roff_item(roff, "TARN_ALLOC_CONF, PYTORCH_CUDA_ALLOC_CONF, PYTORCH_ALLOC_CONF",
                   "allocator settings that \"tarn config --env\" explains");
@@ -52,11 +52,10 @@ static void program_put(struct cli_roff *roff)
     cli_roff_section(roff, "SYNOPSIS");
     cli_roff_text(roff, "tarn [OPTION...] COMMAND [ARGUMENT...]\n");
     cli_roff_section(roff, "DESCRIPTION");
-    cli_roff_text(roff,
-                  "tarn answers what a recorded run did with GPU memory: from the file that\n"
-                  "torch.cuda.memory._dump_snapshot wrote, without a GPU and without Python.\n"
-                  "Nothing in a file is imported or called. Results go to standard output,\n"
-                  "everything else to standard error.\n");
+    cli_roff_text(roff, "tarn shows how a recorded run used GPU memory. It reads files written by\n"
+                        "torch.cuda.memory._dump_snapshot and needs neither a GPU nor Python.\n"
+                        "Nothing in a file is imported or called. Results go to standard output,\n"
+                        "everything else to standard error.\n");
     cli_roff_section(roff, "COMMANDS");
     for (size_t i = 0; cli_commands[i]; i++) {
         cli_roff_item(roff, cli_commands[i]->name, cli_commands[i]->help);
@@ -67,7 +66,7 @@ static void program_put(struct cli_roff *roff)
     exit_codes_put(roff);
     environment_put(roff);
     cli_roff_section(roff, "SEE ALSO");
-    cli_roff_text(roff, "Each command has a page: tarn-peak(1) and so on.\n");
+    cli_roff_text(roff, "Each command has its own page: tarn-peak(1) and so on.\n");
 }
 
 static void command_put(struct cli_roff *roff, const struct cli_command *command)
@@ -109,7 +108,7 @@ static void page_put(struct cli_roff *roff, const struct cli_command *command)
     }
 }
 
-/* The page of the program (NULL) or a command, as a file of that folder. */
+/* Writes the page of the program (NULL) or a command to a file in that directory. */
 static enum tarn_status page_save(const char *folder, const struct cli_command *command,
                                   struct tarn_error *error)
 {
@@ -151,7 +150,8 @@ static enum cli_exit man_run(const struct cli_call *call)
     if (values->folder) {
         return call->argument_count == 0
                    ? pages_save(call, values->folder)
-                   : cli_fail(call->command, CLI_EXIT_USAGE, "--folder writes all pages");
+                   : cli_fail(call->command, CLI_EXIT_USAGE,
+                              "--folder writes all pages and takes no command");
     }
     if (call->argument_count > 0) {
         command = cli_command_find(call->arguments[0]);
@@ -171,9 +171,10 @@ const struct cli_command cli_command_man = {
     .name = "man",
     .arguments = "[COMMAND]",
     .arguments_max = 1,
-    .help = "show the manual page of a command, or of the program",
-    .details = "On a terminal the page is shown by man(1), if that is there. Else it is roff, for\n"
-               "\"man -l -\" or a file.\n",
+    .help = "show the man page of a command, or of the program",
+    .details =
+        "On a terminal man(1) shows the page, if it is installed. Otherwise the output is roff,\n"
+        "for \"man -l -\" or a file.\n",
     .examples = "tarn man peak > tarn-peak.1\n"
                 "mkdir pages && tarn man --folder pages",
     .opts = man_opts,

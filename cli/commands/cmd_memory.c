@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn memory`: which stacks hold memory, as a flame graph. */
+/* `tarn memory`: memory by stack, as a flame graph. */
 #include "flame_run.h"
 
 static enum cli_exit memory_run(const struct cli_call *call)
@@ -12,10 +12,10 @@ const struct cli_command cli_command_memory = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "draw which stacks hold memory, as a flame graph",
-    .details = "Rows are stream, state of the block, then the stack that allocated it.\n"
-               "The picture is one SVG file that needs nothing else: open it in a browser to zoom\n"
-               "(click), search (/) and see details. An existing file is replaced, as by\n"
+    .help = "draw memory by stack as a flame graph",
+    .details = "The levels are stream, state of the block, then the stack that allocated it.\n"
+               "The output is one self-contained SVG file: open it in a browser to zoom (click),\n"
+               "search (/) and see details. It replaces an existing file, as does\n"
                "`python -m torch.cuda._memory_viz memory`.\n",
     .examples = "tarn memory dump.pickle -o memory.svg\n"
                 "tarn memory --folded dump.pickle",

@@ -18,16 +18,17 @@ static const struct cli_opt profile_opts[] = {
 static void info_note(const struct tarn_profile_info *info)
 {
     if (info->unknown > 0) {
-        cli_note("%llu events of memory do not say address, bytes or device; left out",
+        cli_note("memory events without address, bytes or device: %llu skipped",
                  (unsigned long long)info->unknown);
     }
     if (info->before_bytes > 0) {
-        cli_note("%llu bytes were in use on GPUs before the profile began; of those only what it "
-                 "frees is in the snapshot",
-                 (unsigned long long)info->before_bytes);
+        cli_note(
+            "%llu bytes were allocated on GPUs before the profile started; the snapshot has only "
+            "those that it frees",
+            (unsigned long long)info->before_bytes);
     }
     if (info->slices == 0) {
-        cli_note("the profile says nothing of who allocated; record it with with_stack=True");
+        cli_note("the profile has no stacks of allocations; record it with with_stack=True");
     }
 }
 
@@ -58,15 +59,14 @@ const struct cli_command cli_command_profile = {
     .arguments = "TRACE OUTPUT",
     .arguments_min = 2,
     .arguments_max = 2,
-    .help = "make a snapshot of a profile's memory timeline",
+    .help = "convert the memory timeline of a profile to a snapshot",
     .details =
         "TRACE is the Chrome trace that torch.profiler exports after a run with "
         "profile_memory=True\n"
-        "(and with_stack=True, for stacks), plain, gzip or zstd. OUTPUT is a snapshot that every\n"
-        "command here reads: JSON when its name ends in .json, else a pickle; - is standard "
-        "output.\n"
-        "As with PyTorch's own _profile_to_snapshot there is one segment a device, and the CPU is\n"
-        "the device behind the last GPU.\n",
+        "(and with_stack=True, for stacks), plain, gzip or zstd. OUTPUT is a snapshot for the\n"
+        "other commands: JSON when its name ends in .json, else a pickle; - is standard output.\n"
+        "As with PyTorch's own _profile_to_snapshot there is one segment per device, and the CPU\n"
+        "is the device after the last GPU.\n",
     .examples = "tarn profile profile.json.gz memory.pickle\n"
                 "tarn profile profile.json.gz - | tarn peak -",
     .opts = profile_opts,

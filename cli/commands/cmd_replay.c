@@ -37,8 +37,8 @@ static const struct cli_opt replay_opts[] = {
      .kind = CLI_OPT_TEXTS,
      .at = offsetof(struct replay_values, conf),
      .value = "SETTINGS",
-     .help = "settings to run under, as in PYTORCH_CUDA_ALLOC_CONF; give it again for "
-             "another run (default: those of the recorded run)"},
+     .help = "settings to replay under, as in PYTORCH_CUDA_ALLOC_CONF; repeat it for "
+             "several runs (default: the recorded settings)"},
     {.name = "device-total",
      .kind = CLI_OPT_SIZE,
      .at = offsetof(struct replay_values, device_total),
@@ -48,32 +48,32 @@ static const struct cli_opt replay_opts[] = {
      .kind = CLI_OPT_SIZE,
      .at = offsetof(struct replay_values, memory_limit),
      .value = "SIZE",
-     .help = "what the allocator may reserve (default: as the recorded run, where that shows)"},
+     .help = "limit of reserved memory (default: that of the recorded run, if found)"},
     {.name = "no-limit",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct replay_values, no_limit),
-     .help = "no limit, whatever the recorded run had"},
+     .help = "no limit, even if the recorded run had one"},
     {.name = "base-address",
      .kind = CLI_OPT_NUMBER,
      .at = offsetof(struct replay_values, base_address),
      .value = "ADDRESS",
-     .help = "where the simulated device begins (default: the recorded addresses)"},
+     .help = "first address of the simulated device (default: the recorded addresses)"},
     {.name = "output",
      .letter = 'o',
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct replay_values, output),
      .value = "FILE",
-     .help = "write what the (last) replay leaves behind as a snapshot"},
+     .help = "write the final state of the (last) replay as a snapshot"},
     CLI_FORCE_OPT(struct replay_values),
     {.name = "device",
      .kind = CLI_OPT_NUMBER,
      .at = offsetof(struct replay_values, device),
      .value = "N",
-     .help = "whose trace (default: the first device that has one)"},
+     .help = "device whose trace to use (default: the first with a trace)"},
     {.name = "summary",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct replay_values, summary),
-     .help = "print the memory summary of each run, as PyTorch's"},
+     .help = "print the memory summary of each run in PyTorch's format"},
     {.name = "measured",
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct replay_values, measured),
@@ -83,7 +83,7 @@ static const struct cli_opt replay_opts[] = {
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct replay_values, workload),
      .value = "NAME",
-     .help = "which runs of that list (default: the snapshot's file name)"},
+     .help = "workload in that list (default: the snapshot's file name)"},
     {.name = "check",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct replay_values, check),
@@ -196,7 +196,7 @@ static void print_row(const char *conf, int width, const struct tarn_replay_resu
                  (double)result->wall_ns / 1e6);
 }
 
-/* How a run compares with the recorded one, block by block: only under the same settings. */
+/* Compares the addresses of a run with the recorded ones; only under the same settings. */
 static void print_faith(const struct replay_runs *runs, int index)
 {
     const struct tarn_replay_result *result = &runs->results[index];
@@ -206,17 +206,17 @@ static void print_faith(const struct replay_runs *runs, int index)
         return;
     }
     if (result->first_other < 0 && result->allocations > 0) {
-        (void)printf("%s: all %" PRIu64 " allocations are where the recorded run had them\n",
+        (void)printf("%s: all %" PRIu64 " allocations are at the recorded addresses\n",
                      cli_conf_name(conf), result->allocations);
     } else if (result->allocations > 0) {
-        (void)printf(
-            "%s: %" PRIu64 " of %" PRIu64 " allocations are where the recorded run had them; "
-            "entry %" PRId64 " is the first that is not\n",
-            cli_conf_name(conf), result->same_address, result->allocations, result->first_other);
+        (void)printf("%s: %" PRIu64 " of %" PRIu64 " allocations are at the recorded addresses; "
+                     "event %" PRId64 " is the first that is not\n",
+                     cli_conf_name(conf), result->same_address, result->allocations,
+                     result->first_other);
     }
 }
 
-/* Where memory runs out; false when that cannot be written. */
+/* Prints where memory runs out; false on a write error. */
 static bool print_oom(const struct replay_runs *runs, int index)
 {
     const struct tarn_writer writer = cli_output_writer();
@@ -226,11 +226,11 @@ static bool print_oom(const struct replay_runs *runs, int index)
         return true;
     }
     if (runs->results[index].start_failed) {
-        (void)printf("%s: what was there before the trace does not fit; nothing was replayed\n",
+        (void)printf("%s: the blocks from before the trace do not fit; nothing was replayed\n",
                      cli_conf_name(runs->confs[index]));
         return true;
     }
-    (void)printf("%s: memory runs out first at entry %" PRId64 ", asked for by ",
+    (void)printf("%s: memory first runs out at event %" PRId64 ", requested by ",
                  cli_conf_name(runs->confs[index]), entry);
     const bool written =
         tarn_report_stack(runs->snapshot, runs->info.device, (uint64_t)entry, &writer) == TARN_OK;
@@ -244,7 +244,7 @@ static bool print_table(const struct replay_runs *runs)
     const int width = conf_width(runs);
 
     cli_show(stdout, runs->path);
-    (void)printf(": %" PRIu64 " entries of device %d, recorded with settings ", runs->info.entries,
+    (void)printf(": %" PRIu64 " events of device %d, recorded with settings ", runs->info.entries,
                  runs->info.device);
     cli_show(stdout, cli_conf_name(runs->info.conf));
     (void)fputs("\n\n", stdout);
@@ -265,7 +265,7 @@ static bool print_table(const struct replay_runs *runs)
     return written;
 }
 
-/* File name without folders and endings: the workload's name in a list of measured runs. */
+/* File name without directories and extensions: the workload in a list of measured runs. */
 static void workload_name(const char *path, char *name, size_t size)
 {
     const char *base = strrchr(path, '/');
@@ -425,11 +425,11 @@ const struct cli_command cli_command_replay = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "run a recorded trace through the allocator, under any settings",
+    .help = "replay a recorded trace in the allocator, under any settings",
     .details =
-        "The requests and frees of the trace go through the allocator on a simulated device.\n"
-        "Under the settings of the recorded run every block comes out where it was. A limit that\n"
-        "the recorded run had is looked for (a snapshot does not say it) and kept.\n",
+        "Replays the requests and frees of the trace on a simulated device. Under the recorded\n"
+        "settings every block gets its recorded address. A snapshot does not contain the memory\n"
+        "limit of the recorded run; it is inferred and kept.\n",
     .examples = "tarn replay dump.pickle --conf '' --conf expandable_segments:True",
     .prints_sizes = true,
     .opts = replay_opts,

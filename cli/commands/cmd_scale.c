@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn scale`: an estimate of what a larger run would have taken. */
+/* `tarn scale`: an estimate of the memory of a larger run. */
 #include "json_out.h"
 #include "output.h"
 #include "replay_load.h"
@@ -15,7 +15,7 @@
 
 enum {
     SCALE_RULES_MAX = 16,
-    SCALE_FACTORS_MAX = 16, /* of one rule */
+    SCALE_FACTORS_MAX = 16, /* per rule */
     SCALE_NAME_MAX = 200
 };
 
@@ -41,47 +41,48 @@ static const struct cli_opt scale_opts[] = {
      .at = offsetof(struct scale_values, factors),
      .value = "NAME=N[,N...]",
      .help =
-         "multiply requests: batch (made and freed within the trace, not by an optimizer), all, "
+         "scale requests: batch (allocated and freed within the trace, not by an optimizer), all, "
          "or a category, such as activation (default: batch=1.25,1.5,2)"},
     {.name = "match",
      .kind = CLI_OPT_TEXTS,
      .at = offsetof(struct scale_values, matches),
      .value = "REGEX=N[,N...]",
-     .help = "multiply requests with a frame whose function or file matches; goes before --factor"},
+     .help = "scale requests with a frame whose function or file matches; overrides --factor"},
     {.name = "rules",
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct scale_values, rules),
      .value = "FILE",
-     .help = "rules that tell categories, lines \"category: pattern\""},
+     .help = "rules of categories, lines \"category: pattern\""},
     {.name = "conf",
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct scale_values, conf),
      .value = "SETTINGS",
-     .help = "settings to run under (default: those of the recorded run)"},
+     .help = "settings to replay under (default: the recorded settings)"},
     {.name = "memory-limit",
      .kind = CLI_OPT_SIZE,
      .at = offsetof(struct scale_values, memory_limit),
      .value = "SIZE",
-     .help = "what the allocator may reserve (default: as the recorded run, where that shows)"},
+     .help = "limit of reserved memory (default: that of the recorded run, if found)"},
     {.name = "no-limit",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct scale_values, no_limit),
-     .help = "no limit, whatever the recorded run had"},
+     .help = "no limit, even if the recorded run had one"},
     {.name = "device",
      .kind = CLI_OPT_SIZE,
      .at = offsetof(struct scale_values, card),
      .value = "SIZE",
-     .help = "run on a device of that size, such as 80GB, and find the largest factor that fits"},
+     .help =
+         "replay on a device of this size, such as 80GB, and find the largest factor that fits"},
     {.name = "reserve",
      .kind = CLI_OPT_SIZE,
      .at = offsetof(struct scale_values, reserve),
      .value = "SIZE",
-     .help = "what CUDA and others take of the device (default: 1 GiB)"},
+     .help = "memory used by CUDA and others (default: 1 GiB)"},
     {.name = "of-device",
      .kind = CLI_OPT_NUMBER,
      .at = offsetof(struct scale_values, device),
      .value = "N",
-     .help = "whose trace (default: the first device that has one)"},
+     .help = "device whose trace to use (default: the first with a trace)"},
     {.name = "json",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct scale_values, json),
@@ -97,7 +98,7 @@ struct scale_factors {
 struct scale_row {
     char name[SCALE_NAME_MAX];
     struct tarn_replay_result result;
-    struct tarn_scale_info info; /* nothing is selected in the first row */
+    struct tarn_scale_info info; /* the first row selects nothing */
 };
 
 struct category_wanted {
@@ -112,18 +113,18 @@ struct scale {
     struct tarn_replay *last; /* the last scaled one, for its notes; NULL before */
     struct tarn_replay_options options;
     struct tarn_rules *category_rules;  /* NULL: the default ones */
-    struct tarn_categories *categories; /* NULL: none are asked for */
+    struct tarn_categories *categories; /* NULL: no rule uses any */
     struct tarn_scale_rule rules[SCALE_RULES_MAX];
     char patterns[SCALE_RULES_MAX][SCALE_NAME_MAX];
     struct category_wanted wanted[SCALE_RULES_MAX];
     struct scale_factors factors[SCALE_RULES_MAX];
     int rule_count;
-    struct scale_row rows[SCALE_FACTORS_MAX + 1]; /* the first is the run as it was */
+    struct scale_row rows[SCALE_FACTORS_MAX + 1]; /* the first is the recorded run */
     int row_count;
     double largest; /* factor that fits the device; only with one */
 };
 
-/* ---- what is asked for ---- */
+/* ---- options ---- */
 
 static bool factors_read(const char *text, struct scale_factors *factors)
 {
@@ -151,7 +152,7 @@ static enum tarn_scale_what rule_what(const char *name)
                                         : TARN_SCALE_CHOSEN;
 }
 
-/* NAME=FACTORS; a pattern may have '=' in it, so the last one counts. */
+/* Parses NAME=FACTORS at the last '=', because a pattern may contain one. */
 static bool rule_read(struct scale *scale, const char *text, bool is_pattern)
 {
     const char *equals = strrchr(text, '=');
@@ -214,7 +215,7 @@ static enum cli_exit rules_read(struct scale *scale)
     }
     return rows_count(scale) ? CLI_EXIT_OK
                              : cli_fail(scale->call->command, CLI_EXIT_USAGE,
-                                        "lists of factors go side by side: give each as many, or "
+                                        "lists of factors must have equal lengths, or "
                                         "one");
 }
 
@@ -228,7 +229,7 @@ static bool category_chooses(void *context, uint64_t entry)
     return name && strcmp(name, wanted->name) == 0;
 }
 
-/* Rules of categories learn what they choose by. */
+/* Connects the rules of categories to the categories. */
 static enum cli_exit categories_find(struct scale *scale, int device)
 {
     const struct cli_command *command = scale->call->command;
@@ -251,7 +252,7 @@ static enum cli_exit categories_find(struct scale *scale, int device)
         }
         if (!tarn_categories_have(scale->categories, rule->pattern)) {
             return cli_fail(command, CLI_EXIT_USAGE,
-                            "no category is called \"%s\": --factor takes batch, all, or one "
+                            "unknown category \"%s\": --factor takes batch, all, or a category "
                             "that \"tarn top --by category\" lists",
                             cli_shown(rule->pattern).text);
         }
@@ -262,7 +263,7 @@ static enum cli_exit categories_find(struct scale *scale, int device)
     return CLI_EXIT_OK;
 }
 
-/* ---- finding out ---- */
+/* ---- replays ---- */
 
 static double row_factor(const struct scale *scale, int rule, int row)
 {
@@ -346,7 +347,7 @@ static void row_json(struct cli_json *json, const struct scale_row *row)
     cli_json_number(json, "peak_allocated", row_peak(row, TARN_STAT_ALLOCATED_BYTES));
     cli_json_number(json, "peak_requested", row_peak(row, TARN_STAT_REQUESTED_BYTES));
     cli_json_signed(json, "num_ooms", row->result.stats.num_ooms);
-    cli_json_signed(json, "first_oom_entry", row->result.first_oom);
+    cli_json_signed(json, "first_oom_event", row->result.first_oom);
     cli_json_close(json);
 }
 
@@ -395,7 +396,7 @@ static void row_text(const struct scale *scale, int index, int width)
     (void)printf("%9.2f%6" PRId64, recorded ? (double)reserved / (double)recorded : 1.0,
                  row->result.stats.num_ooms);
     if (row->result.first_oom >= 0) {
-        (void)printf("  first at entry %" PRId64, row->result.first_oom);
+        (void)printf("  first at event %" PRId64, row->result.first_oom);
     }
     (void)putchar('\n');
 }
@@ -405,7 +406,7 @@ static void print_largest(const struct scale *scale)
     const struct scale_values *values = scale->call->values;
 
     (void)printf("\na device of %s, ", cli_size_text(values->card).text);
-    (void)printf("of which CUDA and others take %s: ", cli_size_text(values->reserve).text);
+    (void)printf("of which CUDA and others use %s: ", cli_size_text(values->reserve).text);
     if (scale->largest == 0) {
         (void)printf("the run does not fit, however small the scaled requests are\n");
     } else if (scale->largest >= 0x1p10) {
@@ -456,7 +457,7 @@ static enum cli_exit scale_options(struct scale *scale, const struct tarn_replay
     return values->card == 0 || values->card > values->reserve
                ? CLI_EXIT_OK
                : cli_fail(scale->call->command, CLI_EXIT_USAGE,
-                          "nothing is left of --device after --reserve");
+                          "--reserve leaves nothing of --device");
 }
 
 static enum cli_exit scale_snapshot(struct scale *scale)
@@ -515,10 +516,9 @@ const struct cli_command cli_command_scale = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "estimate what a recorded run would take with a larger batch",
-    .details = "Sizes of selected requests are multiplied, then the trace is replayed. That is an "
-               "estimate:\n"
-               "a larger run may use other algorithms and ask for other workspaces.\n",
+    .help = "estimate the memory of a recorded run with a larger batch",
+    .details = "Multiplies the sizes of selected requests and replays the trace. The result is an\n"
+               "estimate: a larger run may use other algorithms and workspaces.\n",
     .examples = "tarn scale dump.pickle --factor batch=1.5,2,4\n"
                 "tarn scale dump.pickle --factor activation=2\n"
                 "tarn scale dump.pickle --match 'attention=2' --device 80GB",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn segment_plot`: how allocations lie in segments, as a page. */
+/* `tarn segment_plot`: allocations in segments, as a page. */
 #include "device_opt.h"
 #include "page_run.h"
 
@@ -19,8 +19,8 @@ const struct cli_command cli_command_segment_plot = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "write a page to look at, opened at how allocations lie in segments",
-    .details = "The page of \"tarn view\". It needs no network. An existing file is replaced.\n",
+    .help = "write an HTML page that opens with the allocations in segments",
+    .details = "The page of \"tarn view\". It needs no network. It replaces an existing file.\n",
     .examples = "tarn segment_plot dump.pickle -o segments.html",
     .opts = segment_plot_opts,
     .values_size = sizeof(struct cli_page_values),

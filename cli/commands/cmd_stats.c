@@ -14,7 +14,7 @@ static const struct cli_opt stats_opts[] = {
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct stats_values, output),
      .value = "FILE",
-     .help = "where to write; - is standard output, the default"},
+     .help = "output file (default: -, standard output)"},
     {0},
 };
 
@@ -37,11 +37,11 @@ const struct cli_command cli_command_stats = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "print a snapshot's segments page by page, and totals",
-    .details =
-        "The text is that of `python -m torch.cuda._memory_viz stats`, less its empty last line.\n"
-        "SNAPSHOT is what torch.cuda.memory._dump_snapshot wrote, plain, gzip or zstd;\n"
-        "- is standard input.\n",
+    .help = "print the pages of each segment, and totals",
+    .details = "The text is that of `python -m torch.cuda._memory_viz stats` without the final "
+               "empty line.\n"
+               "SNAPSHOT is a file of torch.cuda.memory._dump_snapshot, plain, gzip or zstd;\n"
+               "- is standard input.\n",
     .examples = "tarn stats dump.pickle\n"
                 "gunzip -c dump.pickle.gz | tarn stats -",
     .prints_sizes = true,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn trace`: the entries of a trace as lines that look like Python. */
+/* `tarn trace`: the events of a trace as Python-like lines. */
 #include "device_opt.h"
 #include "report_run.h"
 #include "size_text.h"
@@ -20,15 +20,15 @@ static const struct cli_opt trace_opts[] = {
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct trace_values, output),
      .value = "FILE",
-     .help = "where to write; - is standard output, the default"},
+     .help = "output file (default: -, standard output)"},
     {.name = "compat",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct trace_values, compat),
-     .help = "print PyTorch's TOTAL MEM, which means nothing"},
+     .help = "print PyTorch's TOTAL MEM, which is meaningless"},
     {0},
 };
 
-/* PyTorch prints the text and a line end more. */
+/* PyTorch prints an additional newline. */
 static enum tarn_status trace_write(const struct tarn_snapshot *snapshot, const void *context,
                                     const struct tarn_writer *writer, struct tarn_error *error)
 {
@@ -54,13 +54,13 @@ const struct cli_command cli_command_trace = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "print a snapshot's trace, a line an entry, as if it were Python",
+    .help = "print the trace as Python-like code, one line per event",
     .details =
         "a = cudaMalloc(ADDRESS, SIZE) is a new segment, b = a[OFFSET:SIZE] an allocation in it,\n"
         "del b its free. seg_N is the N-th segment of the snapshot, MEM an address in none.\n"
-        "A device ends with TOTAL MEM: what is in use at the end, as far as it was asked for.\n"
-        "With --compat everything is as `python -m torch.cuda._memory_viz trace` prints it,\n"
-        "where that number means nothing.\n",
+        "A device ends with TOTAL MEM: the requested bytes of blocks allocated at the end.\n"
+        "With --compat the output is that of `python -m torch.cuda._memory_viz trace`, where\n"
+        "this number is meaningless.\n",
     .examples = "tarn trace dump.pickle\n"
                 "tarn trace -d 0 --compat dump.pickle",
     .prints_sizes = true,

@@ -10,7 +10,7 @@ static const struct cli_opt trace_plot_opts[] = {
      .letter = 's',
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct cli_page_values, segments),
-     .help = "segments over time, not allocations"},
+     .help = "show segments over time instead of allocations"},
     {0},
 };
 
@@ -26,8 +26,8 @@ const struct cli_command cli_command_trace_plot = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "write a page to look at, opened at memory over time",
-    .details = "The page of \"tarn view\". It needs no network. An existing file is replaced.\n",
+    .help = "write an HTML page that opens with memory over time",
+    .details = "The page of \"tarn view\". It needs no network. It replaces an existing file.\n",
     .examples = "tarn trace_plot dump.pickle -o timeline.html",
     .opts = trace_plot_opts,
     .values_size = sizeof(struct cli_page_values),

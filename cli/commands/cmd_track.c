@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn track`: replays a log of the memory tracker and shows what held memory. */
+/* `tarn track`: replays a log of the memory tracker and shows memory by module. */
 #include "command.h"
 #include "output.h"
 #include "overwrite.h"
@@ -50,31 +50,31 @@ static const struct cli_opt track_opts[] = {
      .kind = CLI_OPT_CHOICE,
      .at = offsetof(struct track_values, display),
      .choices = display_choices,
-     .help = "bytes by device and category, as display_snapshot prints them"},
+     .help = "print bytes by device and category, as display_snapshot"},
     {.name = "modulewise",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct track_values, modulewise),
-     .help = "the same for each module in each state, as display_modulewise_snapshots"},
+     .help = "print them for each module in each state, as display_modulewise_snapshots"},
     {.name = "tree",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct track_values, tree),
-     .help = "the tree of modules with what each had when most was there (the default)"},
+     .help = "print the tree of modules with the memory of each at the peak (default)"},
     {.name = "iterations",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct track_values, iterations),
-     .help = "a line for each iteration: begin, peak, end, and what grew"},
+     .help = "print one line per iteration: start, peak, end, and categories that grew"},
     {.name = "json",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct track_values, json),
-     .help = "peak, current and all modules as one line of JSON"},
+     .help = "print peak, current and all modules as one line of JSON"},
     {.name = "everything",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct track_values, everything),
-     .help = "with --json: also the peak's one moment, iterations, and bytes by module"},
+     .help = "with --json: add the combined peak, iterations, and bytes by module"},
     {.name = "after",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct track_values, after),
-     .help = "what is there after each event, a line of JSON each"},
+     .help = "print the state after each event, one line of JSON each"},
     {.name = "units",
      .kind = CLI_OPT_CHOICE,
      .at = offsetof(struct track_values, units),
@@ -84,17 +84,17 @@ static const struct cli_opt track_opts[] = {
      .kind = CLI_OPT_NUMBER,
      .at = offsetof(struct track_values, depth),
      .value = "N",
-     .help = "levels of modules to show: 2 with --modulewise, else all"},
+     .help = "levels of modules to show (default: 2 with --modulewise, else all)"},
     {.name = "tabulate",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct track_values, tabulate),
-     .help = "tables instead of lists"},
+     .help = "print tables instead of lists"},
     {.name = "output",
      .letter = 'o',
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct track_values, output),
      .value = "FILE",
-     .help = "write to FILE instead of standard output"},
+     .help = "output file (default: standard output)"},
     CLI_FORCE_OPT(struct track_values),
     {0},
 };
@@ -127,7 +127,7 @@ static enum tarn_status write_display(struct tarn_tracker *tracker,
                                    error);
 }
 
-/* Everything that was asked for, in this order; the tree when nothing was. */
+/* Writes all requested outputs in this order, or the tree by default. */
 static enum tarn_status write_all(struct tarn_tracker *tracker, const struct track_values *values,
                                   const struct tarn_writer *writer, struct tarn_error *error)
 {
@@ -203,11 +203,11 @@ const struct cli_command cli_command_track = {
     .arguments = "LOG",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "say which modules of a recorded training run held memory, as what, and when",
+    .help = "show which modules of a recorded training run held memory, by category and time",
     .details =
-        "LOG has the events of a memory tracker (JSON lines, plain, gzip or zstd; - is standard\n"
-        "input; docs/tracker.md). Each snapshot recorded in it is compared: exits with 1, after\n"
-        "the results, when one differs.\n",
+        "LOG contains the events of a memory tracker (JSON lines, plain, gzip or zstd; - is\n"
+        "standard input; docs/tracker.md). Compares every snapshot recorded in it, and exits\n"
+        "with 1 after printing the results if one differs.\n",
     .examples = "tarn track model.jsonl.gz\n"
                 "tarn track --modulewise --depth 2 --units MiB --tabulate model.jsonl.gz",
     .opts = track_opts,

@@ -28,7 +28,7 @@ static const struct cli_opt trim_opts[] = {
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct trim_values, events),
      .value = "A..B",
-     .help = "only these entries of each trace, from 0; either end may be left out"},
+     .help = "only these events of each trace, from 0; either end may be omitted"},
     {.name = "time",
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct trim_values, time),
@@ -37,16 +37,16 @@ static const struct cli_opt trim_opts[] = {
     {.name = "drop-cpp",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct trim_values, drop_cpp),
-     .help = "leave out frames that are not Python's"},
+     .help = "drop frames outside Python"},
     {.name = "anonymize",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct trim_values, anonymize),
-     .help = "replace names of functions, files and annotations, but PyTorch's"},
+     .help = "replace names of functions, files and annotations, except PyTorch's"},
     CLI_FORCE_OPT(struct trim_values),
     {0},
 };
 
-/* The number that these characters are; `otherwise` when there are none. */
+/* The number in these characters; `otherwise` if there are none. */
 static bool end_read(const char *text, size_t length, double otherwise, double *number_out)
 {
     char copy[32];
@@ -65,7 +65,7 @@ static bool end_read(const char *text, size_t length, double otherwise, double *
     return *end == '\0' && isfinite(*number_out);
 }
 
-/* "A..B", "A..", "..B": numbers from 0 to `most`; false when it is something else. */
+/* Parses "A..B", "A.." or "..B", numbers from 0 to `most`; false for anything else. */
 static bool range_read(const char *text, double most, double *first_out, double *last_out)
 {
     const char *dots = strstr(text, "..");
@@ -78,7 +78,7 @@ static bool range_read(const char *text, double most, double *first_out, double 
 static enum cli_exit range_fail(const struct cli_call *call, const char *name, const char *text)
 {
     return cli_fail(call->command, CLI_EXIT_USAGE,
-                    "option --%s: \"%s\" is no range; allowed: A..B, A.. or ..B, from 0", name,
+                    "option --%s: \"%s\" is not a range; allowed: A..B, A.. or ..B, from 0", name,
                     cli_shown(text).text);
 }
 
@@ -155,14 +155,12 @@ const struct cli_command cli_command_trim = {
     .arguments = "SNAPSHOT OUTPUT",
     .arguments_min = 2,
     .arguments_max = 2,
-    .help = "write a part of a snapshot, or one without names, as a snapshot",
+    .help = "write a part of a snapshot, or anonymize it",
     .details =
-        "OUTPUT is JSON when its name ends in .json, else a pickle; - is standard output. When "
-        "the\n"
-        "end of a trace is cut off, segments and blocks are those of that moment. With "
-        "--anonymize\n"
-        "names become function1, file1.py, note1; those of PyTorch itself stay, sizes, addresses\n"
-        "and settings too, and times begin at 0.\n",
+        "OUTPUT is JSON when its name ends in .json, else a pickle; - is standard output. If the\n"
+        "end of a trace is cut off, segments and blocks are those right after the last event.\n"
+        "With --anonymize names become function1, file1.py, note1. PyTorch's own names, sizes,\n"
+        "addresses and settings stay, and times start at 0.\n",
     .examples = "tarn trim --anonymize --drop-cpp dump.pickle public.pickle\n"
                 "tarn trim --events ..500 dump.pickle start.pickle\n"
                 "tarn trim -d 0 --time 0..0.5 dump.pickle half.json",

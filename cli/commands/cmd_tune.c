@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn tune`: the settings that suit recorded runs best. */
+/* `tarn tune`: the best settings for recorded runs. */
 #include "json_out.h"
 #include "progress.h"
 #include "replay_load.h"
@@ -31,16 +31,16 @@ static const struct cli_opt tune_opts[] = {
      .kind = CLI_OPT_CHOICE,
      .at = offsetof(struct tune_values, goal),
      .choices = goals,
-     .help = "what is to be small: reserved memory, calls of the device, or the device"},
+     .help = "what to minimize: reserved memory, device calls, or device size"},
     {.name = "limit",
      .kind = CLI_OPT_SIZE,
      .at = offsetof(struct tune_values, memory_limit),
      .value = "SIZE",
-     .help = "what the allocator may reserve (default: as the recorded run, where that shows)"},
+     .help = "limit of reserved memory (default: that of the recorded run, if found)"},
     {.name = "no-limit",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct tune_values, no_limit),
-     .help = "no limit, whatever the recorded run had"},
+     .help = "no limit, even if the recorded run had one"},
     {.name = "device-total",
      .kind = CLI_OPT_SIZE,
      .at = offsetof(struct tune_values, device_total),
@@ -50,27 +50,27 @@ static const struct cli_opt tune_opts[] = {
      .kind = CLI_OPT_NUMBER,
      .at = offsetof(struct tune_values, device),
      .value = "N",
-     .help = "whose trace (default: the first device that has one)"},
+     .help = "device whose trace to use (default: the first with a trace)"},
     {.name = "tries",
      .kind = CLI_OPT_NUMBER,
      .at = offsetof(struct tune_values, tries),
      .value = "N",
-     .help = "how many settings to try at most (default: 200)"},
+     .help = "maximum number of settings to try (default: 200)"},
     {.name = "threads",
      .kind = CLI_OPT_NUMBER,
      .at = offsetof(struct tune_values, threads),
      .value = "N",
-     .help = "threads to use (default: one a processor); the result is the same"},
+     .help = "number of threads (default: one per processor); does not affect the result"},
     {.name = "rows",
      .letter = 'n',
      .kind = CLI_OPT_NUMBER,
      .at = offsetof(struct tune_values, rows),
      .value = "N",
-     .help = "how many of the best settings to show (default: 5)"},
+     .help = "number of best settings to show (default: 5)"},
     {.name = "each",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct tune_values, each),
-     .help = "no search: show what every setting by itself would have cost"},
+     .help = "no search: show the effect of every option on its own"},
     {.name = "json",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct tune_values, json),
@@ -86,7 +86,7 @@ struct tune {
     size_t row_count;
 };
 
-/* The recorded settings, and as many as are asked for. */
+/* The recorded settings, and --rows others. */
 static size_t rows_wanted(const struct tune_values *values)
 {
     return (size_t)(values->each ? values->tries : values->rows) + 1;
@@ -145,7 +145,7 @@ static void print_change(const char *what, uint64_t before, uint64_t after)
 
     (void)printf("  %s: %s", what, cli_size_text(after).text);
     if (change == 0) {
-        (void)printf(", as with the recorded settings\n");
+        (void)printf(", the same as with the recorded settings\n");
     } else {
         (void)printf(", %s (%.1f %%) %s than with the recorded settings\n",
                      cli_size_text(change).text, 100.0 * (double)change / (double)before,
@@ -199,7 +199,7 @@ static void tune_text(const struct tune *tune)
     }
     (void)putchar('\n');
     if (tune->count > 1) {
-        (void)printf("sums over %zu traces\n", tune->count);
+        (void)printf("totals of %zu traces\n", tune->count);
     }
     for (size_t i = 0; i < tune->count; i++) {
         cli_replay_print_notes(tune->replays[i]);
@@ -239,7 +239,7 @@ static enum cli_exit tune_search(struct tune *tune)
     return ferror(stdout) ? CLI_EXIT_IO : CLI_EXIT_OK;
 }
 
-/* Loads every file; CLI_EXIT_OK or what to return. */
+/* Loads every file; returns CLI_EXIT_OK or the exit code. */
 static int tune_load(struct tune *tune)
 {
     const struct tune_values *values = tune->call->values;
@@ -298,10 +298,10 @@ const struct cli_command cli_command_tune = {
     .arguments = "SNAPSHOT...",
     .arguments_min = 1,
     .arguments_max = -1,
-    .help = "find the settings that suit recorded runs best",
+    .help = "find the best allocator settings for recorded runs",
     .details =
-        "Replays the traces under many settings: each by itself, then on from the best. The same\n"
-        "traces give the same answer. Of several traces the sums count.\n",
+        "Replays the traces under many settings: each option on its own, then combinations\n"
+        "starting from the best. The result is deterministic. Several traces count as their sum.\n",
     .examples = "tarn tune dump.pickle\n"
                 "tarn tune --each dump.pickle\n"
                 "tarn tune --goal capacity --limit 78GiB rank*.pickle",

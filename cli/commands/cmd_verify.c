@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tarn verify: holds the allocator against recorded decisions. */
+/* `tarn verify`: compares the allocator with recorded decisions. */
 #include "command.h"
 #include "show.h"
 #include "tarn/verify.h"
@@ -16,11 +16,11 @@ static const struct cli_opt verify_opts[] = {
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct verify_values, memory),
      .value = "GPU",
-     .help = "make every allocation on this GPU (cuda:0) too, and look after the contents"},
+     .help = "also make every allocation on this GPU (cuda:0), and check the contents"},
     {0},
 };
 
-/* One log. Returns whether nothing differs; a log that cannot be read sets *exit_out. */
+/* Verifies one log. Returns whether nothing differs; sets *exit_out if the log cannot be read. */
 static bool verify_one(const struct cli_command *command, const char *path,
                        const struct tarn_verify_options *options, enum cli_exit *exit_out)
 {
@@ -68,13 +68,13 @@ const struct cli_command cli_command_verify = {
     .arguments = "LOG...",
     .arguments_min = 1,
     .arguments_max = -1,
-    .help = "hold the allocator against recorded decisions, call by call",
+    .help = "compare the allocator with recorded decisions, call by call",
     .details =
-        "Makes the calls of each log (JSON lines, plain or gzip or zstd; - is standard input)\n"
+        "Repeats the calls of each log (JSON lines, plain, gzip or zstd; - is standard input)\n"
         "on a simulated device and compares every pointer, event, counter and snapshot.\n"
-        "With --memory, a GPU's memory lies behind the recorded addresses: each block is written\n"
-        "when it is handed out and must hold the same when it is freed.\n"
-        "Exits with 1 when anything differs and shows the first difference in full.\n",
+        "With --memory a GPU backs the recorded addresses: each block is written when it is\n"
+        "allocated and must hold the same bytes when it is freed.\n"
+        "Exits with 1 if anything differs and prints the first difference in full.\n",
     .examples = "tarn verify decisions.jsonl.gz",
     .is_redirected = true,
     .opts = verify_opts,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn view`: a snapshot as a page to look at. */
+/* `tarn view`: a snapshot as an HTML page. */
 #include "device_opt.h"
 #include "overwrite.h"
 #include "page_run.h"
@@ -13,28 +13,28 @@ static const struct cli_opt view_opts[] = {
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct cli_page_values, output),
      .value = "FILE",
-     .help = "where to write (SNAPSHOT.html, here); - is standard output"},
+     .help = "output file (default: SNAPSHOT.html in this directory); - is standard output"},
     CLI_FORCE_OPT(struct cli_page_values),
     {.name = "title",
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct cli_page_values, title),
      .value = "TEXT",
-     .help = "title of the page (the snapshot's name)"},
+     .help = "title of the page (default: the snapshot's name)"},
     {.name = "redact",
      .kind = CLI_OPT_CHOICE,
      .at = offsetof(struct cli_page_values, redact),
      .choices = redact_choices,
-     .help = "what to leave out: folders of source files, or every text of the file"},
+     .help = "what to remove: directories of source files, or all text of the snapshot"},
     {.name = "rules",
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct cli_page_values, rules),
      .value = "FILE",
-     .help = "rules of the colours by category, lines \"category: pattern\""},
+     .help = "rules for colours by category, lines \"category: pattern\""},
     {.name = "max-size",
      .kind = CLI_OPT_SIZE,
      .at = offsetof(struct cli_page_values, max_bytes),
      .value = "SIZE",
-     .help = "of the page (64MiB); the oldest entries are left out to fit, 0 = no limit"},
+     .help = "maximum size of the page (default: 64MiB), dropping the oldest events; 0 = none"},
     {0},
 };
 
@@ -48,9 +48,10 @@ const struct cli_command cli_command_view = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "write a page to look at: memory over time, blocks, stacks, failed requests",
-    .details = "One HTML file for any browser, with the data in it. It needs no other file and no\n"
-               "network, and can be mailed. In the page, ? lists the keys.\n",
+    .help = "write an HTML page: memory over time, blocks, stacks, failed requests",
+    .details =
+        "One self-contained HTML file for any browser. It needs no other file and no network,\n"
+        "and can be mailed. In the page, ? lists the keys.\n",
     .examples = "tarn view dump.pickle\n"
                 "tarn view dump.pickle -o share.html --redact paths --title 'step 100'",
     .opts = view_opts,

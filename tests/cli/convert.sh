@@ -50,7 +50,7 @@ for name in cudagraph multistream oom resnet_sizes tiny tiny.before; do
 done
 
 "$tarn" convert "$data/tiny.pickle.gz" "$work/a.pickle" 2>"$work/said"
-[ $? -eq 6 ] && grep -q "exists and is left as it is" "$work/said"
+[ $? -eq 6 ] && grep -q "exists and is not replaced" "$work/said"
 count "a file that exists" $?
 "$tarn" convert "$work/none.pickle" "$work/c.pickle" 2>/dev/null
 [ $? -eq 6 ] && [ ! -e "$work/c.pickle" ]

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # documents.sh PROGRAM DOCS: documents that the program writes are the committed ones, and a
-# document that differs is told from them. To repair:
+# document that differs is detected. To repair:
 #   build/tarn config --markdown >docs/config.md
 set -u
 # shellcheck source=tests/cli/count.sh

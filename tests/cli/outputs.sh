@@ -55,7 +55,7 @@ for way in convert trim export redirect view replay; do
     ln -s nowhere dangling
     write_$way dangling >out 2>err
     [ $? -eq 6 ] && [ -L dangling ] && [ ! -e nowhere ] &&
-        grep -q 'dangling is a link that leads to no file .*--force' err
+        grep -q 'dangling is a dangling link .*--force' err
     count "$way: a link to nothing is left" $?
     write_$way dangling -f >out 2>err && [ ! -L dangling ] && [ -s dangling ] && [ ! -e nowhere ]
     count "$way: -f replaces a link to nothing" $?

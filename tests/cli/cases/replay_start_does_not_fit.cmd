@@ -1,1 +1,1 @@
-replay "$data/what_if/late_expandable.pickle.gz" --device-total 300MiB --json | grep "start_fits\|first_oom\|num_ooms\|allocations"; "$tarn" replay "$data/what_if/late_expandable.pickle.gz" --device-total 300MiB | grep "does not fit"
+replay "$data/what_if/late_expandable.pickle.gz" --device-total 300MiB --json | grep "start_fits\|first_oom\|num_ooms\|allocations"; "$tarn" replay "$data/what_if/late_expandable.pickle.gz" --device-total 300MiB | grep "do not fit"
