@@ -34,7 +34,7 @@ enum tarn_action {
     TARN_ACTION_COUNT
 };
 
-struct tarn_event {
+struct tarn_trace_event {
     enum tarn_action action;
     int device;       /* ordinal */
     bool same_moment; /* as the previous event: the second half of a free that completes
@@ -77,7 +77,7 @@ struct tarn_sink {
     void *context;
     enum tarn_context_level level; /* `capture` is called for levels up to this one */
     uint64_t (*capture)(void *context, enum tarn_context_level level); /* may be NULL */
-    void (*receive)(void *context, const struct tarn_event *event);
+    void (*receive)(void *context, const struct tarn_trace_event *event);
     void (*retain)(void *context, uint64_t stack);  /* both may be NULL: no reference counting */
     void (*release)(void *context, uint64_t stack); /* ... */
 };

@@ -161,7 +161,7 @@ TARN_API void tarn_history_get_usage(struct tarn_history *history,
 
 /* One recorded event: texts and stack are valid during the visit. */
 struct tarn_history_entry {
-    struct tarn_event event;
+    struct tarn_trace_event event;
     int64_t time_us; /* since 1970 */
 };
 

@@ -13,7 +13,7 @@
 
 static enum tarn_status no_memory(struct tarn_error *error)
 {
-    return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to follow the trace");
+    return tn_fail_memory(error);
 }
 
 /* After a failure tn_query_fini releases what there is. */

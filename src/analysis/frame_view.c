@@ -121,7 +121,7 @@ enum tarn_status tn_frame_view_init(struct tn_frame_view *view, const struct tn_
     if (!tables_init(view)) {
         patterns_fini(&patterns);
         tn_frame_view_fini(view);
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a view of the frames");
+        return tn_fail_memory(error);
     }
     if (view->changes || view->has_match) {
         frames_look(view, selection, &patterns);

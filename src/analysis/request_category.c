@@ -50,7 +50,7 @@ static enum tarn_status find_all(struct tarn_categories *categories, size_t devi
 
 static enum tarn_status no_memory(struct tarn_error *error)
 {
-    return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to tell categories");
+    return tn_fail_memory(error);
 }
 
 enum tarn_status tarn_categories_create(const struct tarn_snapshot *snapshot, int device,

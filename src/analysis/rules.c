@@ -48,7 +48,7 @@ const char *tarn_rules_default_text(void)
 
 static enum tarn_status no_memory(struct tarn_error *error)
 {
-    return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the rules");
+    return tn_fail_memory(error);
 }
 
 /* The number of a category; -1 when host memory is missing. There are few. */

@@ -17,7 +17,7 @@ enum {
 
 static enum tarn_status no_memory(struct tarn_error *error)
 {
-    return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the suppressions");
+    return tn_fail_memory(error);
 }
 
 /* The pattern as a regular expression, of at most twice its length. */

@@ -69,7 +69,7 @@ struct reader {
 
 static enum tarn_status no_memory(struct reader *r)
 {
-    return tn_fail(r->error, TARN_ERR_HOST_MEMORY, "no host memory for an expression");
+    return tn_fail_memory(r->error);
 }
 
 static enum tarn_status wrong(struct reader *r, const char *at, const char *expected)
@@ -624,7 +624,7 @@ enum tarn_status tarn_where_parse(const char *text, struct tarn_where **where_ou
     struct tarn_where *where = tn_host_alloc_zero(sizeof *where);
 
     if (!where) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for an expression");
+        return tn_fail_memory(error);
     }
     tn_arena_init(&where->arena, &where->budget);
     tn_vec_init(&where->steps, sizeof(struct tn_where_step));

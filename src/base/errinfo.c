@@ -46,3 +46,8 @@ enum tarn_status tn_fail_at(struct tarn_error *error, enum tarn_status status, i
     va_end(args);
     return status;
 }
+
+enum tarn_status tn_fail_memory(struct tarn_error *error)
+{
+    return tn_fail(error, TARN_ERR_HOST_MEMORY, "%s", tarn_status_text(TARN_ERR_HOST_MEMORY));
+}

@@ -14,6 +14,9 @@
 enum tarn_status tn_fail(struct tarn_error *error, enum tarn_status status, const char *format, ...)
     TN_PRINTF(3, 4);
 
+/* Host memory is missing: TARN_ERR_HOST_MEMORY with the text of that status. */
+enum tarn_status tn_fail_memory(struct tarn_error *error);
+
 /* The same with a position in the input. */
 enum tarn_status tn_fail_at(struct tarn_error *error, enum tarn_status status, int64_t offset,
                             const char *format, ...) TN_PRINTF(4, 5);

@@ -182,7 +182,7 @@ enum tarn_status tarn_file_create(const char *path, struct tarn_file **file_out,
 
     *file_out = NULL;
     if (!file) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to write %s", path);
+        return tn_fail_memory(error);
     }
     const enum tarn_status status = tn_file_open(&file->out, path, error);
 

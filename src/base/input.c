@@ -19,8 +19,7 @@ static enum tarn_status input_start(struct tn_input *input, const struct tn_unpa
     if (status == TARN_OK) {
         input->buffer = tn_host_alloc(WINDOW_SIZE);
         if (!input->buffer) {
-            status = tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to read %s",
-                             input->source.name);
+            status = tn_fail_memory(error);
         }
     }
     if (status != TARN_OK) {
@@ -75,8 +74,7 @@ static enum tarn_status input_grow(struct tn_input *input, struct tarn_error *er
     uint8_t *buffer = tn_host_resize(input->buffer, input->capacity, input->capacity * 2);
 
     if (!buffer) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a longer piece of %s",
-                       input->source.name);
+        return tn_fail_memory(error);
     }
     input->buffer = buffer;
     input->capacity *= 2;

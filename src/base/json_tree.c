@@ -65,7 +65,7 @@ static enum tarn_status parse_memory(const struct parse *p)
     return status == TARN_ERR_LIMIT
                ? tn_fail(p->error, status, "it needs more than the limit of %d bytes of memory",
                          MEMORY_MAX)
-               : tn_fail(p->error, status, "no host memory");
+               : tn_fail_memory(p->error);
 }
 
 /* ---- values that wait ---- */

@@ -127,7 +127,7 @@ enum tarn_status tn_unpack_init(struct tn_unpack *unpack, struct tn_source *sour
     unpack->state = tn_host_alloc_zero(sizeof *unpack->state);
     unpack->packed = tn_host_alloc(PACKED_SIZE);
     if (!unpack->state || !unpack->packed) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to read %s", source->name);
+        return tn_fail_memory(error);
     }
     status = unpack_read_magic(unpack, error);
     if (status != TARN_OK) {
@@ -136,7 +136,7 @@ enum tarn_status tn_unpack_init(struct tn_unpack *unpack, struct tn_source *sour
     unpack->packing = packing_find(unpack->packed, unpack->packed_end);
     status = unpack_start(unpack);
     if (status != TARN_OK) {
-        return tn_fail(error, status, "no host memory to unpack %s", source->name);
+        return tn_fail_memory(error);
     }
     return TARN_OK;
 }
@@ -205,7 +205,7 @@ static enum tarn_status gzip_step(struct tn_unpack *unpack, uint8_t *bytes, size
         return TARN_OK;
     }
     return code == Z_MEM_ERROR
-               ? tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to unpack gzip data")
+               ? tn_fail_memory(error)
                : damaged(unpack, "gzip", gzip->msg ? gzip->msg : "unknown reason", error);
 }
 

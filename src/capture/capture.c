@@ -518,7 +518,7 @@ static enum tarn_status capture_sources(const struct tarn_capture_source *source
         copies[0].config = config;
         status = build_model(model, copies, count, host.pinned ? &host : NULL, options);
         if (status) {
-            (void)tn_fail(error, status, "no host memory for a snapshot");
+            (void)tn_fail_memory(error);
         }
     }
     if (host.pinned) {
@@ -574,7 +574,7 @@ enum tarn_status tarn_snapshot_capture(const struct tarn_capture_source *sources
 
     status = copies ? tn_snapshot_create(0, &snapshot) : TARN_ERR_HOST_MEMORY;
     if (status) {
-        (void)tn_fail(error, status, "no host memory for a snapshot");
+        (void)tn_fail_memory(error);
         goto out;
     }
     status = capture_sources(sources, count, options ? options : &defaults, copies,

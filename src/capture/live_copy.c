@@ -95,7 +95,7 @@ static bool rooms_get(struct tn_live_copy *copy)
 
 static enum tarn_status copy_memory(struct tarn_error *error)
 {
-    return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a snapshot");
+    return tn_fail_memory(error);
 }
 
 static enum tarn_status copy_try(struct tn_live_copy *copy,

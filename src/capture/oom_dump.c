@@ -154,7 +154,7 @@ enum tarn_status tarn_dump_on_oom(struct tarn_allocator *allocator, struct tarn_
     struct tarn_oom_dump *dump = tn_host_alloc_zero(sizeof *dump);
 
     if (!dump) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to dump when memory runs out");
+        return tn_fail_memory(error);
     }
     dump->source = (struct tarn_capture_source){allocator, history};
     enum tarn_status st = path_expand(given, dump->path, error);

@@ -508,7 +508,7 @@ enum tarn_status tn_cuda_open(const struct tn_cuda_options *options,
     struct tn_cuda *cuda = tn_host_alloc_zero(sizeof *cuda);
 
     if (!cuda) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a device");
+        return tn_fail_memory(error);
     }
     cuda->base = (struct tarn_device){.ops = &cuda_ops,
                                       .ordinal = options->ordinal,

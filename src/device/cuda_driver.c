@@ -202,7 +202,7 @@ enum tarn_status tn_cuda_driver_open(const char *path, struct tn_cuda_driver *dr
     char why[TEXT_MAX];
 
     if (!tn_os_forks_watch()) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to watch for forks");
+        return tn_fail_memory(error);
     }
     driver.library = tn_dl_open(name, why, sizeof why);
     if (!driver.library) {

@@ -593,7 +593,7 @@ enum tarn_status tarn_sim_open(const struct tarn_sim_options *given,
     }
     struct tn_sim *sim = tn_os_forks_watch() ? tn_host_alloc_zero(sizeof *sim) : NULL;
     if (!sim) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a simulated device");
+        return tn_fail_memory(error);
     }
     tn_lock_init(&sim->lock, TN_LOCK_DEVICE);
     sim_init(sim, &options);

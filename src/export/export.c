@@ -30,7 +30,7 @@ enum tarn_status tn_export_end(const struct tn_export *job, struct tn_text_out *
     const enum tarn_status status = tn_text_finish(out);
 
     if (out_of_memory) {
-        return tn_fail(job->error, TARN_ERR_HOST_MEMORY, "no host memory to export the snapshot");
+        return tn_fail_memory(job->error);
     }
     return status ? tn_fail(job->error, status, "writing the export failed") : TARN_OK;
 }

@@ -467,5 +467,5 @@ enum tarn_status tarn_snapshot_trim(const struct tarn_snapshot *snapshot,
         }
         tarn_snapshot_destroy(trimmed);
     }
-    return tn_fail(error, status, "no host memory to copy the snapshot");
+    return tn_fail_memory(error);
 }

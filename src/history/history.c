@@ -111,14 +111,14 @@ struct tn_extra_view tn_history_extra(const struct tn_interned *extra)
     };
 }
 
-static bool event_is_plain(const struct tarn_event *event)
+static bool event_is_plain(const struct tarn_trace_event *event)
 {
     return (event->pool_id[0] | event->pool_id[1]) == 0 && event->user_metadata[0] == '\0' &&
            (tn_likely(event->compile_context == tn_no_compile_context) ||
             strcmp(event->compile_context, tn_no_compile_context) == 0);
 }
 
-static bool extra_is_of(const struct tn_interned *extra, const struct tarn_event *event)
+static bool extra_is_of(const struct tn_interned *extra, const struct tarn_trace_event *event)
 {
     const struct tn_extra_view view = tn_history_extra(extra);
 
@@ -136,7 +136,7 @@ static void extra_drop(struct tarn_history *history, struct tn_interned *extra)
 
 /* Looks the event's texts up; NULL when they find no room. */
 static TN_COLD struct tn_interned *extra_find(struct tarn_history *history,
-                                              const struct tarn_event *event)
+                                              const struct tarn_trace_event *event)
 {
     const size_t context_size = strlen(event->compile_context) + 1;
     const size_t metadata_size = strlen(event->user_metadata) + 1;
@@ -158,7 +158,8 @@ static TN_COLD struct tn_interned *extra_find(struct tarn_history *history,
 
 /* The piece for the event's pool and texts, with a reference for the entry. Most events have those
  * of the one before. */
-static struct tn_interned *extra_get(struct tarn_history *history, const struct tarn_event *event)
+static struct tn_interned *extra_get(struct tarn_history *history,
+                                     const struct tarn_trace_event *event)
 {
     if (tn_likely(event_is_plain(event))) {
         return NULL;
@@ -183,7 +184,7 @@ static void entry_release(struct tarn_history *history, const struct tn_ring_ent
     }
 }
 
-static void record(struct tarn_history *history, const struct tarn_event *event)
+static void record(struct tarn_history *history, const struct tarn_trace_event *event)
 {
     bool full;
     struct tn_ring_entry *entry = tn_ring_push(&history->ring, &full);
@@ -204,7 +205,7 @@ static void record(struct tarn_history *history, const struct tarn_event *event)
     entry->device = event->device;
 }
 
-static void history_receive(void *context, const struct tarn_event *event)
+static void history_receive(void *context, const struct tarn_trace_event *event)
 {
     struct tarn_history *history = context;
 
@@ -382,8 +383,7 @@ enum tarn_status tarn_history_create(const struct tarn_history_options *options,
             tn_host_free(history->annotations, annotations_bytes(history));
         }
         tn_host_free(history, sizeof *history);
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a history of %llu events",
-                       (unsigned long long)filled.max_entries);
+        return tn_fail_memory(error);
     }
     if (filled.host) {
         history->host = *filled.host;
@@ -471,8 +471,7 @@ enum tarn_status tarn_history_set_max_entries(struct tarn_history *history, uint
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "a history keeps at least one event");
     }
     if (!tn_ring_init(&fresh, max_entries)) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a history of %llu events",
-                       (unsigned long long)max_entries);
+        return tn_fail_memory(error);
     }
     tn_biased_lock_acquire(&history->lock);
     struct tn_ring old = history->ring;

@@ -157,7 +157,7 @@ static enum tarn_status sources_find(struct page *page, struct tarn_error *error
                            SOURCES_MAX);
         }
         if (status) {
-            return tn_fail(error, status, "no host memory for the list of devices");
+            return tn_fail_memory(error);
         }
     }
     if (page->options->one_device && page->sources.count == 0) {
@@ -316,7 +316,7 @@ static enum tarn_status page_fit(struct page *page, struct keeper *keeper, struc
         const enum tarn_status status = page_put(page, &writer);
 
         if (status) {
-            return tn_fail(error, status, "no host memory for the page");
+            return tn_fail_memory(error);
         }
         if (keeper->bytes <= keeper->limit) {
             return TARN_OK;
@@ -363,7 +363,7 @@ static enum tarn_status page_write(struct page *page, const struct tarn_writer *
     }
     status = page_put(page, writer);
     if (status == TARN_ERR_HOST_MEMORY) {
-        return tn_fail(error, status, "no host memory for the page");
+        return tn_fail_memory(error);
     }
     return status ? tn_fail(error, status, "cannot write the page") : TARN_OK;
 }
@@ -382,7 +382,7 @@ static enum tarn_status categories_init(struct page *page, struct tarn_error *er
     }
     if (!tn_categories_init(&page->categories, rules, page->model)) {
         tarn_rules_destroy(page->own_rules);
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the page");
+        return tn_fail_memory(error);
     }
     return TARN_OK;
 }

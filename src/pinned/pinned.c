@@ -164,7 +164,7 @@ static void block_emit(const struct tarn_pinned *pinned, const struct tn_pinned_
                        enum tarn_action action, uint64_t size)
 {
     const struct tarn_sink *sink = &pinned->sink;
-    const struct tarn_event event = {
+    const struct tarn_trace_event event = {
         .action = action,
         .device = pinned->device->ordinal,
         .address = block_start(block),
@@ -363,7 +363,7 @@ static enum tarn_status block_make(struct tarn_pinned *pinned, const struct requ
     struct tn_pinned_block *block = tn_host_alloc_zero(sizeof *block);
 
     if (!block) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the record of a block");
+        return tn_fail_memory(error);
     }
     enum tarn_status st = memory_take(pinned, size, &block->memory, error);
 
@@ -609,7 +609,7 @@ static enum tarn_status use_add(struct tn_pinned_block *block, const struct use 
     struct use *added = tn_vec_push(&block->uses);
 
     if (!added) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to record a stream");
+        return tn_fail_memory(error);
     }
     *added = *use;
     return TARN_OK;
@@ -746,7 +746,7 @@ enum tarn_status tarn_pinned_create(struct tarn_device *device, const struct tar
     struct tarn_config defaults;
 
     if (!pinned) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for an allocator");
+        return tn_fail_memory(error);
     }
     tarn_config_init(&defaults);
     const struct tarn_config *used = config ? config : &defaults;

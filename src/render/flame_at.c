@@ -326,9 +326,7 @@ static enum tarn_status moment_write(struct flame_moment *moment, struct tarn_er
         }
     }
     if (status) {
-        return status == TARN_ERR_HOST_MEMORY
-                   ? tn_fail(error, status, "no host memory for the flame graph")
-                   : status;
+        return status == TARN_ERR_HOST_MEMORY ? tn_fail_memory(error) : status;
     }
     status = tn_text_finish(&moment->out);
     return status ? tn_fail(error, status, "cannot write the flame graph") : TARN_OK;
@@ -360,7 +358,7 @@ enum tarn_status tarn_report_flame_at(const struct tarn_snapshot *snapshot,
         status = moment_write(&moment, error);
         tn_flame_fini(&moment.flame);
     } else {
-        status = tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the flame graph");
+        status = tn_fail_memory(error);
     }
     tn_query_fini(&moment.query);
     return status;

@@ -61,7 +61,7 @@ static enum tarn_status sink_finish(struct sink *sink, bool good, const char *ti
     if (status) {
         return tn_fail(error, status, "cannot write the flame graph");
     }
-    return good ? TARN_OK : tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the tree");
+    return good ? TARN_OK : tn_fail_memory(error);
 }
 
 static bool is_wanted(const struct tarn_flame_options *options,
@@ -82,7 +82,7 @@ enum tarn_status tarn_report_flame(const struct tarn_snapshot *snapshot, enum ta
     bool good = true;
 
     if (sink_init(&sink, options, writer)) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the tree");
+        return tn_fail_memory(error);
     }
     for (size_t i = 0; good && i < model->segment_count; i++) {
         if (is_wanted(options, &model->segments[i])) {
@@ -168,8 +168,7 @@ static enum tarn_status pair_init(struct pair *pair, const struct tarn_snapshot 
         }
         sorted_fini(&pair->sorted[0], pair->models[0]);
     }
-    return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to sort %zu segments",
-                   pair->models[0]->segment_count + pair->models[1]->segment_count);
+    return tn_fail_memory(error);
 }
 
 static void pair_fini(struct pair *pair)
@@ -197,7 +196,7 @@ enum tarn_status tarn_report_compare(const struct tarn_snapshot *before,
     }
     if (sink_init(&sink, options, writer)) {
         pair_fini(&pair);
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the tree");
+        return tn_fail_memory(error);
     }
     for (int side = 0; side < 2; side++) {
         const struct tn_fold_line head = {.side = sides[side], .by_segment = true};

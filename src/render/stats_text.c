@@ -249,8 +249,7 @@ enum tarn_status tarn_report_stats(const struct tarn_snapshot *snapshot, enum ta
     struct tn_text_out out;
 
     if (!ranked) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for %zu segments",
-                       model->segment_count);
+        return tn_fail_memory(error);
     }
     tn_text_init(&out, writer);
     out.units = units;

@@ -297,7 +297,7 @@ enum tarn_status tarn_report_trace(const struct tarn_snapshot *snapshot,
     tn_interval_map_fini(&finals);
     status = tn_text_finish(&out);
     if (!good) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to follow the trace");
+        return tn_fail_memory(error);
     }
     return status ? tn_fail(error, status, "cannot write the report") : TARN_OK;
 }

@@ -592,8 +592,7 @@ static enum tarn_status compile_trace(struct compile *c, struct tarn_error *erro
     c->program->queue_count = (uint32_t)c->queues.count;
     c->program->device_bound = device_bound(c);
     c->program->entry_count = c->trace->count;
-    return c->no_memory ? tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay")
-                        : TARN_OK;
+    return c->no_memory ? tn_fail_memory(error) : TARN_OK;
 }
 
 enum tarn_status tn_program_compile(struct tn_program *program, const struct tn_model *model,

@@ -55,7 +55,7 @@ static void describe_entry(void *context, uint64_t stack, tarn_frame_visitor vis
     }
 }
 
-static void note_cause(void *context, const struct tarn_event *event)
+static void note_cause(void *context, const struct tarn_trace_event *event)
 {
     struct tn_outcome *outcome = context;
     uint64_t *cause;
@@ -217,7 +217,7 @@ enum tarn_status tn_outcome_capture(struct tn_outcome *outcome, struct tarn_snap
     struct tarn_snapshot *snapshot = NULL;
 
     if (outcome->no_memory) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the trace of a replay");
+        return tn_fail_memory(error);
     }
     enum tarn_status st = tarn_snapshot_capture(&source, 1, NULL, &snapshot, error);
 
@@ -227,7 +227,7 @@ enum tarn_status tn_outcome_capture(struct tn_outcome *outcome, struct tarn_snap
     st = date(outcome, tn_snapshot_model_mutable(snapshot));
     if (st) {
         tarn_snapshot_destroy(snapshot);
-        return tn_fail(error, st, "no host memory for the trace of a replay");
+        return tn_fail_memory(error);
     }
     *snapshot_out = snapshot;
     return TARN_OK;

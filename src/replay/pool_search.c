@@ -39,7 +39,7 @@ struct pool_search {
 
 static enum tarn_status no_memory(struct tarn_error *error)
 {
-    return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to look for private pools");
+    return tn_fail_memory(error);
 }
 
 /* ---- segments ---- */

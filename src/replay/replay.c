@@ -54,7 +54,7 @@ static enum tarn_status replay_make(const struct tn_model *model, int device, co
     enum tarn_status st;
 
     if (!replay) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay");
+        return tn_fail_memory(error);
     }
     replay->config = *config;
     st = tn_program_compile(&replay->program, model, device, config, error);
@@ -65,7 +65,7 @@ static enum tarn_status replay_make(const struct tn_model *model, int device, co
     replay->conf = tn_host_strdup(conf);
     if (!replay->conf) {
         tarn_replay_destroy(replay);
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay");
+        return tn_fail_memory(error);
     }
     *replay_out = replay;
     return TARN_OK;

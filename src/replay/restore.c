@@ -82,7 +82,7 @@ static enum tarn_status start_range(struct tn_runner *runner, const struct tn_st
     enum tarn_status st = range_pieces(runner->program, first, length, pieces);
 
     if (st) {
-        return tn_fail(error, st, "no host memory to rebuild a segment");
+        return tn_fail_memory(error);
     }
     runner->start_address = runner->keeps_addresses ? first->address : 0;
     st = range.expandable ? TARN_OK : tn_runner_script_segment(runner, first->address, error);

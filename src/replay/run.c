@@ -9,7 +9,7 @@
 
 /* ---- addresses ---- */
 
-static void count_map(void *context, const struct tarn_event *event)
+static void count_map(void *context, const struct tarn_trace_event *event)
 {
     struct tn_runner *runner = context;
 
@@ -173,7 +173,7 @@ static enum tarn_status stream_begin_work(const struct tn_runner *runner, tarn_s
     const enum tarn_status st =
         runner->engine ? TARN_OK : tarn_sim_block_stream(runner->device, stream);
 
-    return st ? tn_fail(error, st, "no host memory for a busy stream") : TARN_OK;
+    return st ? tn_fail_memory(error) : TARN_OK;
 }
 
 static enum tarn_status run_free_waits(struct tn_runner *runner, uint32_t slot, uint32_t queue,

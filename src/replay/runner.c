@@ -15,9 +15,7 @@ enum tarn_status tn_runner_script_segment(struct tn_runner *runner, uint64_t add
                                     ? tarn_sim_script_alloc(runner->device, address)
                                     : TARN_ERR_INVALID_ARGUMENT;
 
-    return st == TARN_OK || st == TARN_ERR_INVALID_ARGUMENT
-               ? TARN_OK
-               : tn_fail(error, st, "no host memory for the recorded addresses");
+    return st == TARN_OK || st == TARN_ERR_INVALID_ARGUMENT ? TARN_OK : tn_fail_memory(error);
 }
 
 static enum tarn_status runner_limit(struct tn_runner *runner, uint64_t limit, uint64_t capacity,
@@ -52,7 +50,7 @@ enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_progra
     runner->handles = tn_host_alloc_zero(slots * sizeof *runner->handles);
     runner->events = tn_host_alloc_zero(slots * sizeof *runner->events);
     st = slots > 0 && (!runner->handles || !runner->events)
-             ? tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a replay")
+             ? tn_fail_memory(error)
              : tarn_sim_open(&options, &runner->device, error);
     st = st ? st : tn_allocator_create_own(runner->device, config, &runner->allocator, error);
     runner->engine = st == TARN_OK && tn_allocator_is_native(runner->allocator)

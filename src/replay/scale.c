@@ -197,7 +197,7 @@ static enum tarn_status rule_init(struct scaling *s, const struct tarn_scale_rul
     }
     *rule = (struct rule){.given = *given, .verdicts = tn_host_alloc_zero(s->stack_count)};
     if (!rule->verdicts) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to select requests");
+        return tn_fail_memory(error);
     }
     const enum tarn_status st = given->what == TARN_SCALE_MATCH
                                     ? tn_expression_init(&rule->matcher, given->pattern, why)
@@ -240,7 +240,7 @@ static enum tarn_status scaling_init(struct scaling *s, const struct tarn_replay
     s->slot_count = (size_t)replay->program.slot_count + 1; /* never nothing */
     s->freed = tn_host_alloc_zero(s->slot_count);
     if (!s->freed) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to select requests");
+        return tn_fail_memory(error);
     }
     for (size_t i = 0; i < count && st == TARN_OK; i++) {
         st = rule_init(s, &rules[i], error);

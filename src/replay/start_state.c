@@ -486,7 +486,5 @@ enum tarn_status tn_start_state_rebuild(struct tn_program *program,
     tn_vec_fini(&r.segments);
     tn_lifetime_walk_fini(&r.walk);
     tn_map_fini(&r.segment_at);
-    return good ? TARN_OK
-                : tn_fail(error, TARN_ERR_HOST_MEMORY,
-                          "no host memory to rebuild the trace's start");
+    return good ? TARN_OK : tn_fail_memory(error);
 }

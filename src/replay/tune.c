@@ -401,7 +401,7 @@ enum tarn_status tarn_replay_tune(const struct tarn_replay *const *replays, size
 
     tune.tried = tn_host_alloc_zero(bytes);
     if (!tune.tried) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a search");
+        return tn_fail_memory(error);
     }
     for (size_t i = count; i > 0; i--) { /* the first one's is left */
         tarn_replay_get_info(replays[i - 1], &info);

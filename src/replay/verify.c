@@ -204,7 +204,7 @@ static enum tarn_status run_set_checkpoint(struct tn_verify_run *run, struct tar
     uint64_t *buffer = tn_host_alloc(bytes);
 
     if (!buffer) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a checkpoint's order");
+        return tn_fail_memory(error);
     }
     const struct tn_checkpoint_order order = tn_verify_checkpoint_order(run, buffer);
     const enum tarn_status got = tn_checkpoint_set(tn_allocator_engine(run->allocator),
@@ -348,8 +348,7 @@ enum tarn_status tn_verify_call(struct tn_verify_run *run, struct tarn_error *er
         return st;
     }
     if (run->no_host_memory) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the call of line %llu",
-                       (unsigned long long)run->call.line);
+        return tn_fail_memory(error);
     }
     tn_verify_compare_events(run);
     tn_verify_compare_brief(run);
@@ -394,7 +393,7 @@ enum tarn_status tarn_verify_log(const char *path, const struct tarn_verify_opti
     result_out->blocks_read = 0;
     run = tn_host_alloc(sizeof *run);
     if (!run) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to verify a log");
+        return tn_fail_memory(error);
     }
     st = tn_verify_open(run, path, options, error);
     if (st) {

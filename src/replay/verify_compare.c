@@ -8,7 +8,7 @@
 /* ---- events ---- */
 
 static bool event_equals(const struct tn_decision_log *log, const struct tn_json_value *logged,
-                         const struct tarn_event *sent)
+                         const struct tarn_trace_event *sent)
 {
     const char *action = tn_json_text(tn_json_at(logged, 0));
 
@@ -35,7 +35,7 @@ static void format_logged(const struct tn_decision_log *log, const struct tn_jso
                    (unsigned long long)tn_decision_log_stream(log, tn_json_at(logged, 3)));
 }
 
-static void format_sent(const struct tarn_event *sent, char *text, size_t size)
+static void format_sent(const struct tarn_trace_event *sent, char *text, size_t size)
 {
     if (!sent) {
         (void)snprintf(text, size, "nothing");
@@ -53,7 +53,7 @@ void tn_verify_compare_events(struct tn_verify_run *run)
 
     for (uint64_t i = 0; i < most; i++) {
         const struct tn_json_value *expected = i < logged ? tn_json_at(run->call.events, i) : NULL;
-        const struct tarn_event *sent = i < run->event_count ? &run->events[i] : NULL;
+        const struct tarn_trace_event *sent = i < run->event_count ? &run->events[i] : NULL;
 
         if (!expected || !sent || !event_equals(&run->log, expected, sent)) {
             char wanted[160];

@@ -14,8 +14,7 @@
 enum tarn_status tn_verify_contents_open(struct tn_verify_run *run, struct tarn_error *error)
 {
     run->contents = tn_host_alloc(2 * PIECE);
-    return run->contents ? TARN_OK
-                         : tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for contents");
+    return run->contents ? TARN_OK : tn_fail_memory(error);
 }
 
 void tn_verify_contents_close(struct tn_verify_run *run)

@@ -240,7 +240,7 @@ static enum tarn_status completions_add_line(struct tn_verify_run *run,
     const size_t count = tn_json_length(call->events);
 
     if (!completions_reserve(run, count)) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to read a decision log ahead");
+        return tn_fail_memory(error);
     }
     for (size_t i = 0; i < count; i++) {
         const struct tn_json_value *event = tn_json_at(call->events, i);
@@ -264,7 +264,7 @@ enum tarn_status tn_verify_read_ahead(struct tn_verify_run *run, const char *pat
     }
     log = tn_host_alloc(sizeof *log);
     if (!log) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to read a decision log ahead");
+        return tn_fail_memory(error);
     }
     st = tn_decision_log_open(log, path, error);
     if (st == TARN_OK) {

@@ -11,14 +11,14 @@
 
 /* ---- the run ---- */
 
-static void receive_event(void *context, const struct tarn_event *event)
+static void receive_event(void *context, const struct tarn_trace_event *event)
 {
     struct tn_verify_run *run = context;
 
     if (run->event_count == run->event_capacity) {
         const uint64_t wanted = run->event_capacity ? run->event_capacity * 2 : 256;
-        struct tarn_event *moved = tn_host_resize(run->events, run->event_capacity * sizeof *moved,
-                                                  wanted * sizeof *moved);
+        struct tarn_trace_event *moved = tn_host_resize(
+            run->events, run->event_capacity * sizeof *moved, wanted * sizeof *moved);
 
         if (!moved) {
             run->no_host_memory = true;
@@ -141,8 +141,7 @@ enum tarn_status tn_verify_set_ptr(struct tn_verify_run *run, uint64_t id, tarn_
                           (unsigned long long)run->call.line, (long long)id);
     }
     if (!ids_reserve(run)) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for %llu pointers",
-                       (unsigned long long)run->id_places.count + 1);
+        return tn_fail_memory(error);
     }
     run->ids[run->id_places.count] = (struct tn_verify_block){.ptr = ptr};
     tn_map_insert(&run->id_places, id + 1, run->id_places.count);

@@ -55,7 +55,7 @@ struct tn_verify_run {
     struct tn_verify_block *ids; /* in the order in which their ids came */
     uint64_t id_capacity;
 
-    struct tarn_event *events; /* sent during the current call */
+    struct tarn_trace_event *events; /* sent during the current call */
     uint64_t event_count;
     uint64_t event_capacity;
     bool no_host_memory; /* during the current call */

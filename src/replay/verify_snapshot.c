@@ -121,7 +121,7 @@ enum tarn_status tarn_verify_snapshot(const char *path, struct tarn_snapshot **s
     struct tn_verify_run *run = tn_host_alloc(sizeof *run);
 
     if (!run) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a decision log");
+        return tn_fail_memory(error);
     }
     enum tarn_status st = tarn_history_create(&options, &history, error);
 

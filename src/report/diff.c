@@ -190,7 +190,7 @@ static enum tarn_status diff_compute(struct diff *diff, const struct tn_model *c
     if (status == TARN_OK) {
         status = devices_compute(diff, results_out, count_out, error);
         if (status == TARN_ERR_HOST_MEMORY) {
-            (void)tn_fail(error, status, "no host memory to compare the traces");
+            (void)tn_fail_memory(error);
         }
         tn_query_fini(&diff->sides[1].query);
     }

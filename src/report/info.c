@@ -205,9 +205,7 @@ enum tarn_status tarn_info_compute(const struct tarn_snapshot *snapshot,
     tn_query_fini(&query);
     if (status) {
         tarn_report_destroy(info);
-        return status == TARN_ERR_HOST_MEMORY
-                   ? tn_fail(error, status, "no host memory for the report")
-                   : status;
+        return status == TARN_ERR_HOST_MEMORY ? tn_fail_memory(error) : status;
     }
     *result_out = info;
     return TARN_OK;

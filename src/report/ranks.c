@@ -57,7 +57,7 @@ enum tarn_status tarn_ranks_create(const struct tarn_report_options *options,
 
     *ranks_out = ranks;
     if (!ranks) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the ranks");
+        return tn_fail_memory(error);
     }
     if (options) {
         ranks->options = *options;
@@ -175,8 +175,7 @@ enum tarn_status tarn_ranks_add(struct tarn_ranks *ranks, const struct tarn_snap
         ranks->ranks.count = rank_count;
         ranks->parts.count = part_count;
     }
-    return status == TARN_ERR_HOST_MEMORY ? tn_fail(error, status, "no host memory for a rank")
-                                          : status;
+    return status == TARN_ERR_HOST_MEMORY ? tn_fail_memory(error) : status;
 }
 
 /* ---- distances ---- */
@@ -411,7 +410,7 @@ enum tarn_status tarn_ranks_compare(struct tarn_ranks *ranks, struct tarn_ranks_
     tn_host_free(numbers, count * sizeof *numbers);
     if (!good) {
         tarn_report_destroy(result);
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to compare ranks");
+        return tn_fail_memory(error);
     }
     *result_out = result;
     return TARN_OK;

@@ -260,7 +260,7 @@ static enum tarn_status device_compute(const struct tn_report *report, struct tn
         tn_analysis_fini(&analysis);
     }
     if (status == TARN_ERR_HOST_MEMORY) {
-        return tn_fail(error, status, "no host memory to follow the trace");
+        return tn_fail_memory(error);
     }
     return status;
 }
@@ -309,7 +309,7 @@ enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
     char *results = tn_result_create(*count_out * size);
 
     status = results ? devices_compute(&query, options, size, compute, results, error)
-                     : tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to follow the trace");
+                     : tn_fail_memory(error);
     tn_query_fini(&query);
     if (status) {
         tarn_report_destroy(results);

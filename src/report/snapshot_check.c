@@ -208,6 +208,5 @@ enum tarn_status tarn_snapshot_check(const struct tarn_snapshot *snapshot,
     for (size_t i = 0; good && i < model->trace_count; i++) {
         good = model->traces[i].count == 0 || trace_check(model, i, findings);
     }
-    return good ? TARN_OK
-                : tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to check the snapshot");
+    return good ? TARN_OK : tn_fail_memory(error);
 }

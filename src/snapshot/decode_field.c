@@ -52,7 +52,7 @@ enum tarn_status tn_decode_memory(struct tn_decoder *decoder)
                      "the snapshot needs more than the limit of %llu bytes of memory, which can "
                      "be raised",
                      (unsigned long long)decoder->model->budget.limit)
-               : tn_fail(decoder->error, status, "no host memory for the snapshot");
+               : tn_fail_memory(decoder->error);
 }
 
 enum tarn_status tn_field_address(struct tn_decoder *decoder, uint32_t key, struct tn_value value,

@@ -285,7 +285,7 @@ static enum tarn_status profile_load(struct tn_input *input, const struct tarn_r
     enum tarn_status status = tn_snapshot_create(tn_read_limits_memory(limits, input), &snapshot);
 
     if (status) {
-        (void)tn_fail(error, status, "no host memory to read a profile");
+        (void)tn_fail_memory(error);
         goto out;
     }
     struct tn_model *model = tn_snapshot_model_mutable(snapshot);

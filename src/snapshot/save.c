@@ -44,7 +44,7 @@ enum tarn_status tarn_snapshot_write(const struct tarn_snapshot *snapshot,
         tn_host_free(out, sizeof *out);
     }
     if (status == TARN_ERR_HOST_MEMORY) {
-        return tn_fail(error, status, "no host memory to write a snapshot");
+        return tn_fail_memory(error);
     }
     return status ? tn_fail(error, status, "writing a snapshot failed") : TARN_OK;
 }

@@ -81,7 +81,7 @@ enum tarn_status tarn_tracker_create(const struct tarn_tracker_options *options,
     enum tarn_status st;
 
     if (!t) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a tracker");
+        return tn_fail_memory(error);
     }
     tn_lock_init(&t->lock, TN_LOCK_SINK);
     tn_fork_watch_init(&t->fork, NULL);
@@ -230,7 +230,7 @@ enum tarn_status tarn_tracker_add_name(struct tarn_tracker *t, enum tarn_track_n
         return tn_fail(error, st, "a tracker has at most %u %s", (unsigned)names_max[names],
                        names_texts[names]);
     }
-    return st ? tn_fail(error, st, "no host memory for a name of the tracker") : TARN_OK;
+    return st ? tn_fail_memory(error) : TARN_OK;
 }
 
 const char *tarn_tracker_get_name(struct tarn_tracker *t, enum tarn_track_names names, uint32_t id)

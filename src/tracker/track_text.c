@@ -110,7 +110,7 @@ enum tarn_status tn_track_write(struct tarn_tracker *t, tn_track_print *print, c
 
     st = st ? st : printed;
     if (st) {
-        st = tn_fail(error, st, "no host memory for a text of the tracker");
+        st = tn_fail_memory(error);
         goto out;
     }
     st = hand_over(&text, writer);

@@ -4,7 +4,7 @@
 #
 #   run.sh [--update] PROGRAM CASES [NAME...]
 #
-# A case is a set of files that begin with its name:
+# A case is a set of files that begin with its name, COMMAND/NAME, in the folder of its command:
 #   NAME.cmd          arguments of the program, as the shell reads them; $data is tests/data and
 #                     $tmp an empty folder of this case; a pipeline may follow
 #   NAME.stdout       exact standard output; or
@@ -97,8 +97,9 @@ rewrite_case() {
 }
 
 if [ $# -eq 0 ]; then
-    for file in "$cases"/*.cmd; do
-        set -- "$@" "$(basename "$file" .cmd)"
+    for file in "$cases"/*/*.cmd; do
+        name=${file#"$cases"/}
+        set -- "$@" "${name%.cmd}"
     done
 fi
 total=0

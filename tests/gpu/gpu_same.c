@@ -44,7 +44,7 @@ struct twins {
     uint64_t refused; /* allocations, for want of memory */
 };
 
-static void receive(void *context, const struct tarn_event *event)
+static void receive(void *context, const struct tarn_trace_event *event)
 {
     struct reports *told = context;
 

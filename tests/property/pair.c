@@ -29,9 +29,9 @@ struct pair {
     struct tarn_checkpoint *real_checkpoint[OPS_POOLS];
     struct ref_checkpoint *reference_checkpoint[OPS_POOLS];
     uint64_t capacity;
-    tarn_ptr armed[2];         /* what the memory callback of either frees, 0 = nothing */
-    uint64_t observed;         /* calls of the out-of-memory observer */
-    struct tarn_event *events; /* of the allocator, since the operation began */
+    tarn_ptr armed[2];               /* what the memory callback of either frees, 0 = nothing */
+    uint64_t observed;               /* calls of the out-of-memory observer */
+    struct tarn_trace_event *events; /* of the allocator, since the operation began */
     size_t event_count;
     size_t event_capacity;
     enum program_mode mode;
@@ -61,7 +61,7 @@ static void must(enum tarn_status status, const char *what)
     }
 }
 
-static void receive(void *context, const struct tarn_event *event)
+static void receive(void *context, const struct tarn_trace_event *event)
 {
     struct pair *pair = context;
 
@@ -195,14 +195,14 @@ static bool same_value(struct pair *pair, const char *what, uint64_t real, uint6
                        (unsigned long long)reference, (unsigned long long)reference);
 }
 
-static bool same_event(const struct tarn_event *a, const struct tarn_event *b)
+static bool same_event(const struct tarn_trace_event *a, const struct tarn_trace_event *b)
 {
     return a->action == b->action && a->address == b->address && a->size == b->size &&
            a->stream == b->stream && a->pool_id[0] == b->pool_id[0] &&
            a->pool_id[1] == b->pool_id[1];
 }
 
-static void event_text(const struct tarn_event *event, char *text, size_t size)
+static void event_text(const struct tarn_trace_event *event, char *text, size_t size)
 {
     if (!event) {
         (void)snprintf(text, size, "none");
@@ -217,7 +217,7 @@ static void event_text(const struct tarn_event *event, char *text, size_t size)
 static bool same_events(struct pair *pair)
 {
     size_t count;
-    const struct tarn_event *events = ref_events(pair->reference, &count);
+    const struct tarn_trace_event *events = ref_events(pair->reference, &count);
     size_t i = 0;
     char real[160];
     char reference[160];
@@ -350,7 +350,7 @@ static bool do_alloc(struct pair *pair, const struct op *op)
     const enum tarn_status real = tarn_allocator_alloc(pair->real, op->value, stream, &a, NULL);
     const enum tarn_status reference = ref_alloc(pair->reference, op->value, stream, &b);
     size_t count;
-    const struct tarn_event *events = ref_events(pair->reference, &count);
+    const struct tarn_trace_event *events = ref_events(pair->reference, &count);
     const bool reported = count > 0 && events[count - 1].action == TARN_ACTION_OOM;
 
     if (!same_value(pair, "callback still armed", pair->armed[0], pair->armed[1])) {

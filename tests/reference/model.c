@@ -433,7 +433,7 @@ uint64_t ref_cache_info(struct ref_model *model, uint64_t largest)
     return largest;
 }
 
-const struct tarn_event *ref_events(const struct ref_model *model, size_t *count_out)
+const struct tarn_trace_event *ref_events(const struct ref_model *model, size_t *count_out)
 {
     *count_out = model->event_count;
     return model->events;

@@ -87,7 +87,7 @@ enum tarn_status ref_check_pool_live(const struct ref_model *model, struct tarn_
 void ref_order_checkpoint(struct ref_checkpoint *checkpoint, const tarn_ptr *heads, size_t count);
 
 /* Events since the last clear, oldest first. Borrowed until the next call. */
-const struct tarn_event *ref_events(const struct ref_model *model, size_t *count_out);
+const struct tarn_trace_event *ref_events(const struct ref_model *model, size_t *count_out);
 void ref_clear_events(struct ref_model *model);
 
 #endif

@@ -29,11 +29,11 @@ void *ref_grow(void *array, size_t *capacity, size_t needed, size_t element)
 void ref_emit(struct ref_model *model, enum tarn_action action, uint64_t address, uint64_t size,
               tarn_stream stream, const struct ref_pool *pool)
 {
-    struct tarn_event event = {.action = action,
-                               .device = model->device->ordinal,
-                               .address = address,
-                               .size = size,
-                               .stream = stream};
+    struct tarn_trace_event event = {.action = action,
+                                     .device = model->device->ordinal,
+                                     .address = address,
+                                     .size = size,
+                                     .stream = stream};
 
     if (pool && pool->owner) {
         event.pool_id[0] = pool->owner->id.first;

@@ -126,7 +126,7 @@ struct ref_model {
     tn_page_handle *created; /* pages that the allocation under way created in advance */
     size_t created_count;
     size_t created_capacity;
-    struct tarn_event *events;
+    struct tarn_trace_event *events;
     size_t event_count;
     size_t event_capacity;
 };

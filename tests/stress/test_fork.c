@@ -242,7 +242,7 @@ static bool no_entry(void *context, const struct tarn_history_entry *entry)
 static void history_is_refused(void)
 {
     struct tarn_history_usage usage = {.struct_size = sizeof usage};
-    const struct tarn_event event = {.action = TARN_ACTION_ALLOC};
+    const struct tarn_trace_event event = {.action = TARN_ACTION_ALLOC};
     struct tarn_history *h = analysis.history;
     struct tarn_error error;
     struct tarn_sink sink;

@@ -28,7 +28,7 @@ static bool nodes_have(const struct tn_vec *nodes, tn_graph_node node)
 
 static enum tarn_status no_host_memory(struct tarn_error *error)
 {
-    return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the order of captured work");
+    return tn_fail_memory(error);
 }
 
 /* ---- asking the device ---- */

@@ -150,7 +150,7 @@ static enum tarn_status get_locked(struct tn_engine *engine, struct tarn_pool_id
     struct census fill = {.checkpoint = checkpoint_create(id, count.ranges, count.blocks)};
 
     if (!fill.checkpoint) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a checkpoint");
+        return tn_fail_memory(error);
     }
     pool_each_range(engine, pool, census_range, &fill);
     *checkpoint_out = fill.checkpoint;
@@ -439,7 +439,7 @@ static enum tarn_status restore_prepare(struct tn_engine *engine, struct tn_priv
         !tn_stream_waits_reserve_deferred(&engine->waits, live) ||
         delta_reserve(delta, live, checkpoint_live(checkpoint))) {
         tn_host_free(list->ranges, *list_size);
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to restore a checkpoint");
+        return tn_fail_memory(error);
     }
     return TARN_OK;
 }
@@ -526,7 +526,7 @@ enum tarn_status tn_checkpoint_check_live(struct tn_engine *engine, struct tarn_
     enum tarn_status st = TARN_OK;
 
     if (!sorted && count > 0) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for %zu pointers", count);
+        return tn_fail_memory(error);
     }
     if (count > 0) {
         memcpy(sorted, expected, bytes);

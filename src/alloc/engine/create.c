@@ -46,7 +46,7 @@ static enum tarn_status any_create(const struct tarn_pluggable *plugged, struct 
     st = plugged ? tn_pluggable_create(plugged, device, allocator_out)
                  : engine_create(device, config, allocator_out);
     if (st) {
-        return tn_fail(error, st, "no host memory for an allocator");
+        return tn_fail_memory(error);
     }
     tn_allocator_begin(*allocator_out);
     return TARN_OK;

@@ -36,7 +36,7 @@ enum tarn_status tn_direct_memory_alloc(struct tn_direct_memory *direct, uint64_
 
     tn_lock_acquire(&direct->lock);
     if (!tn_map_reserve(&direct->sizes, 1)) {
-        st = tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the record of a block");
+        st = tn_fail_memory(error);
         goto out;
     }
     st = device->ops->alloc(device, size, ptr_out);

@@ -193,7 +193,7 @@ static enum tarn_status alloc_locked(struct async *async, struct async_block *bl
         return st;
     }
     if (!tn_map_reserve(&async->blocks, 1)) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the record of a block");
+        return tn_fail_memory(error);
     }
     st = limit_allows(async, block->size)
              ? device->ops->pool_alloc(device, block->size, block->stream, &block->ptr)
@@ -223,7 +223,7 @@ static enum tarn_status async_alloc(struct tarn_allocator *allocator, uint64_t s
     struct async_block *block = tn_host_alloc_zero(sizeof *block);
 
     if (!block) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the record of a block");
+        return tn_fail_memory(error);
     }
     block->size = size;
     block->stream = stream;
@@ -306,7 +306,7 @@ static enum tarn_status block_add_use(struct async_block *block, tarn_stream str
             tn_host_resize(block->uses, block->use_slots * sizeof *uses, slots * sizeof *uses);
 
         if (!uses) {
-            return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to record a stream");
+            return tn_fail_memory(error);
         }
         block->uses = uses;
         block->use_slots = slots;
@@ -417,7 +417,7 @@ static enum tarn_status largest_try(struct async *async, struct async_block *blo
 
     if (!tn_map_reserve(&async->blocks, 1)) {
         block_destroy(block);
-        return tn_fail(error, st, "no host memory for the record of a block");
+        return tn_fail_memory(error);
     }
     st = largest_alloc(async, block, error);
     const uint64_t size = block->size;
@@ -444,7 +444,7 @@ static enum tarn_status async_cache_info(struct tarn_allocator *allocator, uint6
     struct async_block *block = tn_host_alloc_zero(sizeof *block);
 
     if (!block) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the record of a block");
+        return tn_fail_memory(error);
     }
     tn_lock_acquire(&async->lock);
     const enum tarn_status st = largest_try(async, block, largest_in_out, error);

@@ -155,7 +155,7 @@ static enum tarn_status pluggable_alloc(struct tarn_allocator *allocator, uint64
 
     if (!record || !room_take(pluggable)) {
         tn_host_free(record, sizeof *record);
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the record of a block");
+        return tn_fail_memory(error);
     }
     *record = (struct record){size, stream};
     const tarn_ptr ptr =

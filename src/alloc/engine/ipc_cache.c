@@ -248,7 +248,7 @@ static struct opened *open_afresh(struct tn_ipc_cache *cache, const struct tn_ip
     struct opened *opened = opened_make(content);
 
     if (!opened) {
-        *status_out = tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to open shared memory");
+        *status_out = tn_fail_memory(error);
         return NULL;
     }
     *status_out = memory_open(cache->device, opened, content, error);

@@ -145,7 +145,7 @@ static enum tarn_status step_borrow(struct tn_engine *engine, struct tn_request 
         borrowed.pool = small ? &p->small : &p->large;
         borrowed.set = tn_pool_get_set(borrowed.pool, request->stream);
         if (!borrowed.set) {
-            return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a pool");
+            return tn_fail_memory(error);
         }
         if (tn_best_fit(&engine->heap, &borrowed)) {
             *request = borrowed;

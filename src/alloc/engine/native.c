@@ -250,7 +250,7 @@ enum tarn_status tn_native_record_stream(struct tn_engine *engine, tarn_ptr ptr,
 
         st = tn_stream_use_record(&engine->waits, block, stream, capturing);
         if (st) {
-            (void)tn_fail(error, st, "no host memory to record a stream");
+            (void)tn_fail_memory(error);
         }
     }
     tn_engine_unlock(engine);

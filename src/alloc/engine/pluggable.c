@@ -42,7 +42,7 @@ enum tarn_status tarn_pluggable_open(const char *path, const char *alloc_name,
     struct tarn_pluggable *pluggable = tn_host_alloc(sizeof *pluggable);
 
     if (!pluggable) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a pluggable allocator");
+        return tn_fail_memory(error);
     }
     *pluggable = found;
     *pluggable_out = pluggable;
@@ -132,7 +132,7 @@ enum tarn_status tarn_pluggable_create_allocator(const struct tarn_pluggable *pl
     const enum tarn_status st = tn_pluggable_create(pluggable, device, allocator_out);
 
     if (st) {
-        return tn_fail(error, st, "no host memory for an allocator");
+        return tn_fail_memory(error);
     }
     tn_allocator_begin(*allocator_out);
     return TARN_OK;

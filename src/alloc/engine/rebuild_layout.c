@@ -90,7 +90,7 @@ static enum tarn_status rebuild_segment_locked(struct tn_engine *engine,
 
     if (!set || !tn_ptr_map_reserve(&engine->heap.map, count) ||
         !tn_heap_reserve_spares(&engine->heap, (uint32_t)count + 2)) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a segment's blocks");
+        return tn_fail_memory(error);
     }
     const enum tarn_status st =
         segment->expandable

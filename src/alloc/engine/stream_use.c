@@ -188,7 +188,7 @@ static enum tarn_status event_take(struct tn_stream_waits *waits, tn_event_handl
     /* Every event needs a place in the pool once it is done. */
     if (!array_reserve(&waits->events, &waits->event_capacity, (uint32_t)waits->pending + 1,
                        sizeof *waits->events)) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for an event");
+        return tn_fail_memory(error);
     }
     const enum tarn_status st =
         waits->heap->device->ops->event_create(waits->heap->device, event_out);
@@ -218,9 +218,7 @@ static enum tarn_status uses_insert_event(struct tn_stream_waits *waits, struct 
     tn_event_handle event = 0;
 
     if (!queue) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY,
-                       "no host memory for the events of stream 0x%llx",
-                       (unsigned long long)stream);
+        return tn_fail_memory(error);
     }
     enum tarn_status st = event_take(waits, &event, error);
 
@@ -285,7 +283,7 @@ enum tarn_status tn_stream_use_release(struct tn_stream_waits *waits, struct tn_
     }
     if (!array_reserve(&waits->deferred, &waits->deferred_capacity, waits->deferred_count + 1,
                        sizeof(struct tn_block *))) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to defer a free");
+        return tn_fail_memory(error);
     }
     if (waits->heap->config.graph_capture_record_stream_reuse) {
         const enum tarn_status st = uses_mark(waits, block, error);

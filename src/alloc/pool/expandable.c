@@ -48,7 +48,7 @@ static enum tarn_status expandable_create(struct tn_heap *heap, struct tn_free_s
     enum tarn_status st = TARN_ERR_HOST_MEMORY;
 
     if (!segment || !expandable || !block || !tn_free_set_reserve_unmapped(set, 2)) {
-        (void)tn_fail(error, st, "no host memory for an expandable segment");
+        (void)tn_fail_memory(error);
         goto out;
     }
     st = heap->device->ops->va_reserve(heap->device, size, &segment->address);
@@ -213,8 +213,7 @@ static enum tarn_status new_pages_create(struct tn_heap *heap, struct new_pages 
     *fresh = (struct new_pages){.pages = tn_host_alloc(count * sizeof *fresh->pages)};
     fresh->capacity = fresh->pages ? count : 0;
     if (!fresh->pages && count > 0) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for %llu pages",
-                       (unsigned long long)count);
+        return tn_fail_memory(error);
     }
     while (st == TARN_OK && fresh->count < count) {
         st = heap->device->ops->page_create(heap->device, page_size, &fresh->pages[fresh->count]);
@@ -411,7 +410,7 @@ enum tarn_status tn_expandable_alloc(struct tn_heap *heap, struct tn_free_set *s
     enum tarn_status st = tn_heap_reserve_spares(heap, 2) ? TARN_OK : TARN_ERR_HOST_MEMORY;
 
     if (st || !tn_free_set_reserve_unmapped(set, 2)) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for an expandable segment");
+        return tn_fail_memory(error);
     }
     st = expandable_find(heap, set, size, &block, error);
     if (st) {
@@ -422,7 +421,7 @@ enum tarn_status tn_expandable_alloc(struct tn_heap *heap, struct tn_free_set *s
     const uint64_t pages = count_pages(segment, block, size, &end);
 
     if (!expandable_reserve(segment->expandable, end)) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for an expandable segment");
+        return tn_fail_memory(error);
     }
     st = new_pages_create(heap, &fresh, pages, segment->expandable->page_size, error);
     if (st == TARN_OK) {
@@ -503,7 +502,7 @@ enum tarn_status tn_expandable_unmap(struct tn_heap *heap, struct tn_block *bloc
         return TARN_OK;
     }
     if (!tn_heap_reserve_spares(heap, 2) || !tn_free_set_reserve_unmapped(set, 1)) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to give memory back");
+        return tn_fail_memory(error);
     }
     /* Unlike a plain free, unmapping does not wait for work on the memory. */
     st = heap->device->ops->stream_wait(heap->device, set->stream);
@@ -587,7 +586,7 @@ enum tarn_status tn_expandable_export(struct tn_heap *heap, const struct tn_segm
     enum tarn_status st = TARN_OK;
 
     if (!descriptors_reserve(expandable, end)) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory to share memory");
+        return tn_fail_memory(error);
     }
     for (uint64_t i = begin; st == TARN_OK && i < end; i++) {
         if (expandable->descriptors[i] < 0) {

@@ -64,7 +64,7 @@ enum tarn_status tn_private_pool_acquire(struct tn_private_pools *pools, struct 
     if (!pool) {
         pool = pool_create(pools, id);
         if (!pool) {
-            return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a private pool");
+            return tn_fail_memory(error);
         }
     }
     pool->use_count++;
@@ -124,7 +124,7 @@ enum tarn_status tn_private_pool_begin(struct tn_private_pools *pools, struct ta
                        (unsigned long long)id.first, (unsigned long long)id.second);
     }
     if (!routes_reserve(pools)) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a private pool");
+        return tn_fail_memory(error);
     }
     const enum tarn_status st = tn_private_pool_acquire(pools, id, error);
 

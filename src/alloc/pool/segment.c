@@ -63,7 +63,7 @@ enum tarn_status tn_segment_prepare(struct tn_heap *heap, struct tn_new_segment 
         return TARN_OK;
     }
     tn_segment_discard(heap, fresh);
-    return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for a segment");
+    return tn_fail_memory(error);
 }
 
 void tn_segment_discard(struct tn_heap *heap, struct tn_new_segment *fresh)

@@ -112,7 +112,7 @@ enum tarn_status tn_sinks_remove(struct tn_heap *heap, const void *context,
 
 /* ---- for heap.h ---- */
 
-static void heap_send(const struct tn_heap *heap, const struct tarn_event *event)
+static void heap_send(const struct tn_heap *heap, const struct tarn_trace_event *event)
 {
     const unsigned count = atomic_load_explicit(&heap->sink_count, memory_order_relaxed);
 
@@ -137,11 +137,12 @@ static uint64_t pool_word(const struct tn_pool *pool, int word)
     return word == 0 ? pool->owner->id.first : pool->owner->id.second;
 }
 
-static inline struct tarn_event event_make(const struct tn_heap *heap, enum tarn_action action,
-                                           uint64_t address, uint64_t size, tarn_stream stream,
-                                           const struct tn_pool *pool, uint64_t stack)
+static inline struct tarn_trace_event event_make(const struct tn_heap *heap,
+                                                 enum tarn_action action, uint64_t address,
+                                                 uint64_t size, tarn_stream stream,
+                                                 const struct tn_pool *pool, uint64_t stack)
 {
-    return (struct tarn_event){
+    return (struct tarn_trace_event){
         .action = action,
         .device = heap->device->ordinal,
         .address = address,
@@ -158,7 +159,8 @@ void tn_heap_emit_slow(struct tn_heap *heap, enum tarn_action action, uint64_t a
                        uint64_t size, tarn_stream stream, const struct tn_pool *pool,
                        uint64_t stack)
 {
-    const struct tarn_event event = event_make(heap, action, address, size, stream, pool, stack);
+    const struct tarn_trace_event event =
+        event_make(heap, action, address, size, stream, pool, stack);
 
     heap_send(heap, &event);
 }
@@ -166,7 +168,7 @@ void tn_heap_emit_slow(struct tn_heap *heap, enum tarn_action action, uint64_t a
 void tn_heap_emit_free(struct tn_heap *heap, uint64_t address, uint64_t size, tarn_stream stream,
                        const struct tn_pool *pool, uint64_t stack)
 {
-    struct tarn_event event =
+    struct tarn_trace_event event =
         event_make(heap, TARN_ACTION_FREE_REQUESTED, address, size, stream, pool, stack);
 
     heap_send(heap, &event);
@@ -177,7 +179,7 @@ void tn_heap_emit_free(struct tn_heap *heap, uint64_t address, uint64_t size, ta
 
 void tn_heap_annotate(struct tn_heap *heap, const struct tn_block *block, const char *text)
 {
-    struct tarn_event event =
+    struct tarn_trace_event event =
         event_make(heap, TARN_ACTION_ANNOTATE, block->address, block->requested_size,
                    block->set->stream, block->set->pool, block->u.stack);
 

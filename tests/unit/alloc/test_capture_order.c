@@ -343,7 +343,7 @@ struct completed {
     size_t count;
 };
 
-static void note_completed(void *context, const struct tarn_event *event)
+static void note_completed(void *context, const struct tarn_trace_event *event)
 {
     struct completed *completed = context;
 

@@ -21,7 +21,7 @@ static void idle_is(const struct rig *rig, bool expected)
     assert_int_equal(tn_engine_busy(engine) == 0, expected);
 }
 
-static void ignore(void *context, const struct tarn_event *event)
+static void ignore(void *context, const struct tarn_trace_event *event)
 {
     (void)context;
     (void)event;

@@ -10,7 +10,7 @@ struct freed_log {
     int count;
 };
 
-static void log_receive(void *context, const struct tarn_event *event)
+static void log_receive(void *context, const struct tarn_trace_event *event)
 {
     struct freed_log *log = context;
 

@@ -17,7 +17,7 @@ struct counting {
     int64_t live; /* sum of all */
     uint64_t events;
     uint64_t captured;
-    struct tarn_event last;
+    struct tarn_trace_event last;
 };
 
 static uint64_t counting_capture(void *context, enum tarn_context_level level)
@@ -32,7 +32,7 @@ static uint64_t counting_capture(void *context, enum tarn_context_level level)
     return counting->next;
 }
 
-static void counting_receive(void *context, const struct tarn_event *event)
+static void counting_receive(void *context, const struct tarn_trace_event *event)
 {
     struct counting *counting = context;
 
@@ -185,7 +185,7 @@ static void levels_can_change(void **state)
     rig_close(&rig);
 }
 
-static void count_event(void *context, const struct tarn_event *event)
+static void count_event(void *context, const struct tarn_trace_event *event)
 {
     (void)event;
     ++*(uint64_t *)context;

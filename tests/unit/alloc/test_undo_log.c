@@ -329,10 +329,10 @@ static void a_full_entry_is_counted_first(void **state)
 
 struct collected {
     unsigned count;
-    struct tarn_event events[8];
+    struct tarn_trace_event events[8];
 };
 
-static void collect(void *context, const struct tarn_event *event)
+static void collect(void *context, const struct tarn_trace_event *event)
 {
     struct collected *collected = context;
 

@@ -248,7 +248,7 @@ static void either_function_may_be_missing(void **state)
 /* ---- stacks and the mark of a snapshot ---- */
 
 struct recorder {
-    struct tarn_event events[64];
+    struct tarn_trace_event events[64];
     int count;
     uint64_t next_stack;
 };
@@ -259,7 +259,7 @@ static uint64_t recorder_capture(void *context, enum tarn_context_level level)
     return ++((struct recorder *)context)->next_stack;
 }
 
-static void recorder_receive(void *context, const struct tarn_event *event)
+static void recorder_receive(void *context, const struct tarn_trace_event *event)
 {
     struct recorder *recorder = context;
 
@@ -324,7 +324,7 @@ static void the_newest_event_is_the_allocation(void **state)
         assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
         (void)rig_alloc(&rig, 30 * MIB, 0);
         const tarn_ptr x = rig_alloc(&rig, size, 0);
-        const struct tarn_event *last = &recorder.events[recorder.count - 1];
+        const struct tarn_trace_event *last = &recorder.events[recorder.count - 1];
         int found = 0;
 
         assert_int_equal(last->action, TARN_ACTION_ALLOC);
@@ -413,10 +413,10 @@ static void a_snapshot_leaves_its_mark(void **state)
 struct texts {
     char compile_context[TARN_LABEL_MAX];
     char user_metadata[TARN_LABEL_MAX];
-    struct tarn_event event;
+    struct tarn_trace_event event;
 };
 
-static void texts_receive(void *context, const struct tarn_event *event)
+static void texts_receive(void *context, const struct tarn_trace_event *event)
 {
     struct texts *texts = context;
 
@@ -481,7 +481,7 @@ static void events_carry_user_metadata(void **state)
     rig_close(&rig);
 }
 
-static void metadata_receive(void *context, const struct tarn_event *event)
+static void metadata_receive(void *context, const struct tarn_trace_event *event)
 {
     assert_string_equal(event->user_metadata, "metadata test");
     (*(int *)context)++;

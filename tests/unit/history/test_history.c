@@ -48,9 +48,9 @@ static TN_NOINLINE uint64_t capture(struct rig *rig)
     return stack;
 }
 
-static struct tarn_event event_of(enum tarn_action action, uint64_t address, uint64_t stack)
+static struct tarn_trace_event event_of(enum tarn_action action, uint64_t address, uint64_t stack)
 {
-    return (struct tarn_event){
+    return (struct tarn_trace_event){
         .action = action,
         .device = 3,
         .address = address,
@@ -64,7 +64,7 @@ static struct tarn_event event_of(enum tarn_action action, uint64_t address, uin
 
 static void send(struct rig *rig, enum tarn_action action, uint64_t address, uint64_t stack)
 {
-    const struct tarn_event event = event_of(action, address, stack);
+    const struct tarn_trace_event event = event_of(action, address, stack);
 
     rig->sink.receive(rig->sink.context, &event);
 }
@@ -115,7 +115,7 @@ static void events_come_back_as_they_were(void **state)
 
     assert_int_equal(seen.count, 5);
     for (int i = 0; i < 5; i++) {
-        const struct tarn_event *event = &seen.entries[i].event;
+        const struct tarn_trace_event *event = &seen.entries[i].event;
         const uint64_t n = (uint64_t)i + 1;
 
         assert_int_equal(event->action, n);
@@ -140,7 +140,7 @@ static void events_come_back_as_they_were(void **state)
 /* The second half of a free has the time of the first; another event its own. */
 static void a_moment_can_be_shared(void **state)
 {
-    struct tarn_event event;
+    struct tarn_trace_event event;
     struct rig rig;
     uint64_t first;
 
@@ -256,7 +256,7 @@ static void stacks_of_c_can_be_switched(void **state)
 static void texts_and_pools_are_kept(void **state)
 {
     struct rig rig;
-    struct tarn_event event;
+    struct tarn_trace_event event;
 
     (void)state;
     rig_open(&rig, (struct tarn_history_options){.max_entries = 4});
@@ -691,7 +691,7 @@ static enum tarn_status live(void)
     }
     tarn_history_get_sink(history, TARN_CONTEXT_ALL, &sink);
     const uint64_t stack = sink.capture(sink.context, TARN_CONTEXT_ALL);
-    struct tarn_event event = event_of(TARN_ACTION_ALLOC, 1, stack);
+    struct tarn_trace_event event = event_of(TARN_ACTION_ALLOC, 1, stack);
 
     event.user_metadata = "some text";
     sink.receive(sink.context, &event);

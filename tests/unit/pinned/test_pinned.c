@@ -602,7 +602,7 @@ static void ear_release(void *context, uint64_t stack)
     ear->references--;
 }
 
-static void ear_receive(void *context, const struct tarn_event *event)
+static void ear_receive(void *context, const struct tarn_trace_event *event)
 {
     struct ear *ear = context;
     const int added = snprintf(ear->text + ear->length, sizeof ear->text - ear->length,
