@@ -24,7 +24,7 @@ add_library(tarn_flags INTERFACE)
 target_compile_options(tarn_flags INTERFACE ${TARN_WARNINGS} -fno-omit-frame-pointer)
 target_compile_definitions(tarn_flags INTERFACE
     _POSIX_C_SOURCE=200809L TN_CHECK_LEVEL=${TARN_CHECK_LEVEL_${TARN_CHECKS}})
-if(NOT TARN_FAST_PATH)
+if(DEFINED TARN_FAST_PATH AND NOT TARN_FAST_PATH) # projects that take only the flags have it
     target_compile_definitions(tarn_flags INTERFACE TN_FAST_PATH=0)
 endif()
 target_include_directories(tarn_flags INTERFACE
