@@ -294,7 +294,7 @@ static void without_host_memory_the_segment_is_kept(void **state)
     asker_join(&asker, TARN_ERR_HOST_MEMORY);
     tarn_host_fail_nth(0);
     assert_int_equal(asker.ptr, 0);
-    assert_string_equal(asker.error.text, "no host memory for the record of a block");
+    assert_string_equal(asker.error.text, "host out of memory");
     rig_check(&rig);
     assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 32 * MIB);
     (void)rig_alloc(&rig, 30 * MIB, 0);

@@ -141,7 +141,7 @@ static void opening_needs_host_memory(void **state)
     tarn_host_fail_nth(1);
     assert_int_equal(tn_cuda_open(&options, &other, &error), TARN_ERR_HOST_MEMORY);
     tarn_host_fail_nth(0);
-    assert_string_equal(error.text, "no host memory for a device");
+    assert_string_equal(error.text, "host out of memory");
 }
 
 static void a_driver_may_show_no_gpu(void **state)

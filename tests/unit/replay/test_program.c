@@ -679,13 +679,12 @@ static void every_host_failure_is_reported(void **state)
         } else {
             assert_int_equal(st, TARN_ERR_HOST_MEMORY);
             assert_int_equal(error.status, st);
-            failures[strcmp(error.text, "no host memory for a replay") == 0]++;
-            assert_true(strcmp(error.text, "no host memory for a replay") == 0 ||
-                        strcmp(error.text, "no host memory to rebuild the trace's start") == 0);
+            assert_string_equal(error.text, tarn_status_text(TARN_ERR_HOST_MEMORY));
+            failures++;
         }
         assert_int_equal(tarn_host_usage().live_bytes, live);
     }
-    assert_true(failures[0] >= 5 && failures[1] >= 10);
+    assert_true(failures >= 15);
     trace_close(&trace);
 }
 

@@ -457,7 +457,7 @@ static void every_host_failure_is_reported(void **state)
         if (st) {
             assert_int_equal(st, TARN_ERR_HOST_MEMORY);
             assert_int_equal(error.status, st);
-            assert_string_equal(error.text, "no host memory to rebuild the trace's start");
+            assert_string_equal(error.text, "host out of memory");
             failures++;
         } else {
             assert_int_equal(made.program.start_segments.count, 100);
