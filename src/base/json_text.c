@@ -20,7 +20,7 @@ static void line_begin(struct tn_json_text *json)
     tn_text_printf(json->out, "\n%*s", (int)(2 * json->depth), "");
 }
 
-/* What comes before every member: comma, new line, key. */
+/* Writes what precedes every member: comma, newline, key. */
 static void member_begin(struct tn_json_text *json, const char *key)
 {
     if (json->depth > 0) {

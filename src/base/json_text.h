@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes one JSON document to a text: an envelope {"schema": NAME, "tool": "tarn VERSION", "data":
- * {...}} around what a report adds, in order, two blanks a level. Texts of a file are escaped where
- * they do not show. `key` is NULL inside arrays. Needs no host memory.
+ * {...}} around a report's data, in order, indented by two spaces per level. Invisible characters
+ * are escaped. `key` is NULL inside arrays. Needs no host memory.
  */
 #ifndef TN_BASE_JSON_TEXT_H
 #define TN_BASE_JSON_TEXT_H
@@ -19,14 +19,14 @@ struct tn_json_text {
     struct tn_text_out *out;
     unsigned depth;
     char closers[TN_JSON_DEPTH_MAX];
-    bool is_empty; /* nothing was written on this level yet */
+    bool is_empty; /* this level has no member yet */
 };
 
 /* Opens the envelope. `schema` is a name with a version, which changes when members are removed or
  * change their meaning. */
 void tn_json_begin(struct tn_json_text *json, struct tn_text_out *out, const char *schema);
 
-/* Closes every level that is open, and ends the line. */
+/* Closes all open levels and ends the line. */
 void tn_json_end(struct tn_json_text *json);
 
 void tn_json_open_object(struct tn_json_text *json, const char *key);
