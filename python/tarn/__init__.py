@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""GPU memory management the way PyTorch's caching allocator does it.
+"""GPU memory management with the decisions of PyTorch's caching allocator.
 
     import tarn
     with tarn.Device("sim:80GiB") as device, tarn.Allocator(device) as allocator:
@@ -7,11 +7,11 @@
         allocator.free(ptr)
         print(allocator.summary())
 
-`tarn.torch.install()` makes it the allocator of PyTorch's CUDA tensors. Everything is ctypes over
-libtarn.so; nothing is compiled, and torch is imported by `tarn.torch` alone.
+`tarn.torch.install()` makes it the allocator of PyTorch's CUDA tensors. The package uses
+libtarn.so through ctypes; nothing is compiled, and only `tarn.torch` imports torch.
 
-The library is looked for in the folder that TARN_LIBRARY_DIR names, in `lib` beside this package,
-in the folder `build` of a source tree, and where the system looks for libraries.
+The library is searched for in the directory TARN_LIBRARY_DIR, in `lib` beside this package, in
+`build` of a source tree, and on the system's library path.
 """
 
 from tarn.allocator import Allocator, Device

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Thin classes over a device and an allocator. Sizes are bytes, streams and pointers are numbers.
 
-Errors are `tarn.Error` and `tarn.OutOfMemoryError`. Objects may be used from any thread; whoever
-closes one sees to it that nobody uses it any more.
+Errors are `tarn.Error` and `tarn.OutOfMemoryError`. Objects may be used from any thread, but
+not during or after close().
 """
 
 import collections
@@ -15,7 +15,7 @@ from tarn._ffi import call, check, lib
 
 
 def stat_dict(stat):
-    """A counter as PyTorch shows it."""
+    """A counter with PyTorch's keys."""
     return {
         "current": stat.current,
         "peak": stat.peak,
@@ -42,8 +42,8 @@ def stats_dict(stats):
 
 
 def flat_stats(nested):
-    """A nested dictionary of counters as torch.cuda.memory_stats has it: keys joined by dots, in
-    order."""
+    """Flattens a nested dictionary of counters as torch.cuda.memory_stats does: keys joined by
+    dots and sorted."""
     flat = {}
 
     def add(prefix, level):
@@ -72,7 +72,7 @@ def read_stats(handle):
 
 
 def config_of(text):
-    """Settings from a settings string; from the environment where it is None."""
+    """Settings from a settings string, or from the environment if it is None."""
     config = _ffi.Config()
     if text is None:
         call(lib.tarn_config_from_env, ctypes.byref(config))
@@ -89,7 +89,7 @@ def summary_text(stats, device, abbreviated=False):
 
 
 class Device:
-    """Where memory comes from: "cuda:0", or a simulated device such as "sim:80GiB"."""
+    """A source of memory: "cuda:0", or a simulated device such as "sim:80GiB"."""
 
     def __init__(self, spec=None):
         handle = ctypes.c_void_p()
@@ -97,7 +97,7 @@ class Device:
         self.handle = handle
 
     def close(self):
-        """Gives the device back. Its allocators must be closed."""
+        """Closes the device. Its allocators must already be closed."""
         handle, self.handle = self.handle, None
         lib.tarn_device_close(handle)
 
@@ -120,7 +120,7 @@ class Device:
         }
 
     def memory_info(self):
-        """Bytes that are free and bytes in all, as the driver sees them."""
+        """Free and total bytes as the driver reports them."""
         free, total = ctypes.c_uint64(), ctypes.c_uint64()
         check(
             lib.tarn_device_memory_info(self.handle, ctypes.byref(free), ctypes.byref(total))
@@ -133,8 +133,8 @@ class Device:
 
 
 class Allocator:
-    """The caching allocator of one device. `settings` is a string as PYTORCH_ALLOC_CONF has it;
-    None takes the environment's."""
+    """The caching allocator of one device. `settings` is a PYTORCH_ALLOC_CONF string; None
+    uses the environment's."""
 
     def __init__(self, device, settings=None):
         config = config_of(settings)
@@ -149,7 +149,7 @@ class Allocator:
         self._device = device  # must outlive it
 
     def close(self):
-        """Gives all memory back to the device, allocated blocks included."""
+        """Returns all memory to the device, allocated blocks included."""
         handle, self.handle = self.handle, None
         lib.tarn_allocator_destroy(handle)
 
@@ -160,7 +160,7 @@ class Allocator:
         self.close()
 
     def alloc(self, size, stream=0):
-        """Address of `size` bytes for work on the stream; 0 for size 0."""
+        """Allocates `size` bytes for work on the stream and returns the address; 0 for size 0."""
         ptr = ctypes.c_uint64()
         call(lib.tarn_allocator_alloc, self.handle, size, stream, ctypes.byref(ptr))
         return ptr.value
@@ -170,15 +170,15 @@ class Allocator:
         call(lib.tarn_allocator_free, self.handle, ptr)
 
     def record_stream(self, ptr, stream):
-        """The block is used on that stream as well."""
+        """Declares that the block is also used on that stream."""
         call(lib.tarn_allocator_record_stream, self.handle, ptr, stream)
 
     def empty_cache(self):
-        """Gives free segments back to the device."""
+        """Returns free segments to the device."""
         call(lib.tarn_allocator_empty_cache, self.handle)
 
     def base_allocation(self, ptr):
-        """Address and size of the segment that holds the block."""
+        """Address and size of the segment that contains the block."""
         base, size = ctypes.c_uint64(), ctypes.c_uint64()
         call(
             lib.tarn_allocator_base_allocation,
@@ -190,24 +190,24 @@ class Allocator:
         return base.value, size.value
 
     def set_memory_fraction(self, fraction):
-        """Reserved bytes may not exceed this share of the device's memory, a float from 0 to 1."""
+        """Limits reserved bytes to this fraction of the device's memory, a float from 0 to 1."""
         check_fraction(fraction)
         call(lib.tarn_allocator_set_memory_fraction, self.handle, fraction)
 
     @property
     def limit(self):
-        """Bytes that may be reserved; None is no limit."""
+        """Limit of reserved bytes; None means no limit."""
         limit = lib.tarn_allocator_get_limit(self.handle)
         return None if limit == _ffi.SIZE_UNLIMITED else limit
 
     @property
     def memory_fraction(self):
-        """The share that may be reserved; 1.0 is no limit."""
+        """Limit of reserved bytes as a fraction of the device's memory; 1.0 means no limit."""
         return lib.tarn_allocator_get_memory_fraction(self.handle)
 
     @property
     def backend(self):
-        """What torch.cuda.get_allocator_backend says: "native" or "cudaMallocAsync"."""
+        """As torch.cuda.get_allocator_backend: "native" or "cudaMallocAsync"."""
         return lib.tarn_allocator_get_backend(self.handle).decode()
 
     def stats(self):
@@ -215,23 +215,23 @@ class Allocator:
         return stats_dict(read_stats(self.handle))
 
     def flat_stats(self):
-        """The same as torch.cuda.memory_stats has them: {"active.all.current": ...}, in order."""
+        """The same with the flat, sorted keys of torch.cuda.memory_stats: "active.all.current"."""
         return flat_stats(self.stats())
 
     def memory_allocated(self):
-        """Bytes handed out now."""
+        """Allocated bytes."""
         return self._bytes("allocated_bytes", "current")
 
     def max_memory_allocated(self):
-        """The most that was handed out since the beginning, or since reset_peak_stats."""
+        """Peak of allocated bytes since creation or reset_peak_stats."""
         return self._bytes("allocated_bytes", "peak")
 
     def memory_reserved(self):
-        """Bytes taken from the device now."""
+        """Reserved bytes."""
         return self._bytes("reserved_bytes", "current")
 
     def max_memory_reserved(self):
-        """The most that was taken since the beginning, or since reset_peak_stats."""
+        """Peak of reserved bytes since creation or reset_peak_stats."""
         return self._bytes("reserved_bytes", "peak")
 
     def memory_cached(self):
@@ -273,12 +273,12 @@ class Allocator:
             return snapshot.dict_of(handle)
 
     def dump_snapshot(self, filename="dump_snapshot.pickle"):
-        """Writes it to a file: a pickle, or JSON when the name ends in ".json"."""
+        """Writes a snapshot to a file: a pickle, or JSON when the name ends in ".json"."""
         with self._captured() as handle:
             call(lib.tarn_snapshot_save, handle, os.fsencode(filename))
 
     def save_segment_usage(self, filename="output.svg"):
-        """Writes a flame graph (SVG) of the bytes by stream, segment, state and stack."""
+        """Writes a flame graph (SVG) of bytes by stream, segment, state and stack."""
         with self._captured() as handle:
             snapshot.save_flame(handle, _ffi.FLAME_SEGMENTS, filename)
 
@@ -293,7 +293,7 @@ class Allocator:
 
 
 def _renamed(old, new):
-    """PyTorch's warning of the deprecated names."""
+    """PyTorch's warning about deprecated names."""
     warnings.warn(
         f"`torch.cuda.{old}` has been renamed to `torch.cuda.{new}`", FutureWarning, stacklevel=3
     )

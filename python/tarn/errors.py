@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the library's status codes become in Python."""
+"""Exceptions for the library's status codes."""
 
 
 class Error(RuntimeError):

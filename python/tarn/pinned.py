@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Pinned host memory, cached, as PyTorch's caching host allocator has it. Sizes are bytes."""
+"""Cached pinned host memory, as in PyTorch's caching host allocator. Sizes are bytes."""
 
 import ctypes
 
@@ -9,7 +9,7 @@ from tarn.allocator import config_of, flat_stats, stat_dict
 
 
 def _duration_dict(duration):
-    """Microseconds that calls took, as PyTorch shows them."""
+    """Durations of calls in microseconds, with PyTorch's keys."""
     return {
         "total": duration.total,
         "max": duration.max,
@@ -20,8 +20,8 @@ def _duration_dict(duration):
 
 
 class Pinned:
-    """Pinned memory made through a device. `settings` is a string as PYTORCH_ALLOC_CONF has it, of
-    which those of pinned memory count; None takes the environment's."""
+    """Allocator of pinned memory through a device. `settings` is a PYTORCH_ALLOC_CONF string, of
+    which only the pinned_ settings apply; None uses the environment's."""
 
     def __init__(self, device, settings=None):
         config = config_of(settings)
@@ -31,7 +31,7 @@ class Pinned:
         self._device = device  # must outlive it
 
     def close(self):
-        """Gives all memory back, blocks in use included."""
+        """Returns all memory, allocated blocks included."""
         handle, self.handle = self.handle, None
         lib.tarn_pinned_destroy(handle)
 
@@ -42,7 +42,7 @@ class Pinned:
         self.close()
 
     def alloc(self, size):
-        """Address of at least `size` bytes, not initialised; None for size 0."""
+        """Allocates at least `size` uninitialised bytes; returns the address, None for size 0."""
         memory = ctypes.c_void_p()
         call(lib.tarn_pinned_alloc, self.handle, size, ctypes.byref(memory))
         return memory.value
@@ -52,7 +52,7 @@ class Pinned:
         call(lib.tarn_pinned_free, self.handle, memory)
 
     def empty_cache(self):
-        """Gives cached memory back to the driver."""
+        """Returns cached memory to the driver."""
         call(lib.tarn_pinned_empty_cache, self.handle)
 
     def stats(self):
@@ -67,7 +67,7 @@ class Pinned:
         return nested
 
     def flat_stats(self):
-        """The same as torch.cuda.host_memory_stats has them, keys in order."""
+        """The same with the flat, sorted keys of torch.cuda.host_memory_stats."""
         return flat_stats(self.stats())
 
     def reset_peak_stats(self):

@@ -12,7 +12,7 @@ from tarn._ffi import call, lib, plug
 
 @contextlib.contextmanager
 def made(function, *arguments):
-    """A snapshot's handle from a function that makes one."""
+    """Context manager: the handle of a snapshot that `function` creates."""
     handle = ctypes.c_void_p()
     call(function, *arguments, ctypes.byref(handle))
     try:
@@ -22,7 +22,7 @@ def made(function, *arguments):
 
 
 def captured(device_count, pool=None, with_traces=True):
-    """A snapshot of torch's devices. `pool` limits it to the segments of one; None = all."""
+    """A snapshot of torch's devices. `pool` selects the segments of one pool; None = all."""
     options = _ffi.CaptureOptions(
         struct_size=ctypes.sizeof(_ffi.CaptureOptions),
         without_traces=not with_traces,
@@ -40,19 +40,19 @@ def loaded(dictionary):
 
 
 def save(path, device_count):
-    """Writes a file without building it in Python first: a pickle, or JSON for *.json."""
+    """Writes a pickle, or JSON for *.json, without building the dictionary in Python."""
     with captured(device_count) as handle:
         call(lib.tarn_snapshot_save, handle, os.fsencode(path))
 
 
 def as_dict(device_count, pool=None, with_traces=True):
-    """The dictionary that PyTorch gives; equal frames and stacks are one object."""
+    """PyTorch's dictionary; equal frames and stacks are shared objects."""
     with captured(device_count, pool, with_traces) as handle:
         return dict_of(handle)
 
 
 def dict_of(handle):
-    """A snapshot as that dictionary."""
+    """A snapshot as PyTorch's dictionary."""
     return pickle.loads(_ffi.written(lib.tarn_snapshot_write, handle, _ffi.SNAPSHOT_PICKLE))
 
 
@@ -67,7 +67,7 @@ def save_flame(handle, view, filename):
 
 
 def empty(config, device_count):
-    """The same while no device is in use."""
+    """PyTorch's dictionary while no device is in use."""
     return {
         "segments": [],
         "device_traces": [[] for _ in range(device_count)],
@@ -77,14 +77,14 @@ def empty(config, device_count):
 
 
 def usage(handle):
-    """What a history holds and what it had to drop: the fields of struct tarn_history_usage."""
+    """Contents and drop counters of a history: the fields of struct tarn_history_usage."""
     found = _ffi.HistoryUsage(struct_size=ctypes.sizeof(_ffi.HistoryUsage))
     lib.tarn_history_get_usage(handle, ctypes.byref(found))
     return {name: getattr(found, name) for name, _ in found._fields_[1:]}
 
 
 def settings(config):
-    """The snapshot's `allocator_settings`. Unlimited shows as -1."""
+    """The snapshot's `allocator_settings`; unlimited is -1."""
     max_split_size = config.max_split_size
     return {
         "PYTORCH_CUDA_ALLOC_CONF": config.text.decode("utf-8", "replace"),

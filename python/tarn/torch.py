@@ -4,11 +4,11 @@
     import tarn.torch
     tarn.torch.install()      # before CUDA starts: before the first tensor on a GPU
 
-From then on torch.cuda's memory functions speak of tarn. Most of them need no change: they ask
-functions of `torch._C`, and those are replaced, so that names imported earlier work as well.
+From then on torch.cuda's memory functions describe tarn. Most of them are unchanged: they call
+functions of `torch._C`, which are replaced, so that names imported earlier work as well.
 
-`mempool()` is the other way: PyTorch's own allocator stays, and one torch.cuda.MemPool takes its
-segments from tarn.
+Alternatively, `mempool()` keeps PyTorch's own allocator and gives one torch.cuda.MemPool segments
+from tarn.
 """
 
 import atexit
@@ -53,14 +53,14 @@ _lock = threading.Lock()
 
 
 def _renew_lock():
-    """In a forked child, which has no copy of the thread that may hold it."""
+    """Replaces the lock in a forked child, where the thread that may hold it does not exist."""
     global _lock
     _lock = threading.Lock()
 
 
 os.register_at_fork(after_in_child=_renew_lock)
 _observers = []
-_kept = []  # what torch knows only by address
+_kept = []  # objects that torch knows only by address
 _originals = {}  # name: torch's function
 _installed = False
 
@@ -71,7 +71,7 @@ def is_installed():
 
 
 def uninstall():
-    """Not possible: torch keeps one allocator from the first tensor to the end of the process."""
+    """Always fails: torch keeps one allocator from the first tensor to the end of the process."""
     raise Error(
         "TARN_ERR_NOT_SUPPORTED",
         "tarn cannot be uninstalled: torch keeps its allocator until the process ends",
@@ -79,38 +79,38 @@ def uninstall():
 
 
 def last_error():
-    """Text of the latest failure, None when there was none. A MemPool's segments fail with it."""
+    """Text of the latest failure, or None. This is how failures of a MemPool's segments show."""
     error = _ffi.TarnError()
     return _ffi.text_of(error) if plug.tarn_torch_last_error(ctypes.byref(error)) else None
 
 
 def dump_on_oom(path):
-    """Memory that runs out writes a snapshot of all devices to this path, on the thread that asked
-    and before torch.OutOfMemoryError is raised. None: no more.
+    """Writes a snapshot of all devices to this path when memory runs out, on the failing thread
+    and before torch.OutOfMemoryError is raised. None disables it.
 
-    In the path %p is the process, %r its rank (RANK and its like), %% a per cent sign. A name in
-    .json gives JSON. Without this call it is the path in TARN_DUMP_ON_OOM, if that is set.
+    In the path, %p is the process id, %r its rank (RANK and the like), %% a per cent sign. A name
+    that ends in .json gives JSON. The default path is that of TARN_DUMP_ON_OOM, if it is set.
     """
     call(plug.tarn_torch_dump_on_oom, None if path is None else os.fsencode(path))
 
 
 def oom_dump_path():
-    """Where the next such snapshot goes; None for nowhere."""
+    """Path of the next out-of-memory snapshot; None if disabled."""
     path = ctypes.create_string_buffer(_ffi.OOM_PATH_BYTES)
     call(plug.tarn_torch_get_dump_on_oom, path)
     return os.fsdecode(path.value) or None
 
 
 def install(settings=None, device=None):
-    """Makes tarn the allocator of all CUDA tensors of this process. Again does nothing.
+    """Makes tarn the allocator of all CUDA tensors of this process. Further calls do nothing.
 
     Args:
-        settings: a string as PYTORCH_ALLOC_CONF has it, on top of the environment's.
-        device: a tarn.Device that stands in for GPU 0, for tests; by default the one that
-            TARN_TORCH_DEVICE names, if it is set.
+        settings: a PYTORCH_ALLOC_CONF string, applied on top of the environment's.
+        device: a tarn.Device that replaces GPU 0, for tests; by default the one that
+            TARN_TORCH_DEVICE names, if set.
 
-    Raises tarn.Error when CUDA has started, and when torch is not of a kind that can be told of
-    failures. Nothing is changed then.
+    Raises tarn.Error, changing nothing, when CUDA has already started and when this build of torch
+    cannot receive failures.
     """
     global _installed
     with _lock:
@@ -122,9 +122,9 @@ def install(settings=None, device=None):
             device = Device(os.environ["TARN_TORCH_DEVICE"])
         if settings is not None:
             call(plug.tarn_torch_configure, settings.encode())
-        else:  # a wrong setting of the environment is said now, not at the first tensor
+        else:  # report invalid environment settings now, not at the first tensor
             call(plug.tarn_torch_get_config, ctypes.byref(_ffi.Config()))
-        oom_dump_path()  # the same for its path
+        oom_dump_path()  # likewise an invalid path
         if device is not None:
             call(plug.tarn_torch_use_device, 0, device.handle)
             _kept.append(device)
@@ -152,7 +152,7 @@ def _check_torch():
 
 
 def _make_allocator():
-    """torch's pluggable allocator around our functions."""
+    """torch's pluggable allocator for our functions."""
     allocator = torch.cuda.memory.CUDAPluggableAllocator(
         _ffi.find_library("libtarn_torch.so"), "tarn_torch_alloc", "tarn_torch_free"
     )
@@ -179,7 +179,7 @@ def _swap(allocator):
 
 
 def _take_methods():
-    """What cannot be taken over stays refused by torch, in its own words."""
+    """Methods that cannot be replaced keep failing with torch's own message."""
     error = _ffi.TarnError()
     status = plug.tarn_torch_take_methods(ctypes.byref(error))
     if status not in (_ffi.STATUS_OK, _ffi.STATUS_NOT_SUPPORTED):
@@ -192,7 +192,7 @@ def _leave_at_exit():
 
 
 def _leave():
-    """The interpreter ends; tensors may still be freed after this."""
+    """Runs at interpreter exit; tensors may still be freed after this."""
     plug.tarn_torch_set_oom_observer(ctypes.cast(None, _ffi.OOM_OBSERVER))
     plug.tarn_torch_shutdown()
 
@@ -233,7 +233,7 @@ def _reset_peak(device):
 
 
 def _pool_of(argument):
-    """The pool that a snapshot is asked for, None = all; PyTorch's checks and texts."""
+    """The pool of a snapshot request, None = all; with PyTorch's checks and texts."""
     if argument is None:
         return None
     if not isinstance(argument, tuple):
@@ -260,16 +260,16 @@ def _memory_snapshot(argument=None):
 
 
 def _dump_snapshot(filename="dump_snapshot.pickle", *args, **kwargs):
-    """torch.cuda.memory._dump_snapshot, written without a dictionary in Python where nothing else
-    is asked for."""
+    """torch.cuda.memory._dump_snapshot, which avoids building the dictionary in Python unless other
+    options need it."""
     if any(args) or any(kwargs.values()) or not _open_devices():
         return _originals["_dump_snapshot"](filename, *args, **kwargs)
     return snapshots.save(filename, _device_count())
 
 
 def _usage_saver(view):
-    """torch.cuda.memory._save_segment_usage or _save_memory_usage, which would fetch a script from
-    the network for the picture."""
+    """torch.cuda.memory._save_segment_usage or _save_memory_usage, which would download a
+    script from the network."""
 
     def save(filename="output.svg", snapshot=None):
         taken = _memory_snapshot() if snapshot is None else snapshot
@@ -280,7 +280,7 @@ def _usage_saver(view):
 
 
 def _allocation_traceback(ptr):
-    """Frames of the live allocation at that address, None where nothing is known."""
+    """Frames of the live allocation at that address, None if unknown."""
     for segment in _memory_snapshot((0, 0, False))["segments"]:
         for block in segment["blocks"]:
             if block["address"] == ptr and block["state"] == "active_allocated":
@@ -300,7 +300,7 @@ def _record_history(
     record_pinned_host_memory=False,
     record_cuda=True,
 ):
-    """torch._C._cuda_record_memory_history: older versions of torch give fewer arguments."""
+    """torch._C._cuda_record_memory_history: older versions of torch pass fewer arguments."""
     if enabled not in (None, "state", "all"):
         raise RuntimeError("expected state to be 'state', 'all', or None")
     if context not in (None, "state", "alloc", "all"):
@@ -347,7 +347,7 @@ def _record_history_legacy(
 
 
 def _record(enabled, level, c_stacks, max_entries, clear, skip_actions, pinned, cuda):
-    """Switches the history of all devices, those to come included."""
+    """Switches the history of all devices, including those opened later."""
     if pinned:
         raise NotImplementedError(
             "torch.cuda.memory._record_memory_history(record_pinned_host_memory=True) is not "
@@ -374,7 +374,7 @@ def _skip_bits(actions):
     for name in actions or ():
         if name in _ffi.ACTIONS:
             bits |= 1 << _ffi.ACTIONS.index(name)
-        else:  # torch says nothing, and records everything
+        else:  # torch silently records everything
             warnings.warn(f"skip_actions: there is no action {name!r}", stacklevel=2)
     return bits
 
@@ -394,10 +394,10 @@ def _with_marks(name, record, stacks, python_only):
 
 
 def history_usage():
-    """What the histories hold and what they had to drop, a dictionary a device.
+    """Contents and drop counters of the histories, one dictionary per device.
 
-    Fields are those of struct tarn_history_usage (tarn/history.h); `python_frames` (different ones)
-    and `python_stacks_dropped` are of all devices.
+    Fields are those of struct tarn_history_usage (tarn/history.h); `python_frames` (distinct ones)
+    and `python_stacks_dropped` cover all devices.
     """
     frames, dropped = ctypes.c_uint64(), ctypes.c_uint64()
     plug.tarn_torch_get_python_frames(ctypes.byref(frames), ctypes.byref(dropped))
@@ -414,7 +414,7 @@ def history_usage():
 
 
 def _attach_observer(observer):
-    """Observers get (device, bytes asked for, limit or total, free bytes). They stay for ever."""
+    """Observers receive (device, requested bytes, limit or total, free bytes) and are permanent."""
     if not callable(observer):
         raise TypeError("an out-of-memory observer must be callable")
     with _lock:
@@ -441,7 +441,7 @@ def _is_enabled():
 
 
 def _configure(name):
-    """Torch has settings of its own from the same string: those of pinned memory."""
+    """Torch itself reads the settings of pinned memory from the same string."""
 
     def configure(settings):
         call(plug.tarn_torch_configure, settings.encode())
@@ -522,10 +522,10 @@ def _route():
 
 
 def mempool(**options):
-    """A torch.cuda.MemPool that takes its segments from tarn, while PyTorch's own allocator stays.
+    """A torch.cuda.MemPool with segments from tarn, while PyTorch's own allocator stays.
 
-    Options are those of torch.cuda.MemPool (use_on_oom, no_split). Where a segment cannot be had,
-    PyTorch frees memory and tries again; `last_error()` has the reason.
+    Options are those of torch.cuda.MemPool (use_on_oom, no_split). If a segment cannot be
+    allocated, PyTorch frees memory and retries; `last_error()` has the reason.
     """
     if _installed:
         raise Error(

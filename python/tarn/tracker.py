@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which module holds memory, as what, and when: MemTracker.
+"""Memory by module, category and time: MemTracker.
 
     from tarn.tracker import MemTracker
 
@@ -13,8 +13,8 @@
     tracker.display_modulewise_snapshots(depth=3, units="MiB")
 
 The interface and the figures are those of torch.distributed._tools.mem_tracker.MemTracker; the
-bookkeeping is done in C (tarn/tracker.h). What torch does is heard through its hooks, noted as
-events, and handed over many at a time. docs/tracker.md says what differs.
+bookkeeping is done in C (tarn/tracker.h). Torch's hooks record events, which are passed to C in
+batches. docs/tracker.md lists the differences.
 """
 
 import collections
@@ -55,7 +55,7 @@ _trackers = weakref.WeakSet()
 
 
 def _renew_locks():
-    """In a forked child, which has no copy of the threads that may hold them."""
+    """Replaces the locks in a forked child, where the threads that may hold them do not exist."""
     for tracker in list(_trackers):
         tracker._flushing = threading.Lock()
 
@@ -84,13 +84,13 @@ _AUTO = _ffi.TRACK_AUTO
 _EVENT_BYTES = 32
 _pack = struct.Struct("=HHIIIQQ").pack  # struct tarn_track_event
 
-# Whether gradients are being computed on this thread: what ModuleTracker.is_bw looks at, without
-# the property.
+# Whether gradients are being computed on this thread: ModuleTracker.is_bw without the overhead
+# of the property.
 _graph_task = torch._C._current_graph_task_id
 
 
 class _Text(str, enum.Enum):
-    """Texts that are found in dictionaries by themselves as well as by their text."""
+    """String enumerations whose members and plain texts are equal as dictionary keys."""
 
     __hash__ = str.__hash__
 
@@ -99,7 +99,7 @@ class _Text(str, enum.Enum):
 
 
 class RefType(_Text):
-    """What memory is for, as PyTorch's _MemRefType."""
+    """Categories of memory, as PyTorch's _MemRefType."""
 
     PARAM = "Parameter"
     BUFFER = "Buffer"
@@ -111,7 +111,7 @@ class RefType(_Text):
 
 
 class State(_Text):
-    """What a module does, as PyTorch's _ModState."""
+    """States of a module, as PyTorch's _ModState."""
 
     PEAK_FW = "Peak-Forward"
     PRE_FW = "Pre-Forward"
@@ -131,7 +131,7 @@ _STATES = tuple(State)
 
 
 class _Row(dict):
-    """Bytes by RefType, and "Total"; also found by the members of PyTorch's own enumeration."""
+    """Bytes by RefType, and "Total"; members of PyTorch's own enumeration work as keys too."""
 
     def __missing__(self, key):
         if isinstance(key, enum.Enum) and key.value in self:
@@ -140,7 +140,7 @@ class _Row(dict):
 
 
 class _Storage(weakref.ref):
-    """A storage that is known, while it lives."""
+    """A known, live storage."""
 
     __slots__ = ("key", "number", "size")
 
@@ -150,7 +150,7 @@ class _Module(weakref.ref):
 
 
 class ModuleStats:
-    """What is known of a module: PyTorch's _ModMemStats."""
+    """Statistics of a module: PyTorch's _ModMemStats."""
 
     def __init__(self, stats, snapshots, name):
         self.mod_fqn = name
@@ -162,12 +162,12 @@ class ModuleStats:
 
 
 def _granularity():
-    """PyTorch's allocator rounds up to 512 bytes, unless its cache is switched off."""
+    """PyTorch's allocator rounds up to 512 bytes, unless its cache is disabled."""
     return 512 if int(os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING", 0)) == 0 else 1
 
 
 def _storages_of(tensor):
-    """All storages of a tensor, those inside of wrapper subclasses as well."""
+    """All storages of a tensor, including those inside wrapper subclasses."""
     if not is_traceable_wrapper_subclass(tensor):
         return (tensor.untyped_storage(),)
     found = {}
@@ -196,19 +196,19 @@ def _tensors_in(tree):
 
 
 class MemTracker(TorchDispatchMode):
-    """Tracks, within its context, which storages there are, as what, and for which module.
+    """Tracks storages by category and module within its context.
 
     Args:
-        all_storages: of a tensor that has several, look at all; PyTorch stops at the first that is
-            known already.
-        one_iteration: a model that is called again without reset_mod_stats() is an error, as in
-            PyTorch. By default another iteration begins (display_iterations).
-        calls_kept: of each state of each module the newest calls to keep; 0 keeps all.
-        label_allocations: what the allocator's history records carries the name of the innermost
-            module as user metadata.
+        all_storages: visit every storage of a tensor that has several; PyTorch stops at the first
+            one that is already known.
+        one_iteration: calling a model again without reset_mod_stats() is an error, as in PyTorch.
+            By default it starts a new iteration (display_iterations).
+        calls_kept: number of newest calls to keep per state and module; 0 keeps all.
+        label_allocations: events in the allocator's history carry the name of the innermost module
+            as user metadata.
 
-    What lives before the context is entered must be told with track_external. A tracker is for
-    one model on the threads that run it; its functions may be called from any thread.
+    Register objects that exist before the context is entered with track_external. A tracker
+    serves one model on the threads that run it; its functions may be called from any thread.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ class MemTracker(TorchDispatchMode):
             struct_size=ctypes.sizeof(_ffi.TrackerOptions),
             calls_kept=calls_kept,
             granularity=_granularity(),
-            all_storages=True,  # which to look at is decided here
+            all_storages=True,  # this class selects the storages
             one_iteration=one_iteration,
         )
         handle = ctypes.c_void_p()
@@ -258,7 +258,7 @@ class MemTracker(TorchDispatchMode):
     # ---- events ----
 
     def _flush(self):
-        """Hands all events over."""
+        """Passes all pending events to the library."""
         with self._flushing:
             events = self._events
             failed = None
@@ -270,7 +270,7 @@ class MemTracker(TorchDispatchMode):
             raise failed
 
     def _apply(self, packed, count):
-        """Applies them; one that is refused does not stop the others. The first error, or None."""
+        """Applies events, skipping rejected ones. Returns the first error or None."""
         array = (_ffi.TrackEvent * count).from_buffer_copy(packed)
         failed = None
         at = 0
@@ -325,7 +325,7 @@ class MemTracker(TorchDispatchMode):
         return known.number
 
     def _see(self, tensor, flags):
-        """A tensor that an operator returned."""
+        """Records a tensor that an operator returned."""
         kind = type(tensor)
         if kind is torch.Tensor or kind is nn.Parameter:
             storages = (tensor.untyped_storage(),)
@@ -353,7 +353,7 @@ class MemTracker(TorchDispatchMode):
             self._note((_CLASSIFY, 0, category, self._device_id(tensor.device), 0, number, size))
 
     def _name_storages(self, kind, tree):
-        """Inputs or outputs of a module."""
+        """Records inputs or outputs of a module."""
         for tensor in _tensors_in(tree):
             for storage in _storages_of(tensor):
                 known = self._storages.get(id(storage))
@@ -395,7 +395,7 @@ class MemTracker(TorchDispatchMode):
         return known.number
 
     def _name_of(self, module):
-        """The first module that is seen is called by its class, those below it by attributes."""
+        """Names the first module after its class, submodules after their attributes."""
         number = self._number_of(module)
         name = self._names.setdefault(number, type(module).__name__)
         if number not in self._named_below:
@@ -472,7 +472,7 @@ class MemTracker(TorchDispatchMode):
         self._label_end(name)
 
     def _await_end(self):
-        """What is to happen when this backward ends; callbacks run in the order of queueing."""
+        """Queues a callback for the end of this backward; callbacks run in queueing order."""
         if self._awaits_end:
             return
         self._awaits_end = True
@@ -517,7 +517,7 @@ class MemTracker(TorchDispatchMode):
             self._classify(buffer, _BUFFER)
 
     def _hook_gradient(self, param):
-        """Gradients are known as such when they come, once for each parameter."""
+        """Classifies gradients when they are first accumulated, once for each parameter."""
         known = self._grad_hooks.get(id(param))
         if not param.requires_grad or (known is not None and known[0]() is param):
             return
@@ -547,7 +547,7 @@ class MemTracker(TorchDispatchMode):
         self._classify_optimizer(optimizer)
         self._note((_END_STEP, 0, 0, 0, 0, 0, 0))
 
-    # ---- storages that change their size without an operator ----
+    # ---- storages resized without an operator ----
 
     def _patch_resize(self):
         original = torch.UntypedStorage.resize_
@@ -574,7 +574,7 @@ class MemTracker(TorchDispatchMode):
                 register_optimizer_step_pre_hook(self._before_step),
                 register_optimizer_step_post_hook(self._after_step),
                 register_module_forward_pre_hook(self._before_forward),
-                # Also when a forward pass ends by an exception: recomputing stops early by one.
+                # Also after an exception in forward: recomputation stops early by raising one.
                 register_module_forward_hook(self._after_forward, always_call=True),
             ]
             self._patch_resize()
@@ -594,10 +594,10 @@ class MemTracker(TorchDispatchMode):
             self._at_end.clear()
             self._flush()
 
-    # ---- what PyTorch's tracker offers ----
+    # ---- the interface of PyTorch's tracker ----
 
     def track_external(self, *external):
-        """Tells of modules, optimizers and tensors that were made outside of the context.
+        """Registers modules, optimizers and tensors that were created outside the context.
 
         Tensors count as Other. Raises TypeError for anything else but None.
         """
@@ -617,8 +617,8 @@ class MemTracker(TorchDispatchMode):
     def get_tracker_snapshot(self, type="current"):
         """Bytes by torch.device and RefType, and "Total".
 
-        "current" is what is there, "peak" each device at its own peak, "moment" all devices when
-        their sum was largest. Raises ValueError for others.
+        "current" is the present state, "peak" each device at its own peak, "moment" all devices at
+        the peak of their sum. Raises ValueError for others.
         """
         if type not in _MOMENTS:
             raise ValueError(f"Invalid type {type}")
@@ -639,7 +639,7 @@ class MemTracker(TorchDispatchMode):
         return found
 
     def _write(self, function, *arguments):
-        """Text that the library writes."""
+        """Returns text that the library writes."""
         self._flush()
         pieces = []
 
@@ -678,16 +678,16 @@ class MemTracker(TorchDispatchMode):
         print(text, end="")
 
     def reset_mod_stats(self):
-        """Forgets the statistics of all modules; what is there and the peaks stay."""
+        """Discards the statistics of all modules; current bytes and peaks stay."""
         self._with_stats.clear()
         self._note((_RESET_MODULES, 0, 0, 0, 0, 0, 0))
         self._flush()
 
-    # ---- more ----
+    # ---- extensions ----
 
     def display_tree(self, type="moment", depth=0, units="MiB", width=40):
-        """Prints the tree of modules with what each had, itself and with all below it, and bars
-        whose letters are categories. depth 0 shows all."""
+        """Prints the tree of modules with the bytes of each, own and including submodules, and bars
+        whose letters are categories. depth 0 shows all levels."""
         if type not in _MOMENTS:
             raise ValueError(f"Invalid type {type}")
         self._check_units(units)
@@ -697,12 +697,12 @@ class MemTracker(TorchDispatchMode):
         print(text, end="")
 
     def display_iterations(self, units="MiB"):
-        """Prints a line for each iteration: begin, peak, end, and what grew."""
+        """Prints one line per iteration: start, peak, end, and the categories that grew."""
         self._check_units(units)
         print(self._write(lib.tarn_tracker_write_iterations, units.encode()), end="")
 
     def as_dict(self):
-        """Everything as plain dictionaries and lists, keyed by names of devices and modules."""
+        """All data as plain dictionaries and lists, keyed by device and module names."""
         return json.loads(self._write(lib.tarn_tracker_write_json, True))
 
     @property

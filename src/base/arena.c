@@ -11,7 +11,7 @@ enum {
 
 struct tn_arena_chunk {
     _Alignas(ARENA_ALIGN) struct tn_arena_chunk *next;
-    size_t size; /* with this header */
+    size_t size; /* including this header */
 };
 
 void tn_arena_init(struct tn_arena *arena, struct tn_budget *budget)
@@ -37,7 +37,8 @@ void tn_arena_fini(struct tn_arena *arena)
 
 void tn_arena_clear(struct tn_arena *arena)
 {
-    struct tn_arena_chunk *kept = arena->at ? arena->chunks : NULL; /* else all are of one piece */
+    struct tn_arena_chunk *kept = arena->at ? arena->chunks : NULL; /* else all chunks are
+                                                                       dedicated */
 
     if (!kept) {
         tn_arena_fini(arena);
@@ -59,7 +60,7 @@ static struct tn_arena_chunk *chunk_create(struct tn_arena *arena, size_t size)
     return chunk;
 }
 
-/* A chunk for one request, put behind the one in use. */
+/* A dedicated chunk for one request, inserted after the current one. */
 static void *arena_alloc_alone(struct tn_arena *arena, size_t size)
 {
     struct tn_arena_chunk *chunk = chunk_create(arena, size + sizeof *chunk);

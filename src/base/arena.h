@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bump allocation with one free for all, for what a reader keeps. Pieces never move. Small requests
- * share chunks that double from 4 KiB to 1 MiB; a request larger than half of the next chunk gets a
- * chunk of its own. Cost: a compare and an addition.
+ * A bump allocator, freed as a whole, for the data of a reader. Allocations never move. Small
+ * requests share chunks that double from 4 KiB to 1 MiB; a request larger than half of the next
+ * chunk gets its own chunk. Cost: a comparison and an addition.
  */
 #ifndef TN_BASE_ARENA_H
 #define TN_BASE_ARENA_H
@@ -13,18 +13,18 @@ struct tn_arena_chunk;
 
 struct tn_arena {
     struct tn_budget *budget;
-    struct tn_arena_chunk *chunks; /* newest first; the head is the one in use */
-    char *at;                      /* free part of the chunk in use */
+    struct tn_arena_chunk *chunks; /* newest first; the head is the current one */
+    char *at;                      /* free part of the current chunk */
     size_t left;
     size_t next_size; /* of the next shared chunk */
 };
 
 void tn_arena_init(struct tn_arena *arena, struct tn_budget *budget);
 
-/* Gives all memory back; the arena is then empty and may be used again. */
+/* Frees all memory; the arena is then empty and may be reused. */
 void tn_arena_fini(struct tn_arena *arena);
 
-/* All pieces are gone; the chunk in use stays for the next ones. */
+/* Frees all allocations but keeps the current chunk for later ones. */
 void tn_arena_clear(struct tn_arena *arena);
 
 /* Uninitialised, aligned to 16 bytes; size 0 gives a valid pointer. NULL: see tn_budget_status. */

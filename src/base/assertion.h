@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Assertions catch our own bugs, never a caller's or a file's. Both kinds are always compiled,
+ * Assertions catch our own bugs, not those of callers or files. Both kinds are always compiled,
  * guarded by a constant, so that they cannot rot:
  *   tn_assert       constant time; on in the debug, check and sanitizer builds
  *   tn_assert_slow  may walk whole structures; on in the check build

@@ -3,8 +3,9 @@
 #ifndef TN_BASE_ATTR_H
 #define TN_BASE_ATTR_H
 
-/* For a function on the hot path whose only locals with an address are of one fixed size and
- * written whole: nothing there can run over, and the guard would be 3 % of an allocation. */
+/* No stack protector, for functions on the fast path whose only addressable locals have a fixed
+ * size and are always written whole: they cannot overflow, and the guard costs 3 % of an
+ * allocation. */
 #if defined(__has_attribute)
 #if __has_attribute(no_stack_protector)
 #define TN_NO_STACK_GUARD __attribute__((no_stack_protector))
@@ -30,10 +31,10 @@
 #define TN_PRINTF(fmt, at) __attribute__((format(printf, fmt, at)))
 #define TN_NORETURN        _Noreturn
 #define TN_NOINLINE        __attribute__((noinline))
-#define TN_INLINE          inline __attribute__((always_inline)) /* part of a hot path */
+#define TN_INLINE          inline __attribute__((always_inline)) /* part of a fast path */
 #define TN_COLD            __attribute__((cold, noinline))
 #define TN_MUST_CHECK      __attribute__((warn_unused_result))
-#define tn_prefetch(p)     __builtin_prefetch(p) /* NULL does no harm */
+#define tn_prefetch(p)     __builtin_prefetch(p) /* NULL is harmless */
 #define TN_CACHE_LINE      64
 
 #endif

@@ -9,9 +9,9 @@
 enum {
     STREAK_FIRST = 64,
     STREAK_MAX = 1 << 20,
-    SPINS_FIRST = 4, /* pauses between two looks, doubled up to the last */
+    SPINS_FIRST = 4, /* pauses between two polls, doubled up to SPINS_LAST */
     SPINS_LAST = 64,
-    LOOKS_AWAKE = 6 /* before the first sleep: see wait_a_while */
+    LOOKS_AWAKE = 6 /* polls before the first sleep: see wait_a_while */
 };
 
 _Thread_local char tn_thread_mark __attribute__((tls_model("initial-exec")));
@@ -49,9 +49,9 @@ void tn_biased_lock_fini(struct tn_biased_lock *lock)
     (void)lock;
 }
 
-/* Waits between two looks at a lock that somebody else holds: awake for about 7 microseconds in
- * all, then asleep. Sixteen threads that want one lock take 42 ns a pair of calls so; with 24 looks
- * awake it was 110 (measured on 16 processors). */
+/* Waits between two polls of a lock that another thread holds: spinning for about 7 microseconds in
+ * total, then sleeping. Sixteen threads contending for one lock take 42 ns per pair of calls; with
+ * 24 polls before the first sleep it was 110 ns (measured on 16 processors). */
 static void wait_a_while(unsigned look)
 {
     const unsigned doubled = look < 8 ? (unsigned)SPINS_FIRST << look : SPINS_LAST;
@@ -84,7 +84,8 @@ static TN_COLD void lock_wait(struct tn_biased_lock *lock)
     } while (!lock_try(lock));
 }
 
-/* The caller holds the word. Afterwards nobody can enter by bias; one may still be inside. */
+/* The caller holds the word. Afterwards no thread can enter by bias, but the biased one may still
+ * be inside. */
 static TN_COLD void lock_end_bias(struct tn_biased_lock *lock)
 {
     atomic_store_explicit(&lock->leans, NULL, memory_order_relaxed);
@@ -97,14 +98,14 @@ static bool lock_is_biased(const struct tn_biased_lock *lock)
     return atomic_load_explicit(&lock->leans, memory_order_relaxed) != NULL;
 }
 
-/* Also after the bias has ended: whoever ended it need not have waited. Who sat there before cannot
- * be inside: it was waited for before the lock leaned again. */
+/* Needed even if the bias has already ended, because the revoking thread may not have waited.
+ * Earlier biased threads cannot be inside: each was waited for before the next bias. */
 static bool lock_owner_is_inside(const struct tn_biased_lock *lock)
 {
     return lock->seat && atomic_load_explicit(&lock->seat->inside, memory_order_acquire) != 0;
 }
 
-/* The caller holds the word, and nobody is inside. */
+/* The caller holds the word, and no thread is inside. */
 static void lock_enter_unbiased(struct tn_biased_lock *lock, uintptr_t self)
 {
     lock->unbiased = true;
@@ -137,8 +138,8 @@ bool tn_biased_lock_try(struct tn_biased_lock *lock)
     if (lock_is_biased(lock)) {
         lock_end_bias(lock);
     }
-    /* Not waited for: two threads may try each other's locks. An owner that came too late leaves
-     * by itself. */
+    /* Do not wait: two threads may try each other's locks. A biased thread that enters too late
+     * leaves again. */
     if (lock_owner_is_inside(lock)) {
         atomic_store_explicit(&lock->taken, 0, memory_order_release);
         return false;
@@ -156,7 +157,7 @@ void tn_biased_lock_acquire_another(struct tn_biased_lock *lock)
     }
 }
 
-/* The thread's seat, taken if it has none; NULL when all are others'. */
+/* The thread's seat, assigned if it has none; NULL when all are taken. */
 static struct tn_seat *lock_seat_of(struct tn_biased_lock *lock, uintptr_t thread)
 {
     for (int i = 0; i < TN_SEATS; i++) {
@@ -171,7 +172,7 @@ static struct tn_seat *lock_seat_of(struct tn_biased_lock *lock, uintptr_t threa
     return NULL;
 }
 
-/* Leans to the thread that took it so often, unless others want it as well. */
+/* Biases the lock to the thread with a long streak, unless others are waiting. */
 static TN_COLD void lock_lean(struct tn_biased_lock *lock)
 {
     lock->streak = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Output in small pieces to a struct tarn_writer through a large buffer. The first failure sticks:
- * later calls do nothing, and tn_bytes_finish returns it. Guarded by its owner. Cost: a compare and
- * the copy.
+ * Output in small pieces to a struct tarn_writer through a large buffer. The first failure is kept:
+ * later calls do nothing, and tn_bytes_finish returns it. Guarded by its owner. Cost: a comparison
+ * and the copy.
  */
 #ifndef TN_BASE_BYTE_OUT_H
 #define TN_BASE_BYTE_OUT_H
@@ -21,7 +21,7 @@ struct tn_byte_out {
     const struct tarn_writer *writer;
     enum tarn_status status;
     size_t used;
-    uint64_t written; /* bytes handed over */
+    uint64_t written; /* bytes passed to the writer */
     unsigned char buffer[TN_BYTES_BUFFER];
 };
 
@@ -34,11 +34,10 @@ static inline void tn_bytes_init(struct tn_byte_out *out, const struct tarn_writ
     out->written = 0;
 }
 
-/* Hands over what is there. */
+/* Flushes the buffer. */
 void tn_bytes_flush(struct tn_byte_out *out);
 
-/* Room for 64 bytes at the returned place; tn_bytes_advance says how many were
- * used. */
+/* Returns space for 64 bytes; tn_bytes_advance sets how many were used. */
 static inline unsigned char *tn_bytes_room(struct tn_byte_out *out)
 {
     if (tn_unlikely(out->used > TN_BYTES_BUFFER - 64)) {
@@ -47,7 +46,7 @@ static inline unsigned char *tn_bytes_room(struct tn_byte_out *out)
     return out->buffer + out->used;
 }
 
-/* The same for any number of bytes up to that of the buffer. */
+/* The same for any number of bytes up to the size of the buffer. */
 static inline unsigned char *tn_bytes_room_for(struct tn_byte_out *out, size_t size)
 {
     if (tn_unlikely(size > TN_BYTES_BUFFER - out->used)) {
@@ -69,7 +68,7 @@ static inline void tn_bytes_put_one(struct tn_byte_out *out, unsigned char byte)
 
 void tn_bytes_put(struct tn_byte_out *out, const void *bytes, size_t size);
 
-/* Hands over the rest; returns the first failure. */
+/* Flushes the buffer; returns the first failure. */
 enum tarn_status tn_bytes_finish(struct tn_byte_out *out) TN_MUST_CHECK;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arithmetic that says when it overflows. */
+/* Arithmetic with overflow checks. */
 #ifndef TN_BASE_CHECKED_H
 #define TN_BASE_CHECKED_H
 

@@ -26,10 +26,10 @@ struct tn_chunked_vec {
 void tn_chunked_vec_init(struct tn_chunked_vec *store, struct tn_budget *budget, size_t item_size);
 void tn_chunked_vec_fini(struct tn_chunked_vec *store);
 
-/* Gets the chunk that item number `count` needs. Called by tn_chunked_vec_push. */
+/* Allocates the chunk for item `count`. Called by tn_chunked_vec_push. */
 bool tn_chunked_vec_grow(struct tn_chunked_vec *store) TN_MUST_CHECK;
 
-/* Item `index` < count. Borrowed until the store goes. */
+/* Item `index` < count. Borrowed until the vector is freed. */
 static inline void *tn_chunked_vec_at(const struct tn_chunked_vec *store, uint64_t index)
 {
     tn_assert(index < store->count);
@@ -37,7 +37,7 @@ static inline void *tn_chunked_vec_at(const struct tn_chunked_vec *store, uint64
            (size_t)(index & (TN_STORE_CHUNK - 1)) * store->item_size;
 }
 
-/* One more item, uninitialised, or NULL: see tn_budget_status. */
+/* Appends an uninitialised item; NULL: see tn_budget_status. */
 static inline void *tn_chunked_vec_push(struct tn_chunked_vec *store)
 {
     if (tn_unlikely(store->count >> TN_STORE_SHIFT == store->chunk_count) &&

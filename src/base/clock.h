@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Monotonic time in nanoseconds, from an arbitrary beginning. */
+/* Monotonic time in nanoseconds, from an arbitrary origin. */
 uint64_t tn_clock_now_ns(void);
 
 #endif

@@ -8,23 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the Itanium C++ ABI: its answer is the caller's, from malloc. */
+/* Itanium C++ ABI: the result is allocated with malloc and owned by the caller. */
 typedef char *(*demangler)(const char *mangled, char *buffer, size_t *size, int *status);
 
-/* The function in a library that is there already; NULL when it is not. */
+/* The function in a library that is already loaded; NULL when it is not. */
 static void *find_loaded(const char *library)
 {
     void *const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
     void *const found = handle ? dlsym(handle, "__cxa_demangle") : NULL;
 
     if (handle) {
-        (void)dlclose(handle); /* others keep it */
+        (void)dlclose(handle); /* others keep it loaded */
     }
     return found;
 }
 
-/* A host language may have loaded its C++ modules for themselves: then the runtime is in no global
- * scope, and has to be asked for by its name. */
+/* A host language may load its C++ modules with local scope. Then the runtime is not in the global
+ * scope and must be found by name. */
 static void *find_any(void)
 {
     static const char *const libraries[] = {NULL, "libstdc++.so.6", "libc++abi.so.1"};
@@ -38,7 +38,7 @@ static void *find_any(void)
 
 static demangler find_demangler(void)
 {
-    static _Atomic uintptr_t known; /* 0 = not found so far; the same whoever finds it */
+    static _Atomic uintptr_t known; /* 0 = not found so far; racing threads find the same value */
     uintptr_t address = atomic_load_explicit(&known, memory_order_relaxed);
     demangler function = NULL;
 

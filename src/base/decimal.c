@@ -12,7 +12,7 @@ enum {
     NUMBER_MAX = 64
 };
 
-/* The locale's decimal point: what lies between the digits of 0.5. */
+/* The locale's decimal point: the text between the digits of 0.5. */
 static const char *point_read(char buffer[16])
 {
     (void)snprintf(buffer, 16, "%.1f", 0.5);
@@ -42,7 +42,7 @@ enum tn_decimal_result tn_whole_parse(const char *text, uint64_t *value_out)
     return TN_DECIMAL_OK;
 }
 
-/* Whether strtod may want it, hexadecimal, "inf" and "nan" included. */
+/* Whether strtod may accept the character, including hexadecimal, "inf" and "nan". */
 static bool is_number_char(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||

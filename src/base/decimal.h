@@ -17,18 +17,18 @@ struct tn_decimal_text {
 
 enum tn_decimal_result {
     TN_DECIMAL_OK,
-    TN_DECIMAL_NONE,     /* does not begin with a number */
+    TN_DECIMAL_NONE,     /* does not start with a number */
     TN_DECIMAL_NEGATIVE, /* whole numbers only: a minus before digits other than zeros */
     TN_DECIMAL_RANGE     /* too large or too small for the type, or more than 63 characters */
 };
 
 /* The number at the start of `text`, as std::stoull reads it: an optional sign, then decimal
- * digits; what follows is ignored. Negative numbers are reported instead of wrapped around.
- * Writes only on success. */
+ * digits; the rest is ignored. Negative numbers are reported instead of wrapped. Writes only on
+ * success. */
 enum tn_decimal_result tn_whole_parse(const char *text, uint64_t *value_out);
 
-/* The number at the start of `text`, as std::stod reads it in the C locale; what follows is
- * ignored. May give an infinity or NaN when the text says so. Writes only on success. */
+/* The number at the start of `text`, as std::stod reads it in the C locale; the rest is ignored.
+ * Accepts infinity and NaN. Writes only on success. */
 enum tn_decimal_result tn_real_parse(const char *text, double *value_out);
 
 /* The shortest decimal text that tn_real_parse turns into the same number. */

@@ -25,7 +25,7 @@ bool tn_dl_find(void *library, const char *name, void *function_out)
     if (!found) {
         return false;
     }
-    /* POSIX promises that a function fits; ISO C has no cast for it. */
+    /* POSIX guarantees that a function pointer fits; ISO C has no cast for it. */
     static_assert(sizeof found == sizeof(void (*)(void)), "functions are not addresses here");
     memcpy(function_out, &found, sizeof found);
     return true;

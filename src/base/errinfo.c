@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Line ends of the format are meant, others are part of somebody's name. */
+/* Newlines of the format are intended; others are part of an untrusted name. */
 TN_PRINTF(4, 0)
 static void error_write(struct tarn_error *error, enum tarn_status status, int64_t offset,
                         const char *format, va_list args)
@@ -15,8 +15,7 @@ static void error_write(struct tarn_error *error, enum tarn_status status, int64
     if (!error) {
         return;
     }
-    char text[TARN_ERROR_TEXT_MAX +
-              TN_UTF8_MAX]; /* a character that is cut at its end is left out */
+    char text[TARN_ERROR_TEXT_MAX + TN_UTF8_MAX]; /* a character split at the end is dropped */
 
     error->status = status;
     error->offset = offset;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Filling struct tarn_error. Formatting goes into its fixed buffer and needs no host memory. Names
- * in the text may be anybody's: what does not show is escaped (base/shown.h). */
+ * in the text are untrusted: invisible characters are escaped (base/escaped.h). */
 #ifndef TN_BASE_ERRINFO_H
 #define TN_BASE_ERRINFO_H
 

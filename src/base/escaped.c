@@ -16,7 +16,7 @@ static void shown_set(struct tn_escaped *shown, const char *text, size_t length)
     shown->length = length;
 }
 
-/* Characters that the form has a spelling of its own for. */
+/* Characters with a special escape in this format. */
 static const char *spelling_find(char c, enum tn_escape_format format)
 {
     static const struct {
@@ -45,14 +45,14 @@ static const char *spelling_find(char c, enum tn_escape_format format)
     return NULL;
 }
 
-/* Backslash, `kind`, and that many hexadecimal digits. */
+/* Backslash, `kind`, and `digits` hexadecimal digits. */
 static void escape_print(struct tn_escaped *shown, char kind, int digits, uint32_t code)
 {
     shown->length =
         (size_t)snprintf(shown->text, sizeof shown->text, "\\%c%0*x", kind, digits, (unsigned)code);
 }
 
-/* JSON has escapes of 16 bits only. Half of a pair is no character: many readers refuse it. */
+/* JSON has only 16-bit escapes. A lone surrogate is not a character: many readers reject it. */
 static void escape_json(struct tn_escaped *shown, uint32_t code)
 {
     if (code < 0x10000) {
@@ -76,7 +76,7 @@ static void escape_set(struct tn_escaped *shown, uint32_t code, enum tn_escape_f
     }
 }
 
-/* A byte that belongs to no character. JSON has no escape for bytes. */
+/* A byte of invalid UTF-8. JSON has no escape for bytes. */
 static size_t byte_set(struct tn_escaped *shown, unsigned char byte, enum tn_escape_format format)
 {
     escape_set(shown, format == TN_ESCAPED_JSON ? 0xfffd : byte, format);
@@ -106,7 +106,7 @@ size_t tn_escaped_next(const char *text, size_t length, enum tn_escape_format fo
     return count;
 }
 
-/* Of each byte the forms, as bits, in which it is written as it is. */
+/* For each byte, the set of formats (as bits) that need no escape. */
 enum {
     PLAIN_BIT = 1 << TN_ESCAPED_PLAIN | 1 << TN_ESCAPED_LINES,
     XML_BIT = 1 << TN_ESCAPED_XML,

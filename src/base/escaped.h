@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text from outside, of files, arguments or the system, written so that it can do no harm:
- * characters that do not show (controls, orders to turn the direction of writing, blanks other than
- * the space; see tn_utf8_is_printable) and bytes that are not UTF-8 come out as escapes. Needs no
- * host memory. Implements tarn/text.h, too.
+ * Escapes untrusted text from files, arguments or the system: invisible characters (controls,
+ * direction marks, blanks other than the space; see tn_utf8_is_printable) and invalid UTF-8. Needs
+ * no host memory. Also implements tarn/text.h.
  */
 #ifndef TN_BASE_ESCAPED_H
 #define TN_BASE_ESCAPED_H
@@ -12,10 +11,10 @@
 
 enum tn_escape_format {
     TN_ESCAPED_PLAIN,  /* for terminals and text files: \x1b, \u202e */
-    TN_ESCAPED_LINES,  /* the same, but line ends stay */
+    TN_ESCAPED_LINES,  /* the same, but newlines stay */
     TN_ESCAPED_XML,    /* the same inside XML and HTML */
     TN_ESCAPED_JSON,   /* inside a JSON string */
-    TN_ESCAPED_PYTHON, /* as repr writes it, inside of single quotes */
+    TN_ESCAPED_PYTHON, /* as in repr, inside single quotes */
     TN_ESCAPED_PYTHON_DOUBLE
 };
 
@@ -23,30 +22,31 @@ enum {
     TN_ESCAPED_MAX = 16
 };
 
-/* One character as it is written, NUL-terminated. */
+/* One escaped character, NUL-terminated. */
 struct tn_escaped {
     char text[TN_ESCAPED_MAX];
     size_t length;
 };
 
-/* The character that `text` begins with, `length` > 0; returns how many bytes of `text` it takes.
+/* Escapes the first character of `text`, `length` > 0; returns its length in `text`.
  */
 size_t tn_escaped_next(const char *text, size_t length, enum tn_escape_format format,
                        struct tn_escaped *shown_out);
 
-/* How many bytes at the beginning of `text` are ASCII that is written as it is. */
+/* Number of leading bytes of `text` that are ASCII and need no escape. */
 size_t tn_escaped_plain(const char *text, size_t length, enum tn_escape_format format);
 
-/* All of it. */
+/* Writes the whole text. */
 void tn_text_put_escaped(struct tn_text_out *out, const char *text, size_t length,
                          enum tn_escape_format format);
 
-/* As much of it as goes into `size` bytes, at least TN_ESCAPED_MAX, with a NUL behind it; no
- * character and no escape is cut. Returns how many bytes of `text` were taken. */
+/* Writes as much as fits into `size` bytes (at least TN_ESCAPED_MAX), followed by a NUL; no
+ * character or escape is split. Returns how many bytes of `text` were consumed. */
 size_t tn_escaped_copy(const char *text, size_t length, enum tn_escape_format format, char *shown,
                        size_t size);
 
-/* As Python's repr of a string: in single quotes, in double ones when it has only single ones. */
+/* As Python's repr of a string: in single quotes, or in double quotes if the text has only single
+ * quotes. */
 void tn_text_put_python(struct tn_text_out *out, const char *text, size_t length);
 
 #endif

@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is in open parentheses so far. */
+/* State of an open group. */
 struct level {
     uint64_t sum;
-    uint64_t last; /* of that, what a repetition behind it repeats */
+    uint64_t last; /* weight of the last item, which a repetition would repeat */
 };
 
-/* Reads an expression as far as its weight goes: what is no expression the C library finds. */
+/* Computes the weight of an expression; the C library checks the syntax. */
 struct scale {
     const char *at;
     struct level levels[TN_EXPRESSION_DEPTH_MAX + 1];
@@ -51,7 +51,7 @@ static void close_group(struct scale *scale)
     }
 }
 
-/* From the '[' of a class as in [[:alpha:]] to its end; NULL when it is none. */
+/* The end of a class such as [[:alpha:]] from its '['; NULL if it is not a class. */
 static const char *skip_class(const char *open)
 {
     if (open[0] != '[' || (open[1] != ':' && open[1] != '.' && open[1] != '=')) {
@@ -63,7 +63,7 @@ static const char *skip_class(const char *open)
     return close ? close + 2 : NULL;
 }
 
-/* Behind the '['. */
+/* After the '['. */
 static void skip_bracket(struct scale *scale)
 {
     scale->at += *scale->at == '^';
@@ -76,7 +76,7 @@ static void skip_bracket(struct scale *scale)
     scale->at += *scale->at == ']';
 }
 
-/* A number, at most one more than any weight may be. */
+/* A number, capped at one more than the maximum weight. */
 static uint64_t read_number(struct scale *scale)
 {
     uint64_t number = 0;
@@ -88,7 +88,7 @@ static uint64_t read_number(struct scale *scale)
     return number;
 }
 
-/* So many copies of what is in front. */
+/* Repeats the preceding item. */
 static void multiply(struct scale *scale, uint64_t copies)
 {
     struct level *level = &scale->levels[scale->depth];
@@ -97,7 +97,7 @@ static void multiply(struct scale *scale, uint64_t copies)
     level->last *= copies;
 }
 
-/* Behind the '{': {n}, {n,} or {n,m}. */
+/* After the '{': {n}, {n,} or {n,m}. */
 static void repeat(struct scale *scale)
 {
     const uint64_t least = read_number(scale);
@@ -106,7 +106,7 @@ static void repeat(struct scale *scale)
     if (*scale->at == ',') {
         scale->at++;
         most = read_number(scale);
-        most = most > least ? most : least + 1; /* {n,} is a loop behind n */
+        most = most > least ? most : least + 1; /* {n,} is n copies and a loop */
     }
     multiply(scale, most > 0 ? most : 1);
     scale->at += *scale->at == '}';
@@ -149,7 +149,7 @@ static void weigh_next(struct scale *scale)
     }
 }
 
-static const char too_long[] = "with its repetitions written out it is longer than 4000 characters";
+static const char too_long[] = "with its repetitions expanded it is longer than 4000 characters";
 
 /* Why the expression is too large or takes too long, or NULL. */
 static const char *find_excess(const char *text)
@@ -161,7 +161,7 @@ static const char *find_excess(const char *text)
         weigh_next(&scale);
     }
     if (scale.too_deep) {
-        return "more than 100 parentheses lie in each other";
+        return "more than 100 nested parentheses";
     }
     if (scale.refers_back) {
         return "it refers back (\\1), for which a search can take years; write out what is meant, "
@@ -173,9 +173,9 @@ static const char *find_excess(const char *text)
 
 static_assert((int)TN_EXPRESSION_DEPTH_MAX == (int)TN_MATCHER_DEPTH_MAX, "one limit");
 static_assert(TN_EXPRESSION_DEPTH_MAX == 100 && TN_EXPRESSION_WEIGHT_MAX == 4000,
-              "the sentences say these numbers");
+              "the messages contain these numbers");
 
-/* Behind a '{': goes behind {n}, {n,} or {n,m} that is one, and stays where it is otherwise. */
+/* After a '{': skips a valid {n}, {n,} or {n,m}; otherwise stays. */
 static bool skip_interval(struct scale *scale)
 {
     struct scale ahead = *scale;
@@ -196,9 +196,9 @@ static bool skip_interval(struct scale *scale)
     return true;
 }
 
-/* The expression with '?' in place of every other repetition: an expression exactly when it is one.
- * The C library takes exponential time to compile loops in loops, and those that follow each other,
- * but not for this. `out` has as much room as the text. */
+/* The expression with '?' in place of every repetition: it is valid exactly when the original is.
+ * The C library takes exponential time to compile nested and consecutive loops, but not this. `out`
+ * has as much space as the text. */
 static void skeleton_write(const char *text, char *out)
 {
     struct scale scale = {.at = text};
@@ -222,7 +222,7 @@ static void skeleton_write(const char *text, char *out)
     *out = '\0';
 }
 
-/* What is none, the C library says in words that users know. */
+/* For syntax errors, uses the C library's familiar messages. */
 static enum tarn_status expression_check(const char *text, char reason[TN_EXPRESSION_REASON_MAX])
 {
     const size_t size = strlen(text) + 1;

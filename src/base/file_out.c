@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 enum {
-    DRAFT_TRIES = 100, /* names that are taken already */
-    DRAFT_ROOM = 32    /* bytes that a draft's name may be longer than the path */
+    DRAFT_TRIES = 100, /* existing names to skip */
+    DRAFT_ROOM = 32    /* extra bytes of a draft's name beyond the path */
 };
 
-/* strerror's own buffer is shared by all threads. */
+/* strerror is not thread-safe. */
 static enum tarn_status file_failed(const char *path, const char *what, int reason,
                                     struct tarn_error *error)
 {
@@ -30,9 +30,9 @@ static enum tarn_status file_failed(const char *path, const char *what, int reas
     return tn_fail(error, TARN_ERR_IO, "cannot %s %s: %s", what, path, text);
 }
 
-/* ---- what is no plain file ---- */
+/* ---- devices and pipes ---- */
 
-/* A device, a pipe, a socket: nothing that can be replaced. */
+/* A device, a pipe or a socket, which cannot be replaced. */
 static bool is_special(const char *path)
 {
     struct stat about;
@@ -40,7 +40,7 @@ static bool is_special(const char *path)
     return stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
 }
 
-/* Neither makes nor shortens a file, should there be one by now. */
+/* Neither creates nor truncates a file, in case one exists by now. */
 static int special_open(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -56,8 +56,8 @@ static int special_open(const char *path)
 
 /* ---- drafts ---- */
 
-/* In the folder of the path, as only there it can be renamed to it. Its length does not depend on
- * the name's, which may be as long as names may be. */
+/* In the directory of the path, because rename works only within a file system. Its length does not
+ * depend on the final name, which may already have the maximum length. */
 static void draft_name(struct tn_file_out *out)
 {
     const char *slash = strrchr(out->path, '/');
@@ -67,7 +67,7 @@ static void draft_name(struct tn_file_out *out)
                    tn_os_random());
 }
 
-/* A file that was not there: nobody can have put a link in its place. */
+/* Creates a new file, so that nobody can have planted a link there. */
 static int draft_create(struct tn_file_out *out, mode_t mode)
 {
     int file = -1;
@@ -79,18 +79,18 @@ static int draft_create(struct tn_file_out *out, mode_t mode)
     return file;
 }
 
-/* Who may read and write the old file may the new one, and nobody else. */
+/* Gives the new file the permissions of the old one. */
 static void draft_admit(int file, const struct stat *old)
 {
     mode_t mode = old->st_mode & 0777;
 
     if (fchown(file, (uid_t)-1, old->st_gid) != 0) {
-        mode &= ~(mode_t)070; /* another group than that which the mode was for */
+        mode &= ~(mode_t)070; /* the group differs, so its permissions do not apply */
     }
     (void)fchmod(file, mode);
 }
 
-/* The mode of somebody else's file can only take away from that of a new one. */
+/* The mode of another user's file can only remove permissions. */
 static int draft_open(struct tn_file_out *out)
 {
     struct stat old;

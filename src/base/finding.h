@@ -6,7 +6,7 @@
 #include "base/attr.h"
 #include "tarn/findings.h"
 
-/* Counts one violation and keeps its text if there is room. `findings` must not be NULL. */
+/* Counts one violation and keeps its text if there is space. `findings` must not be NULL. */
 void tn_finding_add(struct tarn_findings *findings, const char *format, ...) TN_PRINTF(2, 3);
 
 #endif

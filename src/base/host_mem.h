@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Host memory for the library's own records, through the hooks of tarn/host.h, counted, and able to
- * fail on purpose. All memory of the library comes from here, so that a test can make the N-th
- * allocation fail and see that nothing leaks.
+ * Host memory for the library's own records, through the hooks of tarn/host.h, with counters and
+ * fault injection. All memory of the library comes from here, so that a test can make the N-th
+ * allocation fail and check that nothing leaks.
  *
  * Owns: the counters and the failure plan (atomics). Thread-safe. Cost: malloc plus two relaxed
  * atomic additions.
@@ -14,8 +14,8 @@
 
 #include <stddef.h>
 
-/* Uninitialised memory or NULL; size 0 gives NULL. Aligned to 64 bytes when size >= 64, else for
- * any type. Caller owns, free with tn_host_free and the same size. */
+/* Uninitialised memory or NULL; size 0 gives NULL. Aligned to 64 bytes when size >= 64, otherwise
+ * suitably for any type. Caller owns, free with tn_host_free and the same size. */
 void *tn_host_alloc(size_t size) TN_MUST_CHECK;
 
 /* Aligned to `alignment`, a power of two of at most 1 MiB. Free with tn_host_free. */
@@ -27,8 +27,8 @@ void *tn_host_alloc_zero(size_t size) TN_MUST_CHECK;
 /* memory may be NULL. */
 void tn_host_free(void *memory, size_t size);
 
-/* Grows or shrinks: contents kept up to the smaller size. On failure returns NULL and `memory`
- * stays as it was. */
+/* Grows or shrinks, keeping the contents up to the smaller size. On failure returns NULL and leaves
+ * `memory` unchanged. */
 void *tn_host_resize(void *memory, size_t old_size, size_t new_size) TN_MUST_CHECK;
 
 /* Copy of a NUL-terminated string or NULL; free with tn_host_free(copy, strlen(copy) + 1). */

@@ -93,7 +93,7 @@ static uint64_t hash_mix(uint64_t hash, uint64_t word)
     return hash ^ (hash >> 29);
 }
 
-/* Two chains, so that a processor can work on both at once. */
+/* Two independent chains, for instruction-level parallelism. */
 uint32_t tn_hash_bytes(const void *bytes, size_t size)
 {
     const char *at = bytes;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the number of a thing by its contents: an open hash table of 32-bit numbers. The things
- * themselves are the owner's, who compares them. Slots keep 32 bits of the hash, so most misses
- * cost no comparison and growing needs no rehashing.
+ * Maps contents to ids: an open hash table of 32-bit ids. The owner stores and compares the items.
+ * Slots keep 32 bits of the hash, so most misses need no comparison and growing needs no rehashing.
  *
- * The hash is seeded per process, so that a hostile file cannot be made to collide; numbers do not
+ * The hash is seeded per process, so that hostile files cannot provoke collisions; ids do not
  * depend on the seed.
  *
  * Invariant: number of used slots <= 3/4 of capacity; capacity is 0 or a power of two.
@@ -30,20 +29,20 @@ enum {
     TN_ID_NOT_FOUND = -1
 };
 
-/* Whether thing number `id` of `owner` equals `key`. */
+/* Whether item `id` of `owner` equals `key`. */
 typedef bool tn_id_equal(const void *owner, uint32_t id, const void *key);
 
 void tn_id_table_init(struct tn_id_table *table, struct tn_budget *budget);
 void tn_id_table_fini(struct tn_id_table *table);
 
-/* The number, or TN_ID_NOT_FOUND. */
+/* The id, or TN_ID_NOT_FOUND. */
 int64_t tn_id_table_find(const struct tn_id_table *table, uint32_t hash, tn_id_equal *equal,
                          const void *owner, const void *key);
 
-/* Enters a number that is not in the table; false: see tn_budget_status. */
+/* Inserts an id that is not in the table; false: see tn_budget_status. */
 bool tn_id_table_add(struct tn_id_table *table, uint32_t hash, uint32_t id) TN_MUST_CHECK;
 
-/* Seeded hash of some bytes. */
+/* Seeded hash of bytes. */
 uint32_t tn_hash_bytes(const void *bytes, size_t size);
 
 #endif

@@ -57,7 +57,7 @@ void tn_input_close(struct tn_input *input)
     input->buffer = NULL;
 }
 
-/* Moves what is left to the front. */
+/* Moves the unread bytes to the front. */
 static void input_compact(struct tn_input *input)
 {
     const size_t left = (size_t)(input->end - input->at);

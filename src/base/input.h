@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The window through which a reader sees its input: bytes [at, end) are here, `tn_input_need`
- * brings more. Positions are those of the unpacked input. One window serves files, pipes and packed
- * data, so memory stays small however long the input is.
+ * A window onto a reader's input: bytes [at, end) are available, `tn_input_need` fetches more.
+ * Positions are those of the uncompressed input. The same window serves files, pipes and compressed
+ * data, so memory stays small for inputs of any length.
  *
  * Invariant: start <= at <= end, and `base` is the position of `start`.
  */
@@ -34,8 +34,8 @@ enum tarn_status tn_input_open_memory(struct tn_input *input, const void *bytes,
                                       struct tarn_error *error) TARN_MUST_CHECK;
 void tn_input_close(struct tn_input *input);
 
-/* Makes `size` bytes available at `at`. TARN_ERR_TRUNCATED when the input has fewer: those that it
- * has are then in the window. Memory grows with the bytes that really arrive. */
+/* Makes `size` bytes available at `at`. TARN_ERR_TRUNCATED when the input has fewer; the existing
+ * ones are then in the window. Memory grows only with bytes that actually arrive. */
 enum tarn_status tn_input_fill(struct tn_input *input, size_t size,
                                struct tarn_error *error) TARN_MUST_CHECK;
 

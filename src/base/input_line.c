@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* Bytes until the newline, looked for from `from` on; or what the window holds, if it has none. */
+/* Number of bytes before the first newline at or after `from`; all bytes of the window if there is
+ * none. */
 static size_t window_find_newline(const struct tn_input *input, size_t from, bool *found_out)
 {
     const size_t have = (size_t)(input->end - input->at);
@@ -22,7 +23,7 @@ enum tarn_status tn_input_line(struct tn_input *input, size_t max, const char **
     size_t length = window_find_newline(input, 0, &found);
 
     while (!found && length <= max) {
-        struct tarn_error failure; /* the end of the input is none of the caller's */
+        struct tarn_error failure; /* the end of the input is not the caller's error */
         const enum tarn_status st = tn_input_fill(input, length + 1, &failure);
 
         if (st == TARN_ERR_TRUNCATED && !input->unpack.mid_frame) {

@@ -88,8 +88,8 @@ static void buckets_take_over(struct tn_intern *intern, struct tn_interned **old
     }
 }
 
-/* Doubles the buckets when there is a piece for each. Without room for that the lists only grow
- * longer; false when there are no buckets at all. */
+/* Doubles the buckets at load factor 1. If that fails, the lists just grow longer; false when there
+ * are no buckets at all. */
 static TN_COLD bool buckets_grow(struct tn_intern *intern)
 {
     struct tn_interned **old = intern->buckets;
@@ -167,7 +167,7 @@ struct tn_interned *tn_intern_get(struct tn_intern *intern, const void *bytes, s
     return piece;
 }
 
-/* Nobody finds it any more. */
+/* Unlinks an entry. */
 static void piece_unlink(struct tn_intern *intern, struct tn_interned *piece)
 {
     struct tn_interned **link = bucket_of(intern, piece->hash);

@@ -22,7 +22,7 @@ static void line_begin(struct tn_json_text *json)
     }
 }
 
-/* What comes before every member: comma, new line, key. */
+/* Writes what precedes every member: comma, newline, key. */
 static void member_begin(struct tn_json_text *json, const char *key)
 {
     if (json->depth > 0) {

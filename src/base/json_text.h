@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes one JSON document to a text, most often an envelope {"schema": NAME, "tool": "tarn
- * VERSION", "data": {...}} around what a report adds, in order. Texts of a file are escaped where
- * they do not show. `key` is NULL inside arrays. Needs no host memory.
+ * Writes one JSON document to a text, usually an envelope {"schema": NAME, "tool": "tarn VERSION",
+ * "data": {...}} around a report's data, in order. Invisible characters are escaped. `key` is NULL
+ * inside arrays. Needs no host memory.
  */
 #ifndef TN_BASE_JSON_TEXT_H
 #define TN_BASE_JSON_TEXT_H
@@ -26,7 +26,7 @@ struct tn_json_text {
     enum tn_json_layout layout;
     unsigned depth;
     char closers[TN_JSON_DEPTH_MAX];
-    bool is_empty; /* nothing was written on this level yet */
+    bool is_empty; /* this level has no member yet */
 };
 
 /* A document without an envelope. */
@@ -36,7 +36,7 @@ void tn_json_init(struct tn_json_text *json, struct tn_text_out *out, enum tn_js
  * change their meaning. */
 void tn_json_begin(struct tn_json_text *json, struct tn_text_out *out, const char *schema);
 
-/* Closes every level that is open, and ends the line. */
+/* Closes all open levels and ends the line. */
 void tn_json_end(struct tn_json_text *json);
 
 void tn_json_open_object(struct tn_json_text *json, const char *key);

@@ -6,7 +6,7 @@
 
 /* ---- strings ---- */
 
-/* Four hexadecimal digits; -1 when they are not. */
+/* The value of four hexadecimal digits, or -1. */
 static int32_t hex_parse(const uint8_t *at, const uint8_t *end)
 {
     int32_t code = 0;
@@ -53,8 +53,8 @@ static size_t utf8_put(char *out, uint32_t code)
     return 4;
 }
 
-/* The character of \u1234 at `at` (behind the u), maybe of a pair; returns the bytes read, 0 when
- * it is malformed. */
+/* Decodes \u1234 at `at` (after the u), or a surrogate pair; returns the bytes read, 0 when it is
+ * malformed. */
 static size_t unicode_parse(const uint8_t *at, const uint8_t *end, uint32_t *code_out)
 {
     const int32_t first = hex_parse(at, end);
@@ -75,7 +75,7 @@ static size_t unicode_parse(const uint8_t *at, const uint8_t *end, uint32_t *cod
     return 4;
 }
 
-/* The character of an escape of one letter, 0 when there is none. */
+/* The character of a one-letter escape, 0 if there is none. */
 static char escape_letter(uint8_t c)
 {
     static const char letters[] = "\"\\/bfnrt";
@@ -103,7 +103,7 @@ const char *tn_json_unescape(const char *text, size_t length, char *out, size_t 
             const size_t read = unicode_parse(at + 2, end, &code);
 
             if (read == 0) {
-                return "a string with a wrong \\u";
+                return "a string with an invalid \\u escape";
             }
             size += utf8_put(out + size, code);
             at += 2 + read;

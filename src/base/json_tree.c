@@ -10,11 +10,11 @@
 #include <string.h>
 
 enum {
-    MEMORY_MAX = 256 << 20, /* of one value with all that is in it */
+    MEMORY_MAX = 256 << 20, /* of one value with everything in it */
     STACK_FIRST = 64
 };
 
-/* What may come next. */
+/* What may follow. */
 enum expected {
     EXPECT_VALUE,
     EXPECT_VALUE_OR_END, /* after [ */
@@ -26,7 +26,7 @@ enum expected {
 };
 
 struct mark {
-    size_t base; /* values below belong to outer containers */
+    size_t base; /* values below it belong to outer containers */
     uint32_t begin;
     bool is_object;
 };
@@ -55,7 +55,7 @@ static enum tarn_status parse_wrong(const struct parse *p, const char *what)
 
 static enum tarn_status parse_cut(const struct parse *p)
 {
-    return parse_fail(p, TARN_ERR_TRUNCATED, "the end is missing");
+    return parse_fail(p, TARN_ERR_TRUNCATED, "the input ends early");
 }
 
 static enum tarn_status parse_memory(const struct parse *p)
@@ -68,7 +68,7 @@ static enum tarn_status parse_memory(const struct parse *p)
                : tn_fail_memory(p->error);
 }
 
-/* ---- values that wait ---- */
+/* ---- the value stack ---- */
 
 static bool stack_grow(struct tn_json_tree *tree)
 {
@@ -87,7 +87,7 @@ static bool stack_grow(struct tn_json_tree *tree)
     return true;
 }
 
-/* The value ends here; what follows it. */
+/* Ends a value and sets what may follow. */
 static enum tarn_status parse_take(struct parse *p, struct tn_json_value value)
 {
     struct tn_json_tree *tree = p->tree;
@@ -107,7 +107,7 @@ static enum tarn_status parse_take(struct parse *p, struct tn_json_value value)
 
 /* ---- strings ---- */
 
-/* Bytes between the quotes; the opening one is at `at`. */
+/* Bytes between the quotes; the opening quote is at `at`. */
 static enum tarn_status string_measure(struct parse *p, size_t *length_out)
 {
     const size_t first = p->at + 1;
@@ -159,7 +159,7 @@ static enum tarn_status string_parse(struct parse *p)
 
 /* ---- numbers and words ---- */
 
-/* A minus is taken off before, since whole numbers are read without. */
+/* The sign is handled separately because tn_whole_parse accepts none. */
 static enum tarn_status whole_parse(const struct parse *p, const char *token, int64_t *integer_out)
 {
     const bool is_negative = token[0] == '-';
@@ -222,7 +222,7 @@ static enum tarn_status token_parse(struct parse *p)
     }
     token[length] = '\0';
     if (!word_parse(token, &value)) {
-        /* The rest of it may be missing. */
+        /* The remaining part may be missing. */
         status = p->depth > 0 && p->at + length == p->size ? parse_cut(p)
                                                            : number_parse(p, token, &value);
     }
@@ -246,7 +246,7 @@ static enum tarn_status container_begin(struct parse *p, bool is_object)
     return TARN_OK;
 }
 
-/* By key; of equal ones the last of the text comes first. */
+/* Sorted by key; of equal keys the last in the text comes first. */
 static int pair_compare(const void *left, const void *right)
 {
     const struct tn_json_value *a = left;
@@ -256,7 +256,7 @@ static int pair_compare(const void *left, const void *right)
     return order ? order : (a->begin < b->begin) - (a->begin > b->begin);
 }
 
-/* Leaves one pair of each key. */
+/* Keeps one pair per key. */
 static enum tarn_status pairs_unite(const struct parse *p, struct tn_json_value *pairs,
                                     size_t *count)
 {
@@ -266,7 +266,7 @@ static enum tarn_status pairs_unite(const struct parse *p, struct tn_json_value 
     for (size_t i = 0; i < *count; i++) {
         if (kept > 0 && strcmp(pairs[2 * i].as.text, pairs[2 * kept - 2].as.text) == 0) {
             if (!p->repeats) {
-                return parse_wrong(p, "an object that has a key twice");
+                return parse_wrong(p, "an object with a duplicate key");
             }
             continue;
         }
@@ -276,7 +276,7 @@ static enum tarn_status pairs_unite(const struct parse *p, struct tn_json_value 
     return TARN_OK;
 }
 
-/* The container's values go from the stack to where they stay. */
+/* Moves the container's values from the stack to their final memory. */
 static enum tarn_status container_end(struct parse *p)
 {
     struct tn_json_tree *tree = p->tree;
@@ -304,7 +304,7 @@ static enum tarn_status container_end(struct parse *p)
     tree->depth = mark.base;
     p->depth--;
     p->at++;
-    p->expected = EXPECT_VALUE; /* which it is, no key */
+    p->expected = EXPECT_VALUE; /* a value, not a key */
     return parse_take(p, value);
 }
 
@@ -393,7 +393,7 @@ enum tarn_status tn_json_parse(struct tn_json_tree *tree, const char *text, size
         status = skip_blanks(&p) ? parse_step(&p) : parse_cut(&p);
     }
     if (status == TARN_OK && skip_blanks(&p)) {
-        status = parse_wrong(&p, "something behind the end");
+        status = parse_wrong(&p, "extra data after the value");
     }
     if (status == TARN_OK) {
         tree->root = tree->stack[0];
@@ -401,7 +401,7 @@ enum tarn_status tn_json_parse(struct tn_json_tree *tree, const char *text, size
     return status;
 }
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 
 void tn_json_tree_init(struct tn_json_tree *tree)
 {
@@ -417,7 +417,7 @@ void tn_json_tree_fini(struct tn_json_tree *tree)
     tree->capacity = 0;
 }
 
-/* ---- looking ---- */
+/* ---- accessors ---- */
 
 static int key_compare(const void *key, const void *pair)
 {

@@ -6,7 +6,7 @@
 enum tn_lock_state {
     LOCK_FREE,
     LOCK_TAKEN,
-    LOCK_AWAITED /* taken, and somebody may sleep */
+    LOCK_AWAITED /* taken, and a thread may be sleeping */
 };
 
 enum {
@@ -43,7 +43,7 @@ static TN_COLD void lock_wait(struct tn_lock *lock)
         }
         tn_os_relax();
     }
-    /* Who wakes up does not know whether others sleep: it leaves the lock awaited. */
+    /* A woken thread does not know whether others sleep, so it leaves the state AWAITED. */
     while (atomic_exchange_explicit(&lock->state, LOCK_AWAITED, memory_order_acquire) !=
            LOCK_FREE) {
         tn_os_wait(&lock->state, LOCK_AWAITED);

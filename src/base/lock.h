@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lock with a rank: one word that is taken by one atomic operation when it is free. A thread that
- * finds it taken spins for a moment (what is guarded takes well below a microsecond) and then
- * sleeps until it is released. Not fair and not recursive.
+ * A ranked lock: one word, acquired with one atomic operation when it is free. A waiting thread
+ * spins briefly (critical sections take well below a microsecond) and then sleeps until the lock is
+ * released. Not fair and not recursive.
  *
- * Locks have ranks (lock_rank.h), which say in which order they are taken.
+ * The ranks (lock_rank.h) define the order of acquisition.
  */
 #ifndef TN_BASE_LOCK_H
 #define TN_BASE_LOCK_H

@@ -31,8 +31,7 @@ static void map_put(struct tn_map *map, struct tn_map_slot slot)
     map->slots[at] = slot;
 }
 
-/* Moves everything to a table of another capacity; false and unchanged when host memory is missing.
- * */
+/* Rehashes to another capacity; false, changing nothing, when host memory runs out. */
 static TN_COLD bool map_resize(struct tn_map *map, uint64_t capacity)
 {
     struct tn_map moved = {
@@ -107,8 +106,8 @@ uint64_t *tn_map_find(const struct tn_map *map, uint64_t key)
     return &map->slots[at].value;
 }
 
-/* Moves later entries of the run forward into the gap, as long as that brings them closer to home.
- * */
+/* Closes a gap: moves later entries of the probe sequence into it if that brings them closer to
+ * their home slot. */
 static void map_close_gap(struct tn_map *map, uint64_t gap)
 {
     for (uint64_t at = map_next(map, gap); map->slots[at].key != 0; at = map_next(map, at)) {
@@ -130,7 +129,7 @@ void tn_map_remove(struct tn_map *map, uint64_t *value)
     map_close_gap(map, (uint64_t)(slot - map->slots));
     map->count--;
     if (tn_unlikely(map->capacity > FIRST_CAPACITY && map->count * 8 < map->capacity)) {
-        (void)map_resize(map, map->capacity / 2); /* without host memory it stays large */
+        (void)map_resize(map, map->capacity / 2); /* if this fails the table just stays large */
     }
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 64-bit key (not 0) to 64-bit value.
+ * A hash map from 64-bit keys (not 0) to 64-bit values.
  *
  * Open addressing with linear probing; removal closes the gap, so that there are no tombstones. The
- * load stays between 1/8 and 5/8. Inserting may need host memory and is prepared beforehand with
- * tn_map_reserve; removing never fails. Guarded by its owner. Cost: O(1) expected.
+ * load stays between 1/8 and 5/8. Only tn_map_reserve allocates; after it, inserting cannot fail,
+ * and removing never fails. Guarded by its owner. Cost: O(1) expected.
  */
 #ifndef TN_BASE_MAP_H
 #define TN_BASE_MAP_H
@@ -30,20 +30,19 @@ struct tn_map {
 
 void tn_map_fini(struct tn_map *map);
 
-/* Makes room for `more` insertions; false when host memory is missing, or could never be
- * enough. */
+/* Reserves space for `more` insertions; false when host memory runs out. */
 bool tn_map_reserve(struct tn_map *map, uint64_t more) TN_MUST_CHECK;
 
-/* Room must have been reserved; the key is not in the map. */
+/* Space must have been reserved; the key must not be in the map. */
 void tn_map_insert(struct tn_map *map, uint64_t key, uint64_t value);
 
 /* Value of the key, borrowed until the map changes; NULL when the key is not in the map. */
 uint64_t *tn_map_find(const struct tn_map *map, uint64_t key);
 
-/* Takes out what tn_map_find just found. */
+/* Removes the entry that tn_map_find just found. */
 void tn_map_remove(struct tn_map *map, uint64_t *value);
 
-/* Takes the key out; false when it is not in the map. */
+/* Removes the key; false when it is not in the map. */
 bool tn_map_take(struct tn_map *map, uint64_t key, uint64_t *value_out);
 
 /* Host bytes held. */

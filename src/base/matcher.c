@@ -8,11 +8,11 @@
 #include <string.h>
 
 enum kind {
-    KIND_BYTE, /* these three take a byte of the text */
+    KIND_BYTE, /* these three consume a byte of the text */
     KIND_ANY,
     KIND_SET,
-    KIND_SPLIT, /* goes on behind itself, and at `to` */
-    KIND_JUMP,  /* goes on at `to` */
+    KIND_SPLIT, /* continues at the next operation and at `to` */
+    KIND_JUMP,  /* continues at `to` */
     KIND_TEXT_BEGIN,
     KIND_TEXT_END,
     KIND_WORD_BEGIN,
@@ -26,8 +26,8 @@ enum kind {
 struct tn_match_op {
     uint8_t kind;
     uint8_t byte;
-    uint16_t set; /* number */
-    int32_t to;   /* distance */
+    uint16_t set; /* index */
+    int32_t to;   /* relative */
 };
 
 /* A set of bytes. */
@@ -50,11 +50,12 @@ static bool set_has(const struct tn_match_set *set, unsigned char byte)
 #define NO_PART UINT32_MAX
 #define ENDLESS UINT32_MAX
 
-/* What is in open parentheses so far. */
+/* State of an open group. */
 struct level {
     uint32_t begin;
-    uint32_t branch; /* where what is behind the last '|' begins */
-    uint32_t leave;  /* the last jump from the end of a branch, + 1; its `to` is the one before */
+    uint32_t branch; /* start of the current alternative */
+    uint32_t leave;  /* the last jump from the end of an alternative, + 1; its `to` links to the
+                        previous one */
 };
 
 struct reader {
@@ -62,7 +63,7 @@ struct reader {
     const char *at;
     struct level levels[TN_MATCHER_DEPTH_MAX + 1];
     unsigned depth;
-    uint32_t part; /* where what a repetition repeats begins, or NO_PART */
+    uint32_t part; /* start of the item that a repetition would repeat, or NO_PART */
     enum tarn_status status;
 };
 
@@ -76,7 +77,7 @@ static uint32_t here(const struct reader *r)
     return (uint32_t)r->matcher->ops.count;
 }
 
-/* Room for so many operations at the end. */
+/* Appends space for `count` operations. */
 static bool ops_reserve(struct reader *r, uint64_t count)
 {
     if (r->status == TARN_OK && here(r) + count > TN_MATCHER_OPS_MAX) {
@@ -96,7 +97,7 @@ static void op_add(struct reader *r, struct tn_match_op op)
     }
 }
 
-/* In front of everything from `index` on, which moves. */
+/* Inserts operations at `index`, moving the later ones. */
 static void op_insert(struct reader *r, uint32_t index, struct tn_match_op op)
 {
     const uint32_t moved = here(r) - index;
@@ -108,7 +109,7 @@ static void op_insert(struct reader *r, uint32_t index, struct tn_match_op op)
     }
 }
 
-/* The same operations once more. */
+/* Appends a copy of the same operations. */
 static void ops_copy(struct reader *r, uint32_t from, uint32_t count)
 {
     if (ops_reserve(r, count)) {
@@ -123,7 +124,7 @@ static void part_add(struct reader *r, struct tn_match_op op)
     op_add(r, op);
 }
 
-/* Nothing may repeat it. */
+/* An item that cannot be repeated. */
 static void anchor_add(struct reader *r, enum kind kind)
 {
     r->part = NO_PART;
@@ -141,7 +142,7 @@ static const struct {
     {"print", isprint}, {"graph", isgraph}, {"cntrl", iscntrl}, {"xdigit", isxdigit},
 };
 
-/* ASCII, whatever the locale. */
+/* ASCII in every locale. */
 static void class_add(struct tn_match_set *set, const char *name, size_t length)
 {
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
@@ -156,7 +157,7 @@ static void class_add(struct tn_match_set *set, const char *name, size_t length)
     }
 }
 
-/* Behind "[:", "[." or "[=": where its name ends, NULL when it is none. */
+/* After "[:", "[." or "[=": the end of the name, or NULL. */
 static const char *name_end(const char *at)
 {
     const char end[] = {at[1], ']', '\0'};
@@ -164,7 +165,7 @@ static const char *name_end(const char *at)
     return at[0] == '[' && at[1] && strchr(":.=", at[1]) ? strstr(at + 2, end) : NULL;
 }
 
-/* A byte, also as [.x.] or [=x=]. */
+/* A byte, possibly written as [.x.] or [=x=]. */
 static unsigned char element_read(struct reader *r)
 {
     const char *end = name_end(r->at);
@@ -212,7 +213,7 @@ static void set_invert(struct tn_match_set *set)
     }
 }
 
-/* Behind the '['. */
+/* After the '['. */
 static void bracket_read(struct reader *r)
 {
     const bool is_inverted = *r->at == '^';
@@ -259,7 +260,7 @@ static void class_escape_add(struct reader *r, const char *name, bool with_under
     set_part_add(r, &set);
 }
 
-/* Behind the '\\'. */
+/* After the '\\'. */
 static void escape_read(struct reader *r)
 {
     static const char anchors[] = "`'<>bB";
@@ -282,7 +283,7 @@ static void escape_read(struct reader *r)
 
 /* ---- repetitions ---- */
 
-/* None, or what is there. */
+/* Makes the item optional. */
 static void part_make_optional(struct reader *r)
 {
     const uint32_t length = here(r) - r->part;
@@ -290,13 +291,13 @@ static void part_make_optional(struct reader *r)
     op_insert(r, r->part, (struct tn_match_op){.kind = KIND_SPLIT, .to = (int32_t)length + 1});
 }
 
-/* `length` operations at the end, as often as there are. */
+/* Makes the last `length` operations a loop. */
 static void part_make_loop(struct reader *r, uint32_t length)
 {
     op_add(r, (struct tn_match_op){.kind = KIND_SPLIT, .to = -(int32_t)length});
 }
 
-/* One more copy each, which may be left out with all behind it. */
+/* Appends nested optional copies: each may be skipped together with all later ones. */
 static void options_add(struct reader *r, uint32_t from, uint32_t length, uint32_t count)
 {
     if ((uint64_t)count * (length + 1) > TN_MATCHER_OPS_MAX) {
@@ -370,7 +371,7 @@ static void repetition_read(struct reader *r, char c)
     }
 }
 
-/* ---- parentheses and branches ---- */
+/* ---- groups and alternatives ---- */
 
 static void level_open(struct reader *r)
 {
@@ -382,7 +383,7 @@ static void level_open(struct reader *r)
     r->part = NO_PART;
 }
 
-/* A branch ends: it leaves for the end of the level, and one more begins. */
+/* Ends an alternative with a jump to the end of the group, and starts the next one. */
 static void branch_end(struct reader *r)
 {
     struct level *level = &r->levels[r->depth];
@@ -396,7 +397,7 @@ static void branch_end(struct reader *r)
     r->part = NO_PART;
 }
 
-/* The jumps from the ends of its branches know now where to. */
+/* Sets the targets of the jumps from the ends of the alternatives. */
 static void level_end(struct reader *r)
 {
     uint32_t leave = r->levels[r->depth].leave;
@@ -412,7 +413,7 @@ static void level_end(struct reader *r)
 
 static void level_close(struct reader *r)
 {
-    if (r->depth == 0) { /* of none: a byte like any other */
+    if (r->depth == 0) { /* unmatched: an ordinary byte */
         part_add(r, (struct tn_match_op){.kind = KIND_BYTE, .byte = ')'});
         return;
     }
@@ -420,7 +421,7 @@ static void level_close(struct reader *r)
     r->part = r->levels[r->depth--].begin;
 }
 
-/* ---- all of it ---- */
+/* ---- whole expressions ---- */
 
 static void next_read(struct reader *r)
 {
@@ -486,7 +487,7 @@ void tn_matcher_fini(struct tn_matcher *matcher)
 
 /* ---- searching ---- */
 
-/* Operations that wait for the next byte. */
+/* Operations that can consume the next byte. */
 struct waiting {
     uint16_t ops[TN_MATCHER_OPS_MAX];
     uint32_t count;
@@ -497,8 +498,8 @@ struct search {
     const char *text;
     size_t length;
     size_t at;
-    uint64_t seen[TN_MATCHER_OPS_MAX / 64]; /* at this byte */
-    uint16_t open[TN_MATCHER_OPS_MAX];      /* to be followed */
+    uint64_t seen[TN_MATCHER_OPS_MAX / 64]; /* operations visited at this byte */
+    uint16_t open[TN_MATCHER_OPS_MAX];      /* stack of operations to follow */
     uint32_t open_count;
     struct waiting waiting[2];
 };
@@ -527,7 +528,7 @@ static bool anchor_holds(const struct search *s, enum kind kind)
     return (before != behind) == (kind == KIND_WORD_EDGE);
 }
 
-/* Follows everything from `op` on that takes no byte. True when the expression ends there. */
+/* Follows operations from `op` that consume no byte. True when the expression matches. */
 static bool op_follow(struct search *s, struct waiting *waiting, uint32_t op)
 {
     const struct tn_match_op *ops = s->matcher->ops.items;
@@ -563,7 +564,7 @@ static bool op_takes(const struct tn_matcher *matcher, const struct tn_match_op 
            (op->kind == KIND_SET && set_has(&sets[op->set], byte));
 }
 
-/* Everything that may begin at, or goes on with, the byte at hand. */
+/* Advances all states by one byte, and starts a new match at it. */
 static bool byte_follow(struct search *s, const struct waiting *now, struct waiting *next)
 {
     const struct tn_match_op *ops = s->matcher->ops.items;
@@ -581,7 +582,7 @@ static bool byte_follow(struct search *s, const struct waiting *now, struct wait
 
 bool tn_matcher_finds(const struct tn_matcher *matcher, const char *text, size_t length)
 {
-    struct search s; /* large: set as far as it is used */
+    struct search s; /* large: only the used part is initialized */
     unsigned turn = 0;
 
     s.matcher = matcher;

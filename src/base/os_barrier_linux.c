@@ -25,7 +25,7 @@ bool tn_os_barrier_available(void)
     static _Atomic int state = BARRIER_UNASKED;
     int known = atomic_load_explicit(&state, memory_order_relaxed);
 
-    if (known == BARRIER_UNASKED) { /* two threads that ask at once get the same answer */
+    if (known == BARRIER_UNASKED) { /* racing threads get the same answer */
         known = membarrier_call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) ? BARRIER_PRESENT
                                                                            : BARRIER_MISSING;
         atomic_store_explicit(&state, known, memory_order_relaxed);
@@ -35,7 +35,7 @@ bool tn_os_barrier_available(void)
 
 void tn_os_barrier(void)
 {
-    /* The slower command needs no registration, should a fork have lost it. */
+    /* The slower command needs no registration, which a fork may have lost. */
     const bool done =
         membarrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED) || membarrier_call(MEMBARRIER_CMD_GLOBAL);
 

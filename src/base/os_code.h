@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the program's code is: the executable parts of its modules.
+ * The executable address ranges of the program's modules.
  *
- * Owns: a table of up to TN_CODE_RANGES_MAX parts, which is read without a lock and made anew when
- * an address is not found and modules may have been loaded since, at most once in ten milliseconds.
+ * Owns a table of up to TN_CODE_RANGES_MAX ranges, which is read without a lock. It is rebuilt at
+ * most every ten milliseconds, when an address is not found and modules may have been loaded.
  * Thread-safe. Cost: a binary search.
  */
 #ifndef TN_BASE_OS_CODE_H
@@ -13,12 +13,12 @@
 #include <stdint.h>
 
 enum {
-    TN_CODE_RANGES_MAX = 1024 /* what lies above the first of these is not found */
+    TN_CODE_RANGES_MAX = 1024 /* higher ranges are not found */
 };
 
 struct tn_code_range {
     uintptr_t begin;
-    uintptr_t end; /* first address behind it */
+    uintptr_t end; /* first address after it */
 };
 
 static inline bool tn_code_range_has(const struct tn_code_range *range, uintptr_t address)
@@ -26,7 +26,7 @@ static inline bool tn_code_range_has(const struct tn_code_range *range, uintptr_
     return address - range->begin < range->end - range->begin;
 }
 
-/* The part that has the address; false when none has. */
+/* The range that contains the address; false when there is none. */
 bool tn_os_code_find(uintptr_t address, struct tn_code_range *range_out);
 
 #endif

@@ -11,13 +11,13 @@
 
 #define LOOK_AGAIN_NS 10000000u
 
-/* Sorted by address. Who makes it anew counts `version` up before and after: odd means that it is
- * being written, and who read across a change reads again later. */
+/* Sorted by address. A seqlock: the writer increments `version` before and after, so odd means
+ * being written, and a reader that sees a change retries later. */
 static _Atomic uintptr_t begins[TN_CODE_RANGES_MAX];
 static _Atomic uintptr_t ends[TN_CODE_RANGES_MAX];
 static _Atomic uint32_t range_count;
 static _Atomic uint32_t version;
-static _Atomic uint64_t looked_at; /* clock_ns of the last time, 0 = never */
+static _Atomic uint64_t looked_at; /* clock_ns of the last rebuild, 0 = never */
 
 struct collection {
     struct tn_code_range ranges[TN_CODE_RANGES_MAX];
@@ -51,7 +51,7 @@ static int range_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Only one thread at a time: `version` is odd meanwhile. */
+/* One thread at a time, with an odd `version`. */
 static void publish(const struct collection *collection)
 {
     for (uint32_t i = 0; i < collection->count; i++) {
@@ -61,7 +61,7 @@ static void publish(const struct collection *collection)
     atomic_store_explicit(&range_count, collection->count, memory_order_release);
 }
 
-/* Makes the table anew, unless that was done just now or another thread is at it. */
+/* Rebuilds the table, unless that was done recently or another thread is doing it. */
 static TN_COLD void look_again(void)
 {
     const uint64_t now = tn_clock_now_ns();
@@ -80,7 +80,7 @@ static TN_COLD void look_again(void)
     atomic_store_explicit(&version, before + 2, memory_order_release);
 }
 
-/* The last range that begins at or below the address, if it has it. */
+/* Finds the last range that starts at or below the address and checks that it contains it. */
 static bool search(uintptr_t address, struct tn_code_range *range_out)
 {
     const uint32_t before = atomic_load_explicit(&version, memory_order_acquire);

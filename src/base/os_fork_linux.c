@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A handler in the child counts: asking for the process number would be a system call each time.
- * The mutex is held across the fork, so that the child finds it free and the list whole.
+ * A handler in the child counts forks, because getpid would be a system call each time. The mutex
+ * is held across the fork, so that the child gets a consistent list.
  */
 #include "base/os_fork.h"
 
@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 static atomic_uint_fast32_t forks;
-static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER; /* guards everything below */
 static bool watching;
 static struct tn_fork_watch *watches;
 
@@ -78,8 +78,9 @@ void tn_fork_watch_fini(struct tn_fork_watch *watch)
 
 enum tarn_status tn_fork_refuse(struct tarn_error *error, const char *what)
 {
-    return tn_fail(error, TARN_ERR_STATE,
-                   "%s was made before this process was forked, and a child cannot use it: make "
-                   "another one in the child, or start the child as a new program",
-                   what);
+    return tn_fail(
+        error, TARN_ERR_STATE,
+        "%s was created before this process was forked, and a child cannot use it: create "
+        "another one in the child, or start the child as a new program",
+        what);
 }

@@ -33,8 +33,8 @@ void tn_os_range_release(void *range, uint64_t size)
     }
 }
 
-/* An object shows what it is by its name, which nobody can give to another file, and by its seals:
- * neither its size nor they can change any more. */
+/* An object is recognized by its name, which no other kind of file can have, and by its seals:
+ * neither its size nor the seals can change. */
 #define OBJECT_NAME  "tarn-%016llx"
 #define OBJECT_BEGIN "/memfd:tarn-"
 #define OBJECT_LINK  "/memfd:" OBJECT_NAME " (deleted)"
@@ -70,7 +70,7 @@ void tn_os_object_close(int object)
     }
 }
 
-/* The number in the descriptor's name; false where that is no object's. */
+/* The random number in the descriptor's name; false if it is not an object. */
 static bool object_read_name(int descriptor, uint64_t *cookie_out)
 {
     char link[OBJECT_PATH_MAX];
@@ -83,7 +83,7 @@ static bool object_read_name(int descriptor, uint64_t *cookie_out)
     if (length < 0 || strncmp(name, OBJECT_BEGIN, sizeof OBJECT_BEGIN - 1) != 0) {
         return false;
     }
-    /* What is no number comes out as one that the whole name does not have. */
+    /* An invalid number gives a value whose formatted name differs from this one. */
     const unsigned long long cookie = strtoull(name + sizeof OBJECT_BEGIN - 1, NULL, 16);
 
     (void)snprintf(wanted, sizeof wanted, OBJECT_LINK, cookie);
@@ -91,7 +91,7 @@ static bool object_read_name(int descriptor, uint64_t *cookie_out)
     return strcmp(name, wanted) == 0;
 }
 
-/* The same file with other rights. */
+/* Reopens the file with other access rights. */
 static int object_again(int descriptor, int flags)
 {
     char link[OBJECT_PATH_MAX];
@@ -100,7 +100,7 @@ static int object_again(int descriptor, int flags)
     return open(link, flags | O_CLOEXEC);
 }
 
-/* Opened for nothing until its name is known, for reading until its seals are, and then in full. */
+/* Opened as O_PATH until the name is checked, read-only until the seals are, then read-write. */
 static int object_check_and_open(int place)
 {
     uint64_t cookie;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the calling thread's stack is. */
+/* Bounds of the calling thread's stack. */
 #ifndef TN_BASE_OS_STACK_H
 #define TN_BASE_OS_STACK_H
 
 #include <stdint.h>
 
 struct tn_os_stack {
-    uintptr_t low; /* lowest address that it may grow to */
-    uintptr_t end; /* first address behind it */
+    uintptr_t low; /* lowest address that it may use */
+    uintptr_t end; /* first address after it */
 };
 
-/* Everything between the address of a live local variable and `end` can be read. {0, 0} when the
- * system does not say. Asks the system once a thread: about a microsecond, for a program's first
- * thread a hundred; may allocate by malloc. Takes a few loads from then on. */
+/* Everything between the address of a live local variable and `end` is readable. {0, 0} if unknown.
+ * Asks the system once per thread, which takes about a microsecond, or a hundred for the main
+ * thread, and may call malloc; later calls take a few loads. */
 struct tn_os_stack tn_os_stack_bounds(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sleeping until a word of memory changes: what a lock does when spinning is not enough. */
+/* Sleeping until a word of memory changes: the slow path of locks. */
 #ifndef TN_BASE_OS_WAIT_H
 #define TN_BASE_OS_WAIT_H
 
@@ -12,7 +12,7 @@ void tn_os_wait(_Atomic uint32_t *word, uint32_t expected);
 /* Wakes one thread that sleeps on the word. */
 void tn_os_wake_one(_Atomic uint32_t *word);
 
-/* Sleeps a little: tens of microseconds for the first nap, up to a millisecond for later ones. */
+/* Sleeps briefly: tens of microseconds for the first nap, up to a millisecond for later ones. */
 void tn_os_nap(unsigned nap);
 
 /* Tells the processor that this is a spin loop. */

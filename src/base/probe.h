@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Static tracepoints (SystemTap's sys/sdt.h, where it is installed at build time): names that perf,
- * bpftrace and their like can attach to at run time. A probe that nobody watches is one no-op
- * instruction.
+ * bpftrace and the like can attach to at run time. An inactive probe is one no-op instruction.
  */
 #ifndef TN_BASE_PROBE_H
 #define TN_BASE_PROBE_H

@@ -17,11 +17,11 @@ struct tn_size_text {
  * `Bytes.__repr__` of _memory_viz.py. */
 struct tn_size_text tn_size_text(double bytes);
 
-/* The same in the units that the reader wants: "1.6kB", and whole bytes without a unit. */
+/* The same in selectable units: "1.6kB", or whole bytes without a unit. */
 struct tn_size_text tn_size_text_in(enum tarn_units units, double bytes);
 
 /* As the allocator's messages (C++ format_size): "512 bytes", "2.00 MiB". A unit is used up to and
- * with 1024 of it; GiB is the largest. */
+ * including 1024 of it; GiB is the largest. */
 struct tn_size_text tn_size_text_message(uint64_t bytes);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Formatted output to a struct tarn_writer through a fixed buffer, so that writing needs no host
- * memory. The first failure sticks: later calls do nothing, and tn_text_finish returns it. So a
- * report writes line after line and checks once.
+ * memory. The first failure is kept: later calls do nothing, and tn_text_finish returns it. So a
+ * report writes all its lines and checks once.
  */
 #ifndef TN_BASE_TEXT_OUT_H
 #define TN_BASE_TEXT_OUT_H
@@ -18,7 +18,7 @@ enum {
 struct tn_text_out {
     const struct tarn_writer *writer;
     enum tarn_status status;
-    enum tarn_units units; /* of sizes; whoever makes the report may set it before it writes */
+    enum tarn_units units; /* of sizes; may be set before the first output */
     size_t used;
     char buffer[TN_TEXT_BUFFER];
 };
@@ -28,20 +28,20 @@ void tn_text_put(struct tn_text_out *out, const char *bytes, size_t size);
 void tn_text_puts(struct tn_text_out *out, const char *text);
 void tn_text_putc(struct tn_text_out *out, char c);
 
-/* As printf; one call makes at most TN_TEXT_BUFFER - 1 bytes, longer ones fail with
+/* As printf; output of more than TN_TEXT_BUFFER - 1 bytes in one call fails with
  * TARN_ERR_INTERNAL. */
 void tn_text_printf(struct tn_text_out *out, const char *format, ...) TN_PRINTF(2, 3);
 
-/* Bytes in the units of this output. */
+/* A byte count in the units of this output. */
 struct tn_size_text tn_text_size(const struct tn_text_out *out, double bytes);
 
-/* A column of sizes: two blanks, then the amount, flush right and as wide as such columns are. */
+/* Writes a size column: two blanks, then the right-aligned amount. */
 void tn_text_put_size(struct tn_text_out *out, double bytes);
 
-/* Characters of such a column without the blanks. */
+/* Width of a size column without the blanks. */
 int tn_text_size_width(const struct tn_text_out *out);
 
-/* Hands over what is buffered; returns the first failure. */
+/* Flushes the buffer; returns the first failure. */
 enum tarn_status tn_text_finish(struct tn_text_out *out) TN_MUST_CHECK;
 
 #endif

@@ -38,7 +38,7 @@ static int64_t epoch_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Of a few tries the one whose readings lie closest together: a thread may lose its processor in
+/* Takes the closest pair of readings out of several tries, because the thread may be preempted in
  * between. */
 struct tn_tick_origin tn_tick_origin(bool counted)
 {

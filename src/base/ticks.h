@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cheapest clock there is, for stamping events: the processor's own counter where it runs at
- * one rate on all processors (invariant TSC, the generic timer of aarch64), else the system's
- * monotonic clock. Ticks become time later, when somebody looks, from two readings of both clocks.
+ * The cheapest clock for timestamps of events: the processor's counter if it runs at a constant
+ * rate on all processors (invariant TSC, the generic timer of aarch64), otherwise the system's
+ * monotonic clock. Ticks are converted to time lazily, from two readings of both clocks.
  * Thread-safe. Cost: about 8 ns instead of 20 (x86-64).
  */
 #ifndef TN_BASE_TICKS_H
@@ -17,7 +17,7 @@
 /* Whether the processor's counter can be used. */
 bool tn_ticks_are_counted(void);
 
-/* `counted` is what tn_ticks_are_counted said. */
+/* `counted` is the result of tn_ticks_are_counted. */
 static inline uint64_t tn_ticks_now(bool counted)
 {
     if (tn_unlikely(!counted)) {
@@ -35,7 +35,7 @@ static inline uint64_t tn_ticks_now(bool counted)
 #endif
 }
 
-/* Where ticks stand in time. */
+/* A simultaneous reading of both clocks. */
 struct tn_tick_origin {
     uint64_t ticks;
     uint64_t clock_ns; /* monotonic, at that tick */
@@ -43,13 +43,14 @@ struct tn_tick_origin {
     bool counted;      /* constant: see tn_ticks_are_counted */
 };
 
-/* This moment. */
+/* The current time point. */
 struct tn_tick_origin tn_tick_origin(bool counted);
 
-/* Nanoseconds in a tick, from two moments; 1 when they are the same. */
+/* Nanoseconds per tick, from two time points; 1 if they are equal. */
 double tn_tick_length(const struct tn_tick_origin *from, const struct tn_tick_origin *to);
 
-/* Microseconds since 1970 at a tick; `length` is tn_tick_length from `origin` to a later moment. */
+/* Microseconds since 1970 at a tick; `length` is tn_tick_length from `origin` to a later time
+ * point. */
 int64_t tn_tick_time_us(const struct tn_tick_origin *origin, double length, uint64_t ticks);
 
 #endif

@@ -31,7 +31,7 @@ static void node_update(const struct tn_tree *tree, struct tn_tree_node *node)
     }
 }
 
-/* Puts `new_child` where `child` hangs. `new_child` may be NULL. */
+/* Replaces `child` with `new_child`, which may be NULL. */
 static void node_replace(struct tn_tree *tree, const struct tn_tree_node *child,
                          struct tn_tree_node *new_child)
 {
@@ -47,7 +47,7 @@ static void node_replace(struct tn_tree *tree, const struct tn_tree_node *child,
     }
 }
 
-/* Lifts the child on `side` above `node`. Returns the new top. */
+/* Rotates the child on `side` above `node`. Returns the new top. */
 static struct tn_tree_node *node_rotate(struct tn_tree *tree, struct tn_tree_node *node, int side)
 {
     struct tn_tree_node *const top = node->child[side];
@@ -65,7 +65,7 @@ static struct tn_tree_node *node_rotate(struct tn_tree *tree, struct tn_tree_nod
     return top;
 }
 
-/* Restores balance at one node whose subtrees are balanced. Returns the top of its subtree. */
+/* Rebalances one node whose subtrees are balanced. Returns the top of its subtree. */
 static struct tn_tree_node *node_balance(struct tn_tree *tree, struct tn_tree_node *node)
 {
     const int lean = node_lean(node);
@@ -125,7 +125,7 @@ void tn_tree_insert(struct tn_tree *tree, struct tn_tree_node *node)
     tree_rebalance(tree, parent);
 }
 
-/* Puts `heir` in the place of `node`, with its children and height. */
+/* Replaces `node` with `heir`, keeping children and height. */
 static void node_take_place(struct tn_tree *tree, struct tn_tree_node *heir,
                             const struct tn_tree_node *node)
 {
@@ -252,7 +252,7 @@ void tn_tree_refresh(const struct tn_tree *tree, struct tn_tree_node *node)
     }
 }
 
-/* Returns the height that the subtree really has. */
+/* Returns the actual height of the subtree. */
 static int subtree_check(const struct tn_tree_node *node, const struct tn_tree_node *parent,
                          struct tarn_findings *findings)
 {
@@ -283,7 +283,7 @@ uint64_t tn_tree_check(const struct tn_tree *tree, struct tarn_findings *finding
 
     (void)subtree_check(tree->root, NULL, findings);
     if (findings->count != before) {
-        return findings->count - before; /* the walk below needs sound links */
+        return findings->count - before; /* the walk below needs valid links */
     }
     for (const struct tn_tree_node *node = tn_tree_first(tree); node; node = tn_tree_next(node)) {
         if (previous && tree->compare(previous, node) >= 0) {

@@ -48,13 +48,13 @@ void tn_tree_init(struct tn_tree *tree,
                   int (*compare)(const struct tn_tree_node *a, const struct tn_tree_node *b),
                   void (*refresh)(struct tn_tree_node *node));
 
-/* `node` must be in no tree; its old contents do not matter. */
+/* `node` must not be in a tree; its old contents do not matter. */
 void tn_tree_insert(struct tn_tree *tree, struct tn_tree_node *node);
 
 /* `node` must be in this tree. */
 void tn_tree_remove(struct tn_tree *tree, struct tn_tree_node *node);
 
-/* The node equal to the key, the smallest that is not less, the greatest that is not greater; NULL
+/* The node equal to the key; the smallest one not less than it; the greatest one not greater; NULL
  * when there is none. */
 struct tn_tree_node *tn_tree_find(const struct tn_tree *tree, const struct tn_tree_node *key);
 struct tn_tree_node *tn_tree_find_at_least(const struct tn_tree *tree,
@@ -71,8 +71,8 @@ struct tn_tree_node *tn_tree_prev(const struct tn_tree_node *node);
 /* Calls `refresh` from `node` up to the root. */
 void tn_tree_refresh(const struct tn_tree *tree, struct tn_tree_node *node);
 
-/* Recomputes heights, order, links and the count; adds what is wrong to `findings` and returns how
- * many. Recursion is as deep as the tree is high. */
+/* Checks heights, order, links and the count; adds violations to `findings` and returns their
+ * number. The recursion depth is the height of the tree. */
 uint64_t tn_tree_check(const struct tn_tree *tree, struct tarn_findings *findings);
 
 #endif

@@ -18,10 +18,11 @@ enum {
 struct tn_unpack_state {
     z_stream gzip;
     bool gzip_open;
-    ZSTD_DStream *zstd; /* keeps its memory outside the host hooks: its public interface has none */
+    ZSTD_DStream *zstd; /* its memory does not come from the host hooks: its public interface has no
+                           way */
 };
 
-/* zlib does not say how large a piece is that it gives back, so the size lies in front. */
+/* zlib frees without a size, so the size is stored in front. */
 enum {
     PIECE_HEADER = 16
 };
@@ -65,7 +66,7 @@ static enum tarn_status unpack_refill(struct tn_unpack *unpack, struct tarn_erro
     return TARN_OK;
 }
 
-/* The first bytes; a pipe may hand them over one by one. */
+/* Reads the first bytes; a pipe may deliver them one by one. */
 static enum tarn_status unpack_read_magic(struct tn_unpack *unpack, struct tarn_error *error)
 {
     while (unpack->packed_end < 4 && !unpack->source_ended) {
@@ -155,7 +156,7 @@ void tn_unpack_fini(struct tn_unpack *unpack)
     unpack->packed = NULL;
 }
 
-/* What is buffered already, then straight from the source. */
+/* Reads buffered bytes first, then directly from the source. */
 static enum tarn_status plain_read(struct tn_unpack *unpack, uint8_t *bytes, size_t size,
                                    size_t *got_out, struct tarn_error *error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A source whose gzip or zstd packing, if its first bytes say so, is undone on the way. Several
- * gzip members or zstd frames in a row count as one. Output is limited in bytes and in how far it
- * may grow, so that a small file cannot become an endless one.
+ * A source that is decompressed on the fly if its first bytes are gzip or zstd. Consecutive gzip
+ * members or zstd frames are concatenated. Output is limited in bytes and in its ratio to the
+ * input, against decompression bombs.
  */
 #ifndef TN_BASE_UNPACK_H
 #define TN_BASE_UNPACK_H
@@ -16,8 +16,8 @@ enum tn_packing {
 };
 
 struct tn_unpack_limits {
-    uint64_t max_bytes; /* unpacked; 0 = none */
-    uint64_t max_ratio; /* unpacked to packed, beyond the first 16 MiB; 0 = none */
+    uint64_t max_bytes; /* uncompressed; 0 = none */
+    uint64_t max_ratio; /* uncompressed to compressed, beyond the first 16 MiB; 0 = none */
 };
 
 struct tn_unpack_state;
@@ -26,18 +26,17 @@ struct tn_unpack {
     struct tn_source *source;
     enum tn_packing packing;
     struct tn_unpack_limits limits;
-    struct tn_unpack_state *state; /* of the library that unpacks */
+    struct tn_unpack_state *state; /* state of zlib or zstd */
     uint8_t *packed;               /* bytes from the source */
     size_t packed_at;
     size_t packed_end;
-    uint64_t given; /* bytes handed out */
+    uint64_t given; /* bytes returned */
     bool source_ended;
     bool mid_frame;    /* the source must not end here */
-    bool member_ended; /* gzip: the next bytes, if any, begin a member */
+    bool member_ended; /* gzip: the next bytes, if any, start a member */
 };
 
-/* Reads the first bytes to see how the source is packed. Borrows the source until tn_unpack_fini.
- * */
+/* Reads the first bytes to detect the compression. Borrows the source until tn_unpack_fini. */
 enum tarn_status tn_unpack_init(struct tn_unpack *unpack, struct tn_source *source,
                                 const struct tn_unpack_limits *limits,
                                 struct tarn_error *error) TARN_MUST_CHECK;
@@ -45,8 +44,8 @@ enum tarn_status tn_unpack_init(struct tn_unpack *unpack, struct tn_source *sour
 /* Also after a failed init. */
 void tn_unpack_fini(struct tn_unpack *unpack);
 
-/* Up to `size` (> 0) unpacked bytes; *got_out is 0 only at the end. TARN_ERR_TRUNCATED when the
- * packed stream ends in the middle, TARN_ERR_FORMAT when it is damaged, TARN_ERR_LIMIT. */
+/* Up to `size` (> 0) uncompressed bytes; *got_out is 0 only at the end. TARN_ERR_TRUNCATED when the
+ * compressed stream ends early, TARN_ERR_FORMAT when it is damaged, TARN_ERR_LIMIT. */
 enum tarn_status tn_unpack_read(struct tn_unpack *unpack, void *bytes, size_t size, size_t *got_out,
                                 struct tarn_error *error) TARN_MUST_CHECK;
 

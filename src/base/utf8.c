@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Bytes of the sequence that begins with `lead`, 0 when nothing does. */
+/* Length of the sequence that starts with `lead`, 0 if it is not a lead byte. */
 static size_t sequence_length(uint8_t lead)
 {
     if (lead < 0x80) {
@@ -15,7 +15,8 @@ static size_t sequence_length(uint8_t lead)
     return lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 }
 
-/* Excludes overlong forms and code points above U+10FFFF, which show in the second byte. */
+/* Excludes overlong encodings and code points above U+10FFFF, both detectable in the second
+ * byte. */
 static bool second_byte_fits(uint8_t lead, uint8_t second)
 {
     return !(lead == 0xe0 && second < 0xa0) && !(lead == 0xf0 && second < 0x90) &&
@@ -80,7 +81,7 @@ size_t tn_utf8_decode(const char *text, size_t length, uint32_t *code_out)
 
 int tn_utf8_fit(const char *text, size_t length, size_t most)
 {
-    size_t lead = most; /* where the character begins that stands at `most` */
+    size_t lead = most; /* start of the character at `most` */
     uint32_t code;
 
     if (length <= most) {
@@ -94,7 +95,7 @@ int tn_utf8_fit(const char *text, size_t length, size_t most)
 
 bool tn_utf8_is_printable(uint32_t code)
 {
-    /* Categories Cc, Cf, Cs, Co, Zl, Zp, Zs of Unicode, the space excepted; in order. */
+    /* Unicode categories Cc, Cf, Cs, Co, Zl, Zp, Zs except the space; sorted. */
     static const struct {
         uint32_t first, last;
     } hidden[] = {

@@ -14,22 +14,22 @@ enum {
 
 bool tn_utf8_is_valid(const char *text, size_t length);
 
-/* Bytes of the character that `text` begins with, `length` > 0; 0 when it begins with none. */
+/* Length of the first character of `text`, `length` > 0; 0 when it is invalid. */
 size_t tn_utf8_decode(const char *text, size_t length, uint32_t *code_out);
 
-/* How many bytes of a text, `most` at most, do not end within a character: for the precision of
- * "%.*s". Bytes that are no UTF-8 are characters of their own. */
+/* Length of the longest prefix, at most `most` bytes, that does not split a character: for the
+ * precision of "%.*s". Each byte of invalid UTF-8 counts as a character. */
 int tn_utf8_fit(const char *text, size_t length, size_t most);
 
-/* The same for a text that ends with NUL. */
+/* The same for a NUL-terminated text. */
 static inline int tn_utf8_cut(const char *text, size_t most)
 {
     return tn_utf8_fit(text, strlen(text), most);
 }
 
-/* Whether a character shows as itself: no control, format, surrogate or private character, and no
- * blank but the space. Those can hide or reorder what is around them. Unassigned ones count as
- * shown. */
+/* Whether a character is visible: not a control, format, surrogate or private-use character, and
+ * not a blank other than the space. Those can hide or reorder the text around them. Unassigned
+ * characters count as visible. */
 bool tn_utf8_is_printable(uint32_t code);
 
 #endif

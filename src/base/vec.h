@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A growing array of items of one size in one piece: items move when it grows. Guarded by its
+/* A growing contiguous array of items of one size: items move when it grows. Guarded by its
  * owner. */
 #ifndef TN_BASE_VEC_H
 #define TN_BASE_VEC_H
@@ -23,10 +23,10 @@ static inline void tn_vec_init(struct tn_vec *vec, size_t item_size)
 
 void tn_vec_fini(struct tn_vec *vec);
 
-/* Room for `more` items beyond `count`; false when host memory is missing. */
+/* Reserves space for `more` items; false when host memory runs out. */
 bool tn_vec_reserve(struct tn_vec *vec, size_t more) TN_MUST_CHECK;
 
-/* One more item, all zero, or NULL when host memory is missing. Borrowed until the next push. */
+/* Appends a zeroed item; NULL when host memory runs out. Borrowed until the next push. */
 void *tn_vec_push(struct tn_vec *vec) TN_MUST_CHECK;
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stream-ordered memory of a GPU: the driver's default pool. Left alone, that pool gives everything
- * that is free back to the GPU whenever a stream is waited for. The first allocation from here
- * makes it keep what is freed, as PyTorch's cudaMallocAsync backend does; a program whose allocator
- * does not use the pool finds it unchanged.
+ * Stream-ordered memory of a GPU: the driver's default pool. By default that pool releases all free
+ * memory whenever a stream is synchronized. The first allocation here makes it keep freed memory,
+ * as PyTorch's cudaMallocAsync backend does; if the allocator does not use the pool, its settings
+ * are unchanged.
  */
 #include "device/cuda_device.h"
 
@@ -35,7 +35,7 @@ static bool attribute_get(struct tn_cuda_call *call, int attribute, uint64_t *va
         call->cuda->driver.cuMemPoolGetAttribute(call->cuda->pool, attribute, value_out));
 }
 
-/* Two threads may both do it: the result is the same. */
+/* Harmless if two threads do it. */
 static bool pool_prepare(struct tn_cuda_call *call)
 {
     atomic_bool *ready = &call->cuda->pool_is_ready;
@@ -118,7 +118,7 @@ enum tarn_status tn_cuda_pool_reset_peaks(struct tarn_device *device)
 {
     struct tn_cuda_call call;
 
-    /* 0 is the only value that the driver takes: it then begins with what is there now. */
+    /* The driver accepts only 0, which resets the peak to the current value. */
     if (pool_begin(&call, device, TN_CUDA_TAKES) &&
         attribute_set(&call, TN_CU_POOL_RESERVED_HIGH, 0)) {
         (void)attribute_set(&call, TN_CU_POOL_USED_HIGH, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies of a GPU, and access to other GPUs. Addresses are unified: the driver sees what is what.
- */
+/* Copies on a GPU, and access to other GPUs. With unified addressing the driver derives the
+ * location from the address. */
 #include "device/cuda_device.h"
 
 #include "base/assertion.h"

@@ -53,7 +53,7 @@ bool tn_cuda_did(struct tn_cuda_call *call, const char *name, int result)
     char text[ERROR_TEXT_MAX];
 
     if (result == TN_CU_DEINITIALIZED && call->purpose == TN_CUDA_GIVES) {
-        return false; /* the status stays: it went back with everything else */
+        return false; /* the status stays TARN_OK: the driver freed it at shutdown */
     }
     call->status = tn_cuda_status(result);
     if (call->status != TARN_OK && call->status != TARN_ERR_NOT_READY) {
@@ -63,7 +63,7 @@ bool tn_cuda_did(struct tn_cuda_call *call, const char *name, int result)
     return call->status == TARN_OK;
 }
 
-/* Makes our context current where it is not. */
+/* Makes our context current if it is not. */
 static bool context_enter(struct tn_cuda_call *call)
 {
     const struct tn_cuda_driver *driver = &call->cuda->driver;
@@ -104,8 +104,8 @@ enum tarn_status tn_cuda_end(struct tn_cuda_call *call)
     const struct tn_cuda_driver *driver = &call->cuda->driver;
     void *ours = NULL;
 
-    /* Putting back what was just changed fails only where the driver has shut down meanwhile; the
-     * call itself is done, so its status is the one to give. */
+    /* Restoring the state fails only if the driver has shut down meanwhile; the call itself is
+     * done, so return its status. */
     if (call->exchanged) {
         (void)driver->cuThreadExchangeStreamCaptureMode(&call->mode);
     }
@@ -133,7 +133,7 @@ static enum tarn_status cuda_free(struct tarn_device *device, tarn_ptr address)
 {
     struct tn_cuda_call call;
 
-    if (address == 0) { /* the driver would take it for nothing to do */
+    if (address == 0) { /* the driver would ignore it */
         call = (struct tn_cuda_call){.cuda = cuda_of(device)};
         tn_cuda_refuse(&call, "free of address 0");
         return call.status;
@@ -181,9 +181,8 @@ static enum tarn_status cuda_processes(struct tarn_device *device, tarn_process_
 
 /* ---- events and streams ---- */
 
-/* Without timing an event costs the GPU nearly nothing. A wait for one spins or sleeps as the
- * program told CUDA (the context's scheduling flags): events that always sleep would raise an
- * interrupt each. */
+/* Without timing an event costs the GPU almost nothing. A wait spins or sleeps according to the
+ * context's scheduling flags: blocking-sync events would raise an interrupt each. */
 static enum tarn_status cuda_event_create(struct tarn_device *device, tn_event_handle *event_out)
 {
     struct tn_cuda_call call;
@@ -308,7 +307,7 @@ static enum tarn_status cuda_device_wait(struct tarn_device *device)
     return tn_cuda_end(&call);
 }
 
-/* ---- the rest ---- */
+/* ---- other functions ---- */
 
 static uint64_t cuda_now_ns(struct tarn_device *device)
 {
@@ -326,9 +325,9 @@ static void cuda_destroy(struct tarn_device *device)
     struct tn_cuda *cuda = cuda_of(device);
 
     if (tn_fork_passed(&cuda->fork)) {
-        return; /* it stays the parent's */
+        return; /* the parent keeps it */
     }
-    /* Fails only where the context is gone with the driver already. */
+    /* Fails only if the driver has shut down. */
     (void)cuda->driver.cuDevicePrimaryCtxRelease_v2(cuda->device);
     tn_fork_watch_fini(&cuda->fork);
     tn_nvml_fini(&cuda->nvml);
@@ -430,7 +429,7 @@ static int attribute_read(const struct tn_cuda *cuda, int attribute, bool *set_o
     return result;
 }
 
-/* What the GPU can do, and the pages that it gets. */
+/* Queries the capabilities of the GPU, and sets the properties of its pages. */
 static enum tarn_status abilities_read(struct tn_cuda *cuda, bool *has_pools_out,
                                        struct tarn_error *error)
 {
@@ -485,8 +484,8 @@ static enum tarn_status names_read(struct tn_cuda *cuda, bool has_pools, struct 
     return result ? open_failed(cuda, "cuDeviceGetDefaultMemPool", result, error) : TARN_OK;
 }
 
-/* Fills a device that is all zero but for its ordinal and driver. The context comes last: it is the
- * only thing to give back. */
+/* Fills a device that is zeroed except for its ordinal and driver. The context comes last because
+ * it is the only resource to release. */
 static enum tarn_status cuda_start(struct tn_cuda *cuda, struct tarn_error *error)
 {
     bool has_pools = false;

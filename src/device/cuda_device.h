@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A GPU through the CUDA driver. The device table's handles are the driver's own: a stream is what
- * users pass to CUDA, an event, a page or a node of a graph is the driver's handle as a number. The
- * driver knows sizes and what is alive, so nothing is recorded here.
+ * A GPU through the CUDA driver. All handles are the driver's own: streams, and events, pages and
+ * graph nodes as numbers. The driver tracks sizes and live objects, so nothing is recorded here.
  *
- * Every call runs in the device's primary context, the one that the CUDA runtime (and so PyTorch)
- * uses, and in the thread's relaxed capture mode, so that giving out memory while any stream of the
- * program is under capture neither fails nor spoils the capture. Both are put back as they were.
- * That costs one call into the driver where the context is current already, two more where it is
- * not, and two exchanges of a thread-local word.
+ * Every call runs in the device's primary context, which the CUDA runtime (and so PyTorch) uses,
+ * and in relaxed capture mode, so that allocating memory while any stream is being captured neither
+ * fails nor invalidates the capture. Both are restored afterwards. That costs one driver call if
+ * the context is already current, two more otherwise, and two exchanges of a thread-local word.
  *
- * Calls that give something back succeed quietly once the driver has shut down, as it does before
- * the last destructors of a process run: everything is gone then. In a child forked after opening,
- * every call fails and closing does nothing: the driver does not work there.
+ * Releasing calls succeed silently once the driver has shut down, which happens before the last
+ * destructors of a process run: everything is already freed then. In a child forked after opening,
+ * every call fails and closing does nothing, because the driver does not work there.
  *
- * Locks: none of its own but NVML's; the driver is thread-safe.
+ * Locks: only NVML's; the driver is thread-safe.
  */
 #ifndef TN_DEVICE_CUDA_DEVICE_H
 #define TN_DEVICE_CUDA_DEVICE_H
@@ -32,18 +30,18 @@ enum {
     TN_CUDA_BUS_ID_MAX = 32
 };
 
-/* All constant after opening but `fork`, `pool_is_ready` and `nvml`. */
+/* All constant after opening, except `fork`, `pool_is_ready` and `nvml`. */
 struct tn_cuda {
     struct tarn_device base; /* first */
     struct tn_cuda_driver driver;
     struct tn_fork_watch fork;
-    uint64_t id;   /* never used twice in a process */
+    uint64_t id;   /* unique within the process */
     int device;    /* the driver's handle of the GPU */
     void *context; /* its primary context, retained */
-    void *pool;    /* its default pool, NULL where it has none */
+    void *pool;    /* its default pool, NULL if it has none */
     bool has_virtual_memory;
     struct tn_cu_mem_prop page_prop; /* of physical pages */
-    atomic_bool pool_is_ready;       /* it keeps what is freed */
+    atomic_bool pool_is_ready;       /* configured to keep freed memory */
     char bus_id[TN_CUDA_BUS_ID_MAX];
     struct tn_nvml nvml;
 };
@@ -55,8 +53,9 @@ struct tn_cuda_options {
     const char *nvml_path; /* outlives the device */
 };
 
-/* Caller owns *device_out, close with tarn_device_close. Beyond what tn_cuda_driver_open says:
- * TARN_ERR_NOT_FOUND without a GPU, TARN_ERR_INVALID_ARGUMENT for a number that no GPU has. */
+/* Caller owns *device_out, close with tarn_device_close. Errors of tn_cuda_driver_open, and:
+ * TARN_ERR_NOT_FOUND without a GPU, TARN_ERR_INVALID_ARGUMENT for a GPU number that does not
+ * exist. */
 enum tarn_status tn_cuda_open(const struct tn_cuda_options *options,
                               struct tarn_device **device_out,
                               struct tarn_error *error) TARN_MUST_CHECK;
@@ -67,32 +66,32 @@ struct tn_cuda *tn_cuda_from(struct tarn_device *device);
 /* ---- one call of the table ---- */
 
 enum tn_cuda_purpose {
-    TN_CUDA_TAKES, /* asks for something: fails once the driver has shut down */
-    TN_CUDA_GIVES  /* gives something back, or waits: is done then */
+    TN_CUDA_TAKES, /* acquires something: fails once the driver has shut down */
+    TN_CUDA_GIVES  /* releases something, or waits: succeeds then */
 };
 
 struct tn_cuda_call {
     struct tn_cuda *cuda;
     enum tn_cuda_purpose purpose;
     enum tarn_status status; /* of the call so far */
-    bool pushed;             /* the context, by us */
-    bool exchanged;          /* the capture mode */
-    int mode;                /* that the thread had */
+    bool pushed;             /* we pushed the context */
+    bool exchanged;          /* we changed the capture mode */
+    int mode;                /* the thread's previous mode */
 };
 
-/* Begins a call: false when it cannot be made, then only tn_cuda_end is left to do. Either way the
- * caller ends with that. */
+/* Starts a call; false when it cannot be made. In either case the caller finishes with
+ * tn_cuda_end. */
 bool tn_cuda_begin(struct tn_cuda_call *call, struct tarn_device *device,
                    enum tn_cuda_purpose purpose);
 
-/* Takes the result of a driver function; its name is for the thread's last error. True when it
- * succeeded. */
+/* Records the result of a driver function, with its name for the thread's last error. True on
+ * success. */
 bool tn_cuda_did(struct tn_cuda_call *call, const char *name, int result);
 
-/* Fails the call for a reason of ours. */
+/* Fails the call with our own reason. */
 void tn_cuda_refuse(struct tn_cuda_call *call, const char *format, ...) TN_PRINTF(2, 3);
 
-/* Puts back what tn_cuda_begin changed; the call's status. */
+/* Restores what tn_cuda_begin changed; returns the call's status. */
 enum tarn_status tn_cuda_end(struct tn_cuda_call *call);
 
 /* ---- the table's functions, by file ---- */

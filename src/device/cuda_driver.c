@@ -32,7 +32,7 @@ static const struct symbol symbols[] = {
 #undef TN_CUDA_SYM
 };
 
-/* How functions are asked for. At most one of the two is there. */
+/* How functions are looked up. At most one of the two is set. */
 struct finder {
     void *library;
     int (*get)(const char *name, void **function, int version, uint64_t flags, int *found);
@@ -94,10 +94,10 @@ void tn_cuda_explain(const struct tn_cuda_driver *driver, const char *call, int 
         return;
     }
     if (driver->cuGetErrorString(result, &words) != TN_CU_SUCCESS || !words) {
-        words = "the driver says no more";
+        words = "the driver gives no description";
     }
     if (tn_cuda_is_lost(result)) {
-        advice = "; this process can no longer use the device and has to be started anew";
+        advice = "; this process can no longer use the device and must be restarted";
     } else if (result == TN_CU_NOT_INITIALIZED && tn_os_forks() > 0) {
         advice = "; CUDA was started before this process was forked: start it in the child only, "
                  "or start the child as a new program";
@@ -105,7 +105,7 @@ void tn_cuda_explain(const struct tn_cuda_driver *driver, const char *call, int 
     (void)snprintf(text, size, "%s: %s, %s%s", call, name, words, advice);
 }
 
-/* By name and version, else by the name in the library; false where neither is there. */
+/* Looks up by name and version, or else by the exported name; false if neither exists. */
 static bool symbol_find(const struct finder *finder, const struct symbol *symbol,
                         void *function_out)
 {
@@ -152,7 +152,7 @@ static enum tarn_status symbols_find(const struct finder *finder, struct tn_cuda
     return TARN_OK;
 }
 
-/* The driver's version, before anything else is asked of it. */
+/* Checks the driver's version before any other call. */
 static enum tarn_status version_check(struct tn_cuda_driver *driver, const char *path,
                                       struct tarn_error *error)
 {
@@ -164,10 +164,11 @@ static enum tarn_status version_check(struct tn_cuda_driver *driver, const char 
     }
     const int result = get_version(&driver->version);
     if (result != TN_CU_SUCCESS) {
-        return tn_fail(error, TARN_ERR_DEVICE,
-                       "the CUDA driver does not tell its version: cuDriverGetVersion gives CUDA "
-                       "error %d",
-                       result);
+        return tn_fail(
+            error, TARN_ERR_DEVICE,
+            "the CUDA driver does not report its version: cuDriverGetVersion returns CUDA "
+            "error %d",
+            result);
     }
     if (driver->version < TN_CUDA_OLDEST) {
         return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
@@ -190,7 +191,7 @@ static enum tarn_status driver_start(const struct tn_cuda_driver *driver, struct
     tn_cuda_explain(driver, "cuInit", result, text, sizeof text);
     return result == TN_CU_NO_DEVICE || result == TN_CU_STUB_LIBRARY
                ? tn_fail(error, TARN_ERR_NOT_FOUND, "no GPU was found (%s)", text)
-               : tn_fail(error, TARN_ERR_DEVICE, "the CUDA driver does not start (%s)", text);
+               : tn_fail(error, TARN_ERR_DEVICE, "the CUDA driver fails to initialize (%s)", text);
 }
 
 enum tarn_status tn_cuda_driver_open(const char *path, struct tn_cuda_driver *driver_out,
@@ -218,7 +219,7 @@ enum tarn_status tn_cuda_driver_open(const char *path, struct tn_cuda_driver *dr
     finder.library = driver.library;
     if (!tn_dl_find(driver.library, "cuGetProcAddress_v2", &finder.get) &&
         !tn_dl_find(driver.library, "cuGetProcAddress", &finder.get_v1)) {
-        finder.get_v1 = NULL; /* by exported names then */
+        finder.get_v1 = NULL; /* then use exported names */
     }
     st = symbols_find(&finder, &driver, error);
     st = st ? st : driver_start(&driver, error);

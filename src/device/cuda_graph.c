@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the driver says about graphs under capture. Its functions for that have two signatures:
- * since 12.3 edges carry data, and without a place for it the driver refuses to list edges that
- * have any. The data is of no interest here: an edge is an edge.
+ * Queries about graphs being captured. The driver's functions have two signatures: since 12.3 edges
+ * carry data, and without an array for it the driver refuses to list edges that have any. The data
+ * is ignored here.
  */
 #include "device/cuda_device.h"
 
@@ -12,10 +12,10 @@
 #include <string.h>
 
 enum {
-    EDGES_USUAL = 32 /* parents of a node that are listed without host memory */
+    EDGES_USUAL = 32 /* this many parents of a node need no host memory */
 };
 
-/* What a stream is in. `nodes` is the driver's, good until the capture goes on. */
+/* A stream's capture. `nodes` belongs to the driver and is valid until the capture continues. */
 struct capture {
     int status;
     uint64_t number;
@@ -44,8 +44,8 @@ enum tarn_status tn_cuda_capture_info(struct tarn_device *device, tarn_stream st
     struct capture capture = {0};
     struct tn_cuda_call call;
 
-    /* The default stream is never captured, and asking about it while another stream is would spoil
-     * that capture. */
+    /* The default stream is never captured, and querying it would invalidate the capture of another
+     * stream. */
     if (stream == 0 || stream == TN_CU_STREAM_LEGACY) {
         *capture_out = 0;
         *count_out = 0;
@@ -81,7 +81,7 @@ static bool parents_ask(struct tn_cuda_call *call, tn_graph_node node, tn_graph_
                            : driver->cuGraphNodeGetDependencies(node, nodes, count_in_out));
 }
 
-/* The first `kept` parents, which is at least one. */
+/* The first `kept` (at least one) parents. */
 static void parents_list(struct tn_cuda_call *call, tn_graph_node node, tn_graph_node *nodes,
                          size_t kept)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pinned host memory through the driver; portable, so that every GPU takes it for pinned. */
+/* Pinned host memory through the driver; portable, so that it is pinned for every GPU. */
 #include "device/cuda_device.h"
 
 enum tarn_status tn_cuda_host_alloc(struct tarn_device *device, uint64_t size, void **memory_out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of a GPU that several processes see: plain memory by the driver's handle, pages by file
+ * GPU memory shared between processes: plain memory by the driver's handle, pages by file
  * descriptors.
  */
 #include "device/cuda_device.h"
@@ -27,7 +27,7 @@ enum tarn_status tn_cuda_ipc_export(struct tarn_device *device, tarn_ptr address
     return tn_cuda_end(&call);
 }
 
-/* How many bytes lie behind an opened address. */
+/* Actual size of an opened allocation. */
 static bool size_ask(struct tn_cuda_call *call, uint64_t address, uint64_t *size_out)
 {
     uint64_t base = 0;
@@ -77,7 +77,7 @@ enum tarn_status tn_cuda_ipc_close(struct tarn_device *device, tarn_ptr address)
     return tn_cuda_end(&call);
 }
 
-/* Begins a call that shares pages: false where the GPU cannot. */
+/* Starts a call that shares pages; false if the GPU does not support that. */
 static bool share_begin(struct tn_cuda_call *call, struct tarn_device *device)
 {
     if (!tn_cuda_begin(call, device, TN_CUDA_TAKES)) {
@@ -108,7 +108,7 @@ enum tarn_status tn_cuda_page_export(struct tarn_device *device, tn_page_handle 
     return tn_cuda_end(&call);
 }
 
-/* A descriptor of this process for what that one is in the other; -1 after refusing the call. */
+/* Duplicates the other process's descriptor; -1 after failing the call. */
 static int descriptor_fetch(struct tn_cuda_call *call, int64_t process, int descriptor)
 {
     bool refused = false;
@@ -136,7 +136,7 @@ enum tarn_status tn_cuda_page_import(struct tarn_device *device, int64_t process
     uint64_t page = 0;
     int taken = -1;
 
-    (void)size; /* mapping fails if it is not the page's */
+    (void)size; /* mapping fails if it is wrong */
     if (share_begin(&call, device)) {
         taken = descriptor_fetch(&call, process, descriptor);
     }

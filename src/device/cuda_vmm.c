@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Virtual memory of a GPU. Pages are made so that another process can get them by a file
- * descriptor, and a network card can reach them, where the GPU can do that: PyTorch's choice, and
- * neither can be added to a page later.
+ * Virtual memory of a GPU. If the GPU supports it, pages can be exported as file descriptors and
+ * accessed by network cards, as in PyTorch; neither can be added to a page later.
  */
 #include "device/cuda_device.h"
 
@@ -89,8 +88,7 @@ enum tarn_status tn_cuda_map(struct tarn_device *device, tarn_ptr address, uint6
     if (vmm_begin(&call, device) &&
         tn_cuda_did(&call, "cuMemMap", call.cuda->driver.cuMemMap(address, size, 0, page, 0)) &&
         !access_give(&call, address, size, call.cuda->device)) {
-        /* The first failure is the one to report; a mapping that stays keeps its page alive, which
-         * is what the driver leaves behind then anyway. */
+        /* Report the first failure. A remaining mapping keeps its page alive, which is harmless. */
         (void)call.cuda->driver.cuMemUnmap(address, size);
     }
     return tn_cuda_end(&call);

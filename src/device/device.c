@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements tarn/device.h: which backend a spec names, and what can be asked of any device. A
- * backend is one row of the table; its name is the spec's text before a colon, the rest is its own
- * to read.
+ * Implements tarn/device.h: selects the backend that a spec names, and the queries common to all
+ * devices. A backend is one row of the table; its name is the text before the colon of a spec, and
+ * it parses the rest itself.
  */
 #include "device/device_ops.h"
 
@@ -85,7 +85,7 @@ static enum tarn_status sim_open_spec(const char *rest, struct tarn_device **dev
     return tarn_sim_open(&options, device_out, error);
 }
 
-/* Digits only; false when there are none or the number is absurd. */
+/* Digits only; false when there are none or the number is out of range. */
 static bool ordinal_parse(const char *text, int *ordinal_out)
 {
     int ordinal = 0;
@@ -113,8 +113,8 @@ static enum tarn_status cuda_open_spec(const char *rest, struct tarn_device **de
 
 static const struct backend backends[] = {{"cuda", cuda_open_spec}, {"sim", sim_open_spec}};
 
-/* The first GPU; where there is no driver or no GPU, the simulated device. A GPU that is there and
- * cannot be used is an error: simulating it quietly would help nobody. */
+/* The first GPU, or the simulated device if there is no driver or no GPU. A GPU that exists but
+ * cannot be used is an error: silently simulating it would hide the problem. */
 static enum tarn_status default_open(struct tarn_device **device_out, struct tarn_error *error)
 {
     const enum tarn_status st = cuda_open_spec(NULL, device_out, error);

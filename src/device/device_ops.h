@@ -2,15 +2,16 @@
 /*
  * What the allocator needs from a device, as one table: memory, streams, events, virtual memory,
  * stream-ordered pools, memory info, clock. A backend (the simulated device, the CUDA driver) fills
- * the table; nothing above this folder knows which one it has.
+ * the table; nothing above this folder knows which backend it uses.
  *
  * Contract for every function unless it says otherwise:
  *   - thread-safe; may be called while the allocator holds its lock; never calls back into it;
  *   - returns TARN_OK, or a status with nothing changed and outputs untouched.
- *     TARN_ERR_OUT_OF_MEMORY: the device has no room; the caller may free something and try again.
+ *     TARN_ERR_OUT_OF_MEMORY: the device has no memory left; the caller may free something and
+ *     retry.
  *     TARN_ERR_HOST_MEMORY: the backend could not keep its own records. TARN_ERR_DEVICE: any other
- *     failure of the device, with its text from `last_error`. Misuse is one of those: an unknown
- *     address or handle, 0 bytes, a size that is not granular;
+ *     failure of the device, with its text from `last_error`. Misuse is such a failure: an unknown
+ *     address or handle, 0 bytes, a size that is not a multiple of the granularity;
  *   - sizes are bytes, times nanoseconds, streams the handles that users pass (0 = default stream).
  */
 #ifndef TN_DEVICE_OPS_H
@@ -21,13 +22,12 @@
 
 #include <stddef.h>
 
-/* Events, physical pages and nodes of a graph are named by numbers of the backend's; 0 is never
- * valid. */
+/* Backend handles of events, physical pages and graph nodes; 0 is never valid. */
 typedef uint64_t tn_event_handle;
 typedef uint64_t tn_page_handle;
 typedef uint64_t tn_graph_node;
 
-/* How another process knows a plain allocation: bytes that only the backend understands. */
+/* Names a plain allocation to another process: opaque bytes of the backend. */
 struct tn_ipc_handle {
     unsigned char bytes[64];
 };
@@ -46,20 +46,20 @@ struct tn_device_ops {
     const char *name; /* "sim", "cuda" */
 
     /* Plain memory: cudaMalloc and cudaFree. `free` takes an address that `alloc` returned; it
-     * waits for the device to stop using it. */
+     * waits until the device has stopped using the memory. */
     enum tarn_status (*alloc)(struct tarn_device *device, uint64_t size, tarn_ptr *address_out);
     enum tarn_status (*free)(struct tarn_device *device, tarn_ptr address);
     enum tarn_status (*memory_info)(struct tarn_device *device, uint64_t *free_out,
                                     uint64_t *total_out);
 
-    /* As tarn_device_walk_processes; may take milliseconds. `number_out` is the device's number
-     * among all of the machine. TARN_ERR_NOT_FOUND and TARN_ERR_NOT_READY have a text as well. */
+    /* As tarn_device_walk_processes; may take milliseconds. `number_out` is the device's number on
+     * this machine. TARN_ERR_NOT_FOUND and TARN_ERR_NOT_READY also have a text. */
     enum tarn_status (*processes)(struct tarn_device *device, tarn_process_visitor visit,
                                   void *context, int *number_out);
 
     /* Events mark a point in a stream. `query` returns TARN_OK when everything before that point is
-     * done and TARN_ERR_NOT_READY when not; `wait` blocks until then. An event that was never
-     * recorded is done. A destroyed event's handle may be handed out again. */
+     * done and TARN_ERR_NOT_READY otherwise; `wait` blocks until then. An event that was never
+     * recorded is complete. Handles of destroyed events may be reused. */
     enum tarn_status (*event_create)(struct tarn_device *device, tn_event_handle *event_out);
     enum tarn_status (*event_destroy)(struct tarn_device *device, tn_event_handle event);
     enum tarn_status (*event_record)(struct tarn_device *device, tn_event_handle event,
@@ -72,23 +72,22 @@ struct tn_device_ops {
     /* Whether work of this device can be queued on the stream: TARN_ERR_INVALID_ARGUMENT, with its
      * text, for a stream of another device. */
     enum tarn_status (*stream_check)(struct tarn_device *device, tarn_stream stream);
-    /* Makes work queued on the stream from now on wait, on the device, for what the event marks
-     * now. The event may be recorded again or destroyed at once. */
+    /* Makes later work on the stream wait, on the device, for the work that the event marks now.
+     * The event may be recorded again or destroyed immediately. */
     enum tarn_status (*stream_wait_event)(struct tarn_device *device, tarn_stream stream,
                                           tn_event_handle event);
-    /* A stream of the caller's own, which waits for no other by itself. Destroying it waits for
-     * nothing: what is queued is done, then it goes. */
+    /* Creates a non-blocking stream. Destroying it does not wait; queued work still completes. */
     enum tarn_status (*stream_create)(struct tarn_device *device, tarn_stream *stream_out);
     enum tarn_status (*stream_destroy)(struct tarn_device *device, tarn_stream stream);
     /* Blocks until all streams have done everything queued so far. */
     enum tarn_status (*device_wait)(struct tarn_device *device);
 
-    /* Capture: work on a stream becomes nodes of a graph instead of running. `capture_info` gives
-     * the number of the capture that the stream is in, 0 when it is in none (no number is used
-     * twice), and the stream's terminals: the nodes that its next work will come after.
-     * `graph_node_parents` gives the nodes that a node of a capture under way comes directly after.
-     * Both store the first `capacity` nodes in the caller's `nodes` (NULL when that is 0) and in
-     * `count_out` how many there are: when these are more, the caller asks again with more room. */
+    /* Capture: work on a stream becomes nodes of a graph instead of running. `capture_info` returns
+     * the unique id of the stream's capture, 0 if there is none, and the stream's terminals: the
+     * nodes that its next work will depend on. `graph_node_parents` returns the direct dependencies
+     * of a node of an active capture. Both store the first `capacity` nodes in `nodes` (NULL when
+     * that is 0) and the total number in `count_out`; if that is larger, the caller retries with
+     * more space. */
     enum tarn_status (*capture_info)(struct tarn_device *device, tarn_stream stream,
                                      uint64_t *capture_out, tn_graph_node *nodes, uint32_t capacity,
                                      uint32_t *count_out);
@@ -97,9 +96,9 @@ struct tn_device_ops {
                                            uint32_t *count_out);
 
     /* Virtual memory: reserve addresses, create physical pages, map pages at addresses, give
-     * devices access. All sizes and addresses are multiples of `granularity`. One page is mapped
-     * whole. A page is released after it was unmapped; a range is released as it was reserved, when
-     * nothing in it is mapped. `unmap` and `va_grant` take any run of adjacent whole mappings of
+     * devices access. All sizes and addresses are multiples of `granularity`. Pages are mapped
+     * whole. A page must be unmapped before its release; a range is released as it was reserved,
+     * with nothing mapped in it. `unmap` and `va_grant` take any run of adjacent whole mappings of
      * one reservation. Mapping gives this device read and write access; `va_grant` gives it to a
      * peer. A page may be mapped at several addresses. */
     enum tarn_status (*va_reserve)(struct tarn_device *device, uint64_t size,
@@ -115,13 +114,13 @@ struct tn_device_ops {
                                  int peer_ordinal);
 
     /* Sharing memory with other processes. `ipc_export` names a plain allocation; `ipc_open`, in
-     * another process, gives it an address there and says how many bytes lie behind it, whatever
-     * the handle claims, and `ipc_close` ends that. A process opens what it names once at a time,
-     * or gets the same address and closes it as often. `page_export` gives a descriptor for a page,
-     * for the caller to close; `page_import`, in another process, makes a page of the same memory
-     * from the first process's id and its descriptor, if it is one of `size` bytes. An imported
-     * page is mapped and released as an own one. What is exported must stay allocated while others
-     * have it open. */
+     * another process, maps it and returns its actual size, whatever the handle claims, and
+     * `ipc_close` unmaps it. A process opens an allocation once at a time, or else gets the same
+     * address and must close it as often. `page_export` returns a descriptor for a page, which the
+     * caller closes; `page_import`, in another process, makes a page of the same memory from the
+     * first process's id and its descriptor, if it is one of `size` bytes. An imported page is
+     * mapped and released like any other. Exported memory must stay allocated while others have it
+     * open. */
     enum tarn_status (*ipc_export)(struct tarn_device *device, tarn_ptr address,
                                    struct tn_ipc_handle *handle_out);
     enum tarn_status (*ipc_open)(struct tarn_device *device, const struct tn_ipc_handle *handle,
@@ -133,10 +132,10 @@ struct tn_device_ops {
                                     uint64_t size, tn_page_handle *page_out);
 
     /* Copying. `peer_reaches` says whether the hardware lets `device` reach a peer's memory;
-     * `peer_enable` lets it reach the peer's plain memory from now on, again does nothing. `copy`
-     * is queued on a stream of `device`; the devices in it are of the same backend. A copy
-     * `by_peer` (cudaMemcpyPeerAsync) needs no peer access. Whether a copy from or to the host's
-     * memory is done when it returns is the driver's matter: wait for the stream. */
+     * `peer_enable` enables access to the peer's plain memory and is idempotent. `copy` is queued
+     * on a stream of `device`; the devices in it are of the same backend. A copy `by_peer`
+     * (cudaMemcpyPeerAsync) needs no peer access. A copy from or to host memory may or may not be
+     * complete when it returns: wait for the stream. */
     enum tarn_status (*peer_reaches)(struct tarn_device *device, struct tarn_device *peer,
                                      bool *reaches_out);
     enum tarn_status (*peer_enable)(struct tarn_device *device, struct tarn_device *peer);
@@ -151,38 +150,39 @@ struct tn_device_ops {
     enum tarn_status (*host_unregister)(struct tarn_device *device, void *memory);
 
     /* Stream-ordered memory: cudaMallocAsync and cudaFreeAsync from the device's default pool.
-     * Memory freed on a stream can be handed out on that stream at once, on others when the stream
-     * has reached the free. `pool_trim` gives cached memory back to the device, but leaves at least
-     * `keep` bytes reserved. */
+     * Memory freed on a stream can be reused on that stream immediately, and on others when the
+     * stream has reached the free. `pool_trim` returns cached memory to the device but keeps at
+     * least `keep` bytes reserved. */
     enum tarn_status (*pool_alloc)(struct tarn_device *device, uint64_t size, tarn_stream stream,
                                    tarn_ptr *address_out);
     enum tarn_status (*pool_free)(struct tarn_device *device, tarn_ptr address, tarn_stream stream);
     enum tarn_status (*pool_trim)(struct tarn_device *device, uint64_t keep);
     enum tarn_status (*pool_info)(struct tarn_device *device, uint64_t *reserved_out,
                                   uint64_t *used_out);
-    /* The largest values that `pool_info` gave or could have given since the peaks were reset. */
+    /* The largest values that `pool_info` could have returned since the peaks were reset. */
     enum tarn_status (*pool_peaks)(struct tarn_device *device, uint64_t *reserved_out,
                                    uint64_t *used_out);
     enum tarn_status (*pool_reset_peaks)(struct tarn_device *device);
 
-    /* Monotonic time. The simulated device's clock moves only when told. */
+    /* Monotonic time. The simulated device's clock advances only on request. */
     uint64_t (*now_ns)(struct tarn_device *device);
 
     /* Text of this thread's last failure on the device, "" when there is none. Valid until the
      * thread's next call. */
     const char *(*last_error)(struct tarn_device *device);
 
-    /* Frees the backend's part; the device is gone afterwards. */
+    /* Destroys the device. */
     void (*destroy)(struct tarn_device *device);
 };
 
 /* First member of every backend's device. Constant after open. */
 struct tarn_device {
     const struct tn_device_ops *ops;
-    int ordinal;                   /* device number as the backend counts, from 0 */
+    int ordinal;                   /* device number in the backend's numbering, from 0 */
     uint64_t total_memory;         /* bytes in all */
-    uint64_t granularity;          /* unit of virtual memory operations, bytes, a power of two */
-    tarn_stream per_thread_stream; /* names another stream in each thread; 0 = none does */
+    uint64_t granularity;          /* of virtual memory operations, bytes, a power of two */
+    tarn_stream per_thread_stream; /* the handle that is a different stream in each thread; 0 =
+                                      none */
 };
 
 static inline bool tn_stream_is_per_thread(const struct tarn_device *device, tarn_stream stream)
@@ -190,8 +190,8 @@ static inline bool tn_stream_is_per_thread(const struct tarn_device *device, tar
     return stream != 0 && stream == device->per_thread_stream;
 }
 
-/* Memory that is kept by the number of its stream cannot be kept for such a stream: says so.
- * TARN_ERR_NOT_SUPPORTED. */
+/* Fails with TARN_ERR_NOT_SUPPORTED: memory is cached per stream handle, and this handle is a
+ * different stream in each thread. */
 enum tarn_status tn_stream_refuse_per_thread(tarn_stream stream, struct tarn_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text of a thread's last failure on a device: one for all devices, since the next failure is
- * what makes it stale, and a thread's static storage is scarce in a library that is loaded late.
+ * The text of a thread's last device failure. All devices share it, because static thread-local
+ * storage is scarce in a library that is loaded late.
  */
 #ifndef TN_DEVICE_LAST_ERROR_H
 #define TN_DEVICE_LAST_ERROR_H
@@ -11,10 +11,10 @@
 #include <stdarg.h>
 #include <stdint.h>
 
-/* A number for a new device, never used twice in a process. */
+/* An id for a new device, unique within the process. */
 uint64_t tn_last_error_new_device(void);
 
-/* Sets this thread's text, cut off at 255 bytes. */
+/* Sets this thread's text, truncated to 255 bytes. */
 void tn_last_error_set(uint64_t device, const char *format, va_list args) TN_PRINTF(2, 0);
 
 /* The text, "" when this thread's last failure was on another device. Borrowed until the thread's

@@ -7,12 +7,12 @@
 #include <stdio.h>
 
 enum {
-    PROCESSES_USUAL = 16, /* room for so many without host memory: it may be short just now */
+    PROCESSES_USUAL = 16, /* this many need no host memory, which may be exhausted now */
     PROCESSES_MAX = 65536,
-    TRIES_MAX = 4 /* processes may start between two questions */
+    TRIES_MAX = 4 /* processes may start between two queries */
 };
 
-/* A list of processes, on the stack as long as it is short. */
+/* A list of processes, on the stack while it is short. */
 struct list {
     struct tn_nvml_process usual[PROCESSES_USUAL];
     struct tn_nvml_process *processes;
@@ -82,7 +82,7 @@ static void list_fini(struct list *list)
                  list->room * sizeof *list->processes);
 }
 
-/* Room for `count`; false when there is none. */
+/* Reserves space for `count`; false when host memory runs out. */
 static bool list_grow(struct list *list, unsigned count)
 {
     struct tn_nvml_process *more =
@@ -97,7 +97,7 @@ static bool list_grow(struct list *list, unsigned count)
     return true;
 }
 
-/* Asks until the room is enough. */
+/* Repeats the query until the list is large enough. */
 static enum tarn_status list_fill(struct list *list, struct tn_nvml *nvml, void *device, char *why,
                                   size_t size)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which processes use a GPU, from NVIDIA's management library, opened at run time when it is first
- * asked.
+ * The processes that use a GPU, from NVIDIA's management library, opened at run time on first use.
  *
- * Thread-safe. Locks: `lock` (TN_LOCK_DEVICE) guards opening; a question takes milliseconds the
- * first time and tens of microseconds later.
+ * Thread-safe. Locks: `lock` (TN_LOCK_DEVICE) guards opening; the first query takes milliseconds,
+ * later ones tens of microseconds.
  */
 #ifndef TN_DEVICE_NVML_H
 #define TN_DEVICE_NVML_H
@@ -19,7 +18,7 @@
 /* nvmlProcessInfo_t as of its second version. */
 struct tn_nvml_process {
     unsigned pid;
-    unsigned long long used; /* bytes; TN_NVML_UNKNOWN = not known */
+    unsigned long long used; /* bytes; TN_NVML_UNKNOWN = unknown */
     unsigned gpu_instance;
     unsigned compute_instance;
 };
@@ -36,7 +35,7 @@ struct tn_nvml {
     struct tn_lock lock;
     const char *path;
     bool tried;
-    enum tarn_status opened; /* TARN_OK once it is open; what stopped it */
+    enum tarn_status opened; /* TARN_OK once it is open, or why it failed */
     int (*init)(void);
     int (*get_handle)(const char *bus_id, void **device);
     int (*get_index)(void *device, unsigned *index); /* NULL in old libraries */
@@ -47,11 +46,11 @@ struct tn_nvml {
 void tn_nvml_init(struct tn_nvml *nvml, const char *path);
 void tn_nvml_fini(struct tn_nvml *nvml);
 
-/* Shows the processes that use the GPU at that PCI address, and stores its number as NVML counts,
- * which no environment variable changes; *number_out stays as it is where that is not known.
+/* Visits the processes that use the GPU at that PCI address, and stores its NVML index, which no
+ * environment variable changes; *number_out is unchanged if the index is unknown.
  * TARN_ERR_NOT_FOUND without the library, TARN_ERR_NOT_READY when it finds no driver,
  * TARN_ERR_DEVICE when it fails, TARN_ERR_HOST_MEMORY for more than sixteen processes; then `why`
- * says so in a sentence, and nothing was shown. */
+ * is a sentence that explains it, and nothing was visited. */
 enum tarn_status tn_nvml_processes(struct tn_nvml *nvml, const char *bus_id,
                                    tarn_process_visitor visit, void *context, int *number_out,
                                    char *why, size_t size) TARN_MUST_CHECK;

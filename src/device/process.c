@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements what tarn/device.h says of processes, and the sentences of the out-of-memory message.
- */
+/* Implements the process functions of tarn/device.h, and the sentences about processes in the
+ * out-of-memory message. */
 #include "device/process.h"
 
 #include "base/errinfo.h"
@@ -59,7 +59,7 @@ void tn_processes_describe(struct tarn_device *device, char *text, size_t size)
 
 /* ---- the list ---- */
 
-/* The first line has the number that is known only after the others. */
+/* The first line contains a number that is known only after the query. */
 struct lines {
     struct tn_text_out out;
     const int *number;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the controls of tarn/sim.h: what tests and replays tell the simulated device. They are
- * no device calls: not counted, not planned to fail.
+ * Implements the controls of tarn/sim.h: how tests and replays control the simulated device. They
+ * are not device calls: neither counted nor subject to planned failures.
  */
 #include "device/sim_device.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copying on simulated devices: done at once, whatever the stream has queued, and only where there
- * is memory behind the addresses. Every simulated device reaches every other.
+ * Copying on simulated devices: done immediately, whatever the stream has queued, and only with
+ * memory behind the addresses. All simulated devices can access each other.
  */
 #include "device/sim_device.h"
 
@@ -34,7 +34,7 @@ enum tarn_status tn_sim_peer_enable(struct tarn_device *device, struct tarn_devi
     return tn_sim_leave(device, st);
 }
 
-/* Where one side of a copy lies in this process; NULL when there is no such memory. */
+/* The host address of one side of a copy; NULL when there is no such memory. */
 static void *side(struct tarn_device *device, uint64_t address, uint64_t size)
 {
     return device ? tarn_sim_host_memory(device, address, size) : (void *)(uintptr_t)address;
@@ -46,7 +46,7 @@ enum tarn_status tn_sim_copy(struct tarn_device *device, const struct tn_copy *c
     if (sim_of(device)->memory) {
         return tn_sim_there_copy(device, copy, stream);
     }
-    /* Each device's own lock guards where its memory lies; none is held during the copy. */
+    /* The lock of each device guards only its address lookup; no lock is held during the copy. */
     void *to = side(copy->to_device, copy->to, copy->size);
     const void *from = side(copy->from_device, copy->from, copy->size);
     enum tarn_status st = tn_sim_enter(device, TARN_SIM_COPY);

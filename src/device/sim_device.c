@@ -45,7 +45,7 @@ enum tarn_status tn_sim_fail_memory(struct tn_sim *sim, uint64_t wanted)
                        tn_sim_space_room(&sim->space));
 }
 
-/* Without the lock, which a thread of the parent may have held. */
+/* Does not take the lock, which a thread of the parent may have held. */
 static TN_COLD enum tarn_status refuse_in_child(struct tn_sim *sim)
 {
     return tn_sim_fail(sim, TARN_ERR_DEVICE,
@@ -222,7 +222,7 @@ static enum tarn_status sim_memory_info(struct tarn_device *device, uint64_t *fr
     return tn_sim_leave(device, st);
 }
 
-/* A simulated device is this process's alone. */
+/* Only this process uses a simulated device. */
 static enum tarn_status sim_processes(struct tarn_device *device, tarn_process_visitor visit,
                                       void *context, int *number_out)
 {
@@ -405,7 +405,7 @@ static enum tarn_status sim_device_wait(struct tarn_device *device)
     return tn_sim_leave(device, st);
 }
 
-/* As many nodes as the caller has room for. */
+/* Copies as many nodes as fit. */
 static void nodes_copy(tn_graph_node *to, uint32_t capacity, const tn_graph_node *from,
                        uint32_t count)
 {
@@ -555,8 +555,8 @@ static enum tarn_status options_read(const struct tarn_sim_options *given,
     if (options.memory && (options.backed || tn_sim_from(options.memory))) {
         return tn_fail(
             error, TARN_ERR_INVALID_ARGUMENT,
-            "the memory of a simulated device is the host's or a GPU's, not both and not "
-            "another simulated device's");
+            "the memory of a simulated device comes from the host or a GPU, not from both and not "
+            "from another simulated device");
     }
     if (options.ordinal < 0) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "device number %d is negative",
@@ -566,7 +566,7 @@ static enum tarn_status options_read(const struct tarn_sim_options *given,
     return TARN_OK;
 }
 
-/* A new device's fields, the lock excepted. */
+/* Initializes the fields of a new device except the lock. */
 static void sim_init(struct tn_sim *sim, const struct tarn_sim_options *options)
 {
     sim->base = (struct tarn_device){.ops = &tn_sim_ops,

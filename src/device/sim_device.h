@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated device: one record and one lock for everything. Each function of the table is thin:
- * it enters (takes the lock, counts the call, asks the failure plan), does its work through the
+ * The simulated device: one struct and one lock for everything. Each function of the table is thin:
+ * it enters (takes the lock, counts the call, checks the failure plan), does its work through the
  * parts (space, streams, virtual memory, pool) and leaves. Parts fail before they change anything.
  *
- * Memory is charged when it is there: plain allocations by their exact size, physical pages, and
- * the units of the stream-ordered pool. Freeing plain memory does not move the clock, although
- * cudaFree waits for the device: callers free only what no stream uses any more.
+ * Memory is charged while it exists: plain allocations by their exact size, physical pages, and the
+ * units of the stream-ordered pool. Freeing plain memory does not advance the clock, although
+ * cudaFree waits for the device: callers only free memory that no stream still uses.
  *
- * Locks: `lock` guards all fields but `base`, `id`, `backed` and `memory`, which never change, and
- * `fork`. In a forked child every call fails before it takes the lock.
+ * Locks: `lock` guards all fields except `base`, `id`, `backed` and `memory`, which never change,
+ * and `fork`. In a forked child every call fails before it takes the lock.
  */
 #ifndef TN_DEVICE_SIM_DEVICE_H
 #define TN_DEVICE_SIM_DEVICE_H
@@ -23,11 +23,11 @@
 #include "device/sim_stream.h"
 
 /* Virtual memory (sim_vmm.c): physical pages by number, mappings by address. Mappings never overlap
- * and lie inside one reservation each; a page counts the mappings that show it. */
+ * and each lies inside one reservation; a page counts its mappings. */
 struct tn_sim_vmm {
     struct tn_tree pages;
     struct tn_tree mappings;
-    tn_page_handle last_page; /* numbers are not used twice */
+    tn_page_handle last_page; /* numbers are never reused */
 };
 
 /* Stream-ordered pool (sim_async.c): every block by address; free ones also by size. */
@@ -35,14 +35,14 @@ struct tn_sim_pool {
     struct tn_tree blocks;
     struct tn_tree free;
     uint64_t reserved; /* bytes of units */
-    uint64_t used;     /* bytes asked for by blocks in use */
+    uint64_t used;     /* requested bytes of allocated blocks */
     uint64_t reserved_peak;
     uint64_t used_peak;
 };
 
-/* Pinned host memory (sim_host.c): every piece by its address. */
+/* Pinned host memory (sim_host.c): every allocation by its address. */
 struct tn_sim_host {
-    struct tn_map pieces; /* bytes, with the lowest bit set where the memory is the caller's */
+    struct tn_map pieces; /* bytes, with the lowest bit set for registered memory */
 };
 
 struct tn_sim {
@@ -51,7 +51,7 @@ struct tn_sim {
     struct tn_lock lock;
     uint64_t id; /* never used twice in a process */
     bool backed;
-    struct tarn_device *memory; /* whose memory lies behind the addresses, or NULL */
+    struct tarn_device *memory; /* provides the memory, or NULL */
     bool explained;             /* the current call has set its error text */
     uint64_t failures;
     struct tn_sim_space space;
@@ -64,12 +64,12 @@ struct tn_sim {
 
 extern const struct tn_device_ops tn_sim_ops;
 
-/* The simulated device behind a device; NULL if it is another kind, or one of the process that this
- * one was forked from. */
+/* The simulated device of a device; NULL if it is of another kind, or was created before a fork. */
 struct tn_sim *tn_sim_from(struct tarn_device *device);
 
-/* Begins a call: takes the lock, counts. Not TARN_OK when the call is planned to fail. Either way
- * the caller ends with tn_sim_leave, which releases the lock and returns the status it is given. */
+/* Starts a call: takes the lock and counts. Not TARN_OK when the call is planned to fail. In either
+ * case the caller finishes with tn_sim_leave, which releases the lock and returns the status passed
+ * to it. */
 enum tarn_status tn_sim_enter(struct tarn_device *device, enum tarn_sim_call call);
 enum tarn_status tn_sim_leave(struct tarn_device *device, enum tarn_status status);
 
@@ -77,17 +77,17 @@ enum tarn_status tn_sim_leave(struct tarn_device *device, enum tarn_status statu
 enum tarn_status tn_sim_fail(struct tn_sim *sim, enum tarn_status status, const char *format, ...)
     TN_PRINTF(3, 4);
 
-/* Out of memory with its text. */
+/* Fails with TARN_ERR_OUT_OF_MEMORY and its text. */
 enum tarn_status tn_sim_fail_memory(struct tn_sim *sim, uint64_t wanted);
 
-/* Takes address space with memory charged and, on a backed device, usable host memory behind it;
- * and back, what was opened included. For plain allocations and chunks of the pool. */
+/* Allocates an address range, charges its memory and, on a backed device, provides host memory;
+ * releases it, opened ranges included. For plain allocations and chunks of the pool. */
 enum tarn_status tn_sim_memory_take(struct tn_sim *sim, enum tn_sim_kind kind, uint64_t size,
                                     struct tn_sim_range **range_out);
 void tn_sim_memory_give(struct tn_sim *sim, struct tn_sim_range *range);
 
-/* sim_memory.c: the same on the device whose memory it is. Without such a device nothing happens
- * and `*there_out` is 0. */
+/* sim_memory.c: the same on the device that provides the memory. Without one, does nothing and sets
+ * `*there_out` to 0. */
 enum tarn_status tn_sim_there_alloc(struct tn_sim *sim, uint64_t size, tarn_ptr *there_out);
 enum tarn_status tn_sim_there_free(struct tn_sim *sim, tarn_ptr there);
 enum tarn_status tn_sim_there_reserve(struct tn_sim *sim, uint64_t size, tarn_ptr *there_out);
@@ -101,7 +101,7 @@ enum tarn_status tn_sim_there_unmap(struct tn_sim *sim, tarn_ptr there, uint64_t
 enum tarn_status tn_sim_there_copy(struct tarn_device *device, const struct tn_copy *copy,
                                    tarn_stream stream);
 
-/* sim_vmm.c; the functions of the table, then what the device needs from the part. */
+/* sim_vmm.c; the functions of the table, then those for the other parts. */
 enum tarn_status tn_sim_va_reserve(struct tarn_device *device, uint64_t size,
                                    tarn_ptr *address_out);
 enum tarn_status tn_sim_va_release(struct tarn_device *device, tarn_ptr address, uint64_t size);
@@ -121,8 +121,8 @@ bool tn_sim_vmm_covers(const struct tn_sim *sim, tarn_ptr address, uint64_t size
 /* The page's size and memory object (-1 = none); false when there is no such page. */
 bool tn_sim_page_find(const struct tn_sim *sim, tn_page_handle page, uint64_t *size_out,
                       int *object_out);
-/* A page of another device's memory, not charged; takes ownership of the object. False without host
- * memory. */
+/* Adds a page of another device's memory, which is not charged; takes ownership of the object.
+ * False when host memory runs out. */
 bool tn_sim_page_adopt(struct tn_sim *sim, uint64_t size, int object,
                        tn_page_handle *page_out) TN_MUST_CHECK;
 
@@ -161,10 +161,11 @@ enum tarn_status tn_sim_pool_peaks(struct tarn_device *device, uint64_t *reserve
 enum tarn_status tn_sim_pool_reset_peaks(struct tarn_device *device);
 void tn_sim_pool_init(struct tn_sim_pool *pool);
 void tn_sim_pool_fini(struct tn_sim *sim);
-/* Whether one block in use holds all of [address, address + size). */
+/* Whether one allocated block contains all of [address, address + size). */
 bool tn_sim_pool_covers(const struct tn_sim *sim, tarn_ptr address, uint64_t size);
 
-/* Adds every violated invariant of the device to `findings`, returns how many. Takes the lock. */
+/* Adds every violated invariant of the device to `findings` and returns their number. Takes the
+ * lock. */
 uint64_t tn_sim_check(struct tn_sim *sim, struct tarn_findings *findings);
 
 /* The parts of it that belong to the pool; the lock is held. */

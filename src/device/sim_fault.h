@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Failure plan of the simulated device: which call of which kind fails with which status. A plan is
- * used up when its call comes. Also counts the calls. Locks: the device's.
+ * consumed by its call. Also counts the calls. Locks: the device's.
  */
 #ifndef TN_DEVICE_SIM_FAULT_H
 #define TN_DEVICE_SIM_FAULT_H
@@ -22,8 +22,9 @@ struct tn_sim_faults {
 void tn_sim_fault_plan(struct tn_sim_faults *faults, enum tarn_sim_call call, uint64_t n,
                        enum tarn_status status);
 
-/* Counts one call. TARN_OK, or the status with which it has to fail. When the plan of the kind and
- * the plan for any call name the same call, both are used up and the kind's status counts. */
+/* Counts one call. Returns TARN_OK, or the status with which it must fail. If the plan of the kind
+ * and the plan for any call select the same call, both are consumed and the kind's status is
+ * used. */
 enum tarn_status tn_sim_fault_next(struct tn_sim_faults *faults, enum tarn_sim_call call);
 
 /* "map", "event_query": as the device table names them. */

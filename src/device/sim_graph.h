@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Graphs under capture on the simulated device: what work came after what, no more. Nothing of a
- * graph is ever run.
+ * Graphs captured on the simulated device: only the dependencies of work. Graphs are never run.
  *
- * A capture begins on one stream, its origin; other streams join it by waiting for work of it. Work
- * queued on a stream in a capture becomes a node of the capture's graph, after the stream's
- * terminals: the nodes that the stream's next work comes after.
+ * A capture starts on one stream, its origin; other streams join it by waiting for work in it. Work
+ * queued on a capturing stream becomes a node of the graph that depends on the stream's terminals.
  *
- * A mark is a place in a graph: a capture and some nodes of it. A stream in a capture has one, its
+ * A mark is a position in a graph: a capture and some of its nodes. A capturing stream has one, its
  * terminals; an event recorded on such a stream has a copy. Joining adds the nodes of one mark to
  * another.
  *
- * The nodes live until the capture ends. Marks hold names only, so that an event may outlive the
- * capture; whoever finds no graph for a mark's capture knows that it is over. A node's name is its
- * capture's number above its own number in the graph, so that no name is used twice.
+ * The nodes live until the capture ends. Marks hold only ids, so that an event may outlive the
+ * capture; if a mark's capture has no graph, it has ended. A node's id is its capture's number in
+ * the upper bits and its own number in the lower ones, so ids are never reused.
  *
- * Invariants: a node's parents are older nodes of the same graph; a mark names no node twice.
- * Locks: the device's. Cost: finding a graph is linear in the captures under way, joining in the
+ * Invariants: a node's parents are older nodes of the same graph; a mark contains no node twice.
+ * Locks: the device's. Cost: finding a graph is linear in the active captures, joining in the
  * product of both marks' nodes.
  */
 #ifndef TN_DEVICE_SIM_GRAPH_H
@@ -38,7 +36,7 @@ struct tn_sim_graph_node {
     uint32_t parent_count;
 };
 
-/* One capture under way. */
+/* One active capture. */
 struct tn_sim_graph {
     struct tn_sim_graph *next;
     uint64_t capture;
@@ -55,19 +53,18 @@ struct tn_sim_graphs {
 
 void tn_sim_graphs_fini(struct tn_sim_graphs *graphs);
 
-/* Begins a capture on a stream that is in none; `mark` is the stream's. TARN_ERR_HOST_MEMORY. */
+/* Starts a capture on a stream that is not in one; `mark` is the stream's. TARN_ERR_HOST_MEMORY. */
 enum tarn_status tn_sim_graph_begin(struct tn_sim_graphs *graphs, tarn_stream origin,
                                     struct tn_sim_mark *mark) TN_MUST_CHECK;
 
-/* Ends a capture that is under way and frees its nodes. The marks of its streams are the caller's
- * to clear. */
+/* Ends an active capture and frees its nodes. The caller clears the marks of its streams. */
 void tn_sim_graph_end(struct tn_sim_graphs *graphs, uint64_t capture);
 
-/* NULL when no such capture is under way. */
+/* NULL when there is no such active capture. */
 struct tn_sim_graph *tn_sim_graph_find(const struct tn_sim_graphs *graphs, uint64_t capture);
 
-/* Adds a node after the mark's; the mark then has that node alone. Its capture is under way.
- * TARN_ERR_HOST_MEMORY; TARN_ERR_LIMIT beyond 2^32 - 1 nodes or edges. */
+/* Adds a node that depends on those of the mark, which then contains only the new node. Its capture
+ * must be active. TARN_ERR_HOST_MEMORY; TARN_ERR_LIMIT beyond 2^32 - 1 nodes or edges. */
 enum tarn_status tn_sim_graph_add(const struct tn_sim_graphs *graphs,
                                   struct tn_sim_mark *mark) TN_MUST_CHECK;
 
@@ -76,17 +73,17 @@ enum tarn_status tn_sim_graph_add(const struct tn_sim_graphs *graphs,
 bool tn_sim_graph_parents(const struct tn_sim_graphs *graphs, tn_graph_node node,
                           const tn_graph_node **parents_out, uint32_t *count_out);
 
-/* Makes `to` the same place as `from`. TARN_ERR_HOST_MEMORY. */
+/* Copies `from` to `to`. TARN_ERR_HOST_MEMORY. */
 enum tarn_status tn_sim_mark_copy(struct tn_sim_mark *to,
                                   const struct tn_sim_mark *from) TN_MUST_CHECK;
 
-/* What comes after `to` comes after `from`, too; a mark in no capture joins that of `from`.
+/* Makes later work at `to` depend on `from` as well; a mark in no capture joins that of `from`.
  * TARN_ERR_STATE when the two are in different captures or only `to` is in one;
  * TARN_ERR_HOST_MEMORY. */
 enum tarn_status tn_sim_mark_join(struct tn_sim_mark *to,
                                   const struct tn_sim_mark *from) TN_MUST_CHECK;
 
-/* Takes the mark out of its capture and frees what it holds. */
+/* Removes the mark from its capture and frees its memory. */
 void tn_sim_mark_clear(struct tn_sim_mark *mark);
 
 /* Adds every violated invariant of the graphs, or of the mark of a stream, to `findings`. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pinned host memory of the simulated device: ordinary memory of the system, in a list, so that
- * what is given back wrongly or twice is told. Nothing is locked in place.
+ * Pinned host memory of the simulated device: ordinary memory with a table of all allocations, so
+ * that invalid and double frees are reported. Nothing is page-locked.
  */
 #include "device/sim_device.h"
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of the simulated device that several processes see. What is shared is the memory object
- * behind a plain allocation or a page, which another process finds through the exporting process's
- * number of it. A number may mean anything by now, or be forged: only memory objects of simulated
- * devices are opened (base/os_map.h), only of the size that is named, and for a plain allocation
- * only the one with the random number that the handle holds. Devices without memory behind them
- * share addresses only.
+ * Memory of the simulated device shared between processes: the memory object behind a plain
+ * allocation or a page, which another process finds by the exporting process's descriptor. The
+ * descriptor may be stale or forged: only memory objects of simulated devices (base/os_map.h) of
+ * the named size are opened, and for a plain allocation only the one with the handle's random
+ * number. Devices that are not backed share only addresses.
  *
- * As with the driver, a process cannot open what is its own, nor open the same thing twice. What
- * was opened or imported is another device's memory: it is not charged.
+ * As with the driver, a process cannot open its own memory, nor the same allocation twice. Opened
+ * and imported memory belongs to another device and is not charged.
  */
 #include "device/sim_device.h"
 

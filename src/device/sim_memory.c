@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What lies behind the addresses of a simulated device: nothing, host memory, or the memory of
- * another device. In the last case each call that takes or gives memory is made there as well,
- * first, and what fails there fails here.
+ * The memory behind the addresses of a simulated device: none, host memory, or the memory of
+ * another device. In the last case each call that allocates or releases memory is first made there,
+ * and fails here if it fails there.
  */
 #include "device/sim_device.h"
 

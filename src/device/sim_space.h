@@ -2,18 +2,17 @@
 /*
  * The simulated device's address space and capacity.
  *
- * A range is a piece of address space that is taken: a plain allocation, a reservation for virtual
- * memory, a chunk of the stream-ordered pool, or an allocation of another process that is open
- * here. The space gives a new range the lowest address
- * that is a multiple of TN_SIM_ALIGNMENT, at or above the base, and has room behind it; or the next
- * scripted address of the range's kind, if that is free. Charges (bytes of memory) are apart from
+ * A range is an allocated piece of address space: a plain allocation, a reservation for virtual
+ * memory, a chunk of the stream-ordered pool, or an opened allocation of another process. A new
+ * range gets the next scripted address of its kind if that is free, or else the lowest multiple of
+ * TN_SIM_ALIGNMENT at or above the base where it fits. Charges (bytes of memory) are separate from
  * ranges: a reservation costs nothing, a physical page has no address.
  *
  * Ranges are a tree by address. Each knows the free gap before it and the largest usable gap in its
- * subtree, which makes both the search for the lowest fit and giving back O(log n); giving back
- * needs no host memory. A record without size at the end of the space owns the last gap.
+ * subtree, so finding the lowest fit and releasing are O(log n); releasing needs no host memory. A
+ * record of size 0 at the end of the space owns the last gap.
  *
- * Invariants: ranges do not overlap; gap_start = end of the range before (0 for the first);
+ * Invariants: ranges do not overlap; gap_start = end of the previous range (0 for the first);
  *   used + foreign <= capacity unless foreign memory was set later; used <= peak.
  * Locks: the device's.
  */
@@ -25,7 +24,7 @@
 
 enum {
     TN_SIM_SCRIPT_MAX = 1 << 20
-}; /* scripted addresses that wait in one queue */
+}; /* scripted addresses per queue */
 
 #define TN_SIM_ALIGNMENT ((uint64_t)2 << 20) /* of addresses and virtual memory operations */
 #define TN_SIM_SPACE_END ((uint64_t)1 << 57) /* as x86-64 with five-level pages */
@@ -44,20 +43,20 @@ struct tn_sim_range {
     struct tn_tree_node node;
     uint64_t start;     /* first address */
     uint64_t size;      /* bytes, not rounded; 0 only in the end record */
-    uint64_t gap_start; /* end of the range before */
+    uint64_t gap_start; /* end of the previous range */
     uint64_t best_gap;  /* largest usable gap of the subtree, bytes */
     uint64_t floor;     /* the space's base: gaps below are not usable */
     enum tn_sim_kind kind;
     void *host;     /* backing memory of at least `size` bytes, or NULL; the device's */
     int object;     /* of plain and opened ranges with backing memory: its memory object */
-    tarn_ptr there; /* address on the device whose memory it is, or 0 */
-    struct tn_ipc_handle *opened; /* of opened ranges: what was opened; owned */
+    tarn_ptr there; /* address on the device that provides the memory, or 0 */
+    struct tn_ipc_handle *opened; /* handle of an opened range; owned */
 };
 
-/* Addresses to hand out, first in first out. */
+/* A FIFO queue of addresses. */
 struct tn_sim_script {
     tarn_ptr *address; /* `capacity` slots */
-    size_t head;       /* next to hand out */
+    size_t head;       /* next to use */
     size_t count;      /* waiting, from head on */
     size_t capacity;
 };
@@ -72,7 +71,7 @@ struct tn_sim_space {
     void *oracle_context;
     uint64_t live[TN_SIM_KIND_COUNT]; /* ranges of each kind */
     uint64_t capacity;
-    uint64_t foreign; /* bytes that others hold */
+    uint64_t foreign; /* bytes of other processes */
     uint64_t used;
     uint64_t peak;
 };
@@ -83,7 +82,7 @@ void tn_sim_space_init(struct tn_sim_space *space, uint64_t base, uint64_t capac
 /* Frees all records; backing memory must have been released. */
 void tn_sim_space_fini(struct tn_sim_space *space);
 
-/* Takes a range of `size` > 0 bytes. *range_out is borrowed until given back. Fails with
+/* Allocates a range of `size` > 0 bytes. *range_out is borrowed until its release. Fails with
  * TARN_ERR_OUT_OF_MEMORY when no gap is large enough and with TARN_ERR_HOST_MEMORY. */
 enum tarn_status tn_sim_space_take(struct tn_sim_space *space, enum tn_sim_kind kind, uint64_t size,
                                    struct tn_sim_range **range_out);
@@ -101,12 +100,12 @@ struct tn_sim_range *tn_sim_space_first(const struct tn_sim_space *space);
 struct tn_sim_range *tn_sim_space_next(const struct tn_sim_space *space,
                                        const struct tn_sim_range *range);
 
-/* Puts an address at the end of the kind's queue. */
+/* Appends an address to the kind's queue. */
 enum tarn_status tn_sim_space_script(struct tn_sim_space *space, enum tn_sim_kind kind,
                                      tarn_ptr address);
 void tn_sim_space_script_clear(struct tn_sim_space *space);
 
-/* Takes bytes of memory, or says false and changes nothing when there are not so many. */
+/* Charges bytes of memory; false, changing nothing, if there are not enough. */
 bool tn_sim_space_charge(struct tn_sim_space *space, uint64_t bytes);
 void tn_sim_space_refund(struct tn_sim_space *space, uint64_t bytes);
 

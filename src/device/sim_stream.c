@@ -29,7 +29,7 @@ static int stream_compare(const struct tn_tree_node *a, const struct tn_tree_nod
     return tn_tree_order_u64(stream_of(a)->handle, stream_of(b)->handle);
 }
 
-/* A hold that goes lets go of the one that it waits for. */
+/* Destroying a hold releases the hold that it waits for. */
 static void hold_release(struct tn_sim_hold *hold)
 {
     while (hold) {
@@ -100,7 +100,7 @@ struct tn_sim_stream *tn_sim_stream_get(struct tn_sim_streams *streams, tarn_str
     return stream;
 }
 
-/* Handles that no user has: streams are numbered or pointers. */
+/* Handles that cannot collide with user streams, which are small numbers or pointers. */
 #define MADE_HANDLES ((tarn_stream)0x7a << 56)
 
 struct tn_sim_stream *tn_sim_stream_create(struct tn_sim_streams *streams)
@@ -142,7 +142,7 @@ enum tarn_status tn_sim_stream_enqueue(const struct tn_sim_streams *streams,
     return TARN_OK;
 }
 
-/* Puts an open hold behind everything queued on the stream, or NULL without host memory. */
+/* Appends an open hold to the stream; NULL when host memory runs out. */
 static struct tn_sim_hold *stream_hold(struct tn_sim_stream *stream)
 {
     struct tn_sim_hold *hold = tn_host_alloc_zero(sizeof *hold);
@@ -200,7 +200,7 @@ static void stream_end_hold(struct tn_sim_streams *streams, struct tn_sim_stream
     streams->open_waits--;
 }
 
-/* Ends what holds of the stream can end now, true if any. */
+/* Ends the holds of the stream that can end now; true if there were any. */
 static bool stream_settle(struct tn_sim_streams *streams, struct tn_sim_stream *stream)
 {
     bool progress = false;
@@ -250,7 +250,7 @@ enum tarn_status tn_sim_stream_unblock(struct tn_sim_streams *streams, struct tn
     return TARN_OK;
 }
 
-/* Makes the stream's oldest hold end: by ending the blocking work that it waits for in the end. */
+/* Makes the stream's oldest hold end, by ending the blocking work at the end of its chain. */
 static void stream_force_unblock(struct tn_sim_streams *streams, struct tn_sim_stream *stream)
 {
     struct tn_sim_hold *hold = stream->first_hold;
@@ -261,7 +261,7 @@ static void stream_force_unblock(struct tn_sim_streams *streams, struct tn_sim_s
         tn_assert(cause);
         hold = cause->stream->first_hold;
     }
-    tn_assert(hold); /* chains of holds end with one that only the test ends */
+    tn_assert(hold); /* a chain of holds ends with blocking work */
     if (hold) {
         hold_tell(streams, hold, (struct tn_sim_point){.ns = streams->now_ns});
     }
@@ -452,7 +452,7 @@ enum tarn_status tn_sim_event_wait(struct tn_sim_streams *streams, uint64_t even
     return TARN_OK;
 }
 
-/* Work queued on the stream from now on comes after a place of `other`. */
+/* Makes later work on the stream depend on a point of `other`. */
 static enum tarn_status stream_wait_for(struct tn_sim_streams *streams,
                                         struct tn_sim_stream *stream,
                                         const struct tn_sim_stream *other,

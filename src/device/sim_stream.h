@@ -2,13 +2,12 @@
 /*
  * Streams and events of the simulated device on a virtual clock.
  *
- * A stream is a timeline. Work queued on it runs one after the other. Timed work takes so many
- * nanoseconds; a hold ("blocking work") ends when it is told to. So a stream is: the time at which
- * the work before its first open hold is done, then a list of open holds, each with the time of
- * the work queued behind it up to the next hold. A point marks a place in a stream: a time when
- * nothing is held before it, else a hold and an offset from that hold's end. Ending a hold does
- * not touch the points behind it: they ask the hold. Streams wait for each other only when told
- * to; stream 0 is one like others.
+ * A stream is a timeline whose work runs in order. Timed work takes a number of nanoseconds; a hold
+ * ("blocking work") lasts until it is ended. So a stream is: the time at which the work before its
+ * first open hold is done, then a list of open holds, each with the time of the work queued behind
+ * it up to the next hold. A point marks a place in a stream: a time when nothing is held before it,
+ * else a hold and an offset from that hold's end. Ending a hold does not touch the points behind
+ * it: they ask the hold. Streams wait for each other only explicitly; stream 0 is not special.
  *
  * A hold also stands for waiting: for a point of another stream, when that is not yet known to be
  * reached at some time, or when it comes behind other holds. It ends by itself when its turn has

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Virtual memory of the simulated device: reservations are ranges of the address space, pages are
- * charged memory without an address, a mapping shows one whole page inside one reservation. On a
+ * charged memory without an address, a mapping maps one whole page inside one reservation. On a
  * backed device a page is a memory object of the system and a reservation a range of host addresses
- * without memory, so that a page shown twice has the same contents at both places.
+ * without memory, so that a page mapped twice has the same contents at both addresses.
  *
  * Releasing a page or reservation with something mapped is an error here; the real driver keeps
  * such a page until it is unmapped, but the allocator never relies on that. Unmapping and granting
@@ -26,7 +26,7 @@ struct sim_page {
     struct tn_tree_node node;
     tn_page_handle handle;
     uint64_t size;
-    uint64_t mappings;    /* that show it */
+    uint64_t mappings;    /* number of mappings */
     int object;           /* its memory on a backed device, else -1 */
     tn_page_handle there; /* of the device whose memory it is, or 0 */
     bool imported;        /* another device's memory: not charged */

@@ -16,8 +16,9 @@ static enum tarn_status stream_failed(struct tarn_device *device, enum tarn_stat
 enum tarn_status tn_stream_refuse_per_thread(tarn_stream stream, struct tarn_error *error)
 {
     return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
-                   "stream %" PRIu64 " is cudaStreamPerThread, another stream in each thread, but "
-                   "memory is kept by stream: make a stream for each thread and pass that",
+                   "stream %" PRIu64
+                   " is cudaStreamPerThread, a different stream in each thread, but "
+                   "memory is cached per stream: create a stream for each thread and pass that",
                    stream);
 }
 
@@ -26,7 +27,7 @@ enum tarn_status tarn_stream_create(struct tarn_device *device, tarn_stream *str
 {
     const enum tarn_status st = device->ops->stream_create(device, stream_out);
 
-    return st ? stream_failed(device, st, "making a stream", error) : TARN_OK;
+    return st ? stream_failed(device, st, "creating a stream", error) : TARN_OK;
 }
 
 enum tarn_status tarn_stream_destroy(struct tarn_device *device, tarn_stream stream,
@@ -54,7 +55,7 @@ enum tarn_status tarn_stream_get_capture(struct tarn_device *device, tarn_stream
         device->ops->capture_info(device, stream, &capture, NULL, 0, &count);
 
     if (st) {
-        return stream_failed(device, st, "asking about a capture", error);
+        return stream_failed(device, st, "querying a capture", error);
     }
     *capture_out = capture;
     return TARN_OK;

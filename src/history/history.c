@@ -73,7 +73,8 @@ static uint64_t history_capture(void *context, enum tarn_context_level level)
         tn_intern_get(&history->stacks, words, (1 + count) * sizeof *words, hash, &found);
 
     if ((found || !stack) && words[0] != 0 && history->host.release) {
-        history->host.release(history->host.context, words[0]); /* the table has its own */
+        history->host.release(history->host.context, words[0]); /* the table keeps its own
+                                                                   reference */
     }
     return (uint64_t)(uintptr_t)stack;
 }
@@ -134,7 +135,7 @@ static void extra_drop(struct tarn_history *history, struct tn_interned *extra)
     }
 }
 
-/* Looks the event's texts up; NULL when they find no room. */
+/* Interns the event's texts; NULL for lack of space. */
 static TN_COLD struct tn_interned *extra_find(struct tarn_history *history,
                                               const struct tarn_trace_event *event)
 {
@@ -156,8 +157,8 @@ static TN_COLD struct tn_interned *extra_find(struct tarn_history *history,
     return piece;
 }
 
-/* The piece for the event's pool and texts, with a reference for the entry. Most events have those
- * of the one before. */
+/* The interned extra for the event's pool and texts, with a reference for the ring's entry. Most
+ * events reuse the previous one. */
 static struct tn_interned *extra_get(struct tarn_history *history,
                                      const struct tarn_trace_event *event)
 {
@@ -262,7 +263,7 @@ static struct tn_interned *text_get(struct tarn_history *history, const char *te
     return tn_intern_get(&history->extras, text, size, tn_intern_hash(text, size), NULL);
 }
 
-/* Whether all texts found room; those that did are released if not. */
+/* Whether all texts could be interned; releases the others if not. */
 static bool annotation_fill(struct tarn_history *history, struct tn_annotation_entry *annotation,
                             const char *name, const struct tarn_annotation_field *fields)
 {
@@ -325,7 +326,7 @@ enum tarn_status tarn_history_annotate(struct tarn_history *history,
     return TARN_OK;
 }
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 
 static uint64_t or_default(uint64_t value, uint64_t standard)
 {
@@ -451,7 +452,7 @@ void tarn_history_destroy(struct tarn_history *history)
     }
 }
 
-/* Gives back what the newest `kept` entries do not need. Under the lock. */
+/* Releases everything except the newest `kept` entries. Under the lock. */
 static void release_oldest(struct tarn_history *history, uint64_t kept)
 {
     for (uint64_t i = 0; i + kept < history->ring.count; i++) {
@@ -542,10 +543,10 @@ void tarn_history_get_usage(struct tarn_history *history, struct tarn_history_us
     memcpy(usage_out, &usage, asked < sizeof usage ? asked : sizeof usage);
 }
 
-/* ---- looking at it ---- */
+/* ---- reading ---- */
 
 enum {
-    COPY_SLACK = 4096 /* entries that may come between the two steps */
+    COPY_SLACK = 4096 /* events that may arrive between the two steps */
 };
 
 bool tn_history_copy_prepare(struct tarn_history *history, struct tn_history_copy *copy)
@@ -566,7 +567,7 @@ bool tn_history_copy_prepare(struct tarn_history *history, struct tn_history_cop
         tn_host_free(copy->annotations, annotations_bytes(history));
         return false;
     }
-    memset(copy->entries, 0, copy->capacity * sizeof *copy->entries); /* its pages are there then */
+    memset(copy->entries, 0, copy->capacity * sizeof *copy->entries); /* commits the pages */
     memset(copy->annotations, 0, annotations_bytes(history));
     tn_lock_acquire(&history->symbol_lock);
     if (history->symbols) {
@@ -663,7 +664,7 @@ enum tarn_status tarn_history_walk(struct tarn_history *history,
 
 /* ---- names ---- */
 
-/* Frames of one address; they stay when the lock is released. NULL without host memory. */
+/* Frames of one address, valid after the lock is released. NULL when host memory runs out. */
 static const struct tarn_stack_frame *find_frames(struct tarn_history *history, uint64_t address,
                                                   size_t *count_out)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a history is made of, for the room that makes snapshots.
+ * The internals of a history, for the module that captures snapshots.
  *
  * Locks: `lock` (rank TN_LOCK_SINK) guards the ring, the annotations and what belongs to them; it
- * is taken under the allocator's when an event comes. The tables have locks of their own
- * (base/intern.h), and `symbol_lock` guards the symbols; none of these is held while another is
- * taken, but that an event may give back references under `lock`.
+ * is taken under the allocator's lock when an event arrives. The tables have their own locks
+ * (base/intern.h), and `symbol_lock` guards the symbols. None of these is held while another is
+ * taken, except that references may be released under `lock`.
  *
- * References: each entry of the ring holds one to its stack and one to its extra, the history one
- * to the extra used last, the allocator one for each block and segment.
+ * References: each entry of the ring holds one to its stack and one to its extra, the history holds
+ * one to the last used extra, the allocator holds one per block and segment.
  */
 #ifndef TN_HISTORY_HISTORY_H
 #define TN_HISTORY_HISTORY_H
@@ -23,13 +23,13 @@
 
 struct tn_symbols;
 
-/* What a piece of history->extras holds: both texts follow, each with its end. */
+/* An entry of history->extras; both texts follow, each NUL-terminated. */
 struct tn_extra {
     uint64_t pool_id[2];
     char texts[];
 };
 
-/* One annotation; texts are pieces of history->extras without the head above. */
+/* One annotation; its texts are entries of history->extras without the header above. */
 struct tn_annotation_entry {
     uint64_t ticks;
     struct tn_interned *name;
@@ -52,19 +52,20 @@ struct tarn_history {
     uint32_t annotation_next;
     uint64_t annotations_overwritten;
 
-    struct tn_intern stacks; /* a word for the host's number, then return addresses */
+    struct tn_intern stacks; /* a word for the host language's id, then return addresses */
     struct tn_intern extras; /* struct tn_extra, and texts of annotations */
 
     struct tn_lock symbol_lock;
-    struct tn_symbols *symbols; /* NULL until somebody asks */
+    struct tn_symbols *symbols; /* NULL until first used */
 
-    struct tarn_history_options options; /* constant, defaults filled in; but max_entries */
+    struct tarn_history_options options; /* defaults filled in; constant except max_entries */
     _Atomic int stack_source;            /* enum tarn_stack_source; read before any lock */
     struct tarn_host_frames host;        /* constant; all zero = none */
-    struct tn_tick_origin origin;        /* constant: when it was created */
+    struct tn_tick_origin origin;        /* constant: time of creation */
 };
 
-/* The entries of one moment, oldest first. Stacks and extras stay valid until it is released. */
+/* A copy of the entries at one time point, oldest first. Stacks and extras stay valid until it is
+ * released. */
 struct tn_history_copy {
     struct tn_ring_entry *entries;
     uint64_t count;
@@ -74,8 +75,8 @@ struct tn_history_copy {
     double tick_length; /* ns */
 };
 
-/* In two steps, so that the second, which may run under the allocator's lock, only copies. After
- * the first, stacks that blocks have stay valid as well. False without host memory. */
+/* Two steps, so that the second, which may run under the allocator's lock, only copies. From the
+ * first on, stacks of blocks stay valid as well. False when host memory runs out. */
 bool tn_history_copy_prepare(struct tarn_history *history,
                              struct tn_history_copy *copy) TN_MUST_CHECK;
 void tn_history_copy_take(struct tarn_history *history, struct tn_history_copy *copy);

@@ -15,19 +15,19 @@ struct labels {
     struct label metadata;
 };
 
-static _Thread_local struct labels *labels; /* NULL: the thread has no texts */
+static _Thread_local struct labels *labels; /* NULL = no texts */
 static _Thread_local unsigned context_count;
 
 const char tn_no_compile_context[] = "N/A";
 
-/* What every event asks for, in the few bytes that a thread reaches fastest: NULL = none. */
+/* Every event reads these, so they use the fastest thread-local storage. NULL = none. */
 #define FAST_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
 
 static FAST_LOCAL const char *present_context;
 static FAST_LOCAL const char *present_metadata;
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-static pthread_key_t key; /* frees the texts of a thread that ends */
+static pthread_key_t key; /* its destructor frees the thread's texts */
 static bool key_exists;
 
 static void labels_free(void *memory)
@@ -76,7 +76,7 @@ static enum tarn_status text_check(const char *text)
     return strnlen(text, TARN_LABEL_MAX) == TARN_LABEL_MAX ? TARN_ERR_LIMIT : TARN_OK;
 }
 
-/* It may be the text that is there. */
+/* The argument may be the current text itself. */
 static void label_set(struct label *label, const char *text)
 {
     memmove(label->text, text, strlen(text) + 1);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last N events: a ring of fixed size whose memory is got at once and touched only as it fills.
- * When it is full the oldest entry gives way. Entries hold references that the owner counts: it is
- * told which entry goes. Guarded by its owner. Cost: O(1), one cache line written.
+ * A ring buffer of the last N events. Its memory is reserved at creation and committed as it fills.
+ * A new event overwrites the oldest one when the ring is full. Entries hold references, which the
+ * owner releases: it receives the overwritten entry. Guarded by its owner. Cost: O(1), one cache
+ * line written.
  */
 #ifndef TN_HISTORY_RING_H
 #define TN_HISTORY_RING_H
@@ -27,18 +28,18 @@ struct tn_ring {
     struct tn_ring_entry *entries;
     uint64_t capacity; /* > 0 */
     uint64_t count;
-    uint64_t next;        /* where the next one goes */
-    uint64_t overwritten; /* entries that gave way */
+    uint64_t next;        /* index of the next entry */
+    uint64_t overwritten; /* overwritten entries */
 };
 
 /* False without host memory. */
 bool tn_ring_init(struct tn_ring *ring, uint64_t capacity) TN_MUST_CHECK;
 
-/* References are the owner's to give back first. */
+/* The owner must release the references first. */
 void tn_ring_fini(struct tn_ring *ring);
 
-/* A place for the newest entry. If the ring was full it holds the oldest one, which gives way:
- * *full_out is true then. */
+/* The slot for a new entry. If the ring was full, *full_out is true and the slot still contains the
+ * oldest entry, which is overwritten. */
 static inline struct tn_ring_entry *tn_ring_push(struct tn_ring *ring, bool *full_out)
 {
     struct tn_ring_entry *entry = &ring->entries[ring->next];
@@ -56,10 +57,10 @@ static inline struct tn_ring_entry *tn_ring_push(struct tn_ring *ring, bool *ful
 /* Entry `index` < count, oldest first. */
 struct tn_ring_entry *tn_ring_at(const struct tn_ring *ring, uint64_t index);
 
-/* Copies the newest `count` entries (at most those there are), oldest first; returns how many. */
+/* Copies the newest `count` entries (or all, if fewer), oldest first; returns their number. */
 uint64_t tn_ring_copy(const struct tn_ring *ring, struct tn_ring_entry *entries, uint64_t count);
 
-/* Empty again; `overwritten` stays. */
+/* Empties the ring; `overwritten` stays. */
 void tn_ring_clear(struct tn_ring *ring);
 
 #endif

@@ -31,14 +31,14 @@ static uint64_t plain_address(uintptr_t address)
 #define NO_SANITIZE
 #endif
 
-/* The parts of modules that return addresses were found in: mostly the same two. */
+/* Code ranges of recent return addresses: mostly the same two. */
 struct known_code {
     struct tn_code_range last;
     struct tn_code_range other;
 };
 
-/* Whether code is there. What is read behind a broken chain mostly is not an address of code: the
- * stack ends there, instead of being another one each time. */
+/* Whether the address is in code. Values read after a broken chain usually are not: the stack ends
+ * there, instead of differing each time. */
 static inline bool is_code(struct known_code *known, uintptr_t address)
 {
     if (tn_likely(tn_code_range_has(&known->last, address))) {
@@ -79,7 +79,7 @@ TN_NOINLINE NO_SANITIZE size_t tn_stack_walk(uint64_t *addresses, size_t max, ui
         }
         addresses[count++] = address;
         hash = tn_stack_hash(hash, address);
-        if (outer <= low) { /* frames lie above each other */
+        if (outer <= low) { /* outer frames have higher addresses */
             break;
         }
         low = outer;
@@ -94,7 +94,7 @@ struct unwinding {
     size_t max;
     size_t count;
     uint64_t hash;
-    bool begun; /* the first step is the function that asks */
+    bool begun; /* the first step is the calling function */
 };
 
 static _Unwind_Reason_Code unwind_step(struct _Unwind_Context *context, void *argument)

@@ -2,15 +2,15 @@
 /*
  * The calling thread's return addresses, innermost first.
  *
- * By frame pointers: follows the chain of saved frame pointers and reads nothing but the thread's
- * own stack between here and its end, and takes only addresses in modules' code, so that a chain
- * that code without frame pointers broke ends early, seldom shows a wrong function, and never
- * faults. A thread that runs on another stack than its own (a coroutine) shows one frame.
+ * By frame pointers: follows the chain of saved frame pointers, reads only the thread's own stack
+ * between here and its end, and accepts only addresses in modules' code. So a chain broken by code
+ * without frame pointers ends early, rarely yields a wrong function, and never faults. A thread
+ * that runs on a different stack (a coroutine) gets one frame.
  *
- * By unwinding: asks the compiler's unwinder, which needs no frame pointers, reads tables of every
- * module on the way and costs ten times as much.
+ * By unwinding: uses the compiler's unwinder, which needs no frame pointers but reads tables of
+ * every module on the way and costs ten times as much.
  *
- * Neither takes a lock of this library nor its memory. Cost by frame pointers: 2 ns a frame.
+ * Neither takes locks or memory of this library. Cost by frame pointers: 2 ns per frame.
  */
 #ifndef TN_HISTORY_STACK_H
 #define TN_HISTORY_STACK_H
@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Writes at most `max` addresses; returns how many. *hash_io is mixed with them. */
+/* Writes at most `max` addresses; returns their number and mixes them into *hash_io. */
 size_t tn_stack_walk(uint64_t *addresses, size_t max, uint64_t *hash_io);
 size_t tn_stack_unwind(uint64_t *addresses, size_t max, uint64_t *hash_io);
 

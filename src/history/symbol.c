@@ -13,18 +13,18 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is known of an address. */
+/* The resolved frames of an address. */
 struct answer {
     const struct tarn_stack_frame *frames;
     size_t count;
 };
 
 struct tn_symbols {
-    Dwfl *dwfl; /* NULL when libdw refused: nothing is known of any address */
+    Dwfl *dwfl; /* NULL when libdw failed: all addresses are unknown */
     struct tn_budget budget;
     struct tn_arena arena;
     struct tn_map known;  /* address to struct answer */
-    struct tn_vec frames; /* of the address at hand */
+    struct tn_vec frames; /* of the current address */
     bool modules_listed;
 };
 
@@ -76,7 +76,7 @@ static const char *or_unknown(const char *text)
     return text ? text : "??";
 }
 
-/* The name as it is in the source, kept with the answers; NULL without host memory. */
+/* The demangled name, stored with the results; NULL when host memory runs out. */
 static const char *source_name(struct tn_symbols *symbols, const char *name)
 {
     char *found = tn_cxx_name(name);
@@ -125,8 +125,7 @@ static const char *call_site(Dwarf_Die *die, Dwarf_Files *files, uint64_t *line_
     return dwarf_filesrc(files, number, NULL, NULL);
 }
 
-/* With its scopes and parameters where it is C++, which only the linker's name has; else as it is
- * in the source. */
+/* For C++, the linkage name, which includes scopes and parameters; otherwise the source name. */
 static const char *function_name(Dwarf_Die *function)
 {
     Dwarf_Attribute attribute;
@@ -136,7 +135,7 @@ static const char *function_name(Dwarf_Die *function)
     return linked && strncmp(linked, "_Z", 2) == 0 ? linked : dwarf_diename(function);
 }
 
-/* Whether code can lie inside, as part of a function or of what has functions. */
+/* Whether the entry can contain code or functions. */
 static bool has_code(int tag)
 {
     return tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine ||
@@ -149,11 +148,11 @@ static bool has_functions(int tag)
            tag == DW_TAG_module;
 }
 
-/* The part of a scope that has the address. */
+/* The child of a scope that contains the address. */
 static bool find_part(const Dwarf_Die *scope, Dwarf_Addr address, Dwarf_Die *part_out)
 {
     enum {
-        PENDING_MAX = 64 /* nested namespaces and classes; what lies deeper is not found */
+        PENDING_MAX = 64 /* nested namespaces and classes; deeper functions are not found */
     };
     Dwarf_Die pending[PENDING_MAX] = {*scope};
     size_t count = 1;
@@ -179,10 +178,10 @@ static bool find_part(const Dwarf_Die *scope, Dwarf_Addr address, Dwarf_Die *par
 }
 
 enum {
-    SCOPES_MAX = 64 /* functions inlined into each other; the outermost are kept */
+    SCOPES_MAX = 64 /* nested inlined functions; the outermost are kept */
 };
 
-/* The function at the address and what is inlined into it there, outermost first. */
+/* The function at the address and the functions inlined there, outermost first. */
 static size_t find_functions(const Dwarf_Die *unit, Dwarf_Addr address,
                              Dwarf_Die functions[SCOPES_MAX])
 {
@@ -201,8 +200,8 @@ static size_t find_functions(const Dwarf_Die *unit, Dwarf_Addr address,
     return count;
 }
 
-/* Frames of the functions at the address, of which `file` and `line` are the innermost place. False
- * without host memory; no frame when debug information has none. */
+/* Adds frames of the functions at the address; `file` and `line` belong to the innermost. False
+ * when host memory runs out; adds no frame without debug information. */
 static bool add_functions(struct tn_symbols *symbols, Dwarf_Die *unit, Dwarf_Addr address,
                           const char *file, uint64_t line)
 {
@@ -224,7 +223,7 @@ static bool add_functions(struct tn_symbols *symbols, Dwarf_Die *unit, Dwarf_Add
     return fits;
 }
 
-/* The module at an address: libdw lets the last one go on for ever. */
+/* The module at an address. libdw extends the last module without limit, so check its end. */
 static Dwfl_Module *module_at(struct tn_symbols *symbols, Dwarf_Addr address)
 {
     Dwarf_Addr begin = 0;
@@ -241,10 +240,10 @@ static Dwfl_Module *module_at(struct tn_symbols *symbols, Dwarf_Addr address)
     return address >= begin && address < end ? module : NULL;
 }
 
-/* Fills symbols->frames; false without host memory. */
+/* Fills symbols->frames; false when host memory runs out. */
 static bool look_up(struct tn_symbols *symbols, uint64_t address)
 {
-    const Dwarf_Addr at = address - 1; /* of the call, not of what comes after it */
+    const Dwarf_Addr at = address - 1; /* of the call, not of the next instruction */
     Dwfl_Module *module = module_at(symbols, at);
 
     symbols->frames.count = 0;
@@ -269,7 +268,7 @@ static bool look_up(struct tn_symbols *symbols, uint64_t address)
     return add_frame(symbols, dwfl_module_addrname(module, at), file, (uint64_t)line);
 }
 
-/* Keeps the answer in symbols->frames. */
+/* Stores the result in symbols->frames. */
 static const struct answer *keep_answer(struct tn_symbols *symbols, uint64_t address)
 {
     const size_t count = symbols->frames.count;

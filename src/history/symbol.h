@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Return addresses to function, file and line, by the debug information of the program's own
- * modules (elfutils libdw). Inlined functions are frames of their own; functions of C++ have their
- * scopes and parameters (base/cxx_name.h). Answers are kept, so that an address is looked up once.
+ * Resolves return addresses to function, file and line with the debug information of the program's
+ * own modules (elfutils libdw). Inlined functions are separate frames; C++ functions have scopes
+ * and parameters (base/cxx_name.h). Results are cached.
  *
- * Owns: what libdw read, and the answers. Not thread-safe: its owner locks. Cost: milliseconds for
- * the first address of a module, then microseconds; a hash lookup for a known address. libdw takes
- * its memory from malloc.
+ * Owns the libdw session and the results. Not thread-safe: its owner locks. Cost: milliseconds for
+ * the first address of a module, then microseconds; a hash lookup for a known address. libdw
+ * allocates with malloc.
  */
 #ifndef TN_HISTORY_SYMBOL_H
 #define TN_HISTORY_SYMBOL_H
@@ -20,11 +20,11 @@ struct tn_symbols;
 struct tn_symbols *tn_symbols_create(void) TN_MUST_CHECK;
 void tn_symbols_destroy(struct tn_symbols *symbols);
 
-/* More modules may have been loaded: the next address that is not known lists them anew. */
+/* Modules may have been loaded: the next unknown address refreshes the module list. */
 void tn_symbols_expect_modules(struct tn_symbols *symbols);
 
-/* The frames of one return address (not 0), innermost first: at least one. NULL without host
- * memory. Borrowed until `symbols` goes. */
+/* The frames of one return address (not 0), innermost first: at least one. NULL when host memory
+ * runs out. Borrowed until `symbols` is destroyed. */
 const struct tarn_stack_frame *tn_symbols_find(struct tn_symbols *symbols, uint64_t address,
                                                size_t *count_out) TN_MUST_CHECK;
 

@@ -2,18 +2,18 @@
 /*
  * Implements tarn/pinned.h. A block is in one of these states, and moves down the list and back up:
  *
- *   handed out   by tarn_pinned_alloc
+ *   allocated by tarn_pinned_alloc
  *   waiting      freed, for the events of the streams that used it
- *   of a graph   freed, and a captured graph has its address
+ *   of a graph freed, but a captured graph uses its address
  *   lost         freed while the device failed (pinned_free_catch_all)
- *   cached       in the free list of its size, a power of two; the last one freed is taken first
+ *   cached in the free list of its size, a power of two; last in, first out
  *
- * Events are asked in the order of the frees, and asking ends at the first that is not done, as in
- * PyTorch. With pinned_use_background_threads a thread does that; a request then only looks for a
- * block of its own size among the waiting ones.
+ * Events are queried in the order of the frees up to the first incomplete one, as in PyTorch. With
+ * pinned_use_background_threads a thread does that; a request then only searches the waiting blocks
+ * for one of its size.
  *
- * Locks: `lock` guards everything but what is constant. It is held for a few memory accesses, never
- * during a call of the device.
+ * Locks: `lock` guards everything that is not constant. It is held for a few memory accesses, never
+ * during a device call.
  */
 #include "tarn/pinned.h"
 
@@ -62,16 +62,16 @@ struct tn_pinned_block {
     struct tn_tree_node node; /* of all blocks, by address */
     struct tn_pinned_memory memory;
     enum block_state state;
-    uint64_t requested;           /* bytes asked for by the last request */
-    uint64_t stack;               /* of it, or of its free; 0 = none, always in the cache */
-    bool captured;                /* a stream under capture used it */
-    uint32_t event_count;         /* that it waits for */
+    uint64_t requested;           /* requested bytes of the last request */
+    uint64_t stack;               /* of the request or the free; 0 = none, always 0 in the cache */
+    bool captured;                /* a capturing stream used it */
+    uint32_t event_count;         /* number of events that it waits for */
     struct tn_vec uses;           /* struct use, each once */
     struct tn_pinned_block *next; /* in its free list */
 };
 
 struct tarn_pinned {
-    struct tarn_device *device; /* constant, as the settings below */
+    struct tarn_device *device; /* constant, like the settings below */
     bool background;
     bool catch_all;
     struct tn_pinned_source source;
@@ -80,9 +80,9 @@ struct tarn_pinned {
     struct tn_tree blocks;
     struct tn_pinned_block *cached[SIZES]; /* by log2 of the size */
     struct tn_pinned_events events;
-    uint64_t asked; /* events out of the queue, which somebody is asking just now */
+    uint64_t asked; /* events taken out of the queue while they are being queried */
     struct tarn_pinned_stats stats;
-    struct tarn_sink sink; /* `receive` NULL: nobody listens */
+    struct tarn_sink sink; /* `receive` NULL: no sink */
     bool thread_runs;
     pthread_t thread;
     atomic_bool stops; /* the thread */
@@ -103,7 +103,7 @@ static int block_compare(const struct tn_tree_node *a, const struct tn_tree_node
     return tn_tree_order_u64(block_start(block_of(a)), block_start(block_of(b)));
 }
 
-/* The block that holds the address and is handed out; NULL when there is none. */
+/* The allocated block that contains the address; NULL when there is none. */
 static struct tn_pinned_block *block_find(const struct tarn_pinned *pinned, const void *memory)
 {
     const struct tn_pinned_block key = {.memory.start = (void *)(uintptr_t)memory};
@@ -129,8 +129,7 @@ static enum tarn_status pinned_failed(struct tarn_device *device, enum tarn_stat
 
 static enum tarn_status pointer_unknown(const void *memory, struct tarn_error *error)
 {
-    return tn_fail(error, TARN_ERR_INVALID_POINTER,
-                   "%#" PRIx64 " is no pinned memory that is handed out",
+    return tn_fail(error, TARN_ERR_INVALID_POINTER, "%#" PRIx64 " is not allocated pinned memory",
                    (uint64_t)(uintptr_t)memory);
 }
 
@@ -144,7 +143,7 @@ static uint64_t stack_capture(const struct tarn_pinned *pinned, enum tarn_contex
     return sink->capture && sink->level >= level ? sink->capture(sink->context, level) : 0;
 }
 
-/* With the lock, as what follows. */
+/* With the lock, like the following functions. */
 static void stack_release(const struct tarn_pinned *pinned, uint64_t stack)
 {
     if (stack != 0 && pinned->sink.release) {
@@ -152,7 +151,7 @@ static void stack_release(const struct tarn_pinned *pinned, uint64_t stack)
     }
 }
 
-/* The stack belongs to the block from now on. */
+/* The block takes ownership of the stack. */
 static void block_keep_stack(const struct tarn_pinned *pinned, struct tn_pinned_block *block,
                              uint64_t stack)
 {
@@ -179,7 +178,7 @@ static void block_emit(const struct tarn_pinned *pinned, const struct tn_pinned_
     }
 }
 
-/* The block was handed out for a request. */
+/* The block was allocated for a request. */
 static void block_begin(const struct tarn_pinned *pinned, struct tn_pinned_block *block,
                         uint64_t requested, uint64_t stack)
 {
@@ -188,7 +187,7 @@ static void block_begin(const struct tarn_pinned *pinned, struct tn_pinned_block
     block_emit(pinned, block, TARN_ACTION_ALLOC, requested);
 }
 
-/* ---- blocks that come back ---- */
+/* ---- freed blocks ---- */
 
 /* With the lock. */
 static void block_cache(struct tarn_pinned *pinned, struct tn_pinned_block *block)
@@ -205,7 +204,7 @@ static void block_cache(struct tarn_pinned *pinned, struct tn_pinned_block *bloc
     tn_stat_decrease(&pinned->stats.active_bytes, block->memory.size);
 }
 
-/* A block of exactly that size, handed out; NULL when none is cached. With the lock. */
+/* Allocates a cached block of exactly that size; NULL when none is cached. With the lock. */
 static struct tn_pinned_block *block_reuse(struct tarn_pinned *pinned, uint64_t size)
 {
     struct tn_pinned_block **list = &pinned->cached[size_index(size)];
@@ -220,7 +219,7 @@ static struct tn_pinned_block *block_reuse(struct tarn_pinned *pinned, uint64_t 
     return block;
 }
 
-/* An event was done. With the lock; true when its block is cached now. */
+/* An event has completed. With the lock; true if its block is now cached. */
 static bool event_is_done(struct tarn_pinned *pinned, struct tn_pinned_event *event)
 {
     struct tn_pinned_block *block = event->block;
@@ -243,7 +242,7 @@ static struct tn_pinned_event *pop_event(struct tarn_pinned *pinned)
     return event;
 }
 
-/* Caches the blocks whose events are done, until one is not. */
+/* Caches the blocks whose events are complete, up to the first incomplete event. */
 static enum tarn_status process_events(struct tarn_pinned *pinned, struct tarn_error *error)
 {
     struct tn_pinned_event *event;
@@ -252,7 +251,7 @@ static enum tarn_status process_events(struct tarn_pinned *pinned, struct tarn_e
     while (st == TARN_OK && (event = pop_event(pinned)) != NULL) {
         st = event->device->ops->event_query(event->device, event->event);
         if (st != TARN_OK && st != TARN_ERR_NOT_READY) {
-            (void)pinned_failed(event->device, st, "asking for an event", error);
+            (void)pinned_failed(event->device, st, "querying an event", error);
         }
         tn_lock_acquire(&pinned->lock);
         pinned->asked--;
@@ -266,7 +265,7 @@ static enum tarn_status process_events(struct tarn_pinned *pinned, struct tarn_e
     return st == TARN_ERR_NOT_READY ? TARN_OK : st;
 }
 
-/* Looks through all events for a block of that size, until one is cached. */
+/* Queries all events of blocks of that size until one block is cached. */
 static void process_events_of_size(struct tarn_pinned *pinned, uint64_t size)
 {
     tn_lock_acquire(&pinned->lock);
@@ -299,13 +298,13 @@ static void *background(void *argument)
     const struct timespec nap = {.tv_nsec = BACKGROUND_NAP_NS};
 
     while (!atomic_load_explicit(&pinned->stops, memory_order_relaxed)) {
-        (void)process_events(pinned, NULL); /* who asks for memory meets the failure, too */
+        (void)process_events(pinned, NULL); /* requests will report the failure */
         (void)nanosleep(&nap, NULL);
     }
     return NULL;
 }
 
-/* Starts the thread once; without it requests still find blocks of their size. */
+/* Starts the thread once; if that fails, requests still find blocks of their size. */
 static void background_start(struct tarn_pinned *pinned)
 {
     tn_lock_acquire(&pinned->lock);
@@ -349,13 +348,13 @@ static enum tarn_status memory_give(struct tarn_pinned *pinned,
     return st;
 }
 
-/* What a caller asked for. */
+/* A caller's request. */
 struct request {
     uint64_t size;
     uint64_t stack;
 };
 
-/* A new block of `size` bytes, handed out. */
+/* Allocates a new block of `size` bytes. */
 static enum tarn_status block_make(struct tarn_pinned *pinned, const struct request *request,
                                    uint64_t size, struct tn_pinned_block **block_out,
                                    struct tarn_error *error)
@@ -378,7 +377,7 @@ static enum tarn_status block_make(struct tarn_pinned *pinned, const struct requ
     tn_vec_init(&block->uses, sizeof(struct use));
     tn_lock_acquire(&pinned->lock);
     tn_tree_insert(&pinned->blocks, &block->node);
-    block->stack = request->stack; /* shown with the event, kept by the ALLOC that follows */
+    block->stack = request->stack; /* reported with this event, owned by the ALLOC that follows */
     block_emit(pinned, block, TARN_ACTION_SEGMENT_ALLOC, size);
     block->stack = 0;
     block_begin(pinned, block, request->size, request->stack);
@@ -440,7 +439,7 @@ enum tarn_status tarn_pinned_alloc(struct tarn_pinned *pinned, uint64_t size, vo
     }
     if (size > SIZE_LIMIT) {
         return tn_fail(error, TARN_ERR_OUT_OF_MEMORY,
-                       "%" PRIu64 " bytes of pinned memory are more than any host has", size);
+                       "%" PRIu64 " bytes of pinned memory exceed any host's memory", size);
     }
     const struct request request = {size, stack_capture(pinned, TARN_CONTEXT_STATE)};
     const enum tarn_status st = request_serve(pinned, &request, &block, error);
@@ -457,7 +456,7 @@ enum tarn_status tarn_pinned_alloc(struct tarn_pinned *pinned, uint64_t size, vo
 
 /* ---- freeing ---- */
 
-/* A recorded event for each use, in a list; on failure none. */
+/* A list with a recorded event for each use; empty on failure. */
 static enum tarn_status events_record(struct tarn_pinned *pinned,
                                       const struct tn_pinned_block *block,
                                       struct tn_pinned_event **list_out, struct tarn_error *error)
@@ -487,7 +486,7 @@ static enum tarn_status events_record(struct tarn_pinned *pinned,
     return st;
 }
 
-/* The block's streams have their events: it waits for them. With the lock. */
+/* Queues the block's events, for which it waits. With the lock. */
 static void block_wait(struct tarn_pinned *pinned, struct tn_pinned_block *block,
                        struct tn_pinned_event *list)
 {
@@ -512,8 +511,7 @@ static void events_give_up(struct tarn_pinned *pinned, struct tn_pinned_event *l
     }
 }
 
-/* Its free was asked for and cannot fail any more: `stack` is who did, 0 = not known. With the
- * lock. */
+/* The free can no longer fail: reports it with `stack`, 0 = unknown. With the lock. */
 static void block_end(const struct tarn_pinned *pinned, struct tn_pinned_block *block,
                       uint64_t stack)
 {
@@ -523,7 +521,8 @@ static void block_end(const struct tarn_pinned *pinned, struct tn_pinned_block *
     block_emit(pinned, block, TARN_ACTION_FREE_REQUESTED, block->requested);
 }
 
-/* Frees a block that streams used; its state is BLOCK_WAITING already, so that nobody else does. */
+/* Frees a block that streams used; its state is already BLOCK_WAITING, which prevents another
+ * free. */
 static enum tarn_status free_used(struct tarn_pinned *pinned, struct tn_pinned_block *block,
                                   uint64_t stack, struct tarn_error *error)
 {
@@ -633,7 +632,7 @@ enum tarn_status tarn_pinned_record_stream(struct tarn_pinned *pinned, void *mem
         use.device->ops->capture_info(use.device, stream, &capture, NULL, 0, &count);
 
     if (st) {
-        return pinned_failed(use.device, st, "asking about a capture", error);
+        return pinned_failed(use.device, st, "querying a capture", error);
     }
     tn_lock_acquire(&pinned->lock);
     struct tn_pinned_block *block = block_find(pinned, memory);
@@ -665,7 +664,7 @@ void tarn_pinned_forget_graphs(struct tarn_pinned *pinned)
     tn_lock_release(&pinned->lock);
 }
 
-/* ---- giving back ---- */
+/* ---- releasing ---- */
 
 static void block_free(struct tn_pinned_block *block)
 {
@@ -673,8 +672,7 @@ static void block_free(struct tn_pinned_block *block)
     tn_host_free(block, sizeof *block);
 }
 
-/* Takes one cached block that is not of the reserved segment out of everything; NULL when there is
- * none. */
+/* Unlinks one cached block that is not in the reserved segment; NULL when there is none. */
 static struct tn_pinned_block *block_evict(struct tarn_pinned *pinned)
 {
     struct tn_pinned_block *found = NULL;
@@ -698,7 +696,7 @@ static struct tn_pinned_block *block_evict(struct tarn_pinned *pinned)
     return found;
 }
 
-/* Back into the cache, as if it had never been taken out. */
+/* Reverts the removal from the cache. */
 static void block_restore(struct tarn_pinned *pinned, struct tn_pinned_block *block)
 {
     const unsigned index = size_index(block->memory.size);
@@ -725,7 +723,7 @@ enum tarn_status tarn_pinned_empty_cache(struct tarn_pinned *pinned, struct tarn
     while (st == TARN_OK && (block = block_evict(pinned)) != NULL) {
         st = memory_give(pinned, &block->memory);
         if (st) {
-            (void)pinned_failed(pinned->device, st, "giving pinned memory back", error);
+            (void)pinned_failed(pinned->device, st, "releasing pinned memory", error);
             block_restore(pinned, block);
         } else {
             tn_lock_acquire(&pinned->lock);
@@ -737,7 +735,7 @@ enum tarn_status tarn_pinned_empty_cache(struct tarn_pinned *pinned, struct tarn
     return st;
 }
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 
 enum tarn_status tarn_pinned_create(struct tarn_device *device, const struct tarn_config *config,
                                     struct tarn_pinned **pinned_out, struct tarn_error *error)
@@ -786,7 +784,7 @@ void tarn_pinned_destroy(struct tarn_pinned *pinned)
     tn_host_free(pinned, sizeof *pinned);
 }
 
-/* ---- who listens ---- */
+/* ---- the sink ---- */
 
 void tarn_pinned_set_sink(struct tarn_pinned *pinned, const struct tarn_sink *sink)
 {
@@ -802,9 +800,9 @@ void tarn_pinned_set_sink(struct tarn_pinned *pinned, const struct tarn_sink *si
     tn_lock_release(&pinned->lock);
 }
 
-/* ---- looking ---- */
+/* ---- walking ---- */
 
-/* False when the walk is to end. */
+/* False ends the walk. */
 static bool block_show(const struct tn_pinned_block *block, const struct tarn_walker *walker)
 {
     const bool active = block->state != BLOCK_CACHED;
@@ -881,7 +879,7 @@ void tarn_pinned_walk(struct tarn_pinned *pinned, const struct tarn_walker *walk
     const struct tn_look look = {.begin = look_begin, .walker = *walker, .end = look_end};
 
     if (tn_pinned_look(pinned, &look, NULL)) {
-        return; /* there is nothing to walk in a forked child */
+        return; /* a forked child walks nothing */
     }
 }
 
@@ -919,7 +917,7 @@ void tarn_pinned_reset_accumulated_stats(struct tarn_pinned *pinned)
     tn_lock_release(&pinned->lock);
 }
 
-/* What the blocks say of themselves. */
+/* Counters recomputed from the blocks. */
 struct tally {
     uint64_t blocks;
     uint64_t bytes;

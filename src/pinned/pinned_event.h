@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events of blocks that streams still use, in the order of the frees, and those that are free to be
- * recorded again. A record is in the queue, among the spare ones, or in the hands of who made or
- * took it.
+ * A queue of the events of waiting blocks in the order of the frees, and a list of spare events to
+ * reuse. A record is in the queue, in the spare list, or owned by the function that created or took
+ * it.
  *
- * Owns: the records and the events. Guarded by the allocator's lock, but for recording and asking,
- * which are the device's and are done on records that are in no list.
+ * Owns: the records and the events. Guarded by the allocator's lock. Recording and querying happen
+ * without it, on records that are in no list.
  */
 #ifndef TN_PINNED_PINNED_EVENT_H
 #define TN_PINNED_PINNED_EVENT_H
@@ -17,9 +17,9 @@ struct tn_pinned_block;
 
 struct tn_pinned_event {
     struct tn_pinned_event *next;
-    struct tarn_device *device; /* that the event belongs to */
+    struct tarn_device *device; /* device of the event */
     tn_event_handle event;
-    struct tn_pinned_block *block; /* that waits for it */
+    struct tn_pinned_block *block; /* block that waits for it */
 };
 
 /* All zero is empty. */
@@ -42,11 +42,11 @@ void tn_pinned_events_put_spare(struct tn_pinned_events *events, struct tn_pinne
 enum tarn_status tn_pinned_event_create(struct tarn_device *device,
                                         struct tn_pinned_event **event_out) TN_MUST_CHECK;
 
-/* At the end, and at the front, of the queue. */
+/* Append to and prepend to the queue. */
 void tn_pinned_events_push(struct tn_pinned_events *events, struct tn_pinned_event *event);
 void tn_pinned_events_push_front(struct tn_pinned_events *events, struct tn_pinned_event *event);
 
-/* The oldest; NULL when the queue is empty. */
+/* Removes the oldest; NULL when the queue is empty. */
 struct tn_pinned_event *tn_pinned_events_pop(struct tn_pinned_events *events);
 
 #endif

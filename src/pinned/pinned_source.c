@@ -29,7 +29,7 @@ struct touch {
     uint64_t size;
 };
 
-/* Writes to every page, so that the system provides it now. */
+/* Writes to every page, so that the system commits it now. */
 static void *touch_pages(void *argument)
 {
     const struct touch *part = argument;
@@ -40,8 +40,8 @@ static void *touch_pages(void *argument)
     return NULL;
 }
 
-/* Divides the pages among threads, this one included; where one cannot be started, its part is done
- * here. */
+/* Divides the pages among threads, this one included, which also does the part of threads that fail
+ * to start. */
 static void touch_all(void *start, uint64_t size, uint32_t threads)
 {
     const uint64_t pages = (size + PAGE_BYTES - 1) / PAGE_BYTES;
@@ -126,8 +126,7 @@ static enum tarn_status give_fresh(const struct tn_pinned_source *source,
     return st;
 }
 
-/* A part of the reserved segment, which is made first if it is wanted; false when it has no room.
- */
+/* A part of the reserved segment, which is allocated first if configured; false when it is full. */
 static bool take_reserved(struct tn_pinned_source *source, uint64_t size,
                           struct tn_pinned_memory *memory_out)
 {
@@ -135,10 +134,10 @@ static bool take_reserved(struct tn_pinned_source *source, uint64_t size,
     bool taken = false;
 
     tn_lock_acquire(&source->lock);
-    /* Whoever comes meanwhile waits here for the segment instead of asking the driver as well. */
+    /* Concurrent requests wait here for the segment instead of calling the driver as well. */
     if (source->reserve.size == 0 && source->reserve_size > 0 &&
         take_fresh(source, source->reserve_size, &source->reserve) != TARN_OK) {
-        source->reserve_size = 0; /* there is none, then */
+        source->reserve_size = 0; /* do without one */
     }
     if (rounded <= source->reserve.size - source->reserve_used) {
         *memory_out = (struct tn_pinned_memory){

@@ -6,7 +6,7 @@
 
 #include "tarn/pinned.h"
 
-/* A call that began at `begin` nanoseconds ends now. */
+/* Adds a call that started at `begin` nanoseconds and ends now. */
 void tn_pinned_duration_add(struct tarn_duration *duration, uint64_t begin);
 
 void tn_pinned_stats_reset_peaks(struct tarn_pinned_stats *stats);

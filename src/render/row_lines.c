@@ -3,6 +3,7 @@
 #include "base/assertion.h"
 #include "base/csv_text.h"
 #include "render/row.h"
+#include "render/table.h"
 
 #include <inttypes.h>
 #include <string.h>

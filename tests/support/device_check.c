@@ -9,7 +9,7 @@
 
 #include <inttypes.h>
 
-/* What can be alive. */
+/* Kinds of live objects. */
 enum check_kind {
     CHECK_ALLOCATION,
     CHECK_POOL_BLOCK,
@@ -30,7 +30,7 @@ struct check_item {
     uint64_t key;  /* address or handle */
     uint64_t size; /* 0 for events and streams */
     uint64_t uses; /* mappings of a page */
-    uint64_t page; /* that a mapping shows */
+    uint64_t page; /* the page of a mapping */
 };
 
 struct check_device {
@@ -100,7 +100,7 @@ static void item_remove(struct check_device *check, struct check_item *item)
     tn_host_free(item, sizeof *item);
 }
 
-/* Refuses a call that the caller should not have made. */
+/* Rejects an invalid call. */
 static enum tarn_status refuse(struct check_device *check, const char *call, const char *why,
                                uint64_t key)
 {
@@ -108,7 +108,7 @@ static enum tarn_status refuse(struct check_device *check, const char *call, con
     return TARN_ERR_DEVICE;
 }
 
-/* A record made before the call, so that no call succeeds without one. */
+/* Allocates the record before the call, so that no call succeeds without one. */
 static struct check_item *item_prepare(enum check_kind kind, uint64_t size)
 {
     struct check_item *item = tn_host_alloc_zero(sizeof *item);
@@ -126,7 +126,7 @@ static bool kind_has_address(enum check_kind kind)
            kind == CHECK_OPENED;
 }
 
-/* Whether a new address overlaps anything that the device handed out before. */
+/* Whether a new address overlaps any live allocation. */
 static bool address_is_taken(const struct check_device *check, uint64_t address, uint64_t size)
 {
     return item_find_overlap(check, CHECK_ALLOCATION, address, size) ||
@@ -135,7 +135,7 @@ static bool address_is_taken(const struct check_device *check, uint64_t address,
            item_find_overlap(check, CHECK_OPENED, address, size);
 }
 
-/* Judges the output of a call that creates something, then keeps or frees the record. */
+/* Checks the output of a creating call, then keeps or frees the record. */
 static void item_settle(struct check_device *check, struct check_item *item, enum tarn_status st,
                         uint64_t key, const char *call)
 {
@@ -150,7 +150,8 @@ static void item_settle(struct check_device *check, struct check_item *item, enu
     }
     if (keep && (item_find(check, item->kind, key) ||
                  (kind_has_address(item->kind) && address_is_taken(check, key, item->size)))) {
-        tn_finding_add(check->findings, "%s: handed out %#" PRIx64 ", which is in use", call, key);
+        tn_finding_add(check->findings, "%s: returned %#" PRIx64 ", which is already allocated",
+                       call, key);
         keep = false;
     }
     if (!keep) {
@@ -161,7 +162,7 @@ static void item_settle(struct check_device *check, struct check_item *item, enu
     tn_tree_insert(&check->items, &item->node);
 }
 
-/* Calls that make something of a size, and something without one. */
+/* Creating calls with and without a size. */
 typedef enum tarn_status sized_maker(struct tarn_device *device, uint64_t size, uint64_t *key_out);
 typedef enum tarn_status maker(struct tarn_device *device, uint64_t *key_out);
 
@@ -188,7 +189,7 @@ static enum tarn_status make(struct tarn_device *device, const char *call, enum 
     return st;
 }
 
-/* A call that gives back what is known to be of that kind; `why` refuses all else. */
+/* A call that releases a live object of that kind; everything else is rejected with `why`. */
 static enum tarn_status give(struct tarn_device *device, const char *call, enum check_kind kind,
                              uint64_t key, const char *why,
                              enum tarn_status (*give_back)(struct tarn_device *, uint64_t))
@@ -357,7 +358,7 @@ static enum tarn_status check_device_wait(struct tarn_device *device)
     return inner->ops->device_wait(inner);
 }
 
-/* What is wrong with the caller's room for nodes, or NULL. */
+/* What is wrong with the caller's arrays, or NULL. */
 static const char *room_is_wrong(const tn_graph_node *nodes, uint32_t capacity,
                                  const uint32_t *count_out)
 {
@@ -517,7 +518,7 @@ static enum tarn_status check_map(struct tarn_device *device, tarn_ptr address, 
     return st;
 }
 
-/* Whether the range is made of adjacent whole mappings. */
+/* Whether the range consists of adjacent whole mappings. */
 static bool is_mapped_whole(const struct check_device *check, tarn_ptr address, uint64_t size)
 {
     uint64_t at = address;
@@ -689,7 +690,7 @@ static enum tarn_status check_host_register(struct tarn_device *device, void *me
     return st;
 }
 
-/* Gives back what is known to be of that kind. */
+/* Releases a live object of that kind. */
 static enum tarn_status host_give(struct check_device *check, enum check_kind kind, void *memory,
                                   const char *call,
                                   enum tarn_status (*give_back)(struct tarn_device *, void *))
@@ -726,7 +727,7 @@ static enum tarn_status check_host_unregister(struct tarn_device *device, void *
                      check->inner->ops->host_unregister);
 }
 
-/* The device behind a checked one; any other device itself. */
+/* The inner device of a checked one; any other device unchanged. */
 static struct tarn_device *device_inside(struct tarn_device *device)
 {
     return device && device->ops->destroy == check_destroy ? check_of(device)->inner : device;

@@ -48,7 +48,7 @@ tn_request_prepare(struct tn_heap *heap, struct tn_request *request, struct tarn
     }
     request->set = tn_pool_get_set(request->pool, request->stream);
     if (!request->set || !tn_ptr_map_reserve(&heap->map, 1) || !tn_heap_reserve_spares(heap, 1)) {
-        return tn_fail(error, TARN_ERR_HOST_MEMORY, "no host memory for the record of a block");
+        return tn_fail_memory(error);
     }
     return TARN_OK;
 }

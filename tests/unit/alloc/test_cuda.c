@@ -344,9 +344,10 @@ static void a_stream_of_each_thread_is_refused(void **state)
             assert_int_equal(tarn_allocator_alloc(allocator, MIB, 2, &ptr, &error),
                              TARN_ERR_NOT_SUPPORTED);
             assert_int_equal(ptr, 7);
-            assert_string_equal(error.text, "stream 2 is cudaStreamPerThread, another stream in "
-                                            "each thread, but memory is kept by stream: make a "
-                                            "stream for each thread and pass that");
+            assert_string_equal(
+                error.text,
+                "stream 2 is cudaStreamPerThread, a different stream in each thread, but memory is "
+                "cached per stream: create a stream for each thread and pass that");
         }
         assert_int_equal(tarn_allocator_alloc(allocator, MIB, 1, &ptr, NULL), TARN_OK);
         assert_int_equal(tarn_allocator_record_stream(allocator, ptr, 2, &error),

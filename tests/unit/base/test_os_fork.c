@@ -86,9 +86,9 @@ static void refusals_say_what_to_do(void **state)
 
     (void)state;
     assert_int_equal(tn_fork_refuse(&error, "the thing"), TARN_ERR_STATE);
-    assert_string_equal(error.text,
-                        "the thing was made before this process was forked, and a child cannot use "
-                        "it: make another one in the child, or start the child as a new program");
+    assert_string_equal(
+        error.text, "the thing was created before this process was forked, and a child cannot use "
+                    "it: create another one in the child, or start the child as a new program");
     assert_int_equal(tn_fork_refuse(NULL, "the thing"), TARN_ERR_STATE);
 }
 

@@ -814,10 +814,10 @@ static void a_lost_device_says_so(void **state)
     (void)state;
     fake->fail_nth("cuMemAlloc_v2", 1, TN_CU_ILLEGAL_ADDRESS);
     assert_int_equal(device->ops->alloc(device, MIB, &ptr), TARN_ERR_DEVICE);
-    assert_string_equal(device->ops->last_error(device),
-                        "cuMemAlloc: CUDA_ERROR_ILLEGAL_ADDRESS, an illegal memory access was "
-                        "encountered; this process can no longer use the device and has to be "
-                        "started anew");
+    assert_string_equal(
+        device->ops->last_error(device),
+        "cuMemAlloc: CUDA_ERROR_ILLEGAL_ADDRESS, an illegal memory access was "
+        "encountered; this process can no longer use the device and must be restarted");
 }
 
 /* ---- what GPUs can do ---- */

@@ -127,10 +127,10 @@ static void a_driver_that_does_not_start_says_why(void **state)
     assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, &error), TARN_ERR_NOT_FOUND);
     fake->fail_nth("cuInit", 1, TN_CU_ECC_UNCORRECTABLE);
     assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, &error), TARN_ERR_DEVICE);
-    assert_string_equal(error.text,
-                        "the CUDA driver does not start (cuInit: CUDA_ERROR_ECC_UNCORRECTABLE, "
-                        "uncorrectable ECC error encountered; this process can no longer use the "
-                        "device and has to be started anew)");
+    assert_string_equal(
+        error.text, "the CUDA driver fails to initialize (cuInit: CUDA_ERROR_ECC_UNCORRECTABLE, "
+                    "uncorrectable ECC error encountered; this process can no longer use the "
+                    "device and must be restarted)");
 }
 
 /* In a child, the driver of the parent says that it is not initialised. */
@@ -198,7 +198,8 @@ static void results_are_explained(void **state)
     tn_cuda_explain(&driver, "cuMemCreate", 12345, text, sizeof text);
     assert_string_equal(text, "cuMemCreate: unknown CUDA error 12345");
     tn_cuda_explain(&driver, "cuMemMap", TN_CU_NOT_SUPPORTED, text, sizeof text);
-    assert_string_equal(text, "cuMemMap: CUDA_ERROR_NOT_SUPPORTED, the driver says no more");
+    assert_string_equal(text,
+                        "cuMemMap: CUDA_ERROR_NOT_SUPPORTED, the driver gives no description");
     tn_cuda_explain(&driver, "cuMemCreate", TN_CU_OUT_OF_MEMORY, little, sizeof little);
     assert_string_equal(little, "cuMemCrea");
 }

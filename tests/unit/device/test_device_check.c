@@ -244,7 +244,7 @@ static void broken_backends_are_found(void **state)
     assert_int_equal(device->ops->free(device, 4096), TARN_OK);
     tarn_device_close(device);
     assert_int_equal(findings.count, 3);
-    assert_non_null(strstr(findings.text[0], "which is in use"));
+    assert_non_null(strstr(findings.text[0], "which is already allocated"));
     assert_non_null(strstr(findings.text[1], "set its output"));
     assert_non_null(strstr(findings.text[2], "succeeded with 0"));
 }

@@ -198,7 +198,7 @@ static void other_memory_is_refused(void **state)
     assert_int_equal(tarn_sim_open(&options, &device, &error), TARN_ERR_INVALID_ARGUMENT);
     options = (struct tarn_sim_options){.struct_size = sizeof options, .memory = pair.sim};
     assert_int_equal(tarn_sim_open(&options, &device, &error), TARN_ERR_INVALID_ARGUMENT);
-    assert_non_null(strstr(error.text, "another simulated device's"));
+    assert_non_null(strstr(error.text, "another simulated device"));
     assert_int_equal(tarn_sim_memory_address(pair.gpu, 1 << 20, 1), 0);
 
     char text[2] = "x";

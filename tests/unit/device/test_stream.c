@@ -41,7 +41,7 @@ static void failures_have_their_text(void **state)
     (void)state;
     tarn_sim_fail_nth(device, TARN_SIM_STREAM_CREATE, 1, TARN_ERR_DEVICE);
     assert_int_equal(tarn_stream_create(device, &stream, &error), TARN_ERR_DEVICE);
-    assert_non_null(strstr(error.text, "making a stream: planned failure"));
+    assert_non_null(strstr(error.text, "creating a stream: planned failure"));
     assert_int_equal(stream, 7);
     tarn_sim_fail_nth(device, TARN_SIM_STREAM_WAIT, 1, TARN_ERR_DEVICE);
     assert_int_equal(tarn_stream_wait(device, 0, NULL), TARN_ERR_DEVICE);

@@ -658,7 +658,7 @@ static void every_host_failure_is_reported(void **state)
     const size_t count = long_trace(rows, sizeof rows / sizeof *rows);
     struct trace_model trace;
     enum tarn_status st = TARN_ERR_HOST_MEMORY;
-    uint64_t failures[2] = {0};
+    uint64_t failures = 0;
 
     (void)state;
     trace_open(&trace, rows, count, NULL, 0);
