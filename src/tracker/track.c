@@ -391,7 +391,7 @@ const struct tn_breakdown *tn_track_breakdown(const struct tarn_tracker *t,
     case TARN_TRACK_AT_END:
         return t->is_ending ? &t->at_end : &t->now;
     case TARN_TRACK_NOW:
-    case TARN_TRACK_MOMENT_COUNT:
+    case TARN_TRACK_POINT_COUNT:
         break;
     }
     return &t->now;
