@@ -217,12 +217,12 @@ enum tarn_track_point {
     TARN_TRACK_AT_END,     /* as NOW, but for a replayed log before the program destroyed its model:
                               of the deletions at the end of the log, those from the first one that
                               is neither an activation nor a temporary are ignored */
-    TARN_TRACK_MOMENT_COUNT
+    TARN_TRACK_POINT_COUNT
 };
 
 /* Copies up to `capacity` rows, in order of the devices' first use; *count_out is the total
  * number. */
-TARN_API void tarn_tracker_get_rows(struct tarn_tracker *tracker, enum tarn_track_point moment,
+TARN_API void tarn_tracker_get_rows(struct tarn_tracker *tracker, enum tarn_track_point point,
                                     struct tarn_track_row *rows, size_t capacity,
                                     size_t *count_out);
 
@@ -278,7 +278,7 @@ tarn_tracker_get_iteration(struct tarn_tracker *tracker, size_t index,
  * active when it was created, or to the module whose parameter or buffer it is. TARN_TRACK_PEAKS
  * gives the bytes of `device` at its own peak. */
 TARN_API enum tarn_status tarn_tracker_get_owned(struct tarn_tracker *tracker,
-                                                 enum tarn_track_point moment, uint32_t module,
+                                                 enum tarn_track_point point, uint32_t module,
                                                  uint32_t device,
                                                  struct tarn_track_row *row_out) TARN_MUST_CHECK;
 
@@ -293,7 +293,7 @@ enum tarn_track_format {
  * with TARN_ERR_INVALID_ARGUMENT and PyTorch's message for other units, TARN_ERR_HOST_MEMORY, or
  * what the writer returns. The writer is called with no lock held. */
 TARN_API enum tarn_status tarn_tracker_write_rows(struct tarn_tracker *tracker,
-                                                  enum tarn_track_point moment, const char *units,
+                                                  enum tarn_track_point point, const char *units,
                                                   enum tarn_track_format format,
                                                   const struct tarn_writer *writer,
                                                   struct tarn_error *error) TARN_MUST_CHECK;
@@ -313,7 +313,7 @@ TARN_API enum tarn_status tarn_tracker_write_json(struct tarn_tracker *tracker, 
 /* Writes the tree of modules with the bytes of each, own and including submodules, and bars of at
  * most `bar_width` characters. TARN_TRACK_PEAKS is treated as TARN_TRACK_ONE_MOMENT. */
 TARN_API enum tarn_status tarn_tracker_write_tree(struct tarn_tracker *tracker,
-                                                  enum tarn_track_point moment, uint32_t depth,
+                                                  enum tarn_track_point point, uint32_t depth,
                                                   const char *units, uint32_t bar_width,
                                                   const struct tarn_writer *writer,
                                                   struct tarn_error *error) TARN_MUST_CHECK;

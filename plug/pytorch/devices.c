@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of devices. A place is filled once and read without the lock from then on; filling it,
- * and the settings that the next one gets, are guarded by `lock`. Once the process was forked, the
- * child must not touch any of it: another thread may have been changing it, and CUDA does not work
- * there. So each function looks at `phase` before it takes the lock.
+ * The table of devices. An entry is filled once and then read without the lock; `lock` guards
+ * filling it and the settings of the next device. A forked child must not touch any of it: another
+ * thread may have been changing it, and CUDA does not work there. So each function checks `phase`
+ * before it takes the lock.
  */
 #include "plug/pytorch/devices.h"
 
@@ -85,7 +85,7 @@ static enum tarn_status check_ordinal(int device, struct tarn_error *error)
     if (device >= 0 && device < TARN_TORCH_DEVICES_MAX) {
         return TARN_OK;
     }
-    (void)snprintf(text, sizeof text, "there is no device %d: numbers go from 0 to %d", device,
+    (void)snprintf(text, sizeof text, "invalid device %d: device numbers are 0 to %d", device,
                    TARN_TORCH_DEVICES_MAX - 1);
     return tn_torch_fail(error, TARN_ERR_INVALID_ARGUMENT, text);
 }
@@ -129,8 +129,8 @@ static enum tarn_status know_settings(struct tarn_error *error)
     return st;
 }
 
-/* The lock is held. A device that was opened stays open if the rest fails: the next call goes on
- * from there. */
+/* The lock is held. If a later step fails, the device stays open and the next call continues from
+ * there. */
 static enum tarn_status open_device(struct place *place, int ordinal, struct tarn_error *error)
 {
     char spec[32];
@@ -148,13 +148,13 @@ static enum tarn_status open_device(struct place *place, int ordinal, struct tar
     return st;
 }
 
-/* backend:cudaMallocAsync has no observers; there the message alone must do. */
+/* backend:cudaMallocAsync has no observers, only the message. */
 static enum tarn_status watch_memory(struct tarn_allocator *allocator, struct tarn_error *error)
 {
     const enum tarn_status st = tarn_allocator_add_oom_observer(allocator, tell_observer, NULL);
 
     return st && st != TARN_ERR_NOT_SUPPORTED
-               ? tn_torch_fail(error, st, "an allocator could not be watched for lack of memory")
+               ? tn_torch_fail(error, st, "no memory to observe an allocator")
                : TARN_OK;
 }
 
@@ -223,7 +223,7 @@ struct tarn_allocator *tarn_torch_find_allocator(int device)
                : atomic_load_explicit(&places[device].allocator, memory_order_acquire);
 }
 
-/* A device stays as it is while its allocator exists. */
+/* A device cannot be replaced while its allocator exists. */
 double tarn_torch_get_memory_fraction(int device)
 {
     struct tarn_allocator *const allocator = tarn_torch_find_allocator(device);
@@ -287,8 +287,8 @@ static enum tarn_status place_configure(struct place *place, const char *text,
     return st;
 }
 
-/* All allocators came from the same settings and refuse the same text, so the first refusal comes
- * before anything changed. */
+/* All allocators have the same settings and reject the same text, so a rejection comes from the
+ * first one, before any change. */
 enum tarn_status tarn_torch_configure(const char *text, struct tarn_error *error)
 {
     struct tarn_config changed;
@@ -330,7 +330,7 @@ enum tarn_status tarn_torch_get_config(struct tarn_config *config_out, struct ta
 
 void tarn_torch_shutdown(void)
 {
-    int running = PHASE_RUNNING; /* a forked child stays one */
+    int running = PHASE_RUNNING; /* a forked child stays in its phase */
 
     (void)atomic_compare_exchange_strong(&phase, &running, PHASE_ENDED);
     tn_py_shutdown();

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The allocators of the process, one a device, made when they are first needed. Any thread. */
+/* The allocators of the process, one per device, created on first use. Any thread. */
 #ifndef PLUG_PYTORCH_DEVICES_H
 #define PLUG_PYTORCH_DEVICES_H
 
 #include "tarn/allocator.h"
 
-/* The allocator of a device, opened if need be; borrowed. Fails in a forked child and when the
- * plug was shut down (TARN_ERR_STATE), for a device number out of range, and as opening does. */
+/* The allocator of a device, opened on demand; borrowed. Fails in a forked child and after shutdown
+ * (TARN_ERR_STATE), for a device number out of range, and with the errors of opening. */
 enum tarn_status tn_torch_allocator(int device, struct tarn_allocator **allocator_out,
                                     struct tarn_error *error);
 
 /* TARN_ERR_STATE in a forked child and after the plug was shut down. */
 enum tarn_status tn_torch_check_phase(struct tarn_error *error);
 
-/* Whether frees are to do nothing: the memory belongs to the parent, or the process ends. */
+/* Whether frees must do nothing: the memory belongs to the parent, or the process is exiting. */
 bool tn_torch_is_over(void);
 
 /* Fills *error; returns its status. */

@@ -28,7 +28,7 @@
 #define STRING "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 
 enum {
-    /* c10::Error is 5 strings and a vector at most; the rest is room for later versions. */
+    /* c10::Error is 5 strings and a vector at most; the rest is spare space for later versions. */
     EXCEPTION_BYTES = 1024,
     STRING_BYTES = 32
 };
@@ -41,7 +41,7 @@ struct source_location {
 
 typedef void (*destructor)(void *object);
 
-/* What is needed to throw. Written under cxx_lock until everything was found. */
+/* The symbols needed to throw. Written under cxx_lock until all are found. */
 static struct {
     void *(*allocate)(size_t size);
     void (*throw_it)(void *object, void *type, destructor destroy);

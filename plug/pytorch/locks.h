@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every lock of the plug, in one place: another thread may hold some while the process is forked,
- * and has no copy in the child that could release them. The child's first act makes them anew.
+ * All locks of the plug. At a fork another thread may hold some of them, and in the child no thread
+ * could release them. So the child first reinitializes them.
  */
 #ifndef PLUG_PYTORCH_LOCKS_H
 #define PLUG_PYTORCH_LOCKS_H
@@ -22,7 +22,7 @@ enum tn_torch_lock {
 
 extern pthread_mutex_t tn_torch_locks[TN_TORCH_LOCK_COUNT];
 
-/* In a forked child, while it has one thread. */
+/* Call in a forked child while it has one thread. */
 void tn_torch_locks_renew(void);
 
 #endif

@@ -18,7 +18,7 @@ void tn_torch_ignore_record_history(void *self)
     (void)self;
 }
 
-/* Device 0 where CUDA does not say. */
+/* Device 0 if CUDA does not know. */
 static int current_device(void)
 {
     int (*get_device)(int *device_out) = NULL;
@@ -48,13 +48,13 @@ void tn_torch_record_annotation(void *self, const struct tn_torch_text_pairs *pa
                 (struct tarn_annotation_field){.key = pair->key.bytes, .value = pair->value.bytes};
         }
     }
-    if (history) { /* texts that find no room are counted there */
+    if (history) { /* the history counts texts that it drops */
         (void)!tarn_history_annotate(history, stage, current_device(), name, fields, count);
     }
 }
 
-/* Regions of this thread that could not be entered. They are the innermost, as what fails is the
- * depth: torch leaves them first. */
+/* Number of regions of this thread that could not be entered. They are the innermost ones, because
+ * only excessive depth fails, so torch leaves them first. */
 static _Thread_local unsigned regions_lost;
 
 void tn_torch_push_compile_context(void *self, const struct tn_torch_text *text)
@@ -62,7 +62,7 @@ void tn_torch_push_compile_context(void *self, const struct tn_torch_text *text)
     char label[TARN_LABEL_MAX];
 
     (void)self;
-    (void)snprintf(label, sizeof label, "%s", text->bytes); /* long names are cut */
+    (void)snprintf(label, sizeof label, "%s", text->bytes); /* truncates long names */
     if (tarn_push_compile_context(label)) {
         regions_lost++;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Methods of torch's allocator about its history, as C sees them: `self` is not looked at. Any
- * thread; none of them throws. */
+/* History methods of torch's allocator with C signatures; `self` is ignored. Any thread; none of
+ * them throws. */
 #ifndef PLUG_PYTORCH_MARKS_H
 #define PLUG_PYTORCH_MARKS_H
 
@@ -28,13 +28,13 @@ struct tn_torch_text_pairs {
 
 bool tn_torch_is_history_enabled(void *self);
 
-/* Does nothing: who installs the plug switches with tarn_torch_record_history. */
+/* Does nothing: the installer uses tarn_torch_record_history. */
 void tn_torch_ignore_record_history(void *self);
 
-/* The begin or the end of a record_function: pairs "name", "stage" and any others. */
+/* Start or end of a record_function: pairs "name", "stage" and any others. */
 void tn_torch_record_annotation(void *self, const struct tn_torch_text_pairs *pairs);
 
-/* A compiled region begins or ends on the calling thread. */
+/* A compiled region starts or ends on the calling thread. */
 void tn_torch_push_compile_context(void *self, const struct tn_torch_text *text);
 void tn_torch_pop_compile_context(void *self);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Methods of torch's pluggable allocator that throw "does not yet support ...", done here instead.
- * There are no setters for them, but they are virtual: the object is given a copy of its table of
- * virtual functions in which they are replaced.
+ * Implements methods for which torch's pluggable allocator throws "does not yet support ...". They
+ * have no setters, but they are virtual: the object gets a copy of its vtable in which they are
+ * replaced.
  *
- * A slot is found by what is in it, the address of the method by its mangled name, so that its
- * parameters are known with it. Methods that only the base class has cannot be found so: they are
+ * A slot is identified by its contents, the address of the method with a given mangled name, which
+ * also determines its parameters. Methods that only the base class has cannot be found so: they are
  * inline there. Five lie between releasePool and shareIpcHandle, in this order in all versions that
  * have five; when there are not five, they are left alone. Six lie behind getIpcDevPtr, the second
  * of which is recordHistory, and two or three observers later comes enablePeerAccess: of another
  * shape they are left alone as well.
  *
- * Where a machine's conventions are not known here (getIpcDevPtr), ours is NULL and torch's stays.
+ * On machines with an unknown calling convention (getIpcDevPtr), ours is NULL and torch's stays.
  *
  * The copy is made once, before CUDA starts (tarn_torch_take_methods says so), and never changed.
  */
@@ -115,14 +115,14 @@ static void create_or_incref_pool(void *self, int8_t device, struct tarn_pool_id
     (void)self;
     if (source && *source) {
         throw_if(tn_torch_fail(&error, TARN_ERR_NOT_SUPPORTED,
-                               "a torch.cuda.MemPool with an allocator of its own cannot be made "
-                               "while tarn is torch's allocator: make it without one"),
+                               "a torch.cuda.MemPool with its own allocator cannot be created "
+                               "while tarn is torch's allocator: create it without one"),
                  &error);
     }
     throw_if(tarn_allocator_acquire_pool(allocator_of(device), id, &error), &error);
 }
 
-/* Called in destructors as well: nothing is thrown. */
+/* Also called in destructors, so it does not throw. */
 static void set_use_on_oom(void *self, int8_t device, struct tarn_pool_id id, bool use_on_oom)
 {
     struct tarn_allocator *const allocator = tarn_torch_find_allocator(device);
@@ -155,7 +155,8 @@ static enable_peer_method torch_enable_peer;
 static memcpy_method torch_memcpy;
 static memcpy_peer cuda_memcpy_peer;
 
-/* Torch asks the driver for access to plain memory; growing segments are granted one by one. */
+/* Torch requests access to plain memory from the driver; expandable segments are granted
+ * individually. */
 static void enable_peer_access(void *self, int8_t device, int8_t peer)
 {
     struct tarn_error error;
@@ -291,7 +292,7 @@ static void take_all(void)
     (void)tn_torch_function("cudaMemcpyPeerAsync", &cuda_memcpy_peer);
 }
 
-/* Torch's current allocator, if its table is the one of pluggable allocators. NULL if not. */
+/* Torch's current allocator if it has the vtable of pluggable allocators, else NULL. */
 static void ***find_object(const char *torchs_table)
 {
     char *const current = tn_torch_symbol("_ZN3c104cuda20CUDACachingAllocator9allocatorE");
@@ -316,14 +317,14 @@ enum tarn_status tarn_torch_take_methods(struct tarn_error *error)
     (void)pthread_mutex_lock(lock);
     void ***const object = find_object(torchs);
 
-    if (tarn_torch_missing_symbol()) { /* and ours could not throw, nor make a std::string */
+    if (tarn_torch_missing_symbol()) { /* ours could neither throw nor create a std::string */
         st = tn_torch_fail(error, TARN_ERR_NOT_SUPPORTED,
-                           "torch's exceptions cannot be thrown from here: methods that it refuses "
-                           "stay refused");
+                           "torch's exceptions cannot be thrown from here: its unsupported methods "
+                           "stay unsupported");
     } else if (!object || size <= TABLE_HEAD * sizeof(void *) || size > sizeof table) {
         st = tn_torch_fail(error, TARN_ERR_NOT_SUPPORTED,
-                           "torch's current allocator is not a pluggable one of a known form: "
-                           "methods that it refuses stay refused");
+                           "torch's current allocator is not a pluggable one with a known layout: "
+                           "its unsupported methods stay unsupported");
     } else {
         words = size / sizeof(void *);
         memcpy(table, torchs, size);

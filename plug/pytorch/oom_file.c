@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the snapshot goes, and how the last one went; both guarded by `lock`. All devices are in
- * it, as in torch's own dumps. It is taken without the lock, because that may wait for the
- * interpreter's, whose holder may be waiting for this one; only writing the file is under it.
+ * The path of the snapshot and the result of the last one, both guarded by `lock`. It contains all
+ * devices, like torch's own dumps. It is captured without the lock, because capturing may wait for
+ * the interpreter's lock, whose holder may be waiting for this one; only writing the file is under
+ * it.
  */
 #include "plug/pytorch/oom_file.h"
 
@@ -16,9 +17,9 @@
 
 static pthread_mutex_t *const lock = &tn_torch_locks[TN_TORCH_LOCK_OOM_FILE];
 static char file[TARN_OOM_PATH_BYTES]; /* "" = none */
-static bool file_known;                /* false: the environment was not asked yet */
+static bool file_known;                /* false: the environment has not been read yet */
 static uint64_t written;
-static struct tarn_error last; /* TARN_OK = the last one is there */
+static struct tarn_error last; /* TARN_OK = the last one succeeded */
 
 /* The lock is held. */
 static enum tarn_status file_know(struct tarn_error *error)

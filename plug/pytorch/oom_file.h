@@ -3,8 +3,8 @@
 #ifndef PLUG_PYTORCH_OOM_FILE_H
 #define PLUG_PYTORCH_OOM_FILE_H
 
-/* Memory has run out: writes one, if it is asked for. No lock may be held: the interpreter's is
- * taken. */
+/* Memory has run out: writes a snapshot if enabled. Call without locks, because it takes the
+ * interpreter's lock. */
 void tn_torch_oom_file_write(void);
 
 #endif

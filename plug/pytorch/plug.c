@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Torch's calls, turned into libtarn's. Each function of libtarn has returned, and holds nothing,
- * when an exception is thrown. Torch keeps a record of every pointer that it got, so a free names a
- * pointer that is ours; a call without a device number asks the allocators one after the other.
+ * Translates torch's calls to libtarn's. Exceptions are thrown only after the libtarn function has
+ * returned and released its locks. Torch records every pointer that it received, so frees only pass
+ * our pointers; a call without a device number tries the allocators in turn.
  */
 #include "plug/pytorch/plug.h"
 
@@ -123,7 +123,7 @@ void tarn_torch_pool_free(void *ptr, size_t size, int device, void *stream)
     }
 }
 
-/* Devices are opened when they are used: there is nothing to do for all of them. */
+/* Devices are opened on first use, so there is nothing to do here. */
 void tarn_torch_init(int device_count)
 {
     (void)device_count;
@@ -151,7 +151,7 @@ void tarn_torch_set_memory_fraction(double fraction, int device)
     throw_if(tarn_allocator_set_memory_fraction(allocator, fraction, &error), &error);
 }
 
-/* A call about a block, tried on each allocator until one knows the pointer. */
+/* A call on a block, tried on each allocator until one owns the pointer. */
 struct block_call {
     enum tarn_status (*run)(struct tarn_allocator *allocator, struct block_call *call,
                             struct tarn_error *error);
@@ -174,7 +174,7 @@ static void run_on_owner(struct block_call *call)
             st = call->run(allocator, call, &error);
         }
     }
-    if (st && tn_torch_is_over()) { /* says why nothing was found */
+    if (st && tn_torch_is_over()) { /* explains why nothing was found */
         st = tn_torch_allocator(0, &allocator, &error);
     }
     throw_if(st, &error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks of Python for tarn/history.h: which function was at which instruction, kept once each. All
- * of the interpreter is looked up at run time; where there is none, no thread has such a stack.
- * Thread-safe.
+ * Python stacks for tarn/history.h: functions and instruction offsets, stored once each. The
+ * interpreter's functions are looked up at run time; without an interpreter there are no such
+ * stacks. Thread-safe.
  */
 #ifndef PLUG_PYTORCH_PY_FRAMES_H
 #define PLUG_PYTORCH_PY_FRAMES_H
@@ -11,26 +11,27 @@
 
 enum {
     TN_PY_DEPTH_MAX = 256,      /* frames of a stack; the innermost are kept */
-    TN_PY_FRAMES_MAX = 1 << 18, /* different frames of all stacks, 40 bytes each */
+    TN_PY_FRAMES_MAX = 1 << 18, /* distinct frames of all stacks, 40 bytes each */
     TN_PY_BUCKETS = TN_PY_FRAMES_MAX
 };
 
-/* What a history asks for stacks: its context is NULL. */
+/* The host frames for a history; the context is NULL. */
 extern const struct tarn_host_frames tn_py_frames;
 
-/* Looks the interpreter's functions up, once; whether they are there. The caller holds no lock. */
+/* Looks up the interpreter's functions once; false if they do not exist. The caller must not hold a
+ * lock. */
 bool tn_py_open(void);
 
-/* At most so many different frames from now on; 0 = TN_PY_FRAMES_MAX. */
+/* Sets the maximum number of distinct frames; 0 = TN_PY_FRAMES_MAX. */
 void tn_py_set_limit(uint64_t frames);
 
 struct tn_py_usage {
-    uint64_t frames;  /* different ones, those that wait for their release included */
-    uint64_t dropped; /* stacks that found no room since the last look */
+    uint64_t frames;  /* distinct ones, including those waiting for release */
+    uint64_t dropped; /* stacks dropped for lack of space since the last call */
 };
 struct tn_py_usage tn_py_usage(void);
 
-/* The interpreter ends: no function of it is called any more. */
+/* The interpreter is shutting down: do not call it any more. */
 void tn_py_shutdown(void);
 
 /* Between these two, which may be nested, the calling thread may hold a lock of torch's, for which

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A history a device, as PyTorch has a ring a device. It is made when the device is first recorded
- * and stays the receiver of its events until the device is closed, switched on and off: taking it
- * away would ask that no call of the allocator is under way.
+ * One history per device, like PyTorch's ring per device. It is created when the device is first
+ * recorded and stays its event sink, enabled or disabled, until the device is closed: removing it
+ * would require that no call of the allocator is in progress.
  *
- * `lock` guards all of this file. Devices are opened with the lock of their table held, and then
- * this one; under it calls of libtarn are made, none of which calls the interpreter.
+ * `lock` guards all of this file. Opening a device takes the table's lock first, then this one.
+ * Under it libtarn is called, but never the interpreter.
  */
 #include "plug/pytorch/record.h"
 
@@ -17,13 +17,13 @@
 #include <pthread.h>
 
 enum {
-    ENTRIES_UNLIMITED = 2097152, /* 56 bytes each, which exist once they are used */
+    ENTRIES_UNLIMITED = 2097152, /* 56 bytes each, committed on use */
     FRAMES_OF_C = 128            /* of a stack */
 };
 
 struct recorded {
     struct tarn_allocator *allocator; /* NULL: not opened */
-    struct tarn_history *history;     /* NULL: was never recorded; else a receiver of its events */
+    struct tarn_history *history;     /* NULL: never recorded; else a sink of its events */
 };
 
 static pthread_mutex_t *const lock = &tn_torch_locks[TN_TORCH_LOCK_RECORD];
@@ -49,7 +49,7 @@ static bool is_async(struct tarn_allocator *allocator)
     return config.backend == TARN_BACKEND_ASYNC;
 }
 
-/* A history that receives the events, switched off. */
+/* A disabled history for the device's events. */
 static enum tarn_status recorded_create(struct recorded *recorded, struct tarn_error *error)
 {
     const struct tarn_history_options options = {
@@ -80,7 +80,7 @@ static enum tarn_status recorded_create(struct recorded *recorded, struct tarn_e
     return TARN_OK;
 }
 
-/* All that can fail. */
+/* Everything that can fail. */
 static enum tarn_status recorded_prepare(struct recorded *recorded, struct tarn_error *error)
 {
     struct tarn_history_usage usage = {.struct_size = sizeof usage};
@@ -96,7 +96,7 @@ static enum tarn_status recorded_prepare(struct recorded *recorded, struct tarn_
 
 static void recorded_switch(const struct recorded *recorded)
 {
-    /* Neither fails: the source is one of the three, and the receiver is there. */
+    /* Neither can fail: the source is valid and the sink exists. */
     (void)!tarn_history_set_stack_source(recorded->history, source_of(&wish));
     tarn_history_set_skip_actions(recorded->history, wish.skip_actions);
     if (wish.clear) {
@@ -143,7 +143,7 @@ static enum tarn_status recording_check(const struct tarn_torch_recording *recor
         (unsigned)recording->level > TARN_CONTEXT_ALL ||
         (recording->enabled && recording->max_entries == 0)) {
         return tn_torch_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                             "a history needs room for one event at least, and a known level");
+                             "a history needs space for at least one event, and a known level");
     }
     const enum tarn_status st = tarn_torch_get_config(&config, error);
 
@@ -168,7 +168,7 @@ enum tarn_status tarn_torch_record_history(const struct tarn_torch_recording *re
         wish = *recording;
         tn_py_set_limit(wish.max_python_frames);
         st = all_on(error);
-        wish.clear = false; /* was for now, not for devices to come */
+        wish.clear = false; /* applies now, not to devices opened later */
     }
     if (st || !recording->enabled) {
         all_off();

@@ -54,7 +54,7 @@ static bool function_is_readable(const struct function *function)
     return tn_torch_is_code(parts[0]) && tn_torch_is_code(parts[1]);
 }
 
-/* Under the allocator's lock. */
+/* Called under the allocator's lock. */
 static bool route_accepts(void *context, tarn_stream stream)
 {
     const struct route *route = context;
@@ -82,7 +82,7 @@ static enum tarn_status route_take(struct route **route_out, struct tarn_error *
     (void)pthread_mutex_unlock(lock);
     return found ? TARN_OK
                  : tn_torch_fail(error, TARN_ERR_LIMIT,
-                                 "requests are routed to 64 pools already: end one of them first");
+                                 "requests are already routed to 64 pools: end one of them first");
 }
 
 static void route_give_back(struct route *route)
@@ -114,11 +114,11 @@ static enum tarn_status route_copy_filter(struct route *route, const void *filte
     return tn_torch_function("cuStreamIsCapturing", &route->is_capturing)
                ? TARN_OK
                : tn_torch_fail(error, TARN_ERR_NOT_SUPPORTED,
-                               "torch's filter of a pool is in a form that is not known here, and "
-                               "there is no driver to ask which stream is being captured");
+                               "torch's filter of a pool has an unknown layout, and "
+                               "there is no driver to query which stream is being captured");
 }
 
-/* Takes the route out of sight, so that no other end finds it. NULL if there is none. */
+/* Unlinks the route, so that no other thread ends it. NULL if there is none. */
 static struct route *route_claim(int device, struct tarn_pool_id id)
 {
     struct route *found = NULL;
@@ -182,7 +182,7 @@ enum tarn_status tn_torch_end_route(int device, struct tarn_pool_id id, struct t
 
     st = tarn_allocator_end_pool(allocator, id, error);
     if (route && st) {
-        route_show(route, device, id); /* still in force */
+        route_show(route, device, id); /* still active */
     } else if (route) {
         route_give_back(route);
     }

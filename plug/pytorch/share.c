@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tensors that other processes see. A handle is libtarn's message (tarn/ipc.h); both processes must
- * have tarn for their allocator. What the receiver gets is a std::shared_ptr<void> whose last owner
+ * Tensors shared with other processes. A handle is libtarn's message (tarn/ipc.h); both processes
+ * must use tarn as their allocator. The receiver gets a std::shared_ptr<void> whose last owner
  * closes the memory: two words, the pointer and the address of a control block of libstdc++,
  *
  *     { table of virtual functions; int use_count; int weak_count; }
@@ -22,7 +22,8 @@
 
 enum {
     MESSAGE_MAX = 16384,
-    STRING_INSIDE_MAX = 15 /* shorter strings lie in the object, which could then not be moved */
+    STRING_INSIDE_MAX = 15 /* shorter strings are stored in the object itself, which could then not
+                              be moved */
 };
 
 struct control;
@@ -89,7 +90,7 @@ static void control_destruct(struct control *control)
     (void)control;
 }
 
-/* In a destructor: nothing is thrown. */
+/* Called in a destructor, so it does not throw. */
 static void control_dispose(struct control *control)
 {
     struct tarn_error error;
@@ -138,7 +139,7 @@ static int current_device(void)
     int device = -1;
 
     if (!tn_torch_function("cudaGetDevice", &get_device) || get_device(&device) != 0) {
-        (void)tn_torch_fail(&error, TARN_ERR_DEVICE, "CUDA does not say which device is current");
+        (void)tn_torch_fail(&error, TARN_ERR_DEVICE, "CUDA does not report the current device");
         tn_torch_throw(&error);
     }
     return device;

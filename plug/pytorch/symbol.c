@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Python loads extensions so that their symbols are nobody else's. A library that is loaded already
- * can be opened by its name again, and then asked. */
+/* Python loads extensions with local symbols. But a library that is already loaded can be opened
+ * again by name, which gives access to its symbols. */
 static const char *const libraries[] = {
     "libc10.so",          "libc10_cuda.so", "libtorch_cuda.so",
     "libtorch_python.so", "libcuda.so.1",   "libstdc++.so.6",

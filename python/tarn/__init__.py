@@ -23,7 +23,7 @@ __all__ = ["Allocator", "Device", "Error", "OutOfMemoryError", "Pinned", "versio
 
 
 def __getattr__(name):
-    if name == "torch":  # imports torch, so only when asked for
+    if name == "torch":  # imports torch, so load it lazily
         import importlib
 
         return importlib.import_module("tarn.torch")

@@ -16,7 +16,7 @@
 
 static_assert(sizeof(void *) == sizeof(uint64_t), "the CUDA driver exists for 64-bit systems only");
 
-/* CUresult, as far as it is told apart here. */
+/* The values of CUresult that are distinguished here. */
 enum tn_cu_result {
     TN_CU_SUCCESS = 0,
     TN_CU_INVALID_VALUE = 1,

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stream-ordered pool of the simulated device, as cudaMallocAsync and cudaFreeAsync behave on the
- * default pool with a release threshold that never gives back by itself. (Reserved peaks measured
- * on an H200 are all multiples of 32 MiB.)
+ * Stream-ordered pool of the simulated device: the behaviour of cudaMallocAsync and cudaFreeAsync
+ * on the default pool with an unlimited release threshold. (Reserved peaks measured on an H200 are
+ * all multiples of 32 MiB.)
  *
- * The pool's memory comes in units of 32 MiB. It grows by chunks: address ranges of as many units
- * as the request needs. A chunk is cut into blocks, multiples of 512 bytes. A free block remembers
- * the stream that freed it and the point of the free: that stream may reuse it at once, another
- * one when the point is reached. Neighbours merge when the same stream freed both (the later point
- * counts) or both points are reached. The best fit is taken; when there is none, blocks are merged
- * again, then the pool grows.
+ * The pool's memory is allocated in units of 32 MiB. It grows by chunks: address ranges of as many
+ * units as the request needs. A chunk is split into blocks, multiples of 512 bytes. A free block
+ * stores the stream that freed it and the point of the free: that stream may reuse it immediately,
+ * others once the point is reached. Neighbours coalesce if the same stream freed both (the later
+ * point applies) or both points are reached. Allocation is best fit; if no block fits, blocks are
+ * coalesced again, then the pool grows.
  *
- * Growing moves units: those that lie whole in free blocks whose point is reached leave their
- * place, smallest block first, and are mapped into the new chunk; only what they do not cover is
- * asked of the device. (They stay given back when the device has no room for the rest.) Trimming
- * gives such units back. Their addresses stay taken until nothing is left of the chunk. This rule
- * is a model: the driver does not say how it grows. On two recorded training runs it comes within
- * 1 % of the reserved peaks measured on an H200, where keeping units in their place is 8 and 16 %
+ * Growing moves units: units that lie completely in free blocks whose point is reached are
+ * unmapped, smallest block first, and mapped into the new chunk; only the remaining units are
+ * allocated on the device. (They stay released if the device has no memory for the remainder.)
+ * Trimming releases such units. Their addresses stay reserved until the chunk is empty. This rule
+ * is a model, because the driver's growth is undocumented. On two recorded training runs it is
+ * within 1 % of the reserved peaks measured on an H200; without moving units it is 8 and 16 %
  * above.
  *
- * Nothing waits: memory that a stream is still to free stays taken.
+ * Nothing waits: memory that a stream has yet to free stays allocated.
  *
- * Used bytes are those that were asked for, not what blocks have (as the driver counts them: peaks
- * measured on an H200 are the requested bytes to the byte).
+ * Used bytes are requested bytes, not block sizes, as the driver counts them: peaks measured on an
+ * H200 are equal to the requested bytes.
  *
  * Invariants: blocks lie in their chunks and do not overlap, and every chunk has one; reserved =
- *   sum of blocks; used = sum of what was asked for of blocks in use; `free` holds exactly the
- *   blocks not in use; peaks are not below what they are of.
+ *   sum of blocks; used = sum of requested bytes of allocated blocks; `free` contains exactly the
+ *   free blocks; peaks are not below their current values.
  * Cost: O(log n), plus the free blocks that fit but wait for another stream, plus units moved.
  */
 #include "device/sim_device.h"
@@ -48,9 +48,9 @@ struct pool_block {
     struct tn_sim_range *chunk;
     uint64_t start;
     uint64_t size;
-    uint64_t asked;            /* bytes, while in use */
-    tarn_stream stream;        /* that freed it; of no meaning in use */
-    struct tn_sim_point point; /* of the free; zero in use */
+    uint64_t asked;            /* bytes, while allocated */
+    tarn_stream stream;        /* that freed it; meaningless while allocated */
+    struct tn_sim_point point; /* of the free; zero while allocated */
     bool used;
 };
 
@@ -546,7 +546,7 @@ uint64_t tn_sim_pool_check(const struct tn_sim *sim, struct tarn_findings *findi
         used += block->used ? block->asked : 0;
         if (block->used && (block->asked == 0 || block->asked > block->size)) {
             tn_finding_add(
-                findings, "pool: block at %#" PRIx64 " of %" PRIu64 " bytes, %" PRIu64 " asked for",
+                findings, "pool: block at %#" PRIx64 " of %" PRIu64 " bytes, %" PRIu64 " requested",
                 block->start, block->size, block->asked);
         }
         unused += !block->used;

@@ -3,33 +3,32 @@
  * Streams and events of the simulated device on a virtual clock.
  *
  * A stream is a timeline whose work runs in order. Timed work takes a number of nanoseconds; a hold
- * ("blocking work") lasts until it is ended. So a stream is: the time at which the work before its
- * first open hold is done, then a list of open holds, each with the time of the work queued behind
- * it up to the next hold. A point marks a place in a stream: a time when nothing is held before it,
- * else a hold and an offset from that hold's end. Ending a hold does not touch the points behind
- * it: they ask the hold. Streams wait for each other only explicitly; stream 0 is not special.
+ * ("blocking work") lasts until it is ended. So a stream consists of the time at which the work
+ * before its first open hold is done, and a list of open holds, each with the duration of the work
+ * queued between it and the next hold. A point marks a position in a stream: an absolute time if no
+ * hold precedes it, otherwise a hold and an offset from that hold's end. Ending a hold does not
+ * update the points after it: they query the hold. Streams wait for each other only explicitly;
+ * stream 0 is not special.
  *
- * A hold also stands for waiting: for a point of another stream, when that is not yet known to be
- * reached at some time, or when it comes behind other holds. It ends by itself when its turn has
- * come and the time of its point is known. Blocking work that is told to end before its turn waits
- * likewise. Holds are only made to wait for points behind holds that are older, so that nothing
- * can wait for itself.
+ * A hold also represents waiting for a point of another stream whose time is not yet known, or
+ * waiting after other holds. It ends by itself when it is the first of its stream and the time of
+ * its point is known. Blocking work that is ended out of order waits likewise. Holds only ever wait
+ * for points after older holds, so that there are no cycles.
  *
- * Events are points with a name. In manual mode a point's time does not count: an event completes
- * when told, or when it or a later event of its stream was waited for; a stream that waits for an
- * event waits for its point nonetheless. A name carries the count of
- * earlier uses of its slot, so that a destroyed event's name is recognised.
+ * Events are named points. In manual mode a point's time is ignored: an event completes explicitly,
+ * or when it or a later event of its stream has been waited for; a stream that waits for an event
+ * still waits for its point. A name contains the use count of its slot, so that names of destroyed
+ * events are recognized.
  *
- * A stream can be in a capture (sim_graph.h): what is queued on it then, blocking work too, becomes
- * a node of the graph and takes no time. An event recorded on it marks its terminals and, as on any
- * stream, a point: behind the work queued outside of the capture, which is all that queries and
- * waits of the host look at. A stream that waits for the event joins the capture, while that lasts.
+ * A stream can be in a capture (sim_graph.h): work queued on it, blocking work included, becomes a
+ * node of the graph and takes no time. An event recorded on it marks its terminals and, as on any
+ * stream, a point: after the work queued outside the capture, which is all that host queries and
+ * waits consider. A stream that waits for the event joins the capture while that is active.
  *
- * Invariants: a hold is listed in its stream or ended, never both; refs = points that name it, plus
- * one
- *   while it is listed.
- * Locks: the device's. Cost: finding a stream O(log streams); the rest constant, waits by holds
- * ended.
+ * Invariants: a hold is listed in its stream or ended, never both; refs = points that refer to it,
+ *   plus one while it is listed.
+ * Locks: the device's. Cost: finding a stream is O(log streams), everything else constant; waiting
+ *   is linear in the holds ended.
  */
 #ifndef TN_DEVICE_SIM_STREAM_H
 #define TN_DEVICE_SIM_STREAM_H
@@ -40,21 +39,21 @@
 
 struct tn_sim_hold;
 
-/* A place in a stream. All zero: a place that was always reached. */
+/* A position in a stream. All zero: always reached. */
 struct tn_sim_point {
     struct tn_sim_hold *hold; /* counted, or NULL */
-    uint64_t ns;              /* without hold: absolute; with: after its end */
+    uint64_t ns;              /* absolute, or relative to the end of the hold */
 };
 
-/* Blocking work or waiting. Shared by the stream's list and the points behind it. */
+/* Blocking work or waiting. Shared by the stream's list and the points after it. */
 struct tn_sim_hold {
     struct tn_sim_hold *next;     /* later one of the same stream */
-    struct tn_sim_stream *stream; /* that it is in */
+    struct tn_sim_stream *stream; /* its stream */
     uint64_t refs;
-    struct tn_sim_point until; /* when it may end, once `told` */
+    struct tn_sim_point until; /* earliest end, once `told` */
     uint64_t behind_ns;        /* work queued between this hold and the next one */
     uint64_t end_ns;           /* when it ended; valid once `ended` */
-    bool told;                 /* waiting: from the beginning */
+    bool told;                 /* for waiting: always */
     bool ended;
 };
 

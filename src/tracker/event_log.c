@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaying a recorded log of events, one JSON object a line. The log leaves four things to the
- * reader:
+ * Replays a recorded log of events, one JSON object per line. The log leaves four things implicit:
  *
  *   - A module that is entered for the first time has its parameters and buffers classified before
- *     it is recorded, and the log has these events behind the entering. So a new module is ready at
- *     the first event that cannot be one of them.
- *   - Tracking starts, with peaks from what was registered before, at the first event that cannot
- *     be such a registration.
- *   - Backward has ended when something happens outside of it.
- *   - The log goes on while the program takes its model apart: TARN_TRACK_AT_END.
+ *   its state is recorded, and these events follow the entering in the log. So a new module is
+ *   ready at the first event that cannot be one of them.
+ *   - Tracking starts at the first event that cannot be a registration; peaks start from the
+ *   registered bytes.
+ *   - Backward has ended when an event occurs outside it.
+ *   - The log continues while the program destroys its model: TARN_TRACK_AT_END.
  *
- * Nothing of the log is trusted; json_tree.h bounds nesting and memory.
+ * The log is untrusted; json_tree.h bounds nesting and memory.
  */
 #include "base/errinfo.h"
 #include "base/input_line.h"
@@ -37,7 +36,7 @@ struct event_log {
     struct tn_json_tree trees[2]; /* one for the current line, one for that of `inputs` */
     const char *text;             /* of the current line */
     const struct tn_json_value *line;
-    const struct tn_json_value *inputs; /* of the module that is not ready yet; NULL = none is */
+    const struct tn_json_value *inputs; /* of the module that is not ready yet; NULL = none */
     unsigned inputs_at;                 /* their tree */
     unsigned line_at;
     bool started;
@@ -48,7 +47,7 @@ TN_COLD static enum tarn_status log_fail(const struct event_log *log, enum tarn_
                                          struct tarn_error *error, const char *format, ...)
     TN_PRINTF(4, 5);
 
-/* A sentence about the current line. */
+/* Fails with a message about the current line. */
 TN_COLD static enum tarn_status log_fail(const struct event_log *log, enum tarn_status status,
                                          struct tarn_error *error, const char *format, ...)
 {
@@ -70,14 +69,14 @@ static enum tarn_status field_number(const struct event_log *log, const char *ke
     const struct tn_json_value *value = tn_json_get(log->line, key);
 
     if (!tn_json_is(value, TN_JSON_INTEGER) || tn_json_integer(value) < 0) {
-        return log_fail(log, TARN_ERR_FORMAT, error, "%.60s: \"%s\" is not a number from 0 on",
+        return log_fail(log, TARN_ERR_FORMAT, error, "%.60s: \"%s\" is not a number of at least 0",
                         tn_json_text(tn_json_get(log->line, "op")), key);
     }
     *number_out = (uint64_t)tn_json_integer(value);
     return TARN_OK;
 }
 
-/* A text as an id of the tracker's. */
+/* Converts a text to an id of the tracker. */
 static enum tarn_status name_add(const struct event_log *log, enum tarn_track_names names,
                                  const struct tn_json_value *value, const char *key,
                                  uint32_t *id_out, struct tarn_error *error)
@@ -141,7 +140,7 @@ static enum tarn_status storage_read(const struct event_log *log, const struct t
     if (tn_json_length(value) != 3 || !tn_json_is(id, TN_JSON_INTEGER) || tn_json_integer(id) < 0 ||
         !tn_json_is(bytes, TN_JSON_INTEGER) || tn_json_integer(bytes) < 0) {
         return log_fail(log, TARN_ERR_FORMAT, error,
-                        "%.60s: a storage is not [id, bytes, device] with numbers from 0 on",
+                        "%.60s: a storage is not [id, bytes, device] with numbers of at least 0",
                         tn_json_text(tn_json_get(log->line, "op")));
     }
     event->id = (uint64_t)tn_json_integer(id);
@@ -161,7 +160,7 @@ static enum tarn_status log_apply(const struct event_log *log, const struct tarn
         return TARN_OK;
     }
     if (st != TARN_ERR_LIMIT && st != TARN_ERR_HOST_MEMORY) {
-        st = TARN_ERR_FORMAT; /* what is wrong is the log */
+        st = TARN_ERR_FORMAT; /* the log is invalid, not the call */
     }
     return log_fail(log, st, error, "%.*s", tn_utf8_cut(inner.text, 900), inner.text);
 }
@@ -195,7 +194,7 @@ static enum tarn_status apply_storages_of_module(const struct event_log *log,
     return st;
 }
 
-/* The module that was entered last is ready, unless it is already. */
+/* Makes the module entered last ready, unless it already is. */
 static enum tarn_status log_make_ready(struct event_log *log, struct tarn_error *error)
 {
     enum tarn_status st = TARN_OK;
@@ -244,7 +243,7 @@ static enum tarn_status apply_tensor(const struct event_log *log,
     return st;
 }
 
-/* Something happens in backward, or outside of it. */
+/* Tracks whether backward has ended. */
 static enum tarn_status log_note_backward(struct event_log *log, bool backward,
                                           struct tarn_error *error)
 {
@@ -302,7 +301,8 @@ static enum tarn_status read_storage_event(struct event_log *log, enum tarn_trac
     return st ? st : log_apply(log, &event, error);
 }
 
-/* Activations and temporaries die all the time; what else dies last is the program's end. */
+/* Activations and temporaries die all the time; other deletions at the end are the program's
+ * end. */
 static bool outlives_a_step(const struct tarn_tracker *t, uint64_t id)
 {
     const struct tn_storage *storage = id < UINT64_MAX ? tn_storage_find(&t->storages, id) : NULL;
@@ -311,7 +311,7 @@ static bool outlives_a_step(const struct tarn_tracker *t, uint64_t id)
            storage->category != TARN_TRACK_TEMP;
 }
 
-/* Keeps what is there before the first deletion that may be of the program's end. */
+/* Saves the state before the first deletion that may belong to the program's end. */
 static enum tarn_status note_end(const struct event_log *log, struct tarn_error *error)
 {
     struct tarn_tracker *t = log->tracker;
@@ -456,8 +456,8 @@ static enum tarn_status read_mark(struct event_log *log, struct tarn_error *erro
 
 struct log_op {
     const char *name;
-    bool may_precede_start; /* happens also before tracking starts */
-    bool keeps_entering;    /* may come before an entered module is ready; or sees to it */
+    bool may_precede_start; /* may also occur before tracking starts */
+    bool keeps_entering;    /* may precede the readiness of an entered module, or handles it */
     enum tarn_status (*read)(struct event_log *log, struct tarn_error *error);
 };
 
@@ -488,7 +488,7 @@ static const struct log_op *op_find(const char *name)
     return NULL;
 }
 
-/* What does not parse: the log may have been cut off there. */
+/* A parse error: the log may have been cut off there. */
 TN_COLD static enum tarn_status line_fail(struct event_log *log, enum tarn_status status,
                                           const struct tarn_error *failure,
                                           struct tarn_error *error)
@@ -555,7 +555,7 @@ static enum tarn_status event_apply(struct event_log *log, struct tarn_error *er
     return st ? st : op->read(log, error);
 }
 
-/* ---- what the log says is there ---- */
+/* ---- recorded snapshots ---- */
 
 static bool row_is(const struct tarn_tracker *t, const struct tarn_track_row *row,
                    const struct tn_json_value *recorded)
@@ -608,7 +608,7 @@ static enum tarn_status text_append(void *context, const char *bytes, size_t siz
     return TARN_OK;
 }
 
-/* The first difference: both sides, cut off where there is no room. */
+/* Describes the first difference with both sides, truncated if necessary. */
 static void note_difference(struct event_log *log, const struct tn_json_value *recorded)
 {
     struct tarn_track_replay *replay = &log->replay;

@@ -43,7 +43,7 @@ void tn_module_destroy(struct tn_module *module)
     for (size_t i = 0; i < module->states.count; i++) {
         struct tn_module_state *state = state_at(module, i);
 
-        /* What was reserved for a call that did not come has rows as well. */
+        /* A slot reserved for a call that never happened also has rows. */
         for (size_t call = 0; call < state->calls.capacity; call++) {
             tn_breakdown_fini(call_at(state, call));
         }
@@ -63,7 +63,7 @@ static struct tn_module_state *state_find(const struct tn_module *module, uint32
     return NULL;
 }
 
-/* Room for one more call; every call beyond the count is zero bytes or has rows to be used. */
+/* Reserves space for one more call; slots beyond the count are zeroed or have reusable rows. */
 static bool state_reserve(struct tn_module_state *state)
 {
     const size_t had = state->calls.capacity;
@@ -83,7 +83,7 @@ bool tn_module_reserve_call(struct tn_module *module, uint32_t number, size_t de
     struct tn_module_state *state = state_find(module, number);
 
     if (!state) {
-        /* A state without calls shows as one that never was. */
+        /* A state without calls is invisible. */
         state = tn_vec_push(&module->states);
         if (!state) {
             return false;
@@ -131,7 +131,7 @@ void tn_module_begin_peaks(struct tn_module *module, const struct tn_breakdown *
     }
 }
 
-/* The device's highest total, 0 if it has none yet. */
+/* The device's peak total, 0 if it has none yet. */
 static struct tn_local_peak *peak_get(struct tn_module *module, uint32_t device, int64_t *bytes_out)
 {
     for (size_t i = 0; i < module->peak_count; i++) {

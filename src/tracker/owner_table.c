@@ -93,7 +93,7 @@ const int64_t *tn_owner_bytes(const struct tn_owner_table *table, const struct t
         return owner->moment_epoch == table->moment_epoch ? owner->at_moment : owner->now;
     case TARN_TRACK_NOW:
     case TARN_TRACK_AT_END:
-    case TARN_TRACK_MOMENT_COUNT:
+    case TARN_TRACK_POINT_COUNT:
         break;
     }
     return owner->now;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who has what: bytes by module and category on each device, now and at the peaks.
+ * Bytes by owning module and category on each device, now and at the peaks.
  *
- * A peak would have to copy all of it. Instead a peak only begins a new epoch, and an owner keeps
- * its bytes aside when it changes for the first time in an epoch: what it had at the peak are the
- * bytes kept aside if it has changed since, else those of now.
+ * Copying the table at every peak would be too slow. Instead a peak starts a new epoch, and an
+ * owner saves its bytes before its first change in an epoch (copy on write). Its bytes at the peak
+ * are the saved ones if it has changed since, otherwise the current ones.
  *
- * Guarded by its owner. Cost of a change: an addition, and once an epoch a copy.
+ * Guarded by its owner. Cost of a change: an addition, and a copy once per epoch.
  */
 #ifndef TN_TRACKER_OWNER_TABLE_H
 #define TN_TRACKER_OWNER_TABLE_H
@@ -18,7 +18,7 @@
 struct tn_owner {
     uint32_t module; /* name */
     uint32_t device;
-    uint64_t device_epoch; /* of the device's peak, when at_device_peak was kept */
+    uint64_t device_epoch; /* epoch of the device's peak in which at_device_peak was saved */
     uint64_t moment_epoch;
     int64_t now[TARN_TRACK_CATEGORIES_MAX];
     int64_t at_device_peak[TARN_TRACK_CATEGORIES_MAX];
@@ -35,25 +35,25 @@ struct tn_owner_table {
 void tn_owner_table_init(struct tn_owner_table *table);
 void tn_owner_table_fini(struct tn_owner_table *table);
 
-/* Number of the owner, a new one with nothing if there is none; false when host memory is missing.
- */
+/* Index of the owner, which is added with zero bytes if it is new; false when host memory runs
+ * out. */
 bool tn_owner_get(struct tn_owner_table *table, uint32_t module, uint32_t device,
                   uint32_t *owner_out) TN_MUST_CHECK;
 
 void tn_owner_change(struct tn_owner_table *table, uint32_t owner, uint32_t category,
                      int64_t change);
 
-/* What everybody has now is what they had at the peak. */
+/* Starts a new epoch: the current bytes are those at the peak. */
 void tn_owner_begin_device_peak(struct tn_owner_table *table, uint32_t device);
 void tn_owner_begin_point(struct tn_owner_table *table);
 
 const struct tn_owner *tn_owner_at(const struct tn_owner_table *table, size_t at);
 
-/* Bytes by category at that moment. */
+/* Bytes by category at that time point. */
 const int64_t *tn_owner_bytes(const struct tn_owner_table *table, const struct tn_owner *owner,
                               enum tarn_track_point moment);
 
-/* NULL when it never had anything. */
+/* NULL when it never owned anything. */
 const struct tn_owner *tn_owner_find(const struct tn_owner_table *table, uint32_t module,
                                      uint32_t device);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A table as python-tabulate writes it with tablefmt="rst": left-aligned columns between lines of
- * equal signs. The first row is the head. A column is as wide as its longest cell, and two wider
- * than its head.
+ * equal signs. The first row is the header. A column is as wide as its longest cell, and at least
+ * two wider than its header.
  *
- * Owns copies of its cells; a cell that found no host memory is noticed by tn_rst_table_put.
+ * Owns copies of its cells; tn_rst_table_put reports cells that could not be allocated.
  */
 #ifndef TN_TRACKER_RST_TABLE_H
 #define TN_TRACKER_RST_TABLE_H
@@ -21,14 +21,14 @@ struct tn_rst_table {
     bool failed;
 };
 
-/* Stays where it is until fini. */
+/* Must not move until fini. */
 void tn_rst_table_init(struct tn_rst_table *table, size_t columns);
 void tn_rst_table_fini(struct tn_rst_table *table);
 
-/* The next cell, row by row. */
+/* Appends a cell, row by row. */
 void tn_rst_table_add(struct tn_rst_table *table, const char *text);
 
-/* Rows that were begun, the head among them. */
+/* Number of rows, including the header and a partial row. */
 size_t tn_rst_table_rows(const struct tn_rst_table *table);
 
 /* TARN_ERR_HOST_MEMORY when a cell is missing. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements tarn/tracker.h but for its texts and logs: making a tracker, applying events, looking
- * at what is there. */
+/* Implements tarn/tracker.h except its texts and logs: lifetime, events and queries. */
 #include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
@@ -23,7 +22,7 @@ static const char *const names_texts[TARN_TRACK_NAMES_COUNT] = {
     [TARN_TRACK_MODULE] = "module names",
 };
 
-/* ---- making and ending ---- */
+/* ---- lifetime ---- */
 
 static const char *const first_categories[] = {
 #define CATEGORY_TEXT(name, text) text,
@@ -64,7 +63,7 @@ static enum tarn_status take_options(struct tarn_tracker *t,
     }
     if (granularity > 1 << 30 || (granularity & (granularity - 1)) != 0) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                       "the granularity of %llu bytes is no power of two up to 1 GiB",
+                       "the granularity of %llu bytes is not a power of two up to 1 GiB",
                        (unsigned long long)granularity);
     }
     if (options) {
@@ -153,7 +152,7 @@ static bool reserve_rows_of_module(const struct tn_module *module, size_t device
     return true;
 }
 
-/* Room for one more device wherever a peak may be entered. */
+/* Reserves space for one more device in every peak. */
 static bool reserve_rows(struct tarn_tracker *t, size_t devices)
 {
     if (!tn_breakdown_reserve(&t->now, devices) || !tn_breakdown_reserve(&t->peaks, devices) ||
@@ -168,7 +167,8 @@ static bool reserve_rows(struct tarn_tracker *t, size_t devices)
     return true;
 }
 
-/* What else a new name needs; made before the name, and no harm when that then fails. */
+/* Allocates what else a new name needs, before the name itself; harmless if adding the name
+ * fails. */
 static bool reserve_for_name(struct tarn_tracker *t, enum tarn_track_names names)
 {
     const size_t count = tn_name_list_count(&t->names[names]);
@@ -180,7 +180,7 @@ static bool reserve_for_name(struct tarn_tracker *t, enum tarn_track_names names
            reserve_rows(t, count + 1);
 }
 
-/* PyTorch's allocator rounds on its own devices only: type "cuda", whatever the index. */
+/* PyTorch's allocator rounds only on its own devices: type "cuda" with any index. */
 static bool device_rounds(const char *text)
 {
     return strncmp(text, "cuda", 4) == 0 && (text[4] == '\0' || text[4] == ':');
@@ -259,7 +259,7 @@ uint32_t tarn_tracker_count_names(struct tarn_tracker *t, enum tarn_track_names 
 
 /* ---- events ---- */
 
-/* What somebody who follows scopes is told after an event. */
+/* The scope callback to make after an event. */
 struct scope_news {
     const char *module; /* NULL = nothing happened */
     const char *innermost;
@@ -277,7 +277,7 @@ static bool event_ends_scope(const struct tarn_track_event *event)
     return event->kind == TARN_TRACK_LEAVE || event->kind == TARN_TRACK_LEAVE_BACKWARD;
 }
 
-/* After the event was applied: the module is known then. */
+/* After the event was applied, when the module is known. */
 static struct scope_news news_of(const struct tarn_tracker *t, const struct tarn_track_event *event)
 {
     struct scope_news news = {.innermost =
@@ -294,7 +294,7 @@ static struct scope_news news_of(const struct tarn_tracker *t, const struct tarn
     return news;
 }
 
-/* A label is a hint: without memory for it, or room, the old one or the name's end will do. */
+/* Labels are best effort: out of memory keeps the old one, and long names are truncated. */
 static void set_label(const char *name)
 {
     const size_t length = strlen(name);
@@ -321,7 +321,7 @@ static void tell(const struct tarn_tracker *t, const struct scope_news *news)
     }
 }
 
-/* One event at a time, because those who follow scopes are told without the lock. */
+/* One event at a time, because scope callbacks run without the lock. */
 static enum tarn_status apply_and_tell(struct tarn_tracker *t, const struct tarn_track_event *event,
                                        struct tarn_error *error)
 {
@@ -378,7 +378,7 @@ enum tarn_status tarn_tracker_apply(struct tarn_tracker *t, const struct tarn_tr
     return st;
 }
 
-/* ---- looking ---- */
+/* ---- queries ---- */
 
 const struct tn_breakdown *tn_track_breakdown(const struct tarn_tracker *t,
                                               enum tarn_track_point moment)
@@ -391,7 +391,7 @@ const struct tn_breakdown *tn_track_breakdown(const struct tarn_tracker *t,
     case TARN_TRACK_AT_END:
         return t->is_ending ? &t->at_end : &t->now;
     case TARN_TRACK_NOW:
-    case TARN_TRACK_MOMENT_COUNT:
+    case TARN_TRACK_POINT_COUNT:
         break;
     }
     return &t->now;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tarn_tracker_check: recomputes from the storages and modules what else is kept. */
+/* tarn_tracker_check: recomputes all derived state from the storages and modules. */
 #include "base/finding.h"
 #include "tracker/track_core.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What each kind of event does: one function a kind, which first makes room and looks for mistakes,
- * then changes things. The rules are those of PyTorch's tracker; names of its functions are in
- * brackets.
+ * Applies events: one function per kind, which first validates and reserves memory, then changes
+ * the state. The rules are those of PyTorch's tracker; names of its functions are in brackets.
  */
 #include "base/assertion.h"
 #include "base/errinfo.h"
@@ -11,13 +10,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* So that sums of a few such numbers cannot overflow. */
+/* Sums of a few such numbers cannot overflow. */
 #define SIZE_LIMIT  (INT64_C(1) << 60)
 #define TOTAL_LIMIT (INT64_C(1) << 62)
 
-/* ---- saying what is wrong ---- */
+/* ---- error messages ---- */
 
-/* How messages call an event, and whether its id says more. */
+/* Names of events in messages, and whether the id is added. */
 static const struct kind_text {
     const char *text;
     bool has_id;
@@ -34,14 +33,14 @@ static const struct kind_text {
     [TARN_TRACK_ENTER_BACKWARD] = {"entering in backward of module", true},
     [TARN_TRACK_LEAVE_BACKWARD] = {"leaving in backward of module", true},
     [TARN_TRACK_END_BACKWARD] = {"end of backward", false},
-    [TARN_TRACK_BEGIN_STEP] = {"begin of an optimizer's step", false},
-    [TARN_TRACK_END_STEP] = {"end of an optimizer's step", false},
+    [TARN_TRACK_BEGIN_STEP] = {"start of an optimizer step", false},
+    [TARN_TRACK_END_STEP] = {"end of an optimizer step", false},
     [TARN_TRACK_OP_DONE] = {"end of an operator", false},
     [TARN_TRACK_ACTIVE] = {"list of active modules", false},
     [TARN_TRACK_START] = {"start", false},
     [TARN_TRACK_RESET_MODULES] = {"reset of module statistics", false},
     [TARN_TRACK_FORGET_MODULE] = {"forgetting of module", true},
-    [TARN_TRACK_BEGIN_ITERATION] = {"begin of an iteration", false},
+    [TARN_TRACK_BEGIN_ITERATION] = {"start of an iteration", false},
 };
 
 TN_COLD static enum tarn_status event_fail(const struct tarn_track_event *event,
@@ -61,7 +60,7 @@ TN_COLD static enum tarn_status no_memory(const struct tarn_track_event *event,
     return event_fail(event, TARN_ERR_HOST_MEMORY, error, "no host memory");
 }
 
-/* ---- small pieces ---- */
+/* ---- helpers ---- */
 
 static uint32_t device_count(const struct tarn_tracker *t)
 {
@@ -96,7 +95,7 @@ struct tn_module *tn_track_module_find(const struct tarn_tracker *t, uint64_t id
     return found ? (struct tn_module *)(uintptr_t)*found : NULL; /* NOLINT(*-int-to-ptr) */
 }
 
-/* Bytes that a storage of that size counts on its device. */
+/* Counted bytes of a storage of that size on its device. */
 static int64_t counted_bytes(const struct tarn_tracker *t, uint32_t device, int64_t size)
 {
     const int64_t step = (int64_t)t->options.granularity;
@@ -104,7 +103,7 @@ static int64_t counted_bytes(const struct tarn_tracker *t, uint32_t device, int6
     return t->rounds[device] ? (size + step - 1) & -step : size;
 }
 
-/* Sums of inputs and the like: storages may be named again and again. */
+/* Saturating sums of inputs and outputs, because storages may be repeated without limit. */
 static int64_t add_capped(int64_t a, int64_t b)
 {
     return a > TOTAL_LIMIT - b ? TOTAL_LIMIT : a + b;
@@ -112,7 +111,7 @@ static int64_t add_capped(int64_t a, int64_t b)
 
 /* ---- bytes [_update_snap] ---- */
 
-/* Adds `change` bytes to the storage's category, on its device and of its owner. */
+/* Adds `change` bytes to the storage's category, for its device and its owner. */
 static void count_change(struct tarn_tracker *t, const struct tn_storage *storage, int64_t change)
 {
     struct tarn_track_row *row = tn_breakdown_get(&t->now, storage->device);
@@ -123,7 +122,7 @@ static void count_change(struct tarn_tracker *t, const struct tn_storage *storag
     tn_owner_change(&t->owners, storage->owner, storage->category, change);
 }
 
-/* A device that has nothing left goes; only where bytes went or a size changed. */
+/* Removes an empty row after bytes were removed or a size changed. */
 static void drop_empty_row(struct tarn_tracker *t, uint32_t device)
 {
     struct tarn_track_row *row = tn_breakdown_find(&t->now, device);
@@ -182,7 +181,7 @@ static enum tarn_status set_size(struct tarn_tracker *t, const struct tarn_track
 
 /* ---- storages ---- */
 
-/* A storage that is not known yet. */
+/* Adds an unknown storage. */
 static enum tarn_status storage_enter(struct tarn_tracker *t, const struct tarn_track_event *event,
                                       uint32_t category, uint32_t module,
                                       struct tn_storage **storage_out, struct tarn_error *error)
@@ -258,7 +257,7 @@ static enum tarn_status apply_create(struct tarn_tracker *t, const struct tarn_t
                                    &storage, error);
 }
 
-/* Counts a storage for the module that is being entered for the first time. */
+/* Counts a storage as part of the module that is being entered for the first time. */
 static void count_for_entering(struct tarn_tracker *t, const struct tn_storage *storage)
 {
     struct tn_module *module = t->entering;
@@ -310,7 +309,7 @@ static enum tarn_status apply_resize(struct tarn_tracker *t, const struct tarn_t
 
     return storage ? set_size(t, event, storage, error)
                    : event_fail(event, TARN_ERR_NOT_FOUND, error,
-                                "it is not known: never created, or deleted before");
+                                "it is unknown: never created, or already deleted");
 }
 
 /* [_delete_callback] */
@@ -321,7 +320,7 @@ static enum tarn_status apply_delete(struct tarn_tracker *t, const struct tarn_t
 
     if (!storage) {
         return event_fail(event, TARN_ERR_NOT_FOUND, error,
-                          "it is not known: never created, or deleted before");
+                          "it is unknown: never created, or already deleted");
     }
     if (storage->bytes > 0) {
         count_change(t, storage, -storage->bytes);
@@ -331,9 +330,9 @@ static enum tarn_status apply_delete(struct tarn_tracker *t, const struct tarn_t
     return TARN_OK;
 }
 
-/* ---- which modules are active ---- */
+/* ---- active modules ---- */
 
-/* Room was made. */
+/* Space must be reserved. */
 static void scope_begin(struct tarn_tracker *t, uint32_t name)
 {
     if (tn_track_scope(t, name)->active++ == 0) {
@@ -366,7 +365,7 @@ static void scopes_end(struct tarn_tracker *t)
     t->active.count = 0;
 }
 
-/* Whether no other module than those of that name is active. */
+/* Whether only modules of that name are active. */
 static bool scope_is_root(const struct tarn_tracker *t, uint32_t name)
 {
     return t->active.count == 0 || (t->active.count == 1 && active_names(t)[0] == name);
@@ -458,7 +457,7 @@ static enum tarn_status module_enter_new(struct tarn_tracker *t,
     return TARN_OK;
 }
 
-/* A module that is known begins in forward again; as a root, that is another iteration. */
+/* A known module starts forward again; for a root that is a new iteration. */
 static enum tarn_status module_enter_again(struct tarn_tracker *t,
                                            const struct tarn_track_event *event,
                                            struct tn_module *module, struct tarn_error *error)
@@ -484,7 +483,7 @@ static enum tarn_status module_enter_again(struct tarn_tracker *t,
     return TARN_OK;
 }
 
-/* The begin of [_pre_fw_hook]. */
+/* The start of [_pre_fw_hook]. */
 static enum tarn_status apply_enter(struct tarn_tracker *t, const struct tarn_track_event *event,
                                     struct tarn_error *error)
 {
@@ -523,7 +522,7 @@ static enum tarn_status apply_enter(struct tarn_tracker *t, const struct tarn_tr
     return TARN_OK;
 }
 
-/* [_track_inputs_or_outputs]: what is not known counts nothing. */
+/* [_track_inputs_or_outputs]: unknown storages count nothing. */
 static int64_t known_bytes(const struct tarn_tracker *t, uint64_t id)
 {
     const struct tn_storage *storage = tn_storage_find(&t->storages, id);
@@ -555,7 +554,7 @@ static enum tarn_status module_get(struct tarn_tracker *t, const struct tarn_tra
     *module_out = tn_track_module_find(t, event->id);
     return *module_out ? TARN_OK
                        : event_fail(event, TARN_ERR_NOT_FOUND, error,
-                                    "it is not known: never entered, or forgotten since");
+                                    "it is unknown: never entered, or destroyed");
 }
 
 /* [_post_fw_hook] */
@@ -611,8 +610,8 @@ static enum tarn_status apply_enter_backward(struct tarn_tracker *t,
     return TARN_OK;
 }
 
-/* [_post_bw_hook]. A module whose inputs need no gradient may be left without being active: it was
- * when backward ended. */
+/* [_post_bw_hook]. A module whose inputs need no gradient may be left while inactive: the end of
+ * backward already deactivated it. */
 static enum tarn_status apply_leave_backward(struct tarn_tracker *t,
                                              const struct tarn_track_event *event,
                                              struct tarn_error *error)
@@ -641,7 +640,7 @@ static enum tarn_status apply_end_backward(struct tarn_tracker *t,
     return TARN_OK;
 }
 
-/* ---- the rest ---- */
+/* ---- other events ---- */
 
 static enum tarn_status apply_begin_step(struct tarn_tracker *t,
                                          const struct tarn_track_event *event,
@@ -764,7 +763,7 @@ static enum tarn_status apply_begin_iteration(struct tarn_tracker *t,
     return TARN_OK;
 }
 
-/* The module is in no table any more. */
+/* The module is no longer in any table. */
 static void module_drop(struct tarn_tracker *t, struct tn_module *module)
 {
     chain_leave(t, module);
@@ -848,7 +847,7 @@ enum tarn_status tn_track_apply(struct tarn_tracker *tracker, const struct tarn_
 
     tn_assert(tn_lock_held(&tracker->lock));
     if (event->kind >= TARN_TRACK_KIND_COUNT) {
-        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "there is no kind of event %u",
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "unknown kind of event %u",
                        (unsigned)event->kind);
     }
     if (event->id == UINT64_MAX) {

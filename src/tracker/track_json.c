@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a tracker knows as JSON, spaced as Python's json.dumps does it. */
+/* The tracker's state as JSON, with the spacing of Python's json.dumps. */
 #include "tracker/track_json.h"
 
 #include "base/json_text.h"
@@ -83,8 +83,8 @@ static void put_module(struct tn_json_text *json, const struct tarn_tracker *t,
     tn_json_close(json);
 }
 
-/* Modules by name, as a Python dictionary has them when several have one name: the place is that
- * of the first, the contents are those of the last. */
+/* Modules by name, as in a Python dictionary when several have the same name: in the position of
+ * the first, with the contents of the last. */
 static const struct tn_module *newest_of_name(const struct tarn_tracker *t, size_t at)
 {
     const struct tn_module *first = tn_track_module_at(t, at);
@@ -99,7 +99,7 @@ static const struct tn_module *newest_of_name(const struct tarn_tracker *t, size
 
         if (module->name == first->name) {
             if (i < at) {
-                return NULL; /* it was written in the place of that one */
+                return NULL; /* already written in that position */
             }
             newest = module;
         }

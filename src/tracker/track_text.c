@@ -35,8 +35,8 @@ enum tarn_status tn_track_unit_find(const char *name, const struct tn_track_unit
                    name ? tn_utf8_cut(name, 60) : 6, name ? name : "(none)");
 }
 
-/* Hundredths of the unit, halves to the even one: what Python's round does, because a number of
- * bytes over a power of two is exact. */
+/* Hundredths of the unit, rounded half to even as in Python's round: bytes divided by a power of
+ * two are exact. */
 static int64_t hundredths(int64_t bytes, unsigned shift)
 {
     const int64_t one = INT64_C(1) << shift;
@@ -63,7 +63,7 @@ struct tn_amount tn_amount_format(int64_t bytes, const struct tn_track_unit *uni
     }
     const bool minus = bytes < 0;
     const int64_t parts = hundredths(minus ? -bytes : bytes, unit->shift);
-    const int digits = parts % 10 == 0 ? 1 : 2; /* Python drops zeros, but for the first */
+    const int digits = parts % 10 == 0 ? 1 : 2; /* Python drops trailing zeros except the first */
 
     (void)snprintf(amount.text, sizeof amount.text, "%s%" PRId64 ".%0*" PRId64 " %s",
                    minus && parts > 0 ? "-" : "", parts / 100, digits,
@@ -71,7 +71,7 @@ struct tn_amount tn_amount_format(int64_t bytes, const struct tn_track_unit *uni
     return amount;
 }
 
-/* ---- handing over ---- */
+/* ---- output ---- */
 
 static enum tarn_status memory_write(void *context, const char *bytes, size_t size)
 {
@@ -142,7 +142,7 @@ static int lower(char c)
     return (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
 }
 
-/* Two runs of digits as numbers of any length; moves both behind them. */
+/* Compares two runs of digits as numbers of any length and advances past both. */
 static int compare_numbers(const char **a, const char **b)
 {
     size_t a_length = 0;
@@ -168,7 +168,7 @@ static int compare_numbers(const char **a, const char **b)
     return order;
 }
 
-/* Texts between numbers: the one that ends first, at a digit or at its end, is the smaller one. */
+/* Compares texts between numbers: the one that ends first is smaller. */
 static int compare_texts(const char **a, const char **b)
 {
     for (;; (*a)++, (*b)++) {
@@ -207,7 +207,7 @@ static const char *module_name(const struct tarn_tracker *t, size_t at)
     return tn_track_name(t, TARN_TRACK_MODULE, tn_track_module_at(t, at)->name);
 }
 
-/* Merges two sorted halves of `from` into `to`; the first comes first among equals. */
+/* Merges two sorted halves of `from` into `to`; stable. */
 static void merge(const struct tarn_tracker *t, const size_t *from, size_t begin, size_t middle,
                   size_t end, size_t *to)
 {
@@ -390,7 +390,7 @@ static void put_states(struct tn_text_out *out, const struct tarn_tracker *t,
     tn_text_putc(out, '\n');
 }
 
-/* A call's rows; its name is on the first only. */
+/* A call's rows; only the first has its name. */
 static void table_add_call(struct tn_rst_table *table, const struct tarn_tracker *t,
                            const struct tn_module_state *state, size_t call,
                            const struct tn_track_unit *unit)
@@ -430,7 +430,7 @@ static enum tarn_status put_states_table(struct tn_text_out *out, const struct t
     }
     if (tn_rst_table_rows(&table) > 1) {
         st = tn_rst_table_put(&table, out);
-    } else { /* without rows there is nothing to take the columns from */
+    } else { /* without rows the columns are unknown */
         tn_text_putc(out, '\n');
     }
     tn_rst_table_fini(&table);
@@ -515,8 +515,8 @@ static enum tarn_status print_iterations(struct tn_text_out *out, const struct t
         tn_text_puts(out, "No iterations.\n");
         return TARN_OK;
     }
-    tn_text_printf(out, "%9s  %14s  %14s  %14s  %s\n", "iteration", "begin", "peak", "end",
-                   "what grew");
+    tn_text_printf(out, "%9s  %14s  %14s  %14s  %s\n", "iteration", "start", "peak", "end",
+                   "growth");
     for (size_t i = 0; i < count; i++) {
         const struct tn_iteration it = tn_track_iteration(t, i);
 

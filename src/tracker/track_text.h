@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing what a tracker knows. A text is put together in host memory under the tracker's lock and
- * handed to the writer without it: writers are the caller's and may wait.
+ * Text output of the tracker. A text is built in host memory under the tracker's lock and passed to
+ * the writer without it, because the caller's writer may block.
  */
 #ifndef TN_TRACKER_TRACK_TEXT_H
 #define TN_TRACKER_TRACK_TEXT_H
@@ -37,24 +37,24 @@ bool tn_amount_shows(int64_t bytes, const struct tn_track_unit *unit);
 typedef enum tarn_status tn_track_print(struct tn_text_out *out, const struct tarn_tracker *tracker,
                                         const void *how);
 
-/* Runs `print` and hands its text to the writer. */
+/* Runs `print` and passes its text to the writer. */
 enum tarn_status tn_track_write(struct tarn_tracker *tracker, tn_track_print *print,
                                 const void *how, const struct tarn_writer *writer,
                                 struct tarn_error *error) TN_MUST_CHECK;
 
-/* A name as it may be shown. */
+/* A name, escaped for output. */
 void tn_track_put_name(struct tn_text_out *out, const struct tarn_tracker *tracker,
                        enum tarn_track_names names, uint32_t id);
 
-/* Positions in `order`, sorted by name as people count: runs of digits are numbers, letters compare
- * without case. The caller frees them; NULL when host memory is missing. */
+/* Indices into `order`, in natural sort order of the names: runs of digits compare as numbers,
+ * letters ignore case. The caller frees them; NULL when host memory runs out. */
 size_t *tn_track_sorted_modules(const struct tarn_tracker *tracker);
 void tn_track_sorted_free(size_t *sorted, size_t count);
 
 /* Levels of a name: parts between dots. */
 uint32_t tn_track_depth(const char *name);
 
-/* Below, equal or above 0, as the sort above. */
+/* Negative, 0 or positive, in the order of the sort above. */
 int tn_natural_compare(const char *a, const char *b);
 
 #endif

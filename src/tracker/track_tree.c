@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tree of modules: what each had with all below it and by itself, and a bar whose letters say
- * in which categories. Names are sorted so that all below a module directly follows it; its sums
- * are then those of a run.
+ * The tree of modules: bytes of each module including submodules and on its own, and a bar whose
+ * letters show the categories. Names are sorted so that submodules directly follow their module;
+ * sums over a subtree are then sums over a range.
  */
 #include "base/escaped.h"
 #include "base/host_mem.h"
@@ -21,7 +21,7 @@ struct tree {
     uint32_t bar_width;
 };
 
-/* What the modules of one name have, by category over all devices. */
+/* Bytes of the modules of one name, by category over all devices. */
 struct tree_node {
     const char *name;
     size_t length;
@@ -45,7 +45,7 @@ static bool is_within(const struct tree_node *node, const struct tree_node *top)
            (node->name[top->length] == '\0' || node->name[top->length] == '.');
 }
 
-/* One part of a name between dots, as people count. */
+/* Compares one part of a name between dots in natural order. */
 static int compare_parts(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     char a_part[TARN_TRACK_NAME_MAX];
@@ -57,7 +57,7 @@ static int compare_parts(const char *a, size_t a_length, const char *b, size_t b
     b_part[b_length] = '\0';
     const int order = tn_natural_compare(a_part, b_part);
 
-    return order ? order : strcmp(a_part, b_part); /* equal only when they are the same */
+    return order ? order : strcmp(a_part, b_part); /* 0 only for identical parts */
 }
 
 static int compare_nodes(const struct tree_node *node_a, const struct tree_node *node_b)
@@ -83,7 +83,7 @@ static int compare_nodes(const struct tree_node *node_a, const struct tree_node 
     }
 }
 
-/* Sorts in place: a heap needs no memory and never takes long. */
+/* Heapsort: in place and O(n log n) in the worst case. */
 static void sift_down(struct tree_node *nodes, size_t at, size_t count)
 {
     for (;;) {
@@ -135,20 +135,21 @@ static void fill_nodes(const struct tarn_tracker *t, enum tarn_track_point momen
     }
 }
 
-/* A letter a category: its first, small for those of the user. */
+/* One letter per category: its first, in lower case for the user's own. */
 static char category_letter(const struct tarn_tracker *t, uint32_t category)
 {
     const char first = tn_track_name(t, TARN_TRACK_CATEGORY, category)[0];
 
     if (category == TARN_TRACK_OTHER) {
-        return '-'; /* O is the optimizer's */
+        return '-'; /* O means Optstate */
     }
     return (char)(category >= TARN_TRACK_CATEGORY_COUNT && first >= 'A' && first <= 'Z'
                       ? first + ('a' - 'A')
                       : first);
 }
 
-/* `bytes` of `whole`, as characters: rounded so that every bar is within its parent's. */
+/* Characters of the bar for `bytes` of `whole`, rounded so that every bar is within its
+ * parent's. */
 static void put_bar(struct tn_text_out *out, const struct tarn_tracker *t, const int64_t *bytes,
                     int64_t whole, uint32_t width)
 {
@@ -194,7 +195,7 @@ static void put_legend(struct tn_text_out *out, const struct tarn_tracker *t,
     const char *between = "";
 
     tn_text_printf(out, "%s %s: ", tn_amount_format(sum_of(whole), tree->unit).text,
-                   tree->moment == TARN_TRACK_NOW ? "now" : "when most was there");
+                   tree->moment == TARN_TRACK_NOW ? "now" : "at the peak");
     for (uint32_t c = 0; c < tn_name_list_count(&t->names[TARN_TRACK_CATEGORY]); c++) {
         if (whole[c] > 0) {
             tn_text_printf(out, "%s%s ", between, tn_amount_format(whole[c], tree->unit).text);
@@ -205,7 +206,7 @@ static void put_legend(struct tn_text_out *out, const struct tarn_tracker *t,
             between = ", ";
         }
     }
-    tn_text_printf(out, "\n\n%13s  %13s\n", "with below", "itself");
+    tn_text_printf(out, "\n\n%13s  %13s\n", "with children", "own");
 }
 
 static void put_tree(struct tn_text_out *out, const struct tarn_tracker *t, const struct tree *tree,

@@ -52,7 +52,7 @@ for log in "$data"/*.jsonl.gz; do
     count "$name: from standard input" $?
 
     "$tarn" track "$log" --tree --iterations --json --everything >"$tmp/all" &&
-        grep -q 'with below' "$tmp/all" && grep -q '^iteration' "$tmp/all" &&
+        grep -q 'with children' "$tmp/all" && grep -q '^iteration' "$tmp/all" &&
         grep -q '"owners": \[{"module"' "$tmp/all"
     count "$name: tree, iterations, everything" $?
 done
@@ -82,13 +82,13 @@ head -c 3000 "$log" >"$tmp/log"
 refuse "packed and cut off" 5 "line *, the packed data of * ends early"
 gzip -dc "$log" | sed '/"id": 31,/p' >"$tmp/log"
 refuse "deleted twice" 3 \
-    "line 319, deletion of storage 31: it is not known: never created, or deleted before"
+    "line 319, deletion of storage 31: it is unknown: never created, or already deleted"
 echo '{"op": "create", "storages": [[1, -8, "cpu"]], "category": "Temp"}' >"$tmp/log"
 refuse "negative size" 3 \
-    "line 1, create: a storage is not ?id, bytes, device? with numbers from 0 on"
+    "line 1, create: a storage is not ?id, bytes, device? with numbers of at least 0"
 gzip -dc "$log" | sed '/"op": "pre_forward"/d' >"$tmp/log"
 refuse "left, not entered" 3 \
-    "line 38, leaving of module *: it is not known: never entered, or forgotten since"
+    "line 38, leaving of module *: it is unknown: never entered, or destroyed"
 : >"$tmp/log"
 refuse "empty" 3 "the log has no events"
 printf 'PK\003\004' >"$tmp/log"
@@ -96,7 +96,7 @@ refuse "something else" 3 "line 1, not JSON: *"
 
 gzip -dc "$log" | sed '5s/"Total": [0-9]*/"Total": 7/' | "$tarn" track - >"$tmp/out" 2>"$tmp/err"
 [ $? -eq 1 ] && grep -q '^tarn track: 1 of [0-9]* recorded snapshots differ: line 5, classify: ' \
-    "$tmp/err" && grep -q 'with below' "$tmp/out"
+    "$tmp/err" && grep -q 'with children' "$tmp/out"
 count "a difference is found, and the results are shown" $?
 
 count_end

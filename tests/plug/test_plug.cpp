@@ -191,7 +191,7 @@ void other_failures_are_errors()
     CHECK(standin_alloc(100 * MIB, 0, nullptr, &ptr) == STANDIN_ERROR);
     CHECK(standin_text()[0] != 0);
     CHECK(standin_alloc(MIB, TARN_TORCH_DEVICES_MAX, nullptr, &ptr) == STANDIN_ERROR);
-    CHECK(std::strstr(standin_text(), "there is no device 64") != nullptr);
+    CHECK(std::strstr(standin_text(), "invalid device 64") != nullptr);
     CHECK(standin_set_fraction(1.5, 0) == STANDIN_ERROR);
     CHECK(standin_record_stream(&other, nullptr) == STANDIN_ERROR);
     CHECK(standin_base(&other, &ptr, nullptr) == STANDIN_ERROR);
@@ -302,7 +302,7 @@ void routes_run_out()
         CHECK(standin_begin_pool(0, i, 0, STANDIN_LARGE_FILTER, nullptr) == STANDIN_OK);
     }
     CHECK(standin_begin_pool(0, 1000, 0, STANDIN_LARGE_FILTER, nullptr) == STANDIN_ERROR);
-    CHECK(std::strstr(standin_text(), "64 pools already") != nullptr);
+    CHECK(std::strstr(standin_text(), "already routed to 64 pools") != nullptr);
     for (uint64_t i = 1; i <= TARN_TORCH_ROUTES_MAX; i++) {
         CHECK(standin_end_pool(0, i, 0) == STANDIN_OK);
     }
@@ -454,7 +454,7 @@ void pools_of_ones_own()
     CHECK(stats().by_pool[TARN_STAT_SEGMENT][TARN_STAT_ALL].current == 0);
     CHECK(standin_release_pool(0, 0, 9) == STANDIN_OK); // noted, not thrown
     CHECK(standin_acquire_pool(0, 0, 11, &other) == STANDIN_ERROR);
-    CHECK(std::strstr(standin_text(), "make it without one") != nullptr);
+    CHECK(std::strstr(standin_text(), "create it without one") != nullptr);
 }
 
 // Shared with another process, which is this program once more: a forked child may use nothing.

@@ -60,7 +60,7 @@ static void wrong_devices_are_named(void **state)
 
     (void)state;
     assert_int_equal(tarn_torch_open_allocator(-1, &allocator, &error), TARN_ERR_INVALID_ARGUMENT);
-    assert_string_equal(error.text, "there is no device -1: numbers go from 0 to 63");
+    assert_string_equal(error.text, "invalid device -1: device numbers are 0 to 63");
     assert_null(tarn_torch_find_allocator(64));
     tarn_torch_close_device(64);
     /* A GPU that this machine does not have: the device says so, and the next call may work. */
