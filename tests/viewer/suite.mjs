@@ -99,7 +99,7 @@ async function topIsTrue(page, name, wanted) {
 }
 
 async function oomIsTrue(page, name, wanted) {
-  const { facts, holders } = await page.evaluate((e) => window.tarnView.oom(e), wanted.entry);
+  const { facts, holders } = await page.evaluate((e) => window.tarnView.oom(e), wanted.event);
   const pool = (row) => [
     row.reserved,
     row.used,
