@@ -106,9 +106,10 @@ static void cell_text(char cell[CELL_MAX], const struct tn_text_out *out,
     case TN_ROW_EVENT:
         if (tn_row_number(row, column->at) == TARN_NONE) {
             (void)snprintf(cell, CELL_MAX, "-");
-            break;
+        } else {
+            (void)snprintf(cell, CELL_MAX, "%" PRIu64, tn_row_number(row, column->at));
         }
-        /* fall through */
+        break;
     case TN_ROW_COUNT:
         (void)snprintf(cell, CELL_MAX, "%" PRIu64, tn_row_number(row, column->at));
         break;

@@ -26,11 +26,14 @@ struct tn_backoff {
 /* After a look whether it pays: backs off if not. */
 static inline void tn_backoff_update(struct tn_backoff *backoff, bool pays)
 {
-    const uint32_t doubled =
-        backoff->length < TN_BACKOFF_MAX / 2 ? 2 * backoff->length : TN_BACKOFF_MAX;
-    const uint32_t next = backoff->length == 0 ? TN_BACKOFF_MIN : doubled;
-
-    backoff->length = pays || !TN_FAST_HAS(TN_PART_BACKOFF) ? 0 : next;
+    if (pays || !TN_FAST_HAS(TN_PART_BACKOFF)) {
+        backoff->length = 0;
+    } else if (backoff->length == 0) {
+        backoff->length = TN_BACKOFF_MIN;
+    } else {
+        backoff->length =
+            backoff->length < TN_BACKOFF_MAX / 2 ? 2 * backoff->length : TN_BACKOFF_MAX;
+    }
     backoff->left = backoff->length;
 }
 

@@ -203,7 +203,7 @@ static bool recent_evict_all(struct tn_free_set *set)
 static void recent_judge(struct tn_free_set *set)
 {
     struct tn_recently_freed *recent = &set->recent;
-    const bool pays = !TN_FAST_HAS(TN_PART_BACKOFF) || recent->reused >= recent->evicted;
+    const bool pays = recent->reused >= recent->evicted || !TN_FAST_HAS(TN_PART_BACKOFF);
 
     if (pays || recent_evict_all(set)) {
         tn_backoff_update(&recent->backoff, pays);
