@@ -16,7 +16,7 @@ build=$1
 shift
 rounds=${ROUNDS:-5}
 scale=${SCALE:-0.5}
-parts="undo_log stream_caches recently_freed backoff biased_lock short_way"
+parts="undo_log stream_caches backoff biased_lock short_way"
 
 targets="bench bench_plain"
 for part in $parts; do

@@ -14,6 +14,8 @@ shift
 # shellcheck source=bench/origin.sh
 . "$here/origin.sh"
 
+cmake --build "$build" --target bench_plain >/dev/null
+
 out=$here/results/$file
 mkdir -p "$here/results"
 {

@@ -48,24 +48,40 @@ build_with() { # gcc|clang: every target, warnings are errors
         cmake --build "$cache/$1" -j "$jobs" -- --quiet -k 0
 }
 
+# Each file once, with the flags of the first target that has it: clang-tidy 14 would look at it for
+# every one of them, and its second look takes every va_list for uninitialized.
+files_once() { # COMPILE_DATABASE
+    awk '/^\{/ { entry = "" }
+        /^[{} ]/ { entry = entry $0 "\n" }
+        /"file":/ { wanted = !seen[$0]++ }
+        /^\}/ && wanted {
+            sub(/\},?\n$/, "}", entry)
+            printf "%s%s", separator, entry
+            separator = ",\n"
+        }
+        BEGIN { print "[" }
+        END { print "\n]" }' "$1"
+}
+
 # A file is looked at again when it, any header, the settings or the build's flags changed.
 check_tidy() {
-    database=$cache/clang/compile_commands.json
-    if [ ! -s "$database" ]; then
+    database=$cache/compile_commands.json
+    if [ ! -s "$cache/clang/compile_commands.json" ]; then
         echo "no compile database: the build above did not get that far"
         return 1
     fi
+    files_once "$cache/clang/compile_commands.json" >"$database"
     common=$({ clang-tidy --version && cat .clang-tidy "$database" && files '*.h' '*.def' |
         xargs cat; } | sha256sum | cut -c1-16)
     awk -F'"' '/"file":/ { print $4 }' "$database" | sort -u |
-        xargs -P "$jobs" -n 1 tools/tidy_one.sh "$cache/clang" "$cache/tidy" "$common"
+        xargs -P "$jobs" -n 1 tools/tidy_one.sh "$cache" "$cache/tidy" "$common"
 }
 
 check_cppcheck() {
-    [ -s "$cache/clang/compile_commands.json" ] || return 1
+    [ -s "$cache/compile_commands.json" ] || return 1
     # The viewer's page as an array: it would look at 150,000 bytes one by one, for minutes.
     cppcheck -i"$cache/clang/src/page/bundle.c" \
-        --project="$cache/clang/compile_commands.json" --cppcheck-build-dir="$cache/cppcheck" \
+        --project="$cache/compile_commands.json" --cppcheck-build-dir="$cache/cppcheck" \
         -j "$jobs" --quiet --error-exitcode=1 --inline-suppr --std=c11 \
         --enable=warning,performance,portability --suppressions-list=tools/cppcheck.txt
 }

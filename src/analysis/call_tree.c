@@ -386,8 +386,11 @@ void tn_call_row_put(struct tn_text_out *out, const struct tn_call_tree *tree,
 {
     switch (row->kind) {
     case TARN_CALL_CHAIN:
-        tn_text_puts(out, row->first ? "" : "total");
-        chain_put(out, tree, row);
+        if (row->first) {
+            chain_put(out, tree, row);
+        } else {
+            tn_text_puts(out, "total");
+        }
         break;
     case TARN_CALL_ITSELF:
         tn_text_puts(out, "(itself)");

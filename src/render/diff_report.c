@@ -68,6 +68,7 @@ static void device_put(struct tn_document *document, const struct tarn_report_op
     } else if (document->json) {
         tn_json_close(document->json);
     }
+    document->context = NULL;
 }
 
 static enum tarn_status diff_put(const struct tarn_diff_result *results, size_t count,

@@ -90,7 +90,7 @@ void tn_selection_put(struct tn_text_out *out, const struct tarn_report_options 
 {
     const char *joint = "selected: ";
 
-    if (!head->is_part) {
+    if (!head->is_part || !options->selection) { /* no part without a selection */
         return;
     }
     blocks_put(out, options->selection, &joint);
@@ -127,7 +127,7 @@ void tn_selection_put_json(struct tn_json_text *json, const struct tarn_report_o
     const struct tarn_selection *selection = options->selection;
 
     tn_json_word(json, "by", tn_grouping_name(head->by));
-    if (!head->is_part) {
+    if (!head->is_part || !options->selection) { /* no part without a selection */
         tn_json_null(json, "selection");
         return;
     }
