@@ -11,12 +11,11 @@
 #define TN_FAST_PATH 1
 #endif
 
-#define TN_PART_UNDO_LOG       1  /* the latest allocations, undone and redone by moving a cursor */
-#define TN_PART_STREAM_CACHES  2  /* an undo log with a lock of its own per contending stream */
-#define TN_PART_RECENTLY_FREED 4  /* free blocks that are put into bins later, if at all */
-#define TN_PART_BACKOFF        8  /* both are left alone for a while where they do not pay */
-#define TN_PART_BIASED_LOCK    16 /* no atomic read-modify-write for the thread that locks often */
-#define TN_PART_SHORT_WAY      32 /* one test instead of one for each unusual condition */
+#define TN_PART_UNDO_LOG      1  /* the latest allocations, undone and redone by moving a cursor */
+#define TN_PART_STREAM_CACHES 2  /* an undo log with a lock of its own per contending stream */
+#define TN_PART_BACKOFF       4  /* the log is left alone for a while where it does not pay */
+#define TN_PART_BIASED_LOCK   8  /* no atomic read-modify-write for the thread that locks often */
+#define TN_PART_SHORT_WAY     16 /* one test instead of one for each unusual condition */
 
 #ifndef TN_FAST_WITHOUT
 #define TN_FAST_WITHOUT 0

@@ -12,7 +12,6 @@ struct tally {
     uint64_t in_sets;  /* free blocks in free sets */
     uint64_t unmapped; /* blocks in unmapped ranges */
     uint64_t pending;
-    uint64_t recent;
     uint64_t allocated;
     uint64_t waiting;
     uint64_t segments;
@@ -85,7 +84,6 @@ static void check_place(const struct tn_engine *engine, const struct tn_block *b
     } else if (block->mapped) {
         found = tn_free_set_has(block->set, block);
         tally->in_sets++;
-        tally->recent += tn_block_is_recent(block);
     } else {
         found = tn_free_set_has_unmapped(block->set, block);
         tally->unmapped++;
@@ -228,7 +226,6 @@ static void check_counters(const struct tn_engine *engine, const struct tally *t
 /* Blocks in the free sets of all pools. */
 struct set_sizes {
     uint64_t in_sets;
-    uint64_t recent;
     uint64_t unmapped;
 };
 
@@ -236,8 +233,7 @@ static void pool_sizes(const struct tn_pool *pool, struct set_sizes *sizes)
 {
     for (uint32_t i = 0; i < pool->count; i++) {
         sizes->in_sets += pool->sets[i]->count;
-        sizes->recent += tn_recent_count(&pool->sets[i]->recent);
-        sizes->unmapped += pool->sets[i]->unmapped_count;
+        sizes->unmapped += pool->sets[i]->unmapped.count;
     }
 }
 
@@ -257,7 +253,6 @@ static void check_sizes(const struct tn_engine *engine, const struct tally *tall
         pending++;
     }
     check_number("blocks in free sets", sizes.in_sets, tally->in_sets, findings);
-    check_number("recently freed blocks", sizes.recent, tally->recent, findings);
     check_number("unmapped ranges", sizes.unmapped, tally->unmapped, findings);
     check_number("pending blocks", pending, tally->pending, findings);
     check_number("pointers in the map", engine->heap.map.count, tally->allocated, findings);

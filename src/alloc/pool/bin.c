@@ -1,404 +1,444 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/pool/bin.h"
 
-#include "base/assertion.h"
 #include "base/host_mem.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
-    BIN_FIRST_CAPACITY = 8,
+    LEAF_FIRST_CAPACITY = 8,
     DIRECTORY_FIRST_CAPACITY = 8
 };
 
-/* Entries of one leaf, largest first. In a directory every leaf has room for TN_LEAF_MAX. */
-struct bin_leaf {
-    struct tn_bin_entry *entries;
-    uint32_t count;
+/* Leaf i has the keys from bounds[i] on, below bounds[i + 1]. bounds[0] is 0. None is empty. */
+struct tn_directory {
+    uint64_t count;
+    uint64_t capacity;
+    struct tn_leaf *leaves;
+    uint64_t *bounds; /* behind the leaves, in one allocation */
 };
 
-/* Leaves in the same order: every entry of a leaf is larger than all of the next. None is empty. */
-struct tn_bin_directory {
-    uint32_t count;
-    uint32_t capacity;
-    struct bin_leaf *leaves;
-};
+/* ---- leaves ---- */
 
-static const size_t leaf_bytes = TN_LEAF_MAX * sizeof(struct tn_bin_entry);
-
-static bool bin_is_near(const struct tn_bin *bin)
+static size_t leaf_bytes(uint64_t capacity)
 {
-    return bin->capacity == 0;
+    return capacity * (sizeof(uint64_t) + sizeof(struct tn_block *));
 }
 
-static bool bin_has_directory(const struct tn_bin *bin)
+static uint64_t slots_below(uint64_t capacity)
 {
-    return bin->capacity == TN_BIN_DIRECTORY;
+    return ~(uint64_t)0 >> (TN_LEAF_SLOTS - capacity);
 }
 
-/* Of a bin without a directory. */
-static const struct tn_bin_entry *bin_entries(const struct tn_bin *bin)
+/* A leaf of holes; `keys` NULL when host memory is missing. */
+static struct tn_leaf leaf_create(uint64_t capacity)
 {
-    return bin_is_near(bin) ? bin->u.near : bin->u.entries;
+    struct tn_leaf leaf = {
+        .holes = slots_below(capacity),
+        .keys = tn_host_alloc_aligned(leaf_bytes(capacity), TN_CACHE_LINE),
+        .capacity = capacity,
+    };
+
+    for (uint64_t i = 0; leaf.keys && i < capacity; i++) {
+        leaf.keys[i] = TN_BIN_KEY_NONE;
+    }
+    return leaf;
 }
 
-/* Whether the entry comes before (size, address) in (size, address) order. */
-static bool entry_is_below(const struct tn_bin_entry *entry, uint64_t size, uint64_t address)
+static void leaf_destroy(struct tn_leaf *leaf)
 {
-    return entry->size < size || (entry->size == size && entry->address < address);
+    tn_host_free(leaf->keys, leaf_bytes(leaf->capacity));
 }
 
-/* Index of the first entry below (size, address), `count` if none: entries before it are at or
- * above. */
-static uint32_t entries_first_below(const struct tn_bin_entry *entries, uint32_t count,
-                                    uint64_t size, uint64_t address)
+static bool leaf_is_empty(const struct tn_leaf *leaf)
 {
-    uint32_t low = 0;
-    uint32_t high = count;
+    return leaf->capacity == 0 || leaf->holes == slots_below(leaf->capacity);
+}
 
-    /* Branches are better here than selections: a guessed entry is fetched early. */
-    while (low < high) {
-        const uint32_t middle = (low + high) / 2;
+/* Twice the slots; false when host memory is missing. */
+static bool leaf_grow(struct tn_leaf *leaf)
+{
+    struct tn_leaf grown =
+        leaf_create(leaf->capacity > 0 ? 2 * leaf->capacity : LEAF_FIRST_CAPACITY);
 
-        if (entry_is_below(&entries[middle], size, address)) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
+    if (!grown.keys) {
+        return false;
+    }
+    if (leaf->capacity > 0) { /* it is full */
+        memcpy(grown.keys, leaf->keys, leaf->capacity * sizeof *leaf->keys);
+        memcpy(tn_leaf_blocks(&grown), tn_leaf_blocks(leaf),
+               leaf->capacity * sizeof(struct tn_block *));
+        grown.holes &= ~slots_below(leaf->capacity);
+        leaf_destroy(leaf);
+    }
+    *leaf = grown;
+    return true;
+}
+
+/* The least key at or above `from`, TN_BIN_KEY_NONE if there is none. */
+#if defined(__SSE2__)
+static inline __m128d keys_pair(const struct tn_leaf *leaf, uint64_t i)
+{
+    return _mm_castsi128_pd(_mm_load_si128((const __m128i *)(const void *)&leaf->keys[i]));
+}
+
+static inline uint64_t pair_least(__m128d pair)
+{
+    const __m128d least = _mm_min_sd(pair, _mm_unpackhi_pd(pair, pair));
+
+    return (uint64_t)_mm_cvtsi128_si64(_mm_castpd_si128(least));
+}
+
+static inline uint64_t leaf_least(const struct tn_leaf *leaf)
+{
+    __m128d least[4] = {keys_pair(leaf, 0), keys_pair(leaf, 2), keys_pair(leaf, 4),
+                        keys_pair(leaf, 6)}; /* four chains, none waits for another */
+
+    for (uint64_t i = 8; i < leaf->capacity; i += 8) {
+        least[0] = _mm_min_pd(least[0], keys_pair(leaf, i));
+        least[1] = _mm_min_pd(least[1], keys_pair(leaf, i + 2));
+        least[2] = _mm_min_pd(least[2], keys_pair(leaf, i + 4));
+        least[3] = _mm_min_pd(least[3], keys_pair(leaf, i + 6));
+    }
+    return pair_least(_mm_min_pd(_mm_min_pd(least[0], least[1]), _mm_min_pd(least[2], least[3])));
+}
+
+/* Keys below `from` become TN_BIN_KEY_NONE. */
+static inline __m128d pair_from(__m128d keys, __m128d from)
+{
+    const __m128d none = _mm_castsi128_pd(_mm_set1_epi64x((long long)TN_BIN_KEY_NONE));
+    const __m128d is_below = _mm_cmplt_pd(keys, from);
+
+    return _mm_or_pd(_mm_andnot_pd(is_below, keys), _mm_and_pd(is_below, none));
+}
+
+static uint64_t leaf_least_from(const struct tn_leaf *leaf, uint64_t from)
+{
+    const __m128d wanted = _mm_castsi128_pd(_mm_set1_epi64x((long long)from));
+    __m128d least = pair_from(keys_pair(leaf, 0), wanted);
+    __m128d other = pair_from(keys_pair(leaf, 2), wanted);
+
+    for (uint64_t i = 4; i < leaf->capacity; i += 4) {
+        least = _mm_min_pd(least, pair_from(keys_pair(leaf, i), wanted));
+        other = _mm_min_pd(other, pair_from(keys_pair(leaf, i + 2), wanted));
+    }
+    return pair_least(_mm_min_pd(least, other));
+}
+#else
+static uint64_t leaf_least_from(const struct tn_leaf *leaf, uint64_t from)
+{
+    uint64_t least = TN_BIN_KEY_NONE;
+
+    for (uint64_t i = 0; i < leaf->capacity; i++) {
+        least = leaf->keys[i] >= from && leaf->keys[i] < least ? leaf->keys[i] : least;
+    }
+    return least;
+}
+
+static inline uint64_t leaf_least(const struct tn_leaf *leaf)
+{
+    return leaf_least_from(leaf, 0);
+}
+#endif
+
+/* The largest key below `before`, TN_BIN_KEY_NONE if there is none. Rare paths only. */
+static uint64_t leaf_largest_before(const struct tn_leaf *leaf, uint64_t before)
+{
+    uint64_t largest = 0;
+
+    for (uint64_t i = 0; i < leaf->capacity; i++) {
+        largest = leaf->keys[i] < before && leaf->keys[i] > largest ? leaf->keys[i] : largest;
+    }
+    return largest > 0 ? largest : TN_BIN_KEY_NONE;
+}
+
+/* NULL for TN_BIN_KEY_NONE. */
+static struct tn_block *leaf_block(const struct tn_leaf *leaf, uint64_t key)
+{
+    return key == TN_BIN_KEY_NONE ? NULL : tn_leaf_blocks(leaf)[tn_bin_key_slot(key)];
+}
+
+/* ---- directories ---- */
+
+static size_t directory_bytes(uint64_t capacity)
+{
+    return sizeof(struct tn_directory) + capacity * (sizeof(struct tn_leaf) + sizeof(uint64_t));
+}
+
+static struct tn_directory *directory_create(uint64_t capacity)
+{
+    struct tn_directory *directory = tn_host_alloc(directory_bytes(capacity));
+
+    if (directory) {
+        directory->count = 0;
+        directory->capacity = capacity;
+        directory->leaves = (struct tn_leaf *)(void *)(directory + 1);
+        directory->bounds = (uint64_t *)(void *)(directory->leaves + capacity);
+    }
+    return directory;
+}
+
+static void directory_destroy(struct tn_directory *directory)
+{
+    tn_host_free(directory, directory ? directory_bytes(directory->capacity) : 0);
+}
+
+static bool directory_grow(struct tn_directory **directory_inout)
+{
+    struct tn_directory *old = *directory_inout;
+    struct tn_directory *grown =
+        directory_create(old ? 2 * old->capacity : DIRECTORY_FIRST_CAPACITY);
+
+    if (!grown) {
+        return false;
+    }
+    if (old) {
+        memcpy(grown->leaves, old->leaves, old->count * sizeof *old->leaves);
+        memcpy(grown->bounds, old->bounds, old->count * sizeof *old->bounds);
+        grown->count = old->count;
+        directory_destroy(old);
+    }
+    *directory_inout = grown;
+    return true;
+}
+
+/* Index of the leaf that has this key, or would have it. */
+static uint64_t directory_index(const struct tn_directory *directory, uint64_t key)
+{
+    uint64_t low = 0;
+    uint64_t count = directory->count;
+
+    while (count > 1) {
+        const uint64_t half = count / 2;
+
+        low = directory->bounds[low + half] <= key ? low + half : low;
+        count -= half;
     }
     return low;
 }
 
-static void entries_open(struct tn_bin_entry *entries, uint32_t count, uint32_t at,
-                         struct tn_block *block)
+/* There is room. */
+static void directory_insert(struct tn_directory *directory, uint64_t at, struct tn_leaf leaf,
+                             uint64_t bound)
 {
-    memmove(&entries[at + 1], &entries[at], (count - at) * sizeof *entries);
-    entries[at] =
-        (struct tn_bin_entry){.size = block->size, .address = block->address, .block = block};
-}
+    const uint64_t moved = directory->count - at;
 
-static void entries_close(struct tn_bin_entry *entries, uint32_t count, uint32_t at)
-{
-    memmove(&entries[at], &entries[at + 1], (count - at - 1) * sizeof *entries);
-}
-
-/* First leaf whose smallest entry is below (size, address); the last leaf if there is none. */
-static uint32_t directory_find_leaf(const struct tn_bin_directory *directory, uint64_t size,
-                                    uint64_t address)
-{
-    uint32_t low = 0;
-    uint32_t high = directory->count - 1;
-
-    while (low < high) {
-        const uint32_t middle = (low + high) / 2;
-        const struct bin_leaf *leaf = &directory->leaves[middle];
-
-        if (entry_is_below(&leaf->entries[leaf->count - 1], size, address)) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return low;
-}
-
-/* Gives the entries an array, or a larger one. */
-static bool bin_grow_array(struct tn_bin *bin)
-{
-    const uint32_t wanted = bin->capacity ? bin->capacity * 2 : BIN_FIRST_CAPACITY;
-    struct tn_bin_entry *entries =
-        tn_host_resize(bin_is_near(bin) ? NULL : bin->u.entries, bin->capacity * sizeof *entries,
-                       wanted * sizeof *entries);
-
-    if (!entries) {
-        return false;
-    }
-    if (bin_is_near(bin)) {
-        memcpy(entries, bin->u.near, sizeof bin->u.near);
-    }
-    bin->u.entries = entries;
-    bin->capacity = wanted;
-    return true;
-}
-
-/* Makes the one full array the first leaf of a directory. */
-static bool bin_make_directory(struct tn_bin *bin)
-{
-    struct tn_bin_directory *directory = tn_host_alloc(sizeof *directory);
-
-    tn_assert(bin->capacity == TN_LEAF_MAX);
-    if (!directory) {
-        return false;
-    }
-    directory->leaves = tn_host_alloc(DIRECTORY_FIRST_CAPACITY * sizeof *directory->leaves);
-    if (!directory->leaves) {
-        tn_host_free(directory, sizeof *directory);
-        return false;
-    }
-    directory->count = 1;
-    directory->capacity = DIRECTORY_FIRST_CAPACITY;
-    directory->leaves[0] = (struct bin_leaf){.entries = bin->u.entries, .count = bin->count};
-    bin->u.directory = directory;
-    bin->capacity = TN_BIN_DIRECTORY;
-    return true;
-}
-
-static bool directory_reserve(struct tn_bin_directory *directory)
-{
-    if (directory->count < directory->capacity) {
-        return true;
-    }
-    const uint32_t wanted = directory->capacity * 2;
-    struct bin_leaf *moved =
-        tn_host_resize(directory->leaves, directory->capacity * sizeof *directory->leaves,
-                       wanted * sizeof *directory->leaves);
-
-    if (!moved) {
-        return false;
-    }
-    directory->leaves = moved;
-    directory->capacity = wanted;
-    return true;
-}
-
-/* Moves the smaller half of a full leaf to a new one behind it. */
-static bool directory_split(struct tn_bin_directory *directory, uint32_t at)
-{
-    if (!directory_reserve(directory)) {
-        return false;
-    }
-    struct tn_bin_entry *entries = tn_host_alloc(leaf_bytes);
-
-    if (!entries) {
-        return false;
-    }
-    struct bin_leaf *leaf = &directory->leaves[at];
-    const uint32_t kept = leaf->count / 2;
-    const uint32_t moved = leaf->count - kept;
-
-    memcpy(entries, &leaf->entries[kept], moved * sizeof *entries);
-    leaf->count = kept;
-    memmove(&leaf[2], &leaf[1], (directory->count - at - 1) * sizeof *leaf);
-    leaf[1] = (struct bin_leaf){.entries = entries, .count = moved};
+    memmove(&directory->leaves[at + 1], &directory->leaves[at], moved * sizeof leaf);
+    memmove(&directory->bounds[at + 1], &directory->bounds[at], moved * sizeof bound);
+    directory->leaves[at] = leaf;
+    directory->bounds[at] = bound;
     directory->count++;
-    return true;
 }
 
-static bool directory_insert(struct tn_bin_directory *directory, struct tn_block *block)
+static void directory_remove(struct tn_directory *directory, uint64_t at)
 {
-    uint32_t at = directory_find_leaf(directory, block->size, block->address);
+    leaf_destroy(&directory->leaves[at]);
+    directory->count--;
+    const uint64_t moved = directory->count - at;
 
-    if (directory->leaves[at].count == TN_LEAF_MAX) {
-        if (!directory_split(directory, at)) {
-            return false;
-        }
-        at = directory_find_leaf(directory, block->size, block->address);
-    }
-    struct bin_leaf *leaf = &directory->leaves[at];
-    const uint32_t index =
-        entries_first_below(leaf->entries, leaf->count, block->size, block->address);
-
-    entries_open(leaf->entries, leaf->count, index, block);
-    leaf->count++;
-    return true;
+    memmove(&directory->leaves[at], &directory->leaves[at + 1], moved * sizeof(struct tn_leaf));
+    memmove(&directory->bounds[at], &directory->bounds[at + 1], moved * sizeof(uint64_t));
+    directory->bounds[0] = 0;
 }
 
-/* One or two entries, in order. */
-static void near_insert(struct tn_bin *bin, struct tn_block *block)
+static int key_compare(const void *a, const void *b)
 {
-    struct tn_bin_entry *near = bin->u.near;
-    const struct tn_bin_entry entry = {
-        .size = block->size, .address = block->address, .block = block};
-    const bool smallest = bin->count > 0 && !entry_is_below(&near[0], block->size, block->address);
+    const uint64_t x = *(const uint64_t *)a;
+    const uint64_t y = *(const uint64_t *)b;
 
-    near[1] = smallest ? entry : near[0];
-    near[0] = smallest ? near[0] : entry;
-    bin->count++;
+    return (x > y) - (x < y);
 }
 
-/* Makes room for one more entry. */
-static TN_COLD bool bin_grow(struct tn_bin *bin)
+/* Moves the upper half of a full leaf to a new one. False when host memory is missing. */
+static bool directory_split(struct tn_directory *directory, uint64_t at)
 {
-    return bin->capacity == TN_LEAF_MAX ? bin_make_directory(bin) : bin_grow_array(bin);
-}
+    struct tn_leaf *leaf = &directory->leaves[at];
+    struct tn_leaf upper = leaf_create(TN_LEAF_SLOTS);
+    uint64_t sorted[TN_LEAF_SLOTS];
 
-bool tn_bin_insert(struct tn_bin *bin, struct tn_block *block)
-{
-    if (tn_likely(bin_is_near(bin) && bin->count < TN_BIN_NEAR)) {
-        near_insert(bin, block);
-        return true;
-    }
-    if (tn_unlikely(bin_is_near(bin) || bin->count == bin->capacity) && !bin_grow(bin)) {
+    if (!upper.keys) {
         return false;
     }
-    if (tn_unlikely(bin_has_directory(bin))) {
-        if (!directory_insert(bin->u.directory, block)) {
-            return false;
-        }
-    } else {
-        struct tn_bin_entry *entries = bin->u.entries;
+    memcpy(sorted, leaf->keys, sizeof sorted);
+    qsort(sorted, TN_LEAF_SLOTS, sizeof sorted[0], key_compare);
+    for (unsigned i = TN_LEAF_SLOTS / 2; i < TN_LEAF_SLOTS; i++) {
+        const unsigned slot = tn_bin_key_slot(sorted[i]);
 
-        entries_open(entries, bin->count,
-                     entries_first_below(entries, bin->count, block->size, block->address), block);
+        (void)tn_leaf_insert(&upper, sorted[i] - slot, tn_leaf_blocks(leaf)[slot]);
+        leaf->keys[slot] = TN_BIN_KEY_NONE;
+        leaf->holes |= (uint64_t)1 << slot;
     }
-    bin->count++;
+    directory_insert(directory, at + 1, upper, upper.keys[0]); /* slot 0 has the least of them */
     return true;
 }
 
-/* A directory of one leaf becomes that leaf again. */
+/* ---- bins ---- */
+
+/* The leaf that has this key, or would have it. */
+static const struct tn_leaf *bin_leaf(const struct tn_bin *bin, uint64_t key)
+{
+    return bin->directory ? &bin->directory->leaves[directory_index(bin->directory, key)]
+                          : &bin->leaf;
+}
+
+static struct tn_leaf *bin_leaf_to_change(struct tn_bin *bin, uint64_t key)
+{
+    return bin->directory ? &bin->directory->leaves[directory_index(bin->directory, key)]
+                          : &bin->leaf;
+}
+
+/* The only leaf becomes the first of a directory. */
+static bool bin_add_directory(struct tn_bin *bin)
+{
+    if (!directory_grow(&bin->directory)) {
+        return false;
+    }
+    directory_insert(bin->directory, 0, bin->leaf, 0);
+    bin->leaf = (struct tn_leaf){0};
+    return true;
+}
+
+/* A directory of one leaf is none. */
 static void bin_drop_directory(struct tn_bin *bin)
 {
-    struct tn_bin_directory *directory = bin->u.directory;
-
-    bin->u.entries = directory->leaves[0].entries;
-    bin->capacity = TN_LEAF_MAX;
-    tn_host_free(directory->leaves, directory->capacity * sizeof *directory->leaves);
-    tn_host_free(directory, sizeof *directory);
+    bin->leaf = bin->directory->leaves[0];
+    directory_destroy(bin->directory);
+    bin->directory = NULL;
 }
 
-/* Index of the block's entry in entries that hold it: the last one not below it. */
-static uint32_t entries_index_of(const struct tn_bin_entry *entries, uint32_t count,
-                                 const struct tn_block *block)
+static bool bin_split_leaf(struct tn_bin *bin, uint64_t key)
 {
-    const uint32_t below = entries_first_below(entries, count, block->size, block->address);
+    const bool had_directory = bin->directory != NULL;
 
-    tn_assert(below > 0 && entries[below - 1].block == block);
-    return below - 1;
-}
-
-/* The leaf that holds the block: the first whose smallest entry is at or below it. */
-static uint32_t directory_leaf_of(const struct tn_bin_directory *directory,
-                                  const struct tn_block *block)
-{
-    return directory_find_leaf(directory, block->size, block->address + 1);
-}
-
-static void directory_remove(struct tn_bin *bin, const struct tn_block *block)
-{
-    struct tn_bin_directory *directory = bin->u.directory;
-    const uint32_t at = directory_leaf_of(directory, block);
-    struct bin_leaf *leaf = &directory->leaves[at];
-
-    entries_close(leaf->entries, leaf->count, entries_index_of(leaf->entries, leaf->count, block));
-    leaf->count--;
-    if (leaf->count == 0 && directory->count > 1) {
-        tn_host_free(leaf->entries, leaf_bytes);
-        memmove(leaf, leaf + 1, (directory->count - at - 1) * sizeof *leaf);
-        directory->count--;
+    if (!had_directory && !bin_add_directory(bin)) {
+        return false;
     }
-    if (directory->count == 1) {
+    const bool has_room =
+        bin->directory->count < bin->directory->capacity || directory_grow(&bin->directory);
+
+    if (has_room && directory_split(bin->directory, directory_index(bin->directory, key))) {
+        return true;
+    }
+    if (!had_directory) {
         bin_drop_directory(bin);
     }
+    return false;
 }
 
-static void array_remove(struct tn_bin *bin, const struct tn_block *block)
+void tn_bin_init(struct tn_bin *bin)
 {
-    struct tn_bin_entry *entries = bin->u.entries;
-
-    entries_close(entries, bin->count, entries_index_of(entries, bin->count, block));
-    bin->count--;
-}
-
-void tn_bin_remove(struct tn_bin *bin, const struct tn_block *block)
-{
-    tn_assert(bin->count > 0);
-    if (tn_likely(bin_is_near(bin))) {
-        struct tn_bin_entry *near = bin->u.near;
-        const bool first = near[0].block == block;
-
-        tn_assert(first || (bin->count > 1 && near[1].block == block));
-        near[0] = first ? near[1] : near[0];
-        bin->count--;
-    } else if (tn_likely(!bin_has_directory(bin))) {
-        array_remove(bin, block);
-    } else {
-        bin->count--;
-        directory_remove(bin, block);
-    }
-}
-
-const struct tn_bin_entry *tn_bin_directory_min(const struct tn_bin_directory *directory)
-{
-    const struct bin_leaf *leaf = &directory->leaves[directory->count - 1];
-
-    return &leaf->entries[leaf->count - 1];
-}
-
-struct tn_block *tn_bin_max(const struct tn_bin *bin)
-{
-    tn_assert(bin->count > 0);
-    return bin_has_directory(bin) ? bin->u.directory->leaves[0].entries[0].block
-                                  : bin_entries(bin)[0].block;
-}
-
-struct tn_block *tn_bin_find_from(const struct tn_bin *bin, uint64_t size, uint64_t address)
-{
-    if (bin->count == 0) {
-        return NULL;
-    }
-    if (!bin_has_directory(bin)) {
-        const struct tn_bin_entry *entries = bin_entries(bin);
-        const uint32_t below = entries_first_below(entries, bin->count, size, address);
-
-        return below == 0 ? NULL : entries[below - 1].block;
-    }
-    const struct tn_bin_directory *directory = bin->u.directory;
-    const uint32_t at = directory_find_leaf(directory, size, address);
-    const struct bin_leaf *leaf = &directory->leaves[at];
-    const uint32_t below = entries_first_below(leaf->entries, leaf->count, size, address);
-
-    if (below > 0) {
-        return leaf->entries[below - 1].block;
-    }
-    return at == 0 ? NULL : leaf[-1].entries[leaf[-1].count - 1].block;
-}
-
-struct tn_block *tn_bin_find_before(const struct tn_bin *bin, uint64_t size, uint64_t address)
-{
-    if (bin->count == 0) {
-        return NULL;
-    }
-    const struct tn_bin_entry *entries;
-    uint32_t count = bin->count;
-
-    if (!bin_has_directory(bin)) {
-        entries = bin_entries(bin);
-    } else {
-        const struct tn_bin_directory *directory = bin->u.directory;
-        const struct bin_leaf *leaf =
-            &directory->leaves[directory_find_leaf(directory, size, address)];
-
-        entries = leaf->entries;
-        count = leaf->count;
-    }
-    const uint32_t below = entries_first_below(entries, count, size, address);
-
-    return below == count ? NULL : entries[below].block;
+    *bin = (struct tn_bin){.least = TN_BIN_KEY_NONE};
 }
 
 void tn_bin_fini(struct tn_bin *bin)
 {
-    if (bin_has_directory(bin)) {
-        struct tn_bin_directory *directory = bin->u.directory;
-
-        for (uint32_t i = 0; i < directory->count; i++) {
-            tn_host_free(directory->leaves[i].entries, leaf_bytes);
-        }
-        tn_host_free(directory->leaves, directory->capacity * sizeof *directory->leaves);
-        tn_host_free(directory, sizeof *directory);
-    } else if (!bin_is_near(bin)) {
-        tn_host_free(bin->u.entries, bin->capacity * sizeof(struct tn_bin_entry));
+    for (uint64_t i = 0; bin->directory && i < bin->directory->count; i++) {
+        leaf_destroy(&bin->directory->leaves[i]);
     }
-    *bin = (struct tn_bin){0};
+    directory_destroy(bin->directory);
+    leaf_destroy(&bin->leaf);
+    tn_bin_init(bin);
+}
+
+bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_block *block)
+{
+    const uint64_t key = tn_bin_key(block->size, block->address);
+    struct tn_leaf *leaf = bin_leaf_to_change(bin, key);
+
+    if (leaf->holes == 0) {
+        if (!(leaf->capacity < TN_LEAF_SLOTS ? leaf_grow(leaf) : bin_split_leaf(bin, key))) {
+            return false;
+        }
+        leaf = bin_leaf_to_change(bin, key);
+    }
+    tn_bin_inserted(bin, tn_leaf_insert(leaf, key, block), block);
+    return true;
+}
+
+void tn_bin_remove_first(struct tn_bin *bin)
+{
+    const struct tn_leaf *leaf = bin->directory ? &bin->directory->leaves[0] : &bin->leaf;
+
+    bin->least = bin->count > 0 ? leaf_least(leaf) : TN_BIN_KEY_NONE;
+    bin->first = leaf_block(leaf, bin->least);
+}
+
+void tn_bin_remove_slow(struct tn_bin *bin, const struct tn_block *block)
+{
+    const uint64_t at = directory_index(bin->directory, tn_bin_key(block->size, block->address));
+    struct tn_leaf *leaf = &bin->directory->leaves[at];
+
+    tn_assert(block->slot < leaf->capacity && tn_leaf_blocks(leaf)[block->slot] == block);
+    leaf->keys[block->slot] = TN_BIN_KEY_NONE;
+    leaf->holes |= (uint64_t)1 << block->slot;
+    bin->count--;
+    if (leaf_is_empty(leaf)) {
+        directory_remove(bin->directory, at);
+        if (bin->directory->count == 1) {
+            bin_drop_directory(bin);
+        }
+    }
+    if (block == bin->first) {
+        tn_bin_remove_first(bin);
+    }
+}
+
+struct tn_block *tn_bin_find_from(const struct tn_bin *bin, uint64_t size, uint64_t address)
+{
+    const uint64_t from = tn_bin_key(size, address);
+
+    if (bin->least >= from) {
+        return bin->first; /* NULL if the bin is empty */
+    }
+    const struct tn_leaf *leaf = bin_leaf(bin, from);
+    uint64_t key = leaf_least_from(leaf, from);
+
+    if (key == TN_BIN_KEY_NONE && bin->directory &&
+        leaf + 1 < bin->directory->leaves + bin->directory->count) {
+        leaf++;
+        key = leaf_least(leaf);
+    }
+    return leaf_block(leaf, key);
+}
+
+struct tn_block *tn_bin_find_before(const struct tn_bin *bin, uint64_t size, uint64_t address)
+{
+    const uint64_t before = tn_bin_key(size, address);
+    const struct tn_leaf *leaf = bin_leaf(bin, before);
+    uint64_t key = leaf_largest_before(leaf, before);
+
+    if (key == TN_BIN_KEY_NONE && bin->directory && leaf > bin->directory->leaves) {
+        leaf--;
+        key = leaf_largest_before(leaf, TN_BIN_KEY_NONE);
+    }
+    return leaf_block(leaf, key);
+}
+
+struct tn_block *tn_bin_max(const struct tn_bin *bin)
+{
+    const struct tn_leaf *leaf = bin_leaf(bin, TN_BIN_KEY_NONE);
+
+    return leaf_block(leaf, leaf_largest_before(leaf, TN_BIN_KEY_NONE));
+}
+
+bool tn_bin_has(const struct tn_bin *bin, const struct tn_block *block)
+{
+    const uint64_t key = tn_bin_key(block->size, block->address) + block->slot;
+    const struct tn_leaf *leaf = bin_leaf(bin, key);
+
+    return block->slot < leaf->capacity && leaf->keys[block->slot] == key &&
+           tn_leaf_blocks(leaf)[block->slot] == block &&
+           (block == bin->first ? key == bin->least : key > bin->least);
 }
 
 size_t tn_bin_memory(const struct tn_bin *bin)
 {
-    if (!bin_has_directory(bin)) {
-        return bin->capacity * sizeof(struct tn_bin_entry);
-    }
-    const struct tn_bin_directory *directory = bin->u.directory;
+    size_t bytes =
+        bin->directory ? directory_bytes(bin->directory->capacity) : leaf_bytes(bin->leaf.capacity);
 
-    return sizeof *directory + directory->capacity * sizeof *directory->leaves +
-           directory->count * leaf_bytes;
+    for (uint64_t i = 0; bin->directory && i < bin->directory->count; i++) {
+        bytes += leaf_bytes(bin->directory->leaves[i].capacity);
+    }
+    return bytes;
 }

@@ -1,91 +1,170 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A sorted bag of blocks: the free blocks of one size class. Order is (size, address); the smallest
- * is what an allocation takes.
+ * The free blocks of one size class, in (size, address) order as far as anybody asks: the least is
+ * always known, because that is what an allocation takes; the others stand unsorted.
  *
- * Up to two blocks (the usual case) stand in the bin itself, which is one cache line. More are one
- * array, largest first as well, so that taking the smallest is dropping the last entry. Beyond
- * TN_LEAF_MAX entries the array becomes a directory of such arrays, which bounds what an insertion
- * moves: a class of a million equal blocks still costs two short searches.
+ * A block is a key in a leaf of at most 64 slots, and the node knows its slot: inserting fills a
+ * hole, removing makes one, neither searches nor moves anything. Only when the least block leaves
+ * are the keys of its leaf compared. A key is the size within its class, the address and the slot
+ * in one number, with the bit pattern of a positive double: doubles are ordered as their patterns
+ * are, and SSE2 has a minimum of doubles, but none of 64-bit integers.
  *
- * An array stays when the bin empties, until the bin is finished: what empties fills again.
+ * More than 64 blocks stand in several leaves, listed in a directory: leaves are ordered, every key
+ * of one is below all keys of the next, so that any question about order looks at one leaf or two.
  *
- * Owns: its arrays, not the blocks. Addresses stand in the entries so that a search in a class of
- * one size touches no block. Cost: O(log n) compares, moves of at most TN_LEAF_MAX entries.
+ * Keys hold blocks of less than TN_BIN_SIZE_END bytes below TN_BIN_ADDRESS_END; the free set keeps
+ * the few others apart.
+ *
+ * Owns: its leaves, not the blocks. Cost: insert and remove O(1), and O(64) compares, two at once,
+ * when the least leaves; in a directory of n leaves O(log n) more.
  */
 #ifndef TN_ALLOC_POOL_BIN_H
 #define TN_ALLOC_POOL_BIN_H
 
+#include "alloc/config/size_class.h"
 #include "alloc/pool/core.h"
 #include "base/assertion.h"
 #include "base/attr.h"
+#include "base/bits.h"
 
 #include <stddef.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 enum {
-    TN_BIN_NEAR = 2,
-    TN_LEAF_MAX = 128
+    TN_LEAF_SLOTS = 64,
+    TN_CLASSES_LOG2 = 6, /* classes of each power of two: a class is the first 7 bits of a size */
+    TN_BIN_KEY_SLOT_BITS = 6,
+    TN_BIN_KEY_ADDRESS_BITS = 39,
+    TN_BIN_KEY_SIZE_BITS = 17
 };
 
-#define TN_BIN_DIRECTORY UINT32_MAX
+/* Above all keys, and what a hole has. */
+#define TN_BIN_KEY_NONE ((uint64_t)0x7fe0000000000000)
+#define TN_BIN_KEY_BASE ((uint64_t)1 << 52) /* the smallest normal double: none is flushed to 0 */
+#define TN_BIN_SIZE_END                                                                            \
+    ((uint64_t)TN_MIN_BLOCK_SIZE << (TN_BIN_KEY_SIZE_BITS + TN_CLASSES_LOG2 + 1))
+#define TN_BIN_ADDRESS_END ((uint64_t)TN_MIN_BLOCK_SIZE << TN_BIN_KEY_ADDRESS_BITS)
 
-struct tn_bin_entry {
-    uint64_t size;    /* == block->size */
-    uint64_t address; /* == block->address */
-    struct tn_block *block;
+/* All zero has no slots. */
+struct tn_leaf {
+    uint64_t holes;    /* bit i: slot i, below `capacity`, is a hole */
+    uint64_t *keys;    /* `capacity` keys, then as many blocks */
+    uint64_t capacity; /* 0, or a power of two from 8 to TN_LEAF_SLOTS */
 };
 
-struct tn_bin_directory;
+struct tn_directory;
 
-/* All zero is an empty bin. */
+/* One cache line. All zero but `least` is an empty bin. */
 struct tn_bin {
-    uint32_t count;    /* entries in all */
-    uint32_t capacity; /* of the array; 0: `near`; TN_BIN_DIRECTORY: a directory */
-    union {
-        struct tn_bin_entry near[TN_BIN_NEAR]; /* largest first */
-        struct tn_bin_entry *entries;          /* largest first */
-        struct tn_bin_directory *directory;
-        char line[TN_CACHE_LINE - 2 * sizeof(uint32_t)];
-    } u;
+    _Alignas(TN_CACHE_LINE) uint64_t least; /* its key; TN_BIN_KEY_NONE in an empty bin */
+    struct tn_block *first;                 /* the block of that key */
+    uint64_t count;
+    struct tn_leaf leaf;            /* the only one, */
+    struct tn_directory *directory; /* or else all of them, at least two */
 };
 
 static_assert(sizeof(struct tn_bin) == TN_CACHE_LINE, "a bin is one cache line");
 
-/* Frees the arrays; the bin is empty afterwards. */
+void tn_bin_init(struct tn_bin *bin);
+
+/* Frees the leaves; the bin is empty afterwards. */
 void tn_bin_fini(struct tn_bin *bin);
 
 /* False when host memory is missing; the bin is as it was. `block` is not in the bin. */
-bool tn_bin_insert(struct tn_bin *bin, struct tn_block *block) TN_MUST_CHECK;
+bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_block *block) TN_MUST_CHECK;
+void tn_bin_remove_slow(struct tn_bin *bin, const struct tn_block *block);
+void tn_bin_remove_first(struct tn_bin *bin);
 
-/* `block` is in the bin, with the size and address it was inserted with. Never fails. */
-void tn_bin_remove(struct tn_bin *bin, const struct tn_block *block);
-
-const struct tn_bin_entry *tn_bin_directory_min(const struct tn_bin_directory *directory);
-
-/* Smallest and largest; the bin is not empty. */
-struct tn_block *tn_bin_max(const struct tn_bin *bin);
-
-static inline const struct tn_bin_entry *tn_bin_min_entry(const struct tn_bin *bin)
-{
-    tn_assert(bin->count > 0);
-    if (tn_unlikely(bin->capacity == TN_BIN_DIRECTORY)) {
-        return tn_bin_directory_min(bin->u.directory);
-    }
-    return (bin->capacity == 0 ? bin->u.near : bin->u.entries) + (bin->count - 1);
-}
-
-static inline struct tn_block *tn_bin_min(const struct tn_bin *bin)
-{
-    return tn_bin_min_entry(bin)->block;
-}
-
-/* Smallest block at or after (size, address), or NULL. */
+/* Smallest block at or after (size, address), or NULL. The size is of the bin's class. */
 struct tn_block *tn_bin_find_from(const struct tn_bin *bin, uint64_t size, uint64_t address);
 
 /* Largest block before (size, address), or NULL. */
 struct tn_block *tn_bin_find_before(const struct tn_bin *bin, uint64_t size, uint64_t address);
 
+/* Largest block; the bin is not empty. */
+struct tn_block *tn_bin_max(const struct tn_bin *bin);
+
+/* Whether the block is in the slot that it says: for checkers. */
+bool tn_bin_has(const struct tn_bin *bin, const struct tn_block *block);
+
 /* Host bytes held. */
 size_t tn_bin_memory(const struct tn_bin *bin);
+
+static inline bool tn_bin_can_hold(uint64_t size, uint64_t address)
+{
+    return size < TN_BIN_SIZE_END && address < TN_BIN_ADDRESS_END;
+}
+
+/* Of slot 0. Only keys of one class can be compared. */
+static inline uint64_t tn_bin_key(uint64_t size, uint64_t address)
+{
+    const uint64_t units = size / TN_MIN_BLOCK_SIZE;
+    const unsigned class_bits = tn_log2_floor(units | 1U << TN_CLASSES_LOG2) - TN_CLASSES_LOG2;
+    const uint64_t within = units & (((uint64_t)1 << class_bits) - 1);
+    const uint64_t place = address / TN_MIN_BLOCK_SIZE;
+
+    return TN_BIN_KEY_BASE + ((within << TN_BIN_KEY_ADDRESS_BITS | place) << TN_BIN_KEY_SLOT_BITS);
+}
+
+static inline unsigned tn_bin_key_slot(uint64_t key)
+{
+    return (unsigned)(key % TN_LEAF_SLOTS);
+}
+
+static inline struct tn_block **tn_leaf_blocks(const struct tn_leaf *leaf)
+{
+    return (struct tn_block **)(void *)(leaf->keys + leaf->capacity);
+}
+
+/* There is a hole. Returns the key. */
+static inline uint64_t tn_leaf_insert(struct tn_leaf *leaf, uint64_t key, struct tn_block *block)
+{
+    const unsigned slot = tn_lowest_bit(leaf->holes);
+
+    leaf->holes &= leaf->holes - 1;
+    key += slot;
+    leaf->keys[slot] = key;
+    tn_leaf_blocks(leaf)[slot] = block;
+    block->slot = (uint8_t)slot;
+    return key;
+}
+
+static inline void tn_bin_inserted(struct tn_bin *bin, uint64_t key, struct tn_block *block)
+{
+    const bool is_less = key < bin->least;
+
+    bin->count++;
+    bin->first = is_less ? block : bin->first;
+    bin->least = is_less ? key : bin->least;
+}
+
+TN_MUST_CHECK static inline bool tn_bin_insert(struct tn_bin *bin, struct tn_block *block)
+{
+    if (tn_unlikely(bin->leaf.holes == 0)) { /* also when there is a directory */
+        return tn_bin_insert_slow(bin, block);
+    }
+    const uint64_t key = tn_leaf_insert(&bin->leaf, tn_bin_key(block->size, block->address), block);
+
+    tn_bin_inserted(bin, key, block);
+    return true;
+}
+
+/* `block` is in the bin, with the size and address it was inserted with. Never fails. */
+static inline void tn_bin_remove(struct tn_bin *bin, const struct tn_block *block)
+{
+    if (tn_unlikely(bin->directory != NULL)) {
+        tn_bin_remove_slow(bin, block);
+        return;
+    }
+    tn_assert(block->slot < bin->leaf.capacity && tn_leaf_blocks(&bin->leaf)[block->slot] == block);
+    bin->leaf.keys[block->slot] = TN_BIN_KEY_NONE;
+    bin->leaf.holes |= (uint64_t)1 << block->slot;
+    bin->count--;
+    if (block == bin->first) {
+        tn_bin_remove_first(bin);
+    }
+}
 
 #endif

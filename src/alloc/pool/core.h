@@ -51,16 +51,13 @@ struct tn_block {
     bool allocated;  /* allocated */
     bool mapped;     /* backed by memory; false only in expandable segments */
     bool expandable; /* part of an expandable segment */
-    uint8_t slot;    /* free: where in its set, see below; else 0 */
+    uint8_t slot;    /* in a bin: its slot there; TN_SLOT_NONE: pending */
 };
 
 static_assert(sizeof(struct tn_block) == 64, "a block node is one cache line");
 
-/* Where a free block is: in a bin or, not mapped, in the unmapped ranges; in no set, for want of
- * host memory; or, between the two, its slot among the recently freed (recently_freed.h), counted
- * from 1. */
+/* Of a free block that is in no set, for want of host memory. */
 enum {
-    TN_SLOT_BIN = 0,
     TN_SLOT_NONE = UINT8_MAX
 };
 

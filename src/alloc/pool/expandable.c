@@ -130,8 +130,8 @@ static enum tarn_status expandable_find(struct tn_heap *heap, struct tn_free_set
                                         uint64_t size, struct tn_block **block_out,
                                         struct tarn_error *error)
 {
-    for (uint32_t i = 0; i < set->unmapped_count; i++) {
-        struct tn_block *block = set->unmapped[i];
+    for (uint32_t i = 0; i < set->unmapped.count; i++) {
+        struct tn_block *block = set->unmapped.blocks[i];
 
         if (block->prev && tn_block_is_idle(block->prev)) {
             block = block->prev;

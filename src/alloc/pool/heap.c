@@ -49,7 +49,7 @@ bool tn_heap_add_spares(struct tn_heap *heap, uint32_t count)
 
 static inline void insert(struct tn_heap *heap, struct tn_block *block)
 {
-    tn_assert(tn_block_is_idle(block) && block->mapped && block->slot == TN_SLOT_BIN);
+    tn_assert(tn_block_is_idle(block) && block->mapped);
     block->u.gc_base = block->set->pool->find_count;
     if (tn_unlikely(!tn_free_set_insert(block->set, block))) {
         block->slot = TN_SLOT_NONE;
@@ -71,16 +71,13 @@ static TN_COLD void heap_drop_pending(struct tn_heap *heap, struct tn_block *blo
         link = &(*link)->u.next_pending;
     }
     *link = block->u.next_pending;
-    block->slot = TN_SLOT_BIN;
+    block->slot = 0;
 }
 
-/* A block that is in no slot of the recently freed. */
-static TN_NOINLINE void remove_slow(struct tn_heap *heap, struct tn_block *block)
+static TN_NOINLINE void remove_unusual(struct tn_heap *heap, struct tn_block *block)
 {
     if (block->slot == TN_SLOT_NONE) {
         heap_drop_pending(heap, block);
-    } else if (block->mapped) {
-        tn_free_set_remove_from_bin(block->set, block);
     } else {
         tn_free_set_remove_unmapped(block->set, block);
     }
@@ -88,10 +85,10 @@ static TN_NOINLINE void remove_slow(struct tn_heap *heap, struct tn_block *block
 
 static inline void remove_block(struct tn_heap *heap, struct tn_block *block)
 {
-    if (tn_likely(tn_block_is_recent(block))) {
+    if (tn_likely(block->mapped && block->slot != TN_SLOT_NONE)) {
         tn_free_set_remove(block->set, block);
     } else {
-        remove_slow(heap, block);
+        remove_unusual(heap, block);
     }
 }
 
@@ -109,7 +106,7 @@ void tn_heap_insert_pending(struct tn_heap *heap)
         struct tn_block *block = list;
 
         list = block->u.next_pending;
-        block->slot = TN_SLOT_BIN;
+        block->slot = 0;
         tn_heap_insert(heap, block);
     }
 }

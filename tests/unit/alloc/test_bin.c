@@ -10,6 +10,9 @@ enum {
     MANY = 3000
 };
 
+/* The least size of the widest class that bins have. */
+static const uint64_t least_size = TN_BIN_SIZE_END / 2;
+
 static uint64_t random_state;
 
 static uint64_t random_below(uint64_t bound)
@@ -60,13 +63,13 @@ static void model_remove(struct model *model, const struct tn_block *block)
     }
 }
 
-/* Sizes repeat, addresses do not. `sizes` 1 gives a class of one size. */
+/* Sizes repeat, addresses do not; all are of one class. */
 static void blocks_make(uint64_t sizes)
 {
     for (uint64_t i = 0; i < MANY; i++) {
         blocks[i] = (struct tn_block){
             .address = 0x7f0000000000 + ((i * 7919) % MANY) * 512,
-            .size = 512 * (1 + random_below(sizes)),
+            .size = least_size + 512 * random_below(sizes),
         };
     }
 }
@@ -75,19 +78,21 @@ static void bin_equals(const struct tn_bin *bin, const struct model *model)
 {
     assert_int_equal(bin->count, model->count);
     if (model->count == 0) {
-        assert_null(tn_bin_find_from(bin, 0, 0));
-        assert_null(tn_bin_find_before(bin, UINT64_MAX, UINT64_MAX));
+        assert_null(tn_bin_find_from(bin, least_size, 0));
+        assert_null(tn_bin_find_before(bin, least_size, TN_BIN_ADDRESS_END - 512));
+        assert_null(bin->first);
         return;
     }
-    assert_ptr_equal(tn_bin_min(bin), model->sorted[0]);
+    assert_ptr_equal(bin->first, model->sorted[0]);
     assert_ptr_equal(tn_bin_max(bin), model->sorted[model->count - 1]);
-    struct tn_block *block = tn_bin_find_from(bin, 0, 0);
+    struct tn_block *block = tn_bin_find_from(bin, least_size, 0);
 
     for (size_t i = 0; i < model->count; i++) {
         assert_ptr_equal(block, model->sorted[i]);
+        assert_true(tn_bin_has(bin, block));
         assert_ptr_equal(tn_bin_find_before(bin, block->size, block->address),
                          i > 0 ? model->sorted[i - 1] : NULL);
-        block = tn_bin_find_from(bin, block->size, block->address + 1);
+        block = tn_bin_find_from(bin, block->size, block->address + 512);
     }
     assert_null(block);
 }
@@ -95,8 +100,8 @@ static void bin_equals(const struct tn_bin *bin, const struct model *model)
 /* Any place between blocks, not only theirs. */
 static void searches_equal(const struct tn_bin *bin, const struct model *model, uint64_t sizes)
 {
-    const uint64_t size = 512 * random_below(sizes + 2);
-    const uint64_t address = 0x7f0000000000 + random_below((uint64_t)MANY * 512 + 1024);
+    const uint64_t size = least_size + 512 * random_below(sizes + 2);
+    const uint64_t address = 0x7f0000000000 + 512 * random_below(MANY + 2);
     const size_t at = model_index(model, size, address);
 
     assert_ptr_equal(tn_bin_find_from(bin, size, address),
@@ -109,8 +114,9 @@ static void random_run(uint64_t seed, uint64_t sizes)
     static bool inside[MANY];
     static struct model model;
     const uint64_t live = tarn_host_usage().live_bytes;
-    struct tn_bin bin = {0};
+    struct tn_bin bin;
 
+    tn_bin_init(&bin);
     random_state = seed;
     model.count = 0;
     blocks_make(sizes);
@@ -141,27 +147,27 @@ static void random_run(uint64_t seed, uint64_t sizes)
         }
     }
     bin_equals(&bin, &model);
-    assert_true(tn_bin_memory(&bin) <= TN_LEAF_MAX * sizeof(struct tn_bin_entry)); /* one array */
+    assert_null(bin.directory);
     tn_bin_fini(&bin);
     assert_int_equal(tn_bin_memory(&bin), 0);
     assert_int_equal(tarn_host_usage().live_bytes, live);
 }
 
-static void random_blocks_of_one_size_equal_a_sorted_array(void **state)
+static void random_blocks_of_one_size_equal_a_sorted_list(void **state)
 {
     (void)state;
     random_run(1, 1);
 }
 
-static void random_blocks_of_many_sizes_equal_a_sorted_array(void **state)
+static void random_blocks_of_many_sizes_equal_a_sorted_list(void **state)
 {
     (void)state;
     random_run(2, 7);
     random_run(3, 100000);
 }
 
-/* Ascending and descending insertion split leaves at their ends; a directory becomes one array
- * again when one leaf is left. */
+/* Ascending and descending insertion split leaves at their ends; a directory is given up when one
+ * leaf is left. */
 static void a_directory_comes_and_goes_in_every_order(void **state)
 {
     static struct model model;
@@ -170,18 +176,19 @@ static void a_directory_comes_and_goes_in_every_order(void **state)
     for (int order = 0; order < 4; order++) {
         const bool up = (order & 1) != 0;
         const bool remove_up = (order & 2) != 0;
-        struct tn_bin bin = {0};
+        struct tn_bin bin;
 
+        tn_bin_init(&bin);
         model.count = 0;
         for (uint64_t i = 0; i < 1000; i++) {
-            blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = 512};
+            blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = least_size};
         }
         for (uint64_t i = 0; i < 1000; i++) {
             struct tn_block *block = &blocks[up ? i : 999 - i];
 
             assert_true(tn_bin_insert(&bin, block));
             model_insert(&model, block);
-            assert_int_equal(bin.capacity == TN_BIN_DIRECTORY, i >= TN_LEAF_MAX);
+            assert_int_equal(bin.directory != NULL, i >= TN_LEAF_SLOTS);
         }
         bin_equals(&bin, &model);
         for (uint64_t i = 0; i < 1000; i++) {
@@ -193,7 +200,7 @@ static void a_directory_comes_and_goes_in_every_order(void **state)
                 bin_equals(&bin, &model);
             }
         }
-        assert_true(tn_bin_memory(&bin) <= TN_LEAF_MAX * sizeof(struct tn_bin_entry) + 4096);
+        assert_null(bin.directory);
         tn_bin_fini(&bin);
         assert_int_equal(tn_bin_memory(&bin), 0);
     }
@@ -202,9 +209,10 @@ static void a_directory_comes_and_goes_in_every_order(void **state)
 static void memory_is_what_the_host_gave(void **state)
 {
     const uint64_t live = tarn_host_usage().live_bytes;
-    struct tn_bin bin = {0};
+    struct tn_bin bin;
 
     (void)state;
+    tn_bin_init(&bin);
     random_state = 4;
     blocks_make(3);
     for (uint64_t i = 0; i < MANY; i++) {
@@ -219,10 +227,11 @@ static void memory_is_what_the_host_gave(void **state)
 static void without_host_memory_nothing_changes(void **state)
 {
     static struct model model;
-    struct tn_bin bin = {0};
+    struct tn_bin bin;
     uint64_t failures = 0;
 
     (void)state;
+    tn_bin_init(&bin);
     random_state = 5;
     model.count = 0;
     blocks_make(3);
@@ -250,9 +259,10 @@ static void without_host_memory_nothing_changes(void **state)
 
 static void removing_needs_no_host_memory(void **state)
 {
-    struct tn_bin bin = {0};
+    struct tn_bin bin;
 
     (void)state;
+    tn_bin_init(&bin);
     random_state = 6;
     blocks_make(3);
     for (uint64_t i = 0; i < MANY; i++) {
@@ -267,11 +277,35 @@ static void removing_needs_no_host_memory(void **state)
     tn_bin_fini(&bin);
 }
 
+/* Keys are in the order of sizes and addresses at both ends of what bins can hold. */
+static void keys_are_ordered_at_their_limits(void **state)
+{
+    static const uint64_t addresses[] = {0, 512, 1024, TN_BIN_ADDRESS_END - 512};
+    const uint64_t sizes[] = {least_size, least_size + 512, TN_BIN_SIZE_END - 512};
+    uint64_t before = TN_BIN_KEY_BASE - 1;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        for (size_t k = 0; k < sizeof addresses / sizeof addresses[0]; k++) {
+            const uint64_t key = tn_bin_key(sizes[i], addresses[k]);
+
+            assert_true(tn_bin_can_hold(sizes[i], addresses[k]));
+            assert_true(key > before);
+            assert_int_equal(tn_bin_key_slot(key), 0);
+            before = key + TN_LEAF_SLOTS - 1;
+        }
+    }
+    assert_true(before < TN_BIN_KEY_NONE);
+    assert_false(tn_bin_can_hold(TN_BIN_SIZE_END, 0));
+    assert_false(tn_bin_can_hold(512, TN_BIN_ADDRESS_END));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_blocks_of_one_size_equal_a_sorted_array),
-        cmocka_unit_test(random_blocks_of_many_sizes_equal_a_sorted_array),
+        cmocka_unit_test(keys_are_ordered_at_their_limits),
+        cmocka_unit_test(random_blocks_of_one_size_equal_a_sorted_list),
+        cmocka_unit_test(random_blocks_of_many_sizes_equal_a_sorted_list),
         cmocka_unit_test(a_directory_comes_and_goes_in_every_order),
         cmocka_unit_test(memory_is_what_the_host_gave),
         cmocka_unit_test(without_host_memory_nothing_changes),

@@ -160,7 +160,7 @@ static void splitting_keeps_neighbours_and_state(void **state)
     assert_ptr_equal(rest.next, &last);
     assert_ptr_equal(last.prev, &rest);
     assert_ptr_equal(rest.set, whole.set);
-    assert_true(rest.mapped && rest.expandable && !rest.allocated && rest.slot == TN_SLOT_BIN);
+    assert_true(rest.mapped && rest.expandable && !rest.allocated && rest.slot == 0);
     assert_true(tn_block_is_split(&whole) && tn_block_is_split(&rest));
     tn_block_absorb_next(&whole);
     assert_int_equal(whole.size, 3072);

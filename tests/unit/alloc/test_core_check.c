@@ -60,11 +60,11 @@ static void bench_open(struct bench *bench)
 
     /* Without waiting for the pending events, which a flush would do. */
     rig_free(rig, grown[2]);
-    assert_true(set->unmapped_count == 1);
+    assert_true(set->unmapped.count == 1);
     bench->used = block_of(bench, plain[0])->next->next;
     bench->free = block_of(bench, plain[1]);
     bench->waiting = block_of(bench, plain[3]);
-    bench->hole = set->unmapped[0];
+    bench->hole = set->unmapped.blocks[0];
     bench->segment = tn_segment_find(&bench->engine->heap, plain[0]);
     assert_int_equal(bench->used->address, plain[2]);
     rig_check(rig);
@@ -166,10 +166,7 @@ static void states(void **state)
     PLANT(&b, b.free->mapped, false, "is not where its state says");
     PLANT(&b, b.free->slot, TN_SLOT_NONE, "pending blocks");
     PLANT(&b, b.free->slot, b.free->slot + 1, "is not where its state says");
-#if TN_FAST_PATH
-    PLANT(&b, b.free->set->recent.holes, TN_RECENT_ALL, "recently freed blocks");
-    PLANT(&b, b.free->set->recent.keys[TN_RECENT - 1], 1, "recently freed blocks");
-#endif
+    PLANT(&b, b.free->set->chunk_bits, 0, "is not where its state says");
     PLANT(&b, b.waiting->uses, 0, "is not where its state says");
     PLANT(&b, b.hole->mapped, true, "is not where its state says");
     PLANT(&b, b.used->expandable, true, "differ in pool, stream or kind");
@@ -284,7 +281,7 @@ static void totals(void **state)
     PLANT(&b, b.engine->heap.map.count, b.engine->heap.map.count + 1, "pointers in the map");
     PLANT(&b, b.engine->heap.segments.count, b.engine->heap.segments.count + 1, "segments");
     PLANT(&b, b.free->set->count, b.free->set->count + 1, "blocks in free sets");
-    PLANT(&b, b.hole->set->unmapped_count, 0, "unmapped ranges");
+    PLANT(&b, b.hole->set->unmapped.count, 0, "unmapped ranges");
     rig_close(&b.rig);
 }
 
