@@ -78,32 +78,6 @@ static bool leaf_grow(struct tn_leaf *leaf)
 
 /* The least key at or above `from`, TN_BIN_KEY_NONE if there is none. */
 #if defined(__SSE2__)
-static inline __m128d keys_pair(const struct tn_leaf *leaf, uint64_t i)
-{
-    return _mm_castsi128_pd(_mm_load_si128((const __m128i *)(const void *)&leaf->keys[i]));
-}
-
-static inline uint64_t pair_least(__m128d pair)
-{
-    const __m128d least = _mm_min_sd(pair, _mm_unpackhi_pd(pair, pair));
-
-    return (uint64_t)_mm_cvtsi128_si64(_mm_castpd_si128(least));
-}
-
-static inline uint64_t leaf_least(const struct tn_leaf *leaf)
-{
-    __m128d least[4] = {keys_pair(leaf, 0), keys_pair(leaf, 2), keys_pair(leaf, 4),
-                        keys_pair(leaf, 6)}; /* four chains, none waits for another */
-
-    for (uint64_t i = 8; i < leaf->capacity; i += 8) {
-        least[0] = _mm_min_pd(least[0], keys_pair(leaf, i));
-        least[1] = _mm_min_pd(least[1], keys_pair(leaf, i + 2));
-        least[2] = _mm_min_pd(least[2], keys_pair(leaf, i + 4));
-        least[3] = _mm_min_pd(least[3], keys_pair(leaf, i + 6));
-    }
-    return pair_least(_mm_min_pd(_mm_min_pd(least[0], least[1]), _mm_min_pd(least[2], least[3])));
-}
-
 /* Keys below `from` become TN_BIN_KEY_NONE. */
 static inline __m128d pair_from(__m128d keys, __m128d from)
 {
@@ -116,14 +90,14 @@ static inline __m128d pair_from(__m128d keys, __m128d from)
 static uint64_t leaf_least_from(const struct tn_leaf *leaf, uint64_t from)
 {
     const __m128d wanted = _mm_castsi128_pd(_mm_set1_epi64x((long long)from));
-    __m128d least = pair_from(keys_pair(leaf, 0), wanted);
-    __m128d other = pair_from(keys_pair(leaf, 2), wanted);
+    __m128d least = pair_from(tn_leaf_pair(leaf, 0), wanted);
+    __m128d other = pair_from(tn_leaf_pair(leaf, 2), wanted);
 
     for (uint64_t i = 4; i < leaf->capacity; i += 4) {
-        least = _mm_min_pd(least, pair_from(keys_pair(leaf, i), wanted));
-        other = _mm_min_pd(other, pair_from(keys_pair(leaf, i + 2), wanted));
+        least = _mm_min_pd(least, pair_from(tn_leaf_pair(leaf, i), wanted));
+        other = _mm_min_pd(other, pair_from(tn_leaf_pair(leaf, i + 2), wanted));
     }
-    return pair_least(_mm_min_pd(least, other));
+    return tn_leaf_pair_least(_mm_min_pd(least, other));
 }
 #else
 static uint64_t leaf_least_from(const struct tn_leaf *leaf, uint64_t from)
@@ -134,11 +108,6 @@ static uint64_t leaf_least_from(const struct tn_leaf *leaf, uint64_t from)
         least = leaf->keys[i] >= from && leaf->keys[i] < least ? leaf->keys[i] : least;
     }
     return least;
-}
-
-static inline uint64_t leaf_least(const struct tn_leaf *leaf)
-{
-    return leaf_least_from(leaf, 0);
 }
 #endif
 
@@ -356,31 +325,37 @@ bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_block *block)
     return true;
 }
 
-void tn_bin_remove_first(struct tn_bin *bin)
+/* The leaf that had the least key; the bin may be empty. */
+static void bin_find_first(struct tn_bin *bin)
 {
     const struct tn_leaf *leaf = bin->directory ? &bin->directory->leaves[0] : &bin->leaf;
 
-    bin->least = bin->count > 0 ? leaf_least(leaf) : TN_BIN_KEY_NONE;
-    bin->first = leaf_block(leaf, bin->least);
+    bin->least = tn_leaf_least(leaf);
+    bin->first = tn_leaf_blocks(leaf)[tn_bin_key_slot(bin->least)];
+}
+
+/* Gives up a leaf that has become empty. */
+static void bin_drop_leaf(struct tn_bin *bin, const struct tn_leaf *leaf)
+{
+    directory_remove(bin->directory, (uint64_t)(leaf - bin->directory->leaves));
+    if (bin->directory->count == 1) {
+        bin_drop_directory(bin);
+    }
 }
 
 void tn_bin_remove_slow(struct tn_bin *bin, const struct tn_block *block)
 {
-    const uint64_t at = directory_index(bin->directory, tn_bin_key(block->size, block->address));
-    struct tn_leaf *leaf = &bin->directory->leaves[at];
+    struct tn_leaf *leaf = bin_leaf_to_change(bin, tn_bin_key(block->size, block->address));
 
     tn_assert(block->slot < leaf->capacity && tn_leaf_blocks(leaf)[block->slot] == block);
     leaf->keys[block->slot] = TN_BIN_KEY_NONE;
     leaf->holes |= (uint64_t)1 << block->slot;
     bin->count--;
-    if (leaf_is_empty(leaf)) {
-        directory_remove(bin->directory, at);
-        if (bin->directory->count == 1) {
-            bin_drop_directory(bin);
-        }
+    if (bin->directory && leaf_is_empty(leaf)) {
+        bin_drop_leaf(bin, leaf);
     }
     if (block == bin->first) {
-        tn_bin_remove_first(bin);
+        bin_find_first(bin);
     }
 }
 
@@ -389,7 +364,7 @@ struct tn_block *tn_bin_find_from(const struct tn_bin *bin, uint64_t size, uint6
     const uint64_t from = tn_bin_key(size, address);
 
     if (bin->least >= from) {
-        return bin->first; /* NULL if the bin is empty */
+        return bin->count > 0 ? bin->first : NULL;
     }
     const struct tn_leaf *leaf = bin_leaf(bin, from);
     uint64_t key = leaf_least_from(leaf, from);
@@ -397,7 +372,7 @@ struct tn_block *tn_bin_find_from(const struct tn_bin *bin, uint64_t size, uint6
     if (key == TN_BIN_KEY_NONE && bin->directory &&
         leaf + 1 < bin->directory->leaves + bin->directory->count) {
         leaf++;
-        key = leaf_least(leaf);
+        key = tn_leaf_least(leaf);
     }
     return leaf_block(leaf, key);
 }

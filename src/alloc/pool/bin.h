@@ -34,6 +34,8 @@
 
 enum {
     TN_LEAF_SLOTS = 64,
+    TN_LEAF_FEW =
+        8, /* slots up to which looking at all of them costs less than asking whether to */
     TN_CLASSES_LOG2 = 6, /* classes of each power of two: a class is the first 7 bits of a size */
     TN_BIN_KEY_SLOT_BITS = 6,
     TN_BIN_KEY_ADDRESS_BITS = 39,
@@ -72,10 +74,9 @@ void tn_bin_init(struct tn_bin *bin);
 /* Frees the leaves; the bin is empty afterwards. */
 void tn_bin_fini(struct tn_bin *bin);
 
-/* False when host memory is missing; the bin is as it was. `block` is not in the bin. */
+/* Whether it has a hole or not; false when host memory is missing, and the bin is as it was. */
 bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_block *block) TN_MUST_CHECK;
 void tn_bin_remove_slow(struct tn_bin *bin, const struct tn_block *block);
-void tn_bin_remove_first(struct tn_bin *bin);
 
 /* Smallest block at or after (size, address), or NULL. The size is of the bin's class. */
 struct tn_block *tn_bin_find_from(const struct tn_bin *bin, uint64_t size, uint64_t address);
@@ -97,12 +98,17 @@ static inline bool tn_bin_can_hold(uint64_t size, uint64_t address)
     return size < TN_BIN_SIZE_END && address < TN_BIN_ADDRESS_END;
 }
 
+/* The low bits of a size in which the sizes of its class differ. */
+static inline unsigned tn_bin_dropped_bits(uint64_t units)
+{
+    return tn_log2_floor(units | 1U << TN_CLASSES_LOG2) - TN_CLASSES_LOG2;
+}
+
 /* Of slot 0. Only keys of one class can be compared. */
 static inline uint64_t tn_bin_key(uint64_t size, uint64_t address)
 {
     const uint64_t units = size / TN_MIN_BLOCK_SIZE;
-    const unsigned class_bits = tn_log2_floor(units | 1U << TN_CLASSES_LOG2) - TN_CLASSES_LOG2;
-    const uint64_t within = units & (((uint64_t)1 << class_bits) - 1);
+    const uint64_t within = units & (((uint64_t)1 << tn_bin_dropped_bits(units)) - 1);
     const uint64_t place = address / TN_MIN_BLOCK_SIZE;
 
     return TN_BIN_KEY_BASE + ((within << TN_BIN_KEY_ADDRESS_BITS | place) << TN_BIN_KEY_SLOT_BITS);
@@ -118,6 +124,43 @@ static inline struct tn_block **tn_leaf_blocks(const struct tn_leaf *leaf)
     return (struct tn_block **)(void *)(leaf->keys + leaf->capacity);
 }
 
+/* The least key, TN_BIN_KEY_NONE if there is none. The leaf has slots. */
+#if defined(__SSE2__)
+static inline __m128d tn_leaf_pair(const struct tn_leaf *leaf, uint64_t i)
+{
+    return _mm_castsi128_pd(_mm_load_si128((const __m128i *)(const void *)&leaf->keys[i]));
+}
+
+static inline uint64_t tn_leaf_pair_least(__m128d pair)
+{
+    const __m128d least = _mm_min_sd(pair, _mm_unpackhi_pd(pair, pair));
+
+    return (uint64_t)_mm_cvtsi128_si64(_mm_castpd_si128(least));
+}
+
+static inline uint64_t tn_leaf_least(const struct tn_leaf *leaf)
+{
+    __m128d least = _mm_min_pd(tn_leaf_pair(leaf, 0), tn_leaf_pair(leaf, 2));
+    __m128d other = _mm_min_pd(tn_leaf_pair(leaf, 4), tn_leaf_pair(leaf, 6));
+
+    for (uint64_t i = 8; tn_unlikely(i < leaf->capacity); i += 4) {
+        least = _mm_min_pd(least, tn_leaf_pair(leaf, i));
+        other = _mm_min_pd(other, tn_leaf_pair(leaf, i + 2));
+    }
+    return tn_leaf_pair_least(_mm_min_pd(least, other));
+}
+#else
+static inline uint64_t tn_leaf_least(const struct tn_leaf *leaf)
+{
+    uint64_t least = TN_BIN_KEY_NONE;
+
+    for (uint64_t i = 0; i < leaf->capacity; i++) {
+        least = leaf->keys[i] < least ? leaf->keys[i] : least;
+    }
+    return least;
+}
+#endif
+
 /* There is a hole. Returns the key. */
 static inline uint64_t tn_leaf_insert(struct tn_leaf *leaf, uint64_t key, struct tn_block *block)
 {
@@ -131,30 +174,29 @@ static inline uint64_t tn_leaf_insert(struct tn_leaf *leaf, uint64_t key, struct
     return key;
 }
 
+/* Without a branch: it could not be foreseen, as others below. */
 static inline void tn_bin_inserted(struct tn_bin *bin, uint64_t key, struct tn_block *block)
 {
-    const bool is_less = key < bin->least;
+    const uint64_t is_less = -(uint64_t)(key < bin->least);
+    const uintptr_t first = (uintptr_t)bin->first;
 
     bin->count++;
-    bin->first = is_less ? block : bin->first;
-    bin->least = is_less ? key : bin->least;
+    bin->first = (struct tn_block *)(first ^ ((first ^ (uintptr_t)block) & is_less));
+    bin->least ^= (bin->least ^ key) & is_less;
 }
 
-TN_MUST_CHECK static inline bool tn_bin_insert(struct tn_bin *bin, struct tn_block *block)
+/* The bin's own leaf has a hole. `block` is not in the bin. */
+static inline void tn_bin_insert(struct tn_bin *bin, struct tn_block *block)
 {
-    if (tn_unlikely(bin->leaf.holes == 0)) { /* also when there is a directory */
-        return tn_bin_insert_slow(bin, block);
-    }
     const uint64_t key = tn_leaf_insert(&bin->leaf, tn_bin_key(block->size, block->address), block);
 
     tn_bin_inserted(bin, key, block);
-    return true;
 }
 
 /* `block` is in the bin, with the size and address it was inserted with. Never fails. */
 static inline void tn_bin_remove(struct tn_bin *bin, const struct tn_block *block)
 {
-    if (tn_unlikely(bin->directory != NULL)) {
+    if (tn_unlikely(bin->leaf.capacity - 1 >= TN_LEAF_FEW)) { /* also when there is a directory */
         tn_bin_remove_slow(bin, block);
         return;
     }
@@ -162,9 +204,8 @@ static inline void tn_bin_remove(struct tn_bin *bin, const struct tn_block *bloc
     bin->leaf.keys[block->slot] = TN_BIN_KEY_NONE;
     bin->leaf.holes |= (uint64_t)1 << block->slot;
     bin->count--;
-    if (block == bin->first) {
-        tn_bin_remove_first(bin);
-    }
+    bin->least = tn_leaf_least(&bin->leaf);
+    bin->first = tn_leaf_blocks(&bin->leaf)[tn_bin_key_slot(bin->least)];
 }
 
 #endif

@@ -140,35 +140,3 @@ size_t tn_block_slab_memory(const struct tn_block_slab *slab)
 {
     return slab->chunks * CHUNK_BYTES;
 }
-
-void tn_block_split(struct tn_block *block, uint64_t size, struct tn_block *remainder)
-{
-    tn_assert(size > 0 && size < block->size);
-    *remainder = (struct tn_block){
-        .address = block->address + size,
-        .size = block->size - size,
-        .requested_size = block->requested_size,
-        .prev = block,
-        .next = block->next,
-        .set = block->set,
-        .mapped = block->mapped,
-        .expandable = block->expandable,
-    };
-    if (remainder->next) {
-        remainder->next->prev = remainder;
-    }
-    block->next = remainder;
-    block->size = size;
-}
-
-void tn_block_absorb_next(struct tn_block *block)
-{
-    struct tn_block *gone = block->next;
-
-    tn_assert(gone && block->address + block->size == gone->address);
-    block->size += gone->size;
-    block->next = gone->next;
-    if (block->next) {
-        block->next->prev = block;
-    }
-}

@@ -11,6 +11,7 @@
 #define TN_ALLOC_POOL_BLOCK_H
 
 #include "alloc/pool/core.h"
+#include "base/assertion.h"
 #include "base/attr.h"
 
 #include <stddef.h>
@@ -38,10 +39,39 @@ size_t tn_block_slab_memory(const struct tn_block_slab *slab);
 /* Cuts `block` after `size` bytes (0 < size < block->size) and makes `remainder`, a node fresh from
  * the slab, the part behind. The remainder takes over set, state flags and the stale requested
  * size; the front keeps its own. Neither is put into or taken out of a set. */
-void tn_block_split(struct tn_block *block, uint64_t size, struct tn_block *remainder);
+static inline void tn_block_split(struct tn_block *block, uint64_t size, struct tn_block *remainder)
+{
+    struct tn_block *next = block->next;
+    struct tn_block **back = next ? &next->prev : &remainder->prev; /* a selection, no branch */
+
+    tn_assert(size > 0 && size < block->size);
+    *back = remainder;
+    *remainder = (struct tn_block){
+        .address = block->address + size,
+        .size = block->size - size,
+        .requested_size = block->requested_size,
+        .prev = block,
+        .next = next,
+        .set = block->set,
+        .mapped = block->mapped,
+        .expandable = block->expandable,
+    };
+    block->next = remainder;
+    block->size = size;
+}
 
 /* Makes `block` cover its next neighbour, whose node is unlinked and must then be destroyed by the
  * caller. */
-void tn_block_absorb_next(struct tn_block *block);
+static inline void tn_block_absorb_next(struct tn_block *block)
+{
+    struct tn_block *gone = block->next;
+    struct tn_block *next = gone->next;
+    struct tn_block **back = next ? &next->prev : &gone->prev; /* as above */
+
+    tn_assert(block->address + block->size == gone->address);
+    *back = block;
+    block->size += gone->size;
+    block->next = next;
+}
 
 #endif

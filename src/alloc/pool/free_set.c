@@ -16,15 +16,6 @@ static const size_t chunk_bytes = TN_CHUNK_BINS * sizeof(struct tn_bin);
 static_assert(TN_CHUNK_BINS == 1 << TN_CLASSES_LOG2, "a class is the first seven bits of a size");
 static_assert(TN_CHUNKS < 64, "one bit a chunk");
 
-/* Class of a size (> 0, below TN_BIN_SIZE_END); classes never decrease as sizes grow. */
-static inline unsigned class_of(uint64_t size)
-{
-    const uint64_t units = size / TN_MIN_BLOCK_SIZE;
-    const unsigned dropped = tn_log2_floor(units | TN_CHUNK_BINS) - TN_CLASSES_LOG2; /* low bits */
-
-    return dropped * TN_CHUNK_BINS + (unsigned)(units >> dropped);
-}
-
 static struct tn_bin *set_bin(const struct tn_free_set *set, unsigned class)
 {
     return &set->chunks[class / TN_CHUNK_BINS][class % TN_CHUNK_BINS];
@@ -69,6 +60,8 @@ static int set_prev_class(const struct tn_free_set *set, int class)
     return NO_CLASS;
 }
 
+struct tn_bin tn_no_chunk[TN_CHUNK_BINS];
+
 static struct tn_bin *chunk_create(void)
 {
     struct tn_bin *chunk = tn_host_alloc_aligned(chunk_bytes, TN_CACHE_LINE);
@@ -79,9 +72,12 @@ static struct tn_bin *chunk_create(void)
     return chunk;
 }
 
-static void chunk_fini(struct tn_bin *chunk)
+static void chunk_destroy(struct tn_bin *chunk)
 {
-    for (unsigned i = 0; chunk && i < TN_CHUNK_BINS; i++) {
+    if (chunk == tn_no_chunk) {
+        return;
+    }
+    for (unsigned i = 0; i < TN_CHUNK_BINS; i++) {
         tn_bin_fini(&chunk[i]);
     }
     tn_host_free(chunk, chunk_bytes);
@@ -175,6 +171,9 @@ struct tn_free_set *tn_free_set_create(struct tn_pool *pool, tarn_stream stream)
         set->pool = pool;
         set->stream = stream;
         set->far.is_by_size = true;
+        for (unsigned chunk = 0; chunk < TN_CHUNKS; chunk++) {
+            set->chunks[chunk] = tn_no_chunk;
+        }
     }
     return set;
 }
@@ -185,7 +184,7 @@ void tn_free_set_destroy(struct tn_free_set *set)
         return;
     }
     for (unsigned chunk = 0; chunk < TN_CHUNKS; chunk++) {
-        chunk_fini(set->chunks[chunk]);
+        chunk_destroy(set->chunks[chunk]);
     }
     list_fini(&set->unmapped);
     list_fini(&set->far);
@@ -200,11 +199,10 @@ static bool far_insert(struct tn_free_set *set, struct tn_block *block)
         return false;
     }
     list_insert(&set->far, block);
-    set->count++;
     return true;
 }
 
-static void far_remove(struct tn_free_set *set, const struct tn_block *block)
+void tn_free_set_remove_far(struct tn_free_set *set, const struct tn_block *block)
 {
     list_remove(&set->far, block);
     set->count--;
@@ -228,51 +226,26 @@ static struct tn_block *far_before(const struct tn_free_set *set, uint64_t size,
 
 /* ---- bins ---- */
 
-static TN_NOINLINE bool set_add_chunk(struct tn_free_set *set, unsigned chunk)
+/* False when host memory is missing. */
+static bool bins_insert(struct tn_free_set *set, struct tn_block *block)
 {
-    set->chunks[chunk] = chunk_create();
-    return set->chunks[chunk] != NULL;
-}
-
-bool tn_free_set_insert(struct tn_free_set *set, struct tn_block *block)
-{
-    tn_assert(block->size % TN_MIN_BLOCK_SIZE == 0 && block->size > 0);
-    if (tn_unlikely(!tn_bin_can_hold(block->size, block->address))) {
-        return far_insert(set, block);
-    }
-    const unsigned class = class_of(block->size);
+    const unsigned class = tn_free_set_class(block->size);
     const unsigned chunk = class / TN_CHUNK_BINS;
 
-    if (tn_unlikely(!set->chunks[chunk] && !set_add_chunk(set, chunk))) {
-        return false;
+    if (set->chunks[chunk] == tn_no_chunk) {
+        struct tn_bin *bins = chunk_create();
+
+        if (!bins) {
+            return false;
+        }
+        set->chunks[chunk] = bins;
     }
-    if (tn_unlikely(!tn_bin_insert(set_bin(set, class), block))) {
+    if (!tn_bin_insert_slow(set_bin(set, class), block)) {
         return false;
     }
     set->bin_bits[chunk] |= (uint64_t)1 << (class % TN_CHUNK_BINS);
     set->chunk_bits |= (uint64_t)1 << chunk;
-    set->count++;
     return true;
-}
-
-void tn_free_set_remove(struct tn_free_set *set, const struct tn_block *block)
-{
-    if (tn_unlikely(!tn_bin_can_hold(block->size, block->address))) {
-        far_remove(set, block);
-        return;
-    }
-    set->count--;
-    const unsigned class = class_of(block->size);
-    const unsigned chunk = class / TN_CHUNK_BINS;
-    struct tn_bin *bin = set_bin(set, class);
-
-    tn_bin_remove(bin, block);
-    if (bin->count == 0) {
-        set->bin_bits[chunk] &= ~((uint64_t)1 << (class % TN_CHUNK_BINS));
-        if (set->bin_bits[chunk] == 0) {
-            set->chunk_bits &= ~((uint64_t)1 << chunk);
-        }
-    }
 }
 
 /* Smallest block of the classes from `class` on. */
@@ -300,7 +273,7 @@ static inline struct tn_block *bins_from(const struct tn_free_set *set, uint64_t
     if (tn_unlikely(size >= TN_BIN_SIZE_END)) {
         return NULL;
     }
-    const unsigned own = class_of(size);
+    const unsigned own = tn_free_set_class(size);
     const int class = set_next_class(set, own);
 
     if (class != (int)own) {
@@ -326,10 +299,8 @@ static struct tn_block *bins_before(const struct tn_free_set *set, uint64_t size
     if (size >= TN_BIN_SIZE_END) {
         return bins_max_to(set, TN_CHUNKS * TN_CHUNK_BINS - 1);
     }
-    const unsigned own = class_of(size);
-    struct tn_block *found = set->chunks[own / TN_CHUNK_BINS]
-                                 ? tn_bin_find_before(set_bin(set, own), size, address)
-                                 : NULL;
+    const unsigned own = tn_free_set_class(size);
+    struct tn_block *found = tn_bin_find_before(set_bin(set, own), size, address);
 
     return found ? found : bins_max_to(set, (int)own - 1);
 }
@@ -357,9 +328,17 @@ static inline struct tn_block *set_from(const struct tn_free_set *set, uint64_t 
     return tn_likely(set->far.count == 0) ? block : lower(block, far_from(set, size, address));
 }
 
-struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size)
+TN_NOINLINE bool tn_free_set_insert_slow(struct tn_free_set *set, struct tn_block *block)
 {
-    tn_assert(size % TN_MIN_BLOCK_SIZE == 0 && size > 0);
+    const bool inserted = tn_bin_can_hold(block->size, block->address) ? bins_insert(set, block)
+                                                                       : far_insert(set, block);
+
+    set->count += inserted;
+    return inserted;
+}
+
+TN_NOINLINE struct tn_block *tn_free_set_find_slow(const struct tn_free_set *set, uint64_t size)
+{
     return set_from(set, size, 0);
 }
 
@@ -389,7 +368,7 @@ bool tn_free_set_has(const struct tn_free_set *set, const struct tn_block *block
     if (!tn_bin_can_hold(block->size, block->address)) {
         return list_has(&set->far, block);
     }
-    const unsigned class = class_of(block->size);
+    const unsigned class = tn_free_set_class(block->size);
 
     const unsigned chunk = class / TN_CHUNK_BINS;
 
@@ -423,7 +402,7 @@ bool tn_free_set_has_unmapped(const struct tn_free_set *set, const struct tn_blo
 
 static void chunk_trim(struct tn_bin *chunk)
 {
-    for (unsigned i = 0; chunk && i < TN_CHUNK_BINS; i++) {
+    for (unsigned i = 0; i < TN_CHUNK_BINS; i++) {
         if (chunk[i].count == 0) {
             tn_bin_fini(&chunk[i]);
         }
@@ -434,8 +413,8 @@ void tn_free_set_trim(struct tn_free_set *set)
 {
     for (unsigned chunk = 0; chunk < TN_CHUNKS; chunk++) {
         if (set->bin_bits[chunk] == 0) {
-            chunk_fini(set->chunks[chunk]);
-            set->chunks[chunk] = NULL;
+            chunk_destroy(set->chunks[chunk]);
+            set->chunks[chunk] = tn_no_chunk;
         } else {
             chunk_trim(set->chunks[chunk]);
         }
@@ -448,8 +427,8 @@ size_t tn_free_set_memory(const struct tn_free_set *set)
         sizeof *set + (set->unmapped.capacity + set->far.capacity) * sizeof(struct tn_block *);
 
     for (unsigned chunk = 0; chunk < TN_CHUNKS; chunk++) {
-        bytes += set->chunks[chunk] ? chunk_bytes : 0;
-        for (unsigned i = 0; set->chunks[chunk] && i < TN_CHUNK_BINS; i++) {
+        bytes += set->chunks[chunk] == tn_no_chunk ? 0 : chunk_bytes;
+        for (unsigned i = 0; i < TN_CHUNK_BINS; i++) {
             bytes += tn_bin_memory(&set->chunks[chunk][i]);
         }
     }

@@ -33,13 +33,16 @@ struct tn_block_list {
     bool is_by_size; /* in (size, address) order, else by address */
 };
 
+/* TN_CHUNK_BINS empty bins without slots: nothing is ever put into them. */
+extern struct tn_bin tn_no_chunk[TN_CHUNK_BINS];
+
 struct tn_free_set {
     struct tn_pool *pool;
     tarn_stream stream;
     uint64_t count;                   /* blocks */
     uint64_t chunk_bits;              /* chunks with a bin that is not empty */
     uint64_t bin_bits[TN_CHUNKS];     /* bins that are not empty, by chunk */
-    struct tn_bin *chunks[TN_CHUNKS]; /* TN_CHUNK_BINS bins each, or NULL */
+    struct tn_bin *chunks[TN_CHUNKS]; /* TN_CHUNK_BINS bins each; not there yet: tn_no_chunk */
     struct tn_block_list far;         /* blocks that bins cannot hold */
     struct tn_block_list unmapped;
 };
@@ -48,14 +51,83 @@ struct tn_free_set {
 struct tn_free_set *tn_free_set_create(struct tn_pool *pool, tarn_stream stream) TN_MUST_CHECK;
 void tn_free_set_destroy(struct tn_free_set *set);
 
+/* Class of a size (> 0, below TN_BIN_SIZE_END); classes never decrease as sizes grow. */
+static inline unsigned tn_free_set_class(uint64_t size)
+{
+    const uint64_t units = size / TN_MIN_BLOCK_SIZE;
+    const unsigned dropped = tn_bin_dropped_bits(units);
+
+    return dropped * TN_CHUNK_BINS + (unsigned)(units >> dropped);
+}
+
+/* What bins cannot hold, or have no room for yet. */
+bool tn_free_set_insert_slow(struct tn_free_set *set, struct tn_block *block) TN_MUST_CHECK;
+void tn_free_set_remove_far(struct tn_free_set *set, const struct tn_block *block);
+struct tn_block *tn_free_set_find_slow(const struct tn_free_set *set, uint64_t size);
+
 /* Adds a free block; false when host memory is missing, and nothing changed. */
-bool tn_free_set_insert(struct tn_free_set *set, struct tn_block *block) TN_MUST_CHECK;
+TN_MUST_CHECK static inline bool tn_free_set_insert(struct tn_free_set *set, struct tn_block *block)
+{
+    tn_assert(block->size % TN_MIN_BLOCK_SIZE == 0 && block->size > 0);
+    if (tn_unlikely(!tn_bin_can_hold(block->size, block->address))) {
+        return tn_free_set_insert_slow(set, block);
+    }
+    const unsigned class = tn_free_set_class(block->size);
+    const unsigned chunk = class / TN_CHUNK_BINS;
+    struct tn_bin *bin = &set->chunks[chunk][class % TN_CHUNK_BINS];
+
+    if (tn_unlikely(bin->leaf.holes == 0)) { /* also in a chunk that is not there yet */
+        return tn_free_set_insert_slow(set, block);
+    }
+    tn_bin_insert(bin, block);
+    set->bin_bits[chunk] |= (uint64_t)1 << (class % TN_CHUNK_BINS);
+    set->chunk_bits |= (uint64_t)1 << chunk;
+    set->count++;
+    return true;
+}
 
 /* The block is in the set, with the size and address it had when it went in. */
-void tn_free_set_remove(struct tn_free_set *set, const struct tn_block *block);
+static inline void tn_free_set_remove(struct tn_free_set *set, const struct tn_block *block)
+{
+    if (tn_unlikely(!tn_bin_can_hold(block->size, block->address))) {
+        tn_free_set_remove_far(set, block);
+        return;
+    }
+    const unsigned class = tn_free_set_class(block->size);
+    const unsigned chunk = class / TN_CHUNK_BINS;
+    struct tn_bin *bin = &set->chunks[chunk][class % TN_CHUNK_BINS];
 
-/* Best fit: the first block of at least `size` bytes (> 0), NULL if there is none. */
-struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size);
+    set->count--;
+    tn_bin_remove(bin, block);
+    set->bin_bits[chunk] &= ~((uint64_t)(bin->count == 0) << (class % TN_CHUNK_BINS));
+    set->chunk_bits &= ~((uint64_t)(set->bin_bits[chunk] == 0) << chunk);
+}
+
+/* Best fit: the first block of at least `size` bytes (> 0), NULL if there is none. The least block
+ * of the first class that has one is it, unless that is the class of the size and it is smaller. */
+static inline struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size)
+{
+    tn_assert(size % TN_MIN_BLOCK_SIZE == 0 && size > 0);
+    if (tn_unlikely((size >= TN_BIN_SIZE_END) | (set->far.count > 0))) {
+        return tn_free_set_find_slow(set, size);
+    }
+    const unsigned class = tn_free_set_class(size);
+    unsigned chunk = class / TN_CHUNK_BINS;
+    uint64_t bits = set->bin_bits[chunk] & ~(uint64_t)0 << class % TN_CHUNK_BINS;
+
+    if (bits == 0) {
+        const uint64_t above = set->chunk_bits & ~(uint64_t)1 << chunk;
+
+        if (above == 0) {
+            return NULL;
+        }
+        chunk = tn_lowest_bit(above);
+        bits = set->bin_bits[chunk];
+    }
+    struct tn_block *block = set->chunks[chunk][tn_lowest_bit(bits)].first;
+
+    return tn_likely(block->size >= size) ? block : tn_free_set_find_slow(set, size);
+}
 
 /* Neighbours in (size, address) order, NULL at the ends. The block is in the set. */
 struct tn_block *tn_free_set_next(const struct tn_free_set *set, const struct tn_block *block);

@@ -15,6 +15,16 @@ static const uint64_t least_size = TN_BIN_SIZE_END / 2;
 
 static uint64_t random_state;
 
+/* As the free set does. */
+static bool bin_insert(struct tn_bin *bin, struct tn_block *block)
+{
+    if (bin->leaf.holes == 0) {
+        return tn_bin_insert_slow(bin, block);
+    }
+    tn_bin_insert(bin, block);
+    return true;
+}
+
 static uint64_t random_below(uint64_t bound)
 {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
@@ -80,7 +90,6 @@ static void bin_equals(const struct tn_bin *bin, const struct model *model)
     if (model->count == 0) {
         assert_null(tn_bin_find_from(bin, least_size, 0));
         assert_null(tn_bin_find_before(bin, least_size, TN_BIN_ADDRESS_END - 512));
-        assert_null(bin->first);
         return;
     }
     assert_ptr_equal(bin->first, model->sorted[0]);
@@ -125,7 +134,7 @@ static void random_run(uint64_t seed, uint64_t sizes)
         const bool growing = (step / 6000) % 2 == 0;
 
         if (!inside[i] && (growing || random_below(8) == 0)) {
-            assert_true(tn_bin_insert(&bin, &blocks[i]));
+            assert_true(bin_insert(&bin, &blocks[i]));
             model_insert(&model, &blocks[i]);
             inside[i] = true;
         } else if (inside[i] && (!growing || random_below(8) == 0)) {
@@ -186,7 +195,7 @@ static void a_directory_comes_and_goes_in_every_order(void **state)
         for (uint64_t i = 0; i < 1000; i++) {
             struct tn_block *block = &blocks[up ? i : 999 - i];
 
-            assert_true(tn_bin_insert(&bin, block));
+            assert_true(bin_insert(&bin, block));
             model_insert(&model, block);
             assert_int_equal(bin.directory != NULL, i >= TN_LEAF_SLOTS);
         }
@@ -216,7 +225,7 @@ static void memory_is_what_the_host_gave(void **state)
     random_state = 4;
     blocks_make(3);
     for (uint64_t i = 0; i < MANY; i++) {
-        assert_true(tn_bin_insert(&bin, &blocks[i]));
+        assert_true(bin_insert(&bin, &blocks[i]));
         assert_int_equal(tn_bin_memory(&bin), tarn_host_usage().live_bytes - live);
     }
     tn_bin_fini(&bin);
@@ -240,7 +249,7 @@ static void without_host_memory_nothing_changes(void **state)
 
         for (uint64_t n = 1; !good; n++) {
             tarn_host_fail_nth(n);
-            good = tn_bin_insert(&bin, &blocks[i]);
+            good = bin_insert(&bin, &blocks[i]);
             tarn_host_fail_nth(0);
             if (!good) {
                 failures++;
@@ -266,7 +275,7 @@ static void removing_needs_no_host_memory(void **state)
     random_state = 6;
     blocks_make(3);
     for (uint64_t i = 0; i < MANY; i++) {
-        assert_true(tn_bin_insert(&bin, &blocks[i]));
+        assert_true(bin_insert(&bin, &blocks[i]));
     }
     const uint64_t calls = tarn_host_usage().alloc_calls;
 
