@@ -5,12 +5,26 @@
 #include "alloc/pool/segment.h"
 #include "base/host_mem.h"
 
+#include <stddef.h>
+
 void tn_engine_apply_fraction(struct tn_engine *engine, double fraction)
 {
     /* Truncated as PyTorch truncates it; a fraction of 1 takes the limit away. */
     engine->heap.limit = fraction < 1.0
                              ? (uint64_t)(fraction * (double)engine->heap.device->total_memory)
                              : TARN_SIZE_UNLIMITED;
+}
+
+/* Whether the heap is TN_BUSY_SOME on account of a request on this stream: it is routed to a private
+ * pool or, while none is, an event that blocks wait for is done. */
+static bool engine_concerns(struct tn_heap *heap, tarn_stream stream)
+{
+    struct tn_engine *engine =
+        (struct tn_engine *)(void *)((char *)heap - offsetof(struct tn_engine, heap));
+
+    return heap->private_pools.route_count > 0
+               ? tn_private_pool_route(&heap->private_pools, stream) != NULL
+               : tn_stream_waits_is_any_done(&engine->waits);
 }
 
 void tn_engine_init(struct tn_engine *engine, struct tarn_device *device,
@@ -20,7 +34,7 @@ void tn_engine_init(struct tn_engine *engine, struct tarn_device *device,
     tn_heap_init(&engine->heap, device, config);
     tn_segments_init(&engine->heap.segments);
     engine->waits.heap = &engine->heap;
-    tn_fast_init(&engine->fast, &engine->heap);
+    tn_fast_init(&engine->fast, &engine->heap, engine_concerns);
     if (config->memory_fraction_given) {
         tn_engine_apply_fraction(engine, config->memory_fraction);
     }

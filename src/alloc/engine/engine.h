@@ -45,18 +45,24 @@ void tn_engine_init(struct tn_engine *engine, struct tarn_device *device,
 /* Gives everything back to the device. */
 void tn_engine_fini(struct tn_engine *engine);
 
-/* Whether only calls change the free blocks: no event completes a free, no request is routed, no
- * search makes blocks older. */
-static inline bool tn_engine_is_quiet(const struct tn_engine *engine)
+/* Whether an allocation changes free blocks, or makes them older, before it takes one, whatever its
+ * stream is: a capture has ended and left deferred blocks, or shows which of them can be used
+ * again, or searches are counted. */
+static inline bool tn_engine_changes_blocks(const struct tn_engine *engine)
 {
-    return engine->heap.private_pools.route_count == 0 && engine->waits.pending == 0 &&
-           engine->waits.deferred_count == 0 && !tn_heap_collects_garbage(&engine->heap);
+    const bool looks_at_deferred = engine->heap.private_pools.route_count == 0 ||
+                                   engine->heap.config.graph_capture_record_stream_reuse;
+
+    return (engine->waits.deferred_count > 0 && looks_at_deferred) ||
+           tn_heap_collects_garbage(&engine->heap);
 }
 
 /* Why the fast path has to wait: see heap.h. */
 static inline unsigned tn_engine_busy(const struct tn_engine *engine)
 {
-    return (tn_engine_is_quiet(engine) ? 0U : TN_BUSY_BLOCKS) |
+    const bool some = engine->waits.pending > 0 || engine->heap.private_pools.route_count > 0;
+
+    return (tn_engine_changes_blocks(engine) ? TN_BUSY_BLOCKS : 0U) | (some ? TN_BUSY_SOME : 0U) |
            (tn_heap_has_sinks(&engine->heap) ? TN_BUSY_SINKS : 0U);
 }
 

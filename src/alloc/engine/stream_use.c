@@ -415,8 +415,12 @@ static void uses_event_done(struct tn_stream_waits *waits, struct tn_block *bloc
 enum tarn_status tn_stream_waits_process(struct tn_stream_waits *waits, uint64_t stack,
                                          struct tarn_error *error)
 {
-    enum tarn_status st = TARN_OK;
+    enum tarn_status st = waits->failed_query;
 
+    waits->failed_query = TARN_OK;
+    if (tn_unlikely(st)) {
+        return tn_heap_device_failed(waits->heap, st, "querying an event", error);
+    }
     if (tn_unlikely(waits->deferred_count > 0)) {
         st = tn_stream_waits_insert_deferred(waits, stack, error);
     }
@@ -438,6 +442,24 @@ enum tarn_status tn_stream_waits_process(struct tn_stream_waits *waits, uint64_t
         }
     }
     return st;
+}
+
+bool tn_stream_waits_is_any_done(struct tn_stream_waits *waits)
+{
+    struct tarn_device *device = waits->heap->device;
+
+    for (uint32_t i = 0; i < waits->queue_count; i++) {
+        const struct tn_event_queue *queue = &waits->queues[i];
+        const enum tarn_status st =
+            queue->count > 0 ? device->ops->event_query(device, queue->ring[queue->head].event)
+                             : TARN_ERR_NOT_READY;
+
+        if (st != TARN_ERR_NOT_READY) {
+            waits->failed_query = st;
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool block_belongs_to(const struct tn_block *block, const struct tn_private_pool *owner)

@@ -72,6 +72,7 @@ struct tn_stream_waits {
     uint32_t event_capacity;
 
     uint64_t pending; /* events in all queues */
+    enum tarn_status failed_query; /* of tn_stream_waits_is_any_done; the next process reports it */
 
     struct tn_capture_order order; /* of the captured work before what comes next */
 };
@@ -104,6 +105,10 @@ enum tarn_status tn_stream_waits_reclaim(struct tn_stream_waits *waits, tarn_str
  * done. No capture is under way. `stack`: of the operation that does it, 0 = none. */
 enum tarn_status tn_stream_waits_process(struct tn_stream_waits *waits, uint64_t stack,
                                          struct tarn_error *error) TN_MUST_CHECK;
+
+/* Whether the next call of tn_stream_waits_process has something to do: the first event of a queue
+ * is done, or asking failed. No block is deferred, no capture is under way. */
+bool tn_stream_waits_is_any_done(struct tn_stream_waits *waits);
 
 /* Waits for every pending event and completes those frees: PyTorch's synchronize_and_free_events.
  * With `owner`, only events of that private pool's blocks. */

@@ -3,8 +3,9 @@
 
 #include "alloc/pool/best_fit.h"
 
-void tn_fast_init(struct tn_fast *fast, struct tn_heap *heap)
+void tn_fast_init(struct tn_fast *fast, struct tn_heap *heap, tn_fast_concerns concerns)
 {
+    fast->concerns = concerns;
     tn_stream_caches_init(&fast->caches);
     tn_biased_lock_set_bias(&heap->lock, TN_FAST_HAS(TN_PART_BIASED_LOCK));
 }
@@ -12,6 +13,11 @@ void tn_fast_init(struct tn_fast *fast, struct tn_heap *heap)
 void tn_fast_fini(struct tn_fast *fast)
 {
     tn_stream_caches_fini(&fast->caches);
+}
+
+static unsigned heap_busy(const struct tn_heap *heap)
+{
+    return atomic_load_explicit(&heap->busy, memory_order_relaxed);
 }
 
 /* ---- logs ---- */
@@ -81,16 +87,16 @@ void tn_fast_flush_caches(struct tn_fast *fast, struct tn_heap *heap, enum tn_fl
     }
 }
 
-/* Takes the lock when receivers or caches are all that is unusual, after the stack that an event of
- * this `level` may want was captured. */
+/* Takes the lock when allocations do not change free blocks before they take one, after the stack
+ * that an event of this `level` may want was captured. */
 static bool fast_enter_slow(struct tn_heap *heap, enum tarn_context_level level, uint64_t *stack)
 {
-    if (atomic_load_explicit(&heap->busy, memory_order_relaxed) & TN_BUSY_BLOCKS) {
+    if (heap_busy(heap) & TN_BUSY_BLOCKS) {
         return false;
     }
     *stack = tn_heap_capture(heap, level);
     tn_biased_lock_acquire(&heap->lock);
-    if (tn_likely(!(atomic_load_explicit(&heap->busy, memory_order_relaxed) & TN_BUSY_BLOCKS))) {
+    if (tn_likely(!(heap_busy(heap) & TN_BUSY_BLOCKS))) {
         return true;
     }
     tn_biased_lock_release(&heap->lock);
@@ -141,13 +147,14 @@ static TN_INLINE bool request_serve(struct tn_heap *heap, struct tn_undo_log *lo
 }
 
 /* The log in which the request may get an entry. Caches close here when they do not pay, and open
- * when there is contention, but not while somebody receives events: caches send none. */
+ * when there is contention, but not while somebody receives events, which caches do not send, or
+ * while some allocations have to look at more than their free set first. */
 static struct tn_undo_log *fast_prepare_log(struct tn_fast *fast, struct tn_heap *heap,
                                             tarn_stream stream)
 {
     if (tn_fast_has_caches(fast) && !tn_stream_caches_pay(&fast->caches)) {
         fast_drop(fast, heap);
-    } else if (!tn_heap_has_sinks(heap) &&
+    } else if (!(heap_busy(heap) & (TN_BUSY_SINKS | TN_BUSY_SOME)) &&
                tn_stream_caches_consider(&fast->caches, &heap->lock, stream)) {
         tn_undo_log_invalidate(heap, &fast->log); /* it may have entries of that stream */
     }
@@ -242,8 +249,10 @@ TN_NOINLINE bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, 
     if (!fast_enter_slow(heap, TARN_CONTEXT_STATE, stack)) {
         return false;
     }
-    if (tn_unlikely(*stack != 0) && !tn_heap_has_sinks(heap)) {
-        /* The receivers were switched off since: what blocks keep would stay in the log. */
+    /* Receivers that were switched off since: what blocks keep would stay in the log. */
+    const bool is_stale = *stack != 0 && !tn_heap_has_sinks(heap);
+
+    if (is_stale || ((heap_busy(heap) & TN_BUSY_SOME) && fast->concerns(heap, stream))) {
         tn_biased_lock_release(&heap->lock);
         return false;
     }

@@ -24,12 +24,17 @@ enum tn_flush {
 
 #if TN_FAST_PATH
 
+/* While the heap is TN_BUSY_SOME: whether a request on this stream may find other free blocks than
+ * there are now, or those of another pool. Under the lock; may query the device. */
+typedef bool (*tn_fast_concerns)(struct tn_heap *heap, tarn_stream stream);
+
 struct tn_fast {
     struct tn_undo_log log; /* of streams without a cache */
     struct tn_stream_caches caches;
+    tn_fast_concerns concerns;
 };
 
-void tn_fast_init(struct tn_fast *fast, struct tn_heap *heap);
+void tn_fast_init(struct tn_fast *fast, struct tn_heap *heap, tn_fast_concerns concerns);
 
 /* Everything is flushed. */
 void tn_fast_fini(struct tn_fast *fast);
@@ -132,9 +137,13 @@ struct tn_fast {
     char unused;
 };
 
-static inline void tn_fast_init(struct tn_fast *fast, struct tn_heap *heap)
+typedef bool (*tn_fast_concerns)(struct tn_heap *heap, tarn_stream stream);
+
+static inline void tn_fast_init(struct tn_fast *fast, struct tn_heap *heap,
+                                tn_fast_concerns concerns)
 {
     (void)fast;
+    (void)concerns;
     tn_biased_lock_set_bias(&heap->lock, false);
 }
 

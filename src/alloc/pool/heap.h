@@ -43,12 +43,13 @@ struct tn_split_change {
     int32_t blocks;
 };
 
-/* Why the fast path cannot be taken at once: bits of `busy`. */
+/* Why the fast path cannot be taken at once: bits of `busy`. All but the last are set by the
+ * engine. */
 enum {
-    TN_BUSY_BLOCKS =
-        1, /* free blocks change without calls: events, routes, ages. Set by the engine */
-    TN_BUSY_SINKS = 2, /* somebody receives events. Set by the engine */
-    TN_BUSY_CACHES = 4 /* streams have caches of their own. Set by the fast path */
+    TN_BUSY_BLOCKS = 1, /* every allocation may change or age free blocks before it takes one */
+    TN_BUSY_SOME = 2, /* some may: blocks wait for events, or requests of some streams are routed */
+    TN_BUSY_SINKS = 4, /* somebody receives events */
+    TN_BUSY_CACHES = 8 /* streams have caches of their own */
 };
 
 /* What every call touches comes first. */

@@ -7,6 +7,7 @@
 #include "support/test.h"
 
 #include "support/rig.h"
+#include "tarn/graph_pool.h"
 
 static const struct tn_undo_log *log_of(const struct rig *rig)
 {
@@ -162,23 +163,33 @@ static void entries_are_counted(void **state)
     rig_close(&rig);
 }
 
-/* Other streams, routes and the age of blocks change what is free from outside. */
+/* Other streams and the age of blocks change what is free from outside. */
 static void it_is_kept_only_while_nothing_else_moves(void **state)
 {
     struct rig rig;
 
     (void)state;
-    rig_open_manual(&rig, GIB, "");
+    rig_open(&rig, GIB, "");
     const tarn_ptr base = rig_alloc(&rig, 512, 0);
     const tarn_ptr used = rig_alloc(&rig, 1024, 0);
 
     log_is(&rig, 1, 1);
     rig_record(&rig, used, 7);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 7), TARN_OK);
     rig_free(&rig, used); /* waits for stream 7 */
     log_is(&rig, 0, 0);
-    rig_free(&rig, rig_alloc(&rig, 1024, 0));
+    for (int i = 0; i < 3; i++) { /* the event is not done: nothing has moved */
+        const tarn_ptr above = rig_alloc(&rig, 1024, 0);
+
+        assert_true(above > used);
+        log_is(&rig, 1, 1);
+        rig_free(&rig, above);
+        log_is(&rig, 0, 1);
+    }
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 7), TARN_OK);
+    assert_int_equal(rig_alloc(&rig, 1024, 0), used); /* not what the entry has */
     log_is(&rig, 0, 0);
-    rig_empty_cache(&rig); /* waits for the event */
+    rig_free(&rig, used);
     rig_free(&rig, rig_alloc(&rig, 1024, 0));
     log_is(&rig, 0, 1);
     rig_configure(&rig, "garbage_collection_threshold:0.5");
@@ -186,6 +197,39 @@ static void it_is_kept_only_while_nothing_else_moves(void **state)
     rig_limit(&rig, 0.9);
     rig_free(&rig, rig_alloc(&rig, 1024, 0));
     log_is(&rig, 0, 0);
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+static bool is_stream_7(void *context, tarn_stream stream)
+{
+    (void)context;
+    return stream == 7;
+}
+
+/* A route concerns the requests that it takes. */
+static void it_is_kept_while_other_streams_are_routed(void **state)
+{
+    const struct tarn_pool_id id = {0, 1};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, is_stream_7, NULL, NULL),
+                     TARN_OK);
+    for (int i = 0; i < 3; i++) {
+        rig_free(&rig, rig_alloc(&rig, 1024, 0));
+        log_is(&rig, 0, 1);
+    }
+    const tarn_ptr routed = rig_alloc(&rig, 1024, 7);
+
+    log_is(&rig, 0, 0);
+    assert_true(routed - base >= 2 * MIB || base - routed >= 2 * MIB);
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
+    rig_free(&rig, routed);
+    assert_int_equal(tarn_allocator_release_pool(rig.allocator, id, NULL), TARN_OK);
     rig_free(&rig, base);
     rig_close(&rig);
 }
@@ -378,6 +422,7 @@ int main(void)
         cmocka_unit_test(a_free_out_of_order_clears_it),
         cmocka_unit_test(freed_is_freed),
         cmocka_unit_test(it_is_kept_only_while_nothing_else_moves),
+        cmocka_unit_test(it_is_kept_while_other_streams_are_routed),
         cmocka_unit_test(entries_are_counted),
         cmocka_unit_test(a_log_that_does_not_pay_backs_off),
         cmocka_unit_test(while_backing_off_it_gets_no_entries),
