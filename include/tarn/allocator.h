@@ -70,24 +70,6 @@ TARN_API enum tarn_status tarn_allocator_alloc(struct tarn_allocator *allocator,
 TARN_API enum tarn_status tarn_allocator_free(struct tarn_allocator *allocator, tarn_ptr ptr,
                                               struct tarn_error *error) TARN_MUST_CHECK;
 
-/* An allocation with the location of its bookkeeping record, for callers that can store both. The
- * location is only a hint: a wrong one costs a lookup by pointer. */
-struct tarn_handle {
-    tarn_ptr ptr;
-    uint64_t place; /* 0 = unknown */
-};
-
-/* As tarn_allocator_alloc and tarn_allocator_free, with a handle: freeing it needs no lookup by
- * pointer. Both frees accept allocations of both kinds ({ptr, 0} where there is no handle); errors
- * are the same. */
-TARN_API enum tarn_status tarn_allocator_alloc_handle(struct tarn_allocator *allocator,
-                                                      uint64_t size, tarn_stream stream,
-                                                      struct tarn_handle *handle_out,
-                                                      struct tarn_error *error) TARN_MUST_CHECK;
-TARN_API enum tarn_status tarn_allocator_free_handle(struct tarn_allocator *allocator,
-                                                     struct tarn_handle handle,
-                                                     struct tarn_error *error) TARN_MUST_CHECK;
-
 /* Declares that the block is also used on another stream: once freed, it is not reused before the
  * work queued on that stream at the time of the free is done. 0 does nothing.
  * TARN_ERR_INVALID_ARGUMENT for a stream of another GPU. */

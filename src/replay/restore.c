@@ -96,8 +96,8 @@ static enum tarn_status start_range(struct tn_runner *runner, const struct tn_st
         for (uint64_t k = 0; k < first[i].block_count; k++) {
             const struct tn_start_block *block = &blocks[first[i].first_block + k];
 
-            tn_assert(runner->handles && blocks);
-            runner->handles[block->slot].ptr = block->address - first->address + address;
+            tn_assert(runner->ptrs && blocks);
+            runner->ptrs[block->slot] = block->address - first->address + address;
         }
     }
     return st;
@@ -114,10 +114,9 @@ static enum tarn_status start_allocate(struct tn_runner *runner,
 
     for (uint64_t i = first->first_block;
          st == TARN_OK && i < last->first_block + last->block_count; i++) {
-        tn_assert(runner->handles && blocks);
-        st = tarn_allocator_alloc_handle(runner->allocator,
-                                         blocks[i].requested ? blocks[i].requested : 1,
-                                         first->stream, &runner->handles[blocks[i].slot], error);
+        tn_assert(runner->ptrs && blocks);
+        st = tarn_allocator_alloc(runner->allocator, blocks[i].requested ? blocks[i].requested : 1,
+                                  first->stream, &runner->ptrs[blocks[i].slot], error);
     }
     return st;
 }

@@ -71,7 +71,7 @@ static bool every_stream(void *context, tarn_stream stream)
 
 /* Requests of a private pool are routed there one by one: nothing else is deferred meanwhile. */
 static enum tarn_status alloc_in_pool(const struct tn_runner *runner, const struct tn_op *op,
-                                      struct tarn_handle *handle_out, struct tarn_error *error)
+                                      tarn_ptr *ptr_out, struct tarn_error *error)
 {
     const struct tarn_pool_id id = ((struct tarn_pool_id *)runner->program->pools.items)[op->pool];
     enum tarn_status st =
@@ -80,22 +80,21 @@ static enum tarn_status alloc_in_pool(const struct tn_runner *runner, const stru
     if (st) {
         return st;
     }
-    st = tarn_allocator_alloc_handle(runner->allocator, op->size, op->stream, handle_out, error);
+    st = tarn_allocator_alloc(runner->allocator, op->size, op->stream, ptr_out, error);
     const enum tarn_status ended = tarn_allocator_end_pool(runner->allocator, id, error);
 
     return st ? st : ended;
 }
 
 static inline enum tarn_status request(const struct tn_runner *runner, const struct tn_op *op,
-                                       struct tarn_handle *handle_out, struct tarn_error *error)
+                                       tarn_ptr *ptr_out, struct tarn_error *error)
 {
     if (tn_likely(runner->engine && op->pool == 0 && op->size > 0)) {
-        return tn_native_alloc(runner->engine, op->size, op->stream, handle_out, error);
+        return tn_native_alloc(runner->engine, op->size, op->stream, ptr_out, error);
     }
     return !runner->engine || op->pool == 0
-               ? tarn_allocator_alloc_handle(runner->allocator, op->size, op->stream, handle_out,
-                                             error)
-               : alloc_in_pool(runner, op, handle_out, error);
+               ? tarn_allocator_alloc(runner->allocator, op->size, op->stream, ptr_out, error)
+               : alloc_in_pool(runner, op, ptr_out, error);
 }
 
 static enum tarn_status run_release(const struct tn_runner *runner, const struct tn_op *op,
@@ -114,20 +113,20 @@ static inline enum tarn_status run_alloc(struct tn_runner *runner, const struct 
                                          struct tarn_error *error)
 {
     struct tarn_replay_result *result = runner->result;
-    struct tarn_handle *handle = &runner->handles[op->slot];
-    const enum tarn_status st = request(runner, op, handle, error);
+    tarn_ptr *ptr = &runner->ptrs[op->slot];
+    const enum tarn_status st = request(runner, op, ptr, error);
 
     result->allocations++;
     if (st == TARN_ERR_OUT_OF_MEMORY) {
         result->first_oom = result->first_oom < 0 ? (int64_t)op->entry : result->first_oom;
-        *handle = (struct tarn_handle){0};
+        *ptr = 0;
     }
-    const bool is_same = (st == TARN_OK) & (handle->ptr == op->address);
+    const bool is_same = (st == TARN_OK) & (*ptr == op->address);
 
     result->same_address += is_same;
     if (tn_unlikely(!is_same & (result->first_other < 0))) {
         result->first_other = (int64_t)op->entry;
-        runner->other = handle->ptr;
+        runner->other = *ptr;
     }
     return st == TARN_ERR_OUT_OF_MEMORY ? TARN_OK : st;
 }
@@ -136,8 +135,8 @@ static inline enum tarn_status run_alloc(struct tn_runner *runner, const struct 
 static enum tarn_status run_try(struct tn_runner *runner, const struct tn_op *op,
                                 struct tarn_error *error)
 {
-    struct tarn_handle handle = {0};
-    const enum tarn_status st = request(runner, op, &handle, error);
+    tarn_ptr ptr = 0;
+    const enum tarn_status st = request(runner, op, &ptr, error);
 
     if (st == TARN_ERR_OUT_OF_MEMORY) {
         runner->result->first_oom =
@@ -147,7 +146,7 @@ static enum tarn_status run_try(struct tn_runner *runner, const struct tn_op *op
     if (runner->result->first_other < 0) {
         runner->result->first_other = (int64_t)op->entry;
     }
-    return st ? st : tarn_allocator_free_handle(runner->allocator, handle, error);
+    return st ? st : tarn_allocator_free(runner->allocator, ptr, error);
 }
 
 /* The event that the free just made recorded last on that stream. */
@@ -179,18 +178,18 @@ static enum tarn_status stream_begin_work(const struct tn_runner *runner, tarn_s
 static enum tarn_status run_free_waits(struct tn_runner *runner, uint32_t slot, uint32_t queue,
                                        struct tarn_error *error)
 {
-    const struct tarn_handle handle = runner->handles[slot];
+    const tarn_ptr ptr = runner->ptrs[slot];
     const tarn_stream stream = queue_stream(queue == TN_NO_QUEUE ? UINT32_MAX : queue);
     enum tarn_status st;
 
-    if (handle.ptr == 0) {
+    if (ptr == 0) {
         return TARN_OK;
     }
     st = stream_begin_work(runner, stream, error);
-    st = st ? st : tarn_allocator_record_stream(runner->allocator, handle.ptr, stream, error);
-    st = st ? st : tarn_allocator_free_handle(runner->allocator, handle, error);
+    st = st ? st : tarn_allocator_record_stream(runner->allocator, ptr, stream, error);
+    st = st ? st : tarn_allocator_free(runner->allocator, ptr, error);
     if (st == TARN_OK) {
-        runner->handles[slot] = (struct tarn_handle){0};
+        runner->ptrs[slot] = 0;
         runner->events[slot] = runner->engine ? last_event(runner, stream) : stream;
     }
     return st;
@@ -228,13 +227,13 @@ static enum tarn_status run_complete(struct tn_runner *runner, uint32_t slot)
 static inline enum tarn_status run_free(const struct tn_runner *runner, const struct tn_op *op,
                                         struct tarn_error *error)
 {
-    const struct tarn_handle handle = runner->handles[op->slot];
+    const tarn_ptr ptr = runner->ptrs[op->slot];
 
-    runner->handles[op->slot] = (struct tarn_handle){0};
-    if (tn_likely(runner->engine && handle.ptr != 0)) {
-        return tn_native_free(runner->engine, handle, error);
+    runner->ptrs[op->slot] = 0;
+    if (tn_likely(runner->engine && ptr != 0)) {
+        return tn_native_free(runner->engine, ptr, error);
     }
-    return tarn_allocator_free_handle(runner->allocator, handle, error);
+    return tarn_allocator_free(runner->allocator, ptr, error);
 }
 
 static TN_NOINLINE enum tarn_status run_other(struct tn_runner *runner, const struct tn_op *op,

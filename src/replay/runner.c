@@ -47,9 +47,9 @@ enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_progra
                                  .entries = UINT64_MAX,
                                  .is_limited = room->device || room->limit,
                                  .keeps_addresses = !room->base_address};
-    runner->handles = tn_host_alloc_zero(slots * sizeof *runner->handles);
+    runner->ptrs = tn_host_alloc_zero(slots * sizeof *runner->ptrs);
     runner->events = tn_host_alloc_zero(slots * sizeof *runner->events);
-    st = slots > 0 && (!runner->handles || !runner->events)
+    st = slots > 0 && (!runner->ptrs || !runner->events)
              ? tn_fail_memory(error)
              : tarn_sim_open(&options, &runner->device, error);
     st = st ? st : tn_allocator_create_own(runner->device, config, &runner->allocator, error);
@@ -71,6 +71,6 @@ void tn_runner_close(struct tn_runner *runner)
 
     tarn_allocator_destroy(runner->allocator);
     tarn_device_close(runner->device);
-    tn_host_free(runner->handles, slots * sizeof *runner->handles);
+    tn_host_free(runner->ptrs, slots * sizeof *runner->ptrs);
     tn_host_free(runner->events, slots * sizeof *runner->events);
 }

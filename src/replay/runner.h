@@ -21,13 +21,13 @@ struct tn_runner {
     const struct tn_program *program;
     struct tarn_device *device;
     struct tarn_allocator *allocator;
-    struct tn_engine *engine;    /* the allocator's, called without detour; NULL: it has none */
-    struct tarn_handle *handles; /* by slot; all zero = nothing */
-    uint64_t *events;            /* by slot: event of a free that waits */
-    bool check;                  /* every invariant after every operation */
-    uint64_t entries;            /* of the trace that are replayed, from its first on */
-    bool stop_at_other;          /* end where the run first differs from the recorded one */
-    bool is_limited;             /* the allocator decides itself when it is short */
+    struct tn_engine *engine; /* the allocator's, called without detour; NULL: it has none */
+    tarn_ptr *ptrs;           /* by slot; 0 = nothing */
+    uint64_t *events;         /* by slot: event of a free that waits */
+    bool check;               /* every invariant after every operation */
+    uint64_t entries;         /* of the trace that are replayed, from its first on */
+    bool stop_at_other;       /* end where the run first differs from the recorded one */
+    bool is_limited;          /* the allocator decides itself when it is short */
     bool keeps_addresses;
     uint64_t start_address; /* of the range that is rebuilt; 0 = none is */
     uint64_t maps_seen; /* ranges so far: a new growing segment begins at the next one's address */

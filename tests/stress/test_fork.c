@@ -66,15 +66,12 @@ static struct analysis analysis;
 static void allocator_is_refused(void)
 {
     struct tarn_allocator *a = analysis.allocator;
-    struct tarn_handle handle = {analysis.block, 0};
     struct tarn_error error;
     tarn_ptr ptr = 0;
     uint64_t size = 0;
 
     REFUSED(tarn_allocator_alloc(a, 3000, 2, &ptr, &error));
-    REFUSED(tarn_allocator_alloc_handle(a, 3000, 2, &handle, &error));
     REFUSED(tarn_allocator_free(a, analysis.block, &error));
-    REFUSED(tarn_allocator_free_handle(a, handle, &error));
     REFUSED(tarn_allocator_record_stream(a, analysis.block, 3, &error));
     REFUSED(tarn_allocator_empty_cache(a, &error));
     REFUSED(tarn_allocator_base_allocation(a, analysis.block, &ptr, &size, &error));

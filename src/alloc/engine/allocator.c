@@ -30,34 +30,6 @@ enum tarn_status tarn_allocator_free(struct tarn_allocator *allocator, tarn_ptr 
     return ptr == 0 ? TARN_OK : allocator->methods->free(allocator, ptr, error);
 }
 
-enum tarn_status tarn_allocator_alloc_handle(struct tarn_allocator *allocator, uint64_t size,
-                                             tarn_stream stream, struct tarn_handle *handle_out,
-                                             struct tarn_error *error)
-{
-    struct tarn_handle handle = {0};
-    enum tarn_status st = TARN_OK;
-
-    if (size > 0 && allocator->methods->alloc_handle) {
-        return allocator->methods->alloc_handle(allocator, size, stream, handle_out, error);
-    }
-    if (size > 0) {
-        st = allocator->methods->alloc(allocator, size, stream, &handle.ptr, error);
-    }
-    if (st == TARN_OK) {
-        *handle_out = handle;
-    }
-    return st;
-}
-
-enum tarn_status tarn_allocator_free_handle(struct tarn_allocator *allocator,
-                                            struct tarn_handle handle, struct tarn_error *error)
-{
-    if (handle.ptr != 0 && allocator->methods->free_handle) {
-        return allocator->methods->free_handle(allocator, handle, error);
-    }
-    return tarn_allocator_free(allocator, handle.ptr, error);
-}
-
 /* Events of this device can only be recorded on its own streams: a wrong one is told now, not when
  * the block is freed. Streams that were right a moment ago are not asked about again. */
 static enum tarn_status stream_check(struct tarn_allocator *allocator, tarn_stream stream,

@@ -15,8 +15,8 @@ void tn_engine_apply_fraction(struct tn_engine *engine, double fraction)
                              : TARN_SIZE_UNLIMITED;
 }
 
-/* Whether the heap is TN_BUSY_SOME on account of a request on this stream: it is routed to a private
- * pool or, while none is, an event that blocks wait for is done. */
+/* Whether what makes the heap TN_BUSY_SOME concerns a request on this stream: it is routed to a
+ * private pool or, while none is, an event that blocks wait for is done. */
 static bool engine_concerns(struct tn_heap *heap, tarn_stream stream)
 {
     struct tn_engine *engine =

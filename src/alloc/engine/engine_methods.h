@@ -13,7 +13,7 @@
  *   - thread-safe: the engine takes its own lock;
  *   - what an engine cannot do fails with TARN_ERR_NOT_SUPPORTED and PyTorch's sentence, nothing
  *     changed;
- *   - no entry is NULL but those of handles, of pools, of sharing and of receivers, where an
+ *   - no entry is NULL but those of pools, of sharing and of receivers, where an
  *     engine has none: the front does without, and refuses for it.
  */
 #ifndef TN_ALLOC_ENGINE_ENGINE_METHODS_H
@@ -50,11 +50,6 @@ struct tn_engine_methods {
                                    struct tn_ipc_buffer *buffer, struct tarn_error *error);
 
     /* NULL: the engine knows no places, and `alloc` and `free` do. */
-    enum tarn_status (*alloc_handle)(struct tarn_allocator *allocator, uint64_t size,
-                                     tarn_stream stream, struct tarn_handle *handle_out,
-                                     struct tarn_error *error);
-    enum tarn_status (*free_handle)(struct tarn_allocator *allocator, struct tarn_handle handle,
-                                    struct tarn_error *error);
 
     /* Of one pool; {0, 0} is everything. */
     enum tarn_status (*empty_cache)(struct tarn_allocator *allocator, struct tarn_pool_id id,

@@ -60,7 +60,7 @@ static enum tarn_status find_by_ladder(struct tn_engine *engine, struct tn_reque
 
 /* TARN_ERR_NOT_FOUND or TARN_ERR_OUT_OF_MEMORY: memory has run out. */
 static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request *request,
-                                     struct tarn_handle *handle_out, struct tarn_error *error)
+                                     tarn_ptr *ptr_out, struct tarn_error *error)
 {
     struct tn_heap *heap = &engine->heap;
     enum tarn_status st = complete_frees(engine, request, error);
@@ -74,11 +74,9 @@ static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request
         st = find_by_ladder(engine, request, error);
     }
     if (st == TARN_OK) {
-        const struct tn_allocated out =
-            tn_heap_mark_allocated(heap, request->block, request->size, request->requested,
-                                   tn_request_splits(heap, request), request->stack);
-
-        *handle_out = (struct tarn_handle){.ptr = request->block->address, .place = out.place};
+        (void)tn_heap_mark_allocated(heap, request->block, request->size, request->requested,
+                                     tn_request_splits(heap, request), request->stack);
+        *ptr_out = request->block->address;
     }
     return st;
 }
@@ -119,8 +117,7 @@ alloc_run_out(struct tn_engine *engine, const struct tn_request *request, struct
 /* Takes over the stack, if one was captured. */
 static TN_NOINLINE enum tarn_status alloc_slow(struct tn_engine *engine, uint64_t size,
                                                tarn_stream stream, uint64_t stack,
-                                               struct tarn_handle *handle_out,
-                                               struct tarn_error *error)
+                                               tarn_ptr *ptr_out, struct tarn_error *error)
 {
     struct tn_request request = {.requested = size, .stream = stream};
     enum tarn_status st;
@@ -132,7 +129,7 @@ static TN_NOINLINE enum tarn_status alloc_slow(struct tn_engine *engine, uint64_
         st = tn_oom_absurd(error);
         goto out;
     }
-    st = alloc_locked(engine, &request, handle_out, error);
+    st = alloc_locked(engine, &request, ptr_out, error);
 
     if (st == TARN_ERR_NOT_FOUND || st == TARN_ERR_OUT_OF_MEMORY) {
         return alloc_run_out(engine, &request, error);
@@ -147,17 +144,17 @@ out:
 }
 
 enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_stream stream,
-                                 struct tarn_handle *handle_out, struct tarn_error *error)
+                                 tarn_ptr *ptr_out, struct tarn_error *error)
 {
     uint64_t stack = 0;
     enum tarn_status st = TARN_OK;
 
-    if (tn_likely(tn_fast_alloc(&engine->fast, &engine->heap, size, stream, &stack, handle_out))) {
+    if (tn_likely(tn_fast_alloc(&engine->fast, &engine->heap, size, stream, &stack, ptr_out))) {
         tn_core_assert_fast(engine);
     } else {
-        st = alloc_slow(engine, size, stream, stack, handle_out, error);
+        st = alloc_slow(engine, size, stream, stack, ptr_out, error);
     }
-    TN_PROBE4(malloc, st ? 0 : handle_out->ptr, engine->heap.device->ordinal, size, stream);
+    TN_PROBE4(malloc, st ? 0 : *ptr_out, engine->heap.device->ordinal, size, stream);
     return st;
 }
 
@@ -204,14 +201,14 @@ void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uin
 }
 
 /* The same. */
-static TN_NOINLINE enum tarn_status free_slow(struct tn_engine *engine, struct tarn_handle handle,
+static TN_NOINLINE enum tarn_status free_slow(struct tn_engine *engine, tarn_ptr ptr,
                                               uint64_t stack, struct tarn_error *error)
 {
     stack = stack ? stack : tn_heap_capture(&engine->heap, TARN_CONTEXT_ALL);
     tn_engine_lock(engine);
-    uint64_t *slot = tn_ptr_map_slot_at(&engine->heap.map, handle.place, handle.ptr);
+    uint64_t *slot = tn_ptr_map_slot(&engine->heap.map, ptr);
     const enum tarn_status st = slot ? free_block(engine, tn_ptr_entry_block(*slot), stack, error)
-                                     : tn_pointer_unknown(handle.ptr, error);
+                                     : tn_pointer_unknown(ptr, error);
 
     if (st == TARN_OK) {
         tn_ptr_map_remove(&engine->heap.map, slot);
@@ -222,14 +219,13 @@ static TN_NOINLINE enum tarn_status free_slow(struct tn_engine *engine, struct t
     return st;
 }
 
-enum tarn_status tn_native_free(struct tn_engine *engine, struct tarn_handle handle,
-                                struct tarn_error *error)
+enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct tarn_error *error)
 {
     uint64_t stack = 0;
 
-    TN_PROBE1(free, handle.ptr);
-    if (tn_unlikely(!tn_fast_free(&engine->fast, &engine->heap, handle, &stack))) {
-        return free_slow(engine, handle, stack, error);
+    TN_PROBE1(free, ptr);
+    if (tn_unlikely(!tn_fast_free(&engine->fast, &engine->heap, ptr, &stack))) {
+        return free_slow(engine, ptr, stack, error);
     }
     tn_core_assert_fast(engine);
     return TARN_OK;

@@ -7,9 +7,8 @@
 
 /* These take the engine's lock themselves. */
 enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_stream stream,
-                                 struct tarn_handle *handle_out,
-                                 struct tarn_error *error) TN_MUST_CHECK;
-enum tarn_status tn_native_free(struct tn_engine *engine, struct tarn_handle handle,
+                                 tarn_ptr *ptr_out, struct tarn_error *error) TN_MUST_CHECK;
+enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr,
                                 struct tarn_error *error) TN_MUST_CHECK;
 enum tarn_status tn_native_record_stream(struct tn_engine *engine, tarn_ptr ptr, tarn_stream stream,
                                          struct tarn_error *error) TN_MUST_CHECK;

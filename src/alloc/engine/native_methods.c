@@ -181,49 +181,18 @@ static TN_NO_STACK_GUARD enum tarn_status native_alloc(struct tarn_allocator *al
     if (tn_unlikely(atomic_load_explicit(&native->disabled, memory_order_relaxed))) {
         return direct_alloc(native, size, ptr_out, error);
     }
-    struct tarn_handle handle;
-    const enum tarn_status st = tn_native_alloc(&native->engine, size, stream, &handle, error);
-
-    if (tn_likely(st == TARN_OK)) {
-        *ptr_out = handle.ptr;
-    }
-    return st;
-}
-
-static TN_NO_STACK_GUARD enum tarn_status native_alloc_handle(struct tarn_allocator *allocator,
-                                                              uint64_t size, tarn_stream stream,
-                                                              struct tarn_handle *handle_out,
-                                                              struct tarn_error *error)
-{
-    struct tn_native_allocator *native = native_of(allocator);
-
-    if (tn_unlikely(atomic_load_explicit(&native->disabled, memory_order_relaxed))) {
-        struct tarn_handle handle = {0};
-        const enum tarn_status st = direct_alloc(native, size, &handle.ptr, error);
-
-        if (st == TARN_OK) {
-            *handle_out = handle;
-        }
-        return st;
-    }
-    return tn_native_alloc(&native->engine, size, stream, handle_out, error);
-}
-
-static enum tarn_status native_free_handle(struct tarn_allocator *allocator,
-                                           struct tarn_handle handle, struct tarn_error *error)
-{
-    struct tn_native_allocator *native = native_of(allocator);
-
-    if (pointer_is_direct(native, handle.ptr, NULL)) {
-        return tn_direct_memory_free(&native->direct, handle.ptr, error);
-    }
-    return tn_native_free(&native->engine, handle, error);
+    return tn_native_alloc(&native->engine, size, stream, ptr_out, error);
 }
 
 static enum tarn_status native_free(struct tarn_allocator *allocator, tarn_ptr ptr,
                                     struct tarn_error *error)
 {
-    return native_free_handle(allocator, (struct tarn_handle){.ptr = ptr}, error);
+    struct tn_native_allocator *native = native_of(allocator);
+
+    if (pointer_is_direct(native, ptr, NULL)) {
+        return tn_direct_memory_free(&native->direct, ptr, error);
+    }
+    return tn_native_free(&native->engine, ptr, error);
 }
 
 static enum tarn_status native_record_stream(struct tarn_allocator *allocator, tarn_ptr ptr,
@@ -643,8 +612,6 @@ const struct tn_engine_methods tn_native_methods = {
     .destroy = native_destroy,
     .alloc = native_alloc,
     .free = native_free,
-    .alloc_handle = native_alloc_handle,
-    .free_handle = native_free_handle,
     .record_stream = native_record_stream,
     .empty_cache = native_empty_cache,
     .base_allocation = native_base_allocation,

@@ -71,7 +71,7 @@ struct tn_stream_waits {
     uint32_t event_count;
     uint32_t event_capacity;
 
-    uint64_t pending; /* events in all queues */
+    uint64_t pending;              /* events in all queues */
     enum tarn_status failed_query; /* of tn_stream_waits_is_any_done; the next process reports it */
 
     struct tn_capture_order order; /* of the captured work before what comes next */

@@ -107,26 +107,25 @@ static bool fast_enter_slow(struct tn_heap *heap, enum tarn_context_level level,
 
 /* An allocation from a free block gets an entry in its stream's log. */
 static void request_add_entry(struct tn_undo_log *log, const struct tn_request *request, bool split,
-                              const struct tn_allocated *out)
+                              const struct tn_split_change *change)
 {
     struct tn_undo_entry *entry = tn_undo_log_add(log);
     struct tn_block *block = request->block;
 
     entry->block = block;
     entry->address = block->address;
-    entry->place = out->place;
     entry->requested = request->requested;
     entry->stream = request->stream;
     entry->stale = split ? &block->next->requested_size : &log->unused;
-    entry->split_bytes = out->change.bytes;
-    entry->split_blocks = (int16_t)out->change.blocks;
+    entry->split_bytes = change->bytes;
+    entry->split_blocks = (int16_t)change->blocks;
     entry->pool = (uint8_t)tn_counter_pool(request->pool->is_small);
 }
 
 /* Takes a free block that fits, marks it allocated and logs that; false if there is none. The log
  * is the stream's, flushed and counted. */
 static TN_INLINE bool request_serve(struct tn_heap *heap, struct tn_undo_log *log,
-                                    struct tn_request *request, struct tarn_handle *handle_out)
+                                    struct tn_request *request, tarn_ptr *ptr_out)
 {
     tn_request_route(heap, request, NULL);
     if (tn_unlikely(tn_request_prepare(heap, request, NULL)) ||
@@ -134,15 +133,15 @@ static TN_INLINE bool request_serve(struct tn_heap *heap, struct tn_undo_log *lo
         return false;
     }
     const bool split = tn_request_splits(heap, request);
-    const struct tn_allocated out = tn_heap_mark_allocated(
+    const struct tn_split_change change = tn_heap_mark_allocated(
         heap, request->block, request->size, request->requested, split, request->stack);
 
     if (request->block->size < heap->config.max_split_size && tn_undo_log_wants_entry(log)) {
-        request_add_entry(log, request, split, &out);
+        request_add_entry(log, request, split, &change);
     } else {
         tn_undo_log_invalidate(heap, log);
     }
-    *handle_out = (struct tarn_handle){.ptr = request->block->address, .place = out.place};
+    *ptr_out = request->block->address;
     return true;
 }
 
@@ -169,8 +168,7 @@ static struct tn_undo_log *fast_prepare_log(struct tn_fast *fast, struct tn_heap
 
 /* With the lock, which is released: the log of the streams without a cache does not serve it. */
 static TN_NOINLINE bool fast_alloc_locked(struct tn_fast *fast, struct tn_heap *heap,
-                                          struct tn_request *request,
-                                          struct tarn_handle *handle_out)
+                                          struct tn_request *request, tarn_ptr *ptr_out)
 {
     const struct tn_undo_entry *entry = NULL;
     bool served = false;
@@ -186,29 +184,29 @@ static TN_NOINLINE bool fast_alloc_locked(struct tn_fast *fast, struct tn_heap *
     }
     if (entry) {
         tn_assert(request->stack == 0); /* caches are open only while nobody receives events */
-        *handle_out = (struct tarn_handle){.ptr = entry->address, .place = entry->place};
+        *ptr_out = entry->address;
         served = true;
     } else if (request->requested < TN_MAX_REQUEST) {
         struct tn_undo_log *log = fast_prepare_log(fast, heap, request->stream);
 
-        served = request_serve(heap, log, request, handle_out);
+        served = request_serve(heap, log, request, ptr_out);
     }
     fast_leave(fast, heap);
     return served;
 }
 
 TN_NOINLINE bool tn_fast_alloc_miss(struct tn_fast *fast, struct tn_heap *heap, uint64_t size,
-                                    tarn_stream stream, struct tarn_handle *handle_out)
+                                    tarn_stream stream, tarn_ptr *ptr_out)
 {
     struct tn_request request = {.requested = size, .stream = stream};
 
     if (tn_unlikely(size >= TN_MAX_REQUEST ||
                     tn_stream_caches_may_open(&fast->caches, &heap->lock))) {
-        return fast_alloc_locked(fast, heap, &request, handle_out);
+        return fast_alloc_locked(fast, heap, &request, ptr_out);
     }
     (void)tn_undo_log_count(&fast->log, &heap->counters);
     tn_undo_log_flush(heap, &fast->log);
-    const bool served = request_serve(heap, &fast->log, &request, handle_out);
+    const bool served = request_serve(heap, &fast->log, &request, ptr_out);
 
     tn_biased_lock_release(&heap->lock);
     return served;
@@ -239,11 +237,9 @@ static TN_NOINLINE void emit_undo(struct tn_heap *heap, const struct tn_undo_ent
 }
 
 TN_NOINLINE bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, uint64_t size,
-                                    tarn_stream stream, uint64_t *stack,
-                                    struct tarn_handle *handle_out)
+                                    tarn_stream stream, uint64_t *stack, tarn_ptr *ptr_out)
 {
-    if (tn_fast_has_caches(fast) &&
-        tn_stream_cache_alloc(&fast->caches, size, stream, handle_out)) {
+    if (tn_fast_has_caches(fast) && tn_stream_cache_alloc(&fast->caches, size, stream, ptr_out)) {
         return true;
     }
     if (!fast_enter_slow(heap, TARN_CONTEXT_STATE, stack)) {
@@ -262,9 +258,9 @@ TN_NOINLINE bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, 
     if (!entry) {
         struct tn_request request = {.requested = size, .stream = stream, .stack = *stack};
 
-        return fast_alloc_locked(fast, heap, &request, handle_out);
+        return fast_alloc_locked(fast, heap, &request, ptr_out);
     }
-    *handle_out = (struct tarn_handle){.ptr = entry->address, .place = entry->place};
+    *ptr_out = entry->address;
     if (tn_heap_has_sinks(heap)) {
         emit_redo(heap, entry, *stack);
     }
@@ -276,17 +272,16 @@ TN_NOINLINE bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, 
 
 /* Place of an allocated block, whose stream's log is empty now; NULL when there is none at that
  * address. */
-static uint64_t *fast_find_to_free(struct tn_fast *fast, struct tn_heap *heap,
-                                   struct tarn_handle handle)
+static uint64_t *fast_find_to_free(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr)
 {
     tn_undo_log_invalidate(heap, &fast->log);
-    uint64_t *slot = tn_ptr_map_slot_at(&heap->map, handle.place, handle.ptr);
+    uint64_t *slot = tn_ptr_map_slot(&heap->map, ptr);
 
     if (slot && tn_fast_has_caches(fast)) {
         const struct tn_block *block = tn_ptr_entry_block(*slot);
 
         tn_undo_log_invalidate(heap, fast_log_of(fast, block->set->stream));
-        slot = tn_ptr_map_slot(&heap->map, handle.ptr); /* it may have been freed in that log */
+        slot = tn_ptr_map_slot(&heap->map, ptr); /* it may have been freed in that log */
     }
     return slot;
 }
@@ -302,29 +297,28 @@ static TN_INLINE bool slot_free(struct tn_heap *heap, uint64_t *slot, uint64_t s
     return true;
 }
 
-TN_NOINLINE bool tn_fast_free_miss(struct tn_fast *fast, struct tn_heap *heap,
-                                   struct tarn_handle handle)
+TN_NOINLINE bool tn_fast_free_miss(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr)
 {
     (void)tn_undo_log_count(&fast->log, &heap->counters);
     tn_undo_log_invalidate(heap, &fast->log);
-    uint64_t *slot = tn_ptr_map_slot_at(&heap->map, handle.place, handle.ptr);
+    uint64_t *slot = tn_ptr_map_slot(&heap->map, ptr);
     const bool served = slot_free(heap, slot, 0);
 
     tn_biased_lock_release(&heap->lock);
     return served;
 }
 
-TN_NOINLINE bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap,
-                                   struct tarn_handle handle, uint64_t *stack)
+TN_NOINLINE bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr,
+                                   uint64_t *stack)
 {
-    if (tn_fast_has_caches(fast) && tn_stream_cache_free(&fast->caches, handle.ptr)) {
+    if (tn_fast_has_caches(fast) && tn_stream_cache_free(&fast->caches, ptr)) {
         return true;
     }
     if (!fast_enter_slow(heap, TARN_CONTEXT_ALL, stack)) {
         return false;
     }
     const struct tn_undo_entry *entry =
-        tn_fast_has_caches(fast) ? NULL : tn_undo_log_undo(&fast->log, handle.ptr);
+        tn_fast_has_caches(fast) ? NULL : tn_undo_log_undo(&fast->log, ptr);
 
     if (entry) {
         if (tn_heap_has_sinks(heap) || *stack != 0) {
@@ -334,7 +328,7 @@ TN_NOINLINE bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap,
         return true;
     }
     fast_collect(fast, heap);
-    uint64_t *slot = fast_find_to_free(fast, heap, handle);
+    uint64_t *slot = fast_find_to_free(fast, heap, ptr);
     const bool served = slot_free(heap, slot, *stack);
 
     if (served) {

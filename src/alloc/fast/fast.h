@@ -56,12 +56,11 @@ static inline bool tn_fast_has_caches(const struct tn_fast *fast)
 }
 
 bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, uint64_t size,
-                        tarn_stream stream, uint64_t *stack, struct tarn_handle *handle_out);
+                        tarn_stream stream, uint64_t *stack, tarn_ptr *ptr_out);
 bool tn_fast_alloc_miss(struct tn_fast *fast, struct tn_heap *heap, uint64_t size,
-                        tarn_stream stream, struct tarn_handle *handle_out);
-bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap, struct tarn_handle handle,
-                       uint64_t *stack);
-bool tn_fast_free_miss(struct tn_fast *fast, struct tn_heap *heap, struct tarn_handle handle);
+                        tarn_stream stream, tarn_ptr *ptr_out);
+bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr, uint64_t *stack);
+bool tn_fast_free_miss(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr);
 void tn_fast_flush_caches(struct tn_fast *fast, struct tn_heap *heap, enum tn_flush what);
 
 /* Takes the lock if nothing is unusual. False, and the lock is not held, if something is. */
@@ -84,30 +83,30 @@ static inline bool tn_fast_enter(struct tn_heap *heap)
  * the call is not served. */
 TN_MUST_CHECK static inline bool tn_fast_alloc(struct tn_fast *fast, struct tn_heap *heap,
                                                uint64_t size, tarn_stream stream, uint64_t *stack,
-                                               struct tarn_handle *handle_out)
+                                               tarn_ptr *ptr_out)
 {
     if (tn_unlikely(!tn_fast_enter(heap))) {
-        return tn_fast_alloc_slow(fast, heap, size, stream, stack, handle_out);
+        return tn_fast_alloc_slow(fast, heap, size, stream, stack, ptr_out);
     }
     const struct tn_undo_entry *entry = tn_undo_log_redo(&fast->log, size, stream);
 
     if (tn_unlikely(!entry)) {
-        return tn_fast_alloc_miss(fast, heap, size, stream, handle_out);
+        return tn_fast_alloc_miss(fast, heap, size, stream, ptr_out);
     }
-    *handle_out = (struct tarn_handle){.ptr = entry->address, .place = entry->place};
+    *ptr_out = entry->address;
     tn_biased_lock_release(&heap->lock);
     return true;
 }
 
 /* The same. */
 TN_MUST_CHECK static inline bool tn_fast_free(struct tn_fast *fast, struct tn_heap *heap,
-                                              struct tarn_handle handle, uint64_t *stack)
+                                              tarn_ptr ptr, uint64_t *stack)
 {
     if (tn_unlikely(!tn_fast_enter(heap))) {
-        return tn_fast_free_slow(fast, heap, handle, stack);
+        return tn_fast_free_slow(fast, heap, ptr, stack);
     }
-    if (tn_unlikely(!tn_undo_log_undo(&fast->log, handle.ptr))) {
-        return tn_fast_free_miss(fast, heap, handle);
+    if (tn_unlikely(!tn_undo_log_undo(&fast->log, ptr))) {
+        return tn_fast_free_miss(fast, heap, ptr);
     }
     tn_biased_lock_release(&heap->lock);
     return true;
@@ -173,23 +172,23 @@ static inline bool tn_fast_has_caches(const struct tn_fast *fast)
 
 TN_MUST_CHECK static inline bool tn_fast_alloc(struct tn_fast *fast, struct tn_heap *heap,
                                                uint64_t size, tarn_stream stream, uint64_t *stack,
-                                               struct tarn_handle *handle_out)
+                                               tarn_ptr *ptr_out)
 {
     (void)fast;
     (void)heap;
     (void)size;
     (void)stream;
     (void)stack;
-    (void)handle_out;
+    (void)ptr_out;
     return false;
 }
 
 TN_MUST_CHECK static inline bool tn_fast_free(struct tn_fast *fast, struct tn_heap *heap,
-                                              struct tarn_handle handle, uint64_t *stack)
+                                              tarn_ptr ptr, uint64_t *stack)
 {
     (void)fast;
     (void)heap;
-    (void)handle;
+    (void)ptr;
     (void)stack;
     return false;
 }

@@ -197,7 +197,7 @@ static const struct tn_undo_entry *cache_redo(struct tn_stream_caches *caches,
 }
 
 bool tn_stream_cache_alloc(struct tn_stream_caches *caches, uint64_t requested, tarn_stream stream,
-                           struct tarn_handle *handle_out)
+                           tarn_ptr *ptr_out)
 {
     struct tn_stream_cache *cache = hint.cache;
     const struct tn_undo_entry *entry = NULL;
@@ -210,7 +210,7 @@ bool tn_stream_cache_alloc(struct tn_stream_caches *caches, uint64_t requested, 
         entry = cache_redo(caches, cache, requested);
     }
     if (tn_likely(entry)) {
-        *handle_out = (struct tarn_handle){.ptr = entry->address, .place = entry->place};
+        *ptr_out = entry->address;
     }
     tn_biased_lock_release(&cache->lock);
     return entry != NULL;

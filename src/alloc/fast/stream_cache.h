@@ -76,7 +76,7 @@ void tn_stream_caches_fini(struct tn_stream_caches *caches);
 
 /* Redoes the next entry of the stream's log if it is this request. */
 bool tn_stream_cache_alloc(struct tn_stream_caches *caches, uint64_t requested, tarn_stream stream,
-                           struct tarn_handle *handle_out);
+                           tarn_ptr *ptr_out);
 
 /* Undoes the newest entry of the log of the cache that this thread used last, if it is this
  * pointer. */

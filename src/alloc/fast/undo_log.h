@@ -34,7 +34,7 @@
 #define TN_ALLOC_FAST_UNDO_LOG_H
 
 #include "alloc/config/fast_path.h"
-#include "alloc/pool/backoff.h"
+#include "alloc/fast/backoff.h"
 #include "alloc/pool/core.h"
 #include "alloc/pool/counters.h"
 #include "base/attr.h"
@@ -47,9 +47,8 @@ enum {
 
 /* One cache line. */
 struct tn_undo_entry {
-    struct tn_block *block;
+    _Alignas(TN_CACHE_LINE) struct tn_block *block;
     uint64_t address;     /* of the block */
-    uint64_t place;       /* in the pointer map, when it was put there */
     uint64_t requested;   /* the request that it serves */
     tarn_stream stream;   /* ... */
     uint64_t *stale;      /* requested size of the remainder, if the block was split */

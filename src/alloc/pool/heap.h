@@ -176,13 +176,6 @@ void tn_heap_finish_free(struct tn_heap *heap, struct tn_block *block);
  * operation, 0 to use the allocation's. */
 void tn_heap_complete_free(struct tn_heap *heap, struct tn_block *block, uint64_t stack);
 
-/* What marking a block allocated did: where the pointer map has it, and the counters of free
- * parts. */
-struct tn_allocated {
-    uint64_t place;
-    struct tn_split_change change;
-};
-
 /* Free parts of split segments: a fresh split adds one, a further split shrinks one, using a whole
  * part removes one. Expandable segments are not counted. */
 static inline struct tn_split_change
@@ -203,10 +196,10 @@ tn_split_change(const struct tn_block *block, bool already_split, const struct t
  * splits off the remainder and inserts it, counts, sends the event. There must be a spare node if
  * `split`, and room in the pointer map. The block takes over the caller's reference to `stack`.
  * Inline: an allocation that the undo log does not serve is one function. */
-static TN_INLINE struct tn_allocated tn_heap_mark_allocated(struct tn_heap *heap,
-                                                            struct tn_block *block, uint64_t size,
-                                                            uint64_t requested, bool split,
-                                                            uint64_t stack)
+static TN_INLINE struct tn_split_change tn_heap_mark_allocated(struct tn_heap *heap,
+                                                               struct tn_block *block,
+                                                               uint64_t size, uint64_t requested,
+                                                               bool split, uint64_t stack)
 {
     struct tn_counters *counters = &heap->counters;
     const unsigned pool = tn_counter_pool(block->set->pool->is_small);
@@ -225,15 +218,14 @@ static TN_INLINE struct tn_allocated tn_heap_mark_allocated(struct tn_heap *heap
     block->allocated = true;
     block->requested_size = requested;
     block->u.stack = stack;
-    const uint64_t place = tn_ptr_map_insert(&heap->map, block);
-
+    tn_ptr_map_insert(&heap->map, block);
     tn_heap_emit(heap, TARN_ACTION_ALLOC, block->address, requested, block->set->stream,
                  block->set->pool, stack);
     tn_counters_allocate(counters, pool, block->size, requested);
     if (tn_unlikely(block->size >= heap->config.max_split_size)) {
         tn_stat_increase(&counters->totals.oversize_allocations, 1);
     }
-    return (struct tn_allocated){.place = place, .change = change};
+    return change;
 }
 
 /* Sends the events of a free: that it was requested and, unless it waits, that it is complete. */

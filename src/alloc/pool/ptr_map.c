@@ -78,7 +78,7 @@ uint64_t *tn_ptr_map_slot_beyond(const struct tn_ptr_map *map, uint64_t bucket, 
     return slot;
 }
 
-uint64_t tn_ptr_map_insert_beyond(struct tn_ptr_map *map, uint64_t bucket, uint64_t entry)
+void tn_ptr_map_insert_beyond(struct tn_ptr_map *map, uint64_t bucket, uint64_t entry)
 {
     unsigned holes;
 
@@ -86,10 +86,7 @@ uint64_t tn_ptr_map_insert_beyond(struct tn_ptr_map *map, uint64_t bucket, uint6
         bucket = map_next(map, bucket);
         holes = tn_bucket_holes(&map->entries[bucket * TN_BUCKET]);
     } while (holes == 0);
-    const uint64_t index = bucket * TN_BUCKET + tn_lowest_bit(holes);
-
-    map->entries[index] = entry;
-    return index + 1;
+    map->entries[bucket * TN_BUCKET + tn_lowest_bit(holes)] = entry;
 }
 
 /* An entry of `from` that would be in `bucket` or before it if there had been room, or NULL. */

@@ -42,7 +42,7 @@ void tn_ptr_map_fini(struct tn_ptr_map *map);
 
 bool tn_ptr_map_grow(struct tn_ptr_map *map, uint64_t more) TN_MUST_CHECK;
 uint64_t *tn_ptr_map_slot_beyond(const struct tn_ptr_map *map, uint64_t bucket, uint64_t address);
-uint64_t tn_ptr_map_insert_beyond(struct tn_ptr_map *map, uint64_t bucket, uint64_t entry);
+void tn_ptr_map_insert_beyond(struct tn_ptr_map *map, uint64_t bucket, uint64_t entry);
 void tn_ptr_map_removed(struct tn_ptr_map *map, uint64_t *slot, bool was_full);
 
 /* Host bytes held. */
@@ -172,23 +172,8 @@ static inline struct tn_block *tn_ptr_map_find(const struct tn_ptr_map *map, uin
     return slot ? tn_ptr_entry_block(*slot) : NULL;
 }
 
-/* The same where the place is known at which it was put: looked at first, 0 = not known. */
-static inline uint64_t *tn_ptr_map_slot_at(const struct tn_ptr_map *map, uint64_t place,
-                                           uint64_t address)
-{
-    if (place - 1 < map->buckets * TN_BUCKET) {
-        uint64_t *slot = &map->entries[place - 1];
-
-        if (tn_likely(*slot != 0 && tn_ptr_entry_block(*slot)->address == address)) {
-            return slot;
-        }
-    }
-    return tn_ptr_map_slot(map, address);
-}
-
-/* Room must have been reserved; the address is not in the map. Returns the place, for
- * tn_ptr_map_slot_at: an entry can move later. */
-static inline uint64_t tn_ptr_map_insert(struct tn_ptr_map *map, struct tn_block *block)
+/* Room must have been reserved; the address is not in the map. */
+static inline void tn_ptr_map_insert(struct tn_ptr_map *map, struct tn_block *block)
 {
     const uint64_t hash = tn_ptr_hash(block->address);
     const uint64_t bucket = tn_ptr_bucket(map, hash);
@@ -198,10 +183,10 @@ static inline uint64_t tn_ptr_map_insert(struct tn_ptr_map *map, struct tn_block
 
     map->count++;
     if (tn_unlikely(holes == 0)) {
-        return tn_ptr_map_insert_beyond(map, bucket, entry);
+        tn_ptr_map_insert_beyond(map, bucket, entry);
+        return;
     }
     entries[tn_lowest_bit(holes)] = entry;
-    return bucket * TN_BUCKET + tn_lowest_bit(holes) + 1;
 }
 
 /* Takes out what tn_ptr_map_slot just found. */

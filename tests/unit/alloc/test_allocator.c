@@ -615,69 +615,6 @@ static void contents_stay_intact(void **state)
     }
 }
 
-/* A handle frees its block whatever became of its place; so does the pointer alone. */
-static void handles_free_without_a_search(void **state)
-{
-    enum {
-        COUNT = 300
-    };
-    struct tarn_handle handles[COUNT];
-    struct rig rig;
-
-    (void)state;
-    rig_open(&rig, GIB, "");
-    for (int i = 0; i < COUNT; i++) { /* the map grows meanwhile: places change */
-        assert_int_equal(tarn_allocator_alloc_handle(rig.allocator, 512, 0, &handles[i], NULL),
-                         TARN_OK);
-        assert_true(handles[i].place > 0);
-    }
-    for (int i = 0; i < COUNT; i += 2) {
-        if (i % 3 == 0) {
-            rig_free(&rig, handles[i].ptr);
-        } else {
-            assert_int_equal(tarn_allocator_free_handle(rig.allocator, handles[i], NULL), TARN_OK);
-        }
-        assert_int_equal(tarn_allocator_free_handle(rig.allocator, handles[i], NULL),
-                         TARN_ERR_INVALID_POINTER);
-    }
-    for (int i = 1; i < COUNT; i += 2) {
-        const struct tarn_handle wrong = {.ptr = handles[i].ptr,
-                                          .place = i % 4 == 1 ? UINT64_MAX : handles[1].place};
-
-        assert_int_equal(tarn_allocator_free_handle(rig.allocator, wrong, NULL), TARN_OK);
-    }
-    assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATION), 0);
-    rig_close(&rig);
-}
-
-/* Engines without places, requests of nothing, and a cache that is switched off. */
-static void handles_work_everywhere(void **state)
-{
-    static const char *const confs[] = {"", "backend:cudaMallocAsync"};
-    struct tarn_handle handle = {.ptr = 1, .place = 1};
-    struct rig rig;
-
-    (void)state;
-    for (int i = 0; i < 2; i++) {
-        rig_open(&rig, GIB, confs[i]);
-        assert_int_equal(tarn_allocator_alloc_handle(rig.allocator, 0, 0, &handle, NULL), TARN_OK);
-        assert_int_equal(handle.ptr, 0);
-        assert_int_equal(tarn_allocator_free_handle(rig.allocator, handle, NULL), TARN_OK);
-        assert_int_equal(tarn_allocator_alloc_handle(rig.allocator, 4096, 0, &handle, NULL),
-                         TARN_OK);
-        if (i == 0) {
-            assert_int_equal(tarn_allocator_set_enabled(rig.allocator, false, NULL), TARN_OK);
-        }
-        struct tarn_handle plain = {0};
-
-        assert_int_equal(tarn_allocator_alloc_handle(rig.allocator, 4096, 0, &plain, NULL),
-                         TARN_OK);
-        assert_int_equal(tarn_allocator_free_handle(rig.allocator, plain, NULL), TARN_OK);
-        assert_int_equal(tarn_allocator_free_handle(rig.allocator, handle, NULL), TARN_OK);
-        rig_close(&rig);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -702,8 +639,6 @@ int main(void)
         cmocka_unit_test(requests_are_rounded_as_the_settings_say),
         cmocka_unit_test(the_device_shows_what_was_taken),
         cmocka_unit_test(contents_stay_intact),
-        cmocka_unit_test(handles_free_without_a_search),
-        cmocka_unit_test(handles_work_everywhere),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

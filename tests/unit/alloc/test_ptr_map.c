@@ -37,10 +37,7 @@ static void scene_close(struct scene *scene)
 static void put(struct scene *scene, uint32_t i)
 {
     assert_true(tn_ptr_map_reserve(&scene->map, 1));
-    const uint64_t place = tn_ptr_map_insert(&scene->map, &scene->blocks[i]);
-
-    assert_ptr_equal(tn_ptr_map_slot_at(&scene->map, place, scene->blocks[i].address),
-                     &scene->map.entries[place - 1]);
+    tn_ptr_map_insert(&scene->map, &scene->blocks[i]);
     scene->inside[i] = true;
 }
 

@@ -5,8 +5,8 @@
  *
  * All zero is at work. Cost: O(1).
  */
-#ifndef TN_ALLOC_POOL_BACKOFF_H
-#define TN_ALLOC_POOL_BACKOFF_H
+#ifndef TN_ALLOC_FAST_BACKOFF_H
+#define TN_ALLOC_FAST_BACKOFF_H
 
 #include "alloc/config/fast_path.h"
 
