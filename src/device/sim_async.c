@@ -54,11 +54,6 @@ struct pool_block {
     bool used;
 };
 
-static struct tn_sim *sim_of(struct tarn_device *device)
-{
-    return TN_TREE_ENTRY(device, struct tn_sim, base);
-}
-
 static struct pool_block *block_of(const struct tn_tree_node *by_address)
 {
     return TN_TREE_ENTRY(by_address, struct pool_block, by_address);
@@ -255,22 +250,6 @@ static uint64_t block_take_units(struct tn_sim *sim, struct pool_block *block, u
     return units;
 }
 
-/* Gives back free units as long as at least `keep` bytes stay reserved, those at the lowest
- * addresses first. */
-static void pool_give_back(struct tn_sim *sim, uint64_t keep)
-{
-    pool_settle(sim);
-    struct tn_tree_node *node = tn_tree_first(&sim->pool.blocks);
-    while (node && sim->pool.reserved > keep) {
-        struct pool_block *block = block_of(node);
-
-        node = tn_tree_next(node);
-        if (!block->used) {
-            (void)block_take_units(sim, block, (sim->pool.reserved - keep) / UNIT);
-        }
-    }
-}
-
 /* Takes free units out of their place, up to `most`. */
 static void pool_move_units(struct tn_sim *sim, uint64_t most)
 {
@@ -360,8 +339,8 @@ static enum tarn_status pool_get_block(struct tn_sim *sim, uint64_t size, tarn_s
 }
 
 /* Both records that an allocation may need are there before anything changes. */
-static enum tarn_status pool_alloc_locked(struct tn_sim *sim, uint64_t size, tarn_stream stream,
-                                          tarn_ptr *address_out)
+enum tarn_status tn_sim_op_pool_alloc(struct tn_sim *sim, uint64_t size, tarn_stream stream,
+                                      tarn_ptr *address_out)
 {
     struct pool_block *block = NULL;
     struct pool_block *record = tn_host_alloc(sizeof *record);
@@ -392,18 +371,7 @@ out:
     return st;
 }
 
-enum tarn_status tn_sim_pool_alloc(struct tarn_device *device, uint64_t size, tarn_stream stream,
-                                   tarn_ptr *address_out)
-{
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_POOL_ALLOC);
-
-    if (st == TARN_OK) {
-        st = pool_alloc_locked(sim_of(device), size, stream, address_out);
-    }
-    return tn_sim_leave(device, st);
-}
-
-static enum tarn_status pool_free_locked(struct tn_sim *sim, tarn_ptr address, tarn_stream handle)
+enum tarn_status tn_sim_op_pool_free(struct tn_sim *sim, tarn_ptr address, tarn_stream handle)
 {
     const struct pool_block key = {.start = address};
     const struct tn_tree_node *node = tn_tree_find(&sim->pool.blocks, &key.by_address);
@@ -433,60 +401,42 @@ static enum tarn_status pool_free_locked(struct tn_sim *sim, tarn_ptr address, t
     return TARN_OK;
 }
 
-enum tarn_status tn_sim_pool_free(struct tarn_device *device, tarn_ptr address, tarn_stream stream)
+/* Gives back those units at the lowest addresses first. */
+enum tarn_status tn_sim_op_pool_trim(struct tn_sim *sim, uint64_t keep)
 {
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_POOL_FREE);
+    pool_settle(sim);
+    struct tn_tree_node *node = tn_tree_first(&sim->pool.blocks);
+    while (node && sim->pool.reserved > keep) {
+        struct pool_block *block = block_of(node);
 
-    if (st == TARN_OK) {
-        st = pool_free_locked(sim_of(device), address, stream);
+        node = tn_tree_next(node);
+        if (!block->used) {
+            (void)block_take_units(sim, block, (sim->pool.reserved - keep) / UNIT);
+        }
     }
-    return tn_sim_leave(device, st);
+    return TARN_OK;
 }
 
-enum tarn_status tn_sim_pool_trim(struct tarn_device *device, uint64_t keep)
+enum tarn_status tn_sim_op_pool_info(struct tn_sim *sim, uint64_t *reserved_out, uint64_t *used_out)
 {
-    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_POOL_TRIM);
-
-    if (st == TARN_OK) {
-        pool_give_back(sim_of(device), keep);
-    }
-    return tn_sim_leave(device, st);
+    *reserved_out = sim->pool.reserved;
+    *used_out = sim->pool.used;
+    return TARN_OK;
 }
 
-enum tarn_status tn_sim_pool_info(struct tarn_device *device, uint64_t *reserved_out,
-                                  uint64_t *used_out)
+enum tarn_status tn_sim_op_pool_peaks(struct tn_sim *sim, uint64_t *reserved_out,
+                                      uint64_t *used_out)
 {
-    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_POOL_INFO);
-
-    if (st == TARN_OK) {
-        *reserved_out = sim_of(device)->pool.reserved;
-        *used_out = sim_of(device)->pool.used;
-    }
-    return tn_sim_leave(device, st);
+    *reserved_out = sim->pool.reserved_peak;
+    *used_out = sim->pool.used_peak;
+    return TARN_OK;
 }
 
-enum tarn_status tn_sim_pool_peaks(struct tarn_device *device, uint64_t *reserved_out,
-                                   uint64_t *used_out)
+enum tarn_status tn_sim_op_pool_reset_peaks(struct tn_sim *sim)
 {
-    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_POOL_PEAKS);
-
-    if (st == TARN_OK) {
-        *reserved_out = sim_of(device)->pool.reserved_peak;
-        *used_out = sim_of(device)->pool.used_peak;
-    }
-    return tn_sim_leave(device, st);
-}
-
-enum tarn_status tn_sim_pool_reset_peaks(struct tarn_device *device)
-{
-    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_POOL_RESET_PEAKS);
-    struct tn_sim_pool *pool = &sim_of(device)->pool;
-
-    if (st == TARN_OK) {
-        pool->reserved_peak = pool->reserved;
-        pool->used_peak = pool->used;
-    }
-    return tn_sim_leave(device, st);
+    sim->pool.reserved_peak = sim->pool.reserved;
+    sim->pool.used_peak = sim->pool.used;
+    return TARN_OK;
 }
 
 bool tn_sim_pool_covers(const struct tn_sim *sim, tarn_ptr address, uint64_t size)
