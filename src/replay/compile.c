@@ -84,13 +84,7 @@ static uint32_t compile_new_slot(struct compile *c)
 
 static void compile_end_slot(struct compile *c, uint32_t slot)
 {
-    uint32_t *unused = tn_vec_push(&c->free_slots);
-
-    if (unused) {
-        *unused = slot;
-    } else {
-        c->no_memory = true;
-    }
+    c->no_memory = !tn_vec_add(&c->free_slots, &slot) || c->no_memory;
 }
 
 /* A free that is complete at once. */
@@ -106,19 +100,20 @@ static void compile_whole_free(struct compile *c, uint32_t slot, uint64_t index)
 static uint16_t pool_place(struct compile *c, struct tarn_pool_id id)
 {
     struct tn_vec *pools = &c->program->pools;
-    struct tarn_pool_id *items = pools->items;
+    const struct tarn_pool_id *items = pools->items;
 
     for (size_t i = 0; i < pools->count; i++) {
         if (items[i].first == id.first && items[i].second == id.second) {
             return (uint16_t)i;
         }
     }
-    items = pools->count <= UINT16_MAX ? tn_vec_push(pools) : NULL;
-    if (!items) {
-        c->no_memory = c->no_memory || pools->count <= UINT16_MAX;
+    if (pools->count > UINT16_MAX) {
         return 0;
     }
-    *items = id;
+    if (!tn_vec_add(pools, &id)) {
+        c->no_memory = true;
+        return 0;
+    }
     return (uint16_t)(pools->count - 1);
 }
 
@@ -179,12 +174,7 @@ static void compile_last_uses(struct compile *c)
         const uint16_t pool = asks ? alloc_pool(c, entry, i) : 0;
 
         while (c->last_uses.count <= pool && !c->no_memory) {
-            uint64_t *last = tn_vec_push(&c->last_uses);
-
-            c->no_memory = !last;
-            if (last) {
-                *last = 0;
-            }
+            c->no_memory = !tn_vec_push(&c->last_uses);
         }
         if (asks && !c->no_memory) {
             ((uint64_t *)c->last_uses.items)[pool] = i;
@@ -400,12 +390,10 @@ static uint32_t compile_queue(struct compile *c, uint64_t free_index)
             return (uint32_t)i;
         }
     }
-    last = tn_vec_push(&c->queues);
-    if (!last) {
+    if (!tn_vec_add(&c->queues, &free_index)) {
         c->no_memory = true;
         return 0;
     }
-    *last = free_index;
     return (uint32_t)(c->queues.count - 1);
 }
 
@@ -435,13 +423,7 @@ static void compile_completion(struct compile *c, const struct tn_trace_entry *e
 static void compile_address(struct compile *c, struct tn_vec *addresses,
                             const struct tn_trace_entry *entry)
 {
-    uint64_t *address = tn_vec_push(addresses);
-
-    if (address) {
-        *address = entry->address;
-    } else {
-        c->no_memory = true;
-    }
+    c->no_memory = !tn_vec_add(addresses, &entry->address) || c->no_memory;
 }
 
 static void compile_oom(struct compile *c, const struct tn_trace_entry *entry, uint64_t index)

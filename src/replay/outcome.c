@@ -58,15 +58,9 @@ static void describe_entry(void *context, uint64_t stack, tarn_frame_visitor vis
 static void note_cause(void *context, const struct tarn_trace_event *event)
 {
     struct tn_outcome *outcome = context;
-    uint64_t *cause;
 
-    if (event->action == TARN_ACTION_SNAPSHOT) { /* the capture's own */
-        return;
-    }
-    cause = tn_vec_push(&outcome->causes);
-    if (cause) {
-        *cause = outcome->runner->entry;
-    } else {
+    if (event->action != TARN_ACTION_SNAPSHOT && /* the capture's own */
+        !tn_vec_add(&outcome->causes, &outcome->runner->entry)) {
         outcome->no_memory = true;
     }
 }

@@ -37,11 +37,6 @@ struct pool_search {
     uint16_t first_found;    /* place of the first pool that is found */
 };
 
-static enum tarn_status no_memory(struct tarn_error *error)
-{
-    return tn_fail_memory(error);
-}
-
 /* ---- segments ---- */
 
 static struct lifetime *lifetime_at(const struct pool_search *s, uint64_t address, uint64_t entry)
@@ -59,13 +54,10 @@ static struct lifetime *lifetime_at(const struct pool_search *s, uint64_t addres
 
 static bool lifetime_add(struct pool_search *s, uint64_t address, uint64_t size, uint64_t start)
 {
-    struct lifetime *added = tn_vec_push(&s->lifetimes);
+    const struct lifetime added = {
+        .address = address, .size = size, .mapped = size, .start = start, .end = UINT64_MAX};
 
-    if (added) {
-        *added = (struct lifetime){
-            .address = address, .size = size, .mapped = size, .start = start, .end = UINT64_MAX};
-    }
-    return added != NULL;
+    return tn_vec_add(&s->lifetimes, &added);
 }
 
 /* The growing segment that gets one more range, or NULL. Ranges are mapped from its front on. */
@@ -139,17 +131,15 @@ struct present {
 static bool present_at(struct pool_search *s, struct present *present, uint64_t entry)
 {
     const struct lifetime *lifetimes = s->lifetimes.items;
-    bool added = true;
 
-    while (present->next < s->lifetimes.count && lifetimes[present->next].start <= entry && added) {
-        uint32_t *number = tn_vec_push(&present->numbers);
+    while (present->next < s->lifetimes.count && lifetimes[present->next].start <= entry) {
+        const uint32_t number = (uint32_t)present->next++;
 
-        added = number != NULL;
-        if (added) {
-            *number = (uint32_t)present->next++;
+        if (!tn_vec_add(&present->numbers, &number)) {
+            return false;
         }
     }
-    return added;
+    return true;
 }
 
 /* Drops what it finds gone. */
@@ -245,16 +235,6 @@ static uint64_t end_of_use(const struct pool_search *s, uint16_t pool)
     return end;
 }
 
-static bool op_add(struct tn_vec *ops, struct tn_op op)
-{
-    struct tn_op *added = tn_vec_push(ops);
-
-    if (added) {
-        *added = op;
-    }
-    return added != NULL;
-}
-
 /* Before a flush: of the found pools whose use ends by the entry `next`, where the next operation
  * is. A flush stands at the first of the entries that give segments back. */
 static bool add_releases(struct pool_search *s, const struct tn_op *flush, uint64_t next,
@@ -264,11 +244,13 @@ static bool add_releases(struct pool_search *s, const struct tn_op *flush, uint6
 
     for (size_t k = 0; k < s->program->pools.count - s->first_found && added; k++) {
         if (ends[k] >= flush->entry && ends[k] < next) {
+            const struct tn_op release = {.kind = TN_OP_RELEASE,
+                                          .pool = (uint16_t)(s->first_found + k),
+                                          .entry = flush->entry,
+                                          .slot = TN_NO_SLOT};
+
             ends[k] = UINT64_MAX;
-            added = op_add(&s->program->ops, (struct tn_op){.kind = TN_OP_RELEASE,
-                                                            .pool = (uint16_t)(s->first_found + k),
-                                                            .entry = flush->entry,
-                                                            .slot = TN_NO_SLOT});
+            added = tn_vec_add(&s->program->ops, &release);
         }
     }
     return added;
@@ -294,7 +276,7 @@ static bool program_rebuild(struct pool_search *s)
         struct tn_op op = ops[i];
 
         op.pool = found_pool(s, i) ? found_pool(s, i) : op.pool;
-        added = added && op_add(&s->program->ops, op);
+        added = added && tn_vec_add(&s->program->ops, &op);
     }
     return added;
 }
@@ -347,7 +329,7 @@ static enum tarn_status try_pools(struct pool_search *s, struct lifetime *lifeti
         struct attempt made = {0};
 
         lifetime->pool = (uint16_t)pool;
-        st = program_rebuild(s) ? attempt(s, &made) : no_memory(s->error);
+        st = program_rebuild(s) ? attempt(s, &made) : tn_fail_memory(s->error);
         if (st == TARN_OK && made.entry > best->attempt.entry) {
             *best = (struct best){.attempt = made, .lifetime = lifetime, .pool = lifetime->pool};
         }
@@ -365,12 +347,7 @@ static bool pool_add(struct pool_search *s)
     for (size_t i = 0; i < s->program->pools.count; i++) {
         highest = known[i].first > highest ? known[i].first : highest;
     }
-    struct tarn_pool_id *id = tn_vec_push(&s->program->pools);
-
-    if (id) {
-        *id = (struct tarn_pool_id){.first = highest + 1};
-    }
-    return id != NULL;
+    return tn_vec_add(&s->program->pools, &(struct tarn_pool_id){.first = highest + 1});
 }
 
 static bool pool_is_used(const struct pool_search *s, uint16_t pool)
@@ -399,7 +376,7 @@ static enum tarn_status search_round(struct pool_search *s, struct attempt *at, 
         s->program->pools.count - s->first_found >= POOLS_MAX) {
         ; /* there is an empty one, or no more are had */
     } else if (!pool_add(s)) {
-        return no_memory(s->error);
+        return tn_fail_memory(s->error);
     }
     for (size_t i = 0; i < 2 && st == TARN_OK; i++) {
         if (sides[i] && sides[i]->end != UINT64_MAX) {
@@ -440,13 +417,13 @@ static enum tarn_status search(struct pool_search *s)
     }
     s->first_found = (uint16_t)s->program->pools.count;
     if (!lifetimes_find(s) || !requests_place(s) || !pool_add(s)) {
-        return no_memory(s->error);
+        return tn_fail_memory(s->error);
     }
     while (st == TARN_OK && better && at.entry != UINT64_MAX && s->replayed < OPERATIONS_MAX) {
         st = search_round(s, &at, &better);
     }
     if (st == TARN_OK && !program_rebuild(s)) {
-        st = no_memory(s->error);
+        st = tn_fail_memory(s->error);
     }
     if (st == TARN_OK) {
         note_pools(s);
@@ -470,7 +447,7 @@ enum tarn_status tn_pool_search(struct tn_program *program, const struct tn_mode
         return TARN_OK;
     }
     if (!tn_vec_reserve(&s.ops, program->ops.count)) {
-        return no_memory(error);
+        return tn_fail_memory(error);
     }
     if (program->ops.count > 0) {
         memcpy(s.ops.items, program->ops.items, program->ops.count * sizeof(struct tn_op));

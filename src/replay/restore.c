@@ -5,12 +5,7 @@
 
 static bool add_piece(struct tn_vec *pieces, struct tn_layout_block piece)
 {
-    struct tn_layout_block *added = piece.size > 0 ? tn_vec_push(pieces) : NULL;
-
-    if (added) {
-        *added = piece;
-    }
-    return added || piece.size == 0;
+    return piece.size == 0 || tn_vec_add(pieces, &piece);
 }
 
 /* Pieces of a segment: its blocks and the free memory between them. */

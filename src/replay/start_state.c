@@ -56,14 +56,8 @@ struct rebuild {
 
 static void rebuild_add_block(struct rebuild *r, struct known_block block)
 {
-    struct known_block *added = tn_vec_push(&r->blocks);
-
-    if (added) {
-        *added = block;
-        added->order = r->blocks.count;
-    } else {
-        r->no_memory = true;
-    }
+    block.order = r->blocks.count;
+    r->no_memory = !tn_vec_add(&r->blocks, &block) || r->no_memory;
 }
 
 /* Whether an allocator can have had it: files from outside say anything. */
@@ -76,7 +70,6 @@ static bool segment_fits(const struct known_segment *segment)
 
 static void rebuild_add_segment(struct rebuild *r, const struct known_segment *segment)
 {
-    struct known_segment *added;
     uint64_t old;
 
     if (segment->address == 0) {
@@ -86,12 +79,10 @@ static void rebuild_add_segment(struct rebuild *r, const struct known_segment *s
         r->impossible++;
         return;
     }
-    added = tn_vec_push(&r->segments);
-    if (!added || !tn_map_reserve(&r->segment_at, 1)) {
+    if (!tn_vec_add(&r->segments, segment) || !tn_map_reserve(&r->segment_at, 1)) {
         r->no_memory = true;
         return;
     }
-    *added = *segment;
     (void)tn_map_take(&r->segment_at, segment->address, &old);
     tn_map_insert(&r->segment_at, segment->address, r->segments.count);
 }
@@ -163,14 +154,10 @@ static void add_freed_block(struct rebuild *r, const struct tn_trace_entry *entr
 static void note_lifetime(struct rebuild *r, const struct tn_trace_entry *entry)
 {
     const bool is_alloc = entry->action == TN_TRACE_ALLOC;
-    struct known_lifetime *added = tn_vec_push(&r->lifetimes);
-
-    if (!added) {
-        r->no_memory = true;
-        return;
-    }
-    *added = (struct known_lifetime){
+    const struct known_lifetime told = {
         .size = entry->size, .block = is_alloc ? TN_NEVER : r->blocks.count, .is_left = is_alloc};
+
+    r->no_memory = !tn_vec_add(&r->lifetimes, &told) || r->no_memory;
     if (!is_alloc) {
         add_freed_block(r, entry);
     }
@@ -377,18 +364,16 @@ static bool start_add_segment(struct rebuild *r, const struct known_segment *seg
             r->impossible++;
             continue;
         }
-        struct tn_start_block *added = tn_vec_push(&program->start_blocks);
-
-        if (!added) {
-            return false;
-        }
-        *added = (struct tn_start_block){
+        const struct tn_start_block known = {
             .address = block->address,
             .size = size,
             .requested = block->requested < size ? block->requested : size,
             .slot = TN_NO_SLOT,
             .waiting = block->waiting,
         };
+        if (!tn_vec_add(&program->start_blocks, &known)) {
+            return false;
+        }
         start->block_count++;
     }
     return true;

@@ -153,6 +153,7 @@ static enum tarn_status adopt_delta(struct tn_verify_run *run,
                                     struct tarn_error *error)
 {
     const size_t created = tn_json_length(run->call.created);
+    struct tn_verify_block *blocks = run->ids.items;
     enum tarn_status st = TARN_OK;
 
     if (delta->freed_count != tn_json_length(run->call.freed) || delta->created_count != created) {
@@ -165,8 +166,8 @@ static enum tarn_status adopt_delta(struct tn_verify_run *run,
             tn_verify_differs(run, "  0x%llx was not to be freed",
                               (unsigned long long)delta->freed[i]);
         }
-        for (uint64_t id = 0; id < run->id_capacity; id++) {
-            run->ids[id].ptr = run->ids[id].ptr == delta->freed[i] ? 0 : run->ids[id].ptr;
+        for (size_t k = 0; k < run->ids.count; k++) {
+            blocks[k].ptr = blocks[k].ptr == delta->freed[i] ? 0 : blocks[k].ptr;
         }
     }
     for (size_t i = 0; st == TARN_OK && i < created; i++) {
@@ -337,7 +338,7 @@ enum tarn_status tn_verify_call(struct tn_verify_run *run, struct tarn_error *er
 {
     struct tarn_findings findings = TARN_FINDINGS_INIT;
 
-    run->event_count = 0;
+    run->events.count = 0;
     run->text_used = 0;
     run->text[0] = '\0';
     run->differs = false;

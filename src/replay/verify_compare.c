@@ -49,11 +49,12 @@ static void format_sent(const struct tarn_trace_event *sent, char *text, size_t 
 void tn_verify_compare_events(struct tn_verify_run *run)
 {
     const size_t logged = tn_json_length(run->call.events);
-    const uint64_t most = logged > run->event_count ? logged : run->event_count;
+    const struct tarn_trace_event *events = run->events.items;
+    const size_t most = logged > run->events.count ? logged : run->events.count;
 
-    for (uint64_t i = 0; i < most; i++) {
+    for (size_t i = 0; i < most; i++) {
         const struct tn_json_value *expected = i < logged ? tn_json_at(run->call.events, i) : NULL;
-        const struct tarn_trace_event *sent = i < run->event_count ? &run->events[i] : NULL;
+        const struct tarn_trace_event *sent = i < run->events.count ? &events[i] : NULL;
 
         if (!expected || !sent || !event_equals(&run->log, expected, sent)) {
             char wanted[160];

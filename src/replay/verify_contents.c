@@ -136,7 +136,9 @@ enum tarn_status tn_verify_contents_read(struct tn_verify_run *run, struct tarn_
 
 void tn_verify_contents_forget(struct tn_verify_run *run)
 {
-    for (uint64_t i = 0; run->contents && i < run->id_places.count; i++) {
-        run->ids[i].size = 0;
+    struct tn_verify_block *blocks = run->ids.items;
+
+    for (size_t i = 0; run->contents && i < run->ids.count; i++) {
+        blocks[i].size = 0;
     }
 }

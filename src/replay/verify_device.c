@@ -65,10 +65,11 @@ static uint64_t logged_address(const struct tn_verify_run *run, const char *acti
 
 static uint64_t count_sent(const struct tn_verify_run *run, enum tarn_action action)
 {
+    const struct tarn_trace_event *events = run->events.items;
     uint64_t count = 0;
 
-    for (uint64_t i = 0; i < run->event_count; i++) {
-        count += run->events[i].action == action;
+    for (size_t i = 0; i < run->events.count; i++) {
+        count += events[i].action == action;
     }
     return count;
 }
@@ -190,7 +191,7 @@ bool tn_verify_pool_takes(const struct tn_verify_pool *pool, tarn_stream stream)
 void tn_verify_device_refuse(struct tn_verify_run *run)
 {
     if (run->log.device_is_full) {
-        const struct tn_json_value *next = logged_event(run, run->event_count);
+        const struct tn_json_value *next = logged_event(run, run->events.count);
         const bool gives = event_is(next, "segment_alloc") || event_is(next, "segment_map");
 
         tarn_sim_set_foreign_memory(run->device, gives ? 0 : run->log.device_total);
@@ -215,39 +216,17 @@ static uint64_t place_of(uint64_t line, size_t index)
     return line << 20 | (index < 0xfffff ? index : 0xfffff);
 }
 
-static bool completions_reserve(struct tn_verify_run *run, uint64_t more)
-{
-    const uint64_t needed = run->completion_count + more;
-
-    if (needed <= run->completion_capacity) {
-        return true;
-    }
-    struct tn_completion *moved = tn_host_resize(
-        run->completions, run->completion_capacity * sizeof *moved, needed * 2 * sizeof *moved);
-
-    if (!moved) {
-        return false;
-    }
-    run->completions = moved;
-    run->completion_capacity = needed * 2;
-    return true;
-}
-
 static enum tarn_status completions_add_line(struct tn_verify_run *run,
                                              const struct tn_decision *call,
                                              struct tarn_error *error)
 {
-    const size_t count = tn_json_length(call->events);
-
-    if (!completions_reserve(run, count)) {
-        return tn_fail_memory(error);
-    }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < tn_json_length(call->events); i++) {
         const struct tn_json_value *event = tn_json_at(call->events, i);
+        const struct tn_completion completion = {.address = event_number(event, 1),
+                                                 .place = place_of(call->line, i)};
 
-        if (event_is(event, "free_completed")) {
-            run->completions[run->completion_count++] = (struct tn_completion){
-                .address = event_number(event, 1), .place = place_of(call->line, i)};
+        if (event_is(event, "free_completed") && !tn_vec_add(&run->completions, &completion)) {
+            return tn_fail_memory(error);
         }
     }
     return TARN_OK;
@@ -277,8 +256,8 @@ enum tarn_status tn_verify_read_ahead(struct tn_verify_run *run, const char *pat
         tn_decision_log_close(log);
     }
     tn_host_free(log, sizeof *log);
-    if (run->completion_count > 0) {
-        qsort(run->completions, run->completion_count, sizeof *run->completions,
+    if (run->completions.count > 0) {
+        qsort(run->completions.items, run->completions.count, sizeof(struct tn_completion),
               completion_compare);
     }
     /* What is wrong with the log is told when the call is reached. */
@@ -291,20 +270,21 @@ static uint64_t completion_place(void *context, const struct tn_block *block)
     const struct tn_verify_run *run = context;
     const struct tn_completion key = {.address = block->address,
                                       .place = place_of(run->call.line, 0)};
-    uint64_t low = 0;
-    uint64_t high = run->completion_count;
+    const struct tn_completion *completions = run->completions.items;
+    size_t low = 0;
+    size_t high = run->completions.count;
 
     while (low < high) {
-        const uint64_t middle = (low + high) / 2;
+        const size_t middle = (low + high) / 2;
 
-        if (completion_compare(&run->completions[middle], &key) < 0) {
+        if (completion_compare(&completions[middle], &key) < 0) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low < run->completion_count && run->completions[low].address == block->address
-               ? run->completions[low].place
+    return low < run->completions.count && completions[low].address == block->address
+               ? completions[low].place
                : UINT64_MAX;
 }
 
@@ -615,7 +595,7 @@ void tn_verify_prepare(struct tn_verify_run *run)
         op != TN_DECISION_GET_CHECKPOINT && op != TN_DECISION_GET_CHECKPOINT_FAILED) {
         return;
     }
-    if (run->completion_count > 0) {
+    if (run->completions.count > 0) {
         tn_stream_waits_sort_deferred(&tn_allocator_engine(run->allocator)->waits, completion_place,
                                       run);
     }

@@ -15,6 +15,7 @@
 #include "alloc/engine/allocator.h"
 #include "alloc/engine/checkpoint.h"
 #include "base/map.h"
+#include "base/vec.h"
 #include "replay/decision_log.h"
 #include "tarn/verify.h"
 
@@ -52,19 +53,14 @@ struct tn_verify_run {
     struct tn_decision call; /* the current one */
 
     struct tn_map id_places; /* id + 1 to its place in `ids`: ids cost by number, not by value */
-    struct tn_verify_block *ids; /* in the order in which their ids came */
-    uint64_t id_capacity;
+    struct tn_vec ids;       /* struct tn_verify_block, in the order in which their ids came */
 
-    struct tarn_trace_event *events; /* sent during the current call */
-    uint64_t event_count;
-    uint64_t event_capacity;
-    bool no_host_memory; /* during the current call */
+    struct tn_vec events; /* struct tarn_trace_event: sent during the current call */
+    bool no_host_memory;  /* during the current call */
 
     bool blocked[TN_LOG_STREAMS_MAX]; /* streams of the log, by index */
 
-    struct tn_completion *completions; /* of the whole log, by (address, place) */
-    uint64_t completion_count;
-    uint64_t completion_capacity;
+    struct tn_vec completions; /* struct tn_completion: of the whole log, by (address, place) */
 
     struct tn_verify_pool pools[TN_VERIFY_POOLS_MAX];
     uint32_t pool_count;
