@@ -158,28 +158,20 @@ static enum tarn_status events_read(const struct reading *reading)
 {
     enum tarn_status status = take(reading, '[', "no [ where the events should be");
 
-    if (status == TARN_OK) {
-        status = blanks_skip(reading);
-    }
+    status = status ? status : blanks_skip(reading);
     if (status == TARN_OK && *reading->input->at == ']') {
         reading->input->at++;
         return TARN_OK;
     }
     while (status == TARN_OK) {
         status = blanks_skip(reading);
-        if (status == TARN_OK) {
-            status = event_read(reading);
-        }
-        if (status == TARN_OK) {
-            status = blanks_skip(reading);
-        }
+        status = status ? status : event_read(reading);
+        status = status ? status : blanks_skip(reading);
         if (status == TARN_OK && *reading->input->at == ']') {
             reading->input->at++;
             return TARN_OK;
         }
-        if (status == TARN_OK) {
-            status = take(reading, ',', "no comma between events");
-        }
+        status = status ? status : take(reading, ',', "no comma between events");
     }
     return status;
 }
@@ -217,9 +209,7 @@ static enum tarn_status pair_read(const struct reading *reading, bool *has_event
     if (status == TARN_OK && *input->at != '"') {
         status = wrong(reading, "no key in the outer object");
     }
-    if (status == TARN_OK) {
-        status = value_find(reading, &size);
-    }
+    status = status ? status : value_find(reading, &size);
     if (status) {
         return status;
     }
@@ -228,9 +218,7 @@ static enum tarn_status pair_read(const struct reading *reading, bool *has_event
     memcpy(key, input->at + 1, key_size);
     input->at += size;
     status = take(reading, ':', "no colon behind a key");
-    if (status == TARN_OK) {
-        status = blanks_skip(reading);
-    }
+    status = status ? status : blanks_skip(reading);
     if (status) {
         return status;
     }
@@ -248,15 +236,11 @@ static enum tarn_status object_read(const struct reading *reading)
 
     while (status == TARN_OK) {
         status = pair_read(reading, &has_events);
-        if (status == TARN_OK) {
-            status = blanks_skip(reading);
-        }
+        status = status ? status : blanks_skip(reading);
         if (status == TARN_OK && *reading->input->at == '}') {
             return has_events ? TARN_OK : wrong(reading, "no traceEvents");
         }
-        if (status == TARN_OK) {
-            status = take(reading, ',', "no comma between members");
-        }
+        status = status ? status : take(reading, ',', "no comma between members");
     }
     return status;
 }

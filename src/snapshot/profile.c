@@ -276,10 +276,10 @@ static enum tarn_status profile_read(struct tn_input *input, struct tarn_snapsho
     return status;
 }
 
-/* Takes the input. */
-static enum tarn_status profile_load(struct tn_input *input, const struct tarn_read_limits *limits,
-                                     struct tarn_snapshot **snapshot_out,
-                                     struct tarn_profile_info *info, struct tarn_error *error)
+/* Closes the input. */
+static enum tarn_status input_load(struct tn_input *input, const struct tarn_read_limits *limits,
+                                   struct tarn_snapshot **snapshot_out,
+                                   struct tarn_profile_info *info, struct tarn_error *error)
 {
     struct tarn_snapshot *snapshot;
     enum tarn_status status = tn_snapshot_create(tn_read_limits_memory(limits, input), &snapshot);
@@ -303,21 +303,25 @@ out:
     return status;
 }
 
-enum tarn_status tarn_profile_load(const char *path, const struct tarn_read_limits *wanted,
+static enum tarn_status place_load(const struct tn_read_place *place,
+                                   const struct tarn_read_limits *wanted,
                                    struct tarn_snapshot **snapshot_out,
                                    struct tarn_profile_info *info, struct tarn_error *error)
 {
     struct tarn_read_limits limits;
     struct tn_input input;
-    enum tarn_status status = tn_read_limits_complete(wanted, &limits, error);
 
     *snapshot_out = NULL;
-    if (status == TARN_OK) {
-        const struct tn_unpack_limits unpack = {limits.max_bytes, limits.max_ratio};
+    const enum tarn_status status = tn_read_limits_open(wanted, place, &limits, &input, error);
 
-        status = tn_input_open(&input, path, &unpack, error);
-    }
-    return status ? status : profile_load(&input, &limits, snapshot_out, info, error);
+    return status ? status : input_load(&input, &limits, snapshot_out, info, error);
+}
+
+enum tarn_status tarn_profile_load(const char *path, const struct tarn_read_limits *wanted,
+                                   struct tarn_snapshot **snapshot_out,
+                                   struct tarn_profile_info *info, struct tarn_error *error)
+{
+    return place_load(&(struct tn_read_place){.path = path}, wanted, snapshot_out, info, error);
 }
 
 enum tarn_status tarn_profile_load_memory(const void *bytes, size_t size,
@@ -325,15 +329,6 @@ enum tarn_status tarn_profile_load_memory(const void *bytes, size_t size,
                                           struct tarn_snapshot **snapshot_out,
                                           struct tarn_profile_info *info, struct tarn_error *error)
 {
-    struct tarn_read_limits limits;
-    struct tn_input input;
-    enum tarn_status status = tn_read_limits_complete(wanted, &limits, error);
-
-    *snapshot_out = NULL;
-    if (status == TARN_OK) {
-        const struct tn_unpack_limits unpack = {limits.max_bytes, limits.max_ratio};
-
-        status = tn_input_open_memory(&input, bytes, size, &unpack, error);
-    }
-    return status ? status : profile_load(&input, &limits, snapshot_out, info, error);
+    return place_load(&(struct tn_read_place){.bytes = bytes, .size = size}, wanted, snapshot_out,
+                      info, error);
 }

@@ -94,12 +94,9 @@ static bool sweep_to(struct sweep *sweep, const struct tn_profile_event *event)
             break;
         }
         open_drop(sweep, slice->thread, slice->begin_ns);
-        const struct tn_profile_slice **item = tn_vec_push(&sweep->open);
-
-        if (!item) {
+        if (!tn_vec_add(&sweep->open, &slice)) {
             return false;
         }
-        *item = slice;
         sweep->has_changed = true;
     }
     open_drop(sweep, event->thread, event->time_ns);
@@ -113,12 +110,9 @@ static bool stack_make(struct sweep *sweep)
 
     sweep->frames.count = 0;
     for (size_t i = sweep->open.count; i > 0 && sweep->frames.count < sweep->max_frames; i--) {
-        uint32_t *frame = tn_vec_push(&sweep->frames);
-
-        if (!frame) {
+        if (!tn_vec_add(&sweep->frames, &open[i - 1]->frame)) {
             return false;
         }
-        *frame = open[i - 1]->frame;
     }
     sweep->stack = TN_STACK_EMPTY;
     sweep->has_changed = false;
@@ -230,17 +224,15 @@ static bool free_add(struct device *device, const struct tn_profile_event *event
 
 static bool alloc_add(struct device *device, const struct tn_profile_event *event, uint64_t size)
 {
-    struct rest *rest;
+    const struct rest rest = {event->address, size, event->stack};
 
     /* The free of what was there before is missing. */
     if (tn_map_find(&device->live, event->address) && !free_add(device, event, size)) {
         return false;
     }
-    rest = tn_vec_push(&device->blocks);
-    if (!rest || !tn_map_reserve(&device->live, 1)) {
+    if (!tn_vec_add(&device->blocks, &rest) || !tn_map_reserve(&device->live, 1)) {
         return false;
     }
-    *rest = (struct rest){event->address, size, event->stack};
     tn_map_insert(&device->live, event->address, device->blocks.count);
     return entry_add(device, event, TN_TRACE_ALLOC, size);
 }

@@ -18,11 +18,25 @@
 #include "snapshot/model.h"
 #include "tarn/snapshot.h"
 
-/* The caller's limits (may be NULL) with the defaults filled in, but for `max_memory`.
+/* The caller's limits (may be NULL) with the defaults filled in, except for `max_memory`.
  * TARN_ERR_INVALID_ARGUMENT. */
 enum tarn_status tn_read_limits_complete(const struct tarn_read_limits *wanted,
                                          struct tarn_read_limits *limits,
                                          struct tarn_error *error) TN_MUST_CHECK;
+
+/* A file, or memory if `path` is NULL. */
+struct tn_read_place {
+    const char *path;
+    const void *bytes;
+    size_t size;
+};
+
+/* Completes the limits and opens the place under them. On failure there is nothing to close. Errors
+ * of tn_read_limits_complete and tn_input_open. */
+enum tarn_status tn_read_limits_open(const struct tarn_read_limits *wanted,
+                                     const struct tn_read_place *place,
+                                     struct tarn_read_limits *limits_out, struct tn_input *input,
+                                     struct tarn_error *error) TN_MUST_CHECK;
 
 /* What the limit on memory is at first. */
 uint64_t tn_read_limits_memory(const struct tarn_read_limits *limits, const struct tn_input *input);

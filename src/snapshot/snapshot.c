@@ -220,9 +220,9 @@ static enum tarn_status snapshot_read(struct tarn_snapshot *snapshot, struct tn_
     return status;
 }
 
-/* Takes the input. */
-static enum tarn_status snapshot_load(struct tn_input *input, const struct tarn_read_limits *limits,
-                                      struct tarn_snapshot **snapshot_out, struct tarn_error *error)
+/* Closes the input. */
+static enum tarn_status input_load(struct tn_input *input, const struct tarn_read_limits *limits,
+                                   struct tarn_snapshot **snapshot_out, struct tarn_error *error)
 {
     struct tarn_snapshot *snapshot = NULL;
     bool keep = false;
@@ -251,20 +251,23 @@ out:
     return status;
 }
 
-enum tarn_status tarn_snapshot_load(const char *path, const struct tarn_read_limits *wanted,
-                                    struct tarn_snapshot **snapshot_out, struct tarn_error *error)
+static enum tarn_status place_load(const struct tn_read_place *place,
+                                   const struct tarn_read_limits *wanted,
+                                   struct tarn_snapshot **snapshot_out, struct tarn_error *error)
 {
     struct tarn_read_limits limits;
     struct tn_input input;
 
     *snapshot_out = NULL;
-    enum tarn_status status = tn_read_limits_complete(wanted, &limits, error);
-    if (status == TARN_OK) {
-        const struct tn_unpack_limits unpack = {limits.max_bytes, limits.max_ratio};
+    const enum tarn_status status = tn_read_limits_open(wanted, place, &limits, &input, error);
 
-        status = tn_input_open(&input, path, &unpack, error);
-    }
-    return status == TARN_OK ? snapshot_load(&input, &limits, snapshot_out, error) : status;
+    return status == TARN_OK ? input_load(&input, &limits, snapshot_out, error) : status;
+}
+
+enum tarn_status tarn_snapshot_load(const char *path, const struct tarn_read_limits *wanted,
+                                    struct tarn_snapshot **snapshot_out, struct tarn_error *error)
+{
+    return place_load(&(struct tn_read_place){.path = path}, wanted, snapshot_out, error);
 }
 
 enum tarn_status tarn_snapshot_load_memory(const void *bytes, size_t size,
@@ -272,17 +275,8 @@ enum tarn_status tarn_snapshot_load_memory(const void *bytes, size_t size,
                                            struct tarn_snapshot **snapshot_out,
                                            struct tarn_error *error)
 {
-    struct tarn_read_limits limits;
-    struct tn_input input;
-
-    *snapshot_out = NULL;
-    enum tarn_status status = tn_read_limits_complete(wanted, &limits, error);
-    if (status == TARN_OK) {
-        const struct tn_unpack_limits unpack = {limits.max_bytes, limits.max_ratio};
-
-        status = tn_input_open_memory(&input, bytes, size, &unpack, error);
-    }
-    return status == TARN_OK ? snapshot_load(&input, &limits, snapshot_out, error) : status;
+    return place_load(&(struct tn_read_place){.bytes = bytes, .size = size}, wanted, snapshot_out,
+                      error);
 }
 
 /* Looking. */
