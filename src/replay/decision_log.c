@@ -25,17 +25,19 @@ const char *tn_decision_name(enum tn_decision_op op)
     return (unsigned)op < TN_DECISION_COUNT ? names[op] : "unknown";
 }
 
-static enum tarn_status log_fail(const struct tn_decision_log *log, enum tarn_status status,
-                                 struct tarn_error *error, const char *format, ...) TN_PRINTF(4, 5);
+TN_COLD static enum tarn_status log_fail(const struct tn_decision_log *log, enum tarn_status status,
+                                         struct tarn_error *error, const char *format, ...)
+    TN_PRINTF(4, 5);
 
 /* Fails with a message about the current line. */
-static enum tarn_status log_fail(const struct tn_decision_log *log, enum tarn_status status,
-                                 struct tarn_error *error, const char *format, ...)
+TN_COLD static enum tarn_status log_fail(const struct tn_decision_log *log, enum tarn_status status,
+                                         struct tarn_error *error, const char *format, ...)
 {
     char what[512];
     va_list args;
 
     va_start(args, format);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it misses the line above */
     (void)vsnprintf(what, sizeof what, format, args);
     va_end(args);
     return tn_fail_at(error, status, (int64_t)log->line_number, "line %llu of the decision log: %s",
