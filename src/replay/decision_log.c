@@ -227,14 +227,15 @@ static enum tarn_status header_read_lists(struct tn_decision_log *log, struct ta
 
         if (!tn_json_is(handle, TN_JSON_INTEGER)) {
             return log_fail(log, TARN_ERR_FORMAT, error,
-                            "\"streams\" has something else than numbers");
+                            "\"streams\" contains something other than numbers");
         }
         log->streams[log->stream_count] = (uint64_t)tn_json_integer(handle);
     }
     for (; log->brief_count < tn_json_length(brief); log->brief_count++) {
         log->brief[log->brief_count] = tn_json_text(tn_json_at(brief, log->brief_count));
         if (!log->brief[log->brief_count]) {
-            return log_fail(log, TARN_ERR_FORMAT, error, "\"brief\" has something else than names");
+            return log_fail(log, TARN_ERR_FORMAT, error,
+                            "\"brief\" contains something other than names");
         }
     }
     return TARN_OK;
@@ -278,7 +279,7 @@ void tn_decision_log_close(struct tn_decision_log *log)
     tn_input_close(&log->input);
 }
 
-/* What each kind of call has besides events and counters. */
+/* Fields of each kind of call besides events and counters. */
 static enum tarn_status decision_read_fields(const struct tn_decision_log *log,
                                              struct tn_decision *d, struct tarn_error *error)
 {
