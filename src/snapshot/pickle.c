@@ -170,8 +170,7 @@ static enum tarn_status stack_need(struct tn_pickle *pickle, size_t count)
                : pickle_damaged(pickle, "an opcode finds too few values");
 }
 
-/* A MARK above a new list: when the bytes that follow are a known row of frames, the list is done.
- * */
+/* A MARK above a new list: if a known row of frames follows, the list is complete. */
 static bool row_take(struct tn_pickle *pickle)
 {
     struct tn_input *input = pickle->input;
@@ -201,7 +200,7 @@ static bool row_take(struct tn_pickle *pickle)
     return true;
 }
 
-/* After APPENDS: keeps the row that made a stack, if all of it is still in the window. */
+/* After APPENDS: caches the row of a stack, if all of it is still in the window. */
 static void row_keep(struct tn_pickle *pickle, struct tn_value list)
 {
     const struct tn_object *object = tn_decode_object(pickle->decoder, list);
@@ -229,7 +228,7 @@ static enum tarn_status mark_push(struct tn_pickle *pickle)
     return TARN_OK;
 }
 
-/* Takes the newest mark away; *first_out is where the values above it begin. */
+/* Removes the newest mark; *first_out is the index of the first value above it. */
 static enum tarn_status mark_pop(struct tn_pickle *pickle, size_t *first_out)
 {
     if (tn_unlikely(pickle->mark_count == 0)) {
@@ -391,7 +390,7 @@ static enum tarn_status make_small_tuple(struct tn_pickle *pickle, size_t count)
     return status == TARN_OK ? make_tuple(pickle, pickle->depth - count) : status;
 }
 
-/* The container that an opcode fills lies under its values. */
+/* The container that an opcode fills is below its values. */
 static enum tarn_status container_check(struct tn_pickle *pickle, size_t first, bool dict)
 {
     if (first <= pickle->floor) {
@@ -510,7 +509,7 @@ static enum tarn_status memo_word(struct tn_pickle *pickle, struct tn_value valu
     return TARN_OK;
 }
 
-/* Fills the memo up to number `index` with words that were never written. */
+/* Extends the memo to number `index` with unwritten words. */
 static enum tarn_status memo_extend(struct tn_pickle *pickle, uint64_t index)
 {
     if (index > tn_input_offset(pickle->input)) {
@@ -577,7 +576,7 @@ static inline enum tarn_status memo_get(struct tn_pickle *pickle, unsigned count
     return stack_push(pickle, tn_memo_value(word, pickle->op_offset));
 }
 
-/* Frames only say how much to read at once. */
+/* Frames are only a hint how much to read at once. */
 static enum tarn_status skip_frame(struct tn_pickle *pickle)
 {
     uint64_t length = 0;

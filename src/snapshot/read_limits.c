@@ -62,7 +62,7 @@ static uint64_t memory_per_byte(const struct tn_input *input)
     return is_packed(input) ? MEMORY_PER_PACKED_BYTE : MEMORY_PER_BYTE;
 }
 
-/* Half of the machine's. */
+/* Half of the machine's memory. */
 static uint64_t memory_most(void)
 {
     const long pages = sysconf(_SC_PHYS_PAGES);

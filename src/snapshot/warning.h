@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Oddities of a file that did not stop the reader: one counted line per kind and key.
+ * Anomalies of a file that did not stop the reader: one counted line per kind and key.
  */
 #ifndef TN_SNAPSHOT_WARNING_H
 #define TN_SNAPSHOT_WARNING_H
@@ -30,7 +30,8 @@ enum tn_warning_kind {
     TN_WARNING_KIND_COUNT
 };
 
-/* `key` is a string of the model, or TN_STRING_NONE. Never fails: what finds no room is counted. */
+/* `key` is a string of the model, or TN_STRING_NONE. Never fails: kinds beyond the limit are only
+ * counted. */
 void tn_warning_add(struct tn_model *model, enum tn_warning_kind kind, uint32_t key,
                     uint64_t offset);
 
