@@ -88,7 +88,7 @@ static enum tarn_status path_expand(const char *path, char *text, struct tarn_er
         if (!piece) {
             return tn_fail_at(error, TARN_ERR_INVALID_ARGUMENT, at - path,
                               "path of a dump, position %td: only %%p (process), %%r (rank) and "
-                              "%%%% may follow a per cent sign",
+                              "%%%% may follow a percent sign",
                               at - path);
         }
         fits = path_add(text, &used, piece, *at == '%' ? strlen(piece) : 1);

@@ -217,7 +217,7 @@ static enum tarn_status pair_read(const struct reading *reading, bool *has_event
 
     memcpy(key, input->at + 1, key_size);
     input->at += size;
-    status = take(reading, ':', "no colon behind a key");
+    status = take(reading, ':', "no colon after a key");
     status = status ? status : blanks_skip(reading);
     if (status) {
         return status;

@@ -364,7 +364,7 @@ static enum tarn_status list_mixed(struct tn_decoder *decoder, struct tn_value i
                                    const char *wanted)
 {
     return tn_fail_at(decoder->error, TARN_ERR_FORMAT, (int64_t)tn_value_offset(item),
-                      "a list of %s has something else in it at byte %llu", wanted,
+                      "a list of %s contains another item at byte %llu", wanted,
                       (unsigned long long)tn_value_offset(item));
 }
 

@@ -243,8 +243,8 @@ enum tarn_status tn_decode_charge(struct tn_decoder *decoder, uint64_t bytes)
     return status == TARN_OK
                ? TARN_OK
                : tn_fail(decoder->error, status,
-                         "the snapshot shares so much that written out it would take more than "
-                         "%llu bytes, the limit for a file of its size, which can be raised",
+                         "written out without sharing, the snapshot would take more than %llu "
+                         "bytes, the limit for a file of its size, which can be raised",
                          (unsigned long long)tn_model_written_limit(decoder->model));
 }
 

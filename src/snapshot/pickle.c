@@ -83,7 +83,7 @@ TN_COLD static enum tarn_status pickle_refuse(struct tn_pickle *pickle, uint8_t 
                           op_names[op], offset);
     case CLASS_OTHER:
         return tn_fail_at(pickle->error, TARN_ERR_FORMAT, (int64_t)offset,
-                          "the opcode %s at byte %llu makes something that no snapshot contains",
+                          "the opcode %s at byte %llu creates something that no snapshot contains",
                           op_names[op], offset);
     case CLASS_NONE:
     case CLASS_DATA:
@@ -401,8 +401,8 @@ static enum tarn_status container_check(struct tn_pickle *pickle, size_t first, 
              : tn_decode_is_list(pickle->decoder, container)) {
         return TARN_OK;
     }
-    return pickle_damaged(pickle, dict ? "a key is set in something that is no dict"
-                                       : "a value is appended to something that is no list");
+    return pickle_damaged(pickle, dict ? "a key is set in a value that is not a dict"
+                                       : "a value is appended to a value that is not a list");
 }
 
 static enum tarn_status fill_dict(struct tn_pickle *pickle, size_t first)

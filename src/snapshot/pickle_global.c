@@ -139,7 +139,7 @@ static enum tarn_status import_from_stack(struct tn_pickle *pickle)
     const struct tn_value module = pickle->stack[pickle->depth - 2];
     const struct tn_value name = pickle->stack[pickle->depth - 1];
     if (tn_value_kind(module) != TN_VALUE_STRING || tn_value_kind(name) != TN_VALUE_STRING) {
-        return unsafe(pickle, "import something that it makes up while being read");
+        return unsafe(pickle, "import something with a computed name");
     }
     pickle->depth -= 2;
     return import(pickle, tn_model_string(pickle->decoder->model, (uint32_t)module.as.number),

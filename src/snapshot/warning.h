@@ -14,11 +14,11 @@
     X(MISSING_KEY, "the key `%s` is missing; taken as 0")                                          \
     X(NEGATIVE, "the key `%s` is negative; taken as 0")                                            \
     X(SKIPPED_VALUE, "the key `%s` has a value of an unexpected kind, which was skipped")          \
-    X(UNKNOWN_WORD, "the key `%s` has a value that is not known here")                             \
-    X(WRAPS, "address and `%s` pass the end of the address space")                                 \
+    X(UNKNOWN_WORD, "the key `%s` has an unknown value")                                           \
+    X(WRAPS, "address and `%s` exceed the address space")                                          \
     X(BLOCK_SUM, "the blocks of a segment do not add up to its `%s`")                              \
     X(TOO_LARGE, "the sizes (`%s`) add up to more than 2^62 bytes; the rest is taken as 0")        \
-    X(NO_TIME, "the key `%s` is no time since the epoch, and left out")                            \
+    X(NO_TIME, "the key `%s` is not a time since the epoch; ignored")                              \
     X(TIME_BACKWARDS, "the times (`%s`) of a trace go backwards")                                  \
     X(TRAILING_BYTES, "there are bytes after the end of the snapshot%s")                           \
     X(ENDS_EARLY, "the input ends early: this is what could be read%s")

@@ -208,7 +208,7 @@ static void imports_and_calls_are_refused_by_name(void **state)
     refused(BYTES("\x80\2cos"), TARN_ERR_UNSAFE, "`os.`");
     refused(BYTES("\x80\2c\x1b[2J\nx`y\n"), TARN_ERR_UNSAFE, "`?[2J.x?y`");
     refused(BYTES("\x80\4\x93."), TARN_ERR_UNSAFE, "import something");
-    refused(BYTES("\x80\4NN\x93."), TARN_ERR_UNSAFE, "makes up");
+    refused(BYTES("\x80\4NN\x93."), TARN_ERR_UNSAFE, "computed name");
     refused(BYTES("\x80\2NNR."), TARN_ERR_UNSAFE, "call something");
     refused(BYTES("\x80\2R."), TARN_ERR_UNSAFE, "call something");
     refused(BYTES("\x80\2NNb."), TARN_ERR_UNSAFE, "set the state");
