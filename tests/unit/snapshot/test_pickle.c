@@ -305,10 +305,10 @@ static void damaged_pickles(void **state)
     refused(BYTES("\x80\4]u."), TARN_ERR_FORMAT, "no mark");
     refused(BYTES("\x80\4t."), TARN_ERR_FORMAT, "no mark");
     refused(BYTES("\x80\4(e."), TARN_ERR_FORMAT, "no container");
-    refused(BYTES("\x80\4](N(e."), TARN_ERR_FORMAT, "no list");
-    refused(BYTES("\x80\4}(e."), TARN_ERR_FORMAT, "no list");
-    refused(BYTES("\x80\4](NNu."), TARN_ERR_FORMAT, "no dict");
-    refused(BYTES("\x80\4)(Ne."), TARN_ERR_FORMAT, "no list");
+    refused(BYTES("\x80\4](N(e."), TARN_ERR_FORMAT, "not a list");
+    refused(BYTES("\x80\4}(e."), TARN_ERR_FORMAT, "not a list");
+    refused(BYTES("\x80\4](NNu."), TARN_ERR_FORMAT, "not a dict");
+    refused(BYTES("\x80\4)(Ne."), TARN_ERR_FORMAT, "not a list");
     refused(BYTES("\x80\4}(Nu."), TARN_ERR_FORMAT, "no value");
     refused(BYTES("\x80\4(Nd."), TARN_ERR_FORMAT, "no value");
     refused(BYTES("\x80\4]a."), TARN_ERR_FORMAT, "too few values");
