@@ -44,8 +44,8 @@ static inline void drive(const char *name, uint64_t a, uint64_t b, uint64_t c)
     }
 }
 
-/* The driver's functions need a current context. CUDA's runtime sets it; the allocator's calls leave
- * none. */
+/* The driver's functions need a current context. CUDA's runtime sets it; the allocator's calls
+ * leave none. */
 static inline void make_current(const struct tarn_device *device)
 {
     struct tarn_device_info info = {.struct_size = sizeof info};

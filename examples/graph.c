@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graph [DEVICE]: a captured graph with a private pool. A graph uses the same addresses each time it
- * runs, so memory allocated during its capture must not be reused by other code, not even after it
- * was freed there. It comes from a private pool that lives as long as the graph.
+ * graph [DEVICE]: a captured graph with a private pool. A graph uses the same addresses each time
+ * it runs, so memory allocated during its capture must not be reused by other code, not even after
+ * it was freed there. It comes from a private pool that lives as long as the graph.
  */
 #include "capture.h"
 

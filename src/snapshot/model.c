@@ -171,15 +171,6 @@ enum tarn_status tn_model_add_string(struct tn_model *model, const char *text, s
     return model_enter(model, &model->strings, &model->string_ids, hash, string_out);
 }
 
-uint32_t tn_model_find_string(const struct tn_model *model, const char *text)
-{
-    const struct tn_string key = {text, strlen(text)};
-    const int64_t found = tn_id_table_find(&model->string_ids, tn_hash_bytes(text, key.length),
-                                           string_equal, &model->strings, &key);
-
-    return found == TN_ID_NOT_FOUND ? TN_STRING_NONE : (uint32_t)found;
-}
-
 static bool frame_equal(const void *owner, uint32_t id, const void *key)
 {
     const struct tn_frame *have = tn_chunked_vec_at(owner, id);

@@ -330,9 +330,6 @@ bool tn_time_take(int64_t *time_us);
 /* Status of a failed allocation. */
 enum tarn_status tn_model_memory_status(const struct tn_model *model);
 
-/* Number of a string, or TN_STRING_NONE if the model does not have it. */
-uint32_t tn_model_find_string(const struct tn_model *model, const char *text);
-
 /* "" for TN_STRING_NONE. Borrowed from the model. */
 static inline struct tn_string tn_model_string(const struct tn_model *model, uint32_t string)
 {

@@ -35,11 +35,6 @@ enum {
     INTEGER_BYTES_MAX = 9
 };
 
-const char *tn_pickle_op_name(uint8_t byte)
-{
-    return op_names[byte];
-}
-
 /* Failures. */
 
 TN_COLD static enum tarn_status pickle_damaged(struct tn_pickle *pickle, const char *what)

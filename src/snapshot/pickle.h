@@ -77,9 +77,6 @@ enum tarn_status tn_pickle_read(struct tn_pickle *pickle, struct tn_value *top_o
  * left. Errors are not reported. */
 bool tn_pickle_salvage(struct tn_pickle *pickle, struct tn_value *top_out);
 
-/* Name of an opcode; NULL for an unknown byte. Static storage. */
-const char *tn_pickle_op_name(uint8_t byte);
-
 /* For pickle_global.c. */
 
 /* Pushes a value. */
