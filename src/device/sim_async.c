@@ -173,7 +173,7 @@ static struct pool_block *pool_find_fit(const struct tn_sim *sim, uint64_t size,
     return NULL;
 }
 
-/* Gives back a chunk's addresses; nothing of it is charged any more. */
+/* Releases a chunk's addresses; none of its memory is charged. */
 static void chunk_give(struct tn_sim *sim, struct tn_sim_range *chunk)
 {
     tn_os_range_release(chunk->host, chunk->size);
@@ -214,8 +214,8 @@ static void block_resize(struct tn_sim *sim, struct pool_block *block, uint64_t 
     tn_tree_insert(&sim->pool.free, &block->by_size);
 }
 
-/* Takes up to `most` whole units out of a free block that is reached, and returns how many. What is
- * left are up to two blocks. None is taken where that would need host memory that is missing. */
+/* Removes up to `most` whole units from a free block whose point is reached; returns their number.
+ * Up to two blocks remain. Removes none if host memory is missing. */
 static uint64_t block_take_units(struct tn_sim *sim, struct pool_block *block, uint64_t most)
 {
     const uint64_t end = block->start + block->size;
@@ -250,7 +250,7 @@ static uint64_t block_take_units(struct tn_sim *sim, struct pool_block *block, u
     return units;
 }
 
-/* Takes free units out of their place, up to `most`. */
+/* Unmaps up to `most` free units. */
 static void pool_move_units(struct tn_sim *sim, uint64_t most)
 {
     const struct pool_block key = {.size = UNIT};
@@ -290,8 +290,8 @@ static enum tarn_status pool_grow(struct tn_sim *sim, uint64_t size, tarn_stream
     return TARN_OK;
 }
 
-/* Takes a free block into use for a request of `asked` bytes, `size` when rounded; what it has too
- * much becomes a free block in the record *spare, which is then consumed (set to NULL). */
+/* Allocates a free block for a request of `asked` bytes, rounded to `size`; the remainder becomes a
+ * free block in *spare, which is then consumed (set to NULL). */
 static void block_use(struct tn_sim *sim, struct pool_block *block, uint64_t asked, uint64_t size,
                       struct pool_block **spare)
 {
@@ -318,7 +318,7 @@ static void block_use(struct tn_sim *sim, struct pool_block *block, uint64_t ask
     }
 }
 
-/* A free block that the stream may use, growing the pool if need be; then *record is consumed. */
+/* A free block that the stream may use. Grows the pool if necessary; *record is then consumed. */
 static enum tarn_status pool_get_block(struct tn_sim *sim, uint64_t size, tarn_stream stream,
                                        struct pool_block **record, struct pool_block **block_out)
 {
@@ -338,7 +338,7 @@ static enum tarn_status pool_get_block(struct tn_sim *sim, uint64_t size, tarn_s
     return st;
 }
 
-/* Both records that an allocation may need are there before anything changes. */
+/* Allocates both records that it may need before it changes anything. */
 enum tarn_status tn_sim_op_pool_alloc(struct tn_sim *sim, uint64_t size, tarn_stream stream,
                                       tarn_ptr *address_out)
 {
@@ -401,7 +401,7 @@ enum tarn_status tn_sim_op_pool_free(struct tn_sim *sim, tarn_ptr address, tarn_
     return TARN_OK;
 }
 
-/* Gives back those units at the lowest addresses first. */
+/* Releases the units at the lowest addresses first. */
 enum tarn_status tn_sim_op_pool_trim(struct tn_sim *sim, uint64_t keep)
 {
     pool_settle(sim);

@@ -212,7 +212,7 @@ static enum tarn_status sim_processes(struct tarn_device *device, tarn_process_v
     return TARN_OK;
 }
 
-/* What the streams say about an unknown event, as the table's contract wants it. */
+/* Converts the streams' status for an unknown event to that of the table. */
 static enum tarn_status event_status(struct tn_sim *sim, enum tarn_status st, uint64_t event)
 {
     if (st != TARN_ERR_NOT_FOUND) {
@@ -364,7 +364,7 @@ static void sim_destroy(struct tarn_device *device)
     struct tn_sim *sim = tn_sim_of(device);
 
     if (tn_fork_passed(&sim->fork)) {
-        return; /* half changed, perhaps */
+        return; /* its state may be inconsistent */
     }
     tn_fork_watch_fini(&sim->fork);
     tn_sim_pool_fini(sim);

@@ -20,7 +20,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* What the bytes of a handle are. */
+/* Contents of a handle. */
 struct sim_name {
     char magic[8];
     int64_t process;
@@ -62,7 +62,7 @@ enum tarn_status tn_sim_op_ipc_export(struct tn_sim *sim, tarn_ptr address,
     return TARN_OK;
 }
 
-/* Whether what the handle names is open already. */
+/* Whether the handle's allocation is already open. */
 static bool is_open(const struct tn_sim *sim, const struct tn_ipc_handle *handle)
 {
     for (const struct tn_sim_range *range = tn_sim_space_first(&sim->space); range;
@@ -74,8 +74,8 @@ static bool is_open(const struct tn_sim *sim, const struct tn_ipc_handle *handle
     return false;
 }
 
-/* The object that a number of another process's is, if it is of that size and has that cookie
- * (NULL: any); -1 if not. */
+/* Opens the object of another process's descriptor, if it has that size and cookie (NULL: any);
+ * else -1. */
 static int object_find(int64_t process, int64_t object, const uint64_t *cookie, uint64_t size)
 {
     uint64_t found_cookie;
@@ -94,7 +94,7 @@ static int object_find(int64_t process, int64_t object, const uint64_t *cookie, 
     return found;
 }
 
-/* Gives the range the memory that the name stands for. */
+/* Maps the memory named by a handle at the range. */
 static bool range_show(struct tn_sim_range *range, const struct sim_name *name)
 {
     range->object = object_find(name->process, name->object, &name->cookie, name->size);

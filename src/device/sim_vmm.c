@@ -82,7 +82,7 @@ static enum tarn_status size_check(struct tn_sim *sim, uint64_t size)
     return tn_sim_fail(sim, TARN_ERR_DEVICE, "size %" PRIu64 " is not a multiple of 2 MiB", size);
 }
 
-/* First mapping that ends behind the address, or NULL. */
+/* First mapping that ends after the address, or NULL. */
 static struct sim_mapping *mapping_find_from(const struct tn_sim *sim, uint64_t address)
 {
     const struct sim_mapping key = {.start = address};
