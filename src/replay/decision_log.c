@@ -37,7 +37,6 @@ TN_COLD static enum tarn_status log_fail(const struct tn_decision_log *log, enum
     va_list args;
 
     va_start(args, format);
-    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it misses the line above */
     (void)vsnprintf(what, sizeof what, format, args);
     va_end(args);
     return tn_fail_at(error, status, (int64_t)log->line_number, "line %llu of the decision log: %s",
