@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Capturing work into a graph, which is CUDA's part and not the allocator's. A program that is
- * built with CUDA calls cudaStreamBeginCapture and its kin; here the driver's functions are looked
- * up at run time, so that the example builds everywhere. A simulated device notes what is captured
- * and runs nothing.
+ * Captures work into a graph, which is up to CUDA and not the allocator. A program built with CUDA
+ * calls cudaStreamBeginCapture and so on; here the driver's functions are looked up at run time, so
+ * that the example builds everywhere. A simulated device records the capture and runs nothing.
  */
 #ifndef EXAMPLE_CAPTURE_H
 #define EXAMPLE_CAPTURE_H
@@ -28,7 +27,7 @@ static inline bool is_simulated(const struct tarn_device *device)
     return strcmp(info.backend, "sim") == 0;
 }
 
-/* Calls a function of the driver, all of whose arguments are pointers or as wide as one. */
+/* Calls a function of the driver with arguments of the size of a pointer. */
 static inline void drive(const char *name, uint64_t a, uint64_t b, uint64_t c)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
@@ -45,8 +44,8 @@ static inline void drive(const char *name, uint64_t a, uint64_t b, uint64_t c)
     }
 }
 
-/* The driver's functions work in the context that a thread has made current; CUDA's runtime does
- * that by itself, and the allocator's calls leave none. */
+/* The driver's functions need a current context. CUDA's runtime sets it; the allocator's calls
+ * leave none. */
 static inline void make_current(const struct tarn_device *device)
 {
     struct tarn_device_info info = {.struct_size = sizeof info};

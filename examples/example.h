@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the examples share: ending with the library's own sentence when a call fails. */
+/* Shared by the examples: exits with the library's error text if a call fails. */
 #ifndef EXAMPLE_H
 #define EXAMPLE_H
 
@@ -17,7 +17,7 @@
         }                                                                                          \
     } while (0)
 
-/* For what must be true of the contents. */
+/* Checks the contents of memory. */
 #define EXPECT(condition)                                                                          \
     do {                                                                                           \
         if (!(condition)) {                                                                        \

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graph [DEVICE]: a captured graph with memory of its own. A graph uses the same addresses each
- * time it runs, so what it allocates while it is captured must not be handed out to others, not
- * even after it was freed there: such memory comes from a private pool, which lives as long as the
- * graph.
+ * graph [DEVICE]: a captured graph with a private pool. A graph uses the same addresses each time
+ * it runs, so memory allocated during its capture must not be reused by other code, not even after
+ * it was freed there. It comes from a private pool that lives as long as the graph.
  */
 #include "capture.h"
 
@@ -50,7 +49,7 @@ int main(int argc, char **argv)
 
     CHECK(tarn_allocator_end_pool(allocator, pool, &error));
 
-    /* The temporary is free, and nobody but the graph gets it. */
+    /* The temporary is free, but only the graph can reuse it. */
     CHECK(tarn_allocator_alloc(allocator, SIZE, stream, &other, &error));
     EXPECT(other != temporary);
 
@@ -64,7 +63,7 @@ int main(int argc, char **argv)
     (void)printf(graph.executable ? "the graph ran three times in its own memory\n"
                                   : "the graph has its own memory; simulated, it does not run\n");
 
-    /* The graph goes first, then its memory. */
+    /* The graph is destroyed first, then its memory. */
     graph_destroy(graph);
     CHECK(tarn_allocator_release_pool(allocator, pool, &error));
     CHECK(tarn_allocator_free(allocator, other, &error));

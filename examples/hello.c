@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hello [DEVICE]: allocates, copies in and out, frees, and prints what it cost. DEVICE is "cuda:0",
- * "sim:80GiB,backed"; without one the first GPU, or a simulated one where there is none.
+ * hello [DEVICE]: allocates, copies in and out, frees, and prints statistics. DEVICE is "cuda:0" or
+ * "sim:80GiB,backed"; by default the first GPU, or a simulated device if there is none.
  */
 #include "example.h"
 
@@ -27,7 +27,7 @@ int main(int argc, char **argv)
     CHECK(tarn_copy_to_host(allocator, back, first, sizeof back, 0, &error));
     EXPECT(strcmp(back, text) == 0);
 
-    /* Freed memory is kept: the next allocation of the size does not go to the driver. */
+    /* Freed memory is cached: the next allocation of this size does not call the driver. */
     CHECK(tarn_allocator_free(allocator, first, &error));
     CHECK(tarn_allocator_alloc(allocator, 100 << 20, 0, &second, &error));
     EXPECT(second == first);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ipc [DEVICE [SETTINGS]]: two processes, one piece of memory. The first allocates and sends a
- * message through a pipe; the second opens it, reads what the first wrote and writes an answer into
- * the same memory. CUDA does not survive a fork: each process opens the device for itself.
+ * ipc [DEVICE [SETTINGS]]: two processes that share memory. The first allocates it and sends a
+ * message through a pipe; the second opens it, reads the first one's data and writes an answer into
+ * the same memory. CUDA does not survive a fork: each process opens the device itself.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "example.h"
@@ -63,7 +63,7 @@ static void first_process(struct tarn_allocator *allocator, int pipe, pid_t seco
     CHECK(tarn_ipc_export(allocator, ptr, message, sizeof message, &length, &error));
     EXPECT(write(pipe, message, length) == (ssize_t)length);
 
-    /* The memory must stay until the other process is done with it. */
+    /* The memory must exist until the other process is done. */
     EXPECT(waitpid(second, &status, 0) == second && WIFEXITED(status) && WEXITSTATUS(status) == 0);
     CHECK(tarn_copy_to_host(allocator, text, ptr, sizeof text, 0, &error));
     EXPECT(strcmp(text, answer) == 0);
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
 
     EXPECT(second >= 0);
     (void)close(ends[second == 0 ? 1 : 0]);
-    if (second > 0) { /* pages of growing segments are fetched as a debugger would */
+    if (second > 0) { /* pages of expandable segments need the right to trace the process */
         (void)prctl(PR_SET_PTRACER, second, 0, 0, 0);
     }
     struct tarn_allocator *allocator = open_device(argc, argv);

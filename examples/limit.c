@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * limit [DEVICE]: a share of the device's memory, an observer of failures, and going on after one.
+ * limit [DEVICE]: a memory limit, an observer of failures, and continuing after one.
  */
 #include "example.h"
 
@@ -13,7 +13,7 @@ enum {
     BLOCK = 64 << 20
 };
 
-/* Called after everything was tried and before the allocation fails; it may use the allocator. */
+/* Called before an allocation fails, after all other steps; it may use the allocator. */
 static void observe(void *context, const struct tarn_oom *oom)
 {
     unsigned *failures = context;
@@ -45,7 +45,7 @@ int main(int argc, char **argv)
     EXPECT(status == TARN_ERR_OUT_OF_MEMORY && failures == 1);
     (void)printf("%zu blocks, then: %s\n", count, error.text);
 
-    /* A failure changes nothing: with memory given back the same request succeeds. */
+    /* A failure changes nothing: once memory is freed, the same request succeeds. */
     if (count > 0) {
         CHECK(tarn_allocator_free(allocator, blocks[--count], &error));
         CHECK(tarn_allocator_alloc(allocator, BLOCK, 0, &blocks[count], &error));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* peak SNAPSHOT: what was allocated when most was, by the code that allocated it. */
+/* peak SNAPSHOT: memory at the peak, by the code that allocated it. */
 #include "example.h"
 
 #include <tarn/report.h>

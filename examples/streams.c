@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * streams [DEVICE]: memory used on a second stream. A block belongs to the stream that it was
- * allocated for. Freed, it is handed out again on that stream at once, in stream order; what
- * another stream still does with it, the allocator only knows when it is told.
+ * streams [DEVICE]: memory used on a second stream. A block belongs to the stream it was allocated
+ * for. Once freed, it can be reused on that stream immediately, in stream order; uses on other
+ * streams must be recorded.
  */
 #include "example.h"
 
@@ -33,11 +33,11 @@ int main(int argc, char **argv)
     CHECK(tarn_allocator_alloc(allocator, SIZE, main_stream, &shared, &error));
     CHECK(tarn_allocator_alloc(allocator, SIZE, side_stream, &kept, &error));
 
-    /* The side stream reads what the main stream owns. */
+    /* The side stream reads memory of the main stream. */
     CHECK(tarn_copy(allocator, kept, allocator, shared, SIZE, side_stream, &error));
     CHECK(tarn_allocator_record_stream(allocator, shared, side_stream, &error));
 
-    /* Freeing now is right: the block waits until the copy is done before it is used again. */
+    /* It may be freed now: the block is reused only after the copy is done. */
     CHECK(tarn_allocator_free(allocator, shared, &error));
     CHECK(tarn_stream_wait(device, side_stream, &error));
     CHECK(tarn_allocator_alloc(allocator, SIZE, main_stream, &next, &error));

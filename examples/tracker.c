@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tracker [DEVICE]: two training steps of a small model, and what its memory was for. The model is
- * two layers with a parameter each; only its memory is real: allocated, tracked and freed.
+ * tracker [DEVICE]: two training steps of a small model, and the purposes of its memory. The model
+ * has two layers with a parameter each; only its memory is real: allocated, tracked and freed.
  */
 #include "example.h"
 
@@ -34,7 +34,7 @@ static void tell(struct model *model, struct tarn_track_event event)
     CHECK(tarn_tracker_apply(model->tracker, &event, 1, NULL, &error));
 }
 
-/* Memory that an operator has made; its address is the storage's number. */
+/* Memory created by an operator; its address is the storage's number. */
 static tarn_ptr make(struct model *model, uint64_t bytes, uint16_t flags)
 {
     tarn_ptr ptr;

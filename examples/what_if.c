@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * what_if SNAPSHOT: what other settings would have cost a recorded run, on which device it would
- * have fitted, and what twice the batch would take.
+ * what_if SNAPSHOT: the cost of a recorded run under other settings, the smallest device for it,
+ * and the memory it needs with twice the batch.
  */
 #include "example.h"
 

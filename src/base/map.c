@@ -144,8 +144,3 @@ bool tn_map_take(struct tn_map *map, uint64_t key, uint64_t *value_out)
     tn_map_remove(map, value);
     return true;
 }
-
-size_t tn_map_memory(const struct tn_map *map)
-{
-    return map->capacity * sizeof *map->slots;
-}

@@ -45,7 +45,4 @@ void tn_map_remove(struct tn_map *map, uint64_t *value);
 /* Removes the key; false when it is not in the map. */
 bool tn_map_take(struct tn_map *map, uint64_t key, uint64_t *value_out);
 
-/* Host bytes held. */
-size_t tn_map_memory(const struct tn_map *map);
-
 #endif

@@ -230,11 +230,6 @@ struct tn_tree_node *tn_tree_first(const struct tn_tree *tree)
     return node_outermost(tree->root, SMALLER);
 }
 
-struct tn_tree_node *tn_tree_last(const struct tn_tree *tree)
-{
-    return node_outermost(tree->root, GREATER);
-}
-
 struct tn_tree_node *tn_tree_next(const struct tn_tree_node *node)
 {
     return node_step(node, GREATER);

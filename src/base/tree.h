@@ -64,7 +64,6 @@ struct tn_tree_node *tn_tree_find_at_most(const struct tn_tree *tree,
 
 /* In order; NULL at the end. */
 struct tn_tree_node *tn_tree_first(const struct tn_tree *tree);
-struct tn_tree_node *tn_tree_last(const struct tn_tree *tree);
 struct tn_tree_node *tn_tree_next(const struct tn_tree_node *node);
 struct tn_tree_node *tn_tree_prev(const struct tn_tree_node *node);
 

@@ -56,3 +56,12 @@ void *tn_vec_push(struct tn_vec *vec)
     memset(item, 0, vec->item_size);
     return item;
 }
+
+bool tn_vec_add(struct tn_vec *vec, const void *item)
+{
+    if (!tn_vec_reserve(vec, 1)) {
+        return false;
+    }
+    memcpy((char *)vec->items + vec->count++ * vec->item_size, item, vec->item_size);
+    return true;
+}

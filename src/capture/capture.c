@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements tarn/capture.h: copies every source under its lock (live_copy.h), then builds the
- * model from the copies at leisure. Each stack and each combination of texts is looked up once.
+ * model from the copies. Each stack and each combination of texts is looked up once.
  */
 #include "tarn/capture.h"
 
@@ -21,17 +21,17 @@ enum {
     DEVICES_MAX = 1024 /* the highest number of a device + 1 */
 };
 
-/* What is built, and what is known already. */
+/* State of the construction. */
 struct build {
     struct tn_model *model;
     struct tn_live_copy *copies;
     size_t count;                    /* of copies */
     const struct tn_live_copy *host; /* of pinned memory, NULL = none */
-    struct tarn_history *history;    /* of the copy at hand */
+    struct tarn_history *history;    /* of the current copy */
     struct tn_map stacks;            /* address of a piece to stack of the model */
     struct tn_map extras;            /* address of a piece to extra of the model */
-    struct tn_vec frames;            /* uint32_t, of the stack at hand */
-    uint32_t plain_extra;            /* of events without a piece; TN_EXTRA_NONE = not yet made */
+    struct tn_vec frames;            /* uint32_t, of the current stack */
+    uint32_t plain_extra;            /* of events without a piece; TN_EXTRA_NONE = not added yet */
     enum tarn_status status;         /* the first failure */
 };
 
@@ -43,7 +43,7 @@ static bool build_check(struct build *build, enum tarn_status status)
     return build->status == TARN_OK;
 }
 
-/* Memory of the model; NULL, and noted, when there is none. */
+/* Allocates memory of the model; NULL, and records the failure, if there is none. */
 static void *build_array(struct build *build, size_t count, size_t size)
 {
     void *array = tn_arena_alloc_array(&build->model->arena, count, size);
@@ -56,7 +56,7 @@ static void *build_array(struct build *build, size_t count, size_t size)
 
 /* ---- texts ---- */
 
-/* What is not UTF-8, which no snapshot can hold, becomes question marks. */
+/* Replaces bytes that are not UTF-8, which no snapshot can have, by question marks. */
 static enum tarn_status add_repaired(struct tn_model *model, const char *text, size_t length,
                                      uint32_t *string_out)
 {
@@ -191,7 +191,8 @@ static void build_segment(struct build *build, const struct tn_live_copy *copy,
     };
 }
 
-/* Those of some copies; *count_out of them. NULL, and noted, without host memory. */
+/* The segments of some copies; *count_out of them. NULL, and records the failure, without host
+ * memory. */
 static const struct tn_model_segment *build_segments(struct build *build,
                                                      const struct tn_live_copy *copies,
                                                      size_t count, size_t *count_out)
@@ -269,7 +270,7 @@ static void build_entry(struct build *build, const struct tn_live_copy *copy,
         .time_us = tn_history_time_us(copy->source.history, &copy->history, entry->ticks),
         .stack = build_stack(build, stack, TN_STACK_NONE),
         .extra = build_extra(build, entry->extra) & 0x7ffffff,
-        .action = entry->action & 0x1f, /* files have the same, and more */
+        .action = entry->action & 0x1f, /* files have these values, and more */
     };
     uint64_t number;
 
@@ -296,7 +297,7 @@ static void build_trace(struct build *build, const struct tn_live_copy *copies, 
     trace->count = build->model->entries.count - trace->first;
 }
 
-/* `count` of them, by device. NULL, and noted, without host memory. */
+/* `count` traces, by device. NULL, and records the failure, without host memory. */
 static const struct tn_trace *build_traces(struct build *build, const struct tn_live_copy *copies,
                                            size_t copy_count, size_t count, bool without)
 {
@@ -311,7 +312,7 @@ static const struct tn_trace *build_traces(struct build *build, const struct tn_
     return traces;
 }
 
-/* Traces that there are, one a device. */
+/* Number of traces, one per device. */
 static size_t trace_count(const struct build *build, const struct tarn_capture_options *options)
 {
     size_t count = options->device_count;
@@ -479,7 +480,7 @@ static bool history_is_known(const struct tarn_capture_source *sources, size_t a
     return known;
 }
 
-/* By device; the order of those of one device stays. */
+/* By device; stable. */
 static void sort_copies(struct tn_live_copy *copies, size_t count)
 {
     for (size_t i = 1; i < count; i++) {

@@ -12,7 +12,7 @@
 enum {
     SEGMENTS_FIRST = 64,
     BLOCKS_FIRST = 1024,
-    TRIES = 100 /* others may allocate faster than room is got, but not for ever */
+    TRIES = 100 /* other threads may allocate meanwhile, but not forever */
 };
 
 /* ---- under the allocator's lock ---- */
@@ -79,7 +79,8 @@ static void rooms_free(struct tn_live_copy *copy)
     copy->blocks = NULL;
 }
 
-/* Room for what there was, and half as much again. Its pages are there when the lock is held. */
+/* Room for the counted items, and half as much again. Its pages are committed before the lock is
+ * taken. */
 static bool rooms_get(struct tn_live_copy *copy)
 {
     const uint64_t segments = copy->segment_count + copy->segment_count / 2 + SEGMENTS_FIRST;
@@ -119,7 +120,7 @@ static enum tarn_status copy_try(struct tn_live_copy *copy,
                              &look, error);
 }
 
-/* What it is a copy of is in it. */
+/* The sources are in it. */
 static enum tarn_status copy_make(struct tn_live_copy *copy,
                                   const struct tarn_capture_options *options,
                                   struct tarn_error *error)

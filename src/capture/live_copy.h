@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What live allocators show at one moment, copied: the only part of a snapshot that is done under
- * an allocator's lock. Nothing is allocated there; when the room got beforehand turns out to be too
- * small, the copy is made again with more.
+ * A consistent copy of a live allocator: the only part of a snapshot that is made under an
+ * allocator's lock. Nothing is allocated under it; if the room allocated before is too small, the
+ * copy is repeated with more.
  *
- * Owns: the arrays, and until tn_live_copy_fini a claim on everything that stacks and texts stand
- * for.
+ * Owns: the arrays, and until tn_live_copy_fini references to its stacks and texts.
  */
 #ifndef TN_CAPTURE_LIVE_COPY_H
 #define TN_CAPTURE_LIVE_COPY_H
@@ -13,7 +12,7 @@
 #include "history/history.h"
 #include "tarn/capture.h"
 
-/* A segment and where its blocks are. */
+/* A segment and the range of its blocks. */
 struct tn_copied_segment {
     struct tarn_segment_info info;
     uint64_t first_block;
@@ -26,24 +25,24 @@ struct tn_live_copy {
     int device;                 /* ordinal */
     struct tarn_config config;
     struct tn_copied_segment *segments;
-    uint64_t segment_count; /* those that there were; of which the first that had room are here */
+    uint64_t segment_count; /* total number; the array has as many as there was room for */
     uint64_t segment_capacity;
     struct tarn_block_info *blocks;
     uint64_t block_count;
     uint64_t block_capacity;
     struct tn_history_copy history;
-    bool has_history; /* false also when an earlier copy has it */
+    bool has_history; /* also false if an earlier copy has it */
     bool has_stacks;  /* ids of blocks and segments are those of the history */
-    uint64_t held_ns; /* for how long the lock was held, the last time */
+    uint64_t held_ns; /* how long the lock was last held */
 };
 
 /* TARN_ERR_HOST_MEMORY or TARN_ERR_NOT_SUPPORTED; nothing to release then. `with_history` is false
- * when the source's history is in another copy. */
+ * if the source's history is in another copy. */
 enum tarn_status tn_live_copy_init(struct tn_live_copy *copy,
                                    const struct tarn_capture_source *source,
                                    const struct tarn_capture_options *options, bool with_history,
                                    struct tarn_error *error) TN_MUST_CHECK;
-/* The same of pinned memory and its history, which may be NULL. */
+/* The same for pinned memory and its history, which may be NULL. */
 enum tarn_status tn_live_copy_pinned(struct tn_live_copy *copy, struct tarn_pinned *pinned,
                                      struct tarn_history *history,
                                      struct tarn_error *error) TN_MUST_CHECK;

@@ -2,9 +2,9 @@
 /*
  * Implements tarn/oom_dump.h: an observer of failures that captures and saves.
  *
- * Locks: `lock` (rank TN_LOCK_REGISTRY) makes threads that fail at once write one after the other,
- * and guards the count and the last error. The allocator calls observers without any lock of its
- * own, so capturing under this one is in order.
+ * Locks: `lock` (rank TN_LOCK_REGISTRY) serializes threads that fail concurrently, and guards the
+ * count and the last error. The allocator calls observers without holding a lock, so capturing
+ * under this one is allowed.
  */
 #include "tarn/oom_dump.h"
 
@@ -28,7 +28,7 @@ struct tarn_oom_dump {
     struct tn_fork_watch fork;
     struct tn_lock lock;
     uint64_t count;
-    struct tarn_error last; /* status TARN_OK: nothing went wrong */
+    struct tarn_error last; /* status TARN_OK: none */
 };
 
 /* ---- the path ---- */
@@ -48,7 +48,7 @@ static const char *rank_of_process(void)
     return "0";
 }
 
-/* What stands for the letter behind a per cent sign; NULL for any other letter. */
+/* Replacement of the letter after a percent sign; NULL for any other letter. */
 static const char *expansion(char letter, char *number, size_t size)
 {
     switch (letter) {
@@ -64,7 +64,7 @@ static const char *expansion(char letter, char *number, size_t size)
     }
 }
 
-/* Adds a piece to the path; false when it becomes too long. */
+/* Appends to the path; false if it becomes too long. */
 static bool path_add(char *text, size_t *used, const char *piece, size_t length)
 {
     if (length > PATH_MAX_BYTES - *used) {
@@ -88,7 +88,7 @@ static enum tarn_status path_expand(const char *path, char *text, struct tarn_er
         if (!piece) {
             return tn_fail_at(error, TARN_ERR_INVALID_ARGUMENT, at - path,
                               "path of a dump, position %td: only %%p (process), %%r (rank) and "
-                              "%%%% may follow a per cent sign",
+                              "%%%% may follow a percent sign",
                               at - path);
         }
         fits = path_add(text, &used, piece, *at == '%' ? strlen(piece) : 1);
@@ -99,7 +99,7 @@ static enum tarn_status path_expand(const char *path, char *text, struct tarn_er
                           PATH_MAX_BYTES);
 }
 
-/* NULL where neither the caller nor the environment says. */
+/* NULL if neither the caller nor the environment sets it. */
 static const char *path_given(const char *path)
 {
     return path ? path : getenv("TARN_DUMP_ON_OOM");

@@ -7,18 +7,13 @@
  */
 #include "device/cuda_device.h"
 
-static bool pool_begin(struct tn_cuda_call *call, struct tarn_device *device,
-                       enum tn_cuda_purpose purpose)
+static bool pool_check(struct tn_cuda_call *call)
 {
-    if (!tn_cuda_begin(call, device, purpose)) {
-        return false;
-    }
     if (!call->cuda->pool) {
         tn_cuda_refuse(call, "GPU %d has no memory pools, which backend:cudaMallocAsync needs",
-                       device->ordinal);
-        return false;
+                       call->cuda->base.ordinal);
     }
-    return true;
+    return call->cuda->pool != NULL;
 }
 
 static bool attribute_set(struct tn_cuda_call *call, int attribute, uint64_t value)
@@ -48,80 +43,62 @@ static bool pool_prepare(struct tn_cuda_call *call)
     return done;
 }
 
-enum tarn_status tn_cuda_pool_alloc(struct tarn_device *device, uint64_t size, tarn_stream stream,
-                                    tarn_ptr *address_out)
+void tn_cuda_op_pool_alloc(struct tn_cuda_call *call, uint64_t size, tarn_stream stream,
+                           tarn_ptr *address_out)
 {
-    struct tn_cuda_call call;
     uint64_t address = 0;
 
-    if (pool_begin(&call, device, TN_CUDA_TAKES) && pool_prepare(&call) &&
+    if (pool_check(call) && pool_prepare(call) &&
         tn_cuda_did(
-            &call, "cuMemAllocFromPoolAsync",
-            call.cuda->driver.cuMemAllocFromPoolAsync(&address, size, call.cuda->pool, stream))) {
+            call, "cuMemAllocFromPoolAsync",
+            call->cuda->driver.cuMemAllocFromPoolAsync(&address, size, call->cuda->pool, stream))) {
         *address_out = address;
     }
-    return tn_cuda_end(&call);
 }
 
-enum tarn_status tn_cuda_pool_free(struct tarn_device *device, tarn_ptr address, tarn_stream stream)
+void tn_cuda_op_pool_free(struct tn_cuda_call *call, tarn_ptr address, tarn_stream stream)
 {
-    struct tn_cuda_call call;
-
-    if (pool_begin(&call, device, TN_CUDA_GIVES)) {
-        (void)tn_cuda_did(&call, "cuMemFreeAsync",
-                          call.cuda->driver.cuMemFreeAsync(address, stream));
+    if (pool_check(call)) {
+        (void)tn_cuda_did(call, "cuMemFreeAsync",
+                          call->cuda->driver.cuMemFreeAsync(address, stream));
     }
-    return tn_cuda_end(&call);
 }
 
-enum tarn_status tn_cuda_pool_trim(struct tarn_device *device, uint64_t keep)
+void tn_cuda_op_pool_trim(struct tn_cuda_call *call, uint64_t keep)
 {
-    struct tn_cuda_call call;
-
-    if (pool_begin(&call, device, TN_CUDA_GIVES)) {
-        (void)tn_cuda_did(&call, "cuMemPoolTrimTo",
-                          call.cuda->driver.cuMemPoolTrimTo(call.cuda->pool, keep));
+    if (pool_check(call)) {
+        (void)tn_cuda_did(call, "cuMemPoolTrimTo",
+                          call->cuda->driver.cuMemPoolTrimTo(call->cuda->pool, keep));
     }
-    return tn_cuda_end(&call);
 }
 
-static enum tarn_status pool_ask(struct tarn_device *device, int reserved, int used,
-                                 uint64_t *reserved_out, uint64_t *used_out)
+static void pool_ask(struct tn_cuda_call *call, int reserved, int used, uint64_t *reserved_out,
+                     uint64_t *used_out)
 {
-    struct tn_cuda_call call;
     uint64_t reserved_bytes = 0;
     uint64_t used_bytes = 0;
 
-    if (pool_begin(&call, device, TN_CUDA_TAKES) &&
-        attribute_get(&call, reserved, &reserved_bytes) &&
-        attribute_get(&call, used, &used_bytes)) {
+    if (pool_check(call) && attribute_get(call, reserved, &reserved_bytes) &&
+        attribute_get(call, used, &used_bytes)) {
         *reserved_out = reserved_bytes;
         *used_out = used_bytes;
     }
-    return tn_cuda_end(&call);
 }
 
-enum tarn_status tn_cuda_pool_info(struct tarn_device *device, uint64_t *reserved_out,
-                                   uint64_t *used_out)
+void tn_cuda_op_pool_info(struct tn_cuda_call *call, uint64_t *reserved_out, uint64_t *used_out)
 {
-    return pool_ask(device, TN_CU_POOL_RESERVED_CURRENT, TN_CU_POOL_USED_CURRENT, reserved_out,
-                    used_out);
+    pool_ask(call, TN_CU_POOL_RESERVED_CURRENT, TN_CU_POOL_USED_CURRENT, reserved_out, used_out);
 }
 
-enum tarn_status tn_cuda_pool_peaks(struct tarn_device *device, uint64_t *reserved_out,
-                                    uint64_t *used_out)
+void tn_cuda_op_pool_peaks(struct tn_cuda_call *call, uint64_t *reserved_out, uint64_t *used_out)
 {
-    return pool_ask(device, TN_CU_POOL_RESERVED_HIGH, TN_CU_POOL_USED_HIGH, reserved_out, used_out);
+    pool_ask(call, TN_CU_POOL_RESERVED_HIGH, TN_CU_POOL_USED_HIGH, reserved_out, used_out);
 }
 
-enum tarn_status tn_cuda_pool_reset_peaks(struct tarn_device *device)
+void tn_cuda_op_pool_reset_peaks(struct tn_cuda_call *call)
 {
-    struct tn_cuda_call call;
-
     /* The driver accepts only 0, which resets the peak to the current value. */
-    if (pool_begin(&call, device, TN_CUDA_TAKES) &&
-        attribute_set(&call, TN_CU_POOL_RESERVED_HIGH, 0)) {
-        (void)attribute_set(&call, TN_CU_POOL_USED_HIGH, 0);
+    if (pool_check(call) && attribute_set(call, TN_CU_POOL_RESERVED_HIGH, 0)) {
+        (void)attribute_set(call, TN_CU_POOL_USED_HIGH, 0);
     }
-    return tn_cuda_end(&call);
 }

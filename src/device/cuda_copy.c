@@ -5,37 +5,29 @@
 
 #include "base/assertion.h"
 
-enum tarn_status tn_cuda_peer_reaches(struct tarn_device *device, struct tarn_device *peer,
-                                      bool *reaches_out)
+void tn_cuda_op_peer_reaches(struct tn_cuda_call *call, struct tarn_device *peer, bool *reaches_out)
 {
     const struct tn_cuda *other = tn_cuda_from(peer);
-    struct tn_cuda_call call;
     int can = 0;
 
     tn_assert(other);
-    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES) &&
-        tn_cuda_did(
-            &call, "cuDeviceCanAccessPeer",
-            call.cuda->driver.cuDeviceCanAccessPeer(&can, call.cuda->device, other->device))) {
+    if (tn_cuda_did(
+            call, "cuDeviceCanAccessPeer",
+            call->cuda->driver.cuDeviceCanAccessPeer(&can, call->cuda->device, other->device))) {
         *reaches_out = can != 0;
     }
-    return tn_cuda_end(&call);
 }
 
-enum tarn_status tn_cuda_peer_enable(struct tarn_device *device, struct tarn_device *peer)
+void tn_cuda_op_peer_enable(struct tn_cuda_call *call, struct tarn_device *peer)
 {
     const struct tn_cuda *other = tn_cuda_from(peer);
-    struct tn_cuda_call call;
 
     tn_assert(other);
-    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES)) {
-        const int result = call.cuda->driver.cuCtxEnablePeerAccess(other->context, 0);
+    const int result = call->cuda->driver.cuCtxEnablePeerAccess(other->context, 0);
 
-        if (result != TN_CU_PEER_ACCESS_ALREADY_ENABLED) {
-            (void)tn_cuda_did(&call, "cuCtxEnablePeerAccess", result);
-        }
+    if (result != TN_CU_PEER_ACCESS_ALREADY_ENABLED) {
+        (void)tn_cuda_did(call, "cuCtxEnablePeerAccess", result);
     }
-    return tn_cuda_end(&call);
 }
 
 enum tarn_status tn_cuda_copy(struct tarn_device *device, const struct tn_copy *copy,

@@ -117,46 +117,33 @@ enum tarn_status tn_cuda_end(struct tn_cuda_call *call)
 
 /* ---- plain memory ---- */
 
-static enum tarn_status cuda_alloc(struct tarn_device *device, uint64_t size, tarn_ptr *address_out)
+void tn_cuda_op_alloc(struct tn_cuda_call *call, uint64_t size, tarn_ptr *address_out)
 {
-    struct tn_cuda_call call;
     uint64_t address = 0;
 
-    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES) &&
-        tn_cuda_did(&call, "cuMemAlloc", call.cuda->driver.cuMemAlloc_v2(&address, size))) {
+    if (tn_cuda_did(call, "cuMemAlloc", call->cuda->driver.cuMemAlloc_v2(&address, size))) {
         *address_out = address;
     }
-    return tn_cuda_end(&call);
 }
 
-static enum tarn_status cuda_free(struct tarn_device *device, tarn_ptr address)
+void tn_cuda_op_free(struct tn_cuda_call *call, tarn_ptr address)
 {
-    struct tn_cuda_call call;
-
     if (address == 0) { /* the driver would ignore it */
-        call = (struct tn_cuda_call){.cuda = cuda_of(device)};
-        tn_cuda_refuse(&call, "free of address 0");
-        return call.status;
+        tn_cuda_refuse(call, "free of address 0");
+    } else {
+        (void)tn_cuda_did(call, "cuMemFree", call->cuda->driver.cuMemFree_v2(address));
     }
-    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
-        (void)tn_cuda_did(&call, "cuMemFree", call.cuda->driver.cuMemFree_v2(address));
-    }
-    return tn_cuda_end(&call);
 }
 
-static enum tarn_status cuda_memory_info(struct tarn_device *device, uint64_t *free_out,
-                                         uint64_t *total_out)
+void tn_cuda_op_memory_info(struct tn_cuda_call *call, uint64_t *free_out, uint64_t *total_out)
 {
-    struct tn_cuda_call call;
     size_t unused = 0;
     size_t total = 0;
 
-    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES) &&
-        tn_cuda_did(&call, "cuMemGetInfo", call.cuda->driver.cuMemGetInfo_v2(&unused, &total))) {
+    if (tn_cuda_did(call, "cuMemGetInfo", call->cuda->driver.cuMemGetInfo_v2(&unused, &total))) {
         *free_out = unused;
         *total_out = total;
     }
-    return tn_cuda_end(&call);
 }
 
 static enum tarn_status cuda_processes(struct tarn_device *device, tarn_process_visitor visit,
@@ -183,69 +170,39 @@ static enum tarn_status cuda_processes(struct tarn_device *device, tarn_process_
 
 /* Without timing an event costs the GPU almost nothing. A wait spins or sleeps according to the
  * context's scheduling flags: blocking-sync events would raise an interrupt each. */
-static enum tarn_status cuda_event_create(struct tarn_device *device, tn_event_handle *event_out)
+void tn_cuda_op_event_create(struct tn_cuda_call *call, tn_event_handle *event_out)
 {
-    struct tn_cuda_call call;
     uint64_t event = 0;
 
-    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES) &&
-        tn_cuda_did(&call, "cuEventCreate",
-                    call.cuda->driver.cuEventCreate(&event, TN_CU_EVENT_DISABLE_TIMING))) {
+    if (tn_cuda_did(call, "cuEventCreate",
+                    call->cuda->driver.cuEventCreate(&event, TN_CU_EVENT_DISABLE_TIMING))) {
         *event_out = event;
     }
-    return tn_cuda_end(&call);
 }
 
-static enum tarn_status cuda_event_destroy(struct tarn_device *device, tn_event_handle event)
+void tn_cuda_op_event_destroy(struct tn_cuda_call *call, tn_event_handle event)
 {
-    struct tn_cuda_call call;
-
-    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
-        (void)tn_cuda_did(&call, "cuEventDestroy", call.cuda->driver.cuEventDestroy_v2(event));
-    }
-    return tn_cuda_end(&call);
+    (void)tn_cuda_did(call, "cuEventDestroy", call->cuda->driver.cuEventDestroy_v2(event));
 }
 
-static enum tarn_status cuda_event_record(struct tarn_device *device, tn_event_handle event,
-                                          tarn_stream stream)
+void tn_cuda_op_event_record(struct tn_cuda_call *call, tn_event_handle event, tarn_stream stream)
 {
-    struct tn_cuda_call call;
-
-    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES)) {
-        (void)tn_cuda_did(&call, "cuEventRecord", call.cuda->driver.cuEventRecord(event, stream));
-    }
-    return tn_cuda_end(&call);
+    (void)tn_cuda_did(call, "cuEventRecord", call->cuda->driver.cuEventRecord(event, stream));
 }
 
-static enum tarn_status cuda_event_query(struct tarn_device *device, tn_event_handle event)
+void tn_cuda_op_event_query(struct tn_cuda_call *call, tn_event_handle event)
 {
-    struct tn_cuda_call call;
-
-    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
-        (void)tn_cuda_did(&call, "cuEventQuery", call.cuda->driver.cuEventQuery(event));
-    }
-    return tn_cuda_end(&call);
+    (void)tn_cuda_did(call, "cuEventQuery", call->cuda->driver.cuEventQuery(event));
 }
 
-static enum tarn_status cuda_event_wait(struct tarn_device *device, tn_event_handle event)
+void tn_cuda_op_event_wait(struct tn_cuda_call *call, tn_event_handle event)
 {
-    struct tn_cuda_call call;
-
-    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
-        (void)tn_cuda_did(&call, "cuEventSynchronize", call.cuda->driver.cuEventSynchronize(event));
-    }
-    return tn_cuda_end(&call);
+    (void)tn_cuda_did(call, "cuEventSynchronize", call->cuda->driver.cuEventSynchronize(event));
 }
 
-static enum tarn_status cuda_stream_wait(struct tarn_device *device, tarn_stream stream)
+void tn_cuda_op_stream_wait(struct tn_cuda_call *call, tarn_stream stream)
 {
-    struct tn_cuda_call call;
-
-    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
-        (void)tn_cuda_did(&call, "cuStreamSynchronize",
-                          call.cuda->driver.cuStreamSynchronize(stream));
-    }
-    return tn_cuda_end(&call);
+    (void)tn_cuda_did(call, "cuStreamSynchronize", call->cuda->driver.cuStreamSynchronize(stream));
 }
 
 static enum tarn_status cuda_stream_check(struct tarn_device *device, tarn_stream stream)
@@ -262,49 +219,31 @@ static enum tarn_status cuda_stream_check(struct tarn_device *device, tarn_strea
     return tn_cuda_end(&call);
 }
 
-static enum tarn_status cuda_stream_wait_event(struct tarn_device *device, tarn_stream stream,
-                                               tn_event_handle event)
+void tn_cuda_op_stream_wait_event(struct tn_cuda_call *call, tarn_stream stream,
+                                  tn_event_handle event)
 {
-    struct tn_cuda_call call;
-
-    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES)) {
-        (void)tn_cuda_did(&call, "cuStreamWaitEvent",
-                          call.cuda->driver.cuStreamWaitEvent(stream, event, 0));
-    }
-    return tn_cuda_end(&call);
+    (void)tn_cuda_did(call, "cuStreamWaitEvent",
+                      call->cuda->driver.cuStreamWaitEvent(stream, event, 0));
 }
 
-static enum tarn_status cuda_stream_create(struct tarn_device *device, tarn_stream *stream_out)
+void tn_cuda_op_stream_create(struct tn_cuda_call *call, tarn_stream *stream_out)
 {
-    struct tn_cuda_call call;
     uint64_t stream = 0;
 
-    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES) &&
-        tn_cuda_did(&call, "cuStreamCreate",
-                    call.cuda->driver.cuStreamCreate(&stream, TN_CU_STREAM_NON_BLOCKING))) {
+    if (tn_cuda_did(call, "cuStreamCreate",
+                    call->cuda->driver.cuStreamCreate(&stream, TN_CU_STREAM_NON_BLOCKING))) {
         *stream_out = stream;
     }
-    return tn_cuda_end(&call);
 }
 
-static enum tarn_status cuda_stream_destroy(struct tarn_device *device, tarn_stream stream)
+void tn_cuda_op_stream_destroy(struct tn_cuda_call *call, tarn_stream stream)
 {
-    struct tn_cuda_call call;
-
-    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
-        (void)tn_cuda_did(&call, "cuStreamDestroy", call.cuda->driver.cuStreamDestroy_v2(stream));
-    }
-    return tn_cuda_end(&call);
+    (void)tn_cuda_did(call, "cuStreamDestroy", call->cuda->driver.cuStreamDestroy_v2(stream));
 }
 
-static enum tarn_status cuda_device_wait(struct tarn_device *device)
+void tn_cuda_op_device_wait(struct tn_cuda_call *call)
 {
-    struct tn_cuda_call call;
-
-    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
-        (void)tn_cuda_did(&call, "cuCtxSynchronize", call.cuda->driver.cuCtxSynchronize());
-    }
-    return tn_cuda_end(&call);
+    (void)tn_cuda_did(call, "cuCtxSynchronize", call->cuda->driver.cuCtxSynchronize());
 }
 
 /* ---- other functions ---- */
@@ -334,50 +273,33 @@ static void cuda_destroy(struct tarn_device *device)
     tn_host_free(cuda, sizeof *cuda);
 }
 
+/* Each call runs in the device's context and in relaxed capture mode. */
+#define TN_OP_DEVICE struct tarn_device *device
+#define TN_OP_SELF   &call
+#define TN_DEVICE_OP(NAME, name, purpose, parameters, arguments)                                   \
+    static enum tarn_status cuda_##name parameters                                                 \
+    {                                                                                              \
+        struct tn_cuda_call call;                                                                  \
+                                                                                                   \
+        if (tn_cuda_begin(&call, device, TN_CUDA_##purpose)) {                                     \
+            tn_cuda_op_##name arguments;                                                           \
+        }                                                                                          \
+        return tn_cuda_end(&call);                                                                 \
+    }
+#include "device/device_ops.def"
+#undef TN_DEVICE_OP
+#undef TN_OP_SELF
+#undef TN_OP_DEVICE
+
 static const struct tn_device_ops cuda_ops = {
     .name = "cuda",
-    .alloc = cuda_alloc,
-    .free = cuda_free,
-    .memory_info = cuda_memory_info,
+#define TN_DEVICE_OP(NAME, name, purpose, parameters, arguments) .name = cuda_##name,
+#include "device/device_ops.def"
+#undef TN_DEVICE_OP
     .processes = cuda_processes,
-    .event_create = cuda_event_create,
-    .event_destroy = cuda_event_destroy,
-    .event_record = cuda_event_record,
-    .event_query = cuda_event_query,
-    .event_wait = cuda_event_wait,
-    .stream_wait = cuda_stream_wait,
     .stream_check = cuda_stream_check,
-    .stream_wait_event = cuda_stream_wait_event,
-    .stream_create = cuda_stream_create,
-    .stream_destroy = cuda_stream_destroy,
-    .device_wait = cuda_device_wait,
     .capture_info = tn_cuda_capture_info,
-    .graph_node_parents = tn_cuda_graph_node_parents,
-    .va_reserve = tn_cuda_va_reserve,
-    .va_release = tn_cuda_va_release,
-    .page_create = tn_cuda_page_create,
-    .page_release = tn_cuda_page_release,
-    .map = tn_cuda_map,
-    .unmap = tn_cuda_unmap,
-    .va_grant = tn_cuda_va_grant,
-    .ipc_export = tn_cuda_ipc_export,
-    .ipc_open = tn_cuda_ipc_open,
-    .ipc_close = tn_cuda_ipc_close,
-    .page_export = tn_cuda_page_export,
-    .page_import = tn_cuda_page_import,
-    .peer_reaches = tn_cuda_peer_reaches,
-    .peer_enable = tn_cuda_peer_enable,
     .copy = tn_cuda_copy,
-    .host_alloc = tn_cuda_host_alloc,
-    .host_free = tn_cuda_host_free,
-    .host_register = tn_cuda_host_register,
-    .host_unregister = tn_cuda_host_unregister,
-    .pool_alloc = tn_cuda_pool_alloc,
-    .pool_free = tn_cuda_pool_free,
-    .pool_trim = tn_cuda_pool_trim,
-    .pool_info = tn_cuda_pool_info,
-    .pool_peaks = tn_cuda_pool_peaks,
-    .pool_reset_peaks = tn_cuda_pool_reset_peaks,
     .now_ns = cuda_now_ns,
     .last_error = cuda_last_error,
     .destroy = cuda_destroy,

@@ -94,63 +94,21 @@ void tn_cuda_refuse(struct tn_cuda_call *call, const char *format, ...) TN_PRINT
 /* Restores what tn_cuda_begin changed; returns the call's status. */
 enum tarn_status tn_cuda_end(struct tn_cuda_call *call);
 
-/* ---- the table's functions, by file ---- */
+/* ---- the table's functions ---- */
 
-/* cuda_graph.c */
+/* The work of each call, which has begun; see device_ops.h. Failures are in the call's status. */
+#define TN_OP_DEVICE struct tn_cuda_call *call
+
+#define TN_DEVICE_OP(NAME, name, purpose, parameters, arguments) void tn_cuda_op_##name parameters;
+#include "device/device_ops.def"
+#undef TN_DEVICE_OP
+#undef TN_OP_DEVICE
+
+/* cuda_graph.c and cuda_copy.c: these begin and end the call themselves. */
 enum tarn_status tn_cuda_capture_info(struct tarn_device *device, tarn_stream stream,
                                       uint64_t *capture_out, tn_graph_node *nodes,
                                       uint32_t capacity, uint32_t *count_out);
-enum tarn_status tn_cuda_graph_node_parents(struct tarn_device *device, tn_graph_node node,
-                                            tn_graph_node *nodes, uint32_t capacity,
-                                            uint32_t *count_out);
-
-/* cuda_vmm.c */
-enum tarn_status tn_cuda_va_reserve(struct tarn_device *device, uint64_t size,
-                                    tarn_ptr *address_out);
-enum tarn_status tn_cuda_va_release(struct tarn_device *device, tarn_ptr address, uint64_t size);
-enum tarn_status tn_cuda_page_create(struct tarn_device *device, uint64_t size,
-                                     tn_page_handle *page_out);
-enum tarn_status tn_cuda_page_release(struct tarn_device *device, tn_page_handle page);
-enum tarn_status tn_cuda_map(struct tarn_device *device, tarn_ptr address, uint64_t size,
-                             tn_page_handle page);
-enum tarn_status tn_cuda_unmap(struct tarn_device *device, tarn_ptr address, uint64_t size);
-enum tarn_status tn_cuda_va_grant(struct tarn_device *device, tarn_ptr address, uint64_t size,
-                                  int peer_ordinal);
-
-/* cuda_ipc.c */
-enum tarn_status tn_cuda_ipc_export(struct tarn_device *device, tarn_ptr address,
-                                    struct tn_ipc_handle *handle_out);
-enum tarn_status tn_cuda_ipc_open(struct tarn_device *device, const struct tn_ipc_handle *handle,
-                                  tarn_ptr *address_out, uint64_t *size_out);
-enum tarn_status tn_cuda_ipc_close(struct tarn_device *device, tarn_ptr address);
-enum tarn_status tn_cuda_page_export(struct tarn_device *device, tn_page_handle page,
-                                     int *descriptor_out);
-enum tarn_status tn_cuda_page_import(struct tarn_device *device, int64_t process, int descriptor,
-                                     uint64_t size, tn_page_handle *page_out);
-
-/* cuda_host.c */
-enum tarn_status tn_cuda_host_alloc(struct tarn_device *device, uint64_t size, void **memory_out);
-enum tarn_status tn_cuda_host_free(struct tarn_device *device, void *memory);
-enum tarn_status tn_cuda_host_register(struct tarn_device *device, void *memory, uint64_t size);
-enum tarn_status tn_cuda_host_unregister(struct tarn_device *device, void *memory);
-
-/* cuda_copy.c */
-enum tarn_status tn_cuda_peer_reaches(struct tarn_device *device, struct tarn_device *peer,
-                                      bool *reaches_out);
-enum tarn_status tn_cuda_peer_enable(struct tarn_device *device, struct tarn_device *peer);
 enum tarn_status tn_cuda_copy(struct tarn_device *device, const struct tn_copy *copy,
                               tarn_stream stream);
-
-/* cuda_async.c */
-enum tarn_status tn_cuda_pool_alloc(struct tarn_device *device, uint64_t size, tarn_stream stream,
-                                    tarn_ptr *address_out);
-enum tarn_status tn_cuda_pool_free(struct tarn_device *device, tarn_ptr address,
-                                   tarn_stream stream);
-enum tarn_status tn_cuda_pool_trim(struct tarn_device *device, uint64_t keep);
-enum tarn_status tn_cuda_pool_info(struct tarn_device *device, uint64_t *reserved_out,
-                                   uint64_t *used_out);
-enum tarn_status tn_cuda_pool_peaks(struct tarn_device *device, uint64_t *reserved_out,
-                                    uint64_t *used_out);
-enum tarn_status tn_cuda_pool_reset_peaks(struct tarn_device *device);
 
 #endif

@@ -97,21 +97,17 @@ static void parents_list(struct tn_cuda_call *call, tn_graph_node node, tn_graph
     tn_host_free(edges == usual ? NULL : edges, kept * sizeof *edges);
 }
 
-enum tarn_status tn_cuda_graph_node_parents(struct tarn_device *device, tn_graph_node node,
-                                            tn_graph_node *nodes, uint32_t capacity,
-                                            uint32_t *count_out)
+void tn_cuda_op_graph_node_parents(struct tn_cuda_call *call, tn_graph_node node,
+                                   tn_graph_node *nodes, uint32_t capacity, uint32_t *count_out)
 {
-    struct tn_cuda_call call;
     size_t count = 0;
 
-    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES) &&
-        parents_ask(&call, node, NULL, NULL, &count)) {
+    if (parents_ask(call, node, NULL, NULL, &count)) {
         if (count > 0 && capacity > 0) {
-            parents_list(&call, node, nodes, count < capacity ? count : capacity);
+            parents_list(call, node, nodes, count < capacity ? count : capacity);
         }
-        if (call.status == TARN_OK) {
+        if (call->status == TARN_OK) {
             *count_out = (uint32_t)count;
         }
     }
-    return tn_cuda_end(&call);
 }

@@ -13,18 +13,15 @@
 static_assert(sizeof(struct tn_cu_ipc_handle) == sizeof(struct tn_ipc_handle),
               "a handle is the driver's");
 
-enum tarn_status tn_cuda_ipc_export(struct tarn_device *device, tarn_ptr address,
-                                    struct tn_ipc_handle *handle_out)
+void tn_cuda_op_ipc_export(struct tn_cuda_call *call, tarn_ptr address,
+                           struct tn_ipc_handle *handle_out)
 {
-    struct tn_cuda_call call;
     struct tn_cu_ipc_handle handle;
 
-    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES) &&
-        tn_cuda_did(&call, "cuIpcGetMemHandle",
-                    call.cuda->driver.cuIpcGetMemHandle(&handle, address))) {
+    if (tn_cuda_did(call, "cuIpcGetMemHandle",
+                    call->cuda->driver.cuIpcGetMemHandle(&handle, address))) {
         memcpy(handle_out, &handle, sizeof handle);
     }
-    return tn_cuda_end(&call);
 }
 
 /* Actual size of an opened allocation. */
@@ -45,67 +42,52 @@ static bool size_ask(struct tn_cuda_call *call, uint64_t address, uint64_t *size
     return true;
 }
 
-enum tarn_status tn_cuda_ipc_open(struct tarn_device *device, const struct tn_ipc_handle *given,
-                                  tarn_ptr *address_out, uint64_t *size_out)
+void tn_cuda_op_ipc_open(struct tn_cuda_call *call, const struct tn_ipc_handle *given,
+                         tarn_ptr *address_out, uint64_t *size_out)
 {
-    struct tn_cuda_call call;
     struct tn_cu_ipc_handle handle;
     uint64_t address = 0;
 
     memcpy(&handle, given, sizeof handle);
-    if (tn_cuda_begin(&call, device, TN_CUDA_TAKES) &&
-        tn_cuda_did(&call, "cuIpcOpenMemHandle",
-                    call.cuda->driver.cuIpcOpenMemHandle_v2(&address, handle,
-                                                            TN_CU_IPC_LAZY_PEER_ACCESS))) {
-        if (size_ask(&call, address, size_out)) {
+    if (tn_cuda_did(call, "cuIpcOpenMemHandle",
+                    call->cuda->driver.cuIpcOpenMemHandle_v2(&address, handle,
+                                                             TN_CU_IPC_LAZY_PEER_ACCESS))) {
+        if (size_ask(call, address, size_out)) {
             *address_out = address;
         } else {
-            (void)call.cuda->driver.cuIpcCloseMemHandle(address);
+            (void)call->cuda->driver.cuIpcCloseMemHandle(address);
         }
     }
-    return tn_cuda_end(&call);
 }
 
-enum tarn_status tn_cuda_ipc_close(struct tarn_device *device, tarn_ptr address)
+void tn_cuda_op_ipc_close(struct tn_cuda_call *call, tarn_ptr address)
 {
-    struct tn_cuda_call call;
-
-    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
-        (void)tn_cuda_did(&call, "cuIpcCloseMemHandle",
-                          call.cuda->driver.cuIpcCloseMemHandle(address));
-    }
-    return tn_cuda_end(&call);
+    (void)tn_cuda_did(call, "cuIpcCloseMemHandle", call->cuda->driver.cuIpcCloseMemHandle(address));
 }
 
-/* Starts a call that shares pages; false if the GPU does not support that. */
-static bool share_begin(struct tn_cuda_call *call, struct tarn_device *device)
+/* Fails the call and returns false if the GPU does not support sharing pages. */
+static bool share_check(struct tn_cuda_call *call)
 {
-    if (!tn_cuda_begin(call, device, TN_CUDA_TAKES)) {
-        return false;
-    }
-    if (call->cuda->page_prop.requested_handle_types != TN_CU_MEM_HANDLE_POSIX_FD) {
+    const bool can = call->cuda->page_prop.requested_handle_types == TN_CU_MEM_HANDLE_POSIX_FD;
+
+    if (!can) {
         tn_cuda_refuse(call,
                        "GPU %d cannot share pages by file descriptors: without "
                        "expandable_segments memory can be shared",
-                       device->ordinal);
-        return false;
+                       call->cuda->base.ordinal);
     }
-    return true;
+    return can;
 }
 
-enum tarn_status tn_cuda_page_export(struct tarn_device *device, tn_page_handle page,
-                                     int *descriptor_out)
+void tn_cuda_op_page_export(struct tn_cuda_call *call, tn_page_handle page, int *descriptor_out)
 {
-    struct tn_cuda_call call;
     int descriptor = -1;
 
-    if (share_begin(&call, device) &&
-        tn_cuda_did(&call, "cuMemExportToShareableHandle",
-                    call.cuda->driver.cuMemExportToShareableHandle(&descriptor, page,
-                                                                   TN_CU_MEM_HANDLE_POSIX_FD, 0))) {
+    if (share_check(call) && tn_cuda_did(call, "cuMemExportToShareableHandle",
+                                         call->cuda->driver.cuMemExportToShareableHandle(
+                                             &descriptor, page, TN_CU_MEM_HANDLE_POSIX_FD, 0))) {
         *descriptor_out = descriptor;
     }
-    return tn_cuda_end(&call);
 }
 
 /* Duplicates the other process's descriptor; -1 after failing the call. */
@@ -129,22 +111,20 @@ static int descriptor_fetch(struct tn_cuda_call *call, int64_t process, int desc
     return taken;
 }
 
-enum tarn_status tn_cuda_page_import(struct tarn_device *device, int64_t process, int descriptor,
-                                     uint64_t size, tn_page_handle *page_out)
+void tn_cuda_op_page_import(struct tn_cuda_call *call, int64_t process, int descriptor,
+                            uint64_t size, tn_page_handle *page_out)
 {
-    struct tn_cuda_call call;
     uint64_t page = 0;
     int taken = -1;
 
     (void)size; /* mapping fails if it is wrong */
-    if (share_begin(&call, device)) {
-        taken = descriptor_fetch(&call, process, descriptor);
+    if (share_check(call)) {
+        taken = descriptor_fetch(call, process, descriptor);
     }
-    if (taken >= 0 && tn_cuda_did(&call, "cuMemImportFromShareableHandle",
-                                  call.cuda->driver.cuMemImportFromShareableHandle(
+    if (taken >= 0 && tn_cuda_did(call, "cuMemImportFromShareableHandle",
+                                  call->cuda->driver.cuMemImportFromShareableHandle(
                                       &page, (void *)(intptr_t)taken, TN_CU_MEM_HANDLE_POSIX_FD))) {
         *page_out = page;
     }
     tn_os_descriptor_close(taken);
-    return tn_cuda_end(&call);
 }

@@ -7,68 +7,47 @@
 
 #include <inttypes.h>
 
-static bool vmm_begin(struct tn_cuda_call *call, struct tarn_device *device)
+static bool vmm_check(struct tn_cuda_call *call)
 {
-    if (!tn_cuda_begin(call, device, TN_CUDA_TAKES)) {
-        return false;
-    }
     if (!call->cuda->has_virtual_memory) {
         tn_cuda_refuse(call,
                        "GPU %d has no virtual memory management, which expandable segments "
                        "need",
-                       device->ordinal);
-        return false;
+                       call->cuda->base.ordinal);
     }
-    return true;
+    return call->cuda->has_virtual_memory;
 }
 
-enum tarn_status tn_cuda_va_reserve(struct tarn_device *device, uint64_t size,
-                                    tarn_ptr *address_out)
+void tn_cuda_op_va_reserve(struct tn_cuda_call *call, uint64_t size, tarn_ptr *address_out)
 {
-    struct tn_cuda_call call;
     uint64_t address = 0;
 
-    if (vmm_begin(&call, device) &&
-        tn_cuda_did(&call, "cuMemAddressReserve",
-                    call.cuda->driver.cuMemAddressReserve(&address, size, 0, 0, 0))) {
+    if (vmm_check(call) &&
+        tn_cuda_did(call, "cuMemAddressReserve",
+                    call->cuda->driver.cuMemAddressReserve(&address, size, 0, 0, 0))) {
         *address_out = address;
     }
-    return tn_cuda_end(&call);
 }
 
-enum tarn_status tn_cuda_va_release(struct tarn_device *device, tarn_ptr address, uint64_t size)
+void tn_cuda_op_va_release(struct tn_cuda_call *call, tarn_ptr address, uint64_t size)
 {
-    struct tn_cuda_call call;
-
-    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
-        (void)tn_cuda_did(&call, "cuMemAddressFree",
-                          call.cuda->driver.cuMemAddressFree(address, size));
-    }
-    return tn_cuda_end(&call);
+    (void)tn_cuda_did(call, "cuMemAddressFree", call->cuda->driver.cuMemAddressFree(address, size));
 }
 
-enum tarn_status tn_cuda_page_create(struct tarn_device *device, uint64_t size,
-                                     tn_page_handle *page_out)
+void tn_cuda_op_page_create(struct tn_cuda_call *call, uint64_t size, tn_page_handle *page_out)
 {
-    struct tn_cuda_call call;
     uint64_t page = 0;
 
-    if (vmm_begin(&call, device) &&
-        tn_cuda_did(&call, "cuMemCreate",
-                    call.cuda->driver.cuMemCreate(&page, size, &call.cuda->page_prop, 0))) {
+    if (vmm_check(call) &&
+        tn_cuda_did(call, "cuMemCreate",
+                    call->cuda->driver.cuMemCreate(&page, size, &call->cuda->page_prop, 0))) {
         *page_out = page;
     }
-    return tn_cuda_end(&call);
 }
 
-enum tarn_status tn_cuda_page_release(struct tarn_device *device, tn_page_handle page)
+void tn_cuda_op_page_release(struct tn_cuda_call *call, tn_page_handle page)
 {
-    struct tn_cuda_call call;
-
-    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
-        (void)tn_cuda_did(&call, "cuMemRelease", call.cuda->driver.cuMemRelease(page));
-    }
-    return tn_cuda_end(&call);
+    (void)tn_cuda_did(call, "cuMemRelease", call->cuda->driver.cuMemRelease(page));
 }
 
 static bool access_give(struct tn_cuda_call *call, uint64_t address, uint64_t size, int ordinal)
@@ -80,37 +59,25 @@ static bool access_give(struct tn_cuda_call *call, uint64_t address, uint64_t si
                        call->cuda->driver.cuMemSetAccess(address, size, &access, 1));
 }
 
-enum tarn_status tn_cuda_map(struct tarn_device *device, tarn_ptr address, uint64_t size,
-                             tn_page_handle page)
+void tn_cuda_op_map(struct tn_cuda_call *call, tarn_ptr address, uint64_t size, tn_page_handle page)
 {
-    struct tn_cuda_call call;
-
-    if (vmm_begin(&call, device) &&
-        tn_cuda_did(&call, "cuMemMap", call.cuda->driver.cuMemMap(address, size, 0, page, 0)) &&
-        !access_give(&call, address, size, call.cuda->device)) {
+    if (vmm_check(call) &&
+        tn_cuda_did(call, "cuMemMap", call->cuda->driver.cuMemMap(address, size, 0, page, 0)) &&
+        !access_give(call, address, size, call->cuda->device)) {
         /* Report the first failure. A remaining mapping keeps its page alive, which is harmless. */
-        (void)call.cuda->driver.cuMemUnmap(address, size);
+        (void)call->cuda->driver.cuMemUnmap(address, size);
     }
-    return tn_cuda_end(&call);
 }
 
-enum tarn_status tn_cuda_unmap(struct tarn_device *device, tarn_ptr address, uint64_t size)
+void tn_cuda_op_unmap(struct tn_cuda_call *call, tarn_ptr address, uint64_t size)
 {
-    struct tn_cuda_call call;
-
-    if (tn_cuda_begin(&call, device, TN_CUDA_GIVES)) {
-        (void)tn_cuda_did(&call, "cuMemUnmap", call.cuda->driver.cuMemUnmap(address, size));
-    }
-    return tn_cuda_end(&call);
+    (void)tn_cuda_did(call, "cuMemUnmap", call->cuda->driver.cuMemUnmap(address, size));
 }
 
-enum tarn_status tn_cuda_va_grant(struct tarn_device *device, tarn_ptr address, uint64_t size,
-                                  int peer_ordinal)
+void tn_cuda_op_va_grant(struct tn_cuda_call *call, tarn_ptr address, uint64_t size,
+                         int peer_ordinal)
 {
-    struct tn_cuda_call call;
-
-    if (vmm_begin(&call, device)) {
-        (void)access_give(&call, address, size, peer_ordinal);
+    if (vmm_check(call)) {
+        (void)access_give(call, address, size, peer_ordinal);
     }
-    return tn_cuda_end(&call);
 }

@@ -54,11 +54,6 @@ struct pool_block {
     bool used;
 };
 
-static struct tn_sim *sim_of(struct tarn_device *device)
-{
-    return TN_TREE_ENTRY(device, struct tn_sim, base);
-}
-
 static struct pool_block *block_of(const struct tn_tree_node *by_address)
 {
     return TN_TREE_ENTRY(by_address, struct pool_block, by_address);
@@ -178,7 +173,7 @@ static struct pool_block *pool_find_fit(const struct tn_sim *sim, uint64_t size,
     return NULL;
 }
 
-/* Gives back a chunk's addresses; nothing of it is charged any more. */
+/* Releases a chunk's addresses; none of its memory is charged. */
 static void chunk_give(struct tn_sim *sim, struct tn_sim_range *chunk)
 {
     tn_os_range_release(chunk->host, chunk->size);
@@ -219,8 +214,8 @@ static void block_resize(struct tn_sim *sim, struct pool_block *block, uint64_t 
     tn_tree_insert(&sim->pool.free, &block->by_size);
 }
 
-/* Takes up to `most` whole units out of a free block that is reached, and returns how many. What is
- * left are up to two blocks. None is taken where that would need host memory that is missing. */
+/* Removes up to `most` whole units from a free block whose point is reached; returns their number.
+ * Up to two blocks remain. Removes none if host memory is missing. */
 static uint64_t block_take_units(struct tn_sim *sim, struct pool_block *block, uint64_t most)
 {
     const uint64_t end = block->start + block->size;
@@ -255,23 +250,7 @@ static uint64_t block_take_units(struct tn_sim *sim, struct pool_block *block, u
     return units;
 }
 
-/* Gives back free units as long as at least `keep` bytes stay reserved, those at the lowest
- * addresses first. */
-static void pool_give_back(struct tn_sim *sim, uint64_t keep)
-{
-    pool_settle(sim);
-    struct tn_tree_node *node = tn_tree_first(&sim->pool.blocks);
-    while (node && sim->pool.reserved > keep) {
-        struct pool_block *block = block_of(node);
-
-        node = tn_tree_next(node);
-        if (!block->used) {
-            (void)block_take_units(sim, block, (sim->pool.reserved - keep) / UNIT);
-        }
-    }
-}
-
-/* Takes free units out of their place, up to `most`. */
+/* Unmaps up to `most` free units. */
 static void pool_move_units(struct tn_sim *sim, uint64_t most)
 {
     const struct pool_block key = {.size = UNIT};
@@ -311,8 +290,8 @@ static enum tarn_status pool_grow(struct tn_sim *sim, uint64_t size, tarn_stream
     return TARN_OK;
 }
 
-/* Takes a free block into use for a request of `asked` bytes, `size` when rounded; what it has too
- * much becomes a free block in the record *spare, which is then consumed (set to NULL). */
+/* Allocates a free block for a request of `asked` bytes, rounded to `size`; the remainder becomes a
+ * free block in *spare, which is then consumed (set to NULL). */
 static void block_use(struct tn_sim *sim, struct pool_block *block, uint64_t asked, uint64_t size,
                       struct pool_block **spare)
 {
@@ -339,7 +318,7 @@ static void block_use(struct tn_sim *sim, struct pool_block *block, uint64_t ask
     }
 }
 
-/* A free block that the stream may use, growing the pool if need be; then *record is consumed. */
+/* A free block that the stream may use. Grows the pool if necessary; *record is then consumed. */
 static enum tarn_status pool_get_block(struct tn_sim *sim, uint64_t size, tarn_stream stream,
                                        struct pool_block **record, struct pool_block **block_out)
 {
@@ -359,9 +338,9 @@ static enum tarn_status pool_get_block(struct tn_sim *sim, uint64_t size, tarn_s
     return st;
 }
 
-/* Both records that an allocation may need are there before anything changes. */
-static enum tarn_status pool_alloc_locked(struct tn_sim *sim, uint64_t size, tarn_stream stream,
-                                          tarn_ptr *address_out)
+/* Allocates both records that it may need before it changes anything. */
+enum tarn_status tn_sim_op_pool_alloc(struct tn_sim *sim, uint64_t size, tarn_stream stream,
+                                      tarn_ptr *address_out)
 {
     struct pool_block *block = NULL;
     struct pool_block *record = tn_host_alloc(sizeof *record);
@@ -392,18 +371,7 @@ out:
     return st;
 }
 
-enum tarn_status tn_sim_pool_alloc(struct tarn_device *device, uint64_t size, tarn_stream stream,
-                                   tarn_ptr *address_out)
-{
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_POOL_ALLOC);
-
-    if (st == TARN_OK) {
-        st = pool_alloc_locked(sim_of(device), size, stream, address_out);
-    }
-    return tn_sim_leave(device, st);
-}
-
-static enum tarn_status pool_free_locked(struct tn_sim *sim, tarn_ptr address, tarn_stream handle)
+enum tarn_status tn_sim_op_pool_free(struct tn_sim *sim, tarn_ptr address, tarn_stream handle)
 {
     const struct pool_block key = {.start = address};
     const struct tn_tree_node *node = tn_tree_find(&sim->pool.blocks, &key.by_address);
@@ -433,60 +401,42 @@ static enum tarn_status pool_free_locked(struct tn_sim *sim, tarn_ptr address, t
     return TARN_OK;
 }
 
-enum tarn_status tn_sim_pool_free(struct tarn_device *device, tarn_ptr address, tarn_stream stream)
+/* Releases the units at the lowest addresses first. */
+enum tarn_status tn_sim_op_pool_trim(struct tn_sim *sim, uint64_t keep)
 {
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_POOL_FREE);
+    pool_settle(sim);
+    struct tn_tree_node *node = tn_tree_first(&sim->pool.blocks);
+    while (node && sim->pool.reserved > keep) {
+        struct pool_block *block = block_of(node);
 
-    if (st == TARN_OK) {
-        st = pool_free_locked(sim_of(device), address, stream);
+        node = tn_tree_next(node);
+        if (!block->used) {
+            (void)block_take_units(sim, block, (sim->pool.reserved - keep) / UNIT);
+        }
     }
-    return tn_sim_leave(device, st);
+    return TARN_OK;
 }
 
-enum tarn_status tn_sim_pool_trim(struct tarn_device *device, uint64_t keep)
+enum tarn_status tn_sim_op_pool_info(struct tn_sim *sim, uint64_t *reserved_out, uint64_t *used_out)
 {
-    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_POOL_TRIM);
-
-    if (st == TARN_OK) {
-        pool_give_back(sim_of(device), keep);
-    }
-    return tn_sim_leave(device, st);
+    *reserved_out = sim->pool.reserved;
+    *used_out = sim->pool.used;
+    return TARN_OK;
 }
 
-enum tarn_status tn_sim_pool_info(struct tarn_device *device, uint64_t *reserved_out,
-                                  uint64_t *used_out)
+enum tarn_status tn_sim_op_pool_peaks(struct tn_sim *sim, uint64_t *reserved_out,
+                                      uint64_t *used_out)
 {
-    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_POOL_INFO);
-
-    if (st == TARN_OK) {
-        *reserved_out = sim_of(device)->pool.reserved;
-        *used_out = sim_of(device)->pool.used;
-    }
-    return tn_sim_leave(device, st);
+    *reserved_out = sim->pool.reserved_peak;
+    *used_out = sim->pool.used_peak;
+    return TARN_OK;
 }
 
-enum tarn_status tn_sim_pool_peaks(struct tarn_device *device, uint64_t *reserved_out,
-                                   uint64_t *used_out)
+enum tarn_status tn_sim_op_pool_reset_peaks(struct tn_sim *sim)
 {
-    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_POOL_PEAKS);
-
-    if (st == TARN_OK) {
-        *reserved_out = sim_of(device)->pool.reserved_peak;
-        *used_out = sim_of(device)->pool.used_peak;
-    }
-    return tn_sim_leave(device, st);
-}
-
-enum tarn_status tn_sim_pool_reset_peaks(struct tarn_device *device)
-{
-    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_POOL_RESET_PEAKS);
-    struct tn_sim_pool *pool = &sim_of(device)->pool;
-
-    if (st == TARN_OK) {
-        pool->reserved_peak = pool->reserved;
-        pool->used_peak = pool->used;
-    }
-    return tn_sim_leave(device, st);
+    sim->pool.reserved_peak = sim->pool.reserved;
+    sim->pool.used_peak = sim->pool.used;
+    return TARN_OK;
 }
 
 bool tn_sim_pool_covers(const struct tn_sim *sim, tarn_ptr address, uint64_t size)

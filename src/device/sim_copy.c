@@ -8,30 +8,18 @@
 #include <inttypes.h>
 #include <string.h>
 
-static struct tn_sim *sim_of(struct tarn_device *device)
+enum tarn_status tn_sim_op_peer_reaches(struct tn_sim *sim, struct tarn_device *peer,
+                                        bool *reaches_out)
 {
-    return TN_TREE_ENTRY(device, struct tn_sim, base);
+    (void)sim;
+    *reaches_out = tn_sim_from(peer) != NULL;
+    return TARN_OK;
 }
 
-enum tarn_status tn_sim_peer_reaches(struct tarn_device *device, struct tarn_device *peer,
-                                     bool *reaches_out)
+enum tarn_status tn_sim_op_peer_enable(struct tn_sim *sim, struct tarn_device *peer)
 {
-    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_PEER_REACHES);
-
-    if (st == TARN_OK) {
-        *reaches_out = tn_sim_from(peer) != NULL;
-    }
-    return tn_sim_leave(device, st);
-}
-
-enum tarn_status tn_sim_peer_enable(struct tarn_device *device, struct tarn_device *peer)
-{
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_PEER_ENABLE);
-
-    if (st == TARN_OK && !tn_sim_from(peer)) {
-        st = tn_sim_fail(sim_of(device), TARN_ERR_DEVICE, "a peer of another kind");
-    }
-    return tn_sim_leave(device, st);
+    return tn_sim_from(peer) ? TARN_OK
+                             : tn_sim_fail(sim, TARN_ERR_DEVICE, "a peer of another kind");
 }
 
 /* The host address of one side of a copy; NULL when there is no such memory. */
@@ -43,7 +31,7 @@ static void *side(struct tarn_device *device, uint64_t address, uint64_t size)
 enum tarn_status tn_sim_copy(struct tarn_device *device, const struct tn_copy *copy,
                              tarn_stream stream)
 {
-    if (sim_of(device)->memory) {
+    if (tn_sim_of(device)->memory) {
         return tn_sim_there_copy(device, copy, stream);
     }
     /* The lock of each device guards only its address lookup; no lock is held during the copy. */
@@ -53,7 +41,7 @@ enum tarn_status tn_sim_copy(struct tarn_device *device, const struct tn_copy *c
 
     (void)stream;
     if (st == TARN_OK && (!to || !from)) {
-        st = tn_sim_fail(sim_of(device), TARN_ERR_DEVICE,
+        st = tn_sim_fail(tn_sim_of(device), TARN_ERR_DEVICE,
                          "copy %s %#" PRIx64 " + %" PRIu64 ", where the device has no memory",
                          to ? "from" : "to", to ? copy->from : copy->to, copy->size);
     }

@@ -15,14 +15,9 @@
 #define DEFAULT_CAPACITY ((uint64_t)80 << 30)
 #define DEFAULT_BASE     ((uint64_t)0x7f0000000000)
 
-static struct tn_sim *sim_of(struct tarn_device *device)
-{
-    return TN_TREE_ENTRY(device, struct tn_sim, base);
-}
-
 struct tn_sim *tn_sim_from(struct tarn_device *device)
 {
-    struct tn_sim *sim = device && device->ops == &tn_sim_ops ? sim_of(device) : NULL;
+    struct tn_sim *sim = device && device->ops == &tn_sim_ops ? tn_sim_of(device) : NULL;
 
     return sim && !tn_fork_passed(&sim->fork) ? sim : NULL;
 }
@@ -56,7 +51,7 @@ static TN_COLD enum tarn_status refuse_in_child(struct tn_sim *sim)
 
 enum tarn_status tn_sim_enter(struct tarn_device *device, enum tarn_sim_call call)
 {
-    struct tn_sim *sim = sim_of(device);
+    struct tn_sim *sim = tn_sim_of(device);
 
     if (tn_fork_passed(&sim->fork)) {
         return refuse_in_child(sim);
@@ -73,7 +68,7 @@ enum tarn_status tn_sim_enter(struct tarn_device *device, enum tarn_sim_call cal
 
 enum tarn_status tn_sim_leave(struct tarn_device *device, enum tarn_status status)
 {
-    struct tn_sim *sim = sim_of(device);
+    struct tn_sim *sim = tn_sim_of(device);
 
     if (tn_fork_passed(&sim->fork)) {
         return status;
@@ -159,7 +154,7 @@ void tn_sim_memory_give(struct tn_sim *sim, struct tn_sim_range *range)
     tn_sim_space_give(&sim->space, range);
 }
 
-static enum tarn_status alloc_locked(struct tn_sim *sim, uint64_t size, tarn_ptr *address_out)
+enum tarn_status tn_sim_op_alloc(struct tn_sim *sim, uint64_t size, tarn_ptr *address_out)
 {
     struct tn_sim_range *range = NULL;
 
@@ -174,17 +169,7 @@ static enum tarn_status alloc_locked(struct tn_sim *sim, uint64_t size, tarn_ptr
     return st;
 }
 
-static enum tarn_status sim_alloc(struct tarn_device *device, uint64_t size, tarn_ptr *address_out)
-{
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_ALLOC);
-
-    if (st == TARN_OK) {
-        st = alloc_locked(sim_of(device), size, address_out);
-    }
-    return tn_sim_leave(device, st);
-}
-
-static enum tarn_status free_locked(struct tn_sim *sim, tarn_ptr address)
+enum tarn_status tn_sim_op_free(struct tn_sim *sim, tarn_ptr address)
 {
     struct tn_sim_range *range = tn_sim_space_find_start(&sim->space, address, TN_SIM_PLAIN);
 
@@ -200,33 +185,18 @@ static enum tarn_status free_locked(struct tn_sim *sim, tarn_ptr address)
     return st;
 }
 
-static enum tarn_status sim_free(struct tarn_device *device, tarn_ptr address)
+enum tarn_status tn_sim_op_memory_info(struct tn_sim *sim, uint64_t *free_out, uint64_t *total_out)
 {
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_FREE);
-
-    if (st == TARN_OK) {
-        st = free_locked(sim_of(device), address);
-    }
-    return tn_sim_leave(device, st);
-}
-
-static enum tarn_status sim_memory_info(struct tarn_device *device, uint64_t *free_out,
-                                        uint64_t *total_out)
-{
-    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_MEMORY_INFO);
-
-    if (st == TARN_OK) {
-        *free_out = tn_sim_space_room(&sim_of(device)->space);
-        *total_out = device->total_memory;
-    }
-    return tn_sim_leave(device, st);
+    *free_out = tn_sim_space_room(&sim->space);
+    *total_out = sim->base.total_memory;
+    return TARN_OK;
 }
 
 /* Only this process uses a simulated device. */
 static enum tarn_status sim_processes(struct tarn_device *device, tarn_process_visitor visit,
                                       void *context, int *number_out)
 {
-    struct tn_sim *sim = sim_of(device);
+    struct tn_sim *sim = tn_sim_of(device);
 
     if (tn_fork_passed(&sim->fork)) {
         return refuse_in_child(sim);
@@ -242,7 +212,7 @@ static enum tarn_status sim_processes(struct tarn_device *device, tarn_process_v
     return TARN_OK;
 }
 
-/* What the streams say about an unknown event, as the table's contract wants it. */
+/* Converts the streams' status for an unknown event to that of the table. */
 static enum tarn_status event_status(struct tn_sim *sim, enum tarn_status st, uint64_t event)
 {
     if (st != TARN_ERR_NOT_FOUND) {
@@ -251,29 +221,18 @@ static enum tarn_status event_status(struct tn_sim *sim, enum tarn_status st, ui
     return tn_sim_fail(sim, TARN_ERR_DEVICE, "no event %#" PRIx64, event);
 }
 
-static enum tarn_status sim_event_create(struct tarn_device *device, tn_event_handle *event_out)
+enum tarn_status tn_sim_op_event_create(struct tn_sim *sim, tn_event_handle *event_out)
 {
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_EVENT_CREATE);
-
-    if (st == TARN_OK) {
-        st = tn_sim_event_create(&sim_of(device)->streams, event_out);
-    }
-    return tn_sim_leave(device, st);
+    return tn_sim_event_create(&sim->streams, event_out);
 }
 
-static enum tarn_status sim_event_destroy(struct tarn_device *device, tn_event_handle event)
+enum tarn_status tn_sim_op_event_destroy(struct tn_sim *sim, tn_event_handle event)
 {
-    struct tn_sim *sim = sim_of(device);
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_EVENT_DESTROY);
-
-    if (st == TARN_OK) {
-        st = event_status(sim, tn_sim_event_destroy(&sim->streams, event), event);
-    }
-    return tn_sim_leave(device, st);
+    return event_status(sim, tn_sim_event_destroy(&sim->streams, event), event);
 }
 
-static enum tarn_status event_record_locked(struct tn_sim *sim, tn_event_handle event,
-                                            tarn_stream handle)
+enum tarn_status tn_sim_op_event_record(struct tn_sim *sim, tn_event_handle event,
+                                        tarn_stream handle)
 {
     struct tn_sim_stream *stream = tn_sim_stream_get(&sim->streams, handle);
 
@@ -283,56 +242,28 @@ static enum tarn_status event_record_locked(struct tn_sim *sim, tn_event_handle 
     return event_status(sim, tn_sim_event_record(&sim->streams, event, stream), event);
 }
 
-static enum tarn_status sim_event_record(struct tarn_device *device, tn_event_handle event,
-                                         tarn_stream stream)
+enum tarn_status tn_sim_op_event_query(struct tn_sim *sim, tn_event_handle event)
 {
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_EVENT_RECORD);
-
-    if (st == TARN_OK) {
-        st = event_record_locked(sim_of(device), event, stream);
-    }
-    return tn_sim_leave(device, st);
+    return event_status(sim, tn_sim_event_query(&sim->streams, event), event);
 }
 
-static enum tarn_status sim_event_query(struct tarn_device *device, tn_event_handle event)
+enum tarn_status tn_sim_op_event_wait(struct tn_sim *sim, tn_event_handle event)
 {
-    struct tn_sim *sim = sim_of(device);
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_EVENT_QUERY);
-
-    if (st == TARN_OK) {
-        st = event_status(sim, tn_sim_event_query(&sim->streams, event), event);
-    }
-    return tn_sim_leave(device, st);
+    return event_status(sim, tn_sim_event_wait(&sim->streams, event), event);
 }
 
-static enum tarn_status sim_event_wait(struct tarn_device *device, tn_event_handle event)
+enum tarn_status tn_sim_op_stream_wait(struct tn_sim *sim, tarn_stream handle)
 {
-    struct tn_sim *sim = sim_of(device);
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_EVENT_WAIT);
+    struct tn_sim_stream *stream = tn_sim_stream_find(&sim->streams, handle);
 
-    if (st == TARN_OK) {
-        st = event_status(sim, tn_sim_event_wait(&sim->streams, event), event);
+    if (stream) {
+        tn_sim_stream_wait(&sim->streams, stream);
     }
-    return tn_sim_leave(device, st);
+    return TARN_OK;
 }
 
-static enum tarn_status sim_stream_wait(struct tarn_device *device, tarn_stream handle)
-{
-    struct tn_sim *sim = sim_of(device);
-    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_STREAM_WAIT);
-
-    if (st == TARN_OK) {
-        struct tn_sim_stream *stream = tn_sim_stream_find(&sim->streams, handle);
-
-        if (stream) {
-            tn_sim_stream_wait(&sim->streams, stream);
-        }
-    }
-    return tn_sim_leave(device, st);
-}
-
-static enum tarn_status stream_wait_event_locked(struct tn_sim *sim, tarn_stream handle,
-                                                 tn_event_handle event)
+enum tarn_status tn_sim_op_stream_wait_event(struct tn_sim *sim, tarn_stream handle,
+                                             tn_event_handle event)
 {
     struct tn_sim_stream *stream = tn_sim_stream_get(&sim->streams, handle);
 
@@ -349,17 +280,6 @@ static enum tarn_status stream_wait_event_locked(struct tn_sim *sim, tarn_stream
     return event_status(sim, st, event);
 }
 
-static enum tarn_status sim_stream_wait_event(struct tarn_device *device, tarn_stream stream,
-                                              tn_event_handle event)
-{
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_STREAM_WAIT_EVENT);
-
-    if (st == TARN_OK) {
-        st = stream_wait_event_locked(sim_of(device), stream, event);
-    }
-    return tn_sim_leave(device, st);
-}
-
 /* Any number is a stream. */
 static enum tarn_status sim_stream_check(struct tarn_device *device, tarn_stream stream)
 {
@@ -368,41 +288,28 @@ static enum tarn_status sim_stream_check(struct tarn_device *device, tarn_stream
     return TARN_OK;
 }
 
-static enum tarn_status sim_stream_create(struct tarn_device *device, tarn_stream *stream_out)
+enum tarn_status tn_sim_op_stream_create(struct tn_sim *sim, tarn_stream *stream_out)
 {
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_STREAM_CREATE);
+    const struct tn_sim_stream *stream = tn_sim_stream_create(&sim->streams);
 
-    if (st == TARN_OK) {
-        const struct tn_sim_stream *stream = tn_sim_stream_create(&sim_of(device)->streams);
-
-        if (stream) {
-            *stream_out = stream->handle;
-        } else {
-            st = TARN_ERR_HOST_MEMORY;
-        }
+    if (!stream) {
+        return TARN_ERR_HOST_MEMORY;
     }
-    return tn_sim_leave(device, st);
+    *stream_out = stream->handle;
+    return TARN_OK;
 }
 
-static enum tarn_status sim_stream_destroy(struct tarn_device *device, tarn_stream stream)
+enum tarn_status tn_sim_op_stream_destroy(struct tn_sim *sim, tarn_stream stream)
 {
-    struct tn_sim *sim = sim_of(device);
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_STREAM_DESTROY);
-
-    if (st == TARN_OK && !tn_sim_stream_destroy(&sim->streams, stream)) {
-        st = tn_sim_fail(sim, TARN_ERR_DEVICE, "no stream %#" PRIx64 " was created", stream);
-    }
-    return tn_sim_leave(device, st);
+    return tn_sim_stream_destroy(&sim->streams, stream)
+               ? TARN_OK
+               : tn_sim_fail(sim, TARN_ERR_DEVICE, "no stream %#" PRIx64 " was created", stream);
 }
 
-static enum tarn_status sim_device_wait(struct tarn_device *device)
+enum tarn_status tn_sim_op_device_wait(struct tn_sim *sim)
 {
-    const enum tarn_status st = tn_sim_enter(device, TARN_SIM_DEVICE_WAIT);
-
-    if (st == TARN_OK) {
-        tn_sim_streams_wait(&sim_of(device)->streams);
-    }
-    return tn_sim_leave(device, st);
+    tn_sim_streams_wait(&sim->streams);
+    return TARN_OK;
 }
 
 /* Copies as many nodes as fit. */
@@ -420,7 +327,7 @@ static enum tarn_status sim_capture_info(struct tarn_device *device, tarn_stream
                                          uint64_t *capture_out, tn_graph_node *nodes,
                                          uint32_t capacity, uint32_t *count_out)
 {
-    struct tn_sim *sim = sim_of(device);
+    struct tn_sim *sim = tn_sim_of(device);
     const enum tarn_status st = tn_sim_enter(device, TARN_SIM_CAPTURE_INFO);
 
     if (st == TARN_OK) {
@@ -433,36 +340,31 @@ static enum tarn_status sim_capture_info(struct tarn_device *device, tarn_stream
     return tn_sim_leave(device, st);
 }
 
-static enum tarn_status sim_graph_node_parents(struct tarn_device *device, tn_graph_node node,
-                                               tn_graph_node *nodes, uint32_t capacity,
-                                               uint32_t *count_out)
+enum tarn_status tn_sim_op_graph_node_parents(struct tn_sim *sim, tn_graph_node node,
+                                              tn_graph_node *nodes, uint32_t capacity,
+                                              uint32_t *count_out)
 {
-    struct tn_sim *sim = sim_of(device);
     const tn_graph_node *parents = NULL;
-    uint32_t count = 0;
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_GRAPH_NODE_PARENTS);
 
-    if (st == TARN_OK && !tn_sim_graph_parents(&sim->streams.graphs, node, &parents, &count)) {
-        st = tn_sim_fail(sim, TARN_ERR_DEVICE, "no graph under capture has a node %#" PRIx64, node);
+    if (!tn_sim_graph_parents(&sim->streams.graphs, node, &parents, count_out)) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE, "no graph under capture has a node %#" PRIx64,
+                           node);
     }
-    if (st == TARN_OK) {
-        *count_out = count;
-        nodes_copy(nodes, capacity, parents, count);
-    }
-    return tn_sim_leave(device, st);
+    nodes_copy(nodes, capacity, parents, *count_out);
+    return TARN_OK;
 }
 
 static const char *sim_last_error(struct tarn_device *device)
 {
-    return tn_last_error_get(sim_of(device)->id);
+    return tn_last_error_get(tn_sim_of(device)->id);
 }
 
 static void sim_destroy(struct tarn_device *device)
 {
-    struct tn_sim *sim = sim_of(device);
+    struct tn_sim *sim = tn_sim_of(device);
 
     if (tn_fork_passed(&sim->fork)) {
-        return; /* half changed, perhaps */
+        return; /* its state may be inconsistent */
     }
     tn_fork_watch_fini(&sim->fork);
     tn_sim_pool_fini(sim);
@@ -482,50 +384,33 @@ static void sim_destroy(struct tarn_device *device)
     tn_host_free(sim, sizeof *sim);
 }
 
+/* Each call takes the lock, counts and may fail as planned before it does its work. */
+#define TN_OP_DEVICE struct tarn_device *device
+#define TN_OP_SELF   tn_sim_of(device)
+#define TN_DEVICE_OP(NAME, name, purpose, parameters, arguments)                                   \
+    static enum tarn_status sim_##name parameters                                                  \
+    {                                                                                              \
+        enum tarn_status st = tn_sim_enter(device, TARN_SIM_##NAME);                               \
+                                                                                                   \
+        if (st == TARN_OK) {                                                                       \
+            st = tn_sim_op_##name arguments;                                                       \
+        }                                                                                          \
+        return tn_sim_leave(device, st);                                                           \
+    }
+#include "device/device_ops.def"
+#undef TN_DEVICE_OP
+#undef TN_OP_SELF
+#undef TN_OP_DEVICE
+
 const struct tn_device_ops tn_sim_ops = {
     .name = "sim",
-    .alloc = sim_alloc,
-    .free = sim_free,
-    .memory_info = sim_memory_info,
+#define TN_DEVICE_OP(NAME, name, purpose, parameters, arguments) .name = sim_##name,
+#include "device/device_ops.def"
+#undef TN_DEVICE_OP
     .processes = sim_processes,
-    .event_create = sim_event_create,
-    .event_destroy = sim_event_destroy,
-    .event_record = sim_event_record,
-    .event_query = sim_event_query,
-    .event_wait = sim_event_wait,
-    .stream_wait = sim_stream_wait,
     .stream_check = sim_stream_check,
-    .stream_wait_event = sim_stream_wait_event,
-    .stream_create = sim_stream_create,
-    .stream_destroy = sim_stream_destroy,
-    .device_wait = sim_device_wait,
     .capture_info = sim_capture_info,
-    .graph_node_parents = sim_graph_node_parents,
-    .va_reserve = tn_sim_va_reserve,
-    .va_release = tn_sim_va_release,
-    .page_create = tn_sim_page_create,
-    .page_release = tn_sim_page_release,
-    .map = tn_sim_map,
-    .unmap = tn_sim_unmap,
-    .va_grant = tn_sim_va_grant,
-    .ipc_export = tn_sim_ipc_export,
-    .ipc_open = tn_sim_ipc_open,
-    .ipc_close = tn_sim_ipc_close,
-    .page_export = tn_sim_page_export,
-    .page_import = tn_sim_page_import,
-    .peer_reaches = tn_sim_peer_reaches,
-    .peer_enable = tn_sim_peer_enable,
     .copy = tn_sim_copy,
-    .host_alloc = tn_sim_host_alloc,
-    .host_free = tn_sim_host_free,
-    .host_register = tn_sim_host_register,
-    .host_unregister = tn_sim_host_unregister,
-    .pool_alloc = tn_sim_pool_alloc,
-    .pool_free = tn_sim_pool_free,
-    .pool_trim = tn_sim_pool_trim,
-    .pool_info = tn_sim_pool_info,
-    .pool_peaks = tn_sim_pool_peaks,
-    .pool_reset_peaks = tn_sim_pool_reset_peaks,
     .now_ns = tarn_sim_now_ns,
     .last_error = sim_last_error,
     .destroy = sim_destroy,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated device: one struct and one lock for everything. Each function of the table is thin:
- * it enters (takes the lock, counts the call, checks the failure plan), does its work through the
- * parts (space, streams, virtual memory, pool) and leaves. Parts fail before they change anything.
+ * The simulated device: one struct and one lock for everything. Each function of the table enters
+ * (takes the lock, counts the call, checks the failure plan), does its work through the parts
+ * (space, streams, virtual memory, pool) and leaves. Parts fail before they change anything.
  *
  * Memory is charged while it exists: plain allocations by their exact size, physical pages, and the
  * units of the stream-ordered pool. Freeing plain memory does not advance the clock, although
@@ -64,6 +64,11 @@ struct tn_sim {
 
 extern const struct tn_device_ops tn_sim_ops;
 
+static inline struct tn_sim *tn_sim_of(struct tarn_device *device)
+{
+    return TN_TREE_ENTRY(device, struct tn_sim, base);
+}
+
 /* The simulated device of a device; NULL if it is of another kind, or was created before a fork. */
 struct tn_sim *tn_sim_from(struct tarn_device *device);
 
@@ -101,18 +106,20 @@ enum tarn_status tn_sim_there_unmap(struct tn_sim *sim, tarn_ptr there, uint64_t
 enum tarn_status tn_sim_there_copy(struct tarn_device *device, const struct tn_copy *copy,
                                    tarn_stream stream);
 
-/* sim_vmm.c; the functions of the table, then those for the other parts. */
-enum tarn_status tn_sim_va_reserve(struct tarn_device *device, uint64_t size,
-                                   tarn_ptr *address_out);
-enum tarn_status tn_sim_va_release(struct tarn_device *device, tarn_ptr address, uint64_t size);
-enum tarn_status tn_sim_page_create(struct tarn_device *device, uint64_t size,
-                                    tn_page_handle *page_out);
-enum tarn_status tn_sim_page_release(struct tarn_device *device, tn_page_handle page);
-enum tarn_status tn_sim_map(struct tarn_device *device, tarn_ptr address, uint64_t size,
-                            tn_page_handle page);
-enum tarn_status tn_sim_unmap(struct tarn_device *device, tarn_ptr address, uint64_t size);
-enum tarn_status tn_sim_va_grant(struct tarn_device *device, tarn_ptr address, uint64_t size,
-                                 int peer_ordinal);
+/* The work of each call, with the lock held; see device_ops.h. In sim_device.c, sim_vmm.c,
+ * sim_ipc.c, sim_copy.c, sim_host.c and sim_async.c. */
+#define TN_OP_DEVICE struct tn_sim *sim
+#define TN_DEVICE_OP(NAME, name, purpose, parameters, arguments)                                   \
+    enum tarn_status tn_sim_op_##name parameters;
+#include "device/device_ops.def"
+#undef TN_DEVICE_OP
+#undef TN_OP_DEVICE
+
+/* sim_copy.c: takes the locks of the devices itself, one after the other. */
+enum tarn_status tn_sim_copy(struct tarn_device *device, const struct tn_copy *copy,
+                             tarn_stream stream);
+
+/* sim_vmm.c */
 void tn_sim_vmm_init(struct tn_sim_vmm *vmm);
 void tn_sim_vmm_fini(struct tn_sim *sim);
 /* Whether every byte of [address, address + size) is mapped. */
@@ -126,39 +133,10 @@ bool tn_sim_page_find(const struct tn_sim *sim, tn_page_handle page, uint64_t *s
 bool tn_sim_page_adopt(struct tn_sim *sim, uint64_t size, int object,
                        tn_page_handle *page_out) TN_MUST_CHECK;
 
-/* sim_ipc.c and sim_copy.c: functions of the table. */
-enum tarn_status tn_sim_ipc_export(struct tarn_device *device, tarn_ptr address,
-                                   struct tn_ipc_handle *handle_out);
-enum tarn_status tn_sim_ipc_open(struct tarn_device *device, const struct tn_ipc_handle *handle,
-                                 tarn_ptr *address_out, uint64_t *size_out);
-enum tarn_status tn_sim_ipc_close(struct tarn_device *device, tarn_ptr address);
-enum tarn_status tn_sim_page_export(struct tarn_device *device, tn_page_handle page,
-                                    int *descriptor_out);
-enum tarn_status tn_sim_page_import(struct tarn_device *device, int64_t process, int descriptor,
-                                    uint64_t size, tn_page_handle *page_out);
-enum tarn_status tn_sim_peer_reaches(struct tarn_device *device, struct tarn_device *peer,
-                                     bool *reaches_out);
-enum tarn_status tn_sim_peer_enable(struct tarn_device *device, struct tarn_device *peer);
-enum tarn_status tn_sim_copy(struct tarn_device *device, const struct tn_copy *copy,
-                             tarn_stream stream);
-
-/* sim_host.c, likewise. */
-enum tarn_status tn_sim_host_alloc(struct tarn_device *device, uint64_t size, void **memory_out);
-enum tarn_status tn_sim_host_free(struct tarn_device *device, void *memory);
-enum tarn_status tn_sim_host_register(struct tarn_device *device, void *memory, uint64_t size);
-enum tarn_status tn_sim_host_unregister(struct tarn_device *device, void *memory);
+/* sim_host.c */
 void tn_sim_host_fini(struct tn_sim_host *host);
 
-/* sim_async.c, likewise. */
-enum tarn_status tn_sim_pool_alloc(struct tarn_device *device, uint64_t size, tarn_stream stream,
-                                   tarn_ptr *address_out);
-enum tarn_status tn_sim_pool_free(struct tarn_device *device, tarn_ptr address, tarn_stream stream);
-enum tarn_status tn_sim_pool_trim(struct tarn_device *device, uint64_t keep);
-enum tarn_status tn_sim_pool_info(struct tarn_device *device, uint64_t *reserved_out,
-                                  uint64_t *used_out);
-enum tarn_status tn_sim_pool_peaks(struct tarn_device *device, uint64_t *reserved_out,
-                                   uint64_t *used_out);
-enum tarn_status tn_sim_pool_reset_peaks(struct tarn_device *device);
+/* sim_async.c */
 void tn_sim_pool_init(struct tn_sim_pool *pool);
 void tn_sim_pool_fini(struct tn_sim *sim);
 /* Whether one allocated block contains all of [address, address + size). */

@@ -12,11 +12,6 @@
 #define CALLERS_OWN       ((uint64_t)1)
 #define SIZE_MAX_OF_PIECE (UINT64_MAX >> 1)
 
-static struct tn_sim *sim_of(struct tarn_device *device)
-{
-    return TN_TREE_ENTRY(device, struct tn_sim, base);
-}
-
 static uint64_t key_of(const void *memory)
 {
     return (uint64_t)(uintptr_t)memory;
@@ -40,7 +35,7 @@ static uint64_t piece_find(const struct tn_sim_host *host, const void *memory, u
     return found && (*found & CALLERS_OWN) == own ? *found >> 1 : 0;
 }
 
-static enum tarn_status alloc_locked(struct tn_sim *sim, uint64_t size, void **memory_out)
+enum tarn_status tn_sim_op_host_alloc(struct tn_sim *sim, uint64_t size, void **memory_out)
 {
     if (size == 0 || size > SIZE_MAX_OF_PIECE) {
         return tn_sim_fail(sim, TARN_ERR_DEVICE, "pinned memory of %" PRIu64 " bytes", size);
@@ -59,35 +54,19 @@ static enum tarn_status alloc_locked(struct tn_sim *sim, uint64_t size, void **m
     return TARN_OK;
 }
 
-enum tarn_status tn_sim_host_alloc(struct tarn_device *device, uint64_t size, void **memory_out)
+enum tarn_status tn_sim_op_host_free(struct tn_sim *sim, void *memory)
 {
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_HOST_ALLOC);
+    const uint64_t size = piece_find(&sim->host, memory, 0);
 
-    if (st == TARN_OK) {
-        st = alloc_locked(sim_of(device), size, memory_out);
+    if (size == 0) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE, "free of what is not pinned memory");
     }
-    return tn_sim_leave(device, st);
+    tn_os_range_release(memory, size);
+    piece_drop(&sim->host, memory);
+    return TARN_OK;
 }
 
-enum tarn_status tn_sim_host_free(struct tarn_device *device, void *memory)
-{
-    struct tn_sim *sim = sim_of(device);
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_HOST_FREE);
-
-    if (st == TARN_OK) {
-        const uint64_t size = piece_find(&sim->host, memory, 0);
-
-        if (size > 0) {
-            tn_os_range_release(memory, size);
-            piece_drop(&sim->host, memory);
-        } else {
-            st = tn_sim_fail(sim, TARN_ERR_DEVICE, "free of what is not pinned memory");
-        }
-    }
-    return tn_sim_leave(device, st);
-}
-
-static enum tarn_status register_locked(struct tn_sim *sim, const void *memory, uint64_t size)
+enum tarn_status tn_sim_op_host_register(struct tn_sim *sim, void *memory, uint64_t size)
 {
     if (!memory || size == 0 || size > SIZE_MAX_OF_PIECE) {
         return tn_sim_fail(sim, TARN_ERR_DEVICE, "registering %" PRIu64 " bytes", size);
@@ -102,27 +81,13 @@ static enum tarn_status register_locked(struct tn_sim *sim, const void *memory, 
     return TARN_OK;
 }
 
-enum tarn_status tn_sim_host_register(struct tarn_device *device, void *memory, uint64_t size)
+enum tarn_status tn_sim_op_host_unregister(struct tn_sim *sim, void *memory)
 {
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_HOST_REGISTER);
-
-    if (st == TARN_OK) {
-        st = register_locked(sim_of(device), memory, size);
+    if (piece_find(&sim->host, memory, CALLERS_OWN) == 0) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE, "unregistering what is not registered");
     }
-    return tn_sim_leave(device, st);
-}
-
-enum tarn_status tn_sim_host_unregister(struct tarn_device *device, void *memory)
-{
-    struct tn_sim *sim = sim_of(device);
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_HOST_UNREGISTER);
-
-    if (st == TARN_OK && piece_find(&sim->host, memory, CALLERS_OWN) == 0) {
-        st = tn_sim_fail(sim, TARN_ERR_DEVICE, "unregistering what is not registered");
-    } else if (st == TARN_OK) {
-        piece_drop(&sim->host, memory);
-    }
-    return tn_sim_leave(device, st);
+    piece_drop(&sim->host, memory);
+    return TARN_OK;
 }
 
 void tn_sim_host_fini(struct tn_sim_host *host)

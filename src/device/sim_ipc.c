@@ -20,7 +20,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* What the bytes of a handle are. */
+/* Contents of a handle. */
 struct sim_name {
     char magic[8];
     int64_t process;
@@ -35,14 +35,9 @@ static const char name_magic[8] = {'t', 'a', 'r', 'n', 's', 'i', 'm', '2'};
 
 static_assert(sizeof(struct sim_name) <= sizeof(struct tn_ipc_handle), "a name fits its handle");
 
-static struct tn_sim *sim_of(struct tarn_device *device)
-{
-    return TN_TREE_ENTRY(device, struct tn_sim, base);
-}
-
 /* ---- plain allocations ---- */
 
-static enum tarn_status export_locked(struct tn_sim *sim, tarn_ptr address,
+enum tarn_status tn_sim_op_ipc_export(struct tn_sim *sim, tarn_ptr address,
                                       struct tn_ipc_handle *handle_out)
 {
     const struct tn_sim_range *range = tn_sim_space_find_start(&sim->space, address, TN_SIM_PLAIN);
@@ -67,18 +62,7 @@ static enum tarn_status export_locked(struct tn_sim *sim, tarn_ptr address,
     return TARN_OK;
 }
 
-enum tarn_status tn_sim_ipc_export(struct tarn_device *device, tarn_ptr address,
-                                   struct tn_ipc_handle *handle_out)
-{
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_IPC_EXPORT);
-
-    if (st == TARN_OK) {
-        st = export_locked(sim_of(device), address, handle_out);
-    }
-    return tn_sim_leave(device, st);
-}
-
-/* Whether what the handle names is open already. */
+/* Whether the handle's allocation is already open. */
 static bool is_open(const struct tn_sim *sim, const struct tn_ipc_handle *handle)
 {
     for (const struct tn_sim_range *range = tn_sim_space_first(&sim->space); range;
@@ -90,8 +74,8 @@ static bool is_open(const struct tn_sim *sim, const struct tn_ipc_handle *handle
     return false;
 }
 
-/* The object that a number of another process's is, if it is of that size and has that cookie
- * (NULL: any); -1 if not. */
+/* Opens the object of another process's descriptor, if it has that size and cookie (NULL: any);
+ * else -1. */
 static int object_find(int64_t process, int64_t object, const uint64_t *cookie, uint64_t size)
 {
     uint64_t found_cookie;
@@ -110,7 +94,7 @@ static int object_find(int64_t process, int64_t object, const uint64_t *cookie, 
     return found;
 }
 
-/* Gives the range the memory that the name stands for. */
+/* Maps the memory named by a handle at the range. */
 static bool range_show(struct tn_sim_range *range, const struct sim_name *name)
 {
     range->object = object_find(name->process, name->object, &name->cookie, name->size);
@@ -124,7 +108,7 @@ static bool range_show(struct tn_sim_range *range, const struct sim_name *name)
     return false;
 }
 
-static enum tarn_status open_locked(struct tn_sim *sim, const struct tn_ipc_handle *handle,
+enum tarn_status tn_sim_op_ipc_open(struct tn_sim *sim, const struct tn_ipc_handle *handle,
                                     tarn_ptr *address_out, uint64_t *size_out)
 {
     struct tn_sim_range *range = NULL;
@@ -168,18 +152,7 @@ static enum tarn_status open_locked(struct tn_sim *sim, const struct tn_ipc_hand
     return TARN_OK;
 }
 
-enum tarn_status tn_sim_ipc_open(struct tarn_device *device, const struct tn_ipc_handle *handle,
-                                 tarn_ptr *address_out, uint64_t *size_out)
-{
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_IPC_OPEN);
-
-    if (st == TARN_OK) {
-        st = open_locked(sim_of(device), handle, address_out, size_out);
-    }
-    return tn_sim_leave(device, st);
-}
-
-static enum tarn_status close_locked(struct tn_sim *sim, tarn_ptr address)
+enum tarn_status tn_sim_op_ipc_close(struct tn_sim *sim, tarn_ptr address)
 {
     struct tn_sim_range *range = tn_sim_space_find_start(&sim->space, address, TN_SIM_OPENED);
 
@@ -191,20 +164,9 @@ static enum tarn_status close_locked(struct tn_sim *sim, tarn_ptr address)
     return TARN_OK;
 }
 
-enum tarn_status tn_sim_ipc_close(struct tarn_device *device, tarn_ptr address)
-{
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_IPC_CLOSE);
-
-    if (st == TARN_OK) {
-        st = close_locked(sim_of(device), address);
-    }
-    return tn_sim_leave(device, st);
-}
-
 /* ---- pages ---- */
 
-static enum tarn_status page_export_locked(struct tn_sim *sim, tn_page_handle page,
-                                           int *descriptor_out)
+enum tarn_status tn_sim_op_page_export(struct tn_sim *sim, tn_page_handle page, int *descriptor_out)
 {
     uint64_t size;
     int object;
@@ -223,19 +185,8 @@ static enum tarn_status page_export_locked(struct tn_sim *sim, tn_page_handle pa
     return TARN_OK;
 }
 
-enum tarn_status tn_sim_page_export(struct tarn_device *device, tn_page_handle page,
-                                    int *descriptor_out)
-{
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_PAGE_EXPORT);
-
-    if (st == TARN_OK) {
-        st = page_export_locked(sim_of(device), page, descriptor_out);
-    }
-    return tn_sim_leave(device, st);
-}
-
-static enum tarn_status page_import_locked(struct tn_sim *sim, int64_t process, int descriptor,
-                                           uint64_t size, tn_page_handle *page_out)
+enum tarn_status tn_sim_op_page_import(struct tn_sim *sim, int64_t process, int descriptor,
+                                       uint64_t size, tn_page_handle *page_out)
 {
     const int object = object_find(process, descriptor, NULL, size);
 
@@ -250,15 +201,4 @@ static enum tarn_status page_import_locked(struct tn_sim *sim, int64_t process, 
         return TARN_ERR_HOST_MEMORY;
     }
     return TARN_OK;
-}
-
-enum tarn_status tn_sim_page_import(struct tarn_device *device, int64_t process, int descriptor,
-                                    uint64_t size, tn_page_handle *page_out)
-{
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_PAGE_IMPORT);
-
-    if (st == TARN_OK) {
-        st = page_import_locked(sim_of(device), process, descriptor, size, page_out);
-    }
-    return tn_sim_leave(device, st);
 }

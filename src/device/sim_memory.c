@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Whether those bytes of the range are memory now. */
+/* Whether those bytes of the range have memory. */
 static bool range_is_memory(const struct tn_sim *sim, const struct tn_sim_range *range,
                             tarn_ptr address, uint64_t size)
 {
@@ -22,7 +22,7 @@ static bool range_is_memory(const struct tn_sim *sim, const struct tn_sim_range 
     return range->kind != TN_SIM_POOL || tn_sim_pool_covers(sim, address, size);
 }
 
-/* The range that they are memory of, or NULL. */
+/* The range that contains those bytes and their memory, or NULL. */
 static const struct tn_sim_range *range_find(const struct tn_sim *sim, tarn_ptr address,
                                              uint64_t size)
 {
@@ -65,17 +65,17 @@ tarn_ptr tarn_sim_memory_address(struct tarn_device *device, tarn_ptr address, u
     return there;
 }
 
-/* ---- the device whose memory it is ---- */
+/* ---- the device that provides the memory ---- */
 
-/* Its failure, in its words. */
+/* Reports its failure with its error text. */
 static enum tarn_status there_result(struct tn_sim *sim, enum tarn_status st)
 {
-    char text[256]; /* as long as they get */
+    char text[256]; /* the maximum length */
 
     if (st == TARN_OK) {
         return TARN_OK;
     }
-    /* Copied: a thread has one text for all devices. */
+    /* Copied, because a thread has one text for all devices. */
     (void)snprintf(text, sizeof text, "%s", sim->memory->ops->last_error(sim->memory));
     return tn_sim_fail(sim, st, "%s", text);
 }
@@ -135,7 +135,7 @@ enum tarn_status tn_sim_there_unmap(struct tn_sim *sim, tarn_ptr there, uint64_t
     return there ? there_result(sim, sim->memory->ops->unmap(sim->memory, there, size)) : TARN_OK;
 }
 
-/* One side of a copy as the other device knows it; false where there is no such memory. */
+/* Translates one side of a copy for the other device; false if there is no such memory. */
 static bool there_side(struct tarn_device **device, uint64_t *address, uint64_t size)
 {
     struct tn_sim *sim = tn_sim_from(*device);
@@ -156,7 +156,7 @@ enum tarn_status tn_sim_there_copy(struct tarn_device *device, const struct tn_c
                        there_side(&there.from_device, &there.from, copy->size);
     enum tarn_status st = tn_sim_enter(device, TARN_SIM_COPY);
 
-    (void)stream; /* a number here; work is done at once */
+    (void)stream; /* unused: copies complete immediately */
     if (st == TARN_OK && !found) {
         st = tn_sim_fail(sim, TARN_ERR_DEVICE,
                          "copy of %" PRIu64 " bytes, where the device has no memory", copy->size);

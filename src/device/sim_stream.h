@@ -50,10 +50,10 @@ struct tn_sim_hold {
     struct tn_sim_hold *next;     /* later one of the same stream */
     struct tn_sim_stream *stream; /* its stream */
     uint64_t refs;
-    struct tn_sim_point until; /* earliest end, once `told` */
+    struct tn_sim_point until; /* earliest end, once `told` is set */
     uint64_t behind_ns;        /* work queued between this hold and the next one */
     uint64_t end_ns;           /* when it ended; valid once `ended` */
-    bool told;                 /* for waiting: always */
+    bool told;                 /* it may end: set for waiting, and by unblocking */
     bool ended;
 };
 
@@ -74,9 +74,9 @@ struct tn_sim_event {
     struct tn_sim_mark mark;      /* recorded in a capture: the stream's terminals then */
     struct tn_sim_stream *stream; /* NULL until recorded */
     uint64_t number;              /* of this recording in its stream, from 1 */
-    bool completed;               /* told to be complete */
+    bool completed;               /* completed explicitly */
     bool live;
-    uint32_t uses;      /* how often the slot was handed out */
+    uint32_t uses;      /* how often the slot was used */
     uint32_t next_free; /* slot number + 1 while not live; 0 ends the list */
 };
 
@@ -92,7 +92,7 @@ struct tn_sim_streams {
     uint64_t forced_unblocks;
     uint64_t streams_made; /* by tn_sim_stream_create */
     uint64_t live_streams; /* of these */
-    uint64_t open_waits;   /* holds that are told to end and have not */
+    uint64_t open_waits;   /* holds with `told` set that have not ended */
     bool manual;
     bool (*oracle)(void *context, uint64_t event, tarn_stream stream);
     void *oracle_context;
@@ -101,18 +101,19 @@ struct tn_sim_streams {
 void tn_sim_streams_init(struct tn_sim_streams *streams, bool manual);
 void tn_sim_streams_fini(struct tn_sim_streams *streams);
 
-/* The stream of that handle, made if need be, or NULL without host memory; borrowed for ever. */
+/* The stream of that handle, created if necessary; NULL without host memory. Borrowed until fini.
+ * */
 struct tn_sim_stream *tn_sim_stream_get(struct tn_sim_streams *streams, tarn_stream handle);
 
-/* A stream with a handle that nobody has used, or NULL without host memory. Destroying it leaves
- * its record: points and events may name it. False when it was not made so. */
+/* Creates a stream with an unused handle; NULL without host memory. Destroying it keeps its record,
+ * because points and events may refer to it; false if it was not created this way. */
 struct tn_sim_stream *tn_sim_stream_create(struct tn_sim_streams *streams);
 bool tn_sim_stream_destroy(struct tn_sim_streams *streams, tarn_stream handle);
 
-/* The stream of that handle or NULL when nobody has used it. */
+/* The stream of that handle; NULL if it was never used. */
 struct tn_sim_stream *tn_sim_stream_find(const struct tn_sim_streams *streams, tarn_stream handle);
 
-/* Queues timed work; a total beyond 2^64 - 1 ns stays there. In a capture TARN_ERR_HOST_MEMORY,
+/* Queues timed work; the total saturates at 2^64 - 1 ns. In a capture: TARN_ERR_HOST_MEMORY,
  * TARN_ERR_LIMIT. */
 enum tarn_status tn_sim_stream_enqueue(const struct tn_sim_streams *streams,
                                        struct tn_sim_stream *stream, uint64_t ns);
@@ -130,24 +131,24 @@ void tn_sim_stream_wait(struct tn_sim_streams *streams, struct tn_sim_stream *st
 /* The same for all streams. */
 void tn_sim_streams_wait(struct tn_sim_streams *streams);
 
-/* What is queued on the stream from now on begins when the event's point is reached; an event that
- * was never recorded is reached. An event of a capture under way makes the stream join that.
- * TARN_ERR_NOT_FOUND for a name that is no live event; TARN_ERR_STATE when the stream is in a
- * capture and the event is not of that; TARN_ERR_HOST_MEMORY. */
+/* Work queued on the stream from now on begins when the event's point is reached, immediately for
+ * an event that was never recorded. An event of an active capture makes the stream join that.
+ * TARN_ERR_NOT_FOUND for a name that is no live event; TARN_ERR_STATE if the stream is in a capture
+ * and the event is not; TARN_ERR_HOST_MEMORY. */
 enum tarn_status tn_sim_stream_wait_event(struct tn_sim_streams *streams,
                                           struct tn_sim_stream *stream, uint64_t event);
 
-/* The same with what is queued on another stream now. */
+/* The same for the work queued on another stream so far. */
 enum tarn_status tn_sim_stream_join(struct tn_sim_streams *streams, struct tn_sim_stream *stream,
                                     struct tn_sim_stream *other);
 
 /* Begins a capture on the stream (TARN_ERR_HOST_MEMORY), unless it is in one. Ends the stream's
- * capture for every stream in it when it began on this one, else takes only this one out. */
+ * capture: for every stream in it if it began on this stream, else only for this one. */
 enum tarn_status tn_sim_stream_begin_capture(struct tn_sim_streams *streams,
                                              struct tn_sim_stream *stream);
 void tn_sim_stream_end_capture(struct tn_sim_streams *streams, struct tn_sim_stream *stream);
 
-/* The place behind everything queued so far, and the same place once more; give each back with
+/* The point after everything queued so far, and a copy of a point; release both with
  * tn_sim_point_clear. */
 struct tn_sim_point tn_sim_point_take(const struct tn_sim_streams *streams,
                                       struct tn_sim_stream *stream);

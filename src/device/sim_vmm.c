@@ -41,11 +41,6 @@ struct sim_mapping {
     tarn_ptr there; /* on the device whose memory it is, or 0 */
 };
 
-static struct tn_sim *sim_of(struct tarn_device *device)
-{
-    return TN_TREE_ENTRY(device, struct tn_sim, base);
-}
-
 static struct sim_page *page_of(const struct tn_tree_node *node)
 {
     return TN_TREE_ENTRY(node, struct sim_page, node);
@@ -87,7 +82,7 @@ static enum tarn_status size_check(struct tn_sim *sim, uint64_t size)
     return tn_sim_fail(sim, TARN_ERR_DEVICE, "size %" PRIu64 " is not a multiple of 2 MiB", size);
 }
 
-/* First mapping that ends behind the address, or NULL. */
+/* First mapping that ends after the address, or NULL. */
 static struct sim_mapping *mapping_find_from(const struct tn_sim *sim, uint64_t address)
 {
     const struct sim_mapping key = {.start = address};
@@ -142,7 +137,7 @@ static struct sim_mapping *mapping_find_run(const struct tn_sim *sim, uint64_t a
     return first;
 }
 
-static enum tarn_status reserve_locked(struct tn_sim *sim, uint64_t size, tarn_ptr *address_out)
+enum tarn_status tn_sim_op_va_reserve(struct tn_sim *sim, uint64_t size, tarn_ptr *address_out)
 {
     struct tn_sim_range *range = NULL;
     void *host = NULL;
@@ -173,17 +168,7 @@ static enum tarn_status reserve_locked(struct tn_sim *sim, uint64_t size, tarn_p
     return TARN_OK;
 }
 
-enum tarn_status tn_sim_va_reserve(struct tarn_device *device, uint64_t size, tarn_ptr *address_out)
-{
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_VA_RESERVE);
-
-    if (st == TARN_OK) {
-        st = reserve_locked(sim_of(device), size, address_out);
-    }
-    return tn_sim_leave(device, st);
-}
-
-static enum tarn_status release_locked(struct tn_sim *sim, tarn_ptr address, uint64_t size)
+enum tarn_status tn_sim_op_va_release(struct tn_sim *sim, tarn_ptr address, uint64_t size)
 {
     struct tn_sim_range *range = tn_sim_space_find_start(&sim->space, address, TN_SIM_RESERVED);
 
@@ -206,16 +191,6 @@ static enum tarn_status release_locked(struct tn_sim *sim, tarn_ptr address, uin
     return TARN_OK;
 }
 
-enum tarn_status tn_sim_va_release(struct tarn_device *device, tarn_ptr address, uint64_t size)
-{
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_VA_RELEASE);
-
-    if (st == TARN_OK) {
-        st = release_locked(sim_of(device), address, size);
-    }
-    return tn_sim_leave(device, st);
-}
-
 /* Gives a new page its number. */
 static tn_page_handle page_enter(struct tn_sim *sim, struct sim_page *page, uint64_t size)
 {
@@ -225,8 +200,7 @@ static tn_page_handle page_enter(struct tn_sim *sim, struct sim_page *page, uint
     return page->handle;
 }
 
-static enum tarn_status page_create_locked(struct tn_sim *sim, uint64_t size,
-                                           tn_page_handle *page_out)
+enum tarn_status tn_sim_op_page_create(struct tn_sim *sim, uint64_t size, tn_page_handle *page_out)
 {
     enum tarn_status st = size_check(sim, size);
 
@@ -256,17 +230,6 @@ static enum tarn_status page_create_locked(struct tn_sim *sim, uint64_t size,
     (void)charged;
     *page_out = page_enter(sim, page, size);
     return TARN_OK;
-}
-
-enum tarn_status tn_sim_page_create(struct tarn_device *device, uint64_t size,
-                                    tn_page_handle *page_out)
-{
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_PAGE_CREATE);
-
-    if (st == TARN_OK) {
-        st = page_create_locked(sim_of(device), size, page_out);
-    }
-    return tn_sim_leave(device, st);
 }
 
 static struct sim_page *page_find(const struct tn_sim *sim, tn_page_handle handle)
@@ -313,7 +276,7 @@ static void page_destroy(struct tn_sim *sim, struct sim_page *page)
     tn_host_free(page, sizeof *page);
 }
 
-static enum tarn_status page_release_locked(struct tn_sim *sim, tn_page_handle handle)
+enum tarn_status tn_sim_op_page_release(struct tn_sim *sim, tn_page_handle handle)
 {
     struct sim_page *page = page_find(sim, handle);
 
@@ -331,16 +294,6 @@ static enum tarn_status page_release_locked(struct tn_sim *sim, tn_page_handle h
         page_destroy(sim, page);
     }
     return st;
-}
-
-enum tarn_status tn_sim_page_release(struct tarn_device *device, tn_page_handle page)
-{
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_PAGE_RELEASE);
-
-    if (st == TARN_OK) {
-        st = page_release_locked(sim_of(device), page);
-    }
-    return tn_sim_leave(device, st);
 }
 
 /* Whether that page may be mapped there. */
@@ -369,8 +322,8 @@ static enum tarn_status map_check(struct tn_sim *sim, tarn_ptr address, uint64_t
     return TARN_OK;
 }
 
-static enum tarn_status map_locked(struct tn_sim *sim, tarn_ptr address, uint64_t size,
-                                   tn_page_handle handle)
+enum tarn_status tn_sim_op_map(struct tn_sim *sim, tarn_ptr address, uint64_t size,
+                               tn_page_handle handle)
 {
     struct sim_page *page = page_find(sim, handle);
     const struct tn_sim_range *range = tn_sim_space_find(&sim->space, address);
@@ -406,17 +359,6 @@ static enum tarn_status map_locked(struct tn_sim *sim, tarn_ptr address, uint64_
     return TARN_OK;
 }
 
-enum tarn_status tn_sim_map(struct tarn_device *device, tarn_ptr address, uint64_t size,
-                            tn_page_handle page)
-{
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_MAP);
-
-    if (st == TARN_OK) {
-        st = map_locked(sim_of(device), address, size, page);
-    }
-    return tn_sim_leave(device, st);
-}
-
 static void mapping_destroy(struct tn_sim *sim, struct sim_mapping *mapping)
 {
     tn_assert(mapping->page->mappings > 0);
@@ -425,7 +367,7 @@ static void mapping_destroy(struct tn_sim *sim, struct sim_mapping *mapping)
     tn_host_free(mapping, sizeof *mapping);
 }
 
-static enum tarn_status unmap_locked(struct tn_sim *sim, tarn_ptr address, uint64_t size)
+enum tarn_status tn_sim_op_unmap(struct tn_sim *sim, tarn_ptr address, uint64_t size)
 {
     enum tarn_status st = size_check(sim, size);
 
@@ -455,25 +397,16 @@ static enum tarn_status unmap_locked(struct tn_sim *sim, tarn_ptr address, uint6
     return TARN_OK;
 }
 
-enum tarn_status tn_sim_unmap(struct tarn_device *device, tarn_ptr address, uint64_t size)
-{
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_UNMAP);
-
-    if (st == TARN_OK) {
-        st = unmap_locked(sim_of(device), address, size);
-    }
-    return tn_sim_leave(device, st);
-}
-
-static enum tarn_status grant_locked(struct tn_sim *sim, tarn_ptr address, uint64_t size, int peer)
+enum tarn_status tn_sim_op_va_grant(struct tn_sim *sim, tarn_ptr address, uint64_t size,
+                                    int peer_ordinal)
 {
     enum tarn_status st = size_check(sim, size);
 
     if (st != TARN_OK) {
         return st;
     }
-    if (peer < 0 || peer >= PEERS_MAX) {
-        return tn_sim_fail(sim, TARN_ERR_DEVICE, "no device %d", peer);
+    if (peer_ordinal < 0 || peer_ordinal >= PEERS_MAX) {
+        return tn_sim_fail(sim, TARN_ERR_DEVICE, "no device %d", peer_ordinal);
     }
     if (!mapping_find_run(sim, address, size)) {
         return tn_sim_fail(sim, TARN_ERR_DEVICE,
@@ -481,17 +414,6 @@ static enum tarn_status grant_locked(struct tn_sim *sim, tarn_ptr address, uint6
                            address, size);
     }
     return TARN_OK;
-}
-
-enum tarn_status tn_sim_va_grant(struct tarn_device *device, tarn_ptr address, uint64_t size,
-                                 int peer_ordinal)
-{
-    enum tarn_status st = tn_sim_enter(device, TARN_SIM_VA_GRANT);
-
-    if (st == TARN_OK) {
-        st = grant_locked(sim_of(device), address, size, peer_ordinal);
-    }
-    return tn_sim_leave(device, st);
 }
 
 void tn_sim_vmm_fini(struct tn_sim *sim)

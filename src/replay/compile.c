@@ -14,29 +14,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Going forward through the trace. */
+/* A forward pass over the trace. */
 struct compile {
     struct tn_program *program;
     struct tn_trace_source source;
     const struct tn_model *model;
     const struct tn_trace *trace;
     const struct tarn_config *config; /* of the recorded run */
-    struct tn_map live;               /* address to slot + 1: handed out */
+    struct tn_map live;               /* address to slot + 1: allocated */
     struct tn_map waiting;            /* address to operation + 1: freed, not completed */
     struct tn_map start_waiting; /* address to slot + 1: freed before the trace, not completed */
-    struct tn_vec queues;        /* uint64_t: entry of the latest free in that queue */
-    bool flushing;               /* the entry before gave a segment back */
+    struct tn_vec queues;        /* uint64_t: entry of the latest free of each queue */
+    bool flushing;               /* the previous entry released a segment */
     uint64_t reserved;
     struct tn_entry_pools entry_pools;
-    struct tn_map since; /* final segment of a private pool to the entry that made it */
+    struct tn_map since; /* final segment of a private pool to the entry that allocated it */
     uint64_t unknown_frees;
     uint64_t unknown_free_bytes;
-    uint64_t actions[TN_TRACE_ACTION_COUNT]; /* entries of each */
-    struct tn_vec last_uses;                 /* uint64_t: the last request of each pool, by place */
+    uint64_t actions[TN_TRACE_ACTION_COUNT]; /* number of entries */
+    struct tn_vec last_uses;                 /* uint64_t: last request of each pool, by index */
     struct tn_vec free_slots;                /* uint32_t */
-    uint64_t implied_frees;                  /* made because their place was taken again */
-    struct tn_spans spans;                   /* what is live, when no free was recorded */
-    struct tn_op nowhere;                    /* what is written to when there is no memory */
+    uint64_t implied_frees;                  /* added because their address was allocated again */
+    struct tn_spans spans;                   /* live blocks, if no frees were recorded */
+    struct tn_op nowhere;                    /* written to if memory runs out */
     bool no_memory;
 };
 
@@ -73,7 +73,7 @@ static uint32_t compile_take(struct tn_map *map, uint64_t address)
     return tn_map_take(map, address, &value) ? (uint32_t)(value - 1) : TN_NO_SLOT;
 }
 
-/* A slot that nothing is in: few are live at a time, and they stay in the processor's caches. */
+/* A free slot. Few are live at a time, so reusing them keeps them in the processor's caches. */
 static uint32_t compile_new_slot(struct compile *c)
 {
     struct tn_vec *unused = &c->free_slots;
@@ -84,16 +84,10 @@ static uint32_t compile_new_slot(struct compile *c)
 
 static void compile_end_slot(struct compile *c, uint32_t slot)
 {
-    uint32_t *unused = tn_vec_push(&c->free_slots);
-
-    if (unused) {
-        *unused = slot;
-    } else {
-        c->no_memory = true;
-    }
+    c->no_memory = !tn_vec_add(&c->free_slots, &slot) || c->no_memory;
 }
 
-/* A free that is complete at once. */
+/* A free that completes immediately. */
 static void compile_whole_free(struct compile *c, uint32_t slot, uint64_t index)
 {
     compile_add(c, TN_OP_FREE, index)->slot = slot;
@@ -102,23 +96,24 @@ static void compile_whole_free(struct compile *c, uint32_t slot, uint64_t index)
 
 /* ---- private pools ---- */
 
-/* The place of a pool in the list, which gets it when it is new. */
+/* Index of a pool in the list; appends a new one. */
 static uint16_t pool_place(struct compile *c, struct tarn_pool_id id)
 {
     struct tn_vec *pools = &c->program->pools;
-    struct tarn_pool_id *items = pools->items;
+    const struct tarn_pool_id *items = pools->items;
 
     for (size_t i = 0; i < pools->count; i++) {
         if (items[i].first == id.first && items[i].second == id.second) {
             return (uint16_t)i;
         }
     }
-    items = pools->count <= UINT16_MAX ? tn_vec_push(pools) : NULL;
-    if (!items) {
-        c->no_memory = c->no_memory || pools->count <= UINT16_MAX;
+    if (pools->count > UINT16_MAX) {
         return 0;
     }
-    *items = id;
+    if (!tn_vec_add(pools, &id)) {
+        c->no_memory = true;
+        return 0;
+    }
     return (uint16_t)(pools->count - 1);
 }
 
@@ -127,8 +122,8 @@ static uint16_t pool_place_of(struct compile *c, struct tn_pool_id id)
     return pool_place(c, (struct tarn_pool_id){.first = id.id[0], .second = id.id[1]});
 }
 
-/* The final segments of private pools, each with the entry that made it: what was at its address
- * before was another's. */
+/* The final segments of private pools, each with the entry that allocated it: earlier blocks at its
+ * address belonged to another segment. */
 static void compile_pools(struct compile *c)
 {
     if (!tn_entry_pools_init(&c->entry_pools, &c->source)) {
@@ -154,7 +149,7 @@ static void compile_pools(struct compile *c)
     }
 }
 
-/* The pool that the entry itself names; newer files do. */
+/* The pool that the entry itself names, in newer files. */
 static uint16_t named_pool(struct compile *c, const struct tn_trace_entry *entry)
 {
     return pool_place_of(c, tn_model_extra(c->model, entry->extra)->pool);
@@ -170,7 +165,7 @@ static uint16_t alloc_pool(struct compile *c, const struct tn_trace_entry *entry
     return is_known && (!since || index >= *since) ? pool_place_of(c, pool) : 0;
 }
 
-/* Where each pool got its last request. */
+/* Finds the last request of each pool. */
 static void compile_last_uses(struct compile *c)
 {
     for (uint64_t i = 0; i < c->trace->count && !c->no_memory; i++) {
@@ -179,12 +174,7 @@ static void compile_last_uses(struct compile *c)
         const uint16_t pool = asks ? alloc_pool(c, entry, i) : 0;
 
         while (c->last_uses.count <= pool && !c->no_memory) {
-            uint64_t *last = tn_vec_push(&c->last_uses);
-
-            c->no_memory = !last;
-            if (last) {
-                *last = 0;
-            }
+            c->no_memory = !tn_vec_push(&c->last_uses);
         }
         if (asks && !c->no_memory) {
             ((uint64_t *)c->last_uses.items)[pool] = i;
@@ -197,9 +187,9 @@ static bool pool_is_used_later(const struct compile *c, uint16_t pool, uint64_t 
     return pool < c->last_uses.count && ((const uint64_t *)c->last_uses.items)[pool] > index;
 }
 
-/* A pool's segments go back when nobody uses it any more, or for want of memory; in a pool that is
- * used afterwards it was the latter. Of all others in the run of entries that begins here, the uses
- * end. */
+/* A pool's segments are released when its last use ends, or because memory is short; if the pool is
+ * used afterwards it was the latter. Ends the uses of all other pools that the series of entries
+ * starting here releases. */
 static void compile_releases(struct compile *c, uint64_t index)
 {
     uint16_t last = 0;
@@ -218,7 +208,7 @@ static void compile_releases(struct compile *c, uint64_t index)
     }
 }
 
-/* ---- what was not recorded ---- */
+/* ---- missing records ---- */
 
 static void count_actions(struct compile *c)
 {
@@ -227,7 +217,7 @@ static void count_actions(struct compile *c)
     }
 }
 
-/* About as many operations as the trace asks for: more only where it is odd. */
+/* Usually the number of operations; malformed traces may have more. */
 static size_t operations_bound(const struct compile *c)
 {
     return (size_t)(c->actions[TN_TRACE_ALLOC] + c->actions[TN_TRACE_FREE_REQUESTED] +
@@ -246,7 +236,7 @@ static bool has_no_frees(const struct compile *c)
     return c->actions[TN_TRACE_FREE_REQUESTED] == 0 && c->actions[TN_TRACE_FREE_COMPLETED] == 0;
 }
 
-/* The free of what lies where the entry puts a block was not recorded: it is made now. */
+/* The free of a block whose address is allocated again was not recorded: adds it now. */
 static void compile_implied_free(struct compile *c, uint32_t slot, uint64_t index)
 {
     c->implied_frees++;
@@ -270,7 +260,7 @@ static void compile_implied_frees(struct compile *c, const struct tn_trace_entry
     }
 }
 
-/* The most bytes in use at one time: no peak can be further from the truth. */
+/* Peak of the bytes in use, the largest possible error of any peak. */
 static uint64_t live_peak(struct compile *c)
 {
     const struct tn_op *ops = c->program->ops.items;
@@ -304,22 +294,20 @@ static uint64_t live_peak(struct compile *c)
 static void note_frees(struct compile *c)
 {
     if (c->unknown_frees > 0) {
-        tn_program_note(c->program,
-                        "%llu frees are of blocks that nothing is known of, %llu bytes in all; "
-                        "they were left out",
+        tn_program_note(c->program, "%llu frees of unknown blocks (%llu bytes) were ignored",
                         (unsigned long long)c->unknown_frees,
                         (unsigned long long)c->unknown_free_bytes);
     }
     if (has_no_completions(c)) {
         tn_program_note(c->program,
-                        "the trace has no free_completed entries: its frees count as complete at "
-                        "once, so memory that waited for other streams is missing from peaks");
+                        "the trace has no free_completed entries: its frees count as completed "
+                        "immediately, so peaks lack memory that waited for other streams");
     }
     if (c->implied_frees > 0) {
         tn_program_note(c->program,
-                        "%llu frees are missing from the trace: they are made when their place is "
-                        "taken again, so peaks are too high; of the %llu bytes that count as in "
-                        "use at most, any part may have been free",
+                        "%llu frees are missing from the trace: each is assumed when its address "
+                        "is allocated again, so peaks are too high; of the peak of %llu bytes in "
+                        "use, any part may have been free",
                         (unsigned long long)c->implied_frees, (unsigned long long)live_peak(c));
     }
 }
@@ -332,13 +320,13 @@ static void note_segments(struct compile *c)
         return;
     }
     if (known == 0 && c->program->alloc_count > 0) {
-        tn_program_note(c->program, "nothing is recorded of segments: where memory came from, and "
-                                    "what limited the run, is not known");
+        tn_program_note(c->program, "the trace records no segments: where memory came from and "
+                                    "what limited the run is unknown");
     } else if (known > 0 &&
                c->program->start_blocks.count == 0) { /* nothing in use: hardly in mid-run */
         tn_program_note(c->program,
-                        "no segments are recorded in the trace: all %llu bytes of the final ones "
-                        "count as there from its beginning, so less may have been reserved then",
+                        "the trace records no segments: all %llu bytes of the final ones count as "
+                        "reserved from its beginning, which may be too much",
                         (unsigned long long)known);
     }
 }
@@ -362,7 +350,7 @@ static void compile_alloc(struct compile *c, const struct tn_trace_entry *entry,
     }
 }
 
-/* A free whose completion is the next entry is one operation; any other waits. */
+/* If the completion is the next entry, both are one operation; otherwise the free waits. */
 static void compile_free(struct compile *c, const struct tn_trace_entry *entry, uint64_t index)
 {
     const uint32_t slot = compile_take(&c->live, entry->address);
@@ -388,8 +376,8 @@ static void compile_free(struct compile *c, const struct tn_trace_entry *entry, 
     compile_set(c, &c->waiting, entry->address, (uint32_t)(c->program->ops.count - 1));
 }
 
-/* A queue whose frees all came before this one: they complete before it, too, because completions
- * are seen in order. A new queue when there is none. */
+/* A queue whose frees all precede this one: they also complete before it, because completions are
+ * processed in order. Adds a queue if there is none. */
 static uint32_t compile_queue(struct compile *c, uint64_t free_index)
 {
     uint64_t *last = c->queues.items;
@@ -400,12 +388,10 @@ static uint32_t compile_queue(struct compile *c, uint64_t free_index)
             return (uint32_t)i;
         }
     }
-    last = tn_vec_push(&c->queues);
-    if (!last) {
+    if (!tn_vec_add(&c->queues, &free_index)) {
         c->no_memory = true;
         return 0;
     }
-    *last = free_index;
     return (uint32_t)(c->queues.count - 1);
 }
 
@@ -424,7 +410,7 @@ static void compile_completion(struct compile *c, const struct tn_trace_entry *e
     if (slot != TN_NO_SLOT) {
         compile_add(c, TN_OP_COMPLETE, index)->slot = slot;
         compile_end_slot(c, slot);
-    } else if (c->actions[TN_TRACE_FREE_REQUESTED] == 0) { /* recorded without requests to free */
+    } else if (c->actions[TN_TRACE_FREE_REQUESTED] == 0) { /* recorded without free_requested */
         slot = compile_take(&c->live, entry->address);
         if (slot != TN_NO_SLOT) {
             compile_whole_free(c, slot, index);
@@ -435,13 +421,7 @@ static void compile_completion(struct compile *c, const struct tn_trace_entry *e
 static void compile_address(struct compile *c, struct tn_vec *addresses,
                             const struct tn_trace_entry *entry)
 {
-    uint64_t *address = tn_vec_push(addresses);
-
-    if (address) {
-        *address = entry->address;
-    } else {
-        c->no_memory = true;
-    }
+    c->no_memory = !tn_vec_add(addresses, &entry->address) || c->no_memory;
 }
 
 static void compile_oom(struct compile *c, const struct tn_trace_entry *entry, uint64_t index)
@@ -497,7 +477,7 @@ static void compile_entry(struct compile *c, uint64_t index)
     }
 }
 
-/* Blocks that are there at the start get the first slots. */
+/* Blocks of the initial state get the first slots. */
 static void compile_start(struct compile *c)
 {
     struct tn_start_block *blocks = c->program->start_blocks.items;
@@ -517,9 +497,8 @@ static int address_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Growing segments reserve 9/8 of the device each, so where one begins behind another says how
- * large the device can have been. What lies closer together than TN_RANGE_GAP is taken for one
- * range. */
+/* Each expandable segment reserves 9/8 of the device, so the distance between two is an upper bound
+ * of the device's size. Addresses closer together than TN_RANGE_GAP count as one range. */
 static uint64_t device_bound(struct compile *c)
 {
     const struct tn_vec *map_addresses = &c->program->map_addresses;
@@ -556,7 +535,7 @@ static uint64_t device_bound(struct compile *c)
     return smallest ? smallest / 9 * 8 - TN_LARGE_BUFFER : TN_DEVICE_BOUND_NONE;
 }
 
-/* Blocks that are there at the start, and those of the trace. */
+/* Blocks of the initial state, and room for those of the trace. */
 static void compile_spans(struct compile *c)
 {
     const struct tn_start_block *blocks = c->program->start_blocks.items;
@@ -568,7 +547,7 @@ static void compile_spans(struct compile *c)
     }
     for (size_t i = 0; i < count && has_no_frees(c); i++) {
         while (tn_spans_take(&c->spans, blocks[i].address, blocks[i].size)) {
-            ; /* a file from outside says anything */
+            ; /* untrusted files may contain overlaps */
         }
         tn_spans_add(&c->spans, blocks[i].address, blocks[i].size, blocks[i].slot);
     }

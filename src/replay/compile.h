@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* From a recorded trace to a program (program.h). */
+/* Compiles a recorded trace into a program (program.h). */
 #ifndef TN_REPLAY_COMPILE_H
 #define TN_REPLAY_COMPILE_H
 
 #include "replay/program.h"
 
-/* Makes the program of one device's trace; `config` are the settings it was recorded under. On
- * failure there is nothing to release. */
+/* Compiles the trace of one device; `config` has the recorded settings. On failure there is nothing
+ * to release. */
 enum tarn_status tn_program_compile(struct tn_program *program, const struct tn_model *model,
                                     int device, const struct tarn_config *config,
                                     struct tarn_error *error) TN_MUST_CHECK;

@@ -25,47 +25,22 @@ const char *tn_decision_name(enum tn_decision_op op)
     return (unsigned)op < TN_DECISION_COUNT ? names[op] : "unknown";
 }
 
-static enum tarn_status log_fail(const struct tn_decision_log *log, struct tarn_error *error,
-                                 const char *format, ...) TN_PRINTF(3, 4);
-static enum tarn_status log_fail_as(const struct tn_decision_log *log, enum tarn_status status,
-                                    struct tarn_error *error, const char *format, ...)
+TN_COLD static enum tarn_status log_fail(const struct tn_decision_log *log, enum tarn_status status,
+                                         struct tarn_error *error, const char *format, ...)
     TN_PRINTF(4, 5);
 
-static enum tarn_status log_vfail(const struct tn_decision_log *log, enum tarn_status status,
-                                  struct tarn_error *error, const char *format, va_list args)
-    TN_PRINTF(4, 0);
-
-/* A sentence about the current line. */
-static enum tarn_status log_vfail(const struct tn_decision_log *log, enum tarn_status status,
-                                  struct tarn_error *error, const char *format, va_list args)
+/* Fails with a message about the current line. */
+TN_COLD static enum tarn_status log_fail(const struct tn_decision_log *log, enum tarn_status status,
+                                         struct tarn_error *error, const char *format, ...)
 {
     char what[512];
+    va_list args;
 
+    va_start(args, format);
     (void)vsnprintf(what, sizeof what, format, args);
+    va_end(args);
     return tn_fail_at(error, status, (int64_t)log->line_number, "line %llu of the decision log: %s",
                       (unsigned long long)log->line_number, what);
-}
-
-static enum tarn_status log_fail(const struct tn_decision_log *log, struct tarn_error *error,
-                                 const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    const enum tarn_status status = log_vfail(log, TARN_ERR_FORMAT, error, format, args);
-    va_end(args);
-    return status;
-}
-
-static enum tarn_status log_fail_as(const struct tn_decision_log *log, enum tarn_status status,
-                                    struct tarn_error *error, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    (void)log_vfail(log, status, error, format, args);
-    va_end(args);
-    return status;
 }
 
 /* ---- fields ---- */
@@ -77,7 +52,8 @@ static enum tarn_status field_u64(const struct tn_decision_log *log,
     const struct tn_json_value *value = tn_json_get(object, key);
 
     if (!tn_json_is(value, TN_JSON_INTEGER) || tn_json_integer(value) < 0) {
-        return log_fail(log, error, "\"%s\" is missing or not a number from 0 on", key);
+        return log_fail(log, TARN_ERR_FORMAT, error, "\"%s\" is missing or not a number from 0 on",
+                        key);
     }
     *out = (uint64_t)tn_json_integer(value);
     return TARN_OK;
@@ -90,7 +66,7 @@ static enum tarn_status field_array(const struct tn_decision_log *log,
     const struct tn_json_value *value = tn_json_get(object, key);
 
     if (!tn_json_is(value, TN_JSON_ARRAY)) {
-        return log_fail(log, error, "\"%s\" is missing or not a list", key);
+        return log_fail(log, TARN_ERR_FORMAT, error, "\"%s\" is missing or not a list", key);
     }
     *out = value;
     return TARN_OK;
@@ -103,7 +79,7 @@ static enum tarn_status field_string(const struct tn_decision_log *log,
     const struct tn_json_value *value = tn_json_get(object, key);
 
     if (!tn_json_is(value, TN_JSON_STRING)) {
-        return log_fail(log, error, "\"%s\" is missing or not a text", key);
+        return log_fail(log, TARN_ERR_FORMAT, error, "\"%s\" is missing or not a text", key);
     }
     *out = tn_json_text(value);
     return TARN_OK;
@@ -121,7 +97,8 @@ static enum tarn_status field_stream(const struct tn_decision_log *log,
         return st;
     }
     if (index >= log->stream_count) {
-        return log_fail(log, error, "stream %llu is not among the header's %u streams",
+        return log_fail(log, TARN_ERR_FORMAT, error,
+                        "stream %llu is not among the header's %u streams",
                         (unsigned long long)index, log->stream_count);
     }
     *out = log->streams[index];
@@ -148,7 +125,7 @@ static enum tarn_status field_pool(const struct tn_decision_log *log,
     }
     if (tn_json_length(id) != 2 || !tn_json_is(tn_json_at(id, 0), TN_JSON_INTEGER) ||
         !tn_json_is(tn_json_at(id, 1), TN_JSON_INTEGER)) {
-        return log_fail(log, error, "\"pool\" is not a pair of numbers");
+        return log_fail(log, TARN_ERR_FORMAT, error, "\"pool\" is not a pair of numbers");
     }
     out->first = (uint64_t)tn_json_integer(tn_json_at(id, 0));
     out->second = (uint64_t)tn_json_integer(tn_json_at(id, 1));
@@ -162,7 +139,7 @@ static enum tarn_status field_fraction(const struct tn_decision_log *log,
     const struct tn_json_value *value = tn_json_get(object, "fraction");
 
     if (!tn_json_is_number(value)) {
-        return log_fail(log, error, "\"fraction\" is missing or not a number");
+        return log_fail(log, TARN_ERR_FORMAT, error, "\"fraction\" is missing or not a number");
     }
     *out = tn_json_number(value);
     return TARN_OK;
@@ -175,7 +152,8 @@ static enum tarn_status field_bool(const struct tn_decision_log *log,
     const struct tn_json_value *value = tn_json_get(object, key);
 
     if (!tn_json_is_bool(value)) {
-        return log_fail(log, error, "\"%s\" is missing or neither true nor false", key);
+        return log_fail(log, TARN_ERR_FORMAT, error, "\"%s\" is missing or neither true nor false",
+                        key);
     }
     *out = tn_json_is(value, TN_JSON_TRUE);
     return TARN_OK;
@@ -193,7 +171,8 @@ static enum tarn_status check_events(const struct tn_decision_log *log,
             !tn_json_is(tn_json_at(event, 1), TN_JSON_INTEGER) ||
             !tn_json_is(tn_json_at(event, 2), TN_JSON_INTEGER) ||
             !tn_json_is(tn_json_at(event, 3), TN_JSON_INTEGER)) {
-            return log_fail(log, error, "event %zu is not [action, address, size, stream]", i);
+            return log_fail(log, TARN_ERR_FORMAT, error,
+                            "event %zu is not [action, address, size, stream]", i);
         }
     }
     return TARN_OK;
@@ -218,11 +197,12 @@ static enum tarn_status log_read_line(struct tn_decision_log *log, struct tn_jso
         st = TARN_ERR_FORMAT;
     }
     if (st) {
-        return log_fail_as(log, st, error, "%s%.300s", st == TARN_ERR_FORMAT ? "not JSON: " : "",
-                           inner.text);
+        return log_fail(log, st, error, "%s%.300s", st == TARN_ERR_FORMAT ? "not JSON: " : "",
+                        inner.text);
     }
-    return tn_json_is(&tree->root, TN_JSON_OBJECT) ? TARN_OK
-                                                   : log_fail(log, error, "not a JSON object");
+    return tn_json_is(&tree->root, TN_JSON_OBJECT)
+               ? TARN_OK
+               : log_fail(log, TARN_ERR_FORMAT, error, "not a JSON object");
 }
 
 static enum tarn_status header_read_lists(struct tn_decision_log *log, struct tarn_error *error)
@@ -238,21 +218,23 @@ static enum tarn_status header_read_lists(struct tn_decision_log *log, struct ta
         return st;
     }
     if (tn_json_length(streams) > TN_LOG_STREAMS_MAX || tn_json_length(brief) > TN_BRIEF_MAX) {
-        return log_fail(log, error, "more than %d streams or %d counters", TN_LOG_STREAMS_MAX,
-                        TN_BRIEF_MAX);
+        return log_fail(log, TARN_ERR_FORMAT, error, "more than %d streams or %d counters",
+                        TN_LOG_STREAMS_MAX, TN_BRIEF_MAX);
     }
     for (; log->stream_count < tn_json_length(streams); log->stream_count++) {
         const struct tn_json_value *handle = tn_json_at(streams, log->stream_count);
 
         if (!tn_json_is(handle, TN_JSON_INTEGER)) {
-            return log_fail(log, error, "\"streams\" has something else than numbers");
+            return log_fail(log, TARN_ERR_FORMAT, error,
+                            "\"streams\" contains something other than numbers");
         }
         log->streams[log->stream_count] = (uint64_t)tn_json_integer(handle);
     }
     for (; log->brief_count < tn_json_length(brief); log->brief_count++) {
         log->brief[log->brief_count] = tn_json_text(tn_json_at(brief, log->brief_count));
         if (!log->brief[log->brief_count]) {
-            return log_fail(log, error, "\"brief\" has something else than names");
+            return log_fail(log, TARN_ERR_FORMAT, error,
+                            "\"brief\" contains something other than names");
         }
     }
     return TARN_OK;
@@ -275,12 +257,8 @@ enum tarn_status tn_decision_log_open(struct tn_decision_log *log, const char *p
     if (st == TARN_ERR_NOT_FOUND) {
         st = tn_fail(error, TARN_ERR_FORMAT, "the decision log is empty");
     }
-    if (st == TARN_OK) {
-        st = field_string(log, &log->header.root, "conf", &log->conf, error);
-    }
-    if (st == TARN_OK) {
-        st = field_u64(log, &log->header.root, "device_total", &log->device_total, error);
-    }
+    st = st ? st : field_string(log, &log->header.root, "conf", &log->conf, error);
+    st = st ? st : field_u64(log, &log->header.root, "device_total", &log->device_total, error);
     if (st == TARN_OK) {
         log->device_is_full =
             tn_json_is(tn_json_get(&log->header.root, "device_is_full"), TN_JSON_TRUE);
@@ -300,7 +278,7 @@ void tn_decision_log_close(struct tn_decision_log *log)
     tn_input_close(&log->input);
 }
 
-/* What each kind of call has besides events and counters. */
+/* Fields of each kind of call besides events and counters. */
 static enum tarn_status decision_read_fields(const struct tn_decision_log *log,
                                              struct tn_decision *d, struct tarn_error *error)
 {
@@ -365,7 +343,7 @@ static enum tarn_status decision_read_fields(const struct tn_decision_log *log,
         d->stats = tn_json_get(line, "stats");
         return tn_json_is(d->stats, TN_JSON_OBJECT)
                    ? TARN_OK
-                   : log_fail(log, error, "\"stats\" is not an object");
+                   : log_fail(log, TARN_ERR_FORMAT, error, "\"stats\" is not an object");
     case TN_DECISION_SYNCHRONIZE:
     case TN_DECISION_EMPTY_CACHE:
     case TN_DECISION_RESET_PEAK_STATS:
@@ -392,31 +370,21 @@ static enum tarn_status decision_read_op(const struct tn_decision_log *log,
             return TARN_OK;
         }
     }
-    return log_fail(log, error, "unknown call \"%.*s\"", tn_utf8_cut(name, 60), name);
+    return log_fail(log, TARN_ERR_FORMAT, error, "unknown call \"%.*s\"", tn_utf8_cut(name, 60),
+                    name);
 }
 
 enum tarn_status tn_decision_log_next(struct tn_decision_log *log, struct tn_decision *decision_out,
                                       struct tarn_error *error)
 {
     struct tn_decision d = {0};
-    enum tarn_status st;
+    enum tarn_status st = log_read_line(log, &log->line, error);
 
-    st = log_read_line(log, &log->line, error);
-    if (st == TARN_OK) {
-        st = decision_read_op(log, &d.op, error);
-    }
-    if (st == TARN_OK) {
-        st = decision_read_fields(log, &d, error);
-    }
-    if (st == TARN_OK) {
-        st = field_array(log, &log->line.root, "events", &d.events, error);
-    }
-    if (st == TARN_OK) {
-        st = check_events(log, d.events, error);
-    }
-    if (st == TARN_OK) {
-        st = field_array(log, &log->line.root, "brief", &d.brief, error);
-    }
+    st = st ? st : decision_read_op(log, &d.op, error);
+    st = st ? st : decision_read_fields(log, &d, error);
+    st = st ? st : field_array(log, &log->line.root, "events", &d.events, error);
+    st = st ? st : check_events(log, d.events, error);
+    st = st ? st : field_array(log, &log->line.root, "brief", &d.brief, error);
     d.line = log->line_number;
     if (st == TARN_OK) {
         *decision_out = d;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading a log of decisions: one JSON object a line, the first is the header. Each further line is
- * one call with what it returned, the events it caused and the counters after it.
+ * Reads a decision log: one JSON object per line, the first one is the header. Each further line is
+ * a call with its result, the events it caused and the counters after it.
  *
- * Owns: the window on the file and the current line. Everything that a `struct tn_decision` points
- * to is borrowed until the next line is read.
+ * Owns: the window onto the file and the current line. All pointers in a `struct tn_decision` are
+ * borrowed until the next line is read.
  */
 #ifndef TN_REPLAY_DECISION_LOG_H
 #define TN_REPLAY_DECISION_LOG_H
@@ -62,21 +62,21 @@ struct tn_decision {
     uint64_t id;        /* malloc, free, record_stream */
     uint64_t size;      /* malloc */
     tarn_stream stream; /* handle */
-    tarn_stream after;  /* join: what the stream waits for, a handle */
+    tarn_stream after;  /* join: the stream waited for, a handle */
     uint64_t ptr;       /* malloc that succeeded, else 0 */
     bool oom;           /* malloc that failed */
     const char *message;
     double fraction;
     const char *conf; /* set_config */
     struct tarn_pool_id pool;
-    bool captured; /* begin_allocate_to_pool: all streams of `stream`'s capture go there */
+    bool captured; /* begin_allocate_to_pool: for all streams of `stream`'s capture */
     bool value;    /* set_pool_... */
     const struct tn_json_value *freed;    /* set_checkpoint: pointers */
     const struct tn_json_value *created;  /* set_checkpoint: [pointer, id] */
     const struct tn_json_value *stats;    /* stats */
     const struct tn_json_value *segments; /* snapshot */
     const struct tn_json_value *events;   /* [action, address, size, stream] each */
-    const struct tn_json_value *brief;    /* numbers, as the header names them */
+    const struct tn_json_value *brief;    /* numbers; the header has their names */
 };
 
 struct tn_decision_log {
@@ -86,8 +86,8 @@ struct tn_decision_log {
     uint64_t line_number;
     const char *conf;      /* borrowed from the header */
     uint64_t device_total; /* bytes */
-    bool device_is_full;   /* others hold so much that the device refuses by itself */
-    bool settled;          /* before each malloc all work was done but that behind a block_stream */
+    bool device_is_full;   /* other processes use so much that the device refuses requests */
+    bool settled;          /* all work not after a block_stream was done before each malloc */
     tarn_stream streams[TN_LOG_STREAMS_MAX];
     uint32_t stream_count;
     const char *brief[TN_BRIEF_MAX];
@@ -103,8 +103,8 @@ void tn_decision_log_close(struct tn_decision_log *log);
 enum tarn_status tn_decision_log_next(struct tn_decision_log *log, struct tn_decision *decision_out,
                                       struct tarn_error *error) TN_MUST_CHECK;
 
-/* Handle of a stream as the log writes it: an index into the header's list. Any other number stands
- * for itself. */
+/* Handle of a stream in the log: an index into the header's list; any other number is the handle
+ * itself. */
 tarn_stream tn_decision_log_stream(const struct tn_decision_log *log,
                                    const struct tn_json_value *value);
 

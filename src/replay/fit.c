@@ -16,8 +16,8 @@ static enum tarn_status run_on(const struct tarn_replay *replay, const char *con
     return tarn_replay_run(replay, &options, result, error);
 }
 
-/* A device as large as what was reserved is always enough: nothing is refused on it. What was asked
- * for at the same time is never enough for less. */
+/* A device of the reserved peak is always large enough: it refuses nothing. One below the peak of
+ * requested bytes never is. */
 enum tarn_status tarn_replay_fit(const struct tarn_replay *replay, const char *conf,
                                  uint64_t *capacity_out, struct tarn_error *error)
 {
@@ -29,7 +29,7 @@ enum tarn_status tarn_replay_fit(const struct tarn_replay *replay, const char *c
     }
     if (result.first_oom >= 0) {
         return tn_fail(error, TARN_ERR_OUT_OF_MEMORY,
-                       "entry %lld of the trace asks for more than 1 TiB can give",
+                       "entry %lld of the trace does not fit a device of 1 TiB",
                        (long long)result.first_oom);
     }
     const struct tarn_stat *peaks[] = {

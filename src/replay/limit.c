@@ -5,8 +5,7 @@
 #include "analysis/trace_source.h"
 #include "base/checked.h"
 
-/* The request in the middle of which the entries from `index` on stand: its bytes from the device,
- * or 0 when they stand by themselves. */
+/* If the entries from `index` on belong to a request, the bytes it asked of the device; else 0. */
 static uint64_t request_around(const struct tn_model *model, const struct tn_trace *trace,
                                uint64_t index, const struct tarn_config *config)
 {
@@ -43,8 +42,8 @@ bool tn_limit_gave_back(const struct tn_program *program, const struct tn_model 
             (collects > 0.0 && (double)reserved > collects * known));
 }
 
-/* What a request that was short says: with its memory the allocator would have been over, or, where
- * it collects garbage, that share of the limit was reserved. */
+/* A request that was short of memory bounds the limit: it would have exceeded it, or, with garbage
+ * collection, the collecting share of the limit was reserved. */
 static void bound_from_shortage(struct tn_limit *limit, uint64_t reserved, uint64_t request,
                                 const struct tarn_config *config)
 {
@@ -77,7 +76,7 @@ void tn_limit_find_bounds(struct tn_program *program, const struct tn_model *mod
         reserved = tn_reserved_after(reserved, tn_reserved_delta(tn_trace_at(model, trace, i)));
         limit->at_least = reserved > limit->at_least ? reserved : limit->at_least;
     }
-    if (limit->at_least == 0) { /* nothing is known of segments */
+    if (limit->at_least == 0) { /* no segments are recorded */
         return;
     }
     reserved = tn_program_reserved_at_start(program);
@@ -94,7 +93,7 @@ void tn_limit_find_bounds(struct tn_program *program, const struct tn_model *mod
 
             bound_from_shortage(limit, reserved, request, config);
             if (entry->address < request && reserved + entry->address >= limit->at_least) {
-                limit->by_device = true; /* what others left it */
+                limit->by_device = true; /* what other processes left */
                 limit->device = reserved + entry->address;
             }
         }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding the limit of a recorded run by replaying it under limits that are possible. */
+/* Finds the limit of a recorded run by replaying it under possible limits. */
 #include "replay/limit.h"
 
 #include "alloc/config/size_class.h"
 #include "replay/run.h"
 
 enum {
-    ROUND_TRIES = 96,   /* limits that are round numbers */
-    EVEN_TRIES = 32,    /* limits at even distances between the bounds */
-    PAGES_MAX = 4 << 20 /* of start states: twice those of all tries on 288 GiB in large pages */
+    ROUND_TRIES = 96,   /* round numbers */
+    EVEN_TRIES = 32,    /* evenly spaced between the bounds */
+    PAGES_MAX = 4 << 20 /* of initial states: twice those of all tries on 288 GiB in large pages */
 };
 
 struct search {
@@ -17,8 +17,8 @@ struct search {
     struct tarn_error *error;
     bool by_device;
     uint64_t tries;
-    uint64_t pages;       /* rebuilt so far */
-    uint64_t start_pages; /* that each try rebuilds, at most */
+    uint64_t pages;       /* mapped so far */
+    uint64_t start_pages; /* upper bound of those that each try maps */
     uint64_t found;
 };
 
@@ -27,7 +27,7 @@ static bool may_try(const struct search *search)
     return !search->found && search->pages <= PAGES_MAX;
 }
 
-/* Pages that are mapped before the trace begins. */
+/* Pages mapped before the trace. */
 static uint64_t start_pages(const struct tn_program *program, const struct tarn_config *config)
 {
     const struct tn_start_segment *segments = program->start_segments.items;
@@ -41,8 +41,7 @@ static uint64_t start_pages(const struct tn_program *program, const struct tarn_
     return pages;
 }
 
-/* Whether the recorded run comes out under that limit: every block where it was, every request
- * refused that was. */
+/* Whether that limit reproduces the recorded run: the same addresses, the same failures. */
 static enum tarn_status try_limit(struct search *search, uint64_t limit)
 {
     struct tarn_replay_result result = {.struct_size = sizeof result};
@@ -66,7 +65,7 @@ static enum tarn_status try_limit(struct search *search, uint64_t limit)
     return st;
 }
 
-/* Multiples of `unit` that multiples of twice the unit have not covered. */
+/* Multiples of `unit` that are no multiples of twice the unit. */
 static enum tarn_status try_unit(struct search *search, uint64_t low, uint64_t below, uint64_t unit,
                                  bool largest_unit)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    EVENTS_AN_OPERATION = 4, /* about; the history grows no further */
+    EVENTS_PER_OPERATION = 4, /* estimate; the history grows no further */
     EVENTS_MORE = 4096
 };
 
@@ -20,7 +20,7 @@ static const struct tn_trace *recorded_trace(const struct tn_outcome *outcome)
 
 /* ---- while it runs ---- */
 
-/* The entry that is being replayed stands for the stack. */
+/* The entry being replayed identifies the stack. */
 static uint64_t stack_of_entry(void *context)
 {
     const struct tn_outcome *outcome = context;
@@ -58,15 +58,9 @@ static void describe_entry(void *context, uint64_t stack, tarn_frame_visitor vis
 static void note_cause(void *context, const struct tarn_trace_event *event)
 {
     struct tn_outcome *outcome = context;
-    uint64_t *cause;
 
-    if (event->action == TARN_ACTION_SNAPSHOT) { /* the capture's own */
-        return;
-    }
-    cause = tn_vec_push(&outcome->causes);
-    if (cause) {
-        *cause = outcome->runner->entry;
-    } else {
+    if (event->action != TARN_ACTION_SNAPSHOT && /* the capture's own */
+        !tn_vec_add(&outcome->causes, &outcome->runner->entry)) {
         outcome->no_memory = true;
     }
 }
@@ -79,7 +73,7 @@ enum tarn_status tn_outcome_attach(struct tn_outcome *outcome, const struct tn_m
     const struct tarn_history_options options = {
         .struct_size = sizeof options,
         .stack_source = TARN_STACK_NONE,
-        .max_entries = runner->program->ops.count * EVENTS_AN_OPERATION + EVENTS_MORE,
+        .max_entries = runner->program->ops.count * EVENTS_PER_OPERATION + EVENTS_MORE,
         .max_stack_bytes = UINT64_MAX,
         .host = &frames,
     };
@@ -103,7 +97,7 @@ enum tarn_status tn_outcome_attach(struct tn_outcome *outcome, const struct tn_m
     return st;
 }
 
-/* It may not have been added. */
+/* The sink may be missing. */
 static void sink_remove(const struct tn_outcome *outcome, const void *context)
 {
     const enum tarn_status st =
@@ -172,8 +166,9 @@ static enum tarn_status copy_annotations(struct tn_model *to, const struct tn_mo
     return st;
 }
 
-/* One request has several events: a segment is made before an allocation, a free completed after it
- * was asked for. That of the same action beside the recorded entry, or the entry itself. */
+/* A request has several events: a segment is allocated before a block, a free completes after it is
+ * requested. Returns the neighbour of the recorded entry with the same action, or the entry
+ * itself. */
 static const struct tn_trace_entry *recorded_event(const struct tn_outcome *outcome, uint64_t cause,
                                                    uint32_t action)
 {
@@ -181,7 +176,8 @@ static const struct tn_trace_entry *recorded_event(const struct tn_outcome *outc
     const struct tn_trace_entry *entry = tn_trace_at(outcome->recorded, trace, cause);
     const uint64_t beside = action == TN_TRACE_FREE_COMPLETED ? cause + 1 : cause - 1;
 
-    if (entry->action != action && beside < trace->count) { /* before the first is none, either */
+    if (entry->action != action &&
+        beside < trace->count) { /* also if there is no entry before the first */
         const struct tn_trace_entry *other = tn_trace_at(outcome->recorded, trace, beside);
 
         return other->action == action ? other : entry;
@@ -189,7 +185,7 @@ static const struct tn_trace_entry *recorded_event(const struct tn_outcome *outc
     return entry;
 }
 
-/* The trace gets the times and texts of what caused it. */
+/* Copies the times and texts of the causing entries into the trace. */
 static enum tarn_status date(const struct tn_outcome *outcome, struct tn_model *made)
 {
     const struct tn_model *recorded = outcome->recorded;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a replay leaves behind, as a snapshot: its segments and blocks, and its own trace, with the
- * stacks, texts and times of the recorded entries that caused them.
+ * The result of a replay as a snapshot: its segments and blocks, and its own trace with the stacks,
+ * texts and times of the recorded entries that caused its events.
  *
- * An outcome watches a runner: it is attached before the run and captured after it. The history
- * gives each event the number of the recorded entry as its stack.
+ * An outcome is attached to a runner before the run and captured after it. The history stores the
+ * number of the recorded entry as each event's stack.
  */
 #ifndef TN_REPLAY_OUTCOME_H
 #define TN_REPLAY_OUTCOME_H
@@ -27,7 +27,7 @@ enum tarn_status tn_outcome_attach(struct tn_outcome *outcome, const struct tn_m
                                    struct tn_runner *runner,
                                    struct tarn_error *error) TN_MUST_CHECK;
 
-/* The snapshot; the caller's. */
+/* Caller owns the snapshot. */
 enum tarn_status tn_outcome_capture(struct tn_outcome *outcome, struct tarn_snapshot **snapshot_out,
                                     struct tarn_error *error) TN_MUST_CHECK;
 

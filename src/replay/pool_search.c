@@ -9,18 +9,18 @@
 
 enum {
     POOLS_MAX = 32,           /* found ones */
-    OPERATIONS_MAX = 16 << 20 /* that are replayed, about */
+    OPERATIONS_MAX = 16 << 20 /* approximate bound of those replayed */
 };
 
 #define NO_LIFETIME UINT32_MAX
 
-/* A segment from its allocation until it is given back. A growing one is what was mapped of it. */
+/* A segment from its allocation to its release; of an expandable one, the mapped part. */
 struct lifetime {
     uint64_t address;
     uint64_t size;
-    uint64_t mapped; /* bytes at the moment */
-    uint64_t start;  /* entries; 0 when it was there before the trace */
-    uint64_t end;    /* UINT64_MAX: there at the end, where its pool is written */
+    uint64_t mapped; /* current bytes */
+    uint64_t start;  /* entry; 0 if it predates the trace */
+    uint64_t end;    /* entry; UINT64_MAX: a final segment, whose pool is known */
     uint16_t pool;
 };
 
@@ -32,15 +32,10 @@ struct pool_search {
     struct tarn_error *error;
     struct tn_vec lifetimes; /* struct lifetime, in the order of the trace */
     struct tn_vec ops;       /* struct tn_op: as compiled */
-    uint32_t *lifetime_of;   /* by operation: the segment that a request got its block in */
+    uint32_t *lifetime_of;   /* by operation: the segment of a request's block */
     uint64_t replayed;       /* operations */
-    uint16_t first_found;    /* place of the first pool that is found */
+    uint16_t first_found;    /* index of the first pool found */
 };
-
-static enum tarn_status no_memory(struct tarn_error *error)
-{
-    return tn_fail_memory(error);
-}
 
 /* ---- segments ---- */
 
@@ -59,16 +54,13 @@ static struct lifetime *lifetime_at(const struct pool_search *s, uint64_t addres
 
 static bool lifetime_add(struct pool_search *s, uint64_t address, uint64_t size, uint64_t start)
 {
-    struct lifetime *added = tn_vec_push(&s->lifetimes);
+    const struct lifetime added = {
+        .address = address, .size = size, .mapped = size, .start = start, .end = UINT64_MAX};
 
-    if (added) {
-        *added = (struct lifetime){
-            .address = address, .size = size, .mapped = size, .start = start, .end = UINT64_MAX};
-    }
-    return added != NULL;
+    return tn_vec_add(&s->lifetimes, &added);
 }
 
-/* The growing segment that gets one more range, or NULL. Ranges are mapped from its front on. */
+/* The expandable segment that a new range extends, or NULL. Ranges are mapped from its front on. */
 static struct lifetime *lifetime_before(const struct pool_search *s, uint64_t address)
 {
     struct lifetime *lifetimes = s->lifetimes.items;
@@ -130,7 +122,7 @@ static bool lifetimes_find(struct pool_search *s)
     return added;
 }
 
-/* Segments that are there at an entry, by number; few at a time. */
+/* Numbers of the segments that exist at an entry; few at a time. */
 struct present {
     struct tn_vec numbers; /* uint32_t */
     size_t next;           /* of the segments in the order of the trace */
@@ -139,20 +131,18 @@ struct present {
 static bool present_at(struct pool_search *s, struct present *present, uint64_t entry)
 {
     const struct lifetime *lifetimes = s->lifetimes.items;
-    bool added = true;
 
-    while (present->next < s->lifetimes.count && lifetimes[present->next].start <= entry && added) {
-        uint32_t *number = tn_vec_push(&present->numbers);
+    while (present->next < s->lifetimes.count && lifetimes[present->next].start <= entry) {
+        const uint32_t number = (uint32_t)present->next++;
 
-        added = number != NULL;
-        if (added) {
-            *number = (uint32_t)present->next++;
+        if (!tn_vec_add(&present->numbers, &number)) {
+            return false;
         }
     }
-    return added;
+    return true;
 }
 
-/* Drops what it finds gone. */
+/* Also removes segments that have ended. */
 static uint32_t present_find(const struct pool_search *s, struct present *present,
                              const struct tn_op *op)
 {
@@ -193,7 +183,7 @@ static bool requests_place(struct pool_search *s)
     return placed;
 }
 
-/* The pool that was found for an operation, 0 when none was. */
+/* The pool found for an operation; 0 if none. */
 static uint16_t found_pool(const struct pool_search *s, size_t op)
 {
     const struct lifetime *lifetimes = s->lifetimes.items;
@@ -230,7 +220,7 @@ static uint64_t last_request(const struct pool_search *s, uint16_t pool)
     return 0;
 }
 
-/* Uses of a pool end before the first segment of it is given back that no request comes after. */
+/* A pool's use ends before the first release of one of its segments after its last request. */
 static uint64_t end_of_use(const struct pool_search *s, uint16_t pool)
 {
     const struct lifetime *lifetimes = s->lifetimes.items;
@@ -245,18 +235,8 @@ static uint64_t end_of_use(const struct pool_search *s, uint16_t pool)
     return end;
 }
 
-static bool op_add(struct tn_vec *ops, struct tn_op op)
-{
-    struct tn_op *added = tn_vec_push(ops);
-
-    if (added) {
-        *added = op;
-    }
-    return added != NULL;
-}
-
-/* Before a flush: of the found pools whose use ends by the entry `next`, where the next operation
- * is. A flush stands at the first of the entries that give segments back. */
+/* Adds, before a flush, the ends of use of found pools up to the entry `next` of the next
+ * operation. A flush has the number of the first entry that releases a segment. */
 static bool add_releases(struct pool_search *s, const struct tn_op *flush, uint64_t next,
                          uint64_t *ends)
 {
@@ -264,17 +244,19 @@ static bool add_releases(struct pool_search *s, const struct tn_op *flush, uint6
 
     for (size_t k = 0; k < s->program->pools.count - s->first_found && added; k++) {
         if (ends[k] >= flush->entry && ends[k] < next) {
+            const struct tn_op release = {.kind = TN_OP_RELEASE,
+                                          .pool = (uint16_t)(s->first_found + k),
+                                          .entry = flush->entry,
+                                          .slot = TN_NO_SLOT};
+
             ends[k] = UINT64_MAX;
-            added = op_add(&s->program->ops, (struct tn_op){.kind = TN_OP_RELEASE,
-                                                            .pool = (uint16_t)(s->first_found + k),
-                                                            .entry = flush->entry,
-                                                            .slot = TN_NO_SLOT});
+            added = tn_vec_add(&s->program->ops, &release);
         }
     }
     return added;
 }
 
-/* The operations anew, with the pools of the segments and the ends of their use. */
+/* Rebuilds the operations with the pools of the segments and the ends of their use. */
 static bool program_rebuild(struct pool_search *s)
 {
     const struct tn_op *ops = s->ops.items;
@@ -294,7 +276,7 @@ static bool program_rebuild(struct pool_search *s)
         struct tn_op op = ops[i];
 
         op.pool = found_pool(s, i) ? found_pool(s, i) : op.pool;
-        added = added && op_add(&s->program->ops, op);
+        added = added && tn_vec_add(&s->program->ops, &op);
     }
     return added;
 }
@@ -302,8 +284,8 @@ static bool program_rebuild(struct pool_search *s)
 /* ---- trying ---- */
 
 struct attempt {
-    uint64_t entry; /* the first that differs; UINT64_MAX: none does */
-    tarn_ptr taken; /* what the replay gave it */
+    uint64_t entry; /* the first that differs; UINT64_MAX: none */
+    tarn_ptr taken; /* its address in the replay */
 };
 
 static enum tarn_status attempt(struct pool_search *s, struct attempt *out)
@@ -330,7 +312,7 @@ static enum tarn_status attempt(struct pool_search *s, struct attempt *out)
     return st;
 }
 
-/* The best of putting this segment into a pool that was found, or into one more. */
+/* The best choice of a pool for a segment. */
 struct best {
     struct attempt attempt;
     struct lifetime *lifetime;
@@ -347,7 +329,7 @@ static enum tarn_status try_pools(struct pool_search *s, struct lifetime *lifeti
         struct attempt made = {0};
 
         lifetime->pool = (uint16_t)pool;
-        st = program_rebuild(s) ? attempt(s, &made) : no_memory(s->error);
+        st = program_rebuild(s) ? attempt(s, &made) : tn_fail_memory(s->error);
         if (st == TARN_OK && made.entry > best->attempt.entry) {
             *best = (struct best){.attempt = made, .lifetime = lifetime, .pool = lifetime->pool};
         }
@@ -356,7 +338,7 @@ static enum tarn_status try_pools(struct pool_search *s, struct lifetime *lifeti
     return st;
 }
 
-/* One more pool, that nothing is in yet. */
+/* Adds an empty pool. */
 static bool pool_add(struct pool_search *s)
 {
     const struct tarn_pool_id *known = s->program->pools.items;
@@ -365,12 +347,7 @@ static bool pool_add(struct pool_search *s)
     for (size_t i = 0; i < s->program->pools.count; i++) {
         highest = known[i].first > highest ? known[i].first : highest;
     }
-    struct tarn_pool_id *id = tn_vec_push(&s->program->pools);
-
-    if (id) {
-        *id = (struct tarn_pool_id){.first = highest + 1};
-    }
-    return id != NULL;
+    return tn_vec_add(&s->program->pools, &(struct tarn_pool_id){.first = highest + 1});
 }
 
 static bool pool_is_used(const struct pool_search *s, uint16_t pool)
@@ -385,7 +362,7 @@ static bool pool_is_used(const struct pool_search *s, uint16_t pool)
     return false;
 }
 
-/* Goes on from an attempt that differs; *better_out says whether something leads further. */
+/* Improves on an attempt that differs; *better_out: whether a choice reproduces more of the run. */
 static enum tarn_status search_round(struct pool_search *s, struct attempt *at, bool *better_out)
 {
     struct best best = {.attempt = *at};
@@ -397,9 +374,9 @@ static enum tarn_status search_round(struct pool_search *s, struct attempt *at, 
     *better_out = false;
     if (!pool_is_used(s, (uint16_t)(s->program->pools.count - 1)) ||
         s->program->pools.count - s->first_found >= POOLS_MAX) {
-        ; /* there is an empty one, or no more are had */
+        ; /* there is an empty one, or the limit is reached */
     } else if (!pool_add(s)) {
-        return no_memory(s->error);
+        return tn_fail_memory(s->error);
     }
     for (size_t i = 0; i < 2 && st == TARN_OK; i++) {
         if (sides[i] && sides[i]->end != UINT64_MAX) {
@@ -423,8 +400,8 @@ static void note_pools(struct pool_search *s)
     }
     if (found > 0) {
         tn_program_note(s->program,
-                        "segments of private pools that were gone at the end were told by where "
-                        "blocks lie: %u pools",
+                        "segments of private pools that were released before the end were "
+                        "identified by the addresses of blocks: %u pools",
                         found);
     }
 }
@@ -440,13 +417,13 @@ static enum tarn_status search(struct pool_search *s)
     }
     s->first_found = (uint16_t)s->program->pools.count;
     if (!lifetimes_find(s) || !requests_place(s) || !pool_add(s)) {
-        return no_memory(s->error);
+        return tn_fail_memory(s->error);
     }
     while (st == TARN_OK && better && at.entry != UINT64_MAX && s->replayed < OPERATIONS_MAX) {
         st = search_round(s, &at, &better);
     }
     if (st == TARN_OK && !program_rebuild(s)) {
-        st = no_memory(s->error);
+        st = tn_fail_memory(s->error);
     }
     if (st == TARN_OK) {
         note_pools(s);
@@ -470,7 +447,7 @@ enum tarn_status tn_pool_search(struct tn_program *program, const struct tn_mode
         return TARN_OK;
     }
     if (!tn_vec_reserve(&s.ops, program->ops.count)) {
-        return no_memory(error);
+        return tn_fail_memory(error);
     }
     if (program->ops.count > 0) {
         memcpy(s.ops.items, program->ops.items, program->ops.count * sizeof(struct tn_op));
@@ -478,7 +455,7 @@ enum tarn_status tn_pool_search(struct tn_program *program, const struct tn_mode
     s.ops.count = program->ops.count;
     const enum tarn_status st = search(&s);
 
-    if (st) { /* as it was */
+    if (st) { /* restore it */
         memcpy(program->ops.items, s.ops.items, s.ops.count * sizeof(struct tn_op));
         program->ops.count = s.ops.count;
         program->pools.count = pools;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which segments were those of private pools. The final segments say of themselves, newer traces of
- * every entry; of a segment that a graph gave back before the end nothing is written. But where a
+ * Finds which segments belonged to private pools. Final segments name their pool, and so do the
+ * entries of newer traces, but a segment that a graph released before the end does not. Where a
  * replay first differs from the recorded run, one of two segments was in another pool: that of the
- * recorded block, or that of the block which the replay took.
+ * recorded block, or that of the block the replay chose.
  *
- * So each of them is tried in a pool of its own or in one found before; what leads furthest is
- * kept, as long as something leads further.
+ * So the search tries each of them in a new pool and in those found before, keeps the choice that
+ * reproduces the longest part of the run, and repeats while that grows.
  */
 #ifndef TN_REPLAY_POOL_SEARCH_H
 #define TN_REPLAY_POOL_SEARCH_H
@@ -15,9 +15,9 @@
 #include "snapshot/model.h"
 #include "tarn/config.h"
 
-/* Gives operations of the program the pools that are found, with the end of their use. Does nothing
- * when the run comes out exactly, when no segment is given back in the trace, or when its entries
- * say their pools. TARN_ERR_HOST_MEMORY; the program is then as it was. */
+/* Assigns the found pools to operations of the program and ends their uses. Does nothing if the run
+ * is reproduced exactly, if the trace releases no segment, or if its entries name their pools.
+ * TARN_ERR_HOST_MEMORY; the program is then unchanged. */
 enum tarn_status tn_pool_search(struct tn_program *program, const struct tn_model *model,
                                 const struct tarn_config *config,
                                 struct tarn_error *error) TN_MUST_CHECK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements tarn/replay.h: making and running replays. */
+/* Implements tarn/replay.h: creates and runs replays. */
 #include "replay/replay.h"
 
 #include "base/assertion.h"
@@ -32,20 +32,20 @@ static void note_limit(struct tn_program *program)
 
     if (limit->bytes) {
         tn_program_note(program,
-                        "the recorded run had %s of %s (%llu bytes), as far as its trace shows: "
-                        "under it, it comes out exactly",
+                        "the recorded run had %s of %s (%llu bytes), judging by its trace: with "
+                        "that it is reproduced exactly",
                         limit->by_device ? "a device with room" : "a memory limit",
                         tn_size_text_message(limit->bytes).text, (unsigned long long)limit->bytes);
     } else if (tn_limit_shows(limit)) {
         tn_program_note(program,
                         "the run was short of memory, at a limit between %llu and %llu bytes that "
-                        "is not in the file; no limit in between brings it out exactly, so memory "
-                        "is given back where it was in the recorded run, see --memory-limit",
+                        "is not in the file; no limit between them reproduces it exactly, so "
+                        "memory is released where it was in the recorded run, see --memory-limit",
                         (unsigned long long)limit->at_least, (unsigned long long)limit->below);
     }
 }
 
-/* A replay with everything but a limit. On failure there is nothing to release. */
+/* Creates a replay without searching for a limit. On failure there is nothing to release. */
 static enum tarn_status replay_make(const struct tn_model *model, int device, const char *conf,
                                     const struct tarn_config *config,
                                     struct tarn_replay **replay_out, struct tarn_error *error)
@@ -71,7 +71,8 @@ static enum tarn_status replay_make(const struct tn_model *model, int device, co
     return TARN_OK;
 }
 
-/* What no snapshot says. Without the right pools no limit may bring a run out exactly. */
+/* Finds what no snapshot records. Without the right pools there may be no limit that reproduces the
+ * run exactly. */
 static enum tarn_status find_out(struct tn_program *program, const struct tn_model *model,
                                  const struct tarn_config *config, struct tarn_error *error)
 {
@@ -92,7 +93,7 @@ enum tarn_status tarn_replay_create(const struct tarn_snapshot *snapshot, int de
     struct tarn_replay *replay = NULL;
     struct tarn_config config;
 
-    /* Bad settings are told when they are to be used. */
+    /* Invalid settings are reported when they are used. */
     const bool readable = tarn_config_parse(conf, &config, NULL) == TARN_OK;
     enum tarn_status st = readable ? TARN_OK : tarn_config_parse("", &config, error);
 
@@ -168,7 +169,7 @@ const char *tarn_replay_get_note(const struct tarn_replay *replay, size_t index)
     return index < replay->program.note_count ? replay->program.notes[index] : NULL;
 }
 
-/* The room of a run: what the caller says, else what the recorded run had. */
+/* Memory of a run: the caller's choice, else that of the recorded run. */
 static struct tn_runner_room room_of(const struct tarn_replay *replay,
                                      const struct tarn_replay_options *options)
 {
@@ -186,7 +187,7 @@ static struct tn_runner_room room_of(const struct tarn_replay *replay,
     return room;
 }
 
-/* Runs and, when there is a recorded model, captures what is left. */
+/* Runs the program and, with a recorded model, captures the result. */
 static enum tarn_status run_and_capture(struct tn_runner *runner, const struct tn_model *recorded,
                                         struct tarn_replay_result *result,
                                         struct tarn_snapshot **snapshot_out,
@@ -221,7 +222,8 @@ static enum tarn_status replay_run(const struct tarn_replay *replay,
     enum tarn_status st;
 
     if (!result_out || result_out->struct_size < sizeof result) {
-        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "a result with its struct_size is needed");
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "a result with its struct_size is required");
     }
     if (options) {
         memcpy(&wanted, options,
@@ -232,8 +234,8 @@ static enum tarn_status replay_run(const struct tarn_replay *replay,
 
     if (st == TARN_OK && recorded && config.backend == TARN_BACKEND_ASYNC) {
         st = tn_fail(error, TARN_ERR_NOT_SUPPORTED,
-                     "backend:cudaMallocAsync shows no segments to make a snapshot of: leave out "
-                     "the snapshot, or replay under other settings");
+                     "backend:cudaMallocAsync has no segments for a snapshot: leave out the "
+                     "snapshot, or replay under other settings");
     }
     st = st ? st : tn_runner_open(&runner, &replay->program, &config, &room, error);
     if (st) {
@@ -268,7 +270,7 @@ enum tarn_status tarn_replay_capture(const struct tarn_replay *replay,
 
     if (!model || !tn_replay_is_of(replay, model)) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                       "the snapshot is not the one that the replay was made of");
+                       "the replay was not created from this snapshot");
     }
     return replay_run(replay, model, options, result_out, snapshot_out, error);
 }

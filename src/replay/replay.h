@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a replay is made of. Owns: its program and its text. Immutable once made. */
+/* A replay. Owns: its program and its text. Immutable once created. */
 #ifndef TN_REPLAY_REPLAY_H
 #define TN_REPLAY_REPLAY_H
 
@@ -8,15 +8,14 @@
 
 struct tarn_replay {
     struct tn_program program;
-    struct tarn_config config; /* of the recorded run, as far as it can be read */
+    struct tarn_config config; /* of the recorded run; the defaults if they cannot be parsed */
     char *conf;                /* as text */
 };
 
-/* Whether the replay was made of a snapshot like this one. */
+/* Whether the replay can have been created from this snapshot. */
 bool tn_replay_is_of(const struct tarn_replay *replay, const struct tn_model *model);
 
-/* A replay of the same trace with the limit that was found for it, made anew from the model; the
- * caller's. */
+/* Compiles the same trace again, with the limit found for it. Caller owns the replay. */
 enum tarn_status tn_replay_repeat(const struct tarn_replay *replay, const struct tn_model *model,
                                   struct tarn_replay **replay_out,
                                   struct tarn_error *error) TN_MUST_CHECK;

@@ -5,12 +5,7 @@
 
 static bool add_piece(struct tn_vec *pieces, struct tn_layout_block piece)
 {
-    struct tn_layout_block *added = piece.size > 0 ? tn_vec_push(pieces) : NULL;
-
-    if (added) {
-        *added = piece;
-    }
-    return added || piece.size == 0;
+    return piece.size == 0 || tn_vec_add(pieces, &piece);
 }
 
 /* Pieces of a segment: its blocks and the free memory between them. */
@@ -34,8 +29,7 @@ static enum tarn_status start_pieces(const struct tn_start_segment *segment,
     return added ? TARN_OK : TARN_ERR_HOST_MEMORY;
 }
 
-/* How many segments from `first` on are parts of one growing segment, with nothing mapped between
- * them. */
+/* Number of segments from `first` on that are parts of one expandable segment. */
 static size_t range_length(const struct tn_start_segment *first, size_t count)
 {
     size_t length = 1;
@@ -48,7 +42,7 @@ static size_t range_length(const struct tn_start_segment *first, size_t count)
     return length;
 }
 
-/* Pieces of all segments of a range and of what is not mapped between them. */
+/* Pieces of all segments of a range and of the unmapped gaps between them. */
 static enum tarn_status range_pieces(const struct tn_program *program,
                                      const struct tn_start_segment *first, size_t length,
                                      struct tn_vec *pieces)
@@ -69,7 +63,7 @@ static enum tarn_status range_pieces(const struct tn_program *program,
     return st;
 }
 
-/* Puts segments and blocks where they were, or as they were from where the device puts them. */
+/* Restores segments and blocks at their recorded addresses, or at those the device chooses. */
 static enum tarn_status start_range(struct tn_runner *runner, const struct tn_start_segment *first,
                                     size_t length, struct tn_vec *pieces, struct tarn_error *error)
 {
@@ -103,7 +97,7 @@ static enum tarn_status start_range(struct tn_runner *runner, const struct tn_st
     return st;
 }
 
-/* Under settings that make other segments blocks are allocated anew. */
+/* Allocates the blocks again, under settings with other kinds of segments. */
 static enum tarn_status start_allocate(struct tn_runner *runner,
                                        const struct tn_start_segment *first, size_t length,
                                        struct tarn_error *error)
@@ -121,7 +115,7 @@ static enum tarn_status start_allocate(struct tn_runner *runner,
     return st;
 }
 
-/* Whether segments are made as those of the recorded run. */
+/* Whether the run has segments of the recorded kind. */
 static bool starts_alike(const struct tn_runner *runner, const struct tn_start_segment *segment)
 {
     return runner->engine &&

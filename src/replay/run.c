@@ -69,7 +69,8 @@ static bool every_stream(void *context, tarn_stream stream)
     return true;
 }
 
-/* Requests of a private pool are routed there one by one: nothing else is deferred meanwhile. */
+/* Requests of a private pool are routed there one at a time, so that no other frees are deferred
+ * meanwhile. */
 static enum tarn_status alloc_in_pool(const struct tn_runner *runner, const struct tn_op *op,
                                       tarn_ptr *ptr_out, struct tarn_error *error)
 {
@@ -131,7 +132,7 @@ static inline enum tarn_status run_alloc(struct tn_runner *runner, const struct 
     return st == TARN_ERR_OUT_OF_MEMORY ? TARN_OK : st;
 }
 
-/* A request that failed when it was recorded: what it gives now is given back. */
+/* A request that failed in the recorded run: if it succeeds now, the block is freed again. */
 static enum tarn_status run_try(struct tn_runner *runner, const struct tn_op *op,
                                 struct tarn_error *error)
 {
@@ -149,7 +150,7 @@ static enum tarn_status run_try(struct tn_runner *runner, const struct tn_op *op
     return st ? st : tarn_allocator_free(runner->allocator, ptr, error);
 }
 
-/* The event that the free just made recorded last on that stream. */
+/* The last event on that stream, recorded by the free just made. */
 static uint64_t last_event(const struct tn_runner *runner, tarn_stream stream)
 {
     const struct tn_stream_waits *waits = &runner->engine->waits;
@@ -164,8 +165,7 @@ static uint64_t last_event(const struct tn_runner *runner, tarn_stream stream)
     return 0;
 }
 
-/* Under other engines no event tells when a free is done. There the stream that is waited for is
- * busy until then. */
+/* Other engines have no event that completes a free: there the stream stays busy until then. */
 static enum tarn_status stream_begin_work(const struct tn_runner *runner, tarn_stream stream,
                                           struct tarn_error *error)
 {
@@ -195,7 +195,7 @@ static enum tarn_status run_free_waits(struct tn_runner *runner, uint32_t slot, 
     return st;
 }
 
-/* Frees that were made before the trace wait from its beginning. */
+/* Starts the frees that were pending when the trace began. */
 static enum tarn_status start_waiting(struct tn_runner *runner, struct tarn_error *error)
 {
     const struct tn_start_block *blocks = runner->program->start_blocks.items;
@@ -284,7 +284,7 @@ static enum tarn_status runner_check(const struct tn_runner *runner, const struc
                    (unsigned long long)op->entry, findings.text[0]);
 }
 
-/* What is asked for after an operation; true when the run ends there. */
+/* Optional checks after an operation; true if the run ends here. */
 static bool runner_looks(struct tn_runner *runner, const struct tn_op *op, enum tarn_status *status,
                          struct tarn_error *error)
 {
@@ -294,7 +294,7 @@ static bool runner_looks(struct tn_runner *runner, const struct tn_op *op, enum 
     return runner->stop_at_other && runner->result->first_other >= 0;
 }
 
-/* Operations that are run: those that stand for the first entries of the trace. */
+/* Number of operations to run: those of the first entries of the trace. */
 static size_t ops_to_run(const struct tn_runner *runner)
 {
     const struct tn_op *ops = runner->program->ops.items;
@@ -330,7 +330,7 @@ static enum tarn_status run_ops(struct tn_runner *runner, struct tarn_error *err
 
 /* ---- the whole run ---- */
 
-/* Segments of the start are put there, not asked for: no limit stopped them. */
+/* Initial segments are restored, not requested, so the limit did not apply to them. */
 static bool start_is_over_limit(const struct tn_runner *runner)
 {
     const struct tn_engine *engine = runner->engine;

@@ -2,15 +2,15 @@
 /*
  * Runs a program on an allocator.
  *
- * A free that waits is made by recording a use on a stream that exists for this purpose alone,
- * whose events complete only when the program says so.
+ * A free waits because a use is recorded on an extra stream, whose events complete only when the
+ * program says so.
  */
 #ifndef TN_REPLAY_RUN_H
 #define TN_REPLAY_RUN_H
 
 #include "replay/runner.h"
 
-/* Rebuilds the state at the trace's beginning, and runs every operation from there. */
+/* Restores the state before the trace; runs all operations. */
 enum tarn_status tn_run_begin(struct tn_runner *runner, struct tarn_replay_result *result,
                               struct tarn_error *error) TN_MUST_CHECK;
 enum tarn_status tn_run_finish(struct tn_runner *runner, struct tarn_error *error) TN_MUST_CHECK;

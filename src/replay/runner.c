@@ -23,7 +23,7 @@ static enum tarn_status runner_limit(struct tn_runner *runner, uint64_t limit, u
 {
     double fraction = (double)limit / (double)capacity;
 
-    if ((uint64_t)(fraction * (double)capacity) < limit) { /* a share is rounded down */
+    if ((uint64_t)(fraction * (double)capacity) < limit) { /* the limit is rounded down */
         fraction = nextafter(fraction, 1.0);
     }
     return tarn_allocator_set_memory_fraction(runner->allocator, fraction, error);

@@ -9,30 +9,30 @@
 #include "replay/program.h"
 #include "tarn/replay.h"
 
-/* What the run has. Zero bytes mean: as large a device as the recorded one can have been, no limit,
- * the recorded addresses. */
+/* Memory of the run. Zeros mean: the largest possible device of the recorded run, no limit, the
+ * recorded addresses. */
 struct tn_runner_room {
     uint64_t device;       /* bytes of the device */
     uint64_t limit;        /* bytes that the allocator may reserve */
-    uint64_t base_address; /* the device chooses its addresses from here on */
+    uint64_t base_address; /* the device chooses addresses from here upwards */
 };
 
 struct tn_runner {
     const struct tn_program *program;
     struct tarn_device *device;
     struct tarn_allocator *allocator;
-    struct tn_engine *engine; /* the allocator's, called without detour; NULL: it has none */
+    struct tn_engine *engine; /* the allocator's, called directly; NULL: not the native one */
     tarn_ptr *ptrs;           /* by slot; 0 = nothing */
-    uint64_t *events;         /* by slot: event of a free that waits */
-    bool check;               /* every invariant after every operation */
-    uint64_t entries;         /* of the trace that are replayed, from its first on */
-    bool stop_at_other;       /* end where the run first differs from the recorded one */
-    bool is_limited;          /* the allocator decides itself when it is short */
+    uint64_t *events;         /* by slot: event of a pending free */
+    bool check;               /* check all invariants after each operation */
+    uint64_t entries;         /* number of trace entries to replay */
+    bool stop_at_other;       /* stop at the first difference from the recorded run */
+    bool is_limited;          /* the allocator itself notices when memory is short */
     bool keeps_addresses;
-    uint64_t start_address; /* of the range that is rebuilt; 0 = none is */
-    uint64_t maps_seen; /* ranges so far: a new growing segment begins at the next one's address */
-    tarn_ptr other;     /* what the first request that was placed elsewhere got; 0 = nothing */
-    uint64_t entry;     /* of the trace, which the operation at hand stands for */
+    uint64_t start_address; /* of the range being restored; 0 = none */
+    uint64_t maps_seen;     /* ranges so far: the next expandable segment begins at the next one */
+    tarn_ptr other;         /* address of the first request that differs; 0 = none */
+    uint64_t entry;         /* of the trace: the current operation's */
     struct tarn_replay_result *result;
 };
 
@@ -42,8 +42,8 @@ enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_progra
                                 struct tarn_error *error) TN_MUST_CHECK;
 void tn_runner_close(struct tn_runner *runner);
 
-/* The next plain segment gets this address. The device chooses instead of an address that no
- * segment can have, or where the run does not keep them. */
+/* Gives the next plain segment this address. The device chooses if no segment can have it, or if
+ * the run does not keep addresses. */
 enum tarn_status tn_runner_script_segment(struct tn_runner *runner, uint64_t address,
                                           struct tarn_error *error) TN_MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A recorded run as it would be were it larger. The program is made anew and the sizes of selected
- * requests are multiplied. A request is judged by the stack of its trace entry (stacks are shared,
- * so each is looked at once a rule) or by who asked.
+ * Estimates a larger run: compiles the program again and multiplies the sizes of selected requests.
+ * A rule selects requests by the stack of their trace entry (stacks are shared, so each is checked
+ * once per rule) or by a function of the caller.
  */
 #include "alloc/config/size_class.h"
 #include "base/errinfo.h"
@@ -23,7 +23,7 @@ enum {
     RULES_MAX = 16
 };
 
-/* What is known of a stack. */
+/* Result of a rule for a stack. */
 enum verdict {
     NOT_LOOKED_AT,
     APPLIES,
@@ -42,9 +42,9 @@ struct scaling {
     struct rule rules[RULES_MAX];
     size_t rule_count;
     size_t stack_count;
-    uint8_t *freed; /* by slot, going backwards: what is in it now is freed later in the trace */
+    uint8_t *freed; /* by slot, in a backward pass: whether the trace frees the block in it */
     size_t slot_count;
-    bool changes; /* some size */
+    bool changes; /* a size has changed */
     struct tarn_scale_info info;
 };
 
@@ -102,7 +102,7 @@ static bool stack_has_frame(const struct scaling *s, const struct rule *rule, ui
 
 /* ---- requests ---- */
 
-/* A request that failed is taken for one that would have been freed. */
+/* A failed request counts as one that would have been freed. */
 static bool outlives_trace(const struct scaling *s, const struct tn_op *op)
 {
     return op->kind == TN_OP_ALLOC && !s->freed[op->slot];
@@ -170,8 +170,8 @@ static void scale_program(struct scaling *s, struct tn_program *program)
     }
 }
 
-/* Segments come out in other sizes: their addresses say nothing any more, nor what they say of the
- * device. */
+/* Segments will have other sizes, so their recorded addresses, and what these imply about the
+ * device, no longer apply. */
 static void drop_addresses(struct tn_program *program)
 {
     program->segment_addresses.count = 0;
@@ -233,11 +233,11 @@ static enum tarn_status scaling_init(struct scaling *s, const struct tarn_replay
 
     *s = (struct scaling){.model = model, .stack_count = model->stacks.count};
     if (count == 0 || count > RULES_MAX) {
-        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "1 to %d rules are needed",
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "between 1 and %d rules are required",
                        (int)RULES_MAX);
     }
     s->trace = &model->traces[replay->program.device];
-    s->slot_count = (size_t)replay->program.slot_count + 1; /* never nothing */
+    s->slot_count = (size_t)replay->program.slot_count + 1; /* never 0 */
     s->freed = tn_host_alloc_zero(s->slot_count);
     if (!s->freed) {
         return tn_fail_memory(error);
@@ -260,7 +260,7 @@ static void note_estimate(const struct scaling *s, struct tn_program *program)
                     "as recorded; a larger run may use other algorithms and workspaces",
                     (unsigned long long)s->info.selected, (unsigned long long)s->info.requests);
     if (s->info.bytes_unscaled > 0) {
-        tn_program_note(program, "%llu bytes were there before the trace and are not scaled",
+        tn_program_note(program, "%llu bytes were allocated before the trace and are not scaled",
                         (unsigned long long)s->info.bytes_unscaled);
     }
 }
@@ -287,7 +287,7 @@ enum tarn_status tarn_replay_scale(const struct tarn_replay *replay,
 
     if (!model || !tn_replay_is_of(replay, model)) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                       "the snapshot is not the one that the replay was made of");
+                       "the replay was not created from this snapshot");
     }
     enum tarn_status st = scaling_init(&scaling, replay, model, rules, count, error);
 

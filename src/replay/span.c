@@ -32,7 +32,7 @@ const struct tn_span *tn_spans_take(struct tn_spans *spans, uint64_t address, ui
     const struct tn_span key = {.address = address};
     struct tn_span *found = span_of(tn_tree_find_at_most(&spans->tree, &key.node));
 
-    if (!found || address - found->address >= found->size) { /* it ends before */
+    if (!found || address - found->address >= found->size) { /* it ends before the address */
         found = span_of(tn_tree_find_at_least(&spans->tree, &key.node));
         if (!found || found->address - address >= (size ? size : 1)) {
             return NULL;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What lies where, for traces in which frees are missing: a block that is put where others lie says
- * that those were freed. Owns: its records, as many as were asked for; none overlaps another.
- * Cost: O(log n) each.
+ * Live blocks by address, for traces without frees: a block allocated over others implies that
+ * those were freed. Owns: its records, of a fixed number; they do not overlap. Cost: O(log n).
  */
 #ifndef TN_REPLAY_SPAN_H
 #define TN_REPLAY_SPAN_H
@@ -28,11 +27,11 @@ struct tn_spans {
 bool tn_spans_init(struct tn_spans *spans, size_t capacity) TN_MUST_CHECK;
 void tn_spans_fini(struct tn_spans *spans);
 
-/* Takes one that overlaps [address, address + size) out; NULL when there is none. Borrowed until
- * the spans go. */
+/* Removes a span that overlaps [address, address + size); NULL if there is none. Borrowed until
+ * tn_spans_fini. */
 const struct tn_span *tn_spans_take(struct tn_spans *spans, uint64_t address, uint64_t size);
 
-/* Nothing overlaps it, and there is room. A size of 0 counts as 1. */
+/* Must not overlap another span, and there must be room. A size of 0 counts as 1. */
 void tn_spans_add(struct tn_spans *spans, uint64_t address, uint64_t size, uint32_t slot);
 
 #endif

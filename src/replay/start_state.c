@@ -14,20 +14,20 @@
 /* A block in use before the first entry. */
 struct known_block {
     uint64_t address;
-    uint64_t size; /* 0: not known, follows from the request */
+    uint64_t size; /* 0: unknown, derived from the request */
     uint64_t requested;
-    uint64_t order; /* in which the trace tells of them */
+    uint64_t order; /* in which the trace mentions them */
     bool waiting;
 };
 
-/* What is known of a lifetime of the trace. */
+/* A lifetime of the trace. */
 struct known_lifetime {
     uint64_t size;  /* of the request */
-    uint64_t block; /* number of the block, if it was there before; TN_NEVER: it was not */
-    bool is_left;   /* allocated in the trace, and no word of what became of it */
+    uint64_t block; /* number of the block, if it predates the trace; else TN_NEVER */
+    bool is_left;   /* allocated in the trace, with an unknown end */
 };
 
-/* A segment at the point of the trace that the walk has reached. */
+/* A segment at the current position of the walk. */
 struct known_segment {
     uint64_t address;
     uint64_t size;
@@ -40,33 +40,27 @@ struct known_segment {
 
 struct rebuild {
     struct tn_program *program;
-    struct tn_lifetime_walk walk; /* values of `freed`: number of the block that a lost free tells
-                                     of, TN_LIFETIME_NONE: none does */
+    struct tn_lifetime_walk walk; /* values of `freed`: number of the block that a lost free
+                                     implies, TN_LIFETIME_NONE: none */
     struct tn_vec lifetimes;      /* struct known_lifetime */
     struct tn_vec blocks;         /* struct known_block */
     struct tn_vec segments;       /* struct known_segment */
     struct tn_map segment_at;     /* address to index + 1 */
-    uint64_t unknown_allocs;      /* allocations in the trace whose block is not there afterwards */
+    uint64_t unknown_allocs;      /* allocations in the trace whose block is missing afterwards */
     uint64_t unknown_bytes;       /* of these */
-    uint64_t private_count;       /* segments of private pools that were there at the beginning */
+    uint64_t private_count;       /* initial segments of private pools */
     uint64_t private_bytes;
-    uint64_t impossible; /* blocks and segments that no allocator can have had */
+    uint64_t impossible; /* blocks and segments that no allocator could have had */
     bool no_memory;
 };
 
 static void rebuild_add_block(struct rebuild *r, struct known_block block)
 {
-    struct known_block *added = tn_vec_push(&r->blocks);
-
-    if (added) {
-        *added = block;
-        added->order = r->blocks.count;
-    } else {
-        r->no_memory = true;
-    }
+    block.order = r->blocks.count;
+    r->no_memory = !tn_vec_add(&r->blocks, &block) || r->no_memory;
 }
 
-/* Whether an allocator can have had it: files from outside say anything. */
+/* Whether an allocator could have had it: files are untrusted. */
 static bool segment_fits(const struct known_segment *segment)
 {
     return segment->size > 0 && segment->size % TN_MIN_BLOCK_SIZE == 0 &&
@@ -76,7 +70,6 @@ static bool segment_fits(const struct known_segment *segment)
 
 static void rebuild_add_segment(struct rebuild *r, const struct known_segment *segment)
 {
-    struct known_segment *added;
     uint64_t old;
 
     if (segment->address == 0) {
@@ -86,12 +79,10 @@ static void rebuild_add_segment(struct rebuild *r, const struct known_segment *s
         r->impossible++;
         return;
     }
-    added = tn_vec_push(&r->segments);
-    if (!added || !tn_map_reserve(&r->segment_at, 1)) {
+    if (!tn_vec_add(&r->segments, segment) || !tn_map_reserve(&r->segment_at, 1)) {
         r->no_memory = true;
         return;
     }
-    *added = *segment;
     (void)tn_map_take(&r->segment_at, segment->address, &old);
     tn_map_insert(&r->segment_at, segment->address, r->segments.count);
 }
@@ -105,8 +96,8 @@ static void rebuild_drop_segment(struct rebuild *r, uint64_t address)
     }
 }
 
-/* Pages that were mapped are not known of any more. What was mapped at once may have been unmapped
- * in pieces, and the final segments run over both. */
+/* Removes pages that the entry mapped. A range mapped at once may have been unmapped in pieces, and
+ * a final segment may span several. */
 static void rebuild_drop_pages(struct rebuild *r, const struct tn_trace_entry *entry)
 {
     const size_t count = r->segments.count;
@@ -152,7 +143,7 @@ static void take_final_segment(struct rebuild *r, const struct tn_model_segment 
 
 /* ---- blocks ---- */
 
-/* A block that a free tells of: its size is not in the entry. */
+/* A block known from its free, which does not record the block's size. */
 static void add_freed_block(struct rebuild *r, const struct tn_trace_entry *entry)
 {
     rebuild_add_block(r, (struct known_block){.address = entry->address,
@@ -163,20 +154,16 @@ static void add_freed_block(struct rebuild *r, const struct tn_trace_entry *entr
 static void note_lifetime(struct rebuild *r, const struct tn_trace_entry *entry)
 {
     const bool is_alloc = entry->action == TN_TRACE_ALLOC;
-    struct known_lifetime *added = tn_vec_push(&r->lifetimes);
-
-    if (!added) {
-        r->no_memory = true;
-        return;
-    }
-    *added = (struct known_lifetime){
+    const struct known_lifetime told = {
         .size = entry->size, .block = is_alloc ? TN_NEVER : r->blocks.count, .is_left = is_alloc};
+
+    r->no_memory = !tn_vec_add(&r->lifetimes, &told) || r->no_memory;
     if (!is_alloc) {
         add_freed_block(r, entry);
     }
 }
 
-/* A free of what is free already says that it was not. */
+/* A second free of an address implies another block there, whose allocation is missing. */
 static void note_lost_free(struct rebuild *r, const struct tn_trace_entry *entry)
 {
     uint64_t *block = tn_address_find(&r->walk.freed, entry->address);
@@ -212,7 +199,7 @@ static void read_entry(struct rebuild *r, const struct tn_trace_entry *entry)
     }
 }
 
-/* A block in use at the end: it was there before, or the trace has told of it. */
+/* A block in use at the end: it predates the trace, or the trace mentions it. */
 static void read_final_block(struct rebuild *r, const struct tn_model_block *block)
 {
     const uint64_t lifetime = tn_lifetime_walk_at(&r->walk, block->address);
@@ -243,7 +230,7 @@ static void read_final_block(struct rebuild *r, const struct tn_model_block *blo
     }
 }
 
-/* The blocks that were there before, and what became of the others. */
+/* Finds the blocks that predate the trace, and the ends of the others. */
 static void read_blocks(struct rebuild *r, const struct tn_trace_source *source)
 {
     for (uint64_t i = 0; i < source->trace->count && !r->no_memory; i++) {
@@ -301,7 +288,7 @@ static int known_block_compare(const void *a, const void *b)
     if (x->address != y->address) {
         return x->address < y->address ? -1 : 1;
     }
-    return x->order > y->order ? -1 : 1; /* the first told of is the one that counts */
+    return x->order > y->order ? -1 : 1; /* the first one mentioned counts */
 }
 
 static int known_segment_compare(const void *a, const void *b)
@@ -315,8 +302,8 @@ static int known_segment_compare(const void *a, const void *b)
     return (x->address > y->address) - (x->address < y->address);
 }
 
-/* Bytes of a block whose size is not recorded. In the large pool no free block is 1 MiB or less
- * (a rest that small is not split off), so a gap that small before the next block belongs to
+/* Bytes of a block whose size is not recorded. The large pool has no free blocks of 1 MiB or less
+ * (a remainder that small is not split off), so a gap of that size before the next block belongs to
  * this one. */
 static uint64_t block_size(const struct known_block *block, const struct known_segment *segment,
                            uint64_t limit)
@@ -336,7 +323,7 @@ static uint64_t block_size(const struct known_block *block, const struct known_s
     return size < room ? size : room;
 }
 
-/* Whether a block can be where it is said to be: files from outside say anything. */
+/* Whether the block's position is possible: files are untrusted. */
 static bool block_fits(const struct known_block *block, const struct known_segment *segment,
                        uint64_t size)
 {
@@ -344,7 +331,7 @@ static bool block_fits(const struct known_block *block, const struct known_segme
            (block->address - segment->address) % TN_MIN_BLOCK_SIZE == 0;
 }
 
-/* Moves a segment that stayed, and its blocks, to the program. `*next` walks the sorted blocks. */
+/* Adds a segment and its blocks to the program. `*next` walks the sorted blocks. */
 static bool start_add_segment(struct rebuild *r, const struct known_segment *segment, size_t *next)
 {
     const struct known_block *blocks = r->blocks.items;
@@ -377,28 +364,26 @@ static bool start_add_segment(struct rebuild *r, const struct known_segment *seg
             r->impossible++;
             continue;
         }
-        struct tn_start_block *added = tn_vec_push(&program->start_blocks);
-
-        if (!added) {
-            return false;
-        }
-        *added = (struct tn_start_block){
+        const struct tn_start_block known = {
             .address = block->address,
             .size = size,
             .requested = block->requested < size ? block->requested : size,
             .slot = TN_NO_SLOT,
             .waiting = block->waiting,
         };
+        if (!tn_vec_add(&program->start_blocks, &known)) {
+            return false;
+        }
         start->block_count++;
     }
     return true;
 }
 
-/* Segments that overlap contradict each other; the lower one stays. */
+/* Of overlapping segments, which contradict each other, the lower one is kept. */
 static bool rebuild_finish(struct rebuild *r)
 {
     const struct known_segment *segments = r->segments.items;
-    uint64_t end = 0; /* of the last segment that stayed */
+    uint64_t end = 0; /* of the last segment kept */
     size_t next = 0;
 
     if (r->blocks.count > 0) {
@@ -429,32 +414,31 @@ static void rebuild_note(struct rebuild *r)
 
     program->complete = segments == 0;
     if (segments > 0) {
-        tn_program_note(
-            program,
-            "the trace begins in mid-run: %zu segments (%llu bytes) and %zu blocks were there "
-            "before its first entry; they were rebuilt from the final segments, and peaks are "
-            "those of the recorded part",
-            segments, (unsigned long long)bytes, program->start_blocks.count);
+        tn_program_note(program,
+                        "the trace begins in mid-run: %zu segments (%llu bytes) and %zu blocks "
+                        "existed before its first entry; they were rebuilt from the final "
+                        "segments, and peaks are those of the recorded part",
+                        segments, (unsigned long long)bytes, program->start_blocks.count);
     }
     if (r->impossible > 0) {
         tn_program_note(program,
-                        "%llu segments or blocks contradict others or are of no possible size; "
-                        "they were left out",
+                        "%llu segments or blocks contradict others or have an impossible size; "
+                        "they were ignored",
                         (unsigned long long)r->impossible);
     }
     if (r->unknown_allocs > 0) {
         tn_program_note(
             program,
-            "%llu allocations of the trace (%llu bytes) are neither freed in it nor in "
-            "the final segments; their blocks count as used until their place is taken again",
+            "%llu allocations of the trace (%llu bytes) are neither freed in it nor in the final "
+            "segments; their blocks count as used until their address is allocated again",
             (unsigned long long)r->unknown_allocs, (unsigned long long)r->unknown_bytes);
     }
     if (r->private_count > 0) {
-        tn_program_note(program,
-                        "%llu segments of private pools (%llu bytes) were there before the trace: "
-                        "whose use began where is not known, so what they have free counts as the "
-                        "default pool's",
-                        (unsigned long long)r->private_count, (unsigned long long)r->private_bytes);
+        tn_program_note(
+            program,
+            "%llu segments of private pools (%llu bytes) existed before the trace: when their "
+            "pools were in use is unknown, so their free memory counts as the default pool's",
+            (unsigned long long)r->private_count, (unsigned long long)r->private_bytes);
     }
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What was there before the first entry of a trace: the final segments with every entry undone,
- * last to first, and the blocks that the trace frees before it allocates them, or that it has no
- * word of.
+ * The state before the first entry of a trace: the final segments with every entry undone, last to
+ * first, and the blocks that the trace frees without allocating them, or never mentions.
  */
 #ifndef TN_REPLAY_START_STATE_H
 #define TN_REPLAY_START_STATE_H

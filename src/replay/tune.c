@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A search over settings. Settings are picks: for each dimension the place of a value in its list,
- * 0 = not set. The first round tries every value by itself; each further round goes on from the
- * best picks that have not been gone on from, changing one dimension at a time, until a round finds
- * nothing better or the tries are used up. Rounds are computed by several threads; what is tried
- * next depends on the results of whole rounds only.
+ * A search over settings. A pick has the index of a value for each dimension, 0 = not set. The
+ * first round tries each value alone; each further round expands the best picks not yet expanded,
+ * changing one dimension at a time, until a round finds nothing better or the tries are used up.
+ * Several threads compute a round; the next picks depend only on the results of whole rounds.
  */
 #include "base/errinfo.h"
 #include "base/host_mem.h"
@@ -24,12 +23,12 @@ enum {
     TRIES_DEFAULT = 200,
     TRIES_MAX = 100000,
     THREADS_MAX = 64,
-    GO_ON_FROM = 4 /* best picks a round */
+    EXPANDED = 4 /* best picks per round */
 };
 
 struct dimension {
     const char *option;
-    const char *const *values; /* NULL at the end; the value "not set" comes before them */
+    const char *const *values; /* NULL at the end; index 0, "not set", comes before them */
 };
 
 static const char *const grow_values[] = {"True", NULL};
@@ -55,19 +54,19 @@ struct tried {
     struct tarn_tune_row row;
     enum tarn_status status;
     uint32_t number; /* in the order of the search */
-    bool gone_on_from;
+    bool expanded;
 };
 
 struct tune {
     const struct tarn_replay *const *replays;
     size_t replay_count;
     struct tarn_tune_options options;
-    struct tried *tried; /* options.tries + 1 of them: the first is the recorded settings */
+    struct tried *tried; /* options.tries + 1: the first has the recorded settings */
     uint32_t count;
     uint32_t computed;
     _Atomic uint32_t next; /* to be computed */
     _Atomic bool cancelled;
-    bool is_limited; /* without a limit nothing is ever collected */
+    bool is_limited; /* without a limit there is no garbage collection */
 };
 
 /* ---- one pick ---- */
@@ -120,7 +119,7 @@ static enum tarn_status try_trace(const struct tune *tune, const struct tarn_rep
     return st;
 }
 
-/* Only the thread that searches says how far it is. */
+/* Only the searching thread reports progress. */
 static void tell(struct tune *tune, uint32_t begun)
 {
     const struct tarn_progress *progress = &tune->options.progress;
@@ -173,8 +172,7 @@ static unsigned options_set(const struct pick *pick)
     return count;
 }
 
-/* < 0 when the first is better. Equal results: the one that needs fewer options, then the one that
- * came first. */
+/* < 0 if the first is better. For equal results, fewer options win, then the earlier one. */
 static int compare(const struct tried *a, const struct tried *b, enum tarn_tune_goal goal)
 {
     const uint64_t keys_a[] = {a->row.ooms,
@@ -242,7 +240,7 @@ static void add_neighbours(struct tune *tune, struct pick from)
     }
 }
 
-/* Computes what was added. */
+/* Computes the picks added. */
 static enum tarn_status run_round(struct tune *tune)
 {
     pthread_t threads[THREADS_MAX];
@@ -265,7 +263,7 @@ static enum tarn_status run_round(struct tune *tune)
     return atomic_load(&tune->cancelled) ? TARN_ERR_CANCELLED : st;
 }
 
-/* The best that was not gone on from; NULL when there is none. */
+/* The best pick not yet expanded; NULL if none. */
 static struct tried *best_open(struct tune *tune)
 {
     struct tried *best = NULL;
@@ -273,7 +271,7 @@ static struct tried *best_open(struct tune *tune)
     for (uint32_t i = 1; i < tune->computed; i++) {
         struct tried *tried = &tune->tried[i];
 
-        if (!tried->gone_on_from && (!best || compare(tried, best, tune->options.goal) < 0)) {
+        if (!tried->expanded && (!best || compare(tried, best, tune->options.goal) < 0)) {
             best = tried;
         }
     }
@@ -302,11 +300,11 @@ static enum tarn_status search(struct tune *tune)
     while (st == TARN_OK && !tune->options.each && before != best(tune) &&
            tune->count <= tune->options.tries) {
         before = best(tune);
-        for (int i = 0; i < GO_ON_FROM; i++) {
+        for (int i = 0; i < EXPANDED; i++) {
             struct tried *from = best_open(tune);
 
             if (from) {
-                from->gone_on_from = true;
+                from->expanded = true;
                 add_neighbours(tune, from->pick);
             }
         }
@@ -332,8 +330,8 @@ static int compare_capacity(const void *a, const void *b)
     return compare(a, b, TARN_TUNE_CAPACITY);
 }
 
-/* Whether a better row (the recorded settings aside) has the same results: the options that this
- * one has more do nothing. */
+/* Whether a better row (the recorded settings aside) has the same results: this row's additional
+ * options have no effect. */
 static bool does_the_same(const struct tarn_tune_row *rows, size_t count,
                           const struct tarn_tune_row *row)
 {
@@ -394,8 +392,7 @@ enum tarn_status tarn_replay_tune(const struct tarn_replay *const *replays, size
 
     if (count == 0 || capacity == 0 || (unsigned)tune.options.goal > TARN_TUNE_CAPACITY) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                       "a trace, room for rows and a goal are "
-                       "needed");
+                       "a trace, space for rows and a goal are required");
     }
     const size_t bytes = ((size_t)tune.options.tries + 1) * sizeof *tune.tried;
 
@@ -403,7 +400,7 @@ enum tarn_status tarn_replay_tune(const struct tarn_replay *const *replays, size
     if (!tune.tried) {
         return tn_fail_memory(error);
     }
-    for (size_t i = count; i > 0; i--) { /* the first one's is left */
+    for (size_t i = count; i > 0; i--) { /* ends with the first */
         tarn_replay_get_info(replays[i - 1], &info);
         tune.is_limited = tune.is_limited || (info.memory_limit > 0 && !info.limit_is_device);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements tarn/verify.h: makes each recorded call and compares what it gives. */
+/* Implements tarn/verify.h: makes each recorded call and compares the result. */
 #include "tarn/verify.h"
 
 #include "base/host_mem.h"
@@ -14,13 +14,13 @@ static bool pool_filter(void *context, tarn_stream stream)
     return tn_verify_pool_takes(context, stream);
 }
 
-/* Missing host memory is this machine's, not a decision. */
+/* A lack of host memory here is not a decision of the allocator. */
 static void note_host_failure(struct tn_verify_run *run, enum tarn_status st)
 {
     run->no_host_memory = run->no_host_memory || st == TARN_ERR_HOST_MEMORY;
 }
 
-/* A call that the log says succeeded. */
+/* The recorded call succeeded. */
 static void expect_ok(struct tn_verify_run *run, enum tarn_status st,
                       const struct tarn_error *failure)
 {
@@ -147,12 +147,13 @@ static bool list_has(const struct tn_json_value *list, uint64_t number)
     return false;
 }
 
-/* The restored pointers have new ids; the freed ones have none any more. */
+/* Restored pointers have new ids; freed ones no longer have an id. */
 static enum tarn_status adopt_delta(struct tn_verify_run *run,
                                     const struct tarn_checkpoint_delta *delta,
                                     struct tarn_error *error)
 {
     const size_t created = tn_json_length(run->call.created);
+    struct tn_verify_block *blocks = run->ids.items;
     enum tarn_status st = TARN_OK;
 
     if (delta->freed_count != tn_json_length(run->call.freed) || delta->created_count != created) {
@@ -165,8 +166,8 @@ static enum tarn_status adopt_delta(struct tn_verify_run *run,
             tn_verify_differs(run, "  0x%llx was not to be freed",
                               (unsigned long long)delta->freed[i]);
         }
-        for (uint64_t id = 0; id < run->id_capacity; id++) {
-            run->ids[id].ptr = run->ids[id].ptr == delta->freed[i] ? 0 : run->ids[id].ptr;
+        for (size_t k = 0; k < run->ids.count; k++) {
+            blocks[k].ptr = blocks[k].ptr == delta->freed[i] ? 0 : blocks[k].ptr;
         }
     }
     for (size_t i = 0; st == TARN_OK && i < created; i++) {
@@ -233,7 +234,7 @@ static void run_set_config(struct tn_verify_run *run, struct tarn_error *failure
     expect_ok(run, st, failure);
 }
 
-/* Makes the call. A status is only returned when the log itself makes no sense. */
+/* Makes the call. Fails only if the log itself is invalid. */
 static enum tarn_status run_call(struct tn_verify_run *run, struct tarn_error *error)
 {
     const struct tn_decision *call = &run->call;
@@ -337,7 +338,7 @@ enum tarn_status tn_verify_call(struct tn_verify_run *run, struct tarn_error *er
 {
     struct tarn_findings findings = TARN_FINDINGS_INIT;
 
-    run->event_count = 0;
+    run->events.count = 0;
     run->text_used = 0;
     run->text[0] = '\0';
     run->differs = false;
@@ -360,7 +361,7 @@ enum tarn_status tn_verify_call(struct tn_verify_run *run, struct tarn_error *er
     return TARN_OK;
 }
 
-/* Makes every call of the log and compares. */
+/* Makes and compares every call of the log. */
 static enum tarn_status verify_calls(struct tn_verify_run *run, struct tarn_error *error)
 {
     enum tarn_status st = TARN_OK;
@@ -381,7 +382,7 @@ enum tarn_status tarn_verify_log(const char *path, const struct tarn_verify_opti
     enum tarn_status st;
 
     if (!path || !result_out || result_out->struct_size < sizeof *result_out) {
-        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "a path and a result are needed");
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "a path and a result are required");
     }
     if (options && options->struct_size < sizeof *options) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each comparison adds one line to the call's differences for everything that is not the same. */
+/* Each comparison adds one line per difference to the call's text. */
 #include "replay/verify_run.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static bool event_equals(const struct tn_decision_log *log, const struct tn_json
     if (strcmp(action, tarn_action_name(sent->action)) != 0) {
         return false;
     }
-    /* How much memory the device had left is the machine's. */
+    /* The device's free memory depends on the machine. */
     return (sent->action == TARN_ACTION_OOM ||
             (uint64_t)tn_json_integer(tn_json_at(logged, 1)) == sent->address) &&
            (uint64_t)tn_json_integer(tn_json_at(logged, 2)) == sent->size &&
@@ -49,11 +49,12 @@ static void format_sent(const struct tarn_trace_event *sent, char *text, size_t 
 void tn_verify_compare_events(struct tn_verify_run *run)
 {
     const size_t logged = tn_json_length(run->call.events);
-    const uint64_t most = logged > run->event_count ? logged : run->event_count;
+    const struct tarn_trace_event *events = run->events.items;
+    const size_t most = logged > run->events.count ? logged : run->events.count;
 
-    for (uint64_t i = 0; i < most; i++) {
+    for (size_t i = 0; i < most; i++) {
         const struct tn_json_value *expected = i < logged ? tn_json_at(run->call.events, i) : NULL;
-        const struct tarn_trace_event *sent = i < run->event_count ? &run->events[i] : NULL;
+        const struct tarn_trace_event *sent = i < run->events.count ? &events[i] : NULL;
 
         if (!expected || !sent || !event_equals(&run->log, expected, sent)) {
             char wanted[160];
@@ -83,7 +84,7 @@ static const struct named_number plain_numbers[] = {
     {"max_split_size", offsetof(struct tarn_stats, max_split_size)},
 };
 
-/* A plain number by its name; NULL if there is none of it. */
+/* A plain number by its name; NULL if unknown. */
 static const int64_t *stats_number(const struct tarn_stats *stats, const char *name)
 {
     for (size_t i = 0; i < sizeof plain_numbers / sizeof plain_numbers[0]; i++) {
@@ -94,7 +95,7 @@ static const int64_t *stats_number(const struct tarn_stats *stats, const char *n
     return NULL;
 }
 
-/* The three counters of a name; NULL if there is none of it. */
+/* The counters of all pools by name; NULL if unknown. */
 static const struct tarn_stat *stats_by_pool(const struct tarn_stats *stats, const char *name)
 {
     for (int kind = 0; kind < TARN_STAT_KINDS; kind++) {
@@ -185,7 +186,7 @@ void tn_verify_compare_stats(struct tn_verify_run *run)
 
 struct snapshot_walk {
     struct tn_verify_run *run;
-    const struct tn_json_value *segment; /* the one being shown */
+    const struct tn_json_value *segment; /* the current one */
     size_t segment_index;
     size_t block_index;
     uint64_t address;
@@ -290,8 +291,8 @@ void tn_verify_compare_snapshot(struct tn_verify_run *run)
 
 /* ---- messages ---- */
 
-/* Position behind the free bytes and the sentences about processes: what is before " of which " and
- * from here on is the allocator's. */
+/* Skips the free bytes and the sentences about processes, which depend on the machine: only the
+ * text before " of which " and from here on is compared. */
 static const char *message_skip_machine(const char *text)
 {
     const char *at = strstr(text, " is free. ");

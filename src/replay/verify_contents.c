@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What blocks hold, where there is memory behind the recorded addresses: both ends of each block
- * are filled with words of the call that made it, and must hold them when it is freed. */
+/* Contents of blocks, if the recorded addresses have memory: both ends of each block are filled
+ * with words determined by its request, which are checked when it is freed. */
 #include "replay/verify_run.h"
 
 #include "base/errinfo.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define PIECE ((uint64_t)16 << 10) /* bytes at each end; smaller blocks are filled whole */
+#define PIECE ((uint64_t)16 << 10) /* bytes at each end; smaller blocks are filled completely */
 
 enum tarn_status tn_verify_contents_open(struct tn_verify_run *run, struct tarn_error *error)
 {
@@ -22,7 +22,7 @@ void tn_verify_contents_close(struct tn_verify_run *run)
     tn_host_free(run->contents, 2 * PIECE);
 }
 
-/* The byte that belongs at an offset of the block. */
+/* The expected byte at an offset of the block. */
 static unsigned char byte_at(const struct tn_verify_block *block, uint64_t offset)
 {
     const uint64_t word = (block->line << 32 | offset / 8) * 0x9e3779b97f4a7c15u;
@@ -30,13 +30,13 @@ static unsigned char byte_at(const struct tn_verify_block *block, uint64_t offse
     return (unsigned char)(word >> (offset % 8 * 8));
 }
 
-/* Where the second piece begins: it ends with the block. */
+/* Start of the second piece, which ends with the block. */
 static uint64_t second_start(const struct tn_verify_block *block)
 {
     return block->size > 2 * PIECE ? block->size - PIECE : PIECE;
 }
 
-/* The pieces of a block, one behind the other in the buffer. */
+/* Size of a piece; the buffer has both in order. */
 static uint64_t piece_size(const struct tn_verify_block *block, int piece)
 {
     const uint64_t end = second_start(block);
@@ -71,7 +71,7 @@ static enum tarn_status piece_copy(struct tn_verify_run *run, const struct tn_ve
               : TARN_OK;
 }
 
-/* Fills the buffer with the bytes of both pieces, or counts those in it that are others. */
+/* Fills the buffer with the expected bytes of both pieces, or counts those that differ. */
 static uint64_t pieces_walk(struct tn_verify_run *run, const struct tn_verify_block *block,
                             bool write)
 {
@@ -136,7 +136,9 @@ enum tarn_status tn_verify_contents_read(struct tn_verify_run *run, struct tarn_
 
 void tn_verify_contents_forget(struct tn_verify_run *run)
 {
-    for (uint64_t i = 0; run->contents && i < run->id_places.count; i++) {
-        run->ids[i].size = 0;
+    struct tn_verify_block *blocks = run->ids.items;
+
+    for (size_t i = 0; run->contents && i < run->ids.count; i++) {
+        blocks[i].size = 0;
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the recorded device did, and what the recorded hash tables chose, told to the simulated
- * device and to the allocator before or while they make the call. */
+/* Makes the simulated device behave like the recorded one, and gives the allocator the orders that
+ * resulted from recorded hash tables, before or during a call. */
 #include "replay/verify_run.h"
 
 #include "alloc/config/size_class.h"
@@ -33,8 +33,8 @@ static const struct tn_json_value *logged_event(const struct tn_verify_run *run,
     return tn_json_at(run->call.events, index);
 }
 
-/* How many of the call's completed frees were found by asking for their events: in a log that is
- * not settled, all that stand before any other event. */
+/* How many of the call's frees were completed by polling their events: in a log that is not
+ * settled, all before the first other event. */
 static uint64_t polled_count(const struct tn_verify_run *run)
 {
     uint64_t count = 0;
@@ -50,7 +50,7 @@ static uint64_t polled_count(const struct tn_verify_run *run)
 
 /* ---- answers ---- */
 
-/* Address in the n-th logged event of that action in the current call; 0 if there are fewer. */
+/* Address in the n-th event of that action in the current call; 0 if there are fewer. */
 static uint64_t logged_address(const struct tn_verify_run *run, const char *action, uint64_t n)
 {
     for (size_t i = 0; i < tn_json_length(run->call.events); i++) {
@@ -65,15 +65,16 @@ static uint64_t logged_address(const struct tn_verify_run *run, const char *acti
 
 static uint64_t count_sent(const struct tn_verify_run *run, enum tarn_action action)
 {
+    const struct tarn_trace_event *events = run->events.items;
     uint64_t count = 0;
 
-    for (uint64_t i = 0; i < run->event_count; i++) {
-        count += run->events[i].action == action;
+    for (size_t i = 0; i < run->events.count; i++) {
+        count += events[i].action == action;
     }
     return count;
 }
 
-/* A new segment or range gets the address of the event that will follow, if it can have it. */
+/* A new segment or range gets the address of its recorded event, if that is possible. */
 static tarn_ptr answer_address(void *context, bool reservation, uint64_t size)
 {
     const struct tn_verify_run *run = context;
@@ -87,8 +88,8 @@ static tarn_ptr answer_address(void *context, bool reservation, uint64_t size)
     return address % unit == 0 ? address : 0;
 }
 
-/* An event is done when asking found it, or a later one of its stream, done. Asked by the allocator
- * under its own lock and about the oldest event of a queue, so its queues may be looked at. */
+/* An event is complete if polling completed it or a later one of its stream. Called by the
+ * allocator under its own lock for the oldest event of a queue, so its queues may be read. */
 static bool answer_event(void *context, uint64_t event, tarn_stream stream)
 {
     const struct tn_verify_run *run = context;
@@ -118,7 +119,7 @@ void tn_verify_device_attach(struct tn_verify_run *run)
     }
 }
 
-/* The simulated device refuses what no device would have done for a recording. */
+/* The simulated device refuses what no recorded device could have done. */
 static enum tarn_status call_impossible(const struct tn_verify_run *run, enum tarn_status st,
                                         struct tarn_error *error)
 {
@@ -186,11 +187,11 @@ bool tn_verify_pool_takes(const struct tn_verify_pool *pool, tarn_stream stream)
     return capture != 0 && capture_of(pool->device, stream) == capture;
 }
 
-/* A full device has room just when the log shows that it gave some next. */
+/* A full device has memory only if the log shows that it provided some next. */
 void tn_verify_device_refuse(struct tn_verify_run *run)
 {
     if (run->log.device_is_full) {
-        const struct tn_json_value *next = logged_event(run, run->event_count);
+        const struct tn_json_value *next = logged_event(run, run->events.count);
         const bool gives = event_is(next, "segment_alloc") || event_is(next, "segment_map");
 
         tarn_sim_set_foreign_memory(run->device, gives ? 0 : run->log.device_total);
@@ -215,39 +216,17 @@ static uint64_t place_of(uint64_t line, size_t index)
     return line << 20 | (index < 0xfffff ? index : 0xfffff);
 }
 
-static bool completions_reserve(struct tn_verify_run *run, uint64_t more)
-{
-    const uint64_t needed = run->completion_count + more;
-
-    if (needed <= run->completion_capacity) {
-        return true;
-    }
-    struct tn_completion *moved = tn_host_resize(
-        run->completions, run->completion_capacity * sizeof *moved, needed * 2 * sizeof *moved);
-
-    if (!moved) {
-        return false;
-    }
-    run->completions = moved;
-    run->completion_capacity = needed * 2;
-    return true;
-}
-
 static enum tarn_status completions_add_line(struct tn_verify_run *run,
                                              const struct tn_decision *call,
                                              struct tarn_error *error)
 {
-    const size_t count = tn_json_length(call->events);
-
-    if (!completions_reserve(run, count)) {
-        return tn_fail_memory(error);
-    }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < tn_json_length(call->events); i++) {
         const struct tn_json_value *event = tn_json_at(call->events, i);
+        const struct tn_completion completion = {.address = event_number(event, 1),
+                                                 .place = place_of(call->line, i)};
 
-        if (event_is(event, "free_completed")) {
-            run->completions[run->completion_count++] = (struct tn_completion){
-                .address = event_number(event, 1), .place = place_of(call->line, i)};
+        if (event_is(event, "free_completed") && !tn_vec_add(&run->completions, &completion)) {
+            return tn_fail_memory(error);
         }
     }
     return TARN_OK;
@@ -277,34 +256,35 @@ enum tarn_status tn_verify_read_ahead(struct tn_verify_run *run, const char *pat
         tn_decision_log_close(log);
     }
     tn_host_free(log, sizeof *log);
-    if (run->completion_count > 0) {
-        qsort(run->completions, run->completion_count, sizeof *run->completions,
+    if (run->completions.count > 0) {
+        qsort(run->completions.items, run->completions.count, sizeof(struct tn_completion),
               completion_compare);
     }
-    /* What is wrong with the log is told when the call is reached. */
+    /* Errors in the log are reported when the call is reached. */
     return st == TARN_ERR_NOT_FOUND || st == TARN_ERR_FORMAT ? TARN_OK : st;
 }
 
-/* Where the log completes the free of a block that waits now; UINT64_MAX if it never does. */
+/* Where the log completes the pending free of a block; UINT64_MAX if never. */
 static uint64_t completion_place(void *context, const struct tn_block *block)
 {
     const struct tn_verify_run *run = context;
     const struct tn_completion key = {.address = block->address,
                                       .place = place_of(run->call.line, 0)};
-    uint64_t low = 0;
-    uint64_t high = run->completion_count;
+    const struct tn_completion *completions = run->completions.items;
+    size_t low = 0;
+    size_t high = run->completions.count;
 
     while (low < high) {
-        const uint64_t middle = (low + high) / 2;
+        const size_t middle = (low + high) / 2;
 
-        if (completion_compare(&run->completions[middle], &key) < 0) {
+        if (completion_compare(&completions[middle], &key) < 0) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low < run->completion_count && run->completions[low].address == block->address
-               ? run->completions[low].place
+    return low < run->completions.count && completions[low].address == block->address
+               ? completions[low].place
                : UINT64_MAX;
 }
 
@@ -317,14 +297,14 @@ enum {
 
 struct trial_block {
     const struct tn_block *block;
-    uint32_t events;   /* that it waits for */
-    uint32_t left;     /* of them, during a try */
-    int64_t completed; /* its place among the call's completed frees, or NOT_EXPECTED */
+    uint32_t events;   /* number of events that it waits for */
+    uint32_t left;     /* of them, during a trial */
+    int64_t completed; /* index among the call's completed frees, or NOT_EXPECTED */
 };
 
 struct trial_entry {
     uint32_t block;
-    bool done; /* asking finds its event complete */
+    bool done; /* polling finds its event complete */
 };
 
 struct trial_queue {
@@ -334,7 +314,7 @@ struct trial_queue {
     bool matters; /* has a block that completes in this call */
 };
 
-/* Everything that waits, deferred frees included, to try out orders on. */
+/* All pending frees, including deferred ones, for trying orders. */
 struct trial {
     struct trial_queue queues[ORDER_STREAMS_MAX];
     uint32_t queue_count;
@@ -346,7 +326,7 @@ struct trial {
     uint64_t expected_count;
     uint64_t expected_capacity;
     uint64_t at_once; /* of them, deferred frees that need no event */
-    uint64_t polled;  /* of them, those that asking may complete */
+    uint64_t polled;  /* of them, those that polling may complete */
 };
 
 static void trial_fini(struct trial *trial)
@@ -387,7 +367,7 @@ static void trial_push(struct trial *trial, struct trial_queue *queue, const str
         (struct trial_entry){.block = index, .done = done};
 }
 
-/* Where the log says what was done: all up to the last entry whose block asking completes. */
+/* Marks as done all entries up to the last one whose block was completed by polling. */
 static void queue_mark_done(struct trial *trial, const struct trial_queue *queue)
 {
     bool done = false;
@@ -427,7 +407,7 @@ static void trial_add_queue(const struct tn_verify_run *run, struct trial *trial
     if (!run->log.settled) {
         queue_mark_done(trial, queue);
     }
-    if (queue->matters) { /* else nothing of it shows in this call: as if it were not there */
+    if (queue->matters) { /* otherwise it has no effect on this call */
         *entry_count += queue->count;
         trial->queue_count++;
     }
@@ -466,7 +446,7 @@ static bool trial_open(const struct tn_verify_run *run, struct trial *trial)
     return true;
 }
 
-/* One event of the block is done; false when that completes it at the wrong moment. */
+/* One event of the block is done; false if that completes the block at the wrong time. */
 static bool trial_pop(struct trial *trial, struct trial_entry entry, uint64_t end, uint64_t *at)
 {
     struct trial_block *block = &trial->blocks[entry.block];
@@ -477,7 +457,7 @@ static bool trial_pop(struct trial *trial, struct trial_entry entry, uint64_t en
     return *at < end && block->completed == (int64_t)(*at)++;
 }
 
-/* Whether asking, then waiting for, the queues in that order completes the blocks as logged. */
+/* Whether polling, then waiting for, the queues in that order completes the blocks as logged. */
 static bool trial_fits(struct trial *trial, const uint32_t *order)
 {
     uint64_t at = trial->at_once;
@@ -506,7 +486,7 @@ static bool trial_fits(struct trial *trial, const uint32_t *order)
     return fits && at == trial->expected_count;
 }
 
-/* Next permutation in lexical order; false after the last. */
+/* Next permutation in lexicographic order; false after the last. */
 static bool permutation_next(uint32_t *order, uint32_t count)
 {
     uint32_t i = count - 1;
@@ -580,8 +560,7 @@ static struct tn_private_pools *pools_of(const struct tn_verify_run *run)
     return &tn_allocator_engine(run->allocator)->heap.private_pools;
 }
 
-/* Pools whose memory goes back come in the order in which it does; one that lends a block comes
- * first of all. */
+/* Puts pools in the order in which their memory is released; one that lends a block comes first. */
 static void order_pools(struct tn_verify_run *run)
 {
     struct tn_private_pool *last = NULL;
@@ -615,7 +594,7 @@ void tn_verify_prepare(struct tn_verify_run *run)
         op != TN_DECISION_GET_CHECKPOINT && op != TN_DECISION_GET_CHECKPOINT_FAILED) {
         return;
     }
-    if (run->completion_count > 0) {
+    if (run->completions.count > 0) {
         tn_stream_waits_sort_deferred(&tn_allocator_engine(run->allocator)->waits, completion_place,
                                       run);
     }

@@ -15,19 +15,10 @@ static void receive_event(void *context, const struct tarn_trace_event *event)
 {
     struct tn_verify_run *run = context;
 
-    if (run->event_count == run->event_capacity) {
-        const uint64_t wanted = run->event_capacity ? run->event_capacity * 2 : 256;
-        struct tarn_trace_event *moved = tn_host_resize(
-            run->events, run->event_capacity * sizeof *moved, wanted * sizeof *moved);
-
-        if (!moved) {
-            run->no_host_memory = true;
-            return;
-        }
-        run->events = moved;
-        run->event_capacity = wanted;
+    if (!tn_vec_add(&run->events, event)) {
+        run->no_host_memory = true;
+        return;
     }
-    run->events[run->event_count++] = *event;
     tn_verify_device_refuse(run);
 }
 
@@ -59,6 +50,9 @@ enum tarn_status tn_verify_open(struct tn_verify_run *run, const char *path,
     enum tarn_status st;
 
     memset(run, 0, sizeof *run);
+    tn_vec_init(&run->ids, sizeof(struct tn_verify_block));
+    tn_vec_init(&run->events, sizeof(struct tarn_trace_event));
+    tn_vec_init(&run->completions, sizeof(struct tn_completion));
     st = tn_decision_log_open(&run->log, path, error);
     if (st) {
         return st;
@@ -83,9 +77,9 @@ void tn_verify_close(struct tn_verify_run *run)
     tarn_device_close(run->device);
     tn_verify_contents_close(run);
     tn_map_fini(&run->id_places);
-    tn_host_free(run->ids, run->id_capacity * sizeof *run->ids);
-    tn_host_free(run->events, run->event_capacity * sizeof *run->events);
-    tn_host_free(run->completions, run->completion_capacity * sizeof *run->completions);
+    tn_vec_fini(&run->ids);
+    tn_vec_fini(&run->events);
+    tn_vec_fini(&run->completions);
     tn_decision_log_close(&run->log);
 }
 
@@ -93,7 +87,7 @@ struct tn_verify_block *tn_verify_block(const struct tn_verify_run *run, uint64_
 {
     const uint64_t *place = tn_map_find(&run->id_places, id + 1);
 
-    return place ? &run->ids[*place] : NULL;
+    return place ? (struct tn_verify_block *)run->ids.items + *place : NULL;
 }
 
 tarn_ptr tn_verify_ptr(const struct tn_verify_run *run, uint64_t id)
@@ -101,29 +95,6 @@ tarn_ptr tn_verify_ptr(const struct tn_verify_run *run, uint64_t id)
     const struct tn_verify_block *block = tn_verify_block(run, id);
 
     return block ? block->ptr : 0;
-}
-
-/* Room for one more id, in the list and in the map. */
-static bool ids_reserve(struct tn_verify_run *run)
-{
-    const uint64_t wanted = run->id_capacity ? run->id_capacity * 2 : 256;
-
-    if (!tn_map_reserve(&run->id_places, 1)) {
-        return false;
-    }
-    if (run->id_places.count < run->id_capacity) {
-        return true;
-    }
-    struct tn_verify_block *moved =
-        tn_host_resize(run->ids, run->id_capacity * sizeof *moved, wanted * sizeof *moved);
-
-    if (!moved) {
-        return false;
-    }
-    memset(&moved[run->id_capacity], 0, (wanted - run->id_capacity) * sizeof *moved);
-    run->ids = moved;
-    run->id_capacity = wanted;
-    return true;
 }
 
 enum tarn_status tn_verify_set_ptr(struct tn_verify_run *run, uint64_t id, tarn_ptr ptr,
@@ -140,11 +111,11 @@ enum tarn_status tn_verify_set_ptr(struct tn_verify_run *run, uint64_t id, tarn_
                           "line %llu of the decision log: id %lld is not a number from 0 on",
                           (unsigned long long)run->call.line, (long long)id);
     }
-    if (!ids_reserve(run)) {
+    if (!tn_map_reserve(&run->id_places, 1) ||
+        !tn_vec_add(&run->ids, &(struct tn_verify_block){.ptr = ptr})) {
         return tn_fail_memory(error);
     }
-    run->ids[run->id_places.count] = (struct tn_verify_block){.ptr = ptr};
-    tn_map_insert(&run->id_places, id + 1, run->id_places.count);
+    tn_map_insert(&run->id_places, id + 1, run->ids.count - 1);
     return TARN_OK;
 }
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state of one verification: an allocator on a simulated device that answers as the recorded
- * one did, and what the allocator reported during the current call.
+ * State of a verification: an allocator on a simulated device that answers like the recorded one,
+ * and the events of the current call.
  *
- * What is the device's doing is taken from the log: addresses of segments, when an event completes
- * (unless the log is settled: then that follows), when a full device refuses. So are the orders
- * that come from hash tables: of streams whose events complete in one call, of frees that were
- * deferred, of private pools, of segments of a checkpoint. Everything else must come out of the
- * rules.
+ * The device's part is taken from the log: addresses of segments, when an event completes (unless
+ * the log is settled, which determines that), when a full device refuses. So are orders that result
+ * from hash tables: of streams whose events complete in one call, of deferred frees, of private
+ * pools, of segments of a checkpoint. Everything else must follow from the allocator's rules.
  */
 #ifndef TN_REPLAY_VERIFY_RUN_H
 #define TN_REPLAY_VERIFY_RUN_H
@@ -15,6 +14,7 @@
 #include "alloc/engine/allocator.h"
 #include "alloc/engine/checkpoint.h"
 #include "base/map.h"
+#include "base/vec.h"
 #include "replay/decision_log.h"
 #include "tarn/verify.h"
 
@@ -22,49 +22,44 @@ enum {
     TN_VERIFY_POOLS_MAX = 256
 };
 
-/* A pool that the log routes to, or has a checkpoint of. */
+/* A pool that requests are routed to, or that has a checkpoint. */
 struct tn_verify_pool {
     struct tarn_pool_id id;
-    tarn_stream stream; /* whose requests go there */
-    bool captured;      /* those of all streams in its capture do */
+    tarn_stream stream; /* whose requests it serves */
+    bool captured;      /* serves those of all streams in its capture */
     struct tarn_device *device;
     struct tarn_checkpoint *checkpoint;
 };
 
-/* A free that the log completes: `place` is line << 20 | event. */
+/* A completed free in the log: `place` is line << 20 | event. */
 struct tn_completion {
     uint64_t address;
     uint64_t place;
 };
 
-/* What the log allocated: the block that an id stands for. */
+/* The block of an id of the log. */
 struct tn_verify_block {
     tarn_ptr ptr;  /* 0 = none */
-    uint64_t size; /* bytes written there; 0 when its contents are not known */
-    uint64_t line; /* whose request it was, and what was written */
+    uint64_t size; /* bytes written there; 0 if its contents are unknown */
+    uint64_t line; /* of its request; determines the bytes written */
 };
 
 struct tn_verify_run {
     struct tn_decision_log log;
     struct tarn_device *device;
-    unsigned char *contents; /* buffer for what is written and read; NULL: there is no memory */
+    unsigned char *contents; /* buffer for bytes written and read; NULL: no memory */
     struct tarn_allocator *allocator;
     struct tn_decision call; /* the current one */
 
-    struct tn_map id_places; /* id + 1 to its place in `ids`: ids cost by number, not by value */
-    struct tn_verify_block *ids; /* in the order in which their ids came */
-    uint64_t id_capacity;
+    struct tn_map id_places; /* id + 1 to its index in `ids`, so that large ids cost no memory */
+    struct tn_vec ids;       /* struct tn_verify_block, in the order in which their ids came */
 
-    struct tarn_trace_event *events; /* sent during the current call */
-    uint64_t event_count;
-    uint64_t event_capacity;
-    bool no_host_memory; /* during the current call */
+    struct tn_vec events; /* struct tarn_trace_event: sent during the current call */
+    bool no_host_memory;  /* during the current call */
 
     bool blocked[TN_LOG_STREAMS_MAX]; /* streams of the log, by index */
 
-    struct tn_completion *completions; /* of the whole log, by (address, place) */
-    uint64_t completion_count;
-    uint64_t completion_capacity;
+    struct tn_vec completions; /* struct tn_completion: of the whole log, by (address, place) */
 
     struct tn_verify_pool pools[TN_VERIFY_POOLS_MAX];
     uint32_t pool_count;
@@ -81,21 +76,21 @@ enum tarn_status tn_verify_open(struct tn_verify_run *run, const char *path,
                                 struct tarn_error *error) TN_MUST_CHECK;
 void tn_verify_close(struct tn_verify_run *run);
 
-/* Makes the current call, which was read from the log, and compares; run->result says how that
- * went. */
+/* Makes the current call, which was read from the log, and compares it; run->result has the
+ * outcome. */
 enum tarn_status tn_verify_call(struct tn_verify_run *run, struct tarn_error *error) TN_MUST_CHECK;
 
-/* Collects the completions of the log at `path`; none of standard input. */
+/* Collects the completions of the log at `path`; none from standard input. */
 enum tarn_status tn_verify_read_ahead(struct tn_verify_run *run, const char *path,
                                       struct tarn_error *error) TN_MUST_CHECK;
 
 /* Makes the device answer as the log says. */
 void tn_verify_device_attach(struct tn_verify_run *run);
 
-/* After every event, too: whether a full device gives memory next. */
+/* Sets whether a full device has memory for the next request; also called after each event. */
 void tn_verify_device_refuse(struct tn_verify_run *run);
 
-/* Work that does not finish is queued on the current call's stream, or finishes now. */
+/* Queues work that does not finish on the current call's stream, or finishes it. */
 enum tarn_status tn_verify_block_stream(struct tn_verify_run *run, bool block,
                                         struct tarn_error *error) TN_MUST_CHECK;
 
@@ -103,14 +98,14 @@ enum tarn_status tn_verify_block_stream(struct tn_verify_run *run, bool block,
 enum tarn_status tn_verify_capture(struct tn_verify_run *run,
                                    struct tarn_error *error) TN_MUST_CHECK;
 
-/* Whether the pool gets the requests of the stream. */
+/* Whether the pool serves requests of the stream. */
 bool tn_verify_pool_takes(const struct tn_verify_pool *pool, tarn_stream stream);
 
-/* Before the current call: tells the allocator the orders that the log shows. */
+/* Called before each call: gives the allocator the orders that the log shows. */
 void tn_verify_prepare(struct tn_verify_run *run);
 
-/* Fills the orders in which the recorded restoring took its segments; the arrays are `buffer`,
- * which has room for one number an event. */
+/* The order in which the recorded call restored its segments; the arrays are in `buffer`, which has
+ * room for one number per event. */
 struct tn_checkpoint_order tn_verify_checkpoint_order(const struct tn_verify_run *run,
                                                       uint64_t *buffer);
 
@@ -119,11 +114,11 @@ tarn_ptr tn_verify_ptr(const struct tn_verify_run *run, uint64_t id);
 enum tarn_status tn_verify_set_ptr(struct tn_verify_run *run, uint64_t id, tarn_ptr ptr,
                                    struct tarn_error *error) TN_MUST_CHECK;
 
-/* The block of an id that is known; NULL else. Borrowed until the next id is set. */
+/* The block of an id; NULL if unknown. Borrowed until the next id is set. */
 struct tn_verify_block *tn_verify_block(const struct tn_verify_run *run, uint64_t id);
 
-/* Where there is memory: fills the block of the current call's id with what belongs to the call,
- * and looks whether a block that is to be freed still holds that. */
+/* With memory: fill the block of the current call's id with bytes determined by the call, and check
+ * that a block to be freed still has them. */
 enum tarn_status tn_verify_contents_open(struct tn_verify_run *run,
                                          struct tarn_error *error) TN_MUST_CHECK;
 void tn_verify_contents_close(struct tn_verify_run *run);
@@ -131,18 +126,17 @@ enum tarn_status tn_verify_contents_write(struct tn_verify_run *run,
                                           struct tarn_error *error) TN_MUST_CHECK;
 enum tarn_status tn_verify_contents_read(struct tn_verify_run *run,
                                          struct tarn_error *error) TN_MUST_CHECK;
-/* What blocks hold is not known any more: a checkpoint brought back blocks whose memory others have
- * used. */
+/* Contents of blocks become unknown: a checkpoint restored blocks whose memory was reused. */
 void tn_verify_contents_forget(struct tn_verify_run *run);
 
-/* The pool's record, made when it is new; NULL when there are too many. */
+/* The pool's record, added if it is new; NULL if there are too many. */
 struct tn_verify_pool *tn_verify_pool(struct tn_verify_run *run, struct tarn_pool_id id);
 
-/* Notes a difference of the current call, as a line that is safe to show. */
+/* Records a difference of the current call as a printable line. */
 void tn_verify_differs(struct tn_verify_run *run, const char *format, ...) TN_PRINTF(2, 3);
 
-/* Compare with the current call's record: the events, the counters after it, and for their calls
- * all counters and the snapshot. */
+/* Compare with the record of the current call: its events, the counters after it; for calls that
+ * return these, all counters or the snapshot. */
 void tn_verify_compare_events(struct tn_verify_run *run);
 void tn_verify_compare_brief(struct tn_verify_run *run);
 void tn_verify_compare_stats(struct tn_verify_run *run);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A decision log as a snapshot: its calls are made once more, with a history listening, and what
- * the allocator then holds is captured. So everything is there that a snapshot of the recorded
- * process would have had, pools among it, but for stacks and times.
+ * Converts a decision log into a snapshot: makes its calls with a history attached and captures the
+ * allocator's state. The result has everything that a snapshot of the recorded process would have,
+ * including pools, except stacks and times.
  */
 #include "base/errinfo.h"
 #include "base/host_mem.h"
@@ -16,8 +16,8 @@
 
 enum {
     HEADER_MAX_BYTES = 1 << 20,
-    ENTRIES_FIRST = 1 << 10, /* events that the history has room for */
-    ENTRIES_MAX = 64 << 20   /* older ones give way */
+    ENTRIES_FIRST = 1 << 10, /* initial capacity of the history */
+    ENTRIES_MAX = 64 << 20   /* beyond, older events are dropped */
 };
 
 bool tarn_verify_is_log(const char *path)
@@ -31,7 +31,7 @@ bool tarn_verify_is_log(const char *path)
     if (tn_input_open(&input, path, &(struct tn_unpack_limits){UINT64_MAX, 0}, NULL)) {
         return false;
     }
-    /* What is no plain file cannot be opened a second time. */
+    /* Only a regular file can be opened again. */
     if (input.source.size >= 0 &&
         tn_input_line(&input, HEADER_MAX_BYTES, &line, &length, NULL) == TARN_OK && length > 0 &&
         line[0] == '{') {
@@ -43,7 +43,7 @@ bool tarn_verify_is_log(const char *path)
     return found;
 }
 
-/* The clock of this run says nothing about the recorded one. */
+/* The times of this run are meaningless. */
 static void forget_times(struct tn_model *model)
 {
     for (uint64_t i = 0; i < model->entries.count; i++) {
@@ -53,8 +53,8 @@ static void forget_times(struct tn_model *model)
     }
 }
 
-/* Room for the events of the current call: those that the log has, for a call that sends others
- * comes out otherwise, and then there is no snapshot. */
+/* Reserves room for the events of the current call. Those of the log suffice: if a call sends
+ * others, it differs, and there is no snapshot. */
 static enum tarn_status history_make_room(struct tarn_history *history,
                                           const struct tn_verify_run *run, struct tarn_error *error)
 {
@@ -96,8 +96,8 @@ static enum tarn_status run_and_capture(struct tn_verify_run *run, struct tarn_h
     st = st ? st : run_all(run, history, error);
     if (st == TARN_OK && run->result->differing > 0) {
         st = tn_fail(error, TARN_ERR_FORMAT,
-                     "%llu of %llu calls of the decision log come out otherwise here, so what they "
-                     "led to is not known: tarn verify shows the first",
+                     "%llu of %llu calls of the decision log differ here, so the resulting state "
+                     "is unknown: tarn verify shows the first difference",
                      (unsigned long long)run->result->differing,
                      (unsigned long long)run->result->calls);
     }

@@ -8,7 +8,7 @@
 enum {
     VALUE_MAX = 16 << 20,
     DEPTH_MAX = 64,
-    STEP = 1 << 14 /* bytes asked for at once */
+    STEP = 1 << 14 /* bytes requested at a time */
 };
 
 struct reading {
@@ -30,7 +30,7 @@ static bool is_blank(uint8_t c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Moves to the next byte that is no blank. */
+/* Skips white space. */
 static enum tarn_status blanks_skip(const struct reading *reading)
 {
     for (;;) {
@@ -46,7 +46,7 @@ static enum tarn_status blanks_skip(const struct reading *reading)
     }
 }
 
-/* Takes one byte that must be there. */
+/* Consumes a required byte. */
 static enum tarn_status take(const struct reading *reading, char wanted, const char *what)
 {
     const enum tarn_status status = blanks_skip(reading);
@@ -61,7 +61,7 @@ static enum tarn_status take(const struct reading *reading, char wanted, const c
     return TARN_OK;
 }
 
-/* Looks for the end of a value. */
+/* State of the search for the end of a value. */
 struct scan {
     unsigned depth;
     bool in_string;
@@ -69,7 +69,7 @@ struct scan {
     bool has_begun;
 };
 
-/* Whether the value ends before this byte (plain values) or with it; *with_out says which. */
+/* Whether the value ends before this byte (plain values) or with it; *with_out: which of them. */
 static bool scan_ends(struct scan *scan, uint8_t c, bool *with_out)
 {
     const bool is_plain = scan->has_begun && scan->depth == 0 && !scan->in_string;
@@ -97,7 +97,7 @@ static bool scan_ends(struct scan *scan, uint8_t c, bool *with_out)
     return false;
 }
 
-/* The extent of the value that begins here, which is then in the window as a whole. */
+/* Size of the value that begins here, all of which is then in the window. */
 static enum tarn_status value_find(const struct reading *reading, size_t *size_out)
 {
     struct tn_input *input = reading->input;
@@ -153,39 +153,31 @@ static enum tarn_status event_read(const struct reading *reading)
     return status;
 }
 
-/* The array of events, its [ not yet taken. */
+/* The array of events, from its [ on. */
 static enum tarn_status events_read(const struct reading *reading)
 {
     enum tarn_status status = take(reading, '[', "no [ where the events should be");
 
-    if (status == TARN_OK) {
-        status = blanks_skip(reading);
-    }
+    status = status ? status : blanks_skip(reading);
     if (status == TARN_OK && *reading->input->at == ']') {
         reading->input->at++;
         return TARN_OK;
     }
     while (status == TARN_OK) {
         status = blanks_skip(reading);
-        if (status == TARN_OK) {
-            status = event_read(reading);
-        }
-        if (status == TARN_OK) {
-            status = blanks_skip(reading);
-        }
+        status = status ? status : event_read(reading);
+        status = status ? status : blanks_skip(reading);
         if (status == TARN_OK && *reading->input->at == ']') {
             reading->input->at++;
             return TARN_OK;
         }
-        if (status == TARN_OK) {
-            status = take(reading, ',', "no comma between events");
-        }
+        status = status ? status : take(reading, ',', "no comma between events");
     }
     return status;
 }
 
-/* A value that is not the events': told when it is plain, else passed over. Objects and arrays
- * beside the events are small. */
+/* Another member than the events: visited if it is plain, else skipped. Such objects and arrays are
+ * small. */
 static enum tarn_status member_read(const struct reading *reading, const char *key, size_t key_size)
 {
     struct tn_input *input = reading->input;
@@ -203,7 +195,7 @@ static enum tarn_status member_read(const struct reading *reading, const char *k
 }
 
 enum {
-    KEY_MAX = 64 /* longer keys are none that we know */
+    KEY_MAX = 64 /* longer keys are unknown */
 };
 
 /* "key": value */
@@ -217,9 +209,7 @@ static enum tarn_status pair_read(const struct reading *reading, bool *has_event
     if (status == TARN_OK && *input->at != '"') {
         status = wrong(reading, "no key in the outer object");
     }
-    if (status == TARN_OK) {
-        status = value_find(reading, &size);
-    }
+    status = status ? status : value_find(reading, &size);
     if (status) {
         return status;
     }
@@ -227,10 +217,8 @@ static enum tarn_status pair_read(const struct reading *reading, bool *has_event
 
     memcpy(key, input->at + 1, key_size);
     input->at += size;
-    status = take(reading, ':', "no colon behind a key");
-    if (status == TARN_OK) {
-        status = blanks_skip(reading);
-    }
+    status = take(reading, ':', "no colon after a key");
+    status = status ? status : blanks_skip(reading);
     if (status) {
         return status;
     }
@@ -248,15 +236,11 @@ static enum tarn_status object_read(const struct reading *reading)
 
     while (status == TARN_OK) {
         status = pair_read(reading, &has_events);
-        if (status == TARN_OK) {
-            status = blanks_skip(reading);
-        }
+        status = status ? status : blanks_skip(reading);
         if (status == TARN_OK && *reading->input->at == '}') {
             return has_events ? TARN_OK : wrong(reading, "no traceEvents");
         }
-        if (status == TARN_OK) {
-            status = take(reading, ',', "no comma between members");
-        }
+        status = status ? status : take(reading, ',', "no comma between members");
     }
     return status;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    STACK_PIECES_MAX = 64, /* batches that one stack may come in: CPython makes 1000 frames each */
+    STACK_PIECES_MAX = 64, /* maximum batches of a stack; CPython writes 1000 frames each */
     LIST_FIRST = 4
 };
 
@@ -66,7 +66,7 @@ enum tarn_status tn_decode_new(struct tn_decoder *decoder, enum tn_object_kind k
     return TARN_OK;
 }
 
-/* What is put into a container must not change any more. Every `step`-th value. */
+/* Seals every `step`-th value: items of a container no longer change. */
 static void values_seal(struct tn_decoder *decoder, const struct tn_value *values, size_t count,
                         size_t step)
 {
@@ -88,7 +88,7 @@ static enum tarn_status object_check_open(struct tn_decoder *decoder, struct tn_
                       (unsigned long long)tn_value_offset(value));
 }
 
-/* Depth of a container that holds those items; an error when too deep. */
+/* Depth of a container with those items; fails if it is too deep. */
 static enum tarn_status object_deepen(struct tn_decoder *decoder, struct tn_object *object,
                                       const struct tn_value *items, size_t count)
 {
@@ -176,7 +176,7 @@ static bool value_is_integer(struct tn_value value)
     return tn_value_kind(value) == TN_VALUE_INT || tn_value_kind(value) == TN_VALUE_UINT;
 }
 
-/* Tuples of two integers are pool ids, of which a file has few: numbered at first sight. */
+/* Interns a tuple of two integers: these are pool ids, of which a file has few. */
 static enum tarn_status decode_pair(struct tn_decoder *decoder, const struct tn_value *items,
                                     uint64_t offset, struct tn_value *value_out)
 {
@@ -230,7 +230,7 @@ static unsigned pairs_classes(const struct tn_value *pairs, size_t count)
     return classes;
 }
 
-/* What the classes of its keys say about a dict. */
+/* The kind of a dict, from the classes of its keys. */
 static enum tn_object_kind classes_kind(unsigned classes)
 {
     if (classes & TN_CLASS_OPEN) {
@@ -268,7 +268,7 @@ static enum tarn_status object_set_items(struct tn_decoder *decoder, struct tn_o
     return TARN_ERR_INTERNAL;
 }
 
-/* A record that has nothing yet. */
+/* Adds an empty record. */
 static enum tarn_status object_make_record(struct tn_decoder *decoder, struct tn_object *object,
                                            enum tn_object_kind kind)
 {
@@ -295,7 +295,7 @@ static enum tarn_status object_make_record(struct tn_decoder *decoder, struct tn
     return TARN_OK;
 }
 
-/* A generic dict whose new keys tell what it is: what it has so far moves into the record. */
+/* A generic dict whose new keys reveal its kind: moves its items so far into the record. */
 static enum tarn_status object_promote(struct tn_decoder *decoder, struct tn_object *object,
                                        enum tn_object_kind kind)
 {
@@ -306,7 +306,7 @@ static enum tarn_status object_promote(struct tn_decoder *decoder, struct tn_obj
                              : status;
 }
 
-/* Decides or revises what kind of dict it is, given the classes of the keys that come now. */
+/* Decides or revises the kind of a dict, given the classes of its next keys. */
 static enum tarn_status object_choose(struct tn_decoder *decoder, struct tn_object *object,
                                       unsigned classes)
 {
@@ -349,7 +349,7 @@ enum tarn_status tn_decode_set_items(struct tn_decoder *decoder, struct tn_value
 
 /* Lists. */
 
-/* The object of a value, NULL when it is not of that kind. */
+/* The object of a value; NULL if it is of another kind. */
 static struct tn_object *value_object(const struct tn_decoder *decoder, struct tn_value value,
                                       enum tn_object_kind kind)
 {
@@ -364,7 +364,7 @@ static enum tarn_status list_mixed(struct tn_decoder *decoder, struct tn_value i
                                    const char *wanted)
 {
     return tn_fail_at(decoder->error, TARN_ERR_FORMAT, (int64_t)tn_value_offset(item),
-                      "a list of %s has something else in it at byte %llu", wanted,
+                      "a list of %s contains another item at byte %llu", wanted,
                       (unsigned long long)tn_value_offset(item));
 }
 
@@ -382,9 +382,9 @@ static enum tarn_status entries_copy(struct tn_decoder *decoder, uint64_t first,
     return TARN_OK;
 }
 
-/* Makes the run continue with entry `number`. Entries of a list are usually made in its order; one
- * that was not (a shared one, say) is copied, and the run before it too when it is not the newest.
- * */
+/* Appends entry `number` to the run. Entries of a list usually follow each other in the store;
+ * otherwise (a shared one, for example) the entry is copied, and so is the run if it is not the
+ * newest. */
 static enum tarn_status run_extend(struct tn_decoder *decoder, struct tn_trace *run,
                                    uint64_t number)
 {
@@ -425,8 +425,8 @@ static enum tarn_status run_append(struct tn_decoder *decoder, struct tn_object 
     return status;
 }
 
-/* Interns the whole list again with the new frames behind: lists of frames come in one piece unless
- * they are longer than a batch of the writer. */
+/* Interns the whole list again with the new frames appended: only lists longer than a batch of the
+ * writer arrive in several parts. */
 static enum tarn_status stack_append(struct tn_decoder *decoder, struct tn_object *object,
                                      const struct tn_value *items, size_t count)
 {
@@ -460,7 +460,7 @@ static enum tarn_status stack_append(struct tn_decoder *decoder, struct tn_objec
     return TARN_OK;
 }
 
-/* The first items decide what kind of list it is. */
+/* The first items decide the kind of list. */
 static enum tarn_status list_choose(struct tn_decoder *decoder, struct tn_object *object,
                                     struct tn_value first)
 {
@@ -520,4 +520,4 @@ enum tarn_status tn_decode_append(struct tn_decoder *decoder, struct tn_value li
     return TARN_ERR_INTERNAL;
 }
 
-/* Looking. */
+/* Queries. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From values to the model, whatever form the file has. A reader (pickle.c, later one for JSON)
- * makes values and containers with these functions; the decoder knows the keys of a snapshot and
- * turns each dict into a packed record as soon as its items come, so that no tree of the whole file
- * ever exists.
+ * Builds the model from values, independent of the file's format. A reader (pickle.c, json_read.c)
+ * creates values and containers with these functions; the decoder knows the keys of a snapshot and
+ * packs each dict into a record as soon as its items arrive, so that no tree of the file ever
+ * exists.
  *
  * All functions fail with TARN_ERR_FORMAT (offset and key in the error), TARN_ERR_LIMIT or
- * TARN_ERR_HOST_MEMORY. After a failure only tn_decoder_fini, and tn_decode_finish on what was made
- * before, may follow.
+ * TARN_ERR_HOST_MEMORY. After a failure only tn_decoder_fini, and tn_decode_finish on earlier
+ * values, may follow.
  */
 #ifndef TN_SNAPSHOT_DECODE_H
 #define TN_SNAPSHOT_DECODE_H
@@ -27,7 +27,7 @@ enum tarn_status tn_decode_tuple(struct tn_decoder *decoder, const struct tn_val
                                  size_t count, uint64_t offset,
                                  struct tn_value *value_out) TN_MUST_CHECK;
 
-/* `count` keys, each followed by its value, go into the dict. */
+/* Adds `count` keys, each followed by its value. */
 enum tarn_status tn_decode_set_items(struct tn_decoder *decoder, struct tn_value dict,
                                      const struct tn_value *pairs, size_t count) TN_MUST_CHECK;
 

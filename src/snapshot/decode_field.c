@@ -131,7 +131,7 @@ enum tarn_status tn_field_string(struct tn_decoder *decoder, uint32_t key, struc
     return TARN_OK;
 }
 
-/* A list of two integers, as a file form without tuples has it. */
+/* A list of two integers, in formats without tuples. */
 static bool pool_from_list(const struct tn_decoder *decoder, struct tn_value value,
                            struct tn_pool_id *out)
 {
@@ -182,7 +182,7 @@ enum tarn_status tn_field_stack(struct tn_decoder *decoder, uint32_t key, struct
     return tn_field_wrong(decoder, key, value, "a list of frames");
 }
 
-/* Charges `bytes` for all times but the first. */
+/* Charges `bytes` for each visit after the first. */
 static enum tarn_status object_walk(struct tn_decoder *decoder, struct tn_value value,
                                     uint64_t bytes)
 {
@@ -243,8 +243,8 @@ enum tarn_status tn_decode_charge(struct tn_decoder *decoder, uint64_t bytes)
     return status == TARN_OK
                ? TARN_OK
                : tn_fail(decoder->error, status,
-                         "the snapshot shares so much that written out it would take more than "
-                         "%llu bytes, the limit for a file of its size, which can be raised",
+                         "written out without sharing, the snapshot would take more than %llu "
+                         "bytes, the limit for a file of its size, which can be raised",
                          (unsigned long long)tn_model_written_limit(decoder->model));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rest of a snapshot, once everything is read: segments with their blocks, which entries belong
- * to which device, settings, annotations. Missing sums are recomputed from the blocks.
+ * Decodes the rest of a snapshot once all of it is read: segments with their blocks, the entries of
+ * each device, settings, annotations. Missing sums are computed from the blocks.
  */
 #include "base/checked.h"
 #include "base/errinfo.h"
@@ -16,7 +16,7 @@ enum {
     FIELDS_LOOKED_AT = 64
 };
 
-/* Pair `i` of a dict whose keys are strings; other keys count as no key. */
+/* Key at `i` of a dict; TN_STRING_NONE if it is not a string. */
 static uint32_t list_key(const struct tn_value_list *list, size_t i)
 {
     const struct tn_value key = list->items[i];
@@ -35,7 +35,7 @@ static enum tarn_status block_check(struct tn_decoder *decoder, struct tn_value 
     return tn_field_wrong(decoder, TN_KEY_BLOCKS, item, "dicts with the key `state`");
 }
 
-/* What the old form means by what is missing. */
+/* Fills in fields that the old format does not have. */
 static void block_complete(struct tn_model *model, struct tn_model_block *block,
                            uint64_t running_address)
 {
@@ -203,7 +203,7 @@ static void segment_take_sizes(struct tn_decoder *decoder, struct tn_model_segme
     tn_decode_take_size(decoder, TN_KEY_REQUESTED_SIZE, at, &segment->requested_size);
 }
 
-/* Sums that the file lacks, and whether those that it has agree with the blocks. */
+/* Computes sums missing in the file, and checks the others against the blocks. */
 static void segment_complete(struct tn_decoder *decoder, struct segment_draft *draft,
                              uint64_t offset)
 {
@@ -293,7 +293,7 @@ static enum tarn_status segments_decode(struct tn_decoder *decoder, uint32_t key
 
 /* Traces. */
 
-/* Goes through the entries once: their sizes, whether their times rise, and what they take written
+/* Walks the entries once: takes their sizes, checks that times rise, returns their bytes written
  * out. */
 static uint64_t trace_check(struct tn_decoder *decoder, const struct tn_trace *trace,
                             uint64_t offset)
@@ -354,7 +354,7 @@ static enum tarn_status traces_decode(struct tn_decoder *decoder, uint32_t key,
 
 /* Open dicts. */
 
-/* False when the value is not a plain one. */
+/* False if the value is not plain. */
 static bool field_decode(uint32_t key, struct tn_value value, struct tn_field *field)
 {
     *field = (struct tn_field){.key = key};
@@ -396,7 +396,7 @@ struct field_list {
     size_t count;
 };
 
-/* Where a key is among the first fields, or the end. No real dict has more keys than are looked at.
+/* Index of a key among the first fields, or the end. No real dict has more keys than are checked.
  * */
 static size_t field_list_find(const struct field_list *list, uint32_t key)
 {
@@ -408,7 +408,7 @@ static size_t field_list_find(const struct field_list *list, uint32_t key)
     return list->count;
 }
 
-/* Adds a key that has no field of its own; values that are not plain are skipped with a warning. */
+/* Adds a key without a field of its own; values that are not plain are skipped, with a warning. */
 static void field_list_add(struct tn_decoder *decoder, struct field_list *list, uint32_t key,
                            struct tn_value value)
 {
@@ -662,7 +662,7 @@ static bool top_has_segments(const struct tn_value_list *list)
     return false;
 }
 
-/* Whether a list may be one of segments: it is empty, or its first item looks like one. */
+/* Whether a list may contain segments: it is empty, or its first item looks like one. */
 static bool top_lists_segments(const struct tn_decoder *decoder, const struct tn_value_list *list)
 {
     const struct tn_value_list *first =

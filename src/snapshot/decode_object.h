@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of the decoder share: its state, and the containers of the file.
+ * Shared by the parts of the decoder: its state, and the containers of the file.
  *
  * Containers are numbers of objects:
- *   entry, frame, block  dicts told by their keys (keys.h), packed at once
- *   dict                 any other: pairs, looked at in tn_decode_finish
- *   run                  a list of entries: a stretch of model->entries
+ *   entry, frame, block  dicts recognized by their keys (keys.h), packed immediately
+ *   dict                 any other: pairs, processed in tn_decode_finish
+ *   run                  a list of entries: a range of model->entries
  *   stack                a list of frames: number of a stack of the model
  *   list, tuple          any other: values
- * A container is sealed when it is put into another one: changing it afterwards is refused. So
- * nothing can contain itself, no memory is shared with something that still changes, and depth is
- * bounded.
+ * A container is sealed when it is added to another one; later changes are refused. So no container
+ * contains itself, no memory is shared with one that still changes, and depth is bounded.
  *
  * Invariants: an object's items are sealed; depth of a generic container = 1 + the deepest item's.
  */
@@ -34,21 +33,21 @@ enum tn_object_kind {
     TN_OBJECT_TUPLE
 };
 
-/* 8 bytes: there is one for every container of the file. */
+/* 8 bytes, because there is one per container of the file. */
 struct tn_object {
     uint64_t kind : 5; /* enum tn_object_kind */
     uint64_t sealed : 1;
-    uint64_t pieces : 7; /* batches that a stack came in */
+    uint64_t pieces : 7; /* batches of a stack */
     uint64_t depth : 7;
     uint64_t open : 1;   /* a dict with a key that only generic dicts have */
-    uint64_t walked : 1; /* its items were gone through, see tn_field_items */
-    uint64_t index : 42; /* of the record; meaning by kind */
+    uint64_t walked : 1; /* its items were visited, see tn_field_list */
+    uint64_t index : 42; /* of the record, depending on the kind */
 };
 
-/* What fits into `index`. */
+/* Truncates to the width of `index`. */
 #define TN_OBJECT_INDEX(number) ((number) & (((uint64_t)1 << 42) - 1))
 
-/* Values in the scratch arena: items of a list or tuple, keys and values of a dict in turn. */
+/* Values in the scratch arena: items of a list or tuple, alternating keys and values of a dict. */
 struct tn_value_list {
     struct tn_value *items;
     size_t count;
@@ -56,11 +55,11 @@ struct tn_value_list {
 };
 
 struct tn_decode_limits {
-    unsigned max_depth;  /* of containers in containers */
+    unsigned max_depth;  /* of nested containers */
     unsigned max_frames; /* of a stack */
 };
 
-/* The most keys of a trace entry whose order is kept. */
+/* Maximum number of keys of a trace entry whose order is kept. */
 enum {
     TN_SHAPE_KEYS_MAX = 32
 };
@@ -77,7 +76,7 @@ struct tn_decoder {
     struct tn_chunked_vec pairs;   /* struct tn_pool_id */
     struct tn_id_table pair_ids;
     uint32_t *frame_buffer; /* limits.max_frames */
-    uint32_t last_shape;    /* most entries have the shape and the extra of the one before */
+    uint32_t last_shape;    /* most entries have the shape and the extra of the previous one */
     uint32_t last_extra;
 };
 
@@ -88,8 +87,7 @@ static inline struct tn_object *tn_decode_object(const struct tn_decoder *decode
     return tn_chunked_vec_at(&decoder->objects, value.as.number);
 }
 
-/* Items of a dict (in turn), list or tuple; none for an empty one, NULL when it is none of these.
- * */
+/* Items of a dict (alternating keys and values), list or tuple; NULL if it is neither. */
 const struct tn_value_list *tn_decode_items(const struct tn_decoder *decoder, struct tn_value value,
                                             bool dict);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trace entries, frames and blocks: dicts that are packed as their items come. An entry is drafted
- * on the stack, then its rare part is interned; most entries have the shape and the extra of the
- * one before, so both are compared with that one first.
+ * Trace entries, frames and blocks: dicts that are packed as their items arrive. An entry is
+ * drafted on the stack, then its rare part is interned; most entries have the shape and the extra
+ * of the previous one, so both are compared with those first.
  */
 #include "base/errinfo.h"
 #include "snapshot/decode_field.h"
@@ -27,7 +27,7 @@ struct entry_draft {
     struct tn_trace_extra extra;
     uint32_t keys[TN_SHAPE_KEYS_MAX];
     uint32_t key_count;
-    uint64_t seen; /* bit of every known key */
+    uint64_t seen; /* one bit per known key */
 };
 
 _Static_assert(TN_KEY_END <= 64, "one bit for each key");

@@ -4,7 +4,7 @@
 #include "snapshot/decode_object.h" /* TN_SHAPE_KEYS_MAX */
 #include "snapshot/keys.h"
 
-/* A dict being written: how many keys it has so far. */
+/* A dict being written. */
 struct dict {
     struct tn_format *format;
     uint64_t count;
@@ -45,7 +45,7 @@ static void dict_string(struct dict *dict, uint32_t key, uint32_t string)
     dict->format->ops->string(dict->format, string);
 }
 
-/* Nothing for TN_STRING_NONE: the key was absent. */
+/* Writes nothing for TN_STRING_NONE: the key was absent. */
 static void dict_string_if(struct dict *dict, uint32_t key, uint32_t string)
 {
     if (string != TN_STRING_NONE) {
@@ -211,7 +211,7 @@ static uint32_t action_string(const struct tn_trace_entry *entry,
                                            : (uint32_t)TN_WORD_FIRST_ACTION + entry->action;
 }
 
-/* A dict being put together. */
+/* A dict being built. */
 struct row {
     struct tn_item items[TN_SHAPE_KEYS_MAX];
     uint32_t count;
@@ -231,7 +231,7 @@ static void row_whole(struct row *row, uint32_t key, uint64_t value)
     row_add(row, key, TN_ITEM_WHOLE)->value.number = value;
 }
 
-/* Nothing for TN_STRING_NONE. */
+/* Adds nothing for TN_STRING_NONE. */
 static void row_string_if(struct row *row, uint32_t key, uint32_t string)
 {
     if (string != TN_STRING_NONE) {
@@ -260,7 +260,7 @@ static void row_stack_if(struct row *row, uint32_t key, uint32_t stack)
     }
 }
 
-/* Adds one key of an entry; nothing where it has none. */
+/* Adds one key of an entry, if the entry has it. */
 static inline void row_entry_key(struct row *row, uint32_t key, const struct tn_trace_entry *entry,
                                  const struct tn_trace_extra *extra)
 {
@@ -299,7 +299,7 @@ static inline void row_entry_key(struct row *row, uint32_t key, const struct tn_
     case TN_KEY_FRAMES:
         row_stack_if(row, key, entry->stack);
         break;
-    default: /* unknown: the reader has warned of it */
+    default: /* unknown: the reader warned about it */
         break;
     }
 }
@@ -339,7 +339,7 @@ static void encode_row(struct tn_format *format, const struct row *row)
     dict_end(&dict);
 }
 
-/* The order that PyTorch writes. */
+/* PyTorch's order of keys. */
 static struct tn_shape usual_shape(const struct tn_trace_entry *entry)
 {
     static const uint32_t usual[] = {TN_KEY_ACTION,        TN_KEY_ADDR,    TN_KEY_SIZE,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A form that a snapshot is written in: one table of functions, called by encode.c in the order of
- * the values. Containers say how many items they have when they begin; `item` and `key` are told
- * the index of what follows. Strings, frames and stacks are numbers of the model.
+ * A format for writing snapshots: one table of functions, which encode.c calls in the order of the
+ * values. Lists begin with their number of items; `item` and `key` have the index of the next item.
+ * Strings, frames and stacks are numbers of the model.
  *
- * What equal things share can be written once: `recall` writes a reference to a thing that was
- * written before and says true; else the thing is written, and `remember` told when it is complete.
+ * Equal frames and stacks can be written once: `recall` writes a reference to an earlier one and
+ * returns true; otherwise it is written, followed by `remember`.
  */
 #ifndef TN_SNAPSHOT_FORMAT_H
 #define TN_SNAPSHOT_FORMAT_H
@@ -28,7 +28,7 @@ enum tn_item_kind {
     TN_ITEM_STACK
 };
 
-/* A key with its value, of a dict that is put together first. */
+/* A key and value of a dict that is built before it is written. */
 struct tn_item {
     uint32_t key; /* string */
     uint32_t kind;
@@ -55,14 +55,14 @@ struct tn_format_ops {
     void (*real)(struct tn_format *format, double value);
     void (*string)(struct tn_format *format, uint32_t string);
     void (*pair)(struct tn_format *format, const uint64_t pair[2]); /* a tuple */
-    /* Writes a whole dict at once; false when it cannot, and has written nothing: then it goes key
-     * by key. NULL: it never can. */
+    /* Writes a whole dict at once. Returns false, having written nothing, if it cannot: then the
+     * dict is written key by key. May be NULL. */
     bool (*row)(struct tn_format *format, const struct tn_item *items, uint32_t count);
     bool (*recall)(struct tn_format *format, enum tn_shared kind, uint32_t number);
     void (*remember)(struct tn_format *format, enum tn_shared kind, uint32_t number);
 };
 
-/* The head of every form's state. */
+/* First member of every format's state. */
 struct tn_format {
     const struct tn_format_ops *ops;
     const struct tn_model *model;

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* What may come next. */
+/* What may follow. */
 enum expected {
     EXPECT_VALUE,
     EXPECT_VALUE_OR_END, /* after [ */
@@ -20,7 +20,7 @@ enum expected {
 };
 
 struct mark {
-    size_t base;     /* values below belong to outer containers */
+    size_t base;     /* values below it belong to outer containers */
     uint64_t offset; /* where the container began */
     bool is_dict;
 };
@@ -37,7 +37,7 @@ struct json {
     struct mark marks[TN_JSON_DEPTH_MAX];
     unsigned depth;
     enum expected expected;
-    char *text; /* of strings with escapes */
+    char *text; /* buffer for strings with escapes */
     size_t text_capacity;
 };
 
@@ -66,7 +66,7 @@ static enum tarn_status json_memory(const struct json *json)
                                             : "no host memory to read a snapshot");
 }
 
-/* ---- values that wait ---- */
+/* ---- the value stack ---- */
 
 static enum tarn_status stack_grow(struct json *json)
 {
@@ -98,7 +98,7 @@ static enum tarn_status json_push(struct json *json, struct tn_value value)
     return status;
 }
 
-/* A value is there: what follows it. */
+/* Ends a value and sets what may follow. */
 static enum tarn_status json_take(struct json *json, struct tn_value value)
 {
     json->expected = json->depth > 0 ? EXPECT_COMMA_OR_END : EXPECT_NOTHING;
@@ -177,8 +177,8 @@ static enum tarn_status container_end(struct json *json)
 
 /* ---- strings ---- */
 
-/* Length in bytes of what stands between the quotes; the opening one is at `at`, and all of it is
- * in the window then. */
+/* Bytes between the quotes; the opening quote is at `at`. All of the string is then in the
+ * window. */
 static enum tarn_status string_measure(struct json *json, size_t *length_out, bool *escapes_out)
 {
     size_t i = 1;
@@ -290,7 +290,7 @@ static enum tarn_status whole_make(const struct json *json, const char *text, ui
     return TARN_OK;
 }
 
-/* The characters at `at` that can be part of a number or word. */
+/* Reads the characters at `at` that can be part of a number or word. */
 static enum tarn_status token_read(struct json *json, char text[TN_JSON_NUMBER_MAX + 1],
                                    size_t *length_out)
 {
@@ -454,12 +454,12 @@ static enum tarn_status json_step(struct json *json)
     return TARN_OK;
 }
 
-/* The input ends here. */
+/* Checks that the input ends here. */
 static enum tarn_status json_check_end(struct json *json)
 {
     struct tarn_error *error = json->error;
 
-    json->error = NULL; /* it is none */
+    json->error = NULL; /* the end is not an error */
     const enum tarn_status status = skip_blanks(json);
 
     json->error = error;
@@ -467,7 +467,7 @@ static enum tarn_status json_check_end(struct json *json)
         return TARN_OK;
     }
     return status ? tn_fail(error, status, "cannot read the end of the snapshot")
-                  : json_wrong(json, "something behind the end");
+                  : json_wrong(json, "extra data after the end");
 }
 
 enum tarn_status tn_json_read(struct tn_input *input, struct tn_decoder *decoder,

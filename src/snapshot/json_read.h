@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads a snapshot in JSON: one pass over the input, no recursion, no tree. A container's values
- * wait on a stack until it ends and then go to the decoder at once. JSON has no tuples: an array of
- * exactly two whole numbers, which only a pool's id is, becomes one.
+ * stay on a stack until it ends and are then passed to the decoder. JSON has no tuples: an array of
+ * exactly two whole numbers, which can only be a pool id, becomes one.
  *
- * Strict as RFC 8259, but for half surrogates (\ud800), which Python writes for itself. Bounds:
- * depth, values that wait and strings by the limits; whole numbers by 64 bits; everything together
- * by the budget of the model.
+ * Strict RFC 8259, except that lone surrogates (\ud800), which Python writes, are allowed. Bounds:
+ * depth, stack and strings by the limits; whole numbers by 64 bits; all memory by the budget of the
+ * model.
  */
 #ifndef TN_SNAPSHOT_JSON_READ_H
 #define TN_SNAPSHOT_JSON_READ_H
@@ -24,7 +24,7 @@ struct tn_json_limits {
     uint64_t max_string;
 };
 
-/* Reads all of the input, one value and blanks around it. TARN_ERR_TRUNCATED, TARN_ERR_FORMAT,
+/* Reads all of the input, one value surrounded by white space. TARN_ERR_TRUNCATED, TARN_ERR_FORMAT,
  * TARN_ERR_LIMIT, TARN_ERR_IO or TARN_ERR_HOST_MEMORY, with the byte offset in the error. */
 enum tarn_status tn_json_read(struct tn_input *input, struct tn_decoder *decoder,
                               const struct tn_json_limits *limits, struct tarn_error *error,

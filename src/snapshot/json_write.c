@@ -91,7 +91,7 @@ static void json_integer(struct tn_format *format, int64_t value)
     json_whole(format, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
-/* With a point or an exponent, so that it is read back as such. */
+/* With a point or an exponent, so that it is read back as a float. */
 static void json_real(struct tn_format *format, double value)
 {
     if (!isfinite(value)) {
@@ -106,8 +106,7 @@ static void json_real(struct tn_format *format, double value)
     }
 }
 
-/* Half of a pair of surrogates stands in three bytes, as in Python's pickles; 0 when there is none.
- */
+/* A lone surrogate encoded in three bytes, as in Python's pickles; 0 if there is none. */
 static unsigned surrogate_at(const char *text, size_t left)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -117,7 +116,7 @@ static unsigned surrogate_at(const char *text, size_t left)
                : 0;
 }
 
-/* Python reads it back as what it was; to others it is no character. */
+/* Python reads it back unchanged; elsewhere it is no character. */
 static size_t put_surrogate(struct tn_format *format, unsigned code)
 {
     char text[8];
@@ -127,7 +126,7 @@ static size_t put_surrogate(struct tn_format *format, unsigned code)
     return 3;
 }
 
-/* One character; what does not show is escaped, so that a terminal may get it. */
+/* Writes one character; invisible ones are escaped, so that the output is safe for terminals. */
 static size_t put_character(struct tn_format *format, const char *text, size_t length)
 {
     const unsigned surrogate = surrogate_at(text, length);

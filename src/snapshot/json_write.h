@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A snapshot as JSON: the same keys, tuples as arrays, nothing shared, on one line. PyTorch's
- * viewer reads it, too. Numbers that are not finite have no JSON: they become null.
+ * Writes a snapshot as JSON: the same keys, tuples as arrays, nothing shared, on one line.
+ * PyTorch's viewer reads it, too. Infinities and NaN become null.
  */
 #ifndef TN_SNAPSHOT_JSON_WRITE_H
 #define TN_SNAPSHOT_JSON_WRITE_H

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The strings that a snapshot is made of. A decoder enters them into its model first and in this
- * order, so that the number of each string is its enumerator and comparing a key is comparing a
- * number.
+ * The keys and words of a snapshot. A decoder adds them to its model first and in this order, so
+ * that the number of each string is its enumerator, and comparing keys is comparing numbers.
  *
- * The class of a key says which kind of dict it is found in and in no other: a dict is told by its
- * keys alone, wherever it stands. OPEN wins over the others: such a dict may hold any key.
+ * The class of a key is the only kind of dict that has it: the kind of a dict follows from its keys
+ * alone. OPEN takes precedence: such a dict may have any key.
  */
 #ifndef TN_SNAPSHOT_KEYS_H
 #define TN_SNAPSHOT_KEYS_H
@@ -68,7 +67,7 @@ enum tn_key_class {
     X(EXPANDABLE_SEGMENTS, "expandable_segments", OPEN)                                            \
     X(ROUNDUP, "roundup_power2_divisions", OPEN)
 
-/* enumerator, text: values that are compared */
+/* enumerator, text: words that occur as values */
 #define TN_WORD_MAP(X)                                                                             \
     X(INACTIVE, "inactive")                                                                        \
     X(ACTIVE_ALLOCATED, "active_allocated")                                                        \
@@ -101,7 +100,7 @@ enum tn_key {
 #define TN_KEY_ENUM(name, text, class) TN_KEY_##name,
     TN_KEY_MAP(TN_KEY_ENUM)
 #undef TN_KEY_ENUM
-    TN_KEY_END, /* the words follow, then the names of the actions in the order of their enum, then
+    TN_KEY_END, /* followed by the words, the names of the actions in the order of their enum, and
                    the intervals */
     TN_WORD_BEFORE_FIRST = TN_KEY_END - 1,
 #define TN_WORD_ENUM(name, text) TN_WORD_##name,
@@ -112,7 +111,7 @@ enum tn_key {
     TN_WORD_FIRST_INTERVAL = TN_WORD_FIRST_ACTION + TN_TRACE_OTHER
 };
 
-/* Enters all of them into an empty model. TARN_ERR_LIMIT or TARN_ERR_HOST_MEMORY. */
+/* Adds all of them to an empty model. TARN_ERR_LIMIT or TARN_ERR_HOST_MEMORY. */
 enum tarn_status tn_keys_enter(struct tn_model *model) TN_MUST_CHECK;
 
 #endif

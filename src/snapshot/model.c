@@ -8,7 +8,7 @@
 
 enum {
     EXTRA_MAX = (1 << 27) - 1,
-    FRAME_WRITTEN = 48, /* bytes of a frame besides its texts, about as JSON has it */
+    FRAME_WRITTEN = 48, /* bytes of a frame besides its texts, about as in JSON */
     ENTRY_WRITTEN = 96
 };
 
@@ -59,7 +59,7 @@ static void model_init_tables(struct tn_model *model)
     tn_id_table_init(&model->fx_ids, budget);
 }
 
-/* Number 0 of every table, which stands for "none", and the empty stack. */
+/* Adds number 0 of each table, which means "none", and the empty stack. */
 static bool model_push_zeros(struct tn_model *model)
 {
     struct tn_string *string = tn_chunked_vec_push(&model->strings);
@@ -117,7 +117,7 @@ void tn_model_fini(struct tn_model *model)
     tn_arena_fini(&model->arena);
 }
 
-/* Enters the newest thing of `store` into `ids`, or takes it back. */
+/* Adds the newest item of `store` to `ids`, or removes it from the store. */
 static enum tarn_status model_enter(struct tn_model *model, struct tn_chunked_vec *store,
                                     struct tn_id_table *ids, uint32_t hash, uint32_t *number_out)
 {
@@ -169,15 +169,6 @@ enum tarn_status tn_model_add_string(struct tn_model *model, const char *text, s
     }
     *string = (struct tn_string){copy, length};
     return model_enter(model, &model->strings, &model->string_ids, hash, string_out);
-}
-
-uint32_t tn_model_find_string(const struct tn_model *model, const char *text)
-{
-    const struct tn_string key = {text, strlen(text)};
-    const int64_t found = tn_id_table_find(&model->string_ids, tn_hash_bytes(text, key.length),
-                                           string_equal, &model->strings, &key);
-
-    return found == TN_ID_NOT_FOUND ? TN_STRING_NONE : (uint32_t)found;
 }
 
 static bool frame_equal(const void *owner, uint32_t id, const void *key)
@@ -232,7 +223,7 @@ enum tarn_status tn_model_add_fx(struct tn_model *model, const struct tn_frame_f
     return model_enter(model, &model->fx, &model->fx_ids, hash, fx_out);
 }
 
-/* A list of numbers, as stacks and shapes are. */
+/* A list of numbers: a stack or a shape. */
 struct number_list {
     const uint32_t *numbers;
     size_t count;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A memory snapshot in memory: what torch.cuda.memory._snapshot() holds, packed.
+ * A memory snapshot in memory: the data of torch.cuda.memory._snapshot(), packed.
  *
- * Owns everything that it points to. Four tables give every string, frame, stack and "extra" a
- * number at first sight, so that equal ones are stored once and compare by number:
+ * Owns everything that it points to. Four tables intern every string, frame, stack and "extra", so
+ * that equal ones are stored once and compared by number:
  *   string  bytes with a length, NUL-terminated;        0 = the key was absent
  *   frame   name, file and line of one call;            0 = none
  *   stack   a list of frames, innermost first;          0 = the key was absent, 1 = the empty list
- *   extra   what rarely differs between trace entries;  0 = nothing but the plain keys
- * Trace entries of all devices lie in one chunked store in file order, 40 bytes each; a trace is a
- * run of them. Nothing moves once it is written.
+ *   extra   what rarely differs between trace entries;  0 = only the plain keys
+ * Trace entries of all devices are in one chunked store in file order, 40 bytes each; a trace is a
+ * range of them. Nothing moves after it is stored.
  *
- * After loading, a model is read only and any number of threads may read it.
+ * After loading, a model is read-only, and any number of threads may read it.
  *
  * Readers fill a model through decode.h, other producers through the tn_model_... functions below.
- * All of those fail with TARN_ERR_LIMIT when the budget is spent, else with TARN_ERR_HOST_MEMORY.
+ * These fail with TARN_ERR_LIMIT if the budget is exhausted, else with TARN_ERR_HOST_MEMORY.
  */
 #ifndef TN_SNAPSHOT_MODEL_H
 #define TN_SNAPSHOT_MODEL_H
@@ -37,10 +37,10 @@ enum {
     TN_EXTRA_NONE = 0
 };
 
-/* `time_us` of something that has no time. */
+/* `time_us` if there is no time. */
 #define TN_TIME_NONE INT64_MIN
 
-/* The actions of events, and those that only files have: enumerator, name in files. */
+/* Actions of events, including those only found in files: enumerator, name in files. */
 #define TN_TRACE_ACTION_MAP(X) TARN_ACTION_MAP(X) X(USER_DEFINED, "user_defined")
 
 enum tn_trace_action {
@@ -58,7 +58,7 @@ enum tn_block_state {
 };
 
 struct tn_string {
-    const char *text; /* NUL-terminated; may hold NULs, use `length` */
+    const char *text; /* NUL-terminated; may contain NULs, so use `length` */
     size_t length;
 };
 
@@ -80,14 +80,14 @@ struct tn_frame_fx {
 struct tn_stack {
     const uint32_t *frames; /* innermost first */
     uint32_t count;
-    uint32_t written; /* bytes of its frames written out; UINT32_MAX: as many or more */
+    uint32_t written; /* bytes of its frames written out; UINT32_MAX: at least that many */
 };
 
 struct tn_pool_id {
     uint64_t id[2]; /* {0, 0} is the default pool */
 };
 
-/* What a block held before it was merged, newest first (files from before 2023). */
+/* Earlier contents of a merged block, newest first (files from before 2023). */
 struct tn_block_history {
     uint64_t address;
     uint64_t real_size; /* requested bytes */
@@ -95,13 +95,13 @@ struct tn_block_history {
 };
 
 struct tn_model_block {
-    uint64_t address; /* from the file, or summed up from the segment's address */
+    uint64_t address; /* from the file, or computed from the segment's address */
     uint64_t size;
     uint64_t requested_size; /* stale for inactive blocks; `size` when the file has neither it nor
                            history */
     const struct tn_block_history *history;
-    uint32_t history_count; /* > 0 only in the old form */
-    uint32_t stack;         /* TN_STACK_NONE when the file has no `frames`: the old form */
+    uint32_t history_count; /* > 0 only in the old format */
+    uint32_t stack;         /* TN_STACK_NONE if the file has no `frames`, in the old format */
     uint8_t state;          /* enum tn_block_state */
     bool has_address;
     bool has_requested_size;
@@ -110,7 +110,7 @@ struct tn_model_block {
 struct tn_model_segment {
     uint64_t address;
     uint64_t total_size;
-    uint64_t allocated_size; /* these three: summed up from the blocks when the file lacks them */
+    uint64_t allocated_size; /* these three: computed from the blocks if missing in the file */
     uint64_t active_size;
     uint64_t requested_size;
     uint64_t stream;
@@ -119,7 +119,7 @@ struct tn_model_segment {
     uint32_t stack;
     bool is_large;
     bool is_expandable;
-    const struct tn_model_block *blocks; /* in file order, which is address order */
+    const struct tn_model_block *blocks; /* in the order of the file, which is by address */
     size_t block_count;
 };
 
@@ -128,13 +128,13 @@ struct tn_trace_entry {
     uint64_t address; /* for OOM: free bytes of the device (`device_free`) */
     uint64_t size;
     uint64_t stream;
-    int64_t time_us; /* since the epoch; TN_TIME_NONE when the file has none */
+    int64_t time_us; /* since the epoch; TN_TIME_NONE if the file has none */
     uint32_t stack;
     uint32_t extra : 27;
     uint32_t action : 5; /* enum tn_trace_action */
 };
 
-/* Whether the allocator gets memory from the device, and whether it gives some back. */
+/* Whether the allocator takes memory from the device, and whether it releases some. */
 static inline bool tn_trace_takes(const struct tn_trace_entry *entry)
 {
     return entry->action == TN_TRACE_SEGMENT_ALLOC || entry->action == TN_TRACE_SEGMENT_MAP;
@@ -145,8 +145,9 @@ static inline bool tn_trace_gives_back(const struct tn_trace_entry *entry)
     return entry->action == TN_TRACE_SEGMENT_FREE || entry->action == TN_TRACE_SEGMENT_UNMAP;
 }
 
-/* What entries share: interned, so that a file has few. Strings are TN_STRING_NONE where the key is
- * absent. `shape` is the order of the keys in the file, for printing an entry as Python would. */
+/* Data shared by entries; interned, so that a file has few. Strings are TN_STRING_NONE if the key
+ * is absent. `shape` is the order of the keys in the file, for printing an entry as Python would.
+ * */
 struct tn_trace_extra {
     uint32_t compile_context;
     uint32_t user_metadata;
@@ -217,11 +218,11 @@ struct tn_model_settings {
     size_t field_count;
 };
 
-/* Something in the file that is odd but did not stop the reader, counted per kind and key. */
+/* An anomaly in the file that did not stop the reader, counted per kind and key. */
 struct tn_model_warning {
     char text[160]; /* one line */
     uint64_t count;
-    uint64_t offset; /* of the first, in the unpacked input */
+    uint64_t offset; /* of the first, in the uncompressed input */
     uint32_t kind;   /* for merging; see decode.h */
     uint32_t key;
 };
@@ -269,12 +270,12 @@ struct tn_model {
 
     struct tn_model_warning warnings[TN_WARNINGS_KEPT];
     size_t warning_count;
-    uint64_t warnings_dropped; /* kinds that found no room */
+    uint64_t warnings_dropped; /* kinds beyond the limit */
 
     uint64_t written;          /* bytes of all records written out; see tn_model_charge_written */
     uint64_t written_most;     /* 0 = any number */
-    uint64_t written_per_byte; /* of the input so far, where the budget follows it: then the larger
-                                  of the two counts */
+    uint64_t written_per_byte; /* of the input so far, if the budget follows it: then the larger
+                                  of both limits applies */
     uint64_t sizes;            /* of all records together; see tn_model_take_size */
 };
 
@@ -283,8 +284,8 @@ struct tn_model {
 enum tarn_status tn_model_init(struct tn_model *model, uint64_t memory_limit) TN_MUST_CHECK;
 void tn_model_fini(struct tn_model *model);
 
-/* Numbers of things, made at first sight. Frames of a stack and strings of a frame are the
- * model's. */
+/* Intern an item and return its number. Frames of a stack and strings of a frame are those of the
+ * model. */
 enum tarn_status tn_model_add_string(struct tn_model *model, const char *text, size_t length,
                                      uint32_t *string_out) TN_MUST_CHECK;
 enum tarn_status tn_model_add_frame(struct tn_model *model, const struct tn_frame *frame,
@@ -298,42 +299,38 @@ enum tarn_status tn_model_add_extra(struct tn_model *model, const struct tn_trac
 enum tarn_status tn_model_add_shape(struct tn_model *model, const uint32_t *keys, size_t count,
                                     uint32_t *shape_out) TN_MUST_CHECK;
 
-/* Appends an entry to the store. Which trace it belongs to is said later, by a run. */
+/* Appends an entry to the store; its trace is set later. */
 enum tarn_status tn_model_add_entry(struct tn_model *model, const struct tn_trace_entry *entry,
                                     uint64_t *number_out) TN_MUST_CHECK;
 
-/* What a reader does for each record that it puts into its place: strings and stacks are shared as
- * often as a file likes, at a byte or two each time, but whoever walks or prints the records meets
- * them each time. So the bytes of all records written out, nothing shared, are bounded: at first by
- * TN_WRITTEN_PER_MEMORY times the budget's limit, for a file more narrowly (read_limits.h).
- * TARN_ERR_LIMIT. */
+/* Readers call this for each record. A file can share a string or stack any number of times, at a
+ * byte or two each, but walking or printing the records visits it each time. So the bytes of all
+ * records, written out without sharing, are bounded: by TN_WRITTEN_PER_MEMORY times the budget's
+ * limit, for a file more tightly (read_limits.h). TARN_ERR_LIMIT. */
 enum {
     TN_WRITTEN_PER_MEMORY = 64
 };
 enum tarn_status tn_model_charge_written(struct tn_model *model, uint64_t bytes) TN_MUST_CHECK;
 
-/* The bound as the input stands, 0 = none. */
+/* The bound for the input so far, 0 = none. */
 uint64_t tn_model_written_limit(const struct tn_model *model);
 
 /* Bytes of a trace entry written out. */
 uint64_t tn_model_entry_written(const struct tn_model *model, const struct tn_trace_entry *entry);
 
-/* What readers do with each size of a record, and with each time. All sizes of a file together stay
+/* Readers pass each size and time of a record through these. The sum of all sizes of a file stays
  * below 2^62 bytes and all times within 2^61 us of the epoch, so that no sum or difference of them
- * can overflow, in whatever order reports take them. A size that does not fit, which no run ever
- * asks for, counts as 0, and a time as none: false then. */
+ * overflows, whatever the order. A size that exceeds this, which no real run requests, counts as 0,
+ * and a time as none; these then return false. */
 #define TN_SIZES_MAX (((uint64_t)1 << 62) - 1)
 #define TN_TIME_MAX  ((int64_t)1 << 61)
 bool tn_model_take_size(struct tn_model *model, uint64_t *size);
 bool tn_time_take(int64_t *time_us);
 
-/* Status of a failed piece of memory. */
+/* Status of a failed allocation. */
 enum tarn_status tn_model_memory_status(const struct tn_model *model);
 
-/* Number of a string, or TN_STRING_NONE if the model does not have it. */
-uint32_t tn_model_find_string(const struct tn_model *model, const char *text);
-
-/* "" for TN_STRING_NONE. Borrowed until the model goes. */
+/* "" for TN_STRING_NONE. Borrowed from the model. */
 static inline struct tn_string tn_model_string(const struct tn_model *model, uint32_t string)
 {
     return *(const struct tn_string *)tn_chunked_vec_at(&model->strings, string);

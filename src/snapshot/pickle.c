@@ -35,11 +35,6 @@ enum {
     INTEGER_BYTES_MAX = 9
 };
 
-const char *tn_pickle_op_name(uint8_t byte)
-{
-    return op_names[byte];
-}
-
 /* Failures. */
 
 TN_COLD static enum tarn_status pickle_damaged(struct tn_pickle *pickle, const char *what)
@@ -83,7 +78,7 @@ TN_COLD static enum tarn_status pickle_refuse(struct tn_pickle *pickle, uint8_t 
                           op_names[op], offset);
     case CLASS_OTHER:
         return tn_fail_at(pickle->error, TARN_ERR_FORMAT, (int64_t)offset,
-                          "the opcode %s at byte %llu makes something that no snapshot contains",
+                          "the opcode %s at byte %llu creates something that no snapshot contains",
                           op_names[op], offset);
     case CLASS_NONE:
     case CLASS_DATA:
@@ -170,8 +165,7 @@ static enum tarn_status stack_need(struct tn_pickle *pickle, size_t count)
                : pickle_damaged(pickle, "an opcode finds too few values");
 }
 
-/* A MARK above a new list: when the bytes that follow are a known row of frames, the list is done.
- * */
+/* A MARK above a new list: if a known row of frames follows, the list is complete. */
 static bool row_take(struct tn_pickle *pickle)
 {
     struct tn_input *input = pickle->input;
@@ -201,7 +195,7 @@ static bool row_take(struct tn_pickle *pickle)
     return true;
 }
 
-/* After APPENDS: keeps the row that made a stack, if all of it is still in the window. */
+/* After APPENDS: caches the row of a stack, if all of it is still in the window. */
 static void row_keep(struct tn_pickle *pickle, struct tn_value list)
 {
     const struct tn_object *object = tn_decode_object(pickle->decoder, list);
@@ -229,7 +223,7 @@ static enum tarn_status mark_push(struct tn_pickle *pickle)
     return TARN_OK;
 }
 
-/* Takes the newest mark away; *first_out is where the values above it begin. */
+/* Removes the newest mark; *first_out is the index of the first value above it. */
 static enum tarn_status mark_pop(struct tn_pickle *pickle, size_t *first_out)
 {
     if (tn_unlikely(pickle->mark_count == 0)) {
@@ -391,7 +385,7 @@ static enum tarn_status make_small_tuple(struct tn_pickle *pickle, size_t count)
     return status == TARN_OK ? make_tuple(pickle, pickle->depth - count) : status;
 }
 
-/* The container that an opcode fills lies under its values. */
+/* The container that an opcode fills is below its values. */
 static enum tarn_status container_check(struct tn_pickle *pickle, size_t first, bool dict)
 {
     if (first <= pickle->floor) {
@@ -402,8 +396,8 @@ static enum tarn_status container_check(struct tn_pickle *pickle, size_t first, 
              : tn_decode_is_list(pickle->decoder, container)) {
         return TARN_OK;
     }
-    return pickle_damaged(pickle, dict ? "a key is set in something that is no dict"
-                                       : "a value is appended to something that is no list");
+    return pickle_damaged(pickle, dict ? "a key is set in a value that is not a dict"
+                                       : "a value is appended to a value that is not a list");
 }
 
 static enum tarn_status fill_dict(struct tn_pickle *pickle, size_t first)
@@ -510,7 +504,7 @@ static enum tarn_status memo_word(struct tn_pickle *pickle, struct tn_value valu
     return TARN_OK;
 }
 
-/* Fills the memo up to number `index` with words that were never written. */
+/* Extends the memo to number `index` with unwritten words. */
 static enum tarn_status memo_extend(struct tn_pickle *pickle, uint64_t index)
 {
     if (index > tn_input_offset(pickle->input)) {
@@ -577,7 +571,7 @@ static inline enum tarn_status memo_get(struct tn_pickle *pickle, unsigned count
     return stack_push(pickle, tn_memo_value(word, pickle->op_offset));
 }
 
-/* Frames only say how much to read at once. */
+/* Frames are only a hint how much to read at once. */
 static enum tarn_status skip_frame(struct tn_pickle *pickle)
 {
     uint64_t length = 0;

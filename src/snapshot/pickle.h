@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads pickles as what a snapshot is: plain data. An interpreter of data opcodes over a value
- * stack, not an unpickler: there is no code here that could import or call anything. Opcodes that
- * would are refused when they are met, before their arguments count for anything (pickle_ops.def,
- * pickle_global.c).
+ * Reads the plain data of a pickle. An interpreter of data opcodes with a value stack, not an
+ * unpickler: no code here can import or call anything. Opcodes that would are refused before their
+ * arguments are used (pickle_ops.def, pickle_global.c).
  *
- * Protocols 2 to 5. One pass, no recursion, no tree: containers go to the decoder at once.
+ * Protocols 2 to 5. One pass, no recursion, no tree: containers are passed to the decoder
+ * immediately.
  *
  * Bounds: open marks and container depth by the limits; memo numbers by the bytes read so far,
- * since every memo write takes a byte; strings by the limit; integers by 64 bits; everything
- * together by the budget of the model.
+ * since each memo write takes a byte; strings by the limit; integers by 64 bits; all memory by the
+ * budget of the model.
  *
- * Invariant: marks are positions of the value stack in rising order, none above its top.
+ * Invariant: marks are ascending positions of the value stack, none above its top.
  */
 #ifndef TN_SNAPSHOT_PICKLE_H
 #define TN_SNAPSHOT_PICKLE_H
@@ -28,17 +28,17 @@ struct tn_pickle_limits {
     unsigned max_depth; /* of marks, <= TN_PICKLE_MARKS_MAX */
     uint64_t max_stack; /* values */
     uint64_t max_string;
-    bool strict; /* no exceptions of pickle_global.c */
+    bool strict; /* without the exceptions of pickle_global.c */
 };
 
-/* Short strings that come again and again without the memo, by their contents. */
+/* Cache of short strings that repeat without the memo, by contents. */
 enum {
     TN_RECENT_STRINGS_LOG = 6,
     TN_RECENT_STRING_MAX = 16
 };
 
 struct tn_recent_string {
-    uint64_t words[2]; /* the bytes, shifted up so that what follows them falls out */
+    uint64_t words[2]; /* the bytes, shifted left so that those after the string drop out */
     uint32_t string;   /* TN_STRING_NONE: free */
     uint32_t length;
 };
@@ -54,13 +54,13 @@ struct tn_pickle {
     size_t capacity;
     size_t marks[TN_PICKLE_MARKS_MAX];
     unsigned mark_count;
-    size_t floor;                /* the newest mark, or 0: values below are out of reach */
+    size_t floor;                /* the newest mark, or 0: values below it are inaccessible */
     struct tn_chunked_vec memo;  /* uint64_t words */
     struct tn_chunked_vec boxed; /* struct tn_value: memoised numbers */
     struct tn_row_cache rows;
     struct tn_recent_string recent[1 << TN_RECENT_STRINGS_LOG];
     uint64_t row_offset; /* of the bytes after the newest MARK above a new list, 0 = none */
-    uint64_t op_offset;  /* where the current opcode is */
+    uint64_t op_offset;  /* position of the current opcode */
     bool stopped;
 };
 
@@ -73,20 +73,17 @@ void tn_pickle_fini(struct tn_pickle *pickle);
  * TARN_ERR_LIMIT, TARN_ERR_IO or TARN_ERR_HOST_MEMORY, with the byte offset in the error. */
 enum tarn_status tn_pickle_read(struct tn_pickle *pickle, struct tn_value *top_out) TN_MUST_CHECK;
 
-/* After TARN_ERR_TRUNCATED: closes what is open, leaving out dicts that are not complete. False
- * when there is nothing to show. Errors on the way are not reported. */
+/* After TARN_ERR_TRUNCATED: closes open containers, dropping incomplete dicts. False if nothing is
+ * left. Errors are not reported. */
 bool tn_pickle_salvage(struct tn_pickle *pickle, struct tn_value *top_out);
-
-/* Name of an opcode, NULL when there is none of that byte. Static storage. */
-const char *tn_pickle_op_name(uint8_t byte);
 
 /* For pickle_global.c. */
 
-/* Puts a value on the stack. */
+/* Pushes a value. */
 enum tarn_status tn_pickle_push(struct tn_pickle *pickle, struct tn_value value) TN_MUST_CHECK;
 
-/* Executes GLOBAL, STACK_GLOBAL or REDUCE where they stand for a plain container; any other opcode
- * of class CALL, and these with anything else, is TARN_ERR_UNSAFE. */
+/* Executes GLOBAL, STACK_GLOBAL or REDUCE if they produce a plain container; fails with
+ * TARN_ERR_UNSAFE otherwise and for any other opcode of class CALL. */
 enum tarn_status tn_pickle_call(struct tn_pickle *pickle, uint8_t op) TN_MUST_CHECK;
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fast half of the interpreter. Nearly all opcodes of a file push a small value, and nearly
- * always it is whole in the window and nothing can go wrong. Those are executed here in one loop
- * that keeps its state in registers. Everything else is left to pickle.c, which knows all opcodes,
- * refills the window and reports errors. So this file may give up at any opcode, as long as it has
- * not begun it.
+ * The fast path of the interpreter. Nearly all opcodes of a file push a small value that is
+ * completely in the window and cannot fail. Those are executed here in one loop that keeps its
+ * state in registers. Everything else is left to pickle.c, which has all opcodes, refills the
+ * window and reports errors. So this file may stop before any opcode.
  */
 #include "snapshot/pickle.h"
 #include "snapshot/pickle_op.h"
 
 #include <string.h>
 
-/* The longest opcode with its argument, or what is read ahead of it: 2 and 16 bytes of a string. */
+/* The longest opcode with its argument, or with the bytes read ahead: 2 and 16 bytes of a string.
+ * */
 enum {
     REACH = 18
 };
@@ -77,7 +77,7 @@ static inline bool burst_long(struct burst *burst)
     return true;
 }
 
-/* The first 16 bytes at `text` with those after the string 0. */
+/* The first 16 bytes at `text`, zero after the end of the string. */
 static inline void string_words(const uint8_t *text, size_t length, uint64_t words[2])
 {
     const unsigned low = length < 8 ? (unsigned)length : 8;
@@ -141,7 +141,7 @@ static inline bool burst_new(struct tn_pickle *pickle, struct burst *burst,
     return true;
 }
 
-/* One opcode; false when it is not for here. */
+/* One opcode; false if it needs the slow path. */
 static inline bool burst_step(struct tn_pickle *pickle, struct burst *burst)
 {
     const uint8_t *argument = burst->at + 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opcodes that ask Python to import or call something. They are refused with the name of what they
- * ask for. A few names stand for plain containers; they are recognised here as whole patterns and
- * evaluated by us:
+ * Opcodes that ask Python to import or call something. They are refused with an error that names
+ * it. A few names produce plain containers; those are recognized as whole patterns and evaluated
+ * here:
  *   collections.OrderedDict, no arguments                      an empty dict
  *   collections.defaultdict, one of list and dict              an empty dict
  *   torch.jit._pickle.restore_type_tag, (x, type as a string)  x
@@ -102,8 +102,8 @@ static enum tarn_status import(struct tn_pickle *pickle, struct tn_string module
     return unsafe_import(pickle, module, name);
 }
 
-/* A line of text after the opcode, without its end. What is missing is left out: the opcode alone
- * is enough to refuse the file. */
+/* A line of text after the opcode, without its newline. It may be incomplete: the opcode alone is
+ * reason to refuse the file. */
 static void take_line(struct tn_pickle *pickle, char *line, struct tn_string *out)
 {
     size_t length = 0;
@@ -139,7 +139,7 @@ static enum tarn_status import_from_stack(struct tn_pickle *pickle)
     const struct tn_value module = pickle->stack[pickle->depth - 2];
     const struct tn_value name = pickle->stack[pickle->depth - 1];
     if (tn_value_kind(module) != TN_VALUE_STRING || tn_value_kind(name) != TN_VALUE_STRING) {
-        return unsafe(pickle, "import something that it makes up while being read");
+        return unsafe(pickle, "import something with a computed name");
     }
     pickle->depth -= 2;
     return import(pickle, tn_model_string(pickle->decoder->model, (uint32_t)module.as.number),
@@ -151,7 +151,7 @@ static bool value_is_global(struct tn_value value, enum global global)
     return tn_value_kind(value) == TN_VALUE_GLOBAL && value.as.number == (uint64_t)global;
 }
 
-/* The value of a known call; false when the arguments are not those of the pattern. */
+/* The value of a known call; false if the arguments do not match the pattern. */
 static enum tarn_status evaluate(struct tn_pickle *pickle, enum global global,
                                  const struct tn_value_list *arguments, struct tn_value *out,
                                  bool *known_out)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of the pickle reader share: opcodes by name, numbers, words of the memo. */
+/* Shared by the parts of the pickle reader: names of opcodes, numbers, words of the memo. */
 #ifndef TN_SNAPSHOT_PICKLE_OP_H
 #define TN_SNAPSHOT_PICKLE_OP_H
 
@@ -26,8 +26,8 @@ static inline uint64_t tn_op_number(const uint8_t *bytes, unsigned count)
     return value;
 }
 
-/* A value in the memo: kind + 1 in the low 8 bits, then the number; 0 = never written. Numbers do
- * not fit: they are boxed, and the word holds the number of the box. */
+/* A value in the memo: kind + 1 in the low 8 bits, then the number; 0 = unwritten. Integers do not
+ * fit: they are boxed, and the word has the number of the box. */
 enum {
     TN_MEMO_BOXED = 0xff
 };
@@ -42,11 +42,11 @@ static inline struct tn_value tn_memo_value(uint64_t word, uint64_t offset)
     return tn_value_make((enum tn_value_kind)((word & 0xff) - 1), offset, word >> 8);
 }
 
-/* Executes the plain opcodes at the window's start, as many as come in a row and need neither more
- * input nor an error. May execute none. */
+/* Executes the longest series of plain opcodes at the window's start that needs no more input and
+ * does not fail, possibly none. */
 void tn_pickle_burst(struct tn_pickle *pickle);
 
-/* Lets tn_pickle_burst know the number of a short string. */
+/* Adds a short string to the cache of tn_pickle_burst. */
 void tn_pickle_remember_string(struct tn_pickle *pickle, const char *text, size_t length,
                                uint32_t string);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a pickle that ends early still shows. The value stack then holds the open containers,
- * outermost first. Closing them from the inside: a list gets the items that wait for it; the
- * top-level dict gets its complete pairs; any other dict lacks keys and is left out. Where a
- * container of one item is written without a mark, the item waits behind its list in the frame of
- * the dict around.
+ * Recovers the data of a truncated pickle. The value stack then has the open containers, outermost
+ * first. They are closed from the inside: a list gets its pending items; the top-level dict gets
+ * its complete pairs; any other dict lacks keys and is dropped. If a container of one item is
+ * written without a mark, the pending item is above its list, within the values of the enclosing
+ * dict.
  */
 #include "snapshot/pickle.h"
 
@@ -26,7 +26,7 @@ static void list_close(struct tn_pickle *pickle, struct tn_value list, size_t fi
     }
 }
 
-/* Sets the pairs of the top-level dict that are complete, items that wait for a list included. */
+/* Sets the complete pairs of the top-level dict, including pending items of a list. */
 static void top_close(struct tn_pickle *pickle, struct tn_value dict, size_t first)
 {
     size_t i = first;
@@ -47,7 +47,7 @@ static void top_close(struct tn_pickle *pickle, struct tn_value dict, size_t fir
     }
 }
 
-/* Closes the container under the newest mark, whose values begin at `first`. */
+/* Closes the container below the newest mark; its values begin at `first`. */
 static void container_close(struct tn_pickle *pickle, size_t first)
 {
     const struct tn_value container = pickle->stack[first - 1];

@@ -4,7 +4,7 @@
 #include "base/host_mem.h"
 
 enum {
-    BATCH = 1000 /* items; PyTorch's viewer spreads a batch over the arguments of one call */
+    BATCH = 1000 /* items; PyTorch's viewer passes a batch as arguments of one call */
 };
 
 static struct tn_pickle_format *pickle_of(struct tn_format *format)
@@ -17,7 +17,7 @@ static void put(struct tn_format *format, char op)
     tn_bytes_put_one(format->out, (unsigned char)op);
 }
 
-/* `size` bytes, the lowest first. */
+/* `size` bytes, little-endian. */
 static void put_number(unsigned char *at, uint64_t number, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -39,7 +39,7 @@ static void put_memo(struct tn_format *format, uint32_t number)
     put_op_number(format, number < 256 ? 'h' : 'j', number, number < 256 ? 1 : 4);
 }
 
-/* The value on the stack can be had again. */
+/* Memoizes the value on the stack. */
 static void memoize(struct tn_format *format, uint32_t *memo)
 {
     put(format, '\x94');
@@ -100,7 +100,7 @@ static void pickle_boolean(struct tn_format *format, bool value)
     put(format, value ? '\x88' : '\x89');
 }
 
-/* A long: its bytes, and how many. */
+/* LONG1: a length, then the bytes. */
 static void put_long(struct tn_format *format, uint64_t bits, size_t size, bool has_high_byte)
 {
     unsigned char *at = tn_bytes_room(format->out);
@@ -108,7 +108,7 @@ static void put_long(struct tn_format *format, uint64_t bits, size_t size, bool 
     at[0] = 0x8a;
     at[1] = (unsigned char)(size + has_high_byte);
     put_number(at + 2, bits, size);
-    at[2 + size] = 0; /* of a number that else would be negative */
+    at[2 + size] = 0; /* keeps the number positive */
     tn_bytes_advance(format->out, 2 + size + has_high_byte);
 }
 
@@ -122,7 +122,7 @@ static void pickle_integer(struct tn_format *format, int64_t value)
         put_op_number(format, 'J', (uint64_t)value, 4);
     } else {
         const uint64_t magnitude = value < 0 ? ~(uint64_t)value : (uint64_t)value;
-        const unsigned bits = 65u - (unsigned)__builtin_clzll(magnitude); /* with the sign */
+        const unsigned bits = 65u - (unsigned)__builtin_clzll(magnitude); /* including the sign */
 
         put_long(format, (uint64_t)value, (bits + 7) / 8, false);
     }
@@ -215,7 +215,7 @@ enum {
     ITEM_BYTES_MAX = 5 + 2 * 11 + 1 /* a key and a pair of long numbers */
 };
 
-/* A number in the shortest form, as pickle_whole. */
+/* A number in the shortest form, like pickle_whole. */
 static inline unsigned char *write_whole(unsigned char *at, uint64_t value)
 {
     if (value < 256) {
@@ -230,7 +230,7 @@ static inline unsigned char *write_whole(unsigned char *at, uint64_t value)
         put_number(at + 1, value, 4);
         return at + 1 + size;
     }
-    const size_t size = (72u - (unsigned)__builtin_clzll(value)) / 8; /* with a bit for the sign */
+    const size_t size = (72u - (unsigned)__builtin_clzll(value)) / 8; /* including a sign bit */
 
     at[0] = 0x8a;
     at[1] = (unsigned char)size;
@@ -239,7 +239,7 @@ static inline unsigned char *write_whole(unsigned char *at, uint64_t value)
     return at + 2 + size;
 }
 
-/* A thing from the memo; NULL when it is not there. */
+/* Reads the memo; NULL if it has no such value. */
 static inline unsigned char *write_memo(unsigned char *at, uint32_t memo)
 {
     if (tn_unlikely(memo == 0)) {

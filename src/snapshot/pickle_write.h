@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A snapshot as a pickle of protocol 4, in the opcodes that Python, PyTorch's viewer and this
- * reader understand: no frames around the opcodes, strings, frames and stacks once each and then
- * from the memo, lists in batches of at most 1,000 items as CPython makes them.
+ * Writes a snapshot as a pickle of protocol 4, with the opcodes that Python, PyTorch's viewer and
+ * this library read: no FRAME opcodes, each string, frame and stack once and then from the memo,
+ * lists in batches of at most 1,000 items, like CPython.
  */
 #ifndef TN_SNAPSHOT_PICKLE_WRITE_H
 #define TN_SNAPSHOT_PICKLE_WRITE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements tarn/profile.h in three steps: gather events of memory and slices of time
- * (chrome_events.h), find for each event the slices that its thread was in, build the model.
+ * Implements tarn/profile.h in three steps: collect memory events and time slices
+ * (chrome_events.h), find the slices open on the thread of each event, build the model.
  */
 #include "tarn/profile.h"
 
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ADDRESS_MAX ((int64_t)1 << 57) /* no processor has more */
+#define ADDRESS_MAX ((int64_t)1 << 57) /* beyond any processor's addresses */
 
 struct gathering {
     struct tn_profile profile;
@@ -56,7 +56,7 @@ static enum tarn_status no_memory(const struct gathering *gathering)
                    (unsigned long long)(status == TARN_ERR_LIMIT ? budget->limit : budget->used));
 }
 
-/* "train.py(12): step" is a function of a file; anything else an operator. */
+/* "train.py(12): step" is a function of a file; any other name is an operator. */
 static enum tarn_status frame_of(struct gathering *gathering, const char *name, uint32_t *frame_out)
 {
     struct tn_model *model = gathering->profile.model;
@@ -112,7 +112,7 @@ static enum tarn_status memory_add(struct gathering *gathering, const struct tn_
     const int64_t type = integer_of(args, "Device Type", -1);
     const int64_t id = integer_of(args, "Device Id", -1);
     const bool is_cpu = type == 0;
-    uint64_t size = (uint64_t)(bytes < 0 ? -(bytes + 1) : bytes); /* -2^63 has no counterpart */
+    uint64_t size = (uint64_t)(bytes < 0 ? -(bytes + 1) : bytes); /* avoids negating -2^63 */
     struct tn_profile_event *made;
 
     if (bytes == 0 || !tn_model_take_size(gathering->profile.model, &size) || address <= 0 ||
@@ -148,7 +148,7 @@ static bool is_slice(const struct tn_json_value *event)
             strcmp(kind, "user_annotation") == 0);
 }
 
-/* Most events are kernels and arrows: they are not worth parsing. */
+/* Skips the parsing of most events, which are kernels and arrows. */
 static bool is_interesting(const char *text, size_t size)
 {
     static const char *const words[] = {"[memory]", "python_function", "cpu_op", "user_annotation"};
@@ -172,7 +172,7 @@ static enum tarn_status event_parse(struct gathering *gathering, const char *tex
     struct tarn_error inner;
     enum tarn_status status = tn_json_parse(&gathering->event, text, size, true, &inner);
 
-    if (status == TARN_ERR_TRUNCATED) { /* within its brackets */
+    if (status == TARN_ERR_TRUNCATED) { /* the brackets match, so the input is complete */
         status = TARN_ERR_FORMAT;
     }
     return status == TARN_OK ? TARN_OK
@@ -202,7 +202,7 @@ static enum tarn_status event_gather(void *context, const char *text, size_t siz
     return is_slice(event) ? slice_add(gathering, event, name) : TARN_OK;
 }
 
-/* Times of newer profiles count from a moment of their own. */
+/* Times of newer profiles are relative to a base time. */
 static void member_gather(void *context, const char *key, size_t key_size, const char *text,
                           size_t size)
 {
@@ -276,10 +276,10 @@ static enum tarn_status profile_read(struct tn_input *input, struct tarn_snapsho
     return status;
 }
 
-/* Takes the input. */
-static enum tarn_status profile_load(struct tn_input *input, const struct tarn_read_limits *limits,
-                                     struct tarn_snapshot **snapshot_out,
-                                     struct tarn_profile_info *info, struct tarn_error *error)
+/* Closes the input. */
+static enum tarn_status input_load(struct tn_input *input, const struct tarn_read_limits *limits,
+                                   struct tarn_snapshot **snapshot_out,
+                                   struct tarn_profile_info *info, struct tarn_error *error)
 {
     struct tarn_snapshot *snapshot;
     enum tarn_status status = tn_snapshot_create(tn_read_limits_memory(limits, input), &snapshot);
@@ -303,21 +303,25 @@ out:
     return status;
 }
 
-enum tarn_status tarn_profile_load(const char *path, const struct tarn_read_limits *wanted,
+static enum tarn_status place_load(const struct tn_read_place *place,
+                                   const struct tarn_read_limits *wanted,
                                    struct tarn_snapshot **snapshot_out,
                                    struct tarn_profile_info *info, struct tarn_error *error)
 {
     struct tarn_read_limits limits;
     struct tn_input input;
-    enum tarn_status status = tn_read_limits_complete(wanted, &limits, error);
 
     *snapshot_out = NULL;
-    if (status == TARN_OK) {
-        const struct tn_unpack_limits unpack = {limits.max_bytes, limits.max_ratio};
+    const enum tarn_status status = tn_read_limits_open(wanted, place, &limits, &input, error);
 
-        status = tn_input_open(&input, path, &unpack, error);
-    }
-    return status ? status : profile_load(&input, &limits, snapshot_out, info, error);
+    return status ? status : input_load(&input, &limits, snapshot_out, info, error);
+}
+
+enum tarn_status tarn_profile_load(const char *path, const struct tarn_read_limits *wanted,
+                                   struct tarn_snapshot **snapshot_out,
+                                   struct tarn_profile_info *info, struct tarn_error *error)
+{
+    return place_load(&(struct tn_read_place){.path = path}, wanted, snapshot_out, info, error);
 }
 
 enum tarn_status tarn_profile_load_memory(const void *bytes, size_t size,
@@ -325,15 +329,6 @@ enum tarn_status tarn_profile_load_memory(const void *bytes, size_t size,
                                           struct tarn_snapshot **snapshot_out,
                                           struct tarn_profile_info *info, struct tarn_error *error)
 {
-    struct tarn_read_limits limits;
-    struct tn_input input;
-    enum tarn_status status = tn_read_limits_complete(wanted, &limits, error);
-
-    *snapshot_out = NULL;
-    if (status == TARN_OK) {
-        const struct tn_unpack_limits unpack = {limits.max_bytes, limits.max_ratio};
-
-        status = tn_input_open_memory(&input, bytes, size, &unpack, error);
-    }
-    return status ? status : profile_load(&input, &limits, snapshot_out, info, error);
+    return place_load(&(struct tn_read_place){.bytes = bytes, .size = size}, wanted, snapshot_out,
+                      info, error);
 }

@@ -38,7 +38,7 @@ static void sort(const struct tn_vec *vec, int (*order)(const void *, const void
 
 /* ---- stacks ---- */
 
-/* By thread; what encloses comes first. */
+/* By thread; enclosing slices come first. */
 static int slice_compare(const void *left, const void *right)
 {
     const struct tn_profile_slice *a = left;
@@ -59,14 +59,14 @@ static int event_compare_thread(const void *left, const void *right)
     return order ? order : compare((int64_t)a->order, (int64_t)b->order);
 }
 
-/* Walks slices and events of all threads side by side. */
+/* Merges the slices and events of all threads. */
 struct sweep {
     struct tn_profile *profile;
     struct tn_vec open;   /* const struct tn_profile_slice *, outermost first */
-    struct tn_vec frames; /* uint32_t, of the stack at hand */
+    struct tn_vec frames; /* uint32_t, of the current stack */
     size_t next;          /* slice */
     uint32_t max_frames;
-    uint32_t stack; /* of what is open, unless that has changed since */
+    uint32_t stack; /* of the open slices, unless has_changed */
     bool has_changed;
 };
 
@@ -81,7 +81,7 @@ static void open_drop(struct sweep *sweep, int64_t thread, int64_t time_ns)
     }
 }
 
-/* Opens what began up to the event, and closes what ended. */
+/* Opens slices that began before the event, and closes those that ended. */
 static bool sweep_to(struct sweep *sweep, const struct tn_profile_event *event)
 {
     const struct tn_profile_slice *slices = sweep->profile->slices.items;
@@ -94,31 +94,25 @@ static bool sweep_to(struct sweep *sweep, const struct tn_profile_event *event)
             break;
         }
         open_drop(sweep, slice->thread, slice->begin_ns);
-        const struct tn_profile_slice **item = tn_vec_push(&sweep->open);
-
-        if (!item) {
+        if (!tn_vec_add(&sweep->open, &slice)) {
             return false;
         }
-        *item = slice;
         sweep->has_changed = true;
     }
     open_drop(sweep, event->thread, event->time_ns);
     return true;
 }
 
-/* The stack of what is open. */
+/* Builds the stack of the open slices. */
 static bool stack_make(struct sweep *sweep)
 {
     const struct tn_profile_slice *const *open = sweep->open.items;
 
     sweep->frames.count = 0;
     for (size_t i = sweep->open.count; i > 0 && sweep->frames.count < sweep->max_frames; i--) {
-        uint32_t *frame = tn_vec_push(&sweep->frames);
-
-        if (!frame) {
+        if (!tn_vec_add(&sweep->frames, &open[i - 1]->frame)) {
             return false;
         }
-        *frame = open[i - 1]->frame;
     }
     sweep->stack = TN_STACK_EMPTY;
     sweep->has_changed = false;
@@ -127,7 +121,7 @@ static bool stack_make(struct sweep *sweep)
                               &sweep->stack) == TARN_OK;
 }
 
-/* Each event is an entry or two with its stack. */
+/* Charges the stack for each event, which becomes one or two entries. */
 static bool event_set_stack(struct sweep *sweep, struct tn_profile_event *event)
 {
     struct tn_model *model = sweep->profile->model;
@@ -168,14 +162,14 @@ static int event_compare_time(const void *left, const void *right)
     return order ? order : compare((int64_t)a->order, (int64_t)b->order);
 }
 
-/* A block that nobody freed. */
+/* A block not freed. */
 struct rest {
     uint64_t address;
     uint64_t size;
     uint32_t stack;
 };
 
-/* One device being built. */
+/* A device being built. */
 struct device {
     struct tn_profile *profile;
     int32_t source;       /* device of the events */
@@ -230,17 +224,15 @@ static bool free_add(struct device *device, const struct tn_profile_event *event
 
 static bool alloc_add(struct device *device, const struct tn_profile_event *event, uint64_t size)
 {
-    struct rest *rest;
+    const struct rest rest = {event->address, size, event->stack};
 
-    /* The free of what was there before is missing. */
+    /* The free of the previous block at this address is missing. */
     if (tn_map_find(&device->live, event->address) && !free_add(device, event, size)) {
         return false;
     }
-    rest = tn_vec_push(&device->blocks);
-    if (!rest || !tn_map_reserve(&device->live, 1)) {
+    if (!tn_vec_add(&device->blocks, &rest) || !tn_map_reserve(&device->live, 1)) {
         return false;
     }
-    *rest = (struct rest){event->address, size, event->stack};
     tn_map_insert(&device->live, event->address, device->blocks.count);
     return entry_add(device, event, TN_TRACE_ALLOC, size);
 }
@@ -274,7 +266,7 @@ static int rest_compare(const void *left, const void *right)
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* Those in use, by address, without what another one has. */
+/* Keeps the blocks in use, by address, without overlaps. */
 static void rests_sort(struct device *device)
 {
     struct rest *rests = device->blocks.items;
@@ -305,7 +297,7 @@ static struct tn_model_block block_of(uint64_t address, uint64_t size, const str
     };
 }
 
-/* The one segment around all addresses, free where nothing is in use. */
+/* Builds the one segment that spans all addresses, with free blocks in the gaps. */
 static bool segment_fill(struct device *device, struct tn_model_segment *segment)
 {
     struct tn_model *model = device->profile->model;

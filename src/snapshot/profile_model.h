@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events of memory and slices of time, and the model that is made of them. Owns the arrays; borrows
- * the model. Cost: O(n log n).
+ * Memory events and time slices of a profile, and the model built from them. Owns the arrays;
+ * borrows the model. Cost: O(n log n).
  */
 #ifndef TN_SNAPSHOT_PROFILE_MODEL_H
 #define TN_SNAPSHOT_PROFILE_MODEL_H
@@ -21,12 +21,12 @@ struct tn_profile_event {
     int64_t thread;
     uint64_t address; /* > 0 */
     int64_t bytes;    /* not 0 */
-    int64_t total;    /* in use afterwards, as the profile says; -1 = not said */
+    int64_t total;    /* in use afterwards, according to the profile; -1 = unknown */
     int32_t device;   /* or TN_PROFILE_CPU */
     uint32_t stack;
 };
 
-/* A function or an operator that ran. */
+/* The execution of a function or operator. */
 struct tn_profile_slice {
     int64_t thread;
     int64_t begin_ns;
@@ -38,14 +38,14 @@ struct tn_profile {
     struct tn_model *model;
     struct tn_vec events; /* struct tn_profile_event */
     struct tn_vec slices; /* struct tn_profile_slice */
-    int64_t base_ns;      /* what times count from */
+    int64_t base_ns;      /* base of the times */
 };
 
 void tn_profile_init(struct tn_profile *profile, struct tn_model *model);
 void tn_profile_fini(struct tn_profile *profile);
 
-/* One more event or slice, charged to the model; NULL: see tn_model_memory_status. Sorting needs as
- * much again for a while, so twice the size counts. */
+/* Adds an event or slice, charged to the model; NULL: see tn_model_memory_status. Sorting
+ * temporarily needs as much again, so it charges twice the size. */
 void *tn_profile_push(struct tn_profile *profile, struct tn_vec *vec) TN_MUST_CHECK;
 
 /* Fills the model; stacks keep their innermost `max_frames` frames. False: see

@@ -36,6 +36,22 @@ enum tarn_status tn_read_limits_complete(const struct tarn_read_limits *wanted,
     return TARN_OK;
 }
 
+enum tarn_status tn_read_limits_open(const struct tarn_read_limits *wanted,
+                                     const struct tn_read_place *place,
+                                     struct tarn_read_limits *limits_out, struct tn_input *input,
+                                     struct tarn_error *error)
+{
+    const enum tarn_status status = tn_read_limits_complete(wanted, limits_out, error);
+
+    if (status != TARN_OK) {
+        return status;
+    }
+    const struct tn_unpack_limits unpack = {limits_out->max_bytes, limits_out->max_ratio};
+
+    return place->path ? tn_input_open(input, place->path, &unpack, error)
+                       : tn_input_open_memory(input, place->bytes, place->size, &unpack, error);
+}
+
 static bool is_packed(const struct tn_input *input)
 {
     return input->unpack.packing != TN_PACKING_NONE;
@@ -46,7 +62,7 @@ static uint64_t memory_per_byte(const struct tn_input *input)
     return is_packed(input) ? MEMORY_PER_PACKED_BYTE : MEMORY_PER_BYTE;
 }
 
-/* Half of the machine's. */
+/* Half of the machine's memory. */
 static uint64_t memory_most(void)
 {
     const long pages = sysconf(_SC_PHYS_PAGES);

@@ -39,7 +39,7 @@ struct reader {
     uint64_t line; /* from 1 */
     uint64_t offset;
     int64_t last_us;
-    int64_t day_us; /* what midnights add */
+    int64_t day_us; /* added at midnight */
     uint64_t count; /* entries */
 };
 
@@ -69,7 +69,7 @@ static int digit_of(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : 16;
 }
 
-/* Decimal, hexadecimal with 0x, or what printf makes of a null pointer. */
+/* Decimal, hexadecimal with 0x, or a null pointer as printf writes it. */
 static bool field_number(const struct field *field, uint64_t *number_out)
 {
     const bool is_hex = field->length > 2 && memcmp(field->text, "0x", 2) == 0;
@@ -92,7 +92,7 @@ static bool field_number(const struct field *field, uint64_t *number_out)
     return field->length > 0;
 }
 
-/* Digits from *at on as a number below `limit`; false when there are none. */
+/* Digits from *at on as a number below `limit`; false if there are none. */
 static bool take_digits(const struct field *field, size_t *at, int64_t limit, int64_t *number_out)
 {
     const size_t first = *at;
@@ -108,7 +108,7 @@ static bool take_digits(const struct field *field, size_t *at, int64_t limit, in
     return *at > first;
 }
 
-/* Microseconds behind the point, which may be missing. */
+/* Microseconds after the point, which may be missing. */
 static int64_t take_fraction(const struct field *field, size_t at)
 {
     int64_t fraction = 0;
@@ -162,7 +162,7 @@ static enum tarn_status row_fail(const struct reader *r, const char *what,
                       tn_utf8_fit(field->text, field->length, SHOWN_MAX), field->text);
 }
 
-/* Splits at commas; false when there are not as many fields as columns. */
+/* Splits at commas; false if the number of fields is wrong. */
 static bool row_split(const char *line, size_t length, struct field *fields)
 {
     size_t column = 0;
@@ -258,7 +258,7 @@ static enum tarn_status row_read(struct reader *r, const char *line, size_t leng
     if (failed) {
         return row_add(r, entry, TN_TRACE_OOM);
     }
-    if (entry.address == 0) { /* nothing was asked for */
+    if (entry.address == 0) { /* a request of 0 bytes */
         return TARN_OK;
     }
     return frees ? row_free(r, &entry) : row_add(r, entry, TN_TRACE_ALLOC);
@@ -274,7 +274,7 @@ static enum tarn_status header_check(const struct reader *r, const char *line, s
                                     : row_fail(r, "the header of an RMM log is " HEADER, &field);
 }
 
-/* One line; a row that is cut off at the end of the input is no mistake of the writer. */
+/* One line; an incomplete row at the end means that the input is truncated. */
 static enum tarn_status line_read(struct reader *r, const char *line, size_t length, bool is_ended)
 {
     const struct field header = {line, length};
@@ -283,7 +283,7 @@ static enum tarn_status line_read(struct reader *r, const char *line, size_t len
     if (r->line == 1) {
         return header_check(r, line, length);
     }
-    if (length > 0 && !field_is(&header, HEADER)) { /* logs may be put together */
+    if (length > 0 && !field_is(&header, HEADER)) { /* logs may be concatenated */
         st = row_read(r, line, length);
     }
     if (st == TARN_ERR_FORMAT && !is_ended) {

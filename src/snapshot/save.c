@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing a snapshot, in either form. */
+/* Writes a snapshot, in either format. */
 #include "base/errinfo.h"
 #include "base/file_out.h"
 #include "base/host_mem.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loading: opens the input, looks at its first bytes, runs the reader for that form and keeps the
- * model.
+ * Loads a snapshot: opens the input, detects the format from its first bytes, runs the reader for
+ * it and keeps the model.
  */
 #include "snapshot/snapshot.h"
 
@@ -23,7 +23,7 @@ struct tarn_snapshot {
 
 enum {
     STACK_VALUES_MAX = 16 << 20,
-    FORM_BYTES = 7, /* that tell the form */
+    FORM_BYTES = 7, /* that identify the format */
     PROTO = 0x80
 };
 
@@ -62,7 +62,7 @@ void tarn_snapshot_destroy(struct tarn_snapshot *snapshot)
     }
 }
 
-/* What the file is when it is no pickle of protocol 2 or later. */
+/* Describes a file that is no pickle of protocol 2 or later. */
 static const char *describe_form(const uint8_t *bytes, size_t size)
 {
     if (size >= 2 && bytes[0] == 'P' && bytes[1] == 'K') {
@@ -86,11 +86,11 @@ static bool input_is_json(const struct tn_input *input)
     return strchr("{[ \t\r\n", input->at[0]) != NULL;
 }
 
-/* The first bytes decide which reader it is for. Files that begin with an import or a call go to
- * the pickle reader too, which refuses them by name. */
+/* The first bytes decide which reader to use. Files that begin with an import or a call are left to
+ * the pickle reader, too, which names it in its error. */
 static enum tarn_status input_check_form(struct tn_input *input, struct tarn_error *error)
 {
-    struct tarn_error failure; /* few bytes are no failure yet */
+    struct tarn_error failure; /* a short file is not an error here */
     const enum tarn_status status = tn_input_need(input, FORM_BYTES, &failure);
     const size_t size = (size_t)(input->end - input->at);
 
@@ -111,7 +111,7 @@ static enum tarn_status input_check_form(struct tn_input *input, struct tarn_err
                       describe_form(input->at, size));
 }
 
-/* NULs may pad the end; anything else there is odd. */
+/* NULs may pad the end; anything else gives a warning. */
 static void input_check_rest(struct tn_input *input, struct tn_model *model)
 {
     while (tn_input_need(input, 1, NULL) == TARN_OK) {
@@ -125,7 +125,7 @@ static void input_check_rest(struct tn_input *input, struct tn_model *model)
     }
 }
 
-/* Keeps what there is when the input ends early; *keep_out says whether that is anything. */
+/* Keeps the data of a truncated input; *keep_out: whether there is any. */
 static void snapshot_salvage(struct tarn_snapshot *snapshot, struct tn_pickle *pickle,
                              struct tn_decoder *decoder, bool *keep_out)
 {
@@ -152,7 +152,7 @@ static enum tarn_status read_json(struct tn_input *input, struct tn_decoder *dec
     return status ? status : tn_decode_finish(decoder, top);
 }
 
-/* What there is of a pickle that ends early is kept; *keep_out says whether that is anything. */
+/* Keeps the data of a truncated pickle; *keep_out: whether there is any. */
 static enum tarn_status read_pickle(struct tarn_snapshot *snapshot, struct tn_input *input,
                                     struct tn_decoder *decoder,
                                     const struct tarn_read_limits *limits, struct tarn_error *error,
@@ -178,7 +178,7 @@ static enum tarn_status read_pickle(struct tarn_snapshot *snapshot, struct tn_in
     return status;
 }
 
-/* What there is of a log that is cut off is kept. */
+/* Keeps the rows of a truncated log. */
 static enum tarn_status read_rmm(struct tarn_snapshot *snapshot, struct tn_input *input,
                                  struct tarn_error *error, bool *keep_out)
 {
@@ -193,7 +193,7 @@ static enum tarn_status read_rmm(struct tarn_snapshot *snapshot, struct tn_input
     return status;
 }
 
-/* Whether the snapshot is worth keeping after a failure is told by *keep_out. */
+/* *keep_out: whether to keep the snapshot after a failure. */
 static enum tarn_status snapshot_read(struct tarn_snapshot *snapshot, struct tn_input *input,
                                       const struct tarn_read_limits *limits,
                                       struct tarn_error *error, bool *keep_out)
@@ -220,9 +220,9 @@ static enum tarn_status snapshot_read(struct tarn_snapshot *snapshot, struct tn_
     return status;
 }
 
-/* Takes the input. */
-static enum tarn_status snapshot_load(struct tn_input *input, const struct tarn_read_limits *limits,
-                                      struct tarn_snapshot **snapshot_out, struct tarn_error *error)
+/* Closes the input. */
+static enum tarn_status input_load(struct tn_input *input, const struct tarn_read_limits *limits,
+                                   struct tarn_snapshot **snapshot_out, struct tarn_error *error)
 {
     struct tarn_snapshot *snapshot = NULL;
     bool keep = false;
@@ -251,20 +251,23 @@ out:
     return status;
 }
 
-enum tarn_status tarn_snapshot_load(const char *path, const struct tarn_read_limits *wanted,
-                                    struct tarn_snapshot **snapshot_out, struct tarn_error *error)
+static enum tarn_status place_load(const struct tn_read_place *place,
+                                   const struct tarn_read_limits *wanted,
+                                   struct tarn_snapshot **snapshot_out, struct tarn_error *error)
 {
     struct tarn_read_limits limits;
     struct tn_input input;
 
     *snapshot_out = NULL;
-    enum tarn_status status = tn_read_limits_complete(wanted, &limits, error);
-    if (status == TARN_OK) {
-        const struct tn_unpack_limits unpack = {limits.max_bytes, limits.max_ratio};
+    const enum tarn_status status = tn_read_limits_open(wanted, place, &limits, &input, error);
 
-        status = tn_input_open(&input, path, &unpack, error);
-    }
-    return status == TARN_OK ? snapshot_load(&input, &limits, snapshot_out, error) : status;
+    return status == TARN_OK ? input_load(&input, &limits, snapshot_out, error) : status;
+}
+
+enum tarn_status tarn_snapshot_load(const char *path, const struct tarn_read_limits *wanted,
+                                    struct tarn_snapshot **snapshot_out, struct tarn_error *error)
+{
+    return place_load(&(struct tn_read_place){.path = path}, wanted, snapshot_out, error);
 }
 
 enum tarn_status tarn_snapshot_load_memory(const void *bytes, size_t size,
@@ -272,20 +275,11 @@ enum tarn_status tarn_snapshot_load_memory(const void *bytes, size_t size,
                                            struct tarn_snapshot **snapshot_out,
                                            struct tarn_error *error)
 {
-    struct tarn_read_limits limits;
-    struct tn_input input;
-
-    *snapshot_out = NULL;
-    enum tarn_status status = tn_read_limits_complete(wanted, &limits, error);
-    if (status == TARN_OK) {
-        const struct tn_unpack_limits unpack = {limits.max_bytes, limits.max_ratio};
-
-        status = tn_input_open_memory(&input, bytes, size, &unpack, error);
-    }
-    return status == TARN_OK ? snapshot_load(&input, &limits, snapshot_out, error) : status;
+    return place_load(&(struct tn_read_place){.bytes = bytes, .size = size}, wanted, snapshot_out,
+                      error);
 }
 
-/* Looking. */
+/* Queries. */
 
 size_t tarn_snapshot_segment_count(const struct tarn_snapshot *snapshot)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The model inside a snapshot, for rooms that may see it. */
+/* The model inside a snapshot, for other folders of the library. */
 #ifndef TN_SNAPSHOT_SNAPSHOT_H
 #define TN_SNAPSHOT_SNAPSHOT_H
 

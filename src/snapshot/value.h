@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A value as a reader of any file form meets it: a plain value, or the number of a container that
- * the decoder keeps. 16 bytes; knows where in the input it began, for messages.
+ * A value of a file of any format: a plain value, or the number of a container that the decoder
+ * keeps. 16 bytes, including its position in the input for messages.
  */
 #ifndef TN_SNAPSHOT_VALUE_H
 #define TN_SNAPSHOT_VALUE_H

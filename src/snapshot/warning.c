@@ -9,7 +9,7 @@ enum {
     KEY_SHOWN_MAX = 60
 };
 
-/* Writes the line, with as much of the key as there is room for. */
+/* Formats the line, with the key truncated if necessary. */
 static void warning_format(struct tn_model_warning *warning, enum tn_warning_kind kind,
                            struct tn_string key)
 {

@@ -165,7 +165,8 @@ static enum tarn_status log_apply(const struct event_log *log, const struct tarn
     return log_fail(log, st, error, "%.*s", tn_utf8_cut(inner.text, 900), inner.text);
 }
 
-static enum tarn_status log_apply_kind(const struct event_log *log, enum tarn_track_kind kind,
+/* An event without fields. */
+static enum tarn_status log_apply_kind(struct event_log *log, enum tarn_track_kind kind,
                                        struct tarn_error *error)
 {
     const struct tarn_track_event event = {.kind = (uint16_t)kind};
@@ -207,7 +208,8 @@ static enum tarn_status log_make_ready(struct event_log *log, struct tarn_error 
     return st;
 }
 
-static enum tarn_status read_classify(struct event_log *log, struct tarn_error *error)
+static enum tarn_status read_classify(struct event_log *log, enum tarn_track_kind kind,
+                                      struct tarn_error *error)
 {
     const struct tn_json_value *storages = NULL;
     uint32_t category = 0;
@@ -218,7 +220,7 @@ static enum tarn_status read_classify(struct event_log *log, struct tarn_error *
         st = log_make_ready(log, error);
     }
     for (size_t i = 0; !st && i < tn_json_length(storages); i++) {
-        struct tarn_track_event event = {.kind = TARN_TRACK_CLASSIFY, .category = category};
+        struct tarn_track_event event = {.kind = (uint16_t)kind, .category = category};
 
         st = storage_read(log, tn_json_at(storages, i), &event, error);
         st = st ? st : log_apply(log, &event, error);
@@ -253,9 +255,10 @@ static enum tarn_status log_note_backward(struct event_log *log, bool backward,
     return ends ? log_apply_kind(log, TARN_TRACK_END_BACKWARD, error) : TARN_OK;
 }
 
-static enum tarn_status read_create(struct event_log *log, struct tarn_error *error)
+static enum tarn_status read_create(struct event_log *log, enum tarn_track_kind kind,
+                                    struct tarn_error *error)
 {
-    struct tarn_track_event event = {.kind = TARN_TRACK_CREATE, .category = TARN_TRACK_AUTO};
+    struct tarn_track_event event = {.kind = (uint16_t)kind, .category = TARN_TRACK_AUTO};
     const struct tn_json_value *storages = NULL;
     bool backward = false;
     enum tarn_status st = field_list(log, "storages", &storages, error);
@@ -269,9 +272,10 @@ static enum tarn_status read_create(struct event_log *log, struct tarn_error *er
     return st ? st : apply_tensor(log, storages, &event, error);
 }
 
-static enum tarn_status read_op_done(struct event_log *log, struct tarn_error *error)
+static enum tarn_status read_op_done(struct event_log *log, enum tarn_track_kind kind,
+                                     struct tarn_error *error)
 {
-    struct tarn_track_event event = {.kind = TARN_TRACK_OP_DONE, .flags = TARN_TRACK_IN_STATE};
+    struct tarn_track_event event = {.kind = (uint16_t)kind, .flags = TARN_TRACK_IN_STATE};
     const struct tn_json_value *parents = NULL;
     enum tarn_status st = field_list(log, "parents", &parents, error);
 
@@ -289,8 +293,8 @@ static enum tarn_status read_op_done(struct event_log *log, struct tarn_error *e
     return st ? st : log_apply(log, &event, error);
 }
 
-static enum tarn_status read_storage_event(struct event_log *log, enum tarn_track_kind kind,
-                                           struct tarn_error *error)
+static enum tarn_status read_storage(struct event_log *log, enum tarn_track_kind kind,
+                                     struct tarn_error *error)
 {
     struct tarn_track_event event = {.kind = (uint16_t)kind};
     enum tarn_status st = field_number(log, "id", &event.id, error);
@@ -338,19 +342,12 @@ static void end_not_yet(struct tarn_tracker *t)
     tn_lock_release(&t->lock);
 }
 
-static enum tarn_status read_delete(struct event_log *log, struct tarn_error *error)
+static enum tarn_status read_delete(struct event_log *log, enum tarn_track_kind kind,
+                                    struct tarn_error *error)
 {
     const enum tarn_status st = note_end(log, error);
 
-    if (st) {
-        return st;
-    }
-    return read_storage_event(log, TARN_TRACK_DELETE, error);
-}
-
-static enum tarn_status read_resize(struct event_log *log, struct tarn_error *error)
-{
-    return read_storage_event(log, TARN_TRACK_RESIZE, error);
+    return st ? st : read_storage(log, kind, error);
 }
 
 /* Fields that all events of modules have. */
@@ -372,12 +369,13 @@ static bool entered_is_new(struct tarn_tracker *t)
     return is_new;
 }
 
-static enum tarn_status read_pre_forward(struct event_log *log, struct tarn_error *error)
+static enum tarn_status read_pre_forward(struct event_log *log, enum tarn_track_kind kind,
+                                         struct tarn_error *error)
 {
     struct tarn_track_event event = {0};
     const struct tn_json_value *inputs = NULL;
     bool backward = false;
-    enum tarn_status st = read_module(log, TARN_TRACK_ENTER, &event, error);
+    enum tarn_status st = read_module(log, kind, &event, error);
 
     st = st ? st : field_list(log, "inputs", &inputs, error);
     st = st ? st : field_flag(log, "in_backward", &backward, error);
@@ -392,12 +390,13 @@ static enum tarn_status read_pre_forward(struct event_log *log, struct tarn_erro
     return entered_is_new(log->tracker) ? TARN_OK : log_make_ready(log, error);
 }
 
-static enum tarn_status read_post_forward(struct event_log *log, struct tarn_error *error)
+static enum tarn_status read_post_forward(struct event_log *log, enum tarn_track_kind kind,
+                                          struct tarn_error *error)
 {
     struct tarn_track_event event = {0};
     const struct tn_json_value *outputs = NULL;
     bool backward = false;
-    enum tarn_status st = read_module(log, TARN_TRACK_LEAVE, &event, error);
+    enum tarn_status st = read_module(log, kind, &event, error);
 
     st = st ? st : field_list(log, "outputs", &outputs, error);
     st = st ? st : field_flag(log, "in_backward", &backward, error);
@@ -406,76 +405,52 @@ static enum tarn_status read_post_forward(struct event_log *log, struct tarn_err
     return st ? st : log_apply(log, &event, error);
 }
 
-static enum tarn_status read_pre_backward(struct event_log *log, struct tarn_error *error)
+static enum tarn_status read_module_backward(struct event_log *log, enum tarn_track_kind kind,
+                                             struct tarn_error *error)
 {
     struct tarn_track_event event = {0};
-    enum tarn_status st = read_module(log, TARN_TRACK_ENTER_BACKWARD, &event, error);
+    enum tarn_status st = read_module(log, kind, &event, error);
 
-    st = st ? st : log_note_backward(log, true, error);
+    if (st == TARN_OK && kind == TARN_TRACK_ENTER_BACKWARD) {
+        st = log_note_backward(log, true, error);
+    }
     return st ? st : log_apply(log, &event, error);
 }
 
-static enum tarn_status read_post_backward(struct event_log *log, struct tarn_error *error)
-{
-    struct tarn_track_event event = {0};
-    const enum tarn_status st = read_module(log, TARN_TRACK_LEAVE_BACKWARD, &event, error);
-
-    return st ? st : log_apply(log, &event, error);
-}
-
-static enum tarn_status read_step_begin(struct event_log *log, struct tarn_error *error)
+static enum tarn_status read_step_begin(struct event_log *log, enum tarn_track_kind kind,
+                                        struct tarn_error *error)
 {
     const enum tarn_status st = log_note_backward(log, false, error);
 
-    return st ? st : log_apply_kind(log, TARN_TRACK_BEGIN_STEP, error);
-}
-
-static enum tarn_status read_step_end(struct event_log *log, struct tarn_error *error)
-{
-    return log_apply_kind(log, TARN_TRACK_END_STEP, error);
-}
-
-static enum tarn_status read_reset(struct event_log *log, struct tarn_error *error)
-{
-    return log_apply_kind(log, TARN_TRACK_RESET_MODULES, error);
-}
-
-static enum tarn_status read_iteration(struct event_log *log, struct tarn_error *error)
-{
-    return log_apply_kind(log, TARN_TRACK_BEGIN_ITERATION, error);
-}
-
-static enum tarn_status read_mark(struct event_log *log, struct tarn_error *error)
-{
-    (void)log;
-    (void)error;
-    return TARN_OK;
+    return st ? st : log_apply_kind(log, kind, error);
 }
 
 /* ---- lines ---- */
 
 struct log_op {
     const char *name;
+    enum tarn_track_kind kind;
     bool may_precede_start; /* may also occur before tracking starts */
     bool keeps_entering;    /* may precede the readiness of an entered module, or handles it */
-    enum tarn_status (*read)(struct event_log *log, struct tarn_error *error);
+    enum tarn_status (*read)(struct event_log *log, enum tarn_track_kind kind,
+                             struct tarn_error *error); /* NULL: does nothing */
 };
 
 static const struct log_op log_ops[] = {
-    {"classify", true, true, read_classify},
-    {"delete", true, false, read_delete},
-    {"create", false, false, read_create},
-    {"op_done", false, false, read_op_done},
-    {"resize", false, false, read_resize},
-    {"pre_forward", false, false, read_pre_forward},
-    {"post_forward", false, false, read_post_forward},
-    {"pre_backward", false, false, read_pre_backward},
-    {"post_backward", false, false, read_post_backward},
-    {"optimizer_step_begin", false, false, read_step_begin},
-    {"optimizer_step_end", false, false, read_step_end},
-    {"reset_mod_stats", false, false, read_reset},
-    {"begin_iteration", false, false, read_iteration},
-    {"mark", false, false, read_mark},
+    {"classify", TARN_TRACK_CLASSIFY, true, true, read_classify},
+    {"delete", TARN_TRACK_DELETE, true, false, read_delete},
+    {"create", TARN_TRACK_CREATE, false, false, read_create},
+    {"op_done", TARN_TRACK_OP_DONE, false, false, read_op_done},
+    {"resize", TARN_TRACK_RESIZE, false, false, read_storage},
+    {"pre_forward", TARN_TRACK_ENTER, false, false, read_pre_forward},
+    {"post_forward", TARN_TRACK_LEAVE, false, false, read_post_forward},
+    {"pre_backward", TARN_TRACK_ENTER_BACKWARD, false, false, read_module_backward},
+    {"post_backward", TARN_TRACK_LEAVE_BACKWARD, false, false, read_module_backward},
+    {"optimizer_step_begin", TARN_TRACK_BEGIN_STEP, false, false, read_step_begin},
+    {"optimizer_step_end", TARN_TRACK_END_STEP, false, false, log_apply_kind},
+    {"reset_mod_stats", TARN_TRACK_RESET_MODULES, false, false, log_apply_kind},
+    {"begin_iteration", TARN_TRACK_BEGIN_ITERATION, false, false, log_apply_kind},
+    {"mark", TARN_TRACK_KIND_COUNT, false, false, NULL},
 };
 
 static const struct log_op *op_find(const char *name)
@@ -546,13 +521,13 @@ static enum tarn_status event_apply(struct event_log *log, struct tarn_error *er
         log->started = true;
         st = log_apply_kind(log, TARN_TRACK_START, error);
     }
-    if (op->read != read_delete) {
+    if (op->kind != TARN_TRACK_DELETE) {
         end_not_yet(log->tracker);
     }
     if (!st && !op->keeps_entering) {
         st = log_make_ready(log, error);
     }
-    return st ? st : op->read(log, error);
+    return st || !op->read ? st : op->read(log, op->kind, error);
 }
 
 /* ---- recorded snapshots ---- */

@@ -667,13 +667,7 @@ static enum tarn_status apply_active(struct tarn_tracker *t, const struct tarn_t
     if (!name_is_known(t, TARN_TRACK_MODULE, event->name)) {
         return event_fail(event, TARN_ERR_NOT_FOUND, error, "the module has no name");
     }
-    uint32_t *name = tn_vec_push(&t->listed);
-
-    if (!name) {
-        return no_memory(event, error);
-    }
-    *name = event->name;
-    return TARN_OK;
+    return tn_vec_add(&t->listed, &event->name) ? TARN_OK : no_memory(event, error);
 }
 
 static void raise_peaks_of(struct tarn_tracker *t, uint32_t name, uint32_t state)

@@ -55,6 +55,23 @@ static void an_item_pushed_again_is_zero(void **state)
     tn_vec_fini(&vec);
 }
 
+static void added_items_are_copies(void **state)
+{
+    struct tn_vec vec;
+
+    (void)state;
+    tn_vec_init(&vec, sizeof(struct item));
+    for (uint32_t i = 0; i < 100; i++) {
+        const struct item item = {.a = i, .b = i * 3};
+
+        assert_true(tn_vec_add(&vec, &item));
+    }
+    assert_int_equal(vec.count, 100);
+    assert_int_equal(((const struct item *)vec.items)[99].a, 99);
+    assert_int_equal(((const struct item *)vec.items)[99].b, 297);
+    tn_vec_fini(&vec);
+}
+
 static void reserved_room_needs_no_host_memory(void **state)
 {
     struct tn_vec vec;
@@ -120,6 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pushed_items_are_zero_and_stay_in_order),
         cmocka_unit_test(an_item_pushed_again_is_zero),
+        cmocka_unit_test(added_items_are_copies),
         cmocka_unit_test(reserved_room_needs_no_host_memory),
         cmocka_unit_test(without_host_memory_nothing_changes),
         cmocka_unit_test(a_size_that_cannot_be_is_refused),

@@ -232,9 +232,9 @@ static void a_header_without_sense_is_refused(void **state)
         {"{\"conf\":\"\",\"device_total\":1,\"streams\":[]}\n",
          "\"brief\" is missing or not a list"},
         {"{\"conf\":\"\",\"device_total\":1,\"streams\":[0,null],\"brief\":[]}\n",
-         "\"streams\" has something else than numbers"},
+         "\"streams\" contains something other than numbers"},
         {"{\"conf\":\"\",\"device_total\":1,\"streams\":[],\"brief\":[\"a\",2]}\n",
-         "\"brief\" has something else than names"},
+         "\"brief\" contains something other than names"},
     };
 
     (void)state;

@@ -302,9 +302,9 @@ static void without_frees_a_place_taken_again_is_free(void **state)
     op_is(&made, 4, TN_OP_FREE, 1, 0, 4);
     op_is(&made, 5, TN_OP_ALLOC, 1, 0, 4);
     op_is(&made, 6, TN_OP_FREE, 1, 0, 5);
-    assert_true(has_note(&made,
-                         "3 frees are missing from the trace: they are made when their place "
-                         "is taken again, so peaks are too high; of the 12582912 bytes"));
+    assert_true(has_note(
+        &made, "3 frees are missing from the trace: each is assumed when its address "
+               "is allocated again, so peaks are too high; of the peak of 12582912 bytes"));
     made_close(&made);
 }
 
@@ -342,10 +342,10 @@ static void without_segments_that_is_said(void **state)
     (void)state;
     made_open(&made, rows, 3, NULL, 0);
     assert_int_equal(made.program.note_count, 1);
-    assert_true(has_note(&made, "nothing is recorded of segments: "));
+    assert_true(has_note(&made, "the trace records no segments: where"));
     made_close(&made);
     made_open(&made, rows, 3, segments, 1);
-    assert_true(has_note(&made, "no segments are recorded in the trace: all 2097152 bytes"));
+    assert_true(has_note(&made, "the trace records no segments: all 2097152 bytes"));
     made_close(&made);
 }
 
@@ -392,8 +392,7 @@ static void frees_of_nothing_known_are_left_out_and_noted(void **state)
     op_is(&made, 1, TN_OP_FREE, 0, 0, 2);
     assert_int_equal(made.program.note_count, 1);
     assert_string_equal(made.program.notes[0],
-                        "2 frees are of blocks that nothing is known of, 1024 bytes in all; they "
-                        "were left out");
+                        "2 frees of unknown blocks (1024 bytes) were ignored");
     made_close(&made);
 }
 

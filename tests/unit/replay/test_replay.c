@@ -264,7 +264,7 @@ static void a_trace_from_mid_run_keeps_its_addresses(void **state)
     assert_int_equal(figure(&result, "reserved_bytes.all.peak"), 757071872);
     assert_string_equal(tarn_replay_get_note(replay, 0),
                         "the trace begins in mid-run: 45 segments (757071872 bytes) and 202 blocks "
-                        "were there before its first entry; they were rebuilt from the final "
+                        "existed before its first entry; they were rebuilt from the final "
                         "segments, and peaks are those of the recorded part");
     assert_null(tarn_replay_get_note(replay, 1));
     tarn_replay_destroy(replay);
@@ -349,10 +349,9 @@ static void a_run_out_of_memory_comes_out_exactly(void **state)
     (void)state;
     assert_int_equal(info.memory_limit, 7168 * MIB);
     assert_false(info.limit_is_device);
-    assert_string_equal(
-        tarn_replay_get_note(replay, 0),
-        "the recorded run had a memory limit of 7.00 GiB (7516192768 bytes), as far "
-        "as its trace shows: under it, it comes out exactly");
+    assert_string_equal(tarn_replay_get_note(replay, 0),
+                        "the recorded run had a memory limit of 7.00 GiB (7516192768 bytes), "
+                        "judging by its trace: with that it is reproduced exactly");
     assert_int_equal(result.same_address, info.allocations);
     assert_int_equal(result.first_other, -1);
     assert_int_equal(result.first_oom, 4458);

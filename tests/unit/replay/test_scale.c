@@ -198,7 +198,7 @@ static void it_is_called_an_estimate(void **state)
                      TARN_OK);
     assert_non_null(strstr(tarn_replay_get_note(replay, 1), "an estimate: "));
     assert_string_equal(tarn_replay_get_note(replay, 2),
-                        "561237832 bytes were there before the trace and are not scaled");
+                        "561237832 bytes were allocated before the trace and are not scaled");
     tarn_replay_destroy(replay);
     made_close(&made);
 }

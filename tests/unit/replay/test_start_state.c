@@ -152,12 +152,11 @@ static void the_final_state_stands_where_nothing_happened(void **state)
              (struct tn_start_block){
                  .address = A + 8 * MIB, .size = 12 * MIB, .requested = 11 * MIB, .waiting = true});
     assert_false(made.program.complete);
-    notes_are(
-        &made,
-        "the trace begins in mid-run: 2 segments (23068672 bytes) and 2 blocks were there before "
-        "its first entry; they were rebuilt from the final segments, and peaks are those of the "
-        "recorded part",
-        NULL);
+    notes_are(&made,
+              "the trace begins in mid-run: 2 segments (23068672 bytes) and 2 blocks existed "
+              "before its first entry; they were rebuilt from the final segments, and peaks are "
+              "those of the recorded part",
+              NULL);
     made_close(&made);
 }
 
@@ -319,13 +318,12 @@ static void what_contradicts_is_left_out_and_noted(void **state)
     assert_int_equal(made.program.start_blocks.count, 1);
     block_is(&made, 0,
              (struct tn_start_block){.address = A + 2 * MIB, .size = 2 * MIB, .requested = MIB});
-    notes_are(&made,
-              "the trace begins in mid-run: 1 segments (20971520 bytes) and 1 blocks were there "
-              "before its first "
-              "entry; they were rebuilt from the final segments, and peaks are those of the "
-              "recorded part",
-              "6 segments or blocks contradict others or are of no possible size; they were left "
-              "out");
+    notes_are(
+        &made,
+        "the trace begins in mid-run: 1 segments (20971520 bytes) and 1 blocks existed before its "
+        "first entry; they were rebuilt from the final segments, and peaks are those of the "
+        "recorded part",
+        "6 segments or blocks contradict others or have an impossible size; they were ignored");
     made_close(&made);
 }
 
@@ -353,7 +351,7 @@ static void segments_that_overlap_are_left_out(void **state)
             .address = A + 20 * MIB, .size = 2 * MIB, .is_large = true, .is_expandable = true});
     assert_string_equal(
         made.program.notes[1],
-        "3 segments or blocks contradict others or are of no possible size; they were left out");
+        "3 segments or blocks contradict others or have an impossible size; they were ignored");
     made_close(&made);
 }
 
@@ -407,10 +405,10 @@ static void private_pools_of_before_are_noted(void **state)
 
     (void)state;
     made_open(&made, rows, 3, segments, 1);
-    assert_string_equal(made.program.notes[1],
-                        "1 segments of private pools (20971520 bytes) were there before the trace: "
-                        "whose use began where is not known, so what they have free counts as the "
-                        "default pool's");
+    assert_string_equal(
+        made.program.notes[1],
+        "1 segments of private pools (20971520 bytes) existed before the trace: when their pools "
+        "were in use is unknown, so their free memory counts as the default pool's");
     made_close(&made);
 }
 
@@ -425,7 +423,7 @@ static void an_allocation_that_vanished_is_noted(void **state)
     assert_true(made.program.complete);
     notes_are(&made,
               "1 allocations of the trace (512 bytes) are neither freed in it nor in the final "
-              "segments; their blocks count as used until their place is taken again",
+              "segments; their blocks count as used until their address is allocated again",
               NULL);
     made_close(&made);
 }

@@ -23,8 +23,6 @@ static void equal_things_have_one_number(void **state)
     assert_int_equal(tn_model_string(&model, a).length, 3);
     assert_int_equal(tn_model_add_string(&model, "", 0, &b), TARN_OK);
     assert_int_not_equal(b, TN_STRING_NONE);
-    assert_int_equal(tn_model_find_string(&model, ""), b);
-    assert_int_equal(tn_model_find_string(&model, "x"), TN_STRING_NONE);
     assert_int_equal(tn_model_add_frame(&model, &frame, &a), TARN_OK);
     assert_int_equal(tn_model_add_frame(&model, &frame, &b), TARN_OK);
     assert_int_equal(a, b);

@@ -208,7 +208,7 @@ static void imports_and_calls_are_refused_by_name(void **state)
     refused(BYTES("\x80\2cos"), TARN_ERR_UNSAFE, "`os.`");
     refused(BYTES("\x80\2c\x1b[2J\nx`y\n"), TARN_ERR_UNSAFE, "`?[2J.x?y`");
     refused(BYTES("\x80\4\x93."), TARN_ERR_UNSAFE, "import something");
-    refused(BYTES("\x80\4NN\x93."), TARN_ERR_UNSAFE, "makes up");
+    refused(BYTES("\x80\4NN\x93."), TARN_ERR_UNSAFE, "computed name");
     refused(BYTES("\x80\2NNR."), TARN_ERR_UNSAFE, "call something");
     refused(BYTES("\x80\2R."), TARN_ERR_UNSAFE, "call something");
     refused(BYTES("\x80\2NNb."), TARN_ERR_UNSAFE, "set the state");
@@ -247,7 +247,6 @@ static void every_opcode_is_executed_or_refused(void **state)
         bytes[6] = (char)ops[i].byte;
         const enum tarn_status status = load(bytes, sizeof bytes - 1, &snapshot, &error);
         assert_null(snapshot);
-        assert_string_equal(tn_pickle_op_name(ops[i].byte), ops[i].name);
         if (strcmp(ops[i].class, "CALL") == 0) {
             assert_int_equal(status, TARN_ERR_UNSAFE);
         } else if (strcmp(ops[i].class, "DATA") != 0) {
@@ -256,7 +255,6 @@ static void every_opcode_is_executed_or_refused(void **state)
         }
         assert_int_not_equal(status, TARN_OK);
     }
-    assert_null(tn_pickle_op_name(0));
     refused(BYTES("\x80\4\xff."), TARN_ERR_FORMAT, "0xff at 2");
 }
 
@@ -305,10 +303,10 @@ static void damaged_pickles(void **state)
     refused(BYTES("\x80\4]u."), TARN_ERR_FORMAT, "no mark");
     refused(BYTES("\x80\4t."), TARN_ERR_FORMAT, "no mark");
     refused(BYTES("\x80\4(e."), TARN_ERR_FORMAT, "no container");
-    refused(BYTES("\x80\4](N(e."), TARN_ERR_FORMAT, "no list");
-    refused(BYTES("\x80\4}(e."), TARN_ERR_FORMAT, "no list");
-    refused(BYTES("\x80\4](NNu."), TARN_ERR_FORMAT, "no dict");
-    refused(BYTES("\x80\4)(Ne."), TARN_ERR_FORMAT, "no list");
+    refused(BYTES("\x80\4](N(e."), TARN_ERR_FORMAT, "not a list");
+    refused(BYTES("\x80\4}(e."), TARN_ERR_FORMAT, "not a list");
+    refused(BYTES("\x80\4](NNu."), TARN_ERR_FORMAT, "not a dict");
+    refused(BYTES("\x80\4)(Ne."), TARN_ERR_FORMAT, "not a list");
     refused(BYTES("\x80\4}(Nu."), TARN_ERR_FORMAT, "no value");
     refused(BYTES("\x80\4(Nd."), TARN_ERR_FORMAT, "no value");
     refused(BYTES("\x80\4]a."), TARN_ERR_FORMAT, "too few values");
