@@ -778,13 +778,6 @@ TARN_API enum tarn_status tarn_report_flame_at(const struct tarn_snapshot *snaps
                                                const struct tarn_writer *writer,
                                                struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Something odd that was found when the file was read. */
-struct tarn_info_oddity {
-    const char *text;
-    uint64_t count;
-    uint64_t first_offset; /* in the file, in bytes */
-};
-
 /* Events of one kind. */
 struct tarn_info_action {
     const char *name;
@@ -827,8 +820,8 @@ struct tarn_info_result {
     uint64_t stacks;
     uint64_t annotations;
     uint64_t host_segments;
-    size_t oddity_count;
-    const struct tarn_info_oddity *oddities;
+    size_t warning_count;
+    const struct tarn_snapshot_warning *warnings; /* of the reader */
     size_t devices_in_file;
     size_t device_count;
     const struct tarn_info_device *devices; /* those that the options name */
@@ -841,7 +834,7 @@ TARN_API enum tarn_status tarn_info_compute(const struct tarn_snapshot *snapshot
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
 /* What is in the file and what is not: its form, settings, devices, events by action, whether the
- * trace begins in mid-run, and what was odd when it was read. Does not need a trace. */
+ * trace begins in mid-run, and the warnings of the reader. Does not need a trace. */
 TARN_API enum tarn_status tarn_report_info(const struct tarn_snapshot *snapshot,
                                            const struct tarn_report_options *options,
                                            const struct tarn_writer *writer,

@@ -214,7 +214,7 @@ bool tn_analysis_limits_blocks(const struct tn_analysis *analysis)
 
 static bool limits_entries(const struct tarn_selection *selection)
 {
-    return selection->entries.is_given || selection->time_us.is_given || selection->steps.is_given;
+    return selection->events.is_given || selection->time_us.is_given || selection->steps.is_given;
 }
 
 /* [first, limit) cut to a range. */
@@ -285,10 +285,10 @@ static enum tarn_status window_find(const struct tn_analysis *analysis,
 
     narrowing->first = 0;
     narrowing->limit = analysis->whole.trace->count;
-    if (selection->entries.is_given) {
-        const uint64_t last = selection->entries.last;
+    if (selection->events.is_given) {
+        const uint64_t last = selection->events.last;
 
-        window_cut(narrowing, selection->entries.first, last == UINT64_MAX ? last : last + 1);
+        window_cut(narrowing, selection->events.first, last == UINT64_MAX ? last : last + 1);
     }
     if (selection->time_us.is_given) {
         status = time_cut(analysis, narrowing, error);
@@ -548,8 +548,8 @@ enum tarn_status tn_analysis_time_point(const struct tn_analysis *analysis,
 {
     const struct tn_timeline *timeline = analysis->timeline;
 
-    switch (instant->kind == TARN_AT_UNSAID ? usual : instant->kind) {
-    case TARN_AT_UNSAID:
+    switch (instant->kind == TARN_AT_UNSPECIFIED ? usual : instant->kind) {
+    case TARN_AT_UNSPECIFIED:
     case TARN_AT_PEAK:
         *moment_out = timeline->requested_peak;
         break;
@@ -564,7 +564,7 @@ enum tarn_status tn_analysis_time_point(const struct tn_analysis *analysis,
         break;
     case TARN_AT_OOM:
         return oom_moment(analysis, instant->number, moment_out, error);
-    case TARN_AT_ENTRY:
+    case TARN_AT_EVENT:
         return entry_moment(analysis, instant->number, moment_out, error);
     case TARN_AT_TIME:
         return time_moment(analysis, instant->number, moment_out, error);

@@ -29,7 +29,7 @@ static bool device_is_wanted(const struct trim *trim, int64_t device)
 
 static bool is_cut(const struct tarn_trim_options *options)
 {
-    return options->has_entries || options->has_time;
+    return options->has_events || options->has_time;
 }
 
 /* ---- which entries ---- */
@@ -77,9 +77,9 @@ static struct part part_of(const struct trim *trim, const struct tn_trace *trace
     const struct tarn_trim_options *options = trim->options;
     struct part part = {.first = 0, .limit = trace->count};
 
-    if (options->has_entries) {
-        part.first = options->first_entry;
-        part.limit = options->last_entry < trace->count ? options->last_entry + 1 : trace->count;
+    if (options->has_events) {
+        part.first = options->first_event;
+        part.limit = options->last_event < trace->count ? options->last_event + 1 : trace->count;
     }
     if (options->has_time) {
         part_cut_time(trim, trace, &part);
@@ -431,11 +431,11 @@ static enum tarn_status options_check(const struct tarn_snapshot *snapshot,
         (options->device < 0 || (size_t)options->device >= tarn_snapshot_device_count(snapshot))) {
         return tn_fail(error, TARN_ERR_NOT_FOUND, "the snapshot has no device %d", options->device);
     }
-    if (options->has_entries && options->last_entry < options->first_entry) {
+    if (options->has_events && options->last_event < options->first_event) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
                        "the part ends before it begins: entries %llu to %llu",
-                       (unsigned long long)options->first_entry,
-                       (unsigned long long)options->last_entry);
+                       (unsigned long long)options->first_event,
+                       (unsigned long long)options->last_event);
     }
     if (options->has_time && options->to_us < options->from_us) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,

@@ -82,7 +82,7 @@ static void blocks_put(struct tn_text_out *out, const struct tarn_selection *sel
 
 static bool limits_events(const struct tarn_selection *selection)
 {
-    return selection->entries.is_given || selection->time_us.is_given || selection->steps.is_given;
+    return selection->events.is_given || selection->time_us.is_given || selection->steps.is_given;
 }
 
 void tn_selection_put(struct tn_text_out *out, const struct tarn_report_options *options,

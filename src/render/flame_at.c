@@ -240,7 +240,7 @@ static enum tarn_status device_draw(struct flame_moment *moment, const struct tn
                                     struct tarn_error *error)
 {
     const struct tarn_instant *wanted = &moment->how->from;
-    const bool is_growth = wanted->kind != TARN_AT_UNSAID;
+    const bool is_growth = wanted->kind != TARN_AT_UNSPECIFIED;
     struct tn_time_point at;
     struct tn_time_point from;
     enum tarn_status status =
@@ -282,7 +282,7 @@ static enum tarn_status devices_draw(struct flame_moment *moment, struct tarn_er
 
 static void title_make(const struct flame_moment *moment, char *title, size_t size)
 {
-    const bool is_growth = moment->how->from.kind != TARN_AT_UNSAID;
+    const bool is_growth = moment->how->from.kind != TARN_AT_UNSPECIFIED;
     int used = snprintf(title, size, "GPU memory%s", is_growth ? ": what grew" : " allocated");
 
     if (!moment->shows_device && moment->last.entry != TN_NEVER) {

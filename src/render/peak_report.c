@@ -113,7 +113,7 @@ enum tarn_status tarn_report_peak(const struct tarn_snapshot *snapshot,
                                                    .tables = tables,
                                                    .put = peak_put};
 
-    if (options && options->selection && options->selection->at.kind != TARN_AT_UNSAID) {
+    if (options && options->selection && options->selection->at.kind != TARN_AT_UNSPECIFIED) {
         return live_report(snapshot, report.schema, options, writer, error);
     }
     return tn_devices_report(&report, snapshot, options, writer, error);

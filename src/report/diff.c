@@ -35,7 +35,8 @@ static const struct tarn_instant *instant_of(const struct diff *diff, int number
 {
     const struct tarn_instant *to = &diff->how->to;
 
-    return number == 1 && to->kind != TARN_AT_UNSAID ? to : &diff->sides[number].query.selection.at;
+    return number == 1 && to->kind != TARN_AT_UNSPECIFIED ? to
+                                                          : &diff->sides[number].query.selection.at;
 }
 
 static enum tarn_status groups_add(struct diff *diff, int number, uint64_t event)

@@ -225,7 +225,7 @@ static enum tarn_status ooms_find(const struct tn_analysis *analysis, const uint
 
     *ooms_out = ooms->items;
     *count_out = ooms->count;
-    if (at->kind == TARN_AT_UNSAID) {
+    if (at->kind == TARN_AT_UNSPECIFIED) {
         return TARN_OK;
     }
     if (at->kind != TARN_AT_OOM) {

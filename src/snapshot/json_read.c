@@ -467,7 +467,7 @@ static enum tarn_status json_check_end(struct json *json)
         return TARN_OK;
     }
     return status ? tn_fail(error, status, "cannot read the end of the snapshot")
-                  : json_wrong(json, "something behind the end");
+                  : json_wrong(json, "data after the end");
 }
 
 enum tarn_status tn_json_read(struct tn_input *input, struct tn_decoder *decoder,
