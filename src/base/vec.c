@@ -56,3 +56,15 @@ void *tn_vec_push(struct tn_vec *vec)
     memset(item, 0, vec->item_size);
     return item;
 }
+
+bool tn_vec_append(struct tn_vec *vec, const void *items, size_t count)
+{
+    if (!tn_vec_reserve(vec, count)) {
+        return false;
+    }
+    if (count > 0) {
+        memcpy((char *)vec->items + vec->count * vec->item_size, items, count * vec->item_size);
+    }
+    vec->count += count;
+    return true;
+}

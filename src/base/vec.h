@@ -29,4 +29,7 @@ bool tn_vec_reserve(struct tn_vec *vec, size_t more) TN_MUST_CHECK;
 /* Appends a zeroed item; NULL when host memory runs out. Borrowed until the next push. */
 void *tn_vec_push(struct tn_vec *vec) TN_MUST_CHECK;
 
+/* Appends copies of `count` items; false when host memory runs out. */
+bool tn_vec_append(struct tn_vec *vec, const void *items, size_t count) TN_MUST_CHECK;
+
 #endif

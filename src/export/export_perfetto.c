@@ -5,7 +5,6 @@
  * the frame that asked for it, every segment one of its size; requests that failed are instants,
  * annotations slices. Times are those of the trace, or numbers of entries where it has none.
  */
-#include "analysis/group.h"
 #include "analysis/timeline.h"
 #include "base/escaped.h"
 #include "export/export_formats.h"

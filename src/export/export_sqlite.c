@@ -121,11 +121,9 @@ static bool text_collect(struct sqlite_sink *sink, const struct tn_string text)
     sink->text.count = 0;
     for (size_t at = 0; at < text.length;) {
         at += tn_escaped_next(text.text + at, text.length - at, TN_ESCAPED_PLAIN, &shown);
-        if (!tn_vec_reserve(&sink->text, shown.length)) {
+        if (!tn_vec_append(&sink->text, shown.text, shown.length)) {
             return check(sink, SQLITE_NOMEM);
         }
-        memcpy((char *)sink->text.items + sink->text.count, shown.text, shown.length);
-        sink->text.count += shown.length;
     }
     return true;
 }

@@ -242,14 +242,7 @@ static bool setting_is_known(const struct tn_string word)
 
 static bool text_add(struct tn_model_copy *copy, const char *text, size_t length)
 {
-    if (!note(copy, tn_vec_reserve(&copy->text, length) ? TARN_OK : TARN_ERR_HOST_MEMORY)) {
-        return false;
-    }
-    if (length > 0) {
-        memcpy((char *)copy->text.items + copy->text.count, text, length);
-    }
-    copy->text.count += length;
-    return true;
+    return note(copy, tn_vec_append(&copy->text, text, length) ? TARN_OK : TARN_ERR_HOST_MEMORY);
 }
 
 /* Bytes of the word, or of what stands between words, that `text` begins with. */

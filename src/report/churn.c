@@ -124,19 +124,6 @@ static bool churn_fill(struct churn *churn, const struct tn_analysis *analysis)
     return true;
 }
 
-static void others_sum(struct churn *churn)
-{
-    const struct tarn_churn_row *rows = churn->set.rows.items;
-    struct tarn_churn_row *others = &churn->result->others;
-
-    churn->result->other_count = churn->set.rows.count - churn->result->row_count;
-    for (size_t i = churn->result->row_count; i < churn->set.rows.count; i++) {
-        others->allocations += rows[i].allocations;
-        others->allocated += rows[i].allocated;
-        others->life_events += rows[i].life_events;
-    }
-}
-
 enum tarn_status tn_churn_compute(const struct tn_report *report,
                                   const struct tn_analysis *analysis, void *result_out,
                                   struct tarn_error *error)
@@ -148,12 +135,14 @@ enum tarn_status tn_churn_compute(const struct tn_report *report,
     (void)error;
     result->life_max = wanted > 0 ? wanted : LIFE_MAX_DEFAULT;
     tn_vec_init(&churn.briefs, sizeof(struct brief));
-    tn_row_set_init(&churn.set, sizeof(struct tarn_churn_row));
+    tn_row_set_init(&churn.set, sizeof(struct tarn_churn_row),
+                    offsetof(struct tarn_churn_row, allocations), 3);
     bool good = churn_fill(&churn, analysis);
 
     if (good) {
         result->row_count = tn_report_rows(report, churn.set.rows.count);
-        others_sum(&churn);
+        result->other_count = churn.set.rows.count - result->row_count;
+        tn_rows_sum(&churn.set, result->row_count, &result->others);
         result->rows = tn_rows_name(report->result, &churn.set, result->row_count, &analysis->keys);
         good = result->rows != NULL;
     }

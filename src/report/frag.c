@@ -111,7 +111,7 @@ static bool pins_make(const struct tn_report *report, const struct tn_analysis *
 {
     struct tn_row_set pins;
 
-    tn_row_set_init(&pins, sizeof(struct tarn_pinned_segment));
+    tn_row_set_init(&pins, sizeof(struct tarn_pinned_segment), 0, 0);
     bool good = pins_collect(&pins, analysis, layout);
 
     if (good) {

@@ -296,7 +296,7 @@ static bool leaks_init(struct leaks *leaks, const struct tn_report *report,
     if (!tn_repeats_init(&leaks->repeats, analysis, report->options->parts)) {
         return false;
     }
-    tn_row_set_init(&leaks->set, sizeof(struct row));
+    tn_row_set_init(&leaks->set, sizeof(struct row), 0, 0);
     if (report->options->suppressions) {
         leaks->is_suppressed = tn_host_alloc_zero((size_t)analysis->whole.model->stacks.count + 1);
     }

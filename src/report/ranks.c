@@ -13,6 +13,7 @@
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "report/changes.h"
+#include "report/composition.h"
 #include "snapshot/snapshot.h"
 
 #include <stdlib.h>
@@ -84,25 +85,25 @@ void tarn_ranks_destroy(struct tarn_ranks *ranks)
 static bool parts_add(struct tarn_ranks *ranks, struct rank *rank,
                       const struct tn_analysis *analysis, uint64_t event)
 {
-    struct tn_groups groups;
-    bool good = tn_groups_collect(&groups, analysis, event);
-    const struct tn_group *rows = good ? groups.rows.items : NULL;
+    struct tn_row_set holders;
+    bool good = tn_holders_collect(&holders, analysis, event);
+    const struct tarn_holder *rows = good ? holders.rows.items : NULL;
 
     if (!good) {
         return false;
     }
     rank->first = ranks->parts.count;
-    rank->count = groups.rows.count;
-    for (size_t i = 0; good && i < groups.rows.count; i++) {
+    rank->count = holders.rows.count;
+    for (size_t i = 0; good && i < holders.rows.count; i++) {
         struct part *part = tn_vec_push(&ranks->parts);
         uint32_t name;
 
-        good = part && tn_name_find(&ranks->names, &analysis->keys, rows[i].key, &name);
+        good = part && tn_name_find(&ranks->names, &analysis->keys, rows[i].group.key, &name);
         if (good) {
-            *part = (struct part){name, rows[i].bytes, rows[i].count};
+            *part = (struct part){name, rows[i].bytes, rows[i].blocks};
         }
     }
-    tn_groups_fini(&groups);
+    tn_row_set_fini(&holders);
     return good;
 }
 
@@ -284,23 +285,21 @@ static const struct rank *typical_find(const struct tn_vec *ranks, double middle
 
 /* ---- the result ---- */
 
-static bool delta_make(struct tn_delta *delta, const struct tarn_ranks *ranks,
-                       const struct rank *typical, const struct rank *rank)
+static bool changes_fill(struct tn_row_set *changes, const struct tarn_ranks *ranks,
+                         const struct rank *typical, const struct rank *rank)
 {
     const struct rank *sides[2] = {typical, rank};
 
-    tn_delta_init(delta, &ranks->names);
     for (int side = 0; side < 2; side++) {
         const struct part *parts = (const struct part *)ranks->parts.items + sides[side]->first;
 
         for (size_t i = 0; i < sides[side]->count; i++) {
-            if (!tn_delta_add(delta, (enum tn_delta_side)side, parts[i].name, parts[i].bytes,
-                              parts[i].blocks)) {
+            if (!tn_changes_add(changes, (enum tn_change_side)side, parts[i].name, parts[i].bytes,
+                                parts[i].blocks)) {
                 return false;
             }
         }
     }
-    tn_delta_sort(delta);
     return true;
 }
 
@@ -308,13 +307,14 @@ static bool outlier_make(const struct tarn_ranks *ranks, const struct rank *typi
                          const struct rank *rank, struct tn_result *memory,
                          struct tarn_rank_outlier *outlier)
 {
-    struct tn_delta delta;
+    struct tn_row_set changes;
 
-    const bool good = delta_make(&delta, ranks, typical, rank) &&
-                      tn_changes_make(memory, &delta, ranks->options.by,
+    tn_changes_init(&changes);
+    const bool good = changes_fill(&changes, ranks, typical, rank) &&
+                      tn_changes_make(memory, &changes, &ranks->names, ranks->options.by,
                                       tn_report_limit(&ranks->options), &outlier->changes);
 
-    tn_delta_fini(&delta);
+    tn_row_set_fini(&changes);
     return good;
 }
 

@@ -86,22 +86,10 @@ const char *tn_result_text(struct tn_result *result, const char *text, size_t le
     return copy;
 }
 
-static enum tarn_status text_write(void *context, const char *bytes, size_t size)
-{
-    struct tn_vec *text = context;
-
-    if (!tn_vec_reserve(text, size)) {
-        return TARN_ERR_HOST_MEMORY;
-    }
-    memcpy((char *)text->items + text->count, bytes, size);
-    text->count += size;
-    return TARN_OK;
-}
-
 struct tn_text_out *tn_result_text_begin(struct tn_result *result)
 {
     result->text.count = 0;
-    result->writer = (struct tarn_writer){text_write, &result->text};
+    result->writer = tn_text_to_vec(&result->text);
     tn_text_init(&result->out, &result->writer);
     return &result->out;
 }
@@ -321,9 +309,9 @@ enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
 
 /* ---- rows ---- */
 
-void tn_row_set_init(struct tn_row_set *set, size_t row_size)
+void tn_row_set_init(struct tn_row_set *set, size_t row_size, size_t sums_at, size_t sum_count)
 {
-    *set = (struct tn_row_set){.numbers = {0}};
+    *set = (struct tn_row_set){.sums_at = sums_at, .sum_count = sum_count};
     tn_vec_init(&set->rows, row_size);
 }
 
@@ -355,6 +343,20 @@ void tn_row_set_sort(struct tn_row_set *set, int (*compare)(const void *, const 
 {
     if (set->rows.count > 0) {
         qsort(set->rows.items, set->rows.count, set->rows.item_size, compare);
+    }
+}
+
+void tn_rows_sum(const struct tn_row_set *set, size_t first, void *row)
+{
+    uint64_t *into = (uint64_t *)(void *)((char *)row + set->sums_at);
+
+    for (size_t i = first; i < set->rows.count; i++) {
+        const char *other = (const char *)set->rows.items + i * set->rows.item_size;
+        const uint64_t *from = (const uint64_t *)(const void *)(other + set->sums_at);
+
+        for (size_t k = 0; k < set->sum_count; k++) {
+            into[k] += from[k];
+        }
     }
 }
 

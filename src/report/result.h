@@ -82,13 +82,16 @@ enum tarn_status tn_report_check_traces(const struct tn_model *model, bool one_d
 
 /* ---- rows ---- */
 
-/* Rows by key: structs that begin with struct tarn_group. */
+/* Rows by key: structs that begin with struct tarn_group. Some members, numbers of 64 bits next to
+ * each other, can be summed. */
 struct tn_row_set {
     struct tn_vec rows;
     struct tn_map numbers;
+    size_t sums_at; /* of the first such member */
+    size_t sum_count;
 };
 
-void tn_row_set_init(struct tn_row_set *set, size_t row_size);
+void tn_row_set_init(struct tn_row_set *set, size_t row_size, size_t sums_at, size_t sum_count);
 void tn_row_set_fini(struct tn_row_set *set);
 
 /* The row of a key, all zero at first; NULL without host memory. Borrowed until the next one. */
@@ -96,6 +99,9 @@ void *tn_row_get(struct tn_row_set *set, uint64_t key) TN_MUST_CHECK;
 
 /* Sorts; afterwards no row is looked up. */
 void tn_row_set_sort(struct tn_row_set *set, int (*compare)(const void *, const void *));
+
+/* Adds the numbers of all rows from number `first` on to those of a row. */
+void tn_rows_sum(const struct tn_row_set *set, size_t first, void *row);
 
 /* The row of a key, NULL when there is none. Cost: O(rows). */
 const void *tn_row_find(const struct tn_row_set *set, uint64_t key);
@@ -105,23 +111,11 @@ const void *tn_row_find(const struct tn_row_set *set, uint64_t key);
 void *tn_rows_name(struct tn_result *result, const struct tn_row_set *set, size_t count,
                    const struct tn_group_keys *keys) TN_MUST_CHECK;
 
-/* ---- trees of calls ---- */
-
-/* Numbers that lie side by side in rows that begin with a key, and where they go: structs that
- * begin with struct tarn_group. Rows are sorted by the first number. */
-struct tn_tree_source {
-    const void *rows;
-    size_t count;
-    size_t row_size;
-    size_t numbers_at;
-    size_t number_count; /* at most TN_CALL_NUMBERS */
-    size_t to_size;
-    size_t to_numbers_at;
-    size_t to_call_at;
-};
-
-/* The rows of a tree of calls, an array in the result; NULL without host memory. */
+/* The rows as a tree of calls, an array in the result of structs of the same type, with
+ * `struct tarn_call` at `call_at`; ranked by the first of the numbers that can be summed, which are
+ * at most TN_CALL_NUMBERS. NULL without host memory. */
 void *tn_tree_collect(const struct tn_report *report, const struct tn_group_keys *keys,
-                      const struct tn_tree_source *source, size_t *count_out) TN_MUST_CHECK;
+                      const struct tn_row_set *set, size_t call_at,
+                      size_t *count_out) TN_MUST_CHECK;
 
 #endif
