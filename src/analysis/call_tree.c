@@ -333,22 +333,13 @@ bool tn_call_tree_walk(struct tn_call_tree *tree, const struct tn_call_limits *l
 
 /* ---- text ---- */
 
-static void string_put(struct tn_text_out *out, struct tn_string text)
-{
-    tn_text_put_escaped(out, text.text, text.length, TN_ESCAPED_PLAIN);
-}
-
 static void frame_put(struct tn_text_out *out, const struct tn_model *model, uint32_t number)
 {
     if (number >= FRAME_UNKNOWN) {
         tn_text_puts(out, number == FRAME_UNKNOWN ? "(not recorded)" : "(no frames)");
         return;
     }
-    const struct tn_frame *frame = tn_model_frame(model, number);
-
-    string_put(out, tn_fold_base_name(tn_model_string(model, frame->filename)));
-    tn_text_printf(out, ":%" PRId64 ":", frame->line);
-    string_put(out, tn_model_string(model, frame->name));
+    tn_frame_put(out, model, number, TN_ESCAPED_PLAIN);
 }
 
 static uint32_t chain_length(const struct tn_call_tree *tree, const struct tn_call_row *row)

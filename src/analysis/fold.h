@@ -10,7 +10,7 @@
 #ifndef TN_ANALYSIS_FOLD_H
 #define TN_ANALYSIS_FOLD_H
 
-#include "base/text_out.h"
+#include "base/escaped.h"
 #include "snapshot/model.h"
 
 enum tn_fold_leaf {
@@ -47,9 +47,9 @@ bool tn_fold_hides_frame(const struct tn_model *model, const struct tn_frame *fr
 /* The part of a file name behind its last slash. */
 struct tn_string tn_fold_base_name(struct tn_string path);
 
-/* Writes a line and its end. Characters that do not show are escaped. */
-void tn_fold_put(struct tn_text_out *out, const struct tn_model *model,
-                 const struct tn_fold_line *line);
+/* "file.py:12:function", with the last part of the file name. */
+void tn_frame_put(struct tn_text_out *out, const struct tn_model *model, uint32_t frame,
+                  enum tn_escape_format format);
 
 /* Name of a leaf that is no stack, "<gaps>". */
 const char *tn_fold_leaf_name(enum tn_fold_leaf leaf);

@@ -5,6 +5,7 @@
  * the frame that asked for it, every segment one of its size; requests that failed are instants,
  * annotations slices. Times are those of the trace, or numbers of entries where it has none.
  */
+#include "analysis/fold.h"
 #include "analysis/timeline.h"
 #include "base/escaped.h"
 #include "export/export_formats.h"
@@ -125,7 +126,7 @@ static void life_name_put(struct chrome *chrome, const struct tn_lifetime *lifet
     if (stack.count == 0) {
         tn_text_puts(chrome->out, "(not recorded)");
     } else {
-        tn_export_put_frame(chrome->out, model, stack.frames[0], true);
+        tn_frame_put(chrome->out, model, stack.frames[0], TN_ESCAPED_JSON);
     }
 }
 
@@ -137,7 +138,7 @@ static void life_stack_put(struct chrome *chrome, const struct tn_lifetime *life
 
     for (uint32_t i = 0; i < stack.count && i < FRAMES_SHOWN; i++) {
         tn_text_puts(chrome->out, i > 0 ? " < " : "");
-        tn_export_put_frame(chrome->out, model, stack.frames[i], true);
+        tn_frame_put(chrome->out, model, stack.frames[i], TN_ESCAPED_JSON);
     }
     if (stack.count == 0) {
         tn_text_puts(chrome->out, "(not recorded)");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "render/flame.h"
 
+#include "base/assertion.h"
 #include "base/escaped.h"
 #include "base/host_mem.h"
 
@@ -53,14 +54,6 @@ static void draft_add(struct draft *draft, const char *text, size_t length)
 static void draft_add_text(struct draft *draft, const char *text)
 {
     draft_add(draft, text, strlen(text));
-}
-
-static void draft_add_number(struct draft *draft, const char *before, uint64_t number)
-{
-    char text[64];
-
-    (void)snprintf(text, sizeof text, "%s%" PRIu64, before, number);
-    draft_add_text(draft, text);
 }
 
 static bool label_equal(const void *owner, uint32_t id, const void *key)
@@ -151,21 +144,12 @@ static void path_step(struct path *path, int64_t label)
     }
 }
 
-static void path_step_text(struct path *path, const char *text, enum tn_flame_kind kind)
+static void path_step_text(struct path *path, struct tn_string text, enum tn_flame_kind kind)
 {
     struct draft draft;
 
     draft_begin(&draft, kind);
-    draft_add_text(&draft, text);
-    path_step(path, label_get(path->flame, &draft));
-}
-
-static void path_step_number(struct path *path, const char *before, uint64_t number)
-{
-    struct draft draft;
-
-    draft_begin(&draft, TN_FLAME_PLACE);
-    draft_add_number(&draft, before, number);
+    draft_add(&draft, text.text, text.length);
     path_step(path, label_get(path->flame, &draft));
 }
 
@@ -209,15 +193,6 @@ static void path_step_frame(struct path *path, uint32_t number)
     }
 }
 
-static void path_step_stack(struct path *path, uint32_t number)
-{
-    const struct tn_stack stack = tn_model_stack(path->flame->model, number);
-
-    for (uint32_t i = stack.count; i > 0 && path->node >= 0; i--) {
-        path_step_frame(path, stack.frames[i - 1]);
-    }
-}
-
 /* Numbers of frames belong to one model. */
 static bool flame_use_model(struct tn_flame *flame, const struct tn_model *model)
 {
@@ -237,64 +212,76 @@ static bool flame_use_model(struct tn_flame *flame, const struct tn_model *model
     return true;
 }
 
-bool tn_flame_add(struct tn_flame *flame, const struct tn_model *model,
-                  const struct tn_fold_line *line)
+/* The i-th frame from the root. */
+static uint32_t path_frame(const struct tn_flame_path *path, uint32_t i)
 {
-    struct path path = {.flame = flame, .bytes = line->bytes};
-
-    if (line->is_negative || line->bytes == 0) {
-        return true;
-    }
-    if (!flame_use_model(flame, model)) {
-        return false;
-    }
-    tn_flame_node(flame, 0)->bytes += line->bytes;
-    if (line->side) {
-        path_step_text(&path, line->side, TN_FLAME_PLACE);
-    }
-    path_step_number(&path, "stream_", line->segment->stream);
-    if (line->by_segment) {
-        path_step_number(&path, "seg_", line->segment->address);
-    }
-    path_step_text(&path, tn_block_state_name((enum tn_block_state)line->state), TN_FLAME_PLACE);
-    if (line->leaf == TN_FOLD_STACK) {
-        path_step_stack(&path, line->stack);
-    } else {
-        path_step_text(&path, tn_fold_leaf_name(line->leaf), TN_FLAME_NOTHING);
-    }
-    return path.node >= 0;
+    return path->stack.frames[path->is_inverted ? i : path->stack.count - 1 - i];
 }
 
-bool tn_flame_add_path(struct tn_flame *flame, const struct tn_model *model,
-                       const struct tn_flame_path *given)
+bool tn_flame_add(struct tn_flame *flame, const struct tn_model *model,
+                  const struct tn_flame_path *given)
 {
     struct path path = {.flame = flame, .bytes = given->bytes};
-    const struct tn_stack *stack = &given->stack;
 
-    if (given->bytes == 0) {
+    if (given->is_negative || given->bytes == 0) {
         return true;
     }
     if (!flame_use_model(flame, model)) {
         return false;
     }
     tn_flame_node(flame, 0)->bytes += given->bytes;
-    if (given->device >= 0) {
-        path_step_number(&path, "device_", (uint64_t)given->device);
+    for (unsigned i = 0; i < given->place_count; i++) {
+        path_step_text(&path, given->places[i], TN_FLAME_PLACE);
     }
-    if (given->group) {
-        struct draft draft;
-
-        draft_begin(&draft, TN_FLAME_PLACE);
-        draft_add(&draft, given->group, given->group_length);
-        path_step(&path, label_get(flame, &draft));
+    for (uint32_t i = 0; i < given->stack.count && path.node >= 0; i++) {
+        path_step_frame(&path, path_frame(given, i));
     }
-    if (stack->count == 0) {
-        path_step_text(&path, given->is_known ? "(no frames)" : "(not recorded)", TN_FLAME_NOTHING);
-    }
-    for (uint32_t i = 0; i < stack->count && path.node >= 0; i++) {
-        path_step_frame(&path, stack->frames[given->is_inverted ? i : stack->count - 1 - i]);
+    if (given->stack.count == 0) {
+        path_step_text(&path, (struct tn_string){given->leaf, strlen(given->leaf)},
+                       TN_FLAME_NOTHING);
     }
     return path.node >= 0;
+}
+
+void tn_flame_path_add_place(struct tn_flame_path *path, struct tn_string place)
+{
+    tn_assert(path->place_count < TN_FLAME_PLACES);
+    path->places[path->place_count++] = place;
+}
+
+/* In a place ';' would begin the next one. */
+static void place_put(struct tn_text_out *out, struct tn_string place)
+{
+    for (size_t i = 0; i < place.length; i++) {
+        tn_text_putc(out, (char)(place.text[i] == ';' ? ',' : place.text[i]));
+    }
+}
+
+void tn_flame_path_put(struct tn_text_out *out, const struct tn_model *model,
+                       const struct tn_flame_path *path)
+{
+    const char *joint = "";
+    bool has_frames = false;
+
+    for (unsigned i = 0; i < path->place_count; i++, joint = ";") {
+        tn_text_puts(out, joint);
+        place_put(out, path->places[i]);
+    }
+    for (uint32_t i = 0; i < path->stack.count; i++) {
+        const uint32_t frame = path_frame(path, i);
+
+        if (!tn_fold_hides_frame(model, tn_model_frame(model, frame))) {
+            tn_text_puts(out, joint);
+            tn_frame_put(out, model, frame, TN_ESCAPED_PLAIN);
+            joint = ";";
+            has_frames = true;
+        }
+    }
+    if (!has_frames) {
+        tn_text_puts(out, joint);
+        tn_text_puts(out, path->leaf);
+    }
+    tn_text_printf(out, " %s%" PRIu64 "\n", path->is_negative ? "-" : "", path->bytes);
 }
 
 /* ---- layout ---- */

@@ -12,7 +12,13 @@
 #include "snapshot/snapshot.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum {
+    NUMBER_MAX = 32 /* of the name of a stream or segment */
+};
 
 static const struct tarn_flame_options no_options = {.struct_size = sizeof no_options};
 
@@ -24,15 +30,38 @@ struct sink {
     bool folded;
 };
 
+static void place_add(struct tn_flame_path *path, const char *place)
+{
+    tn_flame_path_add_place(path, (struct tn_string){place, strlen(place)});
+}
+
 static bool sink_visit(void *context, const struct tn_fold_line *line)
 {
     struct sink *sink = context;
+    struct tn_flame_path path = {.leaf = tn_fold_leaf_name(line->leaf),
+                                 .bytes = line->bytes,
+                                 .is_negative = line->is_negative};
+    char stream[NUMBER_MAX];
+    char segment[NUMBER_MAX];
 
+    (void)snprintf(stream, sizeof stream, "stream_%" PRIu64, line->segment->stream);
+    (void)snprintf(segment, sizeof segment, "seg_%" PRIu64, line->segment->address);
+    if (line->side) {
+        place_add(&path, line->side);
+    }
+    place_add(&path, stream);
+    if (line->by_segment) {
+        place_add(&path, segment);
+    }
+    place_add(&path, tn_block_state_name((enum tn_block_state)line->state));
+    if (line->leaf == TN_FOLD_STACK) {
+        path.stack = tn_model_stack(sink->model, line->stack);
+    }
     if (sink->folded) {
-        tn_fold_put(&sink->out, sink->model, line);
+        tn_flame_path_put(&sink->out, sink->model, &path);
         return sink->out.status == TARN_OK;
     }
-    return tn_flame_add(&sink->flame, sink->model, line);
+    return tn_flame_add(&sink->flame, sink->model, &path);
 }
 
 static enum tarn_status sink_init(struct sink *sink, const struct tarn_flame_options *options,
@@ -96,15 +125,10 @@ enum tarn_status tarn_report_flame(const struct tarn_snapshot *snapshot, enum ta
 
 /* ---- two snapshots ---- */
 
-/* One of a sorted list. */
-struct item {
-    const struct tn_model_segment *segment;
-};
-
-static int item_compare(const void *left, const void *right)
+static int segment_compare(const void *left, const void *right)
 {
-    const struct tn_model_segment *a = ((const struct item *)left)->segment;
-    const struct tn_model_segment *b = ((const struct item *)right)->segment;
+    const struct tn_model_segment *a = *(const struct tn_model_segment *const *)left;
+    const struct tn_model_segment *b = *(const struct tn_model_segment *const *)right;
 
     if (a->address != b->address) {
         return a->address < b->address ? -1 : 1;
@@ -114,7 +138,7 @@ static int item_compare(const void *left, const void *right)
 
 /* The segments of a snapshot in order of address and size. */
 struct sorted {
-    struct item *items;
+    const struct tn_model_segment **items;
     size_t count;
 };
 
@@ -122,32 +146,31 @@ static bool sorted_init(struct sorted *sorted, const struct tn_model *model,
                         const struct tarn_flame_options *options)
 {
     sorted->count = 0;
-    sorted->items = tn_host_alloc_zero((model->segment_count + 1) * sizeof *sorted->items);
+    sorted->items =
+        tn_host_alloc_zero((model->segment_count + 1) * sizeof(struct tn_model_segment *));
     if (!sorted->items) {
         return false;
     }
     for (size_t i = 0; i < model->segment_count; i++) {
         if (is_wanted(options, &model->segments[i])) {
-            sorted->items[sorted->count++].segment = &model->segments[i];
+            sorted->items[sorted->count++] = &model->segments[i];
         }
     }
     if (sorted->count > 0) {
-        qsort(sorted->items, sorted->count, sizeof *sorted->items, item_compare);
+        qsort(sorted->items, sorted->count, sizeof(struct tn_model_segment *), segment_compare);
     }
     return true;
 }
 
 static void sorted_fini(struct sorted *sorted, const struct tn_model *model)
 {
-    tn_host_free(sorted->items, (model->segment_count + 1) * sizeof *sorted->items);
+    tn_host_free(sorted->items, (model->segment_count + 1) * sizeof(struct tn_model_segment *));
 }
 
 static bool sorted_has(const struct sorted *sorted, const struct tn_model_segment *segment)
 {
-    const struct item key = {segment};
-
-    return sorted->count > 0 &&
-           bsearch(&key, sorted->items, sorted->count, sizeof *sorted->items, item_compare);
+    return sorted->count > 0 && bsearch(&segment, sorted->items, sorted->count,
+                                        sizeof(struct tn_model_segment *), segment_compare);
 }
 
 /* Both sides of a comparison. */
@@ -223,9 +246,8 @@ static uint64_t list_put(struct tn_text_out *out, const struct pair *pair, int s
 
     tn_text_printf(out, "%s = [", sides[side]);
     for (size_t i = 0; i < own->count; i++) {
-        if (!sorted_has(&pair->sorted[!side], own->items[i].segment)) {
-            tn_text_printf(out, "%s%" PRIu64, count > 0 ? ", " : "",
-                           own->items[i].segment->address);
+        if (!sorted_has(&pair->sorted[!side], own->items[i])) {
+            tn_text_printf(out, "%s%" PRIu64, count > 0 ? ", " : "", own->items[i]->address);
             count++;
         }
     }
@@ -233,7 +255,7 @@ static uint64_t list_put(struct tn_text_out *out, const struct pair *pair, int s
     return count;
 }
 
-/* Segments of `before` whose address one of `after` has: a growing segment keeps it. */
+/* Segments of `before` whose address one of `after` has: an expandable segment keeps it. */
 static uint64_t common_count(const struct pair *pair)
 {
     const struct sorted *a = &pair->sorted[0];
@@ -242,12 +264,12 @@ static uint64_t common_count(const struct pair *pair)
     size_t k = 0;
 
     for (size_t i = 0; i < a->count; i++) {
-        const uint64_t address = a->items[i].segment->address;
+        const uint64_t address = a->items[i]->address;
 
-        while (k < b->count && b->items[k].segment->address < address) {
+        while (k < b->count && b->items[k]->address < address) {
             k++;
         }
-        count += k < b->count && b->items[k].segment->address == address;
+        count += k < b->count && b->items[k]->address == address;
     }
     return count;
 }

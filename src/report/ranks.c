@@ -167,7 +167,7 @@ enum tarn_status tarn_ranks_add(struct tarn_ranks *ranks, const struct tarn_snap
         return status;
     }
     for (size_t i = 0; status == TARN_OK && i < model->trace_count; i++) {
-        if (model->traces[i].count > 0 && (!options->one_device || (size_t)options->device == i)) {
+        if (tn_report_wants(model, options, i)) {
             status = device_add(ranks, &query, i, name, error);
         }
     }

@@ -218,19 +218,20 @@ struct tarn_report_head tn_report_head_of(const struct tn_analysis *analysis)
                                      .is_part = tn_analysis_is_part(analysis)};
 }
 
-static bool is_wanted(const struct tn_model *model, const struct tarn_report_options *options,
-                      size_t device)
+bool tn_report_wants(const struct tn_model *model, const struct tarn_report_options *options,
+                     size_t device)
 {
     return model->traces[device].count > 0 &&
            (!options->one_device || (size_t)options->device == device);
 }
 
-static size_t wanted_count(const struct tn_model *model, const struct tarn_report_options *options)
+size_t tn_report_device_count(const struct tn_model *model,
+                              const struct tarn_report_options *options)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < model->trace_count; i++) {
-        count += is_wanted(model, options, i);
+        count += tn_report_wants(model, options, i);
     }
     return count;
 }
@@ -264,7 +265,7 @@ static enum tarn_status devices_compute(struct tn_query *query,
     enum tarn_status status = TARN_OK;
 
     for (size_t i = 0; status == TARN_OK && i < query->model->trace_count; i++) {
-        if (is_wanted(query->model, options, i)) {
+        if (tn_report_wants(query->model, options, i)) {
             status = device_compute(&report, query, i, compute, results, error);
             results += size;
         }
@@ -293,7 +294,7 @@ enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
     if (options->leaks_out) {
         *options->leaks_out = 0;
     }
-    *count_out = wanted_count(model, options);
+    *count_out = tn_report_device_count(model, options);
     char *results = tn_result_create(*count_out * size);
 
     status = results ? devices_compute(&query, options, size, compute, results, error)

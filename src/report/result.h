@@ -69,6 +69,12 @@ enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
                                tn_report_device *compute, void *results_out, size_t *count_out,
                                struct tarn_error *error) TN_MUST_CHECK;
 
+/* Whether the options ask for the device and it has a trace; how many do. */
+bool tn_report_wants(const struct tn_model *model, const struct tarn_report_options *options,
+                     size_t device);
+size_t tn_report_device_count(const struct tn_model *model,
+                              const struct tarn_report_options *options);
+
 /* Rows of a table at most, and how many of `count` it has. */
 uint64_t tn_report_limit(const struct tarn_report_options *options);
 size_t tn_report_rows(const struct tn_report *report, size_t count);
