@@ -42,7 +42,7 @@ static const struct field {
 static const char *const values_allowed[] = {
     [KIND_BYTES] = "a size (512, 64MiB)",
     [KIND_NUMBER] = "a number (7, 0x7f00)",
-    [KIND_SPAN] = "a number of entries (100) or a time (2s, 300ms)",
+    [KIND_SPAN] = "a number of events (100) or a time (2s, 300ms)",
     [KIND_POOL] = "default, private, or the number of a pool (1,0)",
     [KIND_TEXT] = "a text (\"attention\")",
 };
@@ -116,13 +116,10 @@ static enum tarn_status field_unknown(struct reader *r, const char *at, size_t l
 /* Adds a step; NO_STEP when host memory is missing. */
 static uint32_t step_add(struct reader *r, enum tn_where_step_kind kind, uint32_t target)
 {
-    struct tn_where_step *step = tn_vec_push(&r->where->steps);
+    const struct tn_where_step step = {.kind = kind, .target = target};
 
-    if (!step) {
-        return NO_STEP;
-    }
-    *step = (struct tn_where_step){.kind = kind, .target = target};
-    return (uint32_t)r->where->steps.count - 1;
+    return tn_vec_append(&r->where->steps, &step, 1) ? (uint32_t)r->where->steps.count - 1
+                                                     : NO_STEP;
 }
 
 /* Jumps of one chain lead to the step that comes next. Each has the one before it as its target
@@ -478,13 +475,8 @@ static enum tarn_status comparison_expected(struct reader *r, const char *at, en
 
 static enum tarn_status term_add(struct reader *r, const struct tn_where_term *term, bool is_not)
 {
-    struct tn_where_term *added = tn_vec_push(&r->where->terms);
-
-    if (!added) {
-        return no_memory(r);
-    }
-    *added = *term;
-    if (step_add(r, TN_WHERE_TERM, (uint32_t)r->where->terms.count - 1) == NO_STEP ||
+    if (!tn_vec_append(&r->where->terms, term, 1) ||
+        step_add(r, TN_WHERE_TERM, (uint32_t)r->where->terms.count - 1) == NO_STEP ||
         (is_not && step_add(r, TN_WHERE_NOT, 0) == NO_STEP)) {
         return no_memory(r);
     }

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/host_mem.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -67,4 +68,11 @@ bool tn_vec_append(struct tn_vec *vec, const void *items, size_t count)
     }
     vec->count += count;
     return true;
+}
+
+void tn_vec_sort(struct tn_vec *vec, int (*compare)(const void *, const void *))
+{
+    if (vec->count > 0) {
+        qsort(vec->items, vec->count, vec->item_size, compare);
+    }
 }

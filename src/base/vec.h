@@ -32,4 +32,7 @@ void *tn_vec_push(struct tn_vec *vec) TN_MUST_CHECK;
 /* Appends copies of `count` items; false when host memory runs out. */
 bool tn_vec_append(struct tn_vec *vec, const void *items, size_t count) TN_MUST_CHECK;
 
+/* Sorts as qsort does; an empty vector has nothing to sort. */
+void tn_vec_sort(struct tn_vec *vec, int (*compare)(const void *, const void *));
+
 #endif

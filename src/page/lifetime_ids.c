@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "page/lifetime_ids.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 
@@ -108,36 +109,21 @@ bool tn_lifetime_ids_step(struct tn_lifetime_ids *lifetimes, const struct tn_tra
     return true;
 }
 
-static int number_compare(const void *left, const void *right)
-{
-    const uint64_t a = *(const uint64_t *)left;
-    const uint64_t b = *(const uint64_t *)right;
-
-    return a < b ? -1 : a > b;
-}
-
 bool tn_lifetime_ids_carry(struct tn_lifetime_ids *lifetimes, struct tn_vec *carried_out)
 {
     const struct tn_map *live = &lifetimes->walk.live;
     const struct tn_map *freed = &lifetimes->walk.freed;
 
     for (uint64_t i = 0; i < live->capacity; i++) {
-        if (live->slots[i].key != 0) {
-            uint64_t *lifetime = tn_vec_push(carried_out);
-
-            if (!lifetime) {
-                return false;
-            }
-            *lifetime = live->slots[i].value;
+        if (live->slots[i].key != 0 && !tn_vec_append(carried_out, &live->slots[i].value, 1)) {
+            return false;
         }
     }
-    if (carried_out->count > 0) {
-        qsort(carried_out->items, carried_out->count, sizeof(uint64_t), number_compare);
-    }
+    tn_vec_sort(carried_out, tn_order_numbers);
     for (uint64_t i = 0; i < live->capacity; i++) {
         if (live->slots[i].key != 0) {
             const uint64_t *found = bsearch(&live->slots[i].value, carried_out->items,
-                                            carried_out->count, sizeof(uint64_t), number_compare);
+                                            carried_out->count, sizeof(uint64_t), tn_order_numbers);
 
             live->slots[i].value = (uint64_t)(found - (const uint64_t *)carried_out->items);
         }

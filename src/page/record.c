@@ -19,11 +19,7 @@ static const struct tn_trace_entry *entry_at(const struct tn_record *record, uin
 
 static void number_put(struct tn_record *record, enum tn_record_column column, uint64_t number)
 {
-    uint64_t *item = tn_vec_push(&record->columns[column]);
-
-    if (item) {
-        *item = number;
-    } else {
+    if (!tn_vec_append(&record->columns[column], &number, 1)) {
         record->failed = true;
     }
 }
@@ -372,12 +368,11 @@ static bool life_step(struct tn_record *record, uint64_t number, struct tn_lifet
         return false;
     }
     if (step->is_new) {
-        uint64_t *told = tn_vec_push(&record->told);
+        const uint64_t told = number | (entry->action == TN_TRACE_ALLOC ? 0 : BEFORE);
 
-        if (!told) {
+        if (!tn_vec_append(&record->told, &told, 1)) {
             return false;
         }
-        *told = number | (entry->action == TN_TRACE_ALLOC ? 0 : BEFORE);
         tn_column_put_byte(&record->hints, 0);
         if (record->hints.failed) {
             return false;

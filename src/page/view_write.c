@@ -17,7 +17,6 @@
 #include "snapshot/snapshot.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -60,13 +59,8 @@ static enum tarn_status keeper_write(void *context, const char *bytes, size_t si
 
 static bool source_add(struct page *page, struct tn_trace_source source)
 {
-    struct tn_trace_source *added = tn_vec_push(&page->sources);
-
-    if (added) {
-        *added = source;
-        page->entries += source.trace->count;
-    }
-    return added != NULL;
+    page->entries += source.trace->count;
+    return tn_vec_append(&page->sources, &source, 1);
 }
 
 static bool has_source(const struct page *page, int32_t device, bool is_host)
@@ -165,9 +159,7 @@ static enum tarn_status sources_find(struct page *page, struct tarn_error *error
                        "the file has nothing of device %d; \"tarn info\" lists the devices",
                        page->options->device);
     }
-    if (page->sources.count > 0) {
-        qsort(page->sources.items, page->sources.count, page->sources.item_size, source_compare);
-    }
+    tn_vec_sort(&page->sources, source_compare);
     return TARN_OK;
 }
 

@@ -5,6 +5,7 @@
  * in-place operations, a cache), so the most frequent size of each row is shown.
  */
 #include "analysis/address_map.h"
+#include "base/order.h"
 #include "report/reports.h"
 
 #include <stdlib.h>
@@ -35,12 +36,11 @@ static void row_count(struct tarn_churn_row *row, const struct tn_lifetime *life
 static bool brief_add(struct churn *churn, uint64_t key, const struct tn_lifetime *lifetime)
 {
     struct tarn_churn_row *row = tn_row_get(&churn->set, key);
-    struct brief *brief = tn_vec_push(&churn->briefs);
+    const struct brief brief = {key, lifetime->size};
 
-    if (!brief || !row) {
+    if (!row || !tn_vec_append(&churn->briefs, &brief, 1)) {
         return false;
     }
-    *brief = (struct brief){key, lifetime->size};
     row_count(row, lifetime);
     row_count(&churn->result->total, lifetime);
     return true;
@@ -50,11 +50,9 @@ static int brief_compare(const void *left, const void *right)
 {
     const struct brief *a = left;
     const struct brief *b = right;
+    const int order = tn_order(a->key, b->key);
 
-    if (a->key != b->key) {
-        return a->key < b->key ? -1 : 1;
-    }
-    return (a->size > b->size) - (a->size < b->size);
+    return order ? order : tn_order(a->size, b->size);
 }
 
 /* Runs of one key and size, in order. */
@@ -90,10 +88,9 @@ static int row_compare(const void *left, const void *right)
     if (a->allocations != b->allocations) {
         return a->allocations > b->allocations ? -1 : 1;
     }
-    if (a->allocated != b->allocated) {
-        return a->allocated > b->allocated ? -1 : 1;
-    }
-    return a->group.key < b->group.key ? -1 : a->group.key > b->group.key;
+    const int order = tn_order(b->allocated, a->allocated);
+
+    return order ? order : tn_order(a->group.key, b->group.key);
 }
 
 static bool churn_fill(struct churn *churn, const struct tn_analysis *analysis)

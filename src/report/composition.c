@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/composition.h"
+#include "base/order.h"
 
 #include <stddef.h>
 
@@ -7,11 +8,9 @@ static int holder_compare(const void *left, const void *right)
 {
     const struct tarn_holder *a = left;
     const struct tarn_holder *b = right;
+    const int order = tn_order(b->bytes, a->bytes);
 
-    if (a->bytes != b->bytes) {
-        return a->bytes > b->bytes ? -1 : 1;
-    }
-    return a->group.key < b->group.key ? -1 : a->group.key > b->group.key;
+    return order ? order : tn_order(a->group.key, b->group.key);
 }
 
 bool tn_holders_collect(struct tn_row_set *set, const struct tn_analysis *analysis, uint64_t event)

@@ -8,10 +8,9 @@
  *     reserved = requested + rounding + slack + free
  * holds for each moment, where blocks lie in segments; what lies in none is counted apart.
  */
+#include "base/order.h"
 #include "report/pools.h"
 #include "report/reports.h"
-
-#include <stdlib.h>
 
 enum {
     PARTS = 10,     /* of the trace, for the table over time */
@@ -82,11 +81,9 @@ static int pin_compare(const void *left, const void *right)
 {
     const struct tarn_pinned_segment *a = left;
     const struct tarn_pinned_segment *b = right;
+    const int order = tn_order(b->unused, a->unused);
 
-    if (a->unused != b->unused) {
-        return a->unused > b->unused ? -1 : 1;
-    }
-    return (a->address > b->address) - (a->address < b->address);
+    return order ? order : tn_order(a->address, b->address);
 }
 
 static bool pins_collect(struct tn_row_set *pins, const struct tn_analysis *analysis,

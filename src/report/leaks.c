@@ -14,8 +14,6 @@
 #include "base/host_mem.h"
 #include "report/reports.h"
 
-#include <stdlib.h>
-
 enum {
     PAIRS_MAX = TN_REPEATS_MAX * (TN_REPEATS_MAX - 1) / 2
 };
@@ -131,14 +129,6 @@ static void row_sum_up(const struct leaks *leaks, struct row *row)
     }
 }
 
-static int slope_compare(const void *left, const void *right)
-{
-    const double a = *(const double *)left;
-    const double b = *(const double *)right;
-
-    return (a > b) - (a < b);
-}
-
 static double slope_of(const struct leaks *leaks, const struct row *row)
 {
     double slopes[PAIRS_MAX] = {0};
@@ -149,8 +139,7 @@ static double slope_of(const struct leaks *leaks, const struct row *row)
             slopes[count++] = ((double)row->bytes[k] - (double)row->bytes[i]) / (double)(k - i);
         }
     }
-    qsort(slopes, count, sizeof slopes[0], slope_compare);
-    return count % 2 == 1 ? slopes[count / 2] : (slopes[count / 2 - 1] + slopes[count / 2]) / 2;
+    return tn_median(slopes, count);
 }
 
 static bool has_grown(const struct leaks *leaks, const struct row *row)

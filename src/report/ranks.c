@@ -95,13 +95,10 @@ static bool parts_add(struct tarn_ranks *ranks, struct rank *rank,
     rank->first = ranks->parts.count;
     rank->count = holders.rows.count;
     for (size_t i = 0; good && i < holders.rows.count; i++) {
-        struct part *part = tn_vec_push(&ranks->parts);
-        uint32_t name;
+        struct part part = {.bytes = rows[i].bytes, .blocks = rows[i].blocks};
 
-        good = part && tn_name_find(&ranks->names, &analysis->keys, rows[i].group.key, &name);
-        if (good) {
-            *part = (struct part){name, rows[i].bytes, rows[i].blocks};
-        }
+        good = tn_name_find(&ranks->names, &analysis->keys, rows[i].group.key, &part.name) &&
+               tn_vec_append(&ranks->parts, &part, 1);
     }
     tn_row_set_fini(&holders);
     return good;
@@ -131,17 +128,11 @@ static enum tarn_status device_add(struct tarn_ranks *ranks, struct tn_query *qu
     }
     status = tn_analysis_time_point(&analysis, &query->selection.at, TARN_AT_PEAK, &at, error);
     if (status == TARN_OK) {
-        struct rank *added = NULL;
-
         rank.shown.requested = at.requested;
         rank.shown.left_out = at.left_out;
         rank.shown.reserved_peak = analysis.timeline->reserved_peak.reserved;
-        if (parts_add(ranks, &rank, &analysis, at.entry)) {
-            added = tn_vec_push(&ranks->ranks);
-        }
-        if (added) {
-            *added = rank;
-        } else {
+        if (!parts_add(ranks, &rank, &analysis, at.entry) ||
+            !tn_vec_append(&ranks->ranks, &rank, 1)) {
             status = TARN_ERR_HOST_MEMORY;
         }
     }
@@ -181,21 +172,6 @@ enum tarn_status tarn_ranks_add(struct tarn_ranks *ranks, const struct tarn_snap
 
 /* ---- distances ---- */
 
-static int number_compare(const void *left, const void *right)
-{
-    const double a = *(const double *)left;
-    const double b = *(const double *)right;
-
-    return (a > b) - (a < b);
-}
-
-/* The median of numbers, which it sorts; of an even count the mean of both in the middle. */
-static double median(double *numbers, size_t count)
-{
-    qsort(numbers, count, sizeof *numbers, number_compare);
-    return count % 2 == 1 ? numbers[count / 2] : (numbers[count / 2 - 1] + numbers[count / 2]) / 2;
-}
-
 static double away(double number, double from)
 {
     return number > from ? number - from : from - number;
@@ -204,7 +180,7 @@ static double away(double number, double from)
 /* Sorts the numbers. */
 static struct tarn_rank_range range_of(double *numbers, size_t count, double *median_out)
 {
-    *median_out = median(numbers, count);
+    *median_out = tn_median(numbers, count);
     return (struct tarn_rank_range){.least = (uint64_t)numbers[0],
                                     .median = (uint64_t)*median_out,
                                     .most = (uint64_t)numbers[count - 1]};
@@ -242,7 +218,7 @@ static double distances_set(const struct tn_vec *ranks, double *numbers,
     for (size_t i = 0; i < ranks->count; i++) {
         numbers[i] = away((double)items[i].shown.requested, middle);
     }
-    const double deviation = median(numbers, ranks->count) * NORMAL_FACTOR;
+    const double deviation = tn_median(numbers, ranks->count) * NORMAL_FACTOR;
 
     for (size_t i = 0; i < ranks->count; i++) {
         distance_set(&items[i].shown, middle, deviation, ranks->count);

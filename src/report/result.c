@@ -308,6 +308,20 @@ enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
     return status;
 }
 
+static int real_compare(const void *left, const void *right)
+{
+    const double a = *(const double *)left;
+    const double b = *(const double *)right;
+
+    return (a > b) - (a < b);
+}
+
+double tn_median(double *numbers, size_t count)
+{
+    qsort(numbers, count, sizeof *numbers, real_compare);
+    return count % 2 == 1 ? numbers[count / 2] : (numbers[count / 2 - 1] + numbers[count / 2]) / 2;
+}
+
 /* ---- rows ---- */
 
 void tn_row_set_init(struct tn_row_set *set, size_t row_size, size_t sums_at, size_t sum_count)
@@ -342,9 +356,7 @@ void *tn_row_get(struct tn_row_set *set, uint64_t key)
 
 void tn_row_set_sort(struct tn_row_set *set, int (*compare)(const void *, const void *))
 {
-    if (set->rows.count > 0) {
-        qsort(set->rows.items, set->rows.count, set->rows.item_size, compare);
-    }
+    tn_vec_sort(&set->rows, compare);
 }
 
 void tn_rows_sum(const struct tn_row_set *set, size_t first, void *row)

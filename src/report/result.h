@@ -86,6 +86,9 @@ struct tarn_report_head tn_report_head_of(const struct tn_analysis *analysis);
 enum tarn_status tn_report_check_traces(const struct tn_model *model, bool one_device, int device,
                                         struct tarn_error *error) TN_MUST_CHECK;
 
+/* The median of numbers, which it sorts; of an even count the mean of both in the middle. */
+double tn_median(double *numbers, size_t count);
+
 /* ---- rows ---- */
 
 /* Rows by key: structs that begin with struct tarn_group. Some members, numbers of 64 bits next to

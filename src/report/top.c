@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/order.h"
 #include "report/reports.h"
 /*
  * Stacks, or other groups, by what they did over the whole trace: bytes they held at the peak (or
@@ -56,11 +57,9 @@ static int row_compare(const void *left, const void *right)
 {
     const struct tarn_top_row *a = left;
     const struct tarn_top_row *b = right;
+    const int order = tn_order(b->rank, a->rank);
 
-    if (a->rank != b->rank) {
-        return a->rank > b->rank ? -1 : 1;
-    }
-    return a->group.key < b->group.key ? -1 : a->group.key > b->group.key;
+    return order ? order : tn_order(a->group.key, b->group.key);
 }
 
 static bool set_fill(struct tn_row_set *set, const struct tn_analysis *analysis,
