@@ -16,22 +16,6 @@ static enum tarn_status no_memory(struct tarn_error *error)
     return tn_fail_memory(error);
 }
 
-/* After a failure tn_query_fini releases what there is. */
-static enum tarn_status categories_init(struct tn_query *query, const struct tarn_rules *rules,
-                                        struct tarn_error *error)
-{
-    if (!rules) {
-        const enum tarn_status status = tarn_rules_create_default(&query->own_rules, error);
-
-        if (status) {
-            return status;
-        }
-        rules = query->own_rules;
-    }
-    query->has_categories = tn_categories_init(&query->categories, rules, query->model);
-    return query->has_categories ? TARN_OK : no_memory(error);
-}
-
 static bool where_uses(const struct tn_query *query, enum tn_where_field field)
 {
     return query->selection.where && tn_where_uses(query->selection.where, field);
@@ -60,7 +44,9 @@ enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *mo
         return status;
     }
     if (query->by == TARN_BY_CATEGORY || where_uses(query, TN_WHERE_CATEGORY)) {
-        status = categories_init(query, options ? options->rules : NULL, error);
+        status =
+            tn_categories_init(&query->categories, options ? options->rules : NULL, model, error);
+        query->has_categories = status == TARN_OK;
     }
     if (status == TARN_OK && query->selection.where &&
         !tn_where_view_init(&query->where, query->selection.where, model,
@@ -79,7 +65,6 @@ void tn_query_fini(struct tn_query *query)
     if (query->has_categories) {
         tn_categories_fini(&query->categories);
     }
-    tarn_rules_destroy(query->own_rules);
     tn_frame_view_fini(&query->view);
 }
 
@@ -96,20 +81,7 @@ static bool is_wanted_pool(const struct tn_analysis *analysis, uint32_t place)
 {
     const struct tarn_selection *selection = &analysis->query->selection;
 
-    if (selection->pools == TARN_POOLS_ALL) {
-        return true;
-    }
-    const uint32_t number = tn_pool_stream_at(&analysis->places, place)->pool;
-    const struct tn_pool_id pool = tn_pool_stream_pool(&analysis->places, number);
-    const bool is_default = pool.id[0] == 0 && pool.id[1] == 0;
-
-    if (number == 0) {
-        return false;
-    }
-    if (selection->pools == TARN_POOLS_ONE) {
-        return memcmp(pool.id, selection->pool, sizeof pool.id) == 0;
-    }
-    return is_default == (selection->pools == TARN_POOLS_DEFAULT);
+    return tn_pool_stream_is_of(&analysis->places, place, selection->pools, selection->pool);
 }
 
 static bool is_annotated(const struct wanted *wanted, const struct tn_lifetime *lifetime)
@@ -160,14 +132,9 @@ static uint64_t reserved_before(struct wanted *wanted)
 
     for (size_t i = 0; i < model->segment_count; i++) {
         const struct tn_model_segment *segment = &model->segments[i];
-        const bool is_default = segment->pool.id[0] == 0 && segment->pool.id[1] == 0;
-        const bool pool_fits =
-            selection->pools == TARN_POOLS_ALL ||
-            (selection->pools == TARN_POOLS_ONE
-                 ? memcmp(segment->pool.id, selection->pool, sizeof segment->pool.id) == 0
-                 : is_default == (selection->pools == TARN_POOLS_DEFAULT));
 
-        if (segment->device == analysis->whole.device && pool_fits &&
+        if (segment->device == analysis->whole.device &&
+            tn_pool_is_of(segment->pool, selection->pools, selection->pool) &&
             (!selection->one_stream || segment->stream == selection->stream)) {
             reserved += segment->total_size;
         }

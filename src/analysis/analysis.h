@@ -21,7 +21,6 @@ struct tn_query {
     enum tarn_grouping by;
     enum tarn_units units; /* of sizes in text; JSON has those of the default in names of groups */
     struct tn_frame_view view;
-    struct tarn_rules *own_rules; /* NULL: the caller's, or none are needed */
     struct tn_categories categories;
     bool has_categories;
     struct tn_where_view where; /* for an expression */

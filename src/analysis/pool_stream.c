@@ -149,6 +149,27 @@ void tn_pool_streams_fini(struct tn_pool_streams *places)
     tn_vec_fini(&places->places);
 }
 
+bool tn_pool_is_of(struct tn_pool_id pool, enum tarn_pools pools, const uint64_t one[2])
+{
+    const bool is_default = pool.id[0] == 0 && pool.id[1] == 0;
+
+    if (pools == TARN_POOLS_ONE) {
+        return memcmp(pool.id, one, sizeof pool.id) == 0;
+    }
+    return pools == TARN_POOLS_ALL || is_default == (pools == TARN_POOLS_DEFAULT);
+}
+
+bool tn_pool_stream_is_of(const struct tn_pool_streams *places, uint32_t place,
+                          enum tarn_pools pools, const uint64_t one[2])
+{
+    if (pools == TARN_POOLS_ALL) {
+        return true;
+    }
+    const uint32_t number = tn_pool_stream_at(places, place)->pool;
+
+    return number != 0 && tn_pool_is_of(tn_pool_stream_pool(places, number), pools, one);
+}
+
 /* ---- pools of entries ---- */
 
 bool tn_entry_pools_init(struct tn_entry_pools *pools, const struct tn_trace_source *source)

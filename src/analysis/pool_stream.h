@@ -14,6 +14,7 @@
 
 #include "analysis/segment_walk.h"
 #include "analysis/timeline.h"
+#include "tarn/selection.h"
 
 struct tn_pool_stream {
     uint64_t segment; /* address; 0: unknown */
@@ -55,6 +56,13 @@ static inline const struct tn_pool_stream *tn_pool_stream_at(const struct tn_poo
 {
     return (const struct tn_pool_stream *)places->places.items + number;
 }
+
+/* Whether the pool is one of those. `one` is for TARN_POOLS_ONE. */
+bool tn_pool_is_of(struct tn_pool_id pool, enum tarn_pools pools, const uint64_t one[2]);
+
+/* The same of a place; false where the pool is unknown, unless all are wanted. */
+bool tn_pool_stream_is_of(const struct tn_pool_streams *places, uint32_t place,
+                          enum tarn_pools pools, const uint64_t one[2]);
 
 static inline struct tn_pool_id tn_pool_stream_pool(const struct tn_pool_streams *places,
                                                     uint32_t pool)

@@ -44,14 +44,16 @@ enum tarn_status tn_rules_parse(const char *text, size_t size, const char *name,
 /* Answers for one model, each looked for once. Borrows both. Guarded by its owner. */
 struct tn_categories {
     const struct tarn_rules *rules;
+    struct tarn_rules *own_rules; /* the default ones, or NULL */
     const struct tn_model *model;
     uint32_t *of_frame; /* 0 = not asked, 1 = none, else category + 1 */
     uint32_t *of_stack; /* the same */
 };
 
-/* False when host memory is missing; then there is nothing to release. */
-bool tn_categories_init(struct tn_categories *categories, const struct tarn_rules *rules,
-                        const struct tn_model *model) TN_MUST_CHECK;
+/* `rules` NULL: the default ones. TARN_ERR_HOST_MEMORY; then there is nothing to release. */
+enum tarn_status tn_categories_init(struct tn_categories *categories,
+                                    const struct tarn_rules *rules, const struct tn_model *model,
+                                    struct tarn_error *error) TN_MUST_CHECK;
 void tn_categories_fini(struct tn_categories *categories);
 
 /* What the rules say of a stack; TN_CATEGORY_UNCLASSIFIED when no frame says anything. */

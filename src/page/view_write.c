@@ -30,7 +30,6 @@ static const struct tn_trace no_trace = {0, 0};
 struct page {
     const struct tn_model *model;
     const struct tarn_view_options *options;
-    struct tarn_rules *own_rules; /* NULL: the caller's */
     struct tn_categories categories;
     struct tn_vec sources; /* struct tn_trace_source */
     uint64_t entries;      /* of all of them */
@@ -360,25 +359,6 @@ static enum tarn_status page_write(struct page *page, const struct tarn_writer *
     return status ? tn_fail(error, status, "cannot write the page") : TARN_OK;
 }
 
-static enum tarn_status categories_init(struct page *page, struct tarn_error *error)
-{
-    const struct tarn_rules *rules = page->options->rules;
-
-    if (!rules) {
-        const enum tarn_status status = tarn_rules_create_default(&page->own_rules, error);
-
-        if (status) {
-            return status;
-        }
-        rules = page->own_rules;
-    }
-    if (!tn_categories_init(&page->categories, rules, page->model)) {
-        tarn_rules_destroy(page->own_rules);
-        return tn_fail_memory(error);
-    }
-    return TARN_OK;
-}
-
 enum tarn_status tarn_view_write(const struct tarn_snapshot *snapshot,
                                  const struct tarn_view_options *options,
                                  const struct tarn_writer *writer, struct tarn_error *error)
@@ -387,7 +367,8 @@ enum tarn_status tarn_view_write(const struct tarn_snapshot *snapshot,
     struct page page = {.model = tn_snapshot_model(snapshot),
                         .options = options ? options : &defaults};
 
-    enum tarn_status status = categories_init(&page, error);
+    enum tarn_status status =
+        tn_categories_init(&page.categories, page.options->rules, page.model, error);
 
     if (status) {
         return status;
@@ -396,6 +377,5 @@ enum tarn_status tarn_view_write(const struct tarn_snapshot *snapshot,
     status = page_write(&page, writer, error);
     tn_vec_fini(&page.sources);
     tn_categories_fini(&page.categories);
-    tarn_rules_destroy(page.own_rules);
     return status;
 }
