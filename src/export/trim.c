@@ -129,13 +129,6 @@ static void segment_copy(struct trim *trim, const struct tn_model_segment *from,
     to->blocks = blocks_copy(trim, from);
 }
 
-static void note_memory(struct trim *trim)
-{
-    if (trim->copy.status == TARN_OK) {
-        trim->copy.status = TARN_ERR_HOST_MEMORY;
-    }
-}
-
 /* Whether the device's segments are those of an earlier moment. */
 static bool device_is_past(const struct trim *trim, const struct part *parts, int64_t device)
 {
@@ -150,7 +143,7 @@ static void past_add(struct trim *trim, size_t device, const struct part *part)
     struct tn_timeline timeline;
 
     if (!tn_timeline_init(&timeline, trim->copy.from, device)) {
-        note_memory(trim);
+        (void)tn_copy_note(&trim->copy, TARN_ERR_HOST_MEMORY);
         return;
     }
     tn_state_segments(&trim->copy, &timeline, part->limit > 0 ? part->limit - 1 : TN_NEVER,
@@ -178,7 +171,7 @@ static void segments_make(struct trim *trim, const struct part *parts)
         if (segment) {
             segment_copy(trim, &model->segments[i], segment);
         } else {
-            note_memory(trim);
+            (void)tn_copy_note(&trim->copy, TARN_ERR_HOST_MEMORY);
         }
     }
 }
@@ -432,10 +425,9 @@ static enum tarn_status options_check(const struct tarn_snapshot *snapshot,
         return tn_fail(error, TARN_ERR_NOT_FOUND, "the snapshot has no device %d", options->device);
     }
     if (options->has_events && options->last_event < options->first_event) {
-        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                       "the part ends before it begins: entries %llu to %llu",
-                       (unsigned long long)options->first_event,
-                       (unsigned long long)options->last_event);
+        return tn_fail(
+            error, TARN_ERR_INVALID_ARGUMENT, "the part ends before it begins: events %llu to %llu",
+            (unsigned long long)options->first_event, (unsigned long long)options->last_event);
     }
     if (options->has_time && options->to_us < options->from_us) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "render/flame.h"
 
+#include "analysis/address_map.h"
 #include "base/assertion.h"
 #include "base/escaped.h"
 #include "base/host_mem.h"
@@ -90,42 +91,27 @@ static int64_t label_get(struct tn_flame *flame, struct draft *draft)
 
 /* ---- nodes ---- */
 
-struct node_key {
-    uint32_t parent;
-    uint32_t label;
-};
-
-static bool node_equal(const void *owner, uint32_t id, const void *key)
-{
-    const struct tn_flame_node *node = tn_flame_node(owner, id);
-    const struct node_key *wanted = key;
-
-    return node->parent == wanted->parent && node->label == wanted->label;
-}
-
 static int64_t node_get(struct tn_flame *flame, uint32_t parent, uint32_t label)
 {
-    const struct node_key key = {parent, label};
-    const uint32_t hash = tn_hash_bytes(&key, sizeof key);
-    const int64_t found = tn_id_table_find(&flame->node_ids, hash, node_equal, flame, &key);
+    const uint64_t key = (uint64_t)parent << 32 | label;
+    const uint64_t *found = tn_address_find(&flame->node_numbers, key);
+    const uint64_t number = flame->nodes.count;
 
-    if (found != TN_ID_NOT_FOUND) {
-        return found;
+    if (found) {
+        return (int64_t)*found;
     }
     struct tn_flame_node *node = tn_chunked_vec_push(&flame->nodes);
 
-    if (!node) {
+    if (!node || !tn_address_put(&flame->node_numbers, key, number)) {
         return -1;
     }
     *node = (struct tn_flame_node){
         .parent = parent, .label = label, .depth = tn_flame_node(flame, parent)->depth + 1};
     flame->depth_max = node->depth > flame->depth_max ? node->depth : flame->depth_max;
-    const uint32_t number = (uint32_t)(flame->nodes.count - 1);
-
-    return tn_id_table_add(&flame->node_ids, hash, number) ? (int64_t)number : -1;
+    return (int64_t)number;
 }
 
-/* Where a line has got to on its way down; -1 when host memory is missing. */
+/* How far a path has been followed from the root; -1 when host memory is missing. */
 struct path {
     struct tn_flame *flame;
     uint64_t bytes;
@@ -369,7 +355,6 @@ enum tarn_status tn_flame_init(struct tn_flame *flame, const char *root)
     tn_chunked_vec_init(&flame->labels, &flame->budget, sizeof(struct tn_flame_label));
     tn_chunked_vec_init(&flame->nodes, &flame->budget, sizeof(struct tn_flame_node));
     tn_id_table_init(&flame->label_ids, &flame->budget);
-    tn_id_table_init(&flame->node_ids, &flame->budget);
     tn_vec_init(&flame->frame_labels, sizeof(uint32_t));
     if (!root_add(flame, root)) {
         tn_flame_fini(flame);
@@ -381,7 +366,7 @@ enum tarn_status tn_flame_init(struct tn_flame *flame, const char *root)
 void tn_flame_fini(struct tn_flame *flame)
 {
     tn_vec_fini(&flame->frame_labels);
-    tn_id_table_fini(&flame->node_ids);
+    tn_map_fini(&flame->node_numbers);
     tn_id_table_fini(&flame->label_ids);
     tn_chunked_vec_fini(&flame->nodes);
     tn_chunked_vec_fini(&flame->labels);

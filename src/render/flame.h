@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/chunked_vec.h"
 #include "base/id_table.h"
+#include "base/map.h"
 #include "base/text_out.h"
 #include "base/vec.h"
 
@@ -43,7 +44,7 @@ struct tn_flame {
     struct tn_chunked_vec labels; /* struct tn_flame_label */
     struct tn_chunked_vec nodes;  /* struct tn_flame_node */
     struct tn_id_table label_ids;
-    struct tn_id_table node_ids;
+    struct tn_map node_numbers;   /* by parent and label */
     const struct tn_model *model; /* whose frames are cached; NULL before the first line */
     struct tn_vec frame_labels;   /* uint32_t a frame: label + 2, 0 = not made yet, 1 = left out */
     uint32_t depth_max;
