@@ -157,7 +157,7 @@ static bool limits_memory(const struct tarn_selection *selection)
     return selection->one_stream || selection->pools != TARN_POOLS_ALL;
 }
 
-/* Whether blocks of one segment are told apart. */
+/* Whether blocks of one segment may be selected separately. */
 static bool picks_blocks(const struct tarn_selection *selection)
 {
     return selection->size_min > 0 || selection->size_max > 0 || selection->match ||
@@ -313,7 +313,7 @@ static enum tarn_status marks_make(struct wanted *wanted, struct tarn_error *err
                    analysis->whole.device, tn_utf8_cut(name, 200), name);
 }
 
-/* What an expression is asked about. */
+/* The context that an expression is evaluated in. */
 static enum tarn_status where_make(struct tn_analysis *analysis, struct tarn_error *error)
 {
     const struct tarn_where *where = analysis->query->selection.where;
@@ -442,7 +442,7 @@ void tn_analysis_fini(struct tn_analysis *analysis)
     tn_timeline_fini(&analysis->whole);
 }
 
-/* ---- moments ---- */
+/* ---- time points ---- */
 
 static enum tarn_status entry_moment(const struct tn_analysis *analysis, uint64_t entry,
                                      struct tn_time_point *moment_out, struct tarn_error *error)

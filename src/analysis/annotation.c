@@ -240,7 +240,7 @@ bool tn_phases_mark(const struct tn_phases *phases, struct tn_timeline *timeline
     return good;
 }
 
-/* Phases come by start, so each marks only what lies behind all before it. */
+/* Phases are sorted by start, so each marks only what follows all earlier ones. */
 uint64_t tn_phases_cover(const struct tn_phases *phases, const char *name, uint8_t *marks)
 {
     const struct tn_model *model = phases->timeline->model;

@@ -129,7 +129,7 @@ bool tn_call_tree_add(struct tn_call_tree *tree, uint64_t key, const struct tn_c
     return true;
 }
 
-/* For qsort, which knows no context: nodes as pairs of what they are sorted by. */
+/* Sort keys of a node: qsort passes no context. */
 struct sorted {
     uint64_t rank;
     uint32_t parent;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stacks as a tree of calls: a node for each different path from the outermost frame on, with the
- * numbers of all stacks that begin so. What a frame asked for itself, while it also calls others
- * that did, is a row "(itself)"; what is not shown is a row "others". So the rows below a row add
- * up to it.
+ * numbers of all stacks that begin with it. What a frame allocates itself, while its callees
+ * allocate too, is a row "(itself)"; what is not shown is a row "others". So the rows below a row
+ * add up to it.
  *
- * A row stands for a chain of calls if none of them but the last has another callee, or asked for
- * something itself.
+ * A row represents a chain of calls if only the last of them has several callees or allocates
+ * itself.
  *
  * Owns: its nodes. Guarded by its owner. Cost: expected O(frames) of the stacks that are added,
  * O(nodes log nodes) to sort; no recursion.
@@ -72,7 +72,7 @@ bool tn_call_tree_sort(struct tn_call_tree *tree) TN_MUST_CHECK;
 bool tn_call_tree_walk(struct tn_call_tree *tree, const struct tn_call_limits *limits,
                        tn_call_visit *visit, void *context) TN_MUST_CHECK;
 
-/* What a row stands for, in one line. */
+/* The row's calls in one line. */
 void tn_call_row_put(struct tn_text_out *out, const struct tn_call_tree *tree,
                      const struct tn_call_row *row);
 

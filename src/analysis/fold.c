@@ -66,7 +66,7 @@ bool tn_fold_segment(const struct tn_model_segment *segment, const struct tn_fol
     return true;
 }
 
-/* Texts come NUL-terminated; one behind a NUL of the file's own is not seen. */
+/* Texts come NUL-terminated; text after a NUL in the file is ignored. */
 static bool contains_any(struct tn_string text, const char *const *parts)
 {
     for (; *parts; parts++) {

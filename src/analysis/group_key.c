@@ -446,8 +446,8 @@ static uint64_t text_hash(struct tn_string text)
     return hash;
 }
 
-/* A long text may be in each frame of each stack, though it is once in the file: what is behind its
- * beginning is told by length and hash. */
+/* A long text may be in every frame of every stack, though it is in the file once: beyond its
+ * beginning only length and hash are written. */
 static void path_text_put(struct tn_text_out *out, struct tn_string text)
 {
     const struct tn_string begin = {text.text,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where blocks were: segment, pool and stream of each, at the time they were asked for, and of each
- * entry that adds or removes memory. Traces of PyTorch up to 2.11 do not say the pool of a segment;
- * it is known where the snapshot still has the segment, else unknown.
+ * Segment, pool and stream of each block at its allocation, and of each entry that adds or removes
+ * memory. Traces of PyTorch up to 2.11 do not contain the pool of a segment; it is known if the
+ * snapshot still has the segment.
  *
- * A block's pool is that of the segment in which it lay. What else asks for the pool of an entry
- * takes the entry's word first (tn_entry_pool).
+ * A block's pool is that of its segment. For the pool of an entry, the entry itself takes
+ * precedence (tn_entry_pool).
  *
  * Owns: the places. Immutable once made. Cost: O(entries + lives log segments).
  */

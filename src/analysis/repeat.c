@@ -8,8 +8,8 @@
 
 enum {
     PARTS_DEFAULT = 10,
-    COUNT_MAX = 4096,    /* how often a stack may repeat that tells steps */
-    CANDIDATES_MAX = 16, /* different counts that are looked at, fewest first */
+    COUNT_MAX = 4096,    /* how often a stack that marks steps may repeat */
+    CANDIDATES_MAX = 16, /* different counts that are tried, fewest first */
     ALIKE = 3            /* distances are even when none is three times another's */
 };
 

@@ -26,8 +26,8 @@ static uint32_t metadata_of(const struct reading *reading, const struct tn_trace
     return tn_model_extra(reading->timeline->model, entry->extra)->user_metadata;
 }
 
-/* A lifetime that begins with the entry. Where a free tells of a block from before, the entry's
- * stack is that of the free. */
+/* A lifetime that begins with the entry. If a free first mentions a block from before, the
+ * entry's stack is that of the free. */
 static struct tn_lifetime life_told(const struct reading *reading,
                                     const struct tn_trace_entry *entry)
 {
@@ -45,7 +45,7 @@ static struct tn_lifetime life_told(const struct reading *reading,
                                     is_alloc ? metadata_of(reading, entry) : TN_STRING_NONE};
 }
 
-/* What the entry says of its lifetime. */
+/* Updates the lifetime from the entry. */
 static void life_read(const struct reading *reading, const struct tn_trace_entry *entry,
                       struct tn_lifetime *lifetime)
 {
@@ -123,7 +123,7 @@ static bool zeros_fill(struct tn_vec *vec, uint64_t count)
     return true;
 }
 
-/* What every entry adds to the bytes in use. */
+/* What every entry adds to the allocated bytes. */
 static bool deltas_fill(struct tn_timeline *timeline)
 {
     if (!zeros_fill(&timeline->deltas, timeline->trace->count)) {

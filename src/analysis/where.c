@@ -38,7 +38,7 @@ static const struct field {
     {"before", TN_WHERE_BEFORE, KIND_FLAG},
 };
 
-/* What may stand behind a kind of field. */
+/* The values that a kind of field takes. */
 static const char *const values_allowed[] = {
     [KIND_BYTES] = "a size (512, 64MiB)",
     [KIND_NUMBER] = "a number (7, 0x7f00)",
@@ -185,8 +185,7 @@ static char *text_keep(struct reader *r, const char *text, size_t length)
     return copy;
 }
 
-/* In quotes, where a backslash before the quote takes its meaning away and is else itself; or a
- * word. */
+/* In quotes, where a backslash escapes the quote and is otherwise literal; or a word. */
 static enum tarn_status text_read(struct reader *r, const char **text_out)
 {
     const char quote = *r->at;
@@ -280,7 +279,7 @@ static bool whole_read(const char **text, unsigned base, uint64_t *number_out)
     return *text > begin;
 }
 
-/* What is behind the point, in units. */
+/* The digits after the decimal point, in units. */
 static bool fraction_read(const char **text, uint64_t factor, uint64_t *number_out)
 {
     double scale = 1;
@@ -329,7 +328,7 @@ static bool amount_read(const char **text, uint64_t *number_out, const struct un
            tn_add_u64(*number_out, more, number_out);
 }
 
-/* Whether a number of that unit may stand behind that kind of field. */
+/* Whether a number of that unit is allowed for that kind of field. */
 static bool unit_fits(enum kind kind, const struct unit *unit)
 {
     return !unit || (kind == KIND_BYTES && !unit->is_time) || (kind == KIND_SPAN && unit->is_time);
@@ -416,7 +415,7 @@ static enum tarn_status value_read(struct reader *r, enum kind kind, struct tn_w
 
 /* ---- terms ---- */
 
-/* False when none stands here. */
+/* False when there is none here. */
 static bool comparison_read(struct reader *r, enum tn_where_comparison *comparison_out,
                             bool *is_not_out)
 {

@@ -91,7 +91,7 @@ static bool matches(const struct tn_where_view *view, const struct tn_where_term
     return tn_pattern_matches_text(&patterns[term->pattern], text);
 }
 
-/* All of it, or all behind a slash. */
+/* All of it, or all after a slash. */
 static bool is_file(struct tn_string file, const char *name)
 {
     const size_t length = strlen(name);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A trace in the Chrome format, which ui.perfetto.dev and chrome://tracing open. A device is a
- * process. Counters are bytes asked for and bytes reserved; every block in use is a slice named by
- * the frame that asked for it, every segment one of its size; requests that failed are instants,
- * annotations slices. Times are those of the trace, or numbers of entries where it has none.
+ * process. Counters are allocated and reserved bytes; every block is a slice named by the frame
+ * that allocated it; failed requests are instants, annotations slices. Times are those of the
+ * trace, or numbers of events if it has none.
  */
 #include "analysis/fold.h"
 #include "analysis/timeline.h"
@@ -167,7 +167,7 @@ static void life_put(struct chrome *chrome, const struct tn_lifetime *lifetime)
     tn_text_puts(chrome->out, "\"}");
 }
 
-/* Annotations have times of their own; without those of the trace they would stand anywhere. */
+/* Annotations have times of their own; without times of the trace they cannot be placed. */
 static void annotation_put(struct chrome *chrome, const struct tn_annotation *annotation)
 {
     const struct tn_model *model = chrome->job->model;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A snapshot as an SQLite database: the tables of export_table.h, a table `about`, and views. It is
- * put together in memory and then written as a whole, so that any writer does. Addresses and
+ * built in memory and then written as a whole, so that any writer will do. Addresses and
  * streams above 2^63 are negative there, as SQLite's numbers have a sign.
  */
 #include "base/errinfo.h"

@@ -11,9 +11,9 @@ struct past {
     const struct tn_timeline *timeline;
     uint64_t entry;
     struct tn_segment_walk walk;
-    struct tn_vec lifetimes; /* const struct tn_lifetime *, in use then, by address */
+    struct tn_vec lifetimes; /* const struct tn_lifetime *, allocated then, by address */
     struct tn_vec blocks;    /* struct tn_model_block, of the segment at hand */
-    size_t next;             /* life that comes next */
+    size_t next;             /* the next lifetime */
 };
 
 /* ---- blocks ---- */

@@ -46,7 +46,7 @@ static int64_t first_time(const struct tn_model *model, const struct tn_trace *t
     return TN_TIME_NONE;
 }
 
-/* Cuts off what is before the first entry of that time, and what is behind the last. */
+/* Cuts off what is before the first entry of that time, and what is after the last. */
 static void part_cut_time(const struct trim *trim, const struct tn_trace *trace, struct part *part)
 {
     const struct tn_model *model = trim->copy.from;
@@ -129,7 +129,7 @@ static void segment_copy(struct trim *trim, const struct tn_model_segment *from,
     to->blocks = blocks_copy(trim, from);
 }
 
-/* Whether the device's segments are those of an earlier moment. */
+/* Whether the device's segments are those of an earlier time point. */
 static bool device_is_past(const struct trim *trim, const struct part *parts, int64_t device)
 {
     const struct tn_model *model = trim->copy.from;
@@ -347,7 +347,7 @@ static void settings_make(struct trim *trim)
 
 /* ---- all of it ---- */
 
-/* Times begin at 0 when nobody shall know when it was. */
+/* Times begin at 0 so that they do not reveal when it was. */
 static int64_t time_shift(const struct tn_model *model)
 {
     int64_t least = INT64_MAX;

@@ -20,7 +20,7 @@ void tn_lifetime_ids_fini(struct tn_lifetime_ids *lifetimes)
     tn_vec_fini(&lifetimes->shelf);
 }
 
-/* Lives behind one in the row. */
+/* Lifetimes after one in the row. */
 static uint64_t behind_of(const struct tn_lifetime_ids *lifetimes, uint64_t lifetime)
 {
     return lifetimes->row.count - 1 - ((const uint64_t *)lifetimes->place.items)[lifetime];
@@ -50,7 +50,7 @@ static void shelf_push(struct tn_lifetime_ids *lifetimes, uint64_t address)
     ((uint64_t *)lifetimes->shelf.items)[lifetimes->shelf.count++] = address;
 }
 
-/* Takes the address out; 1 more than addresses behind it, or 0 when it is not there. */
+/* Takes the address out; 1 more than the addresses after it, or 0 when it is not there. */
 static uint64_t shelf_take(struct tn_lifetime_ids *lifetimes, uint64_t address)
 {
     const uint64_t *freed = tn_address_find(&lifetimes->walk.freed, address);
@@ -70,7 +70,7 @@ static uint64_t shelf_take(struct tn_lifetime_ids *lifetimes, uint64_t address)
     return behind;
 }
 
-/* For one life more, in use or freed. */
+/* For one more lifetime, allocated or freed. */
 static bool room_make(struct tn_lifetime_ids *lifetimes)
 {
     return tn_vec_reserve(&lifetimes->row, 1) && tn_vec_reserve(&lifetimes->place, 1) &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A page: the bundle with the data of each source in the middle. Everything is written in one pass
- * over each trace. A page with a limit is put together in host memory; if it turns out to be too
+ * over each trace. A page with a limit is assembled in host memory; if it turns out to be too
  * large it is made again with fewer entries.
  */
 #include "tarn/viewer.h"

@@ -148,7 +148,7 @@ void tn_selection_put_json(struct tn_json_text *json, const struct tarn_report_o
     tn_json_close(json);
 }
 
-/* ---- moments ---- */
+/* ---- time points ---- */
 
 void tn_time_point_put(struct tn_text_out *out, const struct tarn_report_head *head,
                        const char *what, const struct tarn_time_point *at)

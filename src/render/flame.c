@@ -20,7 +20,7 @@ enum {
 
 /* ---- labels ---- */
 
-/* A label being put together. */
+/* A label being assembled. */
 struct draft {
     char text[LABEL_MAX + 4];
     size_t length;

@@ -63,7 +63,7 @@ struct tn_flame_path {
     struct tn_string places[TN_FLAME_PLACES]; /* device, stream, state, ...; safe to print */
     unsigned place_count;
     struct tn_stack stack;
-    const char *leaf; /* what stands for a stack without frames */
+    const char *leaf; /* in place of a stack without frames */
     bool is_inverted; /* the innermost frame comes first */
     bool is_negative; /* -bytes: a file says that a block holds more than its size */
     uint64_t bytes;

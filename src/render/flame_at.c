@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flame graphs of any instant of a trace, or of what grew between two. Blocks are put together by
- * what they are grouped by and their stack, so that growth is that of a stack and not of blocks
- * that come and go; what shrank is not drawn, and its sum is said.
+ * Flame graphs of any instant of a trace, or of the growth between two. Blocks are grouped by key
+ * and stack, so that growth is that of a stack and not of blocks that come and go; what shrank is
+ * not drawn, only its sum is shown.
  */
 #include "tarn/report.h"
 
@@ -48,7 +48,7 @@ struct holders {
     struct tn_id_table ids;  /* by key and stack */
 };
 
-/* What holders are told by; without gaps, as it is hashed. */
+/* The key of a holder; without padding, as it is hashed. */
 struct holder_key {
     uint64_t key;
     uint64_t seen;

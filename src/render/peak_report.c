@@ -47,7 +47,7 @@ static void tables_put(struct tn_document *document, const struct tarn_report_op
     }
 }
 
-/* `what` is the name of the moment in text, `key` in JSON. */
+/* `what` is the name of the time point in text, `key` in JSON. */
 static void composition_put(struct tn_document *document, const struct tarn_report_options *options,
                             const struct tarn_report_head *head,
                             const struct tarn_composition *composition, const char *what,

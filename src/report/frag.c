@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where reserved memory that nobody uses is lost: inside of blocks (rounding, and what is too
- * little to split off), and between them, in pieces that are too small. With it how that was over
- * the trace, and the blocks that keep nearly empty segments from being given back: a segment counts
- * as pinned when its blocks take an eighth of it at most.
+ * Where reserved memory is lost: inside blocks (rounding, and remainders too small to split off),
+ * and between them, in free pieces that are too small; the same over the trace; and the blocks that
+ * keep nearly empty segments from being released: a segment counts as pinned when its blocks take
+ * at most an eighth of it.
  *
  *     reserved = requested + rounding + slack + free
- * holds for each moment, where blocks lie in segments; what lies in none is counted apart.
+ * at every time point, for blocks in segments; blocks in none are counted separately.
  */
 #include "base/order.h"
 #include "report/pools.h"
@@ -131,7 +131,7 @@ static bool pins_make(const struct tn_report *report, const struct tn_analysis *
 
 /* ---- over time ---- */
 
-/* Right after the last event of each part of what is looked at; of a short trace after each
+/* Right after the last event of each part of the selected events; of a short trace after each
  * event. */
 static bool states_make(const struct tn_report *report, const struct tn_analysis *analysis,
                         struct tarn_frag_result *frag)

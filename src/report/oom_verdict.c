@@ -24,10 +24,10 @@
 /* A run that tries again and again leaves thousands, which each cost a walk through the trace. */
 enum {
     OOMS_MAX = 20,
-    ANSWERS_MAX = 8 /* requests that the caller is asked about: an answer may take a replay */
+    ANSWERS_MAX = 8 /* requests that would_fit is called for: it may run a replay */
 };
 
-/* What is looked at for one request that failed. */
+/* What is examined for one failed request. */
 struct failure {
     const struct tn_report *report;
     const struct tn_analysis *analysis;
@@ -95,7 +95,7 @@ static uint64_t outside_of(const struct tarn_oom_failure *oom, uint64_t device_t
 /* ---- what changed before it ---- */
 
 /* The event from which changes are counted: the end of the last step before the failure, if there
- * are steps, else a tenth of the trace before it. Neither is before what is looked at. */
+ * are steps, else a tenth of the trace before it. Neither is before the selected part. */
 static void since_set(struct tarn_oom_failure *oom, const struct tn_analysis *analysis)
 {
     const struct tn_timeline *timeline = analysis->timeline;

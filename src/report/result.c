@@ -22,7 +22,7 @@ struct tn_result {
     struct tn_text_out out;
 };
 
-/* The result lies behind its header. */
+/* The result follows its header. */
 struct header {
     _Alignas(16) struct tn_result result;
 };

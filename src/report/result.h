@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What reports have in common: the memory of a result, the devices it is of, rows by group and
+ * What reports share: the memory of a result, the devices it is of, rows by group and
  * their names.
  *
- * A result is one piece of host memory behind a header; what it points to lies in the header's
- * arena, texts of the file in the snapshot. So a result has no destructor of its own.
+ * A result is one piece of host memory after a header; what it points to is in the header's arena,
+ * or, as texts of the file, in the snapshot. So a result needs no destructor of its own.
  */
 #ifndef TN_REPORT_RESULT_H
 #define TN_REPORT_RESULT_H
@@ -49,7 +49,7 @@ struct tarn_time_point tn_result_time_point(const struct tn_time_point *at);
 
 /* ---- devices ---- */
 
-/* What is asked of one device. */
+/* The options for one device. */
 struct tn_report {
     const struct tarn_report_options *options; /* never NULL */
     uint64_t limit;                            /* rows of a table */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a snapshot agrees with itself: blocks of a segment add up to it and follow each other,
- * segments of a device do not overlap, sums equal what they sum, the trace allocates only what is
- * free and frees only what is in use, its time does not run backwards, and what it leaves in use is
- * what the segments say.
+ * Whether a snapshot is consistent: blocks of a segment are adjacent and add up to its size,
+ * segments of a device do not overlap, sums are right, the trace allocates only what is free and
+ * frees only what is allocated, its time does not run backwards, and what it leaves allocated is
+ * what the segments contain.
  */
 #include "tarn/report.h"
 
@@ -119,7 +119,7 @@ static void time_check(const struct tn_model *model, size_t device, struct tarn_
     }
 }
 
-/* Blocks in use at the end, by address + 1, with what was asked for. */
+/* Blocks allocated at the end, by address + 1, with their requested bytes. */
 static bool finals_collect(const struct tn_model *model, size_t device, struct tn_map *finals)
 {
     for (size_t i = 0; i < model->segment_count; i++) {
@@ -140,7 +140,8 @@ static bool finals_collect(const struct tn_model *model, size_t device, struct t
     return true;
 }
 
-/* What the trace leaves in use, and what the segments have. Those are gathered a moment later. */
+/* What the trace leaves allocated, and what the segments have: PyTorch collects those a little
+ * later. */
 static bool ends_check(const struct tn_timeline *timeline, struct tarn_findings *findings)
 {
     const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);

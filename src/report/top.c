@@ -2,9 +2,9 @@
 #include "base/order.h"
 #include "report/reports.h"
 /*
- * Stacks, or other groups, by what they did over the whole trace: bytes they held at the peak (or
- * at another instant), bytes they hold at the end, bytes and blocks they allocated. Blocks from
- * before the trace were allocated by nobody known, unless the snapshot still has their stack.
+ * Stacks, or other groups, over the whole trace: bytes they held at the peak (or at another
+ * instant), bytes they hold at the end, bytes and blocks they allocated. The stack of a block from
+ * before the trace is unknown, unless the snapshot still has it.
  */
 
 #include <stddef.h>
