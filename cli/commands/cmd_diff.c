@@ -166,7 +166,7 @@ const struct cli_command cli_command_diff = {
     .help = "say what changed between two snapshots, by stack",
     .details =
         "At the peaks unless --at says else; the same file twice compares two instants, with\n"
-        "--at and --to. Stacks are told by name, so files of different runs compare well.\n"
+        "--at and --to. Stacks are compared by name, so files of different runs compare well.\n"
         "The changes of all rows add up. --fail-above makes it a gate for tests.\n",
     .examples = "tarn diff rank0.pickle rank1.pickle\n"
                 "tarn diff --fail-above 2% rank0.pickle rank1.pickle",

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* What one row of a table stands for. */
+/* What blocks are grouped by. */
 enum tarn_grouping {
     TARN_BY_STACK,
     TARN_BY_FRAME,      /* the requesting frame: function, file and line */
