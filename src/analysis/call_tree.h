@@ -57,6 +57,16 @@ struct tn_call_row {
 typedef bool tn_call_visit(void *context, const struct tn_call_tree *tree,
                            const struct tn_call_row *row);
 
+/* A node of a tree among its siblings, for sorting. */
+struct tn_sibling {
+    uint64_t rank;
+    uint32_t parent;
+    uint32_t number;
+};
+
+/* Siblings together, by parent; what ranks higher first, of equals the lower number. */
+void tn_siblings_sort(struct tn_sibling *siblings, size_t count);
+
 /* Keys must be of stacks. False when host memory is missing; then there is nothing to release. */
 bool tn_call_tree_init(struct tn_call_tree *tree, const struct tn_group_keys *keys) TN_MUST_CHECK;
 void tn_call_tree_fini(struct tn_call_tree *tree);

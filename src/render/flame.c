@@ -2,6 +2,7 @@
 #include "render/flame.h"
 
 #include "analysis/address_map.h"
+#include "analysis/call_tree.h"
 #include "base/assertion.h"
 #include "base/escaped.h"
 #include "base/host_mem.h"
@@ -272,29 +273,8 @@ void tn_flame_path_put(struct tn_text_out *out, const struct tn_model *model,
 
 /* ---- layout ---- */
 
-/* A node among its siblings. */
-struct ranked {
-    uint64_t bytes;
-    uint32_t parent;
-    uint32_t number;
-};
-
-static int ranked_compare(const void *left, const void *right)
-{
-    const struct ranked *a = left;
-    const struct ranked *b = right;
-
-    if (a->parent != b->parent) {
-        return a->parent < b->parent ? -1 : 1;
-    }
-    if (a->bytes != b->bytes) {
-        return a->bytes > b->bytes ? -1 : 1;
-    }
-    return a->number < b->number ? -1 : a->number > b->number;
-}
-
 /* Parents come first: their numbers are smaller than their children's. */
-static void offsets_set(struct tn_flame *flame, const struct ranked *ranked, size_t count)
+static void offsets_set(struct tn_flame *flame, const struct tn_sibling *ranked, size_t count)
 {
     uint64_t at = 0;
 
@@ -303,7 +283,7 @@ static void offsets_set(struct tn_flame *flame, const struct ranked *ranked, siz
             at = tn_flame_node(flame, ranked[i].parent)->offset;
         }
         tn_flame_node(flame, ranked[i].number)->offset = at;
-        at += ranked[i].bytes;
+        at += ranked[i].rank;
     }
 }
 
@@ -314,7 +294,7 @@ bool tn_flame_layout(struct tn_flame *flame)
     if (count == 0) {
         return true;
     }
-    struct ranked *ranked = tn_host_alloc(count * sizeof *ranked);
+    struct tn_sibling *ranked = tn_host_alloc(count * sizeof *ranked);
 
     if (!ranked) {
         return false;
@@ -322,9 +302,9 @@ bool tn_flame_layout(struct tn_flame *flame)
     for (size_t i = 0; i < count; i++) {
         const struct tn_flame_node *node = tn_flame_node(flame, (uint32_t)i + 1);
 
-        ranked[i] = (struct ranked){node->bytes, node->parent, (uint32_t)i + 1};
+        ranked[i] = (struct tn_sibling){node->bytes, node->parent, (uint32_t)i + 1};
     }
-    qsort(ranked, count, sizeof *ranked, ranked_compare);
+    tn_siblings_sort(ranked, count);
     offsets_set(flame, ranked, count);
     tn_host_free(ranked, count * sizeof *ranked);
     return true;

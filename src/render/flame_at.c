@@ -31,7 +31,6 @@ struct holder {
 struct flame_moment {
     const struct tarn_report_options *options;
     const struct tarn_flame_at_options *how;
-    struct tn_query query;
     struct tn_flame flame;
     struct tn_text_out out; /* for folded lines, then for the picture */
     struct tn_vec group;    /* char: the name of the group at hand */
@@ -187,9 +186,10 @@ static bool holders_draw(struct flame_moment *moment, const struct tn_analysis *
     return good;
 }
 
-static enum tarn_status device_draw(struct flame_moment *moment, const struct tn_analysis *analysis,
+static enum tarn_status device_draw(void *context, const struct tn_analysis *analysis,
                                     struct tarn_error *error)
 {
+    struct flame_moment *moment = context;
     const struct tarn_instant *wanted = &moment->how->from;
     const bool is_growth = wanted->kind != TARN_AT_UNSPECIFIED;
     struct tn_time_point at;
@@ -204,30 +204,11 @@ static enum tarn_status device_draw(struct flame_moment *moment, const struct tn
     if (status) {
         return status;
     }
+    moment->out.units = analysis->query->units;
     moment->last = at;
     moment->left_out += at.left_out;
     return holders_draw(moment, analysis, is_growth ? &from : NULL, &at) ? TARN_OK
                                                                          : TARN_ERR_HOST_MEMORY;
-}
-
-static enum tarn_status devices_draw(struct flame_moment *moment, struct tarn_error *error)
-{
-    const struct tn_model *model = moment->query.model;
-    enum tarn_status status = TARN_OK;
-
-    for (size_t i = 0; status == TARN_OK && i < model->trace_count; i++) {
-        struct tn_analysis analysis;
-
-        if (!tn_report_wants(model, moment->options, i)) {
-            continue;
-        }
-        status = tn_analysis_init(&analysis, &moment->query, i, error);
-        if (status == TARN_OK) {
-            status = device_draw(moment, &analysis, error);
-            tn_analysis_fini(&analysis);
-        }
-    }
-    return status;
 }
 
 static void title_make(const struct flame_moment *moment, char *title, size_t size)
@@ -250,10 +231,11 @@ static void title_make(const struct flame_moment *moment, char *title, size_t si
 }
 
 /* The tree is there, for folded lines as well. */
-static enum tarn_status moment_write(struct flame_moment *moment, struct tarn_error *error)
+static enum tarn_status moment_write(struct flame_moment *moment, const struct tn_model *model,
+                                     struct tarn_error *error)
 {
     char title[TITLE_MAX];
-    enum tarn_status status = devices_draw(moment, error);
+    enum tarn_status status = tn_report_devices(model, moment->options, device_draw, moment, error);
 
     if (status == TARN_OK && !moment->how->folded) {
         if (tn_flame_layout(&moment->flame)) {
@@ -280,26 +262,17 @@ enum tarn_status tarn_report_flame_at(const struct tarn_snapshot *snapshot,
     const struct tn_model *model = tn_snapshot_model(snapshot);
     struct flame_moment moment = {.options = given ? given : &defaults,
                                   .how = given_how ? given_how : &how_defaults};
-    enum tarn_status status =
-        tn_report_check_traces(model, moment.options->one_device, moment.options->device, error);
+    enum tarn_status status;
 
-    if (status == TARN_OK) {
-        status = tn_query_init(&moment.query, model, moment.options, error);
-    }
-    if (status) {
-        return status;
-    }
     moment.shows_device = tn_report_device_count(model, moment.options) > 1;
     tn_vec_init(&moment.group, 1);
     tn_text_init(&moment.out, writer);
-    moment.out.units = moment.query.units;
     if (tn_flame_init(&moment.flame, "all") == TARN_OK) {
-        status = moment_write(&moment, error);
+        status = moment_write(&moment, model, error);
         tn_flame_fini(&moment.flame);
     } else {
         status = tn_fail_memory(error);
     }
     tn_vec_fini(&moment.group);
-    tn_query_fini(&moment.query);
     return status;
 }

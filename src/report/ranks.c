@@ -114,60 +114,49 @@ static const char *name_keep(struct tarn_ranks *ranks, const char *name)
     return copy;
 }
 
-static enum tarn_status device_add(struct tarn_ranks *ranks, struct tn_query *query, size_t device,
-                                   const char *name, struct tarn_error *error)
+/* A snapshot being added. */
+struct adding {
+    struct tarn_ranks *ranks;
+    const char *name;
+};
+
+static enum tarn_status device_add(void *context, const struct tn_analysis *analysis,
+                                   struct tarn_error *error)
 {
-    struct tn_analysis analysis;
-    struct rank rank = {.shown = {.file = name_keep(ranks, name), .device = (int)device}};
+    const struct adding *adding = context;
+    struct tarn_ranks *ranks = adding->ranks;
+    struct rank rank = {.shown = {.file = name_keep(ranks, adding->name),
+                                  .device = (int)analysis->timeline->device}};
     struct tn_time_point at;
-    enum tarn_status status =
-        rank.shown.file ? tn_analysis_init(&analysis, query, device, error) : TARN_ERR_HOST_MEMORY;
+    const enum tarn_status status =
+        tn_analysis_time_point(analysis, &analysis->query->selection.at, TARN_AT_PEAK, &at, error);
 
     if (status) {
         return status;
     }
-    status = tn_analysis_time_point(&analysis, &query->selection.at, TARN_AT_PEAK, &at, error);
-    if (status == TARN_OK) {
-        rank.shown.requested = at.requested;
-        rank.shown.left_out = at.left_out;
-        rank.shown.reserved_peak = analysis.timeline->reserved_peak.reserved;
-        if (!parts_add(ranks, &rank, &analysis, at.entry) ||
-            !tn_vec_append(&ranks->ranks, &rank, 1)) {
-            status = TARN_ERR_HOST_MEMORY;
-        }
-    }
-    tn_analysis_fini(&analysis);
-    return status;
+    rank.shown.requested = at.requested;
+    rank.shown.left_out = at.left_out;
+    rank.shown.reserved_peak = analysis->timeline->reserved_peak.reserved;
+    return rank.shown.file && parts_add(ranks, &rank, analysis, at.entry) &&
+                   tn_vec_append(&ranks->ranks, &rank, 1)
+               ? TARN_OK
+               : TARN_ERR_HOST_MEMORY;
 }
 
 enum tarn_status tarn_ranks_add(struct tarn_ranks *ranks, const struct tarn_snapshot *snapshot,
                                 const char *name, struct tarn_error *error)
 {
-    const struct tn_model *model = tn_snapshot_model(snapshot);
-    const struct tarn_report_options *options = &ranks->options;
     const size_t rank_count = ranks->ranks.count;
     const size_t part_count = ranks->parts.count;
-    struct tn_query query;
-    enum tarn_status status =
-        tn_report_check_traces(model, options->one_device, options->device, error);
+    struct adding adding = {ranks, name};
+    const enum tarn_status status =
+        tn_report_devices(tn_snapshot_model(snapshot), &ranks->options, device_add, &adding, error);
 
-    if (status == TARN_OK) {
-        status = tn_query_init(&query, model, options, error);
-    }
-    if (status) {
-        return status;
-    }
-    for (size_t i = 0; status == TARN_OK && i < model->trace_count; i++) {
-        if (tn_report_wants(model, options, i)) {
-            status = device_add(ranks, &query, i, name, error);
-        }
-    }
-    tn_query_fini(&query);
     if (status) {
         ranks->ranks.count = rank_count;
         ranks->parts.count = part_count;
     }
-    return status == TARN_ERR_HOST_MEMORY ? tn_fail_memory(error) : status;
+    return status;
 }
 
 /* ---- distances ---- */

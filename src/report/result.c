@@ -218,8 +218,8 @@ struct tarn_report_head tn_report_head_of(const struct tn_analysis *analysis)
                                      .is_part = tn_analysis_is_part(analysis)};
 }
 
-bool tn_report_wants(const struct tn_model *model, const struct tarn_report_options *options,
-                     size_t device)
+static bool is_wanted(const struct tn_model *model, const struct tarn_report_options *options,
+                      size_t device)
 {
     return model->traces[device].count > 0 &&
            (!options->one_device || (size_t)options->device == device);
@@ -231,56 +231,28 @@ size_t tn_report_device_count(const struct tn_model *model,
     size_t count = 0;
 
     for (size_t i = 0; i < model->trace_count; i++) {
-        count += tn_report_wants(model, options, i);
+        count += is_wanted(model, options, i);
     }
     return count;
 }
 
-static enum tarn_status device_compute(const struct tn_report *report, struct tn_query *query,
-                                       size_t device, tn_report_device *compute, void *result_out,
-                                       struct tarn_error *error)
+static enum tarn_status device_visit(struct tn_query *query, size_t device, tn_report_visit *visit,
+                                     void *context, struct tarn_error *error)
 {
     struct tn_analysis analysis;
     enum tarn_status status = tn_analysis_init(&analysis, query, device, error);
 
     if (status == TARN_OK) {
-        *(struct tarn_report_head *)result_out = tn_report_head_of(&analysis);
-        status = compute(report, &analysis, result_out, error);
+        status = visit(context, &analysis, error);
         tn_analysis_fini(&analysis);
     }
-    if (status == TARN_ERR_HOST_MEMORY) {
-        return tn_fail_memory(error);
-    }
-    return status;
+    return status == TARN_ERR_HOST_MEMORY ? tn_fail_memory(error) : status;
 }
 
-/* The devices one after another. */
-static enum tarn_status devices_compute(struct tn_query *query,
-                                        const struct tarn_report_options *options, size_t size,
-                                        tn_report_device *compute, char *results,
-                                        struct tarn_error *error)
+enum tarn_status tn_report_devices(const struct tn_model *model,
+                                   const struct tarn_report_options *options,
+                                   tn_report_visit *visit, void *context, struct tarn_error *error)
 {
-    const struct tn_report report = {
-        .options = options, .limit = tn_report_limit(options), .result = tn_result_of(results)};
-    enum tarn_status status = TARN_OK;
-
-    for (size_t i = 0; status == TARN_OK && i < query->model->trace_count; i++) {
-        if (tn_report_wants(query->model, options, i)) {
-            status = device_compute(&report, query, i, compute, results, error);
-            results += size;
-        }
-    }
-    return status;
-}
-
-enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
-                               const struct tarn_report_options *given, size_t size,
-                               tn_report_device *compute, void *results_out, size_t *count_out,
-                               struct tarn_error *error)
-{
-    static const struct tarn_report_options defaults = {.struct_size = sizeof defaults};
-    const struct tarn_report_options *options = given ? given : &defaults;
-    const struct tn_model *model = tn_snapshot_model(snapshot);
     struct tn_query query;
     enum tarn_status status =
         tn_report_check_traces(model, options->one_device, options->device, error);
@@ -291,15 +263,60 @@ enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
     if (status) {
         return status;
     }
+    for (size_t i = 0; status == TARN_OK && i < model->trace_count; i++) {
+        if (is_wanted(model, options, i)) {
+            status = device_visit(&query, i, visit, context, error);
+        }
+    }
+    tn_query_fini(&query);
+    return status;
+}
+
+/* An array of results, one of each device. */
+struct computing {
+    struct tn_report report;
+    tn_report_device *compute;
+    char *next;
+    size_t size;
+};
+
+static enum tarn_status result_compute(void *context, const struct tn_analysis *analysis,
+                                       struct tarn_error *error)
+{
+    struct computing *computing = context;
+    void *result = computing->next;
+
+    computing->next += computing->size;
+    *(struct tarn_report_head *)result = tn_report_head_of(analysis);
+    return computing->compute(&computing->report, analysis, result, error);
+}
+
+enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
+                               const struct tarn_report_options *given, size_t size,
+                               tn_report_device *compute, void *results_out, size_t *count_out,
+                               struct tarn_error *error)
+{
+    static const struct tarn_report_options defaults = {.struct_size = sizeof defaults};
+    const struct tarn_report_options *options = given ? given : &defaults;
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+
     if (options->leaks_out) {
         *options->leaks_out = 0;
     }
     *count_out = tn_report_device_count(model, options);
     char *results = tn_result_create(*count_out * size);
 
-    status = results ? devices_compute(&query, options, size, compute, results, error)
-                     : tn_fail_memory(error);
-    tn_query_fini(&query);
+    if (!results) {
+        return tn_fail_memory(error);
+    }
+    struct computing computing = {
+        .report = {options, tn_report_limit(options), tn_result_of(results)},
+        .compute = compute,
+        .next = results,
+        .size = size};
+    const enum tarn_status status =
+        tn_report_devices(model, options, result_compute, &computing, error);
+
     if (status) {
         tarn_report_destroy(results);
         results = NULL;

@@ -69,9 +69,17 @@ enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
                                tn_report_device *compute, void *results_out, size_t *count_out,
                                struct tarn_error *error) TN_MUST_CHECK;
 
-/* Whether the options ask for the device and it has a trace; how many do. */
-bool tn_report_wants(const struct tn_model *model, const struct tarn_report_options *options,
-                     size_t device);
+/* Called for a device; TARN_ERR_HOST_MEMORY needs no text. */
+typedef enum tarn_status tn_report_visit(void *context, const struct tn_analysis *analysis,
+                                         struct tarn_error *error);
+
+/* Visits each device that has a trace and that the options ask for, until a visit fails. */
+enum tarn_status tn_report_devices(const struct tn_model *model,
+                                   const struct tarn_report_options *options,
+                                   tn_report_visit *visit, void *context,
+                                   struct tarn_error *error) TN_MUST_CHECK;
+
+/* How many devices that visits. */
 size_t tn_report_device_count(const struct tn_model *model,
                               const struct tarn_report_options *options);
 
