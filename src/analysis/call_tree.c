@@ -3,6 +3,7 @@
 
 #include "analysis/address_map.h"
 #include "analysis/fold.h"
+#include "base/assertion.h"
 #include "base/order.h"
 
 #include <inttypes.h>
@@ -361,6 +362,7 @@ static void chain_put(struct tn_text_out *out, const struct tn_call_tree *tree,
             tn_text_printf(out, " > (%" PRIu32 " more)", length - CHAIN_SHOWN);
         }
         if (i == 0 || length <= CHAIN_SHOWN + 1 || i > length - CHAIN_SHOWN) {
+            tn_assert(node);
             tn_text_puts(out, i > 0 ? " > " : "");
             frame_put(out, tree->keys->model, node->frame);
         }

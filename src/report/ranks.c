@@ -349,7 +349,7 @@ static bool result_fill(const struct tarn_ranks *ranks, double *numbers, const s
     for (size_t i = 0; i < items->count; i++) {
         sorted[i] = (const struct rank *)items->items + i;
     }
-    qsort(sorted, items->count, sizeof *sorted, rank_compare);
+    qsort(sorted, items->count, sizeof(const struct rank *), rank_compare);
     result->typical = typical->shown;
     result->typical.file =
         tn_result_text(tn_result_of(result), typical->shown.file, strlen(typical->shown.file));
