@@ -10,8 +10,8 @@ const FLAME_ROW = 20;
 
 /** What the boxes can show. */
 export const FLAMES = [
-  { id: 'live', text: 'allocated at the cursor' },
-  { id: 'peak', text: 'allocated at the peak' },
+  { id: 'live', text: 'at the cursor' },
+  { id: 'peak', text: 'at the peak' },
   { id: 'range', text: 'asked for in the window' },
   { id: 'growth', text: 'grown from mark to cursor' },
 ];

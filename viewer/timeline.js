@@ -402,7 +402,10 @@ export function hitTimeline(app, px, py) {
     ground += sum;
   }
   if (found < 0 && bytes < curve.reserved(entry)) {
-    lines.push(['reserved, not allocated', sizeText(Math.max(0, data.reserved[i] - data.most[i]))]);
+    lines.push([
+      'reserved, not allocated',
+      sizeText(Math.max(0, data.reserved[i] - data.most[i])),
+    ]);
   }
   return { entry: source.count > 0 ? entry : -1, group: found, lines, life: -1 };
 }
