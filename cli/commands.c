@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "command.h"
 
+#include "escape.h"
 #include "output.h"
 #include "overwrite.h"
 #include "pager.h"
 #include "progress.h"
 #include "redirect.h"
-#include "show.h"
 #include "size_text.h"
 #include "suggest.h"
 
@@ -180,7 +180,7 @@ enum cli_exit cli_fail(const struct cli_command *command, enum cli_exit code, co
 
     (void)fprintf(stderr, "tarn%s%s: ", command ? " " : "", command ? command->name : "");
     va_start(args, format);
-    cli_show_line(stderr, format, args);
+    cli_put_line_escaped(stderr, format, args);
     va_end(args);
     return code;
 }
@@ -205,10 +205,10 @@ enum cli_exit cli_command_unknown(const char *name)
     }
     if (search.best) {
         return cli_fail(NULL, CLI_EXIT_USAGE, "unknown command \"%s\"; did you mean \"%s\"?",
-                        cli_shown(name).text, search.best);
+                        cli_escaped(name).text, search.best);
     }
     return cli_fail(NULL, CLI_EXIT_USAGE, "unknown command \"%s\"; \"tarn help\" lists them",
-                    cli_shown(name).text);
+                    cli_escaped(name).text);
 }
 
 /* Checks the number of arguments and runs the command. */
@@ -222,7 +222,7 @@ static enum cli_exit call_run(const struct cli_call *call)
     }
     if (command->arguments_max >= 0 && call->argument_count > command->arguments_max) {
         return cli_fail(command, CLI_EXIT_USAGE, "unexpected argument \"%s\"",
-                        cli_shown(call->arguments[command->arguments_max]).text);
+                        cli_escaped(call->arguments[command->arguments_max]).text);
     }
     return command->run(call);
 }

@@ -13,7 +13,7 @@ struct cli_advice {
     char text[CLI_ADVICE_TEXT_MAX]; /* one line, lower case, no full stop */
 };
 
-/* The index-th warning about these settings; false behind the last. */
+/* The index-th warning about these settings; false after the last. */
 bool cli_config_advice(const struct tarn_config *config, size_t index,
                        struct cli_advice *advice_out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "opt.h"
 
-#include "show.h"
+#include "escape.h"
 #include "suggest.h"
 #include "tarn/text.h"
 
@@ -211,7 +211,7 @@ static bool set_choice(struct cli_opt_parser *parser, const struct match *match,
         append(list, sizeof list, match->opt->choices[i]);
     }
     return fail(parser, "option --%s: \"%s\" is not one of: %s", match->opt->name,
-                cli_shown(text).text, list);
+                cli_escaped(text).text, list);
 }
 
 static bool add_text(struct cli_opt_parser *parser, const struct match *match, const char *text)
@@ -244,7 +244,7 @@ static bool set_value(struct cli_opt_parser *parser, const struct match *match, 
             return true;
         }
         return fail(parser, "option --%s: \"%s\" is not a whole number", name,
-                    cli_shown(text).text);
+                    cli_escaped(text).text);
     case CLI_OPT_SIZE:
         if (read_size(text, match->target)) {
             return true;
@@ -252,12 +252,12 @@ static bool set_value(struct cli_opt_parser *parser, const struct match *match, 
         return fail(parser,
                     "option --%s: \"%s\" is not a size; allowed: bytes, or a number with KiB, "
                     "MiB, GiB, TiB, KB, MB, GB or TB",
-                    name, cli_shown(text).text);
+                    name, cli_escaped(text).text);
     case CLI_OPT_REAL:
         if (read_real(text, match->target)) {
             return true;
         }
-        return fail(parser, "option --%s: \"%s\" is not a number", name, cli_shown(text).text);
+        return fail(parser, "option --%s: \"%s\" is not a number", name, cli_escaped(text).text);
     case CLI_OPT_CHOICE:
         return set_choice(parser, match, text);
     }

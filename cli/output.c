@@ -3,8 +3,8 @@
 
 #include "command.h"
 #include "draft.h"
+#include "escape.h"
 #include "progress.h"
-#include "show.h"
 #include "tarn/snapshot.h"
 
 #include <stdarg.h>
@@ -98,7 +98,7 @@ void cli_note(const char *format, ...)
     }
     (void)fputs("tarn: ", stderr);
     va_start(args, format);
-    cli_show_line(stderr, format, args);
+    cli_put_line_escaped(stderr, format, args);
     va_end(args);
 }
 

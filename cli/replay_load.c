@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay_load.h"
 
+#include "escape.h"
 #include "output.h"
-#include "show.h"
 #include "tarn/verify.h"
 
 #include <stdio.h>
@@ -48,7 +48,7 @@ void cli_replay_print_notes(const struct tarn_replay *replay)
 
     for (size_t i = 0; (note = tarn_replay_get_note(replay, i)) != NULL; i++) {
         (void)fputs("note: ", stdout);
-        cli_show(stdout, note);
+        cli_put_escaped(stdout, note);
         (void)putchar('\n');
     }
 }

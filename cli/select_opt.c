@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "select_opt.h"
 
+#include "escape.h"
 #include "select_text.h"
-#include "show.h"
 
 const char *const cli_frames_choices[] = {"all", "python", "cpp", NULL};
 
@@ -14,7 +14,7 @@ static enum cli_exit bad(const struct cli_command *command, const char *option, 
                          const char *allowed)
 {
     return cli_fail(command, CLI_EXIT_USAGE, "option --%s: \"%s\" is not %s", option,
-                    cli_shown(text).text, allowed);
+                    cli_escaped(text).text, allowed);
 }
 
 static enum cli_exit selection_read(const struct cli_command *command,
@@ -36,7 +36,7 @@ static enum cli_exit selection_read(const struct cli_command *command,
     if (values->pool && !cli_read_pool(values->pool, out)) {
         return bad(command, "pool", values->pool, "a pool; allowed: default, private, or A,B");
     }
-    if (values->events && !cli_read_span(values->events, &out->entries)) {
+    if (values->events && !cli_read_span(values->events, &out->events)) {
         return bad(command, "events", values->events, "a part of a trace, such as 100..200");
     }
     if (values->time && !cli_read_time_span(values->time, &out->time_us)) {

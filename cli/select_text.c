@@ -115,7 +115,7 @@ bool cli_read_instant(const char *text, struct tarn_instant *instant_out)
     } words[] = {
         {"peak", TARN_AT_PEAK, NULL},       {"reserved-peak", TARN_AT_RESERVED_PEAK, NULL},
         {"start", TARN_AT_START, NULL},     {"end", TARN_AT_END, NULL},
-        {"oom:", TARN_AT_OOM, read_number}, {"event:", TARN_AT_ENTRY, read_number},
+        {"oom:", TARN_AT_OOM, read_number}, {"event:", TARN_AT_EVENT, read_number},
         {"time:", TARN_AT_TIME, read_time}, {"step:", TARN_AT_STEP, read_number},
     };
 

@@ -88,7 +88,7 @@ typedef enum tarn_status cli_trace_report(const struct tarn_snapshot *snapshot,
                                           const struct tarn_writer *writer,
                                           struct tarn_error *error);
 
-/* Reads which form of output is wanted; more than one is said to be wrong, and CLI_EXIT_USAGE. */
+/* Reads the output format; more than one is a usage error, CLI_EXIT_USAGE. */
 enum cli_exit cli_format_read(const struct cli_command *command,
                               const struct cli_format_values *values, bool json,
                               enum tarn_report_format *format_out);

@@ -143,7 +143,7 @@ int main(int argc, char **argv)
     }
     EXPECT(tarn_tracker_check(model.tracker, &findings) == 0);
     CHECK(
-        tarn_tracker_write_tree(model.tracker, TARN_TRACK_ONE_MOMENT, 0, "MiB", 40, &out, &error));
+        tarn_tracker_write_tree(model.tracker, TARN_TRACK_TOTAL_PEAK, 0, "MiB", 40, &out, &error));
     CHECK(tarn_tracker_write_iterations(model.tracker, "MiB", &out, &error));
     for (int i = 0; i < LAYERS; i++) {
         drop(&model, &model.parameters[i]);

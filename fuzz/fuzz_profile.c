@@ -24,7 +24,7 @@ static enum tarn_status swallow(void *context, const char *bytes, size_t size)
 static void snapshot_use(const struct tarn_snapshot *snapshot)
 {
     static const struct tarn_trim_options part = {
-        .struct_size = sizeof part, .has_entries = true, .last_entry = 3, .anonymize = true};
+        .struct_size = sizeof part, .has_events = true, .last_event = 3, .anonymize = true};
     const struct tarn_writer writer = {swallow, NULL};
     struct tarn_findings findings = TARN_FINDINGS_INIT;
     struct tarn_snapshot *cut = NULL;

@@ -37,7 +37,7 @@ static void write_all(struct tarn_tracker *tracker)
         must(!tarn_tracker_write_modules(tracker, 3, "B", (enum tarn_track_format)format, &writer,
                                          NULL));
     }
-    must(!tarn_tracker_write_tree(tracker, TARN_TRACK_ONE_MOMENT, 0, "MiB", 20, &writer, NULL));
+    must(!tarn_tracker_write_tree(tracker, TARN_TRACK_TOTAL_PEAK, 0, "MiB", 20, &writer, NULL));
     must(!tarn_tracker_write_iterations(tracker, "GiB", &writer, NULL));
     must(!tarn_tracker_write_json(tracker, true, &writer, NULL));
     must(written > 0);

@@ -103,7 +103,7 @@ function print_patterns(   i, pattern, met, goals, any) {
         return
     }
     print "| pattern, ns per pair | goal | tarn | fastest to slowest | PyTorch | times tarn |" \
-        " cudaMallocAsync | times tarn | tarn, growing | PyTorch, growing | times tarn |"
+        " cudaMallocAsync | times tarn | tarn, expandable | PyTorch, expandable | times tarn |"
     print "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
     for (i = 1; i <= patterns; i++) {
         pattern = names[i]

@@ -494,7 +494,7 @@ export function hitBlocks(app, px, py) {
       (/** @type {any} */ s) =>
         s.start <= entry && s.end > entry && address >= s.address && address < s.address + s.size,
     );
-    lines.push([span ? 'reserved, not in use' : 'not reserved', source.hex(address)]);
+    lines.push([span ? 'reserved, not allocated' : 'not reserved', source.hex(address)]);
   }
   return { entry, group: found >= 0 ? app.grouping.group(found) : -1, life: found, lines };
 }
@@ -510,13 +510,13 @@ export function lifeLines(app, life) {
     ['address', source.hex(source.lifeAddress[life])],
   ];
   if (start === NEVER) lines.push(['from before the recording', '']);
-  else if (end === NEVER) lines.push(['still in use at the end', '']);
+  else if (end === NEVER) lines.push(['still allocated at the end', '']);
   else {
     lines.push([
       'lasted',
       source.hasTime
         ? timeText(source.time[end] - source.time[start])
-        : `${countText(end - start)} entries`,
+        : `${countText(end - start)} events`,
     ]);
   }
   return lines;

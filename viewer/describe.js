@@ -6,9 +6,9 @@ import { KIND, KIND_NAMES } from './trace.js';
 
 /** @param {import('./trace.js').Source} source @param {number} entry */
 export function placeName(source, entry) {
-  if (entry < 0) return 'before the first entry';
+  if (entry < 0) return 'before the first event';
   const time = source.hasTime ? `, ${timeText(source.time[entry])}` : '';
-  return `entry ${countText(entry + source.info.skipped)}${time}`;
+  return `event ${countText(entry + source.info.skipped)}${time}`;
 }
 
 /** What an entry is about, in few words.
@@ -46,7 +46,7 @@ export function cursorText(app) {
   if (source.count === 0) return 'when the snapshot was taken';
   const entry = app.entryAtCursor();
   const name =
-    entry < 0 ? 'before the first entry' : `at entry ${countText(entry + source.info.skipped)}`;
+    entry < 0 ? 'before the first event' : `at event ${countText(entry + source.info.skipped)}`;
   return state.cursor < -1 ? `at the peak, ${name}` : name;
 }
 
@@ -58,7 +58,7 @@ export function figureText(app) {
   return [
     `${cursorText(app)}: `,
     element('b', {}, sizeText(requested)),
-    ' in use of ',
+    ' allocated of ',
     element('b', {}, sizeText(reserved)),
     element(
       'span',

@@ -62,9 +62,9 @@ function legendPart(app) {
   return element(
     'section',
     {},
-    element('h2', {}, 'In use ', cursorText(app)),
+    element('h2', {}, 'Allocated ', cursorText(app)),
     element('ul', { class: 'legend' }, ...list),
-    line('in use', total, '', 'total'),
+    line('allocated', total, '', 'total'),
     grouping.by === 'category'
       ? line(
           `of it unclassified${total > 0 ? `, ${shareText(unclassified, total)}` : ''}`,
@@ -73,7 +73,7 @@ function legendPart(app) {
         )
       : null,
     reserved > 0
-      ? line('reserved, not in use', Math.max(0, reserved - total), theme.strong)
+      ? line('reserved, not allocated', Math.max(0, reserved - total), theme.strong)
       : null,
     reserved > 0 ? line('reserved', reserved, '', 'total') : null,
   );
@@ -110,8 +110,8 @@ function rangePart(app) {
       'dl',
       { class: 'facts' },
       ...facts([
-        ['entries', `${countText(to - from)}${took ? ', ' + took : ''}`],
-        ['in use', `${change >= 0 ? '+' : ''}${sizeText(change)}`],
+        ['events', `${countText(to - from)}${took ? ', ' + took : ''}`],
+        ['allocated', `${change >= 0 ? '+' : ''}${sizeText(change)}`],
         ['most in between', sizeText(most.value)],
         ['allocated', `${sizeText(bytes)} in ${countOf(allocs, 'block')}`],
         ['of these still there', `${sizeText(keptBytes)} in ${countOf(kept, 'block')}`],
@@ -212,7 +212,7 @@ function relatives(app, life) {
           'p',
           {},
           `${countOf(siblings, 'block')} of ${sizeText(siblingBytes)} ` +
-            `came from this stack, ${countText(live)} in use at the cursor. `,
+            `came from this stack, ${countText(live)} allocated at the cursor. `,
           element(
             'button',
             { class: 'link', onclick: () => chooseLikeThis(app, life) },
@@ -255,13 +255,13 @@ function lifePart(app) {
       'free waited',
       source.hasTime
         ? timeText(source.time[end] - source.time[asked])
-        : countOf(end - asked, 'entry', 'entries'),
+        : countOf(end - asked, 'event', 'events'),
     ]);
   }
   if (start !== NEVER && end !== NEVER) {
     list.push([
       'lasted',
-      countOf(end - start, 'entry', 'entries') +
+      countOf(end - start, 'event', 'events') +
         (source.hasTime ? ', ' + timeText(source.time[end] - source.time[start]) : ''),
     ]);
   }
@@ -314,7 +314,7 @@ function jumpButton(app, entry) {
   return element(
     'button',
     { class: 'link', onclick: () => moveCursor(app, entry) },
-    `entry ${countText(entry + source.info.skipped)}${time}`,
+    `event ${countText(entry + source.info.skipped)}${time}`,
   );
 }
 
@@ -350,7 +350,7 @@ function eventsPart(app) {
   return element(
     'section',
     {},
-    element('h2', {}, 'Entries'),
+    element('h2', {}, 'Events'),
     element('ol', { class: 'legend events' }, ...items),
   );
 }

@@ -10,8 +10,8 @@ const FLAME_ROW = 20;
 
 /** What the boxes can show. */
 export const FLAMES = [
-  { id: 'live', text: 'in use at the cursor' },
-  { id: 'peak', text: 'in use at the peak' },
+  { id: 'live', text: 'at the cursor' },
+  { id: 'peak', text: 'at the peak' },
   { id: 'range', text: 'asked for in the window' },
   { id: 'growth', text: 'grown from mark to cursor' },
 ];
@@ -231,7 +231,7 @@ export function drawFlame(app, canvas, width, height) {
     context.fillText(
       app.state.flame === 'growth' && app.state.mark < -1
         ? 'Press m to set a mark, then move the cursor: this shows what grew in between.'
-        : 'Nothing is in use here.',
+        : 'Nothing is allocated here.',
       width / 2,
       height / 2,
     );

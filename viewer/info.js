@@ -24,7 +24,7 @@ export function limits(app) {
   }
   if (info.skipped > 0) {
     lines.push(
-      `The page begins with entry ${countText(info.skipped)}: the ` +
+      `The page begins with event ${countText(info.skipped)}: the ` +
         `${countText(info.skipped)} before it were left out to keep it small (--max-size).`,
     );
   }
@@ -39,7 +39,7 @@ export function limits(app) {
   if (old > 0 && source.count > 0) {
     lines.push(
       `${countOf(old, 'block')} of ${sizeText(bytes)} were ` +
-        `in use before the first entry: the recording began ` +
+        `allocated before the first event: the recording began ` +
         `in mid-run, or its ring overflowed. Where the trace ` +
         `frees such a block, who allocated it is not known.`,
     );
@@ -71,8 +71,8 @@ export function fillInfo(app, into) {
   for (let entry = 0; entry < source.count; entry++) withStack += source.stack[entry] > 0 ? 1 : 0;
   const at = (/** @type {any} */ peak) =>
     peak.entry < 0
-      ? 'before the first entry'
-      : `at entry ${countText(peak.entry + source.info.skipped)}`;
+      ? 'before the first event'
+      : `at event ${countText(peak.entry + source.info.skipped)}`;
   const span =
     source.hasTime && source.count > 1 ? `, ${timeText(source.time[source.count - 1])}` : '';
   const sum =
@@ -80,7 +80,7 @@ export function fillInfo(app, into) {
       ? element(
           'table',
           { class: 'figures narrow' },
-          element('caption', {}, 'Entries by action'),
+          element('caption', {}, 'Events by action'),
           element(
             'tbody',
             {},
@@ -117,22 +117,22 @@ export function fillInfo(app, into) {
         ...fact('Source', source.name),
         ...fact(
           'Trace',
-          source.count > 0 ? countOf(source.count, 'entry', 'entries') + span : 'none',
+          source.count > 0 ? countOf(source.count, 'event', 'events') + span : 'none',
         ),
-        ...fact('Most in use', `${sizeText(curve.peak.value)} ${at(curve.peak)}`),
+        ...fact('Peak allocated', `${sizeText(curve.peak.value)} ${at(curve.peak)}`),
         ...fact(
-          'Most reserved',
+          'Peak reserved',
           `${sizeText(curve.reservedPeak.value)} ${at(curve.reservedPeak)}`,
         ),
         ...fact(
           'At the end',
-          `${sizeText(curve.requested(source.count - 1))} in use, ` +
+          `${sizeText(curve.requested(source.count - 1))} allocated, ` +
             `${sizeText(curve.reserved(source.count - 1))} reserved`,
         ),
         ...fact(
           'Stacks',
           `${countText(source.names.stackNode.length - 1)} different; ` +
-            `${countText(withStack)} of ${countOf(source.count, 'entry', 'entries')} have one`,
+            `${countText(withStack)} of ${countOf(source.count, 'event', 'events')} have one`,
         ),
         ...fact('Annotations', countText(app.annotations.spans.length)),
         ...fact('Written by', `tarn ${head.tool}`),
@@ -140,7 +140,7 @@ export function fillInfo(app, into) {
       element(
         'p',
         { class: 'note' },
-        'In use are bytes asked for, until the free is complete: what ' +
+        'Allocated bytes are those requested, until the free is complete: what ' +
           'torch.cuda.memory_stats calls requested_bytes. Reserved are the bytes of segments.',
       ),
       ...limits(app).map((line) => element('p', { class: 'limit' }, line)),

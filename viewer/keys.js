@@ -9,8 +9,8 @@ import { CANVAS_VIEWS } from './views.js';
 
 const KEYS = [
   ['1 \u2026 7', 'views'],
-  ['\u2190 \u2192', 'move the cursor an entry; with Shift, a tenth of the window'],
-  ['[ ]', 'previous, next entry'],
+  ['\u2190 \u2192', 'move the cursor an event; with Shift, a tenth of the window'],
+  ['[ ]', 'previous, next event'],
   [', .', 'previous, next step or annotation'],
   ['a d', 'move the window'],
   ['w s  + -', 'zoom in, out'],
@@ -23,7 +23,7 @@ const KEYS = [
   ['/', 'search'],
   ['n N', 'next, previous match'],
   ['f', 'only what matches'],
-  ['x', 'entries or time on the axis'],
+  ['x', 'events or time on the axis'],
   ['g', 'next grouping'],
   ['b', 'blocks by address or piled'],
   ['i', 'invert the flame'],

@@ -13,7 +13,7 @@ const OOMS_SHOWN = 20;
 const VERDICTS = /** @type {Record<string, string>} */ ({
   fragmented: 'Enough was free, but not in one piece.',
   'wrong pool or stream': 'Enough was free, but in another pool or of another stream.',
-  'really full': 'Not enough was free anywhere: the memory was really in use.',
+  'really full': 'Not enough was free anywhere: the memory was really allocated.',
 });
 
 /** @param {any} app @param {number} entry */
@@ -139,7 +139,7 @@ function oomPart(app, entry, number) {
       `${countText(oom.size)} bytes (rounded), ` +
         `${oom.large ? 'large' : 'small'} pool, ${source.placeText(oom.place)}; `,
       `${sizeText(oom.reserved)} reserved, ` +
-        `${sizeText(oom.requested)} of it in use. ${device} ${emptying}`,
+        `${sizeText(oom.requested)} of it allocated. ${device} ${emptying}`,
     ),
     element(
       'p',
@@ -174,7 +174,7 @@ export function fillOom(app, into) {
         'p',
         {},
         source.count > 0
-          ? `None of the ${countOf(source.count, 'trace entry', 'trace entries')} ` +
+          ? `None of the ${countOf(source.count, 'trace event', 'trace events')} ` +
               `of ${source.name} is an out-of-memory error.`
           : 'The file has no trace of this device, so it does not say.',
       ),

@@ -41,7 +41,7 @@ function paperFacts(app) {
     ['Shown', source.count > 0 ? windowText(app) : 'the moment of the snapshot'],
     [
       'Cursor',
-      `${cursorText(app)}: ${sizeText(curve.requested(entry))} in use of ` +
+      `${cursorText(app)}: ${sizeText(curve.requested(entry))} allocated of ` +
         `${sizeText(curve.reserved(entry))} reserved`,
     ],
     ['Mark', state.mark >= -1 ? placeName(source, state.mark) : ''],
@@ -156,7 +156,7 @@ export class Printer {
       element(
         'p',
         { class: 'note' },
-        `tarn ${app.head.tool}; ${countText(app.source.count)} trace entries`,
+        `tarn ${app.head.tool}; ${countText(app.source.count)} trace events`,
       ),
     );
     return sheets;

@@ -11,10 +11,10 @@ export function windowText(app) {
     ? `, ${timeText(source.timeAt(state.to) - source.timeAt(state.from))}`
     : '';
   if (state.from <= 0 && state.to >= source.count)
-    return `all ${countOf(source.count, 'entry', 'entries')}${time}`;
+    return `all ${countOf(source.count, 'event', 'events')}${time}`;
   const { skipped } = source.info;
   return (
-    `entries ${countText(Math.floor(state.from) + skipped)} to ` +
+    `events ${countText(Math.floor(state.from) + skipped)} to ` +
     `${countText(Math.ceil(state.to) - 1 + skipped)}, ` +
     `${countText(state.to - state.from)} of ${countText(source.count)}${time}`
   );
@@ -34,9 +34,9 @@ export function drawStatus(app) {
     element(
       'span',
       {},
-      'most in use ',
+      'peak allocated ',
       element('b', {}, sizeText(curve.peak.value)),
-      ', most reserved ',
+      ', peak reserved ',
       element('b', {}, sizeText(curve.reservedPeak.value)),
     ),
   );

@@ -17,28 +17,28 @@ const COLUMNS = [
   {
     id: 'live',
     head: 'At cursor',
-    hint: 'bytes in use at the cursor',
+    hint: 'bytes allocated at the cursor',
     value: (row) => row.live,
     text: (row) => sizeText(row.live),
   },
   {
     id: 'share',
     head: 'Share',
-    hint: 'of what is in use at the cursor',
+    hint: 'of what is allocated at the cursor',
     value: (row) => row.live,
     text: (row, sum) => shareText(row.live, sum.live),
   },
   {
     id: 'blocks',
     head: 'Blocks',
-    hint: 'blocks in use at the cursor',
+    hint: 'blocks allocated at the cursor',
     value: (row) => row.blocks,
     text: (row) => countText(row.blocks),
   },
   {
     id: 'peak',
     head: 'At peak',
-    hint: 'bytes in use when most was',
+    hint: 'bytes allocated at the peak',
     value: (row) => row.peak,
     text: (row) => sizeText(row.peak),
   },
@@ -59,7 +59,7 @@ const COLUMNS = [
   {
     id: 'life',
     head: 'Mean life',
-    hint: 'trace entries from allocation to free',
+    hint: 'trace events from allocation to free',
     value: (row) => (row.freed ? row.entries / row.freed : -1),
     text: (row) => (row.freed ? countText(Math.floor(row.entries / row.freed)) : '\u2013'),
   },
@@ -159,7 +159,7 @@ export function tableText(app, form) {
     'bytes at peak',
     'bytes asked for',
     'times',
-    'mean life in entries',
+    'mean life in events',
   ];
   const cells = rows.map((row) => [
     row.text,

@@ -262,7 +262,7 @@ export function drawPlaceAxis(app, context, box) {
   }
   context.textAlign = 'right';
   context.font = 'italic ' + FONT;
-  context.fillText(axis.isTime ? 'time' : 'trace entry', box.right, box.bottom + 13);
+  context.fillText(axis.isTime ? 'time' : 'trace event', box.right, box.bottom + 13);
   context.font = FONT;
   context.textAlign = 'left';
 }
@@ -383,7 +383,7 @@ export function hitTimeline(app, px, py) {
   const entry = data.moment[i];
   const lines = [
     [placeName(source, entry), ''],
-    ['in use', sizeText(data.most[i])],
+    ['allocated', sizeText(data.most[i])],
     ['reserved', sizeText(data.reserved[i])],
   ];
   if (data.least[i] < data.most[i])
@@ -402,7 +402,10 @@ export function hitTimeline(app, px, py) {
     ground += sum;
   }
   if (found < 0 && bytes < curve.reserved(entry)) {
-    lines.push(['reserved, not in use', sizeText(Math.max(0, data.reserved[i] - data.most[i]))]);
+    lines.push([
+      'reserved, not allocated',
+      sizeText(Math.max(0, data.reserved[i] - data.most[i])),
+    ]);
   }
   return { entry: source.count > 0 ? entry : -1, group: found, lines, life: -1 };
 }
@@ -421,7 +424,7 @@ export function hitLanes(app, box, px, py) {
     if (!span) return null;
     const lines = [
       [shownText(span.name, 200), ''],
-      ['from entry', countText(span.start + source.info.skipped)],
+      ['from event', countText(span.start + source.info.skipped)],
     ];
     if (isFinite(span.from) && isFinite(span.to))
       lines.push(['lasted', timeText(span.to - span.from)]);

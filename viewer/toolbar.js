@@ -95,7 +95,7 @@ function axisSwitch(app) {
   return makeSwitch(
     'Axis',
     [
-      ['event', 'Entries'],
+      ['event', 'Events'],
       ['time', 'Time'],
     ],
     app.state.axis,
@@ -126,7 +126,7 @@ function cursorSlider(app) {
     type: 'range',
     id: 'scrub',
     'data-key': 'scrub',
-    'aria-label': 'Cursor, an entry of the window',
+    'aria-label': 'Cursor, an event of the window',
     oninput: (/** @type {any} */ event) => moveCursor(app, Number(event.target.value), true),
   });
   placeSlider(app, /** @type {HTMLInputElement} */ (slider));

@@ -48,7 +48,7 @@ export const KIND_NAMES = [
   'annotate',
   'user defined',
   'other',
-  'alloc of a block in use',
+  'alloc of an allocated block',
 ];
 
 /** As a start: before the first entry. As an end: never. */

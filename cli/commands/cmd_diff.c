@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn diff`: what changed between two snapshots, by stack. */
+#include "escape.h"
 #include "output.h"
 #include "pair.h"
 #include "select_text.h"
-#include "show.h"
 #include "size_text.h"
 #include "trace_run.h"
 
@@ -84,14 +84,14 @@ static enum cli_exit request_read(const struct cli_call *call, struct request *r
     if (values->to && !cli_read_instant(values->to, &request->how.to)) {
         return cli_fail(call->command, CLI_EXIT_USAGE,
                         "option --to: \"%s\" is not an instant; allowed: as for --at",
-                        cli_shown(values->to).text);
+                        cli_escaped(values->to).text);
     }
     if (values->fail_above &&
         !cli_read_threshold(values->fail_above, &request->percent_max, &request->bytes_max)) {
         return cli_fail(call->command, CLI_EXIT_USAGE,
                         "option --fail-above: \"%s\" is not a growth; allowed: a percentage, "
                         "such as 2%%, or a size, such as 100MiB",
-                        cli_shown(values->fail_above).text);
+                        cli_escaped(values->fail_above).text);
     }
     const enum cli_exit code = cli_select_read(call->command, &values->select, &request->selected);
 
@@ -166,7 +166,7 @@ const struct cli_command cli_command_diff = {
     .help = "say what changed between two snapshots, by stack",
     .details =
         "At the peaks unless --at says else; the same file twice compares two instants, with\n"
-        "--at and --to. Stacks are told by name, so files of different runs compare well.\n"
+        "--at and --to. Stacks are compared by name, so files of different runs compare well.\n"
         "The changes of all rows add up. --fail-above makes it a gate for tests.\n",
     .examples = "tarn diff rank0.pickle rank1.pickle\n"
                 "tarn diff --fail-above 2% rank0.pickle rank1.pickle",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn fit`: the smallest device that fits a recorded run. */
+#include "escape.h"
 #include "json_out.h"
 #include "replay_load.h"
-#include "show.h"
 #include "size_text.h"
 
 #include <inttypes.h>
@@ -214,7 +214,7 @@ static void fit_text(const struct fit *fit)
 {
     const struct fit_values *values = fit->call->values;
 
-    cli_show(stdout, fit->call->arguments[0]);
+    cli_put_escaped(stdout, fit->call->arguments[0]);
     (void)printf(": %" PRIu64 " events of device %d; smallest device memory that fits the whole "
                  "trace\n\n",
                  fit->info.entries, fit->info.device);

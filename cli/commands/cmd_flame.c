@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn flame`: a flame graph of one time point, or of the growth between two. */
+#include "escape.h"
 #include "output.h"
 #include "report_run.h"
 #include "select_text.h"
-#include "show.h"
 #include "size_text.h"
 #include "trace_run.h"
 
@@ -78,7 +78,7 @@ static enum cli_exit request_read(const struct cli_call *call, struct flame_requ
     if (values->from && !cli_read_instant(values->from, &request->how.from)) {
         return cli_fail(call->command, CLI_EXIT_USAGE,
                         "option --from: \"%s\" is not a time point; allowed: as for --at",
-                        cli_shown(values->from).text);
+                        cli_escaped(values->from).text);
     }
     const enum cli_exit code = cli_select_read(call->command, &values->select, &request->selected);
 

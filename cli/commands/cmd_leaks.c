@@ -29,7 +29,7 @@ const struct cli_command cli_command_leaks = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "list who holds more and more, from step to step",
+    .help = "list the stacks whose memory grows from step to step",
     .details =
         "Compared at the ends of steps, if annotations tell them, else where a stack repeats at\n"
         "even distances, else at the ends of equal parts. Growth is the median of all slopes, so\n"

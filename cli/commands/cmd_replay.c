@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn replay`: a recorded run through the allocator on a simulated device. */
 #include "command.h"
+#include "escape.h"
 #include "json_out.h"
 #include "measured.h"
 #include "output.h"
 #include "overwrite.h"
 #include "replay_load.h"
-#include "show.h"
 #include "size_text.h"
 #include "tarn/replay.h"
 #include "tarn/report.h"
@@ -243,10 +243,10 @@ static bool print_table(const struct replay_runs *runs)
     bool written = true;
     const int width = conf_width(runs);
 
-    cli_show(stdout, runs->path);
+    cli_put_escaped(stdout, runs->path);
     (void)printf(": %" PRIu64 " events of device %d, recorded with settings ", runs->info.entries,
                  runs->info.device);
-    cli_show(stdout, cli_conf_name(runs->info.conf));
+    cli_put_escaped(stdout, cli_conf_name(runs->info.conf));
     (void)fputs("\n\n", stdout);
     (void)printf("%-*s%17s%17s%17s%17s%9s%8s%7s%6s%12s\n", width, "", "", "", "", "", "reserved",
                  "device", "device", "", "");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn scale`: an estimate of the memory of a larger run. */
+#include "escape.h"
 #include "json_out.h"
 #include "output.h"
 #include "replay_load.h"
 #include "select_opt.h"
-#include "show.h"
 #include "size_text.h"
 #include "tarn/text.h"
 
@@ -199,7 +199,7 @@ static enum cli_exit rules_read(struct scale *scale)
         if (!rule_read(scale, values->matches.items[i], true)) {
             return cli_fail(scale->call->command, CLI_EXIT_USAGE,
                             "--match takes REGEX=N, N from 1/1024 to 1024, not '%s'",
-                            cli_shown(values->matches.items[i]).text);
+                            cli_escaped(values->matches.items[i]).text);
         }
     }
     for (int i = 0; i < values->factors.count; i++) {
@@ -254,7 +254,7 @@ static enum cli_exit categories_find(struct scale *scale, int device)
             return cli_fail(command, CLI_EXIT_USAGE,
                             "unknown category \"%s\": --factor takes batch, all, or a category "
                             "that \"tarn top --by category\" lists",
-                            cli_shown(rule->pattern).text);
+                            cli_escaped(rule->pattern).text);
         }
         scale->wanted[i] = (struct category_wanted){scale->categories, rule->pattern};
         rule->chooses = category_chooses;
@@ -426,9 +426,9 @@ static void scale_text(const struct scale *scale)
 
         width = length + 2 > width ? length + 2 : width;
     }
-    cli_show(stdout, scale->call->arguments[0]);
+    cli_put_escaped(stdout, scale->call->arguments[0]);
     (void)fputs(": an ESTIMATE of a larger run, with settings ", stdout);
-    cli_show(stdout, cli_conf_name(scale->options.conf));
+    cli_put_escaped(stdout, cli_conf_name(scale->options.conf));
     (void)fputs("\n\n", stdout);
     (void)printf("%-*s%10s%15s%16s%9s%6s\n", width, "requests", "scaled", "peak reserved",
                  "peak allocated", "times", "OOMs");

@@ -6,8 +6,9 @@ static enum cli_exit top_run(const struct cli_call *call)
 {
     const enum cli_exit code = cli_trace_run(call, tarn_report_top);
 
-    cli_hint(call, code,
-             "\"tarn top --by category\" sums it up; \"tarn leaks\" tells who holds more and more");
+    cli_hint(
+        call, code,
+        "\"tarn top --by category\" sums it up; \"tarn leaks\" finds memory that keeps growing");
     return code;
 }
 

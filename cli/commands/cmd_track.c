@@ -119,7 +119,7 @@ static enum tarn_status write_display(struct tarn_tracker *tracker,
     static const enum tarn_track_point moments[] = {
         [DISPLAY_CURRENT] = TARN_TRACK_AT_END,
         [DISPLAY_PEAK] = TARN_TRACK_PEAKS,
-        [DISPLAY_MOMENT] = TARN_TRACK_ONE_MOMENT,
+        [DISPLAY_MOMENT] = TARN_TRACK_TOTAL_PEAK,
     };
 
     return tarn_tracker_write_rows(tracker, moments[values->display], units_of(values, UNITS_B),
@@ -144,7 +144,7 @@ static enum tarn_status write_all(struct tarn_tracker *tracker, const struct tra
             values->tabulate ? TARN_TRACK_TABLE : TARN_TRACK_TEXT, writer, error);
     }
     if (!st && (values->tree || !asked)) {
-        st = tarn_tracker_write_tree(tracker, TARN_TRACK_ONE_MOMENT, depth_of(values, 0),
+        st = tarn_tracker_write_tree(tracker, TARN_TRACK_TOTAL_PEAK, depth_of(values, 0),
                                      units_of(values, UNITS_MIB), BAR_WIDTH, writer, error);
     }
     if (!st && values->iterations) {

@@ -3,9 +3,9 @@
 #include "tarn/trim.h"
 
 #include "device_opt.h"
+#include "escape.h"
 #include "output.h"
 #include "overwrite.h"
-#include "show.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static enum cli_exit range_fail(const struct cli_call *call, const char *name, c
 {
     return cli_fail(call->command, CLI_EXIT_USAGE,
                     "option --%s: \"%s\" is not a range; allowed: A..B, A.. or ..B, from 0", name,
-                    cli_shown(text).text);
+                    cli_escaped(text).text);
 }
 
 static enum cli_exit options_read(const struct cli_call *call, struct tarn_trim_options *options)
@@ -95,9 +95,9 @@ static enum cli_exit options_read(const struct cli_call *call, struct tarn_trim_
         if (!range_read(values->events, 9e15, &first, &last)) {
             return range_fail(call, "events", values->events);
         }
-        options->has_entries = true;
-        options->first_entry = (uint64_t)first;
-        options->last_entry = (uint64_t)last;
+        options->has_events = true;
+        options->first_event = (uint64_t)first;
+        options->last_event = (uint64_t)last;
     }
     if (values->time) {
         if (!range_read(values->time, 9e12, &first, &last)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn verify`: compares the allocator with recorded decisions. */
 #include "command.h"
-#include "show.h"
+#include "escape.h"
 #include "tarn/verify.h"
 
 #include <inttypes.h>
@@ -32,7 +32,7 @@ static bool verify_one(const struct cli_command *command, const char *path,
         *exit_out = cli_fail_status(command, status, &error, path);
         return false;
     }
-    cli_show(stdout, path);
+    cli_put_escaped(stdout, path);
     printf(": %" PRIu64 " calls, %" PRIu64 " differ", result.calls, result.differing);
     if (options->memory) {
         printf(", contents of %" PRIu64 " blocks read", result.blocks_read);

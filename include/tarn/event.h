@@ -37,7 +37,7 @@ enum tarn_action {
 struct tarn_trace_event {
     enum tarn_action action;
     int device;       /* ordinal */
-    bool same_moment; /* as the previous event: the second half of a free that completes
+    bool same_time;   /* as the previous event: the second half of a free that completes
                          immediately */
     uint64_t address; /* of the block or range; free bytes of the device for OOM; 0 for SNAPSHOT */
     uint64_t size;    /* requested bytes of a block, actual bytes of a segment, rounded request for

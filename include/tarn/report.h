@@ -203,7 +203,7 @@ struct tarn_report_frame {
     int64_t line;
 };
 
-/* What a row stands for: a stack, or what the blocks have in common by tarn_report_options.by. */
+/* The group of a row: a stack, or what the blocks have in common by tarn_report_options.by. */
 struct tarn_group {
     uint64_t key;     /* tells the groups of one result apart; of a stack its number in the file */
     const char *text; /* one line, as tables show it; safe to print */
@@ -233,7 +233,7 @@ struct tarn_report_head {
     int device;
     enum tarn_grouping by; /* what rows stand for */
     uint64_t events;       /* of the trace */
-    uint64_t first_event;  /* of the part that is looked at */
+    uint64_t first_event;  /* of the selected part */
     uint64_t last_event;
     bool is_part; /* of the blocks or of the trace: something is selected */
 };
@@ -255,7 +255,7 @@ TARN_API void tarn_report_destroy(const void *results);
  * writer returned. Sums of their tables equal the totals they print; with a selection they say what
  * it leaves out. */
 
-/* A group and the allocated blocks it holds at a moment. */
+/* A group and the allocated blocks it holds at a time point. */
 struct tarn_holder {
     struct tarn_group group;
     struct tarn_call call; /* in a tree */
@@ -264,7 +264,7 @@ struct tarn_holder {
     uint64_t bytes_before; /* of those that were there before the first event */
 };
 
-/* Who holds memory at a moment. */
+/* Who holds memory at a time point. */
 struct tarn_holders {
     enum tarn_grouping by;
     size_t row_count;
@@ -286,7 +286,7 @@ struct tarn_composition {
 };
 
 /* One device. What was allocated when most was, and when most was reserved; the selection's instant
- * is not looked at. */
+ * is ignored. */
 struct tarn_peak_result {
     struct tarn_report_head head;
     struct tarn_composition requested_peak;
@@ -309,7 +309,7 @@ TARN_API enum tarn_status tarn_report_peak(const struct tarn_snapshot *snapshot,
                                            const struct tarn_writer *writer,
                                            struct tarn_error *error) TARN_MUST_CHECK;
 
-/* The memory of one pool on one stream at a moment: reserved = used + slack + free. */
+/* The memory of one pool on one stream at a time point: reserved = used + slack + free. */
 struct tarn_pool_row {
     uint64_t pool[2]; /* 0, 0: the default one */
     uint64_t stream;
@@ -317,7 +317,7 @@ struct tarn_pool_row {
     uint64_t reserved;
     uint64_t used;    /* by allocated blocks, rounded up to 512 bytes */
     uint64_t waiting; /* of that, by blocks that are freed and wait for other streams */
-    uint64_t slack;   /* behind blocks, too little to split off */
+    uint64_t slack;   /* after blocks, too small to split off */
     uint64_t free;
     uint64_t largest_free;
     uint64_t scattered; /* free, but not in the largest piece */
@@ -396,7 +396,7 @@ struct tarn_oom_result {
     struct tarn_report_head head;
     size_t oom_count;
     const struct tarn_oom_failure *ooms; /* the first ones */
-    uint64_t later_ooms;                 /* more that are not looked at */
+    uint64_t later_ooms;                 /* more that are not examined */
 };
 
 /* The selection's instant, if any, must be TARN_AT_OOM. */
@@ -508,7 +508,7 @@ TARN_API enum tarn_status tarn_report_churn(const struct tarn_snapshot *snapshot
                                             const struct tarn_writer *writer,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
-/* All pools at a moment: reserved = requested + rounding + slack + free. */
+/* All pools at a time point: reserved = requested + rounding + slack + free. */
 struct tarn_frag_state {
     uint64_t event;
     uint64_t reserved;
@@ -568,27 +568,27 @@ enum tarn_moments {
     TARN_MOMENTS_STEPS,  /* ends of steps, by annotations */
     TARN_MOMENTS_STACK,  /* where a stack repeats */
     TARN_MOMENTS_PARTS,  /* ends of equal parts, as the options say */
-    TARN_MOMENTS_GUESSED /* the same: nothing tells steps */
+    TARN_MOMENTS_GUESSED /* the same: nothing marks steps */
 };
 
 enum {
     TARN_MOMENTS_MIN = 4 /* with fewer nothing leaks */
 };
 
-/* What a group holds at each moment. */
+/* What a group holds at each time point. */
 struct tarn_leak_row {
     struct tarn_group group;
-    int64_t growth; /* bytes from a moment to the next: the median of the slopes between all pairs
-                       of moments (Theil-Sen). What rows are sorted by */
-    int64_t change; /* from the first moment to the last */
-    uint64_t first; /* bytes at the first moment */
+    int64_t growth; /* bytes from a time point to the next: the median of the slopes between all
+                       pairs of them (Theil-Sen). What rows are sorted by */
+    int64_t change; /* from the first time point to the last */
+    uint64_t first; /* bytes at the first time point */
     uint64_t last;
-    uint64_t blocks; /* at the last moment */
-    uint64_t steps;  /* from moment to moment; of sums 0, as what follows */
+    uint64_t blocks; /* at the last time point */
+    uint64_t steps;  /* between time points; 0 in sums, as what follows */
     uint64_t steps_grown;
     uint64_t first_growth_event;
     size_t moment_count;
-    const uint64_t *bytes; /* at each moment */
+    const uint64_t *bytes; /* at each time point */
 };
 
 /* One device. `rows`, `more`, `others` and `suppressed` add up to `total`. */
@@ -612,20 +612,20 @@ struct tarn_leaks_result {
     struct tarn_leak_row total;
 };
 
-/* Which stacks hold more and more: one result per device. */
+/* Which stacks keep growing: one result per device. */
 TARN_API enum tarn_status tarn_leaks_compute(const struct tarn_snapshot *snapshot,
                                              const struct tarn_report_options *options,
                                              struct tarn_leaks_result **results_out,
                                              size_t *count_out,
                                              struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Who holds more and more, from step to step. `options->leaks_out` says how many. */
+/* The stacks whose memory grows from step to step. `options->leaks_out` receives their number. */
 TARN_API enum tarn_status tarn_report_leaks(const struct tarn_snapshot *snapshot,
                                             const struct tarn_report_options *options,
                                             const struct tarn_writer *writer,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Stacks that are known and no leaks, in the form of LeakSanitizer: lines "leak:pattern", where a
+/* Stacks that are known not to leak, in the format of LeakSanitizer: lines "leak:pattern", where a
  * pattern is part of the name of a function or file, '*' stands for anything, and '^' and '$' for
  * its ends. "-" is standard input. Caller owns *suppressions_out, destroy with
  * tarn_suppressions_destroy. Fails as tarn_rules_load. */
@@ -679,8 +679,8 @@ TARN_API void tarn_diff_count(const struct tarn_diff_result *results, size_t cou
                               struct tarn_diff_counts *counts_out);
 
 /* What changed between two snapshots, or two instants of one: what each stack, or other group, held
- * and holds, what is new, what went. Groups are told by name, so the two may be of different runs.
- * `options`, `how` and `counts_out` may be NULL. Fails like the reports above. */
+ * and holds, what is new, what is gone. Groups are compared by name, so the two may be of different
+ * runs. `options`, `how` and `counts_out` may be NULL. Fails like the reports above. */
 TARN_API enum tarn_status
 tarn_report_diff(const struct tarn_snapshot *before, const struct tarn_snapshot *after,
                  const struct tarn_report_options *options, const struct tarn_diff_options *how,
@@ -697,7 +697,7 @@ TARN_API enum tarn_status tarn_ranks_create(const struct tarn_report_options *op
                                             struct tarn_ranks **ranks_out,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Adds the devices of a snapshot, each as a rank; `name` tells it. The snapshot is not used after
+/* Adds the devices of a snapshot, each as a rank called `name`. The snapshot is not used after
  * the call. Fails like the reports above; nothing was added then. */
 TARN_API enum tarn_status tarn_ranks_add(struct tarn_ranks *ranks,
                                          const struct tarn_snapshot *snapshot, const char *name,
@@ -778,13 +778,6 @@ TARN_API enum tarn_status tarn_report_flame_at(const struct tarn_snapshot *snaps
                                                const struct tarn_writer *writer,
                                                struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Something odd that was found when the file was read. */
-struct tarn_info_oddity {
-    const char *text;
-    uint64_t count;
-    uint64_t first_offset; /* in the file, in bytes */
-};
-
 /* Events of one kind. */
 struct tarn_info_action {
     const char *name;
@@ -827,8 +820,8 @@ struct tarn_info_result {
     uint64_t stacks;
     uint64_t annotations;
     uint64_t host_segments;
-    size_t oddity_count;
-    const struct tarn_info_oddity *oddities;
+    size_t warning_count;
+    const struct tarn_snapshot_warning *warnings; /* of the reader */
     size_t devices_in_file;
     size_t device_count;
     const struct tarn_info_device *devices; /* those that the options name */
@@ -841,7 +834,7 @@ TARN_API enum tarn_status tarn_info_compute(const struct tarn_snapshot *snapshot
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
 /* What is in the file and what is not: its form, settings, devices, events by action, whether the
- * trace begins in mid-run, and what was odd when it was read. Does not need a trace. */
+ * trace begins in mid-run, and the warnings of the reader. Does not need a trace. */
 TARN_API enum tarn_status tarn_report_info(const struct tarn_snapshot *snapshot,
                                            const struct tarn_report_options *options,
                                            const struct tarn_writer *writer,

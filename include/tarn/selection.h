@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* What one row of a table stands for. */
+/* What blocks are grouped by. */
 enum tarn_grouping {
     TARN_BY_STACK,
     TARN_BY_FRAME,      /* the requesting frame: function, file and line */
@@ -46,13 +46,13 @@ enum tarn_pools {
 
 /* A time point is the state right after an event of the trace. */
 enum tarn_instant_kind {
-    TARN_AT_UNSAID, /* the report's own choice */
-    TARN_AT_PEAK,   /* maximum of allocated bytes; the first of equals */
+    TARN_AT_UNSPECIFIED, /* the report's own choice */
+    TARN_AT_PEAK,        /* maximum of allocated bytes; the first of equals */
     TARN_AT_RESERVED_PEAK,
     TARN_AT_START, /* before the first event */
     TARN_AT_END,
     TARN_AT_OOM,   /* failed request `number`, from 1 */
-    TARN_AT_ENTRY, /* event `number`, from 0 */
+    TARN_AT_EVENT, /* event `number`, from 0 */
     TARN_AT_TIME,  /* `number` microseconds after the first event with a timestamp */
     TARN_AT_STEP   /* end of step `number`, from 1 */
 };
@@ -94,7 +94,7 @@ struct tarn_selection {
     const char *hide;        /* POSIX regular expression of further frames to drop */
     uint32_t depth;          /* number of innermost frames to keep; 0 = all */
 
-    struct tarn_span entries; /* numbers from 0 */
+    struct tarn_span events;  /* numbers from 0 */
     struct tarn_span time_us; /* microseconds after the first event with a timestamp */
     struct tarn_span steps;   /* numbers from 1 */
 

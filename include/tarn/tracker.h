@@ -213,7 +213,7 @@ struct tarn_track_row {
 enum tarn_track_point {
     TARN_TRACK_NOW,
     TARN_TRACK_PEAKS,      /* each device at its own peak, possibly at different times */
-    TARN_TRACK_ONE_MOMENT, /* all devices when their sum peaked */
+    TARN_TRACK_TOTAL_PEAK, /* all devices when their sum peaked */
     TARN_TRACK_AT_END,     /* as NOW, but for a replayed log before the program destroyed its model:
                               of the deletions at the end of the log, those from the first one that
                               is neither an activation nor a temporary are ignored */
@@ -311,7 +311,7 @@ TARN_API enum tarn_status tarn_tracker_write_json(struct tarn_tracker *tracker, 
                                                   struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Writes the tree of modules with the bytes of each, own and including submodules, and bars of at
- * most `bar_width` characters. TARN_TRACK_PEAKS is treated as TARN_TRACK_ONE_MOMENT. */
+ * most `bar_width` characters. TARN_TRACK_PEAKS is treated as TARN_TRACK_TOTAL_PEAK. */
 TARN_API enum tarn_status tarn_tracker_write_tree(struct tarn_tracker *tracker,
                                                   enum tarn_track_point point, uint32_t depth,
                                                   const char *units, uint32_t bar_width,

@@ -20,9 +20,9 @@ struct tarn_trim_options {
 
     /* Events of each trace, from 0, inclusive at both ends. When later ones are cut off, segments
      * and blocks are those right after the last event. */
-    bool has_entries;
-    uint64_t first_entry;
-    uint64_t last_entry;
+    bool has_events;
+    uint64_t first_event;
+    uint64_t last_event;
 
     /* The same by time, in microseconds since the first event of the trace with a timestamp. */
     bool has_time;

@@ -16,22 +16,6 @@ static enum tarn_status no_memory(struct tarn_error *error)
     return tn_fail_memory(error);
 }
 
-/* After a failure tn_query_fini releases what there is. */
-static enum tarn_status categories_init(struct tn_query *query, const struct tarn_rules *rules,
-                                        struct tarn_error *error)
-{
-    if (!rules) {
-        const enum tarn_status status = tarn_rules_create_default(&query->own_rules, error);
-
-        if (status) {
-            return status;
-        }
-        rules = query->own_rules;
-    }
-    query->has_categories = tn_categories_init(&query->categories, rules, query->model);
-    return query->has_categories ? TARN_OK : no_memory(error);
-}
-
 static bool where_uses(const struct tn_query *query, enum tn_where_field field)
 {
     return query->selection.where && tn_where_uses(query->selection.where, field);
@@ -60,7 +44,9 @@ enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *mo
         return status;
     }
     if (query->by == TARN_BY_CATEGORY || where_uses(query, TN_WHERE_CATEGORY)) {
-        status = categories_init(query, options ? options->rules : NULL, error);
+        status =
+            tn_categories_init(&query->categories, options ? options->rules : NULL, model, error);
+        query->has_categories = status == TARN_OK;
     }
     if (status == TARN_OK && query->selection.where &&
         !tn_where_view_init(&query->where, query->selection.where, model,
@@ -79,7 +65,6 @@ void tn_query_fini(struct tn_query *query)
     if (query->has_categories) {
         tn_categories_fini(&query->categories);
     }
-    tarn_rules_destroy(query->own_rules);
     tn_frame_view_fini(&query->view);
 }
 
@@ -96,20 +81,7 @@ static bool is_wanted_pool(const struct tn_analysis *analysis, uint32_t place)
 {
     const struct tarn_selection *selection = &analysis->query->selection;
 
-    if (selection->pools == TARN_POOLS_ALL) {
-        return true;
-    }
-    const uint32_t number = tn_pool_stream_at(&analysis->places, place)->pool;
-    const struct tn_pool_id pool = tn_pool_stream_pool(&analysis->places, number);
-    const bool is_default = pool.id[0] == 0 && pool.id[1] == 0;
-
-    if (number == 0) {
-        return false;
-    }
-    if (selection->pools == TARN_POOLS_ONE) {
-        return memcmp(pool.id, selection->pool, sizeof pool.id) == 0;
-    }
-    return is_default == (selection->pools == TARN_POOLS_DEFAULT);
+    return tn_pool_stream_is_of(&analysis->places, place, selection->pools, selection->pool);
 }
 
 static bool is_annotated(const struct wanted *wanted, const struct tn_lifetime *lifetime)
@@ -160,14 +132,9 @@ static uint64_t reserved_before(struct wanted *wanted)
 
     for (size_t i = 0; i < model->segment_count; i++) {
         const struct tn_model_segment *segment = &model->segments[i];
-        const bool is_default = segment->pool.id[0] == 0 && segment->pool.id[1] == 0;
-        const bool pool_fits =
-            selection->pools == TARN_POOLS_ALL ||
-            (selection->pools == TARN_POOLS_ONE
-                 ? memcmp(segment->pool.id, selection->pool, sizeof segment->pool.id) == 0
-                 : is_default == (selection->pools == TARN_POOLS_DEFAULT));
 
-        if (segment->device == analysis->whole.device && pool_fits &&
+        if (segment->device == analysis->whole.device &&
+            tn_pool_is_of(segment->pool, selection->pools, selection->pool) &&
             (!selection->one_stream || segment->stream == selection->stream)) {
             reserved += segment->total_size;
         }
@@ -190,7 +157,7 @@ static bool limits_memory(const struct tarn_selection *selection)
     return selection->one_stream || selection->pools != TARN_POOLS_ALL;
 }
 
-/* Whether blocks of one segment are told apart. */
+/* Whether blocks of one segment may be selected separately. */
 static bool picks_blocks(const struct tarn_selection *selection)
 {
     return selection->size_min > 0 || selection->size_max > 0 || selection->match ||
@@ -214,7 +181,7 @@ bool tn_analysis_limits_blocks(const struct tn_analysis *analysis)
 
 static bool limits_entries(const struct tarn_selection *selection)
 {
-    return selection->entries.is_given || selection->time_us.is_given || selection->steps.is_given;
+    return selection->events.is_given || selection->time_us.is_given || selection->steps.is_given;
 }
 
 /* [first, limit) cut to a range. */
@@ -285,10 +252,10 @@ static enum tarn_status window_find(const struct tn_analysis *analysis,
 
     narrowing->first = 0;
     narrowing->limit = analysis->whole.trace->count;
-    if (selection->entries.is_given) {
-        const uint64_t last = selection->entries.last;
+    if (selection->events.is_given) {
+        const uint64_t last = selection->events.last;
 
-        window_cut(narrowing, selection->entries.first, last == UINT64_MAX ? last : last + 1);
+        window_cut(narrowing, selection->events.first, last == UINT64_MAX ? last : last + 1);
     }
     if (selection->time_us.is_given) {
         status = time_cut(analysis, narrowing, error);
@@ -346,7 +313,7 @@ static enum tarn_status marks_make(struct wanted *wanted, struct tarn_error *err
                    analysis->whole.device, tn_utf8_cut(name, 200), name);
 }
 
-/* What an expression is asked about. */
+/* The context that an expression is evaluated in. */
 static enum tarn_status where_make(struct tn_analysis *analysis, struct tarn_error *error)
 {
     const struct tarn_where *where = analysis->query->selection.where;
@@ -475,7 +442,7 @@ void tn_analysis_fini(struct tn_analysis *analysis)
     tn_timeline_fini(&analysis->whole);
 }
 
-/* ---- moments ---- */
+/* ---- time points ---- */
 
 static enum tarn_status entry_moment(const struct tn_analysis *analysis, uint64_t entry,
                                      struct tn_time_point *moment_out, struct tarn_error *error)
@@ -548,8 +515,8 @@ enum tarn_status tn_analysis_time_point(const struct tn_analysis *analysis,
 {
     const struct tn_timeline *timeline = analysis->timeline;
 
-    switch (instant->kind == TARN_AT_UNSAID ? usual : instant->kind) {
-    case TARN_AT_UNSAID:
+    switch (instant->kind == TARN_AT_UNSPECIFIED ? usual : instant->kind) {
+    case TARN_AT_UNSPECIFIED:
     case TARN_AT_PEAK:
         *moment_out = timeline->requested_peak;
         break;
@@ -564,7 +531,7 @@ enum tarn_status tn_analysis_time_point(const struct tn_analysis *analysis,
         break;
     case TARN_AT_OOM:
         return oom_moment(analysis, instant->number, moment_out, error);
-    case TARN_AT_ENTRY:
+    case TARN_AT_EVENT:
         return entry_moment(analysis, instant->number, moment_out, error);
     case TARN_AT_TIME:
         return time_moment(analysis, instant->number, moment_out, error);

@@ -21,7 +21,6 @@ struct tn_query {
     enum tarn_grouping by;
     enum tarn_units units; /* of sizes in text; JSON has those of the default in names of groups */
     struct tn_frame_view view;
-    struct tarn_rules *own_rules; /* NULL: the caller's, or none are needed */
     struct tn_categories categories;
     bool has_categories;
     struct tn_where_view where; /* for an expression */
@@ -45,7 +44,7 @@ struct tn_analysis {
     struct tn_vec steps; /* uint64_t: see tn_phases_steps */
     struct tn_pool_streams places;
     bool has_places;
-    struct tn_where_scope where; /* what it is asked about */
+    struct tn_where_scope where; /* its context */
     struct tn_group_keys keys;
 };
 
@@ -62,14 +61,14 @@ static inline bool tn_analysis_is_part(const struct tn_analysis *analysis)
     return analysis->timeline == &analysis->part;
 }
 
-/* Whether blocks are left out of moments that are looked at. */
+/* Whether the selection leaves out blocks. */
 bool tn_analysis_limits_blocks(const struct tn_analysis *analysis);
 
 /* Whether by more than stream and pool, which are those of whole segments. */
 bool tn_analysis_picks_blocks(const struct tn_analysis *analysis);
 
-/* The moment of an instant; one that is not said is `usual`. TARN_ERR_NOT_FOUND when there is no
- * such moment in what is looked at. */
+/* The time point of an instant, `usual` if unspecified. TARN_ERR_NOT_FOUND when the selected part
+ * has no such time point. */
 enum tarn_status tn_analysis_time_point(const struct tn_analysis *analysis,
                                         const struct tarn_instant *instant,
                                         enum tarn_instant_kind usual,

@@ -4,8 +4,8 @@
 #include "base/assertion.h"
 #include "base/host_mem.h"
 #include "base/map.h"
+#include "base/order.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static struct tn_phase *phase_at(const struct tn_phases *phases, size_t number)
@@ -158,9 +158,7 @@ bool tn_phases_init(struct tn_phases *phases, const struct tn_timeline *timeline
         tn_phases_fini(phases);
         return false;
     }
-    if (phases->phases.count > 0) {
-        qsort(phases->phases.items, phases->phases.count, sizeof(struct tn_phase), phase_compare);
-    }
+    tn_vec_sort(&phases->phases, phase_compare);
     return true;
 }
 
@@ -242,7 +240,7 @@ bool tn_phases_mark(const struct tn_phases *phases, struct tn_timeline *timeline
     return good;
 }
 
-/* Phases come by start, so each marks only what lies behind all before it. */
+/* Phases are sorted by start, so each marks only what follows all earlier ones. */
 uint64_t tn_phases_cover(const struct tn_phases *phases, const char *name, uint8_t *marks)
 {
     const struct tn_model *model = phases->timeline->model;
@@ -266,14 +264,6 @@ uint64_t tn_phases_cover(const struct tn_phases *phases, const char *name, uint8
 
 /* ---- steps ---- */
 
-static int entry_compare(const void *left, const void *right)
-{
-    const uint64_t a = *(const uint64_t *)left;
-    const uint64_t b = *(const uint64_t *)right;
-
-    return (a > b) - (a < b);
-}
-
 /* The boundaries that phases of one name give, unsorted: their starts or their ends. */
 static bool boundaries_collect(const struct tn_phases *phases, const char *name, bool at_end,
                                struct tn_vec *ends)
@@ -281,17 +271,12 @@ static bool boundaries_collect(const struct tn_phases *phases, const char *name,
     for (size_t i = 0; i < phases->phases.count; i++) {
         const struct tn_phase *phase = phase_at(phases, i);
         const uint64_t at = at_end ? phase->end : phase->start;
+        const uint64_t end = at - 1; /* the last entry before it */
 
-        if (!tn_phase_is_named(tn_model_string(phases->timeline->model, phase->name), name) ||
-            at == 0 || at > phases->timeline->trace->count) {
-            continue;
-        }
-        uint64_t *end = tn_vec_push(ends);
-
-        if (!end) {
+        if (tn_phase_is_named(tn_model_string(phases->timeline->model, phase->name), name) &&
+            at > 0 && at <= phases->timeline->trace->count && !tn_vec_append(ends, &end, 1)) {
             return false;
         }
-        *end = at - 1; /* the last entry before it */
     }
     return true;
 }
@@ -307,8 +292,8 @@ bool tn_phases_steps(const struct tn_phases *phases, struct tn_vec *ends_out)
     }
     uint64_t *ends = ends_out->items;
 
+    tn_vec_sort(ends_out, tn_order_numbers);
     if (ends_out->count > 0) {
-        qsort(ends, ends_out->count, sizeof *ends, entry_compare);
         for (size_t i = 1; i < ends_out->count; i++) {
             if (ends[i] != ends[kept]) {
                 ends[++kept] = ends[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the program said of its phases ("Optimizer.step#Adam.step", from START to END), as parts of
- * a device's trace, and the steps of training that follow from them.
+ * The program's annotations ("Optimizer.step#Adam.step", from START to END) as parts of a device's
+ * trace, and the steps of training that follow from them.
  *
  * Entries and annotations meet by time; a trace without times has none. Owns: its arrays. Immutable
  * once made. Cost: O(annotations log entries + entries).

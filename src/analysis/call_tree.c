@@ -3,6 +3,8 @@
 
 #include "analysis/address_map.h"
 #include "analysis/fold.h"
+#include "base/assertion.h"
+#include "base/order.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -129,28 +131,23 @@ bool tn_call_tree_add(struct tn_call_tree *tree, uint64_t key, const struct tn_c
     return true;
 }
 
-/* For qsort, which knows no context: nodes as pairs of what they are sorted by. */
-struct sorted {
-    uint64_t rank;
-    uint32_t parent;
-    uint32_t number;
-};
-
-static int sorted_compare(const void *left, const void *right)
+static int sibling_compare(const void *left, const void *right)
 {
-    const struct sorted *a = left;
-    const struct sorted *b = right;
+    const struct tn_sibling *a = left;
+    const struct tn_sibling *b = right;
 
     if (a->parent != b->parent) {
-        return a->parent < b->parent ? -1 : 1;
+        return tn_order(a->parent, b->parent);
     }
-    if (a->rank != b->rank) {
-        return a->rank > b->rank ? -1 : 1;
-    }
-    return a->number < b->number ? -1 : a->number > b->number;
+    return a->rank != b->rank ? tn_order(b->rank, a->rank) : tn_order(a->number, b->number);
 }
 
-static void order_fill(struct tn_call_tree *tree, const struct sorted *sorted, size_t count)
+void tn_siblings_sort(struct tn_sibling *siblings, size_t count)
+{
+    qsort(siblings, count, sizeof *siblings, sibling_compare);
+}
+
+static void order_fill(struct tn_call_tree *tree, const struct tn_sibling *sorted, size_t count)
 {
     uint32_t *order = tree->order.items;
 
@@ -170,18 +167,18 @@ bool tn_call_tree_sort(struct tn_call_tree *tree)
     const size_t count = tree->nodes.count - 1;
     struct tn_vec pairs;
 
-    tn_vec_init(&pairs, sizeof(struct sorted));
+    tn_vec_init(&pairs, sizeof(struct tn_sibling));
     const bool good = tn_vec_reserve(&pairs, count) && tn_vec_reserve(&tree->order, count);
 
     if (good && count > 0) {
-        struct sorted *sorted = pairs.items;
+        struct tn_sibling *sorted = pairs.items;
 
         for (size_t i = 0; i < count; i++) {
             const struct tn_call_node *node = node_at(tree, (uint32_t)i + 1);
 
-            sorted[i] = (struct sorted){node->sums.numbers[0], node->parent, node->number};
+            sorted[i] = (struct tn_sibling){node->sums.numbers[0], node->parent, node->number};
         }
-        qsort(sorted, count, sizeof *sorted, sorted_compare);
+        tn_siblings_sort(sorted, count);
         order_fill(tree, sorted, count);
     }
     tn_vec_fini(&pairs);
@@ -333,22 +330,13 @@ bool tn_call_tree_walk(struct tn_call_tree *tree, const struct tn_call_limits *l
 
 /* ---- text ---- */
 
-static void string_put(struct tn_text_out *out, struct tn_string text)
-{
-    tn_text_put_escaped(out, text.text, text.length, TN_ESCAPED_PLAIN);
-}
-
 static void frame_put(struct tn_text_out *out, const struct tn_model *model, uint32_t number)
 {
     if (number >= FRAME_UNKNOWN) {
         tn_text_puts(out, number == FRAME_UNKNOWN ? "(not recorded)" : "(no frames)");
         return;
     }
-    const struct tn_frame *frame = tn_model_frame(model, number);
-
-    string_put(out, tn_fold_base_name(tn_model_string(model, frame->filename)));
-    tn_text_printf(out, ":%" PRId64 ":", frame->line);
-    string_put(out, tn_model_string(model, frame->name));
+    tn_frame_put(out, model, number, TN_ESCAPED_PLAIN);
 }
 
 static uint32_t chain_length(const struct tn_call_tree *tree, const struct tn_call_row *row)
@@ -374,6 +362,7 @@ static void chain_put(struct tn_text_out *out, const struct tn_call_tree *tree,
             tn_text_printf(out, " > (%" PRIu32 " more)", length - CHAIN_SHOWN);
         }
         if (i == 0 || length <= CHAIN_SHOWN + 1 || i > length - CHAIN_SHOWN) {
+            tn_assert(node);
             tn_text_puts(out, i > 0 ? " > " : "");
             frame_put(out, tree->keys->model, node->frame);
         }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stacks as a tree of calls: a node for each different path from the outermost frame on, with the
- * numbers of all stacks that begin so. What a frame asked for itself, while it also calls others
- * that did, is a row "(itself)"; what is not shown is a row "others". So the rows below a row add
- * up to it.
+ * numbers of all stacks that begin with it. What a frame allocates itself, while its callees
+ * allocate too, is a row "(itself)"; what is not shown is a row "others". So the rows below a row
+ * add up to it.
  *
- * A row stands for a chain of calls if none of them but the last has another callee, or asked for
- * something itself.
+ * A row represents a chain of calls if only the last of them has several callees or allocates
+ * itself.
  *
  * Owns: its nodes. Guarded by its owner. Cost: expected O(frames) of the stacks that are added,
  * O(nodes log nodes) to sort; no recursion.
@@ -57,6 +57,16 @@ struct tn_call_row {
 typedef bool tn_call_visit(void *context, const struct tn_call_tree *tree,
                            const struct tn_call_row *row);
 
+/* A node of a tree among its siblings, for sorting. */
+struct tn_sibling {
+    uint64_t rank;
+    uint32_t parent;
+    uint32_t number;
+};
+
+/* Siblings together, by parent; what ranks higher first, of equals the lower number. */
+void tn_siblings_sort(struct tn_sibling *siblings, size_t count);
+
 /* Keys must be of stacks. False when host memory is missing; then there is nothing to release. */
 bool tn_call_tree_init(struct tn_call_tree *tree, const struct tn_group_keys *keys) TN_MUST_CHECK;
 void tn_call_tree_fini(struct tn_call_tree *tree);
@@ -72,7 +82,7 @@ bool tn_call_tree_sort(struct tn_call_tree *tree) TN_MUST_CHECK;
 bool tn_call_tree_walk(struct tn_call_tree *tree, const struct tn_call_limits *limits,
                        tn_call_visit *visit, void *context) TN_MUST_CHECK;
 
-/* What a row stands for, in one line. */
+/* The row's calls in one line. */
 void tn_call_row_put(struct tn_text_out *out, const struct tn_call_tree *tree,
                      const struct tn_call_row *row);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/fold.h"
 
-#include "base/escaped.h"
-
 #include <inttypes.h>
 #include <string.h>
 
@@ -68,7 +66,7 @@ bool tn_fold_segment(const struct tn_model_segment *segment, const struct tn_fol
     return true;
 }
 
-/* Texts come NUL-terminated; one behind a NUL of the file's own is not seen. */
+/* Texts come NUL-terminated; text after a NUL in the file is ignored. */
 static bool contains_any(struct tn_string text, const char *const *parts)
 {
     for (; *parts; parts++) {
@@ -128,45 +126,14 @@ const char *tn_fold_leaf_name(enum tn_fold_leaf leaf)
     return names[leaf];
 }
 
-static void string_put(struct tn_text_out *out, struct tn_string text)
+void tn_frame_put(struct tn_text_out *out, const struct tn_model *model, uint32_t number,
+                  enum tn_escape_format format)
 {
-    tn_text_put_escaped(out, text.text, text.length, TN_ESCAPED_PLAIN);
-}
+    const struct tn_frame *frame = tn_model_frame(model, number);
+    const struct tn_string file = tn_fold_base_name(tn_model_string(model, frame->filename));
+    const struct tn_string name = tn_model_string(model, frame->name);
 
-static void stack_put(struct tn_text_out *out, const struct tn_model *model, uint32_t number)
-{
-    const struct tn_stack stack = tn_model_stack(model, number);
-    bool is_first = true;
-
-    for (uint32_t i = stack.count; i > 0; i--) {
-        const struct tn_frame *frame = tn_model_frame(model, stack.frames[i - 1]);
-
-        if (tn_fold_hides_frame(model, frame)) {
-            continue;
-        }
-        tn_text_puts(out, is_first ? "" : ";");
-        string_put(out, tn_fold_base_name(tn_model_string(model, frame->filename)));
-        tn_text_printf(out, ":%" PRId64 ":", frame->line);
-        string_put(out, tn_model_string(model, frame->name));
-        is_first = false;
-    }
-}
-
-void tn_fold_put(struct tn_text_out *out, const struct tn_model *model,
-                 const struct tn_fold_line *line)
-{
-    if (line->side) {
-        tn_text_printf(out, "%s;", line->side);
-    }
-    tn_text_printf(out, "stream_%" PRIu64 ";", line->segment->stream);
-    if (line->by_segment) {
-        tn_text_printf(out, "seg_%" PRIu64 ";", line->segment->address);
-    }
-    tn_text_printf(out, "%s;", tn_block_state_name((enum tn_block_state)line->state));
-    if (line->leaf == TN_FOLD_STACK) {
-        stack_put(out, model, line->stack);
-    } else {
-        tn_text_puts(out, tn_fold_leaf_name(line->leaf));
-    }
-    tn_text_printf(out, " %s%" PRIu64 "\n", line->is_negative ? "-" : "", line->bytes);
+    tn_text_put_escaped(out, file.text, file.length, format);
+    tn_text_printf(out, ":%" PRId64 ":", frame->line);
+    tn_text_put_escaped(out, name.text, name.length, format);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks of a model as a selection wants them seen: without frames that are hidden, cut to so many.
- * Stacks that look the same then have the same number; without any such wish numbers are those of
- * the model. Answers of patterns are kept, so each frame is looked at once.
+ * Stacks of a model as a selection shows them: without hidden frames, cut to a depth. Stacks that
+ * are then equal have the same number; without such options numbers are those of the model. Matches
+ * are cached, so each frame is matched once.
  *
  * Owns: its tables. Guarded by its owner. Cost: O(frames) to make, O(1) for a stack seen before.
  */

@@ -237,14 +237,6 @@ static void string_put(struct tn_text_out *out, struct tn_string text)
     tn_text_put_escaped(out, text.text, text.length, TN_ESCAPED_PLAIN);
 }
 
-static void frame_put(struct tn_text_out *out, const struct tn_model *model,
-                      const struct tn_frame *frame)
-{
-    string_put(out, tn_fold_base_name(tn_model_string(model, frame->filename)));
-    tn_text_printf(out, ":%" PRId64 ":", frame->line);
-    string_put(out, tn_model_string(model, frame->name));
-}
-
 /* Code of libraries and of the interpreter. */
 static bool is_library(const struct tn_model *model, const struct tn_frame *frame)
 {
@@ -272,7 +264,7 @@ static void frames_put(struct tn_text_out *out, const struct tn_model *model, st
             continue;
         }
         tn_text_puts(out, shown > 0 ? " < " : "");
-        frame_put(out, model, frame);
+        tn_frame_put(out, model, stack.frames[i], TN_ESCAPED_PLAIN);
         shown++;
     }
     if (shown == 0) {
@@ -454,8 +446,8 @@ static uint64_t text_hash(struct tn_string text)
     return hash;
 }
 
-/* A long text may be in each frame of each stack, though it is once in the file: what is behind its
- * beginning is told by length and hash. */
+/* A long text may be in every frame of every stack, though it is in the file once: beyond its
+ * beginning only length and hash are written. */
 static void path_text_put(struct tn_text_out *out, struct tn_string text)
 {
     const struct tn_string begin = {text.text,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a table puts blocks together by: a key for each block, and the name of a key. Keys compare
+ * How a table groups blocks: a key for each block, and the name of a key. Keys compare
  * within one snapshot only; tn_group_key_put_path names them for comparisons between two.
  *
  * Borrows everything but a table of frames that count as one. Guarded by its owner.

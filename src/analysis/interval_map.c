@@ -59,7 +59,7 @@ static bool piece_add(struct tn_interval_map *cover, uint64_t start, uint64_t en
     return true;
 }
 
-/* The first stretch that touches [start, ...), or is behind it. */
+/* The first stretch that touches [start, ...), or follows it. */
 static struct piece *run_first(const struct tn_interval_map *cover, uint64_t start)
 {
     struct piece *run = piece_at_most(&cover->runs, start);

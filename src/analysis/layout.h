@@ -7,7 +7,7 @@
  * have split it off: more than 1 MiB in the large pool, 512 bytes in the small one, and nothing of
  * a block from max_split_size on. The rest of it is slack of the block. So
  *     reserved = used + slack + free
- * holds for each row. Slack that lies before a free block cannot be told from it and counts as
+ * holds for each row. Slack before a free block cannot be distinguished from it and counts as
  * free.
  */
 #ifndef TN_ANALYSIS_LAYOUT_H
@@ -23,7 +23,7 @@ struct tn_layout_row {
     uint64_t segments; /* count; pieces of a growing segment count one by one */
     uint64_t reserved;
     uint64_t used;    /* blocks handed out or waiting, rounded up to 512 bytes */
-    uint64_t waiting; /* the part of `used` whose free was asked for and is not complete */
+    uint64_t waiting; /* the part of `used` whose free was requested and is not complete */
     uint64_t slack;
     uint64_t free;
     uint64_t free_runs; /* count */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which use of a block each entry of a trace is about. Lifetimes are numbered in the order in which
- * the trace first tells of them. A free of a block that the trace did not allocate tells of one
- * that was there before; another free of an address that the trace freed is lost: it tells of none.
+ * The lifetime that each entry of a trace refers to. Lifetimes are numbered in the order in which
+ * the trace first mentions them. A free of a block that the trace did not allocate refers to one
+ * from before the trace; a second free of an address is lost: it refers to none.
  *
  * Owns: the tables. All zero is a walk before the first entry. Guarded by its owner. Cost: O(1)
- * expected an entry.
+ * expected per entry.
  */
 #ifndef TN_ANALYSIS_LIFETIME_WALK_H
 #define TN_ANALYSIS_LIFETIME_WALK_H
@@ -16,18 +16,18 @@
 #define TN_LIFETIME_NONE UINT64_MAX
 
 struct tn_lifetime_walk {
-    struct tn_map live;  /* address of a block in use -> its lifetime */
+    struct tn_map live;  /* address of an allocated block -> its lifetime */
     struct tn_map freed; /* addresses that the trace freed, until they are allocated again; values
                             are the caller's, at first TN_LIFETIME_NONE */
     uint64_t count;      /* of lifetimes */
 };
 
-/* What an entry is about. */
+/* What an entry refers to. */
 struct tn_lifetime_step {
     uint64_t lifetime; /* that it begins, frees or annotates; TN_LIFETIME_NONE: of none, or lost */
     uint64_t ended;    /* that an allocation of the same address ends, because its free is missing;
                           TN_LIFETIME_NONE: none */
-    bool is_new;       /* `lifetime` was not told of so far */
+    bool is_new;       /* the first mention of `lifetime` */
 };
 
 void tn_lifetime_walk_fini(struct tn_lifetime_walk *walk);
@@ -36,12 +36,12 @@ void tn_lifetime_walk_fini(struct tn_lifetime_walk *walk);
 bool tn_lifetime_walk_step(struct tn_lifetime_walk *walk, const struct tn_trace_entry *entry,
                            struct tn_lifetime_step *step_out) TN_MUST_CHECK;
 
-/* The lifetime of the block in use at an address now, or TN_LIFETIME_NONE. */
+/* The lifetime of the block allocated at an address now, or TN_LIFETIME_NONE. */
 uint64_t tn_lifetime_walk_at(const struct tn_lifetime_walk *walk, uint64_t address);
 
-/* After the last entry: visits the blocks that the snapshot has in use and the trace has no word
- * of. Of a cut file nobody knows which, so there are none. False when a visit says so, which is the
- * last. */
+/* After the last entry: visits the blocks that are allocated in the snapshot and not mentioned in
+ * the trace. For a truncated file these are unknown, so there are none. False as soon as a visit
+ * returns false. */
 bool tn_lifetime_walk_survivors(const struct tn_lifetime_walk *walk,
                                 const struct tn_trace_source *source,
                                 bool (*visit)(void *context, const struct tn_model_segment *segment,

@@ -8,7 +8,7 @@
 #include "snapshot/model.h"
 
 enum {
-    TN_PATTERN_TEXT_MAX = TN_EXPRESSION_TEXT_MAX /* bytes of a frame that are looked at */
+    TN_PATTERN_TEXT_MAX = TN_EXPRESSION_TEXT_MAX /* bytes of a frame that are matched */
 };
 
 struct tn_pattern {

@@ -21,13 +21,7 @@ static uint32_t pool_get(struct tn_pool_streams *places, struct tn_pool_id id)
             return (uint32_t)i;
         }
     }
-    struct tn_pool_id *added = tn_vec_push(&places->pools);
-
-    if (!added) {
-        return 0;
-    }
-    *added = id;
-    return (uint32_t)places->pools.count - 1;
+    return tn_vec_append(&places->pools, &id, 1) ? (uint32_t)places->pools.count - 1 : 0;
 }
 
 static bool place_equal(const struct tn_pool_stream *a, const struct tn_pool_stream *b)
@@ -53,12 +47,9 @@ static bool place_find(struct reading *reading, uint64_t address, uint64_t strea
         }
     }
     if (!place_equal(tn_pool_stream_at(places, reading->last), &place)) {
-        struct tn_pool_stream *added = tn_vec_push(&places->places);
-
-        if (!added) {
+        if (!tn_vec_append(&places->places, &place, 1)) {
             return false;
         }
-        *added = place;
         reading->last = (uint32_t)places->places.count - 1;
     }
     *place_out = reading->last;
@@ -156,6 +147,27 @@ void tn_pool_streams_fini(struct tn_pool_streams *places)
     tn_vec_fini(&places->of_entry);
     tn_vec_fini(&places->pools);
     tn_vec_fini(&places->places);
+}
+
+bool tn_pool_is_of(struct tn_pool_id pool, enum tarn_pools pools, const uint64_t one[2])
+{
+    const bool is_default = pool.id[0] == 0 && pool.id[1] == 0;
+
+    if (pools == TARN_POOLS_ONE) {
+        return memcmp(pool.id, one, sizeof pool.id) == 0;
+    }
+    return pools == TARN_POOLS_ALL || is_default == (pools == TARN_POOLS_DEFAULT);
+}
+
+bool tn_pool_stream_is_of(const struct tn_pool_streams *places, uint32_t place,
+                          enum tarn_pools pools, const uint64_t one[2])
+{
+    if (pools == TARN_POOLS_ALL) {
+        return true;
+    }
+    const uint32_t number = tn_pool_stream_at(places, place)->pool;
+
+    return number != 0 && tn_pool_is_of(tn_pool_stream_pool(places, number), pools, one);
 }
 
 /* ---- pools of entries ---- */

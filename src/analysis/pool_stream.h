@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where blocks were: segment, pool and stream of each, at the time they were asked for, and of each
- * entry that adds or removes memory. Traces of PyTorch up to 2.11 do not say the pool of a segment;
- * it is known where the snapshot still has the segment, else unknown.
+ * Segment, pool and stream of each block at its allocation, and of each entry that adds or removes
+ * memory. Traces of PyTorch up to 2.11 do not contain the pool of a segment; it is known if the
+ * snapshot still has the segment.
  *
- * A block's pool is that of the segment in which it lay. What else asks for the pool of an entry
- * takes the entry's word first (tn_entry_pool).
+ * A block's pool is that of its segment. For the pool of an entry, the entry itself takes
+ * precedence (tn_entry_pool).
  *
  * Owns: the places. Immutable once made. Cost: O(entries + lives log segments).
  */
@@ -14,6 +14,7 @@
 
 #include "analysis/segment_walk.h"
 #include "analysis/timeline.h"
+#include "tarn/selection.h"
 
 struct tn_pool_stream {
     uint64_t segment; /* address; 0: unknown */
@@ -55,6 +56,13 @@ static inline const struct tn_pool_stream *tn_pool_stream_at(const struct tn_poo
 {
     return (const struct tn_pool_stream *)places->places.items + number;
 }
+
+/* Whether the pool is one of those. `one` is for TARN_POOLS_ONE. */
+bool tn_pool_is_of(struct tn_pool_id pool, enum tarn_pools pools, const uint64_t one[2]);
+
+/* The same of a place; false where the pool is unknown, unless all are wanted. */
+bool tn_pool_stream_is_of(const struct tn_pool_streams *places, uint32_t place,
+                          enum tarn_pools pools, const uint64_t one[2]);
 
 static inline struct tn_pool_id tn_pool_stream_pool(const struct tn_pool_streams *places,
                                                     uint32_t pool)

@@ -2,25 +2,16 @@
 #include "analysis/repeat.h"
 
 #include "base/host_mem.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 
 enum {
     PARTS_DEFAULT = 10,
-    COUNT_MAX = 4096,    /* how often a stack may repeat that tells steps */
-    CANDIDATES_MAX = 16, /* different counts that are looked at, fewest first */
+    COUNT_MAX = 4096,    /* how often a stack that marks steps may repeat */
+    CANDIDATES_MAX = 16, /* different counts that are tried, fewest first */
     ALIKE = 3            /* distances are even when none is three times another's */
 };
-
-static bool push(struct tn_vec *vec, uint64_t value)
-{
-    uint64_t *item = tn_vec_push(vec);
-
-    if (item) {
-        *item = value;
-    }
-    return item != NULL;
-}
 
 static bool steps_collect(struct tn_repeats *repeats, const struct tn_analysis *analysis)
 {
@@ -28,7 +19,7 @@ static bool steps_collect(struct tn_repeats *repeats, const struct tn_analysis *
 
     for (size_t i = 0; i < analysis->steps.count; i++) {
         if (ends[i] >= analysis->timeline->first && ends[i] < analysis->timeline->limit &&
-            !push(&repeats->at, ends[i])) {
+            !tn_vec_append(&repeats->at, &ends[i], 1)) {
             return false;
         }
     }
@@ -43,8 +34,9 @@ static bool parts_collect(struct tn_repeats *repeats, const struct tn_analysis *
 
     for (uint64_t i = 1; i <= count; i++) {
         const uint64_t part = (uint64_t)((double)length / (double)count * (double)i);
+        const uint64_t at = analysis->timeline->first + part - 1;
 
-        if (part > 0 && !push(&repeats->at, analysis->timeline->first + part - 1)) {
+        if (part > 0 && !tn_vec_append(&repeats->at, &at, 1)) {
             return false;
         }
     }
@@ -63,19 +55,9 @@ static int call_compare(const void *left, const void *right)
 {
     const struct call *a = left;
     const struct call *b = right;
+    const int order = tn_order(a->stack, b->stack);
 
-    if (a->stack != b->stack) {
-        return a->stack < b->stack ? -1 : 1;
-    }
-    return (a->entry > b->entry) - (a->entry < b->entry);
-}
-
-static int distance_compare(const void *left, const void *right)
-{
-    const uint64_t a = *(const uint64_t *)left;
-    const uint64_t b = *(const uint64_t *)right;
-
-    return (a > b) - (a < b);
+    return order ? order : tn_order(a->entry, b->entry);
 }
 
 /* Whether calls come at even distances, from near the beginning to near the end. */
@@ -86,7 +68,7 @@ static bool is_even(const struct call *calls, size_t count, const struct tn_time
     for (size_t i = 0; i + 1 < count; i++) {
         distances[i] = calls[i + 1].entry - calls[i].entry;
     }
-    qsort(distances, count - 1, sizeof distances[0], distance_compare);
+    qsort(distances, count - 1, sizeof distances[0], tn_order_numbers);
     const uint64_t middle = distances[(count - 1) / 2];
 
     return distances[0] * ALIKE >= middle && distances[count - 2] <= middle * ALIKE &&
@@ -102,18 +84,14 @@ static bool calls_collect(struct tn_vec *calls, const struct tn_timeline *timeli
 
     calls->count = 0;
     for (size_t i = 0; i < timeline->lifetimes.count; i++) {
-        if (lifetimes[i].start != TN_NEVER && counts[lifetimes[i].stack] == wanted) {
-            struct call *call = tn_vec_push(calls);
+        const struct call call = {lifetimes[i].start, lifetimes[i].stack};
 
-            if (!call) {
-                return false;
-            }
-            *call = (struct call){lifetimes[i].start, lifetimes[i].stack};
+        if (call.entry != TN_NEVER && counts[call.stack] == wanted &&
+            !tn_vec_append(calls, &call, 1)) {
+            return false;
         }
     }
-    if (calls->count > 0) {
-        qsort(calls->items, calls->count, sizeof(struct call), call_compare);
-    }
+    tn_vec_sort(calls, call_compare);
     return true;
 }
 
@@ -164,7 +142,7 @@ static bool stack_collect(struct tn_repeats *repeats, const struct tn_timeline *
         if (even) {
             repeats->stack = even->stack;
             for (size_t k = 0; good && k < i; k++) {
-                good = push(&repeats->at, even[k].entry);
+                good = tn_vec_append(&repeats->at, &even[k].entry, 1);
             }
             break;
         }

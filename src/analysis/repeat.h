@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Moments of a trace at which a run should look alike: the ends of steps, or where a stack asks for
- * memory again and again at even distances, or equal parts when nothing else is known.
+ * Time points of a trace at which a run should look alike: the ends of steps, or the allocations of
+ * a stack that repeats at even distances, or the ends of equal parts when nothing else is known.
  */
 #ifndef TN_ANALYSIS_REPEAT_H
 #define TN_ANALYSIS_REPEAT_H
@@ -9,9 +9,9 @@
 #include "analysis/analysis.h"
 
 enum tn_repeat_kind {
-    TN_REPEAT_STEPS,  /* annotations told */
+    TN_REPEAT_STEPS,  /* from annotations */
     TN_REPEAT_STACK,  /* a stack repeats */
-    TN_REPEAT_PARTS,  /* equal parts, as asked for */
+    TN_REPEAT_PARTS,  /* equal parts, as the options say */
     TN_REPEAT_GUESSED /* equal parts, as nothing else is known */
 };
 

@@ -165,20 +165,28 @@ void tarn_rules_destroy(struct tarn_rules *rules)
 
 /* ---- answers ---- */
 
-bool tn_categories_init(struct tn_categories *categories, const struct tarn_rules *rules,
-                        const struct tn_model *model)
+enum tarn_status tn_categories_init(struct tn_categories *categories,
+                                    const struct tarn_rules *rules, const struct tn_model *model,
+                                    struct tarn_error *error)
 {
+    struct tarn_rules *own = NULL;
+    const enum tarn_status status = rules ? TARN_OK : tarn_rules_create_default(&own, error);
+
+    if (status) {
+        return status;
+    }
     *categories = (struct tn_categories){
-        .rules = rules,
+        .rules = rules ? rules : own,
+        .own_rules = own,
         .model = model,
         .of_frame = tn_host_alloc_zero(((size_t)model->frames.count + 1) * sizeof(uint32_t)),
         .of_stack = tn_host_alloc_zero(((size_t)model->stacks.count + 1) * sizeof(uint32_t)),
     };
     if (!categories->of_frame || !categories->of_stack) {
         tn_categories_fini(categories);
-        return false;
+        return no_memory(error);
     }
-    return true;
+    return TARN_OK;
 }
 
 void tn_categories_fini(struct tn_categories *categories)
@@ -187,6 +195,7 @@ void tn_categories_fini(struct tn_categories *categories)
 
     tn_host_free(categories->of_stack, ((size_t)model->stacks.count + 1) * sizeof(uint32_t));
     tn_host_free(categories->of_frame, ((size_t)model->frames.count + 1) * sizeof(uint32_t));
+    tarn_rules_destroy(categories->own_rules);
 }
 
 static uint32_t frame_category(struct tn_categories *categories, uint32_t number)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rules that tell a category from a stack, and their answers for one model. From the outermost
- * frame inwards the first that some rule matches decides, by the first of its rules: what a helper
- * inside of the optimizer asks for is the optimizer's.
+ * Rules that derive a category from a stack, and their results for one model. From the outermost
+ * frame inwards, the first frame that a rule matches decides, with the first such rule: what a
+ * helper inside the optimizer allocates belongs to the optimizer.
  *
- * Where the stack says nothing, how long a block lived is a hint: from before the first step to the
- * end of the trace it is probably a parameter, for a few entries probably temporary. Such answers
- * are named "... (by lifetime)".
+ * If no rule matches, the lifetime of a block is a hint: from before the first step to the end of
+ * the trace it is probably a parameter, for a few entries probably temporary. Such categories are
+ * named "... (by lifetime)".
  */
 #ifndef TN_ANALYSIS_RULES_H
 #define TN_ANALYSIS_RULES_H
@@ -41,20 +41,22 @@ enum tarn_status tn_rules_parse(const char *text, size_t size, const char *name,
                                 struct tarn_rules **rules_out,
                                 struct tarn_error *error) TN_MUST_CHECK;
 
-/* Answers for one model, each looked for once. Borrows both. Guarded by its owner. */
+/* Results for one model, each computed once. Borrows both. Guarded by its owner. */
 struct tn_categories {
     const struct tarn_rules *rules;
+    struct tarn_rules *own_rules; /* the default ones, or NULL */
     const struct tn_model *model;
     uint32_t *of_frame; /* 0 = not asked, 1 = none, else category + 1 */
     uint32_t *of_stack; /* the same */
 };
 
-/* False when host memory is missing; then there is nothing to release. */
-bool tn_categories_init(struct tn_categories *categories, const struct tarn_rules *rules,
-                        const struct tn_model *model) TN_MUST_CHECK;
+/* `rules` NULL: the default ones. TARN_ERR_HOST_MEMORY; then there is nothing to release. */
+enum tarn_status tn_categories_init(struct tn_categories *categories,
+                                    const struct tarn_rules *rules, const struct tn_model *model,
+                                    struct tarn_error *error) TN_MUST_CHECK;
 void tn_categories_fini(struct tn_categories *categories);
 
-/* What the rules say of a stack; TN_CATEGORY_UNCLASSIFIED when no frame says anything. */
+/* The category of a stack; TN_CATEGORY_UNCLASSIFIED when no rule matches. */
 uint32_t tn_category_of_stack(struct tn_categories *categories, uint32_t stack);
 
 /* How many there are, from 0 on: "unclassified", those of the rules, "parameter (by lifetime)" and
@@ -65,7 +67,7 @@ uint32_t tn_category_count(const struct tn_categories *categories);
 uint32_t tn_category_of(struct tn_categories *categories, const struct tn_lifetime *lifetime,
                         uint64_t first_step);
 
-/* Its name, static or the rules'; *hint_out is what comes behind: "" or " (by lifetime)". */
+/* Its name, static or the rules'; *hint_out is its suffix: "" or " (by lifetime)". */
 const char *tn_category_name(const struct tn_categories *categories, uint32_t category,
                              const char **hint_out);
 

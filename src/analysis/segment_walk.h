@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The segments of a device at any moment of its trace, as ranges of addresses: those of the
- * snapshot with later entries undone, one by one, from the end backwards.
+ * The segments of a device at any time point of its trace, as ranges of addresses: those of the
+ * snapshot with later entries undone, from the end backwards.
  *
  * Ranges do not overlap. What overlaps is a contradiction of the file: what the walk meets later
- * stands. Owns: the ranges; removed ones stay in the store until the end. Cost: O(log n) an entry
- * that adds or removes memory, O(1) any other.
+ * wins. Owns: the ranges; removed ones stay in the store until the end. Cost: O(log n) per entry
+ * that adds or removes memory, O(1) for others.
  */
 #ifndef TN_ANALYSIS_SEGMENT_WALK_H
 #define TN_ANALYSIS_SEGMENT_WALK_H
@@ -36,8 +36,8 @@ struct tn_segment_walk {
     struct tn_chunked_vec store;
     struct tn_tree tree;
 
-    /* Hears of [start, end) of a range, that entry `next` reserved it; false stops the walk. NULL:
-     * nobody does. */
+    /* Called with [start, end) of a range that entry `next` reserved; false stops the walk. May be
+     * NULL. */
     bool (*reserved)(void *context, const struct tn_segment_range *range, uint64_t start,
                      uint64_t end);
     void *context;

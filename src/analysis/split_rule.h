@@ -19,7 +19,7 @@ static inline uint64_t tn_split_rounded(uint64_t requested)
     return (requested + TN_SPLIT_UNIT - 1) / TN_SPLIT_UNIT * TN_SPLIT_UNIT;
 }
 
-/* Whether `rest` bytes behind a rounded request become a free block. */
+/* Whether `rest` bytes after a rounded request become a free block. */
 static inline bool tn_splits_off(uint64_t rest, uint64_t rounded, bool is_large, uint64_t max_split)
 {
     return (is_large ? rest > TN_SPLIT_LARGE : rest >= TN_SPLIT_UNIT) && rounded < max_split;

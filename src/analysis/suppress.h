@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks that are no leaks, in the form of LeakSanitizer: lines "leak:pattern", where a pattern is
- * a part of the name of a function or file; '*' stands for anything, '^' and '$' for both ends.
+ * Stacks that are not leaks, in the format of LeakSanitizer: lines "leak:pattern", where a pattern
+ * is a part of the name of a function or file; '*' matches anything, '^' and '$' the two ends.
  */
 #ifndef TN_ANALYSIS_SUPPRESS_H
 #define TN_ANALYSIS_SUPPRESS_H

@@ -3,8 +3,6 @@
 
 #include "analysis/lifetime_walk.h"
 
-#include <stdlib.h>
-
 /* While the trace is read. */
 struct reading {
     struct tn_timeline *timeline;
@@ -19,13 +17,8 @@ static struct tn_lifetime *life_at(const struct tn_timeline *timeline, uint64_t 
 
 static bool life_add(struct tn_timeline *timeline, struct tn_lifetime lifetime)
 {
-    struct tn_lifetime *added = tn_vec_push(&timeline->lifetimes);
-
-    if (added) {
-        *added = lifetime;
-        timeline->before_count += lifetime.start == TN_NEVER;
-    }
-    return added != NULL;
+    timeline->before_count += lifetime.start == TN_NEVER;
+    return tn_vec_append(&timeline->lifetimes, &lifetime, 1);
 }
 
 static uint32_t metadata_of(const struct reading *reading, const struct tn_trace_entry *entry)
@@ -33,8 +26,8 @@ static uint32_t metadata_of(const struct reading *reading, const struct tn_trace
     return tn_model_extra(reading->timeline->model, entry->extra)->user_metadata;
 }
 
-/* A lifetime that begins with the entry. Where a free tells of a block from before, the entry's
- * stack is that of the free. */
+/* A lifetime that begins with the entry. If a free first mentions a block from before, the
+ * entry's stack is that of the free. */
 static struct tn_lifetime life_told(const struct reading *reading,
                                     const struct tn_trace_entry *entry)
 {
@@ -52,17 +45,7 @@ static struct tn_lifetime life_told(const struct reading *reading,
                                     is_alloc ? metadata_of(reading, entry) : TN_STRING_NONE};
 }
 
-static bool oom_read(struct reading *reading)
-{
-    uint64_t *oom = tn_vec_push(&reading->timeline->ooms);
-
-    if (oom) {
-        *oom = reading->entry;
-    }
-    return oom != NULL;
-}
-
-/* What the entry says of its lifetime. */
+/* Updates the lifetime from the entry. */
 static void life_read(const struct reading *reading, const struct tn_trace_entry *entry,
                       struct tn_lifetime *lifetime)
 {
@@ -94,7 +77,7 @@ static bool entry_read(struct reading *reading, const struct tn_trace_entry *ent
                entry->action == TN_TRACE_FREE_COMPLETED) {
         timeline->unknown_frees++;
     }
-    return entry->action != TN_TRACE_OOM || oom_read(reading);
+    return entry->action != TN_TRACE_OOM || tn_vec_append(&timeline->ooms, &reading->entry, 1);
 }
 
 static bool survivor_read(void *context, const struct tn_model_segment *segment,
@@ -140,7 +123,7 @@ static bool zeros_fill(struct tn_vec *vec, uint64_t count)
     return true;
 }
 
-/* What every entry adds to the bytes in use. */
+/* What every entry adds to the allocated bytes. */
 static bool deltas_fill(struct tn_timeline *timeline)
 {
     if (!zeros_fill(&timeline->deltas, timeline->trace->count)) {
@@ -221,19 +204,14 @@ bool tn_timeline_lives_at(const struct tn_timeline *timeline, uint64_t entry,
 
     tn_vec_init(lives_out, sizeof(const struct tn_lifetime *));
     for (size_t i = 0; i < timeline->lifetimes.count; i++) {
-        if (tn_lifetime_is_at(&lifetimes[i], entry)) {
-            const struct tn_lifetime **item = tn_vec_push(lives_out);
+        const struct tn_lifetime *lifetime = &lifetimes[i];
 
-            if (!item) {
-                tn_vec_fini(lives_out);
-                return false;
-            }
-            *item = &lifetimes[i];
+        if (tn_lifetime_is_at(lifetime, entry) && !tn_vec_append(lives_out, &lifetime, 1)) {
+            tn_vec_fini(lives_out);
+            return false;
         }
     }
-    if (lives_out->count > 0) {
-        qsort(lives_out->items, lives_out->count, lives_out->item_size, address_compare);
-    }
+    tn_vec_sort(lives_out, address_compare);
     return true;
 }
 
@@ -329,17 +307,11 @@ static bool lives_narrow(struct tn_timeline *timeline, const struct tn_narrowing
     for (size_t i = 0; i < timeline->whole->lifetimes.count; i++) {
         struct tn_lifetime lifetime = lifetimes[i];
 
-        if (!life_cut(&lifetime, narrowing) ||
-            (narrowing->wants && !narrowing->wants(narrowing->context, &lifetimes[i]))) {
-            continue;
-        }
-        struct tn_lifetime *kept = tn_vec_push(&timeline->lifetimes);
-
-        if (!kept) {
+        if (life_cut(&lifetime, narrowing) &&
+            (!narrowing->wants || narrowing->wants(narrowing->context, &lifetimes[i])) &&
+            !life_add(timeline, lifetime)) {
             return false;
         }
-        *kept = lifetime;
-        timeline->before_count += lifetime.start == TN_NEVER;
     }
     return true;
 }
@@ -349,13 +321,9 @@ static bool ooms_narrow(struct tn_timeline *timeline)
     const uint64_t *ooms = timeline->whole->ooms.items;
 
     for (size_t i = 0; i < timeline->whole->ooms.count; i++) {
-        if (ooms[i] >= timeline->first && ooms[i] < timeline->limit) {
-            uint64_t *kept = tn_vec_push(&timeline->ooms);
-
-            if (!kept) {
-                return false;
-            }
-            *kept = ooms[i];
+        if (ooms[i] >= timeline->first && ooms[i] < timeline->limit &&
+            !tn_vec_append(&timeline->ooms, &ooms[i], 1)) {
+            return false;
         }
     }
     return true;

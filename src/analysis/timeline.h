@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trace of one device as lives of blocks: from which entry to which each was in use. What was
- * there before the first entry is found from what the trace frees without having allocated it, and
- * from the blocks in use at the end that it does not know. So the bytes in use are exact at every
- * entry, also in a trace that begins in mid-run.
+ * The trace of one device as lifetimes of blocks: the events between which each was allocated.
+ * Blocks from before the first event are those that the trace frees without having allocated them,
+ * and those allocated at the end that the trace does not mention. So allocated bytes are exact at
+ * every event, also in a trace that begins in mid-run.
  *
- * Bytes of blocks are those that were asked for, as in PyTorch's `requested_bytes`: a block counts
- * until its free is complete. Reserved bytes are those of segments: what the snapshot has, less
- * what the trace added to it.
+ * Bytes of blocks are requested bytes, as in PyTorch's `requested_bytes`: a block counts until its
+ * free is complete. Reserved bytes are those of segments: what the snapshot has, less what the
+ * trace added to it.
  *
  * Owns: its arrays; borrows the model. Immutable once made. Cost: O(entries + final blocks).
  */
@@ -20,16 +20,16 @@
 /* Use of a block from its allocation until it is free again. */
 struct tn_lifetime {
     uint64_t address;
-    uint64_t size; /* bytes asked for */
+    uint64_t size; /* requested bytes */
     uint64_t stream;
     uint64_t start;     /* entry of the allocation; TN_NEVER: before the first */
-    uint64_t requested; /* entry that asked for the free, TN_NEVER: none did */
-    uint64_t end;       /* entry from which it is not in use, TN_NEVER: in use at the end */
+    uint64_t requested; /* entry of the free request; TN_NEVER: none */
+    uint64_t end;       /* entry that completed the free; TN_NEVER: allocated at the end */
     uint32_t stack;     /* of the allocation; TN_STACK_NONE: unknown */
     uint32_t extra;     /* of the allocation; TN_EXTRA_NONE: nothing, or unknown */
-    uint32_t metadata;  /* string: what the program said of the block last, or TN_STRING_NONE */
+    uint32_t metadata;  /* string: the program's last metadata of the block, or TN_STRING_NONE */
 
-    /* For who wants to know more, at first 0 (pool_stream.h, annotation.h, rules.h). */
+    /* Filled in when needed, 0 until then (pool_stream.h, annotation.h, rules.h). */
     uint32_t place;
     uint32_t annotation;
     uint32_t category;
@@ -40,27 +40,27 @@ struct tn_time_point {
     uint64_t entry;
     uint64_t requested;
     uint64_t reserved;
-    uint64_t left_out; /* bytes in use that a selection does not take */
+    uint64_t left_out; /* allocated bytes outside the selection */
 };
 
 struct tn_timeline {
     const struct tn_model *model;
     const struct tn_trace *trace;
     int64_t device;
-    uint64_t first;             /* entries [first, limit) are looked at */
+    uint64_t first;             /* covers entries [first, limit) */
     uint64_t limit;             /* at most the trace's length */
-    struct tn_vec lifetimes;    /* struct tn_lifetime, in order of what first told of them */
+    struct tn_vec lifetimes;    /* struct tn_lifetime, by first mention in the trace */
     struct tn_time_point start; /* right before entry `first` */
     struct tn_time_point end;
     struct tn_time_point requested_peak; /* the first of equals */
     struct tn_time_point reserved_peak;
     struct tn_vec ooms;     /* uint64_t: entries */
-    struct tn_vec deltas;   /* uint64_t an entry: bytes it adds, modulo 2^64 */
+    struct tn_vec deltas;   /* by entry, uint64_t: bytes it adds, modulo 2^64 */
     struct tn_vec reserved; /* uint64_t an entry: bytes it adds to segments; empty: what the entry
                                 says */
     const struct tn_timeline *whole; /* what this is a selection of, or NULL */
     uint64_t before_count;           /* lives that began before the first entry */
-    uint64_t doubled_allocs;         /* of an address in use: its free is missing */
+    uint64_t doubled_allocs;         /* of an allocated address: its free is missing */
     uint64_t unknown_frees;          /* of an address that the trace freed already */
 };
 
@@ -88,18 +88,19 @@ struct tn_narrowing {
     void *context;
 };
 
-/* A timeline of that part alone: lives are cut off at both ends, and those that were in use before
- * it are as if from before the trace. Borrows `whole` until it goes. False as tn_timeline_init. */
+/* A timeline of that part alone: lifetimes are cut off at both ends, and those that begin before
+ * the part count as from before the trace. Borrows `whole` until it is destroyed. False as
+ * tn_timeline_init. */
 bool tn_timeline_narrow(struct tn_timeline *timeline, const struct tn_timeline *whole,
                         const struct tn_narrowing *narrowing) TN_MUST_CHECK;
 
-/* The entry that a moment before everything else comes after. */
+/* As a time point: right before the first entry. */
 static inline uint64_t tn_timeline_before(const struct tn_timeline *timeline)
 {
     return timeline->first > 0 ? timeline->first - 1 : TN_NEVER;
 }
 
-/* Whether the block was in use right after the entry (TN_NEVER: before the first). */
+/* Whether the block was allocated right after the entry (TN_NEVER: before the first). */
 static inline bool tn_lifetime_is_at(const struct tn_lifetime *lifetime, uint64_t entry)
 {
     if (lifetime->start == TN_NEVER) {
@@ -109,16 +110,16 @@ static inline bool tn_lifetime_is_at(const struct tn_lifetime *lifetime, uint64_
            (lifetime->end == TN_NEVER || entry < lifetime->end);
 }
 
-/* Totals right after an entry of the part that is looked at, or right before it. Cost: O(entries).
+/* Totals right after an entry of the covered part, or right before that part. Cost: O(entries).
  */
 struct tn_time_point tn_timeline_at(const struct tn_timeline *timeline, uint64_t entry);
 
-/* Blocks in use right after an entry, by address: const struct tn_lifetime *. False when host
- * memory is missing; then there is nothing to release. */
+/* Blocks allocated right after an entry, by address: const struct tn_lifetime *. False without
+ * host memory; then there is nothing to release. */
 bool tn_timeline_lives_at(const struct tn_timeline *timeline, uint64_t entry,
                           struct tn_vec *lives_out) TN_MUST_CHECK;
 
-/* Most bytes reserved at any moment up to an entry. Cost: O(entries). */
+/* The peak of reserved bytes up to an entry. Cost: O(entries). */
 uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t entry);
 
 static inline const struct tn_lifetime *tn_timeline_lifetimes(const struct tn_timeline *timeline)

@@ -2,8 +2,6 @@
 /* A file may name any device number, so devices are collected and sorted, not counted up. */
 #include "analysis/totals.h"
 
-#include <stdlib.h>
-
 static int totals_compare(const void *left, const void *right)
 {
     const struct tn_totals *a = left;
@@ -111,9 +109,7 @@ bool tn_totals_collect(const struct tn_model *model, struct tn_vec *totals_out)
     struct tn_totals *rows = totals_out->items;
     size_t kept = 0;
 
-    if (totals_out->count > 0) {
-        qsort(rows, totals_out->count, sizeof *rows, totals_compare);
-    }
+    tn_vec_sort(totals_out, totals_compare);
     for (size_t i = 1; i < totals_out->count; i++) {
         if (rows[i].device == rows[kept].device) {
             totals_merge(&rows[kept], &rows[i]);

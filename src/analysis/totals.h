@@ -13,7 +13,7 @@ struct tn_totals {
     uint64_t reserved;
     uint64_t allocated; /* blocks handed out */
     uint64_t active;    /* and those that wait to be freed */
-    uint64_t requested; /* what was asked for of active blocks */
+    uint64_t requested; /* of active blocks */
     uint64_t blocks;    /* count of active ones */
     uint64_t entries;   /* of the trace */
     uint64_t ooms;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One trace and the segments that the snapshot has at its end: of a device, or of pinned memory.
- * What is said of it starts from there and goes backwards.
+ * Its state is reconstructed from there backwards.
  */
 #ifndef TN_ANALYSIS_TRACE_SOURCE_H
 #define TN_ANALYSIS_TRACE_SOURCE_H

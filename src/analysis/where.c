@@ -38,11 +38,11 @@ static const struct field {
     {"before", TN_WHERE_BEFORE, KIND_FLAG},
 };
 
-/* What may stand behind a kind of field. */
+/* The values that a kind of field takes. */
 static const char *const values_allowed[] = {
     [KIND_BYTES] = "a size (512, 64MiB)",
     [KIND_NUMBER] = "a number (7, 0x7f00)",
-    [KIND_SPAN] = "a number of entries (100) or a time (2s, 300ms)",
+    [KIND_SPAN] = "a number of events (100) or a time (2s, 300ms)",
     [KIND_POOL] = "default, private, or the number of a pool (1,0)",
     [KIND_TEXT] = "a text (\"attention\")",
 };
@@ -116,13 +116,10 @@ static enum tarn_status field_unknown(struct reader *r, const char *at, size_t l
 /* Adds a step; NO_STEP when host memory is missing. */
 static uint32_t step_add(struct reader *r, enum tn_where_step_kind kind, uint32_t target)
 {
-    struct tn_where_step *step = tn_vec_push(&r->where->steps);
+    const struct tn_where_step step = {.kind = kind, .target = target};
 
-    if (!step) {
-        return NO_STEP;
-    }
-    *step = (struct tn_where_step){.kind = kind, .target = target};
-    return (uint32_t)r->where->steps.count - 1;
+    return tn_vec_append(&r->where->steps, &step, 1) ? (uint32_t)r->where->steps.count - 1
+                                                     : NO_STEP;
 }
 
 /* Jumps of one chain lead to the step that comes next. Each has the one before it as its target
@@ -188,8 +185,7 @@ static char *text_keep(struct reader *r, const char *text, size_t length)
     return copy;
 }
 
-/* In quotes, where a backslash before the quote takes its meaning away and is else itself; or a
- * word. */
+/* In quotes, where a backslash escapes the quote and is otherwise literal; or a word. */
 static enum tarn_status text_read(struct reader *r, const char **text_out)
 {
     const char quote = *r->at;
@@ -283,7 +279,7 @@ static bool whole_read(const char **text, unsigned base, uint64_t *number_out)
     return *text > begin;
 }
 
-/* What is behind the point, in units. */
+/* The digits after the decimal point, in units. */
 static bool fraction_read(const char **text, uint64_t factor, uint64_t *number_out)
 {
     double scale = 1;
@@ -332,7 +328,7 @@ static bool amount_read(const char **text, uint64_t *number_out, const struct un
            tn_add_u64(*number_out, more, number_out);
 }
 
-/* Whether a number of that unit may stand behind that kind of field. */
+/* Whether a number of that unit is allowed for that kind of field. */
 static bool unit_fits(enum kind kind, const struct unit *unit)
 {
     return !unit || (kind == KIND_BYTES && !unit->is_time) || (kind == KIND_SPAN && unit->is_time);
@@ -419,7 +415,7 @@ static enum tarn_status value_read(struct reader *r, enum kind kind, struct tn_w
 
 /* ---- terms ---- */
 
-/* False when none stands here. */
+/* False when there is none here. */
 static bool comparison_read(struct reader *r, enum tn_where_comparison *comparison_out,
                             bool *is_not_out)
 {
@@ -478,13 +474,8 @@ static enum tarn_status comparison_expected(struct reader *r, const char *at, en
 
 static enum tarn_status term_add(struct reader *r, const struct tn_where_term *term, bool is_not)
 {
-    struct tn_where_term *added = tn_vec_push(&r->where->terms);
-
-    if (!added) {
-        return no_memory(r);
-    }
-    *added = *term;
-    if (step_add(r, TN_WHERE_TERM, (uint32_t)r->where->terms.count - 1) == NO_STEP ||
+    if (!tn_vec_append(&r->where->terms, term, 1) ||
+        step_add(r, TN_WHERE_TERM, (uint32_t)r->where->terms.count - 1) == NO_STEP ||
         (is_not && step_add(r, TN_WHERE_NOT, 0) == NO_STEP)) {
         return no_memory(r);
     }

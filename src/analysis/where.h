@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Expressions that pick blocks: `size >= 64MiB && (frame ~ "attention" || life > 2s)`.
+ * Expressions that select blocks: `size >= 64MiB && (frame ~ "attention" || life > 2s)`.
  *
  *     expression = both { "||" both }
  *     both       = one { "&&" one }
  *     one        = { "!" } ( "(" expression ")" | term )
  *     term       = field [ comparison value ]
  *
- * Parsed once into steps: a term sets the answer, NOT turns it round, a jump leaves out what the
- * answer so far makes needless. So asking about a block is one loop without recursion, however deep
- * the expression is. What a term says of a text is looked for once for each text (where_view.h).
+ * Parsed once into steps: a term sets the result, NOT inverts it, a jump skips what the result
+ * so far makes irrelevant. So evaluating a block is one loop without recursion, however deep the
+ * expression is. Each term is evaluated once for each text (where_view.h).
  *
  * Owns: steps, texts, patterns. Read only once made; any number of threads may use it.
  */
@@ -42,7 +42,7 @@ enum tn_where_field {
     TN_WHERE_BEFORE
 };
 
-/* What is behind "!=" and "!~" is the opposite of "==" and "~": a NOT step follows. */
+/* "!=" and "!~" are "==" and "~" followed by a NOT step. */
 enum tn_where_comparison {
     TN_WHERE_EQUAL,
     TN_WHERE_LESS,
@@ -94,7 +94,7 @@ struct tarn_where {
     bool uses_time;
 };
 
-/* Whether some term is about that. */
+/* Whether some term tests that field. */
 bool tn_where_uses(const struct tarn_where *where, enum tn_where_field field);
 
 #endif

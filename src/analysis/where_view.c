@@ -91,7 +91,7 @@ static bool matches(const struct tn_where_view *view, const struct tn_where_term
     return tn_pattern_matches_text(&patterns[term->pattern], text);
 }
 
-/* All of it, or all behind a slash. */
+/* All of it, or all after a slash. */
 static bool is_file(struct tn_string file, const char *name)
 {
     const size_t length = strlen(name);
@@ -297,21 +297,6 @@ static bool number_of(const struct question *question, const struct tn_where_ter
     return false;
 }
 
-static bool pool_fits(const struct question *question, const struct tn_where_term *term)
-{
-    const uint32_t number = place_of(question)->pool;
-    const struct tn_pool_id pool = tn_pool_stream_pool(question->place->places, number);
-    const bool is_default = pool.id[0] == 0 && pool.id[1] == 0;
-
-    if (number == 0) {
-        return false;
-    }
-    if (term->pools == TARN_POOLS_ONE) {
-        return memcmp(pool.id, term->pool.id, sizeof pool.id) == 0;
-    }
-    return is_default == (term->pools == TARN_POOLS_DEFAULT);
-}
-
 /* ---- blocks ---- */
 
 static bool term_holds(const struct question *question, const struct tn_where_term *term)
@@ -321,7 +306,8 @@ static bool term_holds(const struct question *question, const struct tn_where_te
 
     switch (term->field) {
     case TN_WHERE_POOL:
-        return pool_fits(question, term);
+        return tn_pool_stream_is_of(question->place->places, lifetime->place, term->pools,
+                                    term->pool.id);
     case TN_WHERE_CATEGORY:
         return category_fits(question, term);
     case TN_WHERE_ANNOTATION:

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An expression asked about the blocks of one model. What a term says of a frame, a stack or
- * another text is looked for once.
+ * An expression applied to the blocks of one model. Each term is evaluated once per frame, stack or
+ * other text.
  *
- * Owns: the answers; borrows the rest. Guarded by its owner. Cost: of a block O(terms), of a stack
- * seen first O(frames) more.
+ * Owns: the answers; borrows the rest. Guarded by its owner. Cost: O(terms) per block, O(frames)
+ * more for a new stack.
  */
 #ifndef TN_ANALYSIS_WHERE_VIEW_H
 #define TN_ANALYSIS_WHERE_VIEW_H
@@ -13,7 +13,7 @@
 #include "analysis/rules.h"
 #include "analysis/where.h"
 
-/* Of one term about texts: 0 = not asked yet, 1 = no, 2 = yes. */
+/* Of one term about texts: 0 = not evaluated yet, 1 = no, 2 = yes. */
 struct tn_where_answers {
     uint8_t *of_text; /* frames, strings or categories */
     uint8_t *of_stack;
@@ -21,7 +21,7 @@ struct tn_where_answers {
     size_t stacks;
 };
 
-/* Where blocks are looked at. */
+/* The device that blocks are evaluated in. */
 struct tn_where_scope {
     const struct tn_timeline *whole;      /* lives have what terms need: place, annotation, ... */
     const struct tn_pool_streams *places; /* for pools and segments */

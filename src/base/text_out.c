@@ -13,6 +13,16 @@ void tn_text_init(struct tn_text_out *out, const struct tarn_writer *writer)
     out->used = 0;
 }
 
+static enum tarn_status vec_write(void *context, const char *bytes, size_t size)
+{
+    return tn_vec_append(context, bytes, size) ? TARN_OK : TARN_ERR_HOST_MEMORY;
+}
+
+struct tarn_writer tn_text_to_vec(struct tn_vec *vec)
+{
+    return (struct tarn_writer){vec_write, vec};
+}
+
 static void text_write(struct tn_text_out *out, const char *bytes, size_t size)
 {
     if (out->status == TARN_OK && size > 0) {

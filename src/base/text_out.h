@@ -9,6 +9,7 @@
 
 #include "base/attr.h"
 #include "base/size_text.h"
+#include "base/vec.h"
 #include "tarn/writer.h"
 
 enum {
@@ -24,6 +25,10 @@ struct tn_text_out {
 };
 
 void tn_text_init(struct tn_text_out *out, const struct tarn_writer *writer);
+
+/* A writer that appends to a vector of char. */
+struct tarn_writer tn_text_to_vec(struct tn_vec *vec);
+
 void tn_text_put(struct tn_text_out *out, const char *bytes, size_t size);
 void tn_text_puts(struct tn_text_out *out, const char *text);
 void tn_text_putc(struct tn_text_out *out, char c);

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/host_mem.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -57,11 +58,21 @@ void *tn_vec_push(struct tn_vec *vec)
     return item;
 }
 
-bool tn_vec_add(struct tn_vec *vec, const void *item)
+bool tn_vec_append(struct tn_vec *vec, const void *items, size_t count)
 {
-    if (!tn_vec_reserve(vec, 1)) {
+    if (!tn_vec_reserve(vec, count)) {
         return false;
     }
-    memcpy((char *)vec->items + vec->count++ * vec->item_size, item, vec->item_size);
+    if (count > 0) {
+        memcpy((char *)vec->items + vec->count * vec->item_size, items, count * vec->item_size);
+    }
+    vec->count += count;
     return true;
+}
+
+void tn_vec_sort(struct tn_vec *vec, int (*compare)(const void *, const void *))
+{
+    if (vec->count > 0) {
+        qsort(vec->items, vec->count, vec->item_size, compare);
+    }
 }

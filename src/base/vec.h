@@ -29,7 +29,15 @@ bool tn_vec_reserve(struct tn_vec *vec, size_t more) TN_MUST_CHECK;
 /* Appends a zeroed item; NULL when host memory runs out. Borrowed until the next push. */
 void *tn_vec_push(struct tn_vec *vec) TN_MUST_CHECK;
 
-/* Appends a copy of an item; false when host memory runs out. */
-bool tn_vec_add(struct tn_vec *vec, const void *item) TN_MUST_CHECK;
+/* Appends copies of `count` items; false when host memory runs out. */
+bool tn_vec_append(struct tn_vec *vec, const void *items, size_t count) TN_MUST_CHECK;
+
+static inline bool tn_vec_add(struct tn_vec *vec, const void *item)
+{
+    return tn_vec_append(vec, item, 1);
+}
+
+/* Sorts as qsort does; an empty vector has nothing to sort. */
+void tn_vec_sort(struct tn_vec *vec, int (*compare)(const void *, const void *));
 
 #endif

@@ -2,27 +2,10 @@
 /* Implements tarn/export.h. */
 #include "tarn/export.h"
 
-#include "analysis/fold.h"
 #include "base/errinfo.h"
-#include "base/escaped.h"
 #include "export/export_formats.h"
 #include "snapshot/snapshot.h"
 #include "tarn/report.h"
-
-#include <inttypes.h>
-
-void tn_export_put_frame(struct tn_text_out *out, const struct tn_model *model, uint32_t frame,
-                         bool is_json)
-{
-    const struct tn_frame *it = tn_model_frame(model, frame);
-    const struct tn_string file = tn_fold_base_name(tn_model_string(model, it->filename));
-    const struct tn_string name = tn_model_string(model, it->name);
-    const enum tn_escape_format format = is_json ? TN_ESCAPED_JSON : TN_ESCAPED_PLAIN;
-
-    tn_text_put_escaped(out, file.text, file.length, format);
-    tn_text_printf(out, ":%" PRId64 ":", it->line);
-    tn_text_put_escaped(out, name.text, name.length, format);
-}
 
 enum tarn_status tn_export_end(const struct tn_export *job, struct tn_text_out *out,
                                bool out_of_memory)

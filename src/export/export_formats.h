@@ -21,10 +21,6 @@ enum tarn_status tn_export_sqlite(const struct tn_export *job) TN_MUST_CHECK;
 enum tarn_status tn_export_perfetto(const struct tn_export *job) TN_MUST_CHECK;
 enum tarn_status tn_export_speedscope(const struct tn_export *job) TN_MUST_CHECK;
 
-/* "file.py:12:function", escaped. */
-void tn_export_put_frame(struct tn_text_out *out, const struct tn_model *model, uint32_t frame,
-                         bool is_json);
-
 static inline bool tn_export_wants_device(const struct tn_export *job, int64_t device)
 {
     return !job->options->one_device || job->options->device == device;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A trace in the Chrome format, which ui.perfetto.dev and chrome://tracing open. A device is a
- * process. Counters are bytes asked for and bytes reserved; every block in use is a slice named by
- * the frame that asked for it, every segment one of its size; requests that failed are instants,
- * annotations slices. Times are those of the trace, or numbers of entries where it has none.
+ * process. Counters are allocated and reserved bytes; every block is a slice named by the frame
+ * that allocated it; failed requests are instants, annotations slices. Times are those of the
+ * trace, or numbers of events if it has none.
  */
-#include "analysis/group.h"
+#include "analysis/fold.h"
 #include "analysis/timeline.h"
 #include "base/escaped.h"
 #include "export/export_formats.h"
@@ -90,7 +90,7 @@ static void counters_put(struct chrome *chrome)
     uint64_t requested = timeline->start.requested;
     uint64_t reserved = timeline->start.reserved;
 
-    counter_put(chrome, time_of(chrome, 0), "in use", requested);
+    counter_put(chrome, time_of(chrome, 0), "allocated", requested);
     counter_put(chrome, time_of(chrome, 0), "reserved", reserved);
     for (uint64_t i = 0; i < timeline->trace->count; i++) {
         const struct tn_trace_entry *entry = tn_trace_at(timeline->model, timeline->trace, i);
@@ -98,7 +98,7 @@ static void counters_put(struct chrome *chrome)
 
         if (deltas[i] != 0) {
             requested += deltas[i];
-            counter_put(chrome, time_of(chrome, i), "in use", requested);
+            counter_put(chrome, time_of(chrome, i), "allocated", requested);
         }
         if (more != 0) {
             reserved += (uint64_t)more;
@@ -126,7 +126,7 @@ static void life_name_put(struct chrome *chrome, const struct tn_lifetime *lifet
     if (stack.count == 0) {
         tn_text_puts(chrome->out, "(not recorded)");
     } else {
-        tn_export_put_frame(chrome->out, model, stack.frames[0], true);
+        tn_frame_put(chrome->out, model, stack.frames[0], TN_ESCAPED_JSON);
     }
 }
 
@@ -138,7 +138,7 @@ static void life_stack_put(struct chrome *chrome, const struct tn_lifetime *life
 
     for (uint32_t i = 0; i < stack.count && i < FRAMES_SHOWN; i++) {
         tn_text_puts(chrome->out, i > 0 ? " < " : "");
-        tn_export_put_frame(chrome->out, model, stack.frames[i], true);
+        tn_frame_put(chrome->out, model, stack.frames[i], TN_ESCAPED_JSON);
     }
     if (stack.count == 0) {
         tn_text_puts(chrome->out, "(not recorded)");
@@ -167,7 +167,7 @@ static void life_put(struct chrome *chrome, const struct tn_lifetime *lifetime)
     tn_text_puts(chrome->out, "\"}");
 }
 
-/* Annotations have times of their own; without those of the trace they would stand anywhere. */
+/* Annotations have times of their own; without times of the trace they cannot be placed. */
 static void annotation_put(struct chrome *chrome, const struct tn_annotation *annotation)
 {
     const struct tn_model *model = chrome->job->model;

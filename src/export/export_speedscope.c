@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stacks by bytes in the file format of speedscope.app. Each device has up to three profiles: what
- * was in use at the peak, what is in use at the end, and what was asked for in the trace. Weights
- * are bytes asked for; a block of an unknown stack is a sample of the one frame (not recorded).
+ * was allocated at the peak, what is allocated at the end, and all allocations of the trace.
+ * Weights are requested bytes; a block of an unknown stack is a sample of the one frame (not
+ * recorded).
  */
 #include "analysis/timeline.h"
 #include "base/escaped.h"
@@ -31,7 +32,7 @@ static void frame_put(struct scope *scope, const struct tn_frame *frame)
     tn_text_printf(scope->out, "\",\"line\":%" PRId64 "}", frame->line);
 }
 
-/* Frame 0 of the model is none: the file's frame 0 stands for what is not known. */
+/* Frame 0 of the model is none: the file's frame 0 is that of unknown stacks. */
 static void frames_put(struct scope *scope)
 {
     const struct tn_model *model = scope->job->model;
@@ -93,7 +94,7 @@ static void weights_clear(const struct scope *scope)
     memset(scope->weights, 0, scope->job->model->stacks.count * sizeof *scope->weights);
 }
 
-/* Blocks in use at the end, of a device with or without a trace. */
+/* Blocks allocated at the end, of a device with or without a trace. */
 static void end_put(struct scope *scope, int64_t device)
 {
     const struct tn_model *model = scope->job->model;
@@ -108,7 +109,7 @@ static void end_put(struct scope *scope, int64_t device)
             }
         }
     }
-    profile_put(scope, device, "in use at the end");
+    profile_put(scope, device, "allocated at the end");
 }
 
 static bool trace_put(struct scope *scope, size_t device)
@@ -126,7 +127,7 @@ static bool trace_put(struct scope *scope, size_t device)
             scope->weights[lifetimes[i].stack] += lifetimes[i].size;
         }
     }
-    profile_put(scope, (int64_t)device, "in use at the peak");
+    profile_put(scope, (int64_t)device, "allocated at the peak");
     weights_clear(scope);
     for (size_t i = 0; i < timeline.lifetimes.count; i++) {
         if (lifetimes[i].start != TN_NEVER) {

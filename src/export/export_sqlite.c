@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A snapshot as an SQLite database: the tables of export_table.h, a table `about`, and views. It is
- * put together in memory and then written as a whole, so that any writer does. Addresses and
+ * built in memory and then written as a whole, so that any writer will do. Addresses and
  * streams above 2^63 are negative there, as SQLite's numbers have a sign.
  */
 #include "base/errinfo.h"
@@ -121,11 +121,9 @@ static bool text_collect(struct sqlite_sink *sink, const struct tn_string text)
     sink->text.count = 0;
     for (size_t at = 0; at < text.length;) {
         at += tn_escaped_next(text.text + at, text.length - at, TN_ESCAPED_PLAIN, &shown);
-        if (!tn_vec_reserve(&sink->text, shown.length)) {
+        if (!tn_vec_append(&sink->text, shown.text, shown.length)) {
             return check(sink, SQLITE_NOMEM);
         }
-        memcpy((char *)sink->text.items + sink->text.count, shown.text, shown.length);
-        sink->text.count += shown.length;
     }
     return true;
 }

@@ -67,7 +67,7 @@ static const struct tn_table annotations = {
     4,
     {NUMBER("device"), TEXT("stage"), TEXT("name"), NUMBER("time_us")}};
 
-/* A row being put together. */
+/* A row being assembled. */
 struct row {
     const struct tn_model *model;
     const struct tn_table *table;

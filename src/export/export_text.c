@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables as text: JSON lines and CSV (RFC 4180, with a line of names). */
+#include "analysis/fold.h"
 #include "base/assertion.h"
 #include "base/csv_text.h"
 #include "base/escaped.h"
@@ -27,7 +28,7 @@ static void json_string_put(struct tn_text_out *out, const struct tn_model *mode
 {
     tn_text_putc(out, '"');
     if (cell->kind == TN_CELL_FRAME) {
-        tn_export_put_frame(out, model, (uint32_t)cell->value.number, true);
+        tn_frame_put(out, model, (uint32_t)cell->value.number, TN_ESCAPED_JSON);
     } else if (cell->kind == TN_CELL_WORD) {
         tn_text_puts(out, cell->value.word);
     } else {

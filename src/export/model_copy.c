@@ -52,7 +52,7 @@ void tn_model_copy_fini(struct tn_model_copy *copy)
     tn_vec_fini(&copy->frames);
 }
 
-static bool note(struct tn_model_copy *copy, enum tarn_status status)
+bool tn_copy_note(struct tn_model_copy *copy, enum tarn_status status)
 {
     if (copy->status == TARN_OK) {
         copy->status = status;
@@ -65,7 +65,7 @@ void *tn_copy_array(struct tn_model_copy *copy, size_t count, size_t size)
     void *array = tn_arena_alloc_array(&copy->to->arena, count, size);
 
     if (!array) {
-        (void)note(copy, tn_model_memory_status(copy->to));
+        (void)tn_copy_note(copy, tn_model_memory_status(copy->to));
     }
     return array;
 }
@@ -194,7 +194,7 @@ static uint32_t string_make(struct tn_model_copy *copy, const struct tn_string t
         name_invent(copy, text, kind, name);
         made = (struct tn_string){name, strlen(name)};
     }
-    (void)note(copy, tn_model_add_string(copy->to, made.text, made.length, &string));
+    (void)tn_copy_note(copy, tn_model_add_string(copy->to, made.text, made.length, &string));
     return string;
 }
 
@@ -218,7 +218,7 @@ static uint32_t string_pass(struct tn_model_copy *copy, uint32_t string)
     uint32_t passed = TN_STRING_NONE;
 
     if (string != TN_STRING_NONE) {
-        (void)note(copy, tn_model_add_string(copy->to, text.text, text.length, &passed));
+        (void)tn_copy_note(copy, tn_model_add_string(copy->to, text.text, text.length, &passed));
     }
     return passed;
 }
@@ -242,14 +242,8 @@ static bool setting_is_known(const struct tn_string word)
 
 static bool text_add(struct tn_model_copy *copy, const char *text, size_t length)
 {
-    if (!note(copy, tn_vec_reserve(&copy->text, length) ? TARN_OK : TARN_ERR_HOST_MEMORY)) {
-        return false;
-    }
-    if (length > 0) {
-        memcpy((char *)copy->text.items + copy->text.count, text, length);
-    }
-    copy->text.count += length;
-    return true;
+    return tn_copy_note(copy,
+                        tn_vec_append(&copy->text, text, length) ? TARN_OK : TARN_ERR_HOST_MEMORY);
 }
 
 /* Bytes of the word, or of what stands between words, that `text` begins with. */
@@ -285,8 +279,9 @@ uint32_t tn_copy_settings(struct tn_model_copy *copy, uint32_t string)
         left = (struct tn_string){left.text + length, left.length - length};
     }
     if (copy->status == TARN_OK) {
-        (void)note(copy, tn_model_add_string(copy->to, copy->text.count > 0 ? copy->text.items : "",
-                                             copy->text.count, &made));
+        (void)tn_copy_note(copy, tn_model_add_string(copy->to,
+                                                     copy->text.count > 0 ? copy->text.items : "",
+                                                     copy->text.count, &made));
     }
     return made;
 }
@@ -309,7 +304,7 @@ static uint32_t fx_copy(struct tn_model_copy *copy, uint32_t number)
     uint32_t copied = 0;
 
     if (number != 0 && copy->status == TARN_OK) {
-        (void)note(copy, tn_model_add_fx(copy->to, &made, &copied));
+        (void)tn_copy_note(copy, tn_model_add_fx(copy->to, &made, &copied));
     }
     return copied;
 }
@@ -328,8 +323,8 @@ static void frame_copy(struct tn_model_copy *copy, const struct tn_frame *frame)
     };
     uint32_t *number = tn_vec_push(&copy->frames);
 
-    if (note(copy, number ? TARN_OK : TARN_ERR_HOST_MEMORY)) {
-        (void)note(copy, tn_model_add_frame(copy->to, &made, number));
+    if (tn_copy_note(copy, number ? TARN_OK : TARN_ERR_HOST_MEMORY)) {
+        (void)tn_copy_note(copy, tn_model_add_frame(copy->to, &made, number));
     }
 }
 
@@ -347,8 +342,8 @@ static uint32_t stack_make(struct tn_model_copy *copy, uint32_t stack)
         }
     }
     if (copy->status == TARN_OK && copy->frames.count > 0) {
-        (void)note(copy,
-                   tn_model_add_stack(copy->to, copy->frames.items, copy->frames.count, &made));
+        (void)tn_copy_note(
+            copy, tn_model_add_stack(copy->to, copy->frames.items, copy->frames.count, &made));
     }
     return made;
 }
@@ -373,7 +368,7 @@ static uint32_t shape_copy(struct tn_model_copy *copy, uint32_t number)
     uint32_t copied = 0;
 
     if (number != 0 && copy->status == TARN_OK) {
-        (void)note(copy, tn_model_add_shape(copy->to, shape.keys, shape.count, &copied));
+        (void)tn_copy_note(copy, tn_model_add_shape(copy->to, shape.keys, shape.count, &copied));
     }
     return copied;
 }
@@ -394,7 +389,7 @@ static uint32_t extra_make(struct tn_model_copy *copy, uint32_t number)
     uint32_t copied = TN_EXTRA_NONE;
 
     if (copy->status == TARN_OK) {
-        (void)note(copy, tn_model_add_extra(copy->to, &made, &copied));
+        (void)tn_copy_note(copy, tn_model_add_extra(copy->to, &made, &copied));
     }
     return copied;
 }

@@ -40,7 +40,10 @@ bool tn_model_copy_init(struct tn_model_copy *copy, const struct tn_model *from,
                         struct tn_model *to) TN_MUST_CHECK;
 void tn_model_copy_fini(struct tn_model_copy *copy);
 
-/* Memory of the new model, or NULL, which is noted. */
+/* Keeps the first failure; false once there was one. */
+bool tn_copy_note(struct tn_model_copy *copy, enum tarn_status status);
+
+/* Memory of the new model; NULL, which is a failure, without host memory. */
 void *tn_copy_array(struct tn_model_copy *copy, size_t count, size_t size) TN_MUST_CHECK;
 
 uint32_t tn_copy_string(struct tn_model_copy *copy, uint32_t string, enum tn_text_kind kind);

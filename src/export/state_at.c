@@ -11,17 +11,10 @@ struct past {
     const struct tn_timeline *timeline;
     uint64_t entry;
     struct tn_segment_walk walk;
-    struct tn_vec lifetimes; /* const struct tn_lifetime *, in use then, by address */
+    struct tn_vec lifetimes; /* const struct tn_lifetime *, allocated then, by address */
     struct tn_vec blocks;    /* struct tn_model_block, of the segment at hand */
-    size_t next;             /* life that comes next */
+    size_t next;             /* the next lifetime */
 };
-
-static void note_memory(struct past *past)
-{
-    if (past->copy->status == TARN_OK) {
-        past->copy->status = TARN_ERR_HOST_MEMORY;
-    }
-}
 
 /* ---- blocks ---- */
 
@@ -30,7 +23,7 @@ static struct tn_model_block *block_add(struct past *past, uint64_t address, uin
     struct tn_model_block *block = tn_vec_push(&past->blocks);
 
     if (!block) {
-        note_memory(past);
+        (void)tn_copy_note(past->copy, TARN_ERR_HOST_MEMORY);
         return NULL;
     }
     *block = (struct tn_model_block){.address = address,
@@ -160,7 +153,7 @@ static void segment_add(struct past *past, const struct tn_segment_range *range,
 
     blocks_collect(past, range, end);
     if (!segment) {
-        note_memory(past);
+        (void)tn_copy_note(past->copy, TARN_ERR_HOST_MEMORY);
         return;
     }
     *segment = (struct tn_model_segment){
@@ -216,14 +209,14 @@ void tn_state_segments(struct tn_model_copy *copy, const struct tn_timeline *tim
 
     tn_vec_init(&past.blocks, sizeof(struct tn_model_block));
     if (!tn_segment_walk_init(&past.walk, &source)) {
-        note_memory(&past);
+        (void)tn_copy_note(past.copy, TARN_ERR_HOST_MEMORY);
         return;
     }
     if (tn_segment_walk_to(&past.walk, entry) &&
         tn_timeline_lives_at(timeline, entry, &past.lifetimes)) {
         segments_collect(&past, segments);
     } else {
-        note_memory(&past);
+        (void)tn_copy_note(past.copy, TARN_ERR_HOST_MEMORY);
     }
     tn_segment_walk_fini(&past.walk);
     tn_vec_fini(&past.lifetimes);

@@ -29,7 +29,7 @@ static bool device_is_wanted(const struct trim *trim, int64_t device)
 
 static bool is_cut(const struct tarn_trim_options *options)
 {
-    return options->has_entries || options->has_time;
+    return options->has_events || options->has_time;
 }
 
 /* ---- which entries ---- */
@@ -46,7 +46,7 @@ static int64_t first_time(const struct tn_model *model, const struct tn_trace *t
     return TN_TIME_NONE;
 }
 
-/* Cuts off what is before the first entry of that time, and what is behind the last. */
+/* Cuts off what is before the first entry of that time, and what is after the last. */
 static void part_cut_time(const struct trim *trim, const struct tn_trace *trace, struct part *part)
 {
     const struct tn_model *model = trim->copy.from;
@@ -77,9 +77,9 @@ static struct part part_of(const struct trim *trim, const struct tn_trace *trace
     const struct tarn_trim_options *options = trim->options;
     struct part part = {.first = 0, .limit = trace->count};
 
-    if (options->has_entries) {
-        part.first = options->first_entry;
-        part.limit = options->last_entry < trace->count ? options->last_entry + 1 : trace->count;
+    if (options->has_events) {
+        part.first = options->first_event;
+        part.limit = options->last_event < trace->count ? options->last_event + 1 : trace->count;
     }
     if (options->has_time) {
         part_cut_time(trim, trace, &part);
@@ -129,14 +129,7 @@ static void segment_copy(struct trim *trim, const struct tn_model_segment *from,
     to->blocks = blocks_copy(trim, from);
 }
 
-static void note_memory(struct trim *trim)
-{
-    if (trim->copy.status == TARN_OK) {
-        trim->copy.status = TARN_ERR_HOST_MEMORY;
-    }
-}
-
-/* Whether the device's segments are those of an earlier moment. */
+/* Whether the device's segments are those of an earlier time point. */
 static bool device_is_past(const struct trim *trim, const struct part *parts, int64_t device)
 {
     const struct tn_model *model = trim->copy.from;
@@ -150,7 +143,7 @@ static void past_add(struct trim *trim, size_t device, const struct part *part)
     struct tn_timeline timeline;
 
     if (!tn_timeline_init(&timeline, trim->copy.from, device)) {
-        note_memory(trim);
+        (void)tn_copy_note(&trim->copy, TARN_ERR_HOST_MEMORY);
         return;
     }
     tn_state_segments(&trim->copy, &timeline, part->limit > 0 ? part->limit - 1 : TN_NEVER,
@@ -178,7 +171,7 @@ static void segments_make(struct trim *trim, const struct part *parts)
         if (segment) {
             segment_copy(trim, &model->segments[i], segment);
         } else {
-            note_memory(trim);
+            (void)tn_copy_note(&trim->copy, TARN_ERR_HOST_MEMORY);
         }
     }
 }
@@ -354,7 +347,7 @@ static void settings_make(struct trim *trim)
 
 /* ---- all of it ---- */
 
-/* Times begin at 0 when nobody shall know when it was. */
+/* Times begin at 0 so that they do not reveal when it was. */
 static int64_t time_shift(const struct tn_model *model)
 {
     int64_t least = INT64_MAX;
@@ -431,11 +424,10 @@ static enum tarn_status options_check(const struct tarn_snapshot *snapshot,
         (options->device < 0 || (size_t)options->device >= tarn_snapshot_device_count(snapshot))) {
         return tn_fail(error, TARN_ERR_NOT_FOUND, "the snapshot has no device %d", options->device);
     }
-    if (options->has_entries && options->last_entry < options->first_entry) {
-        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                       "the part ends before it begins: entries %llu to %llu",
-                       (unsigned long long)options->first_entry,
-                       (unsigned long long)options->last_entry);
+    if (options->has_events && options->last_event < options->first_event) {
+        return tn_fail(
+            error, TARN_ERR_INVALID_ARGUMENT, "the part ends before it begins: events %llu to %llu",
+            (unsigned long long)options->first_event, (unsigned long long)options->last_event);
     }
     if (options->has_time && options->to_us < options->from_us) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,

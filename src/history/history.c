@@ -214,7 +214,7 @@ static void history_receive(void *context, const struct tarn_trace_event *event)
         return;
     }
     tn_biased_lock_acquire(&history->lock);
-    if (!event->same_moment) {
+    if (!event->same_time) {
         history->now = tn_ticks_now(history->origin.counted);
     }
     if (tn_unlikely((history->skip_actions >> (unsigned)event->action & 1) != 0)) {

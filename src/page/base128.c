@@ -3,7 +3,7 @@
 
 enum {
     PLAIN_BITS = 7,
-    MORE_BITS = 5, /* behind a value that is no character */
+    MORE_BITS = 5, /* after a value that is not a character */
     BOTH_BITS = PLAIN_BITS + MORE_BITS,
     ROOM = 1024
 };

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Base 128: bytes as text that is valid UTF-8 and passes through HTML's script elements as it is,
- * seven bits a character, the highest first. Four values are no character of such a text: NUL and
- * CR, which parsers of HTML change, "<", with which a tag would begin, and Ctrl-Z, at which some
- * programs stop. Instead of one of them comes a character of U+0080 to U+00FF, two bytes of UTF-8:
- * two bits say which one it was, five are the bits behind it. So 7 bytes become 8.15 on the
- * average, and programs that keep characters of up to U+00FF in a byte each need no more than that.
+ * seven bits a character, the highest first. Four values cannot be characters of such a text: NUL
+ * and CR, which parsers of HTML change, "<", with which a tag would begin, and Ctrl-Z, at which
+ * some programs stop. Instead of one of them comes a character of U+0080 to U+00FF, two bytes of
+ * UTF-8: two bits select one of the four, five are the bits that follow. So 7 bytes become 8.15 on
+ * the average, and programs that keep characters of up to U+00FF in a byte each need no more than
+ * that.
  *
  * The last bits are filled with ones, at most seven: no whole byte. Borrows the output. Guarded by
  * its owner.

@@ -8,7 +8,7 @@
 
 extern const char tn_bundle_start[]; /* up to the title */
 extern const size_t tn_bundle_start_size;
-extern const char tn_bundle_middle[]; /* from behind the title to the data */
+extern const char tn_bundle_middle[]; /* from the title to the data */
 extern const size_t tn_bundle_middle_size;
 extern const char tn_bundle_end[]; /* the program, and the end */
 extern const size_t tn_bundle_end_size;

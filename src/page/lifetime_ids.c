@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "page/lifetime_ids.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 
@@ -19,7 +20,7 @@ void tn_lifetime_ids_fini(struct tn_lifetime_ids *lifetimes)
     tn_vec_fini(&lifetimes->shelf);
 }
 
-/* Lives behind one in the row. */
+/* Lifetimes after one in the row. */
 static uint64_t behind_of(const struct tn_lifetime_ids *lifetimes, uint64_t lifetime)
 {
     return lifetimes->row.count - 1 - ((const uint64_t *)lifetimes->place.items)[lifetime];
@@ -49,7 +50,7 @@ static void shelf_push(struct tn_lifetime_ids *lifetimes, uint64_t address)
     ((uint64_t *)lifetimes->shelf.items)[lifetimes->shelf.count++] = address;
 }
 
-/* Takes the address out; 1 more than addresses behind it, or 0 when it is not there. */
+/* Takes the address out; 1 more than the addresses after it, or 0 when it is not there. */
 static uint64_t shelf_take(struct tn_lifetime_ids *lifetimes, uint64_t address)
 {
     const uint64_t *freed = tn_address_find(&lifetimes->walk.freed, address);
@@ -69,7 +70,7 @@ static uint64_t shelf_take(struct tn_lifetime_ids *lifetimes, uint64_t address)
     return behind;
 }
 
-/* For one life more, in use or freed. */
+/* For one more lifetime, allocated or freed. */
 static bool room_make(struct tn_lifetime_ids *lifetimes)
 {
     return tn_vec_reserve(&lifetimes->row, 1) && tn_vec_reserve(&lifetimes->place, 1) &&
@@ -108,36 +109,21 @@ bool tn_lifetime_ids_step(struct tn_lifetime_ids *lifetimes, const struct tn_tra
     return true;
 }
 
-static int number_compare(const void *left, const void *right)
-{
-    const uint64_t a = *(const uint64_t *)left;
-    const uint64_t b = *(const uint64_t *)right;
-
-    return a < b ? -1 : a > b;
-}
-
 bool tn_lifetime_ids_carry(struct tn_lifetime_ids *lifetimes, struct tn_vec *carried_out)
 {
     const struct tn_map *live = &lifetimes->walk.live;
     const struct tn_map *freed = &lifetimes->walk.freed;
 
     for (uint64_t i = 0; i < live->capacity; i++) {
-        if (live->slots[i].key != 0) {
-            uint64_t *lifetime = tn_vec_push(carried_out);
-
-            if (!lifetime) {
-                return false;
-            }
-            *lifetime = live->slots[i].value;
+        if (live->slots[i].key != 0 && !tn_vec_append(carried_out, &live->slots[i].value, 1)) {
+            return false;
         }
     }
-    if (carried_out->count > 0) {
-        qsort(carried_out->items, carried_out->count, sizeof(uint64_t), number_compare);
-    }
+    tn_vec_sort(carried_out, tn_order_numbers);
     for (uint64_t i = 0; i < live->capacity; i++) {
         if (live->slots[i].key != 0) {
             const uint64_t *found = bsearch(&live->slots[i].value, carried_out->items,
-                                            carried_out->count, sizeof(uint64_t), number_compare);
+                                            carried_out->count, sizeof(uint64_t), tn_order_numbers);
 
             live->slots[i].value = (uint64_t)(found - (const uint64_t *)carried_out->items);
         }

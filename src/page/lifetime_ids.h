@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the page says which block an entry is about. Lifetimes are numbered as
- * analysis/lifetime_walk.h does it.
+ * How the page encodes the block that an entry refers to. Lifetimes are numbered as in
+ * analysis/lifetime_walk.h.
  *
- * Those in use, and addresses that the trace freed, lie in a row each: what comes goes to its end,
- * and the last one takes the place of what goes. A place counted from the end is a small number
- * where blocks are freed, or their addresses used again, soon; where any of them may be next it is
- * no larger than it must be.
+ * Allocated ones, and addresses that the trace freed, are in one array each: a new one goes to the
+ * end, and the last one takes the place of one that is removed. A place counted from the end is a
+ * small number where blocks are freed, or their addresses reused, soon; where any of them may be
+ * next it is as small as it can be.
  *
- * Owns: the tables. Guarded by its owner. Cost: O(1) expected an entry.
+ * Owns: the tables. Guarded by its owner. Cost: O(1) expected per entry.
  */
 #ifndef TN_PAGE_LIFETIME_IDS_H
 #define TN_PAGE_LIFETIME_IDS_H
@@ -19,7 +19,7 @@
 struct tn_lifetime_ids {
     struct tn_lifetime_walk walk; /* values of `freed`: places in `shelf`, TN_LIFETIME_NONE: it is
                                      not in it */
-    struct tn_vec row;            /* uint64_t: lives in use */
+    struct tn_vec row;            /* uint64_t: allocated lifetimes */
     struct tn_vec place;          /* uint64_t a life: where it is in the row */
     struct tn_vec shelf;          /* uint64_t: addresses */
 };

@@ -34,12 +34,10 @@ uint32_t tn_pool_stream_table_get(struct tn_pool_stream_table *table, uint64_t s
     if (found >= 0) {
         return (uint32_t)found;
     }
-    struct tn_pool_stream_row *row = tn_vec_push(&table->rows);
-
-    if (!row || !tn_id_table_add(&table->ids, hash, (uint32_t)table->rows.count - 1)) {
+    if (!tn_vec_append(&table->rows, &key, 1) ||
+        !tn_id_table_add(&table->ids, hash, (uint32_t)table->rows.count - 1)) {
         table->failed = true;
         return 0;
     }
-    *row = key;
     return (uint32_t)table->rows.count - 1;
 }

@@ -19,11 +19,7 @@ static const struct tn_trace_entry *entry_at(const struct tn_record *record, uin
 
 static void number_put(struct tn_record *record, enum tn_record_column column, uint64_t number)
 {
-    uint64_t *item = tn_vec_push(&record->columns[column]);
-
-    if (item) {
-        *item = number;
-    } else {
+    if (!tn_vec_append(&record->columns[column], &number, 1)) {
         record->failed = true;
     }
 }
@@ -33,9 +29,9 @@ static bool has_address(const struct tn_trace_entry *entry)
     return entry->action <= TN_TRACE_SEGMENT_UNMAP;
 }
 
-/* ---- what is known beforehand ---- */
+/* ---- addresses ---- */
 
-/* All addresses: their lowest, and what divides them. */
+/* The lowest address, and the largest power of two that divides all. */
 static void addresses_look_at(struct tn_record *record)
 {
     const struct tn_trace_source *source = record->source;
@@ -132,7 +128,7 @@ static uint32_t stack_of(const struct tn_record *record, uint64_t lifetime)
     return told & BEFORE ? TN_STACK_NONE : entry_at(record, told & ENTRY)->stack;
 }
 
-/* ---- what a lifetime says ---- */
+/* ---- categories by lifetime ---- */
 
 /* Of a block with that start, end and stack. */
 static uint8_t hint_of(struct tn_record *record, const struct tn_lifetime *lifetime)
@@ -335,7 +331,7 @@ static void details_put(struct tn_record *record, enum tn_record_kind kind,
     }
 }
 
-/* Bytes in use and reserved after the entry. */
+/* Bytes allocated and reserved after the entry. */
 static void totals_step(struct tn_record *record, uint64_t number,
                         const struct tn_trace_entry *entry, const struct tn_lifetime_step *step)
 {
@@ -362,7 +358,7 @@ static void totals_step(struct tn_record *record, uint64_t number,
     *reserved = record->reserved > *reserved ? record->reserved : *reserved;
 }
 
-/* Notes what the entry says of its block. False when host memory is missing. */
+/* Updates the entry's block. False without host memory. */
 static bool life_step(struct tn_record *record, uint64_t number, struct tn_lifetime_id *id_out)
 {
     const struct tn_trace_entry *entry = entry_at(record, number);
@@ -372,12 +368,11 @@ static bool life_step(struct tn_record *record, uint64_t number, struct tn_lifet
         return false;
     }
     if (step->is_new) {
-        uint64_t *told = tn_vec_push(&record->told);
+        const uint64_t told = number | (entry->action == TN_TRACE_ALLOC ? 0 : BEFORE);
 
-        if (!told) {
+        if (!tn_vec_append(&record->told, &told, 1)) {
             return false;
         }
-        *told = number | (entry->action == TN_TRACE_ALLOC ? 0 : BEFORE);
         tn_column_put_byte(&record->hints, 0);
         if (record->hints.failed) {
             return false;
@@ -520,14 +515,14 @@ static bool entries_put(struct tn_record *record, struct tn_text_out *out)
 
 /* ---- what was there before ---- */
 
-/* A block that was in use before the first entry of the page. */
+/* A block that was allocated before the first entry of the page. */
 struct old_block {
     uint64_t address;
     uint64_t size;
     uint32_t place;
     uint32_t stack;
     uint32_t extra;       /* of the allocation */
-    const uint64_t *said; /* extra of what the program said of it later; NULL: nothing */
+    const uint64_t *said; /* extra of the program's later metadata; NULL: none */
     bool is_asked;
 };
 
@@ -586,7 +581,7 @@ static bool said_step(struct tn_map *said, const struct tn_trace_entry *entry,
     return true;
 }
 
-/* A block of the entries that the page does not have, by what `told` and `said` have of it. */
+/* A block of the entries that the page does not have, from `told` and `said`. */
 static struct old_block carried_block(struct tn_record *record, uint64_t told, const uint64_t *said)
 {
     const struct tn_trace_entry *entry = entry_at(record, told & ENTRY);
@@ -627,7 +622,7 @@ static bool carried_put(struct tn_record *record, const struct tn_map *said)
     return good;
 }
 
-/* The entries that the page does not have: what is in use after them comes first in it. */
+/* The entries that the page does not have: blocks allocated after them come first in it. */
 static bool skipped_read(struct tn_record *record)
 {
     struct tn_map said = {0};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trace and the segments of one source as sections of the page. What an entry says is spread
- * over columns, each of one kind of number, and a column over planes: the lowest bytes of all its
- * numbers, then the next ones, as many as the largest needs. They deflate to one or two bytes an
- * entry; chunks of entries are packed one by one, so that neither side needs them all at once.
+ * The trace and the segments of one source as sections of the page. Entries are stored in
+ * columns, each of one kind of number, and a column in planes: the lowest bytes of all its numbers,
+ * then the next ones, as many as the largest needs. They deflate to one or two bytes per entry;
+ * entries are packed in chunks, so that neither side needs them all at once.
  *
- * What a lifetime says of a block's category (analysis/rules.h) is a byte a block, in a section of
- * its own behind the trace: it is known when the block goes.
+ * A category by lifetime (analysis/rules.h) is one byte per block, in a section after the trace:
+ * it is known when the block is freed.
  *
- * Borrows the source and the tables. Host memory: 9 bytes a block, and a chunk.
+ * Borrows the source and the tables. Host memory: 9 bytes per block, and a chunk.
  */
 #ifndef TN_PAGE_RECORD_H
 #define TN_PAGE_RECORD_H
@@ -34,7 +34,7 @@ enum tn_record_kind {
     TN_RECORD_FREE_REQUESTED,
     TN_RECORD_FREE_COMPLETED,
     TN_RECORD_FREE,               /* both, one after the other: two entries */
-    TN_RECORD_OLD_FREE_REQUESTED, /* of a block from before the trace, not told of so far */
+    TN_RECORD_OLD_FREE_REQUESTED, /* of a block from before the trace, at its first mention */
     TN_RECORD_OLD_FREE_COMPLETED,
     TN_RECORD_OLD_FREE,
     TN_RECORD_LOST_FREE_REQUESTED, /* of a block that is free already */
@@ -48,7 +48,7 @@ enum tn_record_kind {
     TN_RECORD_ANNOTATE,
     TN_RECORD_USER_DEFINED,
     TN_RECORD_OTHER,
-    TN_RECORD_ALLOC_AGAIN /* of an address in use: the free of what was there is missing */
+    TN_RECORD_ALLOC_AGAIN /* of an allocated address: the free of its block is missing */
 };
 
 enum tn_record_column {
@@ -73,32 +73,32 @@ struct tn_record {
     struct tn_size_table *sizes;
     struct tn_entry_pools pools;
     struct tn_lifetime_ids lifetimes;
-    struct tn_vec spans; /* struct tn_view_span */
-    struct tn_vec told;  /* uint64_t a life: entry that told of it; bit 63: its free is asked for,
+    struct tn_vec spans;    /* struct tn_view_span */
+    struct tn_vec told;     /* by lifetime, uint64_t: first entry; bit 63: its free is requested,
                            bit 62: it was there before */
-    struct tn_column hints; /* a byte a life: 0: its category is that of its stack, otherwise that
-                               number of those by lifetime, from 1 on */
+    struct tn_column hints; /* by lifetime, a byte; 0: the category is that of the stack, otherwise
+                               that number of those by lifetime, from 1 on */
     uint64_t first_step;    /* entry that ends it */
     struct tn_vec columns[TN_COLUMN_COUNT]; /* uint64_t */
     bool failed;                            /* host memory was missing for a column */
     struct tn_column chunk;
-    struct tn_column before;           /* lives from before that are not in the trace */
-    uint64_t first;                    /* entry that the page begins with */
-    uint64_t carried;                  /* lives that were in use then, numbered first */
-    uint64_t survivors;                /* lives that the trace has no word of, numbered last */
-    uint64_t unit;                     /* divides all addresses; a power of two */
-    uint64_t base;                     /* the lowest address */
-    uint64_t at;                       /* address last written, in units from `base` */
-    int64_t time;                      /* last written */
-    int64_t time_first;                /* TN_TIME_NONE: no entry has one */
-    int64_t time_last;                 /* the greatest */
-    uint64_t requested;                /* bytes in use less those from before, modulo 2^64 */
-    uint64_t requested_before;         /* bytes in use before the first entry */
-    uint64_t reserved_before;          /* bytes, the same */
-    uint64_t reserved;                 /* now */
-    uint64_t chunk_entries;            /* in the columns */
-    size_t chunks;                     /* written */
-    size_t number;                     /* of the source, for names of sections */
+    struct tn_column before;   /* lives from before that are not in the trace */
+    uint64_t first;            /* entry that the page begins with */
+    uint64_t carried;          /* lifetimes allocated then, numbered first */
+    uint64_t survivors;        /* lifetimes that the trace does not mention, numbered last */
+    uint64_t unit;             /* divides all addresses; a power of two */
+    uint64_t base;             /* the lowest address */
+    uint64_t at;               /* address last written, in units from `base` */
+    int64_t time;              /* last written */
+    int64_t time_first;        /* TN_TIME_NONE: no entry has one */
+    int64_t time_last;         /* the greatest */
+    uint64_t requested;        /* allocated bytes less those from before, modulo 2^64 */
+    uint64_t requested_before; /* bytes allocated before the first entry */
+    uint64_t reserved_before;  /* bytes, the same */
+    uint64_t reserved;         /* now */
+    uint64_t chunk_entries;    /* in the columns */
+    size_t chunks;             /* written */
+    size_t number;             /* of the source, for names of sections */
     uint64_t overview[2][TN_OVERVIEW]; /* most requested, as `requested`, and reserved */
 };
 

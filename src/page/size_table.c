@@ -2,8 +2,7 @@
 #include "page/size_table.h"
 
 #include "analysis/address_map.h"
-
-#include <stdlib.h>
+#include "base/order.h"
 
 void tn_size_table_init(struct tn_size_table *table)
 {
@@ -37,14 +36,6 @@ void tn_size_table_note(struct tn_size_table *table, const struct tn_trace_sourc
     }
 }
 
-static int number_compare(const void *left, const void *right)
-{
-    const uint64_t a = *(const uint64_t *)left;
-    const uint64_t b = *(const uint64_t *)right;
-
-    return a < b ? -1 : a > b;
-}
-
 void tn_size_table_sort(struct tn_size_table *table)
 {
     struct tn_map *sizes = &table->numbers;
@@ -62,9 +53,7 @@ void tn_size_table_sort(struct tn_size_table *table)
             list[keys.count++] = sizes->slots[i].key;
         }
     }
-    if (keys.count > 0) {
-        qsort(list, keys.count, sizeof *list, number_compare);
-    }
+    tn_vec_sort(&keys, tn_order_numbers);
     for (size_t i = 0; i < keys.count; i++) {
         *tn_map_find(sizes, list[i]) = i;
         size_write(table, list[i] - 1);

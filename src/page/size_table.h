@@ -2,7 +2,7 @@
 /*
  * Numbers for sizes, of which a trace has few different ones, in their order, so that what is
  * similar has similar numbers: first those of the allocations and segments of each source are
- * noted, then they are sorted. Only then a number may be asked for.
+ * noted, then they are sorted. Only then numbers are available.
  *
  * Owns its table; remembers that host memory was missing. Guarded by its owner. Cost: O(1)
  * expected.

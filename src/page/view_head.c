@@ -97,7 +97,7 @@ static void settings_put(struct tn_text_out *out, const struct tn_model *model)
     tn_text_puts(out, "],");
 }
 
-/* Names of the numbers that stacks have in the page, and behind them those by lifetime. */
+/* Names of the categories of stacks in the page, then of those by lifetime. */
 static void categories_put(struct tn_text_out *out, const struct tn_categories *categories)
 {
     tn_text_puts(out, "\"categories\":[");

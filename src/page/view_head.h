@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The section "head" of a page, as JSON: what the page needs to read the other sections, and what
- * is said once about the file. Numbers that may be 2^53 and more are texts. */
+/* The section "head" of a page, as JSON: what the page needs to read the other sections, and
+ * what concerns the whole file. Numbers that may be 2^53 and more are texts. */
 #ifndef TN_PAGE_VIEW_HEAD_H
 #define TN_PAGE_VIEW_HEAD_H
 

@@ -3,16 +3,11 @@
 
 #include "analysis/segment_walk.h"
 
-#include <stdlib.h>
-
 /* A part of a range whose beginning has been found. */
 static bool span_add(struct tn_vec *spans, const struct tn_segment_range *range, uint64_t start,
                      uint64_t end, uint64_t entry)
 {
-    struct tn_view_span *span = tn_vec_push(spans);
-
-    if (span) {
-        *span = (struct tn_view_span){.address = start,
+    const struct tn_view_span span = {.address = start,
                                       .size = end - start,
                                       .start = entry,
                                       .end = range->given_back,
@@ -21,8 +16,8 @@ static bool span_add(struct tn_vec *spans, const struct tn_segment_range *range,
                                       .stack = range->stack,
                                       .is_large = range->is_large,
                                       .is_expandable = range->is_expandable};
-    }
-    return span != NULL;
+
+    return tn_vec_append(spans, &span, 1);
 }
 
 struct collecting {
@@ -86,8 +81,6 @@ bool tn_view_spans_collect(struct tn_vec *spans_out, const struct tn_trace_sourc
         tn_vec_fini(spans_out);
         return false;
     }
-    if (spans_out->count > 0) {
-        qsort(spans_out->items, spans_out->count, sizeof(struct tn_view_span), span_compare);
-    }
+    tn_vec_sort(spans_out, span_compare);
     return true;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reserved memory over time: ranges of addresses, each from the entry that reserved it to the one
- * that gave it back. Spans never overlap in both; where a growing segment was mapped piece by piece
- * there is a span for each.
+ * that gave it back. Spans never overlap in both; an expandable segment that was mapped in pieces
+ * has a span for each.
  *
- * Cost: O(log n) an entry that changes segments.
+ * Cost: O(log n) per entry that changes segments.
  */
 #ifndef TN_PAGE_VIEW_SPAN_H
 #define TN_PAGE_VIEW_SPAN_H

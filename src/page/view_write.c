@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A page: the bundle with the data of each source in the middle. Everything is written in one pass
- * over each trace. A page with a limit is put together in host memory; if it turns out to be too
+ * over each trace. A page with a limit is assembled in host memory; if it turns out to be too
  * large it is made again with fewer entries.
  */
 #include "tarn/viewer.h"
@@ -17,7 +17,6 @@
 #include "snapshot/snapshot.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -31,7 +30,6 @@ static const struct tn_trace no_trace = {0, 0};
 struct page {
     const struct tn_model *model;
     const struct tarn_view_options *options;
-    struct tarn_rules *own_rules; /* NULL: the caller's */
     struct tn_categories categories;
     struct tn_vec sources; /* struct tn_trace_source */
     uint64_t entries;      /* of all of them */
@@ -60,13 +58,8 @@ static enum tarn_status keeper_write(void *context, const char *bytes, size_t si
 
 static bool source_add(struct page *page, struct tn_trace_source source)
 {
-    struct tn_trace_source *added = tn_vec_push(&page->sources);
-
-    if (added) {
-        *added = source;
-        page->entries += source.trace->count;
-    }
-    return added != NULL;
+    page->entries += source.trace->count;
+    return tn_vec_append(&page->sources, &source, 1);
 }
 
 static bool has_source(const struct page *page, int32_t device, bool is_host)
@@ -165,9 +158,7 @@ static enum tarn_status sources_find(struct page *page, struct tarn_error *error
                        "the file has nothing of device %d; \"tarn info\" lists the devices",
                        page->options->device);
     }
-    if (page->sources.count > 0) {
-        qsort(page->sources.items, page->sources.count, page->sources.item_size, source_compare);
-    }
+    tn_vec_sort(&page->sources, source_compare);
     return TARN_OK;
 }
 
@@ -368,25 +359,6 @@ static enum tarn_status page_write(struct page *page, const struct tarn_writer *
     return status ? tn_fail(error, status, "cannot write the page") : TARN_OK;
 }
 
-static enum tarn_status categories_init(struct page *page, struct tarn_error *error)
-{
-    const struct tarn_rules *rules = page->options->rules;
-
-    if (!rules) {
-        const enum tarn_status status = tarn_rules_create_default(&page->own_rules, error);
-
-        if (status) {
-            return status;
-        }
-        rules = page->own_rules;
-    }
-    if (!tn_categories_init(&page->categories, rules, page->model)) {
-        tarn_rules_destroy(page->own_rules);
-        return tn_fail_memory(error);
-    }
-    return TARN_OK;
-}
-
 enum tarn_status tarn_view_write(const struct tarn_snapshot *snapshot,
                                  const struct tarn_view_options *options,
                                  const struct tarn_writer *writer, struct tarn_error *error)
@@ -395,7 +367,8 @@ enum tarn_status tarn_view_write(const struct tarn_snapshot *snapshot,
     struct page page = {.model = tn_snapshot_model(snapshot),
                         .options = options ? options : &defaults};
 
-    enum tarn_status status = categories_init(&page, error);
+    enum tarn_status status =
+        tn_categories_init(&page.categories, page.options->rules, page.model, error);
 
     if (status) {
         return status;
@@ -404,6 +377,5 @@ enum tarn_status tarn_view_write(const struct tarn_snapshot *snapshot,
     status = page_write(&page, writer, error);
     tn_vec_fini(&page.sources);
     tn_categories_fini(&page.categories);
-    tarn_rules_destroy(page.own_rules);
     return status;
 }

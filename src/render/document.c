@@ -82,7 +82,7 @@ static void blocks_put(struct tn_text_out *out, const struct tarn_selection *sel
 
 static bool limits_events(const struct tarn_selection *selection)
 {
-    return selection->entries.is_given || selection->time_us.is_given || selection->steps.is_given;
+    return selection->events.is_given || selection->time_us.is_given || selection->steps.is_given;
 }
 
 void tn_selection_put(struct tn_text_out *out, const struct tarn_report_options *options,
@@ -148,7 +148,7 @@ void tn_selection_put_json(struct tn_json_text *json, const struct tarn_report_o
     tn_json_close(json);
 }
 
-/* ---- moments ---- */
+/* ---- time points ---- */
 
 void tn_time_point_put(struct tn_text_out *out, const struct tarn_report_head *head,
                        const char *what, const struct tarn_time_point *at)

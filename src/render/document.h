@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the reports on traces share: one result per device, the selection, moments. */
+/* What the reports on traces share: one result per device, the selection, time points. */
 #ifndef TN_RENDER_DOCUMENT_H
 #define TN_RENDER_DOCUMENT_H
 
@@ -13,7 +13,7 @@ struct tn_device_report {
     size_t result_size;                       /* of what that computes */
     const struct tn_row_table *const *tables; /* up to NULL */
 
-    /* What comes below the device's heading in text, and behind what was selected in JSON. */
+    /* What comes below the device's heading in text, and after the selection in JSON. */
     void (*put)(struct tn_document *document, const struct tarn_report_options *options,
                 const void *result);
     bool has_own_heading; /* in text `put` writes it */
@@ -29,13 +29,13 @@ enum tarn_status tn_devices_report(const struct tn_device_report *report,
                                    const struct tarn_writer *writer,
                                    struct tarn_error *error) TN_MUST_CHECK;
 
-/* What is selected, as a line for people and as members of the open object. */
+/* The selection as a line of text, and as members of the open object. */
 void tn_selection_put(struct tn_text_out *out, const struct tarn_report_options *options,
                       const struct tarn_report_head *head);
 void tn_selection_put_json(struct tn_json_text *json, const struct tarn_report_options *options,
                            const struct tarn_report_head *head);
 
-/* A moment in a line for people, and as members of the open object. */
+/* A time point as a line of text, and as members of the open object. */
 void tn_time_point_put(struct tn_text_out *out, const struct tarn_report_head *head,
                        const char *what, const struct tarn_time_point *at);
 void tn_time_point_put_json(struct tn_json_text *json, const struct tarn_time_point *at);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "render/flame.h"
 
+#include "analysis/address_map.h"
+#include "analysis/call_tree.h"
+#include "base/assertion.h"
 #include "base/escaped.h"
 #include "base/host_mem.h"
 
@@ -18,7 +21,7 @@ enum {
 
 /* ---- labels ---- */
 
-/* A label being put together. */
+/* A label being assembled. */
 struct draft {
     char text[LABEL_MAX + 4];
     size_t length;
@@ -55,14 +58,6 @@ static void draft_add_text(struct draft *draft, const char *text)
     draft_add(draft, text, strlen(text));
 }
 
-static void draft_add_number(struct draft *draft, const char *before, uint64_t number)
-{
-    char text[64];
-
-    (void)snprintf(text, sizeof text, "%s%" PRIu64, before, number);
-    draft_add_text(draft, text);
-}
-
 static bool label_equal(const void *owner, uint32_t id, const void *key)
 {
     const struct tn_flame_label *label = tn_flame_label(owner, id);
@@ -97,42 +92,27 @@ static int64_t label_get(struct tn_flame *flame, struct draft *draft)
 
 /* ---- nodes ---- */
 
-struct node_key {
-    uint32_t parent;
-    uint32_t label;
-};
-
-static bool node_equal(const void *owner, uint32_t id, const void *key)
-{
-    const struct tn_flame_node *node = tn_flame_node(owner, id);
-    const struct node_key *wanted = key;
-
-    return node->parent == wanted->parent && node->label == wanted->label;
-}
-
 static int64_t node_get(struct tn_flame *flame, uint32_t parent, uint32_t label)
 {
-    const struct node_key key = {parent, label};
-    const uint32_t hash = tn_hash_bytes(&key, sizeof key);
-    const int64_t found = tn_id_table_find(&flame->node_ids, hash, node_equal, flame, &key);
+    const uint64_t key = (uint64_t)parent << 32 | label;
+    const uint64_t *found = tn_address_find(&flame->node_numbers, key);
+    const uint64_t number = flame->nodes.count;
 
-    if (found != TN_ID_NOT_FOUND) {
-        return found;
+    if (found) {
+        return (int64_t)*found;
     }
     struct tn_flame_node *node = tn_chunked_vec_push(&flame->nodes);
 
-    if (!node) {
+    if (!node || !tn_address_put(&flame->node_numbers, key, number)) {
         return -1;
     }
     *node = (struct tn_flame_node){
         .parent = parent, .label = label, .depth = tn_flame_node(flame, parent)->depth + 1};
     flame->depth_max = node->depth > flame->depth_max ? node->depth : flame->depth_max;
-    const uint32_t number = (uint32_t)(flame->nodes.count - 1);
-
-    return tn_id_table_add(&flame->node_ids, hash, number) ? (int64_t)number : -1;
+    return (int64_t)number;
 }
 
-/* Where a line has got to on its way down; -1 when host memory is missing. */
+/* How far a path has been followed from the root; -1 when host memory is missing. */
 struct path {
     struct tn_flame *flame;
     uint64_t bytes;
@@ -151,21 +131,12 @@ static void path_step(struct path *path, int64_t label)
     }
 }
 
-static void path_step_text(struct path *path, const char *text, enum tn_flame_kind kind)
+static void path_step_text(struct path *path, struct tn_string text, enum tn_flame_kind kind)
 {
     struct draft draft;
 
     draft_begin(&draft, kind);
-    draft_add_text(&draft, text);
-    path_step(path, label_get(path->flame, &draft));
-}
-
-static void path_step_number(struct path *path, const char *before, uint64_t number)
-{
-    struct draft draft;
-
-    draft_begin(&draft, TN_FLAME_PLACE);
-    draft_add_number(&draft, before, number);
+    draft_add(&draft, text.text, text.length);
     path_step(path, label_get(path->flame, &draft));
 }
 
@@ -209,15 +180,6 @@ static void path_step_frame(struct path *path, uint32_t number)
     }
 }
 
-static void path_step_stack(struct path *path, uint32_t number)
-{
-    const struct tn_stack stack = tn_model_stack(path->flame->model, number);
-
-    for (uint32_t i = stack.count; i > 0 && path->node >= 0; i--) {
-        path_step_frame(path, stack.frames[i - 1]);
-    }
-}
-
 /* Numbers of frames belong to one model. */
 static bool flame_use_model(struct tn_flame *flame, const struct tn_model *model)
 {
@@ -237,91 +199,82 @@ static bool flame_use_model(struct tn_flame *flame, const struct tn_model *model
     return true;
 }
 
-bool tn_flame_add(struct tn_flame *flame, const struct tn_model *model,
-                  const struct tn_fold_line *line)
+/* The i-th frame from the root. */
+static uint32_t path_frame(const struct tn_flame_path *path, uint32_t i)
 {
-    struct path path = {.flame = flame, .bytes = line->bytes};
-
-    if (line->is_negative || line->bytes == 0) {
-        return true;
-    }
-    if (!flame_use_model(flame, model)) {
-        return false;
-    }
-    tn_flame_node(flame, 0)->bytes += line->bytes;
-    if (line->side) {
-        path_step_text(&path, line->side, TN_FLAME_PLACE);
-    }
-    path_step_number(&path, "stream_", line->segment->stream);
-    if (line->by_segment) {
-        path_step_number(&path, "seg_", line->segment->address);
-    }
-    path_step_text(&path, tn_block_state_name((enum tn_block_state)line->state), TN_FLAME_PLACE);
-    if (line->leaf == TN_FOLD_STACK) {
-        path_step_stack(&path, line->stack);
-    } else {
-        path_step_text(&path, tn_fold_leaf_name(line->leaf), TN_FLAME_NOTHING);
-    }
-    return path.node >= 0;
+    return path->stack.frames[path->is_inverted ? i : path->stack.count - 1 - i];
 }
 
-bool tn_flame_add_path(struct tn_flame *flame, const struct tn_model *model,
-                       const struct tn_flame_path *given)
+bool tn_flame_add(struct tn_flame *flame, const struct tn_model *model,
+                  const struct tn_flame_path *given)
 {
     struct path path = {.flame = flame, .bytes = given->bytes};
-    const struct tn_stack *stack = &given->stack;
 
-    if (given->bytes == 0) {
+    if (given->is_negative || given->bytes == 0) {
         return true;
     }
     if (!flame_use_model(flame, model)) {
         return false;
     }
     tn_flame_node(flame, 0)->bytes += given->bytes;
-    if (given->device >= 0) {
-        path_step_number(&path, "device_", (uint64_t)given->device);
+    for (unsigned i = 0; i < given->place_count; i++) {
+        path_step_text(&path, given->places[i], TN_FLAME_PLACE);
     }
-    if (given->group) {
-        struct draft draft;
-
-        draft_begin(&draft, TN_FLAME_PLACE);
-        draft_add(&draft, given->group, given->group_length);
-        path_step(&path, label_get(flame, &draft));
+    for (uint32_t i = 0; i < given->stack.count && path.node >= 0; i++) {
+        path_step_frame(&path, path_frame(given, i));
     }
-    if (stack->count == 0) {
-        path_step_text(&path, given->is_known ? "(no frames)" : "(not recorded)", TN_FLAME_NOTHING);
-    }
-    for (uint32_t i = 0; i < stack->count && path.node >= 0; i++) {
-        path_step_frame(&path, stack->frames[given->is_inverted ? i : stack->count - 1 - i]);
+    if (given->stack.count == 0) {
+        path_step_text(&path, (struct tn_string){given->leaf, strlen(given->leaf)},
+                       TN_FLAME_NOTHING);
     }
     return path.node >= 0;
 }
 
-/* ---- layout ---- */
-
-/* A node among its siblings. */
-struct ranked {
-    uint64_t bytes;
-    uint32_t parent;
-    uint32_t number;
-};
-
-static int ranked_compare(const void *left, const void *right)
+void tn_flame_path_add_place(struct tn_flame_path *path, struct tn_string place)
 {
-    const struct ranked *a = left;
-    const struct ranked *b = right;
-
-    if (a->parent != b->parent) {
-        return a->parent < b->parent ? -1 : 1;
-    }
-    if (a->bytes != b->bytes) {
-        return a->bytes > b->bytes ? -1 : 1;
-    }
-    return a->number < b->number ? -1 : a->number > b->number;
+    tn_assert(path->place_count < TN_FLAME_PLACES);
+    path->places[path->place_count++] = place;
 }
 
+/* In a place ';' would begin the next one. */
+static void place_put(struct tn_text_out *out, struct tn_string place)
+{
+    for (size_t i = 0; i < place.length; i++) {
+        tn_text_putc(out, (char)(place.text[i] == ';' ? ',' : place.text[i]));
+    }
+}
+
+void tn_flame_path_put(struct tn_text_out *out, const struct tn_model *model,
+                       const struct tn_flame_path *path)
+{
+    const char *joint = "";
+    bool has_frames = false;
+
+    for (unsigned i = 0; i < path->place_count; i++, joint = ";") {
+        tn_text_puts(out, joint);
+        place_put(out, path->places[i]);
+    }
+    for (uint32_t i = 0; i < path->stack.count; i++) {
+        const uint32_t frame = path_frame(path, i);
+
+        if (!tn_fold_hides_frame(model, tn_model_frame(model, frame))) {
+            tn_text_puts(out, joint);
+            tn_frame_put(out, model, frame, TN_ESCAPED_PLAIN);
+            joint = ";";
+            has_frames = true;
+        }
+    }
+    if (!has_frames) {
+        tn_text_puts(out, joint);
+        tn_text_puts(out, path->leaf);
+    }
+    tn_text_printf(out, " %s%" PRIu64 "\n", path->is_negative ? "-" : "", path->bytes);
+}
+
+/* ---- layout ---- */
+
 /* Parents come first: their numbers are smaller than their children's. */
-static void offsets_set(struct tn_flame *flame, const struct ranked *ranked, size_t count)
+static void offsets_set(struct tn_flame *flame, const struct tn_sibling *ranked, size_t count)
 {
     uint64_t at = 0;
 
@@ -330,7 +283,7 @@ static void offsets_set(struct tn_flame *flame, const struct ranked *ranked, siz
             at = tn_flame_node(flame, ranked[i].parent)->offset;
         }
         tn_flame_node(flame, ranked[i].number)->offset = at;
-        at += ranked[i].bytes;
+        at += ranked[i].rank;
     }
 }
 
@@ -341,7 +294,7 @@ bool tn_flame_layout(struct tn_flame *flame)
     if (count == 0) {
         return true;
     }
-    struct ranked *ranked = tn_host_alloc(count * sizeof *ranked);
+    struct tn_sibling *ranked = tn_host_alloc(count * sizeof *ranked);
 
     if (!ranked) {
         return false;
@@ -349,9 +302,9 @@ bool tn_flame_layout(struct tn_flame *flame)
     for (size_t i = 0; i < count; i++) {
         const struct tn_flame_node *node = tn_flame_node(flame, (uint32_t)i + 1);
 
-        ranked[i] = (struct ranked){node->bytes, node->parent, (uint32_t)i + 1};
+        ranked[i] = (struct tn_sibling){node->bytes, node->parent, (uint32_t)i + 1};
     }
-    qsort(ranked, count, sizeof *ranked, ranked_compare);
+    tn_siblings_sort(ranked, count);
     offsets_set(flame, ranked, count);
     tn_host_free(ranked, count * sizeof *ranked);
     return true;
@@ -382,7 +335,6 @@ enum tarn_status tn_flame_init(struct tn_flame *flame, const char *root)
     tn_chunked_vec_init(&flame->labels, &flame->budget, sizeof(struct tn_flame_label));
     tn_chunked_vec_init(&flame->nodes, &flame->budget, sizeof(struct tn_flame_node));
     tn_id_table_init(&flame->label_ids, &flame->budget);
-    tn_id_table_init(&flame->node_ids, &flame->budget);
     tn_vec_init(&flame->frame_labels, sizeof(uint32_t));
     if (!root_add(flame, root)) {
         tn_flame_fini(flame);
@@ -394,7 +346,7 @@ enum tarn_status tn_flame_init(struct tn_flame *flame, const char *root)
 void tn_flame_fini(struct tn_flame *flame)
 {
     tn_vec_fini(&flame->frame_labels);
-    tn_id_table_fini(&flame->node_ids);
+    tn_map_fini(&flame->node_numbers);
     tn_id_table_fini(&flame->label_ids);
     tn_chunked_vec_fini(&flame->nodes);
     tn_chunked_vec_fini(&flame->labels);

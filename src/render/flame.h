@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A tree of labels with bytes, made of folded stacks: a node for every different path, the bytes of
- * a node are those of its own lines and of all its children's.
+ * Stacks with bytes, as folded lines or as a tree of labels: a node for every different path, the
+ * bytes of a node are those of its own paths and of all its children's.
  *
  * Owns: nodes and labels, within a budget. Node 0 is the root. A child's number is greater than its
  * parent's. Guarded by its owner. Cost: expected O(1) a frame of a line.
@@ -13,6 +13,8 @@
 #include "base/arena.h"
 #include "base/chunked_vec.h"
 #include "base/id_table.h"
+#include "base/map.h"
+#include "base/text_out.h"
 #include "base/vec.h"
 
 /* Text that can be shown, as tn_escaped writes it. */
@@ -42,7 +44,7 @@ struct tn_flame {
     struct tn_chunked_vec labels; /* struct tn_flame_label */
     struct tn_chunked_vec nodes;  /* struct tn_flame_node */
     struct tn_id_table label_ids;
-    struct tn_id_table node_ids;
+    struct tn_map node_numbers;   /* by parent and label */
     const struct tn_model *model; /* whose frames are cached; NULL before the first line */
     struct tn_vec frame_labels;   /* uint32_t a frame: label + 2, 0 = not made yet, 1 = left out */
     uint32_t depth_max;
@@ -52,24 +54,30 @@ struct tn_flame {
 enum tarn_status tn_flame_init(struct tn_flame *flame, const char *root) TN_MUST_CHECK;
 void tn_flame_fini(struct tn_flame *flame);
 
-/* Adds a line of that model; nothing for lines without bytes. False when host memory is missing. */
-bool tn_flame_add(struct tn_flame *flame, const struct tn_model *model,
-                  const struct tn_fold_line *line) TN_MUST_CHECK;
+enum {
+    TN_FLAME_PLACES = 4
+};
 
 /* A stack of frames, below what it is grouped by. */
 struct tn_flame_path {
-    int64_t device;    /* -1: not shown */
-    const char *group; /* or NULL; can be shown */
-    size_t group_length;
+    struct tn_string places[TN_FLAME_PLACES]; /* device, stream, state, ...; safe to print */
+    unsigned place_count;
     struct tn_stack stack;
-    bool is_known;    /* whether the file has frames of it, if none */
+    const char *leaf; /* in place of a stack without frames */
     bool is_inverted; /* the innermost frame comes first */
+    bool is_negative; /* -bytes: a file says that a block holds more than its size */
     uint64_t bytes;
 };
 
-/* The same for such a path. */
-bool tn_flame_add_path(struct tn_flame *flame, const struct tn_model *model,
-                       const struct tn_flame_path *path) TN_MUST_CHECK;
+void tn_flame_path_add_place(struct tn_flame_path *path, struct tn_string place);
+
+/* Adds a path of that model; nothing if it has no bytes, or fewer. False without host memory. */
+bool tn_flame_add(struct tn_flame *flame, const struct tn_model *model,
+                  const struct tn_flame_path *path) TN_MUST_CHECK;
+
+/* The same as a line of folded stacks: "stream_0;a.py:1:f 512". */
+void tn_flame_path_put(struct tn_text_out *out, const struct tn_model *model,
+                       const struct tn_flame_path *path);
 
 /* Gives every node its offset: children from the left, most bytes first. */
 bool tn_flame_layout(struct tn_flame *flame) TN_MUST_CHECK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flame graphs of any instant of a trace, or of what grew between two. Blocks are put together by
- * what they are grouped by and their stack, so that growth is that of a stack and not of blocks
- * that come and go; what shrank is not drawn, and its sum is said.
+ * Flame graphs of any instant of a trace, or of the growth between two. Blocks are grouped by key
+ * and stack, so that growth is that of a stack and not of blocks that come and go; what shrank is
+ * not drawn, only its sum is shown.
  */
 #include "tarn/report.h"
 
@@ -14,10 +14,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 enum {
     TITLE_MAX = 256,
+    DEVICE_MAX = 32,
     GROUP_MAX = 512 /* bytes of a group's name; longer ones are cut */
 };
 
@@ -31,9 +31,9 @@ struct holder {
 struct flame_moment {
     const struct tarn_report_options *options;
     const struct tarn_flame_at_options *how;
-    struct tn_query query;
     struct tn_flame flame;
     struct tn_text_out out; /* for folded lines, then for the picture */
+    struct tn_vec group;    /* char: the name of the group at hand */
     bool shows_device;
     uint64_t shrank;
     uint64_t left_out;
@@ -47,7 +47,7 @@ struct holders {
     struct tn_id_table ids;  /* by key and stack */
 };
 
-/* What holders are told by; without gaps, as it is hashed. */
+/* The key of a holder; without padding, as it is hashed. */
 struct holder_key {
     uint64_t key;
     uint64_t seen;
@@ -116,106 +116,56 @@ static bool holders_collect(struct holders *holders, const struct tn_analysis *a
 
 /* ---- drawing ---- */
 
-/* The name of a group, collected. */
-struct group_name {
-    char text[GROUP_MAX];
-    size_t length;
-};
-
-static enum tarn_status name_write(void *context, const char *bytes, size_t size)
+/* Adds the group as a place; borrowed until the next one. */
+static bool group_add(struct flame_moment *moment, const struct tn_group_keys *keys, uint64_t key,
+                      struct tn_flame_path *path)
 {
-    struct group_name *name = context;
-    const size_t room = sizeof name->text - name->length;
-
-    size = size < room ? size : room;
-    memcpy(name->text + name->length, bytes, size);
-    name->length += size;
-    return TARN_OK;
-}
-
-static void name_set(struct group_name *name, const struct tn_group_keys *keys, uint64_t key)
-{
-    const struct tarn_writer writer = {name_write, name};
+    const struct tarn_writer writer = tn_text_to_vec(&moment->group);
     struct tn_text_out out;
 
-    name->length = 0;
+    moment->group.count = 0;
     tn_text_init(&out, &writer);
     tn_group_key_put(&out, keys, key);
-    if (tn_text_finish(&out)) { /* never: the writer does not fail */
-        name->length = 0;
+    if (tn_text_finish(&out)) {
+        return false;
     }
-}
-
-/* A folded line. In names of groups ';' would begin another frame. */
-static void folded_put(struct tn_text_out *out, const struct tn_model *model,
-                       const struct tn_flame_path *path)
-{
-    const char *joint = "";
-
-    if (path->device >= 0) {
-        tn_text_printf(out, "device_%" PRId64, path->device);
-        joint = ";";
-    }
-    if (path->group) {
-        tn_text_puts(out, joint);
-        for (size_t i = 0; i < path->group_length; i++) {
-            const char c = path->group[i];
-
-            tn_text_put(out, c == ';' ? "," : &c, 1);
-        }
-        joint = ";";
-    }
-    bool has_frames = false;
-
-    for (uint32_t i = 0; i < path->stack.count; i++) {
-        const uint32_t number = path->is_inverted ? i : path->stack.count - 1 - i;
-        const struct tn_frame *frame = tn_model_frame(model, path->stack.frames[number]);
-
-        if (!tn_fold_hides_frame(model, frame)) {
-            const struct tn_string name = tn_model_string(model, frame->name);
-            const struct tn_string file =
-                tn_fold_base_name(tn_model_string(model, frame->filename));
-
-            tn_text_puts(out, joint);
-            tn_text_put_escaped(out, file.text, file.length, TN_ESCAPED_PLAIN);
-            tn_text_printf(out, ":%" PRId64 ":", frame->line);
-            tn_text_put_escaped(out, name.text, name.length, TN_ESCAPED_PLAIN);
-            joint = ";";
-            has_frames = true;
-        }
-    }
-    if (!has_frames) {
-        tn_text_printf(out, "%s%s", joint, path->is_known ? "(no frames)" : "(not recorded)");
-    }
-    tn_text_printf(out, " %" PRIu64 "\n", path->bytes);
+    tn_flame_path_add_place(path,
+                            (struct tn_string){moment->group.items, moment->group.count < GROUP_MAX
+                                                                        ? moment->group.count
+                                                                        : GROUP_MAX});
+    return true;
 }
 
 static bool holder_draw(struct flame_moment *moment, const struct tn_analysis *analysis,
                         const struct holder *holder)
 {
-    struct group_name name = {.length = 0};
     struct tn_flame_path path = {
-        .device = moment->shows_device ? analysis->timeline->device : -1,
         .stack = tn_frame_view_stack(&analysis->query->view, holder->seen),
-        .is_known = holder->seen != TN_STACK_NONE,
+        .leaf = holder->seen != TN_STACK_NONE ? "(no frames)" : "(not recorded)",
         .is_inverted = moment->how->is_inverted,
     };
+    char device[DEVICE_MAX];
 
     if (holder->bytes[1] <= holder->bytes[0]) {
         moment->shrank += holder->bytes[0] - holder->bytes[1];
         return true;
     }
     path.bytes = holder->bytes[1] - holder->bytes[0];
-    if (analysis->keys.by != TARN_BY_STACK) {
-        name_set(&name, &analysis->keys, holder->key);
-        path.group = name.text;
-        path.group_length = name.length;
+    if (moment->shows_device) {
+        const int length =
+            snprintf(device, sizeof device, "device_%" PRId64, analysis->timeline->device);
+
+        tn_flame_path_add_place(&path, (struct tn_string){device, (size_t)length});
+    }
+    if (analysis->keys.by != TARN_BY_STACK &&
+        !group_add(moment, &analysis->keys, holder->key, &path)) {
+        return false;
     }
     if (moment->how->folded) {
-        folded_put(&moment->out, analysis->query->model, &path);
+        tn_flame_path_put(&moment->out, analysis->query->model, &path);
         return true;
     }
-    return tn_flame_add_path(&moment->flame, analysis->query->model, &path);
+    return tn_flame_add(&moment->flame, analysis->query->model, &path);
 }
 
 static bool holders_draw(struct flame_moment *moment, const struct tn_analysis *analysis,
@@ -236,11 +186,12 @@ static bool holders_draw(struct flame_moment *moment, const struct tn_analysis *
     return good;
 }
 
-static enum tarn_status device_draw(struct flame_moment *moment, const struct tn_analysis *analysis,
+static enum tarn_status device_draw(void *context, const struct tn_analysis *analysis,
                                     struct tarn_error *error)
 {
+    struct flame_moment *moment = context;
     const struct tarn_instant *wanted = &moment->how->from;
-    const bool is_growth = wanted->kind != TARN_AT_UNSAID;
+    const bool is_growth = wanted->kind != TARN_AT_UNSPECIFIED;
     struct tn_time_point at;
     struct tn_time_point from;
     enum tarn_status status =
@@ -253,36 +204,16 @@ static enum tarn_status device_draw(struct flame_moment *moment, const struct tn
     if (status) {
         return status;
     }
+    moment->out.units = analysis->query->units;
     moment->last = at;
     moment->left_out += at.left_out;
     return holders_draw(moment, analysis, is_growth ? &from : NULL, &at) ? TARN_OK
                                                                          : TARN_ERR_HOST_MEMORY;
 }
 
-static enum tarn_status devices_draw(struct flame_moment *moment, struct tarn_error *error)
-{
-    const struct tn_model *model = moment->query.model;
-    enum tarn_status status = TARN_OK;
-
-    for (size_t i = 0; status == TARN_OK && i < model->trace_count; i++) {
-        struct tn_analysis analysis;
-
-        if (model->traces[i].count == 0 ||
-            (moment->options->one_device && (size_t)moment->options->device != i)) {
-            continue;
-        }
-        status = tn_analysis_init(&analysis, &moment->query, i, error);
-        if (status == TARN_OK) {
-            status = device_draw(moment, &analysis, error);
-            tn_analysis_fini(&analysis);
-        }
-    }
-    return status;
-}
-
 static void title_make(const struct flame_moment *moment, char *title, size_t size)
 {
-    const bool is_growth = moment->how->from.kind != TARN_AT_UNSAID;
+    const bool is_growth = moment->how->from.kind != TARN_AT_UNSPECIFIED;
     int used = snprintf(title, size, "GPU memory%s", is_growth ? ": what grew" : " allocated");
 
     if (!moment->shows_device && moment->last.entry != TN_NEVER) {
@@ -299,23 +230,12 @@ static void title_make(const struct flame_moment *moment, char *title, size_t si
     }
 }
 
-/* How many devices are drawn. */
-static size_t devices_count(const struct flame_moment *moment)
-{
-    const struct tn_model *model = moment->query.model;
-    size_t count = 0;
-
-    for (size_t i = 0; i < model->trace_count; i++) {
-        count += model->traces[i].count > 0;
-    }
-    return moment->options->one_device ? 1 : count;
-}
-
 /* The tree is there, for folded lines as well. */
-static enum tarn_status moment_write(struct flame_moment *moment, struct tarn_error *error)
+static enum tarn_status moment_write(struct flame_moment *moment, const struct tn_model *model,
+                                     struct tarn_error *error)
 {
     char title[TITLE_MAX];
-    enum tarn_status status = devices_draw(moment, error);
+    enum tarn_status status = tn_report_devices(model, moment->options, device_draw, moment, error);
 
     if (status == TARN_OK && !moment->how->folded) {
         if (tn_flame_layout(&moment->flame)) {
@@ -342,24 +262,17 @@ enum tarn_status tarn_report_flame_at(const struct tarn_snapshot *snapshot,
     const struct tn_model *model = tn_snapshot_model(snapshot);
     struct flame_moment moment = {.options = given ? given : &defaults,
                                   .how = given_how ? given_how : &how_defaults};
-    enum tarn_status status =
-        tn_report_check_traces(model, moment.options->one_device, moment.options->device, error);
+    enum tarn_status status;
 
-    if (status == TARN_OK) {
-        status = tn_query_init(&moment.query, model, moment.options, error);
-    }
-    if (status) {
-        return status;
-    }
-    moment.shows_device = devices_count(&moment) > 1;
+    moment.shows_device = tn_report_device_count(model, moment.options) > 1;
+    tn_vec_init(&moment.group, 1);
     tn_text_init(&moment.out, writer);
-    moment.out.units = moment.query.units;
     if (tn_flame_init(&moment.flame, "all") == TARN_OK) {
-        status = moment_write(&moment, error);
+        status = moment_write(&moment, model, error);
         tn_flame_fini(&moment.flame);
     } else {
         status = tn_fail_memory(error);
     }
-    tn_query_fini(&moment.query);
+    tn_vec_fini(&moment.group);
     return status;
 }

@@ -7,12 +7,18 @@
 #include "tarn/report.h"
 
 #include "base/errinfo.h"
-#include "base/host_mem.h"
+#include "base/order.h"
 #include "render/flame_svg.h"
 #include "snapshot/snapshot.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum {
+    NUMBER_MAX = 32 /* of the name of a stream or segment */
+};
 
 static const struct tarn_flame_options no_options = {.struct_size = sizeof no_options};
 
@@ -24,15 +30,38 @@ struct sink {
     bool folded;
 };
 
+static void place_add(struct tn_flame_path *path, const char *place)
+{
+    tn_flame_path_add_place(path, (struct tn_string){place, strlen(place)});
+}
+
 static bool sink_visit(void *context, const struct tn_fold_line *line)
 {
     struct sink *sink = context;
+    struct tn_flame_path path = {.leaf = tn_fold_leaf_name(line->leaf),
+                                 .bytes = line->bytes,
+                                 .is_negative = line->is_negative};
+    char stream[NUMBER_MAX];
+    char segment[NUMBER_MAX];
 
+    (void)snprintf(stream, sizeof stream, "stream_%" PRIu64, line->segment->stream);
+    (void)snprintf(segment, sizeof segment, "seg_%" PRIu64, line->segment->address);
+    if (line->side) {
+        place_add(&path, line->side);
+    }
+    place_add(&path, stream);
+    if (line->by_segment) {
+        place_add(&path, segment);
+    }
+    place_add(&path, tn_block_state_name((enum tn_block_state)line->state));
+    if (line->leaf == TN_FOLD_STACK) {
+        path.stack = tn_model_stack(sink->model, line->stack);
+    }
     if (sink->folded) {
-        tn_fold_put(&sink->out, sink->model, line);
+        tn_flame_path_put(&sink->out, sink->model, &path);
         return sink->out.status == TARN_OK;
     }
-    return tn_flame_add(&sink->flame, sink->model, line);
+    return tn_flame_add(&sink->flame, sink->model, &path);
 }
 
 static enum tarn_status sink_init(struct sink *sink, const struct tarn_flame_options *options,
@@ -96,85 +125,70 @@ enum tarn_status tarn_report_flame(const struct tarn_snapshot *snapshot, enum ta
 
 /* ---- two snapshots ---- */
 
-/* One of a sorted list. */
-struct item {
-    const struct tn_model_segment *segment;
-};
-
-static int item_compare(const void *left, const void *right)
+static int segment_compare(const void *left, const void *right)
 {
-    const struct tn_model_segment *a = ((const struct item *)left)->segment;
-    const struct tn_model_segment *b = ((const struct item *)right)->segment;
+    const struct tn_model_segment *a = *(const struct tn_model_segment *const *)left;
+    const struct tn_model_segment *b = *(const struct tn_model_segment *const *)right;
+    const int order = tn_order(a->address, b->address);
 
-    if (a->address != b->address) {
-        return a->address < b->address ? -1 : 1;
-    }
-    return a->total_size < b->total_size ? -1 : a->total_size > b->total_size;
+    return order ? order : tn_order(a->total_size, b->total_size);
 }
 
-/* The segments of a snapshot in order of address and size. */
-struct sorted {
-    struct item *items;
-    size_t count;
-};
-
-static bool sorted_init(struct sorted *sorted, const struct tn_model *model,
-                        const struct tarn_flame_options *options)
+/* The segments of a snapshot, as pointers, in order of address and size. */
+static bool segments_sort(struct tn_vec *sorted, const struct tn_model *model,
+                          const struct tarn_flame_options *options)
 {
-    sorted->count = 0;
-    sorted->items = tn_host_alloc_zero((model->segment_count + 1) * sizeof *sorted->items);
-    if (!sorted->items) {
-        return false;
+    bool good = tn_vec_reserve(sorted, model->segment_count);
+
+    for (size_t i = 0; good && i < model->segment_count; i++) {
+        const struct tn_model_segment *segment = &model->segments[i];
+
+        good = !is_wanted(options, segment) || tn_vec_append(sorted, &segment, 1);
     }
-    for (size_t i = 0; i < model->segment_count; i++) {
-        if (is_wanted(options, &model->segments[i])) {
-            sorted->items[sorted->count++].segment = &model->segments[i];
-        }
-    }
-    if (sorted->count > 0) {
-        qsort(sorted->items, sorted->count, sizeof *sorted->items, item_compare);
-    }
-    return true;
+    tn_vec_sort(sorted, segment_compare);
+    return good;
 }
 
-static void sorted_fini(struct sorted *sorted, const struct tn_model *model)
+static const struct tn_model_segment *segment_at(const struct tn_vec *sorted, size_t i)
 {
-    tn_host_free(sorted->items, (model->segment_count + 1) * sizeof *sorted->items);
+    return ((const struct tn_model_segment *const *)sorted->items)[i];
 }
 
-static bool sorted_has(const struct sorted *sorted, const struct tn_model_segment *segment)
+static bool has_segment(const struct tn_vec *sorted, const struct tn_model_segment *segment)
 {
-    const struct item key = {segment};
-
     return sorted->count > 0 &&
-           bsearch(&key, sorted->items, sorted->count, sizeof *sorted->items, item_compare);
+           bsearch(&segment, sorted->items, sorted->count, sorted->item_size, segment_compare);
 }
 
 /* Both sides of a comparison. */
 struct pair {
     const struct tn_model *models[2];
-    struct sorted sorted[2];
+    struct tn_vec sorted[2]; /* const struct tn_model_segment * */
 };
+
+static void pair_fini(struct pair *pair)
+{
+    tn_vec_fini(&pair->sorted[0]);
+    tn_vec_fini(&pair->sorted[1]);
+}
 
 static enum tarn_status pair_init(struct pair *pair, const struct tarn_snapshot *before,
                                   const struct tarn_snapshot *after,
                                   const struct tarn_flame_options *options,
                                   struct tarn_error *error)
 {
-    *pair = (struct pair){.models = {tn_snapshot_model(before), tn_snapshot_model(after)}};
-    if (sorted_init(&pair->sorted[0], pair->models[0], options)) {
-        if (sorted_init(&pair->sorted[1], pair->models[1], options)) {
-            return TARN_OK;
-        }
-        sorted_fini(&pair->sorted[0], pair->models[0]);
-    }
-    return tn_fail_memory(error);
-}
+    bool good = true;
 
-static void pair_fini(struct pair *pair)
-{
-    sorted_fini(&pair->sorted[0], pair->models[0]);
-    sorted_fini(&pair->sorted[1], pair->models[1]);
+    *pair = (struct pair){.models = {tn_snapshot_model(before), tn_snapshot_model(after)}};
+    for (int i = 0; i < 2; i++) {
+        tn_vec_init(&pair->sorted[i], sizeof(struct tn_model_segment *));
+        good = good && segments_sort(&pair->sorted[i], pair->models[i], options);
+    }
+    if (good) {
+        return TARN_OK;
+    }
+    pair_fini(pair);
+    return tn_fail_memory(error);
 }
 
 static const char *const sides[2] = {"only_before", "only_after"};
@@ -206,7 +220,7 @@ enum tarn_status tarn_report_compare(const struct tarn_snapshot *before,
         for (size_t i = 0; good && i < model->segment_count; i++) {
             const struct tn_model_segment *segment = &model->segments[i];
 
-            if (is_wanted(options, segment) && !sorted_has(&pair.sorted[!side], segment)) {
+            if (is_wanted(options, segment) && !has_segment(&pair.sorted[!side], segment)) {
                 good = tn_fold_segment(segment, &head, &visitor);
             }
         }
@@ -218,14 +232,13 @@ enum tarn_status tarn_report_compare(const struct tarn_snapshot *before,
 /* `only_before = [1, 2]`; returns how many. */
 static uint64_t list_put(struct tn_text_out *out, const struct pair *pair, int side)
 {
-    const struct sorted *own = &pair->sorted[side];
+    const struct tn_vec *own = &pair->sorted[side];
     uint64_t count = 0;
 
     tn_text_printf(out, "%s = [", sides[side]);
     for (size_t i = 0; i < own->count; i++) {
-        if (!sorted_has(&pair->sorted[!side], own->items[i].segment)) {
-            tn_text_printf(out, "%s%" PRIu64, count > 0 ? ", " : "",
-                           own->items[i].segment->address);
+        if (!has_segment(&pair->sorted[!side], segment_at(own, i))) {
+            tn_text_printf(out, "%s%" PRIu64, count > 0 ? ", " : "", segment_at(own, i)->address);
             count++;
         }
     }
@@ -233,21 +246,21 @@ static uint64_t list_put(struct tn_text_out *out, const struct pair *pair, int s
     return count;
 }
 
-/* Segments of `before` whose address one of `after` has: a growing segment keeps it. */
+/* Segments of `before` whose address one of `after` has: an expandable segment keeps it. */
 static uint64_t common_count(const struct pair *pair)
 {
-    const struct sorted *a = &pair->sorted[0];
-    const struct sorted *b = &pair->sorted[1];
+    const struct tn_vec *a = &pair->sorted[0];
+    const struct tn_vec *b = &pair->sorted[1];
     uint64_t count = 0;
     size_t k = 0;
 
     for (size_t i = 0; i < a->count; i++) {
-        const uint64_t address = a->items[i].segment->address;
+        const uint64_t address = segment_at(a, i)->address;
 
-        while (k < b->count && b->items[k].segment->address < address) {
+        while (k < b->count && segment_at(b, k)->address < address) {
             k++;
         }
-        count += k < b->count && b->items[k].segment->address == address;
+        count += k < b->count && segment_at(b, k)->address == address;
     }
     return count;
 }

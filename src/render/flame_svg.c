@@ -7,7 +7,7 @@
  * text.
  *
  * Each box carries its place in bytes (data-o, data-b, data-d: offset, bytes, depth), so that zoom
- * is exact. Boxes too narrow to see are left out, and their number and bytes said.
+ * is exact. Boxes too narrow to see are omitted; their number and bytes are shown.
  */
 #include "render/flame_svg.h"
 

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-/* ---- moments ---- */
+/* ---- time points ---- */
 
 #define AT(member) .at = offsetof(struct tarn_frag_state, member)
 #define OF(member) .of = offsetof(struct tarn_frag_state, member)

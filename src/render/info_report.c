@@ -21,16 +21,16 @@ static const struct tn_row_column file_columns[] = {
 static const struct tn_row_table file_table = {.columns = file_columns};
 
 #undef AT
-#define AT(member) .at = offsetof(struct tarn_info_oddity, member)
+#define AT(member) .at = offsetof(struct tarn_snapshot_warning, member)
 
-static const struct tn_row_column oddity_columns[] = {
+static const struct tn_row_column warning_columns[] = {
     {"text", NULL, TN_ROW_TEXT, 0, AT(text)},
     {"count", NULL, TN_ROW_COUNT, 0, AT(count)},
-    {"first_offset", NULL, TN_ROW_COUNT, 0, AT(first_offset)},
+    {"first_offset", NULL, TN_ROW_COUNT, 0, AT(offset)},
     {0}};
 
-static const struct tn_row_table oddity_table = {.columns = oddity_columns,
-                                                 .row_size = sizeof(struct tarn_info_oddity)};
+static const struct tn_row_table warning_table = {.columns = warning_columns,
+                                                  .row_size = sizeof(struct tarn_snapshot_warning)};
 
 #undef AT
 
@@ -61,13 +61,13 @@ static void file_text(struct tn_text_out *out, const struct tarn_info_result *in
     if (info->host_segments > 0) {
         tn_text_printf(out, "pinned memory: %" PRIu64 " segments\n", info->host_segments);
     }
-    for (size_t i = 0; i < info->oddity_count; i++) {
-        const struct tarn_info_oddity *oddity = &info->oddities[i];
+    for (size_t i = 0; i < info->warning_count; i++) {
+        const struct tarn_snapshot_warning *warning = &info->warnings[i];
 
-        tn_text_puts(out, "odd: ");
-        tn_text_put_escaped(out, oddity->text, strlen(oddity->text), TN_ESCAPED_PLAIN);
-        tn_text_printf(out, " (%" PRIu64 " times, first at byte %" PRIu64 ")\n", oddity->count,
-                       oddity->first_offset);
+        tn_text_puts(out, "warning: ");
+        tn_text_put_escaped(out, warning->text, strlen(warning->text), TN_ESCAPED_PLAIN);
+        tn_text_printf(out, " (%" PRIu64 " times, first at byte %" PRIu64 ")\n", warning->count,
+                       warning->offset);
     }
 }
 
@@ -217,11 +217,11 @@ static void device_json(struct tn_json_text *json, const struct tarn_report_opti
 static void info_put(struct tn_document *document, const struct tarn_report_options *options,
                      const struct tarn_info_result *info)
 {
-    const struct tn_rows oddities = {.rows = info->oddities, .count = info->oddity_count};
+    const struct tn_rows warnings = {.rows = info->warnings, .count = info->warning_count};
 
     if (document->json) {
         file_json(document->json, info);
-        tn_table_put(document, &oddity_table, "oddities", &oddities);
+        tn_table_put(document, &warning_table, "warnings", &warnings);
         tn_json_open_array(document->json, "devices");
     } else if (document->text) {
         file_text(document->text, info);

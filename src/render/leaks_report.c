@@ -71,7 +71,7 @@ static void table_put(struct tn_document *document, const struct tarn_leaks_resu
     const struct tn_rows rows = {.rows = leaks->rows, .count = leaks->row_count};
     char label[LABEL_MAX];
 
-    tn_text_printf(document->text, "%s that hold more and more: %zu\n", plural, leaks->leak_count);
+    tn_text_printf(document->text, "%s that keep growing: %zu\n", plural, leaks->leak_count);
     tn_table_put(document, &table, "groups", &rows);
     if (leaks->more_count > 0) {
         (void)snprintf(label, sizeof label, "more that grow (%zu %s)", leaks->more_count, plural);

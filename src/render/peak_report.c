@@ -47,7 +47,7 @@ static void tables_put(struct tn_document *document, const struct tarn_report_op
     }
 }
 
-/* `what` is the name of the moment in text, `key` in JSON. */
+/* `what` is the name of the time point in text, `key` in JSON. */
 static void composition_put(struct tn_document *document, const struct tarn_report_options *options,
                             const struct tarn_report_head *head,
                             const struct tarn_composition *composition, const char *what,
@@ -113,7 +113,7 @@ enum tarn_status tarn_report_peak(const struct tarn_snapshot *snapshot,
                                                    .tables = tables,
                                                    .put = peak_put};
 
-    if (options && options->selection && options->selection->at.kind != TARN_AT_UNSAID) {
+    if (options && options->selection && options->selection->at.kind != TARN_AT_UNSPECIFIED) {
         return live_report(snapshot, report.schema, options, writer, error);
     }
     return tn_devices_report(&report, snapshot, options, writer, error);

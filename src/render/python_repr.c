@@ -19,11 +19,6 @@ static struct tn_text_out *text_of(struct tn_format *format)
     return ((struct repr *)(void *)((char *)format - offsetof(struct repr, format)))->text;
 }
 
-static void repr_nothing(struct tn_format *format)
-{
-    (void)format;
-}
-
 static void repr_list_begin(struct tn_format *format, uint64_t count)
 {
     (void)count;
@@ -95,24 +90,7 @@ static void repr_pair(struct tn_format *format, const uint64_t pair[2])
     tn_text_printf(text_of(format), "(%" PRIu64 ", %" PRIu64 ")", pair[0], pair[1]);
 }
 
-static bool repr_recall(struct tn_format *format, enum tn_shared kind, uint32_t number)
-{
-    (void)format;
-    (void)kind;
-    (void)number;
-    return false;
-}
-
-static void repr_remember(struct tn_format *format, enum tn_shared kind, uint32_t number)
-{
-    (void)format;
-    (void)kind;
-    (void)number;
-}
-
 static const struct tn_format_ops repr_ops = {
-    .begin = repr_nothing,
-    .end = repr_nothing,
     .list_begin = repr_list_begin,
     .item = repr_item,
     .list_end = repr_list_end,
@@ -126,8 +104,6 @@ static const struct tn_format_ops repr_ops = {
     .real = repr_real,
     .string = repr_string,
     .pair = repr_pair,
-    .recall = repr_recall,
-    .remember = repr_remember,
 };
 
 void tn_python_repr_entry(struct tn_text_out *out, const struct tn_model *model,

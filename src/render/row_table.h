@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 enum tn_row_kind {
-    TN_ROW_END,      /* behind the last one */
+    TN_ROW_END,      /* after the last one */
     TN_ROW_SIZE,     /* uint64_t: bytes */
     TN_ROW_CHANGE,   /* int64_t: bytes */
     TN_ROW_COUNT,    /* uint64_t */
@@ -30,7 +30,7 @@ enum tn_row_kind {
     TN_ROW_NUMBERS, /* const uint64_t *, or uint64_t[2] when there is no `of`; `of` is a size_t:
                             how many */
     TN_ROW_FRAMES,  /* struct tarn_group: its frames */
-    TN_ROW_GROUP,   /* struct tarn_group: what the row stands for. `key` NULL: a member "frames"
+    TN_ROW_GROUP,   /* struct tarn_group: the group of the row. `key` NULL: a member "frames"
                             or "name", else one within an object. Text: the last column */
     TN_ROW_NAME,    /* struct tarn_group: the same in text alone */
     TN_ROW_CHAIN,   /* struct tarn_call, with struct tarn_group at `of`: the same in a tree */

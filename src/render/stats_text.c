@@ -8,6 +8,7 @@
 
 #include "base/errinfo.h"
 #include "base/host_mem.h"
+#include "base/order.h"
 #include "base/size_text.h"
 #include "base/text_out.h"
 #include "snapshot/snapshot.h"
@@ -59,21 +60,16 @@ static uint64_t segment_sum_allocated(const struct tn_model_segment *segment)
     return sum;
 }
 
-static int number_compare(uint64_t a, uint64_t b)
-{
-    return a < b ? -1 : a > b;
-}
-
 static int ranked_compare(const void *left, const void *right)
 {
     const struct ranked *a = left;
     const struct ranked *b = right;
-    int order = number_compare(a->segment->total_size, b->segment->total_size);
+    int order = tn_order(a->segment->total_size, b->segment->total_size);
 
     if (order == 0) {
-        order = number_compare(a->active, b->active);
+        order = tn_order(a->active, b->active);
     }
-    return order != 0 ? order : number_compare(a->place, b->place);
+    return order != 0 ? order : tn_order(a->place, b->place);
 }
 
 /* Sums of one segment; false when its blocks do not add up to its size. */

@@ -38,9 +38,9 @@ static const struct tn_row_table tree_table = {.columns = tree_columns,
 static const char *instant_heading(const struct tarn_report_options *options)
 {
     const enum tarn_instant_kind kind =
-        options->selection ? options->selection->at.kind : TARN_AT_UNSAID;
+        options->selection ? options->selection->at.kind : TARN_AT_UNSPECIFIED;
 
-    return kind == TARN_AT_UNSAID || kind == TARN_AT_PEAK ? NULL : "at instant";
+    return kind == TARN_AT_UNSPECIFIED || kind == TARN_AT_PEAK ? NULL : "at instant";
 }
 
 static void tables_put(struct tn_document *document, const struct tarn_report_options *options,

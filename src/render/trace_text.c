@@ -7,9 +7,9 @@
  * names up in a table of addresses.
  *
  * The last line of a device is its total. PyTorch's has no meaning (the number of the last entry,
- * plus or minus that entry's size), so it is written only in the compatible form. Else it is what
- * is in use at the end: what the trace allocated and did not free, and the blocks in use that the
- * trace knows nothing of.
+ * plus or minus that entry's size), so it is written only in the compatible format. Otherwise it
+ * is what is allocated at the end: what the trace allocated and did not free, and the allocated
+ * blocks that it does not mention.
  */
 #include "tarn/report.h"
 
@@ -190,12 +190,12 @@ static double total_compat(const struct tn_model *model, const struct tn_trace *
     return last->action == TN_TRACE_FREE_COMPLETED ? number - (double)last->size : number;
 }
 
-/* What is in use at the end. */
+/* What is allocated at the end. */
 static double total_live(const struct trace_text *text, size_t device)
 {
     double total = (double)text->live_bytes;
 
-    /* Of a cut trace nobody knows which of those blocks it would have allocated later. */
+    /* A truncated trace might have allocated any of those blocks later. */
     for (size_t i = 0; !text->model->is_partial && i < text->model->segment_count; i++) {
         const struct tn_model_segment *segment = &text->model->segments[i];
 
@@ -282,7 +282,7 @@ enum tarn_status tarn_report_trace(const struct tarn_snapshot *snapshot,
     struct tn_interval_map finals;
     enum tarn_status status = TARN_OK;
 
-    /* PyTorch prints nothing of traces that are empty, and says nothing either. */
+    /* PyTorch silently omits empty traces. */
     if (!options->compat || !model->has_traces || options->one_device) {
         status = tn_report_check_traces(model, options->one_device, options->device, error);
     }

@@ -386,9 +386,7 @@ static bool rebuild_finish(struct rebuild *r)
     uint64_t end = 0; /* of the last segment kept */
     size_t next = 0;
 
-    if (r->blocks.count > 0) {
-        qsort(r->blocks.items, r->blocks.count, sizeof(struct known_block), known_block_compare);
-    }
+    tn_vec_sort(&r->blocks, known_block_compare);
     if (r->segments.count > 1) {
         qsort(r->segments.items, r->segments.count, sizeof(struct known_segment),
               known_segment_compare);

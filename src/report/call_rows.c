@@ -7,16 +7,16 @@
 #include <string.h>
 
 struct collector {
-    const struct tn_tree_source *source;
+    const struct tn_row_set *set;
+    size_t call_at;
     struct tn_result *result;
-    struct tn_vec rows;   /* of the result's type */
+    struct tn_vec rows;   /* of the set's type */
     struct tn_vec frames; /* uint32_t: of one row */
 };
 
 static bool row_add(void *context, const struct tn_call_tree *tree, const struct tn_call_row *row)
 {
     struct collector *to = context;
-    const struct tn_tree_source *source = to->source;
     char *added = tn_vec_push(&to->rows);
     const struct tarn_call call = {.kind = row->kind,
                                    .id = to->rows.count - 1,
@@ -34,23 +34,22 @@ static bool row_add(void *context, const struct tn_call_tree *tree, const struct
         return false;
     }
     memcpy(added, &group, sizeof group);
-    memcpy(added + source->to_call_at, &call, sizeof call);
-    memcpy(added + source->to_numbers_at, row->sums->numbers,
-           source->number_count * sizeof(uint64_t));
+    memcpy(added + to->call_at, &call, sizeof call);
+    memcpy(added + to->set->sums_at, row->sums->numbers, to->set->sum_count * sizeof(uint64_t));
     return true;
 }
 
-static bool tree_fill(struct tn_call_tree *tree, const struct tn_tree_source *source)
+static bool tree_fill(struct tn_call_tree *tree, const struct tn_row_set *set)
 {
-    const char *row = source->rows;
+    const char *row = set->rows.items;
 
-    tn_assert(source->number_count <= TN_CALL_NUMBERS);
-    for (size_t i = 0; i < source->count; i++, row += source->row_size) {
+    tn_assert(set->sum_count <= TN_CALL_NUMBERS);
+    for (size_t i = 0; i < set->rows.count; i++, row += set->rows.item_size) {
         struct tn_call_sums sums = {{0}};
         uint64_t key;
 
         memcpy(&key, row, sizeof key);
-        memcpy(sums.numbers, row + source->numbers_at, source->number_count * sizeof(uint64_t));
+        memcpy(sums.numbers, row + set->sums_at, set->sum_count * sizeof(uint64_t));
         if (!tn_call_tree_add(tree, key, &sums)) {
             return false;
         }
@@ -59,19 +58,20 @@ static bool tree_fill(struct tn_call_tree *tree, const struct tn_tree_source *so
 }
 
 void *tn_tree_collect(const struct tn_report *report, const struct tn_group_keys *keys,
-                      const struct tn_tree_source *source, size_t *count_out)
+                      const struct tn_row_set *set, size_t call_at, size_t *count_out)
 {
     const struct tn_call_limits limits = {.callees = report->limit,
                                           .min_share = report->options->min_share};
-    struct collector to = {.source = source, .result = report->result};
+    struct collector to = {.set = set, .call_at = call_at, .result = report->result};
     struct tn_call_tree tree;
     void *rows = NULL;
 
-    tn_vec_init(&to.rows, source->to_size);
+    tn_vec_init(&to.rows, set->rows.item_size);
     tn_vec_init(&to.frames, sizeof(uint32_t));
     if (tn_call_tree_init(&tree, keys)) {
-        if (tree_fill(&tree, source) && tn_call_tree_walk(&tree, &limits, row_add, &to)) {
-            rows = tn_result_copy(report->result, to.rows.items, to.rows.count, source->to_size);
+        if (tree_fill(&tree, set) && tn_call_tree_walk(&tree, &limits, row_add, &to)) {
+            rows =
+                tn_result_copy(report->result, to.rows.items, to.rows.count, set->rows.item_size);
             *count_out = to.rows.count;
         }
         tn_call_tree_fini(&tree);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/changes.h"
 
+#include <stddef.h>
+
 enum kind {
     KIND_NEW,
     KIND_GREW,
@@ -14,73 +16,117 @@ static const char *const kind_names[TARN_CHANGE_KINDS] = {
     [KIND_GONE] = "gone", [KIND_SAME] = "same",
 };
 
-static enum kind kind_of(const struct tn_delta_row *row)
+void tn_changes_init(struct tn_row_set *set)
 {
-    if (row->bytes[0] == row->bytes[1]) {
+    tn_row_set_init(set, sizeof(struct tarn_change), offsetof(struct tarn_change, before), 6);
+}
+
+bool tn_changes_add(struct tn_row_set *set, enum tn_change_side side, uint32_t name, uint64_t bytes,
+                    uint64_t blocks)
+{
+    struct tarn_change *row = tn_row_get(set, name);
+
+    if (row) {
+        *(side == TN_CHANGE_BEFORE ? &row->before : &row->after) += bytes;
+        *(side == TN_CHANGE_BEFORE ? &row->blocks_before : &row->blocks_after) += blocks;
+    }
+    return row != NULL;
+}
+
+bool tn_changes_add_holders(struct tn_row_set *set, struct tn_name_table *names,
+                            enum tn_change_side side, const struct tn_group_keys *keys,
+                            const struct tn_row_set *holders)
+{
+    const struct tarn_holder *rows = holders->rows.items;
+
+    for (size_t i = 0; i < holders->rows.count; i++) {
+        uint32_t name;
+
+        if (!tn_name_find(names, keys, rows[i].group.key, &name) ||
+            !tn_changes_add(set, side, name, rows[i].bytes, rows[i].blocks)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum kind kind_of(const struct tarn_change *row)
+{
+    if (row->before == row->after) {
         return KIND_SAME;
     }
-    if (row->blocks[0] == 0) {
+    if (row->blocks_before == 0) {
         return KIND_NEW;
     }
-    if (row->blocks[1] == 0) {
+    if (row->blocks_after == 0) {
         return KIND_GONE;
     }
-    return row->bytes[1] > row->bytes[0] ? KIND_GREW : KIND_SHRANK;
+    return row->after > row->before ? KIND_GREW : KIND_SHRANK;
 }
 
-static struct tarn_change change_of(const struct tn_delta_row *row)
+static uint64_t change_size(const struct tarn_change *row)
 {
-    return (struct tarn_change){.kind = kind_names[kind_of(row)],
-                                .before = row->bytes[0],
-                                .after = row->bytes[1],
-                                .change = (int64_t)(row->bytes[1] - row->bytes[0]),
-                                .blocks_before = row->blocks[0],
-                                .blocks_after = row->blocks[1],
-                                .block_change = (int64_t)(row->blocks[1] - row->blocks[0])};
+    return row->before > row->after ? row->before - row->after : row->after - row->before;
 }
 
-static void sums_make(const struct tn_delta *delta, struct tarn_changes *changes)
+static int row_compare(const void *left, const void *right)
 {
-    const struct tn_delta_row *rows = delta->rows.items;
-    struct tn_delta_row others = {.name = 0};
+    const struct tarn_change *a = left;
+    const struct tarn_change *b = right;
+    const uint64_t changes[2] = {change_size(a), change_size(b)};
+
+    if (changes[0] != changes[1]) {
+        return changes[0] > changes[1] ? -1 : 1;
+    }
+    if (a->after != b->after) {
+        return a->after > b->after ? -1 : 1;
+    }
+    return (a->group.key > b->group.key) - (a->group.key < b->group.key);
+}
+
+static void sums_make(struct tn_row_set *set, struct tarn_changes *changes)
+{
+    struct tarn_change *rows = set->rows.items;
 
     for (int i = 0; i < TARN_CHANGE_KINDS; i++) {
         changes->kinds[i].kind = kind_names[i];
     }
-    for (size_t i = 0; i < delta->rows.count; i++) {
+    for (size_t i = 0; i < set->rows.count; i++) {
         struct tarn_change_sum *kind = &changes->kinds[kind_of(&rows[i])];
 
+        rows[i].kind = kind->kind;
+        rows[i].change = (int64_t)(rows[i].after - rows[i].before);
+        rows[i].block_change = (int64_t)(rows[i].blocks_after - rows[i].blocks_before);
         kind->groups++;
-        kind->change += (int64_t)(rows[i].bytes[1] - rows[i].bytes[0]);
-        for (int side = 0; side < 2 && i >= changes->row_count; side++) {
-            others.bytes[side] += rows[i].bytes[side];
-            others.blocks[side] += rows[i].blocks[side];
-        }
+        kind->change += rows[i].change;
     }
-    changes->other_count = delta->rows.count - changes->row_count;
-    changes->others = change_of(&others);
-    changes->total = change_of(&delta->total);
+    tn_rows_sum(set, changes->row_count, &changes->others);
+    tn_rows_sum(set, 0, &changes->total);
+    changes->others.kind = kind_names[kind_of(&changes->others)];
+    changes->total.kind = kind_names[kind_of(&changes->total)];
 }
 
-bool tn_changes_make(struct tn_result *result, const struct tn_delta *delta, enum tarn_grouping by,
-                     uint64_t limit, struct tarn_changes *changes)
+bool tn_changes_make(struct tn_result *result, struct tn_row_set *set,
+                     const struct tn_name_table *names, enum tarn_grouping by, uint64_t limit,
+                     struct tarn_changes *changes)
 {
-    const struct tn_delta_row *from = delta->rows.items;
-    const size_t count = limit < delta->rows.count ? (size_t)limit : delta->rows.count;
-    struct tarn_change *rows = tn_arena_alloc_array(tn_result_arena(result), count, sizeof *rows);
+    const size_t count = limit < set->rows.count ? (size_t)limit : set->rows.count;
 
-    *changes = (struct tarn_changes){.by = by, .rows = rows, .row_count = count};
+    *changes =
+        (struct tarn_changes){.by = by, .row_count = count, .other_count = set->rows.count - count};
+    tn_row_set_sort(set, row_compare);
+    sums_make(set, changes);
+    struct tarn_change *rows = tn_result_copy(result, set->rows.items, count, sizeof *rows);
+
     for (size_t i = 0; rows && i < count; i++) {
-        const struct tn_name *name = tn_name_at(delta->names, from[i].name);
+        const struct tn_name *name = tn_name_at(names, (uint32_t)rows[i].group.key);
 
-        rows[i] = change_of(&from[i]);
-        rows[i].group.key = from[i].name;
         rows[i].group.text = tn_result_text(result, name->shown, name->shown_length);
         rows[i].group.name = tn_result_text(result, name->path, name->path_length);
         if (!rows[i].group.text || !rows[i].group.name) {
             return false;
         }
     }
-    sums_make(delta, changes);
+    changes->rows = rows;
     return rows != NULL;
 }

@@ -5,6 +5,7 @@
  * in-place operations, a cache), so the most frequent size of each row is shown.
  */
 #include "analysis/address_map.h"
+#include "base/order.h"
 #include "report/reports.h"
 
 #include <stdlib.h>
@@ -35,12 +36,11 @@ static void row_count(struct tarn_churn_row *row, const struct tn_lifetime *life
 static bool brief_add(struct churn *churn, uint64_t key, const struct tn_lifetime *lifetime)
 {
     struct tarn_churn_row *row = tn_row_get(&churn->set, key);
-    struct brief *brief = tn_vec_push(&churn->briefs);
+    const struct brief brief = {key, lifetime->size};
 
-    if (!brief || !row) {
+    if (!row || !tn_vec_append(&churn->briefs, &brief, 1)) {
         return false;
     }
-    *brief = (struct brief){key, lifetime->size};
     row_count(row, lifetime);
     row_count(&churn->result->total, lifetime);
     return true;
@@ -50,11 +50,9 @@ static int brief_compare(const void *left, const void *right)
 {
     const struct brief *a = left;
     const struct brief *b = right;
+    const int order = tn_order(a->key, b->key);
 
-    if (a->key != b->key) {
-        return a->key < b->key ? -1 : 1;
-    }
-    return (a->size > b->size) - (a->size < b->size);
+    return order ? order : tn_order(a->size, b->size);
 }
 
 /* Runs of one key and size, in order. */
@@ -90,10 +88,9 @@ static int row_compare(const void *left, const void *right)
     if (a->allocations != b->allocations) {
         return a->allocations > b->allocations ? -1 : 1;
     }
-    if (a->allocated != b->allocated) {
-        return a->allocated > b->allocated ? -1 : 1;
-    }
-    return a->group.key < b->group.key ? -1 : a->group.key > b->group.key;
+    const int order = tn_order(b->allocated, a->allocated);
+
+    return order ? order : tn_order(a->group.key, b->group.key);
 }
 
 static bool churn_fill(struct churn *churn, const struct tn_analysis *analysis)
@@ -124,19 +121,6 @@ static bool churn_fill(struct churn *churn, const struct tn_analysis *analysis)
     return true;
 }
 
-static void others_sum(struct churn *churn)
-{
-    const struct tarn_churn_row *rows = churn->set.rows.items;
-    struct tarn_churn_row *others = &churn->result->others;
-
-    churn->result->other_count = churn->set.rows.count - churn->result->row_count;
-    for (size_t i = churn->result->row_count; i < churn->set.rows.count; i++) {
-        others->allocations += rows[i].allocations;
-        others->allocated += rows[i].allocated;
-        others->life_events += rows[i].life_events;
-    }
-}
-
 enum tarn_status tn_churn_compute(const struct tn_report *report,
                                   const struct tn_analysis *analysis, void *result_out,
                                   struct tarn_error *error)
@@ -148,12 +132,14 @@ enum tarn_status tn_churn_compute(const struct tn_report *report,
     (void)error;
     result->life_max = wanted > 0 ? wanted : LIFE_MAX_DEFAULT;
     tn_vec_init(&churn.briefs, sizeof(struct brief));
-    tn_row_set_init(&churn.set, sizeof(struct tarn_churn_row));
+    tn_row_set_init(&churn.set, sizeof(struct tarn_churn_row),
+                    offsetof(struct tarn_churn_row, allocations), 3);
     bool good = churn_fill(&churn, analysis);
 
     if (good) {
         result->row_count = tn_report_rows(report, churn.set.rows.count);
-        others_sum(&churn);
+        result->other_count = churn.set.rows.count - result->row_count;
+        tn_rows_sum(&churn.set, result->row_count, &result->others);
         result->rows = tn_rows_name(report->result, &churn.set, result->row_count, &analysis->keys);
         good = result->rows != NULL;
     }

@@ -1,73 +1,72 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/composition.h"
+#include "base/order.h"
 
 #include <stddef.h>
 
-static struct tarn_holder holder_of(const struct tn_group *group)
+static int holder_compare(const void *left, const void *right)
 {
-    return (struct tarn_holder){.group = {.key = group->key},
-                                .bytes = group->bytes,
-                                .blocks = group->count,
-                                .bytes_before = group->before};
+    const struct tarn_holder *a = left;
+    const struct tarn_holder *b = right;
+    const int order = tn_order(b->bytes, a->bytes);
+
+    return order ? order : tn_order(a->group.key, b->group.key);
 }
 
-/* The sums of the rows that are not shown; what no rule knows is said even where it is one. */
-static void sums_make(const struct tn_groups *groups, struct tarn_holders *holders)
+bool tn_holders_collect(struct tn_row_set *set, const struct tn_analysis *analysis, uint64_t event)
 {
-    const struct tn_group *rows = groups->rows.items;
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(analysis->timeline);
 
-    holders->other_count = groups->rows.count - holders->row_count;
-    for (size_t i = 0; i < groups->rows.count; i++) {
-        if (i >= holders->row_count) {
-            holders->others.bytes += rows[i].bytes;
-            holders->others.blocks += rows[i].count;
-            holders->others.bytes_before += rows[i].before;
+    tn_row_set_init(set, sizeof(struct tarn_holder), offsetof(struct tarn_holder, bytes), 3);
+    for (size_t i = 0; i < analysis->timeline->lifetimes.count; i++) {
+        uint64_t key;
+
+        if (!tn_lifetime_is_at(&lifetimes[i], event)) {
+            continue;
         }
-        if (holders->by == TARN_BY_CATEGORY && rows[i].key == TN_CATEGORY_UNCLASSIFIED) {
-            holders->unclassified = holder_of(&rows[i]);
+        struct tarn_holder *row =
+            tn_group_key_find(&analysis->keys, &lifetimes[i], &key) ? tn_row_get(set, key) : NULL;
+
+        if (!row) {
+            tn_row_set_fini(set);
+            return false;
         }
+        row->bytes += lifetimes[i].size;
+        row->blocks++;
+        row->bytes_before += lifetimes[i].start == TN_NEVER ? lifetimes[i].size : 0;
     }
-    holders->total = (struct tarn_holder){
-        .bytes = groups->bytes, .blocks = groups->count, .bytes_before = groups->before};
-}
-
-static bool tree_make(const struct tn_report *report, const struct tn_analysis *analysis,
-                      const struct tn_groups *groups, struct tarn_holders *holders)
-{
-    const struct tn_tree_source source = {.rows = groups->rows.items,
-                                          .count = groups->rows.count,
-                                          .row_size = sizeof(struct tn_group),
-                                          .numbers_at = offsetof(struct tn_group, bytes),
-                                          .number_count = 3,
-                                          .to_size = sizeof(struct tarn_holder),
-                                          .to_numbers_at = offsetof(struct tarn_holder, bytes),
-                                          .to_call_at = offsetof(struct tarn_holder, call)};
-
-    holders->tree = tn_tree_collect(report, &analysis->keys, &source, &holders->tree_count);
-    return holders->tree != NULL;
+    tn_row_set_sort(set, holder_compare);
+    return true;
 }
 
 bool tn_holders_make(const struct tn_report *report, const struct tn_analysis *analysis,
-                     const struct tn_groups *groups, struct tarn_holders *holders)
+                     const struct tn_row_set *set, struct tarn_holders *holders)
 {
-    const struct tn_group *groups_at = groups->rows.items;
-    const size_t count = tn_report_rows(report, groups->rows.count);
-    struct tarn_holder *rows =
-        tn_arena_alloc_array(tn_result_arena(report->result), count, sizeof *rows);
+    const size_t count = tn_report_rows(report, set->rows.count);
+    const struct tarn_holder *unclassified =
+        analysis->keys.by == TARN_BY_CATEGORY ? tn_row_find(set, TN_CATEGORY_UNCLASSIFIED) : NULL;
 
-    *holders = (struct tarn_holders){.by = analysis->keys.by, .rows = rows, .row_count = count};
-    for (size_t i = 0; rows && i < count; i++) {
-        rows[i] = holder_of(&groups_at[i]);
-        if (!tn_result_group(report->result, &analysis->keys, &rows[i].group)) {
-            return false;
-        }
+    *holders = (struct tarn_holders){
+        .by = analysis->keys.by, .row_count = count, .other_count = set->rows.count - count};
+    tn_rows_sum(set, 0, &holders->total);
+    tn_rows_sum(set, count, &holders->others);
+    if (unclassified) {
+        holders->unclassified = *unclassified;
     }
-    sums_make(groups, holders);
-    return rows != NULL;
+    holders->rows = tn_rows_name(report->result, set, count, &analysis->keys);
+    return holders->rows != NULL;
 }
 
-/* How much more is reserved than allocated. Of one stream or pool nobody knows what else is in its
- * segments when blocks are picked by something else as well. */
+static bool tree_make(const struct tn_report *report, const struct tn_analysis *analysis,
+                      const struct tn_row_set *set, struct tarn_holders *holders)
+{
+    holders->tree = tn_tree_collect(report, &analysis->keys, set,
+                                    offsetof(struct tarn_holder, call), &holders->tree_count);
+    return holders->tree != NULL;
+}
+
+/* How many more bytes are reserved than allocated. Unknown when blocks are selected by more than
+ * their stream or pool: what else is in those segments is not known. */
 static uint64_t unallocated(const struct tn_analysis *analysis, const struct tn_time_point *at)
 {
     const bool is_limited = analysis->timeline->reserved.count > 0;
@@ -82,17 +81,17 @@ static uint64_t unallocated(const struct tn_analysis *analysis, const struct tn_
 bool tn_composition_make(const struct tn_report *report, const struct tn_analysis *analysis,
                          const struct tn_time_point *at, struct tarn_composition *composition)
 {
-    struct tn_groups groups;
+    struct tn_row_set set;
 
-    if (!tn_groups_collect(&groups, analysis, at->entry)) {
+    if (!tn_holders_collect(&set, analysis, at->entry)) {
         return false;
     }
     const bool good =
-        tn_holders_make(report, analysis, &groups, &composition->holders) &&
-        (!report->options->tree || tree_make(report, analysis, &groups, &composition->holders));
+        tn_holders_make(report, analysis, &set, &composition->holders) &&
+        (!report->options->tree || tree_make(report, analysis, &set, &composition->holders));
 
     composition->at = tn_result_time_point(at);
     composition->unallocated = unallocated(analysis, at);
-    tn_groups_fini(&groups);
+    tn_row_set_fini(&set);
     return good;
 }

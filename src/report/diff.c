@@ -5,6 +5,7 @@
  */
 #include "base/errinfo.h"
 #include "report/changes.h"
+#include "report/composition.h"
 #include "snapshot/snapshot.h"
 
 /* Growth in percent where there was nothing before. */
@@ -23,7 +24,7 @@ struct diff {
     const struct tarn_diff_options *how;
     struct tn_result *result;
     struct tn_name_table names; /* of the device that is compared now */
-    struct tn_delta delta;
+    struct tn_row_set changes;
 };
 
 static bool has_device(const struct tn_model *model, size_t device)
@@ -35,21 +36,22 @@ static const struct tarn_instant *instant_of(const struct diff *diff, int number
 {
     const struct tarn_instant *to = &diff->how->to;
 
-    return number == 1 && to->kind != TARN_AT_UNSAID ? to : &diff->sides[number].query.selection.at;
+    return number == 1 && to->kind != TARN_AT_UNSPECIFIED ? to
+                                                          : &diff->sides[number].query.selection.at;
 }
 
-static enum tarn_status groups_add(struct diff *diff, int number, uint64_t event)
+static enum tarn_status holders_add(struct diff *diff, int number, uint64_t event)
 {
     const struct tn_analysis *analysis = &diff->sides[number].analysis;
-    struct tn_groups groups;
+    struct tn_row_set holders;
 
-    if (!tn_groups_collect(&groups, analysis, event)) {
+    if (!tn_holders_collect(&holders, analysis, event)) {
         return TARN_ERR_HOST_MEMORY;
     }
-    const bool good = tn_delta_add_groups(&diff->delta, &diff->names, (enum tn_delta_side)number,
-                                          &analysis->keys, &groups);
+    const bool good = tn_changes_add_holders(
+        &diff->changes, &diff->names, (enum tn_change_side)number, &analysis->keys, &holders);
 
-    tn_groups_fini(&groups);
+    tn_row_set_fini(&holders);
     return good ? TARN_OK : TARN_ERR_HOST_MEMORY;
 }
 
@@ -79,7 +81,7 @@ static enum tarn_status side_open(struct diff *diff, int number, size_t device,
     }
     out->head = tn_report_head_of(&side->analysis);
     out->at = tn_result_time_point(&at);
-    return groups_add(diff, number, at.entry);
+    return holders_add(diff, number, at.entry);
 }
 
 static void sides_close(struct diff *diff)
@@ -100,21 +102,20 @@ static enum tarn_status device_compute(struct diff *diff, size_t device,
 
     out->device = (int)device;
     tn_name_table_init(&diff->names, &format);
-    tn_delta_init(&diff->delta, &diff->names);
+    tn_changes_init(&diff->changes);
     enum tarn_status status = side_open(diff, 0, device, &out->before, error);
 
     if (status == TARN_OK) {
         status = side_open(diff, 1, device, &out->after, error);
     }
     if (status == TARN_OK) {
-        tn_delta_sort(&diff->delta);
-        status = tn_changes_make(diff->result, &diff->delta, diff->options->by,
+        status = tn_changes_make(diff->result, &diff->changes, &diff->names, diff->options->by,
                                  tn_report_limit(diff->options), &out->changes)
                      ? TARN_OK
                      : TARN_ERR_HOST_MEMORY;
     }
     sides_close(diff);
-    tn_delta_fini(&diff->delta);
+    tn_row_set_fini(&diff->changes);
     tn_name_table_fini(&diff->names);
     return status;
 }

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where reserved memory that nobody uses is lost: inside of blocks (rounding, and what is too
- * little to split off), and between them, in pieces that are too small. With it how that was over
- * the trace, and the blocks that keep nearly empty segments from being given back: a segment counts
- * as pinned when its blocks take an eighth of it at most.
+ * Where reserved memory is lost: inside blocks (rounding, and remainders too small to split off),
+ * and between them, in free pieces that are too small; the same over the trace; and the blocks that
+ * keep nearly empty segments from being released: a segment counts as pinned when its blocks take
+ * at most an eighth of it.
  *
  *     reserved = requested + rounding + slack + free
- * holds for each moment, where blocks lie in segments; what lies in none is counted apart.
+ * at every time point, for blocks in segments; blocks in none are counted separately.
  */
+#include "base/order.h"
 #include "report/pools.h"
 #include "report/reports.h"
-
-#include <stdlib.h>
 
 enum {
     PARTS = 10,     /* of the trace, for the table over time */
@@ -82,11 +81,9 @@ static int pin_compare(const void *left, const void *right)
 {
     const struct tarn_pinned_segment *a = left;
     const struct tarn_pinned_segment *b = right;
+    const int order = tn_order(b->unused, a->unused);
 
-    if (a->unused != b->unused) {
-        return a->unused > b->unused ? -1 : 1;
-    }
-    return (a->address > b->address) - (a->address < b->address);
+    return order ? order : tn_order(a->address, b->address);
 }
 
 static bool pins_collect(struct tn_row_set *pins, const struct tn_analysis *analysis,
@@ -111,7 +108,7 @@ static bool pins_make(const struct tn_report *report, const struct tn_analysis *
 {
     struct tn_row_set pins;
 
-    tn_row_set_init(&pins, sizeof(struct tarn_pinned_segment));
+    tn_row_set_init(&pins, sizeof(struct tarn_pinned_segment), 0, 0);
     bool good = pins_collect(&pins, analysis, layout);
 
     if (good) {
@@ -134,7 +131,7 @@ static bool pins_make(const struct tn_report *report, const struct tn_analysis *
 
 /* ---- over time ---- */
 
-/* Right after the last event of each part of what is looked at; of a short trace after each
+/* Right after the last event of each part of the selected events; of a short trace after each
  * event. */
 static bool states_make(const struct tn_report *report, const struct tn_analysis *analysis,
                         struct tarn_frag_result *frag)

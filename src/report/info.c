@@ -5,8 +5,6 @@
 #include "report/result.h"
 #include "snapshot/snapshot.h"
 
-#include <string.h>
-
 static const char *form_of(const struct tn_model *model)
 {
     if (model->is_list_only) {
@@ -15,42 +13,19 @@ static const char *form_of(const struct tn_model *model)
     return model->is_legacy ? "a snapshot of the old form (blocks with a history)" : "a snapshot";
 }
 
-/* ---- oddities ---- */
-
-struct oddities {
-    struct tn_result *result;
-    struct tn_vec items; /* struct tarn_info_oddity */
-    bool failed;
-};
-
-static bool oddity_add(void *context, const struct tarn_snapshot_warning *warning)
+static bool warnings_make(const struct tn_model *model, struct tarn_info_result *info)
 {
-    struct oddities *oddities = context;
-    struct tarn_info_oddity *oddity = tn_vec_push(&oddities->items);
+    struct tarn_snapshot_warning *warnings = tn_arena_alloc_array(
+        tn_result_arena(tn_result_of(info)), model->warning_count, sizeof *warnings);
 
-    if (oddity) {
-        *oddity = (struct tarn_info_oddity){
-            .text = tn_result_text(oddities->result, warning->text, strlen(warning->text)),
-            .count = warning->count,
-            .first_offset = warning->offset};
+    for (size_t i = 0; warnings && i < model->warning_count; i++) {
+        const struct tn_model_warning *from = &model->warnings[i];
+
+        warnings[i] = (struct tarn_snapshot_warning){from->text, from->count, from->offset};
     }
-    oddities->failed = !oddity || !oddity->text;
-    return !oddities->failed;
-}
-
-static bool oddities_make(const struct tarn_snapshot *snapshot, struct tarn_info_result *info)
-{
-    struct oddities oddities = {.result = tn_result_of(info)};
-
-    tn_vec_init(&oddities.items, sizeof(struct tarn_info_oddity));
-    (void)tarn_snapshot_walk_warnings(snapshot, oddity_add, &oddities);
-    info->oddity_count = oddities.items.count;
-    info->oddities = oddities.failed
-                         ? NULL
-                         : tn_result_copy(oddities.result, oddities.items.items,
-                                          oddities.items.count, sizeof(struct tarn_info_oddity));
-    tn_vec_fini(&oddities.items);
-    return info->oddities != NULL;
+    info->warning_count = model->warning_count;
+    info->warnings = warnings;
+    return warnings != NULL;
 }
 
 /* ---- traces ---- */
@@ -161,8 +136,7 @@ static enum tarn_status devices_make(struct tn_query *query, const struct tn_vec
     return status;
 }
 
-static enum tarn_status info_make(const struct tarn_snapshot *snapshot, struct tn_query *query,
-                                  const struct tarn_report_options *options,
+static enum tarn_status info_make(struct tn_query *query, const struct tarn_report_options *options,
                                   struct tarn_info_result *info, struct tarn_error *error)
 {
     const struct tn_model *model = query->model;
@@ -172,13 +146,13 @@ static enum tarn_status info_make(const struct tarn_snapshot *snapshot, struct t
     info->form = form_of(model);
     info->is_partial = model->is_partial;
     info->segments = model->segment_count;
-    info->stacks = model->stacks.count - 2; /* without the two that stand for none */
+    info->stacks = model->stacks.count - 2; /* without the two placeholders for none */
     info->annotations = model->annotation_count;
     info->host_segments = model->host_segment_count;
     info->has_settings = model->settings.present;
     info->settings = conf.text;
     info->settings_length = conf.length;
-    enum tarn_status status = tn_totals_collect(model, &totals) && oddities_make(snapshot, info)
+    enum tarn_status status = tn_totals_collect(model, &totals) && warnings_make(model, info)
                                   ? devices_make(query, &totals, options, info, error)
                                   : TARN_ERR_HOST_MEMORY;
 
@@ -201,7 +175,7 @@ enum tarn_status tarn_info_compute(const struct tarn_snapshot *snapshot,
     }
     struct tarn_info_result *info = tn_result_create(sizeof *info);
 
-    status = info ? info_make(snapshot, &query, options, info, error) : TARN_ERR_HOST_MEMORY;
+    status = info ? info_make(&query, options, info, error) : TARN_ERR_HOST_MEMORY;
     tn_query_fini(&query);
     if (status) {
         tarn_report_destroy(info);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who holds more and more. Memory is looked at at moments at which a run should look alike (see
- * repeat.h). The growth of a group is the median of the slopes between all pairs of moments
+ * Groups whose memory keeps growing. Memory is compared at time points at which a run should look
+ * alike (repeat.h). The growth of a group is the median of the slopes between all pairs of them
  * (Theil-Sen), so that one large step, as at the first use of something, is not taken for a leak. A
- * group leaks when that growth is above zero, it holds more at the last moment than at the first,
+ * group leaks when that growth is above zero, it holds more at the last one than at the first,
  * and it grew in at least two and in a third of the steps between.
  *
- * Cost: O(blocks log moments) and O(moments^2 log moments) for each group that grew.
+ * Cost: with n time points, O(blocks log n), and O(n^2 log n) for each group that grew.
  */
 #include "analysis/repeat.h"
 #include "analysis/suppress.h"
@@ -14,20 +14,18 @@
 #include "base/host_mem.h"
 #include "report/reports.h"
 
-#include <stdlib.h>
-
 enum {
     PAIRS_MAX = TN_REPEATS_MAX * (TN_REPEATS_MAX - 1) / 2
 };
 
-/* What one group holds at each moment. */
+/* What one group holds at each time point. */
 struct row {
     struct tarn_group group;
     uint64_t bytes[TN_REPEATS_MAX]; /* while lives are read: what changes there */
-    uint64_t blocks;                /* at the last moment */
-    double slope;                   /* bytes from one moment to the next; 0: does not leak */
-    uint64_t grew;                  /* from how many moments to the next */
-    size_t first_growth;            /* the moment that is the first to be higher than before */
+    uint64_t blocks;                /* at the last time point */
+    double slope;                   /* bytes from one time point to the next; 0: does not leak */
+    uint64_t grew;                  /* between how many neighbouring time points */
+    size_t first_growth;            /* the first time point that is higher than before */
 };
 
 struct leaks {
@@ -45,7 +43,7 @@ static uint64_t moment_at(const struct leaks *leaks, size_t number)
     return ((const uint64_t *)leaks->repeats.at.items)[number];
 }
 
-/* The first moment at or after an entry. */
+/* The first time point at or after an entry. */
 static size_t moment_find(const struct leaks *leaks, uint64_t entry)
 {
     size_t low = 0;
@@ -131,14 +129,6 @@ static void row_sum_up(const struct leaks *leaks, struct row *row)
     }
 }
 
-static int slope_compare(const void *left, const void *right)
-{
-    const double a = *(const double *)left;
-    const double b = *(const double *)right;
-
-    return (a > b) - (a < b);
-}
-
 static double slope_of(const struct leaks *leaks, const struct row *row)
 {
     double slopes[PAIRS_MAX] = {0};
@@ -149,8 +139,7 @@ static double slope_of(const struct leaks *leaks, const struct row *row)
             slopes[count++] = ((double)row->bytes[k] - (double)row->bytes[i]) / (double)(k - i);
         }
     }
-    qsort(slopes, count, sizeof slopes[0], slope_compare);
-    return count % 2 == 1 ? slopes[count / 2] : (slopes[count / 2 - 1] + slopes[count / 2]) / 2;
+    return tn_median(slopes, count);
 }
 
 static bool has_grown(const struct leaks *leaks, const struct row *row)
@@ -296,7 +285,7 @@ static bool leaks_init(struct leaks *leaks, const struct tn_report *report,
     if (!tn_repeats_init(&leaks->repeats, analysis, report->options->parts)) {
         return false;
     }
-    tn_row_set_init(&leaks->set, sizeof(struct row));
+    tn_row_set_init(&leaks->set, sizeof(struct row), 0, 0);
     if (report->options->suppressions) {
         leaks->is_suppressed = tn_host_alloc_zero((size_t)analysis->whole.model->stacks.count + 1);
     }

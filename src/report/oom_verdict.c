@@ -8,7 +8,6 @@
  * A trace has the rounded request only; the one before rounding is at most 511 bytes less, unless
  * roundup_power2_divisions is set.
  */
-#include "analysis/delta.h"
 #include "base/errinfo.h"
 #include "report/changes.h"
 #include "report/composition.h"
@@ -25,16 +24,16 @@
 /* A run that tries again and again leaves thousands, which each cost a walk through the trace. */
 enum {
     OOMS_MAX = 20,
-    ANSWERS_MAX = 8 /* requests that the caller is asked about: an answer may take a replay */
+    ANSWERS_MAX = 8 /* requests that would_fit is called for: it may run a replay */
 };
 
-/* What is looked at for one request that failed. */
+/* What is examined for one failed request. */
 struct failure {
     const struct tn_report *report;
     const struct tn_analysis *analysis;
     const struct tn_trace_entry *entry;
     struct tn_layout layout;
-    struct tn_groups groups;
+    struct tn_row_set holders; /* right after the failure */
     struct tarn_oom_failure *oom;
 };
 
@@ -96,7 +95,7 @@ static uint64_t outside_of(const struct tarn_oom_failure *oom, uint64_t device_t
 /* ---- what changed before it ---- */
 
 /* The event from which changes are counted: the end of the last step before the failure, if there
- * are steps, else a tenth of the trace before it. Neither is before what is looked at. */
+ * are steps, else a tenth of the trace before it. Neither is before the selected part. */
 static void since_set(struct tarn_oom_failure *oom, const struct tn_analysis *analysis)
 {
     const struct tn_timeline *timeline = analysis->timeline;
@@ -113,19 +112,20 @@ static void since_set(struct tarn_oom_failure *oom, const struct tn_analysis *an
     }
 }
 
-static bool delta_fill(struct failure *failure, struct tn_delta *delta, struct tn_name_table *names)
+static bool changes_fill(struct failure *failure, struct tn_row_set *changes,
+                         struct tn_name_table *names)
 {
     const struct tn_group_keys *keys = &failure->analysis->keys;
-    struct tn_groups before;
+    struct tn_row_set before;
 
-    if (!tn_groups_collect(&before, failure->analysis, failure->oom->since)) {
+    if (!tn_holders_collect(&before, failure->analysis, failure->oom->since)) {
         return false;
     }
-    const bool good = tn_delta_add_groups(delta, names, TN_DELTA_BEFORE, keys, &before) &&
-                      tn_delta_add_groups(delta, names, TN_DELTA_AFTER, keys, &failure->groups);
+    const bool good =
+        tn_changes_add_holders(changes, names, TN_CHANGE_BEFORE, keys, &before) &&
+        tn_changes_add_holders(changes, names, TN_CHANGE_AFTER, keys, &failure->holders);
 
-    tn_groups_fini(&before);
-    tn_delta_sort(delta);
+    tn_row_set_fini(&before);
     return good;
 }
 
@@ -135,16 +135,16 @@ static bool changes_make(struct failure *failure)
     const struct tn_report *report = failure->report;
     const struct tn_path_format format = {.ignore_lines = false};
     struct tn_name_table names;
-    struct tn_delta delta;
+    struct tn_row_set changes;
 
     since_set(failure->oom, failure->analysis);
     tn_name_table_init(&names, &format);
-    tn_delta_init(&delta, &names);
-    const bool good = delta_fill(failure, &delta, &names) &&
-                      tn_changes_make(report->result, &delta, failure->analysis->keys.by,
+    tn_changes_init(&changes);
+    const bool good = changes_fill(failure, &changes, &names) &&
+                      tn_changes_make(report->result, &changes, &names, failure->analysis->keys.by,
                                       report->limit, &failure->oom->changes);
 
-    tn_delta_fini(&delta);
+    tn_row_set_fini(&changes);
     tn_name_table_fini(&names);
     return good;
 }
@@ -186,7 +186,7 @@ static bool tables_make(struct failure *failure)
     return oom->pools &&
            tn_result_stack(report->result, failure->analysis->whole.model, failure->entry->stack,
                            &oom->stack) &&
-           tn_holders_make(report, failure->analysis, &failure->groups, &oom->holders) &&
+           tn_holders_make(report, failure->analysis, &failure->holders, &oom->holders) &&
            changes_make(failure);
 }
 
@@ -202,12 +202,12 @@ static bool oom_make(const struct tn_report *report, const struct tn_analysis *a
     if (!tn_layout_collect(&failure.layout, timeline, event)) {
         return false;
     }
-    bool good = tn_groups_collect(&failure.groups, analysis, event);
+    bool good = tn_holders_collect(&failure.holders, analysis, event);
 
     if (good) {
         numbers_set(&failure, event);
         good = tables_make(&failure);
-        tn_groups_fini(&failure.groups);
+        tn_row_set_fini(&failure.holders);
     }
     tn_layout_fini(&failure.layout);
     return good;
@@ -225,7 +225,7 @@ static enum tarn_status ooms_find(const struct tn_analysis *analysis, const uint
 
     *ooms_out = ooms->items;
     *count_out = ooms->count;
-    if (at->kind == TARN_AT_UNSAID) {
+    if (at->kind == TARN_AT_UNSPECIFIED) {
         return TARN_OK;
     }
     if (at->kind != TARN_AT_OOM) {

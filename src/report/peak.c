@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What memory was made of at its peaks, most bytes allocated and most bytes reserved, which are
- * often different moments (the first of equal ones counts), or at any other instant.
+ * Memory by owner at the peaks of allocated and of reserved bytes, which are often at different
+ * times (the first of equal ones counts), or at any other instant.
  */
 #include "report/composition.h"
 #include "report/reports.h"

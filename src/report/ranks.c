@@ -13,6 +13,7 @@
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "report/changes.h"
+#include "report/composition.h"
 #include "snapshot/snapshot.h"
 
 #include <stdlib.h>
@@ -84,25 +85,22 @@ void tarn_ranks_destroy(struct tarn_ranks *ranks)
 static bool parts_add(struct tarn_ranks *ranks, struct rank *rank,
                       const struct tn_analysis *analysis, uint64_t event)
 {
-    struct tn_groups groups;
-    bool good = tn_groups_collect(&groups, analysis, event);
-    const struct tn_group *rows = good ? groups.rows.items : NULL;
+    struct tn_row_set holders;
+    bool good = tn_holders_collect(&holders, analysis, event);
+    const struct tarn_holder *rows = good ? holders.rows.items : NULL;
 
     if (!good) {
         return false;
     }
     rank->first = ranks->parts.count;
-    rank->count = groups.rows.count;
-    for (size_t i = 0; good && i < groups.rows.count; i++) {
-        struct part *part = tn_vec_push(&ranks->parts);
-        uint32_t name;
+    rank->count = holders.rows.count;
+    for (size_t i = 0; good && i < holders.rows.count; i++) {
+        struct part part = {.bytes = rows[i].bytes, .blocks = rows[i].blocks};
 
-        good = part && tn_name_find(&ranks->names, &analysis->keys, rows[i].key, &name);
-        if (good) {
-            *part = (struct part){name, rows[i].bytes, rows[i].count};
-        }
+        good = tn_name_find(&ranks->names, &analysis->keys, rows[i].group.key, &part.name) &&
+               tn_vec_append(&ranks->parts, &part, 1);
     }
-    tn_groups_fini(&groups);
+    tn_row_set_fini(&holders);
     return good;
 }
 
@@ -116,84 +114,52 @@ static const char *name_keep(struct tarn_ranks *ranks, const char *name)
     return copy;
 }
 
-static enum tarn_status device_add(struct tarn_ranks *ranks, struct tn_query *query, size_t device,
-                                   const char *name, struct tarn_error *error)
+/* A snapshot being added. */
+struct adding {
+    struct tarn_ranks *ranks;
+    const char *name;
+};
+
+static enum tarn_status device_add(void *context, const struct tn_analysis *analysis,
+                                   struct tarn_error *error)
 {
-    struct tn_analysis analysis;
-    struct rank rank = {.shown = {.file = name_keep(ranks, name), .device = (int)device}};
+    const struct adding *adding = context;
+    struct tarn_ranks *ranks = adding->ranks;
+    struct rank rank = {.shown = {.file = name_keep(ranks, adding->name),
+                                  .device = (int)analysis->timeline->device}};
     struct tn_time_point at;
-    enum tarn_status status =
-        rank.shown.file ? tn_analysis_init(&analysis, query, device, error) : TARN_ERR_HOST_MEMORY;
+    const enum tarn_status status =
+        tn_analysis_time_point(analysis, &analysis->query->selection.at, TARN_AT_PEAK, &at, error);
 
     if (status) {
         return status;
     }
-    status = tn_analysis_time_point(&analysis, &query->selection.at, TARN_AT_PEAK, &at, error);
-    if (status == TARN_OK) {
-        struct rank *added = NULL;
-
-        rank.shown.requested = at.requested;
-        rank.shown.left_out = at.left_out;
-        rank.shown.reserved_peak = analysis.timeline->reserved_peak.reserved;
-        if (parts_add(ranks, &rank, &analysis, at.entry)) {
-            added = tn_vec_push(&ranks->ranks);
-        }
-        if (added) {
-            *added = rank;
-        } else {
-            status = TARN_ERR_HOST_MEMORY;
-        }
-    }
-    tn_analysis_fini(&analysis);
-    return status;
+    rank.shown.requested = at.requested;
+    rank.shown.left_out = at.left_out;
+    rank.shown.reserved_peak = analysis->timeline->reserved_peak.reserved;
+    return rank.shown.file && parts_add(ranks, &rank, analysis, at.entry) &&
+                   tn_vec_append(&ranks->ranks, &rank, 1)
+               ? TARN_OK
+               : TARN_ERR_HOST_MEMORY;
 }
 
 enum tarn_status tarn_ranks_add(struct tarn_ranks *ranks, const struct tarn_snapshot *snapshot,
                                 const char *name, struct tarn_error *error)
 {
-    const struct tn_model *model = tn_snapshot_model(snapshot);
-    const struct tarn_report_options *options = &ranks->options;
     const size_t rank_count = ranks->ranks.count;
     const size_t part_count = ranks->parts.count;
-    struct tn_query query;
-    enum tarn_status status =
-        tn_report_check_traces(model, options->one_device, options->device, error);
+    struct adding adding = {ranks, name};
+    const enum tarn_status status =
+        tn_report_devices(tn_snapshot_model(snapshot), &ranks->options, device_add, &adding, error);
 
-    if (status == TARN_OK) {
-        status = tn_query_init(&query, model, options, error);
-    }
-    if (status) {
-        return status;
-    }
-    for (size_t i = 0; status == TARN_OK && i < model->trace_count; i++) {
-        if (model->traces[i].count > 0 && (!options->one_device || (size_t)options->device == i)) {
-            status = device_add(ranks, &query, i, name, error);
-        }
-    }
-    tn_query_fini(&query);
     if (status) {
         ranks->ranks.count = rank_count;
         ranks->parts.count = part_count;
     }
-    return status == TARN_ERR_HOST_MEMORY ? tn_fail_memory(error) : status;
+    return status;
 }
 
 /* ---- distances ---- */
-
-static int number_compare(const void *left, const void *right)
-{
-    const double a = *(const double *)left;
-    const double b = *(const double *)right;
-
-    return (a > b) - (a < b);
-}
-
-/* The median of numbers, which it sorts; of an even count the mean of both in the middle. */
-static double median(double *numbers, size_t count)
-{
-    qsort(numbers, count, sizeof *numbers, number_compare);
-    return count % 2 == 1 ? numbers[count / 2] : (numbers[count / 2 - 1] + numbers[count / 2]) / 2;
-}
 
 static double away(double number, double from)
 {
@@ -203,7 +169,7 @@ static double away(double number, double from)
 /* Sorts the numbers. */
 static struct tarn_rank_range range_of(double *numbers, size_t count, double *median_out)
 {
-    *median_out = median(numbers, count);
+    *median_out = tn_median(numbers, count);
     return (struct tarn_rank_range){.least = (uint64_t)numbers[0],
                                     .median = (uint64_t)*median_out,
                                     .most = (uint64_t)numbers[count - 1]};
@@ -241,7 +207,7 @@ static double distances_set(const struct tn_vec *ranks, double *numbers,
     for (size_t i = 0; i < ranks->count; i++) {
         numbers[i] = away((double)items[i].shown.requested, middle);
     }
-    const double deviation = median(numbers, ranks->count) * NORMAL_FACTOR;
+    const double deviation = tn_median(numbers, ranks->count) * NORMAL_FACTOR;
 
     for (size_t i = 0; i < ranks->count; i++) {
         distance_set(&items[i].shown, middle, deviation, ranks->count);
@@ -284,23 +250,21 @@ static const struct rank *typical_find(const struct tn_vec *ranks, double middle
 
 /* ---- the result ---- */
 
-static bool delta_make(struct tn_delta *delta, const struct tarn_ranks *ranks,
-                       const struct rank *typical, const struct rank *rank)
+static bool changes_fill(struct tn_row_set *changes, const struct tarn_ranks *ranks,
+                         const struct rank *typical, const struct rank *rank)
 {
     const struct rank *sides[2] = {typical, rank};
 
-    tn_delta_init(delta, &ranks->names);
     for (int side = 0; side < 2; side++) {
         const struct part *parts = (const struct part *)ranks->parts.items + sides[side]->first;
 
         for (size_t i = 0; i < sides[side]->count; i++) {
-            if (!tn_delta_add(delta, (enum tn_delta_side)side, parts[i].name, parts[i].bytes,
-                              parts[i].blocks)) {
+            if (!tn_changes_add(changes, (enum tn_change_side)side, parts[i].name, parts[i].bytes,
+                                parts[i].blocks)) {
                 return false;
             }
         }
     }
-    tn_delta_sort(delta);
     return true;
 }
 
@@ -308,13 +272,14 @@ static bool outlier_make(const struct tarn_ranks *ranks, const struct rank *typi
                          const struct rank *rank, struct tn_result *memory,
                          struct tarn_rank_outlier *outlier)
 {
-    struct tn_delta delta;
+    struct tn_row_set changes;
 
-    const bool good = delta_make(&delta, ranks, typical, rank) &&
-                      tn_changes_make(memory, &delta, ranks->options.by,
+    tn_changes_init(&changes);
+    const bool good = changes_fill(&changes, ranks, typical, rank) &&
+                      tn_changes_make(memory, &changes, &ranks->names, ranks->options.by,
                                       tn_report_limit(&ranks->options), &outlier->changes);
 
-    tn_delta_fini(&delta);
+    tn_row_set_fini(&changes);
     return good;
 }
 

@@ -22,7 +22,7 @@ struct tn_result {
     struct tn_text_out out;
 };
 
-/* The result lies behind its header. */
+/* The result follows its header. */
 struct header {
     _Alignas(16) struct tn_result result;
 };
@@ -86,22 +86,10 @@ const char *tn_result_text(struct tn_result *result, const char *text, size_t le
     return copy;
 }
 
-static enum tarn_status text_write(void *context, const char *bytes, size_t size)
-{
-    struct tn_vec *text = context;
-
-    if (!tn_vec_reserve(text, size)) {
-        return TARN_ERR_HOST_MEMORY;
-    }
-    memcpy((char *)text->items + text->count, bytes, size);
-    text->count += size;
-    return TARN_OK;
-}
-
 struct tn_text_out *tn_result_text_begin(struct tn_result *result)
 {
     result->text.count = 0;
-    result->writer = (struct tarn_writer){text_write, &result->text};
+    result->writer = tn_text_to_vec(&result->text);
     tn_text_init(&result->out, &result->writer);
     return &result->out;
 }
@@ -237,7 +225,8 @@ static bool is_wanted(const struct tn_model *model, const struct tarn_report_opt
            (!options->one_device || (size_t)options->device == device);
 }
 
-static size_t wanted_count(const struct tn_model *model, const struct tarn_report_options *options)
+size_t tn_report_device_count(const struct tn_model *model,
+                              const struct tarn_report_options *options)
 {
     size_t count = 0;
 
@@ -247,51 +236,23 @@ static size_t wanted_count(const struct tn_model *model, const struct tarn_repor
     return count;
 }
 
-static enum tarn_status device_compute(const struct tn_report *report, struct tn_query *query,
-                                       size_t device, tn_report_device *compute, void *result_out,
-                                       struct tarn_error *error)
+static enum tarn_status device_visit(struct tn_query *query, size_t device, tn_report_visit *visit,
+                                     void *context, struct tarn_error *error)
 {
     struct tn_analysis analysis;
     enum tarn_status status = tn_analysis_init(&analysis, query, device, error);
 
     if (status == TARN_OK) {
-        *(struct tarn_report_head *)result_out = tn_report_head_of(&analysis);
-        status = compute(report, &analysis, result_out, error);
+        status = visit(context, &analysis, error);
         tn_analysis_fini(&analysis);
     }
-    if (status == TARN_ERR_HOST_MEMORY) {
-        return tn_fail_memory(error);
-    }
-    return status;
+    return status == TARN_ERR_HOST_MEMORY ? tn_fail_memory(error) : status;
 }
 
-/* The devices one after another. */
-static enum tarn_status devices_compute(struct tn_query *query,
-                                        const struct tarn_report_options *options, size_t size,
-                                        tn_report_device *compute, char *results,
-                                        struct tarn_error *error)
+enum tarn_status tn_report_devices(const struct tn_model *model,
+                                   const struct tarn_report_options *options,
+                                   tn_report_visit *visit, void *context, struct tarn_error *error)
 {
-    const struct tn_report report = {
-        .options = options, .limit = tn_report_limit(options), .result = tn_result_of(results)};
-    enum tarn_status status = TARN_OK;
-
-    for (size_t i = 0; status == TARN_OK && i < query->model->trace_count; i++) {
-        if (is_wanted(query->model, options, i)) {
-            status = device_compute(&report, query, i, compute, results, error);
-            results += size;
-        }
-    }
-    return status;
-}
-
-enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
-                               const struct tarn_report_options *given, size_t size,
-                               tn_report_device *compute, void *results_out, size_t *count_out,
-                               struct tarn_error *error)
-{
-    static const struct tarn_report_options defaults = {.struct_size = sizeof defaults};
-    const struct tarn_report_options *options = given ? given : &defaults;
-    const struct tn_model *model = tn_snapshot_model(snapshot);
     struct tn_query query;
     enum tarn_status status =
         tn_report_check_traces(model, options->one_device, options->device, error);
@@ -302,15 +263,60 @@ enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
     if (status) {
         return status;
     }
+    for (size_t i = 0; status == TARN_OK && i < model->trace_count; i++) {
+        if (is_wanted(model, options, i)) {
+            status = device_visit(&query, i, visit, context, error);
+        }
+    }
+    tn_query_fini(&query);
+    return status;
+}
+
+/* An array of results, one of each device. */
+struct computing {
+    struct tn_report report;
+    tn_report_device *compute;
+    char *next;
+    size_t size;
+};
+
+static enum tarn_status result_compute(void *context, const struct tn_analysis *analysis,
+                                       struct tarn_error *error)
+{
+    struct computing *computing = context;
+    void *result = computing->next;
+
+    computing->next += computing->size;
+    *(struct tarn_report_head *)result = tn_report_head_of(analysis);
+    return computing->compute(&computing->report, analysis, result, error);
+}
+
+enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
+                               const struct tarn_report_options *given, size_t size,
+                               tn_report_device *compute, void *results_out, size_t *count_out,
+                               struct tarn_error *error)
+{
+    static const struct tarn_report_options defaults = {.struct_size = sizeof defaults};
+    const struct tarn_report_options *options = given ? given : &defaults;
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+
     if (options->leaks_out) {
         *options->leaks_out = 0;
     }
-    *count_out = wanted_count(model, options);
+    *count_out = tn_report_device_count(model, options);
     char *results = tn_result_create(*count_out * size);
 
-    status = results ? devices_compute(&query, options, size, compute, results, error)
-                     : tn_fail_memory(error);
-    tn_query_fini(&query);
+    if (!results) {
+        return tn_fail_memory(error);
+    }
+    struct computing computing = {
+        .report = {options, tn_report_limit(options), tn_result_of(results)},
+        .compute = compute,
+        .next = results,
+        .size = size};
+    const enum tarn_status status =
+        tn_report_devices(model, options, result_compute, &computing, error);
+
     if (status) {
         tarn_report_destroy(results);
         results = NULL;
@@ -319,11 +325,25 @@ enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
     return status;
 }
 
+static int real_compare(const void *left, const void *right)
+{
+    const double a = *(const double *)left;
+    const double b = *(const double *)right;
+
+    return (a > b) - (a < b);
+}
+
+double tn_median(double *numbers, size_t count)
+{
+    qsort(numbers, count, sizeof *numbers, real_compare);
+    return count % 2 == 1 ? numbers[count / 2] : (numbers[count / 2 - 1] + numbers[count / 2]) / 2;
+}
+
 /* ---- rows ---- */
 
-void tn_row_set_init(struct tn_row_set *set, size_t row_size)
+void tn_row_set_init(struct tn_row_set *set, size_t row_size, size_t sums_at, size_t sum_count)
 {
-    *set = (struct tn_row_set){.numbers = {0}};
+    *set = (struct tn_row_set){.sums_at = sums_at, .sum_count = sum_count};
     tn_vec_init(&set->rows, row_size);
 }
 
@@ -353,8 +373,20 @@ void *tn_row_get(struct tn_row_set *set, uint64_t key)
 
 void tn_row_set_sort(struct tn_row_set *set, int (*compare)(const void *, const void *))
 {
-    if (set->rows.count > 0) {
-        qsort(set->rows.items, set->rows.count, set->rows.item_size, compare);
+    tn_vec_sort(&set->rows, compare);
+}
+
+void tn_rows_sum(const struct tn_row_set *set, size_t first, void *row)
+{
+    uint64_t *into = (uint64_t *)(void *)((char *)row + set->sums_at);
+
+    for (size_t i = first; i < set->rows.count; i++) {
+        const char *other = (const char *)set->rows.items + i * set->rows.item_size;
+        const uint64_t *from = (const uint64_t *)(const void *)(other + set->sums_at);
+
+        for (size_t k = 0; k < set->sum_count; k++) {
+            into[k] += from[k];
+        }
     }
 }
 

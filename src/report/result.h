@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What reports have in common: the memory of a result, the devices it is of, rows by group and
+ * What reports share: the memory of a result, the devices it is of, rows by group and
  * their names.
  *
- * A result is one piece of host memory behind a header; what it points to lies in the header's
- * arena, texts of the file in the snapshot. So a result has no destructor of its own.
+ * A result is one piece of host memory after a header; what it points to is in the header's arena,
+ * or, as texts of the file, in the snapshot. So a result needs no destructor of its own.
  */
 #ifndef TN_REPORT_RESULT_H
 #define TN_REPORT_RESULT_H
@@ -49,7 +49,7 @@ struct tarn_time_point tn_result_time_point(const struct tn_time_point *at);
 
 /* ---- devices ---- */
 
-/* What is asked of one device. */
+/* The options for one device. */
 struct tn_report {
     const struct tarn_report_options *options; /* never NULL */
     uint64_t limit;                            /* rows of a table */
@@ -69,6 +69,20 @@ enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
                                tn_report_device *compute, void *results_out, size_t *count_out,
                                struct tarn_error *error) TN_MUST_CHECK;
 
+/* Called for a device; TARN_ERR_HOST_MEMORY needs no text. */
+typedef enum tarn_status tn_report_visit(void *context, const struct tn_analysis *analysis,
+                                         struct tarn_error *error);
+
+/* Visits each device that has a trace and that the options ask for, until a visit fails. */
+enum tarn_status tn_report_devices(const struct tn_model *model,
+                                   const struct tarn_report_options *options,
+                                   tn_report_visit *visit, void *context,
+                                   struct tarn_error *error) TN_MUST_CHECK;
+
+/* How many devices that visits. */
+size_t tn_report_device_count(const struct tn_model *model,
+                              const struct tarn_report_options *options);
+
 /* Rows of a table at most, and how many of `count` it has. */
 uint64_t tn_report_limit(const struct tarn_report_options *options);
 size_t tn_report_rows(const struct tn_report *report, size_t count);
@@ -80,15 +94,21 @@ struct tarn_report_head tn_report_head_of(const struct tn_analysis *analysis);
 enum tarn_status tn_report_check_traces(const struct tn_model *model, bool one_device, int device,
                                         struct tarn_error *error) TN_MUST_CHECK;
 
+/* The median of numbers, which it sorts; of an even count the mean of both in the middle. */
+double tn_median(double *numbers, size_t count);
+
 /* ---- rows ---- */
 
-/* Rows by key: structs that begin with struct tarn_group. */
+/* Rows by key: structs that begin with struct tarn_group. Some members, numbers of 64 bits next to
+ * each other, can be summed. */
 struct tn_row_set {
     struct tn_vec rows;
     struct tn_map numbers;
+    size_t sums_at; /* of the first such member */
+    size_t sum_count;
 };
 
-void tn_row_set_init(struct tn_row_set *set, size_t row_size);
+void tn_row_set_init(struct tn_row_set *set, size_t row_size, size_t sums_at, size_t sum_count);
 void tn_row_set_fini(struct tn_row_set *set);
 
 /* The row of a key, all zero at first; NULL without host memory. Borrowed until the next one. */
@@ -96,6 +116,9 @@ void *tn_row_get(struct tn_row_set *set, uint64_t key) TN_MUST_CHECK;
 
 /* Sorts; afterwards no row is looked up. */
 void tn_row_set_sort(struct tn_row_set *set, int (*compare)(const void *, const void *));
+
+/* Adds the numbers of all rows from number `first` on to those of a row. */
+void tn_rows_sum(const struct tn_row_set *set, size_t first, void *row);
 
 /* The row of a key, NULL when there is none. Cost: O(rows). */
 const void *tn_row_find(const struct tn_row_set *set, uint64_t key);
@@ -105,23 +128,11 @@ const void *tn_row_find(const struct tn_row_set *set, uint64_t key);
 void *tn_rows_name(struct tn_result *result, const struct tn_row_set *set, size_t count,
                    const struct tn_group_keys *keys) TN_MUST_CHECK;
 
-/* ---- trees of calls ---- */
-
-/* Numbers that lie side by side in rows that begin with a key, and where they go: structs that
- * begin with struct tarn_group. Rows are sorted by the first number. */
-struct tn_tree_source {
-    const void *rows;
-    size_t count;
-    size_t row_size;
-    size_t numbers_at;
-    size_t number_count; /* at most TN_CALL_NUMBERS */
-    size_t to_size;
-    size_t to_numbers_at;
-    size_t to_call_at;
-};
-
-/* The rows of a tree of calls, an array in the result; NULL without host memory. */
+/* The rows as a tree of calls, an array in the result of structs of the same type, with
+ * `struct tarn_call` at `call_at`; ranked by the first of the numbers that can be summed, which are
+ * at most TN_CALL_NUMBERS. NULL without host memory. */
 void *tn_tree_collect(const struct tn_report *report, const struct tn_group_keys *keys,
-                      const struct tn_tree_source *source, size_t *count_out) TN_MUST_CHECK;
+                      const struct tn_row_set *set, size_t call_at,
+                      size_t *count_out) TN_MUST_CHECK;
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a snapshot agrees with itself: blocks of a segment add up to it and follow each other,
- * segments of a device do not overlap, sums equal what they sum, the trace allocates only what is
- * free and frees only what is in use, its time does not run backwards, and what it leaves in use is
- * what the segments say.
+ * Whether a snapshot is consistent: blocks of a segment are adjacent and add up to its size,
+ * segments of a device do not overlap, sums are right, the trace allocates only what is free and
+ * frees only what is allocated, its time does not run backwards, and what it leaves allocated is
+ * what the segments contain.
  */
 #include "tarn/report.h"
 
@@ -56,15 +56,10 @@ static void blocks_check(const struct tn_model_segment *segment, struct tarn_fin
     }
 }
 
-/* One of a sorted list. */
-struct item {
-    const struct tn_model_segment *segment;
-};
-
-static int item_compare(const void *left, const void *right)
+static int segment_compare(const void *left, const void *right)
 {
-    const struct tn_model_segment *a = ((const struct item *)left)->segment;
-    const struct tn_model_segment *b = ((const struct item *)right)->segment;
+    const struct tn_model_segment *a = *(const struct tn_model_segment *const *)left;
+    const struct tn_model_segment *b = *(const struct tn_model_segment *const *)right;
 
     if (a->device != b->device) {
         return a->device < b->device ? -1 : 1;
@@ -74,19 +69,19 @@ static int item_compare(const void *left, const void *right)
 
 static bool overlaps_check(const struct tn_model *model, struct tarn_findings *findings)
 {
-    const size_t size = (model->segment_count + 1) * sizeof(struct item);
-    struct item *sorted = tn_host_alloc_zero(size);
+    const size_t size = (model->segment_count + 1) * sizeof(struct tn_model_segment *);
+    const struct tn_model_segment **sorted = tn_host_alloc_zero(size);
 
     if (!sorted) {
         return false;
     }
     for (size_t i = 0; i < model->segment_count; i++) {
-        sorted[i].segment = &model->segments[i];
+        sorted[i] = &model->segments[i];
     }
-    qsort(sorted, model->segment_count, sizeof *sorted, item_compare);
+    qsort(sorted, model->segment_count, sizeof(struct tn_model_segment *), segment_compare);
     for (size_t i = 1; i < model->segment_count; i++) {
-        const struct tn_model_segment *a = sorted[i - 1].segment;
-        const struct tn_model_segment *b = sorted[i].segment;
+        const struct tn_model_segment *a = sorted[i - 1];
+        const struct tn_model_segment *b = sorted[i];
 
         if (a->device == b->device && b->address - a->address < a->total_size) {
             tn_finding_add(findings,
@@ -124,7 +119,7 @@ static void time_check(const struct tn_model *model, size_t device, struct tarn_
     }
 }
 
-/* Blocks in use at the end, by address + 1, with what was asked for. */
+/* Blocks allocated at the end, by address + 1, with their requested bytes. */
 static bool finals_collect(const struct tn_model *model, size_t device, struct tn_map *finals)
 {
     for (size_t i = 0; i < model->segment_count; i++) {
@@ -145,7 +140,8 @@ static bool finals_collect(const struct tn_model *model, size_t device, struct t
     return true;
 }
 
-/* What the trace leaves in use, and what the segments have. Those are gathered a moment later. */
+/* What the trace leaves allocated, and what the segments have: PyTorch collects those a little
+ * later. */
 static bool ends_check(const struct tn_timeline *timeline, struct tarn_findings *findings)
 {
     const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);

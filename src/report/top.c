@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/order.h"
 #include "report/reports.h"
 /*
- * Stacks, or other groups, by what they did over the whole trace: bytes they held at the peak (or
- * at another instant), bytes they hold at the end, bytes and blocks they allocated. Blocks from
- * before the trace were allocated by nobody known, unless the snapshot still has their stack.
+ * Stacks, or other groups, over the whole trace: bytes they held at the peak (or at another
+ * instant), bytes they hold at the end, bytes and blocks they allocated. The stack of a block from
+ * before the trace is unknown, unless the snapshot still has it.
  */
 
 #include <stddef.h>
+
+#define SUMS_AT offsetof(struct tarn_top_row, rank)
 
 static void row_add(struct tarn_top_row *into, const struct tarn_top_row *from)
 {
@@ -54,16 +57,13 @@ static int row_compare(const void *left, const void *right)
 {
     const struct tarn_top_row *a = left;
     const struct tarn_top_row *b = right;
+    const int order = tn_order(b->rank, a->rank);
 
-    if (a->rank != b->rank) {
-        return a->rank > b->rank ? -1 : 1;
-    }
-    return a->group.key < b->group.key ? -1 : a->group.key > b->group.key;
+    return order ? order : tn_order(a->group.key, b->group.key);
 }
 
-static bool set_fill(struct tn_row_set *set, struct tarn_top_result *top,
-                     const struct tn_analysis *analysis, const struct tn_time_point *at,
-                     enum tarn_top_order order)
+static bool set_fill(struct tn_row_set *set, const struct tn_analysis *analysis,
+                     const struct tn_time_point *at, enum tarn_top_order order)
 {
     const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(analysis->timeline);
 
@@ -78,20 +78,16 @@ static bool set_fill(struct tn_row_set *set, struct tarn_top_result *top,
         }
         more.rank = rank_of(&more, order);
         row_add(row, &more);
-        row_add(&top->total, &more);
     }
     tn_row_set_sort(set, row_compare);
     return true;
 }
 
-static void others_sum(struct tarn_top_result *top, const struct tn_row_set *set)
+static void sums_make(struct tarn_top_result *top, const struct tn_row_set *set)
 {
-    const struct tarn_top_row *rows = set->rows.items;
-
     top->other_count = set->rows.count - top->row_count;
-    for (size_t i = top->row_count; i < set->rows.count; i++) {
-        row_add(&top->others, &rows[i]);
-    }
+    tn_rows_sum(set, 0, &top->total);
+    tn_rows_sum(set, top->row_count, &top->others);
     if (top->head.by == TARN_BY_CATEGORY) {
         const struct tarn_top_row *row = tn_row_find(set, TN_CATEGORY_UNCLASSIFIED);
 
@@ -102,18 +98,8 @@ static void others_sum(struct tarn_top_result *top, const struct tn_row_set *set
 static bool tree_make(const struct tn_report *report, const struct tn_analysis *analysis,
                       struct tarn_top_result *top, const struct tn_row_set *set)
 {
-    const size_t numbers_at = offsetof(struct tarn_top_row, rank);
-    const struct tn_tree_source source = {
-        .rows = set->rows.items,
-        .count = set->rows.count,
-        .row_size = sizeof(struct tarn_top_row),
-        .numbers_at = numbers_at,
-        .number_count = (sizeof(struct tarn_top_row) - numbers_at) / sizeof(uint64_t),
-        .to_size = sizeof(struct tarn_top_row),
-        .to_numbers_at = numbers_at,
-        .to_call_at = offsetof(struct tarn_top_row, call)};
-
-    top->tree = tn_tree_collect(report, &analysis->keys, &source, &top->tree_count);
+    top->tree = tn_tree_collect(report, &analysis->keys, set, offsetof(struct tarn_top_row, call),
+                                &top->tree_count);
     return top->tree != NULL;
 }
 
@@ -131,12 +117,13 @@ enum tarn_status tn_top_compute(const struct tn_report *report, const struct tn_
     }
     top->at = tn_result_time_point(&at);
     top->left_out_at_end = analysis->timeline->end.left_out;
-    tn_row_set_init(&set, sizeof(struct tarn_top_row));
-    bool good = set_fill(&set, top, analysis, &at, report->options->order);
+    tn_row_set_init(&set, sizeof(struct tarn_top_row), SUMS_AT,
+                    (sizeof(struct tarn_top_row) - SUMS_AT) / sizeof(uint64_t));
+    bool good = set_fill(&set, analysis, &at, report->options->order);
 
     if (good) {
         top->row_count = tn_report_rows(report, set.rows.count);
-        others_sum(top, &set);
+        sums_make(top, &set);
         top->rows = tn_rows_name(report->result, &set, top->row_count, &analysis->keys);
         good = top->rows && (!report->options->tree || tree_make(report, analysis, top, &set));
     }

@@ -84,11 +84,23 @@ static void encode_new_frame(struct tn_format *format, const struct tn_frame *fr
     dict_end(&dict);
 }
 
+static bool recall(struct tn_format *format, enum tn_shared kind, uint32_t number)
+{
+    return format->ops->recall && format->ops->recall(format, kind, number);
+}
+
+static void remember(struct tn_format *format, enum tn_shared kind, uint32_t number)
+{
+    if (format->ops->remember) {
+        format->ops->remember(format, kind, number);
+    }
+}
+
 static void encode_frame(struct tn_format *format, uint32_t number)
 {
-    if (!format->ops->recall(format, TN_SHARED_FRAME, number)) {
+    if (!recall(format, TN_SHARED_FRAME, number)) {
         encode_new_frame(format, tn_model_frame(format->model, number));
-        format->ops->remember(format, TN_SHARED_FRAME, number);
+        remember(format, TN_SHARED_FRAME, number);
     }
 }
 
@@ -112,9 +124,9 @@ static void dict_stack_if(struct dict *dict, uint32_t key, uint32_t number)
         return;
     }
     dict_key(dict, key);
-    if (!format->ops->recall(format, TN_SHARED_STACK, number)) {
+    if (!recall(format, TN_SHARED_STACK, number)) {
         encode_new_stack(format, number);
-        format->ops->remember(format, TN_SHARED_STACK, number);
+        remember(format, TN_SHARED_STACK, number);
     }
 }
 
@@ -507,7 +519,9 @@ static void encode_top(struct tn_format *format)
 
 void tn_encode(struct tn_format *format)
 {
-    format->ops->begin(format);
+    if (format->ops->begin) {
+        format->ops->begin(format);
+    }
     if (format->model->is_list_only) {
         encode_segments(format, format->model->segments, format->model->segment_count);
     } else {

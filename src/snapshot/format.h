@@ -40,7 +40,7 @@ struct tn_item {
 };
 
 struct tn_format_ops {
-    void (*begin)(struct tn_format *format);
+    void (*begin)(struct tn_format *format); /* NULL: nothing stands before the value */
     void (*end)(struct tn_format *format);
     void (*list_begin)(struct tn_format *format, uint64_t count);
     void (*item)(struct tn_format *format, uint64_t index);
@@ -58,6 +58,7 @@ struct tn_format_ops {
     /* Writes a whole dict at once. Returns false, having written nothing, if it cannot: then the
      * dict is written key by key. May be NULL. */
     bool (*row)(struct tn_format *format, const struct tn_item *items, uint32_t count);
+    /* Both NULL: everything is written again. */
     bool (*recall)(struct tn_format *format, enum tn_shared kind, uint32_t number);
     void (*remember)(struct tn_format *format, enum tn_shared kind, uint32_t number);
 };

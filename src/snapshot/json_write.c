@@ -17,11 +17,6 @@ static void put_text(struct tn_format *format, const char *text)
     tn_bytes_put(format->out, text, strlen(text));
 }
 
-static void json_begin(struct tn_format *format)
-{
-    (void)format;
-}
-
 static void json_end(struct tn_format *format)
 {
     put(format, '\n');
@@ -181,23 +176,7 @@ static void json_pair(struct tn_format *format, const uint64_t pair[2])
     put(format, ']');
 }
 
-static bool json_recall(struct tn_format *format, enum tn_shared kind, uint32_t number)
-{
-    (void)format;
-    (void)kind;
-    (void)number;
-    return false;
-}
-
-static void json_remember(struct tn_format *format, enum tn_shared kind, uint32_t number)
-{
-    (void)format;
-    (void)kind;
-    (void)number;
-}
-
 static const struct tn_format_ops json_ops = {
-    .begin = json_begin,
     .end = json_end,
     .list_begin = json_list_begin,
     .item = json_item,
@@ -212,8 +191,6 @@ static const struct tn_format_ops json_ops = {
     .real = json_real,
     .string = json_string,
     .pair = json_pair,
-    .recall = json_recall,
-    .remember = json_remember,
 };
 
 struct tn_format tn_json_format(const struct tn_model *model, struct tn_byte_out *out)

@@ -3,7 +3,6 @@
 
 #include "base/map.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 void tn_profile_init(struct tn_profile *profile, struct tn_model *model)
@@ -27,13 +26,6 @@ void *tn_profile_push(struct tn_profile *profile, struct tn_vec *vec)
 static int compare(int64_t a, int64_t b)
 {
     return a < b ? -1 : a > b;
-}
-
-static void sort(const struct tn_vec *vec, int (*order)(const void *, const void *))
-{
-    if (vec->count > 0) {
-        qsort(vec->items, vec->count, vec->item_size, order);
-    }
 }
 
 /* ---- stacks ---- */
@@ -141,8 +133,8 @@ static bool stacks_make(struct tn_profile *profile, uint32_t max_frames)
 
     tn_vec_init(&sweep.open, sizeof(const struct tn_profile_slice *));
     tn_vec_init(&sweep.frames, sizeof(uint32_t));
-    sort(&profile->slices, slice_compare);
-    sort(&profile->events, event_compare_thread);
+    tn_vec_sort(&profile->slices, slice_compare);
+    tn_vec_sort(&profile->events, event_compare_thread);
     for (size_t i = 0; good && i < profile->events.count; i++) {
         good = sweep_to(&sweep, &events[i]) && event_set_stack(&sweep, &events[i]);
     }
@@ -273,7 +265,7 @@ static void rests_sort(struct device *device)
     uint64_t end = 0;
     size_t kept = 0;
 
-    sort(&device->blocks, rest_compare);
+    tn_vec_sort(&device->blocks, rest_compare);
     for (size_t i = 0; i < device->blocks.count; i++) {
         if (rests[i].size > 0 && rests[i].address >= end &&
             rests[i].size <= device->end - rests[i].address) {
@@ -378,7 +370,7 @@ bool tn_profile_build(struct tn_profile *profile, uint32_t max_frames)
     if (!traces || !segments || !stacks_make(profile, max_frames)) {
         return false;
     }
-    sort(&profile->events, event_compare_time);
+    tn_vec_sort(&profile->events, event_compare_time);
     for (size_t i = 0; i < count; i++) {
         const int32_t source = i + 1 == count ? TN_PROFILE_CPU : (int32_t)i;
 

@@ -89,7 +89,7 @@ const int64_t *tn_owner_bytes(const struct tn_owner_table *table, const struct t
     case TARN_TRACK_PEAKS:
         return owner->device_epoch == table->device_epochs[owner->device] ? owner->at_device_peak
                                                                           : owner->now;
-    case TARN_TRACK_ONE_MOMENT:
+    case TARN_TRACK_TOTAL_PEAK:
         return owner->moment_epoch == table->moment_epoch ? owner->at_moment : owner->now;
     case TARN_TRACK_NOW:
     case TARN_TRACK_AT_END:

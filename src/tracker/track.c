@@ -386,7 +386,7 @@ const struct tn_breakdown *tn_track_breakdown(const struct tarn_tracker *t,
     switch (moment) {
     case TARN_TRACK_PEAKS:
         return &t->peaks;
-    case TARN_TRACK_ONE_MOMENT:
+    case TARN_TRACK_TOTAL_PEAK:
         return &t->moment;
     case TARN_TRACK_AT_END:
         return t->is_ending ? &t->at_end : &t->now;

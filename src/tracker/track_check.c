@@ -69,7 +69,7 @@ static void check_device(const struct tarn_tracker *t, uint32_t device,
     owners_sum(t, device, TARN_TRACK_NOW, sums);
     check_sums(device, "owners now", &t->now, sums, findings);
     memset(sums, 0, sizeof sums);
-    owners_sum(t, device, TARN_TRACK_ONE_MOMENT, sums);
+    owners_sum(t, device, TARN_TRACK_TOTAL_PEAK, sums);
     check_sums(device, "owners in the peak's moment", &t->moment, sums, findings);
     if (tn_breakdown_find(&t->peaks, device)) {
         memset(sums, 0, sizeof sums);

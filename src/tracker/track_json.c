@@ -163,7 +163,7 @@ static void put_owners(struct tn_json_text *json, const struct tarn_tracker *t)
     tn_json_open_array(json, "owners");
     for (size_t i = 0; i < t->owners.owners.count; i++) {
         const struct tn_owner *owner = tn_owner_at(&t->owners, i);
-        const int64_t *bytes = tn_owner_bytes(&t->owners, owner, TARN_TRACK_ONE_MOMENT);
+        const int64_t *bytes = tn_owner_bytes(&t->owners, owner, TARN_TRACK_TOTAL_PEAK);
         int64_t total = 0;
 
         for (size_t c = 0; c < TARN_TRACK_CATEGORIES_MAX; c++) {

@@ -73,18 +73,6 @@ struct tn_amount tn_amount_format(int64_t bytes, const struct tn_track_unit *uni
 
 /* ---- output ---- */
 
-static enum tarn_status memory_write(void *context, const char *bytes, size_t size)
-{
-    struct tn_vec *text = context;
-
-    if (!tn_vec_reserve(text, size)) {
-        return TARN_ERR_HOST_MEMORY;
-    }
-    memcpy((char *)text->items + text->count, bytes, size);
-    text->count += size;
-    return TARN_OK;
-}
-
 static enum tarn_status hand_over(const struct tn_vec *text, const struct tarn_writer *writer)
 {
     return text->count > 0 ? writer->write(writer->context, text->items, text->count) : TARN_OK;
@@ -95,7 +83,7 @@ enum tarn_status tn_track_write(struct tarn_tracker *t, tn_track_print *print, c
 {
     struct tn_vec text;
     struct tn_text_out out;
-    const struct tarn_writer memory = {.write = memory_write, .context = &text};
+    const struct tarn_writer memory = tn_text_to_vec(&text);
     enum tarn_status st;
 
     if (tn_fork_passed(&t->fork)) {

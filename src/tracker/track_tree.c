@@ -263,7 +263,7 @@ enum tarn_status tarn_tracker_write_tree(struct tarn_tracker *t, enum tarn_track
                                          const struct tarn_writer *writer, struct tarn_error *error)
 {
     struct tree tree = {
-        .moment = moment == TARN_TRACK_PEAKS ? TARN_TRACK_ONE_MOMENT : moment,
+        .moment = moment == TARN_TRACK_PEAKS ? TARN_TRACK_TOTAL_PEAK : moment,
         .depth = depth,
         .bar_width = bar_width < BAR_MAX ? bar_width : BAR_MAX,
     };

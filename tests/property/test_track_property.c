@@ -117,7 +117,7 @@ static void check_owners(const struct pair *pair)
     for (uint32_t name = 0; name < TM_NAMES; name++) {
         for (uint32_t d = 0; d < TM_DEVICES; d++) {
             assert_int_equal(
-                tarn_tracker_get_owned(pair->tracker, TARN_TRACK_ONE_MOMENT, name, d, &row), 0);
+                tarn_tracker_get_owned(pair->tracker, TARN_TRACK_TOTAL_PEAK, name, d, &row), 0);
             assert_memory_equal(row.bytes, m->owned_at_moment[name][d],
                                 sizeof m->owned_at_moment[name][d]);
             assert_int_equal(tarn_tracker_get_owned(pair->tracker, TARN_TRACK_PEAKS, name, d, &row),
@@ -244,7 +244,7 @@ static void step(struct pair *pair)
 
     check_moment(pair, TARN_TRACK_NOW, "what is there", &now);
     check_moment(pair, TARN_TRACK_PEAKS, "the peak of each device", &pair->model.peaks);
-    check_moment(pair, TARN_TRACK_ONE_MOMENT, "the peak of all", &pair->model.moment);
+    check_moment(pair, TARN_TRACK_TOTAL_PEAK, "the peak of all", &pair->model.moment);
     check_owners(pair);
 }
 

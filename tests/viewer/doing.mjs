@@ -213,7 +213,7 @@ async function cutPagesSaySo(browser) {
   await draw(page);
   expectTrue('a page is as small as it must be', statSync(file).size <= limit);
   const words = await page.innerText('#document');
-  expectTrue('a cut page says so', /The page begins with entry [1-9]/.test(words), words);
+  expectTrue('a cut page says so', /The page begins with event [1-9]/.test(words), words);
   await close();
 }
 

@@ -104,7 +104,7 @@ async function viewOnPaper(page, view) {
   await page.waitForFunction(() => document.body.classList.contains('printing'));
   const found = await paperOf(page);
   const isPicture = ['timeline', 'blocks', 'map', 'flame'].includes(view);
-  for (const words of ['oom.pickle.gz', 'device 0', 'at entry 4,442', '6.39 GiB', 'block of'])
+  for (const words of ['oom.pickle.gz', 'device 0', 'at event 4,442', '6.39 GiB', 'block of'])
     expectTrue(
       `print ${view}: says ${words}`,
       found.text.includes(words),

@@ -742,7 +742,7 @@ async function accessibility(browser) {
       expect(`axe, ${view}${dark ? ', dark' : ''}`, bad, []);
     }
     const words = await page.getAttribute('#canvas', 'aria-label');
-    expectTrue('a picture has words', /in use of .* reserved/.test(words || ''), words);
+    expectTrue('a picture has words', /allocated of .* reserved/.test(words || ''), words);
     await close();
   }
 }

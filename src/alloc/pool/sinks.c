@@ -173,7 +173,7 @@ void tn_heap_emit_free(struct tn_heap *heap, uint64_t address, uint64_t size, ta
 
     heap_send(heap, &event);
     event.action = TARN_ACTION_FREE_COMPLETED;
-    event.same_moment = true;
+    event.same_time = true;
     heap_send(heap, &event);
 }
 

@@ -234,16 +234,16 @@ static void moments_are_told_apart(void **state)
     open_counting(&rig, GIB, "", true);
     const tarn_ptr a = rig_alloc(&rig, 4096, 0);
 
-    assert_false(counting.last.same_moment);
+    assert_false(counting.last.same_time);
     rig_free(&rig, a);
     assert_int_equal(counting.last.action, TARN_ACTION_FREE_COMPLETED);
-    assert_true(counting.last.same_moment);
+    assert_true(counting.last.same_time);
     const tarn_ptr b = rig_alloc(&rig, 4096, 0);
 
     rig_record(&rig, b, 7);
     rig_free(&rig, b);
     assert_int_equal(counting.last.action, TARN_ACTION_FREE_REQUESTED);
-    assert_false(counting.last.same_moment);
+    assert_false(counting.last.same_time);
     rig_empty_cache(&rig);
     assert_int_equal(counting.live, 0);
     rig_close(&rig);

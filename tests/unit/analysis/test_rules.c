@@ -48,7 +48,8 @@ static const char *category_of(const char *text, const struct tn_lifetime *lifet
     if (!text) {
         assert_int_equal(tarn_rules_create_default(&rules, &error), TARN_OK);
     }
-    assert_true(tn_categories_init(&categories, rules, tn_snapshot_model(snapshot)));
+    assert_int_equal(tn_categories_init(&categories, rules, tn_snapshot_model(snapshot), NULL),
+                     TARN_OK);
     const uint32_t category = tn_category_of(&categories, lifetime, first_step);
 
     assert_int_equal(tn_category_of(&categories, lifetime, first_step), category);

@@ -93,7 +93,7 @@ static struct asked asked_of(const struct tarn_snapshot *snapshot)
 {
     return (struct asked){
         .snapshot = snapshot,
-        .selection = {.struct_size = sizeof(struct tarn_selection), .at = {TARN_AT_ENTRY, 4}},
+        .selection = {.struct_size = sizeof(struct tarn_selection), .at = {TARN_AT_EVENT, 4}},
         .options = {.struct_size = sizeof(struct tarn_report_options)}};
 }
 
@@ -155,15 +155,15 @@ static void parts_are_picked(void **state)
     struct asked asked = asked_of(snapshot);
 
     (void)state;
-    asked.selection.at.kind = TARN_AT_UNSAID;
-    asked.selection.entries = (struct tarn_span){true, 1, 2};
+    asked.selection.at.kind = TARN_AT_UNSPECIFIED;
+    asked.selection.events = (struct tarn_span){true, 1, 2};
     says(&asked, "selected: events 1 to 2 of 8\n\nthen: 128.0KiB reserved, 4.1KiB allocated, at "
                  "event 2 of 8\n");
     says(&asked, "      1.1KiB          of the total was there before that part\n");
     asked.selection.at.kind = TARN_AT_START;
     says(&asked, "then: 128.0KiB reserved, 1.1KiB allocated, before event 1 of 8\n");
-    asked.selection.at.kind = TARN_AT_UNSAID;
-    asked.selection.entries.is_given = false;
+    asked.selection.at.kind = TARN_AT_UNSPECIFIED;
+    asked.selection.events.is_given = false;
     asked.selection.time_us = (struct tarn_span){true, 10, 30};
     says(&asked, "selected: events 1 to 3 of 8\n");
     asked.selection.time_us.last = UINT64_MAX;
@@ -282,11 +282,11 @@ static void what_is_not_there(void **state)
     asked.selection.annotation = "nothing";
     refuses(&asked, TARN_ERR_NOT_FOUND, "device 0 has no annotation \"nothing\"");
     asked.selection.annotation = NULL;
-    asked.selection.entries = (struct tarn_span){true, 8, 9};
+    asked.selection.events = (struct tarn_span){true, 8, 9};
     refuses(&asked, TARN_ERR_NOT_FOUND, "has events 0 to 7, none of them in that part");
-    asked.selection.entries = (struct tarn_span){true, 6, 7};
+    asked.selection.events = (struct tarn_span){true, 6, 7};
     refuses(&asked, TARN_ERR_NOT_FOUND, "is not in what is looked at: events 6 to 7");
-    asked.selection.entries.is_given = false;
+    asked.selection.events.is_given = false;
     asked.selection.steps = (struct tarn_span){true, 3, 3};
     refuses(&asked, TARN_ERR_NOT_FOUND, "has steps 1 to 2");
     asked.selection.steps.is_given = false;
@@ -308,7 +308,7 @@ static void a_file_without(void **state)
     struct asked asked = asked_of(snapshot);
 
     (void)state;
-    asked.selection.at.kind = TARN_AT_UNSAID;
+    asked.selection.at.kind = TARN_AT_UNSPECIFIED;
     asked.selection.annotation = "a";
     refuses(&asked, TARN_ERR_NOT_FOUND, "the file has no annotations of device 0");
     asked.selection.annotation = NULL;
@@ -335,7 +335,7 @@ static void absurd_numbers(void **state)
     struct asked asked = asked_of(snapshot);
 
     (void)state;
-    asked.selection.at.kind = TARN_AT_UNSAID;
+    asked.selection.at.kind = TARN_AT_UNSPECIFIED;
     for (int by = TARN_BY_STACK; by <= TARN_BY_MODULE; by++) {
         asked.options.by = (enum tarn_grouping)by;
         says(&asked, "total\n");
@@ -377,7 +377,7 @@ static void failures_leave_nothing(void **state)
     asked.selection.match = ".";
     asked.selection.annotation = "ProfilerStep";
     asked.selection.pools = TARN_POOLS_DEFAULT;
-    asked.selection.entries = (struct tarn_span){true, 0, 6};
+    asked.selection.events = (struct tarn_span){true, 0, 6};
     for (int by = TARN_BY_STACK; by <= TARN_BY_MODULE; by++) {
         asked.options.by = (enum tarn_grouping)by;
         assert_true(report_fails_cleanly(live, &asked) >= 10);

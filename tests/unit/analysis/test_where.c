@@ -73,7 +73,7 @@ static void what_is_wrong_is_said_with_its_column(void **state)
         {"size ~ 4", "column 6: expected ==, !=, <, <=, > or >=, not \"~ 4\""},
         {"stream==1KiB", "column 9: expected a number (7, 0x7f00), not \"1KiB\""},
         {"life>1KiB",
-         "column 6: expected a number of entries (100) or a time (2s, 300ms), not \"1KiB\""},
+         "column 6: expected a number of events (100) or a time (2s, 300ms), not \"1KiB\""},
         {"pool<1,0", "column 5: expected == or !=, not \"<1,0\""},
         {"pool==1", "column 7: expected default, private, or the number of a pool (1,0), not "
                     "\"1\""},

@@ -59,7 +59,7 @@ static void instants(void **state)
     } good[] = {{"peak", TARN_AT_PEAK, 0},       {"reserved-peak", TARN_AT_RESERVED_PEAK, 0},
                 {"start", TARN_AT_START, 0},     {"end", TARN_AT_END, 0},
                 {"oom", TARN_AT_OOM, 1},         {"oom:3", TARN_AT_OOM, 3},
-                {"event:17", TARN_AT_ENTRY, 17}, {"time:1.5", TARN_AT_TIME, 1500000},
+                {"event:17", TARN_AT_EVENT, 17}, {"time:1.5", TARN_AT_TIME, 1500000},
                 {"time:7us", TARN_AT_TIME, 7},   {"step:2", TARN_AT_STEP, 2}};
     static const char *const bad[] = {
         "", "Peak", "peak:1", "oom:", "event:", "event:x", "time:1m", "step", "17", "oom:1 "};

@@ -73,14 +73,14 @@ static void a_cut_is_a_snapshot_of_that_moment(void **state)
         assert_true(tn_timeline_init(&timeline, tn_snapshot_model(snapshot), 0));
         for (uint64_t k = 0; k < 7; k++) {
             const struct tarn_trim_options options = {.struct_size = sizeof options,
-                                                      .has_entries = true,
-                                                      .first_entry = k * count / 20,
-                                                      .last_entry = k * (count - 1) / 6};
+                                                      .has_events = true,
+                                                      .first_event = k * count / 20,
+                                                      .last_event = k * (count - 1) / 6};
             struct tarn_snapshot *part = trimmed(snapshot, &options);
-            const struct tn_time_point moment = tn_timeline_at(&timeline, options.last_entry);
+            const struct tn_time_point moment = tn_timeline_at(&timeline, options.last_event);
 
             assert_int_equal(tarn_snapshot_trace_length(part, 0),
-                             options.last_entry - options.first_entry + 1);
+                             options.last_event - options.first_event + 1);
             is_consistent(part);
             segments_are_as_at(part, &moment);
             tarn_snapshot_destroy(part);
@@ -271,7 +271,7 @@ static void wrong_parts(void **state)
     const struct tarn_trim_options wrong[] = {
         {.struct_size = sizeof wrong[0], .one_device = true, .device = 2},
         {.struct_size = sizeof wrong[0], .one_device = true, .device = -1},
-        {.struct_size = sizeof wrong[0], .has_entries = true, .first_entry = 2, .last_entry = 1},
+        {.struct_size = sizeof wrong[0], .has_events = true, .first_event = 2, .last_event = 1},
         {.struct_size = sizeof wrong[0], .has_time = true, .from_us = 2, .to_us = 1}};
     struct tarn_snapshot *snapshot = report_parse(two_devices);
 
@@ -316,7 +316,7 @@ static enum tarn_status trim_twice(const void *context, const struct tarn_writer
                                    struct tarn_error *error)
 {
     const struct tarn_trim_options options = {
-        .struct_size = sizeof options, .has_entries = true, .last_entry = 2, .anonymize = true};
+        .struct_size = sizeof options, .has_events = true, .last_event = 2, .anonymize = true};
     struct tarn_snapshot *part;
     enum tarn_status status = tarn_snapshot_trim(context, &options, &part, error);
 

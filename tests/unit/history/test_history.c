@@ -149,7 +149,7 @@ static void a_moment_can_be_shared(void **state)
     send(&rig, TARN_ACTION_FREE_REQUESTED, 1, 0);
     first = rig.history->now;
     event = event_of(TARN_ACTION_FREE_COMPLETED, 1, 0);
-    event.same_moment = true;
+    event.same_time = true;
     rig.sink.receive(rig.sink.context, &event);
     assert_int_equal(tn_ring_at(&rig.history->ring, 0)->ticks, first);
     assert_int_equal(tn_ring_at(&rig.history->ring, 1)->ticks, first);

@@ -47,7 +47,7 @@ static void folded(void **state)
     report_says(flame, &asked,
                 "stream 0;a.py:1:in 100\nstream 3;b.py:2:b 50\nstream 0;(no frames) 7\n");
     asked.options.by = TARN_BY_STACK;
-    asked.how.from = (struct tarn_instant){TARN_AT_ENTRY, 1};
+    asked.how.from = (struct tarn_instant){TARN_AT_EVENT, 1};
     report_says(flame, &asked, "a.py:1:in 30\n(no frames) 7\n");
     tarn_snapshot_destroy(snapshot);
 }
@@ -58,7 +58,7 @@ static void pictures(void **state)
     struct tarn_selection selection = {.struct_size = sizeof selection, .size_min = 10};
     struct asked asked = {snapshot,
                           {.struct_size = sizeof asked.options, .selection = &selection},
-                          {.struct_size = sizeof asked.how, .from = {TARN_AT_ENTRY, 1}}};
+                          {.struct_size = sizeof asked.how, .from = {TARN_AT_EVENT, 1}}};
     char *text = report_text(flame, &asked);
 
     (void)state;

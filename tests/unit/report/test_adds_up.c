@@ -202,10 +202,10 @@ static struct tarn_selection selection_of(size_t number, uint64_t entries)
         selection.one_stream = true;
         break;
     case 4:
-        selection.entries = (struct tarn_span){true, entries / 3, entries / 3 * 2};
+        selection.events = (struct tarn_span){true, entries / 3, entries / 3 * 2};
         break;
     case 5:
-        selection.entries = (struct tarn_span){true, entries / 4, UINT64_MAX};
+        selection.events = (struct tarn_span){true, entries / 4, UINT64_MAX};
         selection.size_min = 1000;
         selection.hide = "/torch/";
         selection.depth = 3;
@@ -219,16 +219,16 @@ static struct tarn_selection selection_of(size_t number, uint64_t entries)
 static void live_is_right(const struct tarn_snapshot *snapshot, const struct plain *plain,
                           struct tarn_report_options *options, struct tarn_selection *selection)
 {
-    const uint64_t first = selection->entries.is_given ? selection->entries.first : 0;
-    const uint64_t last = selection->entries.is_given && selection->entries.last != UINT64_MAX
-                              ? selection->entries.last
+    const uint64_t first = selection->events.is_given ? selection->events.first : 0;
+    const uint64_t last = selection->events.is_given && selection->events.last != UINT64_MAX
+                              ? selection->events.last
                               : plain->entries - 1;
 
     for (int i = 0; i < 3; i++) {
         const uint64_t entry = first + (last - first) * (uint64_t)i / 2;
         json_t *root;
 
-        selection->at = (struct tarn_instant){TARN_AT_ENTRY, entry};
+        selection->at = (struct tarn_instant){TARN_AT_EVENT, entry};
         const json_t *device = device_of(tarn_report_live, snapshot, options, &root);
         const json_t *instant = json_object_get(device, "instant");
 
@@ -241,7 +241,7 @@ static void live_is_right(const struct tarn_snapshot *snapshot, const struct pla
                          plain_sum(plain, entry, NULL));
         json_decref(root);
     }
-    selection->at = (struct tarn_instant){.kind = TARN_AT_UNSAID};
+    selection->at = (struct tarn_instant){.kind = TARN_AT_UNSPECIFIED};
 }
 
 /* The peak of the slow computation: at every entry that allocates something. */
@@ -269,7 +269,7 @@ static void top_is_right(const struct tarn_snapshot *snapshot, const struct plai
 
     for (size_t i = 0; i < plain->count; i++) {
         const struct block *block = &plain->blocks[i];
-        const struct tarn_span *part = &selection->entries;
+        const struct tarn_span *part = &selection->events;
         const bool inside =
             block->start != UINT64_MAX &&
             (!part->is_given || (block->start >= part->first && block->start <= part->last));
@@ -298,7 +298,7 @@ static void churn_is_right(const struct tarn_snapshot *snapshot, const struct pl
 
     for (size_t i = 0; i < plain->count; i++) {
         const struct block *block = &plain->blocks[i];
-        const struct tarn_span *part = &selection->entries;
+        const struct tarn_span *part = &selection->events;
         const bool inside =
             block->start != UINT64_MAX && block->end != UINT64_MAX &&
             (!part->is_given || (block->start >= part->first && block->end <= part->last));

@@ -154,7 +154,7 @@ static void lines_and_prefixes(void **state)
 static void two_instants_of_one_file(void **state)
 {
     struct tarn_snapshot *snapshot = run("/x", 1, 1000, "later");
-    struct tarn_selection selection = {.struct_size = sizeof selection, .at = {TARN_AT_ENTRY, 0}};
+    struct tarn_selection selection = {.struct_size = sizeof selection, .at = {TARN_AT_EVENT, 0}};
     struct asked asked = {snapshot,
                           snapshot,
                           {.struct_size = sizeof asked.options, .selection = &selection},

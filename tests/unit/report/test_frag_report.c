@@ -57,7 +57,7 @@ static struct tarn_frag_result *compute(const struct report_asked *asked)
 static void what_pins(void **state)
 {
     struct tarn_snapshot *snapshot = report_parse(pinned);
-    struct tarn_selection selection = {.struct_size = sizeof selection, .at = {TARN_AT_ENTRY, 6}};
+    struct tarn_selection selection = {.struct_size = sizeof selection, .at = {TARN_AT_EVENT, 6}};
     const struct report_asked asked = {
         snapshot, {.struct_size = sizeof asked.options, .selection = &selection, .rows = 1}};
     struct tarn_frag_result *frag = compute(&asked);
@@ -91,7 +91,7 @@ static void as_text(void **state)
 {
     struct tarn_snapshot *snapshot = report_parse(pinned);
     struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
-    struct tarn_selection selection = {.struct_size = sizeof selection, .at = {TARN_AT_ENTRY, 6}};
+    struct tarn_selection selection = {.struct_size = sizeof selection, .at = {TARN_AT_EVENT, 6}};
 
     (void)state;
     says(&asked, "then: 142.0MiB reserved, 31.0MiB allocated, at event 4 of 8\n");

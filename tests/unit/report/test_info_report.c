@@ -48,7 +48,7 @@ static void what_is_missing_is_said(void **state)
     (void)state;
     assert_non_null(strstr(text, "a list of segments\ndevices: 1, segments: 1, stacks: 0\n"
                                  "settings: (not in the file)\n"));
-    assert_non_null(strstr(text, "odd: "));
+    assert_non_null(strstr(text, "warning: "));
     assert_null(strchr(text, '\x1b'));
     assert_non_null(strstr(text, "\ndevice 5\n"));
     assert_non_null(strstr(text, "  no trace: history was not recorded\n"));

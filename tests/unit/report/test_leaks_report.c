@@ -81,7 +81,7 @@ static void steady_growth_is_found_one_jump_is_not(void **state)
         leaks, &asked,
         "device 0\n"
         "compared at 8 moments, the ends of steps\n\n"
-        "stacks that hold more and more: 1\n" HEAD
+        "stacks that keep growing: 1\n" HEAD
         "      +100.0B      +700.0B      100.0B      800.0B         8    7 of 7          5  "
         "l.py:2:leak\n"
         "        +0.0B      +4.9KiB        0.0B      4.9KiB         1                       the "

@@ -181,8 +181,8 @@ static void one_moment_and_each_devices_own(void **state)
     must_apply(tracker, .kind = TARN_TRACK_OP_DONE);
     assert_int_equal(row_of(tracker, TARN_TRACK_PEAKS, GPU).total, 5120);
     assert_int_equal(row_of(tracker, TARN_TRACK_PEAKS, CPU).total, 5000);
-    assert_int_equal(row_of(tracker, TARN_TRACK_ONE_MOMENT, GPU).total, 512);
-    assert_int_equal(row_of(tracker, TARN_TRACK_ONE_MOMENT, CPU).total, 5000);
+    assert_int_equal(row_of(tracker, TARN_TRACK_TOTAL_PEAK, GPU).total, 512);
+    assert_int_equal(row_of(tracker, TARN_TRACK_TOTAL_PEAK, CPU).total, 5000);
     close_tracker(tracker);
 }
 
@@ -299,7 +299,7 @@ static void who_had_what_at_the_peak(void **state)
     must_apply(tracker, .kind = TARN_TRACK_LEAVE, .id = 2);
     must_apply(tracker, .kind = TARN_TRACK_DELETE, .id = 2);
     must_apply(tracker, .kind = TARN_TRACK_OP_DONE);
-    assert_int_equal(tarn_tracker_get_owned(tracker, TARN_TRACK_ONE_MOMENT, LAYER, GPU, &row), 0);
+    assert_int_equal(tarn_tracker_get_owned(tracker, TARN_TRACK_TOTAL_PEAK, LAYER, GPU, &row), 0);
     assert_int_equal(row.bytes[TARN_TRACK_PARAMETER], 512); /* the last to classify it */
     assert_int_equal(row.bytes[TARN_TRACK_ACTIVATION], 1024);
     assert_int_equal(row.total, 1536);

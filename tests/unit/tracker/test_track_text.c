@@ -169,7 +169,7 @@ static enum tarn_status write_all(struct tarn_tracker *tracker, const struct tar
             : tarn_tracker_write_rows(tracker, TARN_TRACK_NOW, "B", TARN_TRACK_TEXT, writer, NULL);
     st = st ? st : tarn_tracker_write_modules(tracker, 1, "B", TARN_TRACK_TABLE, writer, NULL);
     st =
-        st ? st : tarn_tracker_write_tree(tracker, TARN_TRACK_ONE_MOMENT, 0, "B", 10, writer, NULL);
+        st ? st : tarn_tracker_write_tree(tracker, TARN_TRACK_TOTAL_PEAK, 0, "B", 10, writer, NULL);
     st = st ? st : tarn_tracker_write_iterations(tracker, "B", writer, NULL);
     return st ? st : tarn_tracker_write_json(tracker, true, writer, NULL);
 }

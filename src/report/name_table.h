@@ -5,8 +5,8 @@
  *
  * Owns: the texts. Guarded by its owner. Cost: O(length of the path) a name.
  */
-#ifndef TN_ANALYSIS_NAME_TABLE_H
-#define TN_ANALYSIS_NAME_TABLE_H
+#ifndef TN_REPORT_NAME_TABLE_H
+#define TN_REPORT_NAME_TABLE_H
 
 #include "analysis/group_key.h"
 #include "base/arena.h"

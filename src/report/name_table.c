@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analysis/name_table.h"
+#include "report/name_table.h"
 
 #include <string.h>
 
@@ -18,18 +18,6 @@ void tn_name_table_fini(struct tn_name_table *table)
     tn_id_table_fini(&table->ids);
     tn_chunked_vec_fini(&table->names);
     tn_arena_fini(&table->arena);
-}
-
-static enum tarn_status text_write(void *context, const char *bytes, size_t size)
-{
-    struct tn_vec *text = context;
-
-    if (!tn_vec_reserve(text, size)) {
-        return TARN_ERR_HOST_MEMORY;
-    }
-    memcpy((char *)text->items + text->count, bytes, size);
-    text->count += size;
-    return TARN_OK;
 }
 
 static bool name_equal(const void *owner, uint32_t id, const void *key)
@@ -56,7 +44,7 @@ static const char *text_keep(struct tn_name_table *table)
 static bool name_make(struct tn_name_table *table, const struct tn_group_keys *keys, uint64_t key,
                       struct tn_name *name)
 {
-    const struct tarn_writer writer = {text_write, &table->text};
+    const struct tarn_writer writer = tn_text_to_vec(&table->text);
     struct tn_text_out out;
 
     name->path_length = table->text.count;
@@ -75,7 +63,7 @@ static bool name_make(struct tn_name_table *table, const struct tn_group_keys *k
 bool tn_name_find(struct tn_name_table *table, const struct tn_group_keys *keys, uint64_t key,
                   uint32_t *name_out)
 {
-    const struct tarn_writer writer = {text_write, &table->text};
+    const struct tarn_writer writer = tn_text_to_vec(&table->text);
     struct tn_text_out out;
     struct tn_name made;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "show.h"
+#include "escape.h"
 
 #include "tarn/text.h"
 
@@ -10,15 +10,15 @@ enum {
     LINE_BYTES = 16384 /* enough for two paths and an error of the library */
 };
 
-struct cli_shown cli_shown(const char *text)
+struct cli_escaped cli_escaped(const char *text)
 {
-    struct cli_shown shown = {.text = ""};
+    struct cli_escaped escaped = {.text = ""};
 
-    (void)tarn_text_escape(text, strlen(text), TARN_TEXT_PLAIN, shown.text, sizeof shown.text);
-    return shown;
+    (void)tarn_text_escape(text, strlen(text), TARN_TEXT_PLAIN, escaped.text, sizeof escaped.text);
+    return escaped;
 }
 
-void cli_show(FILE *file, const char *text)
+void cli_put_escaped(FILE *file, const char *text)
 {
     char piece[PIECE_BYTES];
     size_t length = strlen(text);
@@ -32,11 +32,11 @@ void cli_show(FILE *file, const char *text)
     }
 }
 
-void cli_show_line(FILE *file, const char *format, va_list args)
+void cli_put_line_escaped(FILE *file, const char *format, va_list args)
 {
     static char line[LINE_BYTES];
 
     (void)vsnprintf(line, sizeof line, format, args);
-    cli_show(file, line);
+    cli_put_escaped(file, line);
     (void)fputc('\n', file);
 }
