@@ -12,8 +12,8 @@ const FLAME_ROW = 20;
 export const FLAMES = [
   { id: 'live', text: 'at the cursor' },
   { id: 'peak', text: 'at the peak' },
-  { id: 'range', text: 'asked for in the window' },
-  { id: 'growth', text: 'grown from mark to cursor' },
+  { id: 'range', text: 'requested in window' },
+  { id: 'growth', text: 'grown since the mark' },
 ];
 
 /** What the outermost boxes stand for. */
