@@ -39,6 +39,8 @@
 #include "alloc/pool/counters.h"
 #include "base/attr.h"
 
+#include <assert.h>
+
 struct tn_heap;
 
 enum {
@@ -47,7 +49,7 @@ enum {
 
 /* One cache line. */
 struct tn_undo_entry {
-    _Alignas(TN_CACHE_LINE) struct tn_block *block;
+    struct tn_block *block;
     uint64_t address;     /* of the block */
     uint64_t requested;   /* the request that it serves */
     tarn_stream stream;   /* ... */
@@ -56,7 +58,10 @@ struct tn_undo_entry {
     uint32_t hits;        /* redone and not counted yet; UINT32_MAX: cannot be redone */
     int16_t split_blocks; /* as split_bytes */
     uint8_t pool;         /* TN_SMALL or TN_LARGE */
+    uint64_t padding;     /* an index is a shift */
 };
+
+static_assert(sizeof(struct tn_undo_entry) == TN_CACHE_LINE, "an entry is one cache line");
 
 /* All zero is an empty log. */
 struct tn_undo_log {

@@ -92,6 +92,7 @@ TN_MUST_CHECK static TN_INLINE bool tn_best_fit(struct tn_heap *heap, struct tn_
 {
     struct tn_free_set *set = request->set;
 
+    tn_assert(set);
     if (tn_unlikely(tn_heap_collects_garbage(heap))) {
         request->pool->find_count++;
     }
