@@ -293,7 +293,7 @@ bool tn_phases_steps(const struct tn_phases *phases, struct tn_vec *ends_out)
     uint64_t *ends = ends_out->items;
 
     tn_vec_sort(ends_out, tn_order_numbers);
-    if (ends_out->count > 0) {
+    if (ends && ends_out->count > 0) { /* the former for analyzers */
         for (size_t i = 1; i < ends_out->count; i++) {
             if (ends[i] != ends[kept]) {
                 ends[++kept] = ends[i];
