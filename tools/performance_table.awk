@@ -132,13 +132,13 @@ function title(allocator) {
     return allocator == "vma" ? "VMA" : allocator
 }
 
-# The first figure divided by the second, two digits or more.
+# The first figure divided by the second, to two digits or more.
 function quotient(allocator, pattern, other, other_pattern,   value) {
     if (!has(allocator, pattern) || !has(other, other_pattern) || !median[other, other_pattern]) {
         return "-"
     }
     value = median[allocator, pattern] / median[other, other_pattern]
-    return sprintf(value < 0.1 ? "%.3f" : value < 10 ? "%.2f" : "%.0f", value)
+    return sprintf(value < 0.1 ? "%.2g" : value < 10 ? "%.2f" : "%.0f", value)
 }
 
 function print_peer_row(present, count, pattern,   i) {
