@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # For people: each target is a line or two over cmake and tools/. Variables: JOBS, PREFIX, DESTDIR,
-# MINUTES.
+# MINUTES; of `make bench` also SCALE, VMA, OFFSET_ALLOCATOR and NOTE (bench/README.md).
 
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
@@ -40,9 +40,10 @@ test-plain: setup-test build/plain/build.ninja ## all tests on the allocator wit
 test-viewer: build ## the viewer's page in headless Chromium; pictures of it in build/viewer
 	@tests/viewer/run.sh build/tarn build/viewer
 
-bench: build ## patterns, recorded runs, recording and scale, timed, to bench/results/
+bench: build ## tarn and other allocators, recorded runs, recording, scale: to bench/results/
+	@tools/setup.sh bench || echo "bench: goes on without them"
 	@bench/take.sh build/release tests/data/snapshots/gpt2_varlen.pickle.gz \
-	    tests/data/snapshots/resnet_sizes.pickle.gz
+	    tests/data/snapshots/resnet_sizes.pickle.gz tests/data/snapshots/multistream.pickle.gz
 
 lint: setup-lint ## format, static analysis, layers, warnings of gcc and clang
 	@JOBS=$(JOBS) tools/lint.sh

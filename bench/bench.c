@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench [--origin TEXT] [--scale X] [--name NAME] [SNAPSHOT...]: the patterns of patterns.h on the
- * simulated device and the replay of recorded snapshots, one line of CSV each on standard output
- * (figure.h). With a name, for another build of libtarn: the default settings alone, under it.
+ * bench [--origin TEXT] [--scale X] [--name NAME] [--only REGEX] [SNAPSHOT...]: the patterns of
+ * patterns.h on the simulated device and the replay of recorded snapshots, one line of CSV each on
+ * standard output (figure.h). With a name, for another build of libtarn: the default settings
+ * alone, under it. With --only, the patterns and replays whose names match.
  */
 #include "figure.h"
+#include "only.h"
 #include "patterns.h"
 #include "tarn_adapter.h"
 
@@ -30,6 +32,9 @@ static void run_patterns(bool expandable, double scale)
     for (size_t i = 0; i < bench_pattern_count(); i++) {
         double ns[BENCH_REPEATS];
 
+        if (!bench_only_wants(bench_pattern_name(i))) {
+            continue;
+        }
         for (size_t k = 0; k < BENCH_REPEATS; k++) {
             ns[k] = bench_pattern_run(i, &tarn.measured, scale);
         }
@@ -41,8 +46,17 @@ static void run_patterns(bool expandable, double scale)
     bench_tarn_close(&tarn);
 }
 
+/* "replay_" and the file's name up to its first dot. */
+static void name_replay(const char *path, char *name, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+
+    (void)snprintf(name, size, "replay_%s", slash ? slash + 1 : path);
+    name[strcspn(name, ".")] = '\0';
+}
+
 /* Nanoseconds per operation of the trace. */
-static void run_replay(const char *path, const char *name, const char *conf)
+static void run_replay(const char *path, const char *pattern, const char *name, const char *conf)
 {
     struct tarn_replay_options options = {.struct_size = sizeof options, .conf = conf};
     struct tarn_replay_result result = {.struct_size = sizeof result};
@@ -50,7 +64,6 @@ static void run_replay(const char *path, const char *name, const char *conf)
     struct tarn_replay *replay = NULL;
     struct tarn_error error;
     double ns[BENCH_REPEATS];
-    char pattern[160];
 
     if (tarn_snapshot_load(path, NULL, &snapshot, &error) ||
         tarn_replay_create(snapshot, -1, &replay, &error)) {
@@ -63,10 +76,7 @@ static void run_replay(const char *path, const char *name, const char *conf)
         ns[i] = (double)result.wall_ns / (double)result.operations;
     }
     const struct bench_figure figure = bench_figure_of(ns, BENCH_REPEATS);
-    const char *base = strrchr(path, '/');
 
-    (void)snprintf(pattern, sizeof pattern, "replay_%s", base ? base + 1 : path);
-    pattern[strcspn(pattern, ".")] = '\0';
     bench_figure_print(stdout, origin, name, pattern, "ns", &figure);
     tarn_replay_destroy(replay);
     tarn_snapshot_destroy(snapshot);
@@ -84,6 +94,8 @@ int main(int argc, char **argv)
             origin = argv[first + 1];
         } else if (strcmp(argv[first], "--name") == 0) {
             only_name = argv[first + 1];
+        } else if (strcmp(argv[first], "--only") == 0) {
+            bench_only_set(argv[first + 1]);
         } else {
             break;
         }
@@ -93,9 +105,15 @@ int main(int argc, char **argv)
         run_patterns(true, scale);
     }
     for (int i = first; i < argc; i++) {
-        run_replay(argv[i], only_name ? only_name : "tarn", "");
+        char pattern[160];
+
+        name_replay(argv[i], pattern, sizeof pattern);
+        if (!bench_only_wants(pattern)) {
+            continue;
+        }
+        run_replay(argv[i], pattern, only_name ? only_name : "tarn", "");
         if (!only_name) {
-            run_replay(argv[i], "tarn-expandable", "expandable_segments:True");
+            run_replay(argv[i], pattern, "tarn-expandable", "expandable_segments:True");
         }
     }
     return 0;

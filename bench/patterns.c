@@ -165,7 +165,7 @@ struct worker {
 
 enum {
     WORKER_SIZES = 4,
-    WORKER_BLOCKS = 256 /* live, of one that replaces at random */
+    WORKER_BLOCKS = 1024 /* live, of one that replaces at random */
 };
 
 static uint64_t worker_stream(const struct worker *worker)
@@ -207,6 +207,13 @@ static void work_in_reverse_order(struct worker *worker)
     worker->end = bench_now_ns();
 }
 
+static void worker_replace(const struct bench_allocator *a, uint64_t *ptr, uint64_t size,
+                           uint64_t stream)
+{
+    a->free(a->context, *ptr, stream);
+    *ptr = a->alloc(a->context, size, stream);
+}
+
 static void work_at_random(struct worker *worker)
 {
     const struct bench_allocator *a = worker->allocator;
@@ -224,12 +231,13 @@ static void work_at_random(struct worker *worker)
     for (int i = 0; i < WORKER_BLOCKS; i++) {
         ptrs[i] = a->alloc(a->context, sizes[i % operations], stream);
     }
+    for (long i = 0; i < 4L * WORKER_BLOCKS; i++) {
+        worker_replace(a, &ptrs[bench_draw_next(&draw) % WORKER_BLOCKS],
+                       sizes[operations - 1 - i % operations], stream);
+    }
     gate_pass(worker);
     for (long i = 0; i < operations; i++) {
-        uint64_t *ptr = &ptrs[bench_draw_next(&draw) % WORKER_BLOCKS];
-
-        a->free(a->context, *ptr, stream);
-        *ptr = a->alloc(a->context, sizes[i], stream);
+        worker_replace(a, &ptrs[bench_draw_next(&draw) % WORKER_BLOCKS], sizes[i], stream);
     }
     worker->end = bench_now_ns();
     for (int i = 0; i < WORKER_BLOCKS; i++) {
@@ -320,6 +328,7 @@ static const struct pattern patterns[] = {
     {"threads_one_stream_8", run_threads, 0, 0, 8, 20000, 0, false, BENCH_ORDINARY},
     {"threads_own_stream_16", run_threads, 0, 0, 16, 20000, 0, true, BENCH_ORDINARY},
     {"threads_one_stream_16", run_threads, 0, 0, 16, 20000, 0, false, BENCH_ORDINARY},
+    {"threads_churn_1", run_threads, 512, MIB, 1, 10000, 19, true, BENCH_ORDINARY},
     {"threads_churn_2", run_threads, 512, MIB, 2, 10000, 19, true, BENCH_ORDINARY},
     {"threads_churn_4", run_threads, 512, MIB, 4, 10000, 19, true, BENCH_ORDINARY},
     {"threads_churn_8", run_threads, 512, MIB, 8, 10000, 19, true, BENCH_ORDINARY},
@@ -336,9 +345,9 @@ const char *bench_pattern_name(size_t pattern)
     return patterns[pattern].name;
 }
 
-bool bench_pattern_has_threads(size_t pattern)
+bool bench_pattern_is_steady(size_t pattern)
 {
-    return patterns[pattern].run == run_threads;
+    return patterns[pattern].run != run_churn;
 }
 
 bool bench_pattern_has_situation(size_t pattern)

@@ -6,7 +6,7 @@
  *   ladder   256 allocations, freed in reverse, as an autograd tape does
  *   churn    random replacement among many live blocks
  *   threads  several threads, each with its own stream or all on one: wall time over all pairs of
- *            all threads; in reverse order, or random replacement
+ *            all threads; in reverse order, or (threads_churn) random replacement of 1,024 blocks
  *
  * Hot pairs also come in situations that have nothing to do with them: while blocks of other
  * streams wait for events, while another stream's requests are routed to a private pool.
@@ -39,6 +39,7 @@ enum bench_situation {
 /* What is measured. Both functions are called from any thread. */
 struct bench_allocator {
     const char *name;
+    const char *version; /* of somebody else's allocator, without a comma; may be NULL */
     void *context;
     uint64_t (*alloc)(void *context, uint64_t size, uint64_t stream); /* never 0 */
     void (*free)(void *context, uint64_t ptr, uint64_t stream);
@@ -53,8 +54,9 @@ struct bench_allocator {
 size_t bench_pattern_count(void);
 const char *bench_pattern_name(size_t pattern);
 
-/* Of these a run may be made longer or shorter: what a pair costs does not depend on it. */
-bool bench_pattern_has_threads(size_t pattern);
+/* Of these a run may be made longer or shorter: what a pair costs does not depend on it. Churn in
+ * one thread is not steady: it starts from memory laid out in the order of its first requests. */
+bool bench_pattern_is_steady(size_t pattern);
 
 /* It wants an allocator with situations. */
 bool bench_pattern_has_situation(size_t pattern);

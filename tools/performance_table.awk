@@ -12,11 +12,20 @@ BEGIN {
     }
     goal["ladder_small_256"] = 25
     goal["ladder_mixed_256"] = 25
-    goal["churn_small_4096"] = 45
-    goal["churn_mixed_1024"] = 60
-    goal["churn_small_65536"] = 90
+    goal["churn_small_4096"] = 90
+    goal["churn_mixed_1024"] = 90
+    goal["churn_small_65536"] = 180
+    goal["hot_while_1_waits"] = 20
+    goal["hot_while_8_wait"] = 25
+    goal["hot_while_routed"] = 25
     goal["threads_own_stream_16"] = 5
     goal["threads_one_stream_16"] = 60
+    # ... for churn on own streams: wall time per pair, relative to that of one thread.
+    thread_goal[2] = 0.6
+    thread_goal[16] = 0.1
+    # What tarn is compared with: on a GPU, and anywhere (bench/peers).
+    device_count = split("torch-native torch-expandable cudaMallocAsync", devices, " ")
+    peer_count = split("vma OffsetAllocator std::set mimalloc jemalloc", peers, " ")
     # ... for recording an event; switched off, nothing.
     event_goal["tarn-history"] = 25
     event_goal["tarn-history-stacks"] = 250
@@ -95,23 +104,120 @@ function is_pattern(name) {
     return name !~ /^(scale|history|read|tracker)_/
 }
 
-function print_patterns(   i, pattern, met, goals, any) {
+# Fills `present` with those of the allocators in `list` that have a figure for some pattern.
+function find_present(list, count, present,   i, k, found) {
+    for (i = 1; i <= count; i++) {
+        for (k = 1; k <= patterns; k++) {
+            if (is_pattern(names[k]) && has(list[i], names[k])) {
+                present[++found] = list[i]
+                break
+            }
+        }
+    }
+    return found + 0
+}
+
+function print_device_table(   i) {
+    print "| pattern, ns per pair | goal | tarn | fastest to slowest | PyTorch | times tarn |" \
+        " cudaMallocAsync | times tarn | tarn, expandable | PyTorch, expandable | times tarn |"
+    print "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    for (i = 1; i <= patterns; i++) {
+        if (is_pattern(names[i])) {
+            print_pattern(names[i])
+        }
+    }
+}
+
+function title(allocator) {
+    return allocator == "vma" ? "VMA" : allocator
+}
+
+# The first figure divided by the second, to two digits or more.
+function quotient(allocator, pattern, other, other_pattern,   value) {
+    if (!has(allocator, pattern) || !has(other, other_pattern) || !median[other, other_pattern]) {
+        return "-"
+    }
+    value = median[allocator, pattern] / median[other, other_pattern]
+    return sprintf(value < 0.1 ? "%.2g" : value < 10 ? "%.2f" : "%.0f", value)
+}
+
+function print_peer_row(present, count, pattern,   i) {
+    printf "| %s | %s | %s | %s | %s |", pattern, pattern in goal ? goal[pattern] : "",
+        ns("tarn", pattern), spread("tarn", pattern), ns("tarn-expandable", pattern)
+    for (i = 1; i <= count; i++) {
+        printf " %s | %s |", ns(present[i], pattern),
+            quotient("tarn", pattern, present[i], pattern)
+    }
+    print ""
+}
+
+function print_peer_table(present, count,   i, line, versions) {
+    line = "|---|--:|--:|--:|--:|"
+    printf "| pattern, ns per pair | goal | tarn | fastest to slowest | tarn, expandable |"
+    for (i = 1; i <= count; i++) {
+        printf " %s | tarn / %s |", title(present[i]), title(present[i])
+        line = line "--:|--:|"
+        versions = versions (i > 1 ? ", " : "") title(present[i]) " " version[present[i]]
+    }
+    print "\n" line
+    for (i = 1; i <= patterns; i++) {
+        if (is_pattern(names[i])) {
+            print_peer_row(present, count, names[i])
+        }
+    }
+    if (count) {
+        printf "\nVersions: %s.\n", versions
+    }
+}
+
+# Churn on own streams with more and more threads, each allocator beside itself with one.
+function print_threads(present, count,   i, n, one, many) {
+    one = "threads_churn_1"
+    if (!has("tarn", one)) {
+        return
+    }
+    printf "\n| churn on own streams, wall time per pair relative to one thread | goal | tarn |"
+    for (i = 1; i <= count; i++) {
+        printf " %s |", title(present[i])
+    }
+    printf "\n|--:|--:|--:|"
+    for (i = 1; i <= count; i++) {
+        printf "--:|"
+    }
+    print ""
+    for (n = 2; n <= 16; n *= 2) {
+        many = "threads_churn_" n
+        if (!has("tarn", many)) {
+            continue
+        }
+        printf "| %d threads | %s | %s |", n, n in thread_goal ? thread_goal[n] : "",
+            quotient("tarn", many, "tarn", one)
+        for (i = 1; i <= count; i++) {
+            printf " %s |", quotient(present[i], many, present[i], one)
+        }
+        print ""
+    }
+}
+
+function print_patterns(   i, pattern, met, goals, any, present, count, on_device, unused) {
     for (i = 1; i <= patterns; i++) {
         any = any || is_pattern(names[i])
     }
     if (!any) {
         return
     }
-    print "| pattern, ns per pair | goal | tarn | fastest to slowest | PyTorch | times tarn |" \
-        " cudaMallocAsync | times tarn | tarn, expandable | PyTorch, expandable | times tarn |"
-    print "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    on_device = find_present(devices, device_count, unused)
+    count = find_present(peers, peer_count, present)
+    if (on_device) {
+        print_device_table()
+    }
+    if (count || !on_device) {
+        print_peer_table(present, count)
+        print_threads(present, count)
+    }
     for (i = 1; i <= patterns; i++) {
         pattern = names[i]
-        if (!is_pattern(pattern)) {
-            continue
-        }
-        print_pattern(pattern)
-        if (pattern in goal && has("tarn", pattern)) {
+        if (is_pattern(pattern) && pattern in goal && has("tarn", pattern)) {
             goals++
             met += median["tarn", pattern] <= goal[pattern]
         }
@@ -311,9 +417,14 @@ NF != 9 || $7 !~ /^[0-9.]+$/ || $8 !~ /^[0-9.]+$/ || $9 !~ /^[0-9.]+$/ {
         seen[$5] = 1
         names[++patterns] = $5
     }
-    median[$4, $5] = $7 + 0
-    fastest[$4, $5] = $8 + 0
-    slowest[$4, $5] = $9 + 0
+    allocator = $4
+    if ((at = index(allocator, "@")) > 0) { # somebody else's, and which
+        allocator = substr($4, 1, at - 1)
+        version[allocator] = substr($4, at + 1)
+    }
+    median[allocator, $5] = $7 + 0
+    fastest[allocator, $5] = $8 + 0
+    slowest[allocator, $5] = $9 + 0
 }
 
 END {

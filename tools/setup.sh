@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# setup.sh [build|test|viewer|lint|sanitize|docs]...: installs what those jobs need and is missing
-# here.
+# setup.sh [build|test|viewer|lint|sanitize|docs|bench]...: installs what those jobs need and is
+# missing here.
 #
 # It looks for the tools and libraries themselves, so it does not matter how they got here. What is
 # missing comes from apt-get when we are root or sudo asks for no password; otherwise the command to
@@ -34,6 +34,10 @@ need_libs() { # pkg-config modules; all their packages are listed if one is miss
             esac
         done
     fi
+}
+
+need_header() { # HEADER PACKAGE
+    echo "#include <$1>" | "${CC:-cc}" -E - >/dev/null 2>&1 || need "$2"
 }
 
 need_for_build() {
@@ -83,6 +87,14 @@ need_for_docs() {
     need_tool doxygen doxygen
 }
 
+need_for_bench() { # other allocators to compare with: `make bench` leaves out what is missing
+    need_for_build
+    need_tool g++ g++
+    need_header mimalloc.h libmimalloc-dev
+    need_header jemalloc/jemalloc.h libjemalloc-dev
+    need_header vulkan/vulkan.h libvulkan-dev
+}
+
 install_missing() {
     if ! has apt-get; then
         echo "setup: missing (Debian names):$missing" >&2
@@ -116,9 +128,9 @@ check_cmake() {
 [ $# -gt 0 ] || set -- build
 for job in "$@"; do
     case $job in
-    build | test | viewer | lint | sanitize | docs) ;;
+    build | test | viewer | lint | sanitize | docs | bench) ;;
     *)
-        echo "usage: tools/setup.sh [build|test|viewer|lint|sanitize|docs]..." >&2
+        echo "usage: tools/setup.sh [build|test|viewer|lint|sanitize|docs|bench]..." >&2
         exit 2
         ;;
     esac

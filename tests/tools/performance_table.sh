@@ -47,6 +47,9 @@ expect_refused() { # NAME WANTED_STATUS TEXT ARGUMENT...: and the document is as
 "$table" --print "$data/gpu.csv" >"$work/output"
 expect_same "patterns, ratios and goals" "$data/gpu.md" "$work/output"
 
+"$table" --print "$data/peers.csv" >"$work/output"
+expect_same "other allocators and threads" "$data/peers.md" "$work/output"
+
 "$table" --print "$data/scale.csv" >"$work/output"
 expect_same "scale" "$data/scale.md" "$work/output"
 

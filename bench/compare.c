@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compare [--origin TEXT] [--csv FILE] [--rounds N] [--seconds S] [--scale X] FOLDER: the patterns
- * of patterns.h through several allocators, in one run. FOLDER has the workers (worker.h); those
- * that are not there are left out.
+ * compare [--origin TEXT] [--csv FILE] [--rounds N] [--seconds S] [--turn S] [--scale X]
+ * [--only REGEX] FOLDER: the patterns of patterns.h through several allocators, in one run. FOLDER
+ * has the workers (worker.h); those that are not there are left out, and whoever builds them says
+ * why. Somebody else's allocator appears in the figures as NAME@VERSION.
  *
  * Each allocator is a process of its own, since PyTorch reads its settings once. They take turns:
  * in a round of a pattern every allocator runs it once while the others wait, so that a machine
  * that slows down or speeds up does so for all of them. A figure is the median of the rounds. It is
  * appended to FILE (standard output without one) when the pattern is done.
  *
- * Patterns with threads take PyTorch a hundred times as long as tarn, so a short run says first how
- * many operations take about TURN_SECONDS. When S seconds are over, the rest gets one round each. A
- * worker that ends or says nothing for ANSWER_SECONDS is started again, a few times at most; it has
- * no figure for that pattern.
+ * Some patterns take others a hundred times as long as tarn, so where the number of operations does
+ * not matter a short run says first how many take about --turn seconds. When --seconds are over,
+ * the rest gets one round each. A worker that ends or says nothing for ANSWER_SECONDS is started
+ * again, a few times at most; it has no figure for that pattern.
  */
 #include "figure.h"
+#include "only.h"
 #include "patterns.h"
 
 #include <errno.h>
@@ -26,15 +28,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TURN_SECONDS 0.4
-#define PROBE_SCALE  0.05
-#define SCALE_MAX    4.0
+#define PROBE_SCALE 0.05
+#define SCALE_MAX   4.0
 
 enum {
     ROUNDS_MAX = 99,
     ANSWER_SECONDS = 30,
     START_SECONDS = 120, /* PyTorch's libraries are large */
-    STARTS_MAX = 3
+    STARTS_MAX = 3,
+    VERSION_SIZE = 64
 };
 
 struct contestant {
@@ -46,6 +48,7 @@ struct contestant {
     int from;
     int starts;
     size_t rounds; /* of this pattern */
+    char version[VERSION_SIZE];
     double scale;
     double ns[ROUNDS_MAX];
 };
@@ -56,6 +59,11 @@ static struct contestant contestants[] = {
     {.name = "torch-native", .program = "worker_torch", .conf = ""},
     {.name = "torch-expandable", .program = "worker_torch", .conf = "expandable_segments:True"},
     {.name = "cudaMallocAsync", .program = "worker_async", .conf = ""},
+    {.name = "vma", .program = "worker_vma", .conf = ""},
+    {.name = "OffsetAllocator", .program = "worker_offset", .conf = ""},
+    {.name = "std::set", .program = "worker_set", .conf = ""},
+    {.name = "mimalloc", .program = "worker_mimalloc", .conf = ""},
+    {.name = "jemalloc", .program = "worker_jemalloc", .conf = ""},
 };
 
 enum {
@@ -68,6 +76,7 @@ struct run {
     FILE *csv;
     size_t rounds;
     double scale;
+    double turn_seconds;
     double deadline_ns;
 };
 
@@ -150,7 +159,6 @@ static void worker_start(struct contestant *c, const char *folder)
 
     (void)snprintf(path, sizeof path, "%s/%s", folder, c->program);
     if (access(path, X_OK) != 0) {
-        (void)fprintf(stderr, "compare: %s is left out: there is no %s\n", c->name, c->program);
         c->starts = STARTS_MAX;
         return;
     }
@@ -168,12 +176,15 @@ static void worker_start(struct contestant *c, const char *folder)
     }
     (void)close(to[0]);
     (void)close(from[1]);
-    if (!worker_listen(c, START_SECONDS, line, sizeof line) || strcmp(line, "ready") != 0) {
+    if (!worker_listen(c, START_SECONDS, line, sizeof line) || strncmp(line, "ready", 5) != 0) {
         worker_stop(c);
+        return;
     }
+    (void)snprintf(c->version, sizeof c->version, "%.*s", VERSION_SIZE - 1,
+                   line[5] == ' ' ? line + 6 : "");
 }
 
-/* One run of a pattern; 0 if the worker is lost. */
+/* One run of a pattern; 0 if the worker has no answer or is lost. */
 static double worker_run(struct contestant *c, size_t pattern, double scale)
 {
     char line[80];
@@ -183,7 +194,7 @@ static double worker_run(struct contestant *c, size_t pattern, double scale)
         worker_listen(c, ANSWER_SECONDS, line, sizeof line)) {
         const double ns = strtod(line, NULL);
 
-        if (ns > 0) {
+        if (ns > 0 || strcmp(line, "skip") == 0) {
             return ns;
         }
         (void)fprintf(stderr, "compare: %s answered \"%s\"\n", c->name, line);
@@ -194,35 +205,35 @@ static double worker_run(struct contestant *c, size_t pattern, double scale)
 
 /* ---- a pattern ---- */
 
-/* How long the turns are: as the pattern says, or as a short run with threads says. */
-static void choose_scale(struct contestant *c, size_t pattern, double scale)
+/* How long the turns are: as the pattern says, or as a short run says. */
+static void choose_scale(const struct run *run, struct contestant *c, size_t pattern)
 {
-    c->scale = scale;
-    if (!bench_pattern_has_threads(pattern)) {
+    c->scale = run->scale;
+    if (!bench_pattern_is_steady(pattern)) {
         return;
     }
     const double begin = bench_now_ns();
 
     if (worker_run(c, pattern, PROBE_SCALE) > 0) {
         const double seconds = (bench_now_ns() - begin) / 1e9;
-        double factor = PROBE_SCALE * TURN_SECONDS / seconds;
+        double factor = PROBE_SCALE * run->turn_seconds / seconds;
 
         factor = factor < PROBE_SCALE ? PROBE_SCALE : factor;
-        c->scale = scale * (factor > SCALE_MAX ? SCALE_MAX : factor);
+        c->scale = run->scale * (factor > SCALE_MAX ? SCALE_MAX : factor);
     }
 }
 
 static void report(const struct run *run, struct contestant *c, size_t pattern)
 {
-    const char *name = bench_pattern_name(pattern);
+    char name[VERSION_SIZE + 32];
 
     if (c->rounds == 0) {
-        (void)fprintf(stderr, " %s -", c->name);
         return;
     }
     const struct bench_figure figure = bench_figure_of(c->ns, c->rounds);
 
-    bench_figure_print(run->csv, run->origin, c->name, name, "ns", &figure);
+    (void)snprintf(name, sizeof name, "%s%s%s", c->name, *c->version ? "@" : "", c->version);
+    bench_figure_print(run->csv, run->origin, name, bench_pattern_name(pattern), "ns", &figure);
     (void)fprintf(stderr, " %s %.1f", c->name, figure.median);
 }
 
@@ -236,7 +247,7 @@ static void run_pattern(const struct run *run, size_t pattern)
             worker_start(c, run->folder);
         }
         if (c->pid != 0) {
-            choose_scale(c, pattern, run->scale);
+            choose_scale(run, c, pattern);
         }
     }
     for (size_t round = 0; round < run->rounds; round++) {
@@ -262,7 +273,7 @@ static void run_pattern(const struct run *run, size_t pattern)
 static void usage(void)
 {
     (void)fprintf(stderr, "usage: compare [--origin TEXT] [--csv FILE] [--rounds N] [--seconds S] "
-                          "[--scale X] FOLDER\n");
+                          "[--turn S] [--scale X] [--only REGEX] FOLDER\n");
     exit(2);
 }
 
@@ -276,6 +287,10 @@ static void read_option(struct run *run, const char *name, const char *value)
         run->deadline_ns = bench_now_ns() + strtod(value, NULL) * 1e9;
     } else if (strcmp(name, "--scale") == 0) {
         run->scale = strtod(value, NULL);
+    } else if (strcmp(name, "--turn") == 0) {
+        run->turn_seconds = strtod(value, NULL);
+    } else if (strcmp(name, "--only") == 0) {
+        bench_only_set(value);
     } else if (strcmp(name, "--csv") == 0) {
         run->csv = fopen(value, "a");
         if (!run->csv) {
@@ -288,7 +303,7 @@ static void read_option(struct run *run, const char *name, const char *value)
 
 int main(int argc, char **argv)
 {
-    struct run run = {.csv = stdout, .rounds = 7, .scale = 1.0};
+    struct run run = {.csv = stdout, .rounds = 7, .scale = 1.0, .turn_seconds = 0.4};
     int i = 1;
 
     run.deadline_ns = bench_now_ns() + 240e9;
@@ -301,7 +316,7 @@ int main(int argc, char **argv)
     run.folder = argv[i];
     (void)signal(SIGPIPE, SIG_IGN);
     for (size_t pattern = 0; pattern < bench_pattern_count(); pattern++) {
-        if (!bench_pattern_has_situation(pattern)) { /* workers cannot make one */
+        if (bench_only_wants(bench_pattern_name(pattern))) {
             run_pattern(&run, pattern);
         }
     }

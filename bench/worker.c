@@ -8,7 +8,8 @@ int worker_serve(const struct bench_allocator *allocator)
 {
     char line[80];
 
-    (void)printf("ready\n");
+    (void)printf("ready%s%s\n", allocator->version ? " " : "",
+                 allocator->version ? allocator->version : "");
     (void)fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
         char *rest = line;
@@ -19,7 +20,11 @@ int worker_serve(const struct bench_allocator *allocator)
             (void)fprintf(stderr, "%s: cannot run \"%s\"\n", allocator->name, line);
             return 1;
         }
-        (void)printf("%.3f\n", bench_pattern_run(pattern, allocator, scale));
+        if (bench_pattern_has_situation(pattern) && !allocator->enter) {
+            (void)printf("skip\n");
+        } else {
+            (void)printf("%.3f\n", bench_pattern_run(pattern, allocator, scale));
+        }
         (void)fflush(stdout);
     }
     return 0;
