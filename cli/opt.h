@@ -38,7 +38,7 @@ struct cli_opt {
     char letter;      /* short alias or 0 */
     enum cli_opt_kind kind;
     size_t at;                  /* offset of the value in the command's struct */
-    const char *value;          /* placeholder in help: "FILE"; NULL for flags and choices */
+    const char *value;          /* as help names it: "FILE"; NULL for flags and choices */
     const char *help;           /* one line, lower case, no full stop */
     const char *const *choices; /* for CLI_OPT_CHOICE: words, NULL at the end */
 };

@@ -146,7 +146,7 @@ static enum tarn_status info_make(struct tn_query *query, const struct tarn_repo
     info->form = form_of(model);
     info->is_partial = model->is_partial;
     info->segments = model->segment_count;
-    info->stacks = model->stacks.count - 2; /* without the two placeholders for none */
+    info->stacks = model->stacks.count - (TN_STACK_EMPTY + 1); /* but none and the empty one */
     info->annotations = model->annotation_count;
     info->host_segments = model->host_segment_count;
     info->has_settings = model->settings.present;

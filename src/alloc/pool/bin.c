@@ -7,7 +7,6 @@
 #include <string.h>
 
 enum {
-    LEAF_FIRST_CAPACITY = 8,
     DIRECTORY_FIRST_CAPACITY = 8
 };
 
@@ -59,8 +58,7 @@ static bool leaf_is_empty(const struct tn_leaf *leaf)
 /* Twice the slots; false when host memory is missing. */
 static bool leaf_grow(struct tn_leaf *leaf)
 {
-    struct tn_leaf grown =
-        leaf_create(leaf->capacity > 0 ? 2 * leaf->capacity : LEAF_FIRST_CAPACITY);
+    struct tn_leaf grown = leaf_create(leaf->capacity > 0 ? 2 * leaf->capacity : TN_LEAF_FEW);
 
     if (!grown.keys) {
         return false;

@@ -4,10 +4,11 @@
  * always known, because that is what an allocation takes; the others stand unsorted.
  *
  * A block is a key in a leaf of at most 64 slots, and the node knows its slot: inserting fills a
- * hole, removing makes one, neither searches nor moves anything. Only when the least block leaves
- * are the keys of its leaf compared. A key is the size within its class, the address and the slot
- * in one number, with the bit pattern of a positive double: doubles are ordered as their patterns
- * are, and SSE2 has a minimum of doubles, but none of 64-bit integers.
+ * hole, removing makes one, neither searches nor moves anything. When the least block leaves, the
+ * keys of its leaf are compared; in a leaf of few slots whenever any block leaves, which costs less
+ * than a branch that cannot be predicted. A key is the size within its class, the address and the
+ * slot in one number, with the bit pattern of a positive double: doubles are ordered as their
+ * patterns are, and SSE2 has a minimum of doubles, but none of 64-bit integers.
  *
  * More than 64 blocks stand in several leaves, listed in a directory: leaves are ordered, every key
  * of one is below all keys of the next, so that any question about order looks at one leaf or two.
@@ -34,8 +35,7 @@
 
 enum {
     TN_LEAF_SLOTS = 64,
-    TN_LEAF_FEW =
-        8, /* slots up to which looking at all of them costs less than asking whether to */
+    TN_LEAF_FEW = 8,     /* slots that a leaf begins with */
     TN_CLASSES_LOG2 = 6, /* classes of each power of two: a class is the first 7 bits of a size */
     TN_BIN_KEY_SLOT_BITS = 6,
     TN_BIN_KEY_ADDRESS_BITS = 39,
@@ -53,7 +53,7 @@ enum {
 struct tn_leaf {
     uint64_t holes;    /* bit i: slot i, below `capacity`, is a hole */
     uint64_t *keys;    /* `capacity` keys, then as many blocks */
-    uint64_t capacity; /* 0, or a power of two from 8 to TN_LEAF_SLOTS */
+    uint64_t capacity; /* 0, or a power of two from TN_LEAF_FEW to TN_LEAF_SLOTS */
 };
 
 struct tn_directory;
@@ -174,7 +174,7 @@ static inline uint64_t tn_leaf_insert(struct tn_leaf *leaf, uint64_t key, struct
     return key;
 }
 
-/* Without a branch: it could not be foreseen, as others below. */
+/* Without a branch, which could not be predicted. */
 static inline void tn_bin_inserted(struct tn_bin *bin, uint64_t key, struct tn_block *block)
 {
     const uint64_t is_less = -(uint64_t)(key < bin->least);

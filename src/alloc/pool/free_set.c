@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum {
+    CLASSES = TN_CHUNKS * TN_CHUNK_BINS,
     NO_CLASS = -1
 };
 
@@ -15,34 +16,6 @@ static const size_t chunk_bytes = TN_CHUNK_BINS * sizeof(struct tn_bin);
 
 static_assert(TN_CHUNK_BINS == 1 << TN_CLASSES_LOG2, "a class is the first seven bits of a size");
 static_assert(TN_CHUNKS < 64, "one bit a chunk");
-
-static struct tn_bin *set_bin(const struct tn_free_set *set, unsigned class)
-{
-    return &set->chunks[class / TN_CHUNK_BINS][class % TN_CHUNK_BINS];
-}
-
-/* First class at or after `class` whose bin is not empty, or NO_CLASS. */
-static inline int set_next_class(const struct tn_free_set *set, unsigned class)
-{
-    const unsigned chunk = class / TN_CHUNK_BINS;
-
-    if (chunk >= TN_CHUNKS) {
-        return NO_CLASS;
-    }
-    const uint64_t bits = set->bin_bits[chunk] & ~(uint64_t)0 << class % TN_CHUNK_BINS;
-
-    if (bits) {
-        return (int)(chunk * TN_CHUNK_BINS + tn_lowest_bit(bits));
-    }
-    const uint64_t above = set->chunk_bits & ~(uint64_t)1 << chunk;
-
-    if (!above) {
-        return NO_CLASS;
-    }
-    const unsigned next = tn_lowest_bit(above);
-
-    return (int)(next * TN_CHUNK_BINS + tn_lowest_bit(set->bin_bits[next]));
-}
 
 /* Last class at or before `class` whose bin is not empty, or NO_CLASS. Rare paths only. */
 static int set_prev_class(const struct tn_free_set *set, int class)
@@ -240,20 +213,11 @@ static bool bins_insert(struct tn_free_set *set, struct tn_block *block)
         }
         set->chunks[chunk] = bins;
     }
-    if (!tn_bin_insert_slow(set_bin(set, class), block)) {
+    if (!tn_bin_insert_slow(tn_free_set_bin(set, class), block)) {
         return false;
     }
-    set->bin_bits[chunk] |= (uint64_t)1 << (class % TN_CHUNK_BINS);
-    set->chunk_bits |= (uint64_t)1 << chunk;
+    tn_free_set_mark(set, class);
     return true;
-}
-
-/* Smallest block of the classes from `class` on. */
-static inline struct tn_block *bins_min_from(const struct tn_free_set *set, unsigned class)
-{
-    const int found = set_next_class(set, class);
-
-    return found < 0 ? NULL : set_bin(set, (unsigned)found)->first;
 }
 
 /* Where (size, address) would be among blocks that bins can hold. */
@@ -273,15 +237,15 @@ static inline struct tn_block *bins_from(const struct tn_free_set *set, uint64_t
     if (tn_unlikely(size >= TN_BIN_SIZE_END)) {
         return NULL;
     }
-    const unsigned own = tn_free_set_class(size);
-    const int class = set_next_class(set, own);
+    const unsigned class = tn_free_set_class(size);
+    const struct tn_bin *bin = tn_free_set_next_bin(set, class);
+    struct tn_block *found = NULL;
 
-    if (class != (int)own) {
-        return class < 0 ? NULL : set_bin(set, (unsigned)class)->first;
+    if (bin == tn_free_set_bin(set, class)) {
+        found = tn_bin_find_from(bin, size, address);
+        bin = found || class + 1 == CLASSES ? NULL : tn_free_set_next_bin(set, class + 1);
     }
-    struct tn_block *found = tn_bin_find_from(set_bin(set, own), size, address);
-
-    return tn_likely(found != NULL) ? found : bins_min_from(set, own + 1);
+    return bin ? bin->first : found;
 }
 
 /* Last block of the classes up to `class`. Rare paths only. */
@@ -289,7 +253,7 @@ static struct tn_block *bins_max_to(const struct tn_free_set *set, int class)
 {
     const int found = set_prev_class(set, class);
 
-    return found < 0 ? NULL : tn_bin_max(set_bin(set, (unsigned)found));
+    return found < 0 ? NULL : tn_bin_max(tn_free_set_bin(set, (unsigned)found));
 }
 
 /* Last block before (size, address). */
@@ -297,10 +261,10 @@ static struct tn_block *bins_before(const struct tn_free_set *set, uint64_t size
 {
     bins_clamp(&size, &address);
     if (size >= TN_BIN_SIZE_END) {
-        return bins_max_to(set, TN_CHUNKS * TN_CHUNK_BINS - 1);
+        return bins_max_to(set, CLASSES - 1);
     }
     const unsigned own = tn_free_set_class(size);
-    struct tn_block *found = tn_bin_find_before(set_bin(set, own), size, address);
+    struct tn_block *found = tn_bin_find_before(tn_free_set_bin(set, own), size, address);
 
     return found ? found : bins_max_to(set, (int)own - 1);
 }
@@ -369,11 +333,10 @@ bool tn_free_set_has(const struct tn_free_set *set, const struct tn_block *block
         return list_has(&set->far, block);
     }
     const unsigned class = tn_free_set_class(block->size);
-
     const unsigned chunk = class / TN_CHUNK_BINS;
 
     return set->chunk_bits >> chunk & 1 && set->bin_bits[chunk] >> class % TN_CHUNK_BINS & 1 &&
-           tn_bin_has(set_bin(set, class), block);
+           tn_bin_has(tn_free_set_bin(set, class), block);
 }
 
 /* ---- unmapped ranges ---- */
