@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # CSV files of figures (bench/figure.h) to tables, one run after the other. Run by
-# performance_table.sh.
+# performance_table.sh; with `summary` only what README.md shows.
 
 BEGIN {
     FS = ","
@@ -374,16 +374,57 @@ function print_tracker(   i, any) {
     }
 }
 
-function print_run(   key) {
-    if (patterns == 0) {
-        return
+# 3847.5 as 3,848: tenths only where they say something.
+function rounded(value) {
+    return value < 100 ? sprintf("%.1f", value) : thousands(int(value + 0.5))
+}
+
+function compared(other, pattern,   times) {
+    if (!has(other, pattern)) {
+        return "-"
     }
+    times = median[other, pattern] / median["tarn", pattern]
+    return rounded(median[other, pattern]) " (" (times < 10 ? sprintf("%.1f", times) : \
+        thousands(int(times + 0.5))) ")"
+}
+
+function print_summary_row(pattern, what) {
+    if (has("tarn", pattern)) {
+        printf "| %s | %s | %s | %s |\n", what, rounded(median["tarn", pattern]),
+            compared("torch-native", pattern), compared("cudaMallocAsync", pattern)
+    }
+}
+
+function print_summary() {
+    printf "\nFrom `bench/results/%s`:\n", source
+    printf "%s, commit %s, %s.\n\n", date, commit, machine
+    print "| pattern | tarn | PyTorch 2.11 (times tarn) | `cudaMallocAsync` (times tarn) |"
+    print "|---|--:|--:|--:|"
+    print_summary_row("hot_4KiB", "one size over and over, 4 KiB")
+    print_summary_row("ladder_mixed_256", "256 allocations freed in reverse, up to 64 MiB")
+    print_summary_row("churn_small_4096", "4,096 live blocks up to 1 MiB, replaced at random")
+    print_summary_row("threads_own_stream_16", "16 threads, each its own stream")
+    print_summary_row("threads_one_stream_16", "16 threads on one stream")
+}
+
+function print_tables() {
     printf "\n### %s, %s, commit %s\n\nFrom `bench/results/%s`.\n\n", machine, date, commit, source
     print_patterns()
     print_history()
     print_reading()
     print_tracker()
     print_scale()
+}
+
+function print_run(   key) {
+    if (patterns == 0) {
+        return
+    }
+    if (summary) {
+        print_summary()
+    } else {
+        print_tables()
+    }
     for (key in median) {
         delete median[key]
         delete fastest[key]

@@ -1,21 +1,28 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# performance_table.sh [--print | --document FILE] FILE.csv...: figures as tables, so that nobody
-# copies a number by hand. Each CSV file (bench/figure.h) is one run and becomes a table of its own:
-# figures of different runs are not compared. Prints them, or puts them between the markers of the
-# document, by default docs/performance.md. Exit status 1 if a file is not such a CSV file.
+# performance_table.sh [--summary] [--print | --document FILE] FILE.csv...: figures as tables, so that
+# nobody copies a number by hand. Each CSV file (bench/figure.h) is one run and becomes a table of its
+# own: figures of different runs are not compared. Prints them, or puts them between the markers of
+# the document, by default docs/performance.md; with --summary a few of them, by default in README.md.
+# Exit status 1 if a file is not such a CSV file.
 set -eu
 
 tools=$(cd "$(dirname "$0")" && pwd)
 document=$tools/../docs/performance.md
+summary=0
 begin='<!-- figures: begin, written by tools/performance_table.sh -->'
 end='<!-- figures: end -->'
 
 usage() {
-    echo "usage: tools/performance_table.sh [--print | --document FILE] FILE.csv..." >&2
+    echo "usage: tools/performance_table.sh [--summary] [--print | --document FILE] FILE.csv..." >&2
     exit 2
 }
 
+if [ "${1:-}" = --summary ]; then
+    summary=1
+    document=$tools/../README.md
+    shift
+fi
 case ${1:-} in
 --print)
     document=
@@ -31,7 +38,7 @@ esac
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-LC_ALL=C awk -f "$tools/performance_table.awk" "$@" >"$work/tables"
+LC_ALL=C awk -v summary=$summary -f "$tools/performance_table.awk" "$@" >"$work/tables"
 if [ -z "$document" ]; then
     cat "$work/tables"
     exit

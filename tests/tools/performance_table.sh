@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # tools/performance_table.sh on small files of figures (in performance_table/): the tables that it
-# prints, the document that it fills, what it refuses; and that docs/performance.md has what the
-# kept figures say.
+# prints, the document that it fills, what it refuses; and that docs/performance.md and README.md
+# have what the kept figures say.
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -60,6 +60,9 @@ expect_same "recording" "$data/history.md" "$work/output"
 { sed '$d' "$data/gpu.md" && cat "$data/scale.md"; } >"$work/both.md"
 expect_same "two runs are two tables" "$work/both.md" "$work/output"
 
+"$table" --summary --print "$data/summary.csv" >"$work/output"
+expect_same "a few for the README" "$data/summary.md" "$work/output"
+
 begin='<!-- figures: begin, written by tools/performance_table.sh -->'
 end='<!-- figures: end -->'
 printf 'before\n%s\nold\n%s\nafter\n' "$begin" "$end" >"$work/document"
@@ -86,18 +89,22 @@ echo "no markers" >"$work/document"
 expect_refused "a document without markers" 1 "has no markers" \
     --document "$work/document" "$data/gpu.csv"
 
-# The document names the files that its tables come from.
-set --
-awk -F'`' '/^From `/ { print $2 }' "$root/docs/performance.md" >"$work/names"
-while read -r name; do
-    set -- "$@" "$root/$name"
-done <"$work/names"
-cp "$root/docs/performance.md" "$work/document"
-if [ $# -gt 0 ]; then
-    "$table" --document "$work/document" "$@"
-fi
-expect_same "docs/performance.md has what its files say" "$root/docs/performance.md" \
-    "$work/document"
+# Both documents name the files that their tables come from.
+expect_current() { # DOCUMENT OPTION...
+    name=$1
+    shift
+    cp "$root/$name" "$work/document"
+    awk -F'`' '/^From `/ { print $2 }' "$root/$name" >"$work/names"
+    while read -r file; do
+        set -- "$@" "$root/$file"
+    done <"$work/names"
+    status=0
+    "$table" "$@" || status=1
+    verdict "$name names its files" $status
+    expect_same "$name has what its files say" "$root/$name" "$work/document"
+}
+expect_current docs/performance.md --document "$work/document"
+expect_current README.md --summary --document "$work/document"
 
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]
