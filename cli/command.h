@@ -2,13 +2,14 @@
 /*
  * Commands of the program. To add one:
  *
- *   1. write cmd_NAME.c, which defines `const struct cli_command cli_command_NAME`: its one-line
- *   help, its option table, the struct that receives the values, and its function;
+ *   1. write commands/cmd_NAME.c, which defines `const struct cli_command cli_command_NAME`: its
+ *   one-line help, its option table, the struct that receives the values, and its function;
  *   2. add a row X(NAME) to CLI_COMMANDS below (and the file to cli/CMakeLists.txt).
  *
  * Parsing, --help, "did you mean", the list in `tarn help`, the man page and shell completion
- * follow from that. Tests run the examples (tests/cli/examples.sh supplies the files). A command's
- * function returns an exit code; results go to stdout, everything else to stderr through cli_fail.
+ * follow from that. Tests run the examples (tests/cli/examples.sh supplies the files); the lists
+ * that no test checks are in CONTRIBUTING.md. A command's function returns an exit code; results go
+ * to stdout, everything else to stderr through cli_fail.
  *
  *   struct stats_values { bool json; const char *output; };
  *

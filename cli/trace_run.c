@@ -93,7 +93,7 @@ enum {
     CONF_MAX = 4096
 };
 
-/* Runs the replay of a device with growing segments. */
+/* Replays the run with expandable segments, on a device of `capacity` bytes. */
 static enum tarn_answer replay_answer(const struct tarn_replay *replay, uint64_t entry,
                                       uint64_t capacity)
 {

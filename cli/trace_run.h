@@ -57,6 +57,7 @@ struct cli_format_values {
         .value = "PERCENT", .help = "of a row of the tree (1); with less it is among the others"   \
     }
 
+/* The option values of all these commands. Each takes one of the tables below, or its own. */
 struct cli_trace_values {
     struct cli_select_values select;
     uint64_t device_total;
@@ -93,7 +94,7 @@ enum cli_exit cli_format_read(const struct cli_command *command,
                               const struct cli_format_values *values, bool json,
                               enum tarn_report_format *format_out);
 
-/* Loads the snapshot and writes the report. It may ask whether a run fits: replays tell. */
+/* Loads the snapshot and writes the report. `would_fit` of its options runs a replay. */
 enum cli_exit cli_trace_run(const struct cli_call *call, cli_trace_report *report);
 
 /* The same; `extra` has what the report's own options give, and NULL is none. */

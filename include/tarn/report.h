@@ -34,7 +34,7 @@
 extern "C" {
 #endif
 
-/* What `_memory_viz stats` prints: one line of letters a segment of 20 MiB and more, then totals;
+/* What `_memory_viz stats` prints: one line of letters per segment of 20 MiB or more, then totals;
  * with TARN_UNITS_IEC byte for byte.
  * Fails with what the writer returned, with TARN_ERR_MISMATCH when the blocks of a segment do not
  * add up to its size (written so far: the lines before), or with TARN_ERR_HOST_MEMORY. */
@@ -48,7 +48,7 @@ TARN_API enum tarn_status tarn_report_summary(const struct tarn_stats *stats, in
                                               bool abbreviated,
                                               const struct tarn_writer *writer) TARN_MUST_CHECK;
 
-/* Zero bytes mean: every device, the total made right. */
+/* Zero bytes mean: every device, with a correct total. */
 struct tarn_trace_text_options {
     uint32_t struct_size; /* sizeof(struct tarn_trace_text_options) */
     bool one_device;      /* only `device` */
@@ -122,7 +122,7 @@ TARN_API enum tarn_status tarn_report_stack(const struct tarn_snapshot *snapshot
                                             const struct tarn_writer *writer) TARN_MUST_CHECK;
 
 enum tarn_top_order {
-    TARN_TOP_BY_PEAK,      /* bytes held when most was allocated */
+    TARN_TOP_BY_PEAK,      /* bytes held at the peak of allocated bytes */
     TARN_TOP_BY_END,       /* bytes held at the end */
     TARN_TOP_BY_ALLOCATED, /* bytes requested in the trace */
     TARN_TOP_BY_COUNT      /* allocations in the trace */
@@ -144,18 +144,19 @@ enum tarn_report_format {
 /* Of tarn_report_leaks; see tarn_suppressions_load. */
 struct tarn_suppressions;
 
-/* Of the reports on traces below. Zero bytes mean: text, every device, tables of ten rows. */
+/* Options of the reports on traces below. Zero bytes mean: text, every device, tables of ten rows.
+ */
 struct tarn_report_options {
     uint32_t struct_size; /* sizeof(struct tarn_report_options) */
     bool one_device;      /* only `device` */
     int device;
     enum tarn_report_format format;
-    uint64_t rows;         /* of each table; the others are one row more. 0 = 10 */
-    uint64_t device_total; /* bytes of the device, which snapshots do not say; 0 = unknown */
+    uint64_t rows;         /* of each table; one more row sums up the others; 0 = 10 */
+    uint64_t device_total; /* bytes of the device, which snapshots do not contain; 0 = unknown */
 
-    /* Asked for a request that failed: would the run have got past that event with
-     * expandable segments, on a device of `capacity` bytes? TARN_ANSWER_UNKNOWN says nothing.
-     * NULL: is not asked. tarn/replay.h can tell. */
+    /* Called for a request that failed: would the run have got past that event with expandable
+     * segments, on a device of `capacity` bytes? On TARN_ANSWER_UNKNOWN the report does not mention
+     * it. A replay (tarn/replay.h) can answer. NULL: not called. */
     enum tarn_answer (*would_fit)(void *context, int device, uint64_t event, uint64_t capacity);
     void *context;
 
@@ -168,31 +169,33 @@ struct tarn_report_options {
     enum tarn_units units; /* of sizes in text */
 
     /* Of tarn_report_peak, _live and _top: stacks as a tree of calls, callers first, instead of a
-     * table (in JSON besides it). A row with less than `min_share` percent of the total, or beyond
-     * `rows` of its caller, is among its caller's others; so what is below a row adds up to it. */
+     * table (in JSON in addition to it). A row with less than `min_share` percent of the total, or
+     * beyond `rows` of its caller, is among its caller's others; so what is below a row adds up to
+     * it. */
     bool tree;
     double min_share;
 
-    uint64_t life_max; /* of tarn_report_churn: events that a short life has at most; 0 = 64 */
+    uint64_t life_max; /* of tarn_report_churn: the longest short life in events; 0 = 64 */
 
     /* Of tarn_report_leaks. */
     uint64_t parts; /* equal parts to cut the trace into; 0: at steps, else where stacks repeat */
     const struct tarn_suppressions *suppressions; /* NULL: none */
-    uint64_t *leaks_out;                          /* how many were found, of all devices, or NULL */
+    uint64_t *leaks_out; /* receives their number over all devices; or NULL */
 };
 
 /* ---- results ----
  *
  * Sizes are bytes; counts, and numbers of events from 0, are plain. The rows of a table and its
- * `others` add up to its `total`. Of the options a result takes everything but `format`, which
- * matters in one way only: with TARN_REPORT_TEXT the names of groups have sizes in `units`.
+ * `others` add up to its `total`. A result depends on all options except `format`, with one
+ * exception: only with TARN_REPORT_TEXT are sizes in names of groups in `units`.
  *
  * tarn_<report>_compute sets *results_out to an array with one result for each device that has a
  * trace, or for the one that the options name, and *count_out to their number. The caller owns the
  * array, destroy with tarn_report_destroy. Results are read only; any number of threads may read
  * them. They borrow texts from the snapshot, which must outlive them. */
 
-/* In the place of the number of an event: before the first one, or none. Of a row: none. */
+/* In place of the number of an event: before the first event, or there is none. In place of the
+ * number of a row: there is none. */
 #define TARN_NONE UINT64_MAX
 
 struct tarn_report_frame {
@@ -251,7 +254,7 @@ TARN_API void tarn_report_destroy(const void *results);
 
 /* All of these take `options` NULL, and fail with TARN_ERR_NOT_SUPPORTED when the file has no
  * trace, with TARN_ERR_NOT_FOUND when it has none of that device or not what is selected, with
- * TARN_ERR_INVALID_ARGUMENT for a pattern that is none, with TARN_ERR_HOST_MEMORY, or with what the
+ * TARN_ERR_INVALID_ARGUMENT for an invalid pattern, with TARN_ERR_HOST_MEMORY, or with what the
  * writer returned. Sums of their tables equal the totals they print; with a selection they say what
  * it leaves out. */
 
@@ -272,8 +275,7 @@ struct tarn_holders {
     uint64_t other_count;           /* groups that have no row */
     struct tarn_holder others;      /* their sum */
     struct tarn_holder total;
-    struct tarn_holder
-        unclassified; /* by category: what no rule knows; is in a row or the others */
+    struct tarn_holder unclassified; /* by category: no rule matches; also in a row or the others */
     size_t tree_count;
     const struct tarn_holder *tree; /* the same as a tree of calls, if the options say so */
 };
@@ -285,25 +287,24 @@ struct tarn_composition {
                              TARN_NONE: the selection leaves that open */
 };
 
-/* One device. What was allocated when most was, and when most was reserved; the selection's instant
- * is ignored. */
+/* One device: memory by owner at the peak of allocated and at the peak of reserved bytes. The
+ * selection's instant is ignored. */
 struct tarn_peak_result {
     struct tarn_report_head head;
     struct tarn_composition requested_peak;
     struct tarn_composition reserved_peak;
 };
 
-/* Of every device that has a trace, or that the options name; destroy *results_out with
- * tarn_report_destroy. */
+/* Memory by owner at both peaks: one result per device. */
 TARN_API enum tarn_status tarn_peak_compute(const struct tarn_snapshot *snapshot,
                                             const struct tarn_report_options *options,
                                             struct tarn_peak_result **results_out,
                                             size_t *count_out,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
-/* What memory was made of when most was allocated and when most was reserved, or at the instant of
- * the selection, with what was there before the trace began. Allocated are the bytes that were
- * requested, as `requested_bytes` counts them. */
+/* Memory by owner at the peaks of allocated and of reserved bytes, or at the selection's instant,
+ * and how much of it is from before the trace. Allocated bytes are requested bytes, as PyTorch's
+ * `requested_bytes` counts them. */
 TARN_API enum tarn_status tarn_report_peak(const struct tarn_snapshot *snapshot,
                                            const struct tarn_report_options *options,
                                            const struct tarn_writer *writer,
@@ -331,7 +332,7 @@ struct tarn_change {
     const char *kind;        /* "new", "grew", "shrank", "gone" or "same" */
     uint64_t before;         /* bytes */
     uint64_t after;
-    int64_t change; /* rows are sorted by its size */
+    int64_t change; /* rows are sorted by its absolute value */
     uint64_t blocks_before;
     uint64_t blocks_after;
     int64_t block_change;
@@ -362,7 +363,7 @@ enum tarn_oom_verdict {
     TARN_OOM_FRAGMENTED, /* enough was free for the request, in too small pieces */
     TARN_OOM_ELSEWHERE,  /* enough was free, but for another pool or stream */
     TARN_OOM_FULL,
-    TARN_OOM_OUTSIDE /* what others than this allocator hold of the device would have been enough */
+    TARN_OOM_OUTSIDE /* what is held outside this allocator would have been enough */
 };
 
 /* One request that failed. */
@@ -375,10 +376,10 @@ struct tarn_oom_failure {
     uint64_t reserved;
     uint64_t requested; /* of allocated blocks */
     uint64_t room;      /* beyond what was reserved: the device's, or up to the limit */
-    uint64_t outside;   /* bytes of the device not of this allocator; 0: its total is not known */
+    uint64_t outside;   /* bytes of the device held outside this allocator; 0: unknown */
     bool is_limited;    /* the device had room: a limit of the allocator refused */
     enum tarn_oom_verdict verdict;
-    bool emptying_helps; /* giving back what is free as a whole makes room */
+    bool emptying_helps; /* releasing the free segments would have made room */
     enum tarn_answer expandable_helps;
     struct tarn_group stack;  /* of the request */
     struct tarn_pool_row own; /* of the request's pool and stream; all zero if it has none */
@@ -405,8 +406,8 @@ TARN_API enum tarn_status tarn_oom_compute(const struct tarn_snapshot *snapshot,
                                            struct tarn_oom_result **results_out, size_t *count_out,
                                            struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Why each request that failed did: what was requested, what was free where, who held memory, and a
- * verdict. Without a failed request it says so. */
+/* Why each failed request failed: what was requested, what was free where, memory by owner, and a
+ * verdict. Without a failed request the report says so. */
 TARN_API enum tarn_status tarn_report_oom(const struct tarn_snapshot *snapshot,
                                           const struct tarn_report_options *options,
                                           const struct tarn_writer *writer,
@@ -435,7 +436,7 @@ struct tarn_top_result {
     uint64_t other_count;
     struct tarn_top_row others;
     struct tarn_top_row total;
-    struct tarn_top_row unclassified; /* by category: what no rule knows */
+    struct tarn_top_row unclassified; /* by category: no rule matches */
     size_t tree_count;
     const struct tarn_top_row *tree;
 };
@@ -459,14 +460,14 @@ struct tarn_live_result {
     struct tarn_composition composition;
 };
 
-/* What memory consists of at the selected instant, else at the end: one result per device. */
+/* Memory by owner at the selection's instant, else at the end: one result per device. */
 TARN_API enum tarn_status tarn_live_compute(const struct tarn_snapshot *snapshot,
                                             const struct tarn_report_options *options,
                                             struct tarn_live_result **results_out,
                                             size_t *count_out,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
-/* What memory is made of at the instant of the selection, else at the end. */
+/* Memory by owner at the selection's instant, else at the end. */
 TARN_API enum tarn_status tarn_report_live(const struct tarn_snapshot *snapshot,
                                            const struct tarn_report_options *options,
                                            const struct tarn_writer *writer,
@@ -502,7 +503,7 @@ TARN_API enum tarn_status tarn_churn_compute(const struct tarn_snapshot *snapsho
                                              size_t *count_out,
                                              struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Who gives memory back at once: allocations freed within `life_max` events, by how many. */
+/* Short-lived allocations, those freed within `life_max` events: groups by their number. */
 TARN_API enum tarn_status tarn_report_churn(const struct tarn_snapshot *snapshot,
                                             const struct tarn_report_options *options,
                                             const struct tarn_writer *writer,
@@ -521,7 +522,7 @@ struct tarn_frag_state {
     uint64_t free_pieces;
 };
 
-/* A segment whose blocks take an eighth of it at most. */
+/* A segment of which blocks take at most an eighth. */
 struct tarn_pinned_segment {
     struct tarn_group largest_block; /* the group of the largest of its blocks */
     uint64_t address;
@@ -563,7 +564,7 @@ TARN_API enum tarn_status tarn_report_frag(const struct tarn_snapshot *snapshot,
                                            const struct tarn_writer *writer,
                                            struct tarn_error *error) TARN_MUST_CHECK;
 
-/* What the moments are that leaks are looked for at. */
+/* The time points at which tarn_report_leaks compares memory are called moments. They are: */
 enum tarn_moments {
     TARN_MOMENTS_STEPS,  /* ends of steps, by annotations */
     TARN_MOMENTS_STACK,  /* where a stack repeats */
@@ -595,7 +596,7 @@ struct tarn_leak_row {
 struct tarn_leaks_result {
     struct tarn_report_head head;
     enum tarn_moments moments_by;
-    uint64_t moments_found;     /* of more than can be compared some are dropped */
+    uint64_t moments_found;     /* before some were dropped, if too many */
     struct tarn_group repeated; /* of TARN_MOMENTS_STACK */
     size_t moment_count;
     const uint64_t *moments; /* numbers of events */
@@ -642,7 +643,7 @@ struct tarn_diff_options {
     bool ignore_lines;        /* frames that differ in their line are the same */
     const char *strip_prefix; /* of names of files, or NULL */
     bool folded;              /* lines "outermost;...;innermost BEFORE AFTER", for other tools */
-    struct tarn_instant to;   /* of the second; unsaid: that of the selection, else the peak */
+    struct tarn_instant to;   /* of the second; unspecified: the selection's, else the peak */
 };
 
 struct tarn_diff_counts {
@@ -710,8 +711,7 @@ struct tarn_rank {
     uint64_t requested; /* of allocated blocks at the rank's instant */
     uint64_t left_out;  /* by the selection */
     uint64_t reserved_peak;
-    double
-        distance; /* of `requested` from the median, in median absolute deviations times 1.4826 */
+    double distance; /* of `requested` from the median, in median deviations times 1.4826 */
     bool is_outlier;
 };
 
@@ -729,7 +729,7 @@ struct tarn_rank_outlier {
 };
 
 enum {
-    TARN_RANKS_MIN = 3 /* of fewer none is an outlier */
+    TARN_RANKS_MIN = 3 /* with fewer none is an outlier */
 };
 
 struct tarn_ranks_result {
@@ -766,7 +766,7 @@ struct tarn_flame_at_options {
     bool folded;              /* lines "outermost;...;innermost BYTES" instead of a picture */
     bool is_inverted;         /* stacks begin with the frame that asked */
     bool root_below;          /* the classic flame graph */
-    struct tarn_instant from; /* said: what is held more at the selection's instant than then */
+    struct tarn_instant from; /* if specified: what grew from then to the selection's instant */
 };
 
 /* A flame graph of what is allocated at the instant of the selection, else at the peak, or of what
@@ -793,7 +793,7 @@ struct tarn_info_device {
     uint64_t active; /* allocated, or waiting to be freed */
     uint64_t active_blocks;
     uint64_t requested; /* of active blocks */
-    uint64_t events;    /* 0: there is no trace, nor what follows */
+    uint64_t events;    /* 0: there is no trace, and what follows is not set */
     bool has_times;
     int64_t first_us;
     int64_t last_us;
@@ -842,7 +842,7 @@ TARN_API enum tarn_status tarn_report_info(const struct tarn_snapshot *snapshot,
 
 /* Adds to `findings` where a snapshot contradicts itself: blocks that do not add up, segments that
  * overlap, a trace that allocates what is allocated or frees what is free, time that runs
- * backwards. TARN_ERR_HOST_MEMORY; findings are none of its failures. */
+ * backwards. Fails with TARN_ERR_HOST_MEMORY only: findings are no failure. */
 TARN_API enum tarn_status tarn_snapshot_check(const struct tarn_snapshot *snapshot,
                                               struct tarn_findings *findings,
                                               struct tarn_error *error) TARN_MUST_CHECK;

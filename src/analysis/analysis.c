@@ -444,24 +444,24 @@ void tn_analysis_fini(struct tn_analysis *analysis)
 
 /* ---- time points ---- */
 
-static enum tarn_status entry_moment(const struct tn_analysis *analysis, uint64_t entry,
-                                     struct tn_time_point *moment_out, struct tarn_error *error)
+static enum tarn_status entry_time_point(const struct tn_analysis *analysis, uint64_t entry,
+                                         struct tn_time_point *point_out, struct tarn_error *error)
 {
     const struct tn_timeline *timeline = analysis->timeline;
 
     if (entry != tn_timeline_before(timeline) &&
         (entry < timeline->first || entry >= timeline->limit)) {
         return tn_fail(error, TARN_ERR_NOT_FOUND,
-                       "the moment asked for with --at is not in what is looked at: events "
+                       "the time point is outside the selection, events "
                        "%" PRIu64 " to %" PRIu64 " of device %" PRId64,
                        timeline->first, timeline->limit - 1, timeline->device);
     }
-    *moment_out = tn_timeline_at(timeline, entry);
+    *point_out = tn_timeline_at(timeline, entry);
     return TARN_OK;
 }
 
-static enum tarn_status oom_moment(const struct tn_analysis *analysis, uint64_t number,
-                                   struct tn_time_point *moment_out, struct tarn_error *error)
+static enum tarn_status oom_time_point(const struct tn_analysis *analysis, uint64_t number,
+                                       struct tn_time_point *point_out, struct tarn_error *error)
 {
     const struct tn_timeline *timeline = analysis->timeline;
     const uint64_t *ooms = timeline->ooms.items;
@@ -471,17 +471,17 @@ static enum tarn_status oom_moment(const struct tn_analysis *analysis, uint64_t 
                        "no such failure: %zu requests failed on device %" PRId64,
                        timeline->ooms.count, timeline->device);
     }
-    return entry_moment(analysis, ooms[number - 1], moment_out, error);
+    return entry_time_point(analysis, ooms[number - 1], point_out, error);
 }
 
-static enum tarn_status time_moment(const struct tn_analysis *analysis, uint64_t time_us,
-                                    struct tn_time_point *moment_out, struct tarn_error *error)
+static enum tarn_status time_time_point(const struct tn_analysis *analysis, uint64_t time_us,
+                                        struct tn_time_point *point_out, struct tarn_error *error)
 {
     const int64_t zero = tn_timeline_first_time(&analysis->whole);
 
     if (zero == TN_TIME_NONE) {
         return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
-                       "the trace of device %" PRId64 " has no times; say --at event:N",
+                       "the trace of device %" PRId64 " has no times; use --at event:N",
                        analysis->whole.device);
     }
     const uint64_t room = (uint64_t)INT64_MAX - (zero > 0 ? (uint64_t)zero : 0);
@@ -489,11 +489,11 @@ static enum tarn_status time_moment(const struct tn_analysis *analysis, uint64_t
         time_us >= room ? analysis->whole.trace->count
                         : tn_timeline_find_time(&analysis->whole, zero + (int64_t)time_us + 1);
 
-    return entry_moment(analysis, entry > 0 ? entry - 1 : TN_NEVER, moment_out, error);
+    return entry_time_point(analysis, entry > 0 ? entry - 1 : TN_NEVER, point_out, error);
 }
 
-static enum tarn_status step_moment(const struct tn_analysis *analysis, uint64_t number,
-                                    struct tn_time_point *moment_out, struct tarn_error *error)
+static enum tarn_status step_time_point(const struct tn_analysis *analysis, uint64_t number,
+                                        struct tn_time_point *point_out, struct tarn_error *error)
 {
     const uint64_t *ends = analysis->steps.items;
 
@@ -505,38 +505,38 @@ static enum tarn_status step_moment(const struct tn_analysis *analysis, uint64_t
                        "there is no such step: the trace of device %" PRId64 " has steps 1 to %zu",
                        analysis->whole.device, analysis->steps.count);
     }
-    return entry_moment(analysis, ends[number - 1], moment_out, error);
+    return entry_time_point(analysis, ends[number - 1], point_out, error);
 }
 
 enum tarn_status tn_analysis_time_point(const struct tn_analysis *analysis,
                                         const struct tarn_instant *instant,
                                         enum tarn_instant_kind usual,
-                                        struct tn_time_point *moment_out, struct tarn_error *error)
+                                        struct tn_time_point *point_out, struct tarn_error *error)
 {
     const struct tn_timeline *timeline = analysis->timeline;
 
     switch (instant->kind == TARN_AT_UNSPECIFIED ? usual : instant->kind) {
     case TARN_AT_UNSPECIFIED:
     case TARN_AT_PEAK:
-        *moment_out = timeline->requested_peak;
+        *point_out = timeline->requested_peak;
         break;
     case TARN_AT_RESERVED_PEAK:
-        *moment_out = timeline->reserved_peak;
+        *point_out = timeline->reserved_peak;
         break;
     case TARN_AT_START:
-        *moment_out = timeline->start;
+        *point_out = timeline->start;
         break;
     case TARN_AT_END:
-        *moment_out = timeline->end;
+        *point_out = timeline->end;
         break;
     case TARN_AT_OOM:
-        return oom_moment(analysis, instant->number, moment_out, error);
+        return oom_time_point(analysis, instant->number, point_out, error);
     case TARN_AT_EVENT:
-        return entry_moment(analysis, instant->number, moment_out, error);
+        return entry_time_point(analysis, instant->number, point_out, error);
     case TARN_AT_TIME:
-        return time_moment(analysis, instant->number, moment_out, error);
+        return time_time_point(analysis, instant->number, point_out, error);
     case TARN_AT_STEP:
-        return step_moment(analysis, instant->number, moment_out, error);
+        return step_time_point(analysis, instant->number, point_out, error);
     }
     return TARN_OK;
 }

@@ -72,7 +72,7 @@ bool tn_analysis_picks_blocks(const struct tn_analysis *analysis);
 enum tarn_status tn_analysis_time_point(const struct tn_analysis *analysis,
                                         const struct tarn_instant *instant,
                                         enum tarn_instant_kind usual,
-                                        struct tn_time_point *moment_out,
+                                        struct tn_time_point *point_out,
                                         struct tarn_error *error) TN_MUST_CHECK;
 
 #endif

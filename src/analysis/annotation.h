@@ -30,10 +30,10 @@ void tn_phases_fini(struct tn_phases *phases);
 /* Whether an annotation is of that name: all of it, or all before a '#'. */
 bool tn_phase_is_named(struct tn_string annotation, const char *name);
 
-/* Sets `annotation` of each life of a timeline to the innermost phase that was open. */
+/* Sets `annotation` of each lifetime of a timeline to the innermost phase that was open. */
 bool tn_phases_mark(const struct tn_phases *phases, struct tn_timeline *timeline) TN_MUST_CHECK;
 
-/* One byte an entry, not 0 where a phase of that name was open: `marks` is the caller's, zero, as
+/* One byte per entry, not 0 where a phase of that name was open: `marks` is the caller's, zero, as
  * long as the trace. Returns how many such phases there are. */
 uint64_t tn_phases_cover(const struct tn_phases *phases, const char *name, uint8_t *marks);
 

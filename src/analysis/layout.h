@@ -20,7 +20,7 @@ struct tn_layout_row {
     struct tn_pool_id pool;
     uint64_t stream;
     bool is_large;
-    uint64_t segments; /* count; pieces of a growing segment count one by one */
+    uint64_t segments; /* count; the pieces of an expandable segment count each */
     uint64_t reserved;
     uint64_t used;    /* blocks handed out or waiting, rounded up to 512 bytes */
     uint64_t waiting; /* the part of `used` whose free was requested and is not complete */
@@ -31,11 +31,11 @@ struct tn_layout_row {
     uint64_t whole; /* bytes of segments that are free as a whole */
 };
 
-/* One segment, or those in a row that one growing segment is made of. */
+/* One segment, or adjacent ones that are the pieces of one expandable segment. */
 struct tn_layout_piece {
     uint64_t address;
     struct tn_layout_row row;
-    size_t first; /* its blocks: so many from this number of `lives` on */
+    size_t first; /* its blocks: `lifetimes` [first, first + count) */
     size_t count;
 };
 

@@ -7,7 +7,7 @@
  * A block's pool is that of its segment. For the pool of an entry, the entry itself takes
  * precedence (tn_entry_pool).
  *
- * Owns: the places. Immutable once made. Cost: O(entries + lives log segments).
+ * Owns: the places. Immutable once made. Cost: O(entries + lifetimes log segments).
  */
 #ifndef TN_ANALYSIS_POOL_STREAM_H
 #define TN_ANALYSIS_POOL_STREAM_H
@@ -25,11 +25,11 @@ struct tn_pool_stream {
 struct tn_pool_streams {
     struct tn_vec places;   /* struct tn_pool_stream; number 0 is the unknown one */
     struct tn_vec pools;    /* struct tn_pool_id; number 0 is not used */
-    struct tn_vec of_entry; /* uint32_t an entry: its place; 0 for those without memory */
+    struct tn_vec of_entry; /* by entry, uint32_t: its place; 0 for those without memory */
 };
 
-/* Sets `place` of every life of a whole timeline. False when host memory is missing; then there is
- * nothing to release. */
+/* Sets `place` of every lifetime of a whole timeline. False when host memory is missing; then there
+ * is nothing to release. */
 bool tn_pool_streams_init(struct tn_pool_streams *places,
                           struct tn_timeline *timeline) TN_MUST_CHECK;
 void tn_pool_streams_fini(struct tn_pool_streams *places);

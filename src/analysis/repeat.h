@@ -16,7 +16,7 @@ enum tn_repeat_kind {
 };
 
 enum {
-    TN_REPEATS_MAX = 32, /* of more, so many at even distances */
+    TN_REPEATS_MAX = 32, /* of more, this many at even distances are kept */
     TN_REPEATS_MIN = 4
 };
 

@@ -2,7 +2,7 @@
 #include "analysis/segment_walk.h"
 
 #define SMALL_SEGMENT ((uint64_t)2 << 20)
-#define LARGE_PAGES   ((uint64_t)20 << 20) /* growing segments of the large pool map so much */
+#define LARGE_PAGES   ((uint64_t)20 << 20) /* what expandable segments of the large pool map */
 
 static struct tn_segment_range *range_of(const struct tn_tree_node *node)
 {

@@ -10,7 +10,7 @@ struct reading {
     uint64_t entry;
 };
 
-static struct tn_lifetime *life_at(const struct tn_timeline *timeline, uint64_t number)
+static struct tn_lifetime *lifetime_at(const struct tn_timeline *timeline, uint64_t number)
 {
     return (struct tn_lifetime *)timeline->lifetimes.items + number;
 }
@@ -68,11 +68,11 @@ static bool entry_read(struct reading *reading, const struct tn_trace_entry *ent
         return false;
     }
     if (step.ended != TN_LIFETIME_NONE) {
-        life_at(timeline, step.ended)->end = reading->entry;
+        lifetime_at(timeline, step.ended)->end = reading->entry;
         timeline->doubled_allocs++;
     }
     if (step.lifetime != TN_LIFETIME_NONE) {
-        life_read(reading, entry, life_at(timeline, step.lifetime));
+        life_read(reading, entry, lifetime_at(timeline, step.lifetime));
     } else if (entry->action == TN_TRACE_FREE_REQUESTED ||
                entry->action == TN_TRACE_FREE_COMPLETED) {
         timeline->unknown_frees++;
@@ -101,7 +101,7 @@ static void start_set(struct tn_timeline *timeline)
     uint64_t requested = 0;
 
     for (size_t i = 0; i < timeline->lifetimes.count; i++) {
-        const struct tn_lifetime *lifetime = life_at(timeline, i);
+        const struct tn_lifetime *lifetime = lifetime_at(timeline, i);
 
         requested += lifetime->start == TN_NEVER ? lifetime->size : 0;
     }
@@ -132,7 +132,7 @@ static bool deltas_fill(struct tn_timeline *timeline)
     uint64_t *deltas = timeline->deltas.items;
 
     for (size_t i = 0; i < timeline->lifetimes.count; i++) {
-        const struct tn_lifetime *lifetime = life_at(timeline, i);
+        const struct tn_lifetime *lifetime = lifetime_at(timeline, i);
 
         if (lifetime->start != TN_NEVER) {
             deltas[lifetime->start] += lifetime->size;
@@ -145,8 +145,8 @@ static bool deltas_fill(struct tn_timeline *timeline)
 }
 
 /* From one entry to the next. */
-static void moment_step(const struct tn_timeline *timeline, struct tn_time_point *now,
-                        uint64_t entry)
+static void time_point_step(const struct tn_timeline *timeline, struct tn_time_point *now,
+                            uint64_t entry)
 {
     const uint64_t delta = ((const uint64_t *)timeline->deltas.items)[entry];
 
@@ -168,7 +168,7 @@ static void peaks_find(struct tn_timeline *timeline)
     timeline->requested_peak = now;
     timeline->reserved_peak = now;
     for (uint64_t i = timeline->first; i < timeline->limit; i++) {
-        moment_step(timeline, &now, i);
+        time_point_step(timeline, &now, i);
         if (now.requested > timeline->requested_peak.requested) {
             timeline->requested_peak = now;
         }
@@ -184,7 +184,7 @@ struct tn_time_point tn_timeline_at(const struct tn_timeline *timeline, uint64_t
     struct tn_time_point now = timeline->start;
 
     for (uint64_t i = timeline->first; entry != TN_NEVER && i <= entry; i++) {
-        moment_step(timeline, &now, i);
+        time_point_step(timeline, &now, i);
     }
     return now;
 }
@@ -221,7 +221,7 @@ uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t e
     uint64_t most = now.reserved;
 
     for (uint64_t i = timeline->first; entry != TN_NEVER && i <= entry; i++) {
-        moment_step(timeline, &now, i);
+        time_point_step(timeline, &now, i);
         most = now.reserved > most ? now.reserved : most;
     }
     return most;

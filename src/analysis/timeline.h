@@ -56,10 +56,10 @@ struct tn_timeline {
     struct tn_time_point reserved_peak;
     struct tn_vec ooms;     /* uint64_t: entries */
     struct tn_vec deltas;   /* by entry, uint64_t: bytes it adds, modulo 2^64 */
-    struct tn_vec reserved; /* uint64_t an entry: bytes it adds to segments; empty: what the entry
-                                says */
+    struct tn_vec reserved; /* by entry, uint64_t: bytes it adds to segments; empty: as the entries
+                               themselves say */
     const struct tn_timeline *whole; /* what this is a selection of, or NULL */
-    uint64_t before_count;           /* lives that began before the first entry */
+    uint64_t before_count;           /* lifetimes that began before the first entry */
     uint64_t doubled_allocs;         /* of an allocated address: its free is missing */
     uint64_t unknown_frees;          /* of an address that the trace freed already */
 };
@@ -75,11 +75,13 @@ static inline struct tn_trace_source tn_timeline_source(const struct tn_timeline
     return tn_source_of_device(timeline->model, (size_t)timeline->device);
 }
 
-/* Picks blocks, and a part of the trace. */
+/* Which blocks, and which part of the trace, a narrowed timeline has. */
 struct tn_narrowing {
     uint64_t first; /* entries [first, limit), first < limit */
     uint64_t limit;
-    bool (*wants)(void *context, const struct tn_lifetime *lifetime); /* whole lives; NULL: all */
+
+    /* Whether a block is wanted, by its whole lifetime; NULL: all. */
+    bool (*wants)(void *context, const struct tn_lifetime *lifetime);
 
     /* Whether an entry that adds or removes memory counts, and what was there before the first
      * entry of the trace; NULL: all. */

@@ -56,10 +56,10 @@ enum tn_record_column {
     TN_COLUMN_TIME,       /* step from the entry before, microseconds */
     TN_COLUMN_STACK,      /* number of names.h */
     TN_COLUMN_FREE_STACK, /* of a free: 0: that of the allocation, otherwise one more */
-    TN_COLUMN_REUSE,      /* of an allocation, by lives.h: an address that was freed */
+    TN_COLUMN_REUSE,      /* of an allocation, lifetime_ids.h: an address that was freed */
     TN_COLUMN_ADDRESS,    /* step from the last one in this column, in units */
     TN_COLUMN_SIZE,       /* number of size_table.h */
-    TN_COLUMN_BEHIND,     /* by lives.h: the life meant */
+    TN_COLUMN_BEHIND,     /* lifetime_ids.h: the lifetime it refers to */
     TN_COLUMN_PLACE,      /* number of pool_stream_table.h */
     TN_COLUMN_EXTRA,      /* number of names.h */
     TN_COLUMN_PLAIN,      /* numbers as they are */
@@ -82,7 +82,7 @@ struct tn_record {
     struct tn_vec columns[TN_COLUMN_COUNT]; /* uint64_t */
     bool failed;                            /* host memory was missing for a column */
     struct tn_column chunk;
-    struct tn_column before;   /* lives from before that are not in the trace */
+    struct tn_column before;   /* lifetimes from before that are not in the trace */
     uint64_t first;            /* entry that the page begins with */
     uint64_t carried;          /* lifetimes allocated then, numbered first */
     uint64_t survivors;        /* lifetimes that the trace does not mention, numbered last */

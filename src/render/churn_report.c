@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* `tarn churn`: a sentence with the totals, and the groups. */
 #include "render/document.h"
 
 #include <inttypes.h>

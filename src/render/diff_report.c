@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* `tarn diff`: both sides, and the groups that changed; or folded lines. */
 #include "render/changes_table.h"
 
 #include <inttypes.h>

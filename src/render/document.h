@@ -10,8 +10,8 @@
 struct tn_device_report {
     const char *schema;
     tn_report_device *compute;
-    size_t result_size;                       /* of what that computes */
-    const struct tn_row_table *const *tables; /* up to NULL */
+    size_t result_size;                       /* of one device */
+    const struct tn_row_table *const *tables; /* end with NULL; see tn_document_begin */
 
     /* What comes below the device's heading in text, and after the selection in JSON. */
     void (*put)(struct tn_document *document, const struct tarn_report_options *options,

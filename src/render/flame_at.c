@@ -28,7 +28,7 @@ struct holder {
     uint32_t seen;     /* of the view */
 };
 
-struct flame_moment {
+struct drawing {
     const struct tarn_report_options *options;
     const struct tarn_flame_at_options *how;
     struct tn_flame flame;
@@ -117,58 +117,58 @@ static bool holders_collect(struct holders *holders, const struct tn_analysis *a
 /* ---- drawing ---- */
 
 /* Adds the group as a place; borrowed until the next one. */
-static bool group_add(struct flame_moment *moment, const struct tn_group_keys *keys, uint64_t key,
+static bool group_add(struct drawing *drawing, const struct tn_group_keys *keys, uint64_t key,
                       struct tn_flame_path *path)
 {
-    const struct tarn_writer writer = tn_text_to_vec(&moment->group);
+    const struct tarn_writer writer = tn_text_to_vec(&drawing->group);
     struct tn_text_out out;
 
-    moment->group.count = 0;
+    drawing->group.count = 0;
     tn_text_init(&out, &writer);
     tn_group_key_put(&out, keys, key);
     if (tn_text_finish(&out)) {
         return false;
     }
-    tn_flame_path_add_place(path,
-                            (struct tn_string){moment->group.items, moment->group.count < GROUP_MAX
-                                                                        ? moment->group.count
-                                                                        : GROUP_MAX});
+    tn_flame_path_add_place(
+        path,
+        (struct tn_string){drawing->group.items,
+                           drawing->group.count < GROUP_MAX ? drawing->group.count : GROUP_MAX});
     return true;
 }
 
-static bool holder_draw(struct flame_moment *moment, const struct tn_analysis *analysis,
+static bool holder_draw(struct drawing *drawing, const struct tn_analysis *analysis,
                         const struct holder *holder)
 {
     struct tn_flame_path path = {
         .stack = tn_frame_view_stack(&analysis->query->view, holder->seen),
         .leaf = holder->seen != TN_STACK_NONE ? "(no frames)" : "(not recorded)",
-        .is_inverted = moment->how->is_inverted,
+        .is_inverted = drawing->how->is_inverted,
     };
     char device[DEVICE_MAX];
 
     if (holder->bytes[1] <= holder->bytes[0]) {
-        moment->shrank += holder->bytes[0] - holder->bytes[1];
+        drawing->shrank += holder->bytes[0] - holder->bytes[1];
         return true;
     }
     path.bytes = holder->bytes[1] - holder->bytes[0];
-    if (moment->shows_device) {
+    if (drawing->shows_device) {
         const int length =
             snprintf(device, sizeof device, "device_%" PRId64, analysis->timeline->device);
 
         tn_flame_path_add_place(&path, (struct tn_string){device, (size_t)length});
     }
     if (analysis->keys.by != TARN_BY_STACK &&
-        !group_add(moment, &analysis->keys, holder->key, &path)) {
+        !group_add(drawing, &analysis->keys, holder->key, &path)) {
         return false;
     }
-    if (moment->how->folded) {
-        tn_flame_path_put(&moment->out, analysis->query->model, &path);
+    if (drawing->how->folded) {
+        tn_flame_path_put(&drawing->out, analysis->query->model, &path);
         return true;
     }
-    return tn_flame_add(&moment->flame, analysis->query->model, &path);
+    return tn_flame_add(&drawing->flame, analysis->query->model, &path);
 }
 
-static bool holders_draw(struct flame_moment *moment, const struct tn_analysis *analysis,
+static bool holders_draw(struct drawing *drawing, const struct tn_analysis *analysis,
                          const struct tn_time_point *from, const struct tn_time_point *at)
 {
     struct holders holders = {.budget = {0}};
@@ -179,7 +179,7 @@ static bool holders_draw(struct flame_moment *moment, const struct tn_analysis *
     const struct holder *items = holders.items.items;
 
     for (size_t i = 0; good && i < holders.items.count; i++) {
-        good = holder_draw(moment, analysis, &items[i]);
+        good = holder_draw(drawing, analysis, &items[i]);
     }
     tn_id_table_fini(&holders.ids);
     tn_vec_fini(&holders.items);
@@ -189,8 +189,8 @@ static bool holders_draw(struct flame_moment *moment, const struct tn_analysis *
 static enum tarn_status device_draw(void *context, const struct tn_analysis *analysis,
                                     struct tarn_error *error)
 {
-    struct flame_moment *moment = context;
-    const struct tarn_instant *wanted = &moment->how->from;
+    struct drawing *drawing = context;
+    const struct tarn_instant *wanted = &drawing->how->from;
     const bool is_growth = wanted->kind != TARN_AT_UNSPECIFIED;
     struct tn_time_point at;
     struct tn_time_point from;
@@ -204,43 +204,44 @@ static enum tarn_status device_draw(void *context, const struct tn_analysis *ana
     if (status) {
         return status;
     }
-    moment->out.units = analysis->query->units;
-    moment->last = at;
-    moment->left_out += at.left_out;
-    return holders_draw(moment, analysis, is_growth ? &from : NULL, &at) ? TARN_OK
-                                                                         : TARN_ERR_HOST_MEMORY;
+    drawing->out.units = analysis->query->units;
+    drawing->last = at;
+    drawing->left_out += at.left_out;
+    return holders_draw(drawing, analysis, is_growth ? &from : NULL, &at) ? TARN_OK
+                                                                          : TARN_ERR_HOST_MEMORY;
 }
 
-static void title_make(const struct flame_moment *moment, char *title, size_t size)
+static void title_make(const struct drawing *drawing, char *title, size_t size)
 {
-    const bool is_growth = moment->how->from.kind != TARN_AT_UNSPECIFIED;
+    const bool is_growth = drawing->how->from.kind != TARN_AT_UNSPECIFIED;
     int used = snprintf(title, size, "GPU memory%s", is_growth ? ": what grew" : " allocated");
 
-    if (!moment->shows_device && moment->last.entry != TN_NEVER) {
+    if (!drawing->shows_device && drawing->last.entry != TN_NEVER) {
         used +=
-            snprintf(title + used, size - (size_t)used, " at event %" PRIu64, moment->last.entry);
+            snprintf(title + used, size - (size_t)used, " at event %" PRIu64, drawing->last.entry);
     }
-    if (moment->shrank > 0) {
+    if (drawing->shrank > 0) {
         used += snprintf(title + used, size - (size_t)used, ", without %s that shrank",
-                         tn_text_size(&moment->out, (double)moment->shrank).text);
+                         tn_text_size(&drawing->out, (double)drawing->shrank).text);
     }
-    if (moment->left_out > 0) {
+    if (drawing->left_out > 0) {
         (void)snprintf(title + used, size - (size_t)used, ", without %s not selected",
-                       tn_text_size(&moment->out, (double)moment->left_out).text);
+                       tn_text_size(&drawing->out, (double)drawing->left_out).text);
     }
 }
 
 /* The tree is there, for folded lines as well. */
-static enum tarn_status moment_write(struct flame_moment *moment, const struct tn_model *model,
-                                     struct tarn_error *error)
+static enum tarn_status flame_write(struct drawing *drawing, const struct tn_model *model,
+                                    struct tarn_error *error)
 {
     char title[TITLE_MAX];
-    enum tarn_status status = tn_report_devices(model, moment->options, device_draw, moment, error);
+    enum tarn_status status =
+        tn_report_devices(model, drawing->options, device_draw, drawing, error);
 
-    if (status == TARN_OK && !moment->how->folded) {
-        if (tn_flame_layout(&moment->flame)) {
-            title_make(moment, title, sizeof title);
-            tn_flame_svg_put(&moment->out, &moment->flame, title, moment->how->root_below);
+    if (status == TARN_OK && !drawing->how->folded) {
+        if (tn_flame_layout(&drawing->flame)) {
+            title_make(drawing, title, sizeof title);
+            tn_flame_svg_put(&drawing->out, &drawing->flame, title, drawing->how->root_below);
         } else {
             status = TARN_ERR_HOST_MEMORY;
         }
@@ -248,7 +249,7 @@ static enum tarn_status moment_write(struct flame_moment *moment, const struct t
     if (status) {
         return status == TARN_ERR_HOST_MEMORY ? tn_fail_memory(error) : status;
     }
-    status = tn_text_finish(&moment->out);
+    status = tn_text_finish(&drawing->out);
     return status ? tn_fail(error, status, "cannot write the flame graph") : TARN_OK;
 }
 
@@ -260,19 +261,19 @@ enum tarn_status tarn_report_flame_at(const struct tarn_snapshot *snapshot,
     static const struct tarn_report_options defaults = {.struct_size = sizeof defaults};
     static const struct tarn_flame_at_options how_defaults = {.struct_size = sizeof how_defaults};
     const struct tn_model *model = tn_snapshot_model(snapshot);
-    struct flame_moment moment = {.options = given ? given : &defaults,
-                                  .how = given_how ? given_how : &how_defaults};
+    struct drawing drawing = {.options = given ? given : &defaults,
+                              .how = given_how ? given_how : &how_defaults};
     enum tarn_status status;
 
-    moment.shows_device = tn_report_device_count(model, moment.options) > 1;
-    tn_vec_init(&moment.group, 1);
-    tn_text_init(&moment.out, writer);
-    if (tn_flame_init(&moment.flame, "all") == TARN_OK) {
-        status = moment_write(&moment, model, error);
-        tn_flame_fini(&moment.flame);
+    drawing.shows_device = tn_report_device_count(model, drawing.options) > 1;
+    tn_vec_init(&drawing.group, 1);
+    tn_text_init(&drawing.out, writer);
+    if (tn_flame_init(&drawing.flame, "all") == TARN_OK) {
+        status = flame_write(&drawing, model, error);
+        tn_flame_fini(&drawing.flame);
     } else {
         status = tn_fail_memory(error);
     }
-    tn_vec_fini(&moment.group);
+    tn_vec_fini(&drawing.group);
     return status;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* `tarn frag`: the parts of reserved memory, then and over the trace, pools and pinned segments. */
 #include "render/document.h"
 #include "render/pools_table.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* `tarn info`: the file, its warnings and its devices, as text or JSON. */
 #include "base/escaped.h"
 #include "render/document.h"
 

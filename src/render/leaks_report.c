@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* `tarn leaks`: which time points are compared, and the groups that grow. */
 #include "analysis/group_key.h"
 #include "render/document.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* `tarn oom`: for each failed request the verdict in sentences, pools, holders and changes. */
 #include "render/changes_table.h"
 #include "render/holders_table.h"
 #include "render/pools_table.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* `tarn peak` and `tarn live`: the holders of memory at one time point or two. */
 #include "render/holders_table.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* `tarn ranks`: the ranks, and how each outlier differs from the typical one. */
 #include "report/ranks.h"
 
 #include "base/escaped.h"

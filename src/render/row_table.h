@@ -50,7 +50,7 @@ enum {
 
 struct tn_row_column {
     const char *key;     /* of JSON and CSV; NULL: text only, but for groups */
-    const char *heading; /* of text, in front of the grouping's own; NULL: not in text */
+    const char *heading; /* of text; of groups, before that of the grouping; NULL: not in text */
     enum tn_row_kind kind;
     int width; /* in text, but for sizes, which know theirs; below 0: flush left */
     size_t at; /* in the row */
@@ -66,7 +66,7 @@ struct tn_row_table {
         *columns; /* the last one of text is flush left and as long as it is */
     size_t row_size;
     const struct tn_row_column
-        *context;           /* of rows alone: what a row is of, in doc->context; or NULL */
+        *context;           /* columns of document->context, for JSON lines and CSV; or NULL */
     bool is_tree;           /* there when the options say so */
     bool has_others;        /* rows that are not shown are summed up */
     const char *others_key; /* counts the others; NULL: the grouping's, "stacks" */

@@ -118,8 +118,7 @@ static void cell_text(char cell[CELL_MAX], const struct tn_text_out *out,
                        *(const int64_t *)tn_row_member(row, column->at));
         break;
     case TN_ROW_REAL:
-        (void)snprintf(cell, CELL_MAX, "%.1f%s", *(const double *)tn_row_member(row, column->at),
-                       "");
+        (void)snprintf(cell, CELL_MAX, "%.1f", *(const double *)tn_row_member(row, column->at));
         break;
     case TN_ROW_SHARE:
     case TN_ROW_PERCENT:

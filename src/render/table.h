@@ -4,18 +4,18 @@
  * lines and as CSV. A column is a member of the row's struct. Rows come with the sum of those that
  * are not shown ("others") and the total.
  *
- * A document is one report in one format. Text is for people: a report writes sentences around its
- * tables with `text`. JSON has more than tables, which it writes with `json`. The other two have
- * rows only: each has what it is of (the device), its table, and whether it is a row, the others
- * or the total. In CSV all tables of the document share one line of names; a stack is one cell,
- * outermost frame first, joined by ';'.
+ * A document is one report in one format. In text and JSON a report writes more than its tables:
+ * sentences with `text`, members with `json`. JSON lines and CSV have rows only, each with its
+ * device, its table, and whether it is a row, the others or the total. In CSV all tables of the
+ * document share one line of names; a stack is one cell, outermost frame first, joined by ';'.
  */
 #ifndef TN_RENDER_TABLE_H
 #define TN_RENDER_TABLE_H
 
 #include "render/row_table.h"
 
-/* `tables` are all that may follow, up to NULL. */
+/* `tables` are all tables that tn_table_put may get, and end with NULL: CSV begins with the names
+ * of their columns. */
 void tn_document_begin(struct tn_document *document, const struct tarn_report_options *options,
                        const char *schema, const struct tn_row_table *const *tables,
                        const struct tarn_writer *writer);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* `tarn top`: one table of groups, or a tree of calls. */
 #include "render/document.h"
 
 #include <inttypes.h>

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/changes.h"
+#include "base/order.h"
 
 #include <stddef.h>
+
+enum {
+    SUM_COUNT = 6 /* of a row: from `before` to `block_change` */
+};
 
 enum kind {
     KIND_NEW,
@@ -18,7 +23,8 @@ static const char *const kind_names[TARN_CHANGE_KINDS] = {
 
 void tn_changes_init(struct tn_row_set *set)
 {
-    tn_row_set_init(set, sizeof(struct tarn_change), offsetof(struct tarn_change, before), 6);
+    tn_row_set_init(set, sizeof(struct tarn_change), offsetof(struct tarn_change, before),
+                    SUM_COUNT);
 }
 
 bool tn_changes_add(struct tn_row_set *set, enum tn_change_side side, uint32_t name, uint64_t bytes,
@@ -73,15 +79,10 @@ static int row_compare(const void *left, const void *right)
 {
     const struct tarn_change *a = left;
     const struct tarn_change *b = right;
-    const uint64_t changes[2] = {change_size(a), change_size(b)};
+    int order = tn_order(change_size(b), change_size(a));
 
-    if (changes[0] != changes[1]) {
-        return changes[0] > changes[1] ? -1 : 1;
-    }
-    if (a->after != b->after) {
-        return a->after > b->after ? -1 : 1;
-    }
-    return (a->group.key > b->group.key) - (a->group.key < b->group.key);
+    order = order ? order : tn_order(b->after, a->after);
+    return order ? order : tn_order(a->group.key, b->group.key);
 }
 
 static void sums_make(struct tn_row_set *set, struct tarn_changes *changes)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who allocates memory and gives it back at once: allocations whose free follows within a few
- * events. Blocks of one size that come and go again and again could be one that is kept (`out=`,
- * in-place operations, a cache), so the most frequent size of each row is shown.
+ * Short-lived allocations: those freed within a few events. Where a group allocates blocks of one
+ * size again and again, one block that is kept would do (`out=`, in-place operations, a cache), so
+ * each row has its most frequent size.
  */
 #include "analysis/address_map.h"
 #include "base/order.h"
@@ -11,7 +11,8 @@
 #include <stdlib.h>
 
 enum {
-    LIFE_MAX_DEFAULT = 64
+    LIFE_MAX_DEFAULT = 64,
+    SUM_COUNT = 3 /* of a row: allocations, allocated, life_events */
 };
 
 /* One short-lived allocation. */
@@ -84,12 +85,9 @@ static int row_compare(const void *left, const void *right)
 {
     const struct tarn_churn_row *a = left;
     const struct tarn_churn_row *b = right;
+    int order = tn_order(b->allocations, a->allocations);
 
-    if (a->allocations != b->allocations) {
-        return a->allocations > b->allocations ? -1 : 1;
-    }
-    const int order = tn_order(b->allocated, a->allocated);
-
+    order = order ? order : tn_order(b->allocated, a->allocated);
     return order ? order : tn_order(a->group.key, b->group.key);
 }
 
@@ -133,7 +131,7 @@ enum tarn_status tn_churn_compute(const struct tn_report *report,
     result->life_max = wanted > 0 ? wanted : LIFE_MAX_DEFAULT;
     tn_vec_init(&churn.briefs, sizeof(struct brief));
     tn_row_set_init(&churn.set, sizeof(struct tarn_churn_row),
-                    offsetof(struct tarn_churn_row, allocations), 3);
+                    offsetof(struct tarn_churn_row, allocations), SUM_COUNT);
     bool good = churn_fill(&churn, analysis);
 
     if (good) {

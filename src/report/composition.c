@@ -4,6 +4,10 @@
 
 #include <stddef.h>
 
+enum {
+    SUM_COUNT = 3 /* of a holder: bytes, blocks, bytes_before */
+};
+
 static int holder_compare(const void *left, const void *right)
 {
     const struct tarn_holder *a = left;
@@ -17,7 +21,8 @@ bool tn_holders_collect(struct tn_row_set *set, const struct tn_analysis *analys
 {
     const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(analysis->timeline);
 
-    tn_row_set_init(set, sizeof(struct tarn_holder), offsetof(struct tarn_holder, bytes), 3);
+    tn_row_set_init(set, sizeof(struct tarn_holder), offsetof(struct tarn_holder, bytes),
+                    SUM_COUNT);
     for (size_t i = 0; i < analysis->timeline->lifetimes.count; i++) {
         uint64_t key;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Groups whose memory keeps growing. Memory is compared at time points at which a run should look
- * alike (repeat.h). The growth of a group is the median of the slopes between all pairs of them
- * (Theil-Sen), so that one large step, as at the first use of something, is not taken for a leak. A
- * group leaks when that growth is above zero, it holds more at the last one than at the first,
- * and it grew in at least two and in a third of the steps between.
+ * Groups whose memory keeps growing. Memory is compared at moments: time points at which a run
+ * should look alike (repeat.h). The growth of a group is the median of the slopes between all
+ * pairs of moments (Theil-Sen), so that one large step, as at the first use of something, is not
+ * taken for a leak. A group leaks when that growth is above zero, it holds more at the last moment
+ * than at the first, and it grew in at least two, and at least a third, of the steps between.
  *
  * Cost: with n time points, O(blocks log n), and O(n^2 log n) for each group that grew.
  */
@@ -12,6 +12,7 @@
 #include "analysis/suppress.h"
 #include "base/assertion.h"
 #include "base/host_mem.h"
+#include "base/order.h"
 #include "report/reports.h"
 
 enum {
@@ -21,7 +22,7 @@ enum {
 /* What one group holds at each time point. */
 struct row {
     struct tarn_group group;
-    uint64_t bytes[TN_REPEATS_MAX]; /* while lives are read: what changes there */
+    uint64_t bytes[TN_REPEATS_MAX]; /* until row_sum_up: the change since the one before */
     uint64_t blocks;                /* at the last time point */
     double slope;                   /* bytes from one time point to the next; 0: does not leak */
     uint64_t grew;                  /* between how many neighbouring time points */
@@ -33,7 +34,7 @@ struct leaks {
     struct tn_row_set set; /* struct row; those that leak first, most growth first */
     size_t count;          /* of rows that leak */
     struct row suppressed; /* all of these in one */
-    uint64_t suppressed_lives;
+    uint64_t suppressed_blocks;
     struct row total;
     uint8_t *is_suppressed; /* a stack: 0 not asked, 1 no, 2 yes; NULL: there are none */
 };
@@ -74,8 +75,8 @@ static bool is_suppressed(struct leaks *leaks, const struct tn_report *report,
     return leaks->is_suppressed[stack] == 2;
 }
 
-static void life_count(const struct leaks *leaks, struct row *row,
-                       const struct tn_lifetime *lifetime)
+static void lifetime_count(const struct leaks *leaks, struct row *row,
+                           const struct tn_lifetime *lifetime)
 {
     const size_t from = lifetime->start == TN_NEVER ? 0 : moment_find(leaks, lifetime->start);
     const size_t to =
@@ -91,8 +92,8 @@ static void life_count(const struct leaks *leaks, struct row *row,
     }
 }
 
-static bool lives_read(struct leaks *leaks, const struct tn_report *report,
-                       const struct tn_analysis *analysis)
+static bool lifetimes_read(struct leaks *leaks, const struct tn_report *report,
+                           const struct tn_analysis *analysis)
 {
     const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(analysis->timeline);
 
@@ -101,7 +102,7 @@ static bool lives_read(struct leaks *leaks, const struct tn_report *report,
         uint64_t key;
 
         if (is_suppressed(leaks, report, analysis->whole.model, lifetimes[i].stack)) {
-            leaks->suppressed_lives++;
+            leaks->suppressed_blocks++;
         } else {
             row = tn_group_key_find(&analysis->keys, &lifetimes[i], &key)
                       ? tn_row_get(&leaks->set, key)
@@ -110,8 +111,8 @@ static bool lives_read(struct leaks *leaks, const struct tn_report *report,
         if (!row) {
             return false;
         }
-        life_count(leaks, row, &lifetimes[i]);
-        life_count(leaks, &leaks->total, &lifetimes[i]);
+        lifetime_count(leaks, row, &lifetimes[i]);
+        lifetime_count(leaks, &leaks->total, &lifetimes[i]);
     }
     return true;
 }
@@ -158,7 +159,7 @@ static int row_compare(const void *left, const void *right)
     if (a->slope != b->slope) {
         return a->slope > b->slope ? -1 : 1;
     }
-    return (a->group.key > b->group.key) - (a->group.key < b->group.key);
+    return tn_order(a->group.key, b->group.key);
 }
 
 static void leaks_rank(struct leaks *leaks)
@@ -252,7 +253,7 @@ static bool sums_make(const struct tn_report *report, const struct leaks *leaks,
     total.slope = more.slope + rows_sum(leaks, 0, shown).slope;
     result->more_count = leaks->count - shown;
     result->other_count = leaks->set.rows.count - leaks->count;
-    result->suppressed_blocks = leaks->suppressed_lives;
+    result->suppressed_blocks = leaks->suppressed_blocks;
     return row_make(report, leaks, &more, true, &result->more) &&
            row_make(report, leaks, &others, true, &result->others) &&
            row_make(report, leaks, &leaks->suppressed, true, &result->suppressed) &&
@@ -305,7 +306,7 @@ enum tarn_status tn_leaks_compute(const struct tn_report *report,
 {
     struct tarn_leaks_result *result = result_out;
     struct leaks leaks;
-    bool good = leaks_init(&leaks, report, analysis) && lives_read(&leaks, report, analysis);
+    bool good = leaks_init(&leaks, report, analysis) && lifetimes_read(&leaks, report, analysis);
 
     (void)error;
     if (good) {

@@ -215,13 +215,13 @@ static bool oom_make(const struct tn_report *report, const struct tn_analysis *a
 
 /* ---- devices ---- */
 
-/* Which failures: all, or the one that the selection says. */
+/* The failures to report: all, or the one that the selection names. */
 static enum tarn_status ooms_find(const struct tn_analysis *analysis, const uint64_t **ooms_out,
                                   size_t *count_out, struct tarn_error *error)
 {
     const struct tn_vec *ooms = &analysis->timeline->ooms;
     const struct tarn_instant *at = &analysis->query->selection.at;
-    struct tn_time_point moment;
+    struct tn_time_point failure;
 
     *ooms_out = ooms->items;
     *count_out = ooms->count;
@@ -233,7 +233,7 @@ static enum tarn_status ooms_find(const struct tn_analysis *analysis, const uint
                        "--at must be oom:N here; \"tarn live\" shows any other instant");
     }
     const enum tarn_status status =
-        tn_analysis_time_point(analysis, at, TARN_AT_OOM, &moment, error);
+        tn_analysis_time_point(analysis, at, TARN_AT_OOM, &failure, error);
 
     if (status == TARN_OK) {
         *ooms_out += at->number - 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The reports on devices that have a trace, as tn_report_run computes them: each fills the struct
- * of tarn/report.h that has its name. */
+/* The reports that tn_report_run computes for each device with a trace. tn_NAME_compute fills
+ * struct tarn_NAME_result. */
 #ifndef TN_REPORT_REPORTS_H
 #define TN_REPORT_REPORTS_H
 

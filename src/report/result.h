@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What reports share: the memory of a result, the devices it is of, rows by group and
- * their names.
+ * What reports share: the memory of a result, the loop over devices, rows by group and their names.
  *
  * A result is one piece of host memory after a header; what it points to is in the header's arena,
  * or, as texts of the file, in the snapshot. So a result needs no destructor of its own.
@@ -49,10 +48,10 @@ struct tarn_time_point tn_result_time_point(const struct tn_time_point *at);
 
 /* ---- devices ---- */
 
-/* The options for one device. */
+/* A report that is being computed. */
 struct tn_report {
     const struct tarn_report_options *options; /* never NULL */
-    uint64_t limit;                            /* rows of a table */
+    uint64_t limit;                            /* most rows of a table */
     struct tn_result *result;
 };
 
@@ -62,8 +61,9 @@ typedef enum tarn_status tn_report_device(const struct tn_report *report,
                                           const struct tn_analysis *analysis, void *result_out,
                                           struct tarn_error *error);
 
-/* Computes an array of results of `size` bytes, one for each device that is wanted and has a trace.
- * They begin with struct tarn_report_head. */
+/* Computes an array of results of `size` bytes, one for each device that the options select and
+ * that has a trace. `results_out` points to a pointer to the report's own struct, which begins with
+ * struct tarn_report_head. `options` may be NULL. */
 enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
                                const struct tarn_report_options *options, size_t size,
                                tn_report_device *compute, void *results_out, size_t *count_out,
@@ -79,11 +79,11 @@ enum tarn_status tn_report_devices(const struct tn_model *model,
                                    tn_report_visit *visit, void *context,
                                    struct tarn_error *error) TN_MUST_CHECK;
 
-/* How many devices that visits. */
+/* The number of devices that tn_report_devices visits. */
 size_t tn_report_device_count(const struct tn_model *model,
                               const struct tarn_report_options *options);
 
-/* Rows of a table at most, and how many of `count` it has. */
+/* The most rows that a table has, and how many of `count` rows it shows. */
 uint64_t tn_report_limit(const struct tarn_report_options *options);
 size_t tn_report_rows(const struct tn_report *report, size_t count);
 
@@ -99,8 +99,8 @@ double tn_median(double *numbers, size_t count);
 
 /* ---- rows ---- */
 
-/* Rows by key: structs that begin with struct tarn_group. Some members, numbers of 64 bits next to
- * each other, can be summed. */
+/* Rows by key: structs that begin with struct tarn_group. `sum_count` members, uint64_t or int64_t,
+ * can be summed: they must stay next to each other in the public struct. */
 struct tn_row_set {
     struct tn_vec rows;
     struct tn_map numbers;
@@ -114,7 +114,7 @@ void tn_row_set_fini(struct tn_row_set *set);
 /* The row of a key, all zero at first; NULL without host memory. Borrowed until the next one. */
 void *tn_row_get(struct tn_row_set *set, uint64_t key) TN_MUST_CHECK;
 
-/* Sorts; afterwards no row is looked up. */
+/* Sorts the rows. Afterwards tn_row_get must not be called: it would find wrong rows. */
 void tn_row_set_sort(struct tn_row_set *set, int (*compare)(const void *, const void *));
 
 /* Adds the numbers of all rows from number `first` on to those of a row. */

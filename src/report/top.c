@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/order.h"
-#include "report/reports.h"
 /*
  * Stacks, or other groups, over the whole trace: bytes they held at the peak (or at another
  * instant), bytes they hold at the end, bytes and blocks they allocated. The stack of a block from
  * before the trace is unknown, unless the snapshot still has it.
  */
+#include "base/order.h"
+#include "report/reports.h"
 
 #include <stddef.h>
 
+/* All numbers of a row can be summed. */
 #define SUMS_AT offsetof(struct tarn_top_row, rank)
 
 static void row_add(struct tarn_top_row *into, const struct tarn_top_row *from)

@@ -13,7 +13,10 @@
 #   NAME.exit         exit code; without it 0
 # Standard output must be empty when neither of its files is there. --update writes NAME.stdout,
 # NAME.exit and missing or wrong NAME.stderr.glob from what the program does; NAME.stdout.glob is
-# left alone. Prints one line a failing case with a diff, then a count. Exits with 1 if any failed.
+# left alone. Prints one line and a diff per failing case, then a count. Exits with 1 if any failed.
+#
+# A case that must prepare something first begins with "version >/dev/null;", since NAME.cmd begins
+# with arguments, and runs "$tarn" then. Such cases are in version/, whatever command they test.
 set -u
 
 update=no

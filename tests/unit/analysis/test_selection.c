@@ -285,7 +285,7 @@ static void what_is_not_there(void **state)
     asked.selection.events = (struct tarn_span){true, 8, 9};
     refuses(&asked, TARN_ERR_NOT_FOUND, "has events 0 to 7, none of them in that part");
     asked.selection.events = (struct tarn_span){true, 6, 7};
-    refuses(&asked, TARN_ERR_NOT_FOUND, "is not in what is looked at: events 6 to 7");
+    refuses(&asked, TARN_ERR_NOT_FOUND, "is outside the selection, events 6 to 7");
     asked.selection.events.is_given = false;
     asked.selection.steps = (struct tarn_span){true, 3, 3};
     refuses(&asked, TARN_ERR_NOT_FOUND, "has steps 1 to 2");
@@ -319,7 +319,7 @@ static void a_file_without(void **state)
     refuses(&asked, TARN_ERR_NOT_FOUND, "has no steps of device 0");
     asked.selection.steps.is_given = false;
     asked.selection.at = (struct tarn_instant){TARN_AT_TIME, 1};
-    refuses(&asked, TARN_ERR_NOT_SUPPORTED, "has no times; say --at event:N");
+    refuses(&asked, TARN_ERR_NOT_SUPPORTED, "has no times; use --at event:N");
     tarn_snapshot_destroy(snapshot);
 }
 
