@@ -7,7 +7,6 @@
 #include "alloc/config/size_class.h"
 #include "base/errinfo.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 void tarn_config_init(struct tarn_config *config_out)
@@ -21,7 +20,9 @@ void tarn_config_init(struct tarn_config *config_out)
     config_out->pinned_num_register_threads = 1;
 }
 
-/* What PyTorch sets back at the start of every parse. */
+/* What PyTorch resets at the start of every parse; max_non_split_rounding, which depends on
+ * large_segment_size, is reset in tarn_config_update. Must agree with `resets` in
+ * config_table.c. */
 static void config_reset(struct tarn_config *config)
 {
     config->max_split_size = TARN_SIZE_UNLIMITED;

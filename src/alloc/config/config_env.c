@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Settings from the environment. The order of the variables is PyTorch's, with ours in front. As in
- * PyTorch, a variable that is set to nothing counts as set.
+ * Settings from the environment. The order of the variables is PyTorch's, after our own. As in
+ * PyTorch, an empty variable counts as set.
  */
 #include "tarn/config.h"
 

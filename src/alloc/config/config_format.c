@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Settings as text. A value is printed by the kind of its row; the list form of the divisions is
- * searched for the shortest of the few shapes that can say it. tarn_config_format proves its result
- * by parsing it.
+ * Settings as text. A value is printed according to the kind of its row, a list of divisions in the
+ * shortest of a few equivalent forms. tarn_config_format verifies its result by parsing it.
  */
 #include "alloc/config/config_parse.h"
 #include "alloc/config/config_table.h"
@@ -21,7 +20,7 @@
 struct text {
     char *at;
     size_t size;
-    size_t used; /* without the NUL; grows past size when it does not fit */
+    size_t used; /* without the NUL; exceeds size if the text does not fit */
 };
 
 TN_PRINTF(2, 3)
@@ -66,8 +65,9 @@ static unsigned head_end(const uint32_t *divisions)
     return end;
 }
 
-/* One shape of the list: the first pair is `first` and fills what is below; from `tail` on a ">"
- * fills the rest (TARN_ROUNDUP_INTERVALS = none). Intervals between that are 0 need no pair. */
+/* One form of the list: the first pair is `first`, which also sets all intervals below; from `tail`
+ * on, ">" sets the rest (TARN_ROUNDUP_INTERVALS = none). Intervals between them that are 0 need no
+ * pair. */
 static void list_add(struct text *text, const uint32_t *divisions, unsigned first, unsigned tail)
 {
     text_add(text, "[%u:%" PRIu32, 1u << first, divisions[first]);
@@ -86,7 +86,7 @@ static void divisions_add(struct text *text, const uint32_t *divisions)
 {
     const unsigned tail = tail_start(divisions);
     const unsigned head = head_end(divisions);
-    /* When the head is 0, naming the first interval alone says as much as naming the whole head. */
+    /* If the head is 0, a pair for its first interval is as good as one for its last. */
     const unsigned shapes[4][2] = {{head, TARN_ROUNDUP_INTERVALS},
                                    {head, tail},
                                    {divisions[0] == 0 ? 0 : head, TARN_ROUNDUP_INTERVALS},
@@ -121,7 +121,7 @@ static const void *field_of(const struct tarn_config *config, const struct tn_co
     return (const char *)config + row->at;
 }
 
-/* Adds the value of a row; false when no settings string gives it. */
+/* Adds the value of a row; false if no settings string can express it. */
 static bool value_add(struct text *text, const struct tarn_config *config,
                       const struct tn_config_row *row)
 {
@@ -161,7 +161,8 @@ static bool value_add(struct text *text, const struct tarn_config *config,
     return true;
 }
 
-/* The settings that count as default beside these: max_non_split_rounding follows the segment. */
+/* The defaults to compare these settings with: max_non_split_rounding follows
+ * large_segment_size. */
 static void defaults_of(const struct tarn_config *config, struct tarn_config *defaults_out)
 {
     tarn_config_init(defaults_out);
@@ -227,7 +228,7 @@ static enum tarn_status options_add(struct text *text, const struct tarn_config 
     return TARN_OK;
 }
 
-/* Whether the parser takes the text; a field out of its range is found here. */
+/* Whether the parser accepts the text: finds fields that are out of range. */
 static enum tarn_status text_prove(const char *text, struct tarn_error *error)
 {
     struct tarn_config back;

@@ -7,11 +7,10 @@
 #include "base/errinfo.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#define DIVISIONS_MAX ((uint64_t)1 << 31) /* beyond, no request of less than 1 TiB is affected */
+#define DIVISIONS_MAX ((uint64_t)1 << 31) /* above, no request below 1 TiB is affected */
 
 struct reader {
     const char *text;
@@ -38,7 +37,7 @@ static void reader_skip_blanks(struct reader *reader)
     }
 }
 
-/* Makes the next token the current one. Behind the end it stays at the end. */
+/* Makes the next token the current one. At the end it stays there. */
 static void reader_next(struct reader *reader)
 {
     struct tn_config_token *token = &reader->token;
@@ -77,7 +76,7 @@ struct token_text {
     char text[TN_CONFIG_WORD_MAX + 8];
 };
 
-/* A token for a message: quoted, shortened, bytes that do not print replaced. */
+/* A token for a message: quoted, shortened, unprintable bytes replaced. */
 static struct token_text token_show(const struct tn_config_token *token)
 {
     struct token_text out;
@@ -177,7 +176,7 @@ static enum tarn_status count_set(struct reader *reader, const struct tn_config_
         return value_fail(reader, row, "is not a power of two");
     }
     if (count < row->min || count > row->max) {
-        return value_fail(reader, row, "is too large");
+        return value_fail(reader, row, count < row->min ? "is too small" : "is too large");
     }
     *(uint32_t *)field_out = (uint32_t)count;
     return TARN_OK;
@@ -251,7 +250,7 @@ static enum tarn_status divisions_read(const struct reader *reader, const struct
     return TARN_OK;
 }
 
-/* Where the list of divisions has come to. */
+/* Progress through a list of divisions. */
 struct divisions_list {
     uint32_t *divisions;
     unsigned last;   /* interval of the last pair with a number */
@@ -266,7 +265,8 @@ static void divisions_fill(const struct divisions_list *list, unsigned from, uns
     }
 }
 
-/* "512:2" sets one interval, and all below when it is the first; ">:4" all above the last. */
+/* "512:2" sets one interval, and all below it if it is the first pair; ">:4" sets all above the
+ * last. */
 static enum tarn_status divisions_pair_set(struct reader *reader, const struct tn_config_row *row,
                                            struct divisions_list *list)
 {
@@ -340,7 +340,8 @@ static enum tarn_status divisions_set(struct reader *reader, const struct tn_con
     return st;
 }
 
-/* Stores the value that begins at the current token; ends at its last token. */
+/* Stores the value that begins at the current token. Afterwards its last token is the current
+ * one. */
 static enum tarn_status value_set(struct reader *reader, const struct tn_config_row *row,
                                   struct tarn_config *config_out)
 {
@@ -379,10 +380,10 @@ static enum tarn_status name_fail(const struct reader *reader)
                       meant ? "\"?" : "");
 }
 
-/* One "name:value"; ends behind it. */
+/* One "name:value" and the comma after it. */
 static enum tarn_status option_apply(struct reader *reader)
 {
-    struct tarn_config scratch; /* takes what tn_config_apply_early has set already */
+    struct tarn_config scratch; /* for what tn_config_apply_early has set already */
     const bool is_name = reader->token.kind == TN_CONFIG_TOKEN_WORD && !reader->token.is_cut;
     const struct tn_config_row *row = is_name ? tn_config_row_find(reader->token.word) : NULL;
     char where[80];
@@ -426,7 +427,7 @@ enum tarn_status tn_config_apply(const char *text, struct tarn_config *config_in
     return st;
 }
 
-/* Goes on to the option behind the next comma outside brackets. */
+/* Skips to the option after the next comma outside brackets. */
 static void reader_skip_option(struct reader *reader)
 {
     bool is_in_list = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads a settings string: a tokeniser that allocates nothing, and a setter for each kind of
- * option. Which options there are, and their bounds, is config_table.c's.
+ * option. The options and their bounds are in config_table.c.
  */
 #ifndef TN_ALLOC_CONFIG_CONFIG_PARSE_H
 #define TN_ALLOC_CONFIG_CONFIG_PARSE_H
@@ -9,7 +9,7 @@
 #include "tarn/config.h"
 
 enum {
-    TN_CONFIG_WORD_MAX = 80 /* more than any known word, or number that fits, with its NUL */
+    TN_CONFIG_WORD_MAX = 80 /* longer than any name or any number that fits, with its NUL */
 };
 
 enum tn_config_token_kind {
@@ -24,16 +24,16 @@ enum tn_config_token_kind {
 struct tn_config_token {
     enum tn_config_token_kind kind;
     int64_t offset;                /* of its first byte in the text */
-    char word[TN_CONFIG_WORD_MAX]; /* of every kind, for messages; blanks dropped, cut off */
-    bool is_cut;                   /* the word was longer: it is no name */
+    char word[TN_CONFIG_WORD_MAX]; /* of any kind, for messages; without blanks, truncated */
+    bool is_cut;                   /* the word was longer: it cannot be a name */
 };
 
-/* Sets large_segment_size if the text has a good value for it, and reports nothing: other options'
- * bounds depend on it wherever it stands. */
+/* Sets large_segment_size if the text has a valid value for it; reports no errors. Called before
+ * tn_config_apply, because other options' bounds depend on it, wherever in the text it comes. */
 void tn_config_apply_early(const char *text, struct tarn_config *config_in_out);
 
-/* Applies all options in their order, except that large_segment_size is only checked. On failure
- * the options before the wrong one are set. */
+/* Applies all options in order; large_segment_size is only checked. On failure the options before
+ * the invalid one are set. */
 enum tarn_status tn_config_apply(const char *text, struct tarn_config *config_in_out,
                                  struct tarn_error *error) TARN_MUST_CHECK;
 

@@ -7,7 +7,7 @@
 
 #define FIELD(name) offsetof(struct tarn_config, name)
 
-#define MIB_MAX (UINT64_MAX >> 20) /* larger numbers count as this one, as in PyTorch */
+#define MIB_MAX (UINT64_MAX >> 20) /* larger numbers are clamped to it, as in PyTorch */
 
 static const struct tn_config_row rows[] = {
     {.option = {.name = "max_split_size_mb",
@@ -190,7 +190,7 @@ const char *tn_config_name_suggest(const char *word)
             best_distance = distance;
         }
     }
-    /* Else the first that is longer by its end only. */
+    /* Otherwise the first name that begins with the word. */
     for (size_t i = 0; !best && length >= 4 && i < NAME_COUNT; i++) {
         const char *name = name_at(i);
 

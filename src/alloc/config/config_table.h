@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one table of options: what the public option says, and where and within which bounds a value
- * is stored. Parsing, printing, `tarn config` and docs/config.md all follow from it. To add an
- * option, append a field to struct tarn_config and a row here.
+ * The one table of options: what is public about an option, where its value is stored, and its
+ * bounds. Parsing, printing, `tarn config` and docs/config.md all follow from it. README.md lists
+ * what a new option needs.
  */
 #ifndef TN_ALLOC_CONFIG_CONFIG_TABLE_H
 #define TN_ALLOC_CONFIG_CONFIG_TABLE_H
@@ -21,7 +21,7 @@ struct tn_config_row {
     bool is_early;       /* read before the others, because their bounds depend on it */
 };
 
-/* NULL behind the last row. */
+/* NULL past the last row. */
 const struct tn_config_row *tn_config_row_get(size_t index);
 
 /* The row with this name or alias, or NULL. */

@@ -36,7 +36,7 @@ bool tn_should_split(uint64_t block_size, uint64_t rounded, bool small_pool, boo
     const uint64_t remainder = block_size - rounded;
 
     tn_assert(rounded <= block_size);
-    const bool any = small_pool | expandable; /* and no branch on which it is */
+    const bool any = small_pool | expandable; /* bitwise: no branch to mispredict */
     const uint64_t least = any ? TN_MIN_BLOCK_SIZE : TN_SMALL_SIZE + 1;
     const uint64_t most = any ? UINT64_MAX : config->max_split_size;
 

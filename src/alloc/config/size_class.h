@@ -2,7 +2,8 @@
 /*
  * Sizes: how a request is rounded, which pool it belongs to, how large a segment to ask the device
  * for, and when a block is split. Pure functions of the request and the settings. The numbers are
- * PyTorch's (CUDACachingAllocator: round_size, get_pool, get_allocation_size, should_split).
+ * PyTorch's (CUDACachingAllocator: round_size, get_pool, get_allocation_size, should_split). Which
+ * free block a request takes, and what max_split_size says about that, is pool/best_fit.h's.
  */
 #ifndef TN_ALLOC_CONFIG_SIZE_CLASS_H
 #define TN_ALLOC_CONFIG_SIZE_CLASS_H
@@ -15,20 +16,18 @@
 #define TN_MIN_BLOCK_SIZE ((uint64_t)512)     /* every block is a multiple of it */
 #define TN_SMALL_SIZE     ((uint64_t)1 << 20) /* largest rounded request of the small pool */
 #define TN_SMALL_BUFFER   ((uint64_t)2 << 20) /* segment of the small pool */
-#define TN_MIN_LARGE_ALLOC                                                                         \
-    ((uint64_t)10 << 20)                     /* from here on a segment is made for one request
-                                                     */
-#define TN_LARGE_BUFFER ((uint64_t)20 << 20) /* default segment for 1 to 10 MiB */
-#define TN_ROUND_LARGE  ((uint64_t)2 << 20)  /* unit of larger segments */
-#define TN_MAX_REQUEST                                                                             \
-    ((uint64_t)1 << 60) /* 1 EiB and more is refused before anything else
-                                                     */
+/* From this rounded size on a request gets a segment of its own. */
+#define TN_MIN_LARGE_ALLOC ((uint64_t)10 << 20)
+#define TN_LARGE_BUFFER    ((uint64_t)20 << 20) /* default segment for 1 to 10 MiB */
+#define TN_ROUND_LARGE     ((uint64_t)2 << 20)  /* larger segments are multiples of it */
+/* Requests of this size (1 EiB) and more are refused before anything else happens. */
+#define TN_MAX_REQUEST ((uint64_t)1 << 60)
 
 /* Rounds up to the next of `divisions` equal steps between two powers of two: 1200 with 4 is
  * 1280. */
 uint64_t tn_round_to_division(uint64_t size, uint64_t divisions);
 
-/* Interval of the division table: position of the highest bit, 1 MiB and below is 0. */
+/* Index into the table of divisions: 0 below 2 MiB, then one for each power of two. */
 static inline unsigned tn_roundup_interval(uint64_t size)
 {
     const unsigned interval = tn_log2_floor(size >> 20 | 1);
@@ -36,7 +35,7 @@ static inline unsigned tn_roundup_interval(uint64_t size)
     return interval < TARN_ROUNDUP_INTERVALS ? interval : TARN_ROUNDUP_INTERVALS - 1;
 }
 
-/* Bytes that a block for this request has. `request` < TN_MAX_REQUEST; 0 counts as 1. */
+/* Size of the block that serves a request. `request` < TN_MAX_REQUEST; 0 counts as 1. */
 static inline uint64_t tn_round_size(uint64_t request, const struct tarn_config *config)
 {
     tn_assert(request < TN_MAX_REQUEST);

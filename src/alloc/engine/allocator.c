@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements tarn/allocator.h but for making one (create.c): checks arguments, dispatches to the
+/* Implements tarn/allocator.h, except for creation (create.c): checks arguments, dispatches to the
  * engine. */
 #include "alloc/engine/allocator.h"
 
@@ -30,8 +30,8 @@ enum tarn_status tarn_allocator_free(struct tarn_allocator *allocator, tarn_ptr 
     return ptr == 0 ? TARN_OK : allocator->methods->free(allocator, ptr, error);
 }
 
-/* Events of this device can only be recorded on its own streams: a wrong one is told now, not when
- * the block is freed. Streams that were right a moment ago are not asked about again. */
+/* Events of this device can only be recorded on its own streams: a wrong stream is reported now,
+ * not when the block is freed. Streams that passed recently are not checked again. */
 static enum tarn_status stream_check(struct tarn_allocator *allocator, tarn_stream stream,
                                      struct tarn_error *error)
 {
@@ -122,8 +122,8 @@ void tarn_allocator_get_config(struct tarn_allocator *allocator, struct tarn_con
     allocator->methods->get_config(allocator, config_out);
 }
 
-/* Pages of expandable segments are as large as the segments of requests of 1 to 10 MiB. PyTorch
- * finds out at the first of them that the device does not make pages of that size. */
+/* Pages of expandable segments in the large pool are of large_segment_size. PyTorch only finds out
+ * at the first of them that the device does not make pages of that size. */
 enum tarn_status tn_config_check(const struct tarn_config *config, const struct tarn_device *device,
                                  struct tarn_error *error)
 {
@@ -164,7 +164,7 @@ enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,
     if (tn_fork_passed(&allocator->fork)) {
         return tn_forked_refuse(error);
     }
-    allocator->methods->get_config(allocator, &present); /* what is compared never changes */
+    allocator->methods->get_config(allocator, &present); /* the fields compared never change */
     if (config->backend != present.backend) {
         return tn_fail(error, TARN_ERR_CONFIG,
                        "Allocator backend parsed at runtime != allocator backend parsed at load "

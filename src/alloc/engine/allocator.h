@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the public handle is, for the modules that may look inside (capture, replay). */
+/* The public handle, for the modules that may look inside (capture, replay). */
 #ifndef TN_ALLOC_ENGINE_ALLOCATOR_H
 #define TN_ALLOC_ENGINE_ALLOCATOR_H
 
@@ -17,19 +17,18 @@ enum {
 
 /* The head of every engine's state. */
 struct tarn_allocator {
-    const struct tn_engine_methods *methods; /* constant, but for engine_forked.h */
+    const struct tn_engine_methods *methods; /* constant, except in a forked child */
     struct tarn_device *device;              /* constant */
     struct tn_ipc_cache opened;              /* memory of other processes */
-    /* Devices, a bit each (peer.c): it is known whether this one reaches them; it does (set before
-     * the former); they may reach the expandable segments. */
-    _Atomic uint64_t peers_asked;
-    _Atomic uint64_t peers_reached;
-    _Atomic uint64_t peers_let_in;
+    /* One bit per device (peer.c). */
+    _Atomic uint64_t peers_asked;   /* it is known whether this device reaches it */
+    _Atomic uint64_t peers_reached; /* it does; set before peers_asked */
+    _Atomic uint64_t peers_let_in;  /* it may access the expandable segments */
     _Atomic tarn_stream known_streams[TN_KNOWN_STREAMS]; /* of this device; 0 = none */
     struct tn_fork_watch fork;
     const char *backend; /* constant, from the table */
     bool owns_device;    /* constant once it is allocated */
-    bool is_current;     /* the same: counted (pluggable.h) */
+    bool is_current;     /* likewise: counted by tn_current_acquire */
 };
 
 /* The caching engine, and what it allocates while it is switched off. */
@@ -37,7 +36,7 @@ struct tn_native_allocator {
     struct tarn_allocator base; /* first */
     struct tn_engine engine;
     struct tn_direct_memory direct;
-    _Atomic bool disabled; /* read without a lock: any order does */
+    _Atomic bool disabled; /* read without a lock: relaxed order is enough */
 };
 
 extern const struct tn_engine_methods tn_native_methods;
@@ -73,7 +72,7 @@ enum tarn_status tn_allocator_create_own(struct tarn_device *device,
 enum tarn_status tn_config_check(const struct tarn_config *config, const struct tarn_device *device,
                                  struct tarn_error *error) TN_MUST_CHECK;
 
-/* What every new allocator needs beside its engine. */
+/* What every new allocator needs besides its engine. */
 void tn_allocator_begin(struct tarn_allocator *allocator);
 
 /* A caching allocator, as tarn_allocator_create. */
@@ -88,7 +87,8 @@ enum tarn_status tn_allocator_walk(struct tarn_allocator *allocator,
 /* Sends the event that a snapshot leaves in the history. */
 void tn_allocator_mark_snapshot(struct tarn_allocator *allocator);
 
-/* Who looks at everything at one moment, for a snapshot: three steps under one hold of the lock. */
+/* A look at everything at one moment, for a snapshot: three steps without releasing the lock in
+ * between. */
 struct tn_look {
     void *context;
     void (*begin)(void *context);

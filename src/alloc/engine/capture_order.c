@@ -4,7 +4,7 @@
 #include "alloc/pool/failure.h"
 #include "base/errinfo.h"
 
-/* Room for `more` nodes; a list that is all zero does not know their size yet. */
+/* Room for `more` nodes. Sets the size of an item, because the list may be all zero. */
 static bool nodes_reserve(struct tn_vec *nodes, size_t more)
 {
     nodes->item_size = sizeof(tn_graph_node);
@@ -26,11 +26,6 @@ static bool nodes_have(const struct tn_vec *nodes, tn_graph_node node)
     return false;
 }
 
-static enum tarn_status no_host_memory(struct tarn_error *error)
-{
-    return tn_fail_memory(error);
-}
-
 /* ---- asking the device ---- */
 
 /* Asks until the answer fits: for the stream's capture and terminals, or with `capture_out` NULL
@@ -46,7 +41,7 @@ static enum tarn_status order_ask(struct tn_capture_order *order, struct tarn_de
     do {
         answer->count = 0;
         if (!nodes_reserve(answer, count)) {
-            return no_host_memory(error);
+            return tn_fail_memory(error);
         }
         const uint32_t room =
             answer->capacity < UINT32_MAX ? (uint32_t)answer->capacity : UINT32_MAX;
@@ -81,7 +76,7 @@ enum tarn_status tn_capture_marks_add(struct tn_capture_order *order, struct tar
         return TARN_OK;
     }
     if (!nodes_reserve(&marks->nodes, terminals->count)) {
-        return no_host_memory(error);
+        return tn_fail_memory(error);
     }
     marks->capture = capture;
     for (size_t i = 0; i < terminals->count; i++) {
@@ -112,8 +107,8 @@ static void view_clear(struct tn_capture_view *view)
     tn_vec_fini(&view->unasked);
 }
 
-/* The stream's view of that capture, begun anew when the stream was in another one; NULL when host
- * memory is missing. */
+/* The stream's view of that capture, started afresh if the stream was in another one; NULL when
+ * host memory is missing. */
 static struct tn_capture_view *order_view(struct tn_capture_order *order, tarn_stream stream,
                                           uint64_t capture)
 {
@@ -137,15 +132,15 @@ static struct tn_capture_view *order_view(struct tn_capture_order *order, tarn_s
     return view;
 }
 
-/* Room for taking in what the device said last. */
+/* Room to add the device's last answer. */
 static bool view_reserve(struct tn_capture_view *view, const struct tn_vec *answer)
 {
     return tn_map_reserve(&view->seen, answer->count) &&
            nodes_reserve(&view->unasked, answer->count);
 }
 
-/* Takes in nodes; room was made. */
-static void view_take(struct tn_capture_view *view, const struct tn_vec *answer)
+/* Adds the nodes that are new; there is room. */
+static void view_add(struct tn_capture_view *view, const struct tn_vec *answer)
 {
     for (size_t i = 0; i < answer->count; i++) {
         const tn_graph_node node = nodes_of(answer)[i];
@@ -157,7 +152,7 @@ static void view_take(struct tn_capture_view *view, const struct tn_vec *answer)
     }
 }
 
-/* Asks for the parents of one node. On failure it is still to be asked about. */
+/* Asks for the parents of one node. On failure it stays among the unasked. */
 static enum tarn_status view_step(struct tn_capture_order *order, struct tarn_device *device,
                                   struct tn_capture_view *view, struct tarn_error *error)
 {
@@ -169,10 +164,10 @@ static enum tarn_status view_step(struct tn_capture_order *order, struct tarn_de
         return st;
     }
     if (!view_reserve(view, answer)) {
-        return no_host_memory(error);
+        return tn_fail_memory(error);
     }
     view->unasked.count--;
-    view_take(view, answer);
+    view_add(view, answer);
     return TARN_OK;
 }
 
@@ -193,9 +188,9 @@ enum tarn_status tn_capture_order_look(struct tn_capture_order *order, struct ta
     struct tn_capture_view *view = order_view(order, stream, capture);
 
     if (!view || !view_reserve(view, &order->answer)) {
-        return no_host_memory(error);
+        return tn_fail_memory(error);
     }
-    view_take(view, &order->answer);
+    view_add(view, &order->answer);
     while (st == TARN_OK && view->unasked.count > 0) {
         st = view_step(order, device, view, error);
     }

@@ -47,7 +47,7 @@ static void pool_each_range(const struct tn_engine *engine, const struct tn_priv
     }
 }
 
-/* The pool; NULL when there is none, with the error filled. */
+/* The pool, or NULL with the error filled in. */
 static struct tn_private_pool *pool_find(const struct tn_engine *engine, struct tarn_pool_id id,
                                          struct tarn_error *error)
 {
@@ -205,7 +205,7 @@ static enum tarn_status range_check(const struct tn_engine *engine,
     const uint64_t size = range_size(checkpoint, range);
     uint64_t have = 0;
 
-    /* A pool made anew under the id may have got other segments at the old addresses. */
+    /* A pool created again under the same id may have other segments at the old addresses. */
     if (!block || !block_is_in(block, pool) || (block->prev && block->prev->mapped) ||
         block->set->stream != range->stream || block->set->pool->is_small != range->is_small) {
         return tn_fail(error, TARN_ERR_STATE, "the checkpoint's segment 0x%llx is not in its pool",
@@ -272,7 +272,7 @@ static uint64_t checkpoint_live(const struct tarn_checkpoint *checkpoint)
 /* Heads of ranges with their place in the wanted order. */
 struct ordered_range {
     struct tn_block *head;                   /* while freeing */
-    const struct tn_checkpoint_range *range; /* while handing out */
+    const struct tn_checkpoint_range *range; /* while allocating */
     uint64_t address;
     uint64_t place;
 };
@@ -329,8 +329,8 @@ static void list_head(void *context, struct tn_block *head)
     list->ranges[list->count++] = (struct ordered_range){.head = head, .address = head->address};
 }
 
-/* Frees a block. Returns the node that stands in its place then: of the free block that it is part
- * of, or its own when it waits for streams. */
+/* Frees a block. Returns the node that covers it afterwards: its own, or that of the free block
+ * below that it was merged into. */
 static struct tn_block *restore_free(struct tn_engine *engine, struct tn_block *block)
 {
     struct tn_block *below = block->prev;
@@ -405,7 +405,7 @@ static void restore_ranges(struct tn_engine *engine, const struct tarn_checkpoin
     }
 }
 
-/* Checks that the checkpoint can be restored and gets the host memory for it. */
+/* Checks that the checkpoint can be restored, and allocates the host memory for it. */
 static enum tarn_status restore_prepare(struct tn_engine *engine, struct tn_private_pool *pool,
                                         const struct tarn_checkpoint *checkpoint,
                                         struct range_list *list, uint64_t *list_size,
@@ -523,7 +523,6 @@ enum tarn_status tn_checkpoint_check_live(struct tn_engine *engine, struct tarn_
     const size_t bytes = count * sizeof(tarn_ptr);
     tarn_ptr *sorted = tn_host_alloc(bytes);
     struct live_check check = {.expected = sorted, .count = count, .all_expected = true};
-    enum tarn_status st = TARN_OK;
 
     if (!sorted && count > 0) {
         return tn_fail_memory(error);
@@ -533,16 +532,13 @@ enum tarn_status tn_checkpoint_check_live(struct tn_engine *engine, struct tarn_
         qsort(sorted, count, sizeof *sorted, ptr_compare);
     }
     tn_engine_lock(engine);
-    const struct tn_private_pool *pool = tn_private_pool_find(&engine->heap.private_pools, id);
+    const struct tn_private_pool *pool = pool_find(engine, id, error);
 
     if (pool) {
         pool_each_range(engine, pool, check_live_range, &check);
         *live_out = check.all_expected && check.live == count;
-    } else {
-        st = tn_fail(error, TARN_ERR_NOT_FOUND, "there is no private pool (%llu, %llu)",
-                     (unsigned long long)id.first, (unsigned long long)id.second);
     }
     tn_engine_unlock(engine);
     tn_host_free(sorted, bytes);
-    return st;
+    return pool ? TARN_OK : TARN_ERR_NOT_FOUND;
 }

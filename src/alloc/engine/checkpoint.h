@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Checkpoints of a private pool: the blocks of its segments at one moment, so that the pool can be
- * brought back to it before another graph is captured (PyTorch's getCheckpointState and
+ * restored before another graph is captured (PyTorch's getCheckpointState and
  * setCheckpointPoolState).
  *
  * Restoring frees every block that is allocated, then allocates all blocks of every segment of the
- * checkpoint in address order and frees those that were free in it. That order shows in events and
- * in peaks, and is kept. Everything that can fail is checked or reserved first.
+ * checkpoint in address order and frees those that were free in it. That order is PyTorch's: events
+ * and peaks depend on it. Everything that can fail is checked or reserved first.
  */
 #ifndef TN_ALLOC_ENGINE_CHECKPOINT_H
 #define TN_ALLOC_ENGINE_CHECKPOINT_H
@@ -32,8 +32,9 @@ struct tarn_checkpoint {
     uint64_t block_count;
 };
 
-/* PyTorch takes segments in the order of a hash table. Addresses inside the segments, in the order
- * wanted; segments that none of them is in follow by address. All zero: by address. */
+/* The order in which segments are restored; PyTorch's is that of a hash table. Addresses inside the
+ * segments, in the order wanted; segments that contain none of them follow by address. All zero: by
+ * address. */
 struct tn_checkpoint_order {
     const uint64_t *freed;
     uint64_t freed_count;

@@ -134,8 +134,8 @@ static void tally_entry(struct tally *tally, const struct tn_undo_entry *entry, 
     tally_add(tally, TARN_STAT_INACTIVE_SPLIT_BYTES, pool, (uint64_t)(sign * entry->split_bytes));
 }
 
-/* Blocks that were freed on the log still look as if they were allocated, and the counters stand
- * for another cursor. */
+/* Blocks that were freed in an undo log still look allocated, and the counters stand for another
+ * position of its cursor. */
 static void tally_log(struct tally *tally, const struct tn_undo_log *log)
 {
     for (uint32_t i = log->cursor; i < log->end; i++) {
@@ -149,8 +149,8 @@ static void tally_log(struct tally *tally, const struct tn_undo_log *log)
     }
 }
 
-/* The positions are in order, every entry's block is allocated, and not waited for beyond the
- * cursor. */
+/* The positions are in order, every entry's block is allocated, and none beyond the cursor has
+ * uses. */
 static void check_log(const struct tn_undo_log *log, struct tally *tally,
                       struct tarn_findings *findings)
 {
@@ -264,7 +264,7 @@ static void check_sizes(const struct tn_engine *engine, const struct tally *tall
     check_number("reserved bytes", engine->heap.reserved, tally->mapped, findings);
 }
 
-/* Deferred blocks wait, for no event so far, and are the only ones with marks. */
+/* Deferred blocks wait, for no event yet, and are the only ones with marks. */
 static void check_deferred(const struct tn_engine *engine, struct tarn_findings *findings)
 {
     const struct tn_stream_waits *waits = &engine->waits;
@@ -294,7 +294,7 @@ static void check_deferred(const struct tn_engine *engine, struct tarn_findings 
     check_number("blocks with marks", marked, marked_deferred, findings);
 }
 
-/* Events in the queues against what each waiting block says it waits for. */
+/* As many events are in the queues as the waiting blocks wait for. */
 static void check_waits(const struct tn_engine *engine, struct tarn_findings *findings)
 {
     const struct tn_stream_waits *waits = &engine->waits;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Making an allocator and its end: chooses the engine. */
+/* Creates and destroys allocators; chooses the engine. */
 #include "alloc/engine/allocator.h"
 #include "alloc/engine/engine_async.h"
 #include "alloc/engine/engine_forked.h"
@@ -26,7 +26,7 @@ void tn_allocator_begin(struct tarn_allocator *allocator)
     tn_forked_watch(allocator);
 }
 
-/* Of the kind that `plugged` says, NULL for libtarn's own. */
+/* An allocator over `plugged`, or one of libtarn's own if that is NULL. */
 static enum tarn_status any_create(const struct tarn_pluggable *plugged, struct tarn_device *device,
                                    const struct tarn_config *config,
                                    struct tarn_allocator **allocator_out, struct tarn_error *error)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory that bypasses the cache: every allocation is one of the device's, every free gives it
- * back. Only what is allocated is recorded, so that a wrong pointer is recognised. For the engine
- * without a cache, and for the caching engine while it is switched off.
+ * back. What is allocated is recorded, to recognise wrong pointers. For the engine without a cache,
+ * and for the caching engine while it is switched off.
  *
  * Invariant: `count` is the number of entries of the map. Locks: `lock` (rank TN_LOCK_ALLOCATOR),
  * never together with an engine's. The device is called under it, a free that waits for the device
@@ -24,7 +24,7 @@ struct tn_direct_memory {
     struct tarn_device *device; /* constant */
     struct tn_lock lock;
     struct tn_map sizes;    /* bytes asked for, by address */
-    _Atomic uint64_t count; /* also read without the lock: who holds a pointer sees it counted */
+    _Atomic uint64_t count; /* also read without the lock: a pointer's holder sees it counted */
 };
 
 void tn_direct_memory_init(struct tn_direct_memory *direct, struct tarn_device *device);
@@ -35,11 +35,11 @@ void tn_direct_memory_fini(struct tn_direct_memory *direct);
 enum tarn_status tn_direct_memory_alloc(struct tn_direct_memory *direct, uint64_t size,
                                         tarn_ptr *ptr_out, struct tarn_error *error) TN_MUST_CHECK;
 
-/* TARN_ERR_INVALID_POINTER for what is not from here, with its text. */
+/* TARN_ERR_INVALID_POINTER for a pointer that is not from here. */
 enum tarn_status tn_direct_memory_free(struct tn_direct_memory *direct, tarn_ptr ptr,
                                        struct tarn_error *error) TN_MUST_CHECK;
 
-/* Writes the message about it: each allocation is a segment of its own. */
+/* Writes the message that describes the allocation, which is a segment of its own. */
 enum tarn_status tn_direct_memory_export(struct tn_direct_memory *direct, tarn_ptr ptr,
                                          struct tn_ipc_buffer *buffer,
                                          struct tarn_error *error) TN_MUST_CHECK;

@@ -9,14 +9,14 @@
 
 void tn_engine_apply_fraction(struct tn_engine *engine, double fraction)
 {
-    /* Truncated as PyTorch truncates it; a fraction of 1 takes the limit away. */
+    /* Truncated as PyTorch truncates it; a fraction of 1 removes the limit. */
     engine->heap.limit = fraction < 1.0
                              ? (uint64_t)(fraction * (double)engine->heap.device->total_memory)
                              : TARN_SIZE_UNLIMITED;
 }
 
-/* Whether what makes the heap TN_BUSY_SOME concerns a request on this stream: it is routed to a
- * private pool or, while none is, an event that blocks wait for is done. */
+/* Whether what makes the heap TN_BUSY_SOME concerns a request on this stream: the stream is routed
+ * to a private pool or, if there is no route, an event that blocks wait for is done. */
 static bool engine_concerns(struct tn_heap *heap, tarn_stream stream)
 {
     struct tn_engine *engine =
@@ -70,7 +70,7 @@ void tn_engine_fini(struct tn_engine *engine)
 {
     struct tn_segment *segment;
 
-    tn_engine_lock(engine); /* flushes: what the heap says of its blocks is true then */
+    tn_engine_lock(engine); /* flushes, so that blocks are in the state they show */
     tn_engine_unlock(engine);
     tn_fast_fini(&engine->fast);
     tn_stream_waits_fini(&engine->waits);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The caching engine of one device: the heap, what waits for other streams, the fast path, and who
- * is called back. native.c allocates and frees, ladder.c has the fallbacks; here is the lock.
+ * The caching engine of one device: the heap, blocks that wait for other streams, the fast path,
+ * and callbacks. native.c allocates and frees, ladder.c has the fallbacks; this file has the lock.
  *
- * Lock: the heap's (rank TN_LOCK_ALLOCATOR) guards every field except those marked. What the fast
- * path has postponed is flushed when the lock is taken, as far as the holder needs. Device calls
- * are made under the lock, as PyTorch does, except where `release_lock_on_device_alloc` says
- * otherwise.
+ * Lock: the heap's (rank TN_LOCK_ALLOCATOR) guards every field except those marked. Taking the lock
+ * flushes what the fast path has postponed, as far as the holder needs it. Device calls are made
+ * under the lock, as PyTorch does, except where `release_lock_on_device_alloc` says otherwise.
  */
 #ifndef TN_ALLOC_ENGINE_ENGINE_H
 #define TN_ALLOC_ENGINE_ENGINE_H
@@ -38,16 +37,16 @@ struct tn_engine {
     unsigned callback_count;
 };
 
-/* `engine->owner` is set. */
+/* `engine->owner` must be set. */
 void tn_engine_init(struct tn_engine *engine, struct tarn_device *device,
                     const struct tarn_config *config);
 
 /* Gives everything back to the device. */
 void tn_engine_fini(struct tn_engine *engine);
 
-/* Whether an allocation changes free blocks, or makes them older, before it takes one, whatever its
- * stream is: a capture has ended and left deferred blocks, or shows which of them can be used
- * again, or searches are counted. */
+/* Whether an allocation on any stream changes free blocks, or ages them, before it takes one: there
+ * are deferred blocks and no capture, or a capture that may prove some of them reusable; or
+ * searches are counted for garbage collection. */
 static inline bool tn_engine_changes_blocks(const struct tn_engine *engine)
 {
     const bool looks_at_deferred = engine->heap.private_pools.route_count == 0 ||
@@ -57,7 +56,7 @@ static inline bool tn_engine_changes_blocks(const struct tn_engine *engine)
            tn_heap_collects_garbage(&engine->heap);
 }
 
-/* Why the fast path has to wait: see heap.h. */
+/* The bits of tn_heap.busy, except TN_BUSY_CACHES. */
 static inline unsigned tn_engine_busy(const struct tn_engine *engine)
 {
     const bool some = engine->waits.pending > 0 || engine->heap.private_pools.route_count > 0;
@@ -66,8 +65,8 @@ static inline unsigned tn_engine_busy(const struct tn_engine *engine)
            (tn_heap_has_sinks(&engine->heap) ? TN_BUSY_SINKS : 0U);
 }
 
-/* Takes the lock, and flushes as much as that is for: counters only; to read blocks; to change
- * anything. */
+/* Takes the lock, and flushes what the caller is going to need: the counters, or the blocks as
+ * well, or everything before a change. */
 static inline void tn_engine_lock_for(struct tn_engine *engine, enum tn_flush what)
 {
     tn_biased_lock_acquire(&engine->heap.lock);
@@ -86,7 +85,7 @@ static inline void tn_engine_unlock(struct tn_engine *engine)
     tn_biased_lock_release(&engine->heap.lock);
 }
 
-/* Under the lock, or before anybody else knows the engine. */
+/* Under the lock, or before the engine is shared. */
 void tn_engine_apply_fraction(struct tn_engine *engine, double fraction);
 
 #endif

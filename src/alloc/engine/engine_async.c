@@ -10,10 +10,10 @@
 
 #include <inttypes.h>
 
-/* One block that is out. Deferred: no longer the user's, and not yet back in the pool. */
+/* An allocated block. Deferred: freed by the user, and not yet given back to the pool. */
 struct async_block {
     tarn_ptr ptr;
-    uint64_t size; /* as asked for */
+    uint64_t size; /* as requested */
     tarn_stream stream;
     tarn_stream *uses; /* other streams that use it, each once */
     uint32_t use_count;
@@ -23,21 +23,22 @@ struct async_block {
     bool deferred;
 };
 
-/* Invariants: used = sum of the sizes of all blocks; the deferred ones are those of the list;
- * joining is made when a block first gets uses, and is there while any block has them.
- * Locks: `lock` guards everything but `base`. The pool is called under it: it does not wait. */
+/* Invariants: used = sum of the sizes of all blocks; the deferred blocks are those in the list; the
+ * joining stream and event exist (`joining`) from the first recorded use on.
+ * Locks: `lock` guards everything but `base`. The pool is called under it, because its calls do not
+ * wait. */
 struct async {
     struct tarn_allocator base; /* first */
     struct tn_lock lock;
     struct tarn_config config;
     struct tn_map blocks;         /* struct async_block by address */
-    struct async_block *deferred; /* the latest first */
+    struct async_block *deferred; /* latest first */
     uint64_t deferred_count;
-    uint64_t used;  /* bytes out, deferred blocks included: what the limit is held against */
+    uint64_t used;  /* bytes allocated, with deferred blocks: compared with the limit */
     uint64_t limit; /* TARN_SIZE_UNLIMITED = none */
     bool joining;
-    tarn_stream join_stream;    /* blocks that several streams used are given back on it */
-    tn_event_handle join_event; /* it waits for the others through this one */
+    tarn_stream join_stream;    /* blocks that several streams used are freed on it */
+    tn_event_handle join_event; /* through which it waits for the others */
     bool capturing;
 };
 
@@ -70,7 +71,7 @@ static void block_destroy(struct async_block *block)
     tn_host_free(block, sizeof *block);
 }
 
-/* The block that the user has at that address, or NULL. */
+/* The block allocated at that address, or NULL. */
 static struct async_block *block_find(const struct async *async, tarn_ptr ptr)
 {
     const uint64_t *value = tn_map_find(&async->blocks, ptr);
@@ -86,7 +87,7 @@ static void block_insert(struct async *async, struct async_block *block)
     tn_map_insert(&async->blocks, block->ptr, (uint64_t)(uintptr_t)block);
 }
 
-/* It is no longer the user's, and goes back to the pool later. */
+/* The user has freed it; it goes back to the pool later. */
 static void block_defer(struct async *async, struct async_block *block)
 {
     block->deferred = true;
@@ -115,8 +116,8 @@ static enum tarn_status join(const struct async *async, tarn_stream stream)
     return st ? st : device->ops->stream_wait_event(device, async->join_stream, async->join_event);
 }
 
-/* Gives the block back to the pool. On failure it is as it was; the joining stream may wait for
- * more than it has to, which changes nothing but times. */
+/* Gives the block back to the pool. On failure it is unchanged; the joining stream may then wait
+ * for more than it needs to, which only takes time. */
 static enum tarn_status block_give_back(struct async *async, struct async_block *block,
                                         struct tarn_error *error)
 {
@@ -137,7 +138,7 @@ static enum tarn_status block_give_back(struct async *async, struct async_block 
     return TARN_OK;
 }
 
-/* What was freed during a capture that is over now. */
+/* Gives back what was freed during a capture that has ended. */
 static enum tarn_status deferred_give_back(struct async *async, struct tarn_error *error)
 {
     while (async->deferred && !async->capturing) {
@@ -262,7 +263,7 @@ static enum tarn_status async_free(struct tarn_allocator *allocator, tarn_ptr pt
 
 /* ---- uses on other streams ---- */
 
-/* The stream and the event are made here, so that a free needs nothing new. */
+/* Creates the joining stream and event now, so that a free creates nothing. */
 static enum tarn_status joining_prepare(struct async *async, struct tarn_error *error)
 {
     struct tarn_device *device = async->base.device;
@@ -337,7 +338,7 @@ static enum tarn_status async_record_stream(struct tarn_allocator *allocator, ta
 
 /* ---- the pool ---- */
 
-/* The wait is made without the lock; blocks freed meanwhile may stay in the pool. */
+/* Waits without the lock; blocks freed in the meantime may stay in the pool. */
 static enum tarn_status async_empty_cache(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                           struct tarn_error *error)
 {
@@ -381,7 +382,7 @@ static enum tarn_status async_base_allocation(struct tarn_allocator *allocator, 
     return st;
 }
 
-/* Allocates all that is free, or half of it, and so on; block->size is 0 when there is nothing. */
+/* Allocates all that is free, or half of it, and so on; block->size is 0 if nothing is left. */
 static enum tarn_status largest_alloc(const struct async *async, struct async_block *block,
                                       struct tarn_error *error)
 {
@@ -407,8 +408,8 @@ static enum tarn_status largest_alloc(const struct async *async, struct async_bl
     return TARN_OK;
 }
 
-/* The largest amount that can be allocated now, by trial. As in PyTorch the trial may leave the
- * pool larger. What is allocated is an ordinary block, so that nothing is lost when it cannot be
+/* The largest amount that can be allocated now, by trial. As in PyTorch, the trial may leave the
+ * pool larger. The trial allocation is an ordinary block, so that nothing is lost if it cannot be
  * given back at once. */
 static enum tarn_status largest_try(struct async *async, struct async_block *block,
                                     uint64_t *largest_out, struct tarn_error *error)
@@ -530,7 +531,7 @@ static void stat_set(struct tarn_stats *stats, enum tarn_stat_kind kind, uint64_
     stats->by_pool[kind][TARN_STAT_ALL].peak = (int64_t)peak;
 }
 
-/* What the device does not tell stays 0. */
+/* What the device does not report stays 0. */
 static void async_get_stats(struct tarn_allocator *allocator, struct tarn_stats *stats_out)
 {
     struct tarn_device *device = allocator->device;
@@ -637,7 +638,7 @@ static enum tarn_status async_end_pool(struct tarn_allocator *allocator, struct 
     return st;
 }
 
-/* What a graph holds is the graph's. */
+/* Nothing to do: memory that a graph uses belongs to the graph. */
 static enum tarn_status async_release_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                            struct tarn_error *error)
 {
@@ -647,7 +648,7 @@ static enum tarn_status async_release_pool(struct tarn_allocator *allocator, str
     return TARN_OK;
 }
 
-/* ---- what there is not ---- */
+/* ---- not supported ---- */
 
 static enum tarn_status async_walk(struct tarn_allocator *allocator,
                                    const struct tarn_pool_id *pool,
@@ -689,7 +690,7 @@ enum tarn_status tn_async_create(struct tarn_device *device, const struct tarn_c
     return TARN_OK;
 }
 
-/* Nobody uses the blocks any more, so that no stream has to be waited for. */
+/* Nobody uses the blocks any more: there is no stream to wait for. */
 static void async_destroy(struct tarn_allocator *allocator)
 {
     struct async *async = async_of(allocator);

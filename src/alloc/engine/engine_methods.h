@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an engine is to the front (allocator.c, graph_pool.c): one table of functions. There are
- * four: the caching engine (native_methods.c), the stream-ordered one (engine_async.c), the one
- * without a cache (engine_uncached.c) and the one over a shared object (engine_pluggable.c). Each
- * begins its state with struct tarn_allocator. In a forked child a table that refuses everything
- * takes their place (engine_forked.c).
+ * The interface between the front (allocator.c, graph_pool.c) and an engine: a table of functions.
+ * There are four engines: the caching engine (native_methods.c), the stream-ordered one
+ * (engine_async.c), the one without a cache (engine_uncached.c) and the one over a shared object
+ * (engine_pluggable.c). Each begins its state with struct tarn_allocator. In a forked child a table
+ * that refuses everything takes their place (engine_forked.c).
  *
  * Contract of every function unless it says otherwise:
  *   - what the public function of that name promises (tarn/allocator.h, tarn/graph_pool.h) holds;
  *   - the front has checked what is the same for all engines: a size or pointer of 0 never arrives,
- *     nor a NULL filter, nor settings that are not whole or change the engine;
+ *     nor a NULL filter, nor settings that are incomplete or would change the engine;
  *   - thread-safe: the engine takes its own lock;
- *   - what an engine cannot do fails with TARN_ERR_NOT_SUPPORTED and PyTorch's sentence, nothing
- *     changed;
- *   - no entry is NULL but those of pools, of sharing and of receivers, where an
- *     engine has none: the front does without, and refuses for it.
+ *   - what an engine cannot do fails with TARN_ERR_NOT_SUPPORTED and PyTorch's message, and changes
+ *     nothing;
+ *   - only entries for pools, sharing and receivers may be NULL, where an engine has none: the
+ *     front then does nothing, or calls `refuse`.
  */
 #ifndef TN_ALLOC_ENGINE_ENGINE_METHODS_H
 #define TN_ALLOC_ENGINE_ENGINE_METHODS_H
@@ -29,8 +29,8 @@ struct tn_engine_methods {
     const char *name;
     const char *backend; /* as tarn_allocator_get_backend */
 
-    /* What the engine says where an entry is NULL: `what` is PyTorch's name of the function.
-     * TARN_ERR_NOT_SUPPORTED. NULL where no entry is. */
+    /* Fails with TARN_ERR_NOT_SUPPORTED in place of an entry that is NULL; `what` is PyTorch's name
+     * of the function. May itself be NULL if no entry is. */
     enum tarn_status (*refuse)(const char *what, struct tarn_error *error);
 
     /* Gives everything back to the device and frees the state. */
@@ -44,14 +44,12 @@ struct tn_engine_methods {
     enum tarn_status (*record_stream)(struct tarn_allocator *allocator, tarn_ptr ptr,
                                       tarn_stream stream, struct tarn_error *error);
 
-    /* Writes the message about what is allocated at `ptr`, as far as there is buffer. NULL: the
-     * engine cannot share. */
+    /* Writes the message that describes the allocation at `ptr`, if the buffer has room for it.
+     * NULL: the engine cannot share. */
     enum tarn_status (*ipc_export)(struct tarn_allocator *allocator, tarn_ptr ptr,
                                    struct tn_ipc_buffer *buffer, struct tarn_error *error);
 
-    /* NULL: the engine knows no places, and `alloc` and `free` do. */
-
-    /* Of one pool; {0, 0} is everything. */
+    /* Of one pool; {0, 0}: of all. */
     enum tarn_status (*empty_cache)(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                     struct tarn_error *error);
     enum tarn_status (*base_allocation)(struct tarn_allocator *allocator, tarn_ptr ptr,
@@ -69,7 +67,7 @@ struct tn_engine_methods {
     void (*get_config)(struct tarn_allocator *allocator, struct tarn_config *config_out);
     void (*set_config)(struct tarn_allocator *allocator, const struct tarn_config *config);
 
-    /* *stats_out is whole and comes in all zero. */
+    /* *stats_out has its full size and is all zero before. */
     void (*get_stats)(struct tarn_allocator *allocator, struct tarn_stats *stats_out);
     void (*reset_peak_stats)(struct tarn_allocator *allocator);
     void (*reset_accumulated_stats)(struct tarn_allocator *allocator);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine over a shared object's functions: remembers what is allocated, and passes calls on.
+ * The engine over a shared object's functions: remembers what is allocated, and forwards calls.
  *
  * Locks: `lock` (rank TN_LOCK_ALLOCATOR) guards the records, the counters and the settings, and is
  * never held while the library is called. A block's record leaves the map before its memory is
- * freed, so that another thread may get the address at once.
+ * freed, because another thread may be given the address at once.
  */
 #include "alloc/engine/pluggable.h"
 
@@ -22,7 +22,7 @@ struct pluggable {
     const struct tarn_pluggable *functions; /* constant */
     struct tn_lock lock;
     struct tn_map blocks; /* struct record, by address */
-    uint64_t pending;     /* records that will come, for which there is room */
+    uint64_t pending;     /* records still to be entered, whose room is reserved */
     struct tarn_stat count;
     struct tarn_stat bytes;
     struct tarn_config config;
@@ -117,7 +117,7 @@ static void stat_take(struct tarn_stat *stat, int64_t amount)
     stat->freed += amount;
 }
 
-/* Room for one record more, whoever else waits for the library just now. */
+/* Reserves room for one more record, besides those of calls that are waiting for the library. */
 static bool room_take(struct pluggable *pluggable)
 {
     tn_lock_acquire(&pluggable->lock);
@@ -128,7 +128,7 @@ static bool room_take(struct pluggable *pluggable)
     return there;
 }
 
-/* Enters what the library gave, 0 being nothing; false when it had given that before. */
+/* Enters what the library returned (0: nothing); false if that is allocated already. */
 static bool room_use(struct pluggable *pluggable, tarn_ptr ptr, struct record *record)
 {
     tn_lock_acquire(&pluggable->lock);
@@ -378,7 +378,7 @@ static uint64_t pluggable_check(struct tarn_allocator *allocator, struct tarn_fi
     return found;
 }
 
-/* ---- what there is not ---- */
+/* ---- not supported ---- */
 
 static enum tarn_status pluggable_cache_info(struct tarn_allocator *allocator,
                                              uint64_t *largest_in_out, struct tarn_error *error)

@@ -201,7 +201,7 @@ static enum tarn_status uncached_walk(struct tarn_allocator *allocator,
     return TARN_OK;
 }
 
-/* There is nothing to see. */
+/* There is nothing to walk. */
 static enum tarn_status uncached_look(struct tarn_allocator *allocator,
                                       const struct tarn_pool_id *pool, const struct tn_look *look,
                                       struct tarn_error *error)
@@ -244,7 +244,7 @@ static enum tarn_status uncached_remove_sink(struct tarn_allocator *allocator, c
     return TARN_OK;
 }
 
-/* Nobody hears of it. */
+/* There are no receivers. */
 static enum tarn_status uncached_annotate(struct tarn_allocator *allocator, tarn_ptr ptr,
                                           const char *text, struct tarn_error *error)
 {
@@ -270,7 +270,7 @@ static enum tarn_status uncached_add_memory_callback(struct tarn_allocator *allo
     return TARN_OK;
 }
 
-/* ---- what there is not ---- */
+/* ---- not supported ---- */
 
 static enum tarn_status uncached_refuse(const char *what, struct tarn_error *error)
 {

@@ -4,10 +4,10 @@
  * device's, every free gives it back and, as the device's free does, waits for all streams. For
  * finding errors in programs, not for speed.
  *
- * As in PyTorch nothing is counted, recorded or limited: statistics stay 0, a walk shows no
- * segments, observers, callbacks and receivers of events are taken and never called, the memory
- * fraction is kept and not enforced. Private pools and checkpoints are not supported: there is
- * nothing to keep apart, and a device does not allocate direct memory during a capture.
+ * As in PyTorch, nothing is counted, recorded or limited: statistics stay 0, a walk shows no
+ * segments, observers, callbacks and receivers of events are accepted and never called, the memory
+ * fraction is stored and not enforced. Private pools and checkpoints are not supported: there is
+ * nothing to keep apart, and a device cannot allocate directly during a capture.
  */
 #ifndef TN_ALLOC_ENGINE_ENGINE_UNCACHED_H
 #define TN_ALLOC_ENGINE_ENGINE_UNCACHED_H

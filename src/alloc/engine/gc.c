@@ -18,14 +18,15 @@ static double block_age(const struct tn_block *block)
     return (double)(block->set->pool->find_count - block->u.gc_base);
 }
 
-/* What garbage collection may release in all, and how old that is together. */
+/* The blocks that garbage collection may still release, and the bytes it has released. */
 struct collection {
     double total_age;
-    uint64_t count;
+    uint64_t count;     /* blocks */
     uint64_t reclaimed; /* bytes */
 };
 
-/* Releases every block of at least that age. Does not stop when enough went back, as PyTorch. */
+/* Releases every block of at least that age. Like PyTorch, does not stop when enough is
+ * released. */
 static enum tarn_status gc_pass(struct tn_engine *engine, struct collection *collection,
                                 double threshold, bool *freed_out, uint64_t stack,
                                 struct tarn_error *error)
@@ -78,7 +79,8 @@ enum tarn_status tn_gc_collect(struct tn_engine *engine, uint64_t stack, struct 
     return st;
 }
 
-/* From `block` down: releases oversize blocks until their sum is `size`. */
+/* Releases oversize blocks, from `block` down in the order of the set, until their sum is
+ * `size`. */
 static enum tarn_status release_largest(struct tn_engine *engine, struct tn_free_set *set,
                                         struct tn_block *block, uint64_t size, uint64_t stack,
                                         bool *released_out, struct tarn_error *error)
@@ -118,13 +120,12 @@ enum tarn_status tn_gc_release_oversize(struct tn_engine *engine, struct tn_free
         *released_out = true;
         return tn_segment_release(&engine->heap, block, stack, error);
     }
-    /* PyTorch goes on below the block found, even if larger ones could be released. */
+    /* PyTorch continues below the block found, even if larger ones could be released. */
     block = block ? tn_free_set_prev(set, block) : tn_free_set_last(set);
     return release_largest(engine, set, block, wanted, stack, released_out, error);
 }
 
-/* Releases the pool's unsplit plain blocks; afterwards, because that changes the free sets, unmaps
- * the free pages of expandable segments. */
+/* Releases the pool's unsplit plain blocks. */
 static enum tarn_status pool_release(struct tn_engine *engine, struct tn_pool *pool, uint64_t stack,
                                      struct tarn_error *error)
 {
@@ -140,7 +141,7 @@ static enum tarn_status pool_release(struct tn_engine *engine, struct tn_pool *p
     return st;
 }
 
-/* First block of an expandable segment at or after (stream, size, address) of the pool. */
+/* First block of an expandable segment from `from` on, in the order of the pool. */
 static struct tn_block *pool_next_expandable(const struct tn_pool *pool, struct tn_block *from)
 {
     while (from && !from->expandable) {
@@ -149,8 +150,8 @@ static struct tn_block *pool_next_expandable(const struct tn_pool *pool, struct 
     return from;
 }
 
-/* Unmaps free pages block by block. Unmapping only turns a block into smaller ones, so the walk
- * goes on from the key of the block before. */
+/* Unmaps free pages block by block. Unmapping only turns a block into smaller ones, which come
+ * before `next` in the order of the pool, so the walk does not meet them. */
 static enum tarn_status pool_unmap(struct tn_engine *engine, struct tn_pool *pool, uint64_t stack,
                                    struct tarn_error *error)
 {
@@ -166,6 +167,7 @@ static enum tarn_status pool_unmap(struct tn_engine *engine, struct tn_pool *poo
     return st;
 }
 
+/* Plain blocks first, as in PyTorch; unmapping inserts new free blocks. */
 static enum tarn_status pool_release_all(struct tn_engine *engine, struct tn_pool *pool,
                                          uint64_t stack, struct tarn_error *error)
 {
@@ -225,7 +227,7 @@ enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool
             if (p->id.first != id.first || p->id.second != id.second) {
                 continue;
             }
-            if (engine->heap.private_pools.route_count == 0) { /* else a capture may be under way */
+            if (engine->heap.private_pools.route_count == 0) { /* else perhaps a capture */
                 engine->heap.counters.totals.num_sync_all_streams++;
                 st = tn_stream_waits_drain(&engine->waits, p, stack, error);
             }

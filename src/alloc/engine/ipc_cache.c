@@ -13,11 +13,11 @@
 struct opened {
     struct tn_tree_node by_name;
     struct tn_tree_node by_address;
-    struct tn_ipc_head head; /* of the message that opened it: what names the memory */
+    struct tn_ipc_head head; /* identifies the memory: of the message that opened it */
     unsigned char *body;     /* likewise */
     size_t body_size;
     tarn_ptr address;
-    uint64_t size; /* bytes that the device says are there */
+    uint64_t size; /* bytes, from the device */
     uint64_t uses;
     tn_page_handle *pages; /* NULL for a plain segment */
     uint64_t page_count;   /* imported */
@@ -60,8 +60,8 @@ void tn_ipc_cache_init(struct tn_ipc_cache *cache, struct tarn_device *device)
     tn_tree_init(&cache->by_address, address_compare, NULL);
 }
 
-/* What is the same in all messages about this memory: a plain segment is named by its handle alone,
- * whatever else a message says. */
+/* The part of a head that identifies the memory. A plain segment is identified by its handle alone,
+ * whatever else the message says. */
 static struct tn_ipc_head head_of_memory(const struct tn_ipc_content *content)
 {
     struct tn_ipc_head head = content->head;
@@ -112,8 +112,8 @@ static struct opened *opened_make(const struct tn_ipc_content *content)
 
 /* ---- pages ---- */
 
-/* Unmaps every page, releases them, then the addresses. A call that failed can be made again: it
- * goes on where it stopped. */
+/* Unmaps every page, releases them, then the addresses. After a failure, another call continues
+ * where this one stopped. */
 static enum tarn_status pages_close(struct tarn_device *device, struct opened *opened)
 {
     const uint64_t page_size = opened->head.page_size;
@@ -131,7 +131,7 @@ static enum tarn_status pages_close(struct tarn_device *device, struct opened *o
     return st ? st : device->ops->va_release(device, opened->address, opened->head.extent);
 }
 
-/* Imports the next page and maps it behind those that are. */
+/* Imports the next page and maps it after those that are mapped. */
 static enum tarn_status page_open(struct tarn_device *device, struct opened *opened, int descriptor)
 {
     const uint64_t page_size = opened->head.page_size;
@@ -165,7 +165,7 @@ static enum tarn_status pages_open(struct tarn_device *device, struct opened *op
         (void)tn_device_failed(device, st, "opening shared memory", error);
         (void)pages_close(device, opened);
     }
-    opened->size = opened->head.extent; /* every page is of the size that it was imported with */
+    opened->size = opened->head.extent; /* every page has the size it was imported with */
     return st;
 }
 
@@ -230,8 +230,8 @@ static struct opened *find_address(const struct tn_ipc_cache *cache, tarn_ptr pt
     return opened && ptr - opened->address < opened->size ? opened : NULL;
 }
 
-/* The device opened what it has open for us already, by another handle: it counts that, so one of
- * both is closed, and the record that was there goes on. NULL when it is something else. */
+/* The record of the same memory, if the driver had it open already through another handle; else
+ * NULL. The driver counts opens, so one of the two is closed again. */
 static struct opened *find_same(struct tn_ipc_cache *cache, const struct opened *opened)
 {
     struct opened *known = find_address(cache, opened->address);
@@ -240,8 +240,8 @@ static struct opened *find_same(struct tn_ipc_cache *cache, const struct opened 
                                                                                          : NULL;
 }
 
-/* What the message speaks of, opened just now and without uses; NULL and the status when it cannot
- * be. */
+/* Opens what the message describes. The record is new and without uses, or one that was open
+ * already. NULL with the status on failure. */
 static struct opened *open_afresh(struct tn_ipc_cache *cache, const struct tn_ipc_content *content,
                                   enum tarn_status *status_out, struct tarn_error *error)
 {
@@ -266,7 +266,7 @@ static struct opened *open_afresh(struct tn_ipc_cache *cache, const struct tn_ip
     return opened;
 }
 
-/* Whether all that the message speaks of was opened. */
+/* Checks that what was opened is as large as the message says. */
 static enum tarn_status extent_check(const struct opened *opened,
                                      const struct tn_ipc_content *content, struct tarn_error *error)
 {
@@ -278,7 +278,7 @@ static enum tarn_status extent_check(const struct opened *opened,
                          content->head.extent, opened->size);
 }
 
-/* Nobody uses it: closed again. */
+/* Closes it again if nobody uses it. */
 static void drop_unused(struct tn_ipc_cache *cache, struct opened *opened)
 {
     if (opened->uses == 0) {

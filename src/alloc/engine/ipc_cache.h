@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an allocator has open of other processes' memory: each shared segment, or run of pages,
- * once, with the number of its uses. Closed with the last use, or with the allocator.
+ * Memory of other processes that an allocator has open: each shared segment, or run of pages, once,
+ * with a use count. Closed with the last use, or with the allocator.
  *
- * A plain segment is the driver's opened handle; pages are imported, mapped into a reservation of
- * their own, and released there. Two messages speak of the same memory when they hold the same
- * handle, or the same descriptors of the same process. How much memory that is the device says, not
- * the message, and what a message speaks of must lie in it.
+ * A plain segment is a handle that the driver opened; pages are imported and mapped into an address
+ * range of their own. Two messages describe the same memory if they have the same handle, or the
+ * same descriptors of the same process. The size of that memory comes from the device, not from the
+ * message, and what a message describes must lie in it.
  *
  * Invariants: a record is in both trees; uses >= 1.
  * Locks: `lock` (rank TN_LOCK_REGISTRY: no engine's lock is taken under it). The device is called
- * under it, as PyTorch does: no second thread may open what a first one is about to. Cost: O(log n)
+ * under it, as in PyTorch, so that two threads cannot open the same memory twice. Cost: O(log n)
  * and the device's work.
  */
 #ifndef TN_ALLOC_ENGINE_IPC_CACHE_H
@@ -32,11 +32,11 @@ void tn_ipc_cache_init(struct tn_ipc_cache *cache, struct tarn_device *device);
 /* Closes everything. */
 void tn_ipc_cache_fini(struct tn_ipc_cache *cache);
 
-/* Opens what the message speaks of, or uses what is open of it. *ptr_out is the allocation. */
+/* Opens what the message describes, or adds a use if it is open. *ptr_out is the allocation. */
 enum tarn_status tn_ipc_cache_open(struct tn_ipc_cache *cache, const struct tn_ipc_content *content,
                                    tarn_ptr *ptr_out, struct tarn_error *error) TN_MUST_CHECK;
 
-/* Ends one use of what holds the address. */
+/* Ends one use of the memory that contains the address. */
 enum tarn_status tn_ipc_cache_close(struct tn_ipc_cache *cache, tarn_ptr ptr,
                                     struct tarn_error *error) TN_MUST_CHECK;
 

@@ -6,7 +6,7 @@
 #include "alloc/pool/expandable.h"
 #include "alloc/pool/segment.h"
 
-/* The whole segment: the driver shares what it allocated, no less. */
+/* Shares the whole segment, because the driver cannot share a part of what it allocated. */
 static enum tarn_status export_plain(struct tn_engine *engine, const struct tn_segment *segment,
                                      const struct tn_block *block, struct tn_ipc_buffer *buffer,
                                      struct tarn_error *error)

@@ -46,7 +46,7 @@ void tn_ipc_write_pages(struct tn_ipc_buffer *buffer, const struct tn_ipc_part *
                   (size_t)(part->extent / page_size) * sizeof *descriptors);
 }
 
-/* What the kind wants of the head and the body; NULL when all is well. */
+/* Why head or body do not suit the kind; NULL if they do. */
 static const char *body_objection(const struct tn_ipc_content *content)
 {
     const struct tn_ipc_head *head = &content->head;

@@ -8,10 +8,10 @@
 
 #include <inttypes.h>
 
-/* ---- asking the device ---- */
+/* ---- a segment from the device ---- */
 
-/* The device call. Without the lock other threads may change anything but the pool, which is
- * pinned. */
+/* The device call. While the lock is dropped, other threads may change anything but the pool, which
+ * is pinned. */
 static enum tarn_status device_alloc(struct tn_engine *engine, struct tn_private_pool *owner,
                                      uint64_t size, uint64_t *address_out)
 {
@@ -53,31 +53,23 @@ enum tarn_status tn_ladder_take_segment(struct tn_engine *engine, struct tn_free
     return TARN_OK;
 }
 
+/* ---- the steps, in order ---- */
+
 static bool limit_forbids(const struct tn_heap *heap, const struct tn_request *request)
 {
     return tn_heap_limit_is_set(heap) && heap->reserved + request->segment_size > heap->limit;
 }
 
-/* PyTorch's alloc_block. A full device is "not found", so that the ladder goes on. */
-static enum tarn_status step_ask_device(struct tn_engine *engine, struct tn_request *request,
-                                        struct tarn_error *error)
+/* With throw_on_cudamalloc_oom, a request beyond the limit is refused before anything is given back
+ * or the device is asked. */
+static enum tarn_status step_refuse(struct tn_engine *engine, struct tn_request *request,
+                                    struct tarn_error *error)
 {
-    enum tarn_status st;
-
-    if (limit_forbids(&engine->heap, request)) {
-        return TARN_ERR_NOT_FOUND;
-    }
-    if (request->expandable) {
-        st = tn_expandable_alloc(&engine->heap, request->set, request->size, request->stack,
-                                 &request->block, error);
-    } else {
-        st = tn_ladder_take_segment(engine, request->set, request->segment_size, request->stack,
-                                    &request->block, error);
-    }
-    return st == TARN_ERR_OUT_OF_MEMORY ? TARN_ERR_NOT_FOUND : st;
+    (void)error;
+    request->rejected =
+        engine->heap.config.throw_on_device_oom && limit_forbids(&engine->heap, request);
+    return request->rejected ? TARN_ERR_OUT_OF_MEMORY : TARN_ERR_NOT_FOUND;
 }
-
-/* ---- the other fallbacks ---- */
 
 /* Runs the callbacks without the lock, so that they may free blocks. The pool is pinned
  * meanwhile. */
@@ -126,8 +118,38 @@ static enum tarn_status step_callbacks(struct tn_engine *engine, struct tn_reque
     return tn_best_fit(&engine->heap, request) ? TARN_OK : TARN_ERR_NOT_FOUND;
 }
 
-/* Pools that may help out serve the request from a free block of theirs, as if it had been routed
- * to them. Not for requests of private pools. */
+static enum tarn_status step_collect_garbage(struct tn_engine *engine, struct tn_request *request,
+                                             struct tarn_error *error)
+{
+    if (!tn_heap_collects_garbage(&engine->heap)) {
+        return TARN_ERR_NOT_FOUND;
+    }
+    const enum tarn_status st = tn_gc_collect(engine, request->stack, error);
+
+    return st ? st : TARN_ERR_NOT_FOUND;
+}
+
+/* PyTorch's alloc_block. A full device is TARN_ERR_NOT_FOUND, so that the next step is tried. */
+static enum tarn_status step_ask_device(struct tn_engine *engine, struct tn_request *request,
+                                        struct tarn_error *error)
+{
+    enum tarn_status st;
+
+    if (limit_forbids(&engine->heap, request)) {
+        return TARN_ERR_NOT_FOUND;
+    }
+    if (request->expandable) {
+        st = tn_expandable_alloc(&engine->heap, request->set, request->size, request->stack,
+                                 &request->block, error);
+    } else {
+        st = tn_ladder_take_segment(engine, request->set, request->segment_size, request->stack,
+                                    &request->block, error);
+    }
+    return st == TARN_ERR_OUT_OF_MEMORY ? TARN_ERR_NOT_FOUND : st;
+}
+
+/* Serves the request from a free block of a private pool that allows it (use_on_oom), as if the
+ * request had been routed there. Requests of private pools do not borrow. */
 static enum tarn_status step_borrow(struct tn_engine *engine, struct tn_request *request,
                                     struct tarn_error *error)
 {
@@ -155,28 +177,6 @@ static enum tarn_status step_borrow(struct tn_engine *engine, struct tn_request 
     return st;
 }
 
-static enum tarn_status step_collect_garbage(struct tn_engine *engine, struct tn_request *request,
-                                             struct tarn_error *error)
-{
-    if (!tn_heap_collects_garbage(&engine->heap)) {
-        return TARN_ERR_NOT_FOUND;
-    }
-    const enum tarn_status st = tn_gc_collect(engine, request->stack, error);
-
-    return st ? st : TARN_ERR_NOT_FOUND;
-}
-
-/* With throw_on_cudamalloc_oom, what the limit forbids is refused before anything is given back or
- * the device is asked. */
-static enum tarn_status step_refuse(struct tn_engine *engine, struct tn_request *request,
-                                    struct tarn_error *error)
-{
-    (void)error;
-    request->rejected =
-        engine->heap.config.throw_on_device_oom && limit_forbids(&engine->heap, request);
-    return request->rejected ? TARN_ERR_OUT_OF_MEMORY : TARN_ERR_NOT_FOUND;
-}
-
 static enum tarn_status step_release_oversize(struct tn_engine *engine, struct tn_request *request,
                                               struct tarn_error *error)
 {
@@ -193,11 +193,11 @@ static enum tarn_status step_release_oversize(struct tn_engine *engine, struct t
 static enum tarn_status step_release_cached(struct tn_engine *engine, struct tn_request *request,
                                             struct tarn_error *error)
 {
-    if (engine->heap.private_pools.route_count > 0) { /* a capture may be under way: no waiting for
-                                                    events */
+    /* A capture may be under way, and then events cannot be waited for. */
+    if (engine->heap.private_pools.route_count > 0) {
         return TARN_ERR_NOT_FOUND;
     }
-    /* Given up while the lock was not held, the request's own pool would go, too. */
+    /* If the request's own pool was released while the lock was dropped, this would delete it. */
     struct tn_private_pool *owner = request->pool->owner;
 
     if (owner) {
@@ -218,18 +218,17 @@ static enum tarn_status step_release_cached(struct tn_engine *engine, struct tn_
 
 /* What is tried for a request that no free block fits, in order, until a step gives a block.
  * TARN_ERR_NOT_FOUND means to go on, any other failure ends the request. */
-static const struct ladder_step {
-    const char *name;
-    enum tarn_status (*run)(struct tn_engine *engine, struct tn_request *request,
-                            struct tarn_error *error);
-} ladder[] = {
-    {"refuse what the limit forbids, if asked to", step_refuse},
-    {"ask the callbacks to free something", step_callbacks},
-    {"collect garbage above the threshold", step_collect_garbage},
-    {"ask the device", step_ask_device},
-    {"borrow from pools that allow it", step_borrow},
-    {"release oversize blocks and ask again", step_release_oversize},
-    {"release the whole cache and ask again", step_release_cached},
+typedef enum tarn_status (*ladder_step)(struct tn_engine *engine, struct tn_request *request,
+                                        struct tarn_error *error);
+
+static const ladder_step ladder[] = {
+    step_refuse,           /* what the limit forbids, if asked to */
+    step_callbacks,        /* that may free something */
+    step_collect_garbage,  /* above the threshold */
+    step_ask_device,       /* for a segment, or for pages */
+    step_borrow,           /* from pools that allow it */
+    step_release_oversize, /* and ask the device again */
+    step_release_cached,   /* and ask the device again */
 };
 
 enum {
@@ -243,7 +242,7 @@ enum tarn_status tn_ladder_climb(struct tn_engine *engine, struct tn_request *re
 
     request->segment_size = tn_segment_size(request->size, &engine->heap.config);
     for (unsigned i = 0; st == TARN_ERR_NOT_FOUND && i < LADDER_STEPS; i++) {
-        st = ladder[i].run(engine, request, error);
+        st = ladder[i](engine, request, error);
     }
     return st;
 }

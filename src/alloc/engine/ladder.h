@@ -6,9 +6,9 @@
 #include "alloc/engine/engine.h"
 #include "alloc/pool/best_fit.h"
 
-/* Tries the fallbacks in order until one gives a block. TARN_ERR_NOT_FOUND and
- * TARN_ERR_OUT_OF_MEMORY mean that memory has run out. May drop the lock for a while; what was
- * prepared for the request may be gone. */
+/* Tries the fallbacks in order until one gives request->block; the request may then be one of
+ * another pool (borrowing). TARN_ERR_NOT_FOUND and TARN_ERR_OUT_OF_MEMORY mean that memory has run
+ * out. May drop the lock for a while, and use up what tn_request_prepare reserved. */
 enum tarn_status tn_ladder_climb(struct tn_engine *engine, struct tn_request *request,
                                  struct tarn_error *error) TN_MUST_CHECK;
 

@@ -9,7 +9,8 @@
  * Freeing: if other streams used the block, record events and let it wait; else coalesce it with
  * its free neighbours and insert it into its free set.
  *
- * The fast path is asked first. What it does not serve finds things here as if it did not exist.
+ * The fast path is tried first. A call that it declines finds the heap as if the fast path did not
+ * exist.
  */
 #include "alloc/engine/native.h"
 
@@ -22,7 +23,7 @@
 
 /* ---- allocating ---- */
 
-/* Completes the frees that other streams allow by now. */
+/* Completes the frees whose other streams are done. */
 static enum tarn_status complete_frees(struct tn_engine *engine, const struct tn_request *request,
                                        struct tarn_error *error)
 {
@@ -36,14 +37,8 @@ static enum tarn_status complete_frees(struct tn_engine *engine, const struct tn
                : TARN_OK;
 }
 
-static struct tn_private_pool *route(struct tn_engine *engine, tarn_stream stream)
-{
-    return engine->heap.private_pools.route_count > 0
-               ? tn_private_pool_route(&engine->heap.private_pools, stream)
-               : NULL;
-}
-
-/* No free block fits. The ladder may have used up what was prepared, or dropped the lock. */
+/* No free block fits. Prepares the request again, because the ladder may have used up what was
+ * reserved, or dropped the lock. */
 static enum tarn_status find_by_ladder(struct tn_engine *engine, struct tn_request *request,
                                        struct tarn_error *error)
 {
@@ -68,7 +63,7 @@ static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request
     if (st) {
         return st;
     }
-    tn_request_route(heap, request, route(engine, request->stream));
+    tn_request_route(heap, request, tn_private_pool_route(&heap->private_pools, request->stream));
     st = tn_request_prepare(heap, request, error);
     if (st == TARN_OK && !tn_best_fit(heap, request)) {
         st = find_by_ladder(engine, request, error);
@@ -97,8 +92,7 @@ static void call_observers(const struct tn_engine *engine, unsigned count,
     tn_call_back_end(&call);
 }
 
-/* Memory has run out: the sinks hear of it under the lock, which is released here, and the
- * observers without it. */
+/* Memory has run out: sends the event under the lock, releases it, then calls the observers. */
 static TN_COLD enum tarn_status
 alloc_run_out(struct tn_engine *engine, const struct tn_request *request, struct tarn_error *error)
 {
@@ -114,7 +108,7 @@ alloc_run_out(struct tn_engine *engine, const struct tn_request *request, struct
     return st;
 }
 
-/* Takes over the stack, if one was captured. */
+/* Takes ownership of `stack`; 0: none was captured. */
 static TN_NOINLINE enum tarn_status alloc_slow(struct tn_engine *engine, uint64_t size,
                                                tarn_stream stream, uint64_t stack,
                                                tarn_ptr *ptr_out, struct tarn_error *error)
@@ -193,14 +187,14 @@ void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uin
 {
     const enum tarn_status st = tn_native_free_locked(engine, block, stack, NULL);
 
-    if (st) { /* only for want of an event: it is recorded later */
+    if (st) { /* only for lack of an event: it is recorded later */
         tn_stream_use_defer(&engine->waits, block);
         tn_ptr_map_take(&engine->heap.map, block->address);
         tn_heap_mark_free(&engine->heap, block, true, stack);
     }
 }
 
-/* The same. */
+/* Takes ownership of `stack`; 0: none was captured. */
 static TN_NOINLINE enum tarn_status free_slow(struct tn_engine *engine, tarn_ptr ptr,
                                               uint64_t stack, struct tarn_error *error)
 {

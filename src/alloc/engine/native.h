@@ -17,8 +17,8 @@ enum tarn_status tn_native_record_stream(struct tn_engine *engine, tarn_ptr ptr,
 enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block *block,
                                        uint64_t stack, struct tarn_error *error) TN_MUST_CHECK;
 
-/* The same without failing: a block whose events cannot be recorded is deferred, for which room was
- * made by tn_stream_waits_reserve_deferred. */
+/* The same, but cannot fail: a block whose events cannot be recorded is deferred. The caller has
+ * made room with tn_stream_waits_reserve_deferred. */
 void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uint64_t stack);
 
 #endif

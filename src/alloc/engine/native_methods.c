@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The caching engine as a table. Decisions are in native.c and the files below it; here are
- * the lock around what takes a few lines, and the bypass of the cache while it is switched off.
+ * The caching engine's table of functions. Decisions are in native.c and the files it uses; this
+ * file takes the lock for what needs only a few lines, and bypasses the cache while it is switched
+ * off.
  */
 #include "alloc/config/size_class.h"
 #include "alloc/engine/allocator.h"
@@ -47,7 +48,7 @@ static void native_destroy(struct tarn_allocator *allocator)
     tn_host_free(native, sizeof *native);
 }
 
-/* ---- under the lock ---- */
+/* ---- engine functions that take the lock ---- */
 
 static void engine_trim(struct tn_engine *engine)
 {
@@ -289,11 +290,11 @@ static void native_set_config(struct tarn_allocator *allocator, const struct tar
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     tn_engine_lock(engine);
-    engine->heap.config = *config; /* its fraction counts only when the allocator is made */
+    engine->heap.config = *config; /* its fraction applies only at creation */
     tn_engine_unlock(engine);
 }
 
-/* ---- looking at it ---- */
+/* ---- counters, walks, receivers ---- */
 
 static void native_get_stats(struct tarn_allocator *allocator, struct tarn_stats *stats_out)
 {
@@ -518,7 +519,7 @@ static enum tarn_status native_end_pool(struct tarn_allocator *allocator, struct
     const enum tarn_status st = tn_private_pool_end(&engine->heap.private_pools, id, error);
 
     if (st == TARN_OK) {
-        tn_capture_order_fini(&engine->waits.order); /* the capture is over, as a rule */
+        tn_capture_order_fini(&engine->waits.order); /* usually the capture has ended */
     }
     tn_engine_unlock(engine);
     return st;

@@ -68,7 +68,8 @@ enum tarn_status tn_oom_report(struct tn_heap *heap, const struct tn_request *re
         .rejected = request->rejected,
     };
 
-    /* Slow, and under the lock: the message tells one moment, and all else has failed. */
+    /* Slow, and under the lock, so that the message describes one moment; everything else has
+     * failed anyway. */
     tn_processes_describe(heap->device, processes, TN_OOM_PROCESSES_MAX);
     (void)heap->device->ops->memory_info(heap->device, &oom.device_free, &oom.device_total);
     tn_heap_emit(heap, TARN_ACTION_OOM, oom.device_free, request->size, request->stream,

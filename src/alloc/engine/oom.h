@@ -17,7 +17,7 @@ enum {
     TN_OOM_PROCESSES_MAX = 1024 /* bytes of the sentences about processes, with their NUL */
 };
 
-/* Under the lock: counts the failure, sends the event, fills what observers and the message say.
+/* Under the lock: counts the failure, sends the event, fills in what observers get and the message.
  * `processes` is room for TN_OOM_PROCESSES_MAX bytes, which *oom_out borrows. Returns
  * TARN_ERR_OUT_OF_MEMORY, with the message in `error`. */
 enum tarn_status tn_oom_report(struct tn_heap *heap, const struct tn_request *request,

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions of a shared object that allocate, and which kind of allocator is made: libtarn's own,
- * or the current one of tarn_change_current_allocator.
+ * The allocation functions of a shared object, and the kind of allocator that is created: libtarn's
+ * own, or one over the functions that tarn_change_current_allocator made current.
  *
- * Locks: one of rank TN_LOCK_REGISTRY guards which is current, and how many allocators there are
- * that were made while it was.
+ * Locks: tn_fork_hold guards which is current, and the number of allocators created since.
  */
 #ifndef TN_ALLOC_ENGINE_PLUGGABLE_H
 #define TN_ALLOC_ENGINE_PLUGGABLE_H
@@ -16,13 +15,13 @@ struct tarn_pluggable {
     void *library;
     void *(*alloc)(size_t size, int device, void *stream);
     void (*free)(void *memory, size_t size, int device, void *stream);
-    void (*reset)(void); /* NULL where there is none, as below */
+    void (*reset)(void); /* this and those below may be NULL */
     void (*memory_fraction)(double fraction, int device);
     void *(*base_alloc)(void *memory, size_t *size);
     void (*record_stream)(void *memory, void *stream);
 };
 
-/* The current one, NULL for libtarn's own; one allocator more is there until the second call. */
+/* The current one, NULL for libtarn's own. Counts an allocator until tn_current_release. */
 const struct tarn_pluggable *tn_current_acquire(void);
 void tn_current_release(void);
 

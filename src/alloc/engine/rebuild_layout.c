@@ -31,7 +31,7 @@ static void take_back(struct tn_engine *engine, struct tn_block *block)
 }
 
 /* The block of a piece that is still allocated. Neighbours that were freed may have been merged or
- * split since, so there is no counting of nodes: its address is what stays. */
+ * split since, so it is found by its address, not by counting nodes. */
 static struct tn_block *piece_find(const struct tn_engine *engine, tarn_ptr address)
 {
     struct tn_block *block = tn_ptr_map_find(&engine->heap.map, address);
@@ -51,7 +51,7 @@ static void free_pieces(struct tn_engine *engine, tarn_ptr address,
     }
 }
 
-/* Before anything else is free beside them: nothing but they are unmapped. */
+/* While all their neighbours are allocated, so that nothing else is unmapped. */
 static enum tarn_status unmap_pieces(struct tn_engine *engine, tarn_ptr address,
                                      const struct tn_layout_block *pieces, uint64_t count,
                                      struct tarn_error *error)

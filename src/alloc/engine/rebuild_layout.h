@@ -14,8 +14,8 @@ struct tn_layout_block {
     uint64_t size; /* bytes, a multiple of 512 */
     uint64_t requested;
     bool allocated; /* false: free again at the end */
-    bool unmapped;  /* and the whole pages in it given back; only in an expandable segment, between
-                       pieces that are not */
+    bool unmapped;  /* and its whole pages given back; only in an expandable segment, between pieces
+                       that stay mapped */
 };
 
 struct tn_layout_segment {
@@ -31,9 +31,9 @@ struct tn_layout_segment {
 void tn_rebuild_layout(struct tn_engine *engine, struct tn_block *block,
                        const struct tn_layout_block *pieces, uint64_t count, uint64_t stack);
 
-/* Makes a segment of the default pool with these blocks, which fill it: as if they had been
- * allocated in a run that is not known. The device gives the address. Takes the lock. After a
- * failure there may be a part of it. */
+/* Makes a segment of a default pool with these blocks, which fill it, as if a run that was not
+ * recorded had allocated them. The device chooses the address. Takes the lock. A failure may leave
+ * a part of it. */
 enum tarn_status tn_rebuild_segment(struct tn_engine *engine,
                                     const struct tn_layout_segment *segment,
                                     const struct tn_layout_block *pieces, uint64_t count,

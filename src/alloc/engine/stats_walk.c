@@ -63,7 +63,7 @@ struct row {
 struct rows {
     struct row row[ROWS_MAX];
     size_t count;
-    char prefix[KEY_MAX]; /* keys of the levels begun, each with a dot behind it */
+    char prefix[KEY_MAX]; /* keys of the open levels, each followed by a dot */
     size_t length[LEVELS_MAX + 1];
     int depth;
 };

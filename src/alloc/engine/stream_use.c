@@ -53,7 +53,7 @@ static bool uses_attach(struct tn_stream_waits *waits, struct tn_block *block)
     return true;
 }
 
-/* The block waits for nothing any more. Its stream array stays with the record. */
+/* Takes the record from a block that waits for nothing any more. The stream array stays with it. */
 static void uses_detach(struct tn_stream_waits *waits, struct tn_block *block)
 {
     struct tn_stream_uses *uses = uses_of(waits, block);
@@ -176,8 +176,8 @@ static struct tn_block *queue_pop(struct tn_stream_waits *waits, struct tn_event
     return first->block;
 }
 
-/* An event from the pool or a new one. The pool has room for every event there is: those in it and
- * those pending never are more than once were pending together, and one. */
+/* An event from the pool or a new one. The pool has room for every event: those in it and those
+ * pending are never more than the largest number ever pending, and one. */
 static enum tarn_status event_take(struct tn_stream_waits *waits, tn_event_handle *event_out,
                                    struct tarn_error *error)
 {
@@ -255,8 +255,8 @@ static enum tarn_status uses_insert_events(struct tn_stream_waits *waits, struct
     return TARN_OK;
 }
 
-/* Notes what the graph has to show before the block can be used again. No marks are left when one
- * of its streams is in no capture or in another one, and when nothing was captured so far. */
+/* Notes what the graph has to prove before the block can be reused. Leaves no marks if one of its
+ * streams is in no capture or in another one, or if nothing has been captured yet. */
 static enum tarn_status uses_mark(struct tn_stream_waits *waits, const struct tn_block *block,
                                   struct tarn_error *error)
 {

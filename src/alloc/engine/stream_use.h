@@ -8,10 +8,10 @@
  * While a graph is being captured no event may be recorded or queried: blocks freed then are
  * deferred until no capture is under way. Uses recorded during a capture need no event afterwards:
  * the work that was captured did not run. With graph_capture_record_stream_reuse a deferred block
- * is reusable already in the capture, once the graph proves that it is safe (capture_order.h).
+ * can be reused within the capture, once the graph proves that it is safe (capture_order.h).
  *
- * Owns: the records (one a block with uses, named by number), the queues, a pool of events. Guarded
- * by the engine's lock. Cost: nothing for blocks without uses.
+ * Owns: the records (one per block with uses, referred to by index), the queues, a pool of events.
+ * Guarded by the engine's lock. Cost: nothing for blocks without uses.
  */
 #ifndef TN_ALLOC_ENGINE_STREAM_USE_H
 #define TN_ALLOC_ENGINE_STREAM_USE_H
@@ -34,7 +34,7 @@ struct tn_stream_uses {
     uint32_t capacity;
     uint32_t event_count; /* events that it waits for; streams are empty then */
     uint32_t next_free;
-    struct tn_capture_marks marks; /* deferred: what shows that it can be used again */
+    struct tn_capture_marks marks; /* deferred: what the graph has to prove */
 };
 
 struct tn_pending_event {
@@ -72,26 +72,27 @@ struct tn_stream_waits {
     uint32_t event_capacity;
 
     uint64_t pending;              /* events in all queues */
-    enum tarn_status failed_query; /* of tn_stream_waits_is_any_done; the next process reports it */
+    enum tarn_status failed_query; /* of is_any_done; tn_stream_waits_process reports it */
 
-    struct tn_capture_order order; /* of the captured work before what comes next */
+    struct tn_capture_order order; /* of the work captured so far */
 };
 
 /* Destroys pooled and pending events; no block is touched. */
 void tn_stream_waits_fini(struct tn_stream_waits *waits);
 
-/* The block (allocated) is used on the stream, too. `capturing`: a capture is under way. */
+/* Records that the block, which is allocated, is used on the stream. `capturing`: a capture is
+ * under way. */
 enum tarn_status tn_stream_use_record(struct tn_stream_waits *waits, struct tn_block *block,
                                       tarn_stream stream, bool capturing) TN_MUST_CHECK;
 
 /* The block with uses is about to be freed: records an event on each of its streams, or defers it
- * during a capture. On failure nothing changed. Afterwards the block has no streams any more, only
- * events. */
+ * during a capture. On failure nothing changed. Afterwards the block has events instead of streams,
+ * unless it was deferred. */
 enum tarn_status tn_stream_use_release(struct tn_stream_waits *waits, struct tn_block *block,
                                        bool capturing, struct tarn_error *error) TN_MUST_CHECK;
 
-/* Room for deferring so many more blocks; and deferring one, which cannot fail then. It is for a
- * free that must not fail: the next call that completes frees records the events. */
+/* Makes room to defer `count` more blocks; and defers one, which then cannot fail. For a free that
+ * must not fail: the next call that completes frees records the events. */
 bool tn_stream_waits_reserve_deferred(struct tn_stream_waits *waits, uint64_t count) TN_MUST_CHECK;
 void tn_stream_use_defer(struct tn_stream_waits *waits, struct tn_block *block);
 
@@ -107,7 +108,7 @@ enum tarn_status tn_stream_waits_process(struct tn_stream_waits *waits, uint64_t
                                          struct tarn_error *error) TN_MUST_CHECK;
 
 /* Whether the next call of tn_stream_waits_process has something to do: the first event of a queue
- * is done, or asking failed. No block is deferred, no capture is under way. */
+ * is done, or querying it failed. No block is deferred, no capture is under way. */
 bool tn_stream_waits_is_any_done(struct tn_stream_waits *waits);
 
 /* Waits for every pending event and completes those frees: PyTorch's synchronize_and_free_events.
@@ -123,7 +124,7 @@ enum tarn_status tn_stream_waits_insert_deferred(struct tn_stream_waits *waits, 
 /* Events that the block waits for. */
 uint32_t tn_stream_use_events(const struct tn_stream_waits *waits, const struct tn_block *block);
 
-/* For replaying recorded decisions, where the orders are those of hash tables. */
+/* For replaying recorded decisions, where these orders are those of hash tables. */
 
 /* The stream's queue; NULL when it never had one. */
 const struct tn_event_queue *tn_stream_waits_find(const struct tn_stream_waits *waits,
@@ -134,7 +135,7 @@ bool tn_stream_use_will_wait(const struct tn_stream_waits *waits, const struct t
                              tarn_stream stream);
 bool tn_stream_use_waits(const struct tn_stream_waits *waits, const struct tn_block *block);
 
-/* Sorts the deferred blocks by what `place` says of them. */
+/* Sorts the deferred blocks by their `place`. */
 void tn_stream_waits_sort_deferred(struct tn_stream_waits *waits,
                                    uint64_t (*place)(void *context, const struct tn_block *block),
                                    void *context);

@@ -68,7 +68,7 @@ static bool show_range(const struct tn_segment *segment, const struct tn_block *
     return true;
 }
 
-/* Shows the mapped ranges of a segment; false when the walker has had enough. */
+/* Shows the mapped ranges of a segment; false when the walker stopped. */
 static bool show_segment(const struct tn_segment *segment, const struct tarn_walker *walker)
 {
     const struct tn_block *block = segment->first;

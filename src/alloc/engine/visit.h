@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Walking segments and blocks in address order, so that snapshots, checks and statistics need not
- * reach into the structures. Of an expandable segment each contiguous mapped range is one segment,
- * as PyTorch's snapshots show it; ranges that are not mapped are left out. Under the engine's lock.
+ * reach into the structures. Each contiguous mapped range of an expandable segment is shown as a
+ * segment, as in PyTorch's snapshots; ranges that are not mapped are left out. Under the engine's
+ * lock.
  */
 #ifndef TN_ALLOC_ENGINE_VISIT_H
 #define TN_ALLOC_ENGINE_VISIT_H

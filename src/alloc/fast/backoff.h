@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Backing off from what does not pay: it is left alone for some number of times, twice as many each
- * time that it still does not pay, up to a bound. What pays again begins from the start.
+ * Backing off from an optimization that does not pay: it is left out a number of times, and twice
+ * as often each time it still does not pay, up to a bound. Once it pays, the number starts again
+ * from the minimum.
  *
- * All zero is at work. Cost: O(1).
+ * All zero: not backing off. Cost: O(1).
  */
 #ifndef TN_ALLOC_FAST_BACKOFF_H
 #define TN_ALLOC_FAST_BACKOFF_H
@@ -19,11 +20,11 @@ enum {
 };
 
 struct tn_backoff {
-    uint32_t left;   /* times to be left alone; 0: at work */
+    uint32_t left;   /* times still to be left out; 0: in use */
     uint32_t length; /* of the last backoff, 0 after it paid */
 };
 
-/* After a look whether it pays: backs off if not. */
+/* Called with a verdict whether it pays: backs off if not. */
 static inline void tn_backoff_update(struct tn_backoff *backoff, bool pays)
 {
     if (pays || !TN_FAST_HAS(TN_PART_BACKOFF)) {

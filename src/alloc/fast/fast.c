@@ -51,7 +51,8 @@ static void fast_collect(struct tn_fast *fast, struct tn_heap *heap)
     (void)tn_undo_log_count(&fast->log, &heap->counters);
 }
 
-/* Gives the caches back, and says whether there are any. */
+/* Releases the caches again, with new quotas, and updates the bit of `busy` that says whether there
+ * are any. */
 static void fast_resume(struct tn_fast *fast, struct tn_heap *heap)
 {
     unsigned busy =
@@ -87,8 +88,8 @@ void tn_fast_flush_caches(struct tn_fast *fast, struct tn_heap *heap, enum tn_fl
     }
 }
 
-/* Takes the lock when allocations do not change free blocks before they take one, after the stack
- * that an event of this `level` may want was captured. */
+/* Captures the stack that an event of this `level` may want, then takes the lock. False, without
+ * the lock, if every allocation changes free blocks before it takes one. */
 static bool fast_enter_slow(struct tn_heap *heap, enum tarn_context_level level, uint64_t *stack)
 {
     if (heap_busy(heap) & TN_BUSY_BLOCKS) {
@@ -136,6 +137,7 @@ static TN_INLINE bool request_serve(struct tn_heap *heap, struct tn_undo_log *lo
     const struct tn_split_change change = tn_heap_mark_allocated(
         heap, request->block, request->size, request->requested, split, request->stack);
 
+    /* Undo and redo do not count oversize allocations, so these get no entry. */
     if (request->block->size < heap->config.max_split_size && tn_undo_log_wants_entry(log)) {
         request_add_entry(log, request, split, &change);
     } else {
@@ -145,9 +147,9 @@ static TN_INLINE bool request_serve(struct tn_heap *heap, struct tn_undo_log *lo
     return true;
 }
 
-/* The log in which the request may get an entry. Caches close here when they do not pay, and open
- * when there is contention, but not while somebody receives events, which caches do not send, or
- * while some allocations have to look at more than their free set first. */
+/* The log in which the request may get an entry. Caches close here if they do not pay, and open
+ * under contention, but not while there are receivers, because caches send no events, nor while
+ * some allocations must look at more than their free set first. */
 static struct tn_undo_log *fast_prepare_log(struct tn_fast *fast, struct tn_heap *heap,
                                             tarn_stream stream)
 {
@@ -166,7 +168,8 @@ static struct tn_undo_log *fast_prepare_log(struct tn_fast *fast, struct tn_heap
     return log;
 }
 
-/* With the lock, which is released: the log of the streams without a cache does not serve it. */
+/* Releases the lock, which is held. The log of the streams without a cache does not serve the
+ * request. */
 static TN_NOINLINE bool fast_alloc_locked(struct tn_fast *fast, struct tn_heap *heap,
                                           struct tn_request *request, tarn_ptr *ptr_out)
 {
@@ -212,7 +215,7 @@ TN_NOINLINE bool tn_fast_alloc_miss(struct tn_fast *fast, struct tn_heap *heap, 
     return served;
 }
 
-/* The events of calls that the log served; both take over the stack. */
+/* The events of calls that the log served; both take ownership of the stack. */
 static TN_NOINLINE void emit_redo(struct tn_heap *heap, const struct tn_undo_entry *entry,
                                   uint64_t stack)
 {
@@ -245,7 +248,8 @@ TN_NOINLINE bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, 
     if (!fast_enter_slow(heap, TARN_CONTEXT_STATE, stack)) {
         return false;
     }
-    /* Receivers that were switched off since: what blocks keep would stay in the log. */
+    /* The receivers have been switched off since: a block in the log would keep a stack that nobody
+     * releases. */
     const bool is_stale = *stack != 0 && !tn_heap_has_sinks(heap);
 
     if (is_stale || ((heap_busy(heap) & TN_BUSY_SOME) && fast->concerns(heap, stream))) {
@@ -270,8 +274,8 @@ TN_NOINLINE bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, 
 
 /* ---- freeing ---- */
 
-/* Place of an allocated block, whose stream's log is empty now; NULL when there is none at that
- * address. */
+/* Empties the log of the block's stream. Returns the block's entry in the map; NULL when nothing is
+ * allocated at that address. */
 static uint64_t *fast_find_to_free(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr)
 {
     tn_undo_log_invalidate(heap, &fast->log);
@@ -286,7 +290,7 @@ static uint64_t *fast_find_to_free(struct tn_fast *fast, struct tn_heap *heap, t
     return slot;
 }
 
-/* Frees the block unless there is none or it waits for other streams. */
+/* Frees the block, unless there is none or other streams use it. */
 static TN_INLINE bool slot_free(struct tn_heap *heap, uint64_t *slot, uint64_t stack)
 {
     if (tn_unlikely(!slot || tn_ptr_entry_block(*slot)->uses != 0)) {

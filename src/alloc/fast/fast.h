@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The fast path: most calls need nothing but a free block and change nothing else. It may serve a
- * call, or not: the engine then does, from the start. What it serves decides exactly as the engine.
+ * call or decline it; the engine then serves it from the start. It decides exactly as the engine
+ * does.
  *
  * Three functions: allocate, free, and flush, which does the work that the first two have
  * postponed. A build with TN_FAST_PATH 0 leaves all of it out.
@@ -18,14 +19,14 @@
 enum tn_flush {
     TN_FLUSH_END,      /* nothing: the lock is about to be released */
     TN_FLUSH_COUNTERS, /* the counters are up to date */
-    TN_FLUSH_BLOCKS,   /* and blocks that look allocated are */
+    TN_FLUSH_BLOCKS,   /* and every block that looks allocated is */
     TN_FLUSH_ALL       /* and nothing is kept: blocks, settings and receivers may be changed */
 };
 
 #if TN_FAST_PATH
 
 /* While the heap is TN_BUSY_SOME: whether a request on this stream may find other free blocks than
- * there are now, or those of another pool. Under the lock; may query the device. */
+ * the present ones, or those of another pool. Under the lock; may query the device. */
 typedef bool (*tn_fast_concerns)(struct tn_heap *heap, tarn_stream stream);
 
 struct tn_fast {
@@ -36,7 +37,7 @@ struct tn_fast {
 
 void tn_fast_init(struct tn_fast *fast, struct tn_heap *heap, tn_fast_concerns concerns);
 
-/* Everything is flushed. */
+/* Everything must have been flushed. */
 void tn_fast_fini(struct tn_fast *fast);
 
 /* The logs, for checkers: 0 is that of the streams without a cache. */
@@ -79,7 +80,7 @@ static inline bool tn_fast_enter(struct tn_heap *heap)
 }
 
 /* Takes the lock itself. False, and nothing has changed, if the engine has to serve the call.
- * *stack is 0 before; where receivers of events want one it is captured here, and the caller's if
+ * *stack must be 0; if receivers of events want a stack it is captured here, and is the caller's if
  * the call is not served. */
 TN_MUST_CHECK static inline bool tn_fast_alloc(struct tn_fast *fast, struct tn_heap *heap,
                                                uint64_t size, tarn_stream stream, uint64_t *stack,
@@ -112,7 +113,7 @@ TN_MUST_CHECK static inline bool tn_fast_free(struct tn_fast *fast, struct tn_he
     return true;
 }
 
-/* With the lock, after it was taken and before it is released. */
+/* Under the lock, after taking it and before releasing it. */
 static inline void tn_fast_flush(struct tn_fast *fast, struct tn_heap *heap, enum tn_flush what)
 {
     if (tn_fast_has_caches(fast)) {

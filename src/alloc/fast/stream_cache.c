@@ -7,7 +7,7 @@ enum {
     PATIENCE_FIRST = 32, /* waits for the heap's lock before caches open */
     PATIENCE_MAX = 1 << 20,
     CALLS_THAT_OPEN = 512,  /* then, each the cache of its stream */
-    SLOW_CALLS_LOOK = 1024, /* calls that take all caches, between two looks whether they pay */
+    SLOW_CALLS_LOOK = 1024, /* calls that take all caches, between two checks whether they pay */
     ASKING_ROUNDS = 3,      /* of all caches, before the call goes to the heap */
     HITS_THAT_PAY = 8       /* for each call that takes all caches */
 };
@@ -58,7 +58,7 @@ static void quota_add(struct tn_quota *quota, const struct tn_undo_entry *entry,
     }
 }
 
-/* Keeps the larger of both. */
+/* Raises `most` to at least `quota`, counter by counter. */
 static void quota_raise(struct tn_quota *most, const struct tn_quota *quota)
 {
     for (int c = 0; c < TN_QUOTA_COUNTERS; c++) {
@@ -70,7 +70,7 @@ static void quota_raise(struct tn_quota *most, const struct tn_quota *quota)
     }
 }
 
-/* Whether the quota is enough for that. */
+/* Whether the quota covers what is used. */
 static bool cache_affords(const struct tn_stream_cache *cache, const struct tn_quota *used)
 {
     bool affords = true;
@@ -83,7 +83,7 @@ static bool cache_affords(const struct tn_stream_cache *cache, const struct tn_q
     return affords;
 }
 
-/* What the cache has added since it was collected last, if its cursor stood there. */
+/* What the cache would have added since it was last collected, were its cursor there. */
 static struct tn_quota cache_used(const struct tn_stream_cache *cache, uint32_t cursor)
 {
     const struct tn_undo_log *log = &cache->log;
@@ -149,7 +149,7 @@ static void cache_take_quota(struct tn_stream_cache *cache, struct tn_stream_cac
     cache_set_limits(other);
 }
 
-/* Asks one other cache, unless somebody uses it just now. */
+/* Asks one other cache, unless it is in use right now. */
 static bool cache_ask(struct tn_stream_cache *cache, struct tn_stream_cache *other,
                       const struct tn_quota *wanted)
 {
@@ -163,8 +163,8 @@ static bool cache_ask(struct tn_stream_cache *cache, struct tn_stream_cache *oth
     return cache_affords(cache, wanted);
 }
 
-/* Asks the other caches, one after the other, until the cursor may stand there; false when they
- * have too little. */
+/* Asks the other caches, one after the other, until the cursor may go there; false when they have
+ * too little. */
 static TN_NOINLINE bool cache_find_quota(struct tn_stream_caches *caches,
                                          struct tn_stream_cache *cache, uint32_t cursor)
 {
@@ -282,7 +282,7 @@ static uint64_t cache_return_quota(struct tn_stream_cache *cache, struct tn_coun
     return tn_undo_log_count_below_peaks(&cache->log, counters);
 }
 
-/* What the cache needs to go on to the end of its log and back, and no more than is left. */
+/* What the cache needs to reach both ends of its log, but no more than is left. */
 static struct tn_quota cache_share(const struct tn_stream_cache *cache, struct tn_quota *room)
 {
     const struct tn_undo_log *log = &cache->log;
@@ -309,7 +309,7 @@ static struct tn_quota cache_share(const struct tn_stream_cache *cache, struct t
     return share;
 }
 
-/* What the peaks leave above the present values. */
+/* The room between the current values and the peaks. */
 static struct tn_quota counters_below_peaks(struct tn_counter *list[TN_QUOTA_COUNTERS])
 {
     struct tn_quota room;
@@ -344,7 +344,7 @@ void tn_stream_caches_redistribute(struct tn_stream_caches *caches, struct tn_co
 
     list_counters(counters, list);
     struct tn_quota room = counters_below_peaks(list);
-    const uint32_t first = caches->first++; /* not always the same caches shall have enough */
+    const uint32_t first = caches->first++; /* in turn: not always the same get enough */
 
     for (uint32_t i = 0; i < caches->count; i++) {
         struct tn_stream_cache *cache = caches->list[(first + i) % caches->count];
@@ -394,7 +394,7 @@ void tn_stream_caches_close(struct tn_stream_caches *caches)
     atomic_store_explicit(&caches->open, false, memory_order_relaxed);
 }
 
-/* A closed cache of the stream, made if need be; NULL when there is none and there can be none. */
+/* The stream's closed cache, created if need be; NULL if it cannot be. */
 static struct tn_stream_cache *caches_get(struct tn_stream_caches *caches, tarn_stream stream)
 {
     const uint32_t count = caches->count;

@@ -9,13 +9,13 @@
  * there were no caches. They open under contention and close when they do not pay, and whenever
  * free blocks begin to change without calls (heap.h: busy).
  *
- * Counters stay exact, and so do their peaks: a peak is the largest sum there ever was, not the sum
- * of the caches' own. What the peaks leave above the present values can be filled by anybody
- * without a new peak. That is divided into quotas: each cache gets what its log may need, as far as
- * that goes, and its cursor is limited to the entries for which the quota is enough. A cache that
- * needs more takes from another cache's quota; if none has enough, the call goes to the heap, where
- * the sum is known and the peak can rise. Taking the heap's lock collects all quotas, releasing it
- * redistributes them.
+ * Counters stay exact, and so do their peaks: a peak is the largest sum that ever occurred, not the
+ * sum of the caches' own peaks. The room between the current values and the peaks can be used by
+ * any cache without a new peak. It is divided into quotas: each cache gets what its log may need,
+ * as far as the room goes, and its cursor is limited to the entries that the quota covers. A cache
+ * that needs more takes from another cache's quota; if none has enough, the call goes to the heap,
+ * where the sum is known and the peak can rise. Taking the heap's lock collects all quotas,
+ * releasing it redistributes them.
  *
  * Invariant, for every counter, "all" and each pool: the quotas and the heap's peak add up to the
  * true peak; no cache adds more than its quota. Locks: the heap's, then caches in the order of
@@ -49,21 +49,20 @@ struct tn_stream_cache {
     struct tn_undo_log log;
 };
 
-/* All of a heap. All zero but `id`: none. */
+/* All caches of a heap. */
 struct tn_stream_caches {
-    uint64_t id;            /* constant: no other heap has it, ever */
+    uint64_t id;            /* constant: no other heap ever has it */
     _Atomic bool open;      /* some cache is; also read without a lock, as a hint */
-    _Atomic uint32_t count; /* also read by who takes quota; caches never go */
+    _Atomic uint32_t count; /* also read by caches that look for quota; never falls */
     struct tn_stream_cache *list[TN_STREAM_CACHES_MAX];
 
     uint32_t waits_seen; /* for the heap's lock, at the last look at contention */
     uint32_t changes;    /* of the stream from call to call since then */
-    uint32_t calls_left; /* that open caches for their streams */
-    uint32_t patience;   /* waits until caches open; doubled when they did not pay */
-    uint32_t first;      /* cache that gets its quota first, the next time */
-    uint64_t
-        slow_calls; /* calls that took all caches, and calls they served, since the last look */
-    uint64_t hits;
+    uint32_t calls_left; /* further calls that open a cache for their stream */
+    uint32_t patience;   /* waits until caches open; doubled if they did not pay */
+    uint32_t first;      /* cache that gets its quota first next time */
+    uint64_t slow_calls; /* calls that took all caches, since the last look whether they pay */
+    uint64_t hits;       /* calls that caches served, since then */
     tarn_stream last_stream;
 };
 
@@ -84,7 +83,7 @@ bool tn_stream_cache_free(struct tn_stream_caches *caches, tarn_ptr ptr);
 
 /* ---- with the heap's lock ---- */
 
-/* Takes the locks of all open caches, their quotas and what they did to the counters; and the
+/* Takes the locks of all open caches and their quotas, and counts what they did; and the
  * reverse. */
 void tn_stream_caches_collect(struct tn_stream_caches *caches, struct tn_counters *counters);
 void tn_stream_caches_redistribute(struct tn_stream_caches *caches, struct tn_counters *counters);
@@ -119,7 +118,7 @@ static inline bool tn_stream_caches_consider(struct tn_stream_caches *caches,
            tn_stream_caches_consider_slow(caches, lock->waits, stream);
 }
 
-/* A call took all caches: whether they pay for that. */
+/* Whether the caches pay, although calls have to take all of them. */
 bool tn_stream_caches_pay(struct tn_stream_caches *caches);
 
 #endif

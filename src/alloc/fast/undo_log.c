@@ -15,7 +15,7 @@ static void log_move_to(struct tn_undo_log *log, uint32_t cursor)
     log->ceiling = log->end;
 }
 
-/* Drops the older half: those blocks are allocations like others then. */
+/* Drops the older half: its blocks become ordinary allocations. */
 static TN_COLD void log_shorten(struct tn_undo_log *log)
 {
     const uint32_t kept = TN_UNDO_ENTRIES / 2;
@@ -67,7 +67,7 @@ TN_NOINLINE void tn_undo_log_flush_slow(struct tn_heap *heap, struct tn_undo_log
 
 /* ---- counting ---- */
 
-/* The state after an entry (sign 1) or before it (-1), from the one on its other side. */
+/* Takes the counters and their peaks across an entry: forward (sign 1) or back (-1). */
 static void count_state(struct tn_counters *counters, const struct tn_undo_entry *entry,
                         int64_t sign)
 {
@@ -81,6 +81,7 @@ static void count_state(struct tn_counters *counters, const struct tn_undo_entry
     tn_counter_move(&counters->split_bytes, entry->pool, sign * entry->split_bytes);
 }
 
+/* The same without the peaks. */
 static void shift_state(struct tn_counters *counters, const struct tn_undo_entry *entry,
                         int64_t sign)
 {
@@ -94,7 +95,7 @@ static void shift_state(struct tn_counters *counters, const struct tn_undo_entry
     counters->split_bytes.current[entry->pool] += sign * entry->split_bytes;
 }
 
-/* Increases by an entry that was redone and undone so often; one of the two increases. */
+/* The increases by an entry that was redone and undone so often: only one of the two increases. */
 static void count_increases(struct tn_counter *counter, unsigned pool, int64_t amount,
                             int64_t redone, int64_t undone)
 {
@@ -131,14 +132,14 @@ static uint64_t count_all_hits(struct tn_undo_log *log, struct tn_counters *coun
     return 2 * hits;
 }
 
-static void log_is_counted(struct tn_undo_log *log)
+static void log_set_counted(struct tn_undo_log *log)
 {
     log->counted = log->cursor;
     log->low = log->cursor;
     log->high = log->cursor;
 }
 
-/* Every state between the lowest and the highest cursor was there: its peaks count. */
+/* Every state between the lowest and the highest cursor has occurred: its peaks count. */
 TN_NOINLINE uint64_t tn_undo_log_count_slow(struct tn_undo_log *log, struct tn_counters *counters)
 {
     const uint64_t calls = count_all_hits(log, counters);
@@ -152,7 +153,7 @@ TN_NOINLINE uint64_t tn_undo_log_count_slow(struct tn_undo_log *log, struct tn_c
     for (uint32_t i = log->high; i > log->cursor; i--) {
         count_state(counters, &log->entries[i - 1], -1);
     }
-    log_is_counted(log);
+    log_set_counted(log);
     return calls;
 }
 
@@ -166,6 +167,6 @@ uint64_t tn_undo_log_count_below_peaks(struct tn_undo_log *log, struct tn_counte
     for (uint32_t i = log->counted; i > log->cursor; i--) {
         shift_state(counters, &log->entries[i - 1], -1);
     }
-    log_is_counted(log);
+    log_set_counted(log);
     return calls;
 }

@@ -15,17 +15,17 @@
  * reads blocks, the entries beyond the cursor are flushed: freed for good. Before anything else
  * changes free blocks, the log is cleared.
  *
- * The counters are brought up to date later, too: where the cursor has been since the last time
- * says what their peaks were, and the hits of each entry say what was allocated and freed. Until
- * then nothing else may move them. An entry whose hits can count no more is a miss once, which
- * counts it.
+ * The counters are updated later, too: the range that the cursor has covered since the last time
+ * gives their peaks, and the hits of each entry give what was allocated and freed. Until then
+ * nothing else may change them. An entry whose hits are saturated is a miss once, which updates the
+ * counters.
  *
  * An allocation gets an entry only while nothing but calls changes the free blocks (heap.h: busy),
  * and only if it came from a free block, not from the device, and is not oversize.
  *
- * Where memory is not freed in reverse order entries only cost. So the log looks, every
- * TN_UNDO_ENTRIES entries that were added, how many were redone; if it is not one in four, it backs
- * off: none are added for a while, and for longer the next time.
+ * Where memory is not freed in reverse order, entries only cost. So after every TN_UNDO_ENTRIES
+ * entries the log checks how many were redone; if fewer than one in four, it backs off: none are
+ * added for a while, and for longer the next time.
  *
  * Guarded by the heap's lock, or by that of its stream cache. Cost: undo and redo are O(1) and
  * touch the entry's line and the block's; what is never undone costs a store of one line.
@@ -52,13 +52,13 @@ struct tn_undo_entry {
     struct tn_block *block;
     uint64_t address;     /* of the block */
     uint64_t requested;   /* the request that it serves */
-    tarn_stream stream;   /* ... */
+    tarn_stream stream;   /* of that request */
     uint64_t *stale;      /* requested size of the remainder, if the block was split */
     int64_t split_bytes;  /* what the allocation did to the counters of free parts of segments */
     uint32_t hits;        /* redone and not counted yet; UINT32_MAX: cannot be redone */
     int16_t split_blocks; /* as split_bytes */
     uint8_t pool;         /* TN_SMALL or TN_LARGE */
-    uint64_t padding;     /* an index is a shift */
+    uint64_t padding;     /* to 64 bytes, so that indexing is a shift */
 };
 
 static_assert(sizeof(struct tn_undo_entry) == TN_CACHE_LINE, "an entry is one cache line");
@@ -67,15 +67,15 @@ static_assert(sizeof(struct tn_undo_entry) == TN_CACHE_LINE, "an entry is one ca
 struct tn_undo_log {
     uint32_t cursor; /* entries before it are allocated, from it on freed again */
     uint32_t end;
-    uint32_t floor;   /* how far the cursor may go: 0 and `end`; in a stream cache maybe less */
-    uint32_t ceiling; /* ... */
-    uint32_t counted; /* cursor that the counters stand for */
-    uint32_t low;     /* lowest and highest cursor since */
-    uint32_t high;    /* ... */
-    uint32_t added;   /* entries added, and redone, since the last look whether they pay */
-    uint32_t reused;  /* ... */
+    uint32_t floor;            /* lowest cursor allowed: 0, or more in a stream cache */
+    uint32_t ceiling;          /* highest cursor allowed: `end`, or less in a stream cache */
+    uint32_t counted;          /* cursor that the counters stand for */
+    uint32_t low;              /* lowest cursor since then */
+    uint32_t high;             /* highest cursor since then */
+    uint32_t added;            /* entries added since the log last checked whether they pay */
+    uint32_t reused;           /* entries redone since then */
     struct tn_backoff backoff; /* counts allocations that get no entry */
-    uint64_t unused;           /* what `stale` of blocks that were not split points to */
+    uint64_t unused;           /* target of `stale` for blocks that were not split */
     struct tn_undo_entry entries[TN_UNDO_ENTRIES];
 };
 
@@ -89,11 +89,11 @@ void tn_undo_log_clear(struct tn_undo_log *log);
 /* Frees for good what is beyond the cursor. Never fails. */
 void tn_undo_log_flush_slow(struct tn_heap *heap, struct tn_undo_log *log);
 
-/* Looks whether entries pay, and backs off if not. */
+/* Checks whether entries pay, and backs off if not. */
 void tn_undo_log_judge(struct tn_undo_log *log);
 
-/* Counts what was undone and redone since the last time, and returns how often that was; the second
- * without peaks, for a stream cache: what it did was below them. */
+/* Counts what was undone and redone since the last time; returns the number of calls. The second
+ * leaves out the peaks, for a stream cache, whose quota keeps it below them. */
 uint64_t tn_undo_log_count_slow(struct tn_undo_log *log, struct tn_counters *counters);
 uint64_t tn_undo_log_count_below_peaks(struct tn_undo_log *log, struct tn_counters *counters);
 
@@ -109,7 +109,7 @@ static inline void tn_undo_log_flush(struct tn_heap *heap, struct tn_undo_log *l
     }
 }
 
-/* After that the free blocks of the log's streams may be changed. */
+/* Flushes and clears: the free blocks of the log's streams may then be changed. */
 static inline void tn_undo_log_invalidate(struct tn_heap *heap, struct tn_undo_log *log)
 {
     tn_undo_log_flush(heap, log);
@@ -123,7 +123,7 @@ static inline uint64_t tn_undo_log_count(struct tn_undo_log *log, struct tn_coun
     return log->low == log->high ? 0 : tn_undo_log_count_slow(log, counters);
 }
 
-/* Asked for every allocation that could get an entry: whether it shall. */
+/* Whether an allocation that could get an entry should. Ask once for each. */
 static inline bool tn_undo_log_wants_entry(struct tn_undo_log *log)
 {
     if (!TN_FAST_HAS(TN_PART_UNDO_LOG)) {

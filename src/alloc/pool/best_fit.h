@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One request on its way to a block, and the choice among free blocks: the smallest that is large
- * enough, the lowest address among equals; within the limits of max_split_size, and with a
- * preference among blocks of expandable segments.
+ * enough, the lowest address among equals (the order of free_set.h). Two settings change that:
+ *
+ *   expandable segments   of their blocks, one with less room to grow is preferred; a request that
+ *                         they may not serve skips them (tn_fit_expandable)
+ *   max_split_size        may refuse the block chosen, and then no other is tried
+ *                         (tn_fit_is_allowed)
+ *
+ * Whether the block is then split is tn_should_split's decision (config/size_class.h).
+ *
+ * The engine and the fast path both choose here. A choice may depend on the free blocks, the
+ * request and the settings only: the undo log repeats earlier ones without looking
+ * (fast/undo_log.h). What depends on more has to be in tn_engine_changes_blocks, as ages are.
  */
 #ifndef TN_ALLOC_POOL_BEST_FIT_H
 #define TN_ALLOC_POOL_BEST_FIT_H
@@ -18,12 +28,13 @@ struct tn_request {
     struct tn_pool *pool;
     struct tn_free_set *set; /* of the pool and stream */
     uint64_t stack;
-    bool expandable;        /* expandable segments may serve it; false: only plain ones */
+    bool expandable;        /* expandable segments may serve it; false: plain ones only */
     bool rejected;          /* refused because of the limit, before the device was asked */
     struct tn_block *block; /* found: in no set, at least `size` bytes */
 };
 
-/* Rounds the request; `owner` NULL: the default pools serve it. */
+/* Rounds the request and picks its pool: one of the private pool's two, or of the default ones if
+ * `owner` is NULL. */
 static TN_INLINE void tn_request_route(struct tn_heap *heap, struct tn_request *request,
                                        struct tn_private_pool *owner)
 {
@@ -36,7 +47,8 @@ static TN_INLINE void tn_request_route(struct tn_heap *heap, struct tn_request *
     }
 }
 
-/* Host memory for everything that happens after a block was found. */
+/* Finds the free set, and reserves host memory for everything that follows once a block is found.
+ * Refuses the per-thread stream. */
 TN_MUST_CHECK static TN_INLINE enum tarn_status
 tn_request_prepare(struct tn_heap *heap, struct tn_request *request, struct tarn_error *error)
 {
@@ -53,14 +65,17 @@ tn_request_prepare(struct tn_heap *heap, struct tn_request *request, struct tarn
     return TARN_OK;
 }
 
-/* What a block of an expandable segment can become: itself and the unmapped range behind it. */
+/* Size to which a block of an expandable segment can grow: its own and the unmapped range after
+ * it. */
 static inline uint64_t tn_fit_room(const struct tn_block *block)
 {
     return block->size + (block->next && !block->next->mapped ? block->next->size : 0);
 }
 
-/* The best fit is part of an expandable segment. Among those it is the one with the least room to
- * grow: the search goes on while the next block has less. */
+/* The choice when the best fit is part of an expandable segment. If those may serve the request,
+ * the search goes on while the next block has less room to grow; this is greedy, as in PyTorch, and
+ * may end at a plain block. Otherwise the first plain block: after a change of settings, or to
+ * borrow from a private pool, the set can hold both kinds. */
 static inline struct tn_block *tn_fit_expandable(const struct tn_free_set *set,
                                                  struct tn_block *block, bool expandable)
 {
@@ -79,7 +94,9 @@ static inline struct tn_block *tn_fit_expandable(const struct tn_free_set *set,
     return block;
 }
 
-/* Whether max_split_size lets this block serve the request. No further block is tried if not. */
+/* Whether max_split_size lets this block serve the request: a smaller request takes no oversize
+ * block, an oversize request none that is larger by max_non_split_rounding or more. Applies to
+ * blocks of expandable segments, too, although these are always split. */
 static inline bool tn_fit_is_allowed(const struct tarn_config *config, const struct tn_block *block,
                                      uint64_t size)
 {
@@ -87,7 +104,7 @@ static inline bool tn_fit_is_allowed(const struct tarn_config *config, const str
                                          : block->size < size + config->max_non_split_rounding;
 }
 
-/* Takes the best fit out of its free set; false if there is none. PyTorch's get_free_block. */
+/* Takes the block chosen out of its free set; false if there is none. PyTorch's get_free_block. */
 TN_MUST_CHECK static TN_INLINE bool tn_best_fit(struct tn_heap *heap, struct tn_request *request)
 {
     struct tn_free_set *set = request->set;

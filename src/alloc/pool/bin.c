@@ -55,7 +55,7 @@ static bool leaf_is_empty(const struct tn_leaf *leaf)
     return leaf->capacity == 0 || leaf->holes == slots_below(leaf->capacity);
 }
 
-/* Twice the slots; false when host memory is missing. */
+/* Doubles the slots; false when host memory is missing. */
 static bool leaf_grow(struct tn_leaf *leaf)
 {
     struct tn_leaf grown = leaf_create(leaf->capacity > 0 ? 2 * leaf->capacity : TN_LEAF_FEW);
@@ -266,7 +266,7 @@ static bool bin_add_directory(struct tn_bin *bin)
     return true;
 }
 
-/* A directory of one leaf is none. */
+/* A single leaf needs no directory. */
 static void bin_drop_directory(struct tn_bin *bin)
 {
     bin->leaf = bin->directory->leaves[0];
@@ -323,7 +323,7 @@ bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_block *block)
     return true;
 }
 
-/* The leaf that had the least key; the bin may be empty. */
+/* Finds the least block again after it left; the bin may be empty. */
 static void bin_find_first(struct tn_bin *bin)
 {
     const struct tn_leaf *leaf = bin->directory ? &bin->directory->leaves[0] : &bin->leaf;
@@ -332,7 +332,7 @@ static void bin_find_first(struct tn_bin *bin)
     bin->first = tn_leaf_blocks(leaf)[tn_bin_key_slot(bin->least)];
 }
 
-/* Gives up a leaf that has become empty. */
+/* Drops a leaf that has become empty. */
 static void bin_drop_leaf(struct tn_bin *bin, const struct tn_leaf *leaf)
 {
     directory_remove(bin->directory, (uint64_t)(leaf - bin->directory->leaves));

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The free blocks of one size class, in (size, address) order as far as anybody asks: the least is
- * always known, because that is what an allocation takes; the others stand unsorted.
+ * The free blocks of one size class. The least in (size, address) order is always known, because
+ * that is the one an allocation takes; the others are not sorted.
  *
  * A block is a key in a leaf of at most 64 slots, and the node knows its slot: inserting fills a
- * hole, removing makes one, neither searches nor moves anything. When the least block leaves, the
+ * hole, removing leaves one, neither searches nor moves anything. When the least block leaves, the
  * keys of its leaf are compared; in a leaf of few slots whenever any block leaves, which costs less
  * than a branch that cannot be predicted. A key is the size within its class, the address and the
  * slot in one number, with the bit pattern of a positive double: doubles are ordered as their
  * patterns are, and SSE2 has a minimum of doubles, but none of 64-bit integers.
  *
- * More than 64 blocks stand in several leaves, listed in a directory: leaves are ordered, every key
- * of one is below all keys of the next, so that any question about order looks at one leaf or two.
+ * More than 64 blocks take several leaves, listed in a directory. Leaves are ordered: every key of
+ * one is below all keys of the next, so that any ordered search reads one or two leaves.
  *
  * Keys hold blocks of less than TN_BIN_SIZE_END bytes below TN_BIN_ADDRESS_END; the free set keeps
  * the few others apart.
@@ -35,21 +35,21 @@
 
 enum {
     TN_LEAF_SLOTS = 64,
-    TN_LEAF_FEW = 8,     /* slots that a leaf begins with */
+    TN_LEAF_FEW = 8,     /* slots of a bin's first leaf, before it grows */
     TN_CLASSES_LOG2 = 6, /* classes of each power of two: a class is the first 7 bits of a size */
     TN_BIN_KEY_SLOT_BITS = 6,
     TN_BIN_KEY_ADDRESS_BITS = 39,
     TN_BIN_KEY_SIZE_BITS = 17
 };
 
-/* Above all keys, and what a hole has. */
+/* Above all keys; the key of a hole. */
 #define TN_BIN_KEY_NONE ((uint64_t)0x7fe0000000000000)
 #define TN_BIN_KEY_BASE ((uint64_t)1 << 52) /* the smallest normal double: none is flushed to 0 */
 #define TN_BIN_SIZE_END                                                                            \
     ((uint64_t)TN_MIN_BLOCK_SIZE << (TN_BIN_KEY_SIZE_BITS + TN_CLASSES_LOG2 + 1))
 #define TN_BIN_ADDRESS_END ((uint64_t)TN_MIN_BLOCK_SIZE << TN_BIN_KEY_ADDRESS_BITS)
 
-/* All zero has no slots. */
+/* All zero: no slots. */
 struct tn_leaf {
     uint64_t holes;    /* bit i: slot i, below `capacity`, is a hole */
     uint64_t *keys;    /* `capacity` keys, then as many blocks */
@@ -63,8 +63,8 @@ struct tn_bin {
     _Alignas(TN_CACHE_LINE) uint64_t least; /* its key; TN_BIN_KEY_NONE in an empty bin */
     struct tn_block *first;                 /* the block of that key */
     uint64_t count;
-    struct tn_leaf leaf;            /* the only one, */
-    struct tn_directory *directory; /* or else all of them, at least two */
+    struct tn_leaf leaf;            /* the only leaf, */
+    struct tn_directory *directory; /* or else all leaves, at least two */
 };
 
 static_assert(sizeof(struct tn_bin) == TN_CACHE_LINE, "a bin is one cache line");
@@ -74,7 +74,7 @@ void tn_bin_init(struct tn_bin *bin);
 /* Frees the leaves; the bin is empty afterwards. */
 void tn_bin_fini(struct tn_bin *bin);
 
-/* Whether it has a hole or not; false when host memory is missing, and the bin is as it was. */
+/* Makes room if there is no hole; false when host memory is missing, and the bin is unchanged. */
 bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_block *block) TN_MUST_CHECK;
 void tn_bin_remove_slow(struct tn_bin *bin, const struct tn_block *block);
 
@@ -87,7 +87,7 @@ struct tn_block *tn_bin_find_before(const struct tn_bin *bin, uint64_t size, uin
 /* Largest block; the bin is not empty. */
 struct tn_block *tn_bin_max(const struct tn_bin *bin);
 
-/* Whether the block is in the slot that it says: for checkers. */
+/* Whether the block is in the slot it names: for checkers. */
 bool tn_bin_has(const struct tn_bin *bin, const struct tn_block *block);
 
 /* Host bytes held. */
@@ -104,7 +104,7 @@ static inline unsigned tn_bin_dropped_bits(uint64_t units)
     return tn_log2_floor(units | 1U << TN_CLASSES_LOG2) - TN_CLASSES_LOG2;
 }
 
-/* Of slot 0. Only keys of one class can be compared. */
+/* The key for slot 0. Only keys of one class can be compared. */
 static inline uint64_t tn_bin_key(uint64_t size, uint64_t address)
 {
     const uint64_t units = size / TN_MIN_BLOCK_SIZE;

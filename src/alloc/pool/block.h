@@ -4,8 +4,8 @@
  *
  * Nodes are 64 bytes and come from chunks of 16 KiB at addresses that are multiples of 16 KiB, so
  * that a node finds its chunk by masking. A chunk goes back to the host when its last node is free
- * (one empty chunk is kept). Nodes that live long should have a slab of their own, or few of them
- * keep many chunks. The caller holds the lock that guards the slab. Cost: O(1).
+ * (one empty chunk is kept). Nodes that live long should have a slab of their own, or a few of them
+ * keep many chunks alive. The caller holds the lock that guards the slab. Cost: O(1).
  */
 #ifndef TN_ALLOC_POOL_BLOCK_H
 #define TN_ALLOC_POOL_BLOCK_H

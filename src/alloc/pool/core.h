@@ -12,7 +12,8 @@
  * Invariants (core_check.c checks them all):
  *   I1  for neighbours a, b = a->next: b->prev == a and a->address + a->size == b->address
  *   I2  sizes and addresses of blocks are multiples of 512; no size is 0
- *   I3  no two free neighbours are mapped alike: they would have been merged
+ *   I3  no two idle neighbours are both mapped or both not: they would have been merged (except
+ *       blocks that are pending)
  *   I4  a block is exactly one of: in the pointer map (allocated), waiting (uses != 0), in its free
  *       set or the list of pending blocks (free), in its set's unmapped ranges (not mapped)
  *   I5  every counter equals what a walk over all blocks gives
@@ -47,7 +48,7 @@ struct tn_block {
         int64_t gc_base;               /* in its free set: the pool's find_count when it went in */
         struct tn_block *next_pending; /* pending: link of that list */
     } u;
-    uint32_t uses;   /* number of its record of streams and events (stream_use.h), 0 = none */
+    uint32_t uses;   /* index of its record of streams and events (stream_use.h), 0 = none */
     bool allocated;  /* allocated */
     bool mapped;     /* backed by memory; false only in expandable segments */
     bool expandable; /* part of an expandable segment */
@@ -56,13 +57,13 @@ struct tn_block {
 
 static_assert(sizeof(struct tn_block) == 64, "a block node is one cache line");
 
-/* Of a free block that is in no set, for want of host memory. */
+/* Of a free block that is in no set, for lack of host memory. */
 enum {
     TN_SLOT_NONE = UINT8_MAX
 };
 
-/* Whether the block comes before (size, address) in the order of free sets. Without branches: they
- * could not be foreseen. */
+/* Whether the block comes before (size, address) in the order of free sets. Without branches, which
+ * could not be predicted. */
 static inline bool tn_block_is_below(const struct tn_block *block, uint64_t size, uint64_t address)
 {
     const bool is_smaller = block->size < size;
@@ -77,7 +78,8 @@ static inline bool tn_block_is_split(const struct tn_block *block)
     return ((uintptr_t)block->prev | (uintptr_t)block->next) != 0; /* one branch, not two */
 }
 
-/* Free in the sense of merging and of growing into it: nobody uses it or waits for it. */
+/* Whether neighbours may merge with it or grow into it: not allocated, and waiting for nothing. An
+ * unmapped block is idle, too. */
 static inline bool tn_block_is_idle(const struct tn_block *block)
 {
     return ((uint32_t)block->allocated | block->uses) == 0; /* one branch, not two */
@@ -94,7 +96,7 @@ struct tn_segment {
     struct tn_tree_node node; /* in the heap's tree, by address */
     uint64_t address;
     uint64_t size;                    /* bytes; of an expandable segment all reserved addresses */
-    struct tn_block *first;           /* block at `address`; the node stays the same for life */
+    struct tn_block *first;           /* block at `address`; always the same node */
     struct tn_expandable *expandable; /* expandable segments: their pages; else NULL */
     uint64_t stack;                   /* stack id of the segment's allocation */
 };

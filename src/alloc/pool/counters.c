@@ -38,7 +38,7 @@ static struct tarn_stat live_read_out(const struct tn_live_counter *live, int po
     return stat;
 }
 
-/* What is active was allocated at the same time; it counts as freed when it has waited enough. */
+/* A block becomes active when it is allocated, and counts as freed when it stops waiting. */
 static struct tarn_stat live_read_active(const struct tn_live_counter *live, int pool)
 {
     struct tarn_stat stat = counter_read(&live->out, pool);
@@ -71,7 +71,7 @@ void tn_counters_read(const struct tn_counters *counters, struct tarn_stats *sta
 
 /* ---- waiting ---- */
 
-/* Counts the peaks of the stretch that ends. */
+/* Folds in the peaks of the period that ends. */
 static void live_fold(struct tn_live_counter *live)
 {
     for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
@@ -88,7 +88,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* A new stretch begins, with what can become neither peak as reached. */
+/* Starts a new period. Values that would raise neither peak count as reached already. */
 static void live_restart(struct tn_live_counter *live)
 {
     for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {

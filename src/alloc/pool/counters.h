@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The counters of tarn/stats.h, kept so that a call moves few numbers. What follows from others is
- * computed when somebody reads:
+ * The counters of tarn/stats.h, kept so that a call changes few numbers. What follows from others
+ * is computed on reading:
  *
  *   "all"                  the sum of both pools; only its peak is kept
- *   freed                  what was there at the last reset + allocated since - what is there
- *   active, active_bytes   allocated + waiting for streams. While nothing begins or ends waiting,
- *                          both move alike; so the peaks of what is allocated are kept for such a
- *                          stretch of time, and folded into both when waiting changes
+ *   freed                  value at the last reset + allocated since - current value
+ *   active, active_bytes   allocated + waiting for streams. While no block starts or stops waiting,
+ *                          both change alike; so the peaks of what is allocated are kept for such a
+ *                          period, and folded into both when waiting changes
  *
  * Peaks are taken at every increase, as PyTorch does. Guarded by the heap's lock.
  */
@@ -62,7 +62,7 @@ void tn_counters_reset_accumulated(struct tn_counters *counters);
 /* What users read. */
 void tn_counters_read(const struct tn_counters *counters, struct tarn_stats *stats_out);
 
-/* A block of `bytes`, no longer allocated, begins to wait for streams; and has waited enough. */
+/* A block of `bytes`, no longer allocated, starts to wait for streams; and stops waiting. */
 void tn_counters_begin_wait(struct tn_counters *counters, unsigned pool, uint64_t bytes);
 void tn_counters_end_wait(struct tn_counters *counters, unsigned pool, uint64_t bytes);
 
@@ -83,7 +83,7 @@ static inline unsigned tn_counter_pool(bool small)
     return small ? TN_SMALL : TN_LARGE;
 }
 
-/* Moves the present value, up or down, without counting the increase; peaks are taken. */
+/* Changes the current value, up or down, and the peaks, but does not count the increase. */
 static inline void tn_counter_move(struct tn_counter *counter, unsigned pool, int64_t amount)
 {
     const int64_t now = counter->current[pool] + amount;
@@ -110,8 +110,8 @@ static inline void tn_counter_decrease(struct tn_counter *counter, unsigned pool
     tn_assert(counter->current[pool] >= 0);
 }
 
-/* Increases or decreases by the sign of `change`, which cannot be foreseen; a decrease is below all
- * peaks. */
+/* Increases or decreases, by the sign of `change`. Without a branch, which could not be predicted:
+ * a decrease stays below all peaks. */
 static inline void tn_counter_change(struct tn_counter *counter, unsigned pool, int64_t change)
 {
     counter->allocated[pool] += change > 0 ? change : 0;
@@ -135,7 +135,7 @@ static inline void tn_counters_free(struct tn_counters *counters, unsigned pool,
 }
 
 /* Counters without pools. Those of oversize blocks and segments can become negative, as in PyTorch:
- * what counts as oversize is asked again at the free, and settings may have changed meanwhile. */
+ * what counts as oversize is decided again at the free, and settings may have changed since. */
 static inline void tn_stat_increase(struct tarn_stat *stat, uint64_t amount)
 {
     stat->current += (int64_t)amount;

@@ -88,7 +88,7 @@ static void expandable_free(struct tn_expandable *expandable)
     tn_host_free(expandable, sizeof *expandable);
 }
 
-/* Gives back a range of which nothing is mapped; `block` is all of it, in the unmapped ranges. */
+/* Gives back a range in which nothing is mapped; `block` is all of it, in the unmapped ranges. */
 static enum tarn_status expandable_drop(struct tn_heap *heap, struct tn_segment *segment,
                                         struct tn_block *block, struct tarn_error *error)
 {
@@ -112,7 +112,7 @@ static enum tarn_status expandable_drop(struct tn_heap *heap, struct tn_segment 
     return TARN_OK;
 }
 
-/* Whether `size` bytes of idle or unmapped blocks follow each other from `block` on. */
+/* Whether contiguous idle blocks, mapped or not, give `size` bytes from `block` on. */
 static bool block_has_room(const struct tn_block *block, uint64_t size)
 {
     uint64_t bytes = 0;
@@ -270,7 +270,7 @@ static enum tarn_status page_unmap(struct tn_heap *heap, const struct tn_segment
     return st;
 }
 
-/* Maps one page from the fresh at that index and lets the peers see it. On failure nothing
+/* Maps one of the fresh pages at that index and gives the peers access. On failure nothing
  * changed. */
 static enum tarn_status page_map(struct tn_heap *heap, const struct tn_segment *segment,
                                  uint64_t index, struct new_pages *fresh)
@@ -343,8 +343,8 @@ static void count_unmap(struct tn_heap *heap, bool small, uint64_t size)
     heap->counters.totals.num_device_free++;
 }
 
-/* The pages of a piece are mapped: its block becomes free memory, merged with what is free beside
- * it. Returns the node of the result. There must be a spare node. */
+/* The pages of a piece are mapped: its block becomes a free block, merged with its free neighbours.
+ * Returns the node of the result. There must be a spare node. */
 static struct tn_block *piece_adopt(struct tn_heap *heap, struct tn_segment *segment,
                                     const struct piece *piece, uint64_t stack)
 {
@@ -565,7 +565,7 @@ static bool descriptors_reserve(struct tn_expandable *expandable, uint64_t end)
     if (end <= count) {
         return true;
     }
-    const uint64_t wanted = expandable->page_count; /* no page lies behind */
+    const uint64_t wanted = expandable->page_count; /* no page lies beyond */
     int *moved =
         tn_host_resize(expandable->descriptors, count * sizeof *moved, wanted * sizeof *moved);
 

@@ -2,11 +2,11 @@
 /*
  * Expandable segments (PyTorch's expandable segments): a reserved address range of 9/8 of the
  * device's memory, into which pages of 2 MiB (small pool) or 20 MiB (large pool) are mapped as
- * needed and from which free pages are unmapped. One range a pool and stream, more when its
+ * needed and from which free pages are unmapped. One range per pool and stream, more when its
  * addresses are used up.
  *
- * Parts of the range that are not mapped are blocks too (mapped = false); they lie in their free
- * set's unmapped ranges, ordered by address.
+ * Parts of the range that are not mapped are blocks too (mapped = false), kept in their free set's
+ * unmapped ranges, ordered by address.
  *
  * An allocation first creates every page that it will need and only then maps them piece by piece,
  * as PyTorch does: when the device has no room, nothing has changed.
@@ -29,7 +29,7 @@ struct tn_expandable {
     tn_page_handle *pages; /* by index from the segment's address, 0 = not mapped */
     uint64_t page_count;   /* room in `pages`: indices from here on were never mapped */
     int *descriptors;      /* of pages shared with other processes, by index, -1 = none; kept until
-                              the page is unmapped, for processes fetch them later */
+                              the page is unmapped, because processes may fetch them late */
     uint64_t descriptor_count;
 };
 
@@ -41,13 +41,13 @@ enum tarn_status tn_expandable_alloc(struct tn_heap *heap, struct tn_free_set *s
                                      uint64_t stack, struct tn_block **block_out,
                                      struct tarn_error *error) TN_MUST_CHECK;
 
-/* Gives back the whole pages inside a free block, and the range when nothing of it is mapped any
- * more. The block is in its free set. */
+/* Gives back the whole pages inside a free block, and the range once nothing in it is mapped. The
+ * block is in its free set. */
 enum tarn_status tn_expandable_unmap(struct tn_heap *heap, struct tn_block *block, uint64_t stack,
                                      struct tarn_error *error) TN_MUST_CHECK;
 
-/* Gives back the private pool's ranges of which nothing is mapped: allocations that failed leave
- * them. */
+/* Gives back the private pool's ranges in which nothing is mapped: failed allocations leave them
+ * behind. */
 enum tarn_status tn_expandable_drop_empty(struct tn_heap *heap, const struct tn_private_pool *owner,
                                           struct tarn_error *error) TN_MUST_CHECK;
 

@@ -14,7 +14,7 @@ enum tarn_status tn_pointer_unknown(tarn_ptr ptr, struct tarn_error *error);
 enum tarn_status tn_device_failed(struct tarn_device *device, enum tarn_status status,
                                   const char *what, struct tarn_error *error);
 
-/* An allocator that was made before a fork, in the child. */
+/* Use, in a forked child, of an allocator that was made before the fork. */
 enum tarn_status tn_forked_refuse(struct tarn_error *error);
 
 #endif

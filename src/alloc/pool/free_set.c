@@ -15,7 +15,7 @@ enum {
 static const size_t chunk_bytes = TN_CHUNK_BINS * sizeof(struct tn_bin);
 
 static_assert(TN_CHUNK_BINS == 1 << TN_CLASSES_LOG2, "a class is the first seven bits of a size");
-static_assert(TN_CHUNKS < 64, "one bit a chunk");
+static_assert(TN_CHUNKS < 64, "one bit per chunk");
 
 /* Last class at or before `class` whose bin is not empty, or NO_CLASS. Rare paths only. */
 static int set_prev_class(const struct tn_free_set *set, int class)

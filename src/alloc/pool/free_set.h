@@ -6,11 +6,11 @@
  * Sizes are counted in units of 512 bytes. Below 64 KiB each is a class of its own; above, each
  * power of two is divided into 64 classes. A class is a bin (bin.h); two levels of bitmaps say
  * which bins are not empty, so that the next larger class is found with two bit scans. The bins of
- * a power of two are a chunk, which is made when first needed. The few blocks that are too large
- * for a bin, or at addresses too high, are a sorted list.
+ * a power of two are a chunk, which is created when first needed. The few blocks that are too large
+ * for a bin, or at too high an address, are in a sorted list.
  *
- * Also here, because the same blocks leave one for the other: the unmapped ranges of expandable
- * segments, by address.
+ * Also here, because blocks move between the two: the unmapped ranges of expandable segments, by
+ * address.
  *
  * Cost: find, insert and remove O(1) outside the bin, 0.4 KiB for the set and 4 KiB for a chunk.
  */
@@ -25,7 +25,7 @@ enum {
     TN_CHUNKS = TN_BIN_KEY_SIZE_BITS + 2 /* below 64 units, and each power of two up to the end */
 };
 
-/* Sorted, for few. */
+/* A sorted array, for few blocks. */
 struct tn_block_list {
     struct tn_block **blocks;
     uint32_t count;
@@ -33,7 +33,7 @@ struct tn_block_list {
     bool is_by_size; /* in (size, address) order, else by address */
 };
 
-/* TN_CHUNK_BINS empty bins without slots: nothing is ever put into them. */
+/* Stands for every chunk that is not created yet: empty bins without slots, never written to. */
 extern struct tn_bin tn_no_chunk[TN_CHUNK_BINS];
 
 struct tn_free_set {
@@ -42,7 +42,7 @@ struct tn_free_set {
     uint64_t count;                   /* blocks */
     uint64_t chunk_bits;              /* chunks with a bin that is not empty */
     uint64_t bin_bits[TN_CHUNKS];     /* bins that are not empty, by chunk */
-    struct tn_bin *chunks[TN_CHUNKS]; /* TN_CHUNK_BINS bins each; not there yet: tn_no_chunk */
+    struct tn_bin *chunks[TN_CHUNKS]; /* TN_CHUNK_BINS bins each; tn_no_chunk if not created */
     struct tn_block_list far;         /* blocks that bins cannot hold */
     struct tn_block_list unmapped;
 };
@@ -65,7 +65,7 @@ static inline struct tn_bin *tn_free_set_bin(const struct tn_free_set *set, unsi
     return &set->chunks[class / TN_CHUNK_BINS][class % TN_CHUNK_BINS];
 }
 
-/* The class has a block. */
+/* Notes that the class has a block. */
 static inline void tn_free_set_mark(struct tn_free_set *set, unsigned class)
 {
     set->bin_bits[class / TN_CHUNK_BINS] |= (uint64_t)1 << class % TN_CHUNK_BINS;
@@ -91,7 +91,7 @@ static inline struct tn_bin *tn_free_set_next_bin(const struct tn_free_set *set,
     return &set->chunks[next][tn_lowest_bit(set->bin_bits[next])];
 }
 
-/* What bins cannot hold, or have no room for yet. */
+/* The slow paths, for blocks that bins cannot hold or have no room for yet. */
 bool tn_free_set_insert_slow(struct tn_free_set *set, struct tn_block *block) TN_MUST_CHECK;
 void tn_free_set_remove_far(struct tn_free_set *set, const struct tn_block *block);
 struct tn_block *tn_free_set_find_slow(const struct tn_free_set *set, uint64_t size);
@@ -106,7 +106,7 @@ TN_MUST_CHECK static inline bool tn_free_set_insert(struct tn_free_set *set, str
     const unsigned class = tn_free_set_class(block->size);
     struct tn_bin *bin = tn_free_set_bin(set, class);
 
-    if (tn_unlikely(bin->leaf.holes == 0)) { /* also in a chunk that is not there yet */
+    if (tn_unlikely(bin->leaf.holes == 0)) { /* also if the chunk is not created yet */
         return tn_free_set_insert_slow(set, block);
     }
     tn_bin_insert(bin, block);
@@ -132,8 +132,9 @@ static inline void tn_free_set_remove(struct tn_free_set *set, const struct tn_b
     set->chunk_bits &= ~((uint64_t)(set->bin_bits[chunk] == 0) << chunk);
 }
 
-/* Best fit: the first block of at least `size` bytes (> 0), NULL if there is none. The least block
- * of the first class that has one is it, unless that is the class of the size and it is smaller. */
+/* Best fit: the first block of at least `size` bytes (> 0), NULL if there is none. It is the least
+ * block of the first class that has any, unless that is the request's own class and the block is
+ * too small. */
 static inline struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size)
 {
     tn_assert(size % TN_MIN_BLOCK_SIZE == 0 && size > 0);
@@ -154,7 +155,7 @@ struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn
 struct tn_block *tn_free_set_first(const struct tn_free_set *set);
 struct tn_block *tn_free_set_last(const struct tn_free_set *set);
 
-/* Whether the block is where it says: for checkers. */
+/* Whether the block is in the set, at the place it names: for checkers. */
 bool tn_free_set_has(const struct tn_free_set *set, const struct tn_block *block);
 
 /* Unmapped ranges. `reserve` makes room for `more` insertions, which then cannot fail. */

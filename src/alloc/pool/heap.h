@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The heap of one device: its segments, their blocks, where the blocks are found, and what is
- * counted about them. Here is what can be done to a block: insert it into its free set, remove it,
- * coalesce it with free neighbours, mark it allocated, free it. Which block that happens to is
- * decided above, by an engine or the fast path.
+ * The heap of one device: its segments, their blocks, where blocks are found, and their counters.
+ * Here is what can be done to a block: insert it into its free set, remove it, coalesce it with
+ * free neighbours, mark it allocated, free it. The engine and the fast path call these; they choose
+ * free blocks with best_fit.h.
  *
  * Invariants: those of core.h. Lock: `lock` (rank TN_LOCK_ALLOCATOR) guards every field except
- * those marked; every function wants it held unless it says otherwise.
+ * those marked; every function requires it unless it says otherwise.
  */
 #ifndef TN_ALLOC_POOL_HEAP_H
 #define TN_ALLOC_POOL_HEAP_H
@@ -37,13 +37,13 @@ struct tn_sink {
     bool on;
 };
 
-/* What a call does to the counters of free blocks that are parts of split segments. */
+/* How a call changes the counters of free parts of split segments. */
 struct tn_split_change {
     int64_t bytes;
     int32_t blocks;
 };
 
-/* Why the fast path cannot be taken at once: bits of `busy`. All but the last are set by the
+/* Why the fast path cannot simply serve a call: bits of `busy`. All but the last are set by the
  * engine. */
 enum {
     TN_BUSY_BLOCKS = 1, /* every allocation may change or age free blocks before it takes one */
@@ -64,12 +64,12 @@ struct tn_heap {
     struct tn_ptr_map map; /* allocated blocks by address */
     struct tn_pool small;
     struct tn_pool large;
-    struct tn_block_slab heads; /* first blocks of segments: a segment that is free again is one */
+    struct tn_block_slab heads; /* first blocks of segments: they live as long as the segment */
     struct tn_block_slab slab;  /* all others */
     struct tn_block *spares;    /* nodes kept for splits, linked by `next` */
     uint32_t spare_count;
     uint32_t nodes_in_flight;        /* nodes for segments that the device is being asked for */
-    struct tn_block *pending_insert; /* free blocks that host memory was missing for */
+    struct tn_block *pending_insert; /* free blocks in no set, for lack of host memory */
     struct tn_private_pools private_pools;
     struct tarn_config config;
     uint64_t reserved; /* bytes taken from the device: PyTorch's total_allocated_memory */
@@ -84,7 +84,7 @@ struct tn_heap {
     _Atomic(const struct tarn_sink *) capturer; /* also read without the lock; NULL = none */
 };
 
-/* But for `segments` (segment.h). */
+/* All but `segments`: see tn_segments_init. */
 void tn_heap_init(struct tn_heap *heap, struct tarn_device *device,
                   const struct tarn_config *config);
 
@@ -109,8 +109,7 @@ static inline bool tn_heap_collects_garbage(const struct tn_heap *heap)
 
 bool tn_heap_add_spares(struct tn_heap *heap, uint32_t count) TN_MUST_CHECK;
 
-/* Makes sure of `count` spare nodes, so that as many splits cannot fail; false without host
- * memory. */
+/* Ensures `count` spare nodes, so that as many splits cannot fail; false without host memory. */
 static inline bool tn_heap_reserve_spares(struct tn_heap *heap, uint32_t count)
 {
     return tn_likely(heap->spare_count >= count) || tn_heap_add_spares(heap, count);
@@ -127,8 +126,8 @@ static inline struct tn_block *tn_heap_take_spare(struct tn_heap *heap)
     return node;
 }
 
-/* Puts an idle, mapped block into its free set. Where host memory is missing it goes to the pending
- * list, from where later calls insert it: freeing never fails for want of host memory. */
+/* Puts an idle, mapped block into its free set. Without host memory it goes to the pending list,
+ * from where later calls insert it: a free never fails for lack of host memory. */
 void tn_heap_insert(struct tn_heap *heap, struct tn_block *block);
 
 /* Takes an idle block out of wherever it is: free set, pending list or unmapped ranges. */
@@ -137,9 +136,9 @@ void tn_heap_remove(struct tn_heap *heap, struct tn_block *block);
 /* Inserts what is in the pending list, as far as host memory allows. */
 void tn_heap_insert_pending(struct tn_heap *heap);
 
-/* Coalesces a block that is in no set with its idle neighbours, first the one below (PyTorch's
- * try_merge_blocks). Returns the node of the result; the requested size is that of `block`.
- * The numbers count the free neighbours that went into it. */
+/* Coalesces a block that is in no set with its idle neighbours (PyTorch's try_merge_blocks; the
+ * order does not matter). Returns the node of the result; the requested size is that of `block`.
+ * The outputs count the neighbours merged and their bytes. */
 struct tn_block *tn_heap_coalesce(struct tn_heap *heap, struct tn_block *block,
                                   uint32_t *merged_out, uint64_t *merged_bytes_out);
 
@@ -151,7 +150,7 @@ void tn_heap_emit_slow(struct tn_heap *heap, enum tarn_action action, uint64_t a
                        uint64_t size, tarn_stream stream, const struct tn_pool *pool,
                        uint64_t stack);
 
-/* Sends both events of a free that is complete at once. */
+/* Sends both events of a free that completes immediately. */
 void tn_heap_emit_free(struct tn_heap *heap, uint64_t address, uint64_t size, tarn_stream stream,
                        const struct tn_pool *pool, uint64_t stack);
 
@@ -164,12 +163,11 @@ static inline void tn_heap_emit(struct tn_heap *heap, enum tarn_action action, u
     }
 }
 
-/* Coalesces a block that has become idle and inserts the result. Returns what that did to the free
+/* Coalesces a block that has become idle and inserts the result. Returns the change to the free
  * parts of split segments. */
 struct tn_split_change tn_heap_make_free(struct tn_heap *heap, struct tn_block *block);
 
-/* Makes a block reusable that was just freed and waits for nothing: coalesces, inserts and counts
- * it. */
+/* Completes the free of a block that waits for nothing: coalesces, inserts and counts it. */
 void tn_heap_finish_free(struct tn_heap *heap, struct tn_block *block);
 
 /* The same for a block that has waited for its streams; sends the event. `stack` is that of the
@@ -195,7 +193,7 @@ tn_split_change(const struct tn_block *block, bool already_split, const struct t
 /* Allocates the first `size` bytes of a block that is in no set, as PyTorch's alloc_found_block:
  * splits off the remainder and inserts it, counts, sends the event. There must be a spare node if
  * `split`, and room in the pointer map. The block takes over the caller's reference to `stack`.
- * Inline: an allocation that the undo log does not serve is one function. */
+ * Inline, so that an allocation that the undo log does not serve is one function. */
 static TN_INLINE struct tn_split_change tn_heap_mark_allocated(struct tn_heap *heap,
                                                                struct tn_block *block,
                                                                uint64_t size, uint64_t requested,
@@ -233,7 +231,7 @@ void tn_heap_announce_free(struct tn_heap *heap, const struct tn_block *block, b
                            uint64_t stack);
 
 /* Frees an allocated block, unless it `waits` for streams: then it only stops being allocated. The
- * entry of the pointer map is the caller's to remove: it found it. */
+ * caller, who found the entry of the pointer map, removes it. */
 static TN_INLINE void tn_heap_mark_free(struct tn_heap *heap, struct tn_block *block, bool waits,
                                         uint64_t stack)
 {
@@ -258,11 +256,12 @@ static TN_INLINE void tn_heap_mark_free(struct tn_heap *heap, struct tn_block *b
     }
 }
 
-/* Asks the sink for it. */
+/* Asks the capturing sink for a stack. */
 uint64_t tn_heap_capture_slow(const struct tn_heap *heap, enum tarn_context_level level);
 
-/* Stack id for an operation that wants context of `level`; 0 when nobody does. Before the lock. The
- * caller owns one reference: it hands that over or gives it back with tn_heap_drop_stack. */
+/* Id of the calling stack, for an operation whose context a sink wants at this `level`; 0 if none
+ * does. Call it before taking the lock. The caller owns one reference: it passes that on or gives
+ * it back with tn_heap_drop_stack. */
 static inline uint64_t tn_heap_capture(const struct tn_heap *heap, enum tarn_context_level level)
 {
     return tn_likely(atomic_load_explicit(&heap->level, memory_order_relaxed) < (int)level)
@@ -270,11 +269,11 @@ static inline uint64_t tn_heap_capture(const struct tn_heap *heap, enum tarn_con
                : tn_heap_capture_slow(heap, level);
 }
 
-/* References to stacks. With the lock. */
+/* References to stacks. Under the lock. */
 void tn_heap_retain_slow(const struct tn_heap *heap, uint64_t stack);
 void tn_heap_release_slow(const struct tn_heap *heap, uint64_t stack);
 
-/* One more reference, to be kept somewhere. */
+/* Takes one more reference. */
 static inline uint64_t tn_heap_keep_stack(const struct tn_heap *heap, uint64_t stack)
 {
     if (tn_unlikely(stack != 0)) {
@@ -290,8 +289,8 @@ static inline void tn_heap_drop_stack(const struct tn_heap *heap, uint64_t stack
     }
 }
 
-/* A stack that was captured before the lock, unless the receivers were switched off meanwhile: then
- * nobody could take it back from the block. */
+/* A stack that was captured before the lock was taken; 0 if the receivers have been switched off
+ * since, because nobody would release it from the block. */
 static inline uint64_t tn_heap_keep_if_received(const struct tn_heap *heap, uint64_t stack)
 {
     if (tn_unlikely(stack != 0) && !tn_heap_has_sinks(heap)) {

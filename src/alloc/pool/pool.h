@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pool: the free sets of all streams for small or for large requests. PyTorch keeps one set a
+ * A pool: the free sets of all streams for small or for large requests. PyTorch keeps one set per
  * pool, ordered by (stream, size, address); the sets here are kept in stream order, so that walking
- * set after set is the same order.
+ * them one after the other gives the same order.
  *
  * Owns: the free sets, not the blocks. A set lives as long as its pool. Guarded by the heap's
  * lock.
@@ -27,10 +27,10 @@ void tn_pool_init(struct tn_pool *pool, bool is_small, struct tn_private_pool *o
 /* Every block must be gone. */
 void tn_pool_fini(struct tn_pool *pool);
 
-/* The slow path of the next: not the set that was found last. */
+/* The slow path of tn_pool_get_set: not the set that was found last. */
 struct tn_free_set *tn_pool_get_set_slow(struct tn_pool *pool, tarn_stream stream) TN_MUST_CHECK;
 
-/* The stream's free set, made when it is new; NULL when host memory is missing. */
+/* The stream's free set, created if it is new; NULL when host memory is missing. */
 TN_MUST_CHECK static inline struct tn_free_set *tn_pool_get_set(struct tn_pool *pool,
                                                                 tarn_stream stream)
 {
@@ -39,7 +39,7 @@ TN_MUST_CHECK static inline struct tn_free_set *tn_pool_get_set(struct tn_pool *
                : tn_pool_get_set_slow(pool, stream);
 }
 
-/* Blocks in (stream, size, address) order. `next` wants a block that is in its set. */
+/* Blocks in (stream, size, address) order. `next` requires a block that is in its set. */
 struct tn_block *tn_pool_first(const struct tn_pool *pool);
 struct tn_block *tn_pool_next(const struct tn_pool *pool, const struct tn_block *block);
 

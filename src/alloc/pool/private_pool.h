@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Private pools: memory kept apart for captured graphs or by a user's choice. While routing to a
- * pool is on (begin ... end), requests that its filter accepts are served from the pool; the latest
- * begin is asked first. A pool lives while it is used (use count) and until its last segment went
- * back.
+ * Private pools: memory kept apart for captured graphs or by a user's choice. While there is a
+ * route to a pool (begin ... end), requests that the route's filter accepts are served from the
+ * pool; the latest route is asked first. A pool lives while its use count is above 0 or it has
+ * segments.
  *
  * Owns: pools and the list of routes. Guarded by the heap's lock; filters are called under it and
  * must not call the allocator.
@@ -20,7 +20,7 @@ struct tn_private_pool {
     int64_t use_count;
     uint64_t segment_count; /* segments taken and not yet given back */
     uint64_t pins;          /* allocations under way that dropped the lock */
-    bool freeable;          /* nobody uses it: its free blocks may go back */
+    bool freeable;          /* nobody uses it: its free blocks may be released */
     bool use_on_oom;        /* may serve the default pool as a last resort */
     bool no_split;          /* blocks are allocated whole */
     struct tn_pool small;
@@ -46,7 +46,7 @@ struct tn_private_pools {
 struct tn_private_pool *tn_private_pool_find(const struct tn_private_pools *pools,
                                              struct tarn_pool_id id);
 
-/* Adds one use, making the pool when it is new. */
+/* Adds one use, creating the pool if it is new. */
 enum tarn_status tn_private_pool_acquire(struct tn_private_pools *pools, struct tarn_pool_id id,
                                          struct tarn_error *error) TN_MUST_CHECK;
 
@@ -67,12 +67,12 @@ enum tarn_status tn_private_pool_end(struct tn_private_pools *pools, struct tarn
 struct tn_private_pool *tn_private_pool_route(const struct tn_private_pools *pools,
                                               tarn_stream stream);
 
-/* Removes a freeable pool that has no segment left; false if it is still needed, which it also is
- * while requests are routed to it. */
+/* Removes a freeable pool; false if it is still needed: it has segments, is pinned, or requests are
+ * routed to it. */
 bool tn_private_pool_drop(struct tn_private_pools *pools, struct tn_private_pool *pool);
 
-/* Makes it the first in the order in which pools are gone through: for replaying recorded
- * decisions, where that order is a hash table's. */
+/* Moves it to the front of the order in which pools are visited: for replaying recorded decisions,
+ * where that order is a hash table's. */
 void tn_private_pool_put_first(struct tn_private_pools *pools, struct tn_private_pool *pool);
 
 void tn_private_pools_fini(struct tn_private_pools *pools);

@@ -104,8 +104,8 @@ static uint64_t *bucket_find_guest(const struct tn_ptr_map *map, uint64_t from, 
     return NULL;
 }
 
-/* The bucket of `hole` was full: searches went on behind it. Moves into it what they would not find
- * any more, and goes on with the hole that this leaves. */
+/* The bucket of `hole` was full, so searches continued past it. Moves an entry into it that they
+ * would no longer find, and goes on with the hole that this leaves. */
 static void map_fill(struct tn_ptr_map *map, uint64_t *hole)
 {
     uint64_t bucket = (uint64_t)(hole - map->entries) / TN_BUCKET;

@@ -4,13 +4,13 @@
  *
  * A hash table of buckets, each one cache line of eight entries. An entry is the block's node and,
  * in the bits that addresses of this process do not have, 16 more bits of the hash; the address
- * itself stands in the node. So a lookup reads one line of the table and the node that is wanted
+ * itself is in the node. So a lookup reads one line of the table and the node, which is needed
  * anyway, and compares eight entries without a branch. What does not fit into its bucket goes into
  * the next that has room; a removal pulls such entries back, so that a search may end at the first
  * bucket that is not full. At most half of the entries are used: one bucket in twenty is full then.
  *
- * Inserting may need host memory and is prepared beforehand with tn_ptr_map_reserve; removing never
- * fails. Guarded by the heap's lock. Cost: O(1) expected, 16 to 64 bytes a block.
+ * Inserting may need host memory, which tn_ptr_map_reserve gets beforehand; removing never fails.
+ * Guarded by the heap's lock. Cost: O(1) expected, 16 to 64 bytes per block.
  */
 #ifndef TN_ALLOC_POOL_PTR_MAP_H
 #define TN_ALLOC_POOL_PTR_MAP_H
@@ -189,7 +189,7 @@ static inline void tn_ptr_map_insert(struct tn_ptr_map *map, struct tn_block *bl
     entries[tn_lowest_bit(holes)] = entry;
 }
 
-/* Takes out what tn_ptr_map_slot just found. */
+/* Removes what tn_ptr_map_slot just found. */
 static inline void tn_ptr_map_remove(struct tn_ptr_map *map, uint64_t *slot)
 {
     tn_assert(slot);
@@ -206,7 +206,7 @@ static inline void tn_ptr_map_remove(struct tn_ptr_map *map, uint64_t *slot)
     }
 }
 
-/* Takes out a block that is in the map. */
+/* Removes a block that is in the map. */
 static inline void tn_ptr_map_take(struct tn_ptr_map *map, uint64_t address)
 {
     tn_ptr_map_remove(map, tn_ptr_map_slot(map, address));

@@ -120,8 +120,8 @@ enum tarn_status tn_segment_release(struct tn_heap *heap, struct tn_block *block
 
     tn_assert(tn_block_is_idle(block) && !tn_block_is_split(block) && !block->expandable);
     tn_assert(segment->first == block && segment->size == block->size);
-    /* Before the device call, as in PyTorch: who registered the memory elsewhere must hear of
-     * it. */
+    /* Before the device call, as in PyTorch: whoever registered the memory elsewhere needs the
+     * event first. */
     tn_heap_emit(heap, TARN_ACTION_SEGMENT_FREE, block->address, block->size, block->set->stream,
                  pool, used_stack);
     const enum tarn_status st = heap->device->ops->free(heap->device, block->address);

@@ -75,7 +75,7 @@ enum tarn_status tn_sinks_set(struct tn_heap *heap, const void *context, bool on
     return found > 0 ? TARN_OK : sink_unknown(error);
 }
 
-/* No block or segment keeps a stack any more. */
+/* Drops the stacks of all blocks and segments. */
 static void drop_all_stacks(struct tn_heap *heap)
 {
     for (struct tn_segment *s = tn_segment_first(heap); s; s = tn_segment_next(s)) {

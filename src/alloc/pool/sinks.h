@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who receives the events of a heap. A sink has a slot in heap->sinks until it is removed, so that
+ * The receivers of a heap's events. A sink has a slot in heap->sinks until it is removed, so that
  * the one that captures stacks can be read without the lock. While no sink is on, sink_count is 0
- * and level is TARN_CONTEXT_NEVER: nothing else is looked at.
+ * and level is TARN_CONTEXT_NEVER, and nothing else is read.
  *
  * All of this under the heap's lock with everything flushed (TN_FLUSH_ALL): the fast path sends
  * events for what it serves, so receivers may change only while it keeps nothing.

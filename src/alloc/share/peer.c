@@ -65,7 +65,7 @@ static uint64_t ordinal_bit(int ordinal)
     return (uint64_t)1 << (ordinal % TN_PEERS_MAX);
 }
 
-/* Asks the hardware and, if it can, the driver for access to plain memory. Kept from then on. */
+/* Asks the hardware and, if it can, the driver for access to plain memory. The answer is kept. */
 static enum tarn_status peer_ask(struct tarn_allocator *allocator, struct tarn_device *peer,
                                  bool *reaches_out, struct tarn_error *error)
 {
@@ -89,7 +89,7 @@ static enum tarn_status peer_ask(struct tarn_allocator *allocator, struct tarn_d
     return TARN_OK;
 }
 
-/* Lets a device into the allocator's expandable segments, once. */
+/* Gives a device access to the allocator's expandable segments, once. */
 static enum tarn_status peer_let_in(struct tarn_allocator *allocator, int ordinal,
                                     struct tarn_error *error)
 {
