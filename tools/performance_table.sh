@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# performance_table.sh [--summary] [--print | --document FILE] FILE.csv...: figures as tables, so that
-# nobody copies a number by hand. Each CSV file (bench/figure.h) is one run and becomes a table of its
-# own: figures of different runs are not compared. Prints them, or puts them between the markers of
-# the document, by default docs/performance.md; with --summary a few of them, by default in README.md.
-# Exit status 1 if a file is not such a CSV file.
+# performance_table.sh [--summary] [--print | --document FILE] FILE.csv...: figures as tables, so
+# that nobody copies a number by hand. Each CSV file (bench/figure.h) is one run and becomes a table
+# of its own: figures of different runs are not compared. Prints them, or puts them between the
+# markers of the document, by default docs/performance.md; with --summary a few of them, by default
+# in README.md. Exit status 1 if a file is not such a CSV file.
 set -eu
 
 tools=$(cd "$(dirname "$0")" && pwd)
