@@ -35,7 +35,7 @@ const struct cli_opt cli_churn_opts[] = {
      .kind = CLI_OPT_NUMBER,
      .at = offsetof(struct cli_trace_values, max_life),
      .value = "N",
-     .help = "events from allocation to free that are a short life (64)"},
+     .help = "longest lifetime to count, in events (default: 64)"},
     ROWS_OPT,
     JSON_OPT,
     FORM_OPTS,
@@ -48,40 +48,41 @@ const struct cli_opt cli_leaks_opts[] = {
      .kind = CLI_OPT_NUMBER,
      .at = offsetof(struct cli_trace_values, steps),
      .value = "N",
-     .help = "compare at the ends of so many equal parts of the trace"},
+     .help = "compare at the ends of N equal parts of the trace"},
     {.name = "suppressions",
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct cli_trace_values, suppressions),
      .value = "FILE",
-     .help = "stacks that are no leaks, lines \"leak:pattern\""},
+     .help = "stacks to ignore, lines \"leak:pattern\""},
     {.name = "fail",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct cli_trace_values, fail),
-     .help = "exit with 1 when something leaks"},
+     .help = "exit with 1 if something leaks"},
     ROWS_OPT,
     JSON_OPT,
     FORM_OPTS,
     OUTPUT_OPT,
     {0}};
 
-const struct cli_opt cli_oom_opts[] = {CLI_SELECT_OPTS(struct cli_trace_values),
-                                       {.name = "device-total",
-                                        .kind = CLI_OPT_SIZE,
-                                        .at = offsetof(struct cli_trace_values, device_total),
-                                        .value = "SIZE",
-                                        .help = "memory of the device, which snapshots do not say"},
-                                       ROWS_OPT,
-                                       JSON_OPT,
-                                       FORM_OPTS,
-                                       OUTPUT_OPT,
-                                       {0}};
+const struct cli_opt cli_oom_opts[] = {
+    CLI_SELECT_OPTS(struct cli_trace_values),
+    {.name = "device-total",
+     .kind = CLI_OPT_SIZE,
+     .at = offsetof(struct cli_trace_values, device_total),
+     .value = "SIZE",
+     .help = "memory of the device, which snapshots do not record"},
+    ROWS_OPT,
+    JSON_OPT,
+    FORM_OPTS,
+    OUTPUT_OPT,
+    {0}};
 
 const struct cli_opt cli_top_opts[] = {CLI_SELECT_OPTS(struct cli_trace_values),
                                        {.name = "sort",
                                         .kind = CLI_OPT_CHOICE,
                                         .at = offsetof(struct cli_trace_values, order),
                                         .choices = orders,
-                                        .help = "what comes first"},
+                                        .help = "sort order of the rows (default: peak)"},
                                        CLI_TREE_OPTS(struct cli_trace_values),
                                        ROWS_OPT,
                                        JSON_OPT,
@@ -93,7 +94,7 @@ enum {
     CONF_MAX = 4096
 };
 
-/* Runs the replay of a device with growing segments. */
+/* Whether a replay with expandable segments gets past that event. */
 static enum tarn_answer replay_answer(const struct tarn_replay *replay, uint64_t entry,
                                       uint64_t capacity)
 {

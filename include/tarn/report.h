@@ -281,12 +281,12 @@ struct tarn_holders {
 struct tarn_composition {
     struct tarn_time_point at;
     struct tarn_holders holders;
-    uint64_t unallocated; /* reserved and not allocated: cached, between blocks, lost to rounding;
+    uint64_t unallocated; /* reserved but not allocated: cached, between blocks, lost to rounding;
                              TARN_NONE: the selection leaves that open */
 };
 
-/* One device. What was allocated when most was, and when most was reserved; the selection's instant
- * is ignored. */
+/* One device, at the peaks of allocated and of reserved memory; the selection's time point is
+ * ignored. */
 struct tarn_peak_result {
     struct tarn_report_head head;
     struct tarn_composition requested_peak;
@@ -301,9 +301,9 @@ TARN_API enum tarn_status tarn_peak_compute(const struct tarn_snapshot *snapshot
                                             size_t *count_out,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
-/* What memory was made of when most was allocated and when most was reserved, or at the instant of
- * the selection, with what was there before the trace began. Allocated are the bytes that were
- * requested, as `requested_bytes` counts them. */
+/* Memory by group at the peaks of allocated and of reserved memory, or at the time point of the
+ * selection, including blocks from before the trace. Allocated memory is requested bytes, as
+ * `requested_bytes` counts them. */
 TARN_API enum tarn_status tarn_report_peak(const struct tarn_snapshot *snapshot,
                                            const struct tarn_report_options *options,
                                            const struct tarn_writer *writer,
@@ -322,7 +322,7 @@ struct tarn_pool_row {
     uint64_t largest_free;
     uint64_t scattered; /* free, but not in the largest piece */
     uint64_t free_pieces;
-    uint64_t free_segments; /* bytes of segments that are free as a whole */
+    uint64_t free_segments; /* bytes of entirely free segments */
 };
 
 /* What a group held before, and holds after. */
@@ -375,10 +375,11 @@ struct tarn_oom_failure {
     uint64_t reserved;
     uint64_t requested; /* of allocated blocks */
     uint64_t room;      /* beyond what was reserved: the device's, or up to the limit */
-    uint64_t outside;   /* bytes of the device not of this allocator; 0: its total is not known */
-    bool is_limited;    /* the device had room: a limit of the allocator refused */
+    uint64_t
+        outside; /* bytes of the device used outside this allocator; 0: its total is not known */
+    bool is_limited; /* the device had room: a limit of the allocator refused */
     enum tarn_oom_verdict verdict;
-    bool emptying_helps; /* giving back what is free as a whole makes room */
+    bool emptying_helps; /* releasing entirely free segments makes room */
     enum tarn_answer expandable_helps;
     struct tarn_group stack;  /* of the request */
     struct tarn_pool_row own; /* of the request's pool and stream; all zero if it has none */
@@ -521,7 +522,7 @@ struct tarn_frag_state {
     uint64_t free_pieces;
 };
 
-/* A segment whose blocks take an eighth of it at most. */
+/* A segment of which blocks use at most an eighth. */
 struct tarn_pinned_segment {
     struct tarn_group largest_block; /* the group of the largest of its blocks */
     uint64_t address;
@@ -555,15 +556,15 @@ TARN_API enum tarn_status tarn_frag_compute(const struct tarn_snapshot *snapshot
                                             size_t *count_out,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Where reserved memory is lost at the instant of the selection, else when most was reserved:
- * inside of blocks, between them, and in segments that few small blocks pin; and how that was over
- * the trace. Segments are shared, so a selection of blocks does not limit what is counted. */
+/* Where reserved memory is lost at the time point of the selection, by default the reserved peak:
+ * inside blocks, between them, and in segments that a few small blocks pin; and how this changed
+ * over the trace. Segments are shared, so a selection of blocks does not limit what is counted. */
 TARN_API enum tarn_status tarn_report_frag(const struct tarn_snapshot *snapshot,
                                            const struct tarn_report_options *options,
                                            const struct tarn_writer *writer,
                                            struct tarn_error *error) TARN_MUST_CHECK;
 
-/* What the moments are that leaks are looked for at. */
+/* Which time points are compared to find leaks. */
 enum tarn_moments {
     TARN_MOMENTS_STEPS,  /* ends of steps, by annotations */
     TARN_MOMENTS_STACK,  /* where a stack repeats */
@@ -833,8 +834,8 @@ TARN_API enum tarn_status tarn_info_compute(const struct tarn_snapshot *snapshot
                                             struct tarn_info_result **result_out,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
-/* What is in the file and what is not: its form, settings, devices, events by action, whether the
- * trace begins in mid-run, and the warnings of the reader. Does not need a trace. */
+/* What is in the file and what is missing: format, settings, devices, events by action, whether the
+ * trace begins mid-run, and the warnings of the reader. Does not need a trace. */
 TARN_API enum tarn_status tarn_report_info(const struct tarn_snapshot *snapshot,
                                            const struct tarn_report_options *options,
                                            const struct tarn_writer *writer,

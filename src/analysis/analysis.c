@@ -36,7 +36,8 @@ enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *mo
     }
     if (query->tree && query->by != TARN_BY_STACK) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                       "a tree is one of stacks: it cannot be by %s", tn_grouping_name(query->by));
+                       "a tree shows stacks: it cannot be grouped by %s",
+                       tn_grouping_name(query->by));
     }
     enum tarn_status status = tn_frame_view_init(&query->view, model, &query->selection, error);
 
@@ -309,7 +310,7 @@ static enum tarn_status marks_make(struct wanted *wanted, struct tarn_error *err
                          ", and no block has metadata \"%.*s\""
                        : "device %" PRId64
                          " has no annotation \"%.*s\"; \"tarn top --by annotation\" lists those "
-                         "in which memory was asked for",
+                         "that allocate memory",
                    analysis->whole.device, tn_utf8_cut(name, 200), name);
 }
 
@@ -324,8 +325,7 @@ static enum tarn_status where_make(struct tn_analysis *analysis, struct tarn_err
                                               .zero = tn_timeline_first_time(&analysis->whole)};
     if (where && where->uses_time && analysis->where.zero == TN_TIME_NONE) {
         return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
-                       "the trace of device %" PRId64
-                       " has no times; compare with numbers of events in --where",
+                       "the trace of device %" PRId64 " has no times; use event numbers in --where",
                        analysis->whole.device);
     }
     return TARN_OK;
@@ -452,8 +452,8 @@ static enum tarn_status entry_moment(const struct tn_analysis *analysis, uint64_
     if (entry != tn_timeline_before(timeline) &&
         (entry < timeline->first || entry >= timeline->limit)) {
         return tn_fail(error, TARN_ERR_NOT_FOUND,
-                       "the moment asked for with --at is not in what is looked at: events "
-                       "%" PRIu64 " to %" PRIu64 " of device %" PRId64,
+                       "the time point of --at is outside the selected events %" PRIu64
+                       " to %" PRIu64 " of device %" PRId64,
                        timeline->first, timeline->limit - 1, timeline->device);
     }
     *moment_out = tn_timeline_at(timeline, entry);
@@ -481,7 +481,7 @@ static enum tarn_status time_moment(const struct tn_analysis *analysis, uint64_t
 
     if (zero == TN_TIME_NONE) {
         return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
-                       "the trace of device %" PRId64 " has no times; say --at event:N",
+                       "the trace of device %" PRId64 " has no times; use --at event:N",
                        analysis->whole.device);
     }
     const uint64_t room = (uint64_t)INT64_MAX - (zero > 0 ? (uint64_t)zero : 0);
