@@ -2,7 +2,7 @@
 #include "exit_code.h"
 
 const struct cli_exit_row cli_exit_rows[] = {
-    {CLI_EXIT_OK, "fine"},
+    {CLI_EXIT_OK, "success"},
     {CLI_EXIT_GATE, "a requested check failed: inconsistencies, a difference, a threshold"},
     {CLI_EXIT_USAGE, "invalid command, option or value"},
     {CLI_EXIT_FORMAT, "not a snapshot, damaged, or of an unsupported kind"},

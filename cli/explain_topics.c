@@ -5,15 +5,16 @@
 #include <stddef.h>
 
 #define FRAGMENTATION                                                                              \
-    "The allocator allocates memory from the device in segments and cuts blocks from them.\n"      \
-    "A segment returns to the device only when all of it is free, and a request needs a\n"         \
-    "single free block in its own pool and stream. So gigabytes may be free while no free\n"       \
-    "block is large enough: external fragmentation.\n"                                             \
+    "The allocator gets memory from the device in segments and cuts blocks from them.\n"           \
+    "A segment returns to the device only when all of it is free, and a request needs\n"           \
+    "a single free block in its own pool and stream. So gigabytes may be free while\n"             \
+    "no free block is large enough: external fragmentation.\n"                                     \
     "\n"                                                                                           \
-    "Internal fragmentation is the difference between the requested size and the size of\n"        \
-    "the block: rounding, and remainders that are too small to be split off.\n"                    \
+    "Internal fragmentation is the difference between the requested size and the size\n"           \
+    "of the block: rounding, and remainders that are too small to be split off.\n"                 \
     "\n"                                                                                           \
     "Look at:  tarn oom SNAPSHOT     the largest free block when a request failed\n"               \
+    "          tarn frag SNAPSHOT    internal and external fragmentation over time\n"              \
     "          tarn stats SNAPSHOT   the free pages of each segment\n"                             \
     "Try:      expandable_segments:True, which lets segments grow in place;\n"                     \
     "          max_split_size_mb, which keeps small requests out of large blocks.\n"               \
@@ -21,43 +22,46 @@
     "          shows in advance what each would have cost.\n"
 
 #define EXPANDABLE_SEGMENTS                                                                        \
-    "With expandable_segments:True each pool of each stream reserves one address range as\n"       \
-    "large as the device and maps physical memory into it, 2 MiB (small pool) or 20 MiB\n"         \
-    "(large pool) at a time. A segment then grows at its end, instead of a new one being\n"        \
-    "allocated, so the free space before the end stays contiguous and usable.\n"                   \
+    "With expandable_segments:True each pool of each stream reserves one address\n"                \
+    "range as large as the device and maps physical memory into it, 2 MiB (small\n"                \
+    "pool) or 20 MiB (large pool) at a time. A segment then grows at its end, instead\n"           \
+    "of a new one being allocated, so the free space before the end stays contiguous\n"            \
+    "and usable.\n"                                                                                \
     "\n"                                                                                           \
-    "This helps when sizes vary from step to step: variable sequence lengths, changing\n"          \
-    "batch sizes. A trace shows such segments as segment_map and segment_unmap, and a\n"           \
-    "snapshot has one entry for each mapped range.\n"                                              \
+    "This helps when sizes vary from step to step: variable sequence lengths,\n"                   \
+    "changing batch sizes. A trace shows such segments as segment_map and\n"                       \
+    "segment_unmap, and a snapshot has one entry for each mapped range.\n"                         \
     "\n"                                                                                           \
     "The price is mapping calls to the driver, and a different way of sharing memory\n"            \
     "between processes, which not every library supports.\n"
 
 #define PRIVATE_POOLS                                                                              \
-    "A CUDA graph replays with the addresses that it was captured with. Allocations during\n"      \
-    "capture therefore come from a private pool, whose segments live as long as the graph:\n"      \
-    "free memory in it cannot serve other requests. torch.cuda.MemPool creates such pools\n"       \
-    "explicitly.\n"                                                                                \
+    "A CUDA graph replays with the addresses that it was captured with. Allocations\n"             \
+    "during capture therefore come from a private pool, whose segments live as long\n"             \
+    "as the graph: free memory in it cannot serve other requests. torch.cuda.MemPool\n"            \
+    "creates such pools explicitly.\n"                                                             \
     "\n"                                                                                           \
-    "Snapshots store the pool of a segment in segment_pool_id; (0, 0) is the default pool.\n"      \
-    "If graphs hold much memory, let them share a pool (pool=graph.pool()). That is safe if\n"     \
-    "they replay in the order of their capture and never concurrently.\n"
+    "Snapshots store the pool of a segment in segment_pool_id; (0, 0) is the default\n"            \
+    "pool. If graphs hold much memory, let them share a pool (pool=graph.pool()).\n"               \
+    "That is safe if they replay in the order of their capture and never\n"                        \
+    "concurrently.\n"
 
 #define ROUNDING                                                                                   \
-    "Every request is rounded up to a multiple of 512 bytes. Requests of up to 1 MiB come\n"       \
-    "from segments of 2 MiB (small pool), below 10 MiB from segments of 20 MiB, larger\n"          \
-    "ones from segments of their own size rounded up to 2 MiB (large pool).\n"                     \
+    "Every request is rounded up to a multiple of 512 bytes. Requests of up to 1 MiB\n"            \
+    "come from segments of 2 MiB (small pool), below 10 MiB from segments of 20 MiB,\n"            \
+    "larger ones from segments of their own size rounded up to 2 MiB (large pool).\n"              \
     "\n"                                                                                           \
-    "A free block that is larger than the request is split if the remainder is at least\n"         \
-    "512 bytes (small pool) or more than 1 MiB (large pool). Otherwise the remainder stays\n"      \
-    "in the block: it is allocated, but was not requested.\n"                                      \
+    "A free block that is larger than the request is split if the remainder is at\n"               \
+    "least 512 bytes (small pool) or more than 1 MiB (large pool). Otherwise the\n"                \
+    "remainder stays in the block: it is allocated, but was not requested.\n"                      \
     "\n"                                                                                           \
-    "roundup_power2_divisions:N instead rounds up to one of N steps between powers of two.\n"      \
-    "This wastes a little memory, and freed blocks fit later requests more often.\n"
+    "roundup_power2_divisions:N instead rounds up to one of N steps between powers of\n"           \
+    "two. This wastes a little memory, and freed blocks fit later requests more\n"                 \
+    "often.\n"
 
 #define NVIDIA_SMI                                                                                 \
-    "nvidia-smi shows all device memory of the process, which is more than its tensors\n"          \
-    "need:\n"                                                                                      \
+    "nvidia-smi shows all device memory of the process, which is more than its\n"                  \
+    "tensors need:\n"                                                                              \
     "\n"                                                                                           \
     "  allocated    bytes in allocated blocks\n"                                                   \
     "  + cached     free blocks that the allocator keeps for later requests\n"                     \
@@ -66,9 +70,9 @@
     "               workspaces, NCCL buffers, other libraries, other processes\n"                  \
     "  = nvidia-smi\n"                                                                             \
     "\n"                                                                                           \
-    "Cached memory is not a leak: torch.cuda.empty_cache() returns every segment that is\n"        \
-    "completely free. A snapshot contains nothing about memory outside the allocator;\n"           \
-    "`tarn oom` infers it from the size of the device (--device-total).\n"
+    "Cached memory is not a leak: torch.cuda.empty_cache() returns every segment that\n"           \
+    "is completely free. A snapshot contains nothing about memory outside the\n"                   \
+    "allocator; `tarn oom` infers it from the size of the device (--device-total).\n"
 
 #define PEAKS                                                                                      \
     "allocated   bytes in allocated blocks, rounded\n"                                             \
@@ -76,88 +80,94 @@
     "active      allocated, plus freed blocks that wait for other streams\n"                       \
     "reserved    bytes allocated on the device, free blocks included\n"                            \
     "\n"                                                                                           \
-    "The allocated peak shows what the model needs; the reserved peak decides whether it\n"        \
-    "fits. They often occur at different times: reserved memory falls only when segments\n"        \
-    "are released, so it peaks when a request found no free block, not when the most\n"            \
-    "memory was allocated. The difference is caching and fragmentation.\n"                         \
+    "The allocated peak shows what the model needs; the reserved peak decides whether\n"           \
+    "it fits. They often occur at different times: reserved memory falls only when\n"              \
+    "segments are released, so it peaks when a request found no free block, not when\n"            \
+    "the most memory was allocated. The difference is caching and fragmentation.\n"                \
     "\n"                                                                                           \
-    "Look at:  tarn peak SNAPSHOT, which shows the composition of memory at both peaks.\n"
+    "Look at:  tarn peak SNAPSHOT, which shows memory by stack at both peaks.\n"
 
 #define OOM_VERDICTS                                                                               \
-    "Before PyTorch gives up it waits for pending frees and releases every segment that is\n"      \
-    "completely free. `tarn oom` classifies what was left:\n"                                      \
+    "Before PyTorch gives up it waits for pending frees and releases every segment\n"              \
+    "that is completely free. `tarn oom` classifies what was left:\n"                              \
     "\n"                                                                                           \
-    "fragmented             that pool and stream have enough free memory, but in pieces\n"         \
-    "                       that are too small. Try expandable_segments:True.\n"                   \
-    "wrong pool or stream   enough memory is free, but for another stream, in a graph's\n"         \
-    "                       pool or in the other size class. Free it there, or share the\n"        \
-    "                       pool.\n"                                                               \
+    "fragmented             that pool and stream have enough free memory, but in\n"                \
+    "                       pieces that are too small. Try expandable_segments:True.\n"            \
+    "wrong pool or stream   enough memory is free, but for another stream, in a\n"                 \
+    "                       graph's pool or in the other size class. Free it there,\n"             \
+    "                       or share the pool.\n"                                                  \
     "really full            all free memory would not be enough, even in one piece.\n"             \
-    "                       Something must become smaller; the table shows who holds the\n"        \
-    "                       memory.\n"                                                             \
-    "outside the allocator  the missing memory is used by the CUDA context, other libraries\n"     \
-    "                       or other processes. Needs --device-total.\n"
+    "                       Something must become smaller; the table shows who holds\n"            \
+    "                       the memory.\n"                                                         \
+    "outside the allocator  the CUDA context, other libraries or other processes use\n"            \
+    "                       the missing memory. Needs --device-total.\n"
 
 #define RECORD_STREAM                                                                              \
-    "A block belongs to the stream that it was allocated on. Once freed it can be reused\n"        \
-    "there immediately, because a stream executes its work in order. Another stream may\n"         \
-    "still be using the block: tensor.record_stream(s) tells the allocator, which then\n"          \
-    "records an event on s at the free and keeps the block until the event completes.\n"           \
+    "A block belongs to the stream that it was allocated on. Once freed it can be\n"               \
+    "reused there immediately, because a stream executes its work in order. Another\n"             \
+    "stream may still be using the block: tensor.record_stream(s) tells the\n"                     \
+    "allocator, which then records an event on s at the free and keeps the block\n"                \
+    "until the event completes.\n"                                                                 \
     "\n"                                                                                           \
-    "Such blocks have the state active_pending_free, and in a trace a free_requested whose\n"      \
-    "free_completed comes later. Much memory in that state means that the side stream lags\n"      \
-    "behind: allocations need new memory although old memory is about to become free.\n"
+    "Such blocks have the state active_pending_free, and in a trace a free_requested\n"            \
+    "whose free_completed comes later. Much memory in that state means that the side\n"            \
+    "stream lags behind: allocations need new memory although old memory is about to\n"            \
+    "become free.\n"
 
 #define HISTORY                                                                                    \
     "torch.cuda.memory._record_memory_history(max_entries=100000) starts recording;\n"             \
-    "torch.cuda.memory._dump_snapshot(\"dump.pickle\") writes the recording and the current\n"     \
-    "state. Without recording, a snapshot has segments and blocks, but no trace and no\n"          \
-    "stacks.\n"                                                                                    \
+    "torch.cuda.memory._dump_snapshot(\"dump.pickle\") writes the recording and the\n"             \
+    "current state. Without recording, a snapshot has segments and blocks, but no\n"               \
+    "trace and no stacks.\n"                                                                       \
     "\n"                                                                                           \
-    "The trace is a ring buffer: of a longer run only the last max_entries events remain,\n"       \
-    "and the file starts mid-run. Older blocks have an address and a size if they are freed\n"     \
-    "later or still allocated, but usually no stack: these are the rows \"(not recorded)\".\n"     \
+    "The trace is a ring buffer: of a longer run only the last max_entries events\n"               \
+    "remain, and the file starts mid-run. Older blocks have an address and a size if\n"            \
+    "they are freed later or still allocated, but usually no stack: these are the\n"               \
+    "rows \"(not recorded)\".\n"                                                                   \
     "\n"                                                                                           \
     "stacks=\"python\" is cheap and usually sufficient; stacks=\"all\" adds C++ frames.\n"         \
-    "To dump when memory runs out, use torch._C._cuda_attach_out_of_memory_observer.\n"
+    "To dump when memory runs out, use torch._C._cuda_attach_out_of_memory_observer,\n"            \
+    "or run PyTorch on tarn with TARN_DUMP_ON_OOM=FILE.\n"
 
 #define SNAPSHOTS                                                                                  \
-    "A snapshot is one dict: segments with their blocks, device_traces with an event for\n"        \
-    "each allocation, free and device call, allocator_settings, and annotations. PyTorch\n"        \
-    "writes it with pickle, which can run code when Python loads it. tarn reads only the\n"        \
-    "data and rejects files that import or call anything (exit code 4).\n"                         \
+    "A snapshot is one dict: segments with their blocks, device_traces with an event\n"            \
+    "for each allocation, free and device call, allocator_settings, and annotations.\n"            \
+    "PyTorch writes it with pickle, which can run code when Python loads it. tarn\n"               \
+    "reads only the data and rejects files that import or call anything (exit code\n"              \
+    "4).\n"                                                                                        \
     "\n"                                                                                           \
     "To share one:  tarn trim --anonymize --drop-cpp dump.pickle public.pickle\n"                  \
     "To query it:   tarn export --to sqlite dump.pickle -o dump.db\n"
 
 #define WHERE                                                                                      \
-    "--where EXPR selects the blocks for which the expression is true, in every report that\n"     \
-    "has the option:\n"                                                                            \
+    "--where EXPR selects the blocks for which the expression is true, in every\n"                 \
+    "report that has the option:\n"                                                                \
     "\n"                                                                                           \
-    "  tarn peak dump.pickle --where 'size >= 64MiB && (frame ~ \"attention\" || life > 2s)'\n"    \
+    "  --where 'size >= 64MiB && (frame ~ \"attention\" || life > 2s)'\n"                          \
     "\n"                                                                                           \
     "Combine comparisons with && (binds tighter), ||, ! and parentheses.\n"                        \
     "\n"                                                                                           \
-    "  size                       requested bytes: 512, 64MiB, 1.5GB\n"                            \
-    "  life (or age)              from the allocation to the free, as far as recorded:\n"          \
-    "                             events (100), or a time (2s, 300ms, 5us, 1.5min, 1h)\n"          \
-    "  start, end                 of the lifetime: events from 0, or a time since the first\n"     \
-    "  address, segment           addresses, such as 0x7f0000000000\n"                             \
-    "  stream, device             numbers\n"                                                       \
-    "  pool                       default, private, or A,B; only == and !=\n"                      \
-    "  category                   as in --by category, with --rules\n"                             \
-    "  annotation                 the innermost one open at the allocation\n"                      \
-    "  metadata, compile          the block's user_metadata and compile_context\n"                 \
-    "  frame, function, file      some frame of the stack; a frame is file:line:function\n"        \
-    "  freed, before              without a value: freed in the trace; allocated before it\n"      \
+    "  size                   requested bytes: 512, 64MiB, 1.5GB\n"                                \
+    "  life (or age)          from the allocation to the free, as far as recorded:\n"              \
+    "                         events (100), or a time (2s, 300ms, 5us, 1.5min, 1h)\n"              \
+    "  start, end             of the lifetime: an event, or a time since the first\n"              \
+    "  address, segment       addresses, such as 0x7f0000000000\n"                                 \
+    "  stream, device         numbers\n"                                                           \
+    "  pool                   default, private, or A,B; only == and !=\n"                          \
+    "  category               as in --by category, with --rules\n"                                 \
+    "  annotation             the innermost one open at the allocation\n"                          \
+    "  metadata, compile      the block's user_metadata and compile_context\n"                     \
+    "  frame, function, file  some frame of the stack; a frame is file:line:function\n"            \
+    "  freed, before          alone: freed in the trace; allocated before it\n"                    \
     "\n"                                                                                           \
     "Numbers have == != < <= > >=. Texts have == and != (the whole text, or all of it\n"           \
     "before a #; for a file also the part after a /), and ~ and !~ for POSIX extended\n"           \
-    "regular expressions. Put texts in single or double quotes unless they are one word;\n"        \
-    "\\\" is a quote within quotes. Quote the whole expression for the shell.\n"                   \
+    "regular expressions. Put texts in single or double quotes unless they are one\n"              \
+    "word; \\\" is a quote within quotes. Quote the whole expression for the shell.\n"             \
     "\n"                                                                                           \
     "Some properties may be unknown, such as the pool of a segment that was freed. An\n"           \
-    "unknown value makes == ~ < <= > >= false; != and !~ negate == and ~, so they are true.\n"
+    "unknown value makes == ~ < <= > >= false; != and !~ negate == and ~, so they are\n"           \
+    "true.\n"
 
 #define TOPICS(X)                                                                                  \
     X("fragmentation", "a request fails although memory is free", FRAGMENTATION)                   \

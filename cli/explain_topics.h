@@ -6,7 +6,7 @@
 struct cli_topic {
     const char *name; /* words joined by '-' */
     const char *about;
-    const char *text; /* lines of at most 88 characters */
+    const char *text; /* lines of at most 80 characters */
 };
 
 /* Ends with a row without a name. */

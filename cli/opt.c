@@ -12,7 +12,8 @@
 #include <string.h>
 
 enum {
-    HELP_COLUMN = 28
+    HELP_COLUMN = 28,
+    HELP_WIDTH = 80
 };
 
 /* State of one parse. */
@@ -350,12 +351,32 @@ void cli_opt_left(const struct cli_opt *opt, char *left, size_t size)
     }
     append(left, size, "--");
     append(left, size, opt->name);
-    if (opt->kind == CLI_OPT_CHOICE) {
+    if (opt->kind == CLI_OPT_CHOICE && !opt->value) {
         print_choices(left, size, opt);
     } else if (opt->value) {
         append(left, size, " ");
         append(left, size, opt->value);
     }
+}
+
+/* Wraps the text within its column and ends the line. */
+static void print_wrapped(FILE *file, const char *text)
+{
+    size_t column = HELP_COLUMN;
+
+    for (size_t length; *text; text += length + (text[length] == ' ')) {
+        length = strcspn(text, " ");
+        if (column > HELP_COLUMN && column + 1 + length > HELP_WIDTH) {
+            (void)fprintf(file, "\n%*s", HELP_COLUMN, "");
+            column = HELP_COLUMN;
+        } else if (column > HELP_COLUMN) {
+            (void)fputc(' ', file);
+            column++;
+        }
+        (void)fprintf(file, "%.*s", (int)length, text);
+        column += length;
+    }
+    (void)fputc('\n', file);
 }
 
 void cli_opt_print(FILE *file, const struct cli_opt *opts)
@@ -367,9 +388,10 @@ void cli_opt_print(FILE *file, const struct cli_opt *opts)
         cli_opt_left(opt, left, sizeof left);
         (void)snprintf(line, sizeof line, "%s%s", opt->letter ? "  " : "      ", left);
         if (strlen(line) > HELP_COLUMN - 2) {
-            (void)fprintf(file, "%s\n%*s%s\n", line, HELP_COLUMN, "", opt->help);
+            (void)fprintf(file, "%s\n%*s", line, HELP_COLUMN, "");
         } else {
-            (void)fprintf(file, "%-*s%s\n", HELP_COLUMN, line, opt->help);
+            (void)fprintf(file, "%-*s", HELP_COLUMN, line);
         }
+        print_wrapped(file, opt->help);
     }
 }

@@ -37,9 +37,9 @@ struct cli_opt {
     const char *name; /* without leading dashes, words joined by '-' */
     char letter;      /* short alias or 0 */
     enum cli_opt_kind kind;
-    size_t at;                  /* offset of the value in the command's struct */
-    const char *value;          /* as help names it: "FILE"; NULL for flags and choices */
-    const char *help;           /* one line, lower case, no full stop */
+    size_t at;         /* offset of the value in the command's struct */
+    const char *value; /* as help names it: "FILE"; NULL for flags, or to list the choices */
+    const char *help;  /* one line, lower case, no full stop */
     const char *const *choices; /* for CLI_OPT_CHOICE: words, NULL at the end */
 };
 
@@ -76,7 +76,7 @@ void cli_opt_left(const struct cli_opt *opt, char *left, size_t size);
 /* Bytes per unit: "", KiB to TiB, KB or kB to TB; false for an unknown unit. */
 bool cli_opt_unit(const char *unit, uint64_t *bytes_out);
 
-/* Prints one line per row: " -o, --output FILE help". */
+/* Prints "-o, --output FILE   help" for each row, wrapped at 80 columns. */
 void cli_opt_print(FILE *file, const struct cli_opt *opts);
 
 #endif

@@ -62,11 +62,11 @@ extern const char *const cli_by_choices[];
         CLI_SELECT_ROW(type, annotation, "annotation", CLI_OPT_TEXT, "NAME",                       \
                        "only blocks allocated within this annotation"),                            \
         CLI_SELECT_ROW(type, where, "where", CLI_OPT_TEXT, "EXPR",                                 \
-                       "only blocks for which this is true; see \"tarn explain where\""),          \
+                       "only blocks for which it is true; \"tarn explain where\" has the syntax"), \
         CLI_SELECT_ROW(type, events, "events", CLI_OPT_TEXT, "A..B",                               \
                        "only these events of the trace, by number"),                               \
         CLI_SELECT_ROW(type, time, "time", CLI_OPT_TEXT, "A..B",                                   \
-                       "only this time of the trace, in seconds (or ms, us)"),                     \
+                       "only this part of the trace, in seconds (or ms, us)"),                     \
         CLI_SELECT_ROW(type, step, "step", CLI_OPT_TEXT, "N..M",                                   \
                        "only these training steps, from 1"),                                       \
         CLI_SELECT_ROW(                                                                            \
@@ -83,8 +83,10 @@ extern const char *const cli_by_choices[];
         {.name = "by",                                                                             \
          .kind = CLI_OPT_CHOICE,                                                                   \
          .at = offsetof(type, select.by),                                                          \
+         .value = "KEY",                                                                           \
          .choices = cli_by_choices,                                                                \
-         .help = "how to group blocks into rows"},                                                 \
+         .help = "how to group blocks into rows: stack (default), frame, function, file, line, "   \
+                 "category, stream, pool, segment, size, annotation, metadata, compile, module"},  \
         CLI_SELECT_ROW(type, rules, "rules", CLI_OPT_TEXT, "FILE",                                 \
                        "rules for --by category, lines \"category: pattern\"")
 

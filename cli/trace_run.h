@@ -12,7 +12,7 @@
 #define CLI_ROWS_OPT(type)                                                                         \
     {                                                                                              \
         .name = "rows", .letter = 'n', .kind = CLI_OPT_NUMBER, .at = offsetof(type, rows),         \
-        .value = "N", .help = "rows of a table (10); the others are one row more"                  \
+        .value = "N", .help = "rows of a table (default: 10); the rest is summed in one more row"  \
     }
 
 #define CLI_JSON_OPT(type)                                                                         \
@@ -26,10 +26,10 @@
     {.name = "jsonl",                                                                              \
      .kind = CLI_OPT_FLAG,                                                                         \
      .at = offsetof(type, format.jsonl),                                                           \
-     .help = "print the rows, one JSON object a line"},                                            \
+     .help = "print the rows as JSON Lines, one object per line"},                                 \
     {                                                                                              \
         .name = "csv", .kind = CLI_OPT_FLAG, .at = offsetof(type, format.csv),                     \
-        .help = "print the rows as CSV, a first line of names"                                     \
+        .help = "print the rows as CSV, with a header line"                                        \
     }
 
 struct cli_format_values {
@@ -43,7 +43,7 @@ struct cli_format_values {
      .kind = CLI_OPT_TEXT,                                                                         \
      .at = offsetof(type, output),                                                                 \
      .value = "FILE",                                                                              \
-     .help = "where to write; - is standard output, the default"},                                 \
+     .help = "output file (default: -, standard output)"},                                         \
         CLI_FORCE_OPT(type)
 
 /* Rows for `tree` and `min_share`. */
@@ -54,7 +54,8 @@ struct cli_format_values {
      .help = "show stacks as a tree of calls, callers first"},                                     \
     {                                                                                              \
         .name = "min-share", .kind = CLI_OPT_REAL, .at = offsetof(type, min_share),                \
-        .value = "PERCENT", .help = "of a row of the tree (1); with less it is among the others"   \
+        .value = "PERCENT",                                                                        \
+        .help = "smallest share of a line of the tree (default: 1); the rest is summed"            \
     }
 
 /* The option values of all these commands. Each takes one of the tables below, or its own. */
@@ -101,7 +102,7 @@ enum cli_exit cli_trace_run(const struct cli_call *call, cli_trace_report *repor
 enum cli_exit cli_trace_run_with(const struct cli_call *call, cli_trace_report *report,
                                  const struct tarn_report_options *extra);
 
-/* Says on stderr what to type next, when people read there and the command went well. */
+/* Suggests the next command on stderr, if that is a terminal and the command succeeded. */
 void cli_hint(const struct cli_call *call, enum cli_exit code, const char *text);
 
 #endif

@@ -118,8 +118,9 @@ function find_present(list, count, present,   i, k, found) {
 }
 
 function print_device_table(   i) {
-    print "| pattern, ns per pair | goal | tarn | fastest to slowest | PyTorch | times tarn |" \
-        " cudaMallocAsync | times tarn | tarn, expandable | PyTorch, expandable | times tarn |"
+    print "| pattern, ns per pair | goal | tarn | fastest to slowest | PyTorch | PyTorch / tarn |" \
+        " cudaMallocAsync | cudaMallocAsync / tarn | tarn, expandable | PyTorch, expandable |" \
+        " PyTorch / tarn, expandable |"
     print "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
     for (i = 1; i <= patterns; i++) {
         if (is_pattern(names[i])) {
@@ -211,6 +212,9 @@ function print_patterns(   i, pattern, met, goals, any, present, count, on_devic
     if (on_device) {
         print_device_table()
     }
+    if (count && on_device) {
+        print ""
+    }
     if (count || !on_device) {
         print_peer_table(present, count)
         print_threads(present, count)
@@ -271,7 +275,7 @@ function print_scale(   i, any) {
         return
     }
     printf "\n| live blocks | settings | ns per replacement | fastest to slowest |"
-    printf " host bytes a block (goal: %d) | kept when freed | kept when emptied |\n", goal_bytes
+    printf " host bytes per block (goal: %d) | kept when freed | kept when emptied |\n", goal_bytes
     print "|--:|---|--:|--:|--:|--:|--:|"
     print_scale_of("tarn")
     print_scale_of("tarn-expandable")
@@ -303,8 +307,8 @@ function print_reading(   i, any) {
     }
     printf "\n| snapshot | MB/s (goal: %d, or %d times CPython) | fastest to slowest |",
         goal_read_mb, goal_read_times
-    printf " million entries/s | `pickle.load`, MB/s | times CPython |"
-    printf " host bytes an entry (goal: %d and stacks) | `info` | resident | `peak` | `top` |",
+    printf " million events/s | `pickle.load`, MB/s | times CPython |"
+    printf " host bytes per event (goal: %d and stacks) | `info` | resident | `peak` | `top` |",
         goal_read_bytes
     printf " `oom` (goal of these three: %.1f s) |\n", goal_read_seconds
     print "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"

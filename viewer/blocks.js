@@ -506,7 +506,7 @@ export function lifeLines(app, life) {
   const end = source.lifeEnd[life];
   const lines = [
     [source.names.stackText(source.lifeStack[life]), ''],
-    ['asked for', sizeText(source.size(life))],
+    ['requested', sizeText(source.size(life))],
     ['address', source.hex(source.lifeAddress[life])],
   ];
   if (start === NEVER) lines.push(['from before the recording', '']);

@@ -34,7 +34,7 @@ export function eventLines(source, event) {
   if (metadata) lines.push([shownText(metadata, 200), '']);
   if (event.life >= 0) lines.push(['of the block of', sizeText(source.size(event.life))]);
   if (event.size > 0)
-    lines.push([event.kind === KIND.OOM ? 'asked for' : 'size', sizeText(event.size)]);
+    lines.push([event.kind === KIND.OOM ? 'requested' : 'size', sizeText(event.size)]);
   if (event.kind === KIND.OOM) lines.push(['free on the device', sizeText(event.free)]);
   if (event.address >= 0) lines.push(['address', source.hex(event.address)]);
   return lines;

@@ -145,7 +145,7 @@ function stackList(app, stack) {
       { class: 'note' },
       stack === 0
         ? 'No stack was recorded: the block is from before ' +
-            'the recording, or stacks were not asked for.'
+            'the recording, or stacks were switched off.'
         : 'The stack has no frames: it was taken where neither Python nor C++ ' +
             'frames were recorded, as in the backward pass without stacks="all".',
     );
@@ -243,7 +243,7 @@ function lifePart(app) {
   const said = source.names.extras[source.said(life)];
   /** @type {[string, string | Node][]} */
   const list = [
-    ['asked for', `${sizeText(size)} (${countText(size)} bytes)`],
+    ['requested', `${sizeText(size)} (${countText(size)} bytes)`],
     ['takes', `${sizeText(roundedSize(size))}, rounded up to 512 bytes`],
     ['address', element('code', {}, source.hex(source.lifeAddress[life]))],
     ['where', source.placeText(source.lifePlace[life])],

@@ -19,7 +19,7 @@ export function limits(app) {
       head.list
         ? 'The file is a list of segments only: there is no history in it.'
         : 'No history was recorded for this device: call ' +
-            'torch.cuda.memory._record_memory_history() before what is to be seen.',
+            'torch.cuda.memory._record_memory_history() before the code to observe.',
     );
   }
   if (info.skipped > 0) {
@@ -40,7 +40,7 @@ export function limits(app) {
     lines.push(
       `${countOf(old, 'block')} of ${sizeText(bytes)} were ` +
         `allocated before the first event: the recording began ` +
-        `in mid-run, or its ring overflowed. Where the trace ` +
+        `mid-run, or its ring overflowed. Where the trace ` +
         `frees such a block, who allocated it is not known.`,
     );
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Why requests failed: what was asked for, what was free where, and who held the memory.
+// Why requests failed: what was requested, what was free where, and who held the memory.
 import { countOf, countText, shareText, sizeText } from './format.js';
 import { Grouping, groupRows } from './group.js';
 import { explainOom } from './layout.js';
@@ -121,7 +121,7 @@ function oomPart(app, entry, number) {
       `${sizeText(oom.segment)} that the allocator asks it for.`;
   const emptying =
     `Emptying the cache would ${oom.emptyingHelps ? 'have made room' : 'not have helped'}: ` +
-    `${sizeText(oom.total.whole)} lay in segments that were free as a whole.`;
+    `${sizeText(oom.total.whole)} lay in entirely free segments.`;
   const stack = source.names.frames(source.stack[entry]);
   return element(
     'section',

@@ -45,7 +45,7 @@ const COLUMNS = [
   {
     id: 'allocated',
     head: 'Asked for',
-    hint: 'bytes asked for in the recording',
+    hint: 'bytes requested in the recording',
     value: (row) => row.allocated,
     text: (row) => sizeText(row.allocated),
   },
@@ -157,7 +157,7 @@ export function tableText(app, form) {
     'bytes at cursor',
     'blocks at cursor',
     'bytes at peak',
-    'bytes asked for',
+    'bytes requested',
     'times',
     'mean life in events',
   ];
@@ -245,7 +245,7 @@ export function figuresTable(app, most) {
     element(
       'caption',
       {},
-      `What each group holds ${cursorText(app)}, held at the peak, and asked for in all`,
+      `What each group holds ${cursorText(app)}, held at the peak, and requested in total`,
     ),
     element(
       'thead',

@@ -75,10 +75,10 @@ const struct cli_command cli_command_check = {
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "look for contradictions in a snapshot",
-    .details =
-        "Blocks must add up to their segments, segments not overlap, the trace allocate only\n"
-        "what is free and free only what is allocated. Exit code 1 when there are any, 4 when the\n"
-        "file asks to run something, 5 when its end is missing.\n",
+    .details = "Blocks must add up to their segments, segments must not overlap, and the trace\n"
+               "must allocate only free memory and free only allocated memory. Exits with 1 if\n"
+               "there are contradictions, 4 if the file asks to run something, and 5 if it is\n"
+               "truncated.\n",
     .examples = "tarn check dump.pickle\n"
                 "tarn check --json dump.pickle",
     .is_redirected = true,

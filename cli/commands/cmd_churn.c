@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn churn`: memory that is given back at once. */
+/* `tarn churn`: memory that is freed right after its allocation. */
 #include "trace_run.h"
 
 static enum cli_exit churn_run(const struct cli_call *call)
@@ -15,10 +15,11 @@ const struct cli_command cli_command_churn = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "list who asks for memory and gives it back at once",
-    .details =
-        "Blocks freed within --max-life events of the trace, by how many there are. Where they\n"
-        "are mostly of one size, one block that is kept would do: out=, in-place, a cache.\n",
+    .help = "list the stacks that free memory right after allocating it",
+    .details = "Counts blocks that are freed within --max-life events of their allocation. \"main\n"
+               "size\" is the most frequent size of a row and \"main %\" the share of blocks that\n"
+               "have it. Where that share is high, a buffer that is kept would do instead: out=,\n"
+               "an in-place operation, a cache.\n",
     .examples = "tarn churn dump.pickle\n"
                 "tarn churn --max-life 4 --by size dump.pickle",
     .prints_sizes = true,

@@ -68,11 +68,11 @@ const struct cli_command cli_command_compare = {
     .arguments = "BEFORE AFTER",
     .arguments_min = 2,
     .arguments_max = 2,
-    .help = "draw the segments that exist in only one of two snapshots of a run",
-    .details =
-        "Prints the addresses of those segments, and writes a flame graph of their contents.\n"
-        "If the graph goes to standard output, the addresses go to standard error. Segments\n"
-        "are equal if address and size are, so comparing different runs is meaningless.\n",
+    .help = "draw the segments that only one of two snapshots of a run has",
+    .details = "Prints the addresses of those segments and writes a flame graph of their\n"
+               "contents. If the graph goes to standard output, the addresses go to standard\n"
+               "error. Segments are equal if address and size are, so comparing different runs\n"
+               "is meaningless; \"tarn diff\" compares those.\n",
     .examples = "tarn compare before.pickle dump.pickle -o changed.svg\n"
                 "tarn compare --folded before.pickle dump.pickle",
     .prints_sizes = true,

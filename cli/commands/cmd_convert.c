@@ -45,10 +45,9 @@ const struct cli_command cli_command_convert = {
     .arguments_min = 2,
     .arguments_max = 2,
     .help = "write a snapshot as a pickle or as JSON",
-    .details =
-        "OUTPUT is JSON when its name ends in .json, else a pickle of protocol 4 that Python\n"
-        "and PyTorch's viewer read; - is standard output. All commands\n"
-        "read both formats.\n",
+    .details = "OUTPUT is JSON if its name ends in .json, otherwise a pickle of protocol 4,\n"
+               "which Python and PyTorch's viewer read; - is standard output. All commands read\n"
+               "both formats.\n",
     .examples = "tarn convert dump.pickle dump.json\n"
                 "tarn convert dump.json again.pickle",
     .opts = convert_opts,

@@ -29,21 +29,21 @@ static const struct cli_opt diff_opts[] = {
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct diff_values, to),
      .value = "WHEN",
-     .help = "the instant in the second snapshot, if not that of --at (peak)"},
+     .help = "time point in AFTER (default: that of --at)"},
     {.name = "ignore-lines",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct diff_values, ignore_lines),
-     .help = "frames that differ in their line only are the same"},
+     .help = "treat frames that differ only in their line as equal"},
     {.name = "strip-prefix",
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct diff_values, strip_prefix),
      .value = "PATH",
-     .help = "leave that out where names of files begin with it"},
+     .help = "remove PATH from the beginning of file names"},
     {.name = "fail-above",
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct diff_values, fail_above),
      .value = "GROWTH",
-     .help = "exit with 1 when a device grew by more: 2% or 100MiB"},
+     .help = "exit with 1 if allocated memory on a device grew by more, such as 2% or 100MiB"},
     {.name = "folded",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct diff_values, folded),
@@ -83,13 +83,13 @@ static enum cli_exit request_read(const struct cli_call *call, struct request *r
                                               .folded = values->folded};
     if (values->to && !cli_read_instant(values->to, &request->how.to)) {
         return cli_fail(call->command, CLI_EXIT_USAGE,
-                        "option --to: \"%s\" is not an instant; allowed: as for --at",
+                        "option --to: \"%s\" is not a time point; allowed: as for --at",
                         cli_escaped(values->to).text);
     }
     if (values->fail_above &&
         !cli_read_threshold(values->fail_above, &request->percent_max, &request->bytes_max)) {
         return cli_fail(call->command, CLI_EXIT_USAGE,
-                        "option --fail-above: \"%s\" is not a growth; allowed: a percentage, "
+                        "option --fail-above: \"%s\" is not a limit; allowed: a percentage, "
                         "such as 2%%, or a size, such as 100MiB",
                         cli_escaped(values->fail_above).text);
     }
@@ -163,11 +163,11 @@ const struct cli_command cli_command_diff = {
     .arguments = "BEFORE AFTER",
     .arguments_min = 2,
     .arguments_max = 2,
-    .help = "say what changed between two snapshots, by stack",
-    .details =
-        "At the peaks unless --at says else; the same file twice compares two instants, with\n"
-        "--at and --to. Stacks are compared by name, so files of different runs compare well.\n"
-        "The changes of all rows add up. --fail-above makes it a gate for tests.\n",
+    .help = "show what changed between two snapshots, by stack",
+    .details = "Compares the peaks, or the time points of --at (in BEFORE) and --to (in AFTER).\n"
+               "The same file twice compares two points of one run. Stacks are compared by name,\n"
+               "so files of different runs can be compared. The changes of all rows add up.\n"
+               "--fail-above makes it a check for CI.\n",
     .examples = "tarn diff rank0.pickle rank1.pickle\n"
                 "tarn diff --fail-above 2% rank0.pickle rank1.pickle",
     .prints_sizes = true,

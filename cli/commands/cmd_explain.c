@@ -50,9 +50,8 @@ const struct cli_command cli_command_explain = {
     .arguments = "[TOPIC]",
     .arguments_max = 1,
     .help = "explain a term of GPU memory management, or list the topics",
-    .details =
-        "Short texts about the terms in the other commands' output: fragmentation, rounding,\n"
-        "why nvidia-smi shows another number, and so on.\n",
+    .details = "Short texts about the terms in the output of other commands: fragmentation,\n"
+               "rounding, why nvidia-smi shows another number, and so on.\n",
     .examples = "tarn explain\n"
                 "tarn explain fragmentation",
     .words = cli_topic_names,

@@ -79,15 +79,16 @@ const struct cli_command cli_command_export = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "write a snapshot for databases, spreadsheets, trace viewers and flame graphs",
-    .details =
-        "json, pickle   the snapshot itself, with PyTorch's keys\n"
-        "jsonl          rows of events, allocations, segments, blocks, stacks and annotations\n"
-        "csv            one of these tables; no cell can act as a formula\n"
-        "sqlite         a database of all tables, with views such as live_by_stack\n"
-        "perfetto       a Chrome trace for ui.perfetto.dev: bytes over time, one slice per block\n"
-        "speedscope     stacks by bytes, for speedscope.app\n"
-        "folded         stacks by bytes, one line per stack, for flame graph tools\n",
+    .help = "convert a snapshot for databases, spreadsheets and trace viewers",
+    .details = "json, pickle   the snapshot itself, with PyTorch's keys\n"
+               "jsonl          rows of events, allocations, segments, blocks, stacks and\n"
+               "               annotations\n"
+               "csv            one of these tables; no cell can act as a formula\n"
+               "sqlite         a database of all tables, with views such as live_by_stack\n"
+               "perfetto       a Chrome trace for ui.perfetto.dev: bytes over time, and one\n"
+               "               slice per block\n"
+               "speedscope     stacks by bytes, for speedscope.app\n"
+               "folded         stacks by bytes, one line per stack, for flame graph tools\n",
     .examples = "tarn export --to sqlite dump.pickle -o dump.db\n"
                 "tarn export --to csv --table blocks dump.pickle\n"
                 "tarn export --to perfetto dump.pickle -o trace.json",

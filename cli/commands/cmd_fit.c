@@ -268,9 +268,9 @@ const struct cli_command cli_command_fit = {
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "find the smallest device that fits a recorded run",
-    .details =
-        "Replays the trace on devices of different sizes. With --device, exits with 1 if the\n"
-        "run does not fit; before that, it searches for other settings.\n",
+    .details = "Replays the trace on devices of different sizes. If the run does not fit the\n"
+               "device of --device, searches for settings under which it does, and exits with 1\n"
+               "if there are none.\n",
     .examples = "tarn fit dump.pickle --device 80GB",
     .prints_sizes = true,
     .is_redirected = true,

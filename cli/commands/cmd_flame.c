@@ -110,11 +110,11 @@ const struct cli_command cli_command_flame = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "draw allocated memory at a time point, or its growth, as a flame graph",
-    .details =
-        "The time point is the peak by default. With --from, draws how much more each stack\n"
-        "holds at --at (default: the end) than at --from; stacks that shrank are omitted, with\n"
-        "their sum in the title. With --by, groups come first, then their stacks.\n",
+    .help = "draw a flame graph of memory at a time point, or of its growth",
+    .details = "The time point is the peak by default. With --from, draws how much more each\n"
+               "stack holds at --at (default: the end) than at --from; stacks that shrank are\n"
+               "omitted, with their sum in the title. With --by, groups come first, then their\n"
+               "stacks.\n",
     .examples = "tarn flame dump.pickle -o flame.svg\n"
                 "tarn flame --from start --folded dump.pickle -o -",
     .prints_sizes = true,

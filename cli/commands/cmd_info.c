@@ -7,7 +7,7 @@ static enum cli_exit info_run(const struct cli_call *call)
     const enum cli_exit code = cli_trace_run(call, tarn_report_info);
 
     cli_hint(call, code,
-             "\"tarn peak\" says what memory was made of; \"tarn oom\" why requests failed");
+             "\"tarn peak\" shows memory at its peaks; \"tarn oom\" explains why requests failed");
     return code;
 }
 
@@ -16,9 +16,10 @@ const struct cli_command cli_command_info = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "say what is in a snapshot, and what is not",
-    .details = "Form, settings, devices, events by action, how many have stacks, and whether the\n"
-               "trace begins in mid-run because its ring overflowed or recording began late.\n",
+    .help = "show what is in a snapshot, and what is missing",
+    .details = "Shows format, settings, devices, events by action, how many events have a stack,\n"
+               "and whether the trace begins mid-run, because its ring buffer overflowed or\n"
+               "recording began late.\n",
     .examples = "tarn info dump.pickle",
     .prints_sizes = true,
     .opts = cli_info_opts,

@@ -20,7 +20,7 @@ static enum cli_exit leaks_run(const struct cli_call *call)
 
     tarn_suppressions_destroy(suppressions);
     cli_hint(call, code,
-             "\"tarn flame --from step:1 --at end\" draws what grew, where steps are known");
+             "\"tarn flame --from step:1 --at end\" draws what grew, if the trace has steps");
     return code == CLI_EXIT_OK && values->fail && leaks > 0 ? CLI_EXIT_GATE : code;
 }
 
@@ -30,10 +30,10 @@ const struct cli_command cli_command_leaks = {
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "list the stacks whose memory grows from step to step",
-    .details =
-        "Compared at the ends of steps, if annotations tell them, else where a stack repeats at\n"
-        "even distances, else at the ends of equal parts. Growth is the median of all slopes, so\n"
-        "that one large allocation is no leak. From: the event at which it was higher first.\n",
+    .details = "Compares the ends of steps. Without step annotations it compares the points\n"
+               "where a stack repeats at even intervals, and otherwise the ends of equal parts.\n"
+               "Growth is the median of the slopes between all pairs of points, so one large\n"
+               "allocation is not a leak. \"from\" is the event at which the stack first grew.\n",
     .examples = "tarn leaks dump.pickle\n"
                 "tarn leaks --steps 8 -n 3 dump.pickle",
     .prints_sizes = true,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn live`: what memory is made of at any instant. */
+/* `tarn live`: memory by stack at any point of the trace. */
 #include "trace_run.h"
 
 static enum cli_exit live_run(const struct cli_call *call)
@@ -7,7 +7,7 @@ static enum cli_exit live_run(const struct cli_call *call)
     const enum cli_exit code = cli_trace_run(call, tarn_report_live);
 
     cli_hint(call, code,
-             "\"tarn diff FILE FILE --at A --to B\" says what changed between two instants");
+             "\"tarn diff FILE FILE --at A --to B\" shows what changed between two time points");
     return code;
 }
 
@@ -16,9 +16,9 @@ const struct cli_command cli_command_live = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "say what memory was made of at any instant",
-    .details = "At the end of the trace unless --at says else: --at oom is the first request that\n"
-               "failed, --at event:N right after an event of the trace. Tables add up.\n",
+    .help = "show memory by stack at any point of the trace",
+    .details = "Looks at the end of the trace unless --at names another time point: oom is the\n"
+               "first failed request, event:N the state right after an event. Tables add up.\n",
     .examples = "tarn live dump.pickle\n"
                 "tarn live --at event:100 --by function dump.pickle\n"
                 "tarn live --where 'size >= 1MiB && life > 2s' dump.pickle",

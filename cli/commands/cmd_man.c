@@ -172,9 +172,8 @@ const struct cli_command cli_command_man = {
     .arguments = "[COMMAND]",
     .arguments_max = 1,
     .help = "show the man page of a command, or of the program",
-    .details =
-        "On a terminal man(1) shows the page, if it is installed. Otherwise the output is roff,\n"
-        "for \"man -l -\" or a file.\n",
+    .details = "On a terminal man(1) shows the page, if it is installed. Otherwise the output is\n"
+               "roff, for \"man -l -\" or a file.\n",
     .examples = "tarn man peak > tarn-peak.1\n"
                 "mkdir pages && tarn man --folder pages",
     .opts = man_opts,

@@ -13,10 +13,10 @@ const struct cli_command cli_command_memory = {
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "draw memory by stack as a flame graph",
-    .details = "The levels are stream, state of the block, then the stack that allocated it.\n"
-               "The output is one self-contained SVG file: open it in a browser to zoom (click),\n"
-               "search (/) and see details. It replaces an existing file, as does\n"
-               "`python -m torch.cuda._memory_viz memory`.\n",
+    .details = "The levels are stream, state of the block, then the stack that allocated it. The\n"
+               "output is one self-contained SVG file: open it in a browser to zoom (click),\n"
+               "search (/) and see details. It replaces an existing file, as does `python -m\n"
+               "torch.cuda._memory_viz memory`.\n",
     .examples = "tarn memory dump.pickle -o memory.svg\n"
                 "tarn memory --folded dump.pickle",
     .prints_sizes = true,

@@ -7,7 +7,7 @@ static enum cli_exit oom_run(const struct cli_call *call)
     const enum cli_exit code = cli_trace_run(call, tarn_report_oom);
 
     cli_hint(call, code,
-             "\"tarn frag --at oom\" says where free memory is; \"tarn replay --conf ...\" tries "
+             "\"tarn frag --at oom\" shows where free memory is; \"tarn replay --conf ...\" tries "
              "settings");
     return code;
 }
@@ -17,12 +17,15 @@ const struct cli_command cli_command_oom = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "say why requests for memory failed, and who held the memory",
-    .details =
-        "The verdict is one of: fragmented (enough is free where the request could use it, in\n"
-        "too small pieces), wrong pool or stream (enough is free, elsewhere), really full, and\n"
-        "outside the allocator (others hold what is missing; needs --device-total).\n"
-        "Sizes are rounded as the allocator rounds them: reserved = used + slack + free.\n",
+    .help = "explain why requests failed, and who held the memory",
+    .details = "The verdict is one of\n"
+               "  fragmented              enough is free where the request could use it, but in\n"
+               "                          pieces that are too small\n"
+               "  wrong pool or stream    enough is free, but elsewhere\n"
+               "  really full             all free memory together would not suffice\n"
+               "  outside the allocator   others hold what is missing; needs --device-total\n"
+               "Sizes are rounded as the allocator does: reserved = used + slack + free. \"tarn\n"
+               "explain oom-verdicts\" says what helps.\n",
     .examples = "tarn oom oom.pickle\n"
                 "tarn oom --device-total 80GiB oom.pickle",
     .prints_sizes = true,

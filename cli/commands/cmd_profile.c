@@ -60,13 +60,11 @@ const struct cli_command cli_command_profile = {
     .arguments_min = 2,
     .arguments_max = 2,
     .help = "convert the memory timeline of a profile to a snapshot",
-    .details =
-        "TRACE is the Chrome trace that torch.profiler exports after a run with "
-        "profile_memory=True\n"
-        "(and with_stack=True, for stacks), plain, gzip or zstd. OUTPUT is a snapshot for the\n"
-        "other commands: JSON when its name ends in .json, else a pickle; - is standard output.\n"
-        "As with PyTorch's own _profile_to_snapshot there is one segment per device, and the CPU\n"
-        "is the device after the last GPU.\n",
+    .details = "TRACE is the Chrome trace that torch.profiler exports after a run with\n"
+               "profile_memory=True (and with_stack=True, for stacks), plain, gzip or zstd.\n"
+               "OUTPUT is a snapshot for the other commands: JSON if its name ends in .json,\n"
+               "otherwise a pickle; - is standard output. As with PyTorch's _profile_to_snapshot\n"
+               "there is one segment per device, and the CPU is the device after the last GPU.\n",
     .examples = "tarn profile profile.json.gz memory.pickle\n"
                 "tarn profile profile.json.gz - | tarn peak -",
     .opts = profile_opts,

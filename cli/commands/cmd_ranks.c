@@ -105,11 +105,11 @@ const struct cli_command cli_command_ranks = {
     .arguments = "SNAPSHOT...",
     .arguments_min = 1,
     .arguments_max = -1,
-    .help = "compare the snapshots of many ranks: which stands out, and why",
-    .details =
-        "By what is allocated at the peak of each, unless --at says else. Outliers are far from\n"
-        "the median (3.5 median absolute deviations times 1.4826, and 1 % of it); each is\n"
-        "compared with the rank nearest to the median, by stack. Files are read one by one.\n",
+    .help = "compare the snapshots of many ranks, and explain outliers",
+    .details = "Compares the allocated memory of each rank at its peak, or at --at. An outlier\n"
+               "is farther from the median than 3.5 times the median absolute deviation, scaled\n"
+               "by 1.4826, and than 1 % of the median. Each is compared, by stack, with the rank\n"
+               "nearest to the median. Files are read one at a time.\n",
     .examples = "tarn ranks rank*.pickle",
     .prints_sizes = true,
     .opts = ranks_opts,

@@ -426,10 +426,10 @@ const struct cli_command cli_command_replay = {
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "replay a recorded trace in the allocator, under any settings",
-    .details =
-        "Replays the requests and frees of the trace on a simulated device. Under the recorded\n"
-        "settings every block gets its recorded address. A snapshot does not contain the memory\n"
-        "limit of the recorded run; it is inferred and kept.\n",
+    .details = "Replays the allocations and frees of the trace on a simulated device. Under the\n"
+               "recorded settings every block gets its recorded address. A snapshot does not\n"
+               "contain the memory limit of the recorded run; it is inferred and kept. --conf ''\n"
+               "replays under PyTorch's defaults.\n",
     .examples = "tarn replay dump.pickle --conf '' --conf expandable_segments:True",
     .prints_sizes = true,
     .opts = replay_opts,

@@ -517,8 +517,8 @@ const struct cli_command cli_command_scale = {
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "estimate the memory of a recorded run with a larger batch",
-    .details = "Multiplies the sizes of selected requests and replays the trace. The result is an\n"
-               "estimate: a larger run may use other algorithms and workspaces.\n",
+    .details = "Multiplies the sizes of selected requests and replays the trace. The result is\n"
+               "an estimate: a larger run may use other algorithms and workspaces.\n",
     .examples = "tarn scale dump.pickle --factor batch=1.5,2,4\n"
                 "tarn scale dump.pickle --factor activation=2\n"
                 "tarn scale dump.pickle --match 'attention=2' --device 80GB",

@@ -13,11 +13,10 @@ const struct cli_command cli_command_segments = {
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "draw the contents of each segment as a flame graph",
-    .details =
-        "The levels are stream, segment, state of the block, then the stack that allocated it.\n"
-        "The output is one self-contained SVG file: open it in a browser to zoom (click),\n"
-        "search (/) and see details. It replaces an existing file, as does\n"
-        "`python -m torch.cuda._memory_viz segments`.\n",
+    .details = "The levels are stream, segment, state of the block, then the stack that\n"
+               "allocated it. The output is one self-contained SVG file: open it in a browser to\n"
+               "zoom (click), search (/) and see details. It replaces an existing file, as does\n"
+               "`python -m torch.cuda._memory_viz segments`.\n",
     .examples = "tarn segments dump.pickle -o segments.svg",
     .prints_sizes = true,
     .opts = cli_flame_opts,

@@ -38,10 +38,9 @@ const struct cli_command cli_command_stats = {
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "print the pages of each segment, and totals",
-    .details = "The text is that of `python -m torch.cuda._memory_viz stats` without the final "
-               "empty line.\n"
-               "SNAPSHOT is a file of torch.cuda.memory._dump_snapshot, plain, gzip or zstd;\n"
-               "- is standard input.\n",
+    .details = "The text is that of `python -m torch.cuda._memory_viz stats` without the final\n"
+               "empty line. SNAPSHOT is a file of torch.cuda.memory._dump_snapshot, plain, gzip\n"
+               "or zstd; - is standard input.\n",
     .examples = "tarn stats dump.pickle\n"
                 "gunzip -c dump.pickle.gz | tarn stats -",
     .prints_sizes = true,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn top`: which stacks hold and ask for most. */
+/* `tarn top`: which stacks hold and request the most. */
 #include "trace_run.h"
 
 static enum cli_exit top_run(const struct cli_call *call)
 {
     const enum cli_exit code = cli_trace_run(call, tarn_report_top);
 
-    cli_hint(
-        call, code,
-        "\"tarn top --by category\" sums it up; \"tarn leaks\" finds memory that keeps growing");
+    cli_hint(call, code,
+             "\"tarn top --by category\" sums up by purpose; \"tarn leaks\" finds memory that "
+             "keeps growing");
     return code;
 }
 
@@ -17,12 +17,11 @@ const struct cli_command cli_command_top = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "list the stacks that hold and ask for most memory",
-    .details =
-        "Columns: bytes held when most was allocated, bytes held at the end, bytes and blocks\n"
-        "allocated in the trace, and the mean life of a block in events. The columns\n"
-        "add up. What was there before the trace began is in the row (not recorded), unless the\n"
-        "snapshot still has its stack.\n",
+    .help = "list the stacks that hold and request the most memory",
+    .details = "Columns: bytes held at the allocated peak, bytes held at the end, bytes and\n"
+               "blocks allocated in the trace, and the mean lifetime of a block in events. The\n"
+               "columns add up. Memory from before the trace is in the row (not recorded),\n"
+               "unless the snapshot still has its stack.\n",
     .examples = "tarn top --sort count -n 5 dump.pickle\n"
                 "tarn top --tree --sort allocated dump.pickle",
     .prints_sizes = true,

@@ -55,12 +55,11 @@ const struct cli_command cli_command_trace = {
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "print the trace as Python-like code, one line per event",
-    .details =
-        "a = cudaMalloc(ADDRESS, SIZE) is a new segment, b = a[OFFSET:SIZE] an allocation in it,\n"
-        "del b its free. seg_N is the N-th segment of the snapshot, MEM an address in none.\n"
-        "A device ends with TOTAL MEM: the requested bytes of blocks allocated at the end.\n"
-        "With --compat the output is that of `python -m torch.cuda._memory_viz trace`, where\n"
-        "this number is meaningless.\n",
+    .details = "a = cudaMalloc(ADDRESS, SIZE) is a new segment, b = a[OFFSET:SIZE] an allocation\n"
+               "in it, del b its free. seg_N is the N-th segment of the snapshot, MEM an address\n"
+               "in none. A device ends with TOTAL MEM: the requested bytes of blocks allocated\n"
+               "at the end. With --compat the output is that of `python -m\n"
+               "torch.cuda._memory_viz trace`, where this number is meaningless.\n",
     .examples = "tarn trace dump.pickle\n"
                 "tarn trace -d 0 --compat dump.pickle",
     .prints_sizes = true,

@@ -203,11 +203,10 @@ const struct cli_command cli_command_track = {
     .arguments = "LOG",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "show which modules of a recorded training run held memory, by category and time",
-    .details =
-        "LOG contains the events of a memory tracker (JSON lines, plain, gzip or zstd; - is\n"
-        "standard input; docs/tracker.md). Compares every snapshot recorded in it, and exits\n"
-        "with 1 after printing the results if one differs.\n",
+    .help = "show which modules of a training run held memory, and when",
+    .details = "LOG contains the events of a memory tracker (docs/tracker.md) as JSON lines,\n"
+               "plain, gzip or zstd; - is standard input. Every snapshot recorded in it is\n"
+               "compared; the command exits with 1, after printing the results, if one differs.\n",
     .examples = "tarn track model.jsonl.gz\n"
                 "tarn track --modulewise --depth 2 --units MiB --tabulate model.jsonl.gz",
     .opts = track_opts,

@@ -156,11 +156,10 @@ const struct cli_command cli_command_trim = {
     .arguments_min = 2,
     .arguments_max = 2,
     .help = "write a part of a snapshot, or anonymize it",
-    .details =
-        "OUTPUT is JSON when its name ends in .json, else a pickle; - is standard output. If the\n"
-        "end of a trace is cut off, segments and blocks are those right after the last event.\n"
-        "With --anonymize names become function1, file1.py, note1. PyTorch's own names, sizes,\n"
-        "addresses and settings stay, and times start at 0.\n",
+    .details = "OUTPUT is JSON if its name ends in .json, otherwise a pickle; - is standard\n"
+               "output. If the end of a trace is cut off, segments and blocks are those right\n"
+               "after the last event. With --anonymize names become function1, file1.py, note1;\n"
+               "PyTorch's own names, sizes, addresses and settings stay, and times start at 0.\n",
     .examples = "tarn trim --anonymize --drop-cpp dump.pickle public.pickle\n"
                 "tarn trim --events ..500 dump.pickle start.pickle\n"
                 "tarn trim -d 0 --time 0..0.5 dump.pickle half.json",

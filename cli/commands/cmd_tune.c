@@ -299,9 +299,9 @@ const struct cli_command cli_command_tune = {
     .arguments_min = 1,
     .arguments_max = -1,
     .help = "find the best allocator settings for recorded runs",
-    .details =
-        "Replays the traces under many settings: each option on its own, then combinations\n"
-        "starting from the best. The result is deterministic. Several traces count as their sum.\n",
+    .details = "Replays the traces under many settings: each option on its own, then\n"
+               "combinations, starting from the best. The result is deterministic. Several\n"
+               "traces are judged by their sum.\n",
     .examples = "tarn tune dump.pickle\n"
                 "tarn tune --each dump.pickle\n"
                 "tarn tune --goal capacity --limit 78GiB rank*.pickle",

@@ -69,12 +69,11 @@ const struct cli_command cli_command_verify = {
     .arguments_min = 1,
     .arguments_max = -1,
     .help = "compare the allocator with recorded decisions, call by call",
-    .details =
-        "Repeats the calls of each log (JSON lines, plain, gzip or zstd; - is standard input)\n"
-        "on a simulated device and compares every pointer, event, counter and snapshot.\n"
-        "With --memory a GPU backs the recorded addresses: each block is written when it is\n"
-        "allocated and must hold the same bytes when it is freed.\n"
-        "Exits with 1 if anything differs and prints the first difference in full.\n",
+    .details = "Repeats the calls of each log (JSON lines, plain, gzip or zstd; - is standard\n"
+               "input) on a simulated device and compares every pointer, event, counter and\n"
+               "snapshot. With --memory a GPU backs the recorded addresses: each block is\n"
+               "written when it is allocated and must hold the same bytes when it is freed.\n"
+               "Exits with 1 if anything differs, and prints the first difference in full.\n",
     .examples = "tarn verify decisions.jsonl.gz",
     .is_redirected = true,
     .opts = verify_opts,

@@ -48,10 +48,9 @@ const struct cli_command cli_command_view = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "write an HTML page: memory over time, blocks, stacks, failed requests",
-    .details =
-        "One self-contained HTML file for any browser. It needs no other file and no network,\n"
-        "and can be mailed. In the page, ? lists the keys.\n",
+    .help = "write an HTML page: timeline, blocks, segments, failed requests",
+    .details = "One self-contained HTML file for any browser. It needs no other file and no\n"
+               "network, and can be mailed. In the page, ? lists the keys.\n",
     .examples = "tarn view dump.pickle\n"
                 "tarn view dump.pickle -o share.html --redact paths --title 'step 100'",
     .opts = view_opts,

@@ -283,7 +283,7 @@ struct tarn_holders {
 struct tarn_composition {
     struct tarn_time_point at;
     struct tarn_holders holders;
-    uint64_t unallocated; /* reserved and not allocated: cached, between blocks, lost to rounding;
+    uint64_t unallocated; /* reserved but not allocated: cached, between blocks, lost to rounding;
                              TARN_NONE: the selection leaves that open */
 };
 
@@ -323,7 +323,7 @@ struct tarn_pool_row {
     uint64_t largest_free;
     uint64_t scattered; /* free, but not in the largest piece */
     uint64_t free_pieces;
-    uint64_t free_segments; /* bytes of segments that are free as a whole */
+    uint64_t free_segments; /* bytes of entirely free segments */
 };
 
 /* What a group held before, and holds after. */
@@ -556,15 +556,15 @@ TARN_API enum tarn_status tarn_frag_compute(const struct tarn_snapshot *snapshot
                                             size_t *count_out,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Where reserved memory is lost at the instant of the selection, else when most was reserved:
- * inside of blocks, between them, and in segments that few small blocks pin; and how that was over
- * the trace. Segments are shared, so a selection of blocks does not limit what is counted. */
+/* Where reserved memory is lost at the time point of the selection, by default the reserved peak:
+ * inside blocks, between them, and in segments that a few small blocks pin; and how this changed
+ * over the trace. Segments are shared, so a selection of blocks does not limit what is counted. */
 TARN_API enum tarn_status tarn_report_frag(const struct tarn_snapshot *snapshot,
                                            const struct tarn_report_options *options,
                                            const struct tarn_writer *writer,
                                            struct tarn_error *error) TARN_MUST_CHECK;
 
-/* The time points at which tarn_report_leaks compares memory are called moments. They are: */
+/* Which time points are compared to find leaks. */
 enum tarn_moments {
     TARN_MOMENTS_STEPS,  /* ends of steps, by annotations */
     TARN_MOMENTS_STACK,  /* where a stack repeats */
@@ -833,8 +833,8 @@ TARN_API enum tarn_status tarn_info_compute(const struct tarn_snapshot *snapshot
                                             struct tarn_info_result **result_out,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
-/* What is in the file and what is not: its form, settings, devices, events by action, whether the
- * trace begins in mid-run, and the warnings of the reader. Does not need a trace. */
+/* What is in the file and what is missing: format, settings, devices, events by action, whether the
+ * trace begins mid-run, and the warnings of the reader. Does not need a trace. */
 TARN_API enum tarn_status tarn_report_info(const struct tarn_snapshot *snapshot,
                                            const struct tarn_report_options *options,
                                            const struct tarn_writer *writer,

@@ -5,11 +5,11 @@
  * replaced.
  *
  * A slot is identified by its contents, the address of the method with a given mangled name, which
- * also determines its parameters. Methods that only the base class has cannot be found so: they are
- * inline there. Five lie between releasePool and shareIpcHandle, in this order in all versions that
- * have five; when there are not five, they are left alone. Six lie behind getIpcDevPtr, the second
- * of which is recordHistory, and two or three observers later comes enablePeerAccess: of another
- * shape they are left alone as well.
+ * also determines its parameters. Methods that only the base class has cannot be found this way:
+ * they are inline there. Five lie between releasePool and shareIpcHandle, in this order in all
+ * versions that have five; if there are not five, they are left alone. Six lie behind getIpcDevPtr:
+ * the second is recordHistory, and two or three observers later comes enablePeerAccess. With any
+ * other layout they are left alone as well.
  *
  * On machines with an unknown calling convention (getIpcDevPtr), ours is NULL and torch's stays.
  *

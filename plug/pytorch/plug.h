@@ -62,9 +62,9 @@ TARN_API void tarn_torch_record_stream(void *ptr, void *stream);
 
 /*
  * From now on requests of streams that the filter accepts go to that pool. `filter` is the hidden
- * pointer to a std::function<bool(cudaStream_t)> parameter (the Itanium C++ ABI passes it so); it
+ * pointer to a std::function<bool(cudaStream_t)> parameter (as the Itanium C++ ABI passes it); it
  * is copied. An object that is not laid out as libstdc++'s is left alone, and the pool then takes
- * the requests of every stream that the driver says is being captured.
+ * the requests of every stream that the driver reports as being captured.
  */
 TARN_API void tarn_torch_begin_pool(int device, struct tarn_pool_id id, void *filter);
 TARN_API void tarn_torch_end_pool(int device, struct tarn_pool_id id);
@@ -83,7 +83,7 @@ TARN_API const char *tarn_torch_missing_symbol(void);
  * is torch's current allocator, those of these methods that libtarn can do: cacheInfo
  * (cudnn.benchmark), getMemoryFraction, resetPeakStats, resetAccumulatedStats, emptyCache of one
  * pool, the use counts of pools (torch.cuda.MemPool), sharing with other processes, peers of
- * growing segments, and what torch says about its history: ranges of record_function become
+ * expandable segments, and torch's calls about its history: ranges of record_function become
  * annotations and compiled regions compile contexts, while recordHistory itself does nothing (see
  * tarn_torch_record_history). Call it after
  * torch.cuda.memory.change_current_allocator and before CUDA starts. TARN_ERR_NOT_SUPPORTED when

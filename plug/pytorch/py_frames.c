@@ -2,22 +2,21 @@
 /*
  * A frame is a code object and the offset of an instruction in it. Stacks are kept as a tree: a
  * node is a frame and the number of its caller's node, so that a stack is the number of its
- * innermost node, and equal callers are there once. A node lives while stacks or callees refer to
+ * innermost node, and equal callers are stored once. A node lives while stacks or callees refer to
  * it, and holds a reference to its code object for as long, so that the object's address is its
- * identity. Names, files and lines are asked of the code object when somebody looks.
+ * identity. Names, files and lines are read from the code object when a snapshot is taken.
  *
- * Whether a thread has frames, and the frames themselves, may be asked only with the interpreter's
- * lock (the GIL). Torch gives it up before most of what it does, so a thread that is Python's takes
- * it for the time of the walk, as torch's own recorder does: before any lock of libtarn. A thread
- * that Python does not know has no frames and takes nothing. References are given up under locks
- * of the allocator and on threads of any kind; dead nodes wait in a list until a walk, which has
- * the interpreter's lock, gives their code objects back.
+ * Frames may be read only with the interpreter's lock (the GIL). Torch releases it before most of
+ * its work, so a Python thread takes it again for the walk, as torch's own recorder does: before
+ * any lock of libtarn. A thread unknown to Python has no frames and takes no lock. References are
+ * dropped under locks of the allocator and on threads of any kind; dead nodes wait in a list until
+ * a walk, which has the GIL, releases their code objects.
  *
- * `lock` guards the tree. Nothing of the interpreter is called under it but Py_IncRef, which only
- * counts. Giving a code object back may run a destructor, and that may free tensors and come here
- * again: it is done without `lock`, and without anything half done.
+ * `lock` guards the tree. Of the interpreter only Py_IncRef, which just counts, is called under it.
+ * Releasing a code object may run a destructor, which may free tensors and re-enter this file: it
+ * is done without `lock`, and with nothing half done.
  *
- * All memory is in one static array, whose pages exist once they are used.
+ * All memory is in one static array, whose pages are committed on first use.
  */
 #include "plug/pytorch/py_frames.h"
 
@@ -36,7 +35,7 @@ static struct {
     object *(*own_state)(void);                         /* of this thread; NULL = not Python's */
     object *(*current_state)(void);                     /* of the thread that has the lock */
     int (*ensure)(void);                                /* takes the lock */
-    void (*release)(int state);                         /* gives it back */
+    void (*release)(int state);                         /* releases it */
     object *(*innermost)(object *state);                /* a new reference, as the next two */
     object *(*caller)(object *frame);                   /* NULL = none */
     object *(*code)(object *frame);                     /* never NULL */
@@ -127,8 +126,8 @@ static pthread_mutex_t *const lock = &tn_torch_locks[TN_TORCH_LOCK_PY_FRAMES];
 static struct node nodes[TN_PY_FRAMES_MAX + 1];
 static uint32_t buckets[TN_PY_BUCKETS];
 static uint32_t nodes_begun = 1; /* those from here on were never used */
-static uint32_t unused;          /* given back */
-static uint32_t dead;            /* their code objects wait to be given back */
+static uint32_t unused;          /* freed */
+static uint32_t dead;            /* their code objects wait to be released */
 static uint64_t nodes_used;      /* the dead included */
 static uint64_t nodes_limit = TN_PY_FRAMES_MAX;
 static uint64_t stacks_dropped;
@@ -203,7 +202,7 @@ static void node_leave_bucket(uint32_t number)
     *link = nodes[number].next;
 }
 
-/* Takes away those that nobody refers to, from here outwards. Under the lock. */
+/* Removes unreferenced nodes, from here outwards. Under the lock. */
 static void nodes_bury(uint32_t number)
 {
     while (number && nodes[number].references == 0) {
@@ -252,7 +251,7 @@ static void give_codes_back(void)
     atomic_store_explicit(&some_are_dead, false, memory_order_relaxed);
     (void)pthread_mutex_unlock(lock);
     while (number) {
-        const uint32_t next = nodes[number].next; /* nobody else knows these now */
+        const uint32_t next = nodes[number].next; /* no other thread can reach these now */
 
         py.decref(nodes[number].code);
         (void)pthread_mutex_lock(lock);
@@ -340,7 +339,7 @@ static void frames_release(void *context, uint64_t stack)
     (void)pthread_mutex_unlock(lock);
 }
 
-/* An attribute that is a text; "??" for anything else. *kept_out is a reference to give back. */
+/* An attribute that is a text; "??" for anything else. *kept_out is a reference to release. */
 static const char *text_of(object *code, const char *name, object **kept_out)
 {
     const char *text = NULL;

@@ -34,12 +34,12 @@ struct tn_py_usage tn_py_usage(void);
 /* The interpreter is shutting down: do not call it any more. */
 void tn_py_shutdown(void);
 
-/* Between these two, which may be nested, the calling thread may hold a lock of torch's, for which
- * the holder of the interpreter's may be waiting: so it does not wait for that one. */
+/* Between these two calls, which may be nested, the calling thread may hold a lock of torch that
+ * the holder of the interpreter's lock waits for, so it must not wait for the latter. */
 void tn_py_forbid_waiting(void);
 void tn_py_allow_waiting(void);
 
-/* Takes the interpreter's lock, where there is one, until the given value is handed back. */
+/* Takes the interpreter's lock, if there is an interpreter; the value is for the release. */
 enum {
     TN_PY_NOT_ENTERED = -1
 };

@@ -5,7 +5,7 @@
  * would require that no call of the allocator is in progress.
  *
  * `lock` guards all of this file. Opening a device takes the table's lock first, then this one.
- * Under it libtarn is called, but never the interpreter.
+ * libtarn is called under it, the interpreter never.
  */
 #include "plug/pytorch/record.h"
 

@@ -4,8 +4,8 @@
  * manager (which copies and destroys that) and the invoker. Such a parameter arrives as the address
  * of an object that the caller destroys when the call returns, so it is copied through its manager.
  * Another C++ library lays it out differently: an object whose last two words are not addresses of
- * code is none of libstdc++'s, and the driver is asked instead which streams are being captured.
- * That is what the filter of a capture does, except that it knows its own capture.
+ * code is not libstdc++'s, and the driver is queried instead for the streams being captured.
+ * A capture's filter does the same, except that it knows its own capture.
  *
  * `routes` is guarded by `lock`; the copy in a route is made before the allocator can call it and
  * destroyed when it no longer can.

@@ -15,13 +15,13 @@ struct tn_torch_handle {
     _Alignas(8) char string[TN_TORCH_STRING_BYTES];
 };
 
-/* ShareableHandle shareIpcHandle(void *ptr): what it returns is returned in memory of the caller's,
- * in C as in C++. */
+/* ShareableHandle shareIpcHandle(void *ptr). Returned in the caller's memory, in C as in C++. */
 struct tn_torch_handle tn_torch_share(void *self, void *ptr);
 
-/* std::shared_ptr<void> getIpcDevPtr(std::string handle). It is returned in memory of the caller's
- * too, for its destructor; C would return two words in registers. So the address of that memory is
- * a parameter here, the first, as on x86-64. On other machines C cannot take this call. */
+/* std::shared_ptr<void> getIpcDevPtr(std::string handle). Because it has a destructor, it is
+ * also returned in the caller's memory, where C would return two words in registers. So the address
+ * of that memory is the first parameter here, as on x86-64. On other machines C cannot implement
+ * this call. */
 void *tn_torch_open_shared(void *result, void *self, const void *handle);
 
 #if defined(__x86_64__)

@@ -36,7 +36,8 @@ enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *mo
     }
     if (query->tree && query->by != TARN_BY_STACK) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                       "a tree is one of stacks: it cannot be by %s", tn_grouping_name(query->by));
+                       "a tree shows stacks: it cannot be grouped by %s",
+                       tn_grouping_name(query->by));
     }
     enum tarn_status status = tn_frame_view_init(&query->view, model, &query->selection, error);
 
@@ -309,7 +310,7 @@ static enum tarn_status marks_make(struct wanted *wanted, struct tarn_error *err
                          ", and no block has metadata \"%.*s\""
                        : "device %" PRId64
                          " has no annotation \"%.*s\"; \"tarn top --by annotation\" lists those "
-                         "in which memory was asked for",
+                         "that allocate memory",
                    analysis->whole.device, tn_utf8_cut(name, 200), name);
 }
 
@@ -324,8 +325,7 @@ static enum tarn_status where_make(struct tn_analysis *analysis, struct tarn_err
                                               .zero = tn_timeline_first_time(&analysis->whole)};
     if (where && where->uses_time && analysis->where.zero == TN_TIME_NONE) {
         return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
-                       "the trace of device %" PRId64
-                       " has no times; compare with numbers of events in --where",
+                       "the trace of device %" PRId64 " has no times; use event numbers in --where",
                        analysis->whole.device);
     }
     return TARN_OK;

@@ -3,7 +3,7 @@
  * The trace of one device as lifetimes of blocks: the events between which each was allocated.
  * Blocks from before the first event are those that the trace frees without having allocated them,
  * and those allocated at the end that the trace does not mention. So allocated bytes are exact at
- * every event, also in a trace that begins in mid-run.
+ * every event, also in a trace that begins mid-run.
  *
  * Bytes of blocks are requested bytes, as in PyTorch's `requested_bytes`: a block counts until its
  * free is complete. Reserved bytes are those of segments: what the snapshot has, less what the

@@ -106,7 +106,7 @@ static enum tarn_status field_unknown(struct reader *r, const char *at, size_t l
                                  fields[i].name);
     }
     return tn_fail_at(r->error, TARN_ERR_INVALID_ARGUMENT, offset,
-                      "column %lld: \"%s\" is no field%s%s%s; allowed: %s", offset + 1, word,
+                      "column %lld: \"%s\" is not a field%s%s%s; allowed: %s", offset + 1, word,
                       nearest ? " (did you mean \"" : "", nearest ? nearest : "",
                       nearest ? "\"?)" : "", allowed);
 }

@@ -164,7 +164,8 @@ static const char *find_excess(const char *text)
         return "more than 100 nested parentheses";
     }
     if (scale.refers_back) {
-        return "it refers back (\\1), for which a search can take years; write out what is meant, "
+        return "it has a back-reference (\\1), with which a search can take years; write out what "
+               "is meant, "
                "or "
                "\\\\1 for a backslash and a digit";
     }

@@ -160,7 +160,7 @@ static enum tarn_status version_check(struct tn_cuda_driver *driver, const char 
 
     if (!tn_dl_find(driver->library, "cuDriverGetVersion", &get_version)) {
         return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
-                       "%s is no CUDA driver: it has no function cuDriverGetVersion", path);
+                       "%s is not a CUDA driver: it has no function cuDriverGetVersion", path);
     }
     const int result = get_version(&driver->version);
     if (result != TN_CU_SUCCESS) {

@@ -57,5 +57,5 @@ enum tarn_status tarn_export(const struct tarn_snapshot *snapshot, enum tarn_exp
     case TARN_EXPORT_FOLDED:
         return folded_write(snapshot, &job);
     }
-    return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "there is no export form %d", (int)format);
+    return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "there is no export format %d", (int)format);
 }

@@ -134,7 +134,7 @@ static bool trace_put(struct scope *scope, size_t device)
             scope->weights[lifetimes[i].stack] += lifetimes[i].size;
         }
     }
-    profile_put(scope, (int64_t)device, "asked for in the trace");
+    profile_put(scope, (int64_t)device, "requested in the trace");
     tn_timeline_fini(&timeline);
     return true;
 }

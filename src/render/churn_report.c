@@ -13,8 +13,8 @@ static const struct tn_row_column columns[] = {
     {"bytes", "bytes", TN_ROW_SIZE, 0, AT(allocated)},
     {"events_from_allocation_to_free", "life", TN_ROW_MEAN, 6, AT(life_events), OF(allocations),
      .decimals = 1},
-    {"most_frequent_size_bytes", "mostly of", TN_ROW_SIZE, 0, AT(usual_size), .in = TN_IN_ROWS},
-    {"blocks_of_that_size", "so many", TN_ROW_PERCENT, 7, AT(of_usual_size), OF(allocations),
+    {"most_frequent_size_bytes", "main size", TN_ROW_SIZE, 0, AT(usual_size), .in = TN_IN_ROWS},
+    {"blocks_of_that_size", "main %", TN_ROW_PERCENT, 7, AT(of_usual_size), OF(allocations),
      .in = TN_IN_ROWS},
     {NULL, "", TN_ROW_GROUP, 0, AT(group)},
     {0}};

@@ -29,7 +29,7 @@ static void side_put(struct tn_document *document, const struct tarn_report_opti
         tn_selection_put(document->text, options, &side->head);
         tn_time_point_put(document->text, &side->head, word, &side->at);
     } else if (document->text) {
-        tn_text_printf(document->text, "%s: has no trace of this device\n", word);
+        tn_text_printf(document->text, "%s: no trace of this device\n", word);
     }
 }
 
@@ -37,7 +37,7 @@ static void total_put(struct tn_text_out *out, const struct tarn_change *total)
 {
     const double change = (double)total->after - (double)total->before;
 
-    tn_text_puts(out, "in all ");
+    tn_text_puts(out, "total change: ");
     tn_change_put(out, 0, change);
     if (total->before > 0) {
         tn_text_printf(out, " (%+.2f%%)", change / (double)total->before * 100);

@@ -251,7 +251,7 @@ static void notes_put(struct tn_text_out *out, const struct tn_flame *flame)
     const uint64_t bytes = tn_flame_node(flame, 0)->bytes;
     const struct left_out left = bytes ? left_out_count(flame) : (struct left_out){0, 0};
 
-    tn_text_printf(out, "<text x=\"%d\" y=\"46\">%s in all (%" PRIu64 " bytes)", MARGIN,
+    tn_text_printf(out, "<text x=\"%d\" y=\"46\">%s in total (%" PRIu64 " bytes)", MARGIN,
                    tn_text_size(out, (double)bytes).text, bytes);
     if (left.boxes > 0) {
         tn_text_printf(out, "; %" PRIu64 " boxes too narrow to draw (%s)", left.boxes,

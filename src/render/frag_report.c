@@ -41,16 +41,16 @@ static void state_put(struct tn_text_out *out, const struct tarn_frag_state *sta
 {
     state_line(out, state, state->requested, "requested by allocated blocks");
     state_line(out, state, state->rounding, "internal: rounded up to 512 bytes");
-    state_line(out, state, state->slack, "internal: behind blocks, too little to split off");
+    state_line(out, state, state->slack, "internal: remainders too small to split off");
     state_line(out, state, state->free, "free in segments");
     state_line(out, state, state->reserved, "reserved");
     tn_text_printf(out,
-                   "  largest free piece: %s of %" PRIu64 ", so %.1f%% of what is free is "
+                   "  largest of %" PRIu64 " free pieces: %s, so %.1f%% of the free memory is "
                    "fragmented\n",
-                   tn_text_size(out, (double)state->largest_free).text, state->free_pieces,
+                   state->free_pieces, tn_text_size(out, (double)state->largest_free).text,
                    tn_percent(state->scattered, state->free));
     if (outside > 0) {
-        tn_text_printf(out, "  %s more allocated in no segment that the file knows\n",
+        tn_text_printf(out, "  %s more is allocated outside the recorded segments\n",
                        tn_text_size(out, (double)outside).text);
     }
 }
@@ -84,13 +84,13 @@ static void pins_put(struct tn_document *document, const struct tarn_frag_result
     const uint64_t count = frag->row_count + frag->other_count;
 
     if (document->text && count == 0) {
-        tn_text_puts(document->text, "\nno segment is pinned by few small blocks\n");
+        tn_text_puts(document->text, "\nno segment is pinned by a few small blocks\n");
         return;
     }
     if (document->text) {
-        tn_text_printf(
-            document->text,
-            "\npinned: %" PRIu64 " segments whose blocks take an eighth of them at most\n", count);
+        tn_text_printf(document->text,
+                       "\npinned: %" PRIu64 " segments of which blocks use at most an eighth\n",
+                       count);
     } else if (document->json) {
         tn_json_open_object(document->json, "pinned");
     }
@@ -105,11 +105,11 @@ static void pins_put(struct tn_document *document, const struct tarn_frag_result
 static void head_put(struct tn_text_out *out, const struct tarn_frag_result *frag)
 {
     if (frag->is_of_all_blocks) {
-        tn_text_puts(out, "segments are shared by blocks, so these are of all blocks in that part "
+        tn_text_puts(out, "segments are shared, so these figures cover all blocks in that part "
                           "of the trace\n");
     }
     tn_text_putc(out, '\n');
-    tn_time_point_put(out, &frag->head, "then", &frag->at);
+    tn_time_point_put(out, &frag->head, "memory", &frag->at);
     state_put(out, &frag->state, frag->outside);
 }
 

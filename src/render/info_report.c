@@ -47,8 +47,7 @@ static void file_json(struct tn_json_text *json, const struct tarn_info_result *
 
 static void file_text(struct tn_text_out *out, const struct tarn_info_result *info)
 {
-    tn_text_printf(out, "%s%s\n", info->form,
-                   info->is_partial ? ", of which the end is missing" : "");
+    tn_text_printf(out, "%s%s\n", info->form, info->is_partial ? ", truncated" : "");
     tn_text_printf(out, "devices: %zu, segments: %" PRIu64 ", stacks: %" PRIu64 "\nsettings: ",
                    info->devices_in_file, info->segments, info->stacks);
     tn_text_put_escaped(out, info->settings, info->settings_length, TN_ESCAPED_PLAIN);
@@ -84,7 +83,7 @@ static void span_put(struct tn_text_out *out, const struct tarn_info_device *dev
 
     tn_text_printf(out, " in %.3f s", seconds);
     if (seconds > 0) {
-        tn_text_printf(out, ", %.0f a second", (double)device->events / seconds);
+        tn_text_printf(out, ", %.0f per second", (double)device->events / seconds);
     }
 }
 
@@ -104,7 +103,7 @@ static void trace_text(struct tn_text_out *out, const struct tarn_info_device *d
         return;
     }
     tn_text_printf(out,
-                   "  the trace begins in mid-run: %s was reserved and %" PRIu64
+                   "  the trace begins mid-run: %s was reserved and %" PRIu64
                    " blocks of %s allocated before it\n",
                    tn_text_size(out, (double)device->reserved_before).text, device->blocks_before,
                    tn_text_size(out, (double)device->requested_before).text);
@@ -114,7 +113,7 @@ static void selected_text(struct tn_text_out *out, const struct tarn_report_opti
                           const struct tarn_info_device *device)
 {
     if (device->steps > 0) {
-        tn_text_printf(out, "  steps: %" PRIu64 ", by their annotations\n", device->steps);
+        tn_text_printf(out, "  steps: %" PRIu64 ", from annotations\n", device->steps);
     }
     if (device->head.is_part) {
         tn_text_puts(out, "  ");

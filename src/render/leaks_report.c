@@ -42,7 +42,7 @@ static const struct tn_row_table table = {.columns = columns,
 
 static void moments_put(struct tn_text_out *out, const struct tarn_leaks_result *leaks)
 {
-    tn_text_printf(out, "compared at %zu moments", leaks->moment_count);
+    tn_text_printf(out, "compared at %zu points", leaks->moment_count);
     if (leaks->moment_count < leaks->moments_found) {
         tn_text_printf(out, " of %" PRIu64, leaks->moments_found);
     }
@@ -58,8 +58,8 @@ static void moments_put(struct tn_text_out *out, const struct tarn_leaks_result 
         tn_text_puts(out, ", the ends of equal parts");
         break;
     case TARN_MOMENTS_GUESSED:
-        tn_text_puts(out, ", the ends of equal parts: nothing tells steps (--steps N sets how "
-                          "many parts)");
+        tn_text_puts(out, ", the ends of equal parts, for lack of steps (--steps N sets "
+                          "their number)");
         break;
     }
     tn_text_puts(out, "\n\n");
@@ -75,10 +75,10 @@ static void table_put(struct tn_document *document, const struct tarn_leaks_resu
     tn_text_printf(document->text, "%s that keep growing: %zu\n", plural, leaks->leak_count);
     tn_table_put(document, &table, "groups", &rows);
     if (leaks->more_count > 0) {
-        (void)snprintf(label, sizeof label, "more that grow (%zu %s)", leaks->more_count, plural);
+        (void)snprintf(label, sizeof label, "others that grow (%zu %s)", leaks->more_count, plural);
         tn_table_put_row(document, &table, &rows, &leaks->more, label);
     }
-    (void)snprintf(label, sizeof label, "the others (%zu %s)", leaks->other_count, plural);
+    (void)snprintf(label, sizeof label, "others (%zu %s)", leaks->other_count, plural);
     tn_table_put_row(document, &table, &rows, &leaks->others, label);
     if (leaks->suppressed_blocks > 0) {
         tn_table_put_row(document, &table, &rows, &leaks->suppressed, "suppressed");
@@ -92,12 +92,13 @@ static void text_put(struct tn_document *document, const struct tarn_leaks_resul
 
     moments_put(out, leaks);
     if (leaks->moment_count < TARN_MOMENTS_MIN) {
-        tn_text_printf(out, "too few to tell what grows: %d are needed\n", TARN_MOMENTS_MIN);
+        tn_text_printf(out, "too few to tell what grows: at least %d are needed\n",
+                       TARN_MOMENTS_MIN);
         return;
     }
     table_put(document, leaks);
     if (leaks->head.is_part) {
-        tn_text_printf(out, "  %s allocated at the end are left out by the selection\n",
+        tn_text_printf(out, "  %s allocated at the end are not selected\n",
                        tn_text_size(out, (double)leaks->left_out_at_end).text);
     }
 }

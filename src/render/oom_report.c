@@ -45,7 +45,7 @@ static void verdict_put(struct tn_text_out *out, const struct tarn_oom_failure *
         break;
     case TARN_OOM_FULL:
     case TARN_OOM_OUTSIDE:
-        tn_text_printf(out, "only %s of %s reserved is free: in one piece it would not do for %s",
+        tn_text_printf(out, "only %s of %s reserved is free: too little for %s even in one piece",
                        size_of(&a, out, oom->all_pools.free), size_of(&b, out, oom->reserved),
                        size_of(&c, out, oom->request));
         break;
@@ -69,7 +69,7 @@ static void refusal_put(struct tn_text_out *out, const struct tarn_oom_failure *
                        size_of(&a, out, oom->device_free), size_of(&b, out, oom->segment));
     }
     if (oom->outside > 0) {
-        tn_text_printf(out, "  %s of the device is not of this allocator\n",
+        tn_text_printf(out, "  %s of the device is used outside this allocator\n",
                        size_of(&a, out, oom->outside));
     }
 }
@@ -81,20 +81,20 @@ static void remedies_put(struct tn_text_out *out, const struct tarn_oom_failure 
 
     if (oom->all_pools.waiting > 0) {
         tn_text_printf(out,
-                       "  %s is freed but waits for other streams; when they are done it can be "
-                       "used again\n",
+                       "  %s is freed but waits for other streams; it can be reused when they "
+                       "are done\n",
                        size_of(&size, out, oom->all_pools.waiting));
     }
-    tn_text_printf(out,
-                   "  emptying the cache would %s: %s is in segments that are free as a whole\n",
+    tn_text_printf(out, "  emptying the cache would %s: %s is in entirely free segments\n",
                    oom->emptying_helps ? "have made room" : "not have helped",
                    size_of(&size, out, oom->all_pools.free_segments));
     if (oom->expandable_helps != TARN_ANSWER_UNKNOWN) {
-        tn_text_printf(out, "  expandable_segments:True would %s\n",
-                       oom->expandable_helps == TARN_ANSWER_YES
-                           ? "have saved it: the run, replayed so, gets past this request in the "
-                             "same memory"
-                           : "not have saved it: the run, replayed so, fails in the same memory");
+        tn_text_printf(
+            out, "  expandable_segments:True would %s\n",
+            oom->expandable_helps == TARN_ANSWER_YES
+                ? "have saved it: replayed with it, the run gets past this request in the "
+                  "same memory"
+                : "not have saved it: replayed with it, the run fails in the same memory");
     }
 }
 
@@ -193,7 +193,7 @@ static void holders_put(struct tn_document *document, const struct tarn_report_h
         tn_json_close(document->json);
     } else if (document->text && head->is_part) {
         tn_text_put_size(document->text, (double)(oom->requested - oom->holders.total.bytes));
-        tn_text_puts(document->text, "          allocated as well, left out by the selection\n");
+        tn_text_puts(document->text, "          also allocated, but not selected\n");
     }
 }
 

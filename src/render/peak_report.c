@@ -19,16 +19,16 @@ static void around_put(struct tn_text_out *out, const struct tarn_report_head *h
                        const struct tarn_composition *composition)
 {
     if (head->is_part) {
-        line_put(out, composition->at.left_out, "allocated as well, left out by the selection");
+        line_put(out, composition->at.left_out, "also allocated, but not selected");
     }
     if (composition->unallocated != TARN_NONE) {
         line_put(out, composition->unallocated,
-                 "reserved and not allocated: cached, between blocks, or lost to rounding");
+                 "reserved but not allocated: cached, between blocks, or lost to rounding");
     }
     if (composition->holders.total.bytes_before > 0) {
         line_put(out, composition->holders.total.bytes_before,
-                 head->first_event > 0 ? "of the total was there before that part"
-                                       : "of the total was there before the first event");
+                 head->first_event > 0 ? "of the total was allocated before that part"
+                                       : "of the total was allocated before the first event");
     }
 }
 
@@ -74,9 +74,9 @@ static void peak_put(struct tn_document *document, const struct tarn_report_opti
 {
     const struct tarn_peak_result *peak = result;
 
-    composition_put(document, options, &peak->head, &peak->requested_peak, "most allocated",
+    composition_put(document, options, &peak->head, &peak->requested_peak, "allocated peak",
                     "requested_peak");
-    composition_put(document, options, &peak->head, &peak->reserved_peak, "most reserved",
+    composition_put(document, options, &peak->head, &peak->reserved_peak, "reserved peak",
                     "reserved_peak");
 }
 
@@ -85,7 +85,7 @@ static void live_put(struct tn_document *document, const struct tarn_report_opti
 {
     const struct tarn_live_result *live = result;
 
-    composition_put(document, options, &live->head, &live->composition, "then", "instant");
+    composition_put(document, options, &live->head, &live->composition, "memory", "instant");
 }
 
 static const struct tn_row_table *const tables[] = {&tn_holders_table, &tn_holders_tree_table,

@@ -51,9 +51,9 @@ static const struct tn_row_table changes_table = {.columns = tn_changes_columns,
 static void range_put(struct tn_text_out *out, const char *what,
                       const struct tarn_rank_range *range)
 {
-    tn_text_printf(out, "%s: least %s", what, tn_text_size(out, (double)range->least).text);
+    tn_text_printf(out, "%s: min %s", what, tn_text_size(out, (double)range->least).text);
     tn_text_printf(out, ", median %s", tn_text_size(out, (double)range->median).text);
-    tn_text_printf(out, ", most %s\n", tn_text_size(out, (double)range->most).text);
+    tn_text_printf(out, ", max %s\n", tn_text_size(out, (double)range->most).text);
 }
 
 static void range_put_json(struct tn_json_text *json, const char *key,
@@ -76,11 +76,12 @@ static void ranks_text(struct tn_document *document, const struct tarn_ranks_res
 
     tn_text_printf(document->text, "%zu ranks\n", result->rank_count);
     range_put(document->text, "allocated", &result->requested);
-    range_put(document->text, "most reserved", &result->reserved_peak);
+    range_put(document->text, "reserved peak", &result->reserved_peak);
     tn_text_putc(document->text, '\n');
     tn_table_put(document, &table, "ranks", &rows);
     if (result->rank_count < TARN_RANKS_MIN) {
-        tn_text_printf(document->text, "too few ranks to tell which stands out: %d are needed\n",
+        tn_text_printf(document->text,
+                       "too few ranks to tell which stands out: at least %d are needed\n",
                        TARN_RANKS_MIN);
     } else if (result->outlier_count == 0) {
         tn_text_puts(document->text, "no rank stands out\n");

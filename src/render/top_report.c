@@ -84,7 +84,7 @@ static void top_put(struct tn_document *document, const struct tarn_report_optio
     if (document->text && top->head.is_part) {
         tn_text_put_size(document->text, (double)top->at.left_out);
         tn_text_put_size(document->text, (double)top->left_out_at_end);
-        tn_text_puts(document->text, "  allocated, left out by the selection\n");
+        tn_text_puts(document->text, "  allocated, but not selected\n");
     }
 }
 

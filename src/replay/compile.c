@@ -300,7 +300,7 @@ static void note_frees(struct compile *c)
     }
     if (has_no_completions(c)) {
         tn_program_note(c->program,
-                        "the trace has no free_completed entries: its frees count as completed "
+                        "the trace has no free_completed events: its frees count as completed "
                         "immediately, so peaks lack memory that waited for other streams");
     }
     if (c->implied_frees > 0) {
@@ -323,7 +323,7 @@ static void note_segments(struct compile *c)
         tn_program_note(c->program, "the trace records no segments: where memory came from and "
                                     "what limited the run is unknown");
     } else if (known > 0 &&
-               c->program->start_blocks.count == 0) { /* nothing in use: hardly in mid-run */
+               c->program->start_blocks.count == 0) { /* nothing in use: hardly mid-run */
         tn_program_note(c->program,
                         "the trace records no segments: all %llu bytes of the final ones count as "
                         "reserved from its beginning, which may be too much",

@@ -29,7 +29,7 @@ enum tarn_status tarn_replay_fit(const struct tarn_replay *replay, const char *c
     }
     if (result.first_oom >= 0) {
         return tn_fail(error, TARN_ERR_OUT_OF_MEMORY,
-                       "entry %lld of the trace does not fit a device of 1 TiB",
+                       "event %lld of the trace does not fit a device of 1 TiB",
                        (long long)result.first_oom);
     }
     const struct tarn_stat *peaks[] = {

@@ -32,15 +32,15 @@ static void note_limit(struct tn_program *program)
 
     if (limit->bytes) {
         tn_program_note(program,
-                        "the recorded run had %s of %s (%llu bytes), judging by its trace: with "
-                        "that it is reproduced exactly",
-                        limit->by_device ? "a device with room" : "a memory limit",
+                        "the recorded run had %s of %s (%llu bytes), inferred from its trace: "
+                        "with this limit the replay is exact",
+                        limit->by_device ? "device memory" : "a memory limit",
                         tn_size_text_message(limit->bytes).text, (unsigned long long)limit->bytes);
     } else if (tn_limit_shows(limit)) {
         tn_program_note(program,
                         "the run was short of memory, at a limit between %llu and %llu bytes that "
-                        "is not in the file; no limit between them reproduces it exactly, so "
-                        "memory is released where it was in the recorded run, see --memory-limit",
+                        "is not in the file; with none of these the replay is exact, so memory is "
+                        "released where the recorded run released it; see --memory-limit",
                         (unsigned long long)limit->at_least, (unsigned long long)limit->below);
     }
 }

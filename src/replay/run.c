@@ -42,7 +42,7 @@ static enum tarn_status runner_script(struct tn_runner *runner, struct tarn_erro
         const enum tarn_status st = tarn_allocator_add_sink(runner->allocator, &sink, NULL);
 
         if (st) {
-            return tn_fail(error, st, "the allocator takes no more receivers of events");
+            return tn_fail(error, st, "the allocator takes no more sinks");
         }
     }
     for (size_t i = 0; i < runner->program->segment_addresses.count; i++) {
@@ -280,7 +280,7 @@ static enum tarn_status runner_check(const struct tn_runner *runner, const struc
     if (tarn_allocator_check(runner->allocator, &findings) == 0) {
         return TARN_OK;
     }
-    return tn_fail(error, TARN_ERR_INTERNAL, "after trace entry %llu an invariant is broken: %s",
+    return tn_fail(error, TARN_ERR_INTERNAL, "after trace event %llu an invariant is broken: %s",
                    (unsigned long long)op->entry, findings.text[0]);
 }
 

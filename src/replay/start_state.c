@@ -413,8 +413,8 @@ static void rebuild_note(struct rebuild *r)
     program->complete = segments == 0;
     if (segments > 0) {
         tn_program_note(program,
-                        "the trace begins in mid-run: %zu segments (%llu bytes) and %zu blocks "
-                        "existed before its first entry; they were rebuilt from the final "
+                        "the trace begins mid-run: %zu segments (%llu bytes) and %zu blocks "
+                        "existed before its first event; they were rebuilt from the final "
                         "segments, and peaks are those of the recorded part",
                         segments, (unsigned long long)bytes, program->start_blocks.count);
     }

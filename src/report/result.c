@@ -184,8 +184,8 @@ enum tarn_status tn_report_check_traces(const struct tn_model *model, bool one_d
     if (!has_entries(model)) {
         return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
                        "the file has no trace, only segments; call "
-                       "torch.cuda.memory._record_memory_history() before what is to be seen, and "
-                       "_dump_snapshot after it");
+                       "torch.cuda.memory._record_memory_history() before the code to observe, and "
+                       "_dump_snapshot() after it");
     }
     if (one_device &&
         (device < 0 || (size_t)device >= model->trace_count || model->traces[device].count == 0)) {

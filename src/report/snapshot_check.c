@@ -29,7 +29,7 @@ static void blocks_check(const struct tn_model_segment *segment, struct tarn_fin
         if (block->address != at) {
             tn_finding_add(findings,
                            "segment %" PRIu64 ": block %zu begins at %" PRIu64
-                           ", the one before ends at %" PRIu64,
+                           ", the previous one ends at %" PRIu64,
                            segment->address, i, block->address, at);
         }
         if (block->state != TN_BLOCK_INACTIVE && block->requested_size > block->size) {
@@ -179,11 +179,11 @@ static bool trace_check(const struct tn_model *model, size_t device, struct tarn
     time_check(model, device, findings);
     if (timeline.doubled_allocs > 0) {
         tn_finding_add(findings,
-                       "device %zu: the trace allocates %" PRIu64 " times what is allocated",
-                       device, timeline.doubled_allocs);
+                       "device %zu: the trace allocates allocated memory %" PRIu64 " times", device,
+                       timeline.doubled_allocs);
     }
     if (timeline.unknown_frees > 0) {
-        tn_finding_add(findings, "device %zu: the trace frees %" PRIu64 " times what is free",
+        tn_finding_add(findings, "device %zu: the trace frees free memory %" PRIu64 " times",
                        device, timeline.unknown_frees);
     }
     const bool good = model->is_partial || ends_check(&timeline, findings);

@@ -86,7 +86,7 @@ TN_COLD static enum tarn_status pickle_refuse(struct tn_pickle *pickle, uint8_t 
         break;
     }
     return tn_fail_at(pickle->error, TARN_ERR_FORMAT, (int64_t)offset,
-                      "the byte 0x%02x at %llu is no pickle opcode: the file is damaged", op,
+                      "the byte 0x%02x at %llu is not a pickle opcode: the file is damaged", op,
                       offset);
 }
 

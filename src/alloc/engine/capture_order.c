@@ -52,7 +52,7 @@ static enum tarn_status order_ask(struct tn_capture_order *order, struct tarn_de
                                                            room, &count);
     } while (st == TARN_OK && count > answer->capacity);
     if (st) {
-        return tn_device_failed(device, st, "asking about the graph under capture", error);
+        return tn_device_failed(device, st, "querying the graph under capture", error);
     }
     answer->count = count;
     return TARN_OK;

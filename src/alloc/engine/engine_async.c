@@ -355,7 +355,7 @@ static enum tarn_status async_empty_cache(struct tarn_allocator *allocator, stru
     }
     st = device->ops->device_wait(device);
     st = st ? st : device->ops->pool_trim(device, 0);
-    return st ? device_failed(async, st, "giving back cached memory", error) : TARN_OK;
+    return st ? device_failed(async, st, "releasing cached memory", error) : TARN_OK;
 }
 
 static enum tarn_status async_base_allocation(struct tarn_allocator *allocator, tarn_ptr ptr,
@@ -393,7 +393,7 @@ static enum tarn_status largest_alloc(const struct async *async, struct async_bl
     enum tarn_status st = device->ops->memory_info(device, &guess, &total);
 
     if (st) {
-        return device_failed(async, st, "asking for free memory", error);
+        return device_failed(async, st, "querying free memory", error);
     }
     for (guess = guess < room ? guess : room; guess > 0; guess /= 2) {
         st = device->ops->pool_alloc(device, guess, 0, &block->ptr);
@@ -401,7 +401,7 @@ static enum tarn_status largest_alloc(const struct async *async, struct async_bl
             break;
         }
         if (st != TARN_ERR_OUT_OF_MEMORY) {
-            return device_failed(async, st, "trying how much memory there is", error);
+            return device_failed(async, st, "probing how much memory there is", error);
         }
     }
     block->size = guess;
@@ -487,7 +487,7 @@ static enum tarn_status async_set_fraction(struct tarn_allocator *allocator, dou
         allocator->device->ops->memory_info(allocator->device, &free_bytes, &total);
 
     if (st) {
-        return device_failed(async, st, "asking for the device's memory", error);
+        return device_failed(async, st, "querying the device's memory", error);
     }
     tn_lock_acquire(&async->lock);
     async->limit = (uint64_t)(fraction * (double)total);

@@ -110,7 +110,7 @@ static enum tarn_status uncached_cache_info(struct tarn_allocator *allocator,
     }
     const enum tarn_status st = device->ops->memory_info(device, largest_in_out, &total);
 
-    return st ? tn_device_failed(device, st, "asking for free memory", error) : TARN_OK;
+    return st ? tn_device_failed(device, st, "querying free memory", error) : TARN_OK;
 }
 
 static enum tarn_status uncached_set_enabled(struct tarn_allocator *allocator, bool enabled,

@@ -273,7 +273,7 @@ static enum tarn_status extent_check(const struct opened *opened,
     return content->head.extent <= opened->size
                ? TARN_OK
                : tn_fail(error, TARN_ERR_FORMAT,
-                         "not a message of tarn_ipc_export: it speaks of %" PRIu64
+                         "not a message of tarn_ipc_export: it names %" PRIu64
                          " bytes where %" PRIu64 " are shared",
                          content->head.extent, opened->size);
 }
@@ -323,7 +323,8 @@ enum tarn_status tn_ipc_cache_close(struct tn_ipc_cache *cache, tarn_ptr ptr,
 
     if (!opened) {
         st = tn_fail(error, TARN_ERR_INVALID_POINTER,
-                     "%#" PRIx64 " is not open: it was never, or was closed as often as opened",
+                     "%#" PRIx64
+                     " is not open: it was never opened, or already closed as often as opened",
                      ptr);
     } else if (opened->uses > 1) {
         opened->uses--;

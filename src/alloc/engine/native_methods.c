@@ -135,7 +135,7 @@ static enum tarn_status engine_cache_info(struct tn_engine *engine, uint64_t *la
         st = engine->heap.device->ops->memory_info(engine->heap.device, &found, &total);
     }
     if (st) {
-        (void)tn_heap_device_failed(&engine->heap, st, "asking for free memory", error);
+        (void)tn_heap_device_failed(&engine->heap, st, "querying free memory", error);
     } else {
         const struct tn_pool *pools[] = {&engine->heap.small, &engine->heap.large};
 

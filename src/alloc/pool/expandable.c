@@ -554,7 +554,7 @@ enum tarn_status tn_expandable_grant(struct tn_heap *heap, const struct tn_segme
                                              expandable->page_size, peer_ordinal);
         }
     }
-    return st ? tn_heap_device_failed(heap, st, "giving a peer access", error) : TARN_OK;
+    return st ? tn_heap_device_failed(heap, st, "granting a peer access", error) : TARN_OK;
 }
 
 /* Room for the descriptors of pages below `end`. */

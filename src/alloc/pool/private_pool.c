@@ -58,7 +58,7 @@ enum tarn_status tn_private_pool_acquire(struct tn_private_pools *pools, struct 
     }
     if (pool && pool->freeable) {
         return tn_fail(error, TARN_ERR_STATE,
-                       "private pool (%llu, %llu) was released and is being given back",
+                       "private pool (%llu, %llu) was released and is being freed",
                        (unsigned long long)id.first, (unsigned long long)id.second);
     }
     if (!pool) {
@@ -120,7 +120,8 @@ enum tarn_status tn_private_pool_begin(struct tn_private_pools *pools, struct ta
                                        struct tarn_error *error)
 {
     if (route_find(pools, id)) {
-        return tn_fail(error, TARN_ERR_STATE, "allocations already go to private pool (%llu, %llu)",
+        return tn_fail(error, TARN_ERR_STATE,
+                       "allocations are already routed to private pool (%llu, %llu)",
                        (unsigned long long)id.first, (unsigned long long)id.second);
     }
     if (!routes_reserve(pools)) {
@@ -141,7 +142,8 @@ enum tarn_status tn_private_pool_end(struct tn_private_pools *pools, struct tarn
     struct tn_pool_route *route = route_find(pools, id);
 
     if (!route) {
-        return tn_fail(error, TARN_ERR_STATE, "allocations do not go to private pool (%llu, %llu)",
+        return tn_fail(error, TARN_ERR_STATE,
+                       "allocations are not routed to private pool (%llu, %llu)",
                        (unsigned long long)id.first, (unsigned long long)id.second);
     }
     pools->route_count--;

@@ -33,13 +33,13 @@ enum tarn_status tn_sinks_add(struct tn_heap *heap, const struct tarn_sink *sink
 
     if (sink->capture && atomic_load_explicit(&heap->capturer, memory_order_relaxed)) {
         return tn_fail(error, TARN_ERR_STATE,
-                       "another receiver of events captures stacks already: remove it first");
+                       "another sink already captures stacks: remove it first");
     }
     for (unsigned i = TARN_SINKS_MAX; i > 0; i--) {
         slot = heap->sinks[i - 1].taken ? slot : &heap->sinks[i - 1];
     }
     if (!slot) {
-        return tn_fail(error, TARN_ERR_LIMIT, "an allocator takes %d receivers of events",
+        return tn_fail(error, TARN_ERR_LIMIT, "an allocator takes at most %d sinks",
                        TARN_SINKS_MAX);
     }
     *slot = (struct tn_sink){.sink = *sink, .taken = true, .on = true};
@@ -49,7 +49,7 @@ enum tarn_status tn_sinks_add(struct tn_heap *heap, const struct tarn_sink *sink
 
 static enum tarn_status sink_unknown(struct tarn_error *error)
 {
-    return tn_fail(error, TARN_ERR_NOT_FOUND, "no receiver of events has that context");
+    return tn_fail(error, TARN_ERR_NOT_FOUND, "no sink has that context");
 }
 
 static bool slot_has(const struct tn_sink *slot, const void *context)

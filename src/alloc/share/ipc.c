@@ -47,11 +47,11 @@ enum tarn_status tarn_ipc_open(struct tarn_allocator *allocator, const void *mes
     }
     if (content.head.process == tn_os_process_id()) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                       "the message is of this process: use the pointer that it was made of");
+                       "the message comes from this process: use the original pointer");
     }
     if (content.head.ordinal != allocator->device->ordinal) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                       "the message speaks of device %d, the allocator is on device %d",
+                       "the message is for device %d, the allocator is on device %d",
                        (int)content.head.ordinal, allocator->device->ordinal);
     }
     st = tn_ipc_cache_open(&allocator->opened, &content, ptr_out, error);

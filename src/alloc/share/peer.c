@@ -82,7 +82,7 @@ static enum tarn_status peer_ask(struct tarn_allocator *allocator, struct tarn_d
         st = device->ops->peer_enable(device, peer);
     }
     if (st) {
-        return tn_device_failed(device, st, "asking for access to a peer", error);
+        return tn_device_failed(device, st, "requesting access to a peer", error);
     }
     atomic_fetch_or(&allocator->peers_reached, *reaches_out ? bit : 0);
     atomic_fetch_or(&allocator->peers_asked, bit);

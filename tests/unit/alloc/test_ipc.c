@@ -208,7 +208,7 @@ static void wrong_calls_are_refused(void **state)
     assert_int_equal(
         tarn_ipc_open(rig.allocator, sent.message, sent.length, &out, NULL, &rig.error),
         TARN_ERR_INVALID_ARGUMENT);
-    assert_non_null(strstr(rig.error.text, "of this process"));
+    assert_non_null(strstr(rig.error.text, "from this process"));
     assert_int_equal(tarn_ipc_close(rig.allocator, ptr, &rig.error), TARN_ERR_INVALID_POINTER);
     assert_int_equal(out, 5);
     rig_free(&rig, ptr);

@@ -62,7 +62,7 @@ static void rows_are_chains_and_what_is_left(void **state)
     asked.options.selection = &peak;
     report_says(
         live, &asked,
-        "device 0\n\nthen: 0.0B reserved, 1.2KiB allocated, at event 4 of 6\n"
+        "device 0\n\nmemory: 0.0B reserved, 1.2KiB allocated, at event 4 of 6\n"
         "       bytes   share    blocks  calls\n"
         "      1.2KiB  100.0%         5  total\n"
         "      1.2KiB   99.6%         4    m.py:1:main\n"
@@ -72,12 +72,12 @@ static void rows_are_chains_and_what_is_left(void **state)
         "     1000.0B   80.7%         1        (itself)\n"
         "        4.0B    0.3%         1      m.py:4:k\n"
         "        5.0B    0.4%         1    (no frames)\n"
-        "        0.0B          reserved and not allocated: cached, between blocks, or lost to "
+        "        0.0B          reserved but not allocated: cached, between blocks, or lost to "
         "rounding\n");
     asked.options.min_share = 3;
     report_says(
         live, &asked,
-        "device 0\n\nthen: 0.0B reserved, 1.2KiB allocated, at event 4 of 6\n"
+        "device 0\n\nmemory: 0.0B reserved, 1.2KiB allocated, at event 4 of 6\n"
         "       bytes   share    blocks  calls\n"
         "      1.2KiB  100.0%         5  total\n"
         "      1.2KiB   99.6%         4    m.py:1:main\n"
@@ -87,13 +87,13 @@ static void rows_are_chains_and_what_is_left(void **state)
         "     1000.0B   80.7%         1        (itself)\n"
         "        4.0B    0.3%         1      others (1 calls)\n"
         "        5.0B    0.4%         1    others (1 calls)\n"
-        "        0.0B          reserved and not allocated: cached, between blocks, or lost to "
+        "        0.0B          reserved but not allocated: cached, between blocks, or lost to "
         "rounding\n");
     asked.options.min_share = 0;
     asked.options.rows = 1;
     asked.options.units = TARN_UNITS_BYTES;
     report_says(live, &asked,
-                "device 0\n\nthen: 0 reserved, 1239 allocated, at event 4 of 6\n"
+                "device 0\n\nmemory: 0 reserved, 1239 allocated, at event 4 of 6\n"
                 "            bytes   share    blocks  calls\n"
                 "             1239  100.0%         5  total\n"
                 "             1234   99.6%         4    m.py:1:main\n"
@@ -103,7 +103,7 @@ static void rows_are_chains_and_what_is_left(void **state)
                 "             1000   80.7%         1        (itself)\n"
                 "                4    0.3%         1      others (1 calls)\n"
                 "                5    0.4%         1    others (1 calls)\n"
-                "                0          reserved and not allocated: cached, between blocks, or "
+                "                0          reserved but not allocated: cached, between blocks, or "
                 "lost to rounding\n");
     tarn_snapshot_destroy(snapshot);
 }
@@ -143,21 +143,21 @@ static void few_stacks_are_a_tree(void **state)
     (void)state;
     report_says(
         live, &asked,
-        "device 0\n\nthen: 0.0B reserved, 0.0B allocated, at event 0 of 1\n"
+        "device 0\n\nmemory: 0.0B reserved, 0.0B allocated, at event 0 of 1\n"
         "       bytes   share    blocks  calls\n"
         "        0.0B    0.0%         0  total\n"
-        "        0.0B          reserved and not allocated: cached, between blocks, or lost to "
+        "        0.0B          reserved but not allocated: cached, between blocks, or lost to "
         "rounding\n");
     asked.options.selection = &start;
     report_says(
         live, &asked,
-        "device 0\n\nthen: 0.0B reserved, 8.0B allocated, before the first event\n"
+        "device 0\n\nmemory: 0.0B reserved, 8.0B allocated, before the first event\n"
         "       bytes   share    blocks  calls\n"
         "        8.0B  100.0%         1  total\n"
         "        8.0B  100.0%         1    (not recorded)\n"
-        "        0.0B          reserved and not allocated: cached, between blocks, or lost to "
+        "        0.0B          reserved but not allocated: cached, between blocks, or lost to "
         "rounding\n"
-        "        8.0B          of the total was there before the first event\n");
+        "        8.0B          of the total was allocated before the first event\n");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -172,7 +172,7 @@ static void only_stacks_have_calls(void **state)
     (void)state;
     asked.options.by = TARN_BY_FILE;
     assert_int_equal(live(&asked, &writer, &error), TARN_ERR_INVALID_ARGUMENT);
-    assert_string_equal(error.text, "a tree is one of stacks: it cannot be by file");
+    assert_string_equal(error.text, "a tree shows stacks: it cannot be grouped by file");
     assert_null(collect.text);
     tarn_snapshot_destroy(snapshot);
 }

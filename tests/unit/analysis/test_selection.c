@@ -106,23 +106,23 @@ static void blocks_are_picked(void **state)
     says(&asked, "4.1KiB  100.0%         5  total\n");
     asked.selection.one_stream = true;
     asked.selection.stream = 7;
-    says(&asked, "selected: stream 7\n\nthen: 64.0KiB reserved, 20.0B allocated");
+    says(&asked, "selected: stream 7\n\nmemory: 64.0KiB reserved, 20.0B allocated");
     says(&asked, "       20.0B  100.0%         1  total\n"
-                 "      4.1KiB          allocated as well, left out by the selection\n"
-                 "     64.0KiB          reserved and not allocated");
+                 "      4.1KiB          also allocated, but not selected\n"
+                 "     64.0KiB          reserved but not allocated");
     asked.selection.one_stream = false;
     asked.selection.pools = TARN_POOLS_PRIVATE;
-    says(&asked, "selected: private pools\n\nthen: 64.0KiB reserved, 20.0B allocated");
+    says(&asked, "selected: private pools\n\nmemory: 64.0KiB reserved, 20.0B allocated");
     asked.selection.pools = TARN_POOLS_DEFAULT;
-    says(&asked, "selected: the default pool\n\nthen: 64.0KiB reserved, 4.1KiB allocated");
+    says(&asked, "selected: the default pool\n\nmemory: 64.0KiB reserved, 4.1KiB allocated");
     asked.selection.pools = TARN_POOLS_ONE;
     asked.selection.pool[1] = 3;
-    says(&asked, "selected: pool (0, 3)\n\nthen: 64.0KiB reserved, 20.0B allocated");
+    says(&asked, "selected: pool (0, 3)\n\nmemory: 64.0KiB reserved, 20.0B allocated");
     asked.selection.pools = TARN_POOLS_ALL;
     asked.selection.size_min = 21;
     asked.selection.size_max = 1000;
     says(&asked, "selected: blocks of at least 21.0B, blocks of at most 1000.0B\n\n"
-                 "then: 128.0KiB reserved, 1.1KiB allocated");
+                 "memory: 128.0KiB reserved, 1.1KiB allocated");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -134,7 +134,7 @@ static void frames_are_picked(void **state)
     (void)state;
     asked.selection.match = "b\\.py:[0-9]+:outer$";
     says(&asked,
-         "stacks with \"b\\.py:[0-9]+:outer$\"\n\nthen: 128.0KiB reserved, 1000.0B allocated");
+         "stacks with \"b\\.py:[0-9]+:outer$\"\n\nmemory: 128.0KiB reserved, 1000.0B allocated");
     asked.selection.match = NULL;
     asked.selection.frames = TARN_FRAMES_PYTHON;
     says(&asked, "  a.py:1:inner < b.py:2:outer\n");
@@ -157,11 +157,11 @@ static void parts_are_picked(void **state)
     (void)state;
     asked.selection.at.kind = TARN_AT_UNSPECIFIED;
     asked.selection.events = (struct tarn_span){true, 1, 2};
-    says(&asked, "selected: events 1 to 2 of 8\n\nthen: 128.0KiB reserved, 4.1KiB allocated, at "
+    says(&asked, "selected: events 1 to 2 of 8\n\nmemory: 128.0KiB reserved, 4.1KiB allocated, at "
                  "event 2 of 8\n");
-    says(&asked, "      1.1KiB          of the total was there before that part\n");
+    says(&asked, "      1.1KiB          of the total was allocated before that part\n");
     asked.selection.at.kind = TARN_AT_START;
-    says(&asked, "then: 128.0KiB reserved, 1.1KiB allocated, before event 1 of 8\n");
+    says(&asked, "memory: 128.0KiB reserved, 1.1KiB allocated, before event 1 of 8\n");
     asked.selection.at.kind = TARN_AT_UNSPECIFIED;
     asked.selection.events.is_given = false;
     asked.selection.time_us = (struct tarn_span){true, 10, 30};
@@ -183,7 +183,7 @@ static void parts_are_picked(void **state)
     asked.selection.at = (struct tarn_instant){TARN_AT_TIME, 31};
     says(&asked, "at event 4 of 8\n");
     asked.selection.at.kind = TARN_AT_RESERVED_PEAK;
-    says(&asked, "then: 128.0KiB reserved, 100.0B allocated, before the first event\n");
+    says(&asked, "memory: 128.0KiB reserved, 100.0B allocated, before the first event\n");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -194,9 +194,9 @@ static void annotations_are_picked(void **state)
 
     (void)state;
     asked.selection.annotation = "load";
-    says(&asked, "selected: annotation \"load\"\n\nthen: 128.0KiB reserved, 3.0KiB allocated");
+    says(&asked, "selected: annotation \"load\"\n\nmemory: 128.0KiB reserved, 3.0KiB allocated");
     asked.selection.annotation = "kv_cache";
-    says(&asked, "then: 128.0KiB reserved, 5.0B allocated");
+    says(&asked, "memory: 128.0KiB reserved, 5.0B allocated");
     asked.selection.annotation = NULL;
     asked.options.by = TARN_BY_ANNOTATION;
     says(&asked, "      3.0KiB   73.2%         1  load#1\n"
@@ -355,7 +355,7 @@ static void info_tells_of_a_selection(void **state)
     asked.selection.steps = (struct tarn_span){true, 1, 2};
     char *text = report_text(info, &asked);
 
-    assert_non_null(strstr(text, "  steps: 2, by their annotations\n"));
+    assert_non_null(strstr(text, "  steps: 2, from annotations\n"));
     assert_non_null(strstr(text,
                            "  selected: blocks of at least 20.0B, events 0 to 5 of 8\n"
                            "    3 allocations of 4.0KiB, at most 4.1KiB allocated at once\n"));

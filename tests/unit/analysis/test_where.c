@@ -54,7 +54,7 @@ static void what_is_wrong_is_said_with_its_column(void **state)
         {"", "column 1: expected a field, ! or (, not the end"},
         {"  ", "column 3: expected a field, ! or (, not the end"},
         {"sizze>4",
-         "column 1: \"sizze\" is no field (did you mean \"size\"?); allowed: size, life, "
+         "column 1: \"sizze\" is not a field (did you mean \"size\"?); allowed: size, life, "
          "age, start, end, address, segment, stream, device, pool, category, "
          "annotation, metadata, compile, frame, function, file, freed, before"},
         {"size", "column 5: expected ==, !=, <, <=, > or >=, not the end"},
@@ -92,7 +92,8 @@ static void what_is_wrong_is_said_with_its_column(void **state)
         {"|| freed", "column 1: expected a field, ! or (, not \"|| freed\""},
         {"()", "column 2: expected a field, ! or (, not \")\""},
         {"a_word_that_is_far_too_long_to_be_the_name_of_any_field_or_of_anything_else==1",
-         "column 1: \"a_word_that_is_far_too_long_to_be_the_na\" is no field; allowed: size, life, "
+         "column 1: \"a_word_that_is_far_too_long_to_be_the_na\" is not a field; allowed: size, "
+         "life, "
          "age, start, end, address, segment, stream, device, pool, category, annotation, "
          "metadata, compile, frame, function, file, freed, before"},
     };

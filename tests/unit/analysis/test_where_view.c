@@ -210,8 +210,8 @@ static void times_need_times(void **state)
     (void)state;
     assert_int_equal(taken(snapshot, "life >= 1"), 9);
     assert_int_equal(asking_init(&asking, snapshot, "life >= 1s", &error), TARN_ERR_NOT_SUPPORTED);
-    assert_string_equal(error.text, "the trace of device 0 has no times; compare with numbers of "
-                                    "events in --where");
+    assert_string_equal(error.text, "the trace of device 0 has no times; use event numbers in "
+                                    "--where");
     tarn_snapshot_destroy(snapshot);
     assert_int_equal(tarn_host_usage().live_bytes, 0);
 }
@@ -569,12 +569,12 @@ static void reports_say_what_they_leave_out(void **state)
         "selected: blocks where category != optimizer && annotation == load && pool == "
         "default && file ~ \"\\x1b|ba\" && life > 1us\n"
         "\n"
-        "then: 128.0KiB reserved, 3.0KiB allocated, at event 7 of 8\n"
+        "memory: 128.0KiB reserved, 3.0KiB allocated, at event 7 of 8\n"
         "       bytes   share    blocks  allocated by\n"
         "      3.0KiB  100.0%         1  ba.py:3:load\n"
         "      3.0KiB  100.0%         1  total\n"
-        "      132.0B          allocated as well, left out by the selection\n"
-        "    124.9KiB          reserved and not allocated: cached, between blocks, or lost to "
+        "      132.0B          also allocated, but not selected\n"
+        "    124.9KiB          reserved but not allocated: cached, between blocks, or lost to "
         "rounding\n");
     assert_true(report_fails_cleanly(live, &asked) > 20);
     tarn_where_destroy(where);

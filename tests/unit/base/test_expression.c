@@ -108,8 +108,8 @@ static void loops_in_loops_are_compiled_at_once(void **state)
 static void references_back_are_refused(void **state)
 {
     (void)state;
-    assert_non_null(strstr(refusal("(a)\\1"), "refers back"));
-    assert_non_null(strstr(refusal("((a*)*)\\9b"), "refers back"));
+    assert_non_null(strstr(refusal("(a)\\1"), "back-reference"));
+    assert_non_null(strstr(refusal("((a*)*)\\9b"), "back-reference"));
     assert_string_equal(refusal("(a)\\\\1"), "taken"); /* a backslash, then a digit */
     assert_string_equal(refusal("(a)[\\1]"), "taken");
     assert_string_equal(refusal("a\\0"), "taken");

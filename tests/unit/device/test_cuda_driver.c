@@ -92,7 +92,7 @@ static void what_is_missing_is_named(void **state)
     expect_failure("/no/such/libcuda.so.1", TARN_ERR_NOT_FOUND,
                    "there is no NVIDIA driver on this machine (/no/such/libcuda.so.1: cannot open");
     expect_failure("libpthread.so.0", TARN_ERR_NOT_SUPPORTED,
-                   "libpthread.so.0 is no CUDA driver: it has no function cuDriverGetVersion");
+                   "libpthread.so.0 is not a CUDA driver: it has no function cuDriverGetVersion");
 }
 
 static void an_old_driver_is_refused(void **state)

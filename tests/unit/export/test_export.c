@@ -166,7 +166,7 @@ static void profiles_for_speedscope(void **state)
         "\"profiles\":[\n"
         "{\"type\":\"sampled\",\"name\":\"device 0: allocated at the peak\",\"unit\":\"bytes\""
         ",\"startValue\":0,\"samples\":[[0],[1]],\"weights\":[9,500],\"endValue\":509},\n"
-        "{\"type\":\"sampled\",\"name\":\"device 0: asked for in the trace\",\"unit\":"
+        "{\"type\":\"sampled\",\"name\":\"device 0: requested in the trace\",\"unit\":"
         "\"bytes\",\"startValue\":0,\"samples\":[[1]],\"weights\":[500],\"endValue\":500},\n"
         "{\"type\":\"sampled\",\"name\":\"device 0: allocated at the end\",\"unit\":\"bytes\","
         "\"startValue\":0,\"samples\":[[1]],\"weights\":[500],\"endValue\":500}]}\n");

@@ -237,7 +237,7 @@ static void an_empty_picture(void **state)
     char *text = boxes_of(&asked);
 
     (void)state;
-    assert_non_null(strstr(text, "0.0B in all"));
+    assert_non_null(strstr(text, "0.0B in total"));
     assert_null(strstr(text, "<g "));
     free(text);
     tarn_snapshot_destroy(snapshot);

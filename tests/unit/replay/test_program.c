@@ -260,7 +260,7 @@ static void without_completions_frees_are_complete_at_once(void **state)
     made_open(&made, rows, 5, NULL, 0);
     op_is(&made, 1, TN_OP_FREE, 0, 0, 2);
     op_is(&made, 3, TN_OP_FREE, 0, 0, 4);
-    assert_true(has_note(&made, "the trace has no free_completed entries: "));
+    assert_true(has_note(&made, "the trace has no free_completed events: "));
     assert_int_equal(made.program.note_count, 1);
     made_close(&made);
 }

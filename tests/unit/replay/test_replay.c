@@ -172,7 +172,7 @@ static void what_no_snapshot_says_is_found(void **state)
         {"graphs_expandable", "expandable_segments:True", 209, 0, "segments of private pools"},
         {"collected", "max_split_size_mb:200,garbage_collection_threshold:0.7", 3050, 14336 * MIB,
          "the recorded run had a memory limit of 14.00 GiB"},
-        {"late_expandable", "expandable_segments:True", 332, 0, "the trace begins in mid-run"},
+        {"late_expandable", "expandable_segments:True", 332, 0, "the trace begins mid-run"},
     };
 
     (void)state;
@@ -263,8 +263,8 @@ static void a_trace_from_mid_run_keeps_its_addresses(void **state)
     assert_int_equal(result.same_address, 19866);
     assert_int_equal(figure(&result, "reserved_bytes.all.peak"), 757071872);
     assert_string_equal(tarn_replay_get_note(replay, 0),
-                        "the trace begins in mid-run: 45 segments (757071872 bytes) and 202 blocks "
-                        "existed before its first entry; they were rebuilt from the final "
+                        "the trace begins mid-run: 45 segments (757071872 bytes) and 202 blocks "
+                        "existed before its first event; they were rebuilt from the final "
                         "segments, and peaks are those of the recorded part");
     assert_null(tarn_replay_get_note(replay, 1));
     tarn_replay_destroy(replay);
@@ -351,7 +351,7 @@ static void a_run_out_of_memory_comes_out_exactly(void **state)
     assert_false(info.limit_is_device);
     assert_string_equal(tarn_replay_get_note(replay, 0),
                         "the recorded run had a memory limit of 7.00 GiB (7516192768 bytes), "
-                        "judging by its trace: with that it is reproduced exactly");
+                        "inferred from its trace: with this limit the replay is exact");
     assert_int_equal(result.same_address, info.allocations);
     assert_int_equal(result.first_other, -1);
     assert_int_equal(result.first_oom, 4458);

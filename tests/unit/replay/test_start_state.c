@@ -153,8 +153,8 @@ static void the_final_state_stands_where_nothing_happened(void **state)
                  .address = A + 8 * MIB, .size = 12 * MIB, .requested = 11 * MIB, .waiting = true});
     assert_false(made.program.complete);
     notes_are(&made,
-              "the trace begins in mid-run: 2 segments (23068672 bytes) and 2 blocks existed "
-              "before its first entry; they were rebuilt from the final segments, and peaks are "
+              "the trace begins mid-run: 2 segments (23068672 bytes) and 2 blocks existed "
+              "before its first event; they were rebuilt from the final segments, and peaks are "
               "those of the recorded part",
               NULL);
     made_close(&made);
@@ -320,8 +320,8 @@ static void what_contradicts_is_left_out_and_noted(void **state)
              (struct tn_start_block){.address = A + 2 * MIB, .size = 2 * MIB, .requested = MIB});
     notes_are(
         &made,
-        "the trace begins in mid-run: 1 segments (20971520 bytes) and 1 blocks existed before its "
-        "first entry; they were rebuilt from the final segments, and peaks are those of the "
+        "the trace begins mid-run: 1 segments (20971520 bytes) and 1 blocks existed before its "
+        "first event; they were rebuilt from the final segments, and peaks are those of the "
         "recorded part",
         "6 segments or blocks contradict others or have an impossible size; they were ignored");
     made_close(&made);

@@ -39,7 +39,7 @@ static void by_how_many(void **state)
         churn, &asked,
         "device 0\n"
         "4 of 5 allocations (80.0%) were freed within 64 events, 1.0KiB of 1.0KiB requested\n\n"
-        "    blocks   share       bytes    life   mostly of  so many  allocated by\n"
+        "    blocks   share       bytes    life   main size   main %  allocated by\n"
         "         3   75.0%       40.0B     1.0       10.0B    66.7%  a.py:1:a\n"
         "         1   25.0%     1000.0B     3.0     1000.0B   100.0%  b.py:2:b\n"
         "         4  100.0%      1.0KiB     1.5                       total\n");

@@ -58,7 +58,7 @@ static void told_by_name(void **state)
                 "device 0\n"
                 "before: 0.0B reserved, 1.1KiB allocated, at event 1 of 2\n"
                 "after: 0.0B reserved, 3.0KiB allocated, at event 1 of 2\n"
-                "in all +2.0KiB (+181.82%)\n\n"
+                "total change: +2.0KiB (+181.82%)\n\n"
                 "       change      before       after    blocks          allocated by\n"
                 "      +2.0KiB     1000.0B      2.9KiB        +0  grew    a.py:1:grown\n"
                 "      +100.0B        0.0B      100.0B        +1  new     b.py:7:new\n"
@@ -201,8 +201,8 @@ static void devices_that_one_lacks(void **state)
     struct tarn_error error;
 
     (void)state;
-    says(&asked, "after: has no trace of this device\nin all -1.1KiB (-100.00%)\n");
-    says(&asked, "device 1\nbefore: has no trace of this device\n");
+    says(&asked, "after: no trace of this device\ntotal change: -1.1KiB (-100.00%)\n");
+    says(&asked, "device 1\nbefore: no trace of this device\n");
     assert_true(counts.growth_percent > 1e6);
     asked.options.one_device = true;
     asked.options.device = 2;

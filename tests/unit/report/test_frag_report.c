@@ -94,22 +94,23 @@ static void as_text(void **state)
     struct tarn_selection selection = {.struct_size = sizeof selection, .at = {TARN_AT_EVENT, 6}};
 
     (void)state;
-    says(&asked, "then: 142.0MiB reserved, 31.0MiB allocated, at event 4 of 8\n");
+    says(&asked, "memory: 142.0MiB reserved, 31.0MiB allocated, at event 4 of 8\n");
     asked.options.selection = &selection;
-    says(&asked, "     31.0MiB   21.8%  requested by allocated blocks\n"
-                 "      724.0B    0.0%  internal: rounded up to 512 bytes\n"
-                 "        0.0B    0.0%  internal: behind blocks, too little to split off\n"
-                 "    111.0MiB   78.2%  free in segments\n"
-                 "    142.0MiB  100.0%  reserved\n"
-                 "  largest free piece: 59.0MiB of 4, so 46.8% of what is free is fragmented\n");
-    says(&asked, "pinned: 2 segments whose blocks take an eighth of them at most\n"
+    says(&asked,
+         "     31.0MiB   21.8%  requested by allocated blocks\n"
+         "      724.0B    0.0%  internal: rounded up to 512 bytes\n"
+         "        0.0B    0.0%  internal: remainders too small to split off\n"
+         "    111.0MiB   78.2%  free in segments\n"
+         "    142.0MiB  100.0%  reserved\n"
+         "  largest of 4 free pieces: 59.0MiB, so 46.8% of the free memory is fragmented\n");
+    says(&asked, "pinned: 2 segments of which blocks use at most an eighth\n"
                  "      unused        used    blocks  segment             largest block allocated "
                  "by\n"
                  "     99.0MiB      1.0MiB         1  0x40000000          p.py:1:pin\n"
                  "      2.0MiB      1.0KiB         2  0xc0000000          s.py:4:small\n"
                  "    101.0MiB      1.0MiB         3                      total\n");
     selection.size_min = 1000;
-    says(&asked, "segments are shared by blocks, so these are of all blocks");
+    says(&asked, "segments are shared, so these figures cover all blocks");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -124,8 +125,8 @@ static void nothing_pins(void **state)
     (void)state;
     assert_int_equal(frag->row_count, 0);
     assert_int_equal(frag->state.free_pieces, 0);
-    says(&asked, "no segment is pinned by few small blocks\n");
-    says(&asked, "largest free piece: 0.0B of 0, so 0.0% of what is free is fragmented\n");
+    says(&asked, "no segment is pinned by a few small blocks\n");
+    says(&asked, "largest of 0 free pieces: 0.0B, so 0.0% of the free memory is fragmented\n");
     tarn_report_destroy(frag);
     tarn_snapshot_destroy(snapshot);
 }

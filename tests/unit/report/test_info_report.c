@@ -26,7 +26,7 @@ static void a_recorded_run(void **state)
         "device 0\n"
         "  now: 52.0MiB reserved in 3 segments, 12.0MiB in 5 blocks allocated, 12.0MiB of it "
         "requested\n"
-        "  trace: 21 events in 3.462 s, 6 a second\n"
+        "  trace: 21 events in 3.462 s, 6 per second\n"
         "           9  alloc\n"
         "           4  free_requested\n"
         "           4  free_completed\n"
@@ -62,7 +62,7 @@ static void what_is_missing_is_said(void **state)
     snapshot = report_load("llama_generate");
     asked = (struct report_asked){snapshot, {.struct_size = sizeof asked.options}};
     text = report_text(info, &asked);
-    assert_non_null(strstr(text, "  the trace begins in mid-run: 722.0MiB was reserved and 202 "
+    assert_non_null(strstr(text, "  the trace begins mid-run: 722.0MiB was reserved and 202 "
                                  "blocks of 535.2MiB allocated before it\n"));
     free(text);
     tarn_snapshot_destroy(snapshot);

@@ -119,7 +119,7 @@ static void every_verdict(void **state)
     says(snapshot, &options, "the device had 1.0MiB free, and 200.0MiB was requested from it");
     options.device_total = (uint64_t)80 << 30;
     says(snapshot, &options, "verdict: outside the allocator\n");
-    says(snapshot, &options, "79.9GiB of the device is not of this allocator");
+    says(snapshot, &options, "79.9GiB of the device is used outside this allocator");
     options.device_total = (uint64_t)200 << 20;
     says(snapshot, &options, "verdict: really full\n");
     tarn_snapshot_destroy(snapshot);

@@ -125,24 +125,24 @@ static void tables_add_up(void **state)
         peak, &asked,
         "device 0\n"
         "\n"
-        "most allocated: 8.0KiB reserved, 1.9KiB allocated, at event 1 of 8\n"
+        "allocated peak: 8.0KiB reserved, 1.9KiB allocated, at event 1 of 8\n"
         "       bytes   share    blocks  allocated by\n"
         "      900.0B   47.4%         1  x.py:1:leaf\\x1b < u.py:2:user\n"
         "      700.0B   36.8%         1  (not recorded)\n"
         "      300.0B   15.8%         1  k.py:3:kept\n"
         "      1.9KiB  100.0%         3  total\n"
-        "      6.1KiB          reserved and not allocated: cached, between blocks, or lost to "
+        "      6.1KiB          reserved but not allocated: cached, between blocks, or lost to "
         "rounding\n"
-        "     1000.0B          of the total was there before the first event\n"
+        "     1000.0B          of the total was allocated before the first event\n"
         "\n"
-        "most reserved: 9.0KiB reserved, 1.2KiB allocated, at event 3 of 8\n"
+        "reserved peak: 9.0KiB reserved, 1.2KiB allocated, at event 3 of 8\n"
         "       bytes   share    blocks  allocated by\n"
         "      900.0B   75.0%         1  x.py:1:leaf\\x1b < u.py:2:user\n"
         "      300.0B   25.0%         1  k.py:3:kept\n"
         "      1.2KiB  100.0%         2  total\n"
-        "      7.8KiB          reserved and not allocated: cached, between blocks, or lost to "
+        "      7.8KiB          reserved but not allocated: cached, between blocks, or lost to "
         "rounding\n"
-        "      300.0B          of the total was there before the first event\n");
+        "      300.0B          of the total was allocated before the first event\n");
     tarn_snapshot_destroy(snapshot);
 }
 

@@ -45,7 +45,7 @@ static void every_contradiction(void **state)
     finds("[" SEGMENT("100", "8",
                       "{'size': 4, 'state': 'inactive'},"
                       "{'address': 103, 'size': 5, 'state': 'inactive'}") "]",
-          "segment 100: block 1 begins at 103, the one before ends at 104");
+          "segment 100: block 1 begins at 103, the previous one ends at 104");
     finds("[" SEGMENT("100", "8",
                       "{'size': 8, 'requested_size': 9, 'state': 'active_allocated'}") "]",
           "segment 100: block 0 has 8 bytes, less than the 9 requested");
@@ -63,11 +63,11 @@ static void every_contradiction(void **state)
           "{'action': 'alloc', 'addr': 9, 'size': 1, 'stream': 0},"
           "{'action': 'alloc', 'addr': 9, 'size': 1, 'stream': 0},"
           "{'action': 'free_completed', 'addr': 9, 'size': 1, 'stream': 0}]]}",
-          "device 0: the trace allocates 1 times what is allocated");
+          "device 0: the trace allocates allocated memory 1 times");
     finds("{'segments': [], 'device_traces': [["
           "{'action': 'free_completed', 'addr': 9, 'size': 1, 'stream': 0},"
           "{'action': 'free_completed', 'addr': 9, 'size': 1, 'stream': 0}]]}",
-          "device 0: the trace frees 1 times what is free");
+          "device 0: the trace frees free memory 1 times");
     finds("{'segments': [" SEGMENT(
               "8", "4",
               "{'size': 4, 'requested_size': 3,"
