@@ -74,10 +74,8 @@ bool tn_name_find(struct tn_name_table *table, const struct tn_group_keys *keys,
         return false;
     }
     const uint32_t hash = tn_hash_bytes(table->text.items, table->text.count);
-    const int64_t found = tn_id_table_find(&table->ids, hash, name_equal, table, &table->text);
 
-    if (found != TN_ID_NOT_FOUND) {
-        *name_out = (uint32_t)found;
+    if (tn_id_table_find(&table->ids, hash, name_equal, table, &table->text, name_out)) {
         return true;
     }
     struct tn_name *added =
