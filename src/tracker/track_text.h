@@ -46,6 +46,10 @@ enum tarn_status tn_track_write(struct tarn_tracker *tracker, tn_track_print *pr
 void tn_track_put_name(struct tn_text_out *out, const struct tarn_tracker *tracker,
                        enum tarn_track_names names, uint32_t id);
 
+/* Puts a breakdown as PyTorch's dictionary of devices. */
+void tn_track_put_json(struct tn_text_out *out, const struct tarn_tracker *tracker,
+                       const struct tn_breakdown *breakdown);
+
 /* Levels of a name: parts between dots. */
 uint32_t tn_track_depth(const char *name);
 
