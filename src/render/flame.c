@@ -76,14 +76,12 @@ static int64_t label_get(struct tn_flame *flame, struct draft *draft)
     if (tn_id_table_find(&flame->label_ids, hash, label_equal, flame, draft, &number)) {
         return number;
     }
-    char *text = tn_arena_alloc(&flame->arena, draft->length + 1);
+    const char *text = tn_arena_copy_text(&flame->arena, draft->text, draft->length);
     struct tn_flame_label *label = text ? tn_chunked_vec_push(&flame->labels) : NULL;
 
     if (!label) {
         return -1;
     }
-    memcpy(text, draft->text, draft->length);
-    text[draft->length] = '\0';
     *label = (struct tn_flame_label){.text = text, .length = draft->length, .kind = draft->kind};
     number = (uint32_t)(flame->labels.count - 1);
     return tn_id_table_add(&flame->label_ids, hash, number) ? (int64_t)number : -1;

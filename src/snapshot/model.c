@@ -145,17 +145,6 @@ static bool string_equal(const void *owner, uint32_t id, const void *key)
     return have->length == want->length && memcmp(have->text, want->text, want->length) == 0;
 }
 
-static const char *model_copy_text(struct tn_model *model, const char *text, size_t length)
-{
-    char *copy = tn_arena_alloc(&model->arena, length + 1);
-
-    if (copy) {
-        memcpy(copy, text, length);
-        copy[length] = '\0';
-    }
-    return copy;
-}
-
 enum tarn_status tn_model_add_string(struct tn_model *model, const char *text, size_t length,
                                      uint32_t *string_out)
 {
@@ -166,7 +155,7 @@ enum tarn_status tn_model_add_string(struct tn_model *model, const char *text, s
                          string_out)) {
         return TARN_OK;
     }
-    const char *copy = model_copy_text(model, text, length);
+    const char *copy = tn_arena_copy_text(&model->arena, text, length);
     if (!copy) {
         return tn_model_memory_status(model);
     }
@@ -223,16 +212,6 @@ static bool numbers_equal(const uint32_t *have, size_t count, const struct numbe
            (count == 0 || memcmp(have, want->numbers, count * sizeof *have) == 0);
 }
 
-static uint32_t *model_copy_numbers(struct tn_model *model, const uint32_t *numbers, size_t count)
-{
-    uint32_t *copy = tn_arena_alloc_array(&model->arena, count, sizeof *copy);
-
-    if (copy && count > 0) {
-        memcpy(copy, numbers, count * sizeof *copy);
-    }
-    return copy;
-}
-
 static bool stack_equal(const void *owner, uint32_t id, const void *key)
 {
     const struct tn_stack *have = tn_chunked_vec_at(owner, id);
@@ -275,7 +254,7 @@ enum tarn_status tn_model_add_stack(struct tn_model *model, const uint32_t *fram
     if (tn_id_table_find(&model->stack_ids, hash, stack_equal, &model->stacks, &key, stack_out)) {
         return TARN_OK;
     }
-    const uint32_t *copy = model_copy_numbers(model, frames, count);
+    const uint32_t *copy = tn_arena_copy(&model->arena, frames, count, sizeof *frames);
     if (!copy) {
         return tn_model_memory_status(model);
     }
@@ -299,7 +278,7 @@ enum tarn_status tn_model_add_shape(struct tn_model *model, const uint32_t *keys
     if (tn_id_table_find(&model->shape_ids, hash, shape_equal, &model->shapes, &key, shape_out)) {
         return TARN_OK;
     }
-    const uint32_t *copy = model_copy_numbers(model, keys, count);
+    const uint32_t *copy = tn_arena_copy(&model->arena, keys, count, sizeof *keys);
     if (!copy) {
         return tn_model_memory_status(model);
     }
