@@ -312,8 +312,7 @@ static enum tarn_status container_end(struct parse *p)
 
 static bool skip_blanks(struct parse *p)
 {
-    while (p->at < p->size && (p->text[p->at] == ' ' || p->text[p->at] == '\t' ||
-                               p->text[p->at] == '\n' || p->text[p->at] == '\r')) {
+    while (p->at < p->size && tn_json_is_blank(p->text[p->at])) {
         p->at++;
     }
     return p->at < p->size;
