@@ -11,11 +11,6 @@
 
 /* ---- queries ---- */
 
-static enum tarn_status no_memory(struct tarn_error *error)
-{
-    return tn_fail_memory(error);
-}
-
 static bool where_uses(const struct tn_query *query, enum tn_where_field field)
 {
     return query->selection.where && tn_where_uses(query->selection.where, field);
@@ -52,7 +47,7 @@ enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *mo
     if (status == TARN_OK && query->selection.where &&
         !tn_where_view_init(&query->where, query->selection.where, model,
                             query->has_categories ? &query->categories : NULL)) {
-        status = no_memory(error);
+        status = tn_fail_memory(error);
     }
     if (status) {
         tn_query_fini(query);
@@ -298,7 +293,7 @@ static enum tarn_status marks_make(struct wanted *wanted, struct tarn_error *err
     }
     wanted->marks = tn_host_alloc_zero((size_t)analysis->whole.trace->count + 1);
     if (!wanted->marks) {
-        return no_memory(error);
+        return tn_fail_memory(error);
     }
     if (tn_phases_cover(&analysis->phases, name, wanted->marks) > 0 ||
         has_metadata(analysis, name)) {
@@ -352,7 +347,7 @@ static enum tarn_status part_make(struct tn_analysis *analysis, struct tarn_erro
         }
         status = tn_timeline_narrow(&analysis->part, &analysis->whole, &wanted.narrowing)
                      ? TARN_OK
-                     : no_memory(error);
+                     : tn_fail_memory(error);
     }
     tn_host_free(wanted.marks, (size_t)analysis->whole.trace->count + 1);
     return status;
@@ -400,7 +395,7 @@ enum tarn_status tn_analysis_init(struct tn_analysis *analysis, struct tn_query 
 
     *analysis = (struct tn_analysis){.query = query};
     if (!tn_timeline_init(&analysis->whole, query->model, device)) {
-        return no_memory(error);
+        return tn_fail_memory(error);
     }
     analysis->timeline = &analysis->whole;
     analysis->keys = (struct tn_group_keys){.by = query->by,
@@ -414,7 +409,7 @@ enum tarn_status tn_analysis_init(struct tn_analysis *analysis, struct tn_query 
                      places_make(analysis) && lives_mark(analysis) &&
                      tn_group_keys_init(&analysis->keys)
                  ? TARN_OK
-                 : no_memory(error);
+                 : tn_fail_memory(error);
     if (status == TARN_OK &&
         (limits_blocks(&query->selection) || limits_entries(&query->selection))) {
         status = part_make(analysis, error);

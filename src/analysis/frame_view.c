@@ -168,10 +168,8 @@ static bool stack_get(struct tn_frame_view *view, const struct tn_stack *wanted,
         return true;
     }
     const uint32_t hash = tn_hash_bytes(wanted->frames, wanted->count * sizeof *wanted->frames);
-    const int64_t found = tn_id_table_find(&view->ids, hash, stack_equal, view, wanted);
 
-    if (found != TN_ID_NOT_FOUND) {
-        *seen_out = (uint32_t)found;
+    if (tn_id_table_find(&view->ids, hash, stack_equal, view, wanted, seen_out)) {
         return true;
     }
     struct tn_stack *added = tn_chunked_vec_push(&view->stacks);

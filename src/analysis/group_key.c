@@ -106,10 +106,10 @@ static bool same_fill(struct frame_table *table, uint32_t *same)
     for (uint32_t i = 0; i < table->keys->model->frames.count; i++) {
         const struct frame_parts parts = parts_of(table->keys, i);
         const uint32_t hash = tn_hash_bytes(&parts, sizeof parts);
-        const int64_t found = tn_id_table_find(&table->ids, hash, frame_equal, table, &parts);
 
-        same[i] = found == TN_ID_NOT_FOUND ? i : (uint32_t)found;
-        if (found == TN_ID_NOT_FOUND && !tn_id_table_add(&table->ids, hash, i)) {
+        same[i] = i;
+        if (!tn_id_table_find(&table->ids, hash, frame_equal, table, &parts, &same[i]) &&
+            !tn_id_table_add(&table->ids, hash, i)) {
             return false;
         }
     }

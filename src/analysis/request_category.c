@@ -48,11 +48,6 @@ static enum tarn_status find_all(struct tarn_categories *categories, size_t devi
     return status;
 }
 
-static enum tarn_status no_memory(struct tarn_error *error)
-{
-    return tn_fail_memory(error);
-}
-
 enum tarn_status tarn_categories_create(const struct tarn_snapshot *snapshot, int device,
                                         const struct tarn_rules *rules,
                                         struct tarn_categories **categories_out,
@@ -68,7 +63,7 @@ enum tarn_status tarn_categories_create(const struct tarn_snapshot *snapshot, in
     struct tarn_categories *made = tn_host_alloc_zero(sizeof *made);
 
     if (!made) {
-        return no_memory(error);
+        return tn_fail_memory(error);
     }
     enum tarn_status status = tn_query_init(&made->query, model, &options, error);
 
@@ -78,7 +73,7 @@ enum tarn_status tarn_categories_create(const struct tarn_snapshot *snapshot, in
     }
     made->entry_count = (size_t)model->traces[device].count;
     made->of_entry = tn_host_alloc_zero(made->entry_count * sizeof *made->of_entry);
-    status = made->of_entry ? find_all(made, (size_t)device, error) : no_memory(error);
+    status = made->of_entry ? find_all(made, (size_t)device, error) : tn_fail_memory(error);
     if (status) {
         tarn_categories_destroy(made);
         return status;

@@ -46,11 +46,6 @@ const char *tarn_rules_default_text(void)
 
 /* ---- parsing ---- */
 
-static enum tarn_status no_memory(struct tarn_error *error)
-{
-    return tn_fail_memory(error);
-}
-
 /* The number of a category; -1 when host memory is missing. There are few. */
 static int64_t category_get(struct tarn_rules *rules, const char *word)
 {
@@ -61,13 +56,12 @@ static int64_t category_get(struct tarn_rules *rules, const char *word)
             return (int64_t)i;
         }
     }
-    char *name = tn_arena_alloc(&rules->arena, strlen(word) + 1);
+    const char *name = tn_arena_copy_text(&rules->arena, word, strlen(word));
     const char **added = name ? tn_vec_push(&rules->categories) : NULL;
 
     if (!added) {
         return -1;
     }
-    memcpy(name, word, strlen(word) + 1);
     *added = name;
     return (int64_t)rules->categories.count - 1;
 }
@@ -81,7 +75,7 @@ static enum tarn_status rule_add(void *context, const struct tn_pattern_line *li
     char where[WHERE_MAX];
 
     if (!rule) {
-        return no_memory(error);
+        return tn_fail_memory(error);
     }
     (void)snprintf(where, sizeof where, "%.*s, line %llu",
                    tn_utf8_cut(line->file, TN_PATTERN_FILE_SHOWN), line->file,
@@ -102,7 +96,7 @@ static enum tarn_status rules_read(struct tn_input *input, const char *name,
     *rules_out = NULL;
     if (!rules) {
         tn_input_close(input);
-        return no_memory(error);
+        return tn_fail_memory(error);
     }
     tn_arena_init(&rules->arena, &rules->budget);
     tn_vec_init(&rules->categories, sizeof(const char *));
@@ -184,7 +178,7 @@ enum tarn_status tn_categories_init(struct tn_categories *categories,
     };
     if (!categories->of_frame || !categories->of_stack) {
         tn_categories_fini(categories);
-        return no_memory(error);
+        return tn_fail_memory(error);
     }
     return TARN_OK;
 }

@@ -15,11 +15,6 @@ enum {
 
 #define FILE_MAX ((uint64_t)TN_PATTERN_LINES_MAX * TN_PATTERN_LINE_MAX)
 
-static enum tarn_status no_memory(struct tarn_error *error)
-{
-    return tn_fail_memory(error);
-}
-
 /* The pattern as a regular expression, of at most twice its length. */
 static void expression_make(const char *pattern, char *out)
 {
@@ -53,7 +48,7 @@ static enum tarn_status line_take(void *context, const struct tn_pattern_line *l
     struct tn_pattern *pattern = tn_vec_push(&suppressions->patterns);
 
     if (!pattern) {
-        return no_memory(error);
+        return tn_fail_memory(error);
     }
     expression_make(line->rest, expression);
     (void)snprintf(where, sizeof where, "%.*s, line %llu",
@@ -77,7 +72,7 @@ static enum tarn_status suppressions_read(struct tn_input *input, const char *na
         tn_vec_init(&suppressions->patterns, sizeof(struct tn_pattern));
         status = tn_pattern_file_read(input, name, "leak:my_cache", line_take, suppressions, error);
     } else {
-        status = no_memory(error);
+        status = tn_fail_memory(error);
     }
     tn_input_close(input);
     if (status) {

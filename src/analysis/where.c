@@ -67,11 +67,6 @@ struct reader {
 
 /* ---- messages ---- */
 
-static enum tarn_status no_memory(struct reader *r)
-{
-    return tn_fail_memory(r->error);
-}
-
 static enum tarn_status wrong(struct reader *r, const char *at, const char *expected)
 {
     const long long offset = at - r->text;
@@ -173,18 +168,6 @@ static bool taken(struct reader *r, const char *sign)
     return true;
 }
 
-/* A copy in the arena. */
-static char *text_keep(struct reader *r, const char *text, size_t length)
-{
-    char *copy = tn_arena_alloc(&r->where->arena, length + 1);
-
-    if (copy) {
-        memcpy(copy, text, length);
-        copy[length] = '\0';
-    }
-    return copy;
-}
-
 /* In quotes, where a backslash escapes the quote and is otherwise literal; or a word. */
 static enum tarn_status text_read(struct reader *r, const char **text_out)
 {
@@ -198,13 +181,13 @@ static enum tarn_status text_read(struct reader *r, const char **text_out)
             return wrong(r, r->at, values_allowed[KIND_TEXT]);
         }
         r->at += length;
-        *text_out = text_keep(r, begin, length);
-        return *text_out ? TARN_OK : no_memory(r);
+        *text_out = tn_arena_copy_text(&r->where->arena, begin, length);
+        return *text_out ? TARN_OK : tn_fail_memory(r->error);
     }
     char *copy = tn_arena_alloc(&r->where->arena, strlen(begin));
 
     if (!copy) {
-        return no_memory(r);
+        return tn_fail_memory(r->error);
     }
     length = 0;
     for (r->at++; *r->at != quote; r->at++) {
@@ -376,7 +359,7 @@ static enum tarn_status pattern_read(struct reader *r, const char *at, struct tn
     char what[48];
 
     if (!pattern) {
-        return no_memory(r);
+        return tn_fail_memory(r->error);
     }
     (void)snprintf(what, sizeof what, "column %lld", (long long)(at - r->text) + 1);
     const enum tarn_status status = tn_pattern_init(pattern, term->text, what, r->error);
@@ -477,7 +460,7 @@ static enum tarn_status term_add(struct reader *r, const struct tn_where_term *t
     if (!tn_vec_append(&r->where->terms, term, 1) ||
         step_add(r, TN_WHERE_TERM, (uint32_t)r->where->terms.count - 1) == NO_STEP ||
         (is_not && step_add(r, TN_WHERE_NOT, 0) == NO_STEP)) {
-        return no_memory(r);
+        return tn_fail_memory(r->error);
     }
     return TARN_OK;
 }
@@ -550,7 +533,7 @@ static enum tarn_status one_read(struct reader *r)
     const enum tarn_status status = taken(r, "(") ? parentheses_read(r) : term_read(r);
 
     if (status == TARN_OK && is_not && step_add(r, TN_WHERE_NOT, 0) == NO_STEP) {
-        return no_memory(r);
+        return tn_fail_memory(r->error);
     }
     return status;
 }
@@ -567,7 +550,7 @@ static enum tarn_status chain_read(struct reader *r, const char *sign,
         const uint32_t jump = step_add(r, leave, last);
 
         if (jump == NO_STEP) {
-            return no_memory(r);
+            return tn_fail_memory(r->error);
         }
         last = jump;
         status = piece(r);
@@ -591,9 +574,9 @@ static enum tarn_status where_read(struct tarn_where *where, const char *text,
 {
     struct reader r = {.where = where, .text = text, .at = text, .error = error};
 
-    where->text = text_keep(&r, text, strlen(text));
+    where->text = tn_arena_copy_text(&where->arena, text, strlen(text));
     if (!where->text) {
-        return no_memory(&r);
+        return tn_fail_memory(r.error);
     }
     const enum tarn_status status = expression_read(&r);
 

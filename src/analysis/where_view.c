@@ -100,11 +100,6 @@ static bool is_file(struct tn_string file, const char *name)
            (file.length == length || file.text[file.length - length - 1] == '/');
 }
 
-static bool is_text(struct tn_string text, const char *name)
-{
-    return text.length == strlen(name) && memcmp(text.text, name, text.length) == 0;
-}
-
 static bool frame_fits(const struct tn_where_view *view, const struct tn_where_term *term,
                        uint32_t number)
 {
@@ -121,7 +116,8 @@ static bool frame_fits(const struct tn_where_view *view, const struct tn_where_t
     if (term->comparison == TN_WHERE_MATCHES) {
         return matches(view, term, part.text);
     }
-    return term->field == TN_WHERE_FILE ? is_file(part, term->text) : is_text(part, term->text);
+    return term->field == TN_WHERE_FILE ? is_file(part, term->text)
+                                        : tn_string_is(part, term->text);
 }
 
 static bool stack_fits(const struct tn_where_view *view, const struct tn_where_term *term,

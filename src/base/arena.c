@@ -3,6 +3,8 @@
 
 #include "base/checked.h"
 
+#include <string.h>
+
 enum {
     ARENA_ALIGN = 16,
     CHUNK_FIRST = 4096,
@@ -125,4 +127,25 @@ void *tn_arena_alloc_array(struct tn_arena *arena, size_t count, size_t size)
         return NULL;
     }
     return tn_arena_alloc(arena, bytes);
+}
+
+void *tn_arena_copy(struct tn_arena *arena, const void *items, size_t count, size_t size)
+{
+    void *copy = tn_arena_alloc_array(arena, count, size);
+
+    if (copy && count > 0) {
+        memcpy(copy, items, count * size);
+    }
+    return copy;
+}
+
+char *tn_arena_copy_text(struct tn_arena *arena, const char *text, size_t length)
+{
+    char *copy = tn_arena_alloc(arena, length + 1);
+
+    if (copy) {
+        memcpy(copy, text, length);
+        copy[length] = '\0';
+    }
+    return copy;
 }

@@ -33,4 +33,9 @@ void *tn_arena_alloc(struct tn_arena *arena, size_t size) TN_MUST_CHECK;
 /* `count` items of `size` bytes; NULL also when the product overflows. */
 void *tn_arena_alloc_array(struct tn_arena *arena, size_t count, size_t size) TN_MUST_CHECK;
 
+/* Copies of `count` items, and of a text with a NUL at its end. */
+void *tn_arena_copy(struct tn_arena *arena, const void *items, size_t count,
+                    size_t size) TN_MUST_CHECK;
+char *tn_arena_copy_text(struct tn_arena *arena, const char *text, size_t length) TN_MUST_CHECK;
+
 #endif

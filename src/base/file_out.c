@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/file_out.h"
-
+/*
+ * Implements struct tarn_file of tarn/writer.h: a file that appears whole or not at all: a draft in
+ * the same directory under a new, unpredictable name, finally renamed. So nothing is ever written
+ * through a symbolic link: an existing link is replaced, not followed. A replaced file keeps its
+ * mode; a new one follows the umask. Devices and pipes, also through links, are written in place.
+ * Guarded by its owner.
+ */
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/os_process.h"
+#include "tarn/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +20,16 @@
 #include <unistd.h>
 
 enum {
-    DRAFT_TRIES = 100, /* existing names to skip */
-    DRAFT_ROOM = 32    /* extra bytes of a draft's name beyond the path */
+    PATH_BYTES_MAX = 4096, /* of a path with its NUL */
+    DRAFT_TRIES = 100,     /* existing names to skip */
+    DRAFT_ROOM = 32        /* extra bytes of a draft's name beyond the path */
+};
+
+struct tarn_file {
+    int file;
+    int reason; /* errno of the write that failed */
+    char path[PATH_BYTES_MAX];
+    char draft[PATH_BYTES_MAX]; /* name of the draft, "" when there is none */
 };
 
 /* strerror is not thread-safe. */
@@ -58,7 +72,7 @@ static int special_open(const char *path)
 
 /* In the directory of the path, because rename works only within a file system. Its length does not
  * depend on the final name, which may already have the maximum length. */
-static void draft_name(struct tn_file_out *out)
+static void draft_name(struct tarn_file *out)
 {
     const char *slash = strrchr(out->path, '/');
     const int folder = slash ? (int)(slash - out->path) + 1 : 0;
@@ -68,7 +82,7 @@ static void draft_name(struct tn_file_out *out)
 }
 
 /* Creates a new file, so that nobody can have planted a link there. */
-static int draft_create(struct tn_file_out *out, mode_t mode)
+static int draft_create(struct tarn_file *out, mode_t mode)
 {
     int file = -1;
 
@@ -91,7 +105,7 @@ static void draft_admit(int file, const struct stat *old)
 }
 
 /* The mode of another user's file can only remove permissions. */
-static int draft_open(struct tn_file_out *out)
+static int draft_open(struct tarn_file *out)
 {
     struct stat old;
     const bool is_there = lstat(out->path, &old) == 0;
@@ -109,13 +123,13 @@ static int draft_open(struct tn_file_out *out)
     return file;
 }
 
-enum tarn_status tn_file_open(struct tn_file_out *out, const char *path, struct tarn_error *error)
+static enum tarn_status file_open(struct tarn_file *out, const char *path, struct tarn_error *error)
 {
     const size_t length = strlen(path);
 
     if (length == 0 || length > sizeof out->path - DRAFT_ROOM) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "a path has 1 to %d bytes, this one %zu",
-                       TN_FILE_PATH_MAX - DRAFT_ROOM, length);
+                       PATH_BYTES_MAX - DRAFT_ROOM, length);
     }
     memcpy(out->path, path, length + 1);
     out->draft[0] = '\0';
@@ -126,7 +140,7 @@ enum tarn_status tn_file_open(struct tn_file_out *out, const char *path, struct 
 
 static enum tarn_status file_write(void *context, const char *bytes, size_t size)
 {
-    struct tn_file_out *out = context;
+    struct tarn_file *out = context;
 
     while (size > 0) {
         const ssize_t done = write(out->file, bytes, size);
@@ -143,38 +157,6 @@ static enum tarn_status file_write(void *context, const char *bytes, size_t size
     return TARN_OK;
 }
 
-struct tarn_writer tn_file_writer(struct tn_file_out *out)
-{
-    return (struct tarn_writer){.write = file_write, .context = out};
-}
-
-enum tarn_status tn_file_finish(struct tn_file_out *out, enum tarn_status status,
-                                struct tarn_error *error)
-{
-    if (status == TARN_ERR_IO) {
-        status = file_failed(out->path, "write", out->reason ? out->reason : errno, error);
-    }
-    if (close(out->file) != 0 && status == TARN_OK) {
-        status = file_failed(out->path, "write", errno, error);
-    }
-    if (!out->draft[0]) {
-        return status;
-    }
-    if (status == TARN_OK && rename(out->draft, out->path) != 0) {
-        status = file_failed(out->path, "replace", errno, error);
-    }
-    if (status) {
-        (void)unlink(out->draft);
-    }
-    return status;
-}
-
-/* ---- tarn/writer.h ---- */
-
-struct tarn_file {
-    struct tn_file_out out;
-};
-
 enum tarn_status tarn_file_create(const char *path, struct tarn_file **file_out,
                                   struct tarn_error *error)
 {
@@ -184,7 +166,7 @@ enum tarn_status tarn_file_create(const char *path, struct tarn_file **file_out,
     if (!file) {
         return tn_fail_memory(error);
     }
-    const enum tarn_status status = tn_file_open(&file->out, path, error);
+    const enum tarn_status status = file_open(file, path, error);
 
     if (status) {
         tn_host_free(file, sizeof *file);
@@ -196,18 +178,29 @@ enum tarn_status tarn_file_create(const char *path, struct tarn_file **file_out,
 
 struct tarn_writer tarn_file_writer(struct tarn_file *file)
 {
-    return tn_file_writer(&file->out);
+    return (struct tarn_writer){.write = file_write, .context = file};
 }
 
 const char *tarn_file_draft(const struct tarn_file *file)
 {
-    return file->out.draft;
+    return file->draft;
 }
 
 enum tarn_status tarn_file_finish(struct tarn_file *file, enum tarn_status status,
                                   struct tarn_error *error)
 {
-    status = tn_file_finish(&file->out, status, error);
+    if (status == TARN_ERR_IO) {
+        status = file_failed(file->path, "write", file->reason ? file->reason : errno, error);
+    }
+    if (close(file->file) != 0 && status == TARN_OK) {
+        status = file_failed(file->path, "write", errno, error);
+    }
+    if (file->draft[0] && status == TARN_OK && rename(file->draft, file->path) != 0) {
+        status = file_failed(file->path, "replace", errno, error);
+    }
+    if (file->draft[0] && status) {
+        (void)unlink(file->draft);
+    }
     tn_host_free(file, sizeof *file);
     return status;
 }

@@ -141,3 +141,28 @@ void tn_host_strfree(char *text)
         tn_host_free(text, strlen(text) + 1);
     }
 }
+
+struct piece {
+    _Alignas(max_align_t) size_t size; /* including this header */
+};
+
+void *tn_host_zlib_alloc(void *context, unsigned count, unsigned size)
+{
+    const size_t bytes = sizeof(struct piece) + (size_t)count * size;
+    struct piece *piece = tn_host_alloc(bytes);
+
+    (void)context;
+    if (!piece) {
+        return NULL;
+    }
+    piece->size = bytes;
+    return piece + 1;
+}
+
+void tn_host_zlib_free(void *context, void *memory)
+{
+    struct piece *piece = (struct piece *)memory - 1;
+
+    (void)context;
+    tn_host_free(piece, piece->size);
+}

@@ -37,4 +37,8 @@ char *tn_host_strdup(const char *text) TN_MUST_CHECK;
 /* NULL allowed. */
 void tn_host_strfree(char *text);
 
+/* For zlib's `zalloc` and `zfree`: a piece carries its size, as zlib frees without one. */
+void *tn_host_zlib_alloc(void *context, unsigned count, unsigned size);
+void tn_host_zlib_free(void *context, void *memory);
+
 #endif

@@ -18,21 +18,22 @@ void tn_id_table_fini(struct tn_id_table *table)
     tn_id_table_init(table, table->budget);
 }
 
-int64_t tn_id_table_find(const struct tn_id_table *table, uint32_t hash, tn_id_equal *equal,
-                         const void *owner, const void *key)
+bool tn_id_table_find(const struct tn_id_table *table, uint32_t hash, tn_id_equal *equal,
+                      const void *owner, const void *key, uint32_t *id_out)
 {
     if (table->capacity == 0) {
-        return TN_ID_NOT_FOUND;
+        return false;
     }
     const size_t mask = table->capacity - 1;
     for (size_t i = hash & mask; table->slots[i].id_plus_1 != 0; i = (i + 1) & mask) {
         const struct tn_id_slot *slot = &table->slots[i];
 
         if (slot->hash == hash && equal(owner, slot->id_plus_1 - 1, key)) {
-            return slot->id_plus_1 - 1;
+            *id_out = slot->id_plus_1 - 1;
+            return true;
         }
     }
-    return TN_ID_NOT_FOUND;
+    return false;
 }
 
 static void slots_put(struct tn_id_slot *slots, size_t capacity, struct tn_id_slot slot)

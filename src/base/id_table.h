@@ -25,19 +25,15 @@ struct tn_id_table {
     size_t used;
 };
 
-enum {
-    TN_ID_NOT_FOUND = -1
-};
-
 /* Whether item `id` of `owner` equals `key`. */
 typedef bool tn_id_equal(const void *owner, uint32_t id, const void *key);
 
 void tn_id_table_init(struct tn_id_table *table, struct tn_budget *budget);
 void tn_id_table_fini(struct tn_id_table *table);
 
-/* The id, or TN_ID_NOT_FOUND. */
-int64_t tn_id_table_find(const struct tn_id_table *table, uint32_t hash, tn_id_equal *equal,
-                         const void *owner, const void *key);
+/* False when the table has no such item; *id_out is then unchanged. */
+bool tn_id_table_find(const struct tn_id_table *table, uint32_t hash, tn_id_equal *equal,
+                      const void *owner, const void *key, uint32_t *id_out);
 
 /* Inserts an id that is not in the table; false: see tn_budget_status. */
 bool tn_id_table_add(struct tn_id_table *table, uint32_t hash, uint32_t id) TN_MUST_CHECK;

@@ -287,12 +287,12 @@ static enum tarn_status container_end(struct parse *p)
     size_t count = mark.is_object ? values / 2 : values;
 
     if (count > 0) {
-        struct tn_json_value *items = tn_arena_alloc_array(&tree->arena, values, sizeof *items);
+        struct tn_json_value *items =
+            tn_arena_copy(&tree->arena, tree->stack + mark.base, values, sizeof *items);
 
         if (!items) {
             return parse_memory(p);
         }
-        memcpy(items, tree->stack + mark.base, values * sizeof *items);
         const enum tarn_status status = mark.is_object ? pairs_unite(p, items, &count) : TARN_OK;
 
         if (status) {
@@ -312,8 +312,7 @@ static enum tarn_status container_end(struct parse *p)
 
 static bool skip_blanks(struct parse *p)
 {
-    while (p->at < p->size && (p->text[p->at] == ' ' || p->text[p->at] == '\t' ||
-                               p->text[p->at] == '\n' || p->text[p->at] == '\r')) {
+    while (p->at < p->size && tn_json_is_blank(p->text[p->at])) {
         p->at++;
     }
     return p->at < p->size;

@@ -67,8 +67,3 @@ void tn_lock_release(struct tn_lock *lock)
         tn_os_wake_one(&lock->state);
     }
 }
-
-bool tn_lock_held(const struct tn_lock *lock)
-{
-    return tn_lock_is_held(lock);
-}

@@ -28,7 +28,4 @@ void tn_lock_fini(struct tn_lock *lock);
 void tn_lock_acquire(struct tn_lock *lock);
 void tn_lock_release(struct tn_lock *lock);
 
-/* Whether this thread holds the lock, as tn_lock_is_held. */
-bool tn_lock_held(const struct tn_lock *lock);
-
 #endif

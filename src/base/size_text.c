@@ -22,29 +22,19 @@ static struct tn_size_text amount_text(double bytes, double step,
     return result;
 }
 
-struct tn_size_text tn_size_text(double bytes)
-{
-    static const char *const prefixes[PREFIX_COUNT] = {"",   "Ki", "Mi", "Gi", "Ti",
-                                                       "Pi", "Ei", "Zi", "Yi"};
-
-    return amount_text(bytes, 1024.0, prefixes);
-}
-
 struct tn_size_text tn_size_text_in(enum tarn_units units, double bytes)
 {
-    static const char *const prefixes[PREFIX_COUNT] = {"", "k", "M", "G", "T", "P", "E", "Z", "Y"};
+    static const char *const iec[PREFIX_COUNT] = {"",   "Ki", "Mi", "Gi", "Ti",
+                                                  "Pi", "Ei", "Zi", "Yi"};
+    static const char *const si[PREFIX_COUNT] = {"", "k", "M", "G", "T", "P", "E", "Z", "Y"};
     struct tn_size_text result;
 
-    switch (units) {
-    case TARN_UNITS_SI:
-        return amount_text(bytes, 1000.0, prefixes);
-    case TARN_UNITS_BYTES:
+    if (units == TARN_UNITS_BYTES) {
         (void)snprintf(result.text, sizeof result.text, "%.0f", bytes);
         return result;
-    case TARN_UNITS_IEC:
-        break;
     }
-    return tn_size_text(bytes);
+    return units == TARN_UNITS_SI ? amount_text(bytes, 1000.0, si)
+                                  : amount_text(bytes, 1024.0, iec);
 }
 
 struct tn_size_text tn_size_text_message(uint64_t bytes)

@@ -14,10 +14,7 @@ struct tn_size_text {
 };
 
 /* As the tools: "1.5KiB", "0.0B". Divides by 1024 until the amount is below 1024. Matches
- * `Bytes.__repr__` of _memory_viz.py. */
-struct tn_size_text tn_size_text(double bytes);
-
-/* The same in selectable units: "1.6kB", or whole bytes without a unit. */
+ * `Bytes.__repr__` of _memory_viz.py. Also in other units: "1.6kB", or whole bytes without one. */
 struct tn_size_text tn_size_text_in(enum tarn_units units, double bytes);
 
 /* As the allocator's messages (C++ format_size): "512 bytes", "2.00 MiB". A unit is used up to and

@@ -22,34 +22,6 @@ struct tn_unpack_state {
                            way */
 };
 
-/* zlib frees without a size, so the size is stored in front. */
-enum {
-    PIECE_HEADER = 16
-};
-
-static void *piece_alloc(void *context, uInt count, uInt size)
-{
-    const size_t bytes = (size_t)count * size + PIECE_HEADER;
-    char *piece = tn_host_alloc(bytes);
-
-    (void)context;
-    if (!piece) {
-        return NULL;
-    }
-    memcpy(piece, &bytes, sizeof bytes);
-    return piece + PIECE_HEADER;
-}
-
-static void piece_free(void *context, void *memory)
-{
-    char *piece = (char *)memory - PIECE_HEADER;
-    size_t bytes;
-
-    (void)context;
-    memcpy(&bytes, piece, sizeof bytes);
-    tn_host_free(piece, bytes);
-}
-
 static enum tarn_status unpack_refill(struct tn_unpack *unpack, struct tarn_error *error)
 {
     size_t got = 0;
@@ -102,8 +74,8 @@ static enum tarn_status unpack_start(struct tn_unpack *unpack)
     struct tn_unpack_state *state = unpack->state;
 
     if (unpack->packing == TN_PACKING_GZIP) {
-        state->gzip.zalloc = piece_alloc;
-        state->gzip.zfree = piece_free;
+        state->gzip.zalloc = tn_host_zlib_alloc;
+        state->gzip.zfree = tn_host_zlib_free;
         if (inflateInit2(&state->gzip, GZIP_WINDOW) != Z_OK) {
             return TARN_ERR_HOST_MEMORY;
         }

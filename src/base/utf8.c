@@ -66,8 +66,7 @@ size_t tn_utf8_decode(const char *text, size_t length, uint32_t *code_out)
     const uint8_t *at = (const uint8_t *)text;
     const size_t count = sequence_length(*at);
 
-    if (count == 0 || length < count || !sequence_is_valid(at, count) ||
-        (count > 1 && !second_byte_fits(*at, at[1]))) {
+    if (count == 0 || length < count || !sequence_is_valid(at, count)) {
         return 0;
     }
     uint32_t code = *at & lead_bits[count];

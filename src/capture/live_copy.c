@@ -94,11 +94,6 @@ static bool rooms_get(struct tn_live_copy *copy)
     return copy->segments && copy->blocks;
 }
 
-static enum tarn_status copy_memory(struct tarn_error *error)
-{
-    return tn_fail_memory(error);
-}
-
 static enum tarn_status copy_try(struct tn_live_copy *copy,
                                  const struct tarn_capture_options *options,
                                  struct tarn_error *error)
@@ -111,7 +106,7 @@ static enum tarn_status copy_try(struct tn_live_copy *copy,
     };
 
     if (!rooms_get(copy)) {
-        return copy_memory(error);
+        return tn_fail_memory(error);
     }
     if (copy->pinned) {
         return tn_pinned_look(copy->pinned, &look, error);
@@ -131,7 +126,7 @@ static enum tarn_status copy_make(struct tn_live_copy *copy,
         return tn_fork_refuse(error, "the history");
     }
     if (copy->has_history && !tn_history_copy_prepare(copy->source.history, &copy->history)) {
-        return copy_memory(error);
+        return tn_fail_memory(error);
     }
     for (int i = 0; i < TRIES; i++) {
         status = copy_try(copy, options, error);

@@ -127,6 +127,15 @@ static bool blocks_mergeable(const struct tn_sim *sim, const struct pool_block *
     return low->stream == high->stream || (block_reached(sim, low) && block_reached(sim, high));
 }
 
+static void block_resize(struct tn_sim *sim, struct pool_block *block, uint64_t start,
+                         uint64_t size)
+{
+    tn_tree_remove(&sim->pool.free, &block->by_size);
+    block->start = start; /* keeps its place in the order by address */
+    block->size = size;
+    tn_tree_insert(&sim->pool.free, &block->by_size);
+}
+
 /* Takes the bytes of a mergeable neighbour; `block` keeps its stream and point. */
 static void block_absorb(struct tn_sim *sim, struct pool_block *block, struct pool_block *other)
 {
@@ -134,10 +143,7 @@ static void block_absorb(struct tn_sim *sim, struct pool_block *block, struct po
     const uint64_t size = block->size + other->size;
 
     block_drop(sim, other);
-    tn_tree_remove(&sim->pool.free, &block->by_size);
-    block->start = start; /* keeps its place in the order by address */
-    block->size = size;
-    tn_tree_insert(&sim->pool.free, &block->by_size);
+    block_resize(sim, block, start, size);
 }
 
 /* Merges all free neighbours that can be. */
@@ -203,15 +209,6 @@ static uint64_t block_units(const struct pool_block *block, uint64_t *start_out)
 
     *start_out = block->chunk->start + first * UNIT;
     return end > first ? end - first : 0;
-}
-
-static void block_resize(struct tn_sim *sim, struct pool_block *block, uint64_t start,
-                         uint64_t size)
-{
-    tn_tree_remove(&sim->pool.free, &block->by_size);
-    block->start = start; /* keeps its place in the order by address */
-    block->size = size;
-    tn_tree_insert(&sim->pool.free, &block->by_size);
 }
 
 /* Removes up to `most` whole units from a free block whose point is reached; returns their number.

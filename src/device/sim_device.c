@@ -73,7 +73,7 @@ enum tarn_status tn_sim_leave(struct tarn_device *device, enum tarn_status statu
     if (tn_fork_passed(&sim->fork)) {
         return status;
     }
-    tn_assert(tn_lock_held(&sim->lock));
+    tn_assert(tn_lock_is_held(&sim->lock));
     if (status != TARN_OK && status != TARN_ERR_NOT_READY) {
         sim->failures++;
         if (!sim->explained) {

@@ -115,8 +115,7 @@ static bool note_is_plain(const struct tn_string text)
 
 static bool is_one_of(const struct tn_string text, const char *const *words)
 {
-    while (*words &&
-           (strlen(*words) != text.length || memcmp(*words, text.text, text.length) != 0)) {
+    while (*words && !tn_string_is(text, *words)) {
         words++;
     }
     return *words != NULL;

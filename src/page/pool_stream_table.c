@@ -29,10 +29,10 @@ uint32_t tn_pool_stream_table_get(struct tn_pool_stream_table *table, uint64_t s
 {
     const struct tn_pool_stream_row key = {stream, pool};
     const uint32_t hash = tn_hash_bytes(&key, sizeof key);
-    const int64_t found = tn_id_table_find(&table->ids, hash, row_equal, table, &key);
+    uint32_t id;
 
-    if (found >= 0) {
-        return (uint32_t)found;
+    if (tn_id_table_find(&table->ids, hash, row_equal, table, &key, &id)) {
+        return id;
     }
     if (!tn_vec_append(&table->rows, &key, 1) ||
         !tn_id_table_add(&table->ids, hash, (uint32_t)table->rows.count - 1)) {

@@ -9,33 +9,6 @@ enum {
     TRIAL_MOST = 32 << 10  /* bytes of a part that are tried: zlib's window */
 };
 
-/* zlib does not say sizes when it gives memory back, so each piece carries its own. */
-struct piece {
-    size_t size;
-    size_t unused;
-};
-
-static void *piece_alloc(void *context, unsigned count, unsigned item)
-{
-    const size_t size = sizeof(struct piece) + (size_t)count * item;
-    struct piece *piece = tn_host_alloc(size);
-
-    (void)context;
-    if (!piece) {
-        return NULL;
-    }
-    piece->size = size;
-    return piece + 1;
-}
-
-static void piece_free(void *context, void *memory)
-{
-    struct piece *piece = (struct piece *)memory - 1;
-
-    (void)context;
-    tn_host_free(piece, piece->size);
-}
-
 static void piece_put(struct tn_section *section)
 {
     tn_base128_put(&section->encoder, section->piece, TN_SECTION_PIECE - section->stream.avail_out);
@@ -103,7 +76,7 @@ static int strategy_for(struct tn_section *section, const uint8_t *bytes, size_t
 bool tn_section_begin(struct tn_section *section, struct tn_text_out *out, const char *name,
                       size_t size)
 {
-    section->stream = (z_stream){.zalloc = piece_alloc, .zfree = piece_free};
+    section->stream = (z_stream){.zalloc = tn_host_zlib_alloc, .zfree = tn_host_zlib_free};
     section->trial = section->stream;
     section->has_trial = false;
     section->failed = false;

@@ -71,22 +71,19 @@ static bool label_equal(const void *owner, uint32_t id, const void *key)
 static int64_t label_get(struct tn_flame *flame, struct draft *draft)
 {
     const uint32_t hash = tn_hash_bytes(draft->text, draft->length);
-    const int64_t found = tn_id_table_find(&flame->label_ids, hash, label_equal, flame, draft);
+    uint32_t number;
 
-    if (found != TN_ID_NOT_FOUND) {
-        return found;
+    if (tn_id_table_find(&flame->label_ids, hash, label_equal, flame, draft, &number)) {
+        return number;
     }
-    char *text = tn_arena_alloc(&flame->arena, draft->length + 1);
+    const char *text = tn_arena_copy_text(&flame->arena, draft->text, draft->length);
     struct tn_flame_label *label = text ? tn_chunked_vec_push(&flame->labels) : NULL;
 
     if (!label) {
         return -1;
     }
-    memcpy(text, draft->text, draft->length);
-    text[draft->length] = '\0';
     *label = (struct tn_flame_label){.text = text, .length = draft->length, .kind = draft->kind};
-    const uint32_t number = (uint32_t)(flame->labels.count - 1);
-
+    number = (uint32_t)(flame->labels.count - 1);
     return tn_id_table_add(&flame->label_ids, hash, number) ? (int64_t)number : -1;
 }
 

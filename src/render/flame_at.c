@@ -66,10 +66,10 @@ static struct holder *holder_get(struct holders *holders, uint64_t key, uint32_t
 {
     const struct holder_key wanted = {key, seen};
     const uint32_t hash = tn_hash_bytes(&wanted, sizeof wanted);
-    const int64_t found = tn_id_table_find(&holders->ids, hash, holder_equal, holders, &wanted);
+    uint32_t id;
 
-    if (found != TN_ID_NOT_FOUND) {
-        return (struct holder *)holders->items.items + found;
+    if (tn_id_table_find(&holders->ids, hash, holder_equal, holders, &wanted, &id)) {
+        return (struct holder *)holders->items.items + id;
     }
     if (!tn_id_table_add(&holders->ids, hash, (uint32_t)holders->items.count)) {
         return NULL;

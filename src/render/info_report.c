@@ -2,6 +2,7 @@
 /* `tarn info`: the file, its warnings and its devices, as text or JSON. */
 #include "base/escaped.h"
 #include "render/document.h"
+#include "render/row.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -177,35 +178,27 @@ static const struct tn_row_column selected_columns[] = {
     {"steps", NULL, TN_ROW_COUNT, 0, AT(steps)},
     {0}};
 
-static void members_put(struct tn_json_text *json, const struct tn_row_column *columns,
-                        const struct tarn_info_device *device)
-{
-    const struct tn_row_table table = {.columns = columns};
-
-    tn_members_put(json, &table, device, TN_IN_ROWS);
-}
-
 static void trace_json(struct tn_json_text *json, const struct tarn_report_options *options,
                        const struct tarn_info_device *device)
 {
     if (device->has_times) {
-        members_put(json, times_columns, device);
+        tn_row_put_members(json, times_columns, device, TN_IN_ROWS);
     }
-    members_put(json, trace_columns, device);
+    tn_row_put_members(json, trace_columns, device, TN_IN_ROWS);
     tn_json_open_object(json, "actions");
     for (size_t i = 0; i < device->action_count; i++) {
         tn_json_number(json, device->actions[i].name, device->actions[i].count);
     }
     tn_json_close(json);
     tn_selection_put_json(json, options, &device->head);
-    members_put(json, selected_columns, device);
+    tn_row_put_members(json, selected_columns, device, TN_IN_ROWS);
 }
 
 static void device_json(struct tn_json_text *json, const struct tarn_report_options *options,
                         const struct tarn_info_device *device)
 {
     tn_json_open_object(json, NULL);
-    members_put(json, device_columns, device);
+    tn_row_put_members(json, device_columns, device, TN_IN_ROWS);
     if (device->events > 0) {
         trace_json(json, options, device);
     }

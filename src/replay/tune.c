@@ -7,6 +7,7 @@
  */
 #include "base/errinfo.h"
 #include "base/host_mem.h"
+#include "base/order.h"
 #include "base/os_process.h"
 #include "tarn/config.h"
 #include "tarn/replay.h"
@@ -53,7 +54,8 @@ struct tried {
     struct pick pick;
     struct tarn_tune_row row;
     enum tarn_status status;
-    uint32_t number; /* in the order of the search */
+    enum tarn_tune_goal goal; /* of the search, for comparing */
+    uint32_t number;          /* in the order of the search */
     bool expanded;
 };
 
@@ -157,11 +159,6 @@ static void *compute_aside(void *context)
 
 /* ---- order ---- */
 
-static int order(uint64_t a, uint64_t b)
-{
-    return (a > b) - (a < b);
-}
-
 static unsigned options_set(const struct pick *pick)
 {
     unsigned count = 0;
@@ -172,32 +169,38 @@ static unsigned options_set(const struct pick *pick)
     return count;
 }
 
-/* < 0 if the first is better. For equal results, fewer options win, then the earlier one. */
-static int compare(const struct tried *a, const struct tried *b, enum tarn_tune_goal goal)
+enum {
+    RANK_KEYS = 7
+};
+
+/* The first key that differs decides: the smaller one is better. For equal results, fewer options
+ * win, then the earlier one. */
+static void rank_fill(const struct tried *tried, uint64_t keys[RANK_KEYS])
 {
-    const uint64_t keys_a[] = {a->row.ooms,
-                               goal == TARN_TUNE_CAPACITY ? a->row.capacity : 0,
-                               goal == TARN_TUNE_DEVICE_CALLS ? a->row.device_calls : 0,
-                               a->row.peak_reserved,
-                               a->row.device_calls,
-                               options_set(&a->pick),
-                               a->number};
-    const uint64_t keys_b[] = {b->row.ooms,
-                               goal == TARN_TUNE_CAPACITY ? b->row.capacity : 0,
-                               goal == TARN_TUNE_DEVICE_CALLS ? b->row.device_calls : 0,
-                               b->row.peak_reserved,
-                               b->row.device_calls,
-                               options_set(&b->pick),
-                               b->number};
+    const struct tarn_tune_row *row = &tried->row;
 
-    for (size_t i = 0; i < sizeof keys_a / sizeof *keys_a; i++) {
-        const int result = order(keys_a[i], keys_b[i]);
+    keys[0] = row->ooms;
+    keys[1] = tried->goal == TARN_TUNE_CAPACITY ? row->capacity : 0;
+    keys[2] = tried->goal == TARN_TUNE_DEVICE_CALLS ? row->device_calls : 0;
+    keys[3] = row->peak_reserved;
+    keys[4] = row->device_calls;
+    keys[5] = options_set(&tried->pick);
+    keys[6] = tried->number;
+}
 
-        if (result != 0) {
-            return result;
-        }
+/* < 0 if the first is better. */
+static int compare(const void *left, const void *right)
+{
+    uint64_t keys_a[RANK_KEYS];
+    uint64_t keys_b[RANK_KEYS];
+    int result = 0;
+
+    rank_fill(left, keys_a);
+    rank_fill(right, keys_b);
+    for (size_t i = 0; i < RANK_KEYS && result == 0; i++) {
+        result = tn_order(keys_a[i], keys_b[i]);
     }
-    return 0;
+    return result;
 }
 
 /* ---- rounds ---- */
@@ -219,7 +222,7 @@ static void add(struct tune *tune, const struct pick *pick)
     if (tune->count > tune->options.tries || is_known(tune, pick)) {
         return;
     }
-    *tried = (struct tried){.pick = *pick, .number = tune->count};
+    *tried = (struct tried){.pick = *pick, .goal = tune->options.goal, .number = tune->count};
     if (pick_conf(pick, tried->row.conf)) {
         tune->count++;
     }
@@ -263,28 +266,16 @@ static enum tarn_status run_round(struct tune *tune)
     return atomic_load(&tune->cancelled) ? TARN_ERR_CANCELLED : st;
 }
 
-/* The best pick not yet expanded; NULL if none. */
-static struct tried *best_open(struct tune *tune)
+/* The best pick, or the best one not yet expanded; NULL if none. */
+static struct tried *best(const struct tune *tune, bool must_be_open)
 {
-    struct tried *best = NULL;
+    struct tried *found = NULL;
 
     for (uint32_t i = 1; i < tune->computed; i++) {
         struct tried *tried = &tune->tried[i];
 
-        if (!tried->expanded && (!best || compare(tried, best, tune->options.goal) < 0)) {
-            best = tried;
-        }
-    }
-    return best;
-}
-
-static const struct tried *best(const struct tune *tune)
-{
-    const struct tried *found = &tune->tried[1];
-
-    for (uint32_t i = 2; i < tune->computed; i++) {
-        if (compare(&tune->tried[i], found, tune->options.goal) < 0) {
-            found = &tune->tried[i];
+        if (!(must_be_open && tried->expanded) && (!found || compare(tried, found) < 0)) {
+            found = tried;
         }
     }
     return found;
@@ -297,11 +288,11 @@ static enum tarn_status search(struct tune *tune)
 
     add_neighbours(tune, (struct pick){{0}});
     st = run_round(tune);
-    while (st == TARN_OK && !tune->options.each && before != best(tune) &&
+    while (st == TARN_OK && !tune->options.each && before != best(tune, false) &&
            tune->count <= tune->options.tries) {
-        before = best(tune);
+        before = best(tune, false);
         for (int i = 0; i < EXPANDED; i++) {
-            struct tried *from = best_open(tune);
+            struct tried *from = best(tune, true);
 
             if (from) {
                 from->expanded = true;
@@ -314,21 +305,6 @@ static enum tarn_status search(struct tune *tune)
 }
 
 /* ---- the rows ---- */
-
-static int compare_reserved(const void *a, const void *b)
-{
-    return compare(a, b, TARN_TUNE_RESERVED);
-}
-
-static int compare_calls(const void *a, const void *b)
-{
-    return compare(a, b, TARN_TUNE_DEVICE_CALLS);
-}
-
-static int compare_capacity(const void *a, const void *b)
-{
-    return compare(a, b, TARN_TUNE_CAPACITY);
-}
 
 /* Whether a better row (the recorded settings aside) has the same results: this row's additional
  * options have no effect. */
@@ -348,15 +324,10 @@ static bool does_the_same(const struct tarn_tune_row *rows, size_t count,
 
 static size_t give_rows(struct tune *tune, struct tarn_tune_row *rows, size_t capacity)
 {
-    static int (*const compares[])(const void *, const void *) = {
-        [TARN_TUNE_RESERVED] = compare_reserved,
-        [TARN_TUNE_DEVICE_CALLS] = compare_calls,
-        [TARN_TUNE_CAPACITY] = compare_capacity,
-    };
     size_t count = 0;
 
     if (!tune->options.each) {
-        qsort(&tune->tried[1], tune->count - 1, sizeof *tune->tried, compares[tune->options.goal]);
+        qsort(&tune->tried[1], tune->count - 1, sizeof *tune->tried, compare);
     }
     for (size_t i = 0; i < tune->count && count < capacity; i++) {
         if (tune->options.each || count < 2 || !does_the_same(rows, count, &tune->tried[i].row)) {

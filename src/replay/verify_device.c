@@ -6,6 +6,7 @@
 #include "alloc/config/size_class.h"
 #include "alloc/pool/segment.h"
 #include "base/host_mem.h"
+#include "base/order.h"
 #include "tarn/sim.h"
 
 #include <stdlib.h>
@@ -205,10 +206,8 @@ static int completion_compare(const void *a, const void *b)
     const struct tn_completion *x = a;
     const struct tn_completion *y = b;
 
-    if (x->address != y->address) {
-        return x->address < y->address ? -1 : 1;
-    }
-    return (x->place > y->place) - (x->place < y->place);
+    return x->address != y->address ? tn_order(x->address, y->address)
+                                    : tn_order(x->place, y->place);
 }
 
 static uint64_t place_of(uint64_t line, size_t index)

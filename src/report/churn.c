@@ -145,12 +145,3 @@ enum tarn_status tn_churn_compute(const struct tn_report *report,
     tn_vec_fini(&churn.briefs);
     return good ? TARN_OK : TARN_ERR_HOST_MEMORY;
 }
-
-enum tarn_status tarn_churn_compute(const struct tarn_snapshot *snapshot,
-                                    const struct tarn_report_options *options,
-                                    struct tarn_churn_result **results_out, size_t *count_out,
-                                    struct tarn_error *error)
-{
-    return tn_report_run(snapshot, options, sizeof **results_out, tn_churn_compute, results_out,
-                         count_out, error);
-}

@@ -30,17 +30,6 @@ static bool name_equal(const void *owner, uint32_t id, const void *key)
            (text->count == 0 || memcmp(name->path, text->items, text->count) == 0);
 }
 
-/* A copy of the text that was written; NULL when host memory is missing. */
-static const char *text_keep(struct tn_name_table *table)
-{
-    char *copy = tn_arena_alloc(&table->arena, table->text.count);
-
-    if (copy && table->text.count > 0) {
-        memcpy(copy, table->text.items, table->text.count);
-    }
-    return copy;
-}
-
 static bool name_make(struct tn_name_table *table, const struct tn_group_keys *keys, uint64_t key,
                       struct tn_name *name)
 {
@@ -48,7 +37,7 @@ static bool name_make(struct tn_name_table *table, const struct tn_group_keys *k
     struct tn_text_out out;
 
     name->path_length = table->text.count;
-    name->path = text_keep(table);
+    name->path = tn_arena_copy(&table->arena, table->text.items, table->text.count, 1);
     table->text.count = 0;
     tn_text_init(&out, &writer);
     tn_group_key_put(&out, keys, key);
@@ -56,7 +45,7 @@ static bool name_make(struct tn_name_table *table, const struct tn_group_keys *k
         return false;
     }
     name->shown_length = table->text.count;
-    name->shown = text_keep(table);
+    name->shown = tn_arena_copy(&table->arena, table->text.items, table->text.count, 1);
     return name->shown != NULL;
 }
 
@@ -74,10 +63,8 @@ bool tn_name_find(struct tn_name_table *table, const struct tn_group_keys *keys,
         return false;
     }
     const uint32_t hash = tn_hash_bytes(table->text.items, table->text.count);
-    const int64_t found = tn_id_table_find(&table->ids, hash, name_equal, table, &table->text);
 
-    if (found != TN_ID_NOT_FOUND) {
-        *name_out = (uint32_t)found;
+    if (tn_id_table_find(&table->ids, hash, name_equal, table, &table->text, name_out)) {
         return true;
     }
     struct tn_name *added =

@@ -278,12 +278,3 @@ enum tarn_status tn_oom_compute(const struct tn_report *report, const struct tn_
     result->later_ooms = count - result->oom_count;
     return ooms_make(report, analysis, events, result) ? TARN_OK : TARN_ERR_HOST_MEMORY;
 }
-
-enum tarn_status tarn_oom_compute(const struct tarn_snapshot *snapshot,
-                                  const struct tarn_report_options *options,
-                                  struct tarn_oom_result **results_out, size_t *count_out,
-                                  struct tarn_error *error)
-{
-    return tn_report_run(snapshot, options, sizeof **results_out, tn_oom_compute, results_out,
-                         count_out, error);
-}

@@ -34,21 +34,3 @@ enum tarn_status tn_live_compute(const struct tn_report *report, const struct tn
     return tn_composition_make(report, analysis, &at, &live->composition) ? TARN_OK
                                                                           : TARN_ERR_HOST_MEMORY;
 }
-
-enum tarn_status tarn_peak_compute(const struct tarn_snapshot *snapshot,
-                                   const struct tarn_report_options *options,
-                                   struct tarn_peak_result **results_out, size_t *count_out,
-                                   struct tarn_error *error)
-{
-    return tn_report_run(snapshot, options, sizeof **results_out, tn_peak_compute, results_out,
-                         count_out, error);
-}
-
-enum tarn_status tarn_live_compute(const struct tarn_snapshot *snapshot,
-                                   const struct tarn_report_options *options,
-                                   struct tarn_live_result **results_out, size_t *count_out,
-                                   struct tarn_error *error)
-{
-    return tn_report_run(snapshot, options, sizeof **results_out, tn_live_compute, results_out,
-                         count_out, error);
-}

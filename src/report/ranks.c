@@ -104,16 +104,6 @@ static bool parts_add(struct tarn_ranks *ranks, struct rank *rank,
     return good;
 }
 
-static const char *name_keep(struct tarn_ranks *ranks, const char *name)
-{
-    char *copy = tn_arena_alloc(&ranks->names.arena, strlen(name) + 1);
-
-    if (copy) {
-        memcpy(copy, name, strlen(name) + 1);
-    }
-    return copy;
-}
-
 /* A snapshot being added. */
 struct adding {
     struct tarn_ranks *ranks;
@@ -125,7 +115,8 @@ static enum tarn_status device_add(void *context, const struct tn_analysis *anal
 {
     const struct adding *adding = context;
     struct tarn_ranks *ranks = adding->ranks;
-    struct rank rank = {.shown = {.file = name_keep(ranks, adding->name),
+    struct rank rank = {.shown = {.file = tn_arena_copy_text(&ranks->names.arena, adding->name,
+                                                             strlen(adding->name)),
                                   .device = (int)analysis->timeline->device}};
     struct tn_time_point at;
     const enum tarn_status status =

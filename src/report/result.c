@@ -67,23 +67,12 @@ void tarn_report_destroy(const void *results)
 
 void *tn_result_copy(struct tn_result *result, const void *items, size_t count, size_t size)
 {
-    void *copy = tn_arena_alloc_array(&result->arena, count, size);
-
-    if (copy && count > 0) {
-        memcpy(copy, items, count * size);
-    }
-    return copy;
+    return tn_arena_copy(&result->arena, items, count, size);
 }
 
 const char *tn_result_text(struct tn_result *result, const char *text, size_t length)
 {
-    char *copy = tn_arena_alloc(&result->arena, length + 1);
-
-    if (copy) {
-        memcpy(copy, text, length);
-        copy[length] = '\0';
-    }
-    return copy;
+    return tn_arena_copy_text(&result->arena, text, length);
 }
 
 struct tn_text_out *tn_result_text_begin(struct tn_result *result)

@@ -2,6 +2,7 @@
 #include "snapshot/chrome_events.h"
 
 #include "base/errinfo.h"
+#include "base/json_token.h"
 
 #include <string.h>
 
@@ -25,31 +26,10 @@ static enum tarn_status wrong(const struct reading *reading, const char *what)
                       "not a Chrome trace: %s at byte %llu", what, (unsigned long long)offset);
 }
 
-static bool is_blank(uint8_t c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-/* Skips white space. */
-static enum tarn_status blanks_skip(const struct reading *reading)
-{
-    for (;;) {
-        const enum tarn_status status = tn_input_need(reading->input, 1, reading->error);
-
-        if (status) {
-            return status;
-        }
-        if (!is_blank(*reading->input->at)) {
-            return TARN_OK;
-        }
-        reading->input->at++;
-    }
-}
-
 /* Consumes a required byte. */
 static enum tarn_status take(const struct reading *reading, char wanted, const char *what)
 {
-    const enum tarn_status status = blanks_skip(reading);
+    const enum tarn_status status = tn_json_skip_blanks(reading->input, reading->error);
 
     if (status) {
         return status;
@@ -82,7 +62,7 @@ static bool scan_ends(struct scan *scan, uint8_t c, bool *with_out)
         scan->in_string = !closes;
         return closes && scan->depth == 0;
     }
-    if (is_plain && (is_blank(c) || c == ',' || c == '}' || c == ']')) {
+    if (is_plain && (tn_json_is_blank((char)c) || c == ',' || c == '}' || c == ']')) {
         *with_out = false;
         return true;
     }
@@ -158,15 +138,15 @@ static enum tarn_status events_read(const struct reading *reading)
 {
     enum tarn_status status = take(reading, '[', "no [ where the events should be");
 
-    status = status ? status : blanks_skip(reading);
+    status = status ? status : tn_json_skip_blanks(reading->input, reading->error);
     if (status == TARN_OK && *reading->input->at == ']') {
         reading->input->at++;
         return TARN_OK;
     }
     while (status == TARN_OK) {
-        status = blanks_skip(reading);
+        status = tn_json_skip_blanks(reading->input, reading->error);
         status = status ? status : event_read(reading);
-        status = status ? status : blanks_skip(reading);
+        status = status ? status : tn_json_skip_blanks(reading->input, reading->error);
         if (status == TARN_OK && *reading->input->at == ']') {
             reading->input->at++;
             return TARN_OK;
@@ -204,7 +184,7 @@ static enum tarn_status pair_read(const struct reading *reading, bool *has_event
     struct tn_input *input = reading->input;
     char key[KEY_MAX];
     size_t size = 0;
-    enum tarn_status status = blanks_skip(reading);
+    enum tarn_status status = tn_json_skip_blanks(reading->input, reading->error);
 
     if (status == TARN_OK && *input->at != '"') {
         status = wrong(reading, "no key in the outer object");
@@ -218,7 +198,7 @@ static enum tarn_status pair_read(const struct reading *reading, bool *has_event
     memcpy(key, input->at + 1, key_size);
     input->at += size;
     status = take(reading, ':', "no colon after a key");
-    status = status ? status : blanks_skip(reading);
+    status = status ? status : tn_json_skip_blanks(reading->input, reading->error);
     if (status) {
         return status;
     }
@@ -236,7 +216,7 @@ static enum tarn_status object_read(const struct reading *reading)
 
     while (status == TARN_OK) {
         status = pair_read(reading, &has_events);
-        status = status ? status : blanks_skip(reading);
+        status = status ? status : tn_json_skip_blanks(reading->input, reading->error);
         if (status == TARN_OK && *reading->input->at == '}') {
             return has_events ? TARN_OK : wrong(reading, "no traceEvents");
         }
@@ -249,7 +229,7 @@ enum tarn_status tn_chrome_read(struct tn_input *input, const struct tn_chrome_v
                                 struct tarn_error *error)
 {
     const struct reading reading = {input, visitor, error};
-    const enum tarn_status status = blanks_skip(&reading);
+    const enum tarn_status status = tn_json_skip_blanks(input, error);
 
     if (status) {
         return status;

@@ -182,21 +182,22 @@ static enum tarn_status decode_pair(struct tn_decoder *decoder, const struct tn_
 {
     const struct tn_pool_id pair = {{items[0].as.number, items[1].as.number}};
     const uint32_t hash = tn_hash_bytes(&pair, sizeof pair);
-    int64_t number = tn_id_table_find(&decoder->pair_ids, hash, pair_equal, &decoder->pairs, &pair);
+    uint32_t number;
 
-    if (number == TN_ID_NOT_FOUND) {
+    if (!tn_id_table_find(&decoder->pair_ids, hash, pair_equal, &decoder->pairs, &pair, &number)) {
         struct tn_pool_id *added = tn_chunked_vec_push(&decoder->pairs);
 
         if (!added) {
             return tn_decode_memory(decoder);
         }
         *added = pair;
-        number = (int64_t)decoder->pairs.count - 1;
-        if (number >= UINT32_MAX || !tn_id_table_add(&decoder->pair_ids, hash, (uint32_t)number)) {
+        number = (uint32_t)(decoder->pairs.count - 1);
+        if (decoder->pairs.count > UINT32_MAX ||
+            !tn_id_table_add(&decoder->pair_ids, hash, number)) {
             return tn_decode_memory(decoder);
         }
     }
-    *value_out = tn_value_make(TN_VALUE_PAIR, offset, (uint64_t)number);
+    *value_out = tn_value_make(TN_VALUE_PAIR, offset, number);
     return TARN_OK;
 }
 

@@ -362,22 +362,6 @@ static enum tarn_status token_make(struct json *json, struct tn_value *value_out
 
 /* ---- the loop ---- */
 
-static enum tarn_status skip_blanks(struct json *json)
-{
-    for (;; json->input->at++) {
-        const enum tarn_status status = tn_input_need(json->input, 1, json->error);
-
-        if (status) {
-            return status;
-        }
-        const uint8_t c = *json->input->at;
-
-        if (c != ' ' && c != '\t' && c != '\n' && c != '\r') {
-            return TARN_OK;
-        }
-    }
-}
-
 static enum tarn_status step_value(struct json *json, uint8_t c)
 {
     struct tn_value value;
@@ -400,7 +384,7 @@ static enum tarn_status step_key(struct json *json, uint8_t c)
     }
     status = string_read(json, &key);
     status = status ? status : json_push(json, key);
-    status = status ? status : skip_blanks(json);
+    status = status ? status : tn_json_skip_blanks(json->input, json->error);
     if (status) {
         return status;
     }
@@ -457,16 +441,12 @@ static enum tarn_status json_step(struct json *json)
 /* Checks that the input ends here. */
 static enum tarn_status json_check_end(struct json *json)
 {
-    struct tarn_error *error = json->error;
+    const enum tarn_status status = tn_json_skip_blanks(json->input, NULL);
 
-    json->error = NULL; /* the end is not an error */
-    const enum tarn_status status = skip_blanks(json);
-
-    json->error = error;
-    if (status == TARN_ERR_TRUNCATED) {
+    if (status == TARN_ERR_TRUNCATED) { /* the end is not an error */
         return TARN_OK;
     }
-    return status ? tn_fail(error, status, "cannot read the end of the snapshot")
+    return status ? tn_fail(json->error, status, "cannot read the end of the snapshot")
                   : json_wrong(json, "extra data after the end");
 }
 
@@ -484,7 +464,7 @@ enum tarn_status tn_json_read(struct tn_input *input, struct tn_decoder *decoder
     enum tarn_status status = TARN_OK;
 
     while (status == TARN_OK && json.expected != EXPECT_NOTHING) {
-        status = skip_blanks(&json);
+        status = tn_json_skip_blanks(input, error);
         status = status ? status : json_step(&json);
     }
     if (status == TARN_OK) {

@@ -117,12 +117,18 @@ void tn_model_fini(struct tn_model *model)
     tn_arena_fini(&model->arena);
 }
 
-/* Adds the newest item of `store` to `ids`, or removes it from the store. */
+/* Appends a copy of the item to `store` and its number to `ids`. */
 static enum tarn_status model_enter(struct tn_model *model, struct tn_chunked_vec *store,
-                                    struct tn_id_table *ids, uint32_t hash, uint32_t *number_out)
+                                    struct tn_id_table *ids, uint32_t hash, const void *item,
+                                    uint32_t *number_out)
 {
-    const uint64_t number = store->count - 1;
+    const uint64_t number = store->count;
+    void *added = tn_chunked_vec_push(store);
 
+    if (!added) {
+        return tn_model_memory_status(model);
+    }
+    memcpy(added, item, store->item_size);
     if (number >= UINT32_MAX || !tn_id_table_add(ids, hash, (uint32_t)number)) {
         store->count--;
         return number >= UINT32_MAX ? TARN_ERR_LIMIT : tn_model_memory_status(model);
@@ -139,36 +145,22 @@ static bool string_equal(const void *owner, uint32_t id, const void *key)
     return have->length == want->length && memcmp(have->text, want->text, want->length) == 0;
 }
 
-static const char *model_copy_text(struct tn_model *model, const char *text, size_t length)
-{
-    char *copy = tn_arena_alloc(&model->arena, length + 1);
-
-    if (copy) {
-        memcpy(copy, text, length);
-        copy[length] = '\0';
-    }
-    return copy;
-}
-
 enum tarn_status tn_model_add_string(struct tn_model *model, const char *text, size_t length,
                                      uint32_t *string_out)
 {
     const struct tn_string key = {text, length};
     const uint32_t hash = tn_hash_bytes(text, length);
-    const int64_t found =
-        tn_id_table_find(&model->string_ids, hash, string_equal, &model->strings, &key);
 
-    if (found != TN_ID_NOT_FOUND) {
-        *string_out = (uint32_t)found;
+    if (tn_id_table_find(&model->string_ids, hash, string_equal, &model->strings, &key,
+                         string_out)) {
         return TARN_OK;
     }
-    const char *copy = model_copy_text(model, text, length);
-    struct tn_string *string = copy ? tn_chunked_vec_push(&model->strings) : NULL;
-    if (!string) {
+    const char *copy = tn_arena_copy_text(&model->arena, text, length);
+    if (!copy) {
         return tn_model_memory_status(model);
     }
-    *string = (struct tn_string){copy, length};
-    return model_enter(model, &model->strings, &model->string_ids, hash, string_out);
+    const struct tn_string string = {copy, length};
+    return model_enter(model, &model->strings, &model->string_ids, hash, &string, string_out);
 }
 
 static bool frame_equal(const void *owner, uint32_t id, const void *key)
@@ -185,19 +177,11 @@ enum tarn_status tn_model_add_frame(struct tn_model *model, const struct tn_fram
 {
     const uint64_t words[] = {frame->name, frame->filename, (uint64_t)frame->line, frame->fx};
     const uint32_t hash = tn_hash_bytes(words, sizeof words);
-    const int64_t found =
-        tn_id_table_find(&model->frame_ids, hash, frame_equal, &model->frames, frame);
 
-    if (found != TN_ID_NOT_FOUND) {
-        *frame_out = (uint32_t)found;
+    if (tn_id_table_find(&model->frame_ids, hash, frame_equal, &model->frames, frame, frame_out)) {
         return TARN_OK;
     }
-    struct tn_frame *added = tn_chunked_vec_push(&model->frames);
-    if (!added) {
-        return tn_model_memory_status(model);
-    }
-    *added = *frame;
-    return model_enter(model, &model->frames, &model->frame_ids, hash, frame_out);
+    return model_enter(model, &model->frames, &model->frame_ids, hash, frame, frame_out);
 }
 
 static bool fx_equal(const void *owner, uint32_t id, const void *key)
@@ -209,18 +193,11 @@ enum tarn_status tn_model_add_fx(struct tn_model *model, const struct tn_frame_f
                                  uint32_t *fx_out)
 {
     const uint32_t hash = tn_hash_bytes(fx, sizeof *fx);
-    const int64_t found = tn_id_table_find(&model->fx_ids, hash, fx_equal, &model->fx, fx);
 
-    if (found != TN_ID_NOT_FOUND) {
-        *fx_out = (uint32_t)found;
+    if (tn_id_table_find(&model->fx_ids, hash, fx_equal, &model->fx, fx, fx_out)) {
         return TARN_OK;
     }
-    struct tn_frame_fx *added = tn_chunked_vec_push(&model->fx);
-    if (!added) {
-        return tn_model_memory_status(model);
-    }
-    *added = *fx;
-    return model_enter(model, &model->fx, &model->fx_ids, hash, fx_out);
+    return model_enter(model, &model->fx, &model->fx_ids, hash, fx, fx_out);
 }
 
 /* A list of numbers: a stack or a shape. */
@@ -233,16 +210,6 @@ static bool numbers_equal(const uint32_t *have, size_t count, const struct numbe
 {
     return count == want->count &&
            (count == 0 || memcmp(have, want->numbers, count * sizeof *have) == 0);
-}
-
-static uint32_t *model_copy_numbers(struct tn_model *model, const uint32_t *numbers, size_t count)
-{
-    uint32_t *copy = tn_arena_alloc_array(&model->arena, count, sizeof *copy);
-
-    if (copy && count > 0) {
-        memcpy(copy, numbers, count * sizeof *copy);
-    }
-    return copy;
 }
 
 static bool stack_equal(const void *owner, uint32_t id, const void *key)
@@ -283,20 +250,16 @@ enum tarn_status tn_model_add_stack(struct tn_model *model, const uint32_t *fram
 {
     const struct number_list key = {frames, count};
     const uint32_t hash = tn_hash_bytes(frames, count * sizeof *frames);
-    const int64_t found =
-        tn_id_table_find(&model->stack_ids, hash, stack_equal, &model->stacks, &key);
 
-    if (found != TN_ID_NOT_FOUND) {
-        *stack_out = (uint32_t)found;
+    if (tn_id_table_find(&model->stack_ids, hash, stack_equal, &model->stacks, &key, stack_out)) {
         return TARN_OK;
     }
-    const uint32_t *copy = model_copy_numbers(model, frames, count);
-    struct tn_stack *stack = copy ? tn_chunked_vec_push(&model->stacks) : NULL;
-    if (!stack) {
+    const uint32_t *copy = tn_arena_copy(&model->arena, frames, count, sizeof *frames);
+    if (!copy) {
         return tn_model_memory_status(model);
     }
-    *stack = (struct tn_stack){copy, (uint32_t)count, frames_written(model, frames, count)};
-    return model_enter(model, &model->stacks, &model->stack_ids, hash, stack_out);
+    const struct tn_stack stack = {copy, (uint32_t)count, frames_written(model, frames, count)};
+    return model_enter(model, &model->stacks, &model->stack_ids, hash, &stack, stack_out);
 }
 
 static bool shape_equal(const void *owner, uint32_t id, const void *key)
@@ -311,20 +274,16 @@ enum tarn_status tn_model_add_shape(struct tn_model *model, const uint32_t *keys
 {
     const struct number_list key = {keys, count};
     const uint32_t hash = tn_hash_bytes(keys, count * sizeof *keys);
-    const int64_t found =
-        tn_id_table_find(&model->shape_ids, hash, shape_equal, &model->shapes, &key);
 
-    if (found != TN_ID_NOT_FOUND) {
-        *shape_out = (uint32_t)found;
+    if (tn_id_table_find(&model->shape_ids, hash, shape_equal, &model->shapes, &key, shape_out)) {
         return TARN_OK;
     }
-    const uint32_t *copy = model_copy_numbers(model, keys, count);
-    struct tn_shape *shape = copy ? tn_chunked_vec_push(&model->shapes) : NULL;
-    if (!shape) {
+    const uint32_t *copy = tn_arena_copy(&model->arena, keys, count, sizeof *keys);
+    if (!copy) {
         return tn_model_memory_status(model);
     }
-    *shape = (struct tn_shape){copy, (uint32_t)count};
-    return model_enter(model, &model->shapes, &model->shape_ids, hash, shape_out);
+    const struct tn_shape shape = {copy, (uint32_t)count};
+    return model_enter(model, &model->shapes, &model->shape_ids, hash, &shape, shape_out);
 }
 
 static bool extra_equal(const void *owner, uint32_t id, const void *key)
@@ -358,21 +317,14 @@ enum tarn_status tn_model_add_extra(struct tn_model *model, const struct tn_trac
         return TARN_OK;
     }
     const uint32_t hash = extra_hash(extra);
-    const int64_t found =
-        tn_id_table_find(&model->extra_ids, hash, extra_equal, &model->extras, extra);
-    if (found != TN_ID_NOT_FOUND) {
-        *extra_out = (uint32_t)found;
+
+    if (tn_id_table_find(&model->extra_ids, hash, extra_equal, &model->extras, extra, extra_out)) {
         return TARN_OK;
     }
     if (model->extras.count > EXTRA_MAX) {
         return TARN_ERR_LIMIT;
     }
-    struct tn_trace_extra *added = tn_chunked_vec_push(&model->extras);
-    if (!added) {
-        return tn_model_memory_status(model);
-    }
-    *added = *extra;
-    return model_enter(model, &model->extras, &model->extra_ids, hash, extra_out);
+    return model_enter(model, &model->extras, &model->extra_ids, hash, extra, extra_out);
 }
 
 static uint64_t extra_written(const struct tn_model *model, uint32_t number)

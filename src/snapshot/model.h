@@ -29,6 +29,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum {
     TN_STRING_NONE = 0,
@@ -331,6 +332,12 @@ bool tn_time_take(int64_t *time_us);
 enum tarn_status tn_model_memory_status(const struct tn_model *model);
 
 /* "" for TN_STRING_NONE. Borrowed from the model. */
+/* Whether that is the whole text. */
+static inline bool tn_string_is(struct tn_string string, const char *text)
+{
+    return string.length == strlen(text) && memcmp(string.text, text, string.length) == 0;
+}
+
 static inline struct tn_string tn_model_string(const struct tn_model *model, uint32_t string)
 {
     return *(const struct tn_string *)tn_chunked_vec_at(&model->strings, string);

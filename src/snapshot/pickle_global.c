@@ -84,17 +84,12 @@ static enum tarn_status unsafe_import(struct tn_pickle *pickle, struct tn_string
     return unsafe(pickle, what);
 }
 
-static bool string_is(struct tn_string string, const char *text)
-{
-    return string.length == strlen(text) && memcmp(string.text, text, string.length) == 0;
-}
-
 static enum tarn_status import(struct tn_pickle *pickle, struct tn_string module,
                                struct tn_string name)
 {
     for (size_t i = 0; i < sizeof known_globals / sizeof *known_globals; i++) {
-        if (!pickle->limits.strict && string_is(module, known_globals[i].module) &&
-            string_is(name, known_globals[i].name)) {
+        if (!pickle->limits.strict && tn_string_is(module, known_globals[i].module) &&
+            tn_string_is(name, known_globals[i].name)) {
             return tn_pickle_push(
                 pickle, tn_value_make(TN_VALUE_GLOBAL, pickle->op_offset, known_globals[i].global));
         }

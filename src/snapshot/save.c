@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes a snapshot, in either format. */
 #include "base/errinfo.h"
-#include "base/file_out.h"
 #include "base/host_mem.h"
 #include "snapshot/encode.h"
 #include "snapshot/json_write.h"
 #include "snapshot/pickle_write.h"
 #include "snapshot/snapshot.h"
+#include "tarn/writer.h"
 
 #include <string.h>
 
@@ -65,14 +65,14 @@ enum tarn_snapshot_format tarn_snapshot_format_of(const char *path)
 enum tarn_status tarn_snapshot_save(const struct tarn_snapshot *snapshot, const char *path,
                                     struct tarn_error *error)
 {
-    struct tn_file_out file = {.file = -1};
-    enum tarn_status status = tn_file_open(&file, path, error);
+    struct tarn_file *file;
+    enum tarn_status status = tarn_file_create(path, &file, error);
 
     if (status) {
         return status;
     }
-    const struct tarn_writer writer = tn_file_writer(&file);
+    const struct tarn_writer writer = tarn_file_writer(file);
 
     status = tarn_snapshot_write(snapshot, tarn_snapshot_format_of(path), &writer, error);
-    return tn_file_finish(&file, status, error);
+    return tarn_file_finish(file, status, error);
 }

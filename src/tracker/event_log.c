@@ -16,7 +16,7 @@
 #include "base/input_line.h"
 #include "base/json_tree.h"
 #include "base/utf8.h"
-#include "tracker/track_json.h"
+#include "tracker/track_text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -34,11 +34,9 @@ static bool name_equal(const void *owner, uint32_t id, const void *key)
 enum tarn_status tn_name_list_add(struct tn_name_list *list, const char *text, uint32_t *id_out)
 {
     const uint32_t hash = tn_hash_bytes(text, strlen(text));
-    const int64_t found = tn_id_table_find(&list->table, hash, name_equal, list, text);
     const uint32_t id = (uint32_t)list->texts.count;
 
-    if (found != TN_ID_NOT_FOUND) {
-        *id_out = (uint32_t)found;
+    if (tn_id_table_find(&list->table, hash, name_equal, list, text, id_out)) {
         return TARN_OK;
     }
     if (id >= list->max) {

@@ -51,14 +51,13 @@ void tn_rst_table_add(struct tn_rst_table *table, const char *text)
     const bool begins_row = table->cells.count % table->columns == 0;
     const char *shown = begins_row && *text == '\0' ? ".." : text; /* else no row would begin */
     const size_t length = strlen(shown);
-    char *copy = tn_arena_alloc(&table->arena, length + 1);
+    const char *copy = tn_arena_copy_text(&table->arena, shown, length);
     struct rst_cell *cell = copy ? tn_vec_push(&table->cells) : NULL;
 
     if (!cell) {
         table->failed = true;
         return;
     }
-    memcpy(copy, shown, length + 1);
     *cell = (struct rst_cell){copy, length, text_width(copy, length)};
 }
 

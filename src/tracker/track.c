@@ -192,7 +192,7 @@ static enum tarn_status add_name(struct tarn_tracker *t, enum tarn_track_names n
     const uint32_t count = tn_name_list_count(&t->names[names]);
     enum tarn_status st;
 
-    tn_assert(tn_lock_held(&t->lock));
+    tn_assert(tn_lock_is_held(&t->lock));
     if (!reserve_for_name(t, names)) {
         return TARN_ERR_HOST_MEMORY;
     }

@@ -839,7 +839,7 @@ enum tarn_status tn_track_apply(struct tarn_tracker *tracker, const struct tarn_
         [TARN_TRACK_BEGIN_ITERATION] = apply_begin_iteration,
     };
 
-    tn_assert(tn_lock_held(&tracker->lock));
+    tn_assert(tn_lock_is_held(&tracker->lock));
     if (event->kind >= TARN_TRACK_KIND_COUNT) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "unknown kind of event %u",
                        (unsigned)event->kind);

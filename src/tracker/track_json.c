@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The tracker's state as JSON, with the spacing of Python's json.dumps. */
-#include "tracker/track_json.h"
+#include "tracker/track_text.h"
 
 #include "base/json_text.h"
 

@@ -4,13 +4,12 @@
 #include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/escaped.h"
-#include "base/host_mem.h"
+#include "base/order.h"
 #include "base/utf8.h"
 #include "tracker/rst_table.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- amounts ---- */
@@ -190,62 +189,34 @@ int tn_natural_compare(const char *a, const char *b)
     }
 }
 
-static const char *module_name(const struct tarn_tracker *t, size_t at)
+struct sorted_module {
+    const struct tn_module *module;
+    const char *name;
+    size_t at; /* in order of first use */
+};
+
+static int module_compare(const void *left, const void *right)
 {
-    return tn_track_name(t, TARN_TRACK_MODULE, tn_track_module_at(t, at)->name);
+    const struct sorted_module *a = left;
+    const struct sorted_module *b = right;
+    const int order = tn_natural_compare(a->name, b->name);
+
+    return order ? order : tn_order(a->at, b->at);
 }
 
-/* Merges two sorted halves of `from` into `to`; stable. */
-static void merge(const struct tarn_tracker *t, const size_t *from, size_t begin, size_t middle,
-                  size_t end, size_t *to)
+/* Fills `sorted` with all modules, by name; false when host memory runs out. */
+static bool modules_sort(const struct tarn_tracker *t, struct tn_vec *sorted)
 {
-    size_t left = begin;
-    size_t right = middle;
+    for (size_t i = 0; i < t->order.count; i++) {
+        const struct tn_module *module = tn_track_module_at(t, i);
+        const char *name = tn_track_name(t, TARN_TRACK_MODULE, module->name);
 
-    for (size_t i = begin; i < end; i++) {
-        const bool take_left =
-            left < middle && (right >= end || tn_natural_compare(module_name(t, from[left]),
-                                                                 module_name(t, from[right])) <= 0);
-
-        to[i] = from[take_left ? left++ : right++];
-    }
-}
-
-size_t *tn_track_sorted_modules(const struct tarn_tracker *t)
-{
-    const size_t count = t->order.count;
-    size_t *memory = tn_host_alloc((count * 2 + 1) * sizeof *memory);
-    size_t *sorted = memory;
-
-    if (!memory) {
-        return NULL;
-    }
-    for (size_t i = 0; i < count; i++) {
-        sorted[i] = i;
-    }
-    size_t *other = memory + count;
-
-    for (size_t width = 1; width < count; width *= 2) {
-        size_t *const swap = other;
-
-        for (size_t begin = 0; begin < count; begin += 2 * width) {
-            const size_t middle = begin + width < count ? begin + width : count;
-            const size_t end = middle + width < count ? middle + width : count;
-
-            merge(t, sorted, begin, middle, end, other);
+        if (!tn_vec_add(sorted, &(struct sorted_module){module, name, i})) {
+            return false;
         }
-        other = sorted;
-        sorted = swap;
     }
-    if (sorted != memory) {
-        memcpy(memory, sorted, count * sizeof *memory);
-    }
-    return memory;
-}
-
-void tn_track_sorted_free(size_t *sorted, size_t count)
-{
-    tn_host_free(sorted, (count * 2 + 1) * sizeof *sorted);
+    tn_vec_sort(sorted, module_compare);
+    return true;
 }
 
 uint32_t tn_track_depth(const char *name)
@@ -430,13 +401,16 @@ static enum tarn_status print_modules(struct tn_text_out *out, const struct tarn
                                       const void *how)
 {
     const struct display *display = how;
-    size_t *sorted = tn_track_sorted_modules(t);
-    enum tarn_status st = sorted ? TARN_OK : TARN_ERR_HOST_MEMORY;
+    struct tn_vec sorted;
+    enum tarn_status st;
 
-    for (size_t i = 0; !st && i < t->order.count; i++) {
-        const struct tn_module *module = tn_track_module_at(t, sorted[i]);
+    tn_vec_init(&sorted, sizeof(struct sorted_module));
+    st = modules_sort(t, &sorted) ? TARN_OK : TARN_ERR_HOST_MEMORY;
+    for (size_t i = 0; !st && i < sorted.count; i++) {
+        const struct sorted_module *item = (const struct sorted_module *)sorted.items + i;
+        const struct tn_module *module = item->module;
 
-        if (tn_track_depth(module_name(t, sorted[i])) > display->depth) {
+        if (tn_track_depth(item->name) > display->depth) {
             continue;
         }
         tn_text_puts(out, "Module:  ");
@@ -448,7 +422,7 @@ static enum tarn_status print_modules(struct tn_text_out *out, const struct tarn
             put_states(out, t, module, display->unit);
         }
     }
-    tn_track_sorted_free(sorted, t->order.count);
+    tn_vec_fini(&sorted);
     return st;
 }
 

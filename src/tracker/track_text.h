@@ -46,15 +46,15 @@ enum tarn_status tn_track_write(struct tarn_tracker *tracker, tn_track_print *pr
 void tn_track_put_name(struct tn_text_out *out, const struct tarn_tracker *tracker,
                        enum tarn_track_names names, uint32_t id);
 
-/* Indices into `order`, in natural sort order of the names: runs of digits compare as numbers,
- * letters ignore case. The caller frees them; NULL when host memory runs out. */
-size_t *tn_track_sorted_modules(const struct tarn_tracker *tracker);
-void tn_track_sorted_free(size_t *sorted, size_t count);
+/* Puts a breakdown as PyTorch's dictionary of devices. */
+void tn_track_put_json(struct tn_text_out *out, const struct tarn_tracker *tracker,
+                       const struct tn_breakdown *breakdown);
 
 /* Levels of a name: parts between dots. */
 uint32_t tn_track_depth(const char *name);
 
-/* Negative, 0 or positive, in the order of the sort above. */
+/* Negative, 0 or positive, in natural sort order: runs of digits compare as numbers, letters ignore
+ * case. */
 int tn_natural_compare(const char *a, const char *b);
 
 #endif

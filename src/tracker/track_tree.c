@@ -8,6 +8,7 @@
 #include "base/host_mem.h"
 #include "tracker/track_text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -60,10 +61,10 @@ static int compare_parts(const char *a, size_t a_length, const char *b, size_t b
     return order ? order : strcmp(a_part, b_part); /* 0 only for identical parts */
 }
 
-static int compare_nodes(const struct tree_node *node_a, const struct tree_node *node_b)
+static int compare_nodes(const void *left, const void *right)
 {
-    const char *a = node_a->name;
-    const char *b = node_b->name;
+    const char *a = ((const struct tree_node *)left)->name;
+    const char *b = ((const struct tree_node *)right)->name;
 
     for (;;) {
         const size_t a_length = strcspn(a, ".");
@@ -80,41 +81,6 @@ static int compare_nodes(const struct tree_node *node_a, const struct tree_node 
         }
         a++;
         b++;
-    }
-}
-
-/* Heapsort: in place and O(n log n) in the worst case. */
-static void sift_down(struct tree_node *nodes, size_t at, size_t count)
-{
-    for (;;) {
-        size_t child = 2 * at + 1;
-
-        if (child >= count) {
-            return;
-        }
-        child += child + 1 < count && compare_nodes(&nodes[child], &nodes[child + 1]) < 0;
-        if (compare_nodes(&nodes[at], &nodes[child]) >= 0) {
-            return;
-        }
-        const struct tree_node swap = nodes[at];
-
-        nodes[at] = nodes[child];
-        nodes[child] = swap;
-        at = child;
-    }
-}
-
-static void sort_nodes(struct tree_node *nodes, size_t count)
-{
-    for (size_t i = count / 2; i > 0; i--) {
-        sift_down(nodes, i - 1, count);
-    }
-    for (size_t left = count; left > 1; left--) {
-        const struct tree_node last = nodes[left - 1];
-
-        nodes[left - 1] = nodes[0];
-        nodes[0] = last;
-        sift_down(nodes, 0, left - 1);
     }
 }
 
@@ -252,7 +218,7 @@ static enum tarn_status print_tree(struct tn_text_out *out, const struct tarn_tr
         return TARN_ERR_HOST_MEMORY;
     }
     fill_nodes(t, tree->moment, nodes, count);
-    sort_nodes(nodes, count);
+    qsort(nodes, count, sizeof *nodes, compare_nodes);
     put_tree(out, t, tree, nodes, count);
     tn_host_free(nodes, count * sizeof *nodes);
     return TARN_OK;

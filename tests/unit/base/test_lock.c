@@ -87,13 +87,13 @@ static void held_follows_acquire_and_release(void **state)
     (void)state;
     tn_lock_init(&outer, TN_LOCK_ALLOCATOR);
     tn_lock_init(&inner, TN_LOCK_DEVICE);
-    assert_int_equal(tn_lock_held(&outer), !TN_CHECKS_FAST);
+    assert_int_equal(tn_lock_is_held(&outer), !TN_CHECKS_FAST);
     tn_lock_acquire(&outer);
     tn_lock_acquire(&inner);
-    assert_true(tn_lock_held(&outer));
+    assert_true(tn_lock_is_held(&outer));
     tn_lock_release(&outer); /* not the last taken */
-    assert_true(tn_lock_held(&inner));
-    assert_int_equal(tn_lock_held(&outer), !TN_CHECKS_FAST);
+    assert_true(tn_lock_is_held(&inner));
+    assert_int_equal(tn_lock_is_held(&outer), !TN_CHECKS_FAST);
     tn_lock_release(&inner);
     tn_lock_fini(&inner);
     tn_lock_fini(&outer);

@@ -63,7 +63,7 @@ static void tools_change_unit_at_1024(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_string_equal(tn_size_text(rows[i].bytes).text, rows[i].text);
+        assert_string_equal(tn_size_text_in(TARN_UNITS_IEC, rows[i].bytes).text, rows[i].text);
     }
 }
 
